@@ -1,0 +1,53 @@
+/* err.c - failure texts; the scheme is in err.h. */
+#include "err.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Texts quote input from outside; a terminal must not obey it. */
+static void make_printable(char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f)
+            *s = '?';
+}
+
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!e)
+        return code;
+    e->code = code;
+    va_start(ap, fmt);
+    (void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    va_end(ap);
+    make_printable(e->text);
+    return code;
+}
+
+int err_prefix(struct err *e, const char *fmt, ...)
+{
+    struct err old;
+    va_list ap;
+    int n;
+
+    if (!e)
+        return -EINVAL;
+    old = *e;
+    va_start(ap, fmt);
+    n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof(e->text))
+        (void)snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", err_text(&old));
+    make_printable(e->text);
+    return e->code;
+}
+
+const char *err_text(const struct err *e)
+{
+    if (e->text[0])
+        return e->text;
+    return strerror(e->code < 0 ? -e->code : e->code);
+}

@@ -1,0 +1,101 @@
+/* log.c - see log.h. */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_LIMIT_WINDOW (10 * NSEC_PER_SEC)
+#define LOG_LIMIT_LINES  5
+
+static const char *const level_names[] = {
+    [LOG_LEVEL_ERROR] = "error",
+    [LOG_LEVEL_WARNING] = "warning",
+    [LOG_LEVEL_INFO] = "info",
+    [LOG_LEVEL_DEBUG] = "debug",
+};
+_Static_assert(sizeof(level_names) / sizeof(*level_names) == LOG_LEVEL_N, "a name per level");
+
+/* syslog(3) priorities, as sd-daemon(3) wants them. */
+static const int journal_priority[LOG_LEVEL_N] = {3, 4, 6, 7};
+
+/* Set once by log_init(), before threads start. */
+static struct {
+    const char *area;
+    enum log_level level;
+    bool journal;
+} log_conf = {.area = "weft", .level = LOG_LEVEL_INFO};
+
+void log_init(const char *area, enum log_level level)
+{
+    log_conf.area = area;
+    log_conf.level = level;
+    log_conf.journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+enum log_level log_level_parse(const char *text)
+{
+    for (int i = 0; i < LOG_LEVEL_N; i++)
+        if (strcmp(text, level_names[i]) == 0)
+            return (enum log_level)i;
+    return LOG_LEVEL_N;
+}
+
+static void write_line(enum log_level level, const char *fmt, va_list ap)
+{
+    char line[1024];
+    size_t len;
+    int n;
+
+    if (log_conf.journal)
+        n = snprintf(line, sizeof(line), "<%d>%s: ", journal_priority[level], log_conf.area);
+    else
+        n = snprintf(line, sizeof(line), "%s: %s: ", level_names[level], log_conf.area);
+    len = (size_t)n;
+    n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
+    if (n > 0)
+        len += (size_t)n < sizeof(line) - len - 1 ? (size_t)n : sizeof(line) - len - 2;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    line[len++] = '\n';
+    /* One write a line, so that threads do not interleave. A lost line is not worth dying for. */
+    if (write(STDERR_FILENO, line, len) < 0)
+        return;
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (level > log_conf.level)
+        return;
+    va_start(ap, fmt);
+    write_line(level, fmt, ap);
+    va_end(ap);
+}
+
+void log_limited(struct log_limit *limit, nsec_t now, enum log_level level, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (level > log_conf.level)
+        return;
+    if (limit->window_start == 0 || now - limit->window_start >= LOG_LIMIT_WINDOW) {
+        limit->window_start = now;
+        limit->said = 0;
+        if (limit->suppressed > 0)
+            log_at(level, "%u similar lines suppressed", limit->suppressed);
+        limit->suppressed = 0;
+    }
+    if (limit->said >= LOG_LIMIT_LINES) {
+        limit->suppressed++;
+        return;
+    }
+    limit->said++;
+    va_start(ap, fmt);
+    write_line(level, fmt, ap);
+    va_end(ap);
+}

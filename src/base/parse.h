@@ -1,0 +1,46 @@
+/*
+ * parse.h - numbers, durations and names from text, each with its bounds.
+ *
+ * Every function takes the whole string or fails with a sentence that names
+ * the value and what is allowed; outputs are untouched on failure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct err;
+
+/** Longest name of a node or network, as a DNS label (RFC 1035). */
+#define NAME_MAX_LEN 63
+
+/**
+ * parse_u64() - decimal digits only
+ * @what:	the value's name for the sentence ("port")
+ *
+ * Return: 0, or -EINVAL when it is not a number in [@min, @max].
+ */
+int parse_u64(
+    uint64_t *ret, const char *text, uint64_t min, uint64_t max, const char *what, struct err *e);
+
+/** parse_duration() - "90s", "15m", "1h", "7d"; a plain number is seconds. [@min, @max]. */
+int parse_duration(
+    nsec_t *ret, const char *text, nsec_t min, nsec_t max, const char *what, struct err *e);
+
+/** parse_bool() - "true"/"yes"/"on"/"1" or "false"/"no"/"off"/"0". */
+int parse_bool(bool *ret, const char *text, const char *what, struct err *e);
+
+/**
+ * parse_name() - check a node's, network's or interface's name
+ *
+ * A DNS label: 1 to 63 of a-z, 0-9 and '-', not first or last a '-'.
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int parse_name(const char *text, const char *what, struct err *e);
+
+/** format_duration() - "3 s", "5 min 10 s", "2 h 4 min", for people. Returns @buf. */
+const char *format_duration(nsec_t d, char buf[static 32]);

@@ -1,0 +1,126 @@
+/* test-addr.c - parsing, formatting and prefix arithmetic, a line per case. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/addr.h"
+#include "base/err.h"
+
+static struct ip_prefix prefix(const char *text)
+{
+    struct err e = ERR_NULL;
+    struct ip_prefix p;
+
+    assert_int_equal(ip_prefix_parse(&p, text, &e), 0);
+    return p;
+}
+
+static void test_endpoint(void **state)
+{
+    static const struct {
+        const char *in;
+        const char *out; /* NULL: refused */
+    } cases[] = {
+        {"1.2.3.4:5", "1.2.3.4:5"},
+        {"[fd00::1]:51820", "[fd00::1]:51820"},
+        {"[fe80::1%4]:9", "[fe80::1%4]:9"},
+        {"[1.2.3.4]:5", "1.2.3.4:5"},
+        {"1.2.3.4", NULL},
+        {"1.2.3.4:0", NULL},
+        {"1.2.3.4:65536", NULL},
+        {"fd00::1:51820", NULL},
+        {"[fe80::1%x]:9", NULL},
+        {"hub.example:51820", NULL},
+        {"", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        struct endpoint ep;
+        char buf[ENDPOINT_TEXT_MAX];
+        int r = endpoint_parse(&ep, cases[i].in, &e);
+
+        assert_int_equal(r == 0, cases[i].out != NULL);
+        if (r == 0)
+            assert_string_equal(endpoint_format(&ep, buf), cases[i].out);
+        else
+            assert_true(strlen(e.text) > 0);
+    }
+}
+
+static void test_prefix_mask(void **state)
+{
+    static const struct {
+        const char *in;
+        const char *net;
+    } cases[] = {
+        {"10.42.3.77/16", "10.42.0.0/16"},
+        {"10.42.3.77/25", "10.42.3.0/25"},
+        {"10.42.3.77/0", "0.0.0.0/0"},
+        {"10.42.3.77", "10.42.3.77/32"},
+        {"fd12:3456::ff/64", "fd12:3456::/64"},
+        {"fd12:3456::ff/127", "fd12:3456::fe/127"},
+        {"::1/0", "::/0"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct ip_prefix p = prefix(cases[i].in);
+        struct ip_prefix net = ip_prefix_mask(&p);
+        char buf[IP_PREFIX_TEXT_MAX];
+
+        assert_string_equal(ip_prefix_format(&net, buf), cases[i].net);
+    }
+}
+
+static void test_overlap(void **state)
+{
+    static const struct {
+        const char *a;
+        const char *b;
+        bool overlaps;
+    } cases[] = {
+        {"10.0.0.0/8", "10.42.0.0/16", true},
+        {"10.42.0.0/16", "10.43.0.0/16", false},
+        {"0.0.0.0/0", "192.168.1.0/24", true},
+        {"::/0", "10.0.0.0/8", false},
+        {"fd00::/8", "fd12::/48", true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct ip_prefix a = prefix(cases[i].a);
+        struct ip_prefix b = prefix(cases[i].b);
+
+        assert_int_equal(ip_prefix_overlaps(&a, &b), cases[i].overlaps);
+        assert_int_equal(ip_prefix_overlaps(&b, &a), cases[i].overlaps);
+    }
+}
+
+static void test_nth(void **state)
+{
+    struct ip_prefix p4 = prefix("10.42.0.0/30");
+    struct ip_prefix p6 = prefix("fd00::/64");
+    char buf[IP_ADDR_TEXT_MAX];
+    struct ip_addr a;
+
+    assert_int_equal(ip_prefix_size(&p4), 4);
+    assert_true(ip_prefix_nth(&p4, 3, &a));
+    assert_string_equal(ip_addr_format(&a, buf), "10.42.0.3");
+    assert_false(ip_prefix_nth(&p4, 4, &a));
+    assert_true(ip_prefix_nth(&p6, 0x10001, &a));
+    assert_string_equal(ip_addr_format(&a, buf), "fd00::1:1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_endpoint),
+        cmocka_unit_test(test_prefix_mask),
+        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_nth),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* test-containers.c - table, heap and ring against slow twins, from fixed seeds. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/heap.h"
+#include "base/htab.h"
+#include "base/ring.h"
+#include "base/rng.h"
+
+#define N 1000
+
+struct member {
+    struct htab_link link;
+    struct heap_link timer;
+    uint64_t key;
+    bool in;
+};
+
+static struct member *find(struct htab *t, uint64_t key)
+{
+    uint64_t h = hash_u64(t->seed, key);
+
+    for (struct htab_link *l = htab_first(t, h); l; l = htab_next(l, h)) {
+        struct member *m = container_of(l, struct member, link);
+
+        if (m->key == key)
+            return m;
+    }
+    return NULL;
+}
+
+static void test_htab_twin(void **state)
+{
+    static struct member members[N];
+    uint64_t seed = 1;
+    struct rng rng = rng_seeded(&seed);
+    struct htab t;
+    size_t n = 0;
+    size_t cursor = 0;
+    size_t walked = 0;
+
+    htab_init(&t, rng_u64(&rng));
+    for (int step = 0; step < 20000; step++) {
+        size_t i = rng_u32(&rng) % N;
+        struct member *m = &members[i];
+
+        m->key = i * 0x10001;
+        if (m->in) {
+            htab_remove(&t, &m->link);
+            n--;
+        } else {
+            assert_int_equal(htab_add(&t, &m->link, hash_u64(t.seed, m->key)), 0);
+            n++;
+        }
+        m->in = !m->in;
+        i = rng_u32(&rng) % N;
+        assert_ptr_equal(find(&t, i * 0x10001), members[i].in ? &members[i] : NULL);
+        assert_int_equal(t.n, n);
+    }
+    for (struct htab_link *l = htab_each(&t, &cursor, NULL); l; l = htab_each(&t, &cursor, l))
+        walked++;
+    assert_int_equal(walked, n);
+    htab_deinit(&t);
+}
+
+static void test_heap_twin(void **state)
+{
+    static struct member members[N];
+    uint64_t seed = 2;
+    struct rng rng = rng_seeded(&seed);
+    struct heap h = HEAP_NULL;
+
+    for (int step = 0; step < 5000; step++) {
+        struct member *m = &members[rng_u32(&rng) % N];
+        nsec_t earliest = NSEC_NEVER;
+
+        if (rng_u32(&rng) % 4 == 0)
+            heap_remove(&h, &m->timer);
+        else
+            assert_int_equal(heap_set(&h, &m->timer, rng_u32(&rng) % 500), 0);
+        for (size_t i = 0; i < N; i++)
+            if (members[i].timer.pos)
+                earliest = nsec_min(earliest, members[i].timer.due);
+        assert_int_equal(heap_due(&h), earliest);
+    }
+    for (nsec_t last = 0; h.n > 0;) {
+        struct heap_link *l = heap_pop_due(&h, NSEC_NEVER);
+
+        assert_true(l->due >= last);
+        last = l->due;
+    }
+    assert_null(heap_pop_due(&h, NSEC_NEVER));
+    heap_deinit(&h);
+}
+
+#define RING_PER_THREAD 20000
+
+static void *produce(void *arg)
+{
+    struct mpsc_ring *r = arg;
+
+    for (uintptr_t i = 1; i <= RING_PER_THREAD; i++)
+        while (!mpsc_push(r, (void *)i))
+            sched_yield();
+    return NULL;
+}
+
+static void test_ring_threads(void **state)
+{
+    struct mpsc_ring r;
+    pthread_t threads[3];
+    uint64_t sum = 0;
+    size_t got = 0;
+
+    assert_int_equal(mpsc_init(&r, 64), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, produce, &r), 0);
+    while (got < 3 * RING_PER_THREAD) {
+        void *item = mpsc_pop(&r);
+
+        if (!item) {
+            sched_yield();
+            continue;
+        }
+        sum += (uintptr_t)item;
+        got++;
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_null(mpsc_pop(&r));
+    assert_int_equal(sum, 3ull * RING_PER_THREAD * (RING_PER_THREAD + 1) / 2);
+    mpsc_deinit(&r);
+}
+
+static void test_ring_full(void **state)
+{
+    struct mpsc_ring r;
+    int item;
+
+    assert_int_equal(mpsc_init(&r, 2), 0);
+    assert_true(mpsc_push(&r, &item));
+    assert_true(mpsc_push(&r, &item));
+    assert_false(mpsc_push(&r, &item));
+    assert_ptr_equal(mpsc_pop(&r), &item);
+    assert_true(mpsc_push(&r, &item));
+    mpsc_deinit(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_htab_twin),
+        cmocka_unit_test(test_heap_twin),
+        cmocka_unit_test(test_ring_threads),
+        cmocka_unit_test(test_ring_full),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

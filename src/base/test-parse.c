@@ -1,0 +1,84 @@
+/* test-parse.c - bounds and refusals of the text parsers, and what the errors say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+
+static void test_u64(void **state)
+{
+    struct err e = ERR_NULL;
+    uint64_t v = 77;
+
+    assert_int_equal(parse_u64(&v, "65535", 1, 65535, "port", &e), 0);
+    assert_int_equal(v, 65535);
+    assert_true(parse_u64(&v, "65536", 1, 65535, "port", &e) < 0);
+    assert_string_equal(e.text, "port \"65536\" is not a number from 1 to 65535");
+    assert_true(parse_u64(&v, "", 0, 9, "n", &e) < 0);
+    assert_true(parse_u64(&v, " 1", 0, 9, "n", &e) < 0);
+    assert_true(parse_u64(&v, "-1", 0, 9, "n", &e) < 0);
+    assert_true(parse_u64(&v, "18446744073709551616", 0, UINT64_MAX, "n", &e) < 0);
+    assert_int_equal(v, 65535);
+}
+
+static void test_duration(void **state)
+{
+    static const struct {
+        const char *in;
+        int64_t seconds; /* -1: refused */
+    } cases[] = {{"90", 90}, {"90s", 90}, {"15m", 900}, {"1h", 3600}, {"7d", 604800}, {"8d", -1},
+        {"", -1}, {"h", -1}, {"1w", -1}, {"99999999999999999999s", -1}, {"9223372036854775807d", -1}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        nsec_t d = -1;
+        int r = parse_duration(&d, cases[i].in, 0, 604800 * NSEC_PER_SEC, "ttl", &e);
+
+        assert_int_equal(r == 0, cases[i].seconds >= 0);
+        if (r == 0)
+            assert_int_equal(d, cases[i].seconds * NSEC_PER_SEC);
+    }
+}
+
+static void test_name(void **state)
+{
+    static const char *const good[] = {"a", "gpu-0", "0", "a-b-c"};
+    static const char *const bad[] = {"", "-a", "a-", "A", "a.b", "a b", "ä", "a/b"};
+    char longest[NAME_MAX_LEN + 2];
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        assert_int_equal(parse_name(good[i], "name", NULL), 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        assert_true(parse_name(bad[i], "name", NULL) < 0);
+    memset(longest, 'a', sizeof(longest) - 1);
+    longest[NAME_MAX_LEN + 1] = '\0';
+    assert_true(parse_name(longest, "name", NULL) < 0);
+    longest[NAME_MAX_LEN] = '\0';
+    assert_int_equal(parse_name(longest, "name", NULL), 0);
+}
+
+static void test_err_is_printable(void **state)
+{
+    struct err e = ERR_NULL;
+
+    assert_int_equal(err_set(&e, -22, "bad \"%s\"", "\033[31mred\n"), -22);
+    assert_string_equal(e.text, "bad \"?[31mred?\"");
+    assert_int_equal(err_prefix(&e, "token"), -22);
+    assert_string_equal(e.text, "token: bad \"?[31mred?\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_u64),
+        cmocka_unit_test(test_duration),
+        cmocka_unit_test(test_name),
+        cmocka_unit_test(test_err_is_printable),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+/* test-text.c - RFC 4648 vectors, every byte value, and refusals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "base/text.h"
+
+static void test_base64_vectors(void **state)
+{
+    /* RFC 4648 section 10. */
+    static const struct {
+        const char *plain;
+        const char *b64;
+    } cases[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="},
+        {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        size_t len = strlen(cases[i].plain);
+        char text[16];
+        char back[16];
+
+        base64_encode(cases[i].plain, len, text);
+        assert_string_equal(text, cases[i].b64);
+        assert_true(base64_decode(text, back, len));
+        assert_memory_equal(back, cases[i].plain, len);
+    }
+}
+
+static void test_base64_refusals(void **state)
+{
+    uint8_t out[8];
+
+    assert_false(base64_decode("Zg=", out, 1));
+    assert_false(base64_decode("Zg==x", out, 1));
+    assert_false(base64_decode("Zh==", out, 1)); /* spare bits set */
+    assert_false(base64_decode("Z-==", out, 1));
+    assert_false(base64_decode("Zm9v", out, 2));
+}
+
+static void test_round_trips(void **state)
+{
+    uint64_t seed = 7;
+    struct rng rng = rng_seeded(&seed);
+
+    for (size_t len = 0; len < 70; len++) {
+        uint8_t b[70];
+        uint8_t back[70];
+        char text[2 * sizeof(b) + 1];
+        size_t n;
+
+        rng_fill(&rng, b, len);
+        hex_encode(b, len, text);
+        assert_true(hex_decode(text, back, len));
+        assert_memory_equal(back, b, len);
+        base64_encode(b, len, text);
+        assert_true(base64_decode(text, back, len));
+        assert_memory_equal(back, b, len);
+        base64url_encode(b, len, text);
+        assert_null(strpbrk(text, "+/="));
+        assert_true(base64url_decode(text, strlen(text), back, sizeof(back), &n));
+        assert_int_equal(n, len);
+        assert_memory_equal(back, b, len);
+    }
+}
+
+static void test_every_character(void **state)
+{
+    for (int c = 1; c < 256; c++) {
+        char text[3] = {(char)c, 'A', 0};
+        uint8_t out[1];
+        bool is_hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+
+        assert_int_equal(hex_decode(text, out, 1), is_hex);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_base64_vectors),
+        cmocka_unit_test(test_base64_refusals),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_every_character),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

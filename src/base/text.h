@@ -1,0 +1,39 @@
+/*
+ * text.h - bytes as text: hex (UAPI) and base64 (keys, tokens).
+ *
+ * The decoders take exactly what the encoders write. They run in time that
+ * depends only on the length, because keys pass through them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** hex_encode() - 2 * @len characters and a zero into @out. */
+void hex_encode(const void *p, size_t len, char *out);
+
+/** hex_decode() - exactly 2 * @len hex digits (either case) and the end. */
+bool hex_decode(const char *text, void *out, size_t len);
+
+/** Room that base64_encode() needs for @len bytes, with padding and the zero. */
+#define BASE64_ROOM(len) (((len) + 2) / 3 * 4 + 1)
+
+/** base64_encode() - standard alphabet with padding (RFC 4648 section 4). */
+void base64_encode(const void *p, size_t len, char *out);
+
+/** base64_decode() - exactly @len bytes in the standard alphabet, padded. */
+bool base64_decode(const char *text, void *out, size_t len);
+
+/** base64url_encode() - URL alphabet, no padding (RFC 4648 section 5). Room: BASE64_ROOM. */
+void base64url_encode(const void *p, size_t len, char *out);
+
+/**
+ * base64url_decode() - unpadded URL alphabet
+ * @text_len:	characters to read
+ * @cap:	room at @out, bytes
+ * @ret_len:	bytes written
+ *
+ * Return: false for a foreign character, an impossible length, or too little room.
+ */
+bool base64url_decode(const char *text, size_t text_len, void *out, size_t cap, size_t *ret_len);

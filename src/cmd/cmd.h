@@ -1,0 +1,24 @@
+/*
+ * cmd.h - the subcommands of weft, one file each.
+ *
+ * A command parses its arguments, wires the parts together and turns failures
+ * into one sentence on standard error. It holds no logic of its own.
+ */
+#pragma once
+
+/** A subcommand. argv[0] is its name. Returns the exit status. */
+typedef int (*cmd_fn)(int argc, char **argv);
+
+/** Exit statuses of every subcommand. */
+enum cmd_status {
+    CMD_OK = 0,     /* done */
+    CMD_FAILED = 1, /* understood, but could not be done; the sentence says why */
+    CMD_USAGE = 2,  /* the command line itself is wrong */
+};
+
+/**
+ * cmd_fail() - "weft COMMAND: sentence" on standard error
+ *
+ * Return: CMD_FAILED, so that `return cmd_fail("join", "...")` reads well.
+ */
+int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,62 @@
+/*
+ * main.c - finds the subcommand and runs it.
+ *
+ * The table below is the one list of commands: help, completion and the
+ * dispatcher are made from it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "config.h"
+
+static const struct {
+    const char *name; /* as typed */
+    cmd_fn run;       /* from cmd.h */
+    const char *help; /* one line */
+} commands[] = {
+    {NULL, NULL, NULL},
+};
+
+int cmd_fail(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)fprintf(stderr, "weft %s: ", command);
+    va_start(ap, fmt);
+    (void)vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    (void)fputc('\n', stderr);
+    return CMD_FAILED;
+}
+
+static void print_help(FILE *out)
+{
+    (void)fprintf(out, "weft %s: an encrypted overlay network for GPU clusters\n\n", WEFT_VERSION);
+    (void)fprintf(out, "usage: weft COMMAND [ARGUMENT...]\n\n");
+    for (size_t i = 0; commands[i].name; i++)
+        (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    (void)fprintf(out, "\n\"weft COMMAND --help\" tells a command's own options.\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return CMD_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        (void)printf("weft %s\n", WEFT_VERSION);
+        return CMD_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return CMD_OK;
+    }
+    for (size_t i = 0; commands[i].name; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    (void)fprintf(stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
+    return CMD_USAGE;
+}

@@ -23,10 +23,13 @@ struct mpsc_slot {
 };
 
 struct mpsc_ring {
-    struct mpsc_slot *slots;     /* owns; immutable after init */
-    size_t mask;                 /* capacity - 1; immutable after init */
-    _Alignas(64) _Atomic size_t head; /* next to fill; any producer */
-    _Alignas(64) size_t tail;    /* next to take; consumer only */
+    struct mpsc_slot *slots; /* owns; immutable after init */
+    size_t mask;             /* capacity - 1; immutable after init */
+    /* Padding, not _Alignas: a ring inside an object from malloc() must stay aligned. */
+    char apart_from_init[64];
+    _Atomic size_t head; /* next to fill; any producer */
+    char apart_from_head[64];
+    size_t tail; /* next to take; consumer only */
 };
 
 /** mpsc_init() - @cap: slots, a power of two. 0 or -ENOMEM. */

@@ -1,0 +1,87 @@
+# Weft's front door. Meson does the work; every command here is what CI runs as well.
+# A comment after "##" is the line that bare `make` prints for its target.
+
+PREFIX ?= /usr/local
+BUILD  ?= build
+# Seconds per fuzz target, and the target; the lab test to run.
+S ?= 60
+F ?=
+T ?=
+# Q=1: `make test` runs only what needs no network namespace and takes seconds.
+Q ?=
+
+PYTHON  := /usr/bin/python3
+PYTEST  := $(PYTHON) -m pytest -p no:cacheprovider
+INSTALL := tools/install-packages
+C_FILES  = $(shell git ls-files 'src/*.[ch]' 'test/*.[ch]')
+
+.DEFAULT_GOAL := help
+.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt install clean
+
+help:
+	@echo 'Weft: an encrypted overlay network for GPU clusters.'
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
+	    while IFS='	' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@echo
+	@echo 'docs/HACKING.md leads from a clone to a passing lab.'
+
+build: ## compile; the program is build/weft
+	@$(INSTALL) build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
+	ninja -C $(BUILD)
+
+test: ## build and run all tests; Q=1 for unit tests and corpus replays only
+	@$(INSTALL) build $(if $(Q),,run test)
+	@$(MAKE) --no-print-directory build
+	tools/run-tests $(BUILD) $(if $(Q),--only unit corpus)
+
+quick: ## the same as `make test Q=1`
+	@$(MAKE) --no-print-directory test Q=1
+
+demo: ## four nodes behind two NATs train a model over Weft; KEEP=1 leaves it up
+	@$(INSTALL) build run test
+	@$(MAKE) --no-print-directory build
+	KEEP=$(KEEP) $(PYTHON) test/lab/demo.py
+
+lab: ## the tests in network namespaces; T=name for one
+	@$(INSTALL) build run test
+	@$(MAKE) --no-print-directory build
+	$(PYTEST) -v test/lab $(if $(T),-k '$(T)')
+
+san: ## tests under ASan+UBSan, then under TSan
+	@$(INSTALL) build run test
+	tools/run-sanitizers
+
+fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
+	@$(INSTALL) build dev
+	tools/run-fuzz $(S) $(F)
+
+bench: ## compare with wireguard-go in one run; prints JSON
+	@$(INSTALL) build run test
+	@$(MAKE) --no-print-directory build
+	$(PYTHON) test/bench/run.py
+
+golden: ## rewrite test/golden from what the program says now; read the diff
+	@$(INSTALL) build run test
+	@$(MAKE) --no-print-directory build
+	GOLDEN_REWRITE=1 $(PYTEST) -q test/golden
+
+check: ## what a change must pass besides its tests: style checkers, gcc and clang
+	@$(INSTALL) build run test dev
+	tools/run-checks
+
+tidy: ## clang-tidy over all of src/
+	@$(INSTALL) build dev
+	tools/run-tidy
+
+fmt: ## clang-format over all C files
+	@$(INSTALL) dev
+	clang-format-14 -i $(C_FILES)
+
+install: build ## install under PREFIX (/usr/local), below DESTDIR
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --quiet
+
+clean: ## remove the build folders
+	rm -rf $(BUILD) build-*

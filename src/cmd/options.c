@@ -1,0 +1,255 @@
+/* options.c - see options.h. */
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "cmd/cmd.h"
+
+/* More options than any table has; a table that outgrows it fails its first test. */
+#define OPTIONS_MAX 64
+
+/* Where the help's second column starts. */
+#define HELP_COLUMN 28
+
+void option_list_deinit(struct option_list *l)
+{
+    free(l->items);
+    *l = (struct option_list){0};
+}
+
+int option_text(const struct option *o, const char *text, struct err *e)
+{
+    *(const char **)o->field = text;
+    return 0;
+}
+
+int option_name(const struct option *o, const char *text, struct err *e)
+{
+    int r = parse_name(text, o->name, e);
+
+    if (r == 0)
+        *(const char **)o->field = text;
+    return r;
+}
+
+int option_flag(const struct option *o, const char *text, struct err *e)
+{
+    *(bool *)o->field = true;
+    return 0;
+}
+
+int option_u64(const struct option *o, const char *text, struct err *e)
+{
+    return parse_u64(o->field, text, o->min, o->max ? o->max : UINT64_MAX, o->name, e);
+}
+
+int option_duration(const struct option *o, const char *text, struct err *e)
+{
+    return parse_duration(
+        o->field, text, (nsec_t)o->min, o->max ? (nsec_t)o->max : INT64_MAX, o->name, e);
+}
+
+int option_append(const struct option *o, const char *text, struct err *e)
+{
+    struct option_list *l = o->field;
+    const char **items = realloc(l->items, (l->n + 1) * sizeof(*items));
+
+    if (!items)
+        return err_set(e, -ENOMEM, "no memory for %s", o->name);
+    l->items = items;
+    l->items[l->n++] = text;
+    return 0;
+}
+
+static bool is_positional(const struct option *o)
+{
+    return o->name[0] != '-';
+}
+
+static bool takes_value(const struct option *o)
+{
+    return !is_positional(o) && o->arg != NULL;
+}
+
+/* The state of one reading: which rows of the table have been given. */
+struct reading {
+    const struct option *table; /* borrowed */
+    bool given[OPTIONS_MAX];    /* row by row */
+};
+
+static int store(struct reading *rd, const struct option *o, const char *text, struct err *e)
+{
+    size_t row = (size_t)(o - rd->table);
+
+    if (rd->given[row] && !o->many)
+        return err_set(e, -EINVAL, "%s is given twice", o->name);
+    rd->given[row] = true;
+    return o->parse(o, text, e);
+}
+
+/* The row of "--name" or "--name=value"; NULL if there is none. */
+static const struct option *find_option(const struct option *table, const char *word)
+{
+    size_t len = strcspn(word, "=");
+
+    for (const struct option *o = table; o->name; o++)
+        if (!is_positional(o) && strlen(o->name) == len && memcmp(o->name, word, len) == 0)
+            return o;
+    return NULL;
+}
+
+static const struct option *next_positional(const struct reading *rd)
+{
+    for (const struct option *o = rd->table; o->name; o++)
+        if (is_positional(o) && (o->many || !rd->given[o - rd->table]))
+            return o;
+    return NULL;
+}
+
+static int read_option(struct reading *rd, int argc, char **argv, int *i, struct err *e)
+{
+    const char *word = argv[*i];
+    const struct option *o = find_option(rd->table, word);
+    const char *value = strchr(word, '=');
+
+    if (!o)
+        return err_set(e, -EINVAL, "there is no option \"%.60s\"", word);
+    if (!takes_value(o))
+        return value ? err_set(e, -EINVAL, "%s takes no value", o->name) : store(rd, o, NULL, e);
+    if (value)
+        return store(rd, o, value + 1, e);
+    if (*i + 1 >= argc)
+        return err_set(e, -EINVAL, "%s needs a value: %s %s", o->name, o->name, o->arg);
+    *i += 1;
+    return store(rd, o, argv[*i], e);
+}
+
+static int apply_defaults(const struct option *table, struct err *e)
+{
+    for (const struct option *o = table; o->name; o++)
+        if (o->dflt) {
+            int r = o->parse(o, o->dflt, e);
+
+            if (r != 0)
+                return r;
+        }
+    return 0;
+}
+
+static int check_required(const struct reading *rd, struct err *e)
+{
+    for (const struct option *o = rd->table; o->name; o++)
+        if (o->need == OPTION_REQUIRED && !rd->given[o - rd->table])
+            return err_set(e, -EINVAL, "%s is missing: %s", o->name, o->help);
+    return 0;
+}
+
+int options_read(const struct option_usage *usage, int argc, char **argv, struct err *e)
+{
+    struct reading rd = {.table = usage->options};
+    bool only_positionals = false;
+    int r = apply_defaults(usage->options, e);
+
+    for (int i = 1; r == 0 && i < argc; i++) {
+        const struct option *o;
+
+        if (!only_positionals && strcmp(argv[i], "--") == 0) {
+            only_positionals = true;
+            continue;
+        }
+        if (!only_positionals && strcmp(argv[i], "--help") == 0)
+            return OPTIONS_E_HELP;
+        if (!only_positionals && argv[i][0] == '-' && argv[i][1] != '\0') {
+            r = read_option(&rd, argc, argv, &i, e);
+            continue;
+        }
+        o = next_positional(&rd);
+        if (!o)
+            return err_set(e, -EINVAL, "\"%.60s\" is one argument too many", argv[i]);
+        r = store(&rd, o, argv[i], e);
+    }
+    return r == 0 ? check_required(&rd, e) : r;
+}
+
+static void print_row(const struct option *o)
+{
+    char left[64];
+    int n;
+
+    n = snprintf(left, sizeof(left), "%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+    if (n > HELP_COLUMN - 3)
+        (void)printf("  %s\n%*s%s", left, HELP_COLUMN, "", o->help);
+    else
+        (void)printf("  %-*s%s", HELP_COLUMN - 2, left, o->help);
+    if (o->dflt)
+        (void)printf(" (default %s)", o->dflt);
+    if (o->many && !is_positional(o))
+        (void)printf(" (may be repeated)");
+    (void)putchar('\n');
+}
+
+static void print_help(const struct option_usage *usage)
+{
+    (void)printf("usage: weft %s", usage->command);
+    for (const struct option *o = usage->options; o->name; o++)
+        if (is_positional(o))
+            (void)printf(
+                o->need == OPTION_REQUIRED ? " %s%s" : " [%s%s]", o->name, o->many ? "..." : "");
+    (void)printf(" [OPTION...]\n\n%s\n\n", usage->summary);
+    for (const struct option *o = usage->options; o->name; o++)
+        print_row(o);
+    (void)printf("  %-*s%s\n", HELP_COLUMN - 2, "--help", "this text");
+    if (usage->notes)
+        (void)printf("\n%s\n", usage->notes);
+}
+
+bool options_parse(const struct option_usage *usage, int argc, char **argv, int *ret_status)
+{
+    struct err e = ERR_NULL;
+    int r = options_read(usage, argc, argv, &e);
+
+    if (r == 0)
+        return false;
+    if (r == OPTIONS_E_HELP) {
+        print_help(usage);
+        *ret_status = CMD_OK;
+        return true;
+    }
+    (void)fprintf(stderr, "weft %s: %s; \"weft %s --help\" lists the options\n", usage->command,
+        err_text(&e), usage->command);
+    *ret_status = CMD_USAGE;
+    return true;
+}
+
+static void print_subcommands(FILE *out, const char *word, const struct option_subcommand *table)
+{
+    (void)fprintf(out, "usage: weft %s COMMAND [ARGUMENT...]\n\n", word);
+    for (; table->name; table++)
+        (void)fprintf(out, "  %-10s %s\n", table->name, table->help);
+    (void)fprintf(out, "\n\"weft %s COMMAND --help\" tells a command's own options.\n", word);
+}
+
+int options_dispatch(
+    const char *word, const struct option_subcommand *table, int argc, char **argv)
+{
+    if (argc < 2) {
+        print_subcommands(stderr, word, table);
+        return CMD_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0) {
+        print_subcommands(stdout, word, table);
+        return CMD_OK;
+    }
+    for (const struct option_subcommand *s = table; s->name; s++)
+        if (strcmp(argv[1], s->name) == 0)
+            return s->run(argc - 1, argv + 1);
+    (void)fprintf(stderr,
+        "weft %s: \"%.40s\" is not a command; \"weft %s --help\" lists them\n", word, argv[1],
+        word);
+    return CMD_USAGE;
+}

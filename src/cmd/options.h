@@ -1,0 +1,123 @@
+/*
+ * options.h - one table per command: the parser, the defaults and --help.
+ *
+ *     static struct {
+ *         const char *network;
+ *         nsec_t ttl;
+ *         bool json;
+ *     } arg;
+ *
+ *     static const struct option options[] = {
+ *         {"--network", "NAME", option_name, &arg.network, "default", "the network to join"},
+ *         {"--ttl", "DURATION", option_duration, &arg.ttl, "1h", "how long the token lives",
+ *             .min = NSEC_PER_SEC, .max = 30 * 86400 * NSEC_PER_SEC},
+ *         {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+ *         OPTIONS_END,
+ *     };
+ *     static const struct option_usage usage = {
+ *         .command = "token new", .summary = "Make a join token.", .options = options};
+ *
+ *     if (options_parse(&usage, argc, argv, &status))
+ *         return status;
+ *
+ * A name that starts with "-" is an option; one that does not ("TOKEN") is a
+ * positional argument, taken in the order of the table. Values come as
+ * "--ttl 1h" or "--ttl=1h". "--" ends the options. Texts are borrowed from
+ * argv, which outlives every command.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct err;
+struct option;
+
+/** Stores @text in the option's field. 0, or -EINVAL with words. Flags get NULL. */
+typedef int (*option_fn)(const struct option *o, const char *text, struct err *e);
+
+enum option_need {
+    OPTION_OPTIONAL, /* may be absent: the default, or the field as it was */
+    OPTION_REQUIRED, /* its absence is an error */
+};
+
+struct option {
+    const char *name;      /* "--ttl", or "TOKEN" for a positional argument */
+    const char *arg;       /* the value's word in the help; NULL for flags and positionals */
+    option_fn parse;       /* text to field */
+    void *field;           /* pins: what @parse fills, see there */
+    const char *dflt;      /* parsed first, and shown in the help; NULL: none */
+    const char *help;      /* one clause */
+    uint64_t min;          /* for numbers; ns for durations */
+    uint64_t max;          /* inclusive; 0: no bound */
+    enum option_need need; /* see there */
+    bool many;             /* may be given more than once; a positional takes all the rest */
+};
+
+#define OPTIONS_END {0}
+
+/** What a command takes. */
+struct option_usage {
+    const char *command;          /* "token new" */
+    const char *summary;          /* one sentence */
+    const struct option *options; /* borrowed; ends with OPTIONS_END */
+    const char *notes;            /* more text below the options; NULL: none */
+};
+
+/** Texts of an option that may be given more than once. */
+struct option_list {
+    const char **items; /* owns the array; borrows the texts */
+    size_t n;           /* how many */
+};
+
+/** option_list_deinit() - release the array. Idempotent. */
+void option_list_deinit(struct option_list *l);
+
+/* Parsers; the type of the field that each fills is in brackets. */
+int option_text(const struct option *o, const char *text, struct err *e);     /* const char * */
+int option_name(const struct option *o, const char *text, struct err *e);     /* const char * */
+int option_flag(const struct option *o, const char *text, struct err *e);     /* bool */
+int option_u64(const struct option *o, const char *text, struct err *e);      /* uint64_t */
+int option_duration(const struct option *o, const char *text, struct err *e); /* nsec_t */
+int option_append(const struct option *o, const char *text, struct err *e); /* struct option_list */
+
+/**
+ * options_parse() - fill in the fields from the command line
+ * @argv:	@argc texts; argv[0] is the command's last word and is not looked at
+ * @ret_status:	the exit status, set when the command has to end now
+ *
+ * "--help" prints the usage on standard output. A mistake prints one sentence
+ * and the way to the help on standard error.
+ *
+ * Return: true when the command must return *@ret_status.
+ */
+bool options_parse(const struct option_usage *usage, int argc, char **argv, int *ret_status);
+
+/**
+ * options_read() - the same without printing, for tests
+ *
+ * Return: 0; OPTIONS_E_HELP; or -EINVAL with the sentence.
+ */
+int options_read(const struct option_usage *usage, int argc, char **argv, struct err *e);
+
+/** The person asked for --help. */
+#define OPTIONS_E_HELP 1
+
+/** One of several commands that share a first word: "token" has "new". */
+struct option_subcommand {
+    const char *name;                   /* the second word; NULL ends the table */
+    int (*run)(int argc, char **argv);  /* argv[0] is the second word */
+    const char *help;                   /* one line */
+};
+
+/**
+ * options_dispatch() - run the subcommand that argv[1] names
+ * @word:	the first word ("token")
+ *
+ * Return: the exit status; without a known second word the list is printed.
+ */
+int options_dispatch(
+    const char *word, const struct option_subcommand *table, int argc, char **argv);

@@ -1,0 +1,108 @@
+/* test-options.c - what the option tables accept and what they say when they do not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "cmd/options.h"
+
+static struct {
+    const char *network;
+    const char *token;
+    struct option_list labels;
+    struct option_list rest;
+    nsec_t ttl;
+    uint64_t uses;
+    bool json;
+} arg;
+
+static const struct option table[] = {
+    {"TOKEN", NULL, option_text, &arg.token, NULL, "the token", .need = OPTION_REQUIRED},
+    {"REST", NULL, option_append, &arg.rest, NULL, "more", .many = true},
+    {"--network", "NAME", option_name, &arg.network, "default", "the network"},
+    {"--label", "K=V", option_append, &arg.labels, NULL, "a label", .many = true},
+    {"--ttl", "DURATION", option_duration, &arg.ttl, "1h", "life", .min = NSEC_PER_SEC},
+    {"--uses", "N", option_u64, &arg.uses, "1", "how often", .min = 1, .max = 100},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    OPTIONS_END,
+};
+static const struct option_usage usage = {"test", "Test.", table, NULL};
+
+static struct err failure;
+
+static int read_words(const char *const *words)
+{
+    char *argv[16] = {(char *)"test"};
+    int argc = 1;
+
+    for (; *words; words++)
+        argv[argc++] = (char *)*words;
+    option_list_deinit(&arg.labels);
+    option_list_deinit(&arg.rest);
+    memset(&arg, 0, sizeof(arg));
+    failure = (struct err)ERR_NULL;
+    return options_read(&usage, argc, argv, &failure);
+}
+
+#define READ(...) read_words((const char *const[]){__VA_ARGS__, NULL})
+
+static void test_defaults(void **state)
+{
+    assert_int_equal(READ("weft1.x"), 0);
+    assert_string_equal(arg.token, "weft1.x");
+    assert_string_equal(arg.network, "default");
+    assert_int_equal(arg.ttl, 3600 * NSEC_PER_SEC);
+    assert_int_equal(arg.uses, 1);
+    assert_false(arg.json);
+    assert_int_equal(arg.labels.n, 0);
+}
+
+static void test_forms(void **state)
+{
+    assert_int_equal(
+        READ("--ttl=5m", "t", "--label", "a=b", "--json", "--label=c=d", "--uses", "7"), 0);
+    assert_int_equal(arg.ttl, 300 * NSEC_PER_SEC);
+    assert_int_equal(arg.labels.n, 2);
+    assert_string_equal(arg.labels.items[1], "c=d");
+    assert_true(arg.json);
+    assert_int_equal(arg.uses, 7);
+    assert_int_equal(READ("t", "--", "--json", "-x"), 0);
+    assert_false(arg.json);
+    assert_int_equal(arg.rest.n, 2);
+    assert_string_equal(arg.rest.items[0], "--json");
+}
+
+static void test_refusals(void **state)
+{
+    assert_true(READ("--json") < 0);
+    assert_string_equal(failure.text, "TOKEN is missing: the token");
+    assert_true(READ("t", "--uses", "101") < 0);
+    assert_string_equal(failure.text, "--uses \"101\" is not a number from 1 to 100");
+    assert_true(READ("t", "--uses") < 0);
+    assert_string_equal(failure.text, "--uses needs a value: --uses N");
+    assert_true(READ("t", "--json=1") < 0);
+    assert_string_equal(failure.text, "--json takes no value");
+    assert_true(READ("t", "--network", "a", "--network", "b") < 0);
+    assert_string_equal(failure.text, "--network is given twice");
+    assert_true(READ("t", "--nope") < 0);
+    assert_string_equal(failure.text, "there is no option \"--nope\"");
+    assert_true(READ("t", "--network", "A") < 0);
+    assert_int_equal(READ("t", "--help"), OPTIONS_E_HELP);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_refusals),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+    option_list_deinit(&arg.labels);
+    option_list_deinit(&arg.rest);
+    return failed;
+}

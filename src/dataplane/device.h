@@ -1,0 +1,62 @@
+/*
+ * device.h - one WireGuard interface: a TUN device, a private key, its peers.
+ *
+ * A device belongs to a port (port.h), which carries its datagrams and whose
+ * control thread runs its handshakes and timers. It is configured through the
+ * text protocol of uapi.h, from within the process or over a unix socket.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct device;
+struct endpoint;
+struct err;
+struct port;
+struct x25519_public;
+
+/** What device_new() needs to know; zeroes are good defaults, but @tun_fd must be set. */
+struct device_options {
+    const char *name;   /* of the interface; "%d" in it becomes a free number */
+    int tun_fd;         /* taken: an open TUN descriptor instead of a new interface; -1: none */
+    unsigned mtu;       /* bytes; 0: 1420 */
+    unsigned n_workers; /* sending threads, one a TUN queue; 0: 1 */
+};
+
+/**
+ * Told about what happens. All calls come on the port's control thread, with
+ * its lock held: they may not call anything of port.h or device.h. NULL
+ * members are skipped.
+ */
+struct device_listener {
+    /* A session with @peer is ready to send; @ep is where it speaks from. */
+    void (*on_session)(void *ctx, const struct x25519_public *peer, const struct endpoint *ep);
+    /* An authenticated packet of @peer came from another place than the last one did. */
+    void (*on_endpoint)(void *ctx, const struct x25519_public *peer, const struct endpoint *ep);
+    /* The interface was deleted: nothing will move any more. */
+    void (*on_gone)(void *ctx);
+    void *ctx; /* pinned: handed to the calls */
+};
+
+/**
+ * device_new() - create the interface and attach the device to its port
+ * @port:	pinned
+ *
+ * The device has no key and no peers. Sending threads start with the port, or
+ * at once if it runs already.
+ *
+ * Return: 0 or negative errno with words.
+ */
+int device_new(
+    struct device **ret, struct port *port, const struct device_options *opt, struct err *e);
+
+/** device_free() - detach, end the sending threads, wipe the keys, delete the interface. */
+struct device *device_free(struct device *d);
+
+/** device_name() - the interface's name when it was created. */
+const char *device_name(const struct device *d);
+
+/** device_set_listener() - before port_start(), or from a call that holds no other lock. */
+void device_set_listener(struct device *d, const struct device_listener *listener);

@@ -1,0 +1,35 @@
+/*
+ * uapi.h - WireGuard's cross-platform configuration protocol, as text.
+ *
+ *     set=1                          get=1
+ *     private_key=...                (empty line)
+ *     public_key=...
+ *     allowed_ip=10.0.0.2/32         is answered by the same keys, and
+ *     (empty line)                   errno=0 (empty line)
+ *
+ * Weft answers one request more: `stats=1` gives its counters, one "name=value"
+ * a line: drops by reason, offloads in use and why others are not.
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct device;
+
+/** Longest line that is taken, without its newline. */
+#define UAPI_LINE_MAX 1024
+
+/**
+ * uapi_handle() - one whole request, from within the process
+ * @in:		@len bytes: a command line, its lines, and optionally the empty line that ends it
+ * @ret_out:	the answer, gives it: ends with "errno=N\n\n"; free() it
+ * @ret_len:	its bytes; there is a zero byte after them
+ *
+ * What a request has changed before the line that is refused stays changed, as
+ * in every implementation.
+ *
+ * Threads: any but the port's own (listeners, filters).
+ *
+ * Return: 0, or -ENOMEM; how the request itself fared is in the answer.
+ */
+int uapi_handle(struct device *d, const char *in, size_t len, char **ret_out, size_t *ret_len);

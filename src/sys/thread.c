@@ -1,0 +1,159 @@
+/* thread.c - see thread.h. */
+#include "sys/thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+/* Enough for every call depth here plus the resolver-free libc calls; the default of 8 MiB
+ * would only be address space, but address space is what a container limit may count. */
+#define THREAD_STACK (256 * 1024)
+
+int gate_init(struct gate *g, unsigned n_readers)
+{
+    pthread_rwlockattr_t attr;
+
+    *g = (struct gate){.n = n_readers};
+    if (posix_memalign((void **)&g->parts, _Alignof(struct gate_part),
+            (n_readers ? n_readers : 1) * sizeof(*g->parts)) != 0)
+        return -ENOMEM;
+    (void)pthread_rwlockattr_init(&attr);
+    (void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    for (unsigned i = 0; i < n_readers; i++)
+        (void)pthread_rwlock_init(&g->parts[i].lock, &attr);
+    (void)pthread_rwlockattr_destroy(&attr);
+    return 0;
+}
+
+void gate_deinit(struct gate *g)
+{
+    if (!g->parts)
+        return;
+    for (unsigned i = 0; i < g->n; i++)
+        (void)pthread_rwlock_destroy(&g->parts[i].lock);
+    free(g->parts);
+    *g = (struct gate){0};
+}
+
+void gate_enter(struct gate *g, unsigned i)
+{
+    (void)pthread_rwlock_rdlock(&g->parts[i].lock);
+}
+
+void gate_leave(struct gate *g, unsigned i)
+{
+    (void)pthread_rwlock_unlock(&g->parts[i].lock);
+}
+
+void gate_close(struct gate *g)
+{
+    for (unsigned i = 0; i < g->n; i++)
+        (void)pthread_rwlock_wrlock(&g->parts[i].lock);
+}
+
+void gate_open(struct gate *g)
+{
+    for (unsigned i = g->n; i-- > 0;)
+        (void)pthread_rwlock_unlock(&g->parts[i].lock);
+}
+
+/* The list as one set, so that order and repetition in the text do not matter. */
+static int parse_set(cpu_set_t *set, const char *text)
+{
+    const char *p = text;
+
+    CPU_ZERO(set);
+    for (;;) {
+        char *end;
+        unsigned long a, b;
+
+        errno = 0;
+        a = b = strtoul(p, &end, 10);
+        if (errno != 0 || end == p || *p < '0' || *p > '9')
+            return -EINVAL;
+        if (*end == '-') {
+            p = end + 1;
+            b = strtoul(p, &end, 10);
+            if (errno != 0 || end == p || *p < '0' || *p > '9')
+                return -EINVAL;
+        }
+        if (a > b || b >= CPU_SETSIZE)
+            return -EINVAL;
+        for (unsigned long i = a; i <= b; i++)
+            CPU_SET(i, set);
+        if (*end == '\0')
+            return 0;
+        if (*end != ',')
+            return -EINVAL;
+        p = end + 1;
+    }
+}
+
+static void list_from_set(struct cpulist *ret, const cpu_set_t *set)
+{
+    ret->n = 0;
+    for (unsigned i = 0; i < CPU_SETSIZE && ret->n < sizeof(ret->cpu) / sizeof(*ret->cpu); i++)
+        if (CPU_ISSET(i, set))
+            ret->cpu[ret->n++] = (unsigned short)i;
+}
+
+int cpulist_parse(struct cpulist *ret, const char *text, struct err *e)
+{
+    cpu_set_t set;
+    int r = parse_set(&set, text);
+
+    if (r < 0)
+        return err_set(e, r,
+            "CPU list \"%.60s\" is not understood; it is numbers and ranges below %d, as in "
+            "\"0,2-5\"",
+            text, CPU_SETSIZE);
+    list_from_set(ret, &set);
+    return 0;
+}
+
+void cpulist_allowed(struct cpulist *ret)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) < 0) {
+        CPU_ZERO(&set);
+        CPU_SET(0, &set);
+    }
+    list_from_set(ret, &set);
+}
+
+int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *), void *arg)
+{
+    char short_name[16];
+    pthread_attr_t attr;
+    sigset_t all, old;
+    pthread_t t;
+    int r;
+
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, THREAD_STACK);
+    if (cpu >= 0) {
+        cpu_set_t set;
+
+        CPU_ZERO(&set);
+        CPU_SET((unsigned)cpu, &set);
+        (void)pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
+    }
+    /* Inherited by the new thread: signals are for the thread that waits for them. */
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    r = pthread_create(&t, &attr, fn, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    (void)pthread_attr_destroy(&attr);
+    if (r != 0)
+        return -r;
+    (void)snprintf(short_name, sizeof(short_name), "%s", name);
+    (void)pthread_setname_np(t, short_name);
+    *ret = t;
+    return 0;
+}

@@ -1,0 +1,67 @@
+/*
+ * thread.h - threads with a name, and the gate between data and control.
+ *
+ * The gate is a readers-writer lock cut into one part per reader thread, so
+ * that readers share no cache line:
+ *
+ *   - A data thread enters its own part once per batch, and may then use
+ *     everything that control publishes (tries, index table, sessions).
+ *   - Control closes the gate, which waits until every data thread is outside,
+ *     changes what cannot be changed with one atomic store, and opens it.
+ *   - Closing and opening it without doing anything in between is a grace
+ *     period: what was unlinked before has no user any more and may be freed.
+ *
+ * Each part prefers its writer, so that a busy reader cannot starve control.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/** Most data threads behind one gate. */
+#define GATE_READERS_MAX 64
+
+/** One reader's part, alone on its cache lines. */
+struct gate_part {
+    _Alignas(128) pthread_rwlock_t lock; /* read: the owner thread; write: control */
+};
+
+struct gate {
+    struct gate_part *parts; /* owns; immutable after init */
+    unsigned n;              /* parts; immutable after init */
+};
+
+/** gate_init() - for @n_readers threads, numbered from 0. 0 or -ENOMEM. */
+int gate_init(struct gate *g, unsigned n_readers);
+void gate_deinit(struct gate *g);
+
+/** gate_enter() - reader @i goes in; once per batch, never nested. */
+void gate_enter(struct gate *g, unsigned i);
+void gate_leave(struct gate *g, unsigned i);
+
+/** gate_close() - wait until no reader is inside, and keep them out. One closer at a time. */
+void gate_close(struct gate *g);
+void gate_open(struct gate *g);
+
+/** A set of CPUs; see cpulist_parse(). */
+struct cpulist {
+    unsigned short cpu[256]; /* ascending */
+    unsigned n;              /* 0: no restriction */
+};
+
+struct err;
+
+/** cpulist_parse() - "0,2-5" as taskset(1) has it. 0 or -EINVAL with words. */
+int cpulist_parse(struct cpulist *ret, const char *text, struct err *e);
+
+/** cpulist_allowed() - the CPUs that this process may run on. */
+void cpulist_allowed(struct cpulist *ret);
+
+/**
+ * thread_start() - a thread with all signals blocked
+ * @name:	at most 15 bytes are shown by ps and top
+ * @cpu:	run only there; -1: wherever the process may
+ *
+ * Return: 0 or negative errno.
+ */
+int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *), void *arg);

@@ -1,0 +1,66 @@
+/*
+ * tun.h - the network interface: opening it, its offloads, its properties.
+ *
+ * Every frame read or written starts with a `struct virtio_net_hdr`, which says
+ * how the kernel wants the packet cut (or has it merged) and where a checksum
+ * is still to be filled in. Frames are moved by the caller with read(2) and
+ * writev(2) on the queue's descriptor, which does not block.
+ */
+#pragma once
+
+#include <linux/virtio_net.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct err;
+struct offloads;
+
+/** Bytes before each packet in a frame. */
+#define TUN_HEADER ((uint32_t)sizeof(struct virtio_net_hdr))
+
+/** Longest frame that the kernel hands out or takes. */
+#define TUN_FRAME_MAX (65535 + TUN_HEADER)
+
+#define TUN_QUEUES_MAX 32
+
+struct tun {
+    int fd[TUN_QUEUES_MAX]; /* owns; one a queue; the kernel spreads flows over them */
+    unsigned n;             /* queues */
+    char name[IFNAMSIZ];    /* as the kernel has it */
+    unsigned ifindex;       /* in the namespace where it was opened */
+};
+
+#define TUN_NULL                                                                                   \
+    {                                                                                              \
+        .n = 0                                                                                     \
+    }
+
+/**
+ * tun_open() - make the interface, or attach to a persistent one
+ * @name:	1 to 15 bytes; "%d" in it becomes a free number
+ * @n_queues:	1 to TUN_QUEUES_MAX
+ * @offloads:	TSO and USO are turned off in it, with a reason, where the kernel lacks them
+ *
+ * Return: 0 or negative errno with words (-EBUSY: another process has it).
+ */
+int tun_open(
+    struct tun *ret, const char *name, unsigned n_queues, struct offloads *offloads, struct err *e);
+
+/** tun_adopt() - take a descriptor that another process opened; it must have IFF_VNET_HDR. */
+int tun_adopt(struct tun *ret, int fd, struct offloads *offloads, struct err *e);
+
+/** tun_close() - idempotent; the interface goes with its last descriptor. */
+void tun_close(struct tun *t);
+
+/** tun_set_mtu() - 0 or negative errno. Works while the interface is in our namespace. */
+int tun_set_mtu(const struct tun *t, unsigned mtu);
+
+/** tun_set_queue_len() - frames that may wait in each queue. 0 or negative errno. */
+int tun_set_queue_len(const struct tun *t, unsigned n_frames);
+
+/** tun_exists() - the interface has not been deleted; works across namespaces. */
+bool tun_exists(const struct tun *t);
+
+/** tun_netns() - a descriptor of the namespace that it is in now, or negative errno. */
+int tun_netns(const struct tun *t);

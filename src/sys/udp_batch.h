@@ -1,0 +1,131 @@
+/*
+ * udp_batch.h - sending and receiving many datagrams with one system call.
+ *
+ * The unit is the run: datagrams of one size, back to back in memory, from or
+ * to one place. UDP_GRO delivers runs, UDP_SEGMENT takes them, and a relay can
+ * hand one on without touching a byte.
+ *
+ * A socket here is a pair, one per address family with the same port, because
+ * the two need different options and either family may be missing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+struct err;
+struct offloads;
+
+/** Most bytes in one run: what a UDP datagram over IPv4 can carry. */
+#define UDP_RUN_BYTES_MAX 65507
+
+/** Where a run came from, or goes to. */
+struct udp_path {
+    struct endpoint remote; /* the other end */
+    struct ip_addr local;   /* our address on the packet; none: the kernel chooses */
+    uint32_t ifindex;       /* arrived on; used when sending to link-local addresses only */
+};
+
+/** Datagrams of one size, back to back. */
+struct udp_run {
+    uint8_t *buf;         /* borrows: the first datagram */
+    uint32_t len;         /* bytes of all together, at least 1 */
+    uint16_t seg;         /* bytes of each but the last, which may be shorter */
+    uint8_t tos;          /* the IP header's TOS or traffic class byte */
+    struct udp_path path; /* from or to */
+};
+
+/** udp_run_count() - how many datagrams. */
+static inline unsigned udp_run_count(const struct udp_run *run)
+{
+    return (run->len + run->seg - 1) / run->seg;
+}
+
+enum udp_family { UDP_FAMILY_V4, UDP_FAMILY_V6, UDP_FAMILY_N };
+
+/** A pair of sockets; fd -1 where the family is missing. */
+struct udp_sockets {
+    int fd[UDP_FAMILY_N]; /* owns */
+    uint16_t port;        /* local, host order; the same for both */
+};
+
+#define UDP_SOCKETS_NULL                                                                           \
+    {                                                                                              \
+        {-1, -1}, 0                                                                                \
+    }
+
+/**
+ * udp_open() - bind both families to one port
+ * @port:	0 to have the kernel choose
+ * @fwmark:	SO_MARK of everything sent; 0 for none
+ * @share:	SO_REUSEPORT, for further workers on the same port
+ * @offloads:	UDP_GRO is turned on where it may be used
+ *
+ * Return: 0; -EADDRINUSE; other negative errno. With words.
+ */
+int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, bool share,
+    const struct offloads *offloads, struct err *e);
+
+/** udp_close() - idempotent. */
+void udp_close(struct udp_sockets *s);
+
+/** udp_set_fwmark() - 0, or negative errno (-EPERM without CAP_NET_ADMIN). */
+int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark);
+
+/** Messages taken by one receive call, and room for each. */
+#define UDP_INBOX_MESSAGES 8
+#define UDP_INBOX_ROOM     65536
+
+struct udp_inbox_slots; /* kernel headers and control bytes: private */
+
+/** Storage for received runs, one per worker. */
+struct udp_inbox {
+    uint8_t *bufs;                           /* owns: UDP_INBOX_MESSAGES * UDP_INBOX_ROOM */
+    struct udp_inbox_slots *slots;           /* owns */
+    struct udp_run runs[UDP_INBOX_MESSAGES]; /* as filled by the last receive */
+};
+
+/** udp_inbox_init() - 0 or -ENOMEM. */
+int udp_inbox_init(struct udp_inbox *in);
+void udp_inbox_deinit(struct udp_inbox *in);
+
+/**
+ * udp_receive() - take what has arrived, without waiting
+ *
+ * Return: how many of @in->runs are filled (the buffers are the caller's until
+ * the next call); 0 when nothing was there. Errors of earlier sends, which
+ * the kernel reports here, are swallowed.
+ */
+unsigned udp_receive(struct udp_inbox *in, int fd);
+
+struct udp_outbox_slots; /* private, as above */
+
+/** Most system-call messages that wait in one outbox. */
+#define UDP_OUTBOX_MESSAGES 64
+
+/** Runs about to be sent, one outbox per worker. */
+struct udp_outbox {
+    struct udp_outbox_slots *slots; /* owns */
+    unsigned n;                     /* messages waiting */
+    bool gso;                       /* use UDP_SEGMENT; cleared when the kernel says EIO */
+    bool wait;                      /* wait for room in the socket, rather than drop */
+    uint64_t n_failed;              /* datagrams that the kernel refused, since init */
+    int last_error;                 /* errno of the latest of them */
+};
+
+/** udp_outbox_init() - 0 or -ENOMEM. */
+int udp_outbox_init(struct udp_outbox *out, bool gso, bool wait);
+void udp_outbox_deinit(struct udp_outbox *out);
+
+/**
+ * udp_outbox_add() - queue a run, flushing first when full
+ * @s:		the sockets to flush to
+ * @run:	copied; its bytes are borrowed until the flush
+ */
+void udp_outbox_add(struct udp_outbox *out, const struct udp_sockets *s, const struct udp_run *run);
+
+/** udp_outbox_flush() - send all that waits, in order. */
+void udp_outbox_flush(struct udp_outbox *out, const struct udp_sockets *s);

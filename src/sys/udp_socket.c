@@ -1,0 +1,169 @@
+/* udp_socket.c - opening the pair of sockets of udp_batch.h. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "sys/offload.h"
+#include "sys/sockaddr.h"
+#include "sys/udp_batch.h"
+
+/* What wireguard-go and others settled on: a burst of 5,000 full packets. */
+#define SOCKET_BUFFER (7 << 20)
+
+/* The kernel picks the v4 port; somebody may hold the same v6 port. */
+#define PORT_ATTEMPTS 100
+
+struct bind_options {
+    uint32_t fwmark;
+    bool share;
+    bool gro;
+};
+
+static int set_int(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+static void set_buffers(int fd)
+{
+    /* The forced form needs CAP_NET_ADMIN; the other is cut to the system's limit, silently. */
+    if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER) < 0)
+        (void)set_int(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
+    if (set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, SOCKET_BUFFER) < 0)
+        (void)set_int(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
+}
+
+/* What each packet tells on arrival (TOS and our own address), and that it may be fragmented on
+ * its way, as the kernel's WireGuard does: the inner packet decides about its own DF. */
+static int set_family_options(int fd, int family)
+{
+    int r;
+
+    if (family == AF_INET) {
+        (void)set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
+        r = set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
+        return r < 0 ? r : set_int(fd, IPPROTO_IP, IP_RECVTOS, 1);
+    }
+    (void)set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+    r = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    if (r == 0)
+        r = set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+    return r < 0 ? r : set_int(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+}
+
+static int set_options(int fd, int family, const struct bind_options *opt)
+{
+    int r = set_family_options(fd, family);
+
+    set_buffers(fd);
+    if (r == 0 && opt->share)
+        r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (r == 0 && opt->gro)
+        (void)set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
+    if (r == 0 && opt->fwmark)
+        r = set_int(fd, SOL_SOCKET, SO_MARK, (int)opt->fwmark);
+    return r;
+}
+
+static int bound_port(int fd, uint16_t *ret)
+{
+    union sockaddr_inet sa;
+    struct endpoint ep;
+    socklen_t len = sizeof(sa);
+
+    if (getsockname(fd, &sa.any, &len) < 0)
+        return -errno;
+    if (!sockaddr_to_endpoint(&sa, &ep))
+        return -EAFNOSUPPORT;
+    *ret = ep.port;
+    return 0;
+}
+
+/* One family; *@port 0 is replaced by what the kernel chose. */
+static int open_family(int family, uint16_t *port, const struct bind_options *opt, int *ret_fd)
+{
+    union sockaddr_inet sa;
+    struct endpoint any = {.port = *port};
+    socklen_t len;
+    int fd, r;
+
+    if (family == AF_INET)
+        any.addr = ip_addr_v4((const uint8_t[4]){0});
+    len = sockaddr_from_endpoint(&sa, &any);
+    fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    r = set_options(fd, family, opt);
+    if (r == 0 && bind(fd, &sa.any, len) < 0)
+        r = -errno;
+    if (r == 0)
+        r = bound_port(fd, port);
+    if (r < 0) {
+        (void)close(fd);
+        return r;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* A family that this kernel or namespace does not have is no failure. */
+static bool is_missing_family(int r)
+{
+    return r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL || r == -EPROTONOSUPPORT;
+}
+
+static int open_pair(struct udp_sockets *s, uint16_t port, const struct bind_options *opt)
+{
+    int r;
+
+    s->port = port;
+    r = open_family(AF_INET, &s->port, opt, &s->fd[UDP_FAMILY_V4]);
+    if (r < 0 && !is_missing_family(r))
+        return r;
+    r = open_family(AF_INET6, &s->port, opt, &s->fd[UDP_FAMILY_V6]);
+    if (r < 0 && is_missing_family(r) && s->fd[UDP_FAMILY_V4] >= 0)
+        r = 0;
+    if (r < 0)
+        udp_close(s);
+    return r;
+}
+
+int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, bool share,
+    const struct offloads *offloads, struct err *e)
+{
+    struct bind_options opt = {
+        .fwmark = fwmark, .share = share, .gro = offloads->on[OFFLOAD_UDP_GRO]};
+    struct udp_sockets s = UDP_SOCKETS_NULL;
+    int r = -EADDRINUSE;
+
+    for (int i = 0; r == -EADDRINUSE && i < (port ? 1 : PORT_ATTEMPTS); i++)
+        r = open_pair(&s, port, &opt);
+    if (r < 0)
+        return err_set(e, r, "cannot open UDP port %u: %s", port, strerror(-r));
+    *ret = s;
+    return 0;
+}
+
+void udp_close(struct udp_sockets *s)
+{
+    for (int i = 0; i < UDP_FAMILY_N; i++) {
+        if (s->fd[i] >= 0)
+            (void)close(s->fd[i]);
+        s->fd[i] = -1;
+    }
+    s->port = 0;
+}
+
+int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark)
+{
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < UDP_FAMILY_N; i++)
+        if (s->fd[i] >= 0)
+            r = set_int(s->fd[i], SOL_SOCKET, SO_MARK, (int)fwmark);
+    return r;
+}

@@ -1,0 +1,239 @@
+/* aead.c - the table of back ends, the choice among them, and lanes; see aead.h. */
+#include "aead.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "crypto/aead_internal.h"
+
+/* Fastest first, per cipher. */
+static const struct aead_algorithm *const algorithms[] = {
+    &aead__boringssl_chacha20poly1305,
+    &aead__openssl_chacha20poly1305,
+    &aead__boringssl_aes256gcm,
+    &aead__openssl_aes256gcm,
+};
+
+#define N_ALGORITHMS (sizeof(algorithms) / sizeof(*algorithms))
+
+/* The judge that every other back end must agree with. */
+static const struct aead_algorithm *const references[] = {
+    [AEAD_CIPHER_CHACHA20POLY1305] = &aead__openssl_chacha20poly1305,
+    [AEAD_CIPHER_AES256GCM] = &aead__openssl_aes256gcm,
+};
+
+static const char *const cipher_names[] = {
+    [AEAD_CIPHER_CHACHA20POLY1305] = "chacha20poly1305",
+    [AEAD_CIPHER_AES256GCM] = "aes256gcm",
+};
+
+static_assert(sizeof(references) / sizeof(*references) == AEAD_CIPHER_N, "a reference per cipher");
+static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == AEAD_CIPHER_N, "a name per cipher");
+
+const struct aead_algorithm *aead_each(size_t i)
+{
+    return i < N_ALGORITHMS ? algorithms[i] : NULL;
+}
+
+const char *aead_cipher_name(enum aead_cipher cipher)
+{
+    return cipher_names[cipher];
+}
+
+/*
+ * Known answer: 16 zero bytes under an all-zero key and nonce, no additional
+ * data. AES-256: GCM specification, test case 14. ChaCha20-Poly1305: from
+ * RFC 8439's key stream (appendix A.1, test vector 2: block 1) and the
+ * Poly1305 of it, as computed by another implementation.
+ */
+static const uint8_t known_answers[][32] = {
+    [AEAD_CIPHER_CHACHA20POLY1305] = {0x9f, 0x07, 0xe7, 0xbe, 0x55, 0x51, 0x38, 0x7a, 0x98, 0xba,
+        0x97, 0x7c, 0x73, 0x2d, 0x08, 0x0d},
+    [AEAD_CIPHER_AES256GCM] = {0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60, 0x6b, 0x6e, 0x07, 0x4e, 0xc5,
+        0xd3, 0xba, 0xf3, 0x9d, 0x18, 0xd0, 0xd1, 0xc8, 0xa7, 0x99, 0x99, 0x6b, 0xf0, 0x26, 0x5b,
+        0x98, 0xb5, 0xd4, 0x8a, 0xb9, 0x19},
+};
+
+#define KNOWN_ANSWER_TEXT 16
+
+static bool knows_answer(const struct aead_algorithm *alg)
+{
+    static const struct aead_key key;
+    struct aead_nonce nonce = aead_nonce_make(0);
+    uint8_t buf[KNOWN_ANSWER_TEXT + AEAD_TAG_SIZE] = {0};
+
+    return aead_seal_once(alg, &key, &nonce, NULL, 0, buf, KNOWN_ANSWER_TEXT) &&
+           memcmp(buf, known_answers[alg->cipher], sizeof(buf)) == 0;
+}
+
+/* Seals @len bytes with both and opens the result with the candidate. */
+static bool agrees_at(const struct aead_algorithm *alg, size_t len)
+{
+    struct aead_key key;
+    struct aead_nonce nonce = aead_nonce_make(len);
+    uint8_t ad[8] = "weft kat";
+    uint8_t a[2048 + AEAD_TAG_SIZE];
+    uint8_t b[2048 + AEAD_TAG_SIZE];
+
+    for (size_t i = 0; i < sizeof(key.b); i++)
+        key.b[i] = (uint8_t)(i * 7 + len);
+    for (size_t i = 0; i < len; i++)
+        a[i] = b[i] = (uint8_t)(i * 31 + 1);
+    if (!aead_seal_once(alg, &key, &nonce, ad, sizeof(ad), a, len) ||
+        !aead_seal_once(references[alg->cipher], &key, &nonce, ad, sizeof(ad), b, len) ||
+        memcmp(a, b, len + AEAD_TAG_SIZE) != 0)
+        return false;
+    if (!aead_open_once(alg, &key, &nonce, ad, sizeof(ad), a, len + AEAD_TAG_SIZE))
+        return false;
+    b[len / 2] ^= 1;
+    return !aead_open_once(alg, &key, &nonce, ad, sizeof(ad), b, len + AEAD_TAG_SIZE);
+}
+
+static bool is_correct(const struct aead_algorithm *alg)
+{
+    /* Around the strides of the vector code: 64, 128, 256, 320, 512 bytes and a full packet. */
+    static const size_t lens[] = {0, 1, 15, 63, 64, 65, 127, 129, 255, 257, 320, 513, 1420, 2048};
+
+    if (!knows_answer(alg))
+        return false;
+    for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++)
+        if (!agrees_at(alg, lens[i]))
+            return false;
+    return true;
+}
+
+const struct aead_algorithm *aead_best(enum aead_cipher cipher, const char *backend)
+{
+    for (size_t i = 0; i < N_ALGORITHMS; i++) {
+        const struct aead_algorithm *alg = algorithms[i];
+
+        if (alg->cipher != cipher || (backend && strcmp(alg->backend, backend) != 0))
+            continue;
+        if (alg->is_available() && is_correct(alg))
+            return alg;
+    }
+    return NULL;
+}
+
+/* Direct-mapped by the key's address; a batch seldom holds more keys than this. */
+#define LANE_SLOTS 16
+
+struct lane_slot {
+    const struct aead_algorithm *alg; /* whose context; NULL: none yet */
+    const struct aead_key *key;       /* borrows; compared by address; NULL: no key set */
+    void *ctx;                        /* owns; of @alg */
+};
+
+struct aead_lane {
+    struct lane_slot slots[LANE_SLOTS];
+    uint32_t used; /* bit i: slot i holds a key */
+};
+
+static_assert(LANE_SLOTS <= 32, "a bit of `used` per slot");
+
+int aead_lane_new(struct aead_lane **ret)
+{
+    struct aead_lane *lane = calloc(1, sizeof(*lane));
+
+    if (!lane)
+        return -ENOMEM;
+    *ret = lane;
+    return 0;
+}
+
+struct aead_lane *aead_lane_free(struct aead_lane *lane)
+{
+    if (!lane)
+        return NULL;
+    for (size_t i = 0; i < LANE_SLOTS; i++)
+        if (lane->slots[i].alg)
+            lane->slots[i].alg->ctx_free(lane->slots[i].ctx);
+    free(lane);
+    return NULL;
+}
+
+void aead_lane_clear(struct aead_lane *lane)
+{
+    while (lane->used) {
+        struct lane_slot *slot = &lane->slots[__builtin_ctz(lane->used)];
+
+        slot->alg->ctx_clear_key(slot->ctx);
+        slot->key = NULL;
+        lane->used &= lane->used - 1;
+    }
+}
+
+/* Puts the expanded @key into @slot; the context is kept when the algorithm is the same. */
+static bool slot_fill(
+    struct lane_slot *slot, const struct aead_algorithm *alg, const struct aead_key *key)
+{
+    slot->key = NULL;
+    if (slot->alg != alg) {
+        if (slot->alg)
+            slot->alg->ctx_free(slot->ctx);
+        slot->alg = NULL;
+        slot->ctx = alg->ctx_new();
+        if (!slot->ctx)
+            return false;
+        slot->alg = alg;
+    }
+    if (!alg->ctx_set_key(slot->ctx, key))
+        return false;
+    slot->key = key;
+    return true;
+}
+
+/* The context that holds @key, NULL when there is no memory. */
+static void *lane_ctx(
+    struct aead_lane *lane, const struct aead_algorithm *alg, const struct aead_key *key)
+{
+    /* Keys lie within larger structs, so the low bits say little: fold the higher ones in. */
+    uintptr_t a = (uintptr_t)key / AEAD_KEY_SIZE;
+    unsigned idx = (unsigned)((a ^ a >> 4 ^ a >> 9) % LANE_SLOTS);
+    struct lane_slot *slot = &lane->slots[idx];
+
+    if (slot->key == key && slot->alg == alg)
+        return slot->ctx;
+    lane->used &= ~((uint32_t)1 << idx);
+    if (!slot_fill(slot, alg, key))
+        return NULL;
+    lane->used |= (uint32_t)1 << idx;
+    return slot->ctx;
+}
+
+bool aead_seal(struct aead_lane *lane, const struct aead_algorithm *alg, const struct aead_key *key,
+    const struct aead_nonce *nonce, const void *ad, size_t ad_len, uint8_t *buf, size_t len)
+{
+    void *ctx = lane_ctx(lane, alg, key);
+
+    return ctx && alg->seal(ctx, nonce, ad, ad_len, buf, len);
+}
+
+bool aead_open(struct aead_lane *lane, const struct aead_algorithm *alg, const struct aead_key *key,
+    const struct aead_nonce *nonce, const void *ad, size_t ad_len, uint8_t *buf, size_t len)
+{
+    void *ctx = len < AEAD_TAG_SIZE ? NULL : lane_ctx(lane, alg, key);
+
+    return ctx && alg->open(ctx, nonce, ad, ad_len, buf, len);
+}
+
+bool aead_seal_once(const struct aead_algorithm *alg, const struct aead_key *key,
+    const struct aead_nonce *nonce, const void *ad, size_t ad_len, uint8_t *buf, size_t len)
+{
+    void *ctx = alg->ctx_new();
+    bool ok = ctx && alg->ctx_set_key(ctx, key) && alg->seal(ctx, nonce, ad, ad_len, buf, len);
+
+    alg->ctx_free(ctx);
+    return ok;
+}
+
+bool aead_open_once(const struct aead_algorithm *alg, const struct aead_key *key,
+    const struct aead_nonce *nonce, const void *ad, size_t ad_len, uint8_t *buf, size_t len)
+{
+    void *ctx = len < AEAD_TAG_SIZE ? NULL : alg->ctx_new();
+    bool ok = ctx && alg->ctx_set_key(ctx, key) && alg->open(ctx, nonce, ad, ad_len, buf, len);
+
+    alg->ctx_free(ctx);
+    return ok;
+}

@@ -1,0 +1,235 @@
+/* ip.c - see ip.h. */
+#include "ip.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/htab.h"
+
+/* RFC 791 section 3.1. */
+struct v4_header {
+    uint8_t version_ihl;   /*  0 */
+    uint8_t tos;           /*  1 */
+    struct be16 total_len; /*  2 */
+    struct be16 id;        /*  4 */
+    struct be16 fragment;  /*  6: flags and offset */
+    uint8_t ttl;           /*  8 */
+    uint8_t proto;         /*  9 */
+    struct be16 checksum;  /* 10 */
+    uint8_t src[4];        /* 12 */
+    uint8_t dst[4];        /* 16 */
+};
+
+/* RFC 8200 section 3. */
+struct v6_header {
+    struct be32 version_class_flow; /*  0 */
+    struct be16 payload_len;        /*  4 */
+    uint8_t next_header;            /*  6 */
+    uint8_t hop_limit;              /*  7 */
+    uint8_t src[16];                /*  8 */
+    uint8_t dst[16];                /* 24 */
+};
+
+_Static_assert(sizeof(struct v4_header) == IP_V4_HEADER_MIN, "RFC 791");
+_Static_assert(sizeof(struct v6_header) == IP_V6_HEADER, "RFC 8200");
+
+#define V4_FRAGMENT_MASK 0x3fff /* "more fragments" and the offset */
+#define V6_NEXT_FRAGMENT 44
+#define V6_CLASS_SHIFT   20
+
+static int parse_v4(const void *p, size_t len, struct ip_info *ret)
+{
+    struct v4_header h;
+    size_t header_len;
+    size_t total;
+
+    if (len < sizeof(h))
+        return IP_E_LENGTH;
+    memcpy(&h, p, sizeof(h));
+    header_len = (size_t)(h.version_ihl & 15) * 4;
+    total = be16_get(h.total_len);
+    if (header_len < sizeof(h) || total < header_len || total > len)
+        return IP_E_LENGTH;
+    *ret = (struct ip_info){
+        .src = ip_addr_v4(h.src),
+        .dst = ip_addr_v4(h.dst),
+        .version = 4,
+        .tos = h.tos,
+        .proto = h.proto,
+        .is_fragment = (be16_get(h.fragment) & V4_FRAGMENT_MASK) != 0,
+        .l4_off = (uint16_t)header_len,
+        .len = (uint32_t)total,
+    };
+    return 0;
+}
+
+static int parse_v6(const void *p, size_t len, struct ip_info *ret)
+{
+    struct v6_header h;
+    size_t total;
+
+    if (len < sizeof(h))
+        return IP_E_LENGTH;
+    memcpy(&h, p, sizeof(h));
+    total = sizeof(h) + be16_get(h.payload_len);
+    if (total > len)
+        return IP_E_LENGTH;
+    *ret = (struct ip_info){
+        .src = ip_addr_v6(h.src),
+        .dst = ip_addr_v6(h.dst),
+        .version = 6,
+        .tos = (uint8_t)(be32_get(h.version_class_flow) >> V6_CLASS_SHIFT),
+        .proto = h.next_header,
+        .is_fragment = h.next_header == V6_NEXT_FRAGMENT,
+        .l4_off = sizeof(h),
+        .len = (uint32_t)total,
+    };
+    return 0;
+}
+
+int ip_parse(const void *p, size_t len, struct ip_info *ret)
+{
+    const uint8_t *first = p;
+
+    if (len == 0)
+        return IP_E_NOT_IP;
+    switch (*first >> 4) {
+    case 4:
+        return parse_v4(p, len, ret);
+    case 6:
+        return parse_v6(p, len, ret);
+    }
+    return IP_E_NOT_IP;
+}
+
+uint64_t ip_flow_hash(uint64_t seed, const struct ip_info *info, const void *p)
+{
+    struct {
+        struct ip_addr src;
+        struct ip_addr dst;
+        uint8_t ports[4];
+        uint8_t proto;
+        uint8_t zero[3];
+    } key = {.src = info->src, .dst = info->dst, .proto = info->proto};
+    bool has_ports = (info->proto == IP_PROTO_TCP || info->proto == IP_PROTO_UDP) &&
+                     !info->is_fragment && info->len >= info->l4_off + sizeof(key.ports);
+
+    if (has_ports)
+        memcpy(key.ports, (const uint8_t *)p + info->l4_off, sizeof(key.ports));
+    return hash_bytes(seed, &key, sizeof(key));
+}
+
+uint8_t ip_ecn_encapsulate(uint8_t inner_tos)
+{
+    uint8_t ecn = inner_tos & IP_ECN_MASK;
+
+    return ecn == IP_ECN_CE ? IP_ECN_ECT0 : ecn;
+}
+
+/* RFC 1624, equation 3: HC' = ~(~HC + ~m + m'). */
+static struct be16 checksum_update(struct be16 checksum, uint16_t from, uint16_t to)
+{
+    uint32_t sum = (uint16_t)~be16_get(checksum);
+
+    sum += (uint16_t)~from;
+    sum += to;
+    return be16_make((uint16_t)~ip_sum_fold(sum));
+}
+
+static void v4_set_ecn(void *p, uint8_t ecn)
+{
+    struct v4_header h;
+    uint8_t tos;
+
+    memcpy(&h, p, sizeof(h));
+    tos = (uint8_t)((h.tos & ~IP_ECN_MASK) | ecn);
+    h.checksum = checksum_update(
+        h.checksum, (uint16_t)(h.version_ihl << 8 | h.tos), (uint16_t)(h.version_ihl << 8 | tos));
+    h.tos = tos;
+    memcpy(p, &h, sizeof(h));
+}
+
+static void v6_set_ecn(void *p, uint8_t ecn)
+{
+    struct be32 word;
+
+    memcpy(&word, p, sizeof(word));
+    word = be32_make((be32_get(word) & ~((uint32_t)IP_ECN_MASK << V6_CLASS_SHIFT)) |
+                     (uint32_t)ecn << V6_CLASS_SHIFT);
+    memcpy(p, &word, sizeof(word));
+}
+
+void ip_ecn_decapsulate(void *p, uint8_t outer_tos)
+{
+    const uint8_t *b = p;
+    bool is_v4 = b[0] >> 4 == 4;
+    uint8_t inner = (is_v4 ? b[1] : b[1] >> 4) & IP_ECN_MASK;
+    uint8_t outer = outer_tos & IP_ECN_MASK;
+    uint8_t ecn = inner;
+
+    /* RFC 6040 figure 4, but for the drop of Not-ECT under CE: the kernel lets it pass. */
+    if (inner == IP_ECN_NOT_ECT)
+        return;
+    if (outer == IP_ECN_CE)
+        ecn = IP_ECN_CE;
+    else if (outer == IP_ECN_ECT1 && inner == IP_ECN_ECT0)
+        ecn = IP_ECN_ECT1;
+    if (ecn == inner)
+        return;
+    if (is_v4)
+        v4_set_ecn(p, ecn);
+    else
+        v6_set_ecn(p, ecn);
+}
+
+uint64_t ip_sum_add(uint64_t sum, const void *p, size_t len)
+{
+    const uint8_t *b = p;
+
+    /*
+     * One's complement sums may be taken in wider words (RFC 1071 section 2):
+     * 32 bits at a time, the carries gather in the upper half of the accumulator.
+     */
+    for (; len >= 4; len -= 4, b += 4) {
+        struct be32 word;
+
+        memcpy(&word, b, sizeof(word));
+        sum += be32_get(word);
+    }
+    if (len >= 2) {
+        sum += (uint32_t)(b[0] << 8 | b[1]);
+        b += 2;
+        len -= 2;
+    }
+    if (len)
+        sum += (uint32_t)(b[0] << 8);
+    return sum;
+}
+
+uint16_t ip_sum_fold(uint64_t sum)
+{
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)sum;
+}
+
+uint64_t ip_sum_pseudo(
+    const struct ip_addr *src, const struct ip_addr *dst, uint8_t proto, uint32_t l4_len)
+{
+    size_t skip = ip_addr_is_v4(src) ? 12 : 0;
+    uint64_t sum = ip_sum_add(0, src->b + skip, sizeof(src->b) - skip);
+
+    /* Both families add protocol and length, in fields of different width (RFC 9293, RFC 8200). */
+    return ip_sum_add(sum, dst->b + skip, sizeof(dst->b) - skip) + proto + l4_len;
+}
+
+void ip_v4_set_checksum(void *p, size_t header_len)
+{
+    static const struct be16 zero;
+    struct be16 checksum;
+    uint8_t *field = (uint8_t *)p + offsetof(struct v4_header, checksum);
+
+    memcpy(field, &zero, sizeof(zero));
+    checksum = be16_make((uint16_t)~ip_sum_fold(ip_sum_add(0, p, header_len)));
+    memcpy(field, &checksum, sizeof(checksum));
+}

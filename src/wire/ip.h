@@ -1,0 +1,95 @@
+/*
+ * ip.h - what the data plane needs of inner IP and TCP/UDP headers.
+ *
+ * Spec: RFC 791, RFC 8200; ECN through a tunnel RFC 6040; checksums RFC 1071
+ * and 1624.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+#define IP_PROTO_ICMP   1
+#define IP_PROTO_TCP    6
+#define IP_PROTO_UDP    17
+#define IP_PROTO_ICMPV6 58
+
+#define IP_V4_HEADER_MIN 20
+#define IP_V6_HEADER     40
+
+/** One inner packet's header, decoded. */
+struct ip_info {
+    struct ip_addr src;
+    struct ip_addr dst;
+    uint8_t version;  /* 4 or 6 */
+    uint8_t tos;      /* DSCP in the upper six bits, ECN in the lower two */
+    uint8_t proto;    /* IP_PROTO_; v6: the first next-header, extensions are not walked */
+    bool is_fragment; /* not a whole datagram: has no ports of its own */
+    uint16_t l4_off;  /* where the payload of IP starts */
+    uint32_t len;     /* the packet's own length: at most what ip_parse() was given */
+};
+
+/* Outcomes of ip_parse(). */
+#define IP_E_NOT_IP 1 /* the first nibble is neither 4 nor 6: DROP_NOT_IP */
+#define IP_E_LENGTH 2 /* a length field contradicts the bytes at hand: DROP_INNER_LENGTH */
+
+/**
+ * ip_parse() - read an inner header
+ * @p:		@len bytes; may be followed by padding, which @ret->len does not count
+ *
+ * Threads: any.
+ *
+ * Return: 0, IP_E_NOT_IP or IP_E_LENGTH; @ret is untouched on failure.
+ */
+int ip_parse(const void *p, size_t len, struct ip_info *ret);
+
+/**
+ * ip_flow_hash() - equal for all packets of one inner flow
+ * @seed:	random, so that nobody can aim many flows at one worker
+ * @info:	of the packet at @p, from ip_parse()
+ *
+ * Addresses, protocol and, for whole TCP and UDP packets, ports.
+ */
+uint64_t ip_flow_hash(uint64_t seed, const struct ip_info *info, const void *p);
+
+/* ECN: the two low bits of the TOS or traffic class (RFC 3168). */
+#define IP_ECN_MASK    3
+#define IP_ECN_NOT_ECT 0
+#define IP_ECN_ECT1    1
+#define IP_ECN_ECT0    2
+#define IP_ECN_CE      3
+
+/** ip_ecn_encapsulate() - the outer TOS for an inner one: ECN only; CE becomes ECT(0); no DSCP. */
+uint8_t ip_ecn_encapsulate(uint8_t inner_tos);
+
+/**
+ * ip_ecn_decapsulate() - carry congestion marks of the outer header into the inner
+ * @p:		the inner packet, already checked by ip_parse(); changed in place
+ * @outer_tos:	of the datagram that brought it
+ *
+ * RFC 6040 section 4.2 as the Linux kernel applies it to WireGuard: a packet
+ * that is not ECN-capable passes unchanged even under an outer CE.
+ */
+void ip_ecn_decapsulate(void *p, uint8_t outer_tos);
+
+/**
+ * ip_sum_add() - add bytes to a checksum in progress
+ * @sum:	what was summed so far; 0 at first
+ * @p:		@len bytes; only the last piece may have an odd length
+ *
+ * Return: a partial sum for ip_sum_add() or ip_sum_fold().
+ */
+uint64_t ip_sum_add(uint64_t sum, const void *p, size_t len);
+
+/** ip_sum_fold() - to 16 bits, not complemented, in host order of the network value. */
+uint16_t ip_sum_fold(uint64_t sum);
+
+/** ip_sum_pseudo() - the pseudo header of TCP and UDP for @l4_len bytes of @proto. */
+uint64_t ip_sum_pseudo(
+    const struct ip_addr *src, const struct ip_addr *dst, uint8_t proto, uint32_t l4_len);
+
+/** ip_v4_set_checksum() - compute and store the header's checksum; @header_len bytes. */
+void ip_v4_set_checksum(void *p, size_t header_len);

@@ -1,0 +1,211 @@
+/*
+ * keypair.h - the two keys that a handshake gives, and a peer's three slots for them.
+ *
+ * Theory of operation. A keypair is born with one reference, which a slot
+ * holds. The control thread puts it there (keypairs_add) and takes it away
+ * (keypairs_add of a later one, keypairs_clear). Workers take a reference for
+ * the length of a batch, so the control thread may rotate at any moment; the
+ * last reference wipes and frees. References are counted per batch, not per
+ * packet.
+ *
+ *   current   what we send with; received with too
+ *   previous  the one before: only received with, for packets still under way
+ *   next      a responder's new keypair: only received with, until the first
+ *             packet under it proves that the initiator has it (5.4.5, 6.2)
+ *
+ * A next excludes a previous, so confirming the next one never evicts.
+ *
+ * Threads: each field says. "Any" is any worker with a reference.
+ *
+ * Spec: whitepaper 5.4.5, 5.4.6, 6.1, 6.2.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/htab.h"
+#include "crypto/aead.h"
+#include "noise/replay.h"
+
+struct keypair {
+    /* Immutable after creation. */
+    const struct aead_algorithm *alg; /* pins: a table entry */
+    void *owner;                      /* pins: the peer that the creator named */
+    struct aead_key seal_key;         /* wiped with the keypair */
+    struct aead_key open_key;         /* wiped with the keypair */
+    uint32_t local_index;             /* what the other side puts into its headers */
+    uint32_t remote_index;            /* what we put into ours */
+    nsec_t birth;                     /* monotonic: when the handshake gave it */
+    bool is_initiator;                /* we began that handshake */
+
+    /* Control thread. */
+    struct htab_link link; /* for the creator's table of local indices; free for its use */
+
+    /* Any thread, atomically. */
+    _Atomic uint32_t refs;         /* see the theory of operation */
+    _Atomic uint64_t send_counter; /* the next nonce to send with */
+
+    /* Guarded by replay_lock; taken once a batch, nothing is locked inside. */
+    pthread_mutex_t replay_lock;
+    struct replay replay;
+};
+
+/** What a handshake hands over to a new keypair. */
+struct keypair_params {
+    const struct aead_algorithm *alg; /* pins */
+    void *owner;                      /* pins */
+    struct aead_key seal_key;         /* copied: the caller wipes its own */
+    struct aead_key open_key;         /* copied: the caller wipes its own */
+    uint32_t local_index;
+    uint32_t remote_index;
+    nsec_t birth;
+    bool is_initiator;
+};
+
+/** keypair_new() - gives it, with one reference. 0 or -ENOMEM. */
+int keypair_new(struct keypair **ret, const struct keypair_params *params);
+
+/** keypair_ref() - one reference more. Threads: any. Returns @kp. */
+struct keypair *keypair_ref(struct keypair *kp);
+
+/**
+ * keypair_unref() - one reference less; the last wipes and frees
+ *
+ * Call aead_lane_clear() on the thread's lane first. The creator's index table must not
+ * hold the keypair any more when the last reference goes. NULL is fine.
+ *
+ * Threads: any.
+ *
+ * Return: NULL.
+ */
+struct keypair *keypair_unref(struct keypair *kp);
+
+/**
+ * keypair_can_send() - is it young enough, and are there nonces left?
+ *
+ * False calls for a new handshake; packets wait for it. (6.1: Reject-After-Time,
+ * Reject-After-Messages.) Threads: any.
+ */
+bool keypair_can_send(const struct keypair *kp, nsec_t now);
+
+/** keypair_can_receive() - is it younger than Reject-After-Time? Threads: any. */
+bool keypair_can_receive(const struct keypair *kp, nsec_t now);
+
+/**
+ * keypair_wants_rekey_after_send() - after sending data: is it time for a new handshake?
+ *
+ * Past Rekey-After-Messages, or, when we are the initiator, older than
+ * Rekey-After-Time (6.2). Then call timers_on_rekey_wanted(). Threads: any.
+ */
+bool keypair_wants_rekey_after_send(const struct keypair *kp, nsec_t now);
+
+/**
+ * keypair_wants_rekey_after_receive() - after receiving: will we soon be unable to answer?
+ *
+ * The initiator only: older than Reject-After-Time - Keepalive-Timeout -
+ * Rekey-Timeout (6.2). Then call timers_on_last_minute(). Threads: any.
+ */
+bool keypair_wants_rekey_after_receive(const struct keypair *kp, nsec_t now);
+
+/**
+ * keypair_take_counters() - reserve @n consecutive nonces for one batch
+ *
+ * All or none. Threads: any; order on the wire is the caller's.
+ *
+ * Return: false when that would reach Reject-After-Messages.
+ */
+bool keypair_take_counters(struct keypair *kp, uint32_t n, uint64_t *ret_first);
+
+/**
+ * keypair_seal() - encrypt one data message in place
+ * @lane:	the calling thread's; aead_lane_clear() before @kp is let go
+ * @counter:	from keypair_take_counters(), used once
+ * @msg:	sizeof(struct wg_data) bytes of room, @len bytes of padded inner packet, 16 bytes of
+ * room
+ *
+ * Writes the header and the tag: the message is @len + WG_DATA_OVERHEAD bytes.
+ *
+ * Threads: any.
+ *
+ * Return: false only when there is no memory.
+ */
+bool keypair_seal(
+    const struct keypair *kp, struct aead_lane *lane, uint64_t counter, uint8_t *msg, size_t len);
+
+/**
+ * keypair_open() - verify and decrypt one data message in place
+ * @msg:	@len bytes, wg_type_of() says WG_TYPE_DATA and the receiver index is this keypair's;
+ *		the inner packet, @len - WG_DATA_OVERHEAD bytes, is left behind the header
+ * @ret_counter: from the header, for keypair_check_counters(); set on success only
+ *
+ * Does not look at the replay window. Threads: any.
+ *
+ * Return: false when the counter is past the limit or the tag is wrong; @msg is then garbage.
+ */
+bool keypair_open(const struct keypair *kp, struct aead_lane *lane, uint8_t *msg, size_t len,
+    uint64_t *ret_counter);
+
+/**
+ * keypair_check_counters() - run a batch of authenticated counters through the replay window
+ * @counters:	@n of them, all from successful keypair_open(), in the order of arrival
+ * @ret_fresh:	@n verdicts: false means a replay, which must be dropped
+ *
+ * Threads: any; takes replay_lock once.
+ */
+void keypair_check_counters(
+    struct keypair *kp, const uint64_t *counters, size_t n, bool *ret_fresh);
+
+/**
+ * A peer's slots.
+ *
+ * Lock order: a leaf; nothing is locked while it is held.
+ */
+struct keypairs {
+    pthread_mutex_t lock;     /* guards the three pointers; held for a few instructions */
+    struct keypair *current;  /* owns a reference; NULL: none */
+    struct keypair *previous; /* owns a reference; NULL: none */
+    struct keypair *next;     /* owns a reference; NULL: none */
+};
+
+/** The keypairs that left their slots, each with the slot's reference: NULL-filled up to the end.
+ */
+struct keypairs_evicted {
+    struct keypair *kp[3];
+};
+
+void keypairs_init(struct keypairs *ks);
+
+/** keypairs_deinit() - all slots must be empty: keypairs_clear() first. Idempotent. */
+void keypairs_deinit(struct keypairs *ks);
+
+/** keypairs_acquire_current() - a reference to what to send with, NULL if none. Threads: any. */
+struct keypair *keypairs_acquire_current(struct keypairs *ks);
+
+/**
+ * keypairs_add() - put a new keypair into its slot
+ * @kp:		takes its reference; ours as initiator becomes current, as responder next
+ * @ret:	gives what it displaced: take each out of the index table, then keypair_unref()
+ *
+ * Threads: control thread.
+ */
+void keypairs_add(struct keypairs *ks, struct keypair *kp, struct keypairs_evicted *ret);
+
+/**
+ * keypairs_confirm() - an authenticated, fresh packet arrived under @kp
+ *
+ * If @kp is next it becomes current. Cheap when it is not: call once per batch
+ * and keypair.
+ *
+ * Threads: any.
+ *
+ * Return: true if that happened: then timers_on_session_confirmed(), and staged packets can go.
+ */
+bool keypairs_confirm(struct keypairs *ks, const struct keypair *kp);
+
+/** keypairs_clear() - empty all slots; gives what was there, as keypairs_add(). Control thread. */
+void keypairs_clear(struct keypairs *ks, struct keypairs_evicted *ret);

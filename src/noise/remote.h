@@ -1,0 +1,45 @@
+/*
+ * remote.h - a peer's static identity, and what must be remembered about it
+ * from one handshake to the next.
+ *
+ * Threads: control thread only.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "crypto/x25519.h"
+#include "noise/local.h"
+#include "noise/profile.h"
+#include "noise/tai64n.h"
+
+/** A preshared key of both sides, mixed into the handshake; all zeroes is "none" (5.4). */
+struct noise_psk {
+    uint8_t b[32];
+};
+
+struct noise_remote {
+    const struct noise_profile *profile; /* pins: what we initiate with */
+    struct x25519_public public;         /* its identity; immutable */
+    struct noise_psk psk;                /* all zeroes without one */
+    struct x25519_shared static_static;  /* DH of both static keys, computed once */
+    bool has_static_static;              /* false: we have no key, or its point is refused */
+    bool has_consumed;                   /* consumed_at is meaningful */
+    struct tai64n sent;                  /* greatest timestamp that we sent */
+    struct tai64n received;              /* greatest that it sent: older ones are replays (5.1) */
+    nsec_t consumed_at;                  /* when its last initiation was taken in */
+};
+
+/** noise_remote_init() - @remote becomes the peer with key @public, as seen from @local. */
+void noise_remote_init(struct noise_remote *remote, const struct noise_profile *profile,
+    const struct noise_local *local, const struct x25519_public *public);
+
+/** noise_remote_deinit() - wipe. Idempotent. */
+void noise_remote_deinit(struct noise_remote *remote);
+
+/** noise_remote_set_psk() - takes effect with the next handshake. */
+void noise_remote_set_psk(struct noise_remote *remote, const struct noise_psk *psk);
+
+/** noise_remote_set_local() - our own key has changed: compute the static-static secret anew. */
+void noise_remote_set_local(struct noise_remote *remote, const struct noise_local *local);

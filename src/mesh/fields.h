@@ -1,0 +1,95 @@
+/*
+ * fields.h - reads the fields of one JSON object, each with its bounds.
+ *
+ * The JSON twin of `struct reader` in base/bytes.h: the first field that is
+ * missing, of the wrong type or out of bounds fills in the sentence and makes
+ * every later call do nothing, so a decoder reads all fields and asks once,
+ * with fields_end(). Outputs are untouched by a read that failed; a field that
+ * is optional and absent (or null) leaves its output as the caller set it.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+struct err;
+struct x25519_public;
+
+/** Most fields that one object may be asked for. */
+#define FIELDS_SEEN_MAX 16
+
+/** Must the field be there? */
+enum fields_need {
+    FIELDS_OPTIONAL,
+    FIELDS_REQUIRED,
+};
+
+struct fields {
+    const json_t *json; /* borrowed; the object being read */
+    const char *where;  /* borrowed; what it is, for the sentence: "Node \"gpu-1\"" */
+    struct err *e;      /* borrowed; may be NULL */
+    int failed;         /* 0, or the first failure */
+    unsigned n_seen;    /* names asked for so far */
+    const char *seen[FIELDS_SEEN_MAX]; /* borrows: string literals of the decoder */
+};
+
+/** fields_make() - start on @json; anything but an object is the first failure. */
+struct fields fields_make(const json_t *json, const char *where, struct err *e);
+
+/**
+ * fields_get() - the raw value of a field
+ *
+ * Return: borrowed; NULL when absent, null or after a failure.
+ */
+const json_t *fields_get(struct fields *f, const char *name, enum fields_need need);
+
+/** fields_string() - borrowed text of @min to @max bytes without control bytes; NULL if none. */
+const char *fields_string(
+    struct fields *f, const char *name, enum fields_need need, size_t min, size_t max);
+
+void fields_u64(struct fields *f, const char *name, enum fields_need need, uint64_t min,
+    uint64_t max, uint64_t *ret);
+
+void fields_bool(struct fields *f, const char *name, enum fields_need need, bool *ret);
+
+/**
+ * fields_enum() - one of @names
+ * @names:	@n_names words; the index is the value
+ */
+void fields_enum(struct fields *f, const char *name, enum fields_need need,
+    const char *const names[], unsigned n_names, unsigned *ret);
+
+/** fields_name() - a name as parse_name() wants it, into @ret of at least NAME_MAX_LEN + 1. */
+void fields_name(struct fields *f, const char *name, enum fields_need need, char *ret);
+
+/** fields_address() - an address of the family that @v4 says. */
+void fields_address(
+    struct fields *f, const char *name, enum fields_need need, bool v4, struct ip_addr *ret);
+
+/** fields_cidr() - a block of that family, host bits zero, length in [@min_len, @max_len]. */
+void fields_cidr(struct fields *f, const char *name, enum fields_need need, bool v4,
+    unsigned min_len, unsigned max_len, struct ip_prefix *ret);
+
+/** fields_public_key() - base64 of 32 bytes that are not all zero. */
+void fields_public_key(
+    struct fields *f, const char *name, enum fields_need need, struct x25519_public *ret);
+
+/** fields_object() - a borrowed JSON object, NULL if none. */
+const json_t *fields_object(struct fields *f, const char *name, enum fields_need need);
+
+/** fields_array() - a borrowed JSON array of @min to @max items, NULL if none. */
+const json_t *fields_array(
+    struct fields *f, const char *name, enum fields_need need, size_t min, size_t max);
+
+/** fields_fail() - the decoder's own check failed: "WHERE: sentence". Keeps an earlier failure. */
+void fields_fail(struct fields *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/** fields_refuse_unknown() - fail on the first field that was not asked for. */
+void fields_refuse_unknown(struct fields *f);
+
+/** fields_end() - 0, or what failed first (-EINVAL). */
+int fields_end(const struct fields *f);

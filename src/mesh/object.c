@@ -1,0 +1,593 @@
+/* object.c - see object.h. The JSON is described in docs/API.md. */
+#include "object.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "mesh/fields.h"
+
+static const char *const kind_names[] = {"", "Network", "Node", "MeshEdge"};
+static const char *const topology_names[] = {"auto", "hub", "mesh"};
+static const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
+static const char *const edge_path_names[] = {"auto", "direct", "relay", "off"};
+
+static_assert(sizeof(kind_names) / sizeof(*kind_names) == OBJECT_KIND_N, "a name each");
+static_assert(sizeof(topology_names) / sizeof(*topology_names) == TOPOLOGY_N, "a name each");
+static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == CIPHER_N, "a name each");
+static_assert(sizeof(edge_path_names) / sizeof(*edge_path_names) == EDGE_PATH_N, "a name each");
+
+#define WHERE_MAX (OBJECT_NAME_MAX + 24) /* "MeshEdge \"a--b\"" */
+
+const char *object_kind_name(enum object_kind kind)
+{
+    return kind_names[kind];
+}
+
+enum object_kind object_kind_parse(const char *text)
+{
+    for (unsigned i = OBJECT_KIND_NONE + 1; i < OBJECT_KIND_N; i++)
+        if (strcmp(text, kind_names[i]) == 0)
+            return i;
+    return OBJECT_KIND_NONE;
+}
+
+const char *topology_name(enum topology t)
+{
+    return topology_names[t];
+}
+
+const char *cipher_name(enum cipher c)
+{
+    return cipher_names[c];
+}
+
+const char *edge_path_name(enum edge_path p)
+{
+    return edge_path_names[p];
+}
+
+int node_check_name(const char *text, struct err *e)
+{
+    int r = parse_name(text, "node name", e);
+
+    if (r < 0)
+        return r;
+    if (strstr(text, "--"))
+        return err_set(e, -EINVAL,
+            "node name \"%.70s\" has two '-' in a row, which separate the names in an edge's", text);
+    return 0;
+}
+
+static bool is_label_key_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '-' || c == '_' || c == '.' || c == '/';
+}
+
+int label_check(const char *key, const char *value, struct err *e)
+{
+    size_t len = strnlen(key, OBJECT_LABEL_MAX + 1);
+    bool good = len >= 1 && len <= OBJECT_LABEL_MAX;
+
+    for (size_t i = 0; good && i < len; i++)
+        good = is_label_key_char(key[i]);
+    if (!good)
+        return err_set(e, -EINVAL,
+            "label key \"%.70s\" is not 1 to %d of letters, digits, '-', '_', '.', '/'", key,
+            OBJECT_LABEL_MAX);
+    len = strnlen(value, OBJECT_LABEL_MAX + 1);
+    good = len <= OBJECT_LABEL_MAX;
+    for (size_t i = 0; good && i < len; i++)
+        good = (unsigned char)value[i] >= 0x20 && value[i] != 0x7f;
+    if (!good)
+        return err_set(e, -EINVAL,
+            "the value of label \"%s\" is not 0 to %d bytes without control bytes", key,
+            OBJECT_LABEL_MAX);
+    return 0;
+}
+
+const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_MAX + 1])
+{
+    bool in_order = strcmp(a, b) < 0;
+
+    (void)snprintf(buf, OBJECT_NAME_MAX + 1, "%s--%s", in_order ? a : b, in_order ? b : a);
+    return buf;
+}
+
+/* ---- decoding ------------------------------------------------------------------------------ */
+
+/* What the sentence calls the object; its own name has not been checked yet. */
+static void describe(const json_t *json, enum object_kind kind, char where[static WHERE_MAX])
+{
+    const char *name = json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
+
+    if (name)
+        (void)snprintf(where, WHERE_MAX, "%s \"%.*s\"", kind_names[kind], OBJECT_NAME_MAX, name);
+    else
+        (void)snprintf(where, WHERE_MAX, "%s", kind_names[kind]);
+}
+
+static int meta_decode(struct object_meta *ret, const json_t *json, enum object_kind kind,
+    enum object_mode mode, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    struct object_meta m = {0};
+    const char *name = fields_string(&f, "name", FIELDS_REQUIRED, 1, OBJECT_NAME_MAX);
+
+    if (kind != OBJECT_KIND_NETWORK)
+        fields_name(&f, "network", FIELDS_REQUIRED, m.network);
+    fields_u64(&f, "resourceVersion", FIELDS_OPTIONAL, 0, INT64_MAX, &m.resource_version);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    /* Which names are allowed is the kind's own question. */
+    memcpy(m.name, name, strlen(name) + 1);
+    *ret = m;
+    return 0;
+}
+
+/*
+ * The frame that all kinds share. @ret_spec is borrowed from @json; @ret_status
+ * may be NULL when the kind has none.
+ */
+static int frame_decode(struct object_meta *ret_meta, const json_t **ret_spec,
+    const json_t **ret_status, const json_t *json, enum object_kind kind, enum object_mode mode,
+    const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    const char *name = fields_string(&f, "kind", FIELDS_REQUIRED, 1, 40);
+    const json_t *meta = fields_object(&f, "metadata", FIELDS_REQUIRED);
+    const json_t *spec = fields_object(&f, "spec", FIELDS_REQUIRED);
+    const json_t *status = fields_object(&f, "status", FIELDS_OPTIONAL);
+
+    if (name && strcmp(name, kind_names[kind]) != 0)
+        fields_fail(&f, "\"kind\" is \"%s\", not \"%s\"", name, kind_names[kind]);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    *ret_spec = spec;
+    *ret_status = status;
+    return meta_decode(ret_meta, meta, kind, mode, where, e);
+}
+
+int network_decode(struct network *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    struct network n = {0};
+    unsigned topology = TOPOLOGY_AUTO;
+    unsigned cipher = CIPHER_AUTO;
+    uint64_t mtu = NETWORK_MTU_DEFAULT;
+    uint64_t keepalive = NETWORK_KEEPALIVE_DEFAULT;
+    uint64_t key_rotation = 0;
+    const json_t *status;
+    const json_t *spec;
+    char where[WHERE_MAX];
+    struct fields f;
+    int r;
+
+    describe(json, OBJECT_KIND_NETWORK, where);
+    r = frame_decode(&n.meta, &spec, &status, json, OBJECT_KIND_NETWORK, mode, where, e);
+    if (r < 0)
+        return r;
+    r = parse_name(n.meta.name, "network name", e);
+    if (r < 0)
+        return r;
+    f = fields_make(spec, where, e);
+    fields_cidr(&f, "cidr4", FIELDS_REQUIRED, true, 8, 30, &n.cidr4);
+    fields_cidr(&f, "cidr6", FIELDS_REQUIRED, false, 32, 124, &n.cidr6);
+    fields_enum(&f, "topology", FIELDS_OPTIONAL, topology_names, TOPOLOGY_N, &topology);
+    fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
+    fields_u64(&f, "keepalive", FIELDS_OPTIONAL, 0, NETWORK_KEEPALIVE_MAX, &keepalive);
+    fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
+    fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    n.topology = topology;
+    n.cipher = cipher;
+    n.mtu = (uint16_t)mtu;
+    n.keepalive = (uint16_t)keepalive;
+    n.key_rotation = (uint32_t)key_rotation;
+    *ret = n;
+    return 0;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
+}
+
+/* Into @n->labels, which the caller releases also on failure. */
+static int labels_decode(struct node *n, const json_t *json, struct fields *f)
+{
+    size_t count = json_object_size(json);
+    struct err e = ERR_NULL;
+    const char *key;
+    json_t *value;
+
+    if (count == 0)
+        return 0;
+    if (count > OBJECT_LABELS_MAX) {
+        fields_fail(f, "has %zu labels, and %d are allowed", count, OBJECT_LABELS_MAX);
+        return 0;
+    }
+    n->labels = calloc(count, sizeof(*n->labels));
+    if (!n->labels)
+        return -ENOMEM;
+    /* The iterator wants a mutable object; nothing is changed. */
+    json_object_foreach((json_t *)json, key, value)
+    {
+        struct label *l = &n->labels[n->n_labels];
+
+        if (!json_is_string(value)) {
+            fields_fail(f, "label \"%.70s\" is not a string", key);
+            return 0;
+        }
+        if (label_check(key, json_string_value(value), &e) < 0) {
+            fields_fail(f, "%s", err_text(&e));
+            return 0;
+        }
+        (void)snprintf(l->key, sizeof(l->key), "%s", key);
+        (void)snprintf(l->value, sizeof(l->value), "%s", json_string_value(value));
+        n->n_labels++;
+    }
+    qsort(n->labels, n->n_labels, sizeof(*n->labels), compare_labels);
+    return 0;
+}
+
+/* Into @n->hub, which the caller releases also on failure. */
+static int hub_decode(
+    struct node *n, const json_t *json, enum object_mode mode, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    const json_t *endpoints =
+        fields_array(&f, "endpoints", FIELDS_REQUIRED, 1, OBJECT_ENDPOINTS_MAX);
+    uint64_t api_port = 0;
+    struct err parsed = ERR_NULL;
+
+    fields_u64(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &api_port);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    n->hub = calloc(1, sizeof(*n->hub));
+    if (!n->hub)
+        return -ENOMEM;
+    n->hub->api_port = (uint16_t)api_port;
+    for (size_t i = 0; i < json_array_size(endpoints); i++) {
+        const char *text = json_string_value(json_array_get(endpoints, i));
+
+        if (!text)
+            fields_fail(&f, "a hub's endpoint is not a string");
+        else if (endpoint_parse(&n->hub->endpoints[i], text, &parsed) < 0)
+            fields_fail(&f, "a hub's endpoint: %s", err_text(&parsed));
+        n->hub->n_endpoints++;
+    }
+    return fields_end(&f);
+}
+
+/* The parts of a status that others rely on; the rest is its owner's. */
+static int node_status_check(const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+
+    (void)fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+    return fields_end(&f);
+}
+
+/* "" is the same as none. */
+static void island_decode(struct node *n, struct fields *f)
+{
+    const char *text = fields_string(f, "island", FIELDS_OPTIONAL, 0, NAME_MAX_LEN);
+    struct err e = ERR_NULL;
+
+    if (!text || text[0] == '\0')
+        return;
+    if (parse_name(text, "island", &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+    else
+        memcpy(n->island, text, strlen(text) + 1);
+}
+
+static int node_spec_decode(
+    struct node *n, const json_t *spec, enum object_mode mode, const char *where, struct err *e)
+{
+    struct fields f = fields_make(spec, where, e);
+    const json_t *labels;
+    const json_t *hub;
+    int r;
+
+    fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &n->key);
+    fields_address(&f, "address4", FIELDS_REQUIRED, true, &n->address4);
+    fields_address(&f, "address6", FIELDS_REQUIRED, false, &n->address6);
+    labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
+    island_decode(n, &f);
+    fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &n->ephemeral);
+    hub = fields_object(&f, "hub", FIELDS_OPTIONAL);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    r = labels_decode(n, labels, &f);
+    if (r == 0)
+        r = fields_end(&f);
+    if (r == 0 && hub)
+        r = hub_decode(n, hub, mode, where, e);
+    return r;
+}
+
+int node_decode(struct node *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    _cleanup_(node_deinit) struct node n = NODE_NULL;
+    const json_t *status;
+    const json_t *spec;
+    char where[WHERE_MAX];
+    int r;
+
+    describe(json, OBJECT_KIND_NODE, where);
+    r = frame_decode(&n.meta, &spec, &status, json, OBJECT_KIND_NODE, mode, where, e);
+    if (r == 0)
+        r = node_check_name(n.meta.name, e);
+    if (r == 0)
+        r = node_spec_decode(&n, spec, mode, where, e);
+    if (r == 0 && status) {
+        r = node_status_check(status, where, e);
+        n.status = json_incref((json_t *)status);
+    }
+    if (r < 0)
+        return r;
+    *ret = n;
+    n = (struct node)NODE_NULL;
+    return 0;
+}
+
+/* Exactly two names, different and in byte order, and the object's name made of them. */
+static void edge_nodes_decode(struct mesh_edge *edge, const json_t *nodes, struct fields *f)
+{
+    char expected[OBJECT_NAME_MAX + 1];
+    struct err e = ERR_NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const char *text = json_string_value(json_array_get(nodes, i));
+
+        if (!text || node_check_name(text, &e) < 0) {
+            fields_fail(f, "%s", text ? err_text(&e) : "a node's name is not a string");
+            return;
+        }
+        memcpy(edge->nodes[i], text, strlen(text) + 1);
+    }
+    if (strcmp(edge->nodes[0], edge->nodes[1]) >= 0) {
+        fields_fail(f, "the names \"%s\" and \"%s\" are not two in byte order", edge->nodes[0],
+            edge->nodes[1]);
+        return;
+    }
+    if (strcmp(edge->meta.name, edge_name(edge->nodes[0], edge->nodes[1], expected)) != 0)
+        fields_fail(f, "the edge of these nodes is called \"%s\"", expected);
+}
+
+/* An object of at most OBJECT_OWNERS_MAX objects, one for each field owner. */
+static int edge_status_check(const json_t *json, const char *where, struct err *e)
+{
+    const char *owner;
+    json_t *value;
+
+    if (json_object_size(json) > OBJECT_OWNERS_MAX)
+        return err_set(e, -EINVAL, "%s: its status has %zu owners, and %d are allowed", where,
+            json_object_size(json), OBJECT_OWNERS_MAX);
+    json_object_foreach((json_t *)json, owner, value)
+        if (!json_is_object(value))
+            return err_set(e, -EINVAL, "%s: the status of \"%.70s\" is not an object", where, owner);
+    return 0;
+}
+
+int mesh_edge_decode(
+    struct mesh_edge *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    struct mesh_edge edge = MESH_EDGE_NULL;
+    unsigned path = EDGE_PATH_AUTO;
+    const json_t *status;
+    const json_t *nodes;
+    const json_t *spec;
+    char where[WHERE_MAX];
+    struct fields f;
+    int r;
+
+    describe(json, OBJECT_KIND_MESH_EDGE, where);
+    r = frame_decode(&edge.meta, &spec, &status, json, OBJECT_KIND_MESH_EDGE, mode, where, e);
+    if (r < 0)
+        return r;
+    f = fields_make(spec, where, e);
+    nodes = fields_array(&f, "nodes", FIELDS_REQUIRED, 2, 2);
+    if (nodes)
+        edge_nodes_decode(&edge, nodes, &f);
+    fields_enum(&f, "path", FIELDS_OPTIONAL, edge_path_names, EDGE_PATH_N, &path);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    r = fields_end(&f);
+    if (r == 0 && status)
+        r = edge_status_check(status, where, e);
+    if (r < 0)
+        return r;
+    edge.path = path;
+    edge.status = json_incref((json_t *)status);
+    *ret = edge;
+    return 0;
+}
+
+int object_decode(struct object *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    struct fields f = fields_make(json, "the object", e);
+    const char *name = fields_string(&f, "kind", FIELDS_REQUIRED, 1, 40);
+    struct object o = {.kind = name ? object_kind_parse(name) : OBJECT_KIND_NONE};
+    int r = fields_end(&f);
+
+    switch (o.kind) {
+    case OBJECT_KIND_NETWORK:
+        r = network_decode(&o.network, json, mode, e);
+        break;
+    case OBJECT_KIND_NODE:
+        r = node_decode(&o.node, json, mode, e);
+        break;
+    case OBJECT_KIND_MESH_EDGE:
+        r = mesh_edge_decode(&o.edge, json, mode, e);
+        break;
+    case OBJECT_KIND_NONE:
+    case OBJECT_KIND_N:
+        if (r == 0)
+            r = err_set(e, -EINVAL,
+                "the object's kind is \"%s\", and Network, Node, MeshEdge are allowed", name);
+        break;
+    }
+    if (r == 0)
+        *ret = o;
+    return r;
+}
+
+/* ---- encoding ------------------------------------------------------------------------------ */
+
+/* Takes @spec and @status, which may be NULL, also on failure. */
+static json_t *frame_encode(
+    const struct object_meta *m, enum object_kind kind, json_t *spec, json_t *status)
+{
+    json_t *meta = json_pack("{s:s}", "name", m->name);
+
+    if (meta && m->network[0] && json_object_set_new(meta, "network", json_string(m->network)) < 0)
+        meta = (json_decref(meta), NULL);
+    if (meta && m->resource_version > 0 &&
+        json_object_set_new(
+            meta, "resourceVersion", json_integer((json_int_t)m->resource_version)) < 0)
+        meta = (json_decref(meta), NULL);
+    /* "o" fails on NULL and releases the rest; "o*" leaves the key out. */
+    return json_pack("{s:s, s:o, s:o, s:o*}", "kind", kind_names[kind], "metadata", meta, "spec",
+        spec, "status", status);
+}
+
+json_t *network_encode(const struct network *n)
+{
+    char cidr4[IP_PREFIX_TEXT_MAX];
+    char cidr6[IP_PREFIX_TEXT_MAX];
+    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:I}", "cidr4",
+        ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6),
+        "topology", topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
+        (int)n->keepalive, "cipher", cipher_names[n->cipher], "keyRotation",
+        (json_int_t)n->key_rotation);
+
+    return frame_encode(&n->meta, OBJECT_KIND_NETWORK, spec, NULL);
+}
+
+static json_t *labels_encode(const struct node *n)
+{
+    json_t *labels = json_object();
+
+    for (unsigned i = 0; labels && i < n->n_labels; i++)
+        if (json_object_set_new(labels, n->labels[i].key, json_string(n->labels[i].value)) < 0)
+            labels = (json_decref(labels), NULL);
+    return labels;
+}
+
+static json_t *hub_encode(const struct node_hub *hub)
+{
+    json_t *endpoints = json_array();
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (unsigned i = 0; endpoints && i < hub->n_endpoints; i++)
+        if (json_array_append_new(
+                endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
+            endpoints = (json_decref(endpoints), NULL);
+    return json_pack("{s:o, s:i}", "endpoints", endpoints, "apiPort", (int)hub->api_port);
+}
+
+json_t *node_encode(const struct node *n)
+{
+    char key[X25519_BASE64_MAX];
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+    json_t *spec;
+
+    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b}", "publicKey",
+        x25519_public_format(&n->key, key), "address4",
+        ip_addr_format(&n->address4, a4), "address6", ip_addr_format(&n->address6, a6), "labels",
+        labels_encode(n), "island", n->island, "ephemeral", (int)n->ephemeral);
+    if (spec && n->hub && json_object_set_new(spec, "hub", hub_encode(n->hub)) < 0)
+        spec = (json_decref(spec), NULL);
+    return frame_encode(&n->meta, OBJECT_KIND_NODE, spec, json_incref(n->status));
+}
+
+json_t *mesh_edge_encode(const struct mesh_edge *edge)
+{
+    json_t *spec = json_pack("{s:[s, s], s:s}", "nodes", edge->nodes[0], edge->nodes[1], "path",
+        edge_path_names[edge->path]);
+
+    return frame_encode(&edge->meta, OBJECT_KIND_MESH_EDGE, spec, json_incref(edge->status));
+}
+
+json_t *object_encode(const struct object *o)
+{
+    switch (o->kind) {
+    case OBJECT_KIND_NETWORK:
+        return network_encode(&o->network);
+    case OBJECT_KIND_NODE:
+        return node_encode(&o->node);
+    case OBJECT_KIND_MESH_EDGE:
+        return mesh_edge_encode(&o->edge);
+    case OBJECT_KIND_NONE:
+    case OBJECT_KIND_N:
+        break;
+    }
+    return NULL;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+void node_deinit(struct node *n)
+{
+    free(n->labels);
+    free(n->hub);
+    json_decref(n->status);
+    *n = (struct node)NODE_NULL;
+}
+
+void mesh_edge_deinit(struct mesh_edge *edge)
+{
+    json_decref(edge->status);
+    *edge = (struct mesh_edge)MESH_EDGE_NULL;
+}
+
+void object_deinit(struct object *o)
+{
+    switch (o->kind) {
+    case OBJECT_KIND_NODE:
+        node_deinit(&o->node);
+        break;
+    case OBJECT_KIND_MESH_EDGE:
+        mesh_edge_deinit(&o->edge);
+        break;
+    case OBJECT_KIND_NETWORK:
+    case OBJECT_KIND_NONE:
+    case OBJECT_KIND_N:
+        break;
+    }
+    o->kind = OBJECT_KIND_NONE;
+}
+
+const struct object_meta *object_meta(const struct object *o)
+{
+    switch (o->kind) {
+    case OBJECT_KIND_NETWORK:
+        return &o->network.meta;
+    case OBJECT_KIND_NODE:
+        return &o->node.meta;
+    case OBJECT_KIND_MESH_EDGE:
+        return &o->edge.meta;
+    case OBJECT_KIND_NONE:
+    case OBJECT_KIND_N:
+        break;
+    }
+    assert(false);
+    return NULL;
+}

@@ -13,42 +13,43 @@
 #include <stdint.h>
 
 /* clang-format off */
-#define DROP_REASONS(X)                                                                            \
-    /* from the TUN side */                                                                        \
-    X(NOT_IP,              "not-ip",              "the inner packet is neither IPv4 nor IPv6")     \
-    X(INNER_LENGTH,        "inner-length",        "the inner IP header's length does not fit the packet") \
-    X(NO_ROUTE,            "no-route",            "no peer's allowed IPs hold the destination")    \
-    X(NO_ENDPOINT,         "no-endpoint",         "the peer has no endpoint yet")                  \
-    X(NO_KEYPAIR,          "no-keypair",          "no session, and the peer's staging queue is full") \
-    X(NONCE_EXHAUSTED,     "nonce-exhausted",     "the session's message limit is reached")        \
-    X(TOO_BIG,             "too-big",             "the packet does not fit the path")              \
-    X(OFFLOAD_INVALID,     "offload-invalid",     "the segmentation metadata contradicts the packet") \
-    /* from the UDP side */                                                                        \
-    X(TRUNCATED,           "truncated",           "the datagram is shorter than its type needs")   \
-    X(UNKNOWN_TYPE,        "unknown-type",        "the first bytes name no message that we take")  \
-    X(MAC1_INVALID,        "mac1-invalid",        "the handshake message was not made for our key") \
-    X(RATE_LIMITED,        "rate-limited",        "too many handshakes from this source")          \
-    X(UNDER_LOAD,          "under-load",          "under load, and the sender did not prove its address") \
-    X(QUEUE_FULL,          "queue-full",          "the handshake queue is full")                   \
-    X(HANDSHAKE_INVALID,   "handshake-invalid",   "the handshake does not decrypt, or is a replay") \
-    X(COOKIE_INVALID,      "cookie-invalid",      "the cookie reply does not decrypt, or was not asked for") \
-    X(UNKNOWN_PEER,        "unknown-peer",        "the initiator's key is not configured")         \
-    X(UNKNOWN_INDEX,       "unknown-index",       "no session has this receiver index")            \
-    X(SESSION_EXPIRED,     "session-expired",     "the session is older than its keys may live")   \
-    X(TAG_INVALID,         "tag-invalid",         "the authentication tag is wrong")               \
-    X(REPLAYED,            "replayed",            "the counter was seen before or is too old")     \
-    X(SOURCE_NOT_ALLOWED,  "source-not-allowed",  "the inner source is not in the peer's allowed IPs") \
-    /* either side */                                                                              \
-    X(TUN_WRITE,           "tun-write",           "the kernel refused the inner packet")           \
-    X(UDP_SEND,            "udp-send",            "the kernel refused the datagram")               \
-    X(NO_BUFFER,           "no-buffer",           "no memory for the packet")                      \
-    /* the relay */                                                                                \
-    X(RELAY_UNKNOWN_SENDER, "relay-unknown-sender", "no enrolled node speaks from this address")   \
-    X(RELAY_NO_MATCH,      "relay-no-match",      "the initiation is for no peer that the sender may reach") \
-    X(RELAY_NO_LEASE,      "relay-no-lease",      "no handshake of this sender led to this receiver index") \
-    X(RELAY_NO_ADDRESS,    "relay-no-address",    "the receiving node's address is not known yet") \
-    X(RELAY_RATE_LIMITED,  "relay-rate-limited",  "too many handshakes from this node")            \
-    X(RELAY_TABLE_FULL,    "relay-table-full",    "the sender already holds as many leases as it may")
+#define DROP_REASONS(X) \
+    /* from the TUN side */ \
+    X(NOT_IP, "not-ip", "the inner packet is neither IPv4 nor IPv6") \
+    X(INNER_LENGTH, "inner-length", "the inner IP header's length does not fit the packet") \
+    X(NO_ROUTE, "no-route", "no peer's allowed IPs hold the destination") \
+    X(NO_ENDPOINT, "no-endpoint", "the peer has no endpoint yet") \
+    X(NO_KEYPAIR, "no-keypair", "no session, and the peer's staging queue is full") \
+    X(NONCE_EXHAUSTED, "nonce-exhausted", "the session's message limit is reached") \
+    X(TOO_BIG, "too-big", "the packet does not fit the path") \
+    X(OFFLOAD_INVALID, "offload-invalid", "the segmentation metadata contradicts the packet") \
+    /* from the UDP side */ \
+    X(TRUNCATED, "truncated", "the datagram is shorter than its type needs") \
+    X(UNKNOWN_TYPE, "unknown-type", "the first bytes name no message that we take") \
+    X(MAC1_INVALID, "mac1-invalid", "the handshake message was not made for our key") \
+    X(RATE_LIMITED, "rate-limited", "too many handshakes from this source") \
+    X(UNDER_LOAD, "under-load", "under load, and the sender did not prove its address") \
+    X(QUEUE_FULL, "queue-full", "the handshake queue is full") \
+    X(HANDSHAKE_INVALID, "handshake-invalid", "the handshake does not decrypt, or is a replay") \
+    X(COOKIE_INVALID, "cookie-invalid", "the cookie reply does not decrypt, or was not asked for") \
+    X(UNKNOWN_PEER, "unknown-peer", "the initiator's key is not configured") \
+    X(UNKNOWN_INDEX, "unknown-index", "no session has this receiver index") \
+    X(SESSION_EXPIRED, "session-expired", "the session is older than its keys may live") \
+    X(TAG_INVALID, "tag-invalid", "the authentication tag is wrong") \
+    X(REPLAYED, "replayed", "the counter was seen before or is too old") \
+    X(SOURCE_NOT_ALLOWED, "source-not-allowed", \
+        "the inner source is not in the peer's allowed IPs") \
+    /* either side */ \
+    X(TUN_WRITE, "tun-write", "the kernel refused the inner packet") \
+    X(UDP_SEND, "udp-send", "the kernel refused the datagram") \
+    X(NO_BUFFER, "no-buffer", "no memory for the packet") \
+    /* the relay */ \
+    X(RELAY_UNKNOWN_SENDER, "relay-unknown-sender", "no enrolled node speaks from this address") \
+    X(RELAY_NO_MATCH, "relay-no-match", "the initiation is for no peer that the sender may reach") \
+    X(RELAY_NO_LEASE, "relay-no-lease", "no handshake of this sender led to this receiver index") \
+    X(RELAY_NO_ADDRESS, "relay-no-address", "the receiving node's address is not known yet") \
+    X(RELAY_RATE_LIMITED, "relay-rate-limited", "too many handshakes from this node") \
+    X(RELAY_TABLE_FULL, "relay-table-full", "the sender already holds as many leases as it may")
 
 enum drop_reason {
 #define X(id, name, help) DROP_##id,

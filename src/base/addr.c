@@ -118,7 +118,8 @@ int endpoint_parse(struct endpoint *ret, const char *text, struct err *e)
         text++;
         len -= 2;
     } else if (memchr(text, ':', len)) {
-        return err_set(e, -EINVAL, "\"%.80s\": an IPv6 address needs brackets, [ADDRESS]:PORT", text);
+        return err_set(
+            e, -EINVAL, "\"%.80s\": an IPv6 address needs brackets, [ADDRESS]:PORT", text);
     }
     if (len >= sizeof(host))
         return err_set(e, -EINVAL, "\"%.80s\" is not ADDRESS:PORT", text);

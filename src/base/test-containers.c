@@ -97,7 +97,7 @@ static void test_heap_twin(void **state)
     heap_deinit(&h);
 }
 
-#define RING_PER_THREAD 20000
+#define RING_PER_THREAD ((size_t)20000)
 
 static void *produce(void *arg)
 {

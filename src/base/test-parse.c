@@ -31,7 +31,8 @@ static void test_duration(void **state)
         const char *in;
         int64_t seconds; /* -1: refused */
     } cases[] = {{"90", 90}, {"90s", 90}, {"15m", 900}, {"1h", 3600}, {"7d", 604800}, {"8d", -1},
-        {"", -1}, {"h", -1}, {"1w", -1}, {"99999999999999999999s", -1}, {"9223372036854775807d", -1}};
+        {"", -1}, {"h", -1}, {"1w", -1}, {"99999999999999999999s", -1},
+        {"9223372036854775807d", -1}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct err e = ERR_NULL;

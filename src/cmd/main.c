@@ -57,6 +57,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; commands[i].name; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
-    (void)fprintf(stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
+    (void)fprintf(
+        stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
     return CMD_USAGE;
 }

@@ -13,10 +13,9 @@ Q ?=
 PYTHON  := /usr/bin/python3
 PYTEST  := $(PYTHON) -m pytest -p no:cacheprovider
 INSTALL := tools/install-packages
-C_FILES  = $(shell git ls-files 'src/*.[ch]' 'test/*.[ch]')
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt install clean
+.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -76,8 +75,12 @@ tidy: ## clang-tidy over all of src/
 	tools/run-tidy
 
 fmt: ## clang-format over all C files
-	@$(INSTALL) dev
-	clang-format-14 -i $(C_FILES)
+	@$(INSTALL) test dev
+	tools/format
+
+docs: ## rewrite the documents that are made from the code
+	@$(INSTALL) test
+	tools/gen-drops > docs/DROPS.md
 
 install: build ## install under PREFIX (/usr/local), below DESTDIR
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

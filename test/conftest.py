@@ -1,0 +1,31 @@
+"""What all Python tests share: where the program under test is, and what they need to run."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+import pytest
+from lab import unavailable
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@functools.cache
+def why_no_namespaces() -> str | None:
+    return unavailable()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("namespaces") and why_no_namespaces():
+        pytest.skip(why_no_namespaces())
+
+
+@pytest.fixture(scope="session")
+def weft() -> Path:
+    """The program under test: $WEFT, or else build/weft."""
+    program = Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
+    if not program.exists():
+        pytest.skip(f"{program} is not built; build it, or name another one in WEFT")
+    return program

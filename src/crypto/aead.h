@@ -94,6 +94,9 @@ const char *aead_cipher_name(enum aead_cipher cipher);
  */
 const struct aead_algorithm *aead_best(enum aead_cipher cipher, const char *backend);
 
+/** aead_reference() - OpenSSL's back end of @cipher: always there; handshakes use it. */
+const struct aead_algorithm *aead_reference(enum aead_cipher cipher);
+
 /** One thread's expanded keys; see the theory of operation. Opaque. */
 struct aead_lane;
 

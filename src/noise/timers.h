@@ -121,7 +121,7 @@ void timers_on_session_derived(struct timers *t, nsec_t now);
 void timers_on_handshake_complete(struct timers *t, nsec_t now);
 
 /** timers_set_persistent_keepalive() - 0 turns it off; turned on, the first is due at once. */
-void timers_set_persistent_keepalive(struct timers *t, nsec_t interval);
+void timers_set_persistent_keepalive(struct timers *t, nsec_t interval, nsec_t now);
 
 /** timers_clear() - the peer goes down or away: nothing is due any more. Keeps the interval. */
 void timers_clear(struct timers *t);

@@ -1,0 +1,220 @@
+/* keypair.c - see keypair.h. */
+#include "keypair.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/secret.h"
+#include "wire/wg.h"
+
+int keypair_new(struct keypair **ret, const struct keypair_params *params)
+{
+    struct keypair *kp = malloc(sizeof(*kp));
+
+    if (!kp)
+        return -ENOMEM;
+    *kp = (struct keypair){
+        .alg = params->alg,
+        .owner = params->owner,
+        .seal_key = params->seal_key,
+        .open_key = params->open_key,
+        .local_index = params->local_index,
+        .remote_index = params->remote_index,
+        .birth = params->birth,
+        .is_initiator = params->is_initiator,
+    };
+    atomic_init(&kp->refs, 1);
+    atomic_init(&kp->send_counter, 0);
+    (void)pthread_mutex_init(&kp->replay_lock, NULL);
+    replay_init(&kp->replay);
+    *ret = kp;
+    return 0;
+}
+
+struct keypair *keypair_ref(struct keypair *kp)
+{
+    /* Whoever adds a reference holds one, so nothing is ordered by this. */
+    atomic_fetch_add_explicit(&kp->refs, 1, memory_order_relaxed);
+    return kp;
+}
+
+struct keypair *keypair_unref(struct keypair *kp)
+{
+    /* Pairs with itself: the last one sees all that the others did before letting go. */
+    if (kp && atomic_fetch_sub_explicit(&kp->refs, 1, memory_order_acq_rel) == 1) {
+        (void)pthread_mutex_destroy(&kp->replay_lock);
+        secret_wipe(kp, sizeof(*kp));
+        free(kp);
+    }
+    return NULL;
+}
+
+static uint64_t sent(const struct keypair *kp)
+{
+    return atomic_load_explicit(&kp->send_counter, memory_order_relaxed);
+}
+
+bool keypair_can_send(const struct keypair *kp, nsec_t now)
+{
+    return now - kp->birth < WG_REJECT_AFTER_TIME && sent(kp) < WG_REJECT_AFTER_MESSAGES;
+}
+
+bool keypair_can_receive(const struct keypair *kp, nsec_t now)
+{
+    return now - kp->birth < WG_REJECT_AFTER_TIME;
+}
+
+bool keypair_wants_rekey_after_send(const struct keypair *kp, nsec_t now)
+{
+    return sent(kp) > WG_REKEY_AFTER_MESSAGES ||
+           (kp->is_initiator && now - kp->birth >= WG_REKEY_AFTER_TIME);
+}
+
+bool keypair_wants_rekey_after_receive(const struct keypair *kp, nsec_t now)
+{
+    return kp->is_initiator &&
+           now - kp->birth >= WG_REJECT_AFTER_TIME - WG_KEEPALIVE_TIMEOUT - WG_REKEY_TIMEOUT;
+}
+
+bool keypair_take_counters(struct keypair *kp, uint32_t n, uint64_t *ret_first)
+{
+    uint64_t first = sent(kp);
+
+    /* A compare-and-swap, not an addition: a counter past the limit may never wrap around. */
+    do {
+        if (first > WG_REJECT_AFTER_MESSAGES || WG_REJECT_AFTER_MESSAGES - first < n)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &kp->send_counter, &first, first + n, memory_order_relaxed, memory_order_relaxed));
+    *ret_first = first;
+    return true;
+}
+
+bool keypair_seal(
+    const struct keypair *kp, struct aead_lane *lane, uint64_t counter, uint8_t *msg, size_t len)
+{
+    struct wg_data header = {
+        .type = le32_make(WG_TYPE_DATA),
+        .receiver = le32_make(kp->remote_index),
+        .counter = le64_make(counter),
+    };
+    struct aead_nonce nonce = aead_nonce_make(counter);
+
+    memcpy(msg, &header, sizeof(header));
+    return aead_seal(lane, kp->alg, &kp->seal_key, &nonce, NULL, 0, msg + sizeof(header), len);
+}
+
+bool keypair_open(const struct keypair *kp, struct aead_lane *lane, uint8_t *msg, size_t len,
+    uint64_t *ret_counter)
+{
+    struct wg_data header;
+    struct aead_nonce nonce;
+    uint64_t counter;
+
+    memcpy(&header, msg, sizeof(header));
+    counter = le64_get(header.counter);
+    nonce = aead_nonce_make(counter);
+    if (counter >= WG_REJECT_AFTER_MESSAGES ||
+        !aead_open(lane, kp->alg, &kp->open_key, &nonce, NULL, 0, msg + sizeof(header),
+            len - sizeof(header)))
+        return false;
+    *ret_counter = counter;
+    return true;
+}
+
+void keypair_check_counters(struct keypair *kp, const uint64_t *counters, size_t n, bool *ret_fresh)
+{
+    (void)pthread_mutex_lock(&kp->replay_lock);
+    for (size_t i = 0; i < n; i++)
+        ret_fresh[i] = replay_check(&kp->replay, counters[i]);
+    (void)pthread_mutex_unlock(&kp->replay_lock);
+}
+
+void keypairs_init(struct keypairs *ks)
+{
+    *ks = (struct keypairs){0};
+    (void)pthread_mutex_init(&ks->lock, NULL);
+}
+
+void keypairs_deinit(struct keypairs *ks)
+{
+    assert(!ks->current && !ks->previous && !ks->next);
+    (void)pthread_mutex_destroy(&ks->lock);
+}
+
+struct keypair *keypairs_acquire_current(struct keypairs *ks)
+{
+    struct keypair *kp;
+
+    (void)pthread_mutex_lock(&ks->lock);
+    kp = ks->current ? keypair_ref(ks->current) : NULL;
+    (void)pthread_mutex_unlock(&ks->lock);
+    return kp;
+}
+
+/* Moves *@slot, if there is something in it, to the end of the list. */
+static void evict(struct keypair **slot, struct keypairs_evicted *list, size_t *n)
+{
+    if (*slot)
+        list->kp[(*n)++] = *slot;
+    *slot = NULL;
+}
+
+void keypairs_add(struct keypairs *ks, struct keypair *kp, struct keypairs_evicted *ret)
+{
+    struct keypairs_evicted list = {{NULL}};
+    size_t n = 0;
+
+    (void)pthread_mutex_lock(&ks->lock);
+    if (kp->is_initiator) {
+        evict(&ks->previous, &list, &n);
+        /*
+         * An unconfirmed next is newer than current: the other side may have
+         * begun to send with it, so it is the one worth receiving with.
+         */
+        if (ks->next) {
+            evict(&ks->current, &list, &n);
+            ks->previous = ks->next;
+            ks->next = NULL;
+        } else {
+            ks->previous = ks->current;
+        }
+        ks->current = kp;
+    } else {
+        evict(&ks->next, &list, &n);
+        evict(&ks->previous, &list, &n);
+        ks->next = kp;
+    }
+    (void)pthread_mutex_unlock(&ks->lock);
+    *ret = list;
+}
+
+bool keypairs_confirm(struct keypairs *ks, const struct keypair *kp)
+{
+    bool is_next;
+
+    (void)pthread_mutex_lock(&ks->lock);
+    is_next = kp == ks->next;
+    if (is_next) {
+        assert(!ks->previous);
+        ks->previous = ks->current;
+        ks->current = ks->next;
+        ks->next = NULL;
+    }
+    (void)pthread_mutex_unlock(&ks->lock);
+    return is_next;
+}
+
+void keypairs_clear(struct keypairs *ks, struct keypairs_evicted *ret)
+{
+    struct keypairs_evicted list = {{NULL}};
+    size_t n = 0;
+
+    (void)pthread_mutex_lock(&ks->lock);
+    evict(&ks->current, &list, &n);
+    evict(&ks->previous, &list, &n);
+    evict(&ks->next, &list, &n);
+    (void)pthread_mutex_unlock(&ks->lock);
+    *ret = list;
+}

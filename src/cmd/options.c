@@ -234,8 +234,7 @@ static void print_subcommands(FILE *out, const char *word, const struct option_s
     (void)fprintf(out, "\n\"weft %s COMMAND --help\" tells a command's own options.\n", word);
 }
 
-int options_dispatch(
-    const char *word, const struct option_subcommand *table, int argc, char **argv)
+int options_dispatch(const char *word, const struct option_subcommand *table, int argc, char **argv)
 {
     if (argc < 2) {
         print_subcommands(stderr, word, table);
@@ -248,8 +247,7 @@ int options_dispatch(
     for (const struct option_subcommand *s = table; s->name; s++)
         if (strcmp(argv[1], s->name) == 0)
             return s->run(argc - 1, argv + 1);
-    (void)fprintf(stderr,
-        "weft %s: \"%.40s\" is not a command; \"weft %s --help\" lists them\n", word, argv[1],
-        word);
+    (void)fprintf(stderr, "weft %s: \"%.40s\" is not a command; \"weft %s --help\" lists them\n",
+        word, argv[1], word);
     return CMD_USAGE;
 }

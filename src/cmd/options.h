@@ -57,7 +57,10 @@ struct option {
     bool many;             /* may be given more than once; a positional takes all the rest */
 };
 
-#define OPTIONS_END {0}
+#define OPTIONS_END                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** What a command takes. */
 struct option_usage {
@@ -108,9 +111,9 @@ int options_read(const struct option_usage *usage, int argc, char **argv, struct
 
 /** One of several commands that share a first word: "token" has "new". */
 struct option_subcommand {
-    const char *name;                   /* the second word; NULL ends the table */
-    int (*run)(int argc, char **argv);  /* argv[0] is the second word */
-    const char *help;                   /* one line */
+    const char *name;                  /* the second word; NULL ends the table */
+    int (*run)(int argc, char **argv); /* argv[0] is the second word */
+    const char *help;                  /* one line */
 };
 
 /**

@@ -43,7 +43,7 @@ struct hub_config {
     struct endpoint api_listen;   /* TCP; address none: all of them, v4 and v6 */
     uint16_t udp_port;            /* where WireGuard and the relay listen */
     struct endpoint publics[OBJECT_ENDPOINTS_MAX]; /* where nodes reach @udp_port, best first */
-    unsigned n_publics;           /* at least 1 */
+    unsigned n_publics;                            /* at least 1 */
 };
 
 /** A network on this hub. Lives from network_added to network_removed. */
@@ -136,8 +136,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
  *
  * Return: 0 or negative errno with words.
  */
-int hub_start(struct hub *hub, const char *first_network, const struct ip_prefix *first_cidr4,
-    struct err *e);
+int hub_start(
+    struct hub *hub, const char *first_network, const struct ip_prefix *first_cidr4, struct err *e);
 
 /**
  * hub_stop() - close the doors, take the networks down, write what is pending
@@ -169,12 +169,10 @@ struct hub_node *hub_next_node(struct hub_network *net, struct hub_node *after);
 struct hub_node *hub_find_node(struct hub_network *net, const char *name);
 
 /** hub_find_node_by_key() - lends; NULL if no node has that key. */
-struct hub_node *hub_find_node_by_key(
-    struct hub_network *net, const struct x25519_public *key);
+struct hub_node *hub_find_node_by_key(struct hub_network *net, const struct x25519_public *key);
 
 /** hub_find_node_by_address() - lends; by either overlay address; NULL if it is nobody's. */
-struct hub_node *hub_find_node_by_address(
-    struct hub_network *net, const struct ip_addr *address);
+struct hub_node *hub_find_node_by_address(struct hub_network *net, const struct ip_addr *address);
 
 /** hub_node_is_self() - this hub's own node in its network. */
 bool hub_node_is_self(const struct hub_node *node);
@@ -195,8 +193,7 @@ bool hub_may_talk(const struct hub_node *a, const struct hub_node *b);
  *
  * Return: 0 or negative errno with words.
  */
-int hub_open_door(
-    struct hub *hub, struct hub_network *net, const char *interface, struct err *e);
+int hub_open_door(struct hub *hub, struct hub_network *net, const char *interface, struct err *e);
 
 /**
  * hub_node_seen() - an authenticated packet of @node was heard

@@ -1,0 +1,259 @@
+/* memory.c - a store that is gone with the process: for tests, and the model of what a store is. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "store/keys.h"
+#include "store/store_internal.h"
+
+struct memory_item {
+    struct keyed keyed; /* owns the key */
+    char *value;        /* owns */
+    uint64_t revision;  /* that wrote it */
+    uint32_t ttl_seconds;
+};
+
+struct memory_change {
+    struct list link;       /* in the log, oldest first */
+    struct store_item item; /* owns key and value */
+};
+
+struct memory {
+    struct store base;
+    struct keys items; /* owns struct memory_item */
+    struct list log;   /* owns struct memory_change */
+    size_t n_log;      /* how many */
+};
+
+static struct memory *memory_of(struct store *s)
+{
+    return container_of(s, struct memory, base);
+}
+
+static void item_free(struct memory_item *it)
+{
+    free(it->keyed.key);
+    free(it->value);
+    free(it);
+}
+
+static void change_free(struct memory_change *c)
+{
+    free((char *)c->item.key);
+    free((char *)c->item.value);
+    free(c);
+}
+
+static void memory_free(struct store *s)
+{
+    struct memory *m = memory_of(s);
+    struct memory_change *c;
+    struct memory_change *tmp;
+
+    for (size_t i = 0; i < m->items.n; i++)
+        item_free(container_of(m->items.items[i], struct memory_item, keyed));
+    keys_deinit(&m->items);
+    list_foreach_safe(c, tmp, &m->log, link)
+        change_free(c);
+    store__deinit(s);
+    free(m);
+}
+
+static struct memory_item *find(struct memory *m, const char *key)
+{
+    struct keyed *k = keys_find(&m->items, key);
+
+    return k ? container_of(k, struct memory_item, keyed) : NULL;
+}
+
+static int tell(const struct memory_item *it, store_item_fn fn, void *ctx)
+{
+    struct store_item item = {.key = it->keyed.key,
+        .value = it->value,
+        .value_len = strlen(it->value),
+        .revision = it->revision,
+        .ttl_seconds = it->ttl_seconds};
+
+    return fn(ctx, &item);
+}
+
+static int memory_get(struct store *s, const char *key, store_item_fn fn, void *ctx, struct err *e)
+{
+    struct memory_item *it = find(memory_of(s), key);
+
+    return it ? tell(it, fn, ctx) : STORE_E_ABSENT;
+}
+
+static int memory_list(
+    struct store *s, const char *prefix, store_item_fn fn, void *ctx, struct err *e)
+{
+    struct memory *m = memory_of(s);
+    size_t len = strlen(prefix);
+    int r = 0;
+
+    for (size_t i = keys_lower(&m->items, prefix); r == 0 && i < m->items.n; i++) {
+        if (strncmp(m->items.items[i]->key, prefix, len) != 0)
+            break;
+        r = tell(container_of(m->items.items[i], struct memory_item, keyed), fn, ctx);
+    }
+    return r;
+}
+
+static int log_append(struct memory *m, const struct store_op *op, uint64_t revision)
+{
+    struct memory_change *c = calloc(1, sizeof(*c));
+    const char *value = op->kind == STORE_OP_PUT ? op->value : NULL;
+
+    if (!c)
+        return -ENOMEM;
+    c->item = (struct store_item){.key = strdup(op->key),
+        .value = value ? strdup(value) : NULL,
+        .value_len = value ? strlen(value) : 0,
+        .revision = revision,
+        .ttl_seconds = value ? op->ttl_seconds : 0};
+    if (!c->item.key || (value && !c->item.value)) {
+        change_free(c);
+        return -ENOMEM;
+    }
+    list_add_tail(&m->log, &c->link);
+    m->n_log++;
+    return 0;
+}
+
+/* Forget whole revisions from the front until the log fits; the last one always stays. */
+static void log_trim(struct memory *m)
+{
+    struct memory_change *c;
+
+    while (m->n_log > STORE_LOG_MAX) {
+        c = list_first(&m->log, struct memory_change, link);
+        if (c->item.revision == m->base.revision)
+            return;
+        m->base.log_first = c->item.revision + 1;
+        while (c && c->item.revision < m->base.log_first) {
+            list_remove(&c->link);
+            change_free(c);
+            m->n_log--;
+            c = list_first(&m->log, struct memory_change, link);
+        }
+    }
+}
+
+static int put(struct memory *m, const struct store_op *op, uint64_t revision)
+{
+    struct memory_item *it = find(m, op->key);
+    char *value = strdup(op->value);
+
+    if (!value)
+        return -ENOMEM;
+    if (!it) {
+        it = calloc(1, sizeof(*it));
+        if (it)
+            it->keyed.key = strdup(op->key);
+        if (!it || !it->keyed.key || keys_add(&m->items, &it->keyed) != 0) {
+            if (it)
+                item_free(it);
+            free(value);
+            return -ENOMEM;
+        }
+    }
+    free(it->value);
+    it->value = value;
+    it->revision = revision;
+    it->ttl_seconds = op->ttl_seconds;
+    return 0;
+}
+
+static bool is_as_expected(struct memory *m, const struct store_op *op)
+{
+    struct memory_item *it = find(m, op->key);
+
+    return op->expect == STORE_EXPECT_ANY || op->expect == (it ? it->revision : 0);
+}
+
+/* A test store may break in the middle when memory ends; the SQLite one does not. */
+static int apply(struct memory *m, const struct store_op *op, uint64_t revision, bool *changed)
+{
+    struct memory_item *it = find(m, op->key);
+    int r = 0;
+
+    if (op->kind == STORE_OP_CHECK || (op->kind == STORE_OP_DELETE && !it))
+        return 0;
+    if (op->kind == STORE_OP_PUT) {
+        r = put(m, op, revision);
+    } else {
+        keys_remove(&m->items, &it->keyed);
+        item_free(it);
+    }
+    *changed = true;
+    return r == 0 ? log_append(m, op, revision) : r;
+}
+
+static int memory_commit(
+    struct store *s, const struct store_op *ops, size_t n_ops, size_t *ret_failed, struct err *e)
+{
+    struct memory *m = memory_of(s);
+    bool changed = false;
+
+    for (size_t i = 0; i < n_ops; i++)
+        if (!is_as_expected(m, &ops[i])) {
+            *ret_failed = i;
+            return STORE_E_CONFLICT;
+        }
+    for (size_t i = 0; i < n_ops; i++) {
+        int r = apply(m, &ops[i], s->revision + 1, &changed);
+
+        if (r != 0)
+            return err_set(e, r, "no memory for \"%s\"", ops[i].key);
+    }
+    if (changed)
+        s->revision++;
+    log_trim(m);
+    return 0;
+}
+
+static int memory_changes(struct store *s, const char *prefix, uint64_t from, uint64_t to,
+    store_item_fn fn, void *ctx, struct err *e)
+{
+    struct memory *m = memory_of(s);
+    struct memory_change *c;
+    size_t len = strlen(prefix);
+    int r = 0;
+
+    list_foreach(c, &m->log, link) {
+        if (c->item.revision < from || strncmp(c->item.key, prefix, len) != 0)
+            continue;
+        if (c->item.revision > to)
+            break;
+        r = fn(ctx, &c->item);
+        if (r != 0)
+            break;
+    }
+    return r;
+}
+
+static const struct store_ops memory_ops = {
+    .free = memory_free,
+    .get = memory_get,
+    .list = memory_list,
+    .commit = memory_commit,
+    .changes = memory_changes,
+};
+
+int memory_open(struct store **ret, const char *where, struct err *e)
+{
+    struct memory *m;
+
+    if (where[0] != '\0')
+        return err_set(e, -EINVAL, "store \"memory:%.200s\": nothing may follow the colon", where);
+    m = calloc(1, sizeof(*m));
+    if (!m)
+        return err_set(e, -ENOMEM, "no memory for a store");
+    store__init(&m->base, &memory_ops);
+    list_init(&m->log);
+    *ret = &m->base;
+    return 0;
+}

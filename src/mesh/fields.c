@@ -159,7 +159,8 @@ void fields_address(
     if (ip_addr_parse(&a, text, &e) < 0)
         fail_parsed(f, name, &e);
     else if (ip_addr_is_v4(&a) != v4 || ip_addr_is_none(&a))
-        fields_fail(f, "\"%s\" is \"%s\", which is not an IPv%c address", name, text, v4 ? '4' : '6');
+        fields_fail(
+            f, "\"%s\" is \"%s\", which is not an IPv%c address", name, text, v4 ? '4' : '6');
     else
         *ret = a;
 }

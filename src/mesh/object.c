@@ -59,14 +59,15 @@ int node_check_name(const char *text, struct err *e)
         return r;
     if (strstr(text, "--"))
         return err_set(e, -EINVAL,
-            "node name \"%.70s\" has two '-' in a row, which separate the names in an edge's", text);
+            "node name \"%.70s\" has two '-' in a row, which separate the names in an edge's",
+            text);
     return 0;
 }
 
 static bool is_label_key_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '_' || c == '.' || c == '/';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == '/';
 }
 
 int label_check(const char *key, const char *value, struct err *e)
@@ -104,7 +105,8 @@ const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_
 /* What the sentence calls the object; its own name has not been checked yet. */
 static void describe(const json_t *json, enum object_kind kind, char where[static WHERE_MAX])
 {
-    const char *name = json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
+    const char *name =
+        json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
 
     if (name)
         (void)snprintf(where, WHERE_MAX, "%s \"%.*s\"", kind_names[kind], OBJECT_NAME_MAX, name);
@@ -222,8 +224,7 @@ static int labels_decode(struct node *n, const json_t *json, struct fields *f)
     if (!n->labels)
         return -ENOMEM;
     /* The iterator wants a mutable object; nothing is changed. */
-    json_object_foreach((json_t *)json, key, value)
-    {
+    json_object_foreach((json_t *)json, key, value) {
         struct label *l = &n->labels[n->n_labels];
 
         if (!json_is_string(value)) {
@@ -381,7 +382,8 @@ static int edge_status_check(const json_t *json, const char *where, struct err *
             json_object_size(json), OBJECT_OWNERS_MAX);
     json_object_foreach((json_t *)json, owner, value)
         if (!json_is_object(value))
-            return err_set(e, -EINVAL, "%s: the status of \"%.70s\" is not an object", where, owner);
+            return err_set(
+                e, -EINVAL, "%s: the status of \"%.70s\" is not an object", where, owner);
     return 0;
 }
 
@@ -472,10 +474,9 @@ json_t *network_encode(const struct network *n)
     char cidr4[IP_PREFIX_TEXT_MAX];
     char cidr6[IP_PREFIX_TEXT_MAX];
     json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:I}", "cidr4",
-        ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6),
-        "topology", topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
-        (int)n->keepalive, "cipher", cipher_names[n->cipher], "keyRotation",
-        (json_int_t)n->key_rotation);
+        ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6), "topology",
+        topology_names[n->topology], "mtu", (int)n->mtu, "keepalive", (int)n->keepalive, "cipher",
+        cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation);
 
     return frame_encode(&n->meta, OBJECT_KIND_NETWORK, spec, NULL);
 }
@@ -510,9 +511,9 @@ json_t *node_encode(const struct node *n)
     json_t *spec;
 
     spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b}", "publicKey",
-        x25519_public_format(&n->key, key), "address4",
-        ip_addr_format(&n->address4, a4), "address6", ip_addr_format(&n->address6, a6), "labels",
-        labels_encode(n), "island", n->island, "ephemeral", (int)n->ephemeral);
+        x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
+        "address6", ip_addr_format(&n->address6, a6), "labels", labels_encode(n), "island",
+        n->island, "ephemeral", (int)n->ephemeral);
     if (spec && n->hub && json_object_set_new(spec, "hub", hub_encode(n->hub)) < 0)
         spec = (json_decref(spec), NULL);
     return frame_encode(&n->meta, OBJECT_KIND_NODE, spec, json_incref(n->status));

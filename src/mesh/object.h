@@ -82,8 +82,8 @@ struct network {
     struct ip_prefix cidr4; /* /8 to /30, host bits zero */
     struct ip_prefix cidr6; /* /32 to /124, host bits zero */
     enum topology topology;
-    uint16_t mtu;          /* bytes */
-    uint16_t keepalive;    /* s; 0: none */
+    uint16_t mtu;       /* bytes */
+    uint16_t keepalive; /* s; 0: none */
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
 };
@@ -130,10 +130,10 @@ struct object {
     };
 };
 
-#define NETWORK_NULL   {0}
-#define NODE_NULL      {0}
+#define NETWORK_NULL {0}
+#define NODE_NULL {0}
 #define MESH_EDGE_NULL {0}
-#define OBJECT_NULL    {0}
+#define OBJECT_NULL {0}
 
 /** object_kind_name() - "Network", "Node", "MeshEdge". */
 const char *object_kind_name(enum object_kind kind);
@@ -173,8 +173,7 @@ const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_
  * Return: 0; -EINVAL with words that name the object, the value and what is
  * allowed; -ENOMEM.
  */
-int network_decode(
-    struct network *ret, const json_t *json, enum object_mode mode, struct err *e);
+int network_decode(struct network *ret, const json_t *json, enum object_mode mode, struct err *e);
 int node_decode(struct node *ret, const json_t *json, enum object_mode mode, struct err *e);
 int mesh_edge_decode(
     struct mesh_edge *ret, const json_t *json, enum object_mode mode, struct err *e);

@@ -14,8 +14,8 @@
 
 #define NODE_WITH(name, spec)                                                                      \
     "{\"kind\": \"Node\", \"metadata\": {\"name\": \"" name "\", \"network\": \"default\"}, "      \
-    "\"spec\": {\"publicKey\": " KEY ", \"address4\": \"10.42.0.2\", \"address6\": \"fd5a::2\"" \
-    spec "}}"
+    "\"spec\": {\"publicKey\": " KEY                                                               \
+    ", \"address4\": \"10.42.0.2\", \"address6\": \"fd5a::2\"" spec "}}"
 #define EDGE_WITH(name, spec)                                                                      \
     "{\"kind\": \"MeshEdge\", \"metadata\": {\"name\": \"" name                                    \
     "\", \"network\": \"default\"}, \"spec\": {" spec "}}"
@@ -126,7 +126,8 @@ static void test_refusals(void **state)
         {NODE_WITH("a", ", \"labels\": {\"k\": 1}"), "Node \"a\": label \"k\" is not a string"},
         {NODE_WITH("a", ", \"labels\": {\"k k\": \"\"}"),
             "Node \"a\": label key \"k k\" is not 1 to 63 of letters, digits, '-', '_', '.', '/'"},
-        {NODE_WITH("a", ", \"ephemeral\": 1"), "Node \"a\": \"ephemeral\" is neither true nor false"},
+        {NODE_WITH("a", ", \"ephemeral\": 1"),
+            "Node \"a\": \"ephemeral\" is neither true nor false"},
         {NODE_WITH("a", ", \"hub\": {\"endpoints\": [], \"apiPort\": 1}"),
             "Node \"a\": \"endpoints\" is not an array of 1 to 8 items"},
         {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"x\"], \"apiPort\": 1}"),
@@ -210,7 +211,8 @@ static void test_round_trip(void **state)
         "{\"kind\": \"Node\", \"metadata\": {\"name\": \"gpu-1\", \"network\": \"default\", "
         "\"resourceVersion\": 9}, \"spec\": {\"publicKey\": " KEY ", \"address4\": \"10.42.0.1\", "
         "\"address6\": \"fd5a::1\", \"labels\": {\"gpu\": \"h100\"}, \"island\": \"\", "
-        "\"ephemeral\": false, \"hub\": {\"endpoints\": [\"203.0.113.10:51820\"], \"apiPort\": 8443}"
+        "\"ephemeral\": false, \"hub\": {\"endpoints\": [\"203.0.113.10:51820\"], \"apiPort\": "
+        "8443}"
         "}, \"status\": {\"lastSeen\": 1790000000, \"candidates\": []}}",
         "{\"kind\": \"MeshEdge\", \"metadata\": {\"name\": \"a--b\", \"network\": \"default\", "
         "\"resourceVersion\": 12}, \"spec\": {\"nodes\": [\"a\", \"b\"], \"path\": \"off\"}, "

@@ -1,0 +1,145 @@
+/* diff.c - see diff.h. */
+#include "diff.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/secret.h"
+
+void diff_deinit(struct diff *d)
+{
+    for (size_t i = 0; i < d->n_peers; i++)
+        wg_peer_deinit(&d->peers[i].peer);
+    free(d->peers);
+    *d = (struct diff)DIFF_NULL;
+}
+
+bool diff_is_empty(const struct diff *d)
+{
+    return !d->set_listen_port && !d->set_fwmark && d->n_peers == 0;
+}
+
+/* @change carries everything but the peer, which is copied. */
+static int add_change(struct diff *d, struct diff_peer change, const struct wg_peer *peer)
+{
+    int r;
+
+    if (d->n_peers == d->cap_peers) {
+        size_t cap = d->cap_peers ? d->cap_peers * 2 : 16;
+        struct diff_peer *grown = calloc(cap, sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        /* Not realloc(): the old copy may hold preshared keys. */
+        if (d->n_peers > 0) {
+            memcpy(grown, d->peers, d->n_peers * sizeof(*grown));
+            secret_wipe(d->peers, d->n_peers * sizeof(*grown));
+        }
+        free(d->peers);
+        d->peers = grown;
+        d->cap_peers = cap;
+    }
+    r = wg_peer_copy(&change.peer, peer);
+    if (r == 0)
+        d->peers[d->n_peers++] = change;
+    return r;
+}
+
+static int remove_peer(struct diff *d, const struct wg_peer *have)
+{
+    struct wg_peer gone = {.key = have->key};
+
+    return add_change(d, (struct diff_peer){.op = DIFF_OP_REMOVE}, &gone);
+}
+
+static int add_peer(struct diff *d, const struct wg_peer *want)
+{
+    struct diff_peer change = {
+        .op = DIFF_OP_ADD,
+        .set_psk = !secret_is_zero(want->psk.b, sizeof(want->psk.b)),
+        .set_endpoint = !endpoint_is_none(&want->endpoint),
+        .set_keepalive = want->keepalive != 0,
+        .set_allowed = true,
+    };
+
+    return add_change(d, change, want);
+}
+
+static bool must_set_endpoint(
+    const struct wg_peer *have, const struct wg_peer *want, const struct wg_peer *told)
+{
+    if (endpoint_is_none(&want->endpoint) || endpoint_equal(&have->endpoint, &want->endpoint))
+        return false;
+    if (endpoint_is_none(&have->endpoint) || !told)
+        return true;
+    return !endpoint_equal(&told->endpoint, &want->endpoint);
+}
+
+static int update_peer(struct diff *d, const struct wg_peer *have, const struct wg_peer *want,
+    const struct wg_peer *told)
+{
+    struct diff_peer change = {
+        .op = DIFF_OP_UPDATE,
+        .set_psk = !secret_equal(have->psk.b, want->psk.b, sizeof(want->psk.b)),
+        .set_endpoint = must_set_endpoint(have, want, told),
+        .set_keepalive = have->keepalive != want->keepalive,
+        .set_allowed = !wg_peer_allows_equal(have, want),
+    };
+
+    if (!change.set_psk && !change.set_endpoint && !change.set_keepalive && !change.set_allowed)
+        return 0;
+    return add_change(d, change, want);
+}
+
+static int remove_unwanted(
+    struct diff *d, const struct wg_config *have, const struct wg_config *want)
+{
+    for (size_t i = 0; i < have->n_peers; i++) {
+        int r = 0;
+
+        if (!wg_config_find(want, &have->peers[i].key))
+            r = remove_peer(d, &have->peers[i]);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_and_update(struct diff *d, const struct wg_config *have,
+    const struct wg_config *want, const struct wg_config *told)
+{
+    for (size_t i = 0; i < want->n_peers; i++) {
+        const struct wg_peer *w = &want->peers[i];
+        const struct wg_peer *h = wg_config_find(have, &w->key);
+        int r;
+
+        if (h)
+            r = update_peer(d, h, w, told ? wg_config_find(told, &w->key) : NULL);
+        else
+            r = add_peer(d, w);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,
+    const struct wg_config *told)
+{
+    _cleanup_(diff_deinit) struct diff d = DIFF_NULL;
+    int r = remove_unwanted(&d, have, want);
+
+    if (r == 0)
+        r = add_and_update(&d, have, want, told);
+    if (r < 0)
+        return r;
+    d.set_listen_port = want->listen_port != 0 && want->listen_port != have->listen_port;
+    d.listen_port = want->listen_port;
+    d.set_fwmark = want->fwmark != have->fwmark;
+    d.fwmark = want->fwmark;
+    *ret = d;
+    d = (struct diff)DIFF_NULL;
+    return 0;
+}

@@ -1,0 +1,192 @@
+/* render.c - see render.h. */
+#include "render.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+const struct node *render_hub(const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->nodes.n; i++)
+        if (s->nodes.items[i]->node.hub)
+            return &s->nodes.items[i]->node;
+    return NULL;
+}
+
+static struct ip_prefix whole_address(const struct ip_addr *a)
+{
+    return (struct ip_prefix){.addr = *a, .len = ip_addr_is_v4(a) ? 32 : 128};
+}
+
+static int compare_path(const void *name, const void *path)
+{
+    return strcmp(name, ((const struct render_path *)path)->node);
+}
+
+static const struct render_path *find_path(const struct render_input *in, const char *node)
+{
+    if (in->n_paths == 0)
+        return NULL;
+    return bsearch(node, in->paths, in->n_paths, sizeof(*in->paths), compare_path);
+}
+
+/* Between two nodes of which none is a hub. */
+static struct render_decision decide_edge(
+    const struct snapshot *s, const struct node *peer, bool found)
+{
+    const struct mesh_edge *edge = snapshot_find_edge(s, s->self, peer->meta.name);
+    enum edge_path path = edge ? edge->path : EDGE_PATH_AUTO;
+
+    switch (path) {
+    case EDGE_PATH_OFF:
+        return (struct render_decision){RENDER_ROUTE_NONE, "the edge is switched off"};
+    case EDGE_PATH_RELAY:
+        return (struct render_decision){RENDER_ROUTE_RELAY, "the edge is set to relay"};
+    case EDGE_PATH_DIRECT:
+        if (found)
+            return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
+        return (struct render_decision){RENDER_ROUTE_NONE,
+            "the edge is set to direct and no direct path has been found; set it to auto to let "
+            "the hub relay meanwhile"};
+    case EDGE_PATH_AUTO:
+    case EDGE_PATH_N:
+        break;
+    }
+    if (s->network.topology == TOPOLOGY_HUB)
+        return (struct render_decision){RENDER_ROUTE_RELAY,
+            "the network's topology is hub, which sends every pair through it; auto would allow "
+            "direct paths"};
+    if (found)
+        return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
+    return (struct render_decision){RENDER_ROUTE_RELAY,
+        "this version sends every pair through the hub, encrypted end to end; it does not look "
+        "for direct paths"};
+}
+
+struct render_decision render_decide(
+    const struct snapshot *s, const struct node *peer, const struct render_path *found)
+{
+    const struct node *self = snapshot_self(s);
+
+    if (self->hub || peer->hub)
+        return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
+    return decide_edge(s, peer, found != NULL);
+}
+
+/* The hub's public endpoint: the one that was found to work, else the first that it names. */
+static struct endpoint hub_endpoint(const struct render_input *in, const struct node *hub)
+{
+    const struct render_path *found = find_path(in, hub->meta.name);
+
+    return found ? found->endpoint : hub->hub->endpoints[0];
+}
+
+static void set_path(struct wg_peer *p, const struct render_input *in, const struct node *self,
+    const struct node *relay, const struct node *node, enum render_route route)
+{
+    const struct render_path *found = find_path(in, node->meta.name);
+
+    if (self->hub) /* Nodes come to a hub, from wherever their NAT puts them. */
+        return;
+    if (node->hub) {
+        p->endpoint = hub_endpoint(in, node);
+        p->keepalive = in->snapshot->network.keepalive;
+    } else if (route == RENDER_ROUTE_RELAY) {
+        p->endpoint = hub_endpoint(in, relay);
+    } else if (route == RENDER_ROUTE_DIRECT) {
+        p->endpoint = found->endpoint;
+        p->keepalive = found->keepalive;
+    }
+}
+
+static int add_peer(struct wg_config *c, const struct render_input *in, const struct node *self,
+    const struct node *relay, const struct node *node)
+{
+    const struct render_path *found = find_path(in, node->meta.name);
+    struct render_decision decision = render_decide(in->snapshot, node, found);
+    struct wg_peer p = {.key = node->key};
+    struct ip_prefix a4 = whole_address(&node->address4);
+    struct ip_prefix a6 = whole_address(&node->address6);
+    int r;
+
+    if (decision.route == RENDER_ROUTE_NONE)
+        return 0;
+    set_path(&p, in, self, relay, node, decision.route);
+    r = wg_peer_allow(&p, &a4);
+    if (r == 0)
+        r = wg_peer_allow(&p, &a6);
+    if (r == 0)
+        return wg_config_add(c, &p);
+    wg_peer_deinit(&p);
+    return r;
+}
+
+static int compare_prefixes(const void *a, const void *b)
+{
+    return ip_prefix_compare(a, b);
+}
+
+/* WireGuard gives a shared block to whichever peer comes last: refuse instead. */
+static int check_addresses(const struct snapshot *s, struct err *e)
+{
+    _cleanup_(freep) struct ip_prefix *all = calloc(s->nodes.n * 2, sizeof(*all));
+    char text[IP_ADDR_TEXT_MAX];
+    size_t n = 0;
+
+    if (!all)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        all[n++] = whole_address(&s->nodes.items[i]->node.address4);
+        all[n++] = whole_address(&s->nodes.items[i]->node.address6);
+    }
+    qsort(all, n, sizeof(*all), compare_prefixes);
+    for (size_t i = 1; i < n; i++)
+        if (ip_prefix_equal(&all[i - 1], &all[i]))
+            return err_set(
+                e, -EINVAL, "two nodes have the address %s", ip_addr_format(&all[i].addr, text));
+    return 0;
+}
+
+/* Each address lies in its network's block, which becomes the interface's connected route. */
+static void set_interface(
+    struct wg_config *c, const struct render_input *in, const struct node *self)
+{
+    const struct network *n = &in->snapshot->network;
+
+    c->addresses[0] = (struct ip_prefix){.addr = self->address4, .len = n->cidr4.len};
+    c->addresses[1] = (struct ip_prefix){.addr = self->address6, .len = n->cidr6.len};
+    c->n_addresses = 2;
+    c->routes[0] = n->cidr4;
+    c->routes[1] = n->cidr6;
+    c->n_routes = 2;
+    c->mtu = n->mtu;
+    c->listen_port = in->listen_port;
+}
+
+int render_config(struct wg_config *ret, const struct render_input *in, struct err *e)
+{
+    _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
+    const struct snapshot *s = in->snapshot;
+    const struct node *self = snapshot_self(s);
+    const struct node *relay = render_hub(s);
+    int r;
+
+    if (!self || !relay)
+        return err_set(
+            e, -EINVAL, "the snapshot of \"%s\" has no %s", s->self, self ? "hub" : "such node");
+    r = check_addresses(s, e);
+    set_interface(&c, in, self);
+    for (size_t i = 0; r == 0 && i < s->nodes.n; i++)
+        if (&s->nodes.items[i]->node != self)
+            r = add_peer(&c, in, self, relay, &s->nodes.items[i]->node);
+    if (r == 0)
+        r = wg_config_sort(&c, e);
+    if (r < 0)
+        return r;
+    *ret = c;
+    c = (struct wg_config)WG_CONFIG_NULL;
+    return 0;
+}

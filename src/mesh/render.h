@@ -1,0 +1,76 @@
+/*
+ * render.h - the one place where a snapshot becomes a WireGuard configuration.
+ *
+ * Provisioning (`weft render`, which prints it with wg_quick.h) and the running
+ * agent both call it, so the two cannot drift.
+ *
+ * The peers of a node are
+ *
+ *   - every hub: its own two addresses as allowed-ips, its public endpoint, and
+ *     the network's keepalive, which holds the NAT mapping that all relayed
+ *     edges share;
+ *   - every other node, unless an edge says "off": its two addresses, and as
+ *     endpoint the path that was chosen for it. Without one that is the hub's
+ *     endpoint, where packets are passed on unread.
+ *
+ * The peers of a hub are all nodes, without endpoints: they come to it.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/addr.h"
+#include "mesh/object.h"
+#include "mesh/snapshot.h"
+#include "mesh/wg_config.h"
+
+struct err;
+
+/** A path that somebody has found, better than what render would choose. */
+struct render_path {
+    char node[NAME_MAX_LEN + 1]; /* the other end; a hub too */
+    struct endpoint endpoint;    /* where its packets go */
+    uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is the network's. */
+};
+
+struct render_input {
+    const struct snapshot *snapshot; /* borrowed; complete */
+    const struct render_path *paths; /* borrowed; @n_paths, sorted by node in byte order */
+    size_t n_paths;
+    uint16_t listen_port; /* of this node; 0: any */
+};
+
+/**
+ * render_config() - what the interface of the snapshot's own node should be
+ * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()
+ *
+ * Return: 0; -EINVAL with words when two nodes share a key or an address, or
+ * there is no hub (the snapshot is between two states: keep what is, and wait
+ * for the next event); -ENOMEM.
+ */
+int render_config(struct wg_config *ret, const struct render_input *in, struct err *e);
+
+/** How the packets of one edge go, for people and for the status. */
+enum render_route {
+    RENDER_ROUTE_NONE,   /* not at all: see the reason */
+    RENDER_ROUTE_DIRECT, /* by a path that was found, or to the hub itself */
+    RENDER_ROUTE_RELAY,  /* through the hub */
+    RENDER_ROUTE_N,
+};
+
+/** What was decided for one peer, and why. */
+struct render_decision {
+    enum render_route route;
+    const char *why; /* a clause, never NULL; "" when there is nothing to explain */
+};
+
+/**
+ * render_decide() - the rule for one edge, as render_config() applies it
+ * @peer:	another node of the snapshot
+ * @found:	the path that was found for it, NULL if none
+ */
+struct render_decision render_decide(
+    const struct snapshot *s, const struct node *peer, const struct render_path *found);
+
+/** render_hub() - lends the hub that relays: the first by name; NULL if there is none. */
+const struct node *render_hub(const struct snapshot *s);

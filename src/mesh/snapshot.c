@@ -1,0 +1,295 @@
+/* snapshot.c - see snapshot.h. */
+#include "snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "mesh/fields.h"
+
+#define REVISION_MAX INT64_MAX /* what a JSON integer holds */
+
+/* ---- sorted lists --------------------------------------------------------------------------- */
+
+static void list_deinit(struct snapshot_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        object_deinit(l->items[i]);
+        free(l->items[i]);
+    }
+    free(l->items);
+    *l = (struct snapshot_list){0};
+}
+
+static const char *item_name(const struct object *o)
+{
+    return object_meta(o)->name;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const struct object *const *x = a;
+    const struct object *const *y = b;
+
+    return strcmp(item_name(*x), item_name(*y));
+}
+
+/* Where @name is, or would have to be put. */
+static size_t list_place(const struct snapshot_list *l, const char *name, bool *ret_found)
+{
+    size_t low = 0;
+    size_t high = l->n;
+
+    *ret_found = false;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int c = strcmp(item_name(l->items[mid]), name);
+
+        if (c == 0) {
+            *ret_found = true;
+            return mid;
+        }
+        if (c < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static const struct object *list_find(const struct snapshot_list *l, const char *name)
+{
+    bool found;
+    size_t place = list_place(l, name, &found);
+
+    return found ? l->items[place] : NULL;
+}
+
+/* Takes what is inside @o, unless it fails. */
+static int list_insert(
+    struct snapshot_list *l, size_t place, size_t max, struct object *o, struct err *e)
+{
+    struct object *item;
+
+    if (l->n >= max)
+        return err_set(e, -EINVAL, "%s \"%s\" is one more than the %zu that a snapshot may have",
+            object_kind_name(o->kind), item_name(o), max);
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 16;
+        struct object **grown = reallocarray(l->items, cap, sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        l->items = grown;
+        l->cap = cap;
+    }
+    item = malloc(sizeof(*item));
+    if (!item)
+        return -ENOMEM;
+    *item = *o;
+    *o = (struct object)OBJECT_NULL;
+    memmove(l->items + place + 1, l->items + place, (l->n - place) * sizeof(*l->items));
+    l->items[place] = item;
+    l->n++;
+    return 0;
+}
+
+/* Takes what is inside @o, unless it fails. */
+static int list_put(struct snapshot_list *l, size_t max, struct object *o, struct err *e)
+{
+    bool found;
+    size_t place = list_place(l, item_name(o), &found);
+
+    if (!found)
+        return list_insert(l, place, max, o, e);
+    object_deinit(l->items[place]);
+    *l->items[place] = *o;
+    *o = (struct object)OBJECT_NULL;
+    return 0;
+}
+
+static void list_delete(struct snapshot_list *l, const char *name)
+{
+    bool found;
+    size_t place = list_place(l, name, &found);
+
+    if (!found)
+        return;
+    object_deinit(l->items[place]);
+    free(l->items[place]);
+    l->n--;
+    memmove(l->items + place, l->items + place + 1, (l->n - place) * sizeof(*l->items));
+}
+
+/* Sorts, and refuses two of one name. */
+static int list_sort(struct snapshot_list *l, struct err *e)
+{
+    if (l->n > 0)
+        qsort(l->items, l->n, sizeof(*l->items), compare_items);
+    for (size_t i = 1; i < l->n; i++)
+        if (compare_items(&l->items[i - 1], &l->items[i]) == 0)
+            return err_set(e, -EINVAL, "the snapshot has %s \"%s\" twice",
+                object_kind_name(l->items[i]->kind), item_name(l->items[i]));
+    return 0;
+}
+
+/* ---- lookups -------------------------------------------------------------------------------- */
+
+const struct node *snapshot_find_node(const struct snapshot *s, const char *name)
+{
+    const struct object *o = list_find(&s->nodes, name);
+
+    return o ? &o->node : NULL;
+}
+
+const struct mesh_edge *snapshot_find_edge(const struct snapshot *s, const char *a, const char *b)
+{
+    char name[OBJECT_NAME_MAX + 1];
+    const struct object *o = list_find(&s->edges, edge_name(a, b, name));
+
+    return o ? &o->edge : NULL;
+}
+
+const struct node *snapshot_self(const struct snapshot *s)
+{
+    return snapshot_find_node(s, s->self);
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+void snapshot_deinit(struct snapshot *s)
+{
+    list_deinit(&s->nodes);
+    list_deinit(&s->edges);
+    *s = (struct snapshot)SNAPSHOT_NULL;
+}
+
+static int check_network(const struct snapshot *s, const struct object *o, struct err *e)
+{
+    const struct object_meta *m = object_meta(o);
+    const char *network = o->kind == OBJECT_KIND_NETWORK ? m->name : m->network;
+
+    if (strcmp(network, s->network.meta.name) == 0)
+        return 0;
+    return err_set(e, -EINVAL, "%s \"%s\" belongs to the network \"%s\", not to \"%s\"",
+        object_kind_name(o->kind), m->name, network, s->network.meta.name);
+}
+
+int snapshot_put(struct snapshot *s, struct object *o, struct err *e)
+{
+    int r = check_network(s, o, e);
+
+    if (r == 0) {
+        switch (o->kind) {
+        case OBJECT_KIND_NETWORK:
+            s->network = o->network;
+            break;
+        case OBJECT_KIND_NODE:
+            r = list_put(&s->nodes, SNAPSHOT_NODES_MAX, o, e);
+            break;
+        case OBJECT_KIND_MESH_EDGE:
+            r = list_put(&s->edges, SNAPSHOT_EDGES_MAX, o, e);
+            break;
+        case OBJECT_KIND_NONE:
+        case OBJECT_KIND_N:
+            break;
+        }
+    }
+    object_deinit(o);
+    return r;
+}
+
+int snapshot_delete(struct snapshot *s, enum object_kind kind, const char *name, struct err *e)
+{
+    if (kind == OBJECT_KIND_NODE && strcmp(name, s->self) != 0) {
+        list_delete(&s->nodes, name);
+        return 0;
+    }
+    if (kind == OBJECT_KIND_MESH_EDGE) {
+        list_delete(&s->edges, name);
+        return 0;
+    }
+    return err_set(e, -EINVAL, "%s \"%.130s\" cannot be deleted from the view of \"%s\"",
+        object_kind_name(kind), name, s->self);
+}
+
+/* ---- decode and encode ---------------------------------------------------------------------- */
+
+/* Appends all and sorts once: inserting each in its place would take n² moves. */
+static int list_decode(struct snapshot *s, struct snapshot_list *l, enum object_kind kind,
+    size_t max, const json_t *json, struct err *e)
+{
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        _cleanup_(object_deinit) struct object o = OBJECT_NULL;
+        int r = object_decode(&o, json_array_get(json, i), OBJECT_LENIENT, e);
+
+        if (r < 0)
+            return r;
+        if (o.kind != kind)
+            return err_set(e, -EINVAL, "the snapshot has %s \"%s\" where a %s is expected",
+                object_kind_name(o.kind), item_name(&o), object_kind_name(kind));
+        r = check_network(s, &o, e);
+        if (r == 0)
+            r = list_insert(l, l->n, max, &o, e);
+        if (r < 0)
+            return r;
+    }
+    return list_sort(l, e);
+}
+
+static int decode_parts(struct snapshot *s, const json_t *network, const json_t *nodes,
+    const json_t *edges, struct err *e)
+{
+    int r = network_decode(&s->network, network, OBJECT_LENIENT, e);
+
+    if (r == 0)
+        r = list_decode(s, &s->nodes, OBJECT_KIND_NODE, SNAPSHOT_NODES_MAX, nodes, e);
+    if (r == 0)
+        r = list_decode(s, &s->edges, OBJECT_KIND_MESH_EDGE, SNAPSHOT_EDGES_MAX, edges, e);
+    if (r == 0 && !snapshot_self(s))
+        r = err_set(e, -EINVAL, "the snapshot of \"%s\" does not hold that node", s->self);
+    return r;
+}
+
+int snapshot_decode(struct snapshot *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
+    struct fields f = fields_make(json, "the snapshot", e);
+    const json_t *network;
+    const json_t *nodes;
+    const json_t *edges;
+    int r;
+
+    fields_u64(&f, "revision", FIELDS_REQUIRED, 0, REVISION_MAX, &s.revision);
+    fields_name(&f, "self", FIELDS_REQUIRED, s.self);
+    network = fields_object(&f, "network", FIELDS_REQUIRED);
+    nodes = fields_array(&f, "nodes", FIELDS_REQUIRED, 1, SNAPSHOT_NODES_MAX);
+    edges = fields_array(&f, "edges", FIELDS_REQUIRED, 0, SNAPSHOT_EDGES_MAX);
+    r = fields_end(&f);
+    if (r == 0)
+        r = decode_parts(&s, network, nodes, edges, e);
+    if (r < 0)
+        return r;
+    *ret = s;
+    s = (struct snapshot)SNAPSHOT_NULL;
+    return 0;
+}
+
+static json_t *list_encode(const struct snapshot_list *l)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; array && i < l->n; i++)
+        if (json_array_append_new(array, object_encode(l->items[i])) < 0)
+            array = (json_decref(array), NULL);
+    return array;
+}
+
+json_t *snapshot_encode(const struct snapshot *s)
+{
+    return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "type", "snapshot", "revision",
+        (json_int_t)s->revision, "self", s->self, "network", network_encode(&s->network), "nodes",
+        list_encode(&s->nodes), "edges", list_encode(&s->edges));
+}

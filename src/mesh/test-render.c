@@ -1,0 +1,216 @@
+/* test-render.c - the rules by which a snapshot becomes a configuration. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "mesh/render.h"
+#include "mesh/sample_internal.h"
+#include "mesh/wg_quick.h"
+
+#define HUB_ENDPOINT "203.0.113.10:51820"
+
+static struct wg_config render(
+    const struct snapshot *s, const struct render_path *paths, size_t n_paths)
+{
+    struct render_input in = {.snapshot = s, .paths = paths, .n_paths = n_paths};
+    struct wg_config c = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+
+    if (render_config(&c, &in, &e) < 0)
+        fail_msg("%s", err_text(&e));
+    return c;
+}
+
+static const struct wg_peer *peer(const struct wg_config *c, unsigned n)
+{
+    struct x25519_public key = sample_key(n);
+
+    return wg_config_find(c, &key);
+}
+
+static void check_endpoint(const struct wg_peer *p, const char *text)
+{
+    char buf[ENDPOINT_TEXT_MAX];
+
+    assert_non_null(p);
+    assert_string_equal(endpoint_format(&p->endpoint, buf), text);
+}
+
+static struct render_path found_path(const char *node, const char *endpoint, uint16_t keepalive)
+{
+    struct render_path p = {.keepalive = keepalive};
+
+    (void)snprintf(p.node, sizeof(p.node), "%s", node);
+    assert_int_equal(endpoint_parse(&p.endpoint, endpoint, NULL), 0);
+    return p;
+}
+
+static void test_node(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+    struct wg_config c = render(&s, NULL, 0);
+    char text[IP_PREFIX_TEXT_MAX];
+
+    assert_int_equal(c.n_peers, 2);
+    assert_string_equal(ip_prefix_format(&c.addresses[0], text), "10.42.0.2/16");
+    assert_string_equal(ip_prefix_format(&c.addresses[1], text), "fd5a:1::2/64");
+    assert_string_equal(ip_prefix_format(&c.routes[0], text), "10.42.0.0/16");
+    assert_int_equal(c.mtu, 1420);
+    check_endpoint(peer(&c, 1), HUB_ENDPOINT);
+    assert_int_equal(peer(&c, 1)->keepalive, 10);
+    assert_int_equal(peer(&c, 1)->n_allowed, 2);
+    assert_string_equal(ip_prefix_format(&peer(&c, 1)->allowed[0], text), "10.42.0.1/32");
+    assert_string_equal(ip_prefix_format(&peer(&c, 1)->allowed[1], text), "fd5a:1::1/128");
+    check_endpoint(peer(&c, 3), HUB_ENDPOINT);
+    assert_int_equal(peer(&c, 3)->keepalive, 0);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+static void test_hub(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 1);
+    struct wg_config c = render(&s, NULL, 0);
+
+    assert_int_equal(c.n_peers, 3);
+    for (size_t i = 0; i < c.n_peers; i++) {
+        assert_true(endpoint_is_none(&c.peers[i].endpoint));
+        assert_int_equal(c.peers[i].keepalive, 0);
+        assert_int_equal(c.peers[i].n_allowed, 2);
+    }
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+/* Every rule of one edge, a line each. */
+static void test_edges(void **state)
+{
+    static const struct {
+        enum topology topology;
+        enum edge_path edge;
+        bool found;
+        const char *endpoint; /* NULL: no peer at all */
+    } cases[] = {
+        {TOPOLOGY_AUTO, EDGE_PATH_AUTO, false, HUB_ENDPOINT},
+        {TOPOLOGY_AUTO, EDGE_PATH_AUTO, true, "198.51.100.3:7"},
+        {TOPOLOGY_AUTO, EDGE_PATH_RELAY, true, HUB_ENDPOINT},
+        {TOPOLOGY_AUTO, EDGE_PATH_DIRECT, true, "198.51.100.3:7"},
+        {TOPOLOGY_AUTO, EDGE_PATH_DIRECT, false, NULL},
+        {TOPOLOGY_AUTO, EDGE_PATH_OFF, true, NULL},
+        {TOPOLOGY_HUB, EDGE_PATH_AUTO, true, HUB_ENDPOINT},
+        {TOPOLOGY_HUB, EDGE_PATH_DIRECT, true, "198.51.100.3:7"},
+        {TOPOLOGY_HUB, EDGE_PATH_OFF, false, NULL},
+        {TOPOLOGY_MESH, EDGE_PATH_AUTO, false, HUB_ENDPOINT},
+        {TOPOLOGY_MESH, EDGE_PATH_AUTO, true, "198.51.100.3:7"},
+    };
+    struct render_path path = found_path("n3", "198.51.100.3:7", 25);
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct snapshot s = sample_snapshot(3, 2);
+        struct wg_config c;
+
+        s.network.topology = cases[i].topology;
+        sample_put(&s, sample_edge(2, 3, cases[i].edge));
+        c = render(&s, &path, cases[i].found ? 1 : 0);
+        if (cases[i].endpoint) {
+            check_endpoint(peer(&c, 3), cases[i].endpoint);
+            /* A relayed edge lives on the one keepalive to the hub. */
+            assert_int_equal(
+                peer(&c, 3)->keepalive, strcmp(cases[i].endpoint, HUB_ENDPOINT) == 0 ? 0 : 25);
+        } else {
+            assert_null(peer(&c, 3));
+            assert_true(strlen(render_decide(&s, snapshot_find_node(&s, "n3"), NULL).why) > 0);
+        }
+        /* No rule about an edge between two nodes cuts one off from the hub. */
+        check_endpoint(peer(&c, 1), HUB_ENDPOINT);
+        wg_config_deinit(&c);
+        snapshot_deinit(&s);
+    }
+}
+
+/* The hub's own path moves all that it relays. */
+static void test_hub_path(void **state)
+{
+    struct render_path path = found_path("hub", "[2001:db8::10]:51820", 0);
+    struct snapshot s = sample_snapshot(3, 2);
+    struct wg_config c = render(&s, &path, 1);
+
+    check_endpoint(peer(&c, 1), "[2001:db8::10]:51820");
+    check_endpoint(peer(&c, 3), "[2001:db8::10]:51820");
+    assert_int_equal(peer(&c, 1)->keepalive, 10);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+static void test_refusals(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+    struct render_input in = {.snapshot = &s};
+    struct wg_config c = WG_CONFIG_NULL;
+    struct object twin = sample_node(4);
+    struct err e = ERR_NULL;
+
+    twin.node.address4 = snapshot_find_node(&s, "n3")->address4;
+    sample_put(&s, twin);
+    assert_true(render_config(&c, &in, &e) < 0);
+    assert_string_equal(e.text, "two nodes have the address 10.42.0.3");
+
+    twin = sample_node(4);
+    twin.node.key = sample_key(3);
+    sample_put(&s, twin);
+    assert_true(render_config(&c, &in, &e) < 0);
+    assert_non_null(strstr(e.text, "two peers have the public key "));
+
+    assert_int_equal(snapshot_delete(&s, OBJECT_KIND_NODE, "hub", &e), 0);
+    assert_true(render_config(&c, &in, &e) < 0);
+    assert_string_equal(e.text, "the snapshot of \"n2\" has no hub");
+    snapshot_deinit(&s);
+}
+
+static void test_wg_quick(void **state)
+{
+    struct snapshot s = sample_snapshot(2, 2);
+    struct wg_config c = render(&s, NULL, 0);
+    size_t len = 0;
+    char *text;
+
+    c.peers[0].psk.b[31] = 1;
+    text = wg_quick_format(&c, &s, WG_QUICK_KEY_FILE, &len);
+    assert_string_equal(text, "# n2 in the network default\n"
+                              "[Interface]\n"
+                              "Address = 10.42.0.2/16, fd5a:1::2/64\n"
+                              "MTU = 1420\n"
+                              "PostUp = wg set %i private-key /etc/wireguard/%i.key\n"
+                              "\n"
+                              "[Peer]\n"
+                              "# hub\n"
+                              "PublicKey = AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+                              "PresharedKey = AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=\n"
+                              "AllowedIPs = 10.42.0.1/32, fd5a:1::1/128\n"
+                              "Endpoint = 203.0.113.10:51820\n"
+                              "PersistentKeepalive = 10\n");
+    assert_int_equal(len, strlen(text));
+    free(text);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_node),
+        cmocka_unit_test(test_hub),
+        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_hub_path),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_wg_quick),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

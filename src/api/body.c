@@ -1,0 +1,42 @@
+/* body.c - see body.h. */
+#include "body.h"
+
+#include <errno.h>
+
+#include "base/err.h"
+
+int body_parse(json_t **ret, const char *text, size_t len, struct err *e)
+{
+    json_error_t je;
+    json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
+
+    if (!json && json_error_code(&je) == json_error_out_of_memory)
+        return err_set(e, -ENOMEM, "no memory for a body of %zu bytes", len);
+    if (!json)
+        return err_set(e, -EINVAL, "the body is not JSON: %s, at line %d, column %d", je.text,
+            je.line, je.column);
+    if (!json_is_object(json)) {
+        json_decref(json);
+        return err_set(e, -EINVAL, "the body is JSON, but not an object");
+    }
+    *ret = json;
+    return 0;
+}
+
+char *body_format(const json_t *json)
+{
+    return json_dumps(json, JSON_COMPACT);
+}
+
+json_t *body_refusal(const char *sentence)
+{
+    /* The sentence may quote what a stranger sent, which need not be UTF-8. */
+    json_t *text = json_string(sentence);
+
+    return json_pack("{s:o}", "error", text ? text : json_string("the request was refused"));
+}
+
+const char *body_refusal_text(const json_t *json)
+{
+    return json_string_value(json_object_get(json, "error"));
+}

@@ -1,0 +1,35 @@
+/*
+ * body.h - JSON bodies of requests and answers, in and out.
+ *
+ * The one place where bytes from a connection become a json_t. What the fields
+ * mean is checked by whoever takes the body, with mesh/fields.h.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct err;
+
+/** Longest body of a request, bytes. */
+#define BODY_MAX (64u << 10)
+
+/**
+ * body_parse() - bytes to JSON
+ * @text:	@len bytes, not zero-terminated
+ * @ret:	gives a reference: an object
+ *
+ * A key that appears twice in one object is refused, and so is a zero byte in a text.
+ *
+ * Return: 0; -EINVAL with words; -ENOMEM.
+ */
+int body_parse(json_t **ret, const char *text, size_t len, struct err *e);
+
+/** body_format() - compact text; owned by the caller, free(). NULL for no memory. */
+char *body_format(const json_t *json);
+
+/** body_refusal() - {"error": @sentence}; a new reference, NULL for no memory. */
+json_t *body_refusal(const char *sentence);
+
+/** body_refusal_text() - the sentence of a refusal; borrowed; NULL if @json is none. */
+const char *body_refusal_text(const json_t *json);

@@ -24,7 +24,7 @@ static bool reserve(struct str *s, size_t len)
 
     if (s->failed)
         return false;
-    if (len < s->cap - s->len)
+    if (s->text && len < s->cap - s->len)
         return true;
     while (cap - s->len <= len) {
         if (__builtin_mul_overflow(cap, 2, &cap)) {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/secret.h"
 
 void diff_deinit(struct diff *d)
@@ -128,18 +127,19 @@ static int add_and_update(struct diff *d, const struct wg_config *have,
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,
     const struct wg_config *told)
 {
-    _cleanup_(diff_deinit) struct diff d = DIFF_NULL;
+    struct diff d = DIFF_NULL;
     int r = remove_unwanted(&d, have, want);
 
     if (r == 0)
         r = add_and_update(&d, have, want, told);
-    if (r < 0)
+    if (r < 0) {
+        diff_deinit(&d);
         return r;
+    }
     d.set_listen_port = want->listen_port != 0 && want->listen_port != have->listen_port;
     d.listen_port = want->listen_port;
     d.set_fwmark = want->fwmark != have->fwmark;
     d.fwmark = want->fwmark;
     *ret = d;
-    d = (struct diff)DIFF_NULL;
     return 0;
 }

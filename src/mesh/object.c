@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "mesh/fields.h"
 
@@ -167,15 +166,15 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
     uint64_t mtu = NETWORK_MTU_DEFAULT;
     uint64_t keepalive = NETWORK_KEEPALIVE_DEFAULT;
     uint64_t key_rotation = 0;
-    const json_t *status;
-    const json_t *spec;
+    const json_t *status = NULL;
+    const json_t *spec = NULL;
     char where[WHERE_MAX];
     struct fields f;
     int r;
 
     describe(json, OBJECT_KIND_NETWORK, where);
     r = frame_decode(&n.meta, &spec, &status, json, OBJECT_KIND_NETWORK, mode, where, e);
-    if (r < 0)
+    if (r != 0)
         return r;
     r = parse_name(n.meta.name, "network name", e);
     if (r < 0)
@@ -322,29 +321,38 @@ static int node_spec_decode(
     return r;
 }
 
-int node_decode(struct node *ret, const json_t *json, enum object_mode mode, struct err *e)
+/* Into @n, which the caller releases also on failure. */
+static int node_decode_into(
+    struct node *n, const json_t *json, enum object_mode mode, struct err *e)
 {
-    _cleanup_(node_deinit) struct node n = NODE_NULL;
-    const json_t *status;
-    const json_t *spec;
+    const json_t *status = NULL;
+    const json_t *spec = NULL;
     char where[WHERE_MAX];
     int r;
 
     describe(json, OBJECT_KIND_NODE, where);
-    r = frame_decode(&n.meta, &spec, &status, json, OBJECT_KIND_NODE, mode, where, e);
-    if (r == 0)
-        r = node_check_name(n.meta.name, e);
-    if (r == 0)
-        r = node_spec_decode(&n, spec, mode, where, e);
-    if (r == 0 && status) {
-        r = node_status_check(status, where, e);
-        n.status = json_incref((json_t *)status);
-    }
-    if (r < 0)
+    r = frame_decode(&n->meta, &spec, &status, json, OBJECT_KIND_NODE, mode, where, e);
+    if (r != 0)
         return r;
-    *ret = n;
-    n = (struct node)NODE_NULL;
-    return 0;
+    r = node_check_name(n->meta.name, e);
+    if (r == 0)
+        r = node_spec_decode(n, spec, mode, where, e);
+    if (r == 0 && status)
+        r = node_status_check(status, where, e);
+    n->status = json_incref((json_t *)status);
+    return r;
+}
+
+int node_decode(struct node *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    struct node n = NODE_NULL;
+    int r = node_decode_into(&n, json, mode, e);
+
+    if (r == 0)
+        *ret = n;
+    else
+        node_deinit(&n);
+    return r;
 }
 
 /* Exactly two names, different and in byte order, and the object's name made of them. */
@@ -392,16 +400,16 @@ int mesh_edge_decode(
 {
     struct mesh_edge edge = MESH_EDGE_NULL;
     unsigned path = EDGE_PATH_AUTO;
-    const json_t *status;
+    const json_t *status = NULL;
     const json_t *nodes;
-    const json_t *spec;
+    const json_t *spec = NULL;
     char where[WHERE_MAX];
     struct fields f;
     int r;
 
     describe(json, OBJECT_KIND_MESH_EDGE, where);
     r = frame_decode(&edge.meta, &spec, &status, json, OBJECT_KIND_MESH_EDGE, mode, where, e);
-    if (r < 0)
+    if (r != 0)
         return r;
     f = fields_make(spec, where, e);
     nodes = fields_array(&f, "nodes", FIELDS_REQUIRED, 2, 2);

@@ -58,37 +58,46 @@ static struct endpoint endpoint_of(unsigned port)
 
 /* ---- the twin ------------------------------------------------------------------------------ */
 
+static void disown(struct twin *t, unsigned peer)
+{
+    for (unsigned b = 0; b < TWIN_BLOCKS; b++)
+        if (t->owner[b] == (int)peer)
+            t->owner[b] = -1;
+}
+
+static void twin_apply_peer(struct twin *t, const struct diff_peer *c)
+{
+    unsigned n = peer_of(&c->peer.key);
+    struct twin_peer *p = &t->peers[n];
+
+    assert_int_equal(p->exists, c->op != DIFF_OP_ADD);
+    p->touched++;
+    if (c->op == DIFF_OP_REMOVE) {
+        *p = (struct twin_peer){.touched = p->touched};
+        disown(t, n);
+        return;
+    }
+    p->exists = true;
+    if (c->set_psk)
+        p->psk = c->peer.psk.b[0];
+    if (c->set_endpoint)
+        p->endpoint = c->peer.endpoint;
+    if (c->set_keepalive)
+        p->keepalive = c->peer.keepalive;
+    if (c->set_allowed)
+        disown(t, n);
+    for (size_t b = 0; c->set_allowed && b < c->peer.n_allowed; b++)
+        t->owner[c->peer.allowed[b].addr.b[15]] = (int)n;
+}
+
 static void twin_apply(struct twin *t, const struct diff *d)
 {
     if (d->set_listen_port)
         t->listen_port = d->listen_port;
     if (d->set_fwmark)
         t->fwmark = d->fwmark;
-    for (size_t i = 0; i < d->n_peers; i++) {
-        const struct diff_peer *c = &d->peers[i];
-        unsigned n = peer_of(&c->peer.key);
-        struct twin_peer *p = &t->peers[n];
-
-        assert_int_equal(p->exists, c->op != DIFF_OP_ADD);
-        p->touched++;
-        if (c->op == DIFF_OP_REMOVE) {
-            *p = (struct twin_peer){.touched = p->touched};
-            for (unsigned b = 0; b < TWIN_BLOCKS; b++)
-                t->owner[b] = t->owner[b] == (int)n ? -1 : t->owner[b];
-            continue;
-        }
-        p->exists = true;
-        if (c->set_psk)
-            p->psk = c->peer.psk.b[0];
-        if (c->set_endpoint)
-            p->endpoint = c->peer.endpoint;
-        if (c->set_keepalive)
-            p->keepalive = c->peer.keepalive;
-        for (unsigned b = 0; c->set_allowed && b < TWIN_BLOCKS; b++)
-            t->owner[b] = t->owner[b] == (int)n ? -1 : t->owner[b];
-        for (size_t b = 0; c->set_allowed && b < c->peer.n_allowed; b++)
-            t->owner[c->peer.allowed[b].addr.b[15]] = (int)n;
-    }
+    for (size_t i = 0; i < d->n_peers; i++)
+        twin_apply_peer(t, &d->peers[i]);
 }
 
 static struct wg_config twin_get(const struct twin *t)

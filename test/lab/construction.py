@@ -73,9 +73,8 @@ def lay(link: Link, port: str, end: str, pid: int) -> list[str]:
     return lines
 
 
-def configure(topology: Topology, machine: Namespace) -> None:
-    """Give a machine its addresses and routes."""
-    node = topology.nodes[machine.name]
+def settings(topology: Topology, node: Node) -> list[str]:
+    """The commands that give a machine its addresses and routes."""
     lines = [] if node.has_v6 else ["sysctl -q -w net.ipv6.conf.all.disable_ipv6=1"]
     if node.forwards:
         lines.append("sysctl -q -w net.ipv4.ip_forward=1")
@@ -88,8 +87,7 @@ def configure(topology: Topology, machine: Namespace) -> None:
             nodad = "nodad" if address.version == 6 else ""
             lines.append(f"ip address add {address} dev {link.switch} {nodad}")
         lines.append(f"ip link set {link.switch} up")
-    lines += routes(topology, node)
-    run_script(machine, lines)
+    return lines + routes(topology, node)
 
 
 def routes(topology: Topology, node: Node) -> list[str]:

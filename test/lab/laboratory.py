@@ -47,9 +47,9 @@ class Host:
     """A machine of a running lab; any role, not only `host`."""
 
     def __init__(self, lab: Lab, namespace: Namespace) -> None:
+        self.lab = lab
         self.name = namespace.name
         self.namespace = namespace
-        self._lab = lab
 
     def run(self, argv: Sequence[str | Path | int], **options) -> Result:
         """Run a command to its end; for the options see Namespace.run()."""
@@ -68,11 +68,11 @@ class Host:
         `allow` lists regular expressions of complaints (lines with "warning:" or "error:") that
         the test expects; any other fails it.
         """
-        return self._lab.spawn(self, argv, name or Path(str(argv[0])).name, env, allow)
+        return self.lab.spawn(self, argv, name or Path(str(argv[0])).name, env, allow)
 
     def address(self, version: int = 4) -> str:
         """The machine's address in the topology, on its first link that has one."""
-        links = self._lab.topology.links_of(self.name)
+        links = self.lab.topology.links_of(self.name)
         return str(next(filter(None, (link.address(version) for link in links))))
 
 
@@ -185,8 +185,9 @@ class Lab:
             emulator = construction.start_emulator(
                 self.topology, fabric, rec.folder / "linkem", self.logs / "linkem.log")
         construction.connect(self.topology, self._machines, emulator, rec.ports)
-        for name in self.topology.nodes:
-            construction.configure(self.topology, self._machines[name])
+        for node in self.topology.nodes.values():
+            lines = construction.settings(self.topology, node)
+            construction.run_script(self._machines[node.name], lines)
         self._make_handles(rec)
         for handle in self._filters.values():
             handle.start()

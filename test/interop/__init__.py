@@ -1,0 +1,1 @@
+"""Tests of Weft against other implementations of WireGuard."""

@@ -1,0 +1,141 @@
+"""What the virtual machine boots: Debian's cloud kernel, and an initramfs made for the tests.
+
+The kernel package is downloaded with apt-get and unpacked, not installed.  The initramfs has
+busybox, the modules that were asked for with all that they need, and a few of this machine's own
+programs with their libraries.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+CACHE = Path(__file__).resolve().parents[3] / "build/vm"
+INIT = Path(__file__).resolve().parent / "init.sh"
+METAPACKAGE = "linux-image-cloud-amd64"
+PROGRAMS = ("sh", "ip", "tc", "wg")
+TOOLS = ("qemu-system-x86_64", "apt-get", "dpkg", "busybox", "cpio", *PROGRAMS)
+
+
+class ImageError(Exception):
+    """The virtual machine's parts cannot be had; the text says which and why."""
+
+
+class Kernel:
+    """A kernel package, unpacked."""
+
+    def __init__(self, root: Path) -> None:
+        self.vmlinuz = next((root / "boot").glob("vmlinuz-*"))
+        self._modules = {path.stem: path for path in (root / "lib/modules").rglob("*.ko")}
+
+    def module(self, name: str) -> Path:
+        if name not in self._modules:
+            raise ImageError(f"the kernel {self.vmlinuz.name} has no module {name}")
+        return self._modules[name]
+
+    def with_dependencies(self, names: tuple[str, ...]) -> list[str]:
+        """The modules and all that they need, in the order in which they can be loaded."""
+        order: list[str] = []
+
+        def add(name: str) -> None:
+            if name in order:
+                return
+            info = re.search(rb"\0depends=([^\0]*)\0", self.module(name).read_bytes())
+            for needed in info[1].decode().split(",") if info and info[1] else []:
+                add(needed)
+            order.append(name)
+
+        for name in names:
+            add(name)
+        return order
+
+
+def why_not() -> str | None:
+    """Why no virtual machine can be had here, or None if one can."""
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    if missing:
+        return f"the virtual machine needs {', '.join(missing)}"
+    try:
+        kernel()
+    except ImageError as error:
+        return f"there is no kernel for the virtual machine: {error}"
+    return None
+
+
+def kernel() -> Kernel:
+    """The kernel from the cache, or else from Debian."""
+    root = CACHE / "kernel"
+    if not root.exists():
+        draft = CACHE / f"kernel.{os.getpid()}"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        _run(["dpkg", "-x", _download(draft), draft])
+        try:
+            draft.rename(root)
+        except OSError:  # somebody else was faster
+            shutil.rmtree(draft)
+    return Kernel(root)
+
+
+def _download(folder: Path) -> Path:
+    depends = _run(["apt-cache", "depends", METAPACKAGE])
+    package = re.search(r"Depends: (linux-image-\S+)", depends)
+    if not package:
+        raise ImageError(f"apt-cache does not know {METAPACKAGE}; run apt-get update")
+    _run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package[1]], cwd=folder)
+    return next(folder.glob("*.deb"))
+
+
+def initramfs(the_kernel: Kernel, modules: tuple[str, ...]) -> Path:
+    """An initramfs with these modules, from the cache or made now."""
+    order = the_kernel.with_dependencies(modules)
+    files = {f"lib/modules/{name}.ko": the_kernel.module(name) for name in order}
+    files["init"] = INIT
+    files["bin/busybox"] = Path(shutil.which("busybox"))
+    for program in PROGRAMS:
+        path = Path(shutil.which(program))
+        files[f"usr/bin/{program}"] = path
+        for library in re.findall(r"(/\S+)", _run(["ldd", path])):
+            files[library.lstrip("/")] = Path(library)
+    module_list = "".join(f"{name}\n" for name in order)
+    content = module_list + repr([(to, path.stat().st_mtime_ns) for to, path in files.items()])
+    digest = hashlib.sha256(content.encode() + INIT.read_bytes()).hexdigest()[:16]
+    image = CACHE / f"initramfs-{digest}.gz"
+    if not image.exists():
+        _pack(image, files, module_list)
+    return image
+
+
+def _pack(image: Path, files: dict[str, Path], module_list: str) -> None:
+    tree = CACHE / f"tree.{os.getpid()}"
+    shutil.rmtree(tree, ignore_errors=True)
+    for name, source in files.items():
+        target = tree / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    (tree / "init").chmod(0o755)
+    (tree / "modules").write_text(module_list, encoding="utf-8")
+    names = "".join(f"{path.relative_to(tree)}\n" for path in sorted(tree.rglob("*")))
+    archive = subprocess.run(
+        ["cpio", "--create", "--quiet", "--format=newc", "--owner=0:0"],
+        cwd=tree, input=names.encode(), capture_output=True, check=True).stdout
+    draft = image.with_suffix(f".{os.getpid()}")
+    draft.write_bytes(gzip.compress(archive, compresslevel=1))
+    draft.rename(image)
+    shutil.rmtree(tree)
+
+
+def _run(argv: list, cwd: Path | None = None) -> str:
+    try:
+        done = subprocess.run(
+            argv, cwd=cwd, capture_output=True, encoding="utf-8", timeout=120, check=False)
+    except subprocess.TimeoutExpired as expired:
+        raise ImageError(str(expired)) from None
+    if done.returncode != 0:
+        raise ImageError(f"{' '.join(map(str, argv))} failed: {done.stderr.strip()}")
+    return done.stdout

@@ -68,7 +68,8 @@ class WgPeer:
 
         def is_up() -> bool:
             if not daemon.running:
-                raise AssertionError(f"{daemon.name} ended with {daemon.rc}: {daemon.lines()[-20:]}")
+                said = "\n".join(daemon.lines()[-20:])
+                raise AssertionError(f"{daemon.name} ended with {daemon.rc}\n{said}")
             return host.run(["wg", "show", interface], check=False, quiet=True).rc == 0
 
         wait_for(is_up, 10, f"{daemon.name} to answer wg(8)")
@@ -148,5 +149,6 @@ def preshared_key() -> str:
 
 
 def _wg(argv: list[str], stdin: str = "") -> str:
-    return subprocess.run(
-        ["wg", *argv], input=stdin, capture_output=True, encoding="utf-8", check=True).stdout.strip()
+    done = subprocess.run(
+        ["wg", *argv], input=stdin, capture_output=True, encoding="utf-8", check=True)
+    return done.stdout.strip()

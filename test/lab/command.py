@@ -44,7 +44,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def down(args: argparse.Namespace) -> int:
     if args.tag not in record.tags():
-        raise RecordError(f"there is no lab {args.tag}; there are: {', '.join(record.tags()) or 'none'}")
+        raise record.unknown(args.tag)
     record.erase(args.tag)
     return 0
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -97,6 +98,7 @@ class Lab:
         self._links: dict[str, Link] = {}
         self._filters: dict[str, Filter] = {}
         self._daemons: list[Daemon] = []
+        self._n_named: Counter[str] = Counter()  # daemons by name, to tell them apart
         self._previous_sigterm = None
 
     @classmethod
@@ -118,7 +120,8 @@ class Lab:
         for name, (pid, started) in rec.machines.items():
             namespace = Namespace.attach(name, tag, pid, started)
             if not namespace:
-                raise record.RecordError(f"lab {tag} has lost {name}; end it with: lab.py down {tag}")
+                raise record.RecordError(
+                    f"lab {tag} has lost {name}; end it with: lab.py down {tag}")
             lab._machines[name] = namespace
         lab._make_handles(rec)
         return lab
@@ -213,12 +216,12 @@ class Lab:
         return [f"{d.name}: {line}" for d in self._daemons for line in d.complaints()]
 
     def spawn(self, host: Host, argv, name: str, env, allow) -> Daemon:
-        full_name = f"{host.name}-{name}"
-        n_same = sum(d.name == full_name or d.name.startswith(f"{full_name}.") for d in self._daemons)
-        if n_same:
-            full_name += f".{n_same + 1}"
-        log = self.logs / f"{full_name}.log"
-        daemon = Daemon(host.namespace.start(argv, log, env), full_name, log, allow)
+        name = f"{host.name}-{name}"
+        self._n_named[name] += 1
+        if self._n_named[name] > 1:
+            name += f".{self._n_named[name]}"
+        log = self.logs / f"{name}.log"
+        daemon = Daemon(host.namespace.start(argv, log, env), name, log, allow)
         self._daemons.append(daemon)
         return daemon
 
@@ -247,7 +250,7 @@ class Lab:
             print(f"--- {daemon.name} ({state}), the end of its log:")
             print("\n".join(daemon.lines()[-20:]))
         if keeps_running:
-            print(f"the lab runs on: lab.py exec {self.tag} HOST -- COMMAND, lab.py down {self.tag}")
+            print(f"the lab runs on: lab.py shell {self.tag} HOST, lab.py down {self.tag}")
         print(f"logs and captures are in {self.logs}", flush=True)
 
 

@@ -35,7 +35,8 @@ class Link:
         if self.plan.emulated:
             self._emulator.ask("up", self.name)
         else:
-            self._fabric.run(["ip", "link", "set", self.port, "master", self.plan.switch], quiet=True)
+            argv = ["ip", "link", "set", self.port, "master", self.plan.switch]
+            self._fabric.run(argv, quiet=True)
 
     def set(self, **parameters: str) -> None:
         """Change parameters of both directions, e.g. set(delay="50ms", loss="1%").

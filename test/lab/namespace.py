@@ -7,10 +7,12 @@ name outside: no entry in /run/netns, no mount, no file.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from .process import TAG_VARIABLE, CommandError, Result, quoted, start_time
@@ -112,23 +114,18 @@ class Namespace:
         """
         command = f"{self.name}$ {quoted(argv)}" if quiet else self.echo(argv)
         # Files, not pipes: a daemon that the command leaves behind would keep a pipe open.
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with ExitStack() as stack:
+            feed, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            feed.write((stdin or "").encode())
+            feed.seek(0)
             process = subprocess.Popen(
-                self.enter(argv),
-                env=self.environment(env),
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
-            try:
-                process.communicate(None if stdin is None else stdin.encode(), timeout=timeout_s)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                said = _content(out) + _content(err)
-                raise CommandError(f"{command}\ndid not end within {timeout_s:g} s\n{said}") from None
+                self.enter(argv), env=self.environment(env), stdin=feed, stdout=out, stderr=err,
+                start_new_session=True)
+            in_time = _wait(process, timeout_s)
             result = Result(command, process.returncode, _content(out), _content(err))
+        if not in_time:
+            raise CommandError(
+                f"{command}\ndid not end within {timeout_s:g} s\n{result.out}{result.err}")
         return result.check() if check else result
 
     def start(
@@ -150,6 +147,22 @@ class Namespace:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+
+def _wait(process: subprocess.Popen, timeout_s: float) -> bool:
+    """Wait until a command has ended, or end it after the timeout.
+
+    Popen.wait() would poll, which is slower than most commands of a lab are.
+    """
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        in_time = bool(select.select([descriptor], [], [], timeout_s)[0])
+    finally:
+        os.close(descriptor)
+    if not in_time:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return in_time
 
 
 def _content(file) -> str:

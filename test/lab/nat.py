@@ -16,7 +16,6 @@ translated, but filtered: only what was asked for from inside comes in.
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
 from .namespace import Namespace
@@ -177,8 +176,6 @@ def _mapping(line: str) -> Mapping:
         key, has_value, value = word.partition("=")
         if has_value:
             fields.setdefault(key, []).append(value)
-    addresses = [[str(ipaddress.ip_address(text)) for text in fields[key]] for key in ("src", "dst")]
-    ports = [[int(text) for text in fields[key]] for key in ("sport", "dport")]
-    (src, _), (dst, reply_dst) = addresses
-    (sport, _), (dport, reply_dport) = ports
-    return Mapping((src, sport), (dst, dport), (reply_dst, reply_dport))
+    (src, _), (dst, reply_dst) = fields["src"], fields["dst"]
+    (sport, _), (dport, reply_dport) = fields["sport"], fields["dport"]
+    return Mapping((src, int(sport)), (dst, int(dport)), (reply_dst, int(reply_dport)))

@@ -93,7 +93,7 @@ class Prober:
     def __exit__(self, *_: object) -> None:
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.wait(5)
+        self._process.wait()
 
 
 if __name__ == "__main__":

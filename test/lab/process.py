@@ -74,8 +74,9 @@ class Daemon:
             ended = not self.running
             match = next(filter(None, map(regex.search, self.lines())), None)
             if ended and not match:
-                tail = "\n".join(self.lines()[-20:])
-                raise CommandError(f"{self.name} ended with {self.rc} without saying {pattern!r}\n{tail}")
+                said = "\n".join(self.lines()[-20:])
+                raise CommandError(
+                    f"{self.name} ended with {self.rc} without saying {pattern!r}\n{said}")
             return match
 
         return wait_for(find, deadline_s, f"{self.name} to say {pattern!r}")

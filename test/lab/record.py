@@ -46,7 +46,7 @@ class Record:
         try:
             record.folder.mkdir(parents=True, mode=0o700)
         except FileExistsError:
-            raise RecordError(f"a lab {tag} exists already; end it with: lab.py down {tag}") from None
+            raise RecordError(f"lab {tag} exists already; end it with: lab.py down {tag}") from None
         return record
 
     @classmethod
@@ -55,7 +55,7 @@ class Record:
         try:
             text = (FOLDER / tag / "lab.json").read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise RecordError(f"there is no lab {tag}; there are: {', '.join(tags()) or 'none'}") from None
+            raise unknown(tag) from None
         return cls(**json.loads(text))
 
     def write(self) -> None:
@@ -68,6 +68,10 @@ class Record:
 def check_tag(tag: str) -> None:
     if not TAG.fullmatch(tag):
         raise RecordError(f"the tag {tag!r} is not 1 to 31 of a-z, 0-9 and '-'")
+
+
+def unknown(tag: str) -> RecordError:
+    return RecordError(f"there is no lab {tag}; there are: {', '.join(tags()) or 'none'}")
 
 
 def tags() -> list[str]:

@@ -198,7 +198,7 @@ def test_daemons_end_as_asked():
 def test_waiting_for_a_dead_daemon_fails_at_once_with_its_words():
     with Lab.from_text(PAIR) as lab:
         daemon = lab.host("x").spawn(["sh", "-c", "echo giving up; exit 3"])
-        with pytest.raises(CommandError, match="(?s)ended with 3 without saying 'ready'.*giving up"):
+        with pytest.raises(CommandError, match="(?s)3 without saying 'ready'.*giving up"):
             daemon.wait_line("ready", deadline_s=60)
 
 

@@ -158,7 +158,8 @@ class _Reader:
             if not words:
                 continue
             if words[0] not in statements:
-                raise self.fail(f"{words[0]!r} is not a statement; they are: {', '.join(statements)}")
+                known = ", ".join(statements)
+                raise self.fail(f"{words[0]!r} is not a statement; they are: {known}")
             statements[words[0]](*self.split(words))
         for where, check in self.checks:
             self.where = where
@@ -323,8 +324,8 @@ class _Reader:
         name = key.removeprefix("in.").removeprefix("out.").replace("path-mtu", "mtu")
         if name not in EMULATION or key in ("in.mtu", "out.mtu"):
             raise self.fail(
-                f"{key}= is not known here; known are: mtu= and, also with in. or out. before them, "
-                "delay= jitter= loss= reorder= rate= queue= path-mtu=")
+                f"{key}= is not known here; known are: mtu= path-mtu= and, also with in. or out. "
+                "before them, delay= jitter= loss= reorder= rate= queue=")
         pattern, example = EMULATION[name]
         if not pattern.fullmatch(value):
             raise self.fail(f"{key}={value} is not {example}")

@@ -57,7 +57,8 @@ class KernelVm:
     def boot(self) -> None:
         kernel = image.kernel()
         initramfs = image.initramfs(kernel, self._modules)
-        links = self.host.lab.topology.links_of(self.host.name)
+        topology = self.host.lab.topology
+        links = topology.links_of(self.host.name)
         if len(links) != 1:
             raise ValueError(f"{self.host.name} needs one link to be a virtual machine")
         self._make_bridge(links[0].switch)
@@ -70,7 +71,7 @@ class KernelVm:
         if self._read_line(BOOT_DEADLINE_S) != b"ready":
             raise CommandError(f"{self.name} did not boot; see {self.console}")
         self.run(["ip", "link", "set", "eth0", "name", links[0].switch])
-        run_script(self, settings(self.host.lab.topology, self.host.lab.topology.nodes[self.host.name]))
+        run_script(self, settings(topology, topology.nodes[self.host.name]))
 
     def end(self) -> None:
         if self._qemu:

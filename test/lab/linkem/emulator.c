@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/htab.h"
 #include "control.h"
+#include "sys/clock.h"
 #include "tap.h"
 
 #define EVENTS_MAX 64
@@ -19,14 +19,6 @@
 
 /* What an epoll event is about: a kind in the upper half, an index or descriptor in the lower. */
 enum source { SOURCE_STOP, SOURCE_LISTENER, SOURCE_CLIENT, SOURCE_TAP };
-
-static nsec_t clock_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
-}
 
 static int watch(struct emulator *em, int fd, enum source source, uint32_t number)
 {

@@ -11,7 +11,7 @@ T ?=
 Q ?=
 
 PYTHON  := /usr/bin/python3
-PYTEST  := $(PYTHON) -m pytest -p no:cacheprovider
+PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help

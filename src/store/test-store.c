@@ -98,11 +98,12 @@ static int say_item(void *ctx, const struct store_item *item)
 static void say_change(void *ctx, const struct store_item *item)
 {
     struct said *said = ctx;
+    size_t len = strlen(said->text);
 
     if (item)
         say(said, item);
     else
-        (void)strcat(said->text, "(compacted)");
+        (void)snprintf(said->text + len, sizeof(said->text) - len, "(compacted)");
 }
 
 static uint64_t put(struct fixture *f, const char *key, const char *value)

@@ -1,0 +1,381 @@
+/* rtnl.c - see rtnl.h. */
+#include "sys/rtnl.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "sys/netlink.h"
+
+/* Our requests are far smaller; answers have the socket's own buffer. */
+struct request {
+    _Alignas(struct nlmsghdr) char buf[1024];
+    struct nlmsghdr *nlh;
+};
+
+/* Gives the family's own header behind the netlink header, @extra_len zero bytes. */
+static void *start_request(struct request *rq, uint16_t type, uint16_t flags, size_t extra_len)
+{
+    rq->nlh = mnl_nlmsg_put_header(rq->buf);
+    rq->nlh->nlmsg_type = type;
+    rq->nlh->nlmsg_flags = NLM_F_REQUEST | flags;
+    return mnl_nlmsg_put_extra_header(rq->nlh, extra_len);
+}
+
+static uint8_t family_of(const struct ip_addr *a)
+{
+    return ip_addr_is_v4(a) ? AF_INET : AF_INET6;
+}
+
+static void put_address(struct nlmsghdr *nlh, uint16_t type, const struct ip_addr *a)
+{
+    if (ip_addr_is_v4(a))
+        mnl_attr_put(nlh, type, 4, a->b + 12);
+    else
+        mnl_attr_put(nlh, type, 16, a->b);
+}
+
+/* False when the attribute is missing or not an address of that family. */
+static bool get_address(const struct nlattr *attr, uint8_t family, struct ip_addr *ret)
+{
+    size_t len = attr ? mnl_attr_get_payload_len(attr) : 0;
+
+    if (family == AF_INET && len == 4)
+        *ret = ip_addr_v4(mnl_attr_get_payload(attr));
+    else if (family == AF_INET6 && len == 16)
+        *ret = ip_addr_v6(mnl_attr_get_payload(attr));
+    else
+        return false;
+    return true;
+}
+
+/* The attributes behind a family header of @offset bytes. */
+static void index_attributes(
+    const struct nlmsghdr *nlh, size_t offset, const struct nlattr *attrs[], size_t n)
+{
+    netlink_attributes(mnl_nlmsg_get_payload_offset(nlh, offset),
+        mnl_nlmsg_get_payload_len(nlh) - MNL_ALIGN(offset), attrs, n);
+}
+
+static void copy_text(const struct nlattr *attr, char *ret, size_t cap)
+{
+    ret[0] = '\0';
+    if (attr && mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0)
+        (void)snprintf(ret, cap, "%s", mnl_attr_get_str(attr));
+}
+
+static uint32_t get_u32(const struct nlattr *attr)
+{
+    return attr && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0 ? mnl_attr_get_u32(attr) : 0;
+}
+
+/* ---- links ---------------------------------------------------------------------------------- */
+
+static int take_link(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[IFLA_MAX + 1];
+    const struct nlattr *info[IFLA_INFO_MAX + 1];
+    struct rtnl_link *link = ctx;
+
+    if (nlh->nlmsg_type != RTM_NEWLINK || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*ifi)))
+        return 0;
+    index_attributes(nlh, sizeof(*ifi), attrs, IFLA_MAX + 1);
+    *link = (struct rtnl_link){
+        .ifindex = (unsigned)ifi->ifi_index,
+        .mtu = get_u32(attrs[IFLA_MTU]),
+        .up = ifi->ifi_flags & IFF_UP,
+    };
+    copy_text(attrs[IFLA_IFNAME], link->name, sizeof(link->name));
+    if (attrs[IFLA_LINKINFO]) {
+        netlink_attributes(mnl_attr_get_payload(attrs[IFLA_LINKINFO]),
+            mnl_attr_get_payload_len(attrs[IFLA_LINKINFO]), info, IFLA_INFO_MAX + 1);
+        copy_text(info[IFLA_INFO_KIND], link->kind, sizeof(link->kind));
+    }
+    return 0;
+}
+
+static int get_link(struct netlink *nl, const char *name, unsigned ifindex, struct rtnl_link *ret)
+{
+    struct rtnl_link link = {0};
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_GETLINK, NLM_F_ACK, sizeof(*ifi));
+    int r;
+
+    ifi->ifi_index = (int)ifindex;
+    if (name)
+        mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
+    r = netlink_request(nl, rq.nlh, take_link, &link);
+    if (r == -ENODEV)
+        return RTNL_E_ABSENT;
+    if (r < 0)
+        return r;
+    if (link.ifindex == 0)
+        return RTNL_E_ABSENT;
+    *ret = link;
+    return 0;
+}
+
+int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret)
+{
+    return get_link(nl, name, 0, ret);
+}
+
+int rtnl_add_link(struct netlink *nl, const char *name, const char *kind)
+{
+    struct request rq;
+    struct nlattr *info;
+
+    (void)start_request(
+        &rq, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifinfomsg));
+    mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
+    info = mnl_attr_nest_start(rq.nlh, IFLA_LINKINFO);
+    mnl_attr_put_strz(rq.nlh, IFLA_INFO_KIND, kind);
+    mnl_attr_nest_end(rq.nlh, info);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_remove_link(struct netlink *nl, unsigned ifindex)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_DELLINK, NLM_F_ACK, sizeof(*ifi));
+    int r;
+
+    ifi->ifi_index = (int)ifindex;
+    r = netlink_request(nl, rq.nlh, NULL, NULL);
+    return r == -ENODEV ? 0 : r;
+}
+
+int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+
+    ifi->ifi_index = (int)ifindex;
+    ifi->ifi_change = IFF_UP;
+    ifi->ifi_flags = up ? IFF_UP : 0;
+    if (mtu)
+        mnl_attr_put_u32(rq.nlh, IFLA_MTU, mtu);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+static int change_address(
+    struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex, const struct ip_prefix *a)
+{
+    struct request rq;
+    struct ifaddrmsg *ifa = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*ifa));
+
+    ifa->ifa_family = family_of(&a->addr);
+    ifa->ifa_prefixlen = a->len;
+    ifa->ifa_index = ifindex;
+    put_address(rq.nlh, IFA_LOCAL, &a->addr);
+    put_address(rq.nlh, IFA_ADDRESS, &a->addr);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
+{
+    return change_address(nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a);
+}
+
+int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
+{
+    int r = change_address(nl, RTM_DELADDR, 0, ifindex, a);
+
+    return r == -EADDRNOTAVAIL ? 0 : r;
+}
+
+/** Where the entries of a walk go. */
+struct walk {
+    rtnl_entry_fn fn;
+    void *ctx;
+    unsigned ifindex; /* only these; 0: all */
+};
+
+static int take_address(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[IFA_MAX + 1];
+    struct rtnl_entry entry = {.type = RTNL_ENTRY_ADDRESS};
+    struct walk *w = ctx;
+
+    if (nlh->nlmsg_type != RTM_NEWADDR || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*ifa)))
+        return 0;
+    index_attributes(nlh, sizeof(*ifa), attrs, IFA_MAX + 1);
+    entry.ifindex = ifa->ifa_index;
+    entry.prefix.len = ifa->ifa_prefixlen;
+    /* With a point-to-point peer IFA_ADDRESS is the other end. */
+    if (!get_address(attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS], ifa->ifa_family,
+            &entry.prefix.addr) ||
+        (w->ifindex && entry.ifindex != w->ifindex))
+        return 0;
+    return w->fn(&entry, w->ctx);
+}
+
+int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+{
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
+    struct request rq;
+
+    (void)start_request(&rq, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg));
+    return netlink_request(nl, rq.nlh, take_address, &w);
+}
+
+/* ---- routes --------------------------------------------------------------------------------- */
+
+static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
+    const struct ip_prefix *dst)
+{
+    struct request rq;
+    struct rtmsg *rtm = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*rtm));
+
+    rtm->rtm_family = family_of(&dst->addr);
+    rtm->rtm_dst_len = dst->len;
+    rtm->rtm_table = RT_TABLE_MAIN;
+    rtm->rtm_protocol = RTPROT_STATIC;
+    rtm->rtm_scope = ip_addr_is_v4(&dst->addr) ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+    rtm->rtm_type = RTN_UNICAST;
+    if (type == RTM_DELROUTE) {
+        /* Whoever made it. */
+        rtm->rtm_protocol = RTPROT_UNSPEC;
+        rtm->rtm_scope = RT_SCOPE_NOWHERE;
+    }
+    put_address(rq.nlh, RTA_DST, &dst->addr);
+    mnl_attr_put_u32(rq.nlh, RTA_OIF, ifindex);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+{
+    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst);
+
+    return r == -EEXIST ? 0 : r;
+}
+
+int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+{
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst);
+
+    return r == -ESRCH ? 0 : r;
+}
+
+static int take_route(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[RTA_MAX + 1];
+    struct rtnl_entry entry = {.type = RTNL_ENTRY_ROUTE};
+    struct walk *w = ctx;
+    uint32_t table;
+
+    if (nlh->nlmsg_type != RTM_NEWROUTE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*rtm)))
+        return 0;
+    index_attributes(nlh, sizeof(*rtm), attrs, RTA_MAX + 1);
+    table = attrs[RTA_TABLE] ? get_u32(attrs[RTA_TABLE]) : rtm->rtm_table;
+    entry.ifindex = get_u32(attrs[RTA_OIF]);
+    entry.prefix.len = rtm->rtm_dst_len;
+    if (table != RT_TABLE_MAIN || rtm->rtm_flags & RTM_F_CLONED ||
+        (w->ifindex && entry.ifindex != w->ifindex))
+        return 0;
+    if (!get_address(attrs[RTA_DST], rtm->rtm_family, &entry.prefix.addr)) {
+        if (rtm->rtm_family != AF_INET && rtm->rtm_family != AF_INET6)
+            return 0;
+        /* The default route has no destination. */
+        if (rtm->rtm_family == AF_INET)
+            entry.prefix.addr = ip_addr_v4((const uint8_t[4]){0});
+    }
+    return w->fn(&entry, w->ctx);
+}
+
+int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+{
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
+    struct request rq;
+
+    (void)start_request(&rq, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
+    return netlink_request(nl, rq.nlh, take_route, &w);
+}
+
+static int take_source(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[RTA_MAX + 1];
+
+    if (nlh->nlmsg_type != RTM_NEWROUTE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*rtm)))
+        return 0;
+    index_attributes(nlh, sizeof(*rtm), attrs, RTA_MAX + 1);
+    (void)get_address(attrs[RTA_PREFSRC], rtm->rtm_family, ctx);
+    return 0;
+}
+
+int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_addr *ret)
+{
+    struct ip_addr source = {0};
+    struct request rq;
+    struct rtmsg *rtm = start_request(&rq, RTM_GETROUTE, NLM_F_ACK, sizeof(*rtm));
+    int r;
+
+    rtm->rtm_family = family_of(dst);
+    rtm->rtm_dst_len = ip_addr_is_v4(dst) ? 32 : 128;
+    put_address(rq.nlh, RTA_DST, dst);
+    r = netlink_request(nl, rq.nlh, take_source, &source);
+    if (r == -ENETUNREACH || r == -EHOSTUNREACH)
+        return RTNL_E_ABSENT;
+    if (r < 0)
+        return r;
+    if (ip_addr_is_none(&source))
+        return RTNL_E_ABSENT;
+    *ret = source;
+    return 0;
+}
+
+/* ---- is a block free? ----------------------------------------------------------------------- */
+
+struct search {
+    const struct ip_prefix *block;
+    unsigned own;           /* interface that does not count */
+    bool found;             /* some entry is in the way */
+    struct rtnl_entry what; /* the first of them */
+};
+
+static int look_at(const struct rtnl_entry *entry, void *ctx)
+{
+    struct search *s = ctx;
+    struct ip_prefix used = entry->prefix;
+
+    if (entry->type == RTNL_ENTRY_ROUTE && used.len <= 1)
+        return 0;
+    /* An address takes up itself; what its block takes up is said by its route. */
+    if (entry->type == RTNL_ENTRY_ADDRESS)
+        used.len = ip_addr_is_v4(&used.addr) ? 32 : 128;
+    if (s->found || (s->own && entry->ifindex == s->own) || !ip_prefix_overlaps(&used, s->block))
+        return 0;
+    s->found = true;
+    s->what = *entry;
+    return 0;
+}
+
+int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e)
+{
+    struct search s = {.block = block, .own = own};
+    char block_text[IP_PREFIX_TEXT_MAX];
+    char what_text[IP_PREFIX_TEXT_MAX];
+    struct rtnl_link link = {.name = "no interface"};
+    int r = rtnl_each_address(nl, 0, look_at, &s);
+
+    if (r == 0 && !s.found)
+        r = rtnl_each_route(nl, 0, look_at, &s);
+    if (r < 0)
+        return err_set(e, r, "the routes of this machine cannot be read: %s", strerror(-r));
+    if (!s.found)
+        return 0;
+    if (s.what.ifindex)
+        (void)get_link(nl, NULL, s.what.ifindex, &link);
+    return err_set(e, -EADDRINUSE, "the block %s collides with the %s %s of %s",
+        ip_prefix_format(block, block_text),
+        s.what.type == RTNL_ENTRY_ADDRESS ? "address" : "route",
+        ip_prefix_format(&s.what.prefix, what_text), link.name);
+}

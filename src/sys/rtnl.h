@@ -1,0 +1,91 @@
+/*
+ * rtnl.h - links, addresses and routes of this network namespace.
+ *
+ * Only what a node needs for its own interface, and to find out whether a
+ * network's addresses are taken already. All calls ask the kernel and wait for
+ * its answer; adding what is there and removing what is not are no errors.
+ */
+#pragma once
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+struct err;
+struct netlink;
+
+/** There is no such link, address or route. */
+#define RTNL_E_ABSENT 1
+
+/** A network interface. */
+struct rtnl_link {
+    unsigned ifindex;
+    unsigned mtu;
+    bool up;             /* administratively */
+    char name[IFNAMSIZ]; /* now; it may be renamed */
+    char kind[16];       /* "wireguard", "tun", ...; "" for hardware */
+};
+
+/** rtnl_find_link() - by name. 0, RTNL_E_ABSENT or negative errno. */
+int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret);
+
+/** rtnl_add_link() - @kind: "wireguard", "bridge". 0 or negative errno: -EOPNOTSUPP, -EEXIST. */
+int rtnl_add_link(struct netlink *nl, const char *name, const char *kind);
+
+/** rtnl_remove_link() - 0 or negative errno. */
+int rtnl_remove_link(struct netlink *nl, unsigned ifindex);
+
+/** rtnl_set_link() - @mtu: 0 leaves it. 0 or negative errno. */
+int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu);
+
+/** rtnl_add_address(), rtnl_remove_address() - @a: with the length of its block. */
+int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
+int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
+
+/** rtnl_add_route(), rtnl_remove_route() - @dst through the interface, in the main table. */
+int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
+int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
+
+/** Which kind of thing takes up a block of addresses. */
+enum rtnl_entry_type {
+    RTNL_ENTRY_ADDRESS,
+    RTNL_ENTRY_ROUTE,
+};
+
+/** An address of an interface, or a route of the main table. */
+struct rtnl_entry {
+    enum rtnl_entry_type type;
+    struct ip_prefix prefix; /* an address with the length of its block, or a destination */
+    unsigned ifindex;        /* 0: a route without an interface */
+};
+
+/** rtnl_entry_fn - takes one; negative errno ends the walk. */
+typedef int (*rtnl_entry_fn)(const struct rtnl_entry *entry, void *ctx);
+
+/** rtnl_each_address() - of one interface, or of all for 0. 0 or negative errno. */
+int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
+
+/** rtnl_each_route() - main table, both families; of one interface, or of all for 0. */
+int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
+
+/**
+ * rtnl_check_free() - is no part of a block in use on this machine?
+ * @own:	our own interface, whose entries do not count; 0: none
+ *
+ * A route that covers half of all addresses or more is a way out to the world,
+ * not a use of the block.
+ *
+ * Return: 0; -EADDRINUSE with words that name the block, and the address or
+ * route with its interface; or another negative errno.
+ */
+int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e);
+
+/**
+ * rtnl_source_for() - the address from which packets to @dst leave
+ *
+ * Return: 0, RTNL_E_ABSENT when there is no way to it, or negative errno.
+ */
+int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_addr *ret);

@@ -1,0 +1,226 @@
+/*
+ * test-rtnl.c - links, addresses and routes, in a network namespace of its own.
+ *
+ * Without the right to make one the tests are skipped, and say so.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "sys/netlink.h"
+#include "sys/rtnl.h"
+
+static struct ip_prefix prefix(const char *text)
+{
+    struct ip_prefix p;
+
+    assert_int_equal(ip_prefix_parse(&p, text, NULL), 0);
+    return p;
+}
+
+/* A fresh namespace for each test: nothing is left over. */
+static int enter(void **state)
+{
+    static struct netlink nl;
+
+    if (unshare(CLONE_NEWNET) < 0) {
+        (void)fprintf(stderr, "no network namespace: %s\n", strerror(errno));
+        *state = NULL;
+        return 0;
+    }
+    if (netlink_open(&nl, NETLINK_ROUTE) < 0)
+        return -1;
+    *state = &nl;
+    return 0;
+}
+
+static int leave(void **state)
+{
+    if (*state)
+        netlink_close(*state);
+    return 0;
+}
+
+static struct netlink *need(void **state)
+{
+    if (!*state)
+        skip();
+    return *state;
+}
+
+static struct rtnl_link add_link(struct netlink *nl, const char *name)
+{
+    struct rtnl_link link;
+
+    assert_int_equal(rtnl_add_link(nl, name, "bridge"), 0);
+    assert_int_equal(rtnl_find_link(nl, name, &link), 0);
+    return link;
+}
+
+static void test_link(void **state)
+{
+    struct netlink *nl = need(state);
+    struct rtnl_link link;
+
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), RTNL_E_ABSENT);
+    link = add_link(nl, "weft0");
+    assert_string_equal(link.name, "weft0");
+    assert_string_equal(link.kind, "bridge");
+    assert_false(link.up);
+    assert_int_equal(rtnl_add_link(nl, "weft0", "bridge"), -EEXIST);
+
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 1420), 0);
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), 0);
+    assert_true(link.up);
+    assert_int_equal(link.mtu, 1420);
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), 0);
+    assert_int_equal(link.mtu, 1420);
+
+    assert_int_equal(rtnl_remove_link(nl, link.ifindex), 0);
+    assert_int_equal(rtnl_remove_link(nl, link.ifindex), 0);
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), RTNL_E_ABSENT);
+    assert_true(rtnl_add_link(nl, "weft0", "no-such-kind") < 0);
+}
+
+/* Counts the entries that equal @wanted. */
+struct count {
+    struct ip_prefix wanted;
+    unsigned n;
+};
+
+static int count_entry(const struct rtnl_entry *entry, void *ctx)
+{
+    struct count *c = ctx;
+
+    c->n += ip_prefix_equal(&entry->prefix, &c->wanted);
+    return 0;
+}
+
+static unsigned count_addresses(struct netlink *nl, unsigned ifindex, const char *text)
+{
+    struct count c = {.wanted = prefix(text)};
+
+    assert_int_equal(rtnl_each_address(nl, ifindex, count_entry, &c), 0);
+    return c.n;
+}
+
+static unsigned count_routes(struct netlink *nl, unsigned ifindex, const char *text)
+{
+    struct count c = {.wanted = prefix(text)};
+
+    assert_int_equal(rtnl_each_route(nl, ifindex, count_entry, &c), 0);
+    return c.n;
+}
+
+static void test_addresses_and_routes(void **state)
+{
+    static const char *const addresses[] = {"10.42.0.2/16", "fd5a::2/64"};
+    static const char *const routes[] = {"10.43.0.0/16", "fd5b::/64"};
+    struct netlink *nl = need(state);
+    struct rtnl_link link = add_link(nl, "weft0");
+
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ip_prefix a = prefix(addresses[i]);
+        struct ip_prefix dst = prefix(routes[i]);
+        char text[IP_PREFIX_TEXT_MAX];
+
+        for (unsigned again = 0; again < 2; again++) {
+            assert_int_equal(rtnl_add_address(nl, link.ifindex, &a), 0);
+            assert_int_equal(count_addresses(nl, link.ifindex, addresses[i]), 1);
+            assert_int_equal(rtnl_add_route(nl, link.ifindex, &dst), 0);
+            assert_int_equal(count_routes(nl, link.ifindex, routes[i]), 1);
+        }
+        assert_int_equal(count_addresses(nl, link.ifindex + 1, addresses[i]), 0);
+        /* The address brings the route of its block. */
+        dst = ip_prefix_mask(&a);
+        assert_int_equal(count_routes(nl, 0, ip_prefix_format(&dst, text)), 1);
+        dst = prefix(routes[i]);
+        for (unsigned again = 0; again < 2; again++) {
+            assert_int_equal(rtnl_remove_route(nl, link.ifindex, &dst), 0);
+            assert_int_equal(rtnl_remove_address(nl, link.ifindex, &a), 0);
+        }
+        assert_int_equal(count_addresses(nl, 0, addresses[i]), 0);
+        assert_int_equal(count_routes(nl, 0, routes[i]), 0);
+    }
+}
+
+static void test_check_free(void **state)
+{
+    static const struct {
+        const char *block;
+        const char *says; /* NULL: free */
+    } cases[] = {
+        {"10.42.0.0/16", NULL},
+        {"192.168.0.0/16",
+            "the block 192.168.0.0/16 collides with the address 192.168.7.1/24 of lan0"},
+        {"192.168.7.128/25",
+            "the block 192.168.7.128/25 collides with the route 192.168.7.0/24 of lan0"},
+        {"172.16.5.0/24", "the block 172.16.5.0/24 collides with the route 172.16.0.0/12 of lan0"},
+        {"fd11::/64", "the block fd11::/64 collides with the address fd11::1/64 of lan0"},
+        {"fd12::/64", NULL}, {"10.99.0.0/16", NULL}, /* our own interface has it */
+    };
+    struct netlink *nl = need(state);
+    struct rtnl_link lan = add_link(nl, "lan0");
+    struct rtnl_link own = add_link(nl, "weft0");
+    const char *const lan_addresses[] = {"192.168.7.1/24", "fd11::1/64"};
+    const char *const lan_routes[] = {"172.16.0.0/12", "0.0.0.0/0", "::/0", "128.0.0.0/1"};
+    struct ip_prefix p = prefix("10.99.0.1/16");
+
+    assert_int_equal(rtnl_set_link(nl, lan.ifindex, true, 0), 0);
+    assert_int_equal(rtnl_set_link(nl, own.ifindex, true, 0), 0);
+    assert_int_equal(rtnl_add_address(nl, own.ifindex, &p), 0);
+    for (size_t i = 0; i < sizeof(lan_addresses) / sizeof(*lan_addresses); i++) {
+        p = prefix(lan_addresses[i]);
+        assert_int_equal(rtnl_add_address(nl, lan.ifindex, &p), 0);
+    }
+    for (size_t i = 0; i < sizeof(lan_routes) / sizeof(*lan_routes); i++) {
+        p = prefix(lan_routes[i]);
+        assert_int_equal(rtnl_add_route(nl, lan.ifindex, &p), 0);
+    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        int r;
+
+        p = prefix(cases[i].block);
+        r = rtnl_check_free(nl, &p, own.ifindex, &e);
+        assert_int_equal(r, cases[i].says ? -EADDRINUSE : 0);
+        assert_string_equal(e.text, cases[i].says ? cases[i].says : "");
+    }
+}
+
+static void test_source(void **state)
+{
+    struct netlink *nl = need(state);
+    struct rtnl_link link = add_link(nl, "lan0");
+    struct ip_prefix a = prefix("192.168.7.1/24");
+    struct ip_prefix far = prefix("192.168.7.200");
+    struct ip_addr source;
+
+    assert_int_equal(rtnl_source_for(nl, &far.addr, &source), RTNL_E_ABSENT);
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
+    assert_int_equal(rtnl_add_address(nl, link.ifindex, &a), 0);
+    assert_int_equal(rtnl_source_for(nl, &far.addr, &source), 0);
+    assert_true(ip_addr_equal(&source, &a.addr));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_link, enter, leave),
+        cmocka_unit_test_setup_teardown(test_addresses_and_routes, enter, leave),
+        cmocka_unit_test_setup_teardown(test_check_free, enter, leave),
+        cmocka_unit_test_setup_teardown(test_source, enter, leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -30,7 +30,7 @@ static void answer(struct request *req, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(req->reply, sizeof(req->reply), format, args);
+    (void)vsnprintf(req->reply, sizeof(req->reply), format, args);
     va_end(args);
 }
 
@@ -55,42 +55,57 @@ int control_listen(const char *path, int *ret_fd)
     return 0;
 }
 
-/* Apply words[first…] to the link: all of them, or none if one is wrong. */
-static bool apply_words(struct request *req, struct link *link, int first)
+/*
+ * Read words[first...] on top of the parameters of the two lanes: all of them, or none if one is
+ * wrong, which is then the answer.
+ */
+static bool parse_words(struct request *req, int first, struct lane_params params[DIRECTION_N])
 {
-    struct lane_params out = link->lane[DIRECTION_OUT].params;
-    struct lane_params in = link->lane[DIRECTION_IN].params;
+    struct lane_params out = params[DIRECTION_OUT];
+    struct lane_params in = params[DIRECTION_IN];
 
     for (int i = first; i < req->n_words; i++) {
         const char *error;
+
         if (!params_parse(req->words[i], &out, &in, &error)) {
             answer(req, "error: %.64s is not understood; %s", req->words[i], error);
             return false;
         }
     }
-    link->lane[DIRECTION_OUT].params = out;
-    link->lane[DIRECTION_IN].params = in;
+    params[DIRECTION_OUT] = out;
+    params[DIRECTION_IN] = in;
     return true;
 }
 
 static void do_add(struct emulator *em, struct request *req)
 {
+    struct lane_params params[DIRECTION_N] = {LANE_PARAMS_PERFECT, LANE_PARAMS_PERFECT};
+    int r;
+
     if (req->n_words < 4) {
         answer(req, "error: add needs a link name and two interface names");
         return;
     }
-    struct link *link;
-    int r = emulator_add_link(em, req->words[1], req->words[2], req->words[3], &link);
+    if (!parse_words(req, 4, params))
+        return;
+    r = emulator_add_link(em, req->words[1], req->words[2], req->words[3], params);
     if (r < 0)
         answer(req, "error: cannot add link %.64s: %s", req->words[1], strerror(-r));
-    else if (apply_words(req, link, 4))
+    else
         answer(req, "ok");
 }
 
 static void do_set(struct request *req, struct link *link)
 {
-    if (apply_words(req, link, 2))
-        answer(req, "ok");
+    struct lane_params params[DIRECTION_N];
+
+    for (int d = 0; d < DIRECTION_N; d++)
+        params[d] = link->lane[d].params;
+    if (!parse_words(req, 2, params))
+        return;
+    for (int d = 0; d < DIRECTION_N; d++)
+        link->lane[d].params = params[d];
+    answer(req, "ok");
 }
 
 static void set_cut(struct request *req, struct link *link, bool is_cut)

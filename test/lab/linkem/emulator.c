@@ -2,6 +2,7 @@
 #include "emulator.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -30,10 +31,27 @@ static int watch(struct emulator *em, int fd, enum source source, uint32_t numbe
     return epoll_ctl(em->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-int emulator_open(struct emulator *em, uint64_t seed)
+/* From the name, so that a lane's randomness does not depend on which links were added before. */
+static uint64_t lane_seed(uint64_t seed, const char *link_name, uint64_t direction)
 {
-    *em = (struct emulator){.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .seed = seed};
-    return em->epoll_fd < 0 ? -errno : 0;
+    return hash_u64(hash_bytes(seed, link_name, strlen(link_name)), direction);
+}
+
+/* A link without ends yet; NULL for want of memory. */
+static struct link *link_new(
+    uint64_t seed, const char *name, const struct lane_params params[DIRECTION_N])
+{
+    struct link *link = calloc(1, sizeof(*link));
+
+    if (!link)
+        return NULL;
+    (void)snprintf(link->name, sizeof(link->name), "%s", name);
+    for (uint64_t d = 0; d < DIRECTION_N; d++) {
+        link->end_fd[d] = -1;
+        lane_init(&link->lane[d], lane_seed(seed, name, d));
+        link->lane[d].params = params[d];
+    }
+    return link;
 }
 
 static void link_free(struct link *link)
@@ -44,6 +62,12 @@ static void link_free(struct link *link)
         lane_deinit(&link->lane[d]);
     }
     free(link);
+}
+
+int emulator_open(struct emulator *em, uint64_t seed)
+{
+    *em = (struct emulator){.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .seed = seed};
+    return em->epoll_fd < 0 ? -errno : 0;
 }
 
 void emulator_close(struct emulator *em)
@@ -65,42 +89,32 @@ struct link *emulator_find_link(const struct emulator *em, const char *name)
     return NULL;
 }
 
-/* From the name, so that a lane's randomness does not depend on which links were added before. */
-static uint64_t lane_seed(uint64_t seed, const char *link_name, uint64_t direction)
-{
-    return hash_u64(hash_bytes(seed, link_name, strlen(link_name)), direction);
-}
-
 int emulator_add_link(struct emulator *em, const char *name, const char *tap_out,
-    const char *tap_in, struct link **ret_link)
+    const char *tap_in, const struct lane_params params[DIRECTION_N])
 {
+    const char *tap_names[DIRECTION_N] = {[DIRECTION_OUT] = tap_out, [DIRECTION_IN] = tap_in};
+    struct link *link;
+
     if (emulator_find_link(em, name))
         return -EEXIST;
     if (em->n_links == EMULATOR_LINKS_MAX)
         return -ENOSPC;
     if (strlen(name) > LINK_NAME_MAX)
         return -ENAMETOOLONG;
-
-    struct link *link = calloc(1, sizeof(*link));
+    link = link_new(em->seed, name, params);
     if (!link)
         return -ENOMEM;
-    memcpy(link->name, name, strlen(name));
-    const char *tap_names[DIRECTION_N] = {[DIRECTION_OUT] = tap_out, [DIRECTION_IN] = tap_in};
-    for (int d = 0; d < DIRECTION_N; d++) {
-        link->end_fd[d] = -1;
-        lane_init(&link->lane[d], lane_seed(em->seed, name, (uint64_t)d));
-    }
-    for (int d = 0; d < DIRECTION_N; d++) {
+    for (uint32_t d = 0; d < DIRECTION_N; d++) {
         int r = tap_open(tap_names[d], &link->end_fd[d]);
+
         if (r == 0)
-            r = watch(em, link->end_fd[d], SOURCE_TAP, em->n_links * DIRECTION_N + (uint32_t)d);
+            r = watch(em, link->end_fd[d], SOURCE_TAP, em->n_links * DIRECTION_N + d);
         if (r < 0) {
             link_free(link);
             return r;
         }
     }
     em->links[em->n_links++] = link;
-    *ret_link = link;
     return 0;
 }
 

@@ -48,13 +48,13 @@ void emulator_close(struct emulator *em);
  * @name:	of the link; new
  * @tap_out:	interface name of the first end
  * @tap_in:	interface name of the second end
- * @ret_link:	lent; lives as long as @em
+ * @params:	of its lanes
  *
  * Return: 0, or a negative errno: -EEXIST (@name is taken), -ENOSPC (too many links),
  * -ENAMETOOLONG, and those of tap_open().
  */
 int emulator_add_link(struct emulator *em, const char *name, const char *tap_out,
-    const char *tap_in, struct link **ret_link);
+    const char *tap_in, const struct lane_params params[DIRECTION_N]);
 
 /** emulator_find_link() - NULL if there is none of that name. */
 struct link *emulator_find_link(const struct emulator *em, const char *name);

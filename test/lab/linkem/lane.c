@@ -25,7 +25,7 @@ const char *lane_fate_name(enum lane_fate fate)
 
 void lane_init(struct lane *lane, uint64_t seed)
 {
-    *lane = (struct lane){.params = {.queue = LANE_QUEUE_DEFAULT}, .random = seed};
+    *lane = (struct lane){.params = LANE_PARAMS_PERFECT, .random = seed};
 }
 
 static struct lane_frame *take_first(struct lane *lane, nsec_t now)

@@ -32,6 +32,12 @@ struct lane_params {
     uint32_t mtu;         /* largest payload of a frame in bytes; 0 = any */
 };
 
+/** A wire that does nothing to its frames. */
+#define LANE_PARAMS_PERFECT                                                                        \
+    {                                                                                              \
+        .queue = LANE_QUEUE_DEFAULT                                                                \
+    }
+
 /** What became of a frame that entered. */
 enum lane_fate {
     LANE_FATE_HELD,        /* comes out later, or at once if due */
@@ -74,7 +80,7 @@ struct lane {
     uint64_t n_fate[LANE_FATE_N]; /* entered, by fate */
 };
 
-/** lane_init() - a perfect wire whose random decisions follow from @seed. */
+/** lane_init() - a perfect wire, whose random decisions will follow from @seed. */
 void lane_init(struct lane *lane, uint64_t seed);
 
 /** lane_deinit() - free the frames in flight. Idempotent. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ static int run(const char *control_path, uint64_t seed)
     if (r == 0)
         r = emulator_run(&em, control_fd, stop_fd);
     if (r < 0)
-        fprintf(stderr, "weft-linkem: error: %s: %s\n", control_path, strerror(-r));
+        (void)fprintf(stderr, "weft-linkem: error: %s: %s\n", control_path, strerror(-r));
 
     if (control_fd >= 0) {
         close(control_fd);
@@ -80,6 +81,8 @@ int main(int argc, char **argv)
     };
     const char *control_path = NULL;
     uint64_t seed = 1;
+    bool is_understood = true;
+    char *end;
 
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
@@ -87,18 +90,19 @@ int main(int argc, char **argv)
             control_path = optarg;
             break;
         case 's':
-            seed = strtoull(optarg, NULL, 10);
+            seed = strtoull(optarg, &end, 10);
+            is_understood = end != optarg && *end == '\0';
             break;
         case 'h':
-            fputs(usage, stdout);
+            (void)fputs(usage, stdout);
             return EXIT_SUCCESS;
         default:
-            fputs(usage, stderr);
+            (void)fputs(usage, stderr);
             return EXIT_FAILURE;
         }
     }
-    if (!control_path || optind != argc) {
-        fputs(usage, stderr);
+    if (!control_path || optind != argc || !is_understood) {
+        (void)fputs(usage, stderr);
         return EXIT_FAILURE;
     }
     return run(control_path, seed);

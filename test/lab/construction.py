@@ -46,8 +46,7 @@ def connect(topology: Topology, machines: dict[str, Namespace], emulator: Emulat
     lines = []
     for switch in topology.switches.values():
         lines.append(
-            f"ip link add {switch.name} mtu {switch.mtu} type bridge mcast_snooping 0"
-            " nf_call_iptables 0 nf_call_ip6tables 0")
+            f"ip link add {switch.name} mtu {switch.mtu} type bridge mcast_snooping 0")
         lines.append(f"ip link set {switch.name} addrgenmode none up")
     for number, link in enumerate(topology.links):
         ports[link.name] = f"port{number}"

@@ -26,6 +26,9 @@ for dir in etc var/lib; do
     mount -t overlay overlay \
         -o lowerdir=/$dir,upperdir=/run/.lab/$dir/upper,workdir=/run/.lab/$dir/work /$dir
 done
+echo "127.0.1.1 $1" >> /etc/hosts
+rm -f /etc/resolv.conf
+echo "# There is no name server in a lab." > /etc/resolv.conf
 """
 
 HOLDER = """

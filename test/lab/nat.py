@@ -128,8 +128,9 @@ class Filter:
         self._n_moves = 0
 
     def start(self) -> None:
-        self.set_udp_idle(self.node.udp_idle_s, self.node.udp_stream_idle_s)
-        self._load()
+        self._load()  # first, for it is what makes the kernel track connections
+        if self.node.filters:
+            self.set_udp_idle(self.node.udp_idle_s, self.node.udp_stream_idle_s)
 
     def _load(self) -> None:
         text = "flush ruleset\n" + rules(self.node, self._blocks_udp, self._ports)
@@ -153,8 +154,11 @@ class Filter:
         """Forget all flows, as a restart does.
 
         A NAT that keeps source ports then gives each inside socket the same outside port again;
-        with `new_ports` it takes them from another range from now on.
+        with `new_ports` it takes them from another range from now on, which the two cone kinds
+        cannot, for they let strangers in by the inside port.
         """
+        if new_ports and self.node.kind in CONE_KEYS:
+            raise ValueError(f"{self.node.name} is {self.node.kind}, so it keeps its ports")
         print(f"{self.node.name}: mappings flushed", flush=True)
         if new_ports:
             first = 20000 + 4000 * (self._n_moves % 10)

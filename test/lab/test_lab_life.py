@@ -159,6 +159,8 @@ def test_a_host_has_a_name_and_files_of_its_own():
     with Lab.from_text(PAIR) as lab:
         x, y = lab.host("x"), lab.host("y")
         assert x.run(["hostname"]).out == "x\n"
+        assert x.run(["getent", "hosts", "x"]).out.split() == ["127.0.1.1", "x"]
+        assert x.run(["getent", "hosts", "elsewhere"], check=False, timeout_s=2).rc == 2
         for path in ("/run/weft-lab-test", "/etc/weft-lab-test", "/var/lib/weft-lab-test"):
             x.run(["touch", path])
             assert y.run(["test", "-e", path], check=False).rc == 1

@@ -174,6 +174,18 @@ def test_flushed_mappings_can_move(site):
     site.inside.receives("to-the-new-one")
 
 
+@gates(cone="nat a full-cone out=wan")
+def test_a_cone_keeps_its_ports(site):
+    with pytest.raises(ValueError, match="a is full-cone"):
+        site.nat.flush_mappings(new_ports=True)
+    before = site.open()
+    site.nat.flush_mappings()
+    site.other_address.send(before, "too-early")
+    assert site.open() == before
+    site.other_address.send(before, "welcome")
+    site.inside.receives("welcome")
+
+
 @gates(nat="nat a port-restricted out=wan", firewall="firewall a out=wan", router="router a")
 def test_blocked_udp(site):
     for host in ("out1", "out2"):  # the way back, where nothing is translated

@@ -4,11 +4,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "mesh/fields.h"
+#include "mesh/object_internal.h"
 
 static const char *const kind_names[] = {"", "Network", "Node", "MeshEdge"};
 static const char *const topology_names[] = {"auto", "hub", "mesh"};
@@ -19,8 +19,6 @@ static_assert(sizeof(kind_names) / sizeof(*kind_names) == OBJECT_KIND_N, "a name
 static_assert(sizeof(topology_names) / sizeof(*topology_names) == TOPOLOGY_N, "a name each");
 static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == CIPHER_N, "a name each");
 static_assert(sizeof(edge_path_names) / sizeof(*edge_path_names) == EDGE_PATH_N, "a name each");
-
-#define WHERE_MAX (OBJECT_NAME_MAX + 24) /* "MeshEdge \"a--b\"" */
 
 const char *object_kind_name(enum object_kind kind)
 {
@@ -50,47 +48,6 @@ const char *edge_path_name(enum edge_path p)
     return edge_path_names[p];
 }
 
-int node_check_name(const char *text, struct err *e)
-{
-    int r = parse_name(text, "node name", e);
-
-    if (r < 0)
-        return r;
-    if (strstr(text, "--"))
-        return err_set(e, -EINVAL,
-            "node name \"%.70s\" has two '-' in a row, which separate the names in an edge's",
-            text);
-    return 0;
-}
-
-static bool is_label_key_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.' || c == '/';
-}
-
-int label_check(const char *key, const char *value, struct err *e)
-{
-    size_t len = strnlen(key, OBJECT_LABEL_MAX + 1);
-    bool good = len >= 1 && len <= OBJECT_LABEL_MAX;
-
-    for (size_t i = 0; good && i < len; i++)
-        good = is_label_key_char(key[i]);
-    if (!good)
-        return err_set(e, -EINVAL,
-            "label key \"%.70s\" is not 1 to %d of letters, digits, '-', '_', '.', '/'", key,
-            OBJECT_LABEL_MAX);
-    len = strnlen(value, OBJECT_LABEL_MAX + 1);
-    good = len <= OBJECT_LABEL_MAX;
-    for (size_t i = 0; good && i < len; i++)
-        good = (unsigned char)value[i] >= 0x20 && value[i] != 0x7f;
-    if (!good)
-        return err_set(e, -EINVAL,
-            "the value of label \"%s\" is not 0 to %d bytes without control bytes", key,
-            OBJECT_LABEL_MAX);
-    return 0;
-}
-
 const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_MAX + 1])
 {
     bool in_order = strcmp(a, b) < 0;
@@ -101,16 +58,17 @@ const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-/* What the sentence calls the object; its own name has not been checked yet. */
-static void describe(const json_t *json, enum object_kind kind, char where[static WHERE_MAX])
+void object__describe(
+    const json_t *json, enum object_kind kind, char where[static OBJECT__WHERE_MAX])
 {
     const char *name =
         json_string_value(json_object_get(json_object_get(json, "metadata"), "name"));
 
     if (name)
-        (void)snprintf(where, WHERE_MAX, "%s \"%.*s\"", kind_names[kind], OBJECT_NAME_MAX, name);
+        (void)snprintf(
+            where, OBJECT__WHERE_MAX, "%s \"%.*s\"", kind_names[kind], OBJECT_NAME_MAX, name);
     else
-        (void)snprintf(where, WHERE_MAX, "%s", kind_names[kind]);
+        (void)snprintf(where, OBJECT__WHERE_MAX, "%s", kind_names[kind]);
 }
 
 static int meta_decode(struct object_meta *ret, const json_t *json, enum object_kind kind,
@@ -133,11 +91,7 @@ static int meta_decode(struct object_meta *ret, const json_t *json, enum object_
     return 0;
 }
 
-/*
- * The frame that all kinds share. @ret_spec is borrowed from @json; @ret_status
- * may be NULL when the kind has none.
- */
-static int frame_decode(struct object_meta *ret_meta, const json_t **ret_spec,
+int object__decode_frame(struct object_meta *ret_meta, const json_t **ret_spec,
     const json_t **ret_status, const json_t *json, enum object_kind kind, enum object_mode mode,
     const char *where, struct err *e)
 {
@@ -168,12 +122,12 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
     uint64_t key_rotation = 0;
     const json_t *status = NULL;
     const json_t *spec = NULL;
-    char where[WHERE_MAX];
+    char where[OBJECT__WHERE_MAX];
     struct fields f;
     int r;
 
-    describe(json, OBJECT_KIND_NETWORK, where);
-    r = frame_decode(&n.meta, &spec, &status, json, OBJECT_KIND_NETWORK, mode, where, e);
+    object__describe(json, OBJECT_KIND_NETWORK, where);
+    r = object__decode_frame(&n.meta, &spec, &status, json, OBJECT_KIND_NETWORK, mode, where, e);
     if (r != 0)
         return r;
     r = parse_name(n.meta.name, "network name", e);
@@ -198,161 +152,6 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
     n.key_rotation = (uint32_t)key_rotation;
     *ret = n;
     return 0;
-}
-
-static int compare_labels(const void *a, const void *b)
-{
-    return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
-}
-
-/* Into @n->labels, which the caller releases also on failure. */
-static int labels_decode(struct node *n, const json_t *json, struct fields *f)
-{
-    size_t count = json_object_size(json);
-    struct err e = ERR_NULL;
-    const char *key;
-    json_t *value;
-
-    if (count == 0)
-        return 0;
-    if (count > OBJECT_LABELS_MAX) {
-        fields_fail(f, "has %zu labels, and %d are allowed", count, OBJECT_LABELS_MAX);
-        return 0;
-    }
-    n->labels = calloc(count, sizeof(*n->labels));
-    if (!n->labels)
-        return -ENOMEM;
-    /* The iterator wants a mutable object; nothing is changed. */
-    json_object_foreach((json_t *)json, key, value) {
-        struct label *l = &n->labels[n->n_labels];
-
-        if (!json_is_string(value)) {
-            fields_fail(f, "label \"%.70s\" is not a string", key);
-            return 0;
-        }
-        if (label_check(key, json_string_value(value), &e) < 0) {
-            fields_fail(f, "%s", err_text(&e));
-            return 0;
-        }
-        (void)snprintf(l->key, sizeof(l->key), "%s", key);
-        (void)snprintf(l->value, sizeof(l->value), "%s", json_string_value(value));
-        n->n_labels++;
-    }
-    qsort(n->labels, n->n_labels, sizeof(*n->labels), compare_labels);
-    return 0;
-}
-
-/* Into @n->hub, which the caller releases also on failure. */
-static int hub_decode(
-    struct node *n, const json_t *json, enum object_mode mode, const char *where, struct err *e)
-{
-    struct fields f = fields_make(json, where, e);
-    const json_t *endpoints =
-        fields_array(&f, "endpoints", FIELDS_REQUIRED, 1, OBJECT_ENDPOINTS_MAX);
-    uint64_t api_port = 0;
-    struct err parsed = ERR_NULL;
-
-    fields_u64(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &api_port);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    n->hub = calloc(1, sizeof(*n->hub));
-    if (!n->hub)
-        return -ENOMEM;
-    n->hub->api_port = (uint16_t)api_port;
-    for (size_t i = 0; i < json_array_size(endpoints); i++) {
-        const char *text = json_string_value(json_array_get(endpoints, i));
-
-        if (!text)
-            fields_fail(&f, "a hub's endpoint is not a string");
-        else if (endpoint_parse(&n->hub->endpoints[i], text, &parsed) < 0)
-            fields_fail(&f, "a hub's endpoint: %s", err_text(&parsed));
-        n->hub->n_endpoints++;
-    }
-    return fields_end(&f);
-}
-
-/* The parts of a status that others rely on; the rest is its owner's. */
-static int node_status_check(const json_t *json, const char *where, struct err *e)
-{
-    struct fields f = fields_make(json, where, e);
-
-    (void)fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
-    return fields_end(&f);
-}
-
-/* "" is the same as none. */
-static void island_decode(struct node *n, struct fields *f)
-{
-    const char *text = fields_string(f, "island", FIELDS_OPTIONAL, 0, NAME_MAX_LEN);
-    struct err e = ERR_NULL;
-
-    if (!text || text[0] == '\0')
-        return;
-    if (parse_name(text, "island", &e) < 0)
-        fields_fail(f, "%s", err_text(&e));
-    else
-        memcpy(n->island, text, strlen(text) + 1);
-}
-
-static int node_spec_decode(
-    struct node *n, const json_t *spec, enum object_mode mode, const char *where, struct err *e)
-{
-    struct fields f = fields_make(spec, where, e);
-    const json_t *labels;
-    const json_t *hub;
-    int r;
-
-    fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &n->key);
-    fields_address(&f, "address4", FIELDS_REQUIRED, true, &n->address4);
-    fields_address(&f, "address6", FIELDS_REQUIRED, false, &n->address6);
-    labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
-    island_decode(n, &f);
-    fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &n->ephemeral);
-    hub = fields_object(&f, "hub", FIELDS_OPTIONAL);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
-    if (fields_end(&f) != 0)
-        return fields_end(&f);
-    r = labels_decode(n, labels, &f);
-    if (r == 0)
-        r = fields_end(&f);
-    if (r == 0 && hub)
-        r = hub_decode(n, hub, mode, where, e);
-    return r;
-}
-
-/* Into @n, which the caller releases also on failure. */
-static int node_decode_into(
-    struct node *n, const json_t *json, enum object_mode mode, struct err *e)
-{
-    const json_t *status = NULL;
-    const json_t *spec = NULL;
-    char where[WHERE_MAX];
-    int r;
-
-    describe(json, OBJECT_KIND_NODE, where);
-    r = frame_decode(&n->meta, &spec, &status, json, OBJECT_KIND_NODE, mode, where, e);
-    if (r != 0)
-        return r;
-    r = node_check_name(n->meta.name, e);
-    if (r == 0)
-        r = node_spec_decode(n, spec, mode, where, e);
-    if (r == 0 && status)
-        r = node_status_check(status, where, e);
-    n->status = json_incref((json_t *)status);
-    return r;
-}
-
-int node_decode(struct node *ret, const json_t *json, enum object_mode mode, struct err *e)
-{
-    struct node n = NODE_NULL;
-    int r = node_decode_into(&n, json, mode, e);
-
-    if (r == 0)
-        *ret = n;
-    else
-        node_deinit(&n);
-    return r;
 }
 
 /* Exactly two names, different and in byte order, and the object's name made of them. */
@@ -403,12 +202,13 @@ int mesh_edge_decode(
     const json_t *status = NULL;
     const json_t *nodes;
     const json_t *spec = NULL;
-    char where[WHERE_MAX];
+    char where[OBJECT__WHERE_MAX];
     struct fields f;
     int r;
 
-    describe(json, OBJECT_KIND_MESH_EDGE, where);
-    r = frame_decode(&edge.meta, &spec, &status, json, OBJECT_KIND_MESH_EDGE, mode, where, e);
+    object__describe(json, OBJECT_KIND_MESH_EDGE, where);
+    r = object__decode_frame(
+        &edge.meta, &spec, &status, json, OBJECT_KIND_MESH_EDGE, mode, where, e);
     if (r != 0)
         return r;
     f = fields_make(spec, where, e);
@@ -460,8 +260,7 @@ int object_decode(struct object *ret, const json_t *json, enum object_mode mode,
 
 /* ---- encoding ------------------------------------------------------------------------------ */
 
-/* Takes @spec and @status, which may be NULL, also on failure. */
-static json_t *frame_encode(
+json_t *object__encode_frame(
     const struct object_meta *m, enum object_kind kind, json_t *spec, json_t *status)
 {
     json_t *meta = json_pack("{s:s}", "name", m->name);
@@ -486,45 +285,7 @@ json_t *network_encode(const struct network *n)
         topology_names[n->topology], "mtu", (int)n->mtu, "keepalive", (int)n->keepalive, "cipher",
         cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation);
 
-    return frame_encode(&n->meta, OBJECT_KIND_NETWORK, spec, NULL);
-}
-
-static json_t *labels_encode(const struct node *n)
-{
-    json_t *labels = json_object();
-
-    for (unsigned i = 0; labels && i < n->n_labels; i++)
-        if (json_object_set_new(labels, n->labels[i].key, json_string(n->labels[i].value)) < 0)
-            labels = (json_decref(labels), NULL);
-    return labels;
-}
-
-static json_t *hub_encode(const struct node_hub *hub)
-{
-    json_t *endpoints = json_array();
-    char text[ENDPOINT_TEXT_MAX];
-
-    for (unsigned i = 0; endpoints && i < hub->n_endpoints; i++)
-        if (json_array_append_new(
-                endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
-            endpoints = (json_decref(endpoints), NULL);
-    return json_pack("{s:o, s:i}", "endpoints", endpoints, "apiPort", (int)hub->api_port);
-}
-
-json_t *node_encode(const struct node *n)
-{
-    char key[X25519_BASE64_MAX];
-    char a4[IP_ADDR_TEXT_MAX];
-    char a6[IP_ADDR_TEXT_MAX];
-    json_t *spec;
-
-    spec = json_pack("{s:s, s:s, s:s, s:o, s:s, s:b}", "publicKey",
-        x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
-        "address6", ip_addr_format(&n->address6, a6), "labels", labels_encode(n), "island",
-        n->island, "ephemeral", (int)n->ephemeral);
-    if (spec && n->hub && json_object_set_new(spec, "hub", hub_encode(n->hub)) < 0)
-        spec = (json_decref(spec), NULL);
-    return frame_encode(&n->meta, OBJECT_KIND_NODE, spec, json_incref(n->status));
+    return object__encode_frame(&n->meta, OBJECT_KIND_NETWORK, spec, NULL);
 }
 
 json_t *mesh_edge_encode(const struct mesh_edge *edge)
@@ -532,7 +293,8 @@ json_t *mesh_edge_encode(const struct mesh_edge *edge)
     json_t *spec = json_pack("{s:[s, s], s:s}", "nodes", edge->nodes[0], edge->nodes[1], "path",
         edge_path_names[edge->path]);
 
-    return frame_encode(&edge->meta, OBJECT_KIND_MESH_EDGE, spec, json_incref(edge->status));
+    return object__encode_frame(
+        &edge->meta, OBJECT_KIND_MESH_EDGE, spec, json_incref(edge->status));
 }
 
 json_t *object_encode(const struct object *o)
@@ -552,14 +314,6 @@ json_t *object_encode(const struct object *o)
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */
-
-void node_deinit(struct node *n)
-{
-    free(n->labels);
-    free(n->hub);
-    json_decref(n->status);
-    *n = (struct node)NODE_NULL;
-}
 
 void mesh_edge_deinit(struct mesh_edge *edge)
 {

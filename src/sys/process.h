@@ -1,0 +1,43 @@
+/*
+ * process.h - other programs: run one to its end, or let one go its own way.
+ *
+ * A child gets no descriptor of ours but the three standard ones, has its own
+ * session, and is never a shell: an argument list goes to exec as it is.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct err;
+
+/** It ended with another status than 0, or by a signal. */
+#define PROCESS_E_FAILED 1
+
+/** process_self_path() - where this program lies now, after an upgrade too. Returns @buf. */
+const char *process_self_path(char buf[static PATH_MAX]);
+
+/**
+ * process_run() - run a program and wait until it has ended
+ * @argv:	path and arguments; ends with NULL
+ * @timeout_ms:	then it is killed
+ *
+ * What it forks off may live on.
+ *
+ * Return: 0 when it ended with status 0; PROCESS_E_FAILED with the last line
+ * that it said on standard error; -ETIMEDOUT or another negative errno with words.
+ */
+int process_run(const char *const argv[], unsigned timeout_ms, struct err *e);
+
+/**
+ * process_detach() - start a program that outlives this one
+ * @log_path:	its output is appended there; mode 0600
+ * @ret:	to be asked with process_has_ended()
+ *
+ * Return: 0 or negative errno with words.
+ */
+int process_detach(const char *const argv[], const char *log_path, pid_t *ret, struct err *e);
+
+/** process_has_ended() - one of ours; once true the pid means nothing any more. */
+bool process_has_ended(pid_t pid);

@@ -1,0 +1,425 @@
+/* test-crypto.c - published vectors, an independent implementation's, and every back end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../test/vectors/vectors.h"
+#include "base/err.h"
+#include "base/rng.h"
+#include "crypto/aead.h"
+#include "crypto/hkdf.h"
+#include "crypto/x25519.h"
+#include "crypto/xchacha.h"
+
+#define TEXT_MAX 2100
+
+static void test_x25519(void **state)
+{
+    struct vectors v;
+    unsigned n = 0;
+
+    vectors_open(&v, "rfc.txt");
+    while (vectors_next(&v)) {
+        struct x25519_secret secret;
+        struct x25519_public point;
+        struct x25519_shared expected;
+        struct x25519_shared shared;
+
+        if (!vectors_has(&v, "scalar"))
+            continue;
+        n++;
+        vectors_exact(&v, "scalar", secret.b, sizeof(secret.b));
+        vectors_exact(&v, "point", point.b, sizeof(point.b));
+        vectors_exact(&v, "shared", expected.b, sizeof(expected.b));
+        assert_true(x25519_dh(&secret, &point, &shared));
+        assert_memory_equal(&shared, &expected, sizeof(shared));
+        if (vectors_has(&v, "public")) {
+            vectors_exact(&v, "public", expected.b, sizeof(expected.b));
+            assert_true(x25519_derive_public(&secret, &point));
+            assert_memory_equal(&point, &expected, sizeof(point));
+        }
+    }
+    assert_int_equal(n, 3);
+    vectors_close(&v);
+}
+
+/* RFC 7748 section 6.1: points of small order give zeroes, whatever the secret. */
+static void test_x25519_small_order(void **state)
+{
+    static const char *const points[] = {
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+        "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    };
+    uint64_t seed = 7;
+    struct rng rng = rng_seeded(&seed);
+
+    for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
+        struct x25519_secret secret;
+        struct x25519_public point;
+        struct x25519_shared shared = {{[0] = 0x5a}};
+
+        x25519_secret_make(&secret, &rng);
+        assert_true(x25519_public_parse_hex(&point, points[i]));
+        assert_false(x25519_dh(&secret, &point, &shared));
+        assert_int_equal(shared.b[0], 0x5a);
+    }
+}
+
+static void test_key_text(void **state)
+{
+    static const char text[] = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+    static const char *const bad[] = {"", "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo",
+        "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo==",
+        "hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo=",
+        "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo= "};
+    struct x25519_public key;
+    struct x25519_public again;
+    struct x25519_secret secret;
+    char base64[X25519_BASE64_MAX];
+    char hex[X25519_HEX_MAX];
+    struct err e = ERR_NULL;
+
+    assert_int_equal(x25519_public_parse(&key, text, &e), 0);
+    assert_string_equal(x25519_public_format(&key, base64), text);
+    assert_true(x25519_public_parse_hex(&again, x25519_public_format_hex(&key, hex)));
+    assert_true(x25519_public_equal(&key, &again));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        assert_true(x25519_public_parse(&key, bad[i], &e) < 0);
+        assert_true(x25519_secret_parse(&secret, bad[i], &e) < 0);
+        /* A private key never shows up in an error. */
+        assert_null(strstr(e.text, "hSDw"));
+    }
+}
+
+static void test_blake2s(void **state)
+{
+    struct blake2s_digest expected;
+    struct blake2s_digest whole;
+    struct blake2s_digest parts;
+    struct vectors v;
+    uint8_t text[8];
+    size_t len = 0;
+
+    vectors_open(&v, "rfc.txt");
+    while (vectors_next(&v)) {
+        if (!vectors_has(&v, "hash"))
+            continue;
+        len = vectors_bytes(&v, "text", text, sizeof(text));
+        vectors_exact(&v, "hash", expected.b, sizeof(expected.b));
+    }
+    vectors_close(&v);
+    assert_int_equal(len, 3);
+    blake2s_hash(text, len, NULL, 0, &whole);
+    blake2s_hash(text, 1, text + 1, len - 1, &parts);
+    assert_memory_equal(&whole, &expected, sizeof(whole));
+    assert_memory_equal(&parts, &expected, sizeof(parts));
+}
+
+/* Keyed: the first and last entries of the BLAKE2 authors' blake2s-kat. mac1 covers 16 bytes. */
+static void test_blake2s_keyed(void **state)
+{
+    static const uint8_t first[] = {0x48, 0xa8, 0x99, 0x7d, 0xa4, 0x07, 0x87, 0x6b, 0x3d, 0x79,
+        0xc0, 0xd9, 0x23, 0x25, 0xad, 0x3b, 0x89, 0xcb, 0xb7, 0x54, 0xd8, 0x6a, 0xb7, 0x1a, 0xee,
+        0x04, 0x7a, 0xd3, 0x45, 0xfd, 0x2c, 0x49};
+    static const uint8_t last[] = {0x3f, 0xb7, 0x35, 0x06, 0x1a, 0xbc, 0x51, 0x9d, 0xfe, 0x97, 0x9e,
+        0x54, 0xc1, 0xee, 0x5b, 0xfa, 0xd0, 0xa9, 0xd8, 0x58, 0xb3, 0x31, 0x5b, 0xad, 0x34, 0xbd,
+        0xe9, 0x99, 0xef, 0xd7, 0x24, 0xdd};
+    uint8_t bytes[255];
+    struct blake2s_digest mac;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)i;
+    blake2s_mac32(bytes, 32, NULL, 0, NULL, 0, &mac);
+    assert_memory_equal(mac.b, first, sizeof(first));
+    blake2s_mac32(bytes, 32, bytes, 100, bytes + 100, sizeof(bytes) - 100, &mac);
+    assert_memory_equal(mac.b, last, sizeof(last));
+}
+
+/* Seals and opens one vector, then changes one bit at each end. */
+static void check_aead(const struct aead_algorithm *alg, const struct aead_key *key,
+    const struct aead_nonce *nonce, const uint8_t *ad, size_t ad_len, const uint8_t *text,
+    size_t len, const uint8_t *sealed)
+{
+    uint8_t buf[TEXT_MAX + AEAD_TAG_SIZE];
+
+    memcpy(buf, text, len);
+    assert_true(aead_seal_once(alg, key, nonce, ad, ad_len, buf, len));
+    assert_memory_equal(buf, sealed, len + AEAD_TAG_SIZE);
+    assert_true(aead_open_once(alg, key, nonce, ad, ad_len, buf, len + AEAD_TAG_SIZE));
+    assert_memory_equal(buf, text, len);
+    memcpy(buf, sealed, len + AEAD_TAG_SIZE);
+    buf[0] ^= 1;
+    assert_false(aead_open_once(alg, key, nonce, ad, ad_len, buf, len + AEAD_TAG_SIZE));
+    memcpy(buf, sealed, len + AEAD_TAG_SIZE);
+    buf[len + AEAD_TAG_SIZE - 1] ^= 0x80;
+    assert_false(aead_open_once(alg, key, nonce, ad, ad_len, buf, len + AEAD_TAG_SIZE));
+}
+
+/* Every case of @file that names @alg's cipher, or all when @prefix is NULL. */
+static void check_file(const struct aead_algorithm *alg, const char *file, const char *prefix)
+{
+    struct vectors v;
+    unsigned n = 0;
+
+    vectors_open(&v, file);
+    while (vectors_next(&v)) {
+        struct aead_key key;
+        struct aead_nonce nonce;
+        uint8_t ad[64];
+        uint8_t text[TEXT_MAX];
+        uint8_t sealed[TEXT_MAX + AEAD_TAG_SIZE];
+        size_t ad_len;
+        size_t len;
+
+        if (!vectors_has(&v, "sealed") || (prefix && strncmp(v.title, prefix, strlen(prefix)) != 0))
+            continue;
+        n++;
+        vectors_exact(&v, "key", key.b, sizeof(key.b));
+        if (vectors_has(&v, "counter"))
+            nonce = aead_nonce_make(vectors_u64(&v, "counter"));
+        else
+            vectors_exact(&v, "nonce", nonce.b, sizeof(nonce.b));
+        ad_len = vectors_bytes(&v, "ad", ad, sizeof(ad));
+        len = vectors_bytes(&v, "text", text, sizeof(text));
+        vectors_exact(&v, "sealed", sealed, len + AEAD_TAG_SIZE);
+        check_aead(alg, &key, &nonce, ad, ad_len, text, len, sealed);
+    }
+    assert_true(n > 0);
+    vectors_close(&v);
+}
+
+static void test_aead_vectors(void **state)
+{
+    const struct aead_algorithm *alg;
+
+    for (size_t i = 0; (alg = aead_each(i)); i++) {
+        if (!alg->is_available()) {
+            print_message(
+                "%s of %s: the library is not there, not tested\n", alg->name, alg->backend);
+            continue;
+        }
+        check_file(alg, "rfc.txt", alg->name);
+        if (alg->cipher == AEAD_CIPHER_CHACHA20POLY1305)
+            check_file(alg, "aead.txt", NULL);
+    }
+}
+
+/* One hash over all that @alg makes of the lengths 0 to 2100, each opened again. */
+static void hash_all_lengths(const struct aead_algorithm *alg, const struct aead_key *key,
+    const uint8_t text[static TEXT_MAX], struct blake2s_digest *ret)
+{
+    uint8_t *all = malloc((size_t)(TEXT_MAX + AEAD_TAG_SIZE) * (TEXT_MAX + 1));
+    struct aead_lane *lane;
+    size_t off = 0;
+
+    assert_non_null(all);
+    assert_int_equal(aead_lane_new(&lane), 0);
+    for (size_t len = 0; len <= TEXT_MAX; len++) {
+        struct aead_nonce nonce = aead_nonce_make(len);
+        uint8_t buf[TEXT_MAX + AEAD_TAG_SIZE];
+
+        memcpy(buf, text, len);
+        assert_true(aead_seal(lane, alg, key, &nonce, key, len % 9, buf, len));
+        memcpy(all + off, buf, len + AEAD_TAG_SIZE);
+        off += len + AEAD_TAG_SIZE;
+        assert_true(aead_open(lane, alg, key, &nonce, key, len % 9, buf, len + AEAD_TAG_SIZE));
+        assert_memory_equal(buf, text, len);
+    }
+    blake2s_hash(all, off, NULL, 0, ret);
+    aead_lane_free(lane);
+    free(all);
+}
+
+static void test_aead_all_lengths(void **state)
+{
+    struct blake2s_digest expected[AEAD_CIPHER_N];
+    const struct aead_algorithm *alg;
+    struct aead_key key;
+    uint8_t text[TEXT_MAX];
+    struct vectors v;
+
+    vectors_open(&v, "aead.txt");
+    do
+        assert_true(vectors_next(&v));
+    while (!vectors_has(&v, "all"));
+    vectors_exact(&v, "key", key.b, sizeof(key.b));
+    vectors_exact(&v, "text", text, sizeof(text));
+    vectors_exact(&v, "all", expected[AEAD_CIPHER_CHACHA20POLY1305].b, BLAKE2S_SIZE);
+    vectors_close(&v);
+    /* The second implementation of AES-GCM is the other back end. */
+    hash_all_lengths(
+        aead_reference(AEAD_CIPHER_AES256GCM), &key, text, &expected[AEAD_CIPHER_AES256GCM]);
+
+    for (size_t i = 0; (alg = aead_each(i)); i++) {
+        struct blake2s_digest got;
+
+        if (!alg->is_available())
+            continue;
+        hash_all_lengths(alg, &key, text, &got);
+        assert_memory_equal(&got, &expected[alg->cipher], sizeof(got));
+    }
+}
+
+static void test_aead_best(void **state)
+{
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
+        const struct aead_algorithm *alg = aead_best((enum aead_cipher)c, NULL);
+
+        assert_non_null(alg);
+        assert_int_equal(alg->cipher, c);
+        assert_string_equal(alg->name, aead_cipher_name((enum aead_cipher)c));
+        assert_ptr_equal(
+            aead_best((enum aead_cipher)c, "openssl"), aead_reference((enum aead_cipher)c));
+        assert_null(aead_best((enum aead_cipher)c, "no such"));
+    }
+}
+
+/* More keys than a lane has room for, of both ciphers, again and again. */
+static void test_aead_lane(void **state)
+{
+    struct aead_key keys[100];
+    uint8_t expected[100][32 + AEAD_TAG_SIZE];
+    const struct aead_algorithm *best[AEAD_CIPHER_N];
+    struct aead_nonce nonce = aead_nonce_make(3);
+    struct aead_lane *lane;
+    uint64_t seed = 11;
+    struct rng rng = rng_seeded(&seed);
+
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++)
+        best[c] = aead_best((enum aead_cipher)c, NULL);
+    rng_fill(&rng, keys, sizeof(keys));
+    assert_int_equal(aead_lane_new(&lane), 0);
+    for (size_t i = 0; i < 100; i++) {
+        memset(expected[i], (int)i, sizeof(expected[i]));
+        assert_true(aead_seal_once(
+            aead_reference(i % AEAD_CIPHER_N), &keys[i], &nonce, NULL, 0, expected[i], 32));
+    }
+    for (unsigned round = 0; round < 2000; round++) {
+        size_t i = rng_u32(&rng) % 100;
+        uint8_t buf[32 + AEAD_TAG_SIZE];
+
+        memset(buf, (int)i, sizeof(buf));
+        assert_true(aead_seal(lane, best[i % AEAD_CIPHER_N], &keys[i], &nonce, NULL, 0, buf, 32));
+        assert_memory_equal(buf, expected[i], sizeof(buf));
+        if (round % 37 == 0)
+            aead_lane_clear(lane);
+    }
+    assert_null(aead_lane_free(lane));
+    assert_null(aead_lane_free(NULL));
+}
+
+/* A cleared lane takes a key's new value, though it lies at the same address. */
+static void test_aead_lane_clear(void **state)
+{
+    const struct aead_algorithm *alg;
+
+    for (size_t i = 0; (alg = aead_each(i)); i++) {
+        struct aead_key key = {{1}};
+        struct aead_nonce nonce = aead_nonce_make(0);
+        uint8_t expected[AEAD_TAG_SIZE];
+        uint8_t tag[AEAD_TAG_SIZE];
+        struct aead_lane *lane;
+
+        if (!alg->is_available())
+            continue;
+        assert_int_equal(aead_lane_new(&lane), 0);
+        assert_true(aead_seal(lane, alg, &key, &nonce, NULL, 0, tag, 0));
+        aead_lane_clear(lane);
+        key.b[0] = 2;
+        assert_true(aead_seal(lane, alg, &key, &nonce, NULL, 0, tag, 0));
+        assert_true(aead_seal_once(alg, &key, &nonce, NULL, 0, expected, 0));
+        assert_memory_equal(tag, expected, sizeof(tag));
+        aead_lane_free(lane);
+    }
+}
+
+static void test_aead_short(void **state)
+{
+    static const struct aead_key key;
+    struct aead_nonce nonce = aead_nonce_make(0);
+    const struct aead_algorithm *alg = aead_best(AEAD_CIPHER_CHACHA20POLY1305, NULL);
+    struct aead_lane *lane;
+    uint8_t buf[AEAD_TAG_SIZE] = {0};
+
+    assert_int_equal(aead_lane_new(&lane), 0);
+    for (size_t len = 0; len < AEAD_TAG_SIZE; len++) {
+        assert_false(aead_open(lane, alg, &key, &nonce, NULL, 0, buf, len));
+        assert_false(aead_open_once(alg, &key, &nonce, NULL, 0, buf, len));
+    }
+    aead_lane_free(lane);
+}
+
+static void test_xchacha(void **state)
+{
+    struct vectors v;
+    unsigned n = 0;
+
+    vectors_open(&v, "rfc.txt");
+    while (vectors_next(&v)) {
+        struct aead_key key;
+        struct aead_key subkey;
+        struct aead_key expected;
+        struct xchacha_nonce nonce;
+        uint8_t ad[16];
+        uint8_t text[256];
+        uint8_t sealed[256 + AEAD_TAG_SIZE];
+        uint8_t buf[256 + AEAD_TAG_SIZE];
+        size_t ad_len;
+        size_t len;
+
+        if (vectors_has(&v, "subkey")) {
+            vectors_exact(&v, "key", key.b, sizeof(key.b));
+            vectors_exact(&v, "nonce", nonce.b, 16);
+            vectors_exact(&v, "subkey", expected.b, sizeof(expected.b));
+            assert_true(hchacha20(&key, nonce.b, &subkey));
+            assert_memory_equal(&subkey, &expected, sizeof(subkey));
+            n++;
+        }
+        if (strncmp(v.title, "xchacha20poly1305", 17) != 0)
+            continue;
+        n++;
+        vectors_exact(&v, "key", key.b, sizeof(key.b));
+        vectors_exact(&v, "nonce", nonce.b, sizeof(nonce.b));
+        ad_len = vectors_bytes(&v, "ad", ad, sizeof(ad));
+        len = vectors_bytes(&v, "text", text, sizeof(text));
+        vectors_exact(&v, "sealed", sealed, len + AEAD_TAG_SIZE);
+        memcpy(buf, text, len);
+        assert_true(xchacha_seal(&key, &nonce, ad, ad_len, buf, len));
+        assert_memory_equal(buf, sealed, len + AEAD_TAG_SIZE);
+        assert_true(xchacha_open(&key, &nonce, ad, ad_len, buf, len + AEAD_TAG_SIZE));
+        assert_memory_equal(buf, text, len);
+        sealed[3] ^= 4;
+        assert_false(xchacha_open(&key, &nonce, ad, ad_len, sealed, len + AEAD_TAG_SIZE));
+    }
+    assert_int_equal(n, 2);
+    vectors_close(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_x25519),
+        cmocka_unit_test(test_x25519_small_order),
+        cmocka_unit_test(test_key_text),
+        cmocka_unit_test(test_blake2s),
+        cmocka_unit_test(test_blake2s_keyed),
+        cmocka_unit_test(test_aead_vectors),
+        cmocka_unit_test(test_aead_all_lengths),
+        cmocka_unit_test(test_aead_best),
+        cmocka_unit_test(test_aead_lane),
+        cmocka_unit_test(test_aead_lane_clear),
+        cmocka_unit_test(test_aead_short),
+        cmocka_unit_test(test_xchacha),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -236,6 +236,7 @@ unsigned timers_poll(struct timers *t, nsec_t now)
     nsec_t confirmed_at = atomic_exchange(&t->confirmed_at, 0);
     unsigned actions = 0;
 
+    t->polled_at = now;
     if (confirmed_at != 0)
         complete(t, confirmed_at);
     if (now >= t->zero_keys_due) {
@@ -256,7 +257,7 @@ static nsec_t stamps_due(struct timers *t)
 {
     nsec_t unanswered = atomic_load(&t->unanswered_since);
     nsec_t keepalive = atomic_load(&t->keepalive_since);
-    nsec_t due = NSEC_NEVER;
+    nsec_t due;
 
     if (unanswered == 0 && keepalive == 0) {
         atomic_store(&t->is_watched, false);
@@ -267,8 +268,13 @@ static nsec_t stamps_due(struct timers *t)
             return NSEC_NEVER;
     }
     atomic_store(&t->is_watched, true);
+    /*
+     * A watch is for both stamps: one that is set while we wait for the other
+     * asks for nothing earlier than Keepalive-Timeout from now.
+     */
+    due = t->polled_at + WG_KEEPALIVE_TIMEOUT;
     if (unanswered != 0)
-        due = unanswered + ANSWER_TIMEOUT + t->jitter;
+        due = nsec_min(due, unanswered + ANSWER_TIMEOUT + t->jitter);
     if (keepalive != 0)
         due = nsec_min(due, keepalive + WG_KEEPALIVE_TIMEOUT);
     return due;

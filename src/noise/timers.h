@@ -14,12 +14,13 @@
  *
  * Worker stamps only remember *since when* something is owed (an answer to us,
  * a keepalive from us); they go back to zero when it is settled. A peer with a
- * stamp is `is_watched`: the control thread has a deadline for it which is not
- * later than what the stamp asks for, so the busy path never wakes anybody.
- * When a deadline comes and the stamp has moved, it is armed anew; with no stamp
- * left the watch ends. The pairing that makes this safe: a worker stores the
- * stamp, then reads is_watched; the control thread clears is_watched, then
- * reads the stamps; both sequentially consistent.
+ * stamp is `is_watched`: the control thread has a deadline for it, at most
+ * Keepalive-Timeout after its last look, and no stamp that is set meanwhile asks
+ * for anything sooner. So the busy path never wakes anybody. When the deadline
+ * comes and the stamp has moved, it is armed anew; with no stamp left the watch
+ * ends. The pairing that makes this safe: a worker stores the stamp, then reads
+ * is_watched; the control thread clears is_watched, then reads the stamps; both
+ * sequentially consistent.
  *
  * The order in which an event and its timer are told matters little: all times
  * are `now` of one monotonic clock and may be a batch old.
@@ -63,6 +64,7 @@ struct timers {
     nsec_t retransmit_due;     /* the initiation's next try; NSEC_NEVER: none under way */
     nsec_t zero_keys_due;      /* NSEC_NEVER: no keys */
     nsec_t jitter;             /* drawn with each initiation; delays the new-handshake timer too */
+    nsec_t polled_at;          /* last timers_poll() */
     unsigned attempts;         /* initiations repeated since somebody last asked for one */
     bool has_sent_handshake;   /* initiation_sent_at is meaningful */
     bool has_handshake;        /* handshake_at is meaningful */

@@ -73,8 +73,7 @@ static void read_attributes(const struct nlmsghdr *nlh, const char **name, unsig
 {
     const struct nlattr *attr;
 
-    mnl_attr_for_each(attr, nlh, sizeof(struct ifinfomsg))
-    {
+    mnl_attr_for_each(attr, nlh, sizeof(struct ifinfomsg)) {
         if (mnl_attr_get_type(attr) == IFLA_IFNAME &&
             mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0)
             *name = mnl_attr_get_str(attr);

@@ -140,11 +140,22 @@ int tun_set_queue_len(const struct tun *t, unsigned n_frames)
     return set_by_name(t, SIOCSIFTXQLEN, (int)n_frames);
 }
 
+int tun_name(const struct tun *t, char ret[static IFNAMSIZ])
+{
+    struct ifreq ifr = {0};
+
+    if (ioctl(t->fd[0], TUNGETIFF, &ifr) < 0)
+        return -errno;
+    memcpy(ret, ifr.ifr_name, IFNAMSIZ);
+    ret[IFNAMSIZ - 1] = '\0';
+    return 0;
+}
+
 bool tun_exists(const struct tun *t)
 {
-    struct ifreq ifr;
+    char name[IFNAMSIZ];
 
-    return ioctl(t->fd[0], TUNGETIFF, &ifr) == 0;
+    return tun_name(t, name) == 0;
 }
 
 int tun_netns(const struct tun *t)

@@ -59,6 +59,9 @@ int tun_set_mtu(const struct tun *t, unsigned mtu);
 /** tun_set_queue_len() - frames that may wait in each queue. 0 or negative errno. */
 int tun_set_queue_len(const struct tun *t, unsigned n_frames);
 
+/** tun_name() - the name that it has now, in whatever namespace. 0 or negative errno. */
+int tun_name(const struct tun *t, char ret[static IFNAMSIZ]);
+
 /** tun_exists() - the interface has not been deleted; works across namespaces. */
 bool tun_exists(const struct tun *t);
 

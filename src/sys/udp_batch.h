@@ -54,7 +54,7 @@ struct udp_sockets {
 
 #define UDP_SOCKETS_NULL                                                                           \
     {                                                                                              \
-        {-1, -1}, 0                                                                                \
+        .fd = { -1, -1 }                                                                           \
     }
 
 /**

@@ -1,0 +1,313 @@
+/* device.c - see device.h: life of a device, its keys, its link. */
+#include "dataplane/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "dataplane/control.h"
+#include "dataplane/device_internal.h"
+#include "dataplane/greeting.h"
+#include "dataplane/peer.h"
+#include "dataplane/port_internal.h"
+#include "sys/clock.h"
+
+#define DEFAULT_MTU 1420
+
+/* Frames that may wait for a tx worker: bursts of small packets, one frame each, are long. */
+#define TUN_QUEUE_LEN 1000
+
+/* ---- configuration ---- */
+
+void device__set_key(struct device *d, const struct x25519_secret *secret)
+{
+    struct peer *peer, *next;
+
+    noise_local_set(&d->local, secret);
+    port__close_gates(d->port, d);
+    cookie_checker_set_key(&d->checker, &d->local.public);
+    port__open_gates(d->port, d);
+    list_foreach_safe(peer, next, &d->peers, siblings) {
+        noise_remote_set_local(&peer->remote, &d->local);
+        control_forget_session(peer);
+        if (d->local.has_key && x25519_public_equal(&peer->remote.public, &d->local.public))
+            device__remove_peer(d, peer);
+    }
+}
+
+void device__remove_peer(struct device *d, struct peer *peer)
+{
+    port__close_gates(d->port, d);
+    peer_unlink(peer);
+    port__open_gates(d->port, d);
+    peer_free(peer);
+}
+
+void device__remove_peers(struct device *d)
+{
+    struct list gone = LIST_NULL(gone);
+    struct peer *peer, *next;
+
+    port__close_gates(d->port, d);
+    list_foreach_safe(peer, next, &d->peers, siblings) {
+        peer_unlink(peer);
+        list_add_tail(&gone, &peer->siblings);
+    }
+    port__open_gates(d->port, d);
+    list_foreach_safe(peer, next, &gone, siblings)
+        peer_free(peer);
+}
+
+void device__set_keepalive(struct peer *peer, uint16_t seconds, nsec_t now)
+{
+    peer->keepalive_s = seconds;
+    timers_set_persistent_keepalive(&peer->timers, seconds * NSEC_PER_SEC, now);
+}
+
+/* ---- link ---- */
+
+static void link_up(struct device *d)
+{
+    struct err e = ERR_NULL;
+    nsec_t now = clock_now();
+    struct peer *peer;
+
+    d->is_up = true;
+    if (d->port->opt.sockets_follow_links && port__open_sockets(d->port, &e) < 0)
+        log_error("%s: %s", d->name, err_text(&e));
+    list_foreach(peer, &d->peers, siblings) {
+        uint16_t seconds = peer->keepalive_s;
+
+        /* As if it were turned on only now: the first one is due at once. */
+        device__set_keepalive(peer, 0, now);
+        device__set_keepalive(peer, seconds, now);
+        control_poll_peer(peer, now);
+    }
+}
+
+static void link_down(struct device *d)
+{
+    struct port *p = d->port;
+    struct device *each;
+    struct peer *peer;
+    bool any_up = false;
+
+    d->is_up = false;
+    list_foreach(peer, &d->peers, siblings) {
+        control_forget_session(peer);
+        timers_clear(&peer->timers);
+        peer_drop_staged(peer, &p->drops);
+        heap_remove(&p->timers, &peer->due);
+    }
+    list_foreach(each, &p->devices, siblings)
+        any_up |= each->is_up;
+    if (p->opt.sockets_follow_links && !any_up)
+        port__close_sockets(p);
+}
+
+static void on_link_event(void *ctx, uint32_t epoll_events)
+{
+    device__on_link(ctx);
+}
+
+static int watch_link(struct device *d, int netns_fd)
+{
+    char name[IFNAMSIZ];
+    int r = tun_name(&d->tun, name);
+
+    if (r == 0)
+        r = link_watch_open(&d->link, name, netns_fd);
+    if (r < 0)
+        return r;
+    d->link_event = (struct control_event){.fd = d->link.fd, .fn = on_link_event, .ctx = d};
+    return control_add(d->port, &d->link_event, EPOLLIN);
+}
+
+static void unwatch_link(struct device *d)
+{
+    if (d->link.fd >= 0)
+        control_remove(d->port, &d->link_event);
+    link_watch_close(&d->link);
+}
+
+static void link_gone(struct device *d)
+{
+    if (d->is_gone)
+        return;
+    d->is_gone = true;
+    if (d->is_up)
+        link_down(d);
+    unwatch_link(d);
+    if (d->listener.on_gone)
+        d->listener.on_gone(d->listener.ctx);
+}
+
+/* The link left the namespace that is watched: deleted, or moved to another. */
+static void follow_link(struct device *d)
+{
+    _cleanup_(closep) int netns_fd = tun_netns(&d->tun);
+    int r;
+
+    unwatch_link(d);
+    if (!tun_exists(&d->tun)) {
+        link_gone(d);
+        return;
+    }
+    r = netns_fd < 0 ? netns_fd : watch_link(d, netns_fd);
+    if (r < 0)
+        log_warning("%s: moved to a network namespace that cannot be watched (%s): the MTU and "
+                    "up or down are not followed there",
+            d->name, strerror(-r));
+}
+
+void device__on_link(struct device *d)
+{
+    if (d->is_gone)
+        return;
+    if (d->link.fd >= 0)
+        (void)link_watch_read(&d->link);
+    if (d->link.fd < 0 || d->link.state.ifindex == 0)
+        follow_link(d);
+    if (d->is_gone || d->link.fd < 0)
+        return;
+    atomic_store_explicit(&d->mtu, d->link.state.mtu, memory_order_relaxed);
+    if (d->link.state.up == d->is_up || !d->port->is_running)
+        return;
+    log_debug("%s: link %s", d->name, d->link.state.up ? "up" : "down");
+    if (d->link.state.up)
+        link_up(d);
+    else
+        link_down(d);
+}
+
+/* ---- life ---- */
+
+static int open_tun(struct device *d, const struct device_options *opt, struct err *e)
+{
+    int r;
+
+    d->offloads = d->port->opt.offloads;
+    if (opt->tun_fd >= 0)
+        r = tun_adopt(&d->tun, opt->tun_fd, &d->offloads, e);
+    else
+        r = tun_open(&d->tun, opt->name, opt->n_workers ? opt->n_workers : 1, &d->offloads, e);
+    if (r < 0)
+        return r;
+    memcpy(d->name, d->tun.name, sizeof(d->name));
+    /* Neither is worth failing for: the MTU is told on the link, the queue is a matter of speed. */
+    if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, opt->mtu ? opt->mtu : DEFAULT_MTU) < 0)
+        log_warning("%s: cannot set the MTU to %u", d->name, opt->mtu ? opt->mtu : DEFAULT_MTU);
+    (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
+    atomic_init(&d->mtu, DEFAULT_MTU);
+    return 0;
+}
+
+static int init_parts(struct device *d)
+{
+    int r = gate_init(&d->gate, d->tun.n);
+
+    if (r == 0)
+        r = tx_init(d);
+    if (r == 0)
+        r = watch_link(d, -1);
+    return r;
+}
+
+static int attach(struct device *d)
+{
+    struct port *p = d->port;
+    int r = 0;
+
+    (void)pthread_mutex_lock(&p->lock);
+    gate_close(&p->gate);
+    list_add_tail(&p->devices, &d->siblings);
+    gate_open(&p->gate);
+    if (p->is_running)
+        r = tx_start(d);
+    if (r == 0)
+        device__on_link(d);
+    (void)pthread_mutex_unlock(&p->lock);
+    return r;
+}
+
+int device_new(
+    struct device **ret, struct port *port, const struct device_options *opt, struct err *e)
+{
+    struct device *d = calloc(1, sizeof(*d));
+    int r;
+
+    if (!d)
+        return err_set(e, -ENOMEM, "no memory for an interface");
+    d->port = port;
+    d->link = (struct link_watch)LINK_WATCH_NULL;
+    list_init(&d->siblings);
+    list_init(&d->peers);
+    htab_init(&d->by_key, rng_u64(&port->rng));
+    cookie_checker_init(&d->checker, &d->local.public);
+    r = open_tun(d, opt, e);
+    if (r == 0) {
+        r = init_parts(d);
+        if (r == 0)
+            r = attach(d);
+        if (r < 0)
+            (void)err_set(e, r, "cannot run interface %s: %s", d->name, strerror(-r));
+    }
+    if (r < 0) {
+        (void)device_free(d);
+        return r;
+    }
+    *ret = d;
+    return 0;
+}
+
+static void detach(struct device *d)
+{
+    struct port *p = d->port;
+
+    (void)pthread_mutex_lock(&p->lock);
+    if (d->is_up)
+        link_down(d);
+    unwatch_link(d);
+    gate_close(&p->gate);
+    list_remove(&d->siblings);
+    gate_open(&p->gate);
+    control_forget_greetings(p, d);
+    device__remove_peers(d);
+    if (d->workers)
+        tx_drops(d, p->past_drops);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+struct device *device_free(struct device *d)
+{
+    if (!d)
+        return NULL;
+    tx_stop(d);
+    detach(d);
+    tx_deinit(d);
+    gate_deinit(&d->gate);
+    tun_close(&d->tun);
+    allowedips_deinit(&d->allowed);
+    htab_deinit(&d->by_key);
+    cookie_checker_deinit(&d->checker);
+    noise_local_deinit(&d->local);
+    free(d);
+    return NULL;
+}
+
+const char *device_name(const struct device *d)
+{
+    return d->name;
+}
+
+void device_set_listener(struct device *d, const struct device_listener *listener)
+{
+    (void)pthread_mutex_lock(&d->port->lock);
+    d->listener = *listener;
+    (void)pthread_mutex_unlock(&d->port->lock);
+}

@@ -1,0 +1,21 @@
+/*
+ * device_internal.h - changing a device, for dataplane/ only. All under the port's lock.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct device;
+struct peer;
+struct x25519_secret;
+
+/** device__set_key() - a new identity; all sessions end, a peer with that very key is removed. */
+void device__set_key(struct device *d, const struct x25519_secret *secret);
+
+void device__remove_peer(struct device *d, struct peer *peer);
+void device__remove_peers(struct device *d);
+
+/** device__set_keepalive() - 0 turns it off; turned on, the first is due at once. */
+void device__set_keepalive(struct peer *peer, uint16_t seconds, nsec_t now);

@@ -1,0 +1,249 @@
+/* greeting.c - see greeting.h. */
+#include "dataplane/greeting.h"
+
+#include <string.h>
+
+#include "base/drop.h"
+#include "base/secret.h"
+#include "dataplane/control.h"
+#include "dataplane/peer.h"
+#include "dataplane/port_internal.h"
+#include "sys/clock.h"
+#include "wire/wg.h"
+
+/* Under load from this many waiting messages on, and for a while after: an eighth of the queue
+ * and a second, as in the Linux kernel. */
+#define LOAD_THRESHOLD (GREETINGS_PER_WORKER / 8)
+#define LOAD_MEMORY    NSEC_PER_SEC
+
+static void drop(struct port *p, enum drop_reason reason)
+{
+    drop_count(&p->drops, reason, 1);
+}
+
+static bool is_loaded(struct port *p, nsec_t now)
+{
+    if (atomic_load(&p->n_greetings) >= LOAD_THRESHOLD)
+        p->loaded_until = now + LOAD_MEMORY;
+    return now < p->loaded_until;
+}
+
+/* ---- sending ---- */
+
+static void send_message(struct peer *peer, void *msg, size_t len, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    struct udp_path path = peer_get_path(peer);
+
+    cookie_add_macs(&peer->cookies, &peer->remote.public, msg, len, now);
+    if (endpoint_is_none(&path.remote)) {
+        drop(p, DROP_NO_ENDPOINT);
+        return;
+    }
+    sender_message(&p->sender, &path, msg, len);
+    peer_count_tx(peer, len);
+}
+
+/* A consumed initiation has no index of ours yet: the response brings it. */
+static bool has_index(const struct handshake *hs)
+{
+    return hs->state != HANDSHAKE_STATE_NONE && hs->state != HANDSHAKE_STATE_INITIATION_CONSUMED;
+}
+
+void greeting_abandon(struct peer *peer)
+{
+    if (has_index(&peer->handshake))
+        index_release(&peer->device->port->index, peer->handshake.local_index);
+    handshake_clear(&peer->handshake);
+}
+
+void greeting_initiate(struct peer *peer, nsec_t now)
+{
+    struct device *d = peer->device;
+    struct port *p = d->port;
+    struct wg_initiation msg;
+    uint32_t index;
+
+    /* Told even when it fails, so that the next attempt is a timeout away. */
+    timers_on_initiation_sent(&peer->timers, now, &p->rng);
+    greeting_abandon(peer);
+    if (index_take(&p->index, peer, &p->rng, &index) < 0) {
+        drop(p, DROP_NO_BUFFER);
+        return;
+    }
+    if (handshake_create_initiation(
+            &peer->handshake, &d->local, &peer->remote, index, clock_wall(), &p->rng, &msg) != 0) {
+        index_release(&p->index, index);
+        return;
+    }
+    send_message(peer, &msg, sizeof(msg), now);
+}
+
+/* ---- sessions ---- */
+
+/* A finished handshake becomes a keypair in its slot. */
+static bool begin_session(struct peer *peer, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    struct keypairs_evicted evicted;
+    struct keypair *kp;
+
+    if (handshake_derive(&peer->handshake, p->aead, peer, now, &kp) != 0) {
+        drop(p, DROP_NO_BUFFER);
+        greeting_abandon(peer);
+        return false;
+    }
+    index_publish(&p->index, kp);
+    keypairs_add(&peer->keypairs, kp, &evicted);
+    control_retire(p, &evicted);
+    timers_on_session_derived(&peer->timers, now);
+    return true;
+}
+
+void greeting_session_ready(struct peer *peer, nsec_t now)
+{
+    const struct device_listener *l = &peer->device->listener;
+
+    peer->handshake_wall = clock_wall();
+    sender_add_staged(&peer->device->port->sender, peer, now);
+    if (l->on_session) {
+        struct endpoint ep = peer_get_path(peer).remote;
+
+        l->on_session(l->ctx, &peer->remote.public, &ep);
+    }
+}
+
+/* ---- messages in ---- */
+
+static void send_response(struct peer *peer, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    struct wg_response msg;
+    uint32_t index;
+
+    if (index_take(&p->index, peer, &p->rng, &index) < 0) {
+        drop(p, DROP_NO_BUFFER);
+        return;
+    }
+    if (handshake_create_response(&peer->handshake, &peer->remote, index, &p->rng, &msg) != 0) {
+        index_release(&p->index, index);
+        drop(p, DROP_HANDSHAKE_INVALID);
+        return;
+    }
+    if (!begin_session(peer, now))
+        return;
+    timers_on_response_sent(&peer->timers, now);
+    send_message(peer, &msg, sizeof(msg), now);
+}
+
+static void take_initiation(struct device *d, const struct greeting *g, nsec_t now)
+{
+    struct handshake_incoming in;
+    struct wg_initiation msg;
+    bool had_index;
+    struct peer *peer;
+    uint32_t old_index;
+
+    memcpy(&msg, g->msg, sizeof(msg));
+    if (handshake_open_initiation(&d->local, &noise_profile_wireguard, &msg, &in) != 0) {
+        drop(d->port, DROP_HANDSHAKE_INVALID);
+        return;
+    }
+    peer = peer_find(d, &in.public);
+    if (!peer) {
+        drop(d->port, DROP_UNKNOWN_PEER);
+        goto out;
+    }
+    had_index = has_index(&peer->handshake);
+    old_index = peer->handshake.local_index;
+    if (handshake_consume_initiation(&peer->handshake, &peer->remote, &in, now) != 0) {
+        drop(d->port, DROP_HANDSHAKE_INVALID);
+        goto out;
+    }
+    if (had_index)
+        index_release(&d->port->index, old_index);
+    peer_count_rx(peer, sizeof(msg));
+    timers_on_handshake_received(&peer->timers, now);
+    peer_learn_path(peer, &g->path);
+    send_response(peer, now);
+    control_poll_peer(peer, now);
+out:
+    secret_wipe(&in, sizeof(in));
+}
+
+static void take_response(struct device *d, const struct greeting *g, nsec_t now)
+{
+    struct wg_response msg;
+    struct peer *peer;
+
+    memcpy(&msg, g->msg, sizeof(msg));
+    peer = index_peer(&d->port->index, le32_get(msg.receiver));
+    if (!peer || peer->device != d) {
+        drop(d->port, DROP_UNKNOWN_INDEX);
+        return;
+    }
+    if (peer->handshake.local_index != le32_get(msg.receiver) ||
+        handshake_consume_response(&peer->handshake, &d->local, &peer->remote, &msg) != 0) {
+        drop(d->port, DROP_HANDSHAKE_INVALID);
+        return;
+    }
+    peer_count_rx(peer, sizeof(msg));
+    timers_on_handshake_received(&peer->timers, now);
+    peer_learn_path(peer, &g->path);
+    if (!begin_session(peer, now))
+        return;
+    timers_on_handshake_complete(&peer->timers, now);
+    /* The responder may not send before it has heard from us under the new keys (5.4.5). */
+    if (atomic_load(&peer->staged.n) == 0)
+        (void)sender_keepalive(&d->port->sender, peer, now);
+    greeting_session_ready(peer, now);
+    control_poll_peer(peer, now);
+}
+
+static void take_cookie_reply(struct port *p, const struct greeting *g, nsec_t now)
+{
+    struct wg_cookie_reply msg;
+    struct peer *peer;
+
+    memcpy(&msg, g->msg, sizeof(msg));
+    peer = index_peer(&p->index, le32_get(msg.receiver));
+    if (!peer)
+        drop(p, DROP_UNKNOWN_INDEX);
+    else if (!cookie_consume_reply(&peer->cookies, &peer->remote.public, &msg, now))
+        drop(p, DROP_COOKIE_INVALID);
+    else
+        peer_count_rx(peer, sizeof(msg));
+}
+
+/* Under load: may this message go on? If not, it was answered with a cookie, or dropped. */
+static bool is_admitted(struct port *p, const struct greeting *g, nsec_t now)
+{
+    struct cookie_checker *checker = &g->device->checker;
+    struct wg_cookie_reply reply;
+
+    if (cookie_check_mac2(checker, g->msg, g->len, &g->path.remote, now)) {
+        bool ok = ratelimit_allow(&p->ratelimit, &g->path.remote.addr, now);
+
+        if (!ok)
+            drop(p, DROP_RATE_LIMITED);
+        return ok;
+    }
+    drop(p, DROP_UNDER_LOAD);
+    if (cookie_create_reply(checker, g->msg, g->len, &g->path.remote, now, &p->rng, &reply))
+        sender_message(&p->sender, &g->path, &reply, sizeof(reply));
+    return false;
+}
+
+void greeting_take(struct port *p, const struct greeting *g, nsec_t now)
+{
+    if (!g->device) {
+        take_cookie_reply(p, g, now);
+        return;
+    }
+    if (!g->device->is_up || (is_loaded(p, now) && !is_admitted(p, g, now)))
+        return;
+    if (g->len == sizeof(struct wg_initiation))
+        take_initiation(g->device, g, now);
+    else
+        take_response(g->device, g, now);
+}

@@ -1,0 +1,133 @@
+/* icmp.c - see icmp.h. */
+#include "dataplane/icmp.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "sys/tun.h"
+#include "wire/ip.h"
+
+#define BUDGET_BURST 100
+#define BUDGET_COST  (NSEC_PER_SEC / 100)
+
+#define ICMP_HEADER            8
+#define ICMP_DEST_UNREACHABLE  3
+#define ICMP_HOST_UNREACHABLE  1
+#define ICMP6_DEST_UNREACHABLE 1
+#define ICMP6_ADDR_UNREACHABLE 3
+#define ICMP6_INFO_FIRST       128 /* types from here on are no errors */
+
+/* RFC 1812 4.3.2.3: as much of the packet as fits 576 bytes; RFC 4443 2.4 c: the minimum MTU. */
+#define ICMP_V4_MAX 576
+#define ICMP_V6_MAX 1280
+
+static bool is_v4_error(const uint8_t *p, const struct ip_info *ip)
+{
+    uint8_t type = p[ip->l4_off];
+
+    /* Destination unreachable, source quench, redirect, time exceeded, parameter problem. */
+    return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+}
+
+static bool may_answer(const uint8_t *p, const struct ip_info *ip)
+{
+    bool has_type = ip->len > ip->l4_off;
+
+    if (ip_addr_is_none(&ip->src) || (ip->version == 4 && ip->src.b[12] == 0))
+        return false;
+    if (ip->version == 4) {
+        bool later_fragment = (p[6] & 0x1f) != 0 || p[7] != 0;
+        bool broadcast = ip->dst.b[12] >= 224 || ip->src.b[12] >= 224;
+
+        return !later_fragment && !broadcast &&
+               !(ip->proto == IP_PROTO_ICMP && (!has_type || is_v4_error(p, ip)));
+    }
+    return ip->dst.b[0] != 0xff && ip->src.b[0] != 0xff &&
+           !(ip->proto == IP_PROTO_ICMPV6 && (!has_type || p[ip->l4_off] < ICMP6_INFO_FIRST));
+}
+
+static void put_u16(uint8_t *p, uint16_t v)
+{
+    struct be16 w = be16_make(v);
+
+    memcpy(p, &w, sizeof(w));
+}
+
+static size_t make_v4(const uint8_t *p, const struct ip_info *ip, uint8_t *ret)
+{
+    size_t room = ICMP_V4_MAX - IP_V4_HEADER_MIN - ICMP_HEADER;
+    size_t quoted = ip->len < room ? ip->len : room;
+    size_t len = IP_V4_HEADER_MIN + ICMP_HEADER + quoted;
+    uint8_t *icmp = ret + IP_V4_HEADER_MIN;
+
+    memset(ret, 0, IP_V4_HEADER_MIN + ICMP_HEADER);
+    ret[0] = 0x45;
+    ret[1] = 0xc0; /* RFC 1812 4.3.2.5: precedence internetwork control */
+    put_u16(ret + 2, (uint16_t)len);
+    ret[8] = 64;
+    ret[9] = IP_PROTO_ICMP;
+    memcpy(ret + 12, p + 16, 4);
+    memcpy(ret + 16, p + 12, 4);
+    ip_v4_set_checksum(ret, IP_V4_HEADER_MIN);
+    icmp[0] = ICMP_DEST_UNREACHABLE;
+    icmp[1] = ICMP_HOST_UNREACHABLE;
+    memcpy(icmp + ICMP_HEADER, p, quoted);
+    put_u16(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(0, icmp, ICMP_HEADER + quoted)));
+    return len;
+}
+
+static size_t make_v6(const uint8_t *p, const struct ip_info *ip, uint8_t *ret)
+{
+    size_t room = ICMP_V6_MAX - IP_V6_HEADER - ICMP_HEADER;
+    size_t quoted = ip->len < room ? ip->len : room;
+    size_t icmp_len = ICMP_HEADER + quoted;
+    uint8_t *icmp = ret + IP_V6_HEADER;
+    uint64_t sum = ip_sum_pseudo(&ip->dst, &ip->src, IP_PROTO_ICMPV6, (uint32_t)icmp_len);
+
+    memset(ret, 0, IP_V6_HEADER + ICMP_HEADER);
+    ret[0] = 0x60;
+    put_u16(ret + 4, (uint16_t)icmp_len);
+    ret[6] = IP_PROTO_ICMPV6;
+    ret[7] = 64;
+    memcpy(ret + 8, p + 24, 16);
+    memcpy(ret + 24, p + 8, 16);
+    icmp[0] = ICMP6_DEST_UNREACHABLE;
+    icmp[1] = ICMP6_ADDR_UNREACHABLE;
+    memcpy(icmp + ICMP_HEADER, p, quoted);
+    put_u16(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(sum, icmp, icmp_len)));
+    return IP_V6_HEADER + icmp_len;
+}
+
+size_t icmp_make_unreachable(const uint8_t *p, size_t len, uint8_t ret[static ICMP_MESSAGE_MAX])
+{
+    struct ip_info ip;
+
+    if (ip_parse(p, len, &ip) != 0 || !may_answer(p, &ip))
+        return 0;
+    return ip.version == 4 ? make_v4(p, &ip, ret) : make_v6(p, &ip, ret);
+}
+
+static bool take_token(struct icmp_budget *budget, nsec_t now)
+{
+    nsec_t full_at = nsec_max(budget->full_at, now) + BUDGET_COST;
+
+    if (full_at - now > BUDGET_BURST * BUDGET_COST)
+        return false;
+    budget->full_at = full_at;
+    return true;
+}
+
+void icmp_send_unreachable(
+    struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, nsec_t now)
+{
+    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
+    size_t n;
+
+    if (!take_token(budget, now))
+        return;
+    n = icmp_make_unreachable(p, len, frame + TUN_HEADER);
+    /* An answer that the kernel does not take is lost like any other ICMP message. */
+    if (n > 0 && write(fd, frame, TUN_HEADER + n) < 0)
+        return;
+}

@@ -1,0 +1,32 @@
+/*
+ * icmp.h - telling an inner sender that its packet has nowhere to go.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/** Longest message that icmp_make_unreachable() writes. */
+#define ICMP_MESSAGE_MAX 1280
+
+/** A token bucket, one per thread: 100 at once, 100 a second. */
+struct icmp_budget {
+    nsec_t full_at; /* when the bucket will be full again */
+};
+
+/**
+ * icmp_make_unreachable() - "host unreachable" for @p (RFC 792, RFC 4443)
+ * @p:		the inner packet, @len bytes, already checked by ip_parse()
+ * @ret:	the message; it comes from the address that could not be reached, since a
+ *		data plane knows no address of its own
+ *
+ * Return: its length; 0 when @p must not be answered (RFC 1122 3.2.2, RFC 4443 2.4 e): an error
+ * message itself, a later fragment, multicast, or an unusable source.
+ */
+size_t icmp_make_unreachable(const uint8_t *p, size_t len, uint8_t ret[static ICMP_MESSAGE_MAX]);
+
+/** icmp_send_unreachable() - write it to the TUN queue @fd, if the budget allows. */
+void icmp_send_unreachable(
+    struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, nsec_t now);

@@ -1,0 +1,170 @@
+/* peer.c - see peer.h. */
+#include "dataplane/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/drop.h"
+#include "dataplane/control.h"
+#include "dataplane/port_internal.h"
+
+static uint64_t key_hash(const struct device *d, const struct x25519_public *public)
+{
+    return hash_bytes(d->by_key.seed, public->b, sizeof(public->b));
+}
+
+int peer_new(struct peer **ret, struct device *d, const struct x25519_public *public)
+{
+    struct peer *peer = calloc(1, sizeof(*peer));
+    int r;
+
+    if (!peer)
+        return -ENOMEM;
+    /* Every peer may have a deadline at any time: arming it must not be able to fail. */
+    r = heap_reserve(&d->port->timers, d->port->n_peers + 1);
+    if (r == 0)
+        r = htab_add(&d->by_key, &peer->by_key, key_hash(d, public));
+    if (r < 0) {
+        free(peer);
+        return r;
+    }
+    d->port->n_peers++;
+    d->n_peers++;
+    list_add_tail(&d->peers, &peer->siblings);
+    peer->device = d;
+    noise_remote_init(&peer->remote, &noise_profile_wireguard, &d->local, public);
+    handshake_clear(&peer->handshake);
+    cookie_maker_init(&peer->cookies);
+    keypairs_init(&peer->keypairs);
+    timers_init(&peer->timers);
+    (void)pthread_mutex_init(&peer->lock, NULL);
+    *ret = peer;
+    return 0;
+}
+
+void peer_unlink(struct peer *peer)
+{
+    struct device *d = peer->device;
+
+    peer->is_unlinked = true;
+    allowedips_remove_owner(&d->allowed, &peer->allowed);
+    htab_remove(&d->by_key, &peer->by_key);
+    list_remove(&peer->siblings);
+    heap_remove(&d->port->timers, &peer->due);
+    control_forget_session(peer);
+    d->n_peers--;
+    d->port->n_peers--;
+}
+
+void peer_free(struct peer *peer)
+{
+    struct drops ignored = {0};
+
+    /* A peer that is still told would be a dangling pointer in the control thread's list. */
+    control_untell(peer->device->port);
+    peer_drop_staged(peer, &ignored);
+    noise_remote_deinit(&peer->remote);
+    handshake_clear(&peer->handshake);
+    cookie_maker_deinit(&peer->cookies);
+    keypairs_deinit(&peer->keypairs);
+    (void)pthread_mutex_destroy(&peer->lock);
+    free(peer);
+}
+
+struct peer *peer_find(const struct device *d, const struct x25519_public *public)
+{
+    uint64_t hash = key_hash(d, public);
+
+    for (struct htab_link *l = htab_first(&d->by_key, hash); l; l = htab_next(l, hash)) {
+        struct peer *peer = container_of(l, struct peer, by_key);
+
+        if (x25519_public_equal(&peer->remote.public, public))
+            return peer;
+    }
+    return NULL;
+}
+
+struct udp_path peer_get_path(struct peer *peer)
+{
+    struct udp_path path;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    path = peer->path;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return path;
+}
+
+void peer_set_endpoint(struct peer *peer, const struct endpoint *ep)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->path = (struct udp_path){.remote = *ep};
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
+void peer_learn_path(struct peer *peer, const struct udp_path *path)
+{
+    bool moved;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    moved = !endpoint_equal(&peer->path.remote, &path->remote);
+    peer->path = *path;
+    (void)pthread_mutex_unlock(&peer->lock);
+    if (moved) {
+        atomic_store(&peer->has_moved, true);
+        peer_tell(peer);
+    }
+}
+
+void staged_free(struct staged_packet *list)
+{
+    while (list) {
+        struct staged_packet *next = list->next;
+
+        free(list);
+        list = next;
+    }
+}
+
+void peer_stage(struct peer *peer, const uint8_t *p, uint16_t len, uint8_t tos, struct drops *drops)
+{
+    struct staged_packet *s = malloc(sizeof(*s) + len), *evicted = NULL;
+    struct staged *q = &peer->staged;
+
+    if (!s) {
+        drop_count(drops, DROP_NO_BUFFER, 1);
+        return;
+    }
+    *s = (struct staged_packet){.len = len, .tos = tos};
+    memcpy(s->data, p, len);
+    (void)pthread_mutex_lock(&peer->lock);
+    if (q->last)
+        q->last->next = s;
+    else
+        q->first = s;
+    q->last = s;
+    if (atomic_fetch_add(&q->n, 1) == STAGED_MAX) {
+        evicted = q->first;
+        q->first = evicted->next;
+        evicted->next = NULL;
+        atomic_fetch_sub(&q->n, 1);
+    }
+    (void)pthread_mutex_unlock(&peer->lock);
+    if (evicted) {
+        drop_count(drops, DROP_NO_KEYPAIR, 1);
+        staged_free(evicted);
+    }
+}
+
+void peer_drop_staged(struct peer *peer, struct drops *drops)
+{
+    struct staged_packet *list;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    list = peer->staged.first;
+    drop_count(drops, DROP_NO_KEYPAIR, atomic_load(&peer->staged.n));
+    peer->staged.first = peer->staged.last = NULL;
+    atomic_store(&peer->staged.n, 0);
+    (void)pthread_mutex_unlock(&peer->lock);
+    staged_free(list);
+}

@@ -1,0 +1,138 @@
+/*
+ * peer.h - one peer of a device: its keys, where it is, what waits for it.
+ *
+ * Private to dataplane/. The protocol is in noise/; here it meets threads,
+ * sockets and memory.
+ *
+ * A peer is found by its public key (device), by an inner address (the
+ * device's allowed IPs) or through a keypair's owner (the port's index table).
+ * It is unlinked with the gates closed, so data threads that found it
+ * may use it until they leave the gate.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/heap.h"
+#include "base/htab.h"
+#include "base/list.h"
+#include "noise/cookie.h"
+#include "noise/handshake.h"
+#include "noise/keypair.h"
+#include "noise/remote.h"
+#include "noise/timers.h"
+#include "route/allowedips.h"
+#include "sys/udp_batch.h"
+
+struct device;
+struct drops;
+struct sender;
+
+/** Packets that wait for a session, per peer; the oldest give way. */
+#define STAGED_MAX 128
+
+/** An inner packet that waits, on the heap: this is off the hot path. */
+struct staged_packet {
+    struct staged_packet *next;
+    uint16_t len;
+    uint8_t tos; /* of the datagram that will carry it */
+    uint8_t data[];
+};
+
+/** A queue of them. */
+struct staged {
+    struct staged_packet *first; /* owns */
+    struct staged_packet *last;
+    _Atomic unsigned n; /* written under the peer's lock; a glance without it is a hint */
+};
+
+struct peer {
+    struct device *device; /* pins; immutable */
+
+    /* Under the port's lock: control thread and configuration. */
+    struct htab_link by_key;     /* in device->by_key */
+    struct list siblings;        /* in device->peers, oldest first */
+    struct heap_link due;        /* in port->timers */
+    struct noise_remote remote;  /* its identity (immutable) and what is remembered of it */
+    struct handshake handshake;  /* under way */
+    struct cookie_maker cookies; /* for the messages that we send it */
+    nsec_t handshake_wall;       /* when the last session began, since 1970; 0: never */
+    uint16_t keepalive_s;        /* persistent keepalive, seconds; 0: off */
+    bool is_unlinked;            /* about to be freed: nothing may be armed any more */
+
+    /* Changed with the gates closed, read inside them. */
+    struct allowedips_owner allowed; /* its inner addresses */
+
+    /* Any thread; each has its own rule. */
+    struct keypairs keypairs;
+    struct timers timers;
+    _Atomic uint64_t rx_bytes;  /* of WireGuard messages, authenticated */
+    _Atomic uint64_t tx_bytes;  /* the same, sent */
+    _Atomic bool is_told;       /* in port->told already */
+    _Atomic bool has_moved;     /* its endpoint changed: for the listener */
+    _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */
+    struct peer *next_told;     /* in port->told; written by whoever set is_told */
+
+    /* Guarded by lock. Lock order: port->lock, gates, then this; a leaf but for keypairs. */
+    pthread_mutex_t lock;
+    struct udp_path path; /* where it is; endpoint none: unknown */
+    struct staged staged; /* waits for a session */
+};
+
+/** peer_new() - not yet linked anywhere but in the device. Under the port's lock. 0 or -ENOMEM. */
+int peer_new(struct peer **ret, struct device *d, const struct x25519_public *public);
+
+/**
+ * peer_unlink() - out of every table; the gates are closed
+ *
+ * Free with peer_free() after they are open again.
+ */
+void peer_unlink(struct peer *peer);
+
+/** peer_free() - wipe and release, after peer_unlink(). */
+void peer_free(struct peer *peer);
+
+/** peer_find() - by public key, NULL when there is none. Under the port's lock. */
+struct peer *peer_find(const struct device *d, const struct x25519_public *public);
+
+/** peer_tell() - have the control thread call peer_poll() soon. Any thread, inside the gate. */
+void peer_tell(struct peer *peer);
+
+/** peer_get_path() - a copy. Any thread. */
+struct udp_path peer_get_path(struct peer *peer);
+
+/** peer_set_endpoint() - as configured: our own address is forgotten. Any thread. */
+void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
+
+/** peer_learn_path() - an authentic message came by @path: answer there. Any thread. */
+void peer_learn_path(struct peer *peer, const struct udp_path *path);
+
+/** peer_count_rx() - @n_bytes of authentic messages arrived. Any thread. */
+static inline void peer_count_rx(struct peer *peer, uint64_t n_bytes)
+{
+    atomic_fetch_add_explicit(&peer->rx_bytes, n_bytes, memory_order_relaxed);
+}
+
+static inline void peer_count_tx(struct peer *peer, uint64_t n_bytes)
+{
+    atomic_fetch_add_explicit(&peer->tx_bytes, n_bytes, memory_order_relaxed);
+}
+
+/**
+ * peer_stage() - keep a packet until there is a session
+ * @p:		@len bytes, copied
+ * @drops:	of the calling thread
+ *
+ * Any thread.
+ */
+void peer_stage(
+    struct peer *peer, const uint8_t *p, uint16_t len, uint8_t tos, struct drops *drops);
+
+/** staged_free() - release a list of packets. */
+void staged_free(struct staged_packet *list);
+
+/** peer_drop_staged() - nobody answers. Counts in @drops. Any thread. */
+void peer_drop_staged(struct peer *peer, struct drops *drops);

@@ -1,0 +1,205 @@
+/*
+ * port_internal.h - the structs behind port.h and device.h, for dataplane/ only.
+ *
+ * Lock order, outermost first:
+ *
+ *   port->lock        everything that configures: devices, peers, handshakes, timers
+ *   port->gate        closed by whoever holds the lock; entered by rx workers
+ *   device->gate      the same, entered by the device's tx workers
+ *   peer->lock        path and staged packets
+ *   keypairs->lock, keypair->replay_lock   leaves
+ *
+ * A thread that is inside a gate never takes port->lock.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/heap.h"
+#include "base/htab.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/ring.h"
+#include "base/rng.h"
+#include "dataplane/control.h"
+#include "dataplane/device.h"
+#include "dataplane/gro.h"
+#include "dataplane/index.h"
+#include "dataplane/port.h"
+#include "dataplane/sender.h"
+#include "noise/cookie.h"
+#include "noise/local.h"
+#include "noise/ratelimit.h"
+#include "route/allowedips.h"
+#include "sys/link_watch.h"
+#include "sys/thread.h"
+#include "sys/tun.h"
+#include "sys/udp_batch.h"
+
+struct tx_worker;
+
+/** Handshake messages that wait for the control thread, per rx worker. */
+#define GREETINGS_PER_WORKER 512
+
+/** A handshake message on its way from an rx worker to the control thread. */
+struct greeting {
+    struct device *device; /* pins: whose mac1 it carries; NULL for a cookie reply */
+    struct udp_path path;  /* where it came from */
+    uint16_t len;          /* bytes in msg */
+    _Atomic bool is_busy;  /* set by the worker, cleared by control when done */
+    uint8_t msg[sizeof(struct wg_initiation)];
+};
+
+/** What a filter sends with; see port.h. Lives in its rx worker. */
+struct port_tx {
+    struct port *port;     /* pins */
+    struct udp_outbox out; /* sent at the end of the batch */
+    struct drops *drops;   /* borrows: the worker's */
+    nsec_t now;            /* of this batch */
+    unsigned worker;       /* which */
+    uint8_t *room;         /* owns: for answers, PORT_TX_ROOM bytes */
+    size_t room_used;      /* in this batch */
+};
+
+#define PORT_TX_ROOM 16384
+
+/** A receiving thread. All but the atomics belongs to it. */
+struct rx_worker {
+    struct port *port;          /* pins */
+    unsigned i;                 /* its part of the port's gate */
+    pthread_t thread;           /* valid while the port runs */
+    int wake_fd;                /* owns: eventfd */
+    struct udp_sockets sockets; /* owns; changed with the gates closed. The kernel spreads
+                                   senders over the workers' sockets */
+    struct udp_inbox inbox;
+    struct port_tx tx;
+    struct aead_lane *lane;     /* owns */
+    struct gro gro;             /* what is to be written to gro_device */
+    struct device *gro_device;  /* borrows, for the batch; NULL: nothing collected */
+    struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
+    unsigned next_greeting;
+    struct drops drops;
+};
+
+struct port {
+    /* Immutable after port_new(), or set before port_start(). */
+    struct port_options opt;
+    const struct aead_algorithm *aead; /* of data messages */
+    struct rng rng;
+    port_filter_fn filter;     /* NULL: none */
+    void *filter_ctx;          /* pins */
+    struct rx_worker *workers; /* owns opt.n_workers */
+    struct gate gate;          /* rx workers */
+
+    /* Any thread. */
+    struct mpsc_ring greetings;   /* rx workers to control */
+    _Atomic unsigned n_greetings; /* in it */
+    _Atomic(struct peer *) told;  /* a stack of peers: see peer_tell() */
+    _Atomic bool is_stopping;     /* threads end */
+    int wake_fd;                  /* owns: the control thread's eventfd */
+
+    /* Changed with the gates closed, read inside them. */
+    struct list devices;
+    struct index_table index; /* find inside a gate, the rest under the lock */
+
+    /* Guarded by lock. */
+    pthread_mutex_t lock;
+    bool is_running;      /* threads are there: devices that come later start theirs */
+    bool is_controlled;   /* the control thread is there */
+    unsigned n_started;   /* rx workers that are there */
+    unsigned n_removals;  /* of events from the loop, ever */
+    uint16_t listen_port; /* to bind, or bound; 0: not chosen yet */
+    uint32_t fwmark;
+    unsigned n_up;      /* devices whose link is up */
+    struct heap timers; /* of peers */
+    size_t n_peers;     /* of all devices */
+    struct htab_link
+        *retired; /* keypairs out of their slots, by link.next; owns a reference each */
+    unsigned n_retired;
+    nsec_t reclaim_due;                 /* when to free them; NSEC_NEVER: none waits */
+    struct ratelimit ratelimit;         /* of handshakes */
+    nsec_t loaded_until;                /* cookies are asked for until then */
+    struct sender sender;               /* the control thread's own */
+    struct drops drops;                 /* of what runs under the lock */
+    uint64_t past_drops[DROP_REASON_N]; /* of devices that are gone */
+
+    /* Control thread. */
+    pthread_t control_thread;
+    int epoll_fd; /* owns */
+    struct control_event wake_event;
+};
+
+struct device {
+    /* Immutable after device_new(). */
+    struct port *port; /* pins */
+    struct offloads offloads;
+    struct tun tun;
+    char name[IFNAMSIZ];
+    struct tx_worker *workers; /* owns tun.n */
+    struct gate gate;          /* tx workers */
+
+    /* Any thread. */
+    _Atomic unsigned mtu;
+    _Atomic bool is_stopping;  /* its tx workers end */
+    _Atomic bool refuses_tso;  /* the kernel refused a merged TCP frame: merge no more */
+    _Atomic bool refuses_uso;  /* the same, UDP */
+    _Atomic bool has_vanished; /* a tx worker could not read any more */
+
+    /* Changed with the gates closed, read inside them. */
+    struct list siblings; /* in port->devices */
+    struct allowedips allowed;
+    struct cookie_checker checker; /* its keys; the rest is under the lock */
+
+    /* Guarded by port->lock. */
+    struct noise_local local;
+    struct htab by_key; /* peers */
+    struct list peers;  /* oldest first */
+    size_t n_peers;
+    struct link_watch link;
+    struct control_event link_event;
+    bool is_up;   /* link up: messages are sent and taken */
+    bool is_gone; /* link deleted */
+    struct device_listener listener;
+};
+
+/** port__close_gates() - nobody is in port->gate nor in @d's gate (NULL: any device's). */
+void port__close_gates(struct port *p, struct device *d);
+void port__open_gates(struct port *p, struct device *d);
+
+/** port__sockets() - what others than the rx workers send with. Inside a gate or under the lock. */
+static inline const struct udp_sockets *port__sockets(const struct port *p)
+{
+    return &p->workers[0].sockets;
+}
+
+/** port__open_sockets() - bind, with the gates closed around the change. Under the lock. */
+int port__open_sockets(struct port *p, struct err *e);
+void port__close_sockets(struct port *p);
+
+/** port__set_listen_port() - rebind if open. 0 or negative errno; on failure nothing changes. */
+int port__set_listen_port(struct port *p, uint16_t listen_port, struct err *e);
+int port__set_fwmark(struct port *p, uint32_t fwmark);
+
+/** port__drops() - port_drops() under the lock. */
+void port__drops(struct port *p, uint64_t sum[static DROP_REASON_N]);
+
+/** rx_start() - an rx worker's thread. 0 or negative errno. */
+int rx_start(struct rx_worker *w, int cpu);
+int rx_init(struct rx_worker *w, struct port *p, unsigned i);
+void rx_deinit(struct rx_worker *w);
+
+/** tx_init() - the tx workers of a device; tx_start() begins, tx_stop() ends them. */
+int tx_init(struct device *d);
+int tx_start(struct device *d);
+void tx_stop(struct device *d);
+void tx_deinit(struct device *d);
+void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N]);
+
+/** device__on_link() - the interface changed: up, down, MTU, moved, deleted. Under the lock. */
+void device__on_link(struct device *d);
+
+/** port__wake() - make the eventfd readable. */
+void port__wake(int event_fd);

@@ -1,0 +1,458 @@
+/*
+ * rx.c - the way in: socket, filter, look up, open, check, merge, interface.
+ *
+ *   receive   runs of datagrams, with UDP_GRO up to 64 KiB each
+ *   split     into runs of one kind: type, and for data the receiver index
+ *   filter    may take the run (relay, STUN, path frames); see port.h
+ *   greet     handshake messages with a good mac1 go to the control thread
+ *   open      all data messages of the run, in place
+ *   check     the counters, against the replay window, once for the run
+ *   deliver   inner header and source; merge with neighbours (gro.h)
+ *   write     superpackets to the interface
+ *
+ * Several workers may have packets of one peer at once (IPv4 and IPv6, or a
+ * move); what they share is locked once a run.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/drop.h"
+#include "dataplane/control.h"
+#include "dataplane/peer.h"
+#include "dataplane/port_internal.h"
+#include "sys/clock.h"
+#include "wire/ip.h"
+#include "wire/wg.h"
+
+/* Packets opened before the window is asked, at most. */
+#define CHUNK 128
+
+/* Receives from one family before the other one is looked at, though it is not known to wait. */
+#define FAMILY_TURN 64
+
+/** Authentic packets of one run. */
+struct opened {
+    uint8_t *data[CHUNK]; /* inner packets, GRO_HEADROOM writable bytes before each */
+    uint32_t len[CHUNK];  /* with padding */
+    uint64_t counter[CHUNK];
+    bool is_fresh[CHUNK];
+    unsigned n;
+};
+
+/** What a run amounted to, for its peer. */
+struct tally {
+    unsigned n_fresh; /* authentic and not seen before */
+    unsigned n_data;  /* of them, those with an inner packet */
+    uint64_t n_bytes; /* of their messages */
+};
+
+static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
+{
+    drop_count(&w->drops, reason, n);
+}
+
+/* ---- write ---- */
+
+static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame *f)
+{
+    ssize_t n;
+
+    do
+        n = writev(d->tun.fd[w->i % d->tun.n], f->iov, (int)f->n);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        return;
+    drop(w, DROP_TUN_WRITE, f->n);
+    if (errno != EINVAL || f->n == 1)
+        return;
+    /* The kernel refuses what it said it would take: single packets from now on. */
+    if (f->proto == IP_PROTO_TCP)
+        atomic_store(&d->refuses_tso, true);
+    else
+        atomic_store(&d->refuses_uso, true);
+}
+
+static void write_merged(struct rx_worker *w)
+{
+    struct device *d = w->gro_device;
+
+    if (!d)
+        return;
+    gro_finish(&w->gro);
+    for (uint32_t i = 0; i < w->gro.n; i++)
+        write_frame(w, d, &w->gro.frames[i]);
+    gro_clear(&w->gro);
+    w->gro_device = NULL;
+}
+
+static void merge(struct rx_worker *w, struct device *d, uint8_t *p, const struct ip_info *ip)
+{
+    if (w->gro_device != d || gro_is_full(&w->gro))
+        write_merged(w);
+    if (!w->gro_device) {
+        gro_init(&w->gro, d->offloads.on[OFFLOAD_TSO] && !atomic_load(&d->refuses_tso),
+            d->offloads.on[OFFLOAD_USO] && !atomic_load(&d->refuses_uso));
+        w->gro_device = d;
+    }
+    gro_add(&w->gro, p, ip);
+}
+
+/* ---- data messages ---- */
+
+/* Stage: open. From *@off on, at most a chunk. */
+static void open_some(struct rx_worker *w, const struct keypair *kp, const struct udp_run *run,
+    uint32_t *off, struct opened *o)
+{
+    for (o->n = 0; *off < run->len && o->n < CHUNK; *off += run->seg) {
+        uint32_t len = run->len - *off < run->seg ? run->len - *off : run->seg;
+        uint8_t *msg = run->buf + *off;
+
+        if (wg_type_of(msg, len) != WG_TYPE_DATA) {
+            drop(w, DROP_TRUNCATED, 1);
+        } else if (!keypair_open(kp, w->lane, msg, len, &o->counter[o->n])) {
+            drop(w, DROP_TAG_INVALID, 1);
+        } else {
+            o->data[o->n] = msg + sizeof(struct wg_data);
+            o->len[o->n++] = len - (uint32_t)WG_DATA_OVERHEAD;
+        }
+    }
+}
+
+/* Stage: deliver. The inner packet must be one, and come from where the peer may speak for. */
+static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t len, uint8_t tos)
+{
+    struct device *d = peer->device;
+    struct ip_info ip;
+    int r = ip_parse(p, len, &ip);
+
+    if (r != 0) {
+        drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH, 1);
+        return;
+    }
+    if (allowedips_find(&d->allowed, &ip.src) != &peer->allowed) {
+        drop(w, DROP_SOURCE_NOT_ALLOWED, 1);
+        return;
+    }
+    if ((tos & IP_ECN_MASK) == IP_ECN_CE)
+        ip_ecn_decapsulate(p, tos);
+    merge(w, d, p, &ip);
+}
+
+static void deliver_fresh(struct rx_worker *w, struct peer *peer, const struct opened *o,
+    uint8_t tos, struct tally *tally)
+{
+    for (unsigned i = 0; i < o->n; i++) {
+        if (!o->is_fresh[i]) {
+            drop(w, DROP_REPLAYED, 1);
+            continue;
+        }
+        tally->n_fresh++;
+        tally->n_bytes += o->len[i] + WG_DATA_OVERHEAD;
+        if (o->len[i] == 0)
+            continue;
+        tally->n_data++;
+        deliver(w, peer, o->data[i], o->len[i], tos);
+    }
+}
+
+/* What the peer's state learns from authentic packets. */
+static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *kp,
+    const struct udp_run *run, const struct tally *tally)
+{
+    nsec_t now = w->tx.now;
+    bool tell = false;
+
+    peer_count_rx(peer, tally->n_bytes);
+    peer_learn_path(peer, &run->path);
+    if (keypairs_confirm(&peer->keypairs, kp)) {
+        atomic_store(&peer->has_confirmed, true);
+        tell = timers_on_session_confirmed(&peer->timers, now);
+    }
+    if (tally->n_data > 0)
+        tell |= timers_on_data_received(&peer->timers, now);
+    else
+        timers_on_keepalive_received(&peer->timers, now);
+    if (keypair_wants_rekey_after_receive(kp, now))
+        tell |= timers_on_last_minute(&peer->timers);
+    if (tell)
+        peer_tell(peer);
+}
+
+static void take_data(struct rx_worker *w, const struct udp_run *run, uint32_t index)
+{
+    struct keypair *kp = index_find(&w->port->index, index);
+    struct tally tally = {0};
+    struct opened o;
+    struct peer *peer;
+
+    if (!kp || !keypair_can_receive(kp, w->tx.now)) {
+        drop(w, kp ? DROP_SESSION_EXPIRED : DROP_UNKNOWN_INDEX, udp_run_count(run));
+        return;
+    }
+    peer = kp->owner;
+    for (uint32_t off = 0; off < run->len;) {
+        open_some(w, kp, run, &off, &o);
+        if (o.n == 0)
+            continue;
+        keypair_check_counters(kp, o.counter, o.n, o.is_fresh);
+        deliver_fresh(w, peer, &o, run->tos, &tally);
+    }
+    if (tally.n_fresh > 0)
+        learn(w, peer, kp, run, &tally);
+}
+
+/* ---- handshake messages ---- */
+
+/* Whose key is the message made for? NULL: nobody's here. */
+static struct device *find_by_mac1(struct rx_worker *w, const uint8_t *msg, uint32_t len)
+{
+    struct device *d;
+
+    list_foreach(d, &w->port->devices, siblings)
+        if (cookie_check_mac1(&d->checker, msg, len))
+            return d;
+    return NULL;
+}
+
+/* Stage: greet. One handshake message to the control thread, if there is room. */
+static void greet(
+    struct rx_worker *w, const struct udp_run *run, const uint8_t *msg, uint32_t len, unsigned type)
+{
+    struct greeting *g = &w->greetings[w->next_greeting];
+    struct device *d = NULL;
+
+    if (type != WG_TYPE_COOKIE_REPLY && !(d = find_by_mac1(w, msg, len))) {
+        drop(w, DROP_MAC1_INVALID, 1);
+        return;
+    }
+    /* Acquire: control has finished reading the slot. */
+    if (atomic_load_explicit(&g->is_busy, memory_order_acquire)) {
+        drop(w, DROP_QUEUE_FULL, 1);
+        return;
+    }
+    g->device = d;
+    g->path = run->path;
+    g->len = (uint16_t)len;
+    memcpy(g->msg, msg, len);
+    atomic_store_explicit(&g->is_busy, true, memory_order_relaxed);
+    w->next_greeting = (w->next_greeting + 1) % GREETINGS_PER_WORKER;
+    atomic_fetch_add(&w->port->n_greetings, 1);
+    if (!mpsc_push(&w->port->greetings, g)) {
+        atomic_fetch_sub(&w->port->n_greetings, 1);
+        atomic_store_explicit(&g->is_busy, false, memory_order_relaxed);
+        drop(w, DROP_QUEUE_FULL, 1);
+        return;
+    }
+    port__wake(w->port->wake_fd);
+}
+
+static void take_others(struct rx_worker *w, const struct udp_run *run)
+{
+    for (uint32_t off = 0; off < run->len; off += run->seg) {
+        uint32_t len = run->len - off < run->seg ? run->len - off : run->seg;
+        unsigned type = wg_type_of(run->buf + off, len);
+
+        if (type == 0 || type == WG_TYPE_DATA)
+            drop(w, DROP_UNKNOWN_TYPE, 1);
+        else
+            greet(w, run, run->buf + off, len, type);
+    }
+}
+
+/* ---- receive and split ---- */
+
+/* The receiver index of a data message; false for anything else. */
+static bool data_index(const uint8_t *msg, uint32_t len, uint32_t *ret)
+{
+    struct wg_data header;
+
+    if (wg_type_of(msg, len) != WG_TYPE_DATA)
+        return false;
+    memcpy(&header, msg, sizeof(header));
+    *ret = le32_get(header.receiver);
+    return true;
+}
+
+/* Stage: split. The datagrams from @off on that are of one kind, as a run of their own. */
+static struct udp_run split(
+    const struct udp_run *run, uint32_t off, bool *ret_data, uint32_t *index)
+{
+    struct udp_run part = *run;
+    uint32_t end = off;
+
+    part.buf = run->buf + off;
+    *ret_data = false;
+    *index = 0;
+    for (bool first = true; end < run->len; end += run->seg, first = false) {
+        uint32_t len = run->len - end < run->seg ? run->len - end : run->seg;
+        uint32_t this_index = 0;
+        bool is_data = data_index(run->buf + end, len, &this_index);
+
+        if (first) {
+            *ret_data = is_data;
+            *index = this_index;
+        } else if (is_data != *ret_data || this_index != *index || run->buf[end] != part.buf[0]) {
+            break;
+        }
+    }
+    part.len = (end < run->len ? end : run->len) - off;
+    return part;
+}
+
+static void take_run(struct rx_worker *w, const struct udp_run *run)
+{
+    const struct port *p = w->port;
+
+    for (uint32_t off = 0; off < run->len;) {
+        bool is_data;
+        uint32_t index;
+        struct udp_run part = split(run, off, &is_data, &index);
+
+        off += part.len;
+        if (p->filter && p->filter(p->filter_ctx, &w->tx, &part))
+            continue;
+        if (is_data)
+            take_data(w, &part, index);
+        else
+            take_others(w, &part);
+    }
+}
+
+/* One receive call with all that follows; inside the gate. False when nothing was there. */
+static bool receive(struct rx_worker *w, int fd)
+{
+    unsigned n = udp_receive(&w->inbox, fd);
+    uint64_t failed = w->tx.out.n_failed;
+
+    if (n == 0)
+        return false;
+    w->tx.now = clock_now();
+    w->tx.room_used = 0;
+    for (unsigned i = 0; i < n; i++)
+        take_run(w, &w->inbox.runs[i]);
+    write_merged(w);
+    udp_outbox_flush(&w->tx.out, &w->sockets);
+    drop(w, DROP_UDP_SEND, w->tx.out.n_failed - failed);
+    aead_lane_clear(w->lane);
+    return true;
+}
+
+/* Waits for a family to have something. Returns the set of those that have. */
+static unsigned wait_families(struct rx_worker *w, const int fd[static UDP_FAMILY_N])
+{
+    struct pollfd pfds[UDP_FAMILY_N + 1];
+    unsigned ready = 0;
+    uint64_t ignored;
+
+    for (int i = 0; i < UDP_FAMILY_N; i++)
+        pfds[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
+    pfds[UDP_FAMILY_N] = (struct pollfd){.fd = w->wake_fd, .events = POLLIN};
+    (void)poll(pfds, UDP_FAMILY_N + 1, -1);
+    for (int i = 0; i < UDP_FAMILY_N; i++)
+        if (pfds[i].revents)
+            ready |= 1u << i;
+    /* Only its being readable matters: the sockets have changed, or we are to stop. */
+    if (pfds[UDP_FAMILY_N].revents && read(w->wake_fd, &ignored, sizeof(ignored)) < 0)
+        return ready;
+    return ready;
+}
+
+static void *rx_main(void *arg)
+{
+    struct rx_worker *w = arg;
+    unsigned ready = 0;
+
+    for (unsigned turn = 0; !atomic_load(&w->port->is_stopping); turn++) {
+        int fd[UDP_FAMILY_N];
+
+        if (turn % FAMILY_TURN == 0 && ready)
+            ready = (1u << UDP_FAMILY_N) - 1;
+        /* The descriptors may be closed by the time of the poll; then its wake-up comes too. */
+        gate_enter(&w->port->gate, w->i);
+        for (int i = 0; i < UDP_FAMILY_N; i++) {
+            fd[i] = w->sockets.fd[i];
+            if ((ready & 1u << i) && (fd[i] < 0 || !receive(w, fd[i])))
+                ready &= ~(1u << i);
+        }
+        gate_leave(&w->port->gate, w->i);
+        if (!ready)
+            ready = wait_families(w, fd);
+    }
+    return NULL;
+}
+
+int rx_init(struct rx_worker *w, struct port *p, unsigned i)
+{
+    int r;
+
+    *w = (struct rx_worker){.port = p, .i = i, .wake_fd = -1, .sockets = UDP_SOCKETS_NULL};
+    w->tx = (struct port_tx){.port = p, .drops = &w->drops, .worker = i};
+    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (w->wake_fd < 0)
+        return -errno;
+    w->greetings = calloc(GREETINGS_PER_WORKER, sizeof(*w->greetings));
+    w->tx.room = malloc(PORT_TX_ROOM);
+    if (!w->greetings || !w->tx.room)
+        return -ENOMEM;
+    r = udp_inbox_init(&w->inbox);
+    if (r == 0)
+        r = udp_outbox_init(&w->tx.out, p->opt.offloads.on[OFFLOAD_UDP_GSO], false);
+    return r == 0 ? aead_lane_new(&w->lane) : r;
+}
+
+int rx_start(struct rx_worker *w, int cpu)
+{
+    char name[16];
+
+    (void)snprintf(name, sizeof(name), "rx%u", w->i);
+    return thread_start(&w->thread, name, cpu, rx_main, w);
+}
+
+void rx_deinit(struct rx_worker *w)
+{
+    w->lane = aead_lane_free(w->lane);
+    udp_outbox_deinit(&w->tx.out);
+    udp_inbox_deinit(&w->inbox);
+    free(w->tx.room);
+    free(w->greetings);
+    if (w->wake_fd >= 0)
+        (void)close(w->wake_fd);
+}
+
+/* ---- what a filter may do: port.h ---- */
+
+void port_tx_send(struct port_tx *tx, const struct udp_run *run)
+{
+    udp_outbox_add(&tx->out, &tx->port->workers[tx->worker].sockets, run);
+}
+
+uint8_t *port_tx_room(struct port_tx *tx, size_t len)
+{
+    uint8_t *p = tx->room + tx->room_used;
+
+    if (len > PORT_TX_ROOM - tx->room_used)
+        return NULL;
+    tx->room_used += len;
+    return p;
+}
+
+void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n)
+{
+    drop_count(tx->drops, reason, n);
+}
+
+nsec_t port_tx_now(const struct port_tx *tx)
+{
+    return tx->now;
+}
+
+unsigned port_tx_worker(const struct port_tx *tx)
+{
+    return tx->worker;
+}

@@ -1,0 +1,322 @@
+/*
+ * tx.c - the way out, first half: interface, classify, cut, look up.
+ *
+ * One worker per TUN queue. The kernel puts all packets of an inner flow into
+ * one queue, and a worker handles its queue in order, so flows stay in order
+ * however many workers there are. The second half is sender.c.
+ *
+ *   collect   read frames, check them (classify), cut them into packets in the
+ *             batch's buffer, each with room around it for header and tag
+ *   route     one allowed-IPs look-up a frame, inside the gate
+ *   hand over neighbouring frames for one peer go to the sender together
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/drop.h"
+#include "dataplane/control.h"
+#include "dataplane/gso.h"
+#include "dataplane/icmp.h"
+#include "dataplane/peer.h"
+#include "dataplane/port_internal.h"
+#include "sys/clock.h"
+#include "wire/ip.h"
+#include "wire/wg.h"
+
+#define BATCH_PACKETS 128
+#define BATCH_ROOM    (96 * 1024)
+
+/* Enough for one send call; waiting for more would only add delay. */
+#define BATCH_GOAL 57344
+
+/** A frame's place in the batch. */
+struct tx_frame {
+    struct ip_addr dst; /* inner */
+    uint16_t first;     /* its packets */
+    uint16_t n;
+    uint8_t tos;       /* for the datagrams */
+    struct peer *peer; /* borrows, inside the gate; NULL: no route */
+};
+
+/** What is collected before it is sent. */
+struct tx_batch {
+    uint8_t *buf; /* owns BATCH_ROOM bytes */
+    uint32_t len; /* used */
+    unsigned n;   /* packets */
+    unsigned n_frames;
+    struct packet pkts[BATCH_PACKETS];
+    struct tx_frame frames[BATCH_PACKETS];
+};
+
+/** A sending thread. All of it but @drops belongs to that thread. */
+struct tx_worker {
+    struct device *device; /* pins */
+    unsigned i;            /* its queue and its part of the device's gate */
+    int fd;                /* borrows: the queue */
+    int wake_fd;           /* owns: eventfd */
+    pthread_t thread;
+    bool is_started;
+    struct sender sender;
+    struct tx_batch batch;
+    struct icmp_budget icmp;
+    struct drops drops;
+
+    /* The frame being cut; it may take several batches. */
+    uint8_t *frame; /* owns TUN_FRAME_MAX bytes */
+    struct ip_info ip;
+    struct gso_plan plan;
+    uint32_t next; /* packet to be cut next; == plan.n: frame done */
+};
+
+static void drop(struct tx_worker *w, enum drop_reason reason)
+{
+    drop_count(&w->drops, reason, 1);
+}
+
+/* Stage: classify. Is this a frame that we can cut? */
+static bool classify(struct tx_worker *w, size_t len)
+{
+    struct virtio_net_hdr note;
+    int r;
+
+    if (len <= TUN_HEADER) {
+        drop(w, DROP_INNER_LENGTH);
+        return false;
+    }
+    memcpy(&note, w->frame, sizeof(note));
+    r = ip_parse(w->frame + TUN_HEADER, len - TUN_HEADER, &w->ip);
+    if (r != 0) {
+        drop(w, r == IP_E_NOT_IP ? DROP_NOT_IP : DROP_INNER_LENGTH);
+        return false;
+    }
+    if (!gso_plan_make(&w->plan, &note, w->frame + TUN_HEADER, &w->ip)) {
+        drop(w, DROP_OFFLOAD_INVALID);
+        return false;
+    }
+    w->next = 0;
+    return true;
+}
+
+/* The next frame that can be cut. False when the queue is empty (or gone: see wait_frames()). */
+static bool read_frame(struct tx_worker *w)
+{
+    for (;;) {
+        ssize_t n = read(w->fd, w->frame, TUN_FRAME_MAX);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        if (classify(w, (size_t)n))
+            return true;
+    }
+}
+
+/* Stage: cut. As many packets of the frame as fit; false when the batch is full. */
+static bool cut_frame(struct tx_worker *w, unsigned mtu)
+{
+    struct tx_batch *b = &w->batch;
+    struct tx_frame *f = &b->frames[b->n_frames];
+    const uint8_t *p = w->frame + TUN_HEADER;
+    bool fits = true;
+
+    *f = (struct tx_frame){
+        .dst = w->ip.dst, .first = (uint16_t)b->n, .tos = ip_ecn_encapsulate(w->ip.tos)};
+    while (w->next < w->plan.n) {
+        uint32_t len = gso_len(&w->plan, w->next);
+        struct packet pkt = {
+            .off = b->len, .len = (uint16_t)len, .padded = (uint16_t)wg_padded(len, mtu)};
+        uint8_t *inner = b->buf + b->len + sizeof(struct wg_data);
+
+        fits = b->n < BATCH_PACKETS && b->len + packet_room(&pkt) <= BATCH_ROOM;
+        if (!fits)
+            break;
+        gso_cut(&w->plan, p, &w->ip, w->next++, inner);
+        memset(inner + len, 0, pkt.padded - len);
+        b->pkts[b->n++] = pkt;
+        b->len += packet_room(&pkt);
+        f->n++;
+    }
+    if (f->n > 0)
+        b->n_frames++;
+    return fits;
+}
+
+/* Fills the batch. False when nothing more waits in the queue. */
+static bool collect(struct tx_worker *w)
+{
+    unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);
+
+    while (w->batch.len < BATCH_GOAL) {
+        if (w->next == w->plan.n && !read_frame(w))
+            return false;
+        if (!cut_frame(w, mtu))
+            return true;
+    }
+    return true;
+}
+
+/* Stage: route. */
+static void route(struct tx_worker *w)
+{
+    struct tx_batch *b = &w->batch;
+
+    for (unsigned i = 0; i < b->n_frames; i++) {
+        struct allowedips_owner *owner = allowedips_find(&w->device->allowed, &b->frames[i].dst);
+
+        b->frames[i].peer = owner ? container_of(owner, struct peer, allowed) : NULL;
+    }
+}
+
+/* Tells the inner sender that there is no way, as the kernel's WireGuard does. */
+static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
+{
+    const struct packet *pkt = &w->batch.pkts[f->first];
+
+    drop_count(&w->drops, DROP_NO_ROUTE, f->n);
+    icmp_send_unreachable(
+        &w->icmp, w->fd, w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
+}
+
+/* Hands runs of frames for one peer to the sender. */
+static void hand_over(struct tx_worker *w, nsec_t now)
+{
+    struct tx_batch *b = &w->batch;
+
+    for (unsigned i = 0, next; i < b->n_frames; i = next) {
+        const struct tx_frame *f = &b->frames[i];
+        unsigned n = f->n;
+
+        next = i + 1;
+        if (!f->peer) {
+            refuse(w, f, now);
+            continue;
+        }
+        for (;
+             next < b->n_frames && b->frames[next].peer == f->peer && b->frames[next].tos == f->tos;
+             next++)
+            n += b->frames[next].n;
+        sender_add(&w->sender, f->peer, b->buf, &b->pkts[f->first], n, f->tos, now);
+    }
+}
+
+static void send_batch(struct tx_worker *w)
+{
+    nsec_t now = clock_now();
+
+    gate_enter(&w->device->gate, w->i);
+    route(w);
+    hand_over(w, now);
+    sender_flush(&w->sender);
+    gate_leave(&w->device->gate, w->i);
+    w->batch.n = w->batch.n_frames = w->batch.len = 0;
+}
+
+/* Until there is a frame or we are to stop. False when the interface is gone. */
+static bool wait_frames(struct tx_worker *w)
+{
+    struct pollfd pfds[] = {{.fd = w->fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
+
+    (void)poll(pfds, 2, -1);
+    return !(pfds[0].revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
+static void *tx_main(void *arg)
+{
+    struct tx_worker *w = arg;
+
+    while (!atomic_load(&w->device->is_stopping)) {
+        bool more = collect(w);
+
+        if (w->batch.n > 0)
+            send_batch(w);
+        if (!more && !wait_frames(w)) {
+            control_device_gone(w->device);
+            break;
+        }
+    }
+    return NULL;
+}
+
+static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
+{
+    *w = (struct tx_worker){.device = d, .i = i, .fd = d->tun.fd[i]};
+    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (w->wake_fd < 0)
+        return -errno;
+    w->frame = malloc(TUN_FRAME_MAX);
+    w->batch.buf = malloc(BATCH_ROOM);
+    if (!w->frame || !w->batch.buf)
+        return -ENOMEM;
+    return sender_init(&w->sender, d->port, &w->drops, true);
+}
+
+int tx_init(struct device *d)
+{
+    int r = 0;
+
+    d->workers = calloc(d->tun.n, sizeof(*d->workers));
+    if (!d->workers)
+        return -ENOMEM;
+    for (unsigned i = 0; r == 0 && i < d->tun.n; i++)
+        r = worker_init(&d->workers[i], d, i);
+    return r;
+}
+
+int tx_start(struct device *d)
+{
+    const struct cpulist *cpus = &d->port->opt.cpus;
+
+    for (unsigned i = 0; i < d->tun.n; i++) {
+        struct tx_worker *w = &d->workers[i];
+        char name[32];
+        int r;
+
+        (void)snprintf(name, sizeof(name), "tx%u-%s", i, d->name);
+        r = thread_start(&w->thread, name, cpus->n ? cpus->cpu[i % cpus->n] : -1, tx_main, w);
+        if (r < 0)
+            return r;
+        w->is_started = true;
+    }
+    return 0;
+}
+
+void tx_stop(struct device *d)
+{
+    atomic_store(&d->is_stopping, true);
+    for (unsigned i = 0; d->workers && i < d->tun.n; i++) {
+        struct tx_worker *w = &d->workers[i];
+
+        if (!w->is_started)
+            continue;
+        port__wake(w->wake_fd);
+        (void)pthread_join(w->thread, NULL);
+        w->is_started = false;
+    }
+}
+
+void tx_deinit(struct device *d)
+{
+    for (unsigned i = 0; d->workers && i < d->tun.n; i++) {
+        struct tx_worker *w = &d->workers[i];
+
+        sender_deinit(&w->sender);
+        free(w->frame);
+        free(w->batch.buf);
+        if (w->wake_fd > 0)
+            (void)close(w->wake_fd);
+    }
+    free(d->workers);
+    d->workers = NULL;
+}
+
+void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N])
+{
+    for (unsigned i = 0; i < d->tun.n; i++)
+        drops_add(&d->workers[i].drops, sum);
+}

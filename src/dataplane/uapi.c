@@ -1,0 +1,319 @@
+/* uapi.c - see uapi.h and uapi_request.h: what the lines of a request do. */
+#include "dataplane/uapi.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "dataplane/control.h"
+#include "dataplane/device_internal.h"
+#include "dataplane/peer.h"
+#include "dataplane/port_internal.h"
+#include "dataplane/uapi_request.h"
+#include "sys/clock.h"
+
+/* The protocol's limit of peers, as the whitepaper's implementation has it. */
+#define PEERS_MAX 65536
+
+/* ---- text ---- */
+
+static bool make_room(struct uapi_text *t, size_t more)
+{
+    size_t cap = t->cap ? t->cap : 512;
+    char *p;
+
+    while (cap - t->len <= more)
+        cap *= 2;
+    if (cap == t->cap)
+        return true;
+    /* Not realloc(): what it leaves behind may hold a key. */
+    p = malloc(cap);
+    if (!p)
+        return false;
+    if (t->p) {
+        memcpy(p, t->p, t->len);
+        secret_wipe(t->p, t->len);
+        free(t->p);
+    }
+    t->p = p;
+    t->cap = cap;
+    return true;
+}
+
+void uapi_text_add(struct uapi_text *t, const char *fmt, ...)
+{
+    char line[UAPI_LINE_MAX];
+    va_list ap;
+    size_t len;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    len = n < 0 ? 0 : (size_t)n;
+    if (len >= sizeof(line))
+        len = sizeof(line) - 1;
+    if (!make_room(t, len)) {
+        t->has_failed = true;
+    } else {
+        memcpy(t->p + t->len, line, len);
+        t->len += len;
+        t->p[t->len] = '\0';
+    }
+    secret_wipe(line, len);
+}
+
+void uapi_text_deinit(struct uapi_text *t)
+{
+    if (t->p)
+        secret_wipe(t->p, t->len);
+    free(t->p);
+    *t = (struct uapi_text){0};
+}
+
+/* ---- set: the device ---- */
+
+static int set_listen_port(struct device *d, uint16_t listen_port)
+{
+    struct err e = ERR_NULL;
+    int r = port__set_listen_port(d->port, listen_port, &e);
+
+    if (r < 0)
+        log_warning("%s: %s", d->name, err_text(&e));
+    return r;
+}
+
+static int set_device(struct uapi_request *req, const struct uapi_item *item)
+{
+    struct device *d = req->device;
+
+    switch (item->key) {
+    case UAPI_KEY_PRIVATE_KEY:
+        device__set_key(d, &item->private_key);
+        return 0;
+    case UAPI_KEY_LISTEN_PORT:
+        return set_listen_port(d, item->listen_port);
+    case UAPI_KEY_FWMARK:
+        return port__set_fwmark(d->port, item->fwmark);
+    case UAPI_KEY_REPLACE_PEERS:
+        device__remove_peers(d);
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+/* ---- set: peers ---- */
+
+/* The lines about the present peer are complete. */
+static void finish_peer(struct uapi_request *req)
+{
+    struct peer *peer = req->peer;
+    nsec_t now = clock_now();
+
+    req->peer = NULL;
+    if (!peer || !peer->device->is_up)
+        return;
+    if (atomic_load(&peer->staged.n) > 0 && timers_on_rekey_wanted(&peer->timers))
+        peer_tell(peer);
+    control_poll_peer(peer, now);
+}
+
+static int begin_peer(struct uapi_request *req, const struct x25519_public *public)
+{
+    struct device *d = req->device;
+    int r;
+
+    finish_peer(req);
+    req->in_peer = true;
+    req->public = *public;
+    req->peer = peer_find(d, public);
+    req->is_new_peer = false;
+    /* Our own key as a peer is passed over, so that one file can serve all nodes. */
+    if (req->peer || (d->local.has_key && x25519_public_equal(public, &d->local.public)))
+        return 0;
+    if (d->n_peers >= PEERS_MAX)
+        return -ENOSPC;
+    r = peer_new(&req->peer, d, public);
+    req->is_new_peer = r == 0;
+    return r;
+}
+
+static void drop_peer(struct uapi_request *req)
+{
+    if (req->peer)
+        device__remove_peer(req->device, req->peer);
+    req->peer = NULL;
+}
+
+static int set_allowed_ip(struct device *d, struct peer *peer, const struct uapi_item *item)
+{
+    int r = 0;
+
+    port__close_gates(d->port, d);
+    if (item->allowed_ip.is_removal)
+        allowedips_remove(&d->allowed, &item->allowed_ip.prefix, &peer->allowed);
+    else
+        r = allowedips_insert(&d->allowed, &item->allowed_ip.prefix, &peer->allowed);
+    port__open_gates(d->port, d);
+    return r;
+}
+
+static void clear_allowed_ips(struct device *d, struct peer *peer)
+{
+    port__close_gates(d->port, d);
+    allowedips_remove_owner(&d->allowed, &peer->allowed);
+    port__open_gates(d->port, d);
+}
+
+static int set_peer(struct uapi_request *req, const struct uapi_item *item)
+{
+    struct peer *peer = req->peer;
+
+    if (!req->in_peer)
+        return -EINVAL;
+    if (!peer)
+        return 0;
+    switch (item->key) {
+    case UAPI_KEY_REMOVE:
+        drop_peer(req);
+        return 0;
+    case UAPI_KEY_UPDATE_ONLY:
+        if (req->is_new_peer)
+            drop_peer(req);
+        return 0;
+    case UAPI_KEY_PRESHARED_KEY:
+        noise_remote_set_psk(&peer->remote, &item->preshared_key);
+        return 0;
+    case UAPI_KEY_ENDPOINT:
+        peer_set_endpoint(peer, &item->endpoint);
+        return 0;
+    case UAPI_KEY_KEEPALIVE:
+        device__set_keepalive(peer, item->keepalive_s, clock_now());
+        return 0;
+    case UAPI_KEY_REPLACE_ALLOWED_IPS:
+        clear_allowed_ips(req->device, peer);
+        return 0;
+    case UAPI_KEY_ALLOWED_IP:
+        return set_allowed_ip(req->device, peer, item);
+    case UAPI_KEY_PROTOCOL_VERSION:
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+static int set_line(struct uapi_request *req, const char *line)
+{
+    struct uapi_item item;
+    int r = uapi_parse(&item, line);
+
+    if (r < 0)
+        return r;
+    if (item.key == UAPI_KEY_PUBLIC_KEY)
+        r = begin_peer(req, &item.public_key);
+    else if (item.key > UAPI_KEY_PUBLIC_KEY)
+        r = set_peer(req, &item);
+    else if (!req->in_peer)
+        r = set_device(req, &item);
+    else
+        r = -EINVAL;
+    secret_wipe(&item, sizeof(item));
+    return r;
+}
+
+/* ---- requests ---- */
+
+static void begin_request(struct uapi_request *req, const char *line)
+{
+    struct uapi_item item;
+    int r = uapi_parse(&item, line);
+
+    *req = (struct uapi_request){.device = req->device, .command = UAPI_KEY_SET, .error = r};
+    if (r < 0)
+        return;
+    if (item.key <= UAPI_KEY_STATS)
+        req->command = item.key;
+    else
+        req->error = -EINVAL;
+    secret_wipe(&item, sizeof(item));
+}
+
+static void end_request(struct uapi_request *req, struct uapi_text *out)
+{
+    finish_peer(req);
+    if (req->error == 0 && req->command == UAPI_KEY_GET)
+        uapi_get(req->device, out);
+    if (req->error == 0 && req->command == UAPI_KEY_STATS)
+        uapi_stats(req->device, out);
+    uapi_text_add(out, "errno=%d\n\n", req->error);
+    req->command = UAPI_KEY_NONE;
+}
+
+void uapi_request_line(struct uapi_request *req, const char *line, struct uapi_text *out)
+{
+    if (line[0] == '\0') {
+        if (req->command != UAPI_KEY_NONE)
+            end_request(req, out);
+        return;
+    }
+    if (req->command == UAPI_KEY_NONE)
+        begin_request(req, line);
+    else if (req->error == 0 && req->command == UAPI_KEY_SET)
+        req->error = set_line(req, line);
+    else if (req->error == 0)
+        req->error = -EINVAL;
+}
+
+void uapi_request_break(struct uapi_request *req)
+{
+    if (req->command == UAPI_KEY_NONE)
+        req->command = UAPI_KEY_SET;
+    if (req->error == 0)
+        req->error = -EMSGSIZE;
+}
+
+static void take_text(struct uapi_request *req, const char *in, size_t len, struct uapi_text *out)
+{
+    char line[UAPI_LINE_MAX + 1];
+
+    for (size_t off = 0; off < len;) {
+        const char *end = memchr(in + off, '\n', len - off);
+        size_t n = end ? (size_t)(end - in) - off : len - off;
+
+        if (n > UAPI_LINE_MAX || memchr(in + off, '\0', n)) {
+            uapi_request_break(req);
+        } else {
+            memcpy(line, in + off, n);
+            line[n] = '\0';
+            uapi_request_line(req, line, out);
+        }
+        off += n + 1;
+    }
+    uapi_request_line(req, "", out);
+    secret_wipe(line, sizeof(line));
+}
+
+int uapi_handle(struct device *d, const char *in, size_t len, char **ret_out, size_t *ret_len)
+{
+    struct uapi_request req = {.device = d};
+    struct uapi_text out = {0};
+
+    (void)pthread_mutex_lock(&d->port->lock);
+    take_text(&req, in, len, &out);
+    (void)pthread_mutex_unlock(&d->port->lock);
+    /* Deadlines may have changed. */
+    port__wake(d->port->wake_fd);
+    if (out.has_failed || !out.p) {
+        uapi_text_deinit(&out);
+        return -ENOMEM;
+    }
+    *ret_out = out.p;
+    *ret_len = out.len;
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* uapi_get.c - the answers to get=1 and stats=1. */
+#include <stdlib.h>
+
+#include "base/drop.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "crypto/aead.h"
+#include "dataplane/peer.h"
+#include "dataplane/port_internal.h"
+#include "dataplane/uapi_request.h"
+
+static void get_device(struct device *d, struct uapi_text *out)
+{
+    char hex[X25519_HEX_MAX];
+
+    if (d->local.has_key) {
+        x25519_secret_write_hex(&d->local.secret, hex);
+        uapi_text_add(out, "private_key=%s\n", hex);
+        secret_wipe(hex, sizeof(hex));
+    }
+    if (d->port->listen_port)
+        uapi_text_add(out, "listen_port=%u\n", d->port->listen_port);
+    if (d->port->fwmark)
+        uapi_text_add(out, "fwmark=%u\n", d->port->fwmark);
+}
+
+static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_text *out)
+{
+    char text[IP_PREFIX_TEXT_MAX];
+    struct ip_prefix prefix;
+    uint32_t cursor = 0;
+
+    while (allowedips_each(&d->allowed, &peer->allowed, &cursor, &prefix))
+        uapi_text_add(out, "allowed_ip=%s\n", ip_prefix_format(&prefix, text));
+}
+
+static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
+{
+    struct endpoint ep = peer_get_path(peer).remote;
+    char text[ENDPOINT_TEXT_MAX], hex[X25519_HEX_MAX];
+
+    uapi_text_add(out, "public_key=%s\n", x25519_public_format_hex(&peer->remote.public, hex));
+    hex_encode(peer->remote.psk.b, sizeof(peer->remote.psk.b), hex);
+    uapi_text_add(out, "preshared_key=%s\nprotocol_version=1\n", hex);
+    secret_wipe(hex, sizeof(hex));
+    if (!endpoint_is_none(&ep))
+        uapi_text_add(out, "endpoint=%s\n", endpoint_format(&ep, text));
+    uapi_text_add(out, "last_handshake_time_sec=%lld\nlast_handshake_time_nsec=%lld\n",
+        (long long)(peer->handshake_wall / NSEC_PER_SEC),
+        (long long)(peer->handshake_wall % NSEC_PER_SEC));
+    uapi_text_add(out, "tx_bytes=%llu\nrx_bytes=%llu\npersistent_keepalive_interval=%u\n",
+        (unsigned long long)atomic_load(&peer->tx_bytes),
+        (unsigned long long)atomic_load(&peer->rx_bytes), peer->keepalive_s);
+    get_allowed_ips(d, peer, out);
+}
+
+void uapi_get(struct device *d, struct uapi_text *out)
+{
+    struct peer *peer;
+
+    get_device(d, out);
+    list_foreach(peer, &d->peers, siblings)
+        get_peer(d, peer, out);
+}
+
+void uapi_stats(struct device *d, struct uapi_text *out)
+{
+    uint64_t drops[DROP_REASON_N] = {0};
+
+    uapi_text_add(
+        out, "cipher=%s\ncipher_backend=%s\n", d->port->aead->name, d->port->aead->backend);
+    for (int i = 0; i < OFFLOAD_N; i++) {
+        bool on = d->offloads.on[i] && !(i == OFFLOAD_TSO && atomic_load(&d->refuses_tso)) &&
+                  !(i == OFFLOAD_USO && atomic_load(&d->refuses_uso));
+
+        uapi_text_add(out, "offload_%s=%s\n", offload_name((enum offload)i), on ? "on" : "off");
+        if (!on)
+            uapi_text_add(out, "offload_%s_why=%s\n", offload_name((enum offload)i),
+                d->offloads.why[i][0] ? d->offloads.why[i] : "the kernel refused a merged packet");
+    }
+    uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\n", d->n_peers,
+        d->port->opt.n_workers, d->tun.n);
+    port__drops(d->port, drops);
+    for (int i = 0; i < DROP_REASON_N; i++)
+        uapi_text_add(out, "drop_%s=%llu\n", drop_reason_name((enum drop_reason)i),
+            (unsigned long long)drops[i]);
+}

@@ -1,0 +1,65 @@
+/*
+ * uapi_parse.h - one line of the configuration protocol, as a value.
+ *
+ * Pure: what a line means for a device is in uapi_set.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "crypto/x25519.h"
+#include "noise/remote.h"
+
+enum uapi_key {
+    UAPI_KEY_NONE,
+    /* commands */
+    UAPI_KEY_GET,
+    UAPI_KEY_SET,
+    UAPI_KEY_STATS,
+    /* of the device */
+    UAPI_KEY_PRIVATE_KEY,
+    UAPI_KEY_LISTEN_PORT,
+    UAPI_KEY_FWMARK,
+    UAPI_KEY_REPLACE_PEERS,
+    UAPI_KEY_PUBLIC_KEY, /* from here on of that peer */
+    /* of a peer */
+    UAPI_KEY_REMOVE,
+    UAPI_KEY_UPDATE_ONLY,
+    UAPI_KEY_PRESHARED_KEY,
+    UAPI_KEY_ENDPOINT,
+    UAPI_KEY_KEEPALIVE,
+    UAPI_KEY_REPLACE_ALLOWED_IPS,
+    UAPI_KEY_ALLOWED_IP,
+    UAPI_KEY_PROTOCOL_VERSION,
+    UAPI_KEY_N,
+};
+
+/** A line's key and value. Holds secrets for two of the keys: wipe it. */
+struct uapi_item {
+    enum uapi_key key;
+    union {
+        struct x25519_secret private_key;
+        struct x25519_public public_key;
+        struct noise_psk preshared_key;
+        struct endpoint endpoint;
+        uint16_t listen_port;
+        uint16_t keepalive_s;
+        uint32_t fwmark;
+        struct {
+            struct ip_prefix prefix;
+            bool is_removal; /* "-10.0.0.0/8": take it away */
+        } allowed_ip;
+    };
+};
+
+/**
+ * uapi_parse() - "key=value"
+ * @line:	without its newline, with a terminating zero; at most UAPI_LINE_MAX bytes
+ *
+ * Return: 0; -EINVAL for an unknown key or a value that it cannot have; -EPROTO for a protocol
+ * version that is not 1.
+ */
+int uapi_parse(struct uapi_item *ret, const char *line);

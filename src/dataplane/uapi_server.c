@@ -1,0 +1,249 @@
+/* uapi_server.c - see uapi_server.h. */
+#include "dataplane/uapi_server.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "dataplane/control.h"
+#include "dataplane/port_internal.h"
+#include "dataplane/uapi.h"
+#include "dataplane/uapi_request.h"
+
+#define CLIENTS_MAX 64
+
+/* Read in one turn of the control thread, so that a long configuration does not stop the rest. */
+#define READ_MAX 16384
+
+struct uapi_server {
+    struct device *device;      /* pins */
+    struct control_event event; /* the listening socket */
+    struct list clients;
+    unsigned n_clients;
+    struct sockaddr_un address; /* where the socket lies */
+};
+
+struct client {
+    struct uapi_server *server; /* pins */
+    struct control_event event; /* its connection; owns the descriptor */
+    struct list siblings;       /* in server->clients */
+    struct uapi_request request;
+    struct uapi_text out; /* answers, of which out_done bytes are sent */
+    size_t out_done;
+    char line[UAPI_LINE_MAX + 1]; /* begun, not ended yet */
+    size_t line_len;
+    bool is_too_long; /* skip to the line's end */
+    bool has_ended;   /* sends no more; hang up when all answers are out */
+};
+
+static void client_free(struct client *c)
+{
+    struct uapi_server *s = c->server;
+
+    control_remove(s->device->port, &c->event);
+    (void)close(c->event.fd);
+    list_remove(&c->siblings);
+    s->n_clients--;
+    uapi_text_deinit(&c->out);
+    secret_wipe(c, sizeof(*c));
+    free(c);
+}
+
+static void take_byte(struct client *c, char byte)
+{
+    if (byte != '\n') {
+        if (byte == '\0' || c->line_len == UAPI_LINE_MAX)
+            c->is_too_long = true;
+        else
+            c->line[c->line_len++] = byte;
+        return;
+    }
+    c->line[c->line_len] = '\0';
+    if (c->is_too_long)
+        uapi_request_break(&c->request);
+    else
+        uapi_request_line(&c->request, c->line, &c->out);
+    c->line_len = 0;
+    c->is_too_long = false;
+}
+
+/* False when the connection is of no use any more. */
+static bool read_some(struct client *c)
+{
+    char buf[READ_MAX];
+    ssize_t n = recv(c->event.fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    for (ssize_t i = 0; i < n; i++)
+        take_byte(c, buf[i]);
+    c->has_ended = n == 0;
+    secret_wipe(buf, (size_t)n);
+    return !c->out.has_failed;
+}
+
+static bool write_some(struct client *c)
+{
+    while (c->out_done < c->out.len) {
+        ssize_t n = send(c->event.fd, c->out.p + c->out_done, c->out.len - c->out_done,
+            MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        c->out_done += (size_t)n;
+    }
+    uapi_text_deinit(&c->out);
+    c->out_done = 0;
+    return !c->has_ended;
+}
+
+/* While an answer waits to be taken no further request is read: that bounds what we keep. */
+static void on_client(void *ctx, uint32_t epoll_events)
+{
+    struct client *c = ctx;
+    bool ok = true;
+
+    if (c->out.len == 0)
+        ok = read_some(c);
+    if (ok)
+        ok = write_some(c);
+    if (!ok)
+        client_free(c);
+    else
+        control_change(c->server->device->port, &c->event, c->out.len > 0 ? EPOLLOUT : EPOLLIN);
+}
+
+static void on_connection(void *ctx, uint32_t epoll_events)
+{
+    struct uapi_server *s = ctx;
+    _cleanup_(closep) int fd = accept4(s->event.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct client *c;
+
+    if (fd < 0 || s->n_clients == CLIENTS_MAX)
+        return;
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return;
+    c->server = s;
+    c->request.device = s->device;
+    c->event = (struct control_event){.fd = fd, .fn = on_client, .ctx = c};
+    if (control_add(s->device->port, &c->event, EPOLLIN) < 0) {
+        free(c);
+        return;
+    }
+    (void)TAKE_FD(fd);
+    list_add_tail(&s->clients, &c->siblings);
+    s->n_clients++;
+}
+
+/* A socket file that nobody listens on is what a killed process leaves behind. */
+static bool is_served(const struct sockaddr_un *address)
+{
+    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+                          errno == EAGAIN);
+}
+
+static int make_folder(const char *path)
+{
+    char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    const char *folder;
+
+    memcpy(copy, path, strlen(path) + 1);
+    folder = dirname(copy);
+    return mkdir(folder, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int listen_at(const struct sockaddr_un *address)
+{
+    _cleanup_(closep) int fd = -1;
+    mode_t mask;
+    int r;
+
+    if (is_served(address))
+        return -EADDRINUSE;
+    (void)unlink(address->sun_path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    /* Threads of ours create no files, so changing the process's mask for a moment is fine. */
+    mask = umask(0177);
+    r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+    (void)umask(mask);
+    if (r == 0 && listen(fd, 16) < 0)
+        r = -errno;
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+static int open_socket(struct uapi_server *s, const char *path, int fd, struct err *e)
+{
+    int r = 0;
+
+    s->event.fd = fd;
+    s->address.sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof(s->address.sun_path))
+        return err_set(e, -ENAMETOOLONG, "socket path \"%s\" is longer than %zu bytes", path,
+            sizeof(s->address.sun_path) - 1);
+    memcpy(s->address.sun_path, path, strlen(path) + 1);
+    if (fd < 0)
+        r = make_folder(path);
+    if (r == 0 && fd < 0)
+        r = s->event.fd = listen_at(&s->address);
+    if (r == -EADDRINUSE)
+        return err_set(e, r, "another process serves %s", path);
+    return r < 0 ? err_set(e, r, "cannot listen on %s: %s", path, strerror(-r)) : 0;
+}
+
+int uapi_server_new(
+    struct uapi_server **ret, struct device *d, const char *path, int fd, struct err *e)
+{
+    struct uapi_server *s = calloc(1, sizeof(*s));
+    int r;
+
+    if (!s)
+        return err_set(e, -ENOMEM, "no memory for socket %s", path);
+    s->device = d;
+    list_init(&s->clients);
+    s->event = (struct control_event){.fn = on_connection, .ctx = s};
+    r = open_socket(s, path, fd, e);
+    if (r >= 0) {
+        r = control_add(d->port, &s->event, EPOLLIN);
+        if (r < 0)
+            (void)err_set(e, r, "cannot serve %s: %s", path, strerror(-r));
+    }
+    if (r < 0) {
+        if (s->event.fd >= 0)
+            (void)close(s->event.fd);
+        free(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+struct uapi_server *uapi_server_free(struct uapi_server *s)
+{
+    struct client *c, *next;
+
+    if (!s)
+        return NULL;
+    (void)pthread_mutex_lock(&s->device->port->lock);
+    list_foreach_safe(c, next, &s->clients, siblings)
+        client_free(c);
+    control_remove(s->device->port, &s->event);
+    (void)pthread_mutex_unlock(&s->device->port->lock);
+    (void)unlink(s->address.sun_path);
+    (void)close(s->event.fd);
+    free(s);
+    return NULL;
+}

@@ -22,3 +22,5 @@ enum cmd_status {
  * Return: CMD_FAILED, so that `return cmd_fail("join", "...")` reads well.
  */
 int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+int cmd_wg(int argc, char **argv); /* wg.c */

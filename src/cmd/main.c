@@ -16,6 +16,7 @@ static const struct {
     cmd_fn run;       /* from cmd.h */
     const char *help; /* one line */
 } commands[] = {
+    {"wg", cmd_wg, "run a WireGuard interface in user space"},
     {NULL, NULL, NULL},
 };
 

@@ -1,0 +1,347 @@
+/*
+ * wg.c - `weft wg IFNAME`: a WireGuard interface in user space.
+ *
+ * A drop-in for wireguard-go: the same arguments and environment, the same
+ * socket, so wg(8) and wg-quick(8) work with it. Without -f it returns as soon
+ * as the interface and the socket are there, and goes on in the background.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "dataplane/device.h"
+#include "dataplane/port.h"
+#include "dataplane/uapi_server.h"
+
+static struct {
+    const char *ifname;
+    bool foreground;
+    const char *socket;
+    uint64_t threads;
+    const char *cpus;
+    const char *no_offload;
+    const char *library;
+    bool stats;
+} arg;
+
+/* Each way; more than this serves only machines that test for it. */
+#define THREADS_DEFAULT_MAX 4
+
+static const struct option options[] = {
+    {"IFNAME", NULL, option_text, &arg.ifname, NULL, "the interface to create",
+        .need = OPTION_REQUIRED},
+    {"-f", NULL, option_flag, &arg.foreground, NULL, "stay in the foreground"},
+    {"--foreground", NULL, option_flag, &arg.foreground, NULL, "the same"},
+    {"--socket", "PATH", option_text, &arg.socket, NULL,
+        "the configuration socket, instead of " UAPI_SOCKET_DIR "/IFNAME.sock"},
+    {"--threads", "N", option_u64, &arg.threads, NULL,
+        "threads each way; by default half of the CPUs, at most 4", .min = 1, .max = 32},
+    {"--cpus", "LIST", option_text, &arg.cpus, NULL, "run only on these CPUs, as in 0,2-5"},
+    {"--no-offload", "LIST", option_text, &arg.no_offload, NULL,
+        "do without these: udp-gso, udp-gro, tso, uso, or all"},
+    {"--cipher-library", "NAME", option_text, &arg.library, NULL,
+        "openssl or boringssl, instead of the fastest"},
+    {"--stats", NULL, option_flag, &arg.stats, NULL,
+        "print the counters of the running IFNAME, and end"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "wg",
+    .summary = "Run a WireGuard interface in user space.",
+    .options = options,
+    .notes = "Environment: LOG_LEVEL is error, info, verbose (or debug) or silent. WG_TUN_FD and\n"
+             "WG_UAPI_FD are descriptors to use instead of opening the interface and the socket.\n",
+};
+
+/* ---- what to run ---- */
+
+/** Everything that runs. */
+struct wg {
+    struct port *port;        /* owns */
+    struct device *device;    /* owns */
+    struct uapi_server *uapi; /* owns */
+    int gone_fd;              /* owns: eventfd, readable when the interface was deleted */
+};
+
+static int fail(const struct err *e)
+{
+    return cmd_fail("wg", "%s", err_text(e));
+}
+
+static const char *socket_path(char buf[static 108])
+{
+    if (arg.socket)
+        return arg.socket;
+    (void)snprintf(buf, 108, UAPI_SOCKET_DIR "/%s.sock", arg.ifname);
+    return buf;
+}
+
+/* A descriptor number from the environment; -1 when it is not set. */
+static int env_fd(const char *name, struct err *e, int *ret)
+{
+    const char *text = getenv(name);
+    uint64_t v;
+    int r;
+
+    *ret = -1;
+    if (!text || !*text)
+        return 0;
+    r = parse_u64(&v, text, 0, 1 << 20, name, e);
+    if (r == 0)
+        *ret = (int)v;
+    return r;
+}
+
+static int take_port_options(struct port_options *opt, struct err *e)
+{
+    struct cpulist cpus;
+    int r = 0;
+
+    *opt = (struct port_options){.offloads = offloads_all(), .sockets_follow_links = true};
+    if (arg.cpus)
+        r = cpulist_parse(&opt->cpus, arg.cpus, e);
+    if (r == 0 && arg.no_offload)
+        r = offload_parse(&opt->offloads, arg.no_offload, e);
+    opt->aead_backend = arg.library;
+    cpulist_allowed(&cpus);
+    if (opt->cpus.n > 0)
+        cpus = opt->cpus;
+    opt->n_workers = cpus.n / 2;
+    if (opt->n_workers > THREADS_DEFAULT_MAX)
+        opt->n_workers = THREADS_DEFAULT_MAX;
+    if (arg.threads)
+        opt->n_workers = (unsigned)arg.threads;
+    if (opt->n_workers == 0)
+        opt->n_workers = 1;
+    return r;
+}
+
+static void on_gone(void *ctx)
+{
+    const struct wg *wg = ctx;
+    uint64_t one = 1;
+
+    /* Cannot be full: it is written once. */
+    if (write(wg->gone_fd, &one, sizeof(one)) < 0)
+        log_error("cannot end by itself: %s", strerror(errno));
+}
+
+static void wg_stop(struct wg *wg)
+{
+    wg->uapi = uapi_server_free(wg->uapi);
+    if (wg->port)
+        port_stop(wg->port);
+    wg->device = device_free(wg->device);
+    wg->port = port_free(wg->port);
+    if (wg->gone_fd >= 0)
+        (void)close(wg->gone_fd);
+    wg->gone_fd = -1;
+}
+
+static int wg_start(struct wg *wg, struct err *e)
+{
+    struct device_listener listener = {.on_gone = on_gone, .ctx = wg};
+    struct device_options device = {.name = arg.ifname};
+    char path[108];
+    struct port_options port;
+    int uapi_fd;
+    int r = take_port_options(&port, e);
+
+    *wg = (struct wg){.gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (wg->gone_fd < 0)
+        r = err_set(e, -errno, "cannot make an event descriptor: %s", strerror(errno));
+    if (r == 0)
+        r = env_fd("WG_TUN_FD", e, &device.tun_fd);
+    if (r == 0)
+        r = env_fd("WG_UAPI_FD", e, &uapi_fd);
+    if (r == 0)
+        r = port_new(&wg->port, &port, e);
+    device.n_workers = port.n_workers;
+    if (r == 0)
+        r = device_new(&wg->device, wg->port, &device, e);
+    if (r == 0) {
+        device_set_listener(wg->device, &listener);
+        r = port_start(wg->port, e);
+    }
+    if (r == 0)
+        r = uapi_server_new(&wg->uapi, wg->device, socket_path(path), uapi_fd, e);
+    if (r < 0)
+        wg_stop(wg);
+    return r;
+}
+
+/* ---- life as a process ---- */
+
+/* Blocks the signals that end us, for threads that are started later, too. */
+static int open_signals(void)
+{
+    sigset_t set;
+    int fd;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    fd = signalfd(-1, &set, SFD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static void wait_end(const struct wg *wg, int signal_fd)
+{
+    struct pollfd pfds[] = {
+        {.fd = signal_fd, .events = POLLIN}, {.fd = wg->gone_fd, .events = POLLIN}};
+
+    while (poll(pfds, 2, -1) < 0 && errno == EINTR)
+        ;
+    if (pfds[1].revents)
+        log_info("%s was deleted", arg.ifname);
+}
+
+/* Standard output and error stay only where the person asked for a log. */
+static void leave_terminal(void)
+{
+    const char *level = getenv("LOG_LEVEL");
+    bool keep = level && *level && strcmp(level, "silent") != 0;
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    (void)setsid();
+    if (fd < 0)
+        return;
+    (void)dup2(fd, STDIN_FILENO);
+    if (!keep) {
+        (void)dup2(fd, STDOUT_FILENO);
+        (void)dup2(fd, STDERR_FILENO);
+    }
+    (void)close(fd);
+    if (chdir("/") < 0)
+        log_warning("cannot leave the working directory: %s", strerror(errno));
+}
+
+/* Runs until the end. @ready_fd: told (and closed) when everything is there; -1: nobody waits. */
+static int run(int ready_fd)
+{
+    _cleanup_(closep) int signal_fd = open_signals();
+    struct err e = ERR_NULL;
+    struct wg wg;
+
+    if (signal_fd < 0)
+        return cmd_fail("wg", "cannot wait for signals: %s", strerror(-signal_fd));
+    if (wg_start(&wg, &e) < 0)
+        return fail(&e);
+    log_info("%s is there, configured through its socket", device_name(wg.device));
+    if (ready_fd >= 0) {
+        ssize_t n;
+
+        leave_terminal();
+        n = write(ready_fd, "", 1);
+
+        (void)close(ready_fd);
+        if (n < 0)
+            log_warning("whoever started this has gone: %s", strerror(errno));
+    }
+    wait_end(&wg, signal_fd);
+    wg_stop(&wg);
+    return CMD_OK;
+}
+
+/* The parent's end of going to the background: it reports how the start went. */
+static int wait_ready(int fd)
+{
+    char byte;
+    ssize_t n;
+
+    do
+        n = read(fd, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    /* If not, the child has said why itself, on the same standard error. */
+    return n == 1 ? CMD_OK : CMD_FAILED;
+}
+
+static int run_in_background(void)
+{
+    int fds[2];
+    pid_t child;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return cmd_fail("wg", "cannot make a pipe: %s", strerror(errno));
+    child = fork();
+    if (child < 0)
+        return cmd_fail("wg", "cannot start a process: %s", strerror(errno));
+    if (child > 0) {
+        (void)close(fds[1]);
+        return wait_ready(fds[0]);
+    }
+    (void)close(fds[0]);
+    return run(fds[1]);
+}
+
+static void init_log(void)
+{
+    const char *text = getenv("LOG_LEVEL");
+    enum log_level level = LOG_LEVEL_INFO;
+    int fd;
+
+    if (text && (strcmp(text, "verbose") == 0 || strcmp(text, "debug") == 0))
+        level = LOG_LEVEL_DEBUG;
+    else if (text && strcmp(text, "error") == 0)
+        level = LOG_LEVEL_ERROR;
+    log_init("wg", level);
+    if (!text || strcmp(text, "silent") != 0)
+        return;
+    fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        (void)dup2(fd, STDERR_FILENO);
+}
+
+/* ---- asking a running one ---- */
+
+static int print_stats(void)
+{
+    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    static const char request[] = "stats=1\n\n";
+    char path[108], buf[4096];
+    ssize_t n;
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path(path));
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        return cmd_fail("wg", "cannot reach %s: %s", address.sun_path, strerror(errno));
+    if (write(fd, request, sizeof(request) - 1) < 0 || shutdown(fd, SHUT_WR) < 0)
+        return cmd_fail("wg", "cannot ask %s: %s", address.sun_path, strerror(errno));
+    while ((n = read(fd, buf, sizeof(buf))) > 0)
+        (void)fwrite(buf, 1, (size_t)n, stdout);
+    return n < 0 ? cmd_fail("wg", "no answer from %s: %s", address.sun_path, strerror(errno))
+                 : CMD_OK;
+}
+
+int cmd_wg(int argc, char **argv)
+{
+    const char *fg = getenv("WG_PROCESS_FOREGROUND");
+    int status;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (arg.stats)
+        return print_stats();
+    init_log();
+    if (arg.foreground || (fg && strcmp(fg, "1") == 0))
+        return run(-1);
+    return run_in_background();
+}

@@ -48,7 +48,7 @@ lab: ## the tests in network namespaces; T=name for one
 	@$(MAKE) --no-print-directory build
 	$(PYTEST) -v test/lab $(if $(T),-k '$(T)')
 
-san: ## tests under ASan+UBSan, then under TSan
+san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test
 	tools/run-sanitizers
 

@@ -54,7 +54,7 @@ def pair_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tag(request: pytest.FixtureRequest):
+def tag():
     """A tag for a lab that the test does not end itself."""
     name = f"life{os.getpid()}"
     yield name
@@ -100,36 +100,37 @@ def test_failure_keeps_logs_and_packets():
     assert captured.stat().st_size > 24
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it(stop, tag):
-    process = start_lab_process(tag)
-    process.send_signal(stop)
-    process.wait(20)
-    assert_gone(tag)
-
-
-def test_what_a_killed_tool_leaves_can_be_ended(tag):
-    process = start_lab_process(tag)
-    process.kill()
-    process.wait(5)
-    assert tagged_pids(tag)
-    subprocess.run([sys.executable, PROGRAM, "down", tag], check=True)
-    assert_gone(tag)
-
-
-def start_lab_process(tag: str) -> subprocess.Popen:
-    """A process that has a lab up and waits."""
+@pytest.fixture
+def tool(tag: str):
+    """A process that has a lab of that tag up, and waits."""
     script = (
         "import sys, signal; sys.path.insert(0, sys.argv[1]); from lab import Lab\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have ignored it\n"
         "with Lab.from_text(sys.argv[2], tag=sys.argv[3]) as lab:\n"
         "    lab.host('x').spawn(['sleep', '1000'])\n"
         "    print('ready', flush=True)\n"
         "    signal.pause()\n")
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, PROGRAM.parents[1], PAIR, tag], stdout=subprocess.PIPE)
-    assert any(line == b"ready\n" for line in process.stdout)
-    process.stdout.close()
-    return process
+    argv = [sys.executable, "-c", script, PROGRAM.parents[1], PAIR, tag]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert any(line == b"ready\n" for line in process.stdout)
+        process.stdout.close()
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it(stop, tag, tool):
+    tool.send_signal(stop)
+    tool.wait(20)
+    assert_gone(tag)
+
+
+def test_what_a_killed_tool_leaves_can_be_ended(tag, tool):
+    tool.kill()
+    tool.wait(5)
+    assert tagged_pids(tag)
+    subprocess.run([sys.executable, PROGRAM, "down", tag], check=True)
+    assert_gone(tag)
 
 
 def test_a_failure_to_build_leaves_nothing(tag, monkeypatch):

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../test/vectors/vectors.h"
 #include "base/err.h"
 #include "base/rng.h"
 #include "crypto/aead.h"
 #include "crypto/hkdf.h"
 #include "crypto/x25519.h"
 #include "crypto/xchacha.h"
+#include "test/vectors/vectors.h"
 
 #define TEXT_MAX 2100
 

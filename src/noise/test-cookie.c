@@ -6,10 +6,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../test/vectors/vectors.h"
 #include "base/rng.h"
 #include "noise/cookie.h"
 #include "noise/ratelimit.h"
+#include "test/vectors/vectors.h"
 
 /* The bytes that are drawn, given in advance. */
 static void script_fill(void *ctx, void *buf, size_t len)

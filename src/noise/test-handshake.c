@@ -10,11 +10,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "../test/vectors/vectors.h"
 #include "base/rng.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"
+#include "test/vectors/vectors.h"
 
 #define WALL (1790000000 * NSEC_PER_SEC)
 

@@ -1,4 +1,5 @@
 /* test-timers.c - section 6 on a virtual clock. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -285,6 +286,70 @@ static void test_never_late(void **state)
     }
 }
 
+#define N_WORKERS 3
+#define N_EVENTS  100000
+
+/** What the workers and the control thread of the test below share. */
+struct threaded {
+    struct fixture f;
+    _Atomic nsec_t clock;    /* virtual: every event moves it a little */
+    _Atomic unsigned told;   /* times that a worker told the control thread */
+    _Atomic unsigned n_done; /* workers that ended */
+};
+
+static void *threaded_worker(void *arg)
+{
+    struct threaded *s = arg;
+
+    for (unsigned i = 0; i < N_EVENTS; i++) {
+        nsec_t now = atomic_fetch_add(&s->clock, 50 * MS);
+        bool tell =
+            i % 3 ? timers_on_data_received(&s->f.t, now) : timers_on_data_sent(&s->f.t, now);
+
+        if (i % 1000 == 0)
+            tell |= timers_on_rekey_wanted(&s->f.t);
+        if (tell)
+            atomic_fetch_add(&s->told, 1);
+    }
+    atomic_fetch_add(&s->n_done, 1);
+    return NULL;
+}
+
+/* However the two sides interleave, a stamp that is left at the end has a deadline in time. */
+static void test_no_lost_wake(void **state)
+{
+    struct threaded s = {.clock = START};
+    pthread_t threads[N_WORKERS];
+    nsec_t armed = NSEC_NEVER;
+    nsec_t keepalive;
+    unsigned seen = 0;
+    bool is_over;
+
+    fixture_init(&s.f);
+    session(&s.f, START);
+    for (unsigned i = 0; i < N_WORKERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, threaded_worker, &s), 0);
+    do {
+        unsigned told;
+        nsec_t now;
+
+        is_over = atomic_load(&s.n_done) == N_WORKERS;
+        told = atomic_load(&s.told);
+        now = atomic_load(&s.clock);
+        if (told != seen || now >= armed) {
+            if (timers_poll(&s.f.t, now) & TIMERS_SEND_INITIATION)
+                session(&s.f, now);
+            armed = timers_due(&s.f.t);
+            seen = told;
+        }
+    } while (!is_over);
+    for (unsigned i = 0; i < N_WORKERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    keepalive = atomic_load(&s.f.t.keepalive_since);
+    assert_true(keepalive == 0 || armed <= keepalive + 10 * S + S);
+    assert_true(atomic_load(&s.f.t.is_watched) || keepalive == 0);
+}
+
 static void test_persistent(void **state)
 {
     struct fixture f;
@@ -368,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_unanswered),
         cmocka_unit_test(test_busy_peer_is_quiet),
         cmocka_unit_test(test_never_late),
+        cmocka_unit_test(test_no_lost_wake),
         cmocka_unit_test(test_persistent),
         cmocka_unit_test(test_confirmed),
         cmocka_unit_test(test_last_minute),

@@ -1,14 +1,16 @@
 /* vectors.c - see vectors.h. */
 #include "vectors.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/text.h"
 
 #define FILE_MAX (1u << 20)
 
@@ -100,13 +102,8 @@ size_t vectors_bytes(const struct vectors *v, const char *name, void *ret, size_
     if (len > cap)
         fail_msg("%s, case \"%s\": \"%s\" has %zu bytes, more than %zu", v->file, v->title, name,
             len, cap);
-    for (size_t i = 0; i < len; i++) {
-        unsigned byte;
-
-        if (sscanf(value + 2 * i, "%2x", &byte) != 1)
-            fail_msg("%s, case \"%s\": \"%s\" is not hex", v->file, v->title, name);
-        ((uint8_t *)ret)[i] = (uint8_t)byte;
-    }
+    if (len > 0 && !hex_decode(value, ret, len))
+        fail_msg("%s, case \"%s\": \"%s\" is not hex", v->file, v->title, name);
     return len;
 }
 
@@ -121,13 +118,10 @@ void vectors_exact(const struct vectors *v, const char *name, void *ret, size_t 
 
 uint64_t vectors_u64(const struct vectors *v, const char *name)
 {
-    const char *value = get(v, name);
-    char *end;
-    uint64_t n;
+    struct err e = ERR_NULL;
+    uint64_t n = 0;
 
-    errno = 0;
-    n = strtoull(value, &end, 10);
-    if (errno || *end)
-        fail_msg("%s, case \"%s\": \"%s\" is not a number", v->file, v->title, name);
+    if (parse_u64(&n, get(v, name), 0, UINT64_MAX, name, &e) < 0)
+        fail_msg("%s, case \"%s\": %s", v->file, v->title, err_text(&e));
     return n;
 }

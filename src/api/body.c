@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/secret.h"
 
 int body_parse(json_t **ret, const char *text, size_t len, struct err *e)
 {
@@ -39,4 +40,14 @@ json_t *body_refusal(const char *sentence)
 const char *body_refusal_text(const json_t *json)
 {
     return json_string_value(json_object_get(json, "error"));
+}
+
+void body_wipe_text(json_t *json, const char *field)
+{
+    const json_t *text = json_object_get(json, field);
+    size_t len = json_string_length(text);
+
+    /* Jansson keeps texts in ordinary memory of its own; it only does not expect us to write. */
+    if (len > 0)
+        secret_wipe((char *)json_string_value(text), len);
 }

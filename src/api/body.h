@@ -33,3 +33,6 @@ json_t *body_refusal(const char *sentence);
 
 /** body_refusal_text() - the sentence of a refusal; borrowed; NULL if @json is none. */
 const char *body_refusal_text(const json_t *json);
+
+/** body_wipe_text() - overwrite the text of a field before its object is released. */
+void body_wipe_text(json_t *json, const char *field);

@@ -1,0 +1,276 @@
+/*
+ * listener.c - the server's listening sockets: binding them, and the pace of taking connections.
+ *
+ * What happens with a connection is in server.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "api/server_internal.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "sys/clock.h"
+#include "sys/sockaddr.h"
+
+#define BACKLOG 512
+
+/* Connections at once. A member needs two: its watch, and one for reports. */
+#define PUBLIC_MAX             512
+#define PUBLIC_MAX_BY_ADDRESS  64
+#define OVERLAY_MAX            65536
+#define OVERLAY_MAX_BY_ADDRESS 8
+#define ADMIN_MAX              64
+
+/* The pace: so many connections in each window, then a pause until it ends. A TLS handshake costs
+ * up to a millisecond, so strangers get a quarter of the loop's time at most. */
+#define PACE_WINDOW  (100 * NSEC_PER_MSEC)
+#define PACE_PUBLIC  25
+#define PACE_MEMBERS 500
+
+/* Taken in one turn of the loop, so that a burst does not hold up everything else. */
+#define TAKE_AT_ONCE 32
+
+static void on_listener_closed(uv_handle_t *h)
+{
+    struct server_listener *l = h->data;
+
+    if (--l->n_handles > 0)
+        return;
+    (void)close(l->fd);
+    free(l->path);
+    free(l);
+}
+
+struct server_listener *server_listener_close(struct server_listener *l)
+{
+    struct server__connection *c;
+
+    if (!l)
+        return NULL;
+    list_foreach(c, &l->s->connections, link) {
+        if (c->listener == l) {
+            c->listener = NULL;
+            server__cut(c);
+        }
+    }
+    list_remove(&l->link);
+    admission_deinit(&l->admission);
+    if (l->path)
+        (void)unlink(l->path);
+    uv_close((uv_handle_t *)&l->poll, on_listener_closed);
+    uv_close((uv_handle_t *)&l->pause, on_listener_closed);
+    return NULL;
+}
+
+static void on_connectable(uv_poll_t *poll, int status, int events);
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    struct server_listener *l = timer->data;
+
+    (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
+}
+
+/* May one more be taken now? If not, a pause has begun. */
+static bool is_in_pace(struct server_listener *l, nsec_t now)
+{
+    unsigned most = l->door == DOOR_PUBLIC ? PACE_PUBLIC : PACE_MEMBERS;
+
+    if (now - l->window >= PACE_WINDOW) {
+        l->window = now;
+        l->taken = 0;
+    }
+    if (l->taken < most) {
+        l->taken++;
+        return true;
+    }
+    (void)uv_poll_stop(&l->poll);
+    (void)uv_timer_start(&l->pause, on_pause_over, (uint64_t)(PACE_WINDOW / NSEC_PER_MSEC), 0);
+    return false;
+}
+
+static void on_connectable(uv_poll_t *poll, int status, int events)
+{
+    struct server_listener *l = poll->data;
+    nsec_t now = clock_now();
+
+    for (int i = 0; i < TAKE_AT_ONCE && is_in_pace(l, now); i++) {
+        struct endpoint from = {0};
+        union sockaddr_inet sa;
+        socklen_t len = sizeof(sa);
+        int fd = accept4(l->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        /* Without descriptors or memory the pace makes sure that we do not spin. */
+        if (fd < 0)
+            return;
+        if (l->door != DOOR_ADMIN)
+            (void)sockaddr_to_endpoint(&sa, &from);
+        server__take(l, fd, &from, now);
+    }
+}
+
+/* A listener on a bound socket, which is taken. */
+static int listener_new(struct server_listener **ret, struct server *s, int fd, enum door door,
+    void *door_ctx, struct err *e)
+{
+    struct server_listener *l = calloc(1, sizeof(*l));
+
+    if (!l || listen(fd, BACKLOG) < 0) {
+        int r = err_set(e, l ? -errno : -ENOMEM, "a socket cannot listen: %s", strerror(errno));
+
+        (void)close(fd);
+        free(l);
+        return r;
+    }
+    *l = (struct server_listener){.s = s,
+        .engine = door == DOOR_PUBLIC ? &s->tls : &s->plain,
+        .fd = fd,
+        .n_handles = 2,
+        .door = door,
+        .door_ctx = door_ctx};
+    switch (door) {
+    case DOOR_PUBLIC:
+        admission_init(&l->admission, PUBLIC_MAX, PUBLIC_MAX_BY_ADDRESS, s->seed);
+        break;
+    case DOOR_OVERLAY:
+        admission_init(&l->admission, OVERLAY_MAX, OVERLAY_MAX_BY_ADDRESS, s->seed);
+        break;
+    case DOOR_ADMIN:
+        admission_init(&l->admission, ADMIN_MAX, ADMIN_MAX, s->seed);
+        break;
+    }
+    /* Neither can fail on a descriptor that is open and watched by nobody else. */
+    (void)uv_poll_init(s->config.loop, &l->poll, fd);
+    (void)uv_timer_init(s->config.loop, &l->pause);
+    l->poll.data = l;
+    l->pause.data = l;
+    (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
+    list_add_tail(&s->listeners, &l->link);
+    *ret = l;
+    return 0;
+}
+
+/* A TCP socket, bound; @interface may be NULL. */
+static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
+{
+    bool any = ip_addr_is_none(&at->addr);
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, at);
+    _cleanup_(closep) int fd = -1;
+    char text[ENDPOINT_TEXT_MAX];
+    int one = 1;
+    int v6only = !any;
+    int r;
+
+    fd = socket(sa.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (sa.any.sa_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only));
+    if (interface) {
+        /* A fresh interface's IPv6 address may still be under duplicate address detection. */
+        (void)setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one));
+        if (setsockopt(
+                fd, SOL_SOCKET, SO_BINDTODEVICE, interface, (socklen_t)strlen(interface) + 1) < 0)
+            return err_set(e, -errno, "interface \"%s\" cannot be listened on: %s", interface,
+                strerror(errno));
+    }
+    if (bind(fd, &sa.any, len) < 0) {
+        r = -errno;
+        if (any)
+            return err_set(e, r, "TCP port %u cannot be used: %s", at->port, strerror(-r));
+        return err_set(
+            e, r, "TCP address %s cannot be used: %s", endpoint_format(at, text), strerror(-r));
+    }
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static uint16_t port_of(int fd)
+{
+    union sockaddr_inet sa;
+    struct endpoint ep = {0};
+    socklen_t len = sizeof(sa);
+
+    if (getsockname(fd, &sa.any, &len) == 0)
+        (void)sockaddr_to_endpoint(&sa, &ep);
+    return ep.port;
+}
+
+int server_listen_tls(
+    struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e)
+{
+    struct endpoint any4 = {.addr = ip_addr_v4((const uint8_t[4]){0}), .port = at->port};
+    struct server_listener *l;
+    int fd;
+    int r = open_tcp(&fd, at, NULL, e);
+
+    /* A machine without IPv6 cannot open the socket that takes both. */
+    if (r == -EAFNOSUPPORT && ip_addr_is_none(&at->addr))
+        r = open_tcp(&fd, &any4, NULL, e);
+    if (r == -EAFNOSUPPORT)
+        return err_set(e, r, "this machine has no IPv6");
+    if (r != 0)
+        return r;
+    if (ret_port)
+        *ret_port = port_of(fd);
+    return listener_new(&l, s, fd, DOOR_PUBLIC, NULL, e);
+}
+
+int server_listen_overlay(struct server *s, const struct endpoint *at, const char *interface,
+    void *door_ctx, struct server_listener **ret, struct err *e)
+{
+    int fd;
+    int r = open_tcp(&fd, at, interface, e);
+
+    if (r != 0)
+        return r;
+    return listener_new(ret, s, fd, DOOR_OVERLAY, door_ctx, e);
+}
+
+/* Remove a socket that a dead daemon left; -EADDRINUSE when a living one answers there. */
+static int remove_stale(const struct sockaddr_un *sa, struct err *e)
+{
+    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct stat st;
+
+    if (lstat(sa->sun_path, &st) < 0)
+        return 0;
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(e, -EEXIST, "\"%s\" exists and is not a socket", sa->sun_path);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) == 0)
+        return err_set(e, -EADDRINUSE, "another daemon answers at \"%s\" already", sa->sun_path);
+    (void)unlink(sa->sun_path);
+    return 0;
+}
+
+int server_listen_unix(struct server *s, const char *path, struct err *e)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    _cleanup_(closep) int fd = -1;
+    struct server_listener *l;
+    int r;
+
+    if (strlen(path) >= sizeof(sa.sun_path))
+        return err_set(e, -EINVAL, "socket path \"%.120s\" is longer than %zu bytes", path,
+            sizeof(sa.sun_path) - 1);
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    r = remove_stale(&sa, e);
+    if (r != 0)
+        return r;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    /* Linux gives the socket's mode to the file, so there is no moment at which others may in. */
+    if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+        return err_set(e, -errno, "socket \"%s\" cannot be made: %s", path, strerror(errno));
+    r = listener_new(&l, s, TAKE_FD(fd), DOOR_ADMIN, NULL, e);
+    if (r == 0)
+        l->path = strdup(path);
+    return r;
+}

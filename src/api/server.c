@@ -1,0 +1,483 @@
+/*
+ * server.c - connections, requests and answers; see server.h.
+ *
+ * Theory of operation. listener.c accepts a connection and hands it here; it
+ * goes into one of two libmicrohttpd daemons ("engines") that have no
+ * listening socket and no thread of their own. Each has an epoll descriptor,
+ * which is watched by the loop; when it is readable the engine runs and calls
+ * on_request() for what has arrived. The engines' own time-outs are off: they
+ * are about idleness, and a slow sender is never idle. Ours are about time
+ * since the start; a connection that is late is shut down, which the engine
+ * sees as its end.
+ */
+#include "server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/body.h"
+#include "api/identity.h"
+#include "api/server_internal.h"
+#include "api/stream.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "sys/clock.h"
+#include "sys/rng_kernel.h"
+
+/* From the connection's start to the request's end, TLS included; then to take the answer. */
+#define REQUEST_TIME (10 * NSEC_PER_SEC)
+#define ANSWER_TIME  (30 * NSEC_PER_SEC)
+
+/* Memory of one connection inside libmicrohttpd: its header lines, and a piece of the answer. */
+#define CONNECTION_MEMORY 8192
+
+/* Unread bytes of a body that is too long, before the connection is cut without an answer. */
+#define DISCARD_MAX (1u << 20)
+
+/* Rounds of an engine in one turn of the loop. */
+#define ENGINE_ROUNDS 8
+
+/* A bound for libmicrohttpd, above all that the doors let in. */
+#define ENGINE_CONNECTIONS_MAX (1u << 18)
+
+/* Unacknowledged for so long, the kernel gives a connection up: the other end is away. */
+#define TCP_GIVE_UP_MS 30000
+
+static const char tls_priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+static void connection_free(struct server__connection *c)
+{
+    list_remove(&c->link);
+    c->s->counts.connections--;
+    if (c->listener)
+        admission_leave(&c->listener->admission, &c->from.addr);
+    if (c->stream) {
+        c->stream->wake = NULL;
+        c->stream->on_closed(c->stream);
+    }
+    if (c->body)
+        secret_wipe(c->body, c->body_len);
+    free(c->body);
+    free(c);
+}
+
+static void resume(struct server__connection *c)
+{
+    if (!c->suspended)
+        return;
+    c->suspended = false;
+    MHD_resume_connection(c->mhd);
+}
+
+void server__cut(struct server__connection *c)
+{
+    c->s->counts.cut++;
+    c->cut = true;
+    c->deadline = NSEC_NEVER;
+    /* The descriptor is the engine's; it sees the end, and closes it. */
+    (void)shutdown(c->fd, SHUT_RDWR);
+    resume(c);
+}
+
+/* The engine has started or ended a connection. */
+static void on_connection(void *ctx, struct MHD_Connection *mhd, void **socket_ctx,
+    enum MHD_ConnectionNotificationCode what)
+{
+    struct server *s = ctx;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_ctx = s->starting;
+        s->starting->mhd = mhd;
+    } else {
+        connection_free(*socket_ctx);
+        *socket_ctx = NULL;
+    }
+}
+
+static struct server__connection *connection_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void engine_run(struct server__engine *en);
+
+void server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
+{
+    struct server *s = l->s;
+    struct server__connection *c = NULL;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+    } nobody = {.v4 = {.sin_family = AF_INET}};
+    int one = 1;
+    int give_up = TCP_GIVE_UP_MS;
+
+    if (admission_enter(&l->admission, &from->addr))
+        c = calloc(1, sizeof(*c));
+    if (!c) {
+        s->counts.refused++;
+        (void)close(fd);
+        return;
+    }
+    *c = (struct server__connection){.s = s,
+        .listener = l,
+        .fd = fd,
+        .door = l->door,
+        .door_ctx = l->door_ctx,
+        .from = *from,
+        .deadline = now + REQUEST_TIME};
+    list_add_tail(&s->connections, &c->link);
+    s->counts.accepted++;
+    s->counts.connections++;
+    if (l->door != DOOR_ADMIN) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
+    }
+    /* The engine only wants an address for limits of its own, which are off. */
+    s->starting = c;
+    if (MHD_add_connection(l->engine->daemon, fd, &nobody.any, sizeof(nobody.v4)) != MHD_YES &&
+        !c->mhd)
+        connection_free(c);
+    s->starting = NULL;
+    engine_run(l->engine);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+    struct server__connection *c;
+    nsec_t now = clock_now();
+
+    /* A walk over all of them, each second: cheap, and no timer for each. */
+    list_foreach(c, &s->connections, link) {
+        if (c->deadline <= now || (c->stream && stream_is_stalled(c->stream, now)))
+            server__cut(c);
+    }
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void wake_stream(struct stream *st)
+{
+    resume(st->server_ctx);
+}
+
+/* The engine wants bytes of a stream. */
+static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
+{
+    struct server__connection *c = ctx;
+    struct stream *st = c->stream;
+    size_t n;
+
+    /* Suspended again, it would never be seen to have ended. */
+    if (c->cut)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    n = stream_take(st, buf, max, clock_now());
+    if (n == 0 && !st->ended) {
+        st->on_drained(st);
+        n = stream_take(st, buf, max, clock_now());
+    }
+    if (n > 0)
+        return (ssize_t)n;
+    if (st->ended)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    c->suspended = true;
+    MHD_suspend_connection(c->mhd);
+    return 0;
+}
+
+static struct MHD_Response *make_stream(struct server__connection *c, struct stream *st)
+{
+    struct MHD_Response *r = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, CONNECTION_MEMORY / 2, read_stream, c, NULL);
+
+    if (!r)
+        return NULL;
+    c->stream = st;
+    c->deadline = NSEC_NEVER;
+    st->server_ctx = c;
+    st->wake = wake_stream;
+    (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
+    return r;
+}
+
+static struct MHD_Response *make_text(struct response *rs)
+{
+    struct MHD_Response *r;
+    char *text = rs->body ? body_format(rs->body) : rs->text;
+
+    if (!rs->body)
+        rs->text = NULL;
+    if (!text)
+        return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    r = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+    if (!r)
+        free(text);
+    else
+        (void)MHD_add_response_header(r, "Content-Type",
+            rs->body ? "application/json" : "text/plain; version=0.0.4; charset=utf-8");
+    return r;
+}
+
+static enum MHD_Result answer(struct server__connection *c, struct response *rs)
+{
+    struct MHD_Response *r = rs->stream ? make_stream(c, rs->stream) : make_text(rs);
+    enum MHD_Result result;
+
+    if (!r) {
+        if (rs->stream)
+            rs->stream->on_closed(rs->stream);
+        return MHD_NO;
+    }
+    if (!rs->stream)
+        c->deadline = clock_now() + ANSWER_TIME;
+    (void)MHD_add_response_header(r, "Connection", "close");
+    (void)MHD_add_response_header(r, "Cache-Control", "no-store");
+    result = MHD_queue_response(c->mhd, (unsigned)(rs->status ? rs->status : 500), r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+/* The admin token opens the admin's door on the public one. */
+static enum door door_of(const struct server__connection *c)
+{
+    static const char word[] = "Bearer ";
+    const struct server_config *config = &c->s->config;
+    const char *header;
+
+    if (c->door != DOOR_PUBLIC || !config->is_admin)
+        return c->door;
+    header = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Authorization");
+    if (header && strncmp(header, word, sizeof(word) - 1) == 0 &&
+        config->is_admin(config->ctx, header + sizeof(word) - 1))
+        return DOOR_ADMIN;
+    return DOOR_PUBLIC;
+}
+
+static void handle(
+    struct server__connection *c, const char *method, const char *path, struct response *rs)
+{
+    struct request rq = {.door_ctx = c->door_ctx, .from = c->from, .now = clock_now()};
+    struct err e = ERR_NULL;
+    const struct route *row;
+    json_t *body = NULL;
+
+    if (c->too_long) {
+        response_refuse(rs, 413, "the body is longer than %u bytes", BODY_MAX);
+        return;
+    }
+    rq.door = door_of(c);
+    row = route_find(c->s->config.routes, rq.door, method, path, rq.params, rs);
+    if (!row)
+        return;
+    if (c->body_len > 0 && body_parse(&body, c->body, c->body_len, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    rq.body = body;
+    row->handle(c->s->config.ctx, &rq, rs);
+    json_decref(body);
+}
+
+static enum MHD_Result dispatch(struct server__connection *c, const char *method, const char *path)
+{
+    struct response rs = {0};
+    enum MHD_Result result;
+
+    /* Its door has been closed: what the door led to may be gone. */
+    if (!c->listener)
+        return MHD_NO;
+    c->s->counts.requests++;
+    handle(c, method, path, &rs);
+    result = answer(c, &rs);
+    response_deinit(&rs);
+    return result;
+}
+
+/* A piece of the body. What goes beyond the limit is read and thrown away, up to a limit too. */
+static enum MHD_Result take_body(struct server__connection *c, const char *p, size_t len)
+{
+    char *body;
+
+    if (c->body_len + len > BODY_MAX || c->too_long) {
+        c->too_long = true;
+        c->body_len += len;
+        return c->body_len > DISCARD_MAX ? MHD_NO : MHD_YES;
+    }
+    body = realloc(c->body, c->body_len + len);
+    if (!body)
+        return MHD_NO;
+    c->body = body;
+    memcpy(body + c->body_len, p, len);
+    c->body_len += len;
+    return MHD_YES;
+}
+
+static bool says_too_long(struct MHD_Connection *mhd)
+{
+    const char *text = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
+
+    return text && strtoull(text, NULL, 10) > BODY_MAX;
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
+    const char *method, const char *version, const char *data, size_t *data_len, void **request)
+{
+    struct server__connection *c = connection_of(mhd);
+
+    if (!*request) {
+        *request = c;
+        c->too_long = says_too_long(mhd);
+        /* Said in the header, it is refused before a byte of it is read. */
+        return c->too_long ? dispatch(c, method, path) : MHD_YES;
+    }
+    if (*data_len > 0) {
+        size_t len = *data_len;
+
+        *data_len = 0;
+        return take_body(c, data, len);
+    }
+    return dispatch(c, method, path);
+}
+
+/* ---- engines -------------------------------------------------------------------------------- */
+
+static void on_again(uv_timer_t *timer)
+{
+    engine_run(timer->data);
+}
+
+static void engine_run(struct server__engine *en)
+{
+    MHD_UNSIGNED_LONG_LONG wait_ms = 1;
+    int rounds = 0;
+
+    do {
+        (void)MHD_run(en->daemon);
+        if (MHD_get_timeout(en->daemon, &wait_ms) != MHD_YES)
+            return;
+    } while (wait_ms == 0 && ++rounds < ENGINE_ROUNDS);
+    if (wait_ms == 0)
+        (void)uv_timer_start(&en->again, on_again, 0, 0);
+}
+
+static void on_engine(uv_poll_t *poll, int status, int events)
+{
+    engine_run(poll->data);
+}
+
+/* The daemon alone, without a place in the loop yet. */
+static int engine_open(
+    struct server__engine *en, struct server *s, const struct identity *id, struct err *e)
+{
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, id ? id->key_pem : NULL},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, id ? id->certificate_pem : NULL},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)tls_priorities},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
+
+    en->s = s;
+    en->daemon = MHD_start_daemon(flags | (id ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, ENGINE_CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
+        id ? tls : tls + 3, MHD_OPTION_END);
+    return en->daemon ? 0 : err_set(e, -EIO, "the HTTP server does not start");
+}
+
+static void engine_start(struct server__engine *en)
+{
+    uv_loop_t *loop = en->s->config.loop;
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(en->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+    (void)uv_poll_init(loop, &en->poll, info->epoll_fd);
+    (void)uv_timer_init(loop, &en->again);
+    en->poll.data = en;
+    en->again.data = en;
+    (void)uv_poll_start(&en->poll, UV_READABLE, on_engine);
+}
+
+static void engine_stop(struct server__engine *en)
+{
+    if (!en->daemon)
+        return;
+    uv_close((uv_handle_t *)&en->poll, NULL);
+    uv_close((uv_handle_t *)&en->again, NULL);
+    /* What was resumed has to be seen as resumed, or stopping would be an error. */
+    (void)MHD_run(en->daemon);
+    MHD_stop_daemon(en->daemon);
+    en->daemon = NULL;
+}
+
+int server_new(struct server **ret, const struct server_config *config, struct err *e)
+{
+    struct server *s = calloc(1, sizeof(*s));
+    struct rng rng = rng_kernel();
+    int r;
+
+    if (!s)
+        return err_set(e, -ENOMEM, "no memory for a server");
+    s->config = *config;
+    s->config.identity = NULL; /* only borrowed for this call */
+    s->seed = rng_u64(&rng);
+    list_init(&s->listeners);
+    list_init(&s->connections);
+    r = engine_open(&s->plain, s, NULL, e);
+    if (r == 0 && config->identity)
+        r = engine_open(&s->tls, s, config->identity, e);
+    if (r != 0) {
+        if (s->plain.daemon)
+            MHD_stop_daemon(s->plain.daemon);
+        free(s);
+        return r;
+    }
+    engine_start(&s->plain);
+    if (s->tls.daemon)
+        engine_start(&s->tls);
+    (void)uv_timer_init(config->loop, &s->tick);
+    s->tick.data = s;
+    (void)uv_timer_start(&s->tick, on_tick, 1000, 1000);
+    *ret = s;
+    return 0;
+}
+
+void server_stop(struct server *s)
+{
+    struct server_listener *l;
+    struct server_listener *tmp;
+    struct server__connection *c;
+
+    if (s->stopped)
+        return;
+    s->stopped = true;
+    list_foreach_safe(l, tmp, &s->listeners, link)
+        server_listener_close(l);
+    list_foreach(c, &s->connections, link)
+        resume(c);
+    engine_stop(&s->plain);
+    engine_stop(&s->tls);
+    uv_close((uv_handle_t *)&s->tick, NULL);
+}
+
+struct server *server_free(struct server *s)
+{
+    free(s);
+    return NULL;
+}
+
+struct server_counts server_counts(const struct server *s)
+{
+    return s->counts;
+}

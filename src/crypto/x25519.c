@@ -2,7 +2,9 @@
 #include "x25519.h"
 
 #include <errno.h>
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -53,10 +55,34 @@ bool x25519_derive_public(const struct x25519_secret *secret, struct x25519_publ
     return ok;
 }
 
+/*
+ * A private key for derivation only. Given the scalar alone, libcrypto computes
+ * the public half, which costs as much as the derivation itself and is not used
+ * by it; so it gets a stand-in.
+ */
+static EVP_PKEY *load_secret_for_dh(const struct x25519_secret *secret)
+{
+    static const struct x25519_public stand_in;
+    OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_octet_string(
+            OSSL_PKEY_PARAM_PRIV_KEY, (void *)(uintptr_t)secret->b, sizeof(secret->b)),
+        OSSL_PARAM_construct_octet_string(
+            OSSL_PKEY_PARAM_PUB_KEY, (void *)(uintptr_t)stand_in.b, sizeof(stand_in.b)),
+        OSSL_PARAM_construct_end(),
+    };
+    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "X25519", NULL);
+    EVP_PKEY *pkey = NULL;
+
+    if (ctx && EVP_PKEY_fromdata_init(ctx) == 1)
+        (void)EVP_PKEY_fromdata(ctx, &pkey, EVP_PKEY_KEYPAIR, params);
+    EVP_PKEY_CTX_free(ctx);
+    return pkey;
+}
+
 bool x25519_dh(const struct x25519_secret *secret, const struct x25519_public *public,
     struct x25519_shared *ret)
 {
-    EVP_PKEY *ours = load_secret(secret);
+    EVP_PKEY *ours = load_secret_for_dh(secret);
     EVP_PKEY *theirs =
         EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, public->b, sizeof(public->b));
     EVP_PKEY_CTX *ctx = ours ? EVP_PKEY_CTX_new(ours, NULL) : NULL;

@@ -1,0 +1,246 @@
+/* test-stun.c - the RFC's own messages, answers byte for byte, and everything that is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/addr.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "wire/stun.h"
+
+#define MSG_MAX 256
+
+struct msg {
+    uint8_t b[MSG_MAX];
+    size_t len;
+};
+
+static struct msg msg(const char *hex)
+{
+    struct msg m = {.len = strlen(hex) / 2};
+
+    assert_true(m.len <= sizeof(m.b) && hex_decode(hex, m.b, m.len));
+    return m;
+}
+
+static struct endpoint endpoint(const char *text)
+{
+    struct err e = ERR_NULL;
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, &e), 0);
+    return ep;
+}
+
+#define HEADER(type, len) type len "2112a442b7e7a701bc34d686fa87dfae"
+
+/* RFC 5769 section 2.1: an ICE connectivity check, with a padding of spaces. */
+#define RFC5769_REQUEST                                                                            \
+    HEADER("0001", "0058")                                                                         \
+    "802200105354554e207465737420636c69656e74"                                                     \
+    "002400046e0001ff"                                                                             \
+    "80290008932ff9b151263b36"                                                                     \
+    "000600096576746a3a68367659202020"                                                             \
+    "000800149aeaa70cbfd8cb56781ef2b5b2d3f249c1b571a2"                                             \
+    "80280004e57a3bcf"
+
+/* RFC 5769 section 2.2. */
+#define RFC5769_RESPONSE_V4                                                                        \
+    HEADER("0101", "003c")                                                                         \
+    "8022000b7465737420766563746f7220"                                                             \
+    "002000080001a147e112a643"                                                                     \
+    "000800142b91f599fd9e90c38c7489f92af9ba53f06be7d7"                                             \
+    "80280004c07d4c96"
+
+/* RFC 5769 section 2.3. */
+#define RFC5769_RESPONSE_V6                                                                        \
+    HEADER("0101", "0048")                                                                         \
+    "8022000b7465737420766563746f7220"                                                             \
+    "002000140002a1470113a9faa5d3f179bc25f4b5bed2b9d9"                                             \
+    "00080014a382954e4be67bf11784c97c8292c275bfe3ed41"                                             \
+    "80280004c8fb0b4c"
+
+static void test_rfc_request(void **state)
+{
+    struct msg m = msg(RFC5769_REQUEST);
+    struct stun_request req;
+
+    assert_true(stun_is_request(m.b, m.len));
+    assert_int_equal(stun_decode_request(&req, m.b, m.len), 0);
+    assert_memory_equal(req.id.b, m.b + 8, sizeof(req.id.b));
+    assert_true(req.has_fingerprint);
+    /* PRIORITY belongs to ICE, which we do not speak. */
+    assert_int_equal(req.n_unknown, 1);
+    assert_int_equal(req.unknown[0], 0x0024);
+}
+
+static void test_rfc_responses(void **state)
+{
+    static const struct {
+        const char *hex;
+        const char *mapped;
+    } cases[] = {
+        {RFC5769_RESPONSE_V4, "192.0.2.1:32853"},
+        {RFC5769_RESPONSE_V6, "[2001:db8:1234:5678:11:2233:4455:6677]:32853"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct msg m = msg(cases[i].hex);
+        char buf[ENDPOINT_TEXT_MAX];
+        struct stun_response resp;
+
+        assert_int_equal(stun_decode_response(&resp, m.b, m.len), 0);
+        assert_string_equal(endpoint_format(&resp.mapped, buf), cases[i].mapped);
+        assert_memory_equal(resp.id.b, m.b + 8, sizeof(resp.id.b));
+    }
+}
+
+/* Answers byte for byte. The address attributes are those of RFC 5769 sections 2.2 and 2.3. */
+static void test_answers(void **state)
+{
+    static const struct {
+        const char *request;
+        const char *from;
+        const char *answer;
+    } cases[] = {
+        /* a bare request, as most clients send it */
+        {HEADER("0001", "0000"), "192.0.2.1:32853",
+            HEADER("0101", "000c") "002000080001a147e112a643"},
+        {HEADER("0001", "0000"), "[2001:db8:1234:5678:11:2233:4455:6677]:32853",
+            HEADER("0101", "0018") "002000140002a1470113a9faa5d3f179bc25f4b5bed2b9d9"},
+        /* SOFTWARE, and an unknown attribute that may be ignored */
+        {HEADER("0001", "0020") "80220004776566748026001400000000000000000000000000000000"
+                                "00000000",
+            "192.0.2.1:32853", HEADER("0101", "000c") "002000080001a147e112a643"},
+        /* a fingerprint is answered with one */
+        {HEADER("0001", "0008") "80280004fdf6ae02", "192.0.2.1:32853",
+            HEADER("0101", "0014") "002000080001a147e112a643802800047d281f59"},
+        /* one attribute that we do not know, and three of which two must be known */
+        {HEADER("0001", "0004") "00240000", "192.0.2.1:1",
+            HEADER("0111", "0010") "0009000400000414000a000200240000"},
+        {HEADER("0001", "000c") "00240000802500007fff0000", "192.0.2.1:1",
+            HEADER("0111", "0010") "0009000400000414000a000400247fff"},
+        /* what follows a message integrity is not part of the request */
+        {HEADER("0001", "001c") "000800140000000000000000000000000000000000000000"
+                                "00240000",
+            "192.0.2.1:32853", HEADER("0101", "000c") "002000080001a147e112a643"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct msg in = msg(cases[i].request);
+        struct msg want = msg(cases[i].answer);
+        struct endpoint from = endpoint(cases[i].from);
+        uint8_t out[STUN_ANSWER_MAX];
+        struct stun_request req;
+
+        assert_int_equal(stun_decode_request(&req, in.b, in.len), 0);
+        assert_int_equal(stun_encode_answer(&req, &from, out), want.len);
+        assert_memory_equal(out, want.b, want.len);
+    }
+}
+
+static void test_longest_answers_fit(void **state)
+{
+    struct endpoint from = endpoint("[2001:db8::1]:1");
+    struct stun_request req = {.has_fingerprint = true};
+    struct stun_response resp;
+    uint8_t out[STUN_ANSWER_MAX];
+    size_t len = stun_encode_answer(&req, &from, out);
+
+    assert_int_equal(len, STUN_ANSWER_MAX);
+    assert_int_equal(stun_decode_response(&resp, out, len), 0);
+    assert_true(endpoint_equal(&resp.mapped, &from));
+    req.n_unknown = STUN_UNKNOWN_MAX;
+    assert_true(stun_encode_answer(&req, &from, out) <= STUN_ANSWER_MAX);
+}
+
+static void test_requests_refused(void **state)
+{
+    static const struct {
+        const char *hex;
+        int outcome;
+    } cases[] = {
+        {"", STUN_E_OTHER},
+        {"0001", STUN_E_OTHER},
+        {"000100002112a442b7e7a701bc34d686fa87df", STUN_E_OTHER},
+        {"000100002112a443b7e7a701bc34d686fa87dfae", STUN_E_OTHER},
+        {HEADER("0011", "0000"), STUN_E_OTHER}, /* an indication wants no answer */
+        {HEADER("0101", "0000"), STUN_E_OTHER}, /* nor does a response */
+        {HEADER("0003", "0000"), STUN_E_OTHER}, /* TURN */
+        {HEADER("0001", "0004"), STUN_E_MALFORMED},
+        {HEADER("0001", "0000") "80220000", STUN_E_MALFORMED},
+        {HEADER("0001", "0002") "8022", STUN_E_MALFORMED},
+        {HEADER("0001", "0004") "80220004", STUN_E_MALFORMED},
+        {HEADER("0001", "0004") "8022ffff", STUN_E_MALFORMED},
+        {HEADER("0001", "0008") "80280004fdf6ae03", STUN_E_MALFORMED},
+        {HEADER("0001", "0004") "80280000", STUN_E_MALFORMED},
+        {HEADER("0001", "000c") "80280004fdf6ae0280220000", STUN_E_MALFORMED},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct msg m = msg(cases[i].hex);
+        struct stun_request req;
+
+        assert_int_equal(stun_decode_request(&req, m.b, m.len), cases[i].outcome);
+    }
+}
+
+static void test_responses_refused(void **state)
+{
+    static const struct {
+        const char *hex;
+        int outcome;
+    } cases[] = {
+        {HEADER("0001", "0000"), STUN_E_OTHER},
+        {HEADER("0111", "0008") "0009000400000414", STUN_E_OTHER},
+        {HEADER("0101", "0000"), STUN_E_MALFORMED},
+        {HEADER("0101", "000c") "002000080003a147e112a643", STUN_E_MALFORMED},
+        {HEADER("0101", "0008") "002000040001a147", STUN_E_MALFORMED},
+        {HEADER("0101", "0010") "0020000c0001a147e112a64300000000", STUN_E_MALFORMED},
+        {HEADER("0101", "000c") "002000080002a147e112a643", STUN_E_MALFORMED},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct msg m = msg(cases[i].hex);
+        struct stun_response resp;
+
+        assert_int_equal(stun_decode_response(&resp, m.b, m.len), cases[i].outcome);
+    }
+}
+
+/* Any changed bit of a fingerprinted message is noticed. */
+static void test_fingerprint_covers_all(void **state)
+{
+    struct msg m = msg(HEADER("0001", "0010") "80220004776566748028000400000000");
+    struct stun_request req;
+    unsigned n_valid = 0;
+
+    assert_int_equal(stun_decode_request(&req, m.b, m.len), STUN_E_MALFORMED);
+    m = msg(RFC5769_REQUEST);
+    for (size_t bit = 0; bit < m.len * 8; bit++) {
+        struct msg changed = m;
+
+        changed.b[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        if (stun_decode_request(&req, changed.b, changed.len) == 0 && req.has_fingerprint)
+            n_valid++;
+    }
+    assert_int_equal(n_valid, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rfc_request),
+        cmocka_unit_test(test_rfc_responses),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_longest_answers_fit),
+        cmocka_unit_test(test_requests_refused),
+        cmocka_unit_test(test_responses_refused),
+        cmocka_unit_test(test_fingerprint_covers_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -45,11 +45,15 @@
     X(NO_BUFFER, "no-buffer", "no memory for the packet") \
     /* the relay */ \
     X(RELAY_UNKNOWN_SENDER, "relay-unknown-sender", "no enrolled node speaks from this address") \
-    X(RELAY_NO_MATCH, "relay-no-match", "the initiation is for no peer that the sender may reach") \
+    X(RELAY_NO_MATCH, "relay-no-match", "the handshake message is for no peer that the sender may reach") \
     X(RELAY_NO_LEASE, "relay-no-lease", "no handshake of this sender led to this receiver index") \
     X(RELAY_NO_ADDRESS, "relay-no-address", "the receiving node's address is not known yet") \
     X(RELAY_RATE_LIMITED, "relay-rate-limited", "too many handshakes from this node") \
-    X(RELAY_TABLE_FULL, "relay-table-full", "the sender already holds as many leases as it may")
+    X(RELAY_TABLE_FULL, "relay-table-full", "the sender already holds as many leases as it may") \
+    X(RELAY_INDEX_CLASH, "relay-index-clash", "another session has this receiver index already") \
+    /* STUN */ \
+    X(STUN_INVALID, "stun-invalid", "the STUN request contradicts itself") \
+    X(STUN_RATE_LIMITED, "stun-rate-limited", "too many requests shorter than their answers")
 
 enum drop_reason {
 #define X(id, name, help) DROP_##id,

@@ -14,8 +14,8 @@
 #define FINGERPRINT_SIZE   8           /* attribute header and value */
 #define FAMILY_V4          1           /* section 14.1 */
 #define FAMILY_V6          2
-#define UNKNOWN_ATTRIBUTE  420         /* section 14.8 */
-#define OPTIONAL_ATTRIBUTE 0x8000      /* set: may be ignored (section 14) */
+#define UNKNOWN_ATTRIBUTE  420    /* section 14.8 */
+#define OPTIONAL_ATTRIBUTE 0x8000 /* set: may be ignored (section 14) */
 
 /* The attributes that we act upon, or need not understand to be right (section 18.3.1). */
 enum {

@@ -26,8 +26,8 @@ struct stun_transaction {
 /** What we need of a Binding request. */
 struct stun_request {
     struct stun_transaction id;
-    bool has_fingerprint;               /* it carried a valid one, so the answer does too */
-    unsigned n_unknown;                 /* attributes that we would have to understand, but do not */
+    bool has_fingerprint; /* it carried a valid one, so the answer does too */
+    unsigned n_unknown;   /* attributes that we would have to understand, but do not */
     uint16_t unknown[STUN_UNKNOWN_MAX]; /* the first of them, host order */
 };
 

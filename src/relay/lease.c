@@ -1,0 +1,192 @@
+/* lease.c - see lease.h. */
+#include "lease.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define CHUNK_LEASES 512
+
+struct lease_chunk {
+    struct lease_chunk *next; /* owns */
+    struct lease leases[CHUNK_LEASES];
+};
+
+void lease_table_init(struct lease_table *t, uint64_t seed, unsigned max)
+{
+    *t = (struct lease_table){.max = max};
+    htab_init(&t->by_key, seed);
+    list_init(&t->pending);
+    list_init(&t->established);
+    list_init(&t->free);
+}
+
+void lease_table_deinit(struct lease_table *t)
+{
+    while (t->chunks) {
+        struct lease_chunk *next = t->chunks->next;
+
+        free(t->chunks);
+        t->chunks = next;
+    }
+    htab_deinit(&t->by_key);
+    lease_table_init(t, t->by_key.seed, t->max);
+}
+
+void lease_party_init(struct lease_party *party, uint32_t id)
+{
+    party->id = id;
+    party->n_owned = 0;
+    list_init(&party->sends);
+    list_init(&party->receives);
+}
+
+static uint64_t key_hash(
+    const struct lease_table *t, const struct lease_party *from, uint32_t index)
+{
+    return hash_u64(t->by_key.seed, (uint64_t)from->id << 32 | index);
+}
+
+/* Whether or not its time is over. */
+static struct lease *find_any(
+    const struct lease_table *t, const struct lease_party *from, uint32_t index)
+{
+    uint64_t hash = key_hash(t, from, index);
+
+    for (struct htab_link *l = htab_first(&t->by_key, hash); l; l = htab_next(l, hash)) {
+        struct lease *lease = container_of(l, struct lease, by_key);
+
+        if (lease->from == from && lease->index == index)
+            return lease;
+    }
+    return NULL;
+}
+
+struct lease *lease_find(
+    const struct lease_table *t, const struct lease_party *from, uint32_t index, nsec_t now)
+{
+    struct lease *l = find_any(t, from, index);
+
+    return l && now < l->until ? l : NULL;
+}
+
+/* One from the store, which gets another chunk when it is empty. */
+static struct lease *take_free(struct lease_table *t)
+{
+    struct lease *l = list_first(&t->free, struct lease, by_age);
+    struct lease_chunk *chunk;
+
+    if (l || t->cap >= t->max)
+        return l;
+    chunk = calloc(1, sizeof(*chunk));
+    if (!chunk)
+        return NULL;
+    chunk->next = t->chunks;
+    t->chunks = chunk;
+    for (unsigned i = 0; i < CHUNK_LEASES && t->cap < t->max; i++, t->cap++)
+        list_add_tail(&t->free, &chunk->leases[i].by_age);
+    return &chunk->leases[0];
+}
+
+static struct list *age_list(struct lease_table *t, enum lease_state state)
+{
+    return state == LEASE_STATE_PENDING ? &t->pending : &t->established;
+}
+
+struct lease *lease_add(struct lease_table *t, struct lease_party *from, struct lease_party *to,
+    struct lease_party *owner, uint32_t index, enum lease_state state, nsec_t until, nsec_t now)
+{
+    struct lease *old = find_any(t, from, index);
+    struct lease *l;
+
+    assert(owner == from || owner == to);
+    if (old) {
+        assert(now >= old->until);
+        lease_remove(t, old);
+    }
+    l = take_free(t);
+    if (!l || htab_add(&t->by_key, &l->by_key, key_hash(t, from, index)) != 0)
+        return NULL;
+    l->from = from;
+    l->to = to;
+    l->owner = owner;
+    l->index = index;
+    l->state = state;
+    l->until = until;
+    list_remove(&l->by_age);
+    list_add_tail(age_list(t, state), &l->by_age);
+    list_add_tail(&from->sends, &l->by_sender);
+    list_add_tail(&to->receives, &l->by_receiver);
+    owner->n_owned++;
+    t->n++;
+    return l;
+}
+
+void lease_establish(struct lease_table *t, struct lease *l, nsec_t until)
+{
+    assert(l->state == LEASE_STATE_PENDING);
+    l->state = LEASE_STATE_ESTABLISHED;
+    l->until = until;
+    list_remove(&l->by_age);
+    list_add_tail(&t->established, &l->by_age);
+}
+
+void lease_remove(struct lease_table *t, struct lease *l)
+{
+    assert(l->state != LEASE_STATE_FREE);
+    htab_remove(&t->by_key, &l->by_key);
+    list_remove(&l->by_age);
+    list_remove(&l->by_sender);
+    list_remove(&l->by_receiver);
+    l->owner->n_owned--;
+    l->state = LEASE_STATE_FREE;
+    t->n--;
+    /* First, so that the memory that is in the caches is the next to be used. */
+    list_add(&t->free, &l->by_age);
+}
+
+void lease_remove_all(struct lease_table *t, struct lease_party *party)
+{
+    struct lease *l;
+
+    while ((l = list_first(&party->sends, struct lease, by_sender)))
+        lease_remove(t, l);
+    while ((l = list_first(&party->receives, struct lease, by_receiver)))
+        lease_remove(t, l);
+}
+
+static void remove_from_to(
+    struct lease_table *t, struct lease_party *from, const struct lease_party *to)
+{
+    struct lease *l;
+    struct lease *tmp;
+
+    list_foreach_safe(l, tmp, &from->sends, by_sender) {
+        if (l->to == to)
+            lease_remove(t, l);
+    }
+}
+
+void lease_remove_between(struct lease_table *t, struct lease_party *a, struct lease_party *b)
+{
+    remove_from_to(t, a, b);
+    remove_from_to(t, b, a);
+}
+
+static unsigned expire_list(struct lease_table *t, struct list *ages, nsec_t now, unsigned max)
+{
+    unsigned n = 0;
+    struct lease *l;
+
+    while (n < max && (l = list_first(ages, struct lease, by_age)) && now >= l->until) {
+        lease_remove(t, l);
+        n++;
+    }
+    return n;
+}
+
+unsigned lease_expire(struct lease_table *t, nsec_t now, unsigned max)
+{
+    unsigned n = expire_list(t, &t->pending, now, max);
+
+    return n + expire_list(t, &t->established, now, max - n);
+}

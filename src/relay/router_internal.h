@@ -1,0 +1,122 @@
+/*
+ * router_internal.h - the router's structs, for the router_*.c files only.
+ *
+ * "Tables" in a field's comment: written under `changing` and all worker locks,
+ * read under either. "Changing": read and written under `changing`.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/htab.h"
+#include "base/list.h"
+#include "crypto/blake2s.h"
+#include "crypto/x25519.h"
+#include "relay/lease.h"
+#include "relay/router.h"
+
+/** What mac1 of a message to a certain public key is made with (whitepaper 5.4.4). */
+struct router_mac1_key {
+    struct blake2s_digest b; /* HASH(label-mac1 || public key): no secret */
+};
+
+struct router_network {
+    struct list in_router;          /* changing; in router.networks */
+    struct list nodes;              /* changing; owns them; members: router_node.in_network */
+    struct router_mac1_key hub_key; /* immutable: of messages to the hub itself */
+};
+
+struct router_node {
+    struct lease_party leases;      /* tables */
+    struct router_network *network; /* immutable; pins */
+    struct router_mac1_key key;     /* immutable: of messages to this node */
+    struct list in_network;         /* changing; in network->nodes */
+    struct list blocks;             /* changing; members: router_block.ends[] */
+    struct htab_link by_remote;     /* tables; a member while has_address */
+    struct endpoint remote;         /* tables; where it is, valid while has_address */
+    struct ip_addr local;           /* tables; as router_node_set_address() was told */
+    bool has_address;               /* tables */
+    uint64_t claimed;               /* tables; when it was last heard from there: router.claims */
+    uint64_t tried;                 /* changing; the last scan that has tried its key */
+    nsec_t busy_until;              /* changing; what its initiations have cost, as a time */
+};
+
+/** One end of a blocked edge, on its node's list. */
+struct router_block_end {
+    struct list in_node; /* in node->blocks */
+    struct router_block *block;
+};
+
+/** An edge that is off. */
+struct router_block {
+    struct htab_link by_pair;        /* changing */
+    struct router_node *nodes[2];    /* pins; the one with the smaller id first */
+    struct router_block_end ends[2]; /* of the same order */
+};
+
+/** A worker's place; no two share a cache line. */
+struct router_worker {
+    pthread_mutex_t lock; /* guards the tables against this worker; see router.h */
+    uint8_t apart[64 - sizeof(pthread_mutex_t) % 64];
+};
+
+struct router {
+    unsigned n_workers;            /* immutable */
+    unsigned leases_per_node;      /* immutable */
+    struct router_worker *workers; /* owns; the array is immutable */
+    pthread_mutex_t changing;      /* before the workers' locks */
+    struct lease_table leases;     /* tables */
+    struct htab by_remote;         /* tables: nodes by their address */
+    struct htab blocks;            /* changing; owns: router_block by pair */
+    struct list networks;          /* changing; owns */
+    uint64_t scans;                /* changing; counts searches for an addressee */
+    uint64_t claims;               /* changing; counts calls of router_node_set_address() */
+    uint32_t next_id;              /* changing; for the next node */
+};
+
+/** router__begin_write() - with `changing` held: keep all workers out of the tables. */
+void router__begin_write(struct router *r);
+void router__end_write(struct router *r);
+
+/** router__node_of() - the node whose leases these are. */
+struct router_node *router__node_of(struct lease_party *party);
+
+/**
+ * router__sender() - who speaks from an address
+ * @before:	UINT64_MAX for the node that was heard there last; the `claimed` of one that this
+ *		gave for the one that was heard there before it
+ *
+ * Where several can be meant, the last one heard is the likeliest.
+ *
+ * Under a worker's lock or `changing`. NULL at the end, after at most ROUTER_SHARED_MAX.
+ */
+struct router_node *router__sender(
+    const struct router *r, const struct endpoint *from, uint64_t before);
+
+/** router__is_blocked() - under `changing`. */
+bool router__is_blocked(
+    const struct router *r, const struct router_node *a, const struct router_node *b);
+
+/** router__mac1_key() - for messages to @public. */
+void router__mac1_key(struct router_mac1_key *ret, const struct x25519_public *public);
+
+struct router_verdict router__pass(void);
+struct router_verdict router__drop(enum drop_reason reason);
+
+/** router__forward() - to where @node is; a drop while that is not known. */
+struct router_verdict router__forward(const struct router_node *node);
+
+/** router__unclaimed() - the verdict for an index that @in's source holds no lease of. */
+struct router_verdict router__unclaimed(
+    const struct router_arrival *in, bool is_sender_known, uint32_t index);
+
+/** router__on_initiation(), router__on_response() - of the right size; take `changing`. */
+struct router_verdict router__on_initiation(
+    struct router *r, const struct router_arrival *in, const struct wg_initiation *msg);
+struct router_verdict router__on_response(
+    struct router *r, const struct router_arrival *in, const struct wg_response *msg);

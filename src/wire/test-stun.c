@@ -38,7 +38,7 @@ static struct endpoint endpoint(const char *text)
 #define HEADER(type, len) type len "2112a442b7e7a701bc34d686fa87dfae"
 
 /* RFC 5769 section 2.1: an ICE connectivity check, with a padding of spaces. */
-#define RFC5769_REQUEST                                                                            \
+#define SAMPLE_REQUEST                                                                             \
     HEADER("0001", "0058")                                                                         \
     "802200105354554e207465737420636c69656e74"                                                     \
     "002400046e0001ff"                                                                             \
@@ -48,7 +48,7 @@ static struct endpoint endpoint(const char *text)
     "80280004e57a3bcf"
 
 /* RFC 5769 section 2.2. */
-#define RFC5769_RESPONSE_V4                                                                        \
+#define SAMPLE_RESPONSE_V4                                                                         \
     HEADER("0101", "003c")                                                                         \
     "8022000b7465737420766563746f7220"                                                             \
     "002000080001a147e112a643"                                                                     \
@@ -56,7 +56,7 @@ static struct endpoint endpoint(const char *text)
     "80280004c07d4c96"
 
 /* RFC 5769 section 2.3. */
-#define RFC5769_RESPONSE_V6                                                                        \
+#define SAMPLE_RESPONSE_V6                                                                         \
     HEADER("0101", "0048")                                                                         \
     "8022000b7465737420766563746f7220"                                                             \
     "002000140002a1470113a9faa5d3f179bc25f4b5bed2b9d9"                                             \
@@ -65,7 +65,7 @@ static struct endpoint endpoint(const char *text)
 
 static void test_rfc_request(void **state)
 {
-    struct msg m = msg(RFC5769_REQUEST);
+    struct msg m = msg(SAMPLE_REQUEST);
     struct stun_request req;
 
     assert_true(stun_is_request(m.b, m.len));
@@ -83,8 +83,8 @@ static void test_rfc_responses(void **state)
         const char *hex;
         const char *mapped;
     } cases[] = {
-        {RFC5769_RESPONSE_V4, "192.0.2.1:32853"},
-        {RFC5769_RESPONSE_V6, "[2001:db8:1234:5678:11:2233:4455:6677]:32853"},
+        {SAMPLE_RESPONSE_V4, "192.0.2.1:32853"},
+        {SAMPLE_RESPONSE_V6, "[2001:db8:1234:5678:11:2233:4455:6677]:32853"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -219,7 +219,7 @@ static void test_fingerprint_covers_all(void **state)
     unsigned n_valid = 0;
 
     assert_int_equal(stun_decode_request(&req, m.b, m.len), STUN_E_MALFORMED);
-    m = msg(RFC5769_REQUEST);
+    m = msg(SAMPLE_REQUEST);
     for (size_t bit = 0; bit < m.len * 8; bit++) {
         struct msg changed = m;
 

@@ -17,7 +17,7 @@ void diff_deinit(struct diff *d)
 
 bool diff_is_empty(const struct diff *d)
 {
-    return !d->set_listen_port && !d->set_fwmark && d->n_peers == 0;
+    return !d->set_key && !d->set_listen_port && !d->set_fwmark && d->n_peers == 0;
 }
 
 /* @change carries everything but the peer, which is copied. */
@@ -136,6 +136,7 @@ int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_co
         diff_deinit(&d);
         return r;
     }
+    d.set_key = !x25519_public_equal(&want->public, &have->public);
     d.set_listen_port = want->listen_port != 0 && want->listen_port != have->listen_port;
     d.listen_port = want->listen_port;
     d.set_fwmark = want->fwmark != have->fwmark;

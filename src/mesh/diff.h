@@ -38,6 +38,7 @@ struct diff_peer {
 
 /** What happens to one interface. */
 struct diff {
+    bool set_key; /* the interface has another private key than it should, or none */
     bool set_listen_port;
     bool set_fwmark;
     uint16_t listen_port;

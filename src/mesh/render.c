@@ -156,6 +156,7 @@ static void set_interface(
 {
     const struct network *n = &in->snapshot->network;
 
+    c->public = self->key;
     c->addresses[0] = (struct ip_prefix){.addr = self->address4, .len = n->cidr4.len};
     c->addresses[1] = (struct ip_prefix){.addr = self->address6, .len = n->cidr6.len};
     c->n_addresses = 2;

@@ -306,6 +306,25 @@ static void test_lost_endpoint_is_set(void **state)
     wg_config_deinit(&have);
 }
 
+static void test_missing_key_is_set(void **state)
+{
+    struct wg_config want = one_peer(1);
+    struct wg_config have = one_peer(1);
+    struct diff d = DIFF_NULL;
+
+    want.public = key_of(7);
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(d.set_key);
+    assert_int_equal(d.n_peers, 0);
+    assert_false(diff_is_empty(&d));
+    have.public = key_of(7);
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(diff_is_empty(&d));
+    diff_deinit(&d);
+    wg_config_deinit(&want);
+    wg_config_deinit(&have);
+}
+
 static void test_any_port_is_content(void **state)
 {
     struct wg_config want = one_peer(1);
@@ -327,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_learned_endpoint_stays),
         cmocka_unit_test(test_new_endpoint_is_set),
         cmocka_unit_test(test_lost_endpoint_is_set),
+        cmocka_unit_test(test_missing_key_is_set),
         cmocka_unit_test(test_any_port_is_content),
     };
 

@@ -2,8 +2,8 @@
  * wg_config.h - one WireGuard interface as data.
  *
  * What render.h wants an interface to be, and what an engine says it is. The
- * interface's private key is not in it: it never leaves the node's own state,
- * and is handed to the engine beside this.
+ * interface's private key is not in it, only what follows from it: the secret
+ * stays in the node's own state and is handed to the engine beside this.
  *
  * Peers are sorted by public key, so that two configurations are compared by
  * one walk over both.
@@ -47,6 +47,7 @@ struct wg_peer {
 };
 
 struct wg_config {
+    struct x25519_public public; /* of the interface's own key; none: it has no key yet */
     struct ip_prefix addresses[WG_CONFIG_ADDRESSES_MAX]; /* host bits kept */
     unsigned n_addresses;
     struct ip_prefix routes[WG_CONFIG_ADDRESSES_MAX]; /* that must lead into the interface */

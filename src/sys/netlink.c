@@ -60,6 +60,16 @@ static int error_of(const struct nlmsghdr *nlh)
     return err->error > 0 ? -EBADMSG : err->error;
 }
 
+/* A dump that failed underway says so at its end. */
+static int end_of_dump(const struct nlmsghdr *nlh)
+{
+    int32_t error = 0;
+
+    if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(error))
+        memcpy(&error, mnl_nlmsg_get_payload(nlh), sizeof(error));
+    return error < 0 ? error : 0;
+}
+
 /* 1: more is to come; 0: done; or negative errno. */
 static int take_message(const struct nlmsghdr *nlh, struct answer *a)
 {
@@ -73,7 +83,7 @@ static int take_message(const struct nlmsghdr *nlh, struct answer *a)
     case NLMSG_ERROR:
         return error_of(nlh);
     case NLMSG_DONE:
-        return 0;
+        return end_of_dump(nlh);
     case NLMSG_OVERRUN:
         return -ENOBUFS;
     default:

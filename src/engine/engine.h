@@ -1,0 +1,96 @@
+/*
+ * engine.h - one interface, two data paths.
+ *
+ * An engine runs WireGuard for one network interface: the userspace one in
+ * `weft wg`, a process that outlives whoever started it, and the kernel's own.
+ * It is asked what it has (get) and told what to change (apply); everything
+ * else about the interface (addresses, routes, MTU) is the same for both and
+ * not its business.
+ *
+ * Calls wait for the answer, at most some seconds.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "crypto/x25519.h"
+
+struct diff;
+struct engine;
+struct err;
+struct wg_config;
+
+/** The engine or its interface is not there any more: open a new one. */
+#define ENGINE_E_GONE 1
+/** This kind does not run on this machine. */
+#define ENGINE_E_UNSUPPORTED 2
+
+enum engine_kind {
+    ENGINE_KIND_AUTO, /* the kernel's if there is one, else userspace */
+    ENGINE_KIND_USERSPACE,
+    ENGINE_KIND_KERNEL,
+    ENGINE_KIND_N,
+};
+
+/** What a data path implements. */
+struct engine_ops {
+    enum engine_kind kind;
+
+    /* As engine_get(); @ret need not be sorted. */
+    int (*get)(struct engine *engine, struct wg_config *ret, struct err *e);
+
+    /* As engine_apply(); @d is not empty. */
+    int (*apply)(struct engine *engine, const struct diff *d, const struct x25519_secret *secret,
+        struct err *e);
+
+    /* Let go of it; the interface stays. */
+    void (*close)(struct engine *engine);
+};
+
+/** The first member of each data path's own struct. */
+struct engine {
+    const struct engine_ops *ops;
+};
+
+/** engine_kind_name() - "auto", "userspace", "kernel". */
+const char *engine_kind_name(enum engine_kind kind);
+
+/** engine_kind_parse() - 0, or -EINVAL with words. */
+int engine_kind_parse(enum engine_kind *ret, const char *text, struct err *e);
+
+/** Room for engine_open()'s reason. */
+#define ENGINE_WHY_MAX 160
+
+/**
+ * engine_open() - make the interface, or take up the one that is there
+ * @wanted:	AUTO tries the kernel first
+ * @interface:	its name
+ * @why:	filled with a clause that says how AUTO chose; "" when it had no choice
+ *
+ * Return: 0; ENGINE_E_UNSUPPORTED with words; or negative errno with words.
+ */
+int engine_open(struct engine **ret, enum engine_kind wanted, const char *interface,
+    char why[static ENGINE_WHY_MAX], struct err *e);
+
+/** engine_close() - the interface stays and works on. NULL is fine. Always NULL. */
+struct engine *engine_close(struct engine *engine);
+
+enum engine_kind engine_kind_of(const struct engine *engine);
+
+/**
+ * engine_get() - what it has: keys, peers, and what it observed of them
+ * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()
+ *
+ * Return: 0; ENGINE_E_GONE with words; or negative errno with words.
+ */
+int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
+
+/**
+ * engine_apply() - change it; an empty change does not reach it
+ * @secret:	the interface's private key, used when @d says that it has to be set
+ *
+ * Return: as engine_get(). After a failure a part may have been applied: get,
+ * diff, and apply again.
+ */
+int engine_apply(
+    struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e);

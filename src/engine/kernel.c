@@ -1,0 +1,107 @@
+/* kernel.c - see kernel.h. */
+#include "engine/kernel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/wg_config.h"
+#include "sys/genl_wg.h"
+#include "sys/rtnl.h"
+
+#define LINK_KIND "wireguard"
+
+struct kernel {
+    struct engine engine;
+    struct genl_wg genl;
+    struct rtnl_link link; /* as it was when opened; a new one of the name has a new index */
+};
+
+static int describe(const struct kernel *k, int r, struct err *e)
+{
+    if (r == -ENODEV)
+        return err_set(e, ENGINE_E_GONE, "the interface %s is gone", k->link.name);
+    return err_set(e, r, "the kernel's WireGuard refuses %s: %s", k->link.name, strerror(-r));
+}
+
+static int kernel_get(struct engine *engine, struct wg_config *ret, struct err *e)
+{
+    struct kernel *k = (struct kernel *)engine;
+    int r = genl_wg_get(&k->genl, k->link.ifindex, ret);
+
+    return r < 0 ? describe(k, r, e) : 0;
+}
+
+static int kernel_apply(
+    struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
+{
+    struct kernel *k = (struct kernel *)engine;
+    int r = genl_wg_apply(&k->genl, k->link.ifindex, d, secret);
+
+    return r < 0 ? describe(k, r, e) : 0;
+}
+
+static void kernel_close(struct engine *engine)
+{
+    struct kernel *k = (struct kernel *)engine;
+
+    genl_wg_close(&k->genl);
+    free(k);
+}
+
+static const struct engine_ops kernel_ops = {
+    .kind = ENGINE_KIND_KERNEL,
+    .get = kernel_get,
+    .apply = kernel_apply,
+    .close = kernel_close,
+};
+
+/* The link of that name, made if there is none. Making it also loads the kernel's module. */
+static int provide_link(
+    struct netlink *nl, const char *interface, struct rtnl_link *ret, struct err *e)
+{
+    int r = rtnl_find_link(nl, interface, ret);
+
+    if (r == RTNL_E_ABSENT) {
+        r = rtnl_add_link(nl, interface, LINK_KIND);
+        if (r == -EOPNOTSUPP)
+            return err_set(e, ENGINE_E_UNSUPPORTED, "this kernel has no WireGuard");
+        if (r == 0)
+            r = rtnl_find_link(nl, interface, ret);
+    }
+    if (r != 0)
+        return err_set(e, r < 0 ? r : -ENODEV, "the interface %s cannot be made: %s", interface,
+            r < 0 ? strerror(-r) : "it is gone again");
+    if (strcmp(ret->kind, LINK_KIND) != 0)
+        return err_set(e, ENGINE_E_UNSUPPORTED,
+            "the interface %s exists and is not the kernel's WireGuard", interface);
+    return 0;
+}
+
+int engine_kernel_open(struct engine **ret, const char *interface, struct err *e)
+{
+    struct kernel *k = calloc(1, sizeof(*k));
+    struct netlink nl;
+    int r;
+
+    if (!k)
+        return -ENOMEM;
+    r = netlink_open(&nl, NETLINK_ROUTE);
+    if (r == 0) {
+        r = provide_link(&nl, interface, &k->link, e);
+        netlink_close(&nl);
+    }
+    if (r == 0) {
+        r = genl_wg_open(&k->genl);
+        if (r == GENL_WG_E_UNSUPPORTED)
+            r = err_set(e, ENGINE_E_UNSUPPORTED, "this kernel's WireGuard cannot be configured");
+    }
+    if (r != 0) {
+        free(k);
+        return r;
+    }
+    k->engine.ops = &kernel_ops;
+    *ret = &k->engine;
+    return 0;
+}

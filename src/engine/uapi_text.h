@@ -1,0 +1,45 @@
+/*
+ * uapi_text.h - changes and configurations in WireGuard's cross-platform protocol.
+ *
+ * The client's side of it: "set=1" requests are written, answers are read. The
+ * server's side is dataplane/uapi.h.
+ *
+ * Spec: www.wireguard.com/xplatform
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct diff;
+struct err;
+struct str;
+struct wg_config;
+struct x25519_secret;
+
+/** The request that asks for everything. */
+#define UAPI_TEXT_GET "get=1\n\n"
+
+/** Longest line of an answer. */
+#define UAPI_TEXT_LINE_MAX 1024
+
+/**
+ * uapi_text_encode() - the request that applies a change
+ * @secret:	used when @d says that the private key has to be set
+ * @out:	appended to; holds keys: str_deinit() wipes it
+ */
+void uapi_text_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out);
+
+/**
+ * uapi_text_decode() - the answer to UAPI_TEXT_GET
+ * @text:	@len bytes, up to and including the line "errno=..."
+ * @ret:	untouched on failure, else to be sorted, and released with wg_config_deinit()
+ *
+ * Keys that are not known are skipped, as every client does.
+ *
+ * Return: 0; -EBADMSG with words that name the line; the errno that the engine
+ * answered, negative, with words; -ENOMEM.
+ */
+int uapi_text_decode(struct wg_config *ret, const char *text, size_t len, struct err *e);
+
+/** uapi_text_result() - what the last line, "errno=N", of any answer says: 0 or as above. */
+int uapi_text_result(const char *text, size_t len, struct err *e);

@@ -16,6 +16,13 @@ static const struct {
     cmd_fn run;       /* from cmd.h */
     const char *help; /* one line */
 } commands[] = {
+    {"token", cmd_token, "make a token with which a machine may join"},
+    {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
+    {"node", cmd_node, "remove a node"},
+    {"network", cmd_network, "add, remove or list networks"},
+    {"get", cmd_get, "print objects of the desired state"},
+    {"apply", cmd_apply, "make the hub's objects as a file says"},
+    {"edge", cmd_edge, "say how two nodes talk"},
     {"wg", cmd_wg, "run a WireGuard interface in user space"},
     {NULL, NULL, NULL},
 };

@@ -1,0 +1,97 @@
+/* admin.c - see admin.h. */
+#include "admin.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+
+#define ADMIN_TIMEOUT_MS 15000
+#define ADMIN_TOKEN_MAX  256
+
+/* The first line of the token file. */
+static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, struct err *e)
+{
+    _cleanup_(fclosep) FILE *f = fopen(path, "re");
+
+    if (!f)
+        return err_set(e, -errno, "admin token file %s: %s", path, strerror(errno));
+    if (!fgets(token, ADMIN_TOKEN_MAX, f))
+        return err_set(e, -EINVAL, "admin token file %s is empty", path);
+    token[strcspn(token, "\r\n")] = '\0';
+    return 0;
+}
+
+/* @token is the room that target->bearer points into. */
+static int make_target(struct client_target *ret, const struct admin_target *t,
+    char token[static ADMIN_TOKEN_MAX], struct err *e)
+{
+    if (!t->hub) {
+        *ret = (struct client_target){.door = CLIENT_DOOR_UNIX, .address = t->socket};
+        return 0;
+    }
+    if (!t->token_file || !t->pin)
+        return err_set(e, -EINVAL, "--hub %s needs --admin-token-file and --pin as well", t->hub);
+    *ret = (struct client_target){.door = CLIENT_DOOR_HTTPS, .address = t->hub, .bearer = token};
+    if (!base64_decode(t->pin, ret->pin.b, sizeof(ret->pin.b)))
+        return err_set(e, -EINVAL, "--pin \"%.60s\" is not 32 bytes in base64", t->pin);
+    return read_token(token, t->token_file, e);
+}
+
+static int explain(
+    int result, const struct admin_target *t, const char *command, const struct err *e)
+{
+    if (result == CLIENT_E_UNREACHABLE && !t->hub)
+        return cmd_fail(command,
+            "no hub answers at %s: start one with \"weft hub up\", or name its socket with "
+            "--socket",
+            t->socket);
+    return cmd_fail(command, "%s", err_text(e));
+}
+
+int admin_call(const struct admin_target *t, const char *command, const char *method,
+    const char *path, const json_t *body, struct client_answer *ret)
+{
+    struct client_answer answer = CLIENT_ANSWER_NULL;
+    struct client_target target;
+    struct err e = ERR_NULL;
+    char token[ADMIN_TOKEN_MAX] = "";
+    int r;
+
+    r = make_target(&target, t, token, &e);
+    if (r < 0) {
+        (void)cmd_fail(command, "%s", err_text(&e));
+        return CMD_USAGE;
+    }
+    r = client_call(&target, method, path, body, ADMIN_TIMEOUT_MS, &answer, &e);
+    secret_wipe(token, sizeof(token));
+    if (r != 0) {
+        client_answer_deinit(&answer);
+        return explain(r, t, command, &e);
+    }
+    *ret = answer;
+    return CMD_OK;
+}
+
+int admin_print_json(const json_t *body)
+{
+    if (json_dumpf(body, stdout, JSON_INDENT(2)) != 0 || putchar('\n') == EOF ||
+        fflush(stdout) != 0)
+        return cmd_fail("output", "standard output does not take it: %s", strerror(errno));
+    return CMD_OK;
+}
+
+const char *admin_field(const json_t *obj, const char *outer, const char *inner)
+{
+    const json_t *holder = outer ? json_object_get(obj, outer) : obj;
+    const char *text = json_string_value(json_object_get(holder, inner));
+
+    return text ? text : "";
+}

@@ -1,0 +1,230 @@
+/* manifest.c - libyaml's documents to jansson's values; see manifest.h. */
+#include "manifest.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/** Where in which file, for the words. */
+struct place {
+    const char *name;     /* of the file */
+    yaml_document_t *doc; /* borrows */
+    struct err *e;
+};
+
+static int refuse(const struct place *at, const yaml_mark_t *mark, const char *what)
+{
+    return err_set(at->e, -EINVAL, "%s, line %zu: %s", at->name, mark->line + 1, what);
+}
+
+static json_t *convert(const struct place *at, const yaml_node_t *node, unsigned depth);
+
+/* A plain scalar by the core schema; numbers must be taken whole to be numbers. */
+static json_t *convert_plain(const char *text)
+{
+    char *end;
+    long long v;
+
+    if (strcmp(text, "true") == 0)
+        return json_true();
+    if (strcmp(text, "false") == 0)
+        return json_false();
+    if (strcmp(text, "null") == 0 || strcmp(text, "~") == 0 || *text == '\0')
+        return json_null();
+    errno = 0;
+    v = strtoll(text, &end, 10);
+    if (errno == 0 && *end == '\0' && end != text)
+        return json_integer(v);
+    return NULL;
+}
+
+static json_t *convert_scalar(const struct place *at, const yaml_node_t *node)
+{
+    const char *text = (const char *)node->data.scalar.value;
+    json_t *value = NULL;
+
+    if (node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+        value = convert_plain(text);
+    if (!value)
+        value = json_stringn(text, node->data.scalar.length);
+    if (!value)
+        (void)refuse(at, &node->start_mark, "the text is not UTF-8");
+    return value;
+}
+
+static json_t *convert_sequence(const struct place *at, const yaml_node_t *node, unsigned depth)
+{
+    json_t *array = json_array();
+
+    for (yaml_node_item_t *i = node->data.sequence.items.start;
+         array && i < node->data.sequence.items.top; i++) {
+        json_t *item = convert(at, yaml_document_get_node(at->doc, *i), depth);
+
+        if (!item || json_array_append_new(array, item) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *convert_mapping(const struct place *at, const yaml_node_t *node, unsigned depth)
+{
+    json_t *object = json_object();
+
+    for (yaml_node_pair_t *p = node->data.mapping.pairs.start;
+         object && p < node->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = yaml_document_get_node(at->doc, p->key);
+        const char *name = (const char *)key->data.scalar.value;
+        json_t *value = NULL;
+
+        if (key->type != YAML_SCALAR_NODE)
+            (void)refuse(at, &key->start_mark, "a key must be text");
+        else if (json_object_get(object, name))
+            (void)refuse(at, &key->start_mark, "this key is there twice");
+        else
+            value = convert(at, yaml_document_get_node(at->doc, p->value), depth);
+        if (!value || json_object_set_new(object, name, value) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+/* NULL with words on failure. */
+static json_t *convert(const struct place *at, const yaml_node_t *node, unsigned depth)
+{
+    if (depth > MANIFEST_DEPTH_MAX) {
+        (void)refuse(at, &node->start_mark, "nested more than 16 deep");
+        return NULL;
+    }
+    switch (node->type) {
+    case YAML_SCALAR_NODE:
+        return convert_scalar(at, node);
+    case YAML_SEQUENCE_NODE:
+        return convert_sequence(at, node, depth + 1);
+    case YAML_MAPPING_NODE:
+        return convert_mapping(at, node, depth + 1);
+    case YAML_NO_NODE:
+        break;
+    }
+    return NULL;
+}
+
+/* Aliases are expanded by the loader, so they are looked for before it runs. */
+static int refuse_aliases(const char *text, size_t len, const char *name, struct err *e)
+{
+    struct place at = {.name = name, .e = e};
+    yaml_parser_t parser;
+    yaml_event_type_t type;
+    int r = 0;
+
+    if (!yaml_parser_initialize(&parser))
+        return -ENOMEM;
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+    do {
+        yaml_event_t event;
+
+        if (!yaml_parser_parse(&parser, &event)) {
+            r = refuse(&at, &parser.problem_mark, parser.problem ? parser.problem : "not YAML");
+            break;
+        }
+        type = event.type;
+        if (type == YAML_ALIAS_EVENT)
+            r = refuse(&at, &event.start_mark, "aliases are not taken");
+        yaml_event_delete(&event);
+    } while (r == 0 && type != YAML_STREAM_END_EVENT);
+    yaml_parser_delete(&parser);
+    return r;
+}
+
+static int add_document(json_t *objects, yaml_document_t *doc, const char *name, struct err *e)
+{
+    struct place at = {.name = name, .doc = doc, .e = e};
+    yaml_node_t *root = yaml_document_get_root_node(doc);
+    json_t *object;
+
+    if (root->type != YAML_MAPPING_NODE)
+        return refuse(&at, &root->start_mark, "a document must be one object");
+    if (json_array_size(objects) >= MANIFEST_OBJECTS_MAX)
+        return refuse(&at, &root->start_mark, "more than 10000 objects in one file");
+    object = convert(&at, root, 0);
+    if (!object)
+        return e->code ? e->code : -ENOMEM;
+    return json_array_append_new(objects, object) == 0 ? 0 : -ENOMEM;
+}
+
+static int load_documents(json_t *objects, yaml_parser_t *parser, const char *name, struct err *e)
+{
+    for (;;) {
+        struct place at = {.name = name, .e = e};
+        yaml_document_t doc;
+        bool is_end;
+        int r = 0;
+
+        if (!yaml_parser_load(parser, &doc))
+            return refuse(
+                &at, &parser->problem_mark, parser->problem ? parser->problem : "not YAML");
+        is_end = !yaml_document_get_root_node(&doc);
+        if (!is_end)
+            r = add_document(objects, &doc, name, e);
+        yaml_document_delete(&doc);
+        if (is_end || r < 0)
+            return r;
+    }
+}
+
+int manifest_parse(json_t **ret, const char *text, size_t len, const char *name, struct err *e)
+{
+    yaml_parser_t parser;
+    json_t *objects;
+    int r;
+
+    r = refuse_aliases(text, len, name, e);
+    if (r < 0)
+        return r;
+    objects = json_array();
+    if (!objects || !yaml_parser_initialize(&parser)) {
+        json_decref(objects);
+        return -ENOMEM;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
+    r = load_documents(objects, &parser, name, e);
+    yaml_parser_delete(&parser);
+    if (r == 0 && json_array_size(objects) == 0)
+        r = err_set(e, -EINVAL, "%s holds no object", name);
+    if (r < 0) {
+        json_decref(objects);
+        return r;
+    }
+    *ret = objects;
+    return 0;
+}
+
+int manifest_read(json_t **ret, const char *path, struct err *e)
+{
+    const bool is_stdin = strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "standard input" : path;
+    _cleanup_(fclosep) FILE *file = is_stdin ? NULL : fopen(path, "re");
+    _cleanup_(freep) char *text = malloc(MANIFEST_MAX + 1);
+    FILE *in = is_stdin ? stdin : file;
+    size_t len;
+
+    if (!in)
+        return err_set(e, -errno, "%s: %s", path, strerror(errno));
+    if (!text)
+        return -ENOMEM;
+    len = fread(text, 1, MANIFEST_MAX + 1, in);
+    if (ferror(in))
+        return err_set(e, -EIO, "%s cannot be read", name);
+    if (len > MANIFEST_MAX)
+        return err_set(e, -EFBIG, "%s is longer than 8 MiB", name);
+    return manifest_parse(ret, text, len, name, e);
+}

@@ -1,0 +1,32 @@
+/*
+ * manifest.h - objects from a file that a person wrote, in YAML or JSON.
+ *
+ * JSON is read as the YAML that it is. Plain scalars become numbers, booleans
+ * and null by YAML's core schema; anything in quotes stays text.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct err;
+
+/** Longest file, bytes; most objects in one file; deepest nesting. */
+#define MANIFEST_MAX         (8u << 20)
+#define MANIFEST_OBJECTS_MAX 10000
+#define MANIFEST_DEPTH_MAX   16
+
+/**
+ * manifest_read() - all documents of a file
+ * @path:	"-" for standard input
+ * @ret:	gives a reference: an array of objects
+ *
+ * Anchors, aliases and tags are refused: nobody needs them here, and a few
+ * lines of them can stand for gigabytes.
+ *
+ * Return: 0 or negative errno with words that name the file and the line.
+ */
+int manifest_read(json_t **ret, const char *path, struct err *e);
+
+/** manifest_parse() - the same from memory; @name stands for the file in the words. */
+int manifest_parse(json_t **ret, const char *text, size_t len, const char *name, struct err *e);

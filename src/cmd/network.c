@@ -1,0 +1,154 @@
+/* network.c - weft network add|rm|ls. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+
+static struct {
+    struct admin_target target;
+    const char *name;
+    const char *cidr4;
+    const char *cidr6;
+    const char *topology;
+    uint64_t mtu;
+    uint64_t keepalive_s;
+    bool json;
+} arg;
+
+static const struct option add_options[] = {
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the new network", .need = OPTION_REQUIRED},
+    {"--cidr4", "CIDR", option_text, &arg.cidr4, NULL,
+        "IPv4 addresses of its nodes (default 10.42.0.0/16)"},
+    {"--cidr6", "CIDR", option_text, &arg.cidr6, NULL,
+        "IPv6 addresses of its nodes (default: a random block of fd00::/8)"},
+    {"--topology", "WORD", option_text, &arg.topology, NULL, "auto, hub or mesh (default auto)"},
+    {"--mtu", "BYTES", option_u64, &arg.mtu, NULL, "of the nodes' interfaces (default 1420)",
+        .min = 1280, .max = 65535},
+    {"--keepalive", "SECONDS", option_u64, &arg.keepalive_s, NULL,
+        "how often a node says hello to the hub (default 10)", .min = 1, .max = 65535},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage add_usage = {
+    .command = "network add",
+    .summary = "Make another network on this hub. The networks cannot see each other.",
+    .options = add_options,
+};
+
+/* Only what was said, so that the hub's defaults hold for the rest. */
+static json_t *add_body(void)
+{
+    json_t *body = json_pack("{s:s}", "name", arg.name);
+
+    if (arg.cidr4)
+        (void)json_object_set_new(body, "cidr4", json_string(arg.cidr4));
+    if (arg.cidr6)
+        (void)json_object_set_new(body, "cidr6", json_string(arg.cidr6));
+    if (arg.topology)
+        (void)json_object_set_new(body, "topology", json_string(arg.topology));
+    if (arg.mtu)
+        (void)json_object_set_new(body, "mtu", json_integer((json_int_t)arg.mtu));
+    if (arg.keepalive_s)
+        (void)json_object_set_new(body, "keepalive", json_integer((json_int_t)arg.keepalive_s));
+    return body;
+}
+
+static int network_add(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    json_t *body;
+    int status;
+
+    if (options_parse(&add_usage, argc, argv, &status))
+        return status;
+    body = add_body();
+    status = admin_call(&arg.target, add_usage.command, "POST", "/v1/networks", body, &answer);
+    json_decref(body);
+    if (status != CMD_OK)
+        return status;
+    if (arg.json)
+        return admin_print_json(answer.body);
+    (void)printf("network %s: %s and %s; next: weft token new --network %s\n", arg.name,
+        admin_field(answer.body, "spec", "cidr4"), admin_field(answer.body, "spec", "cidr6"),
+        arg.name);
+    return CMD_OK;
+}
+
+static const struct option rm_options[] = {
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the network", .need = OPTION_REQUIRED},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage rm_usage = {
+    .command = "network rm",
+    .summary = "Remove a network with its nodes, tokens and keys.",
+    .options = rm_options,
+};
+
+static int network_rm(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    char path[128];
+    int status;
+
+    if (options_parse(&rm_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s", arg.name);
+    status = admin_call(&arg.target, rm_usage.command, "DELETE", path, NULL, &answer);
+    if (status == CMD_OK)
+        (void)printf("network %s is gone\n", arg.name);
+    return status;
+}
+
+static const struct option ls_options[] = {
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage ls_usage = {
+    .command = "network ls",
+    .summary = "List the hub's networks.",
+    .options = ls_options,
+};
+
+static int network_ls(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const json_t *net;
+    size_t i;
+    int status;
+
+    if (options_parse(&ls_usage, argc, argv, &status))
+        return status;
+    status = admin_call(&arg.target, ls_usage.command, "GET", "/v1/networks", NULL, &answer);
+    if (status != CMD_OK)
+        return status;
+    if (arg.json)
+        return admin_print_json(answer.body);
+    (void)printf("%-20s %6s  %-18s  %s\n", "NAME", "NODES", "IPV4", "IPV6");
+    json_array_foreach(json_object_get(answer.body, "networks"), i, net)
+        (void)printf("%-20s %6" JSON_INTEGER_FORMAT "  %-18s  %s\n",
+            admin_field(net, "metadata", "name"), json_integer_value(json_object_get(net, "nodes")),
+            admin_field(net, "spec", "cidr4"), admin_field(net, "spec", "cidr6"));
+    return CMD_OK;
+}
+
+int cmd_network(int argc, char **argv)
+{
+    static const struct option_subcommand table[] = {
+        {"add", network_add, "make another network on this hub"},
+        {"rm", network_rm, "remove a network with all that is in it"},
+        {"ls", network_ls, "list the hub's networks"},
+        {NULL, NULL, NULL},
+    };
+
+    return options_dispatch("network", table, argc, argv);
+}

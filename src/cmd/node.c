@@ -1,0 +1,108 @@
+/* node.c - weft nodes and weft node rm: who is in a network. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+
+static struct {
+    struct admin_target target;
+    const char *network;
+    const char *name;
+    bool json;
+} arg;
+
+static const struct option list_options[] = {
+    {"--network", "NAME", option_name, &arg.network, "default", "whose nodes"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage list_usage = {
+    .command = "nodes",
+    .summary = "List a network's nodes as the hub sees them.",
+    .options = list_options,
+};
+
+static void print_node(const json_t *node)
+{
+    const json_t *age = json_object_get(node, "handshakeAgeSeconds");
+    const bool is_hub = json_object_get(json_object_get(node, "spec"), "hub") != NULL;
+    const bool is_reachable = json_is_true(json_object_get(node, "reachable"));
+    char buf[32] = "never";
+
+    if (json_is_integer(age))
+        (void)format_duration(json_integer_value(age) * NSEC_PER_SEC, buf);
+    (void)printf("%-20s %-15s %-26s %-9s %-14s %s\n", admin_field(node, "metadata", "name"),
+        admin_field(node, "spec", "address4"), admin_field(node, "spec", "address6"),
+        is_hub         ? "hub"
+        : is_reachable ? "yes"
+                       : "no",
+        is_hub ? "-" : buf, admin_field(node, NULL, "endpoint"));
+}
+
+int cmd_nodes(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const json_t *node;
+    char path[128];
+    size_t i;
+    int status;
+
+    if (options_parse(&list_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes", arg.network);
+    status = admin_call(&arg.target, list_usage.command, "GET", path, NULL, &answer);
+    if (status != CMD_OK)
+        return status;
+    if (arg.json)
+        return admin_print_json(answer.body);
+    (void)printf("%-20s %-15s %-26s %-9s %-14s %s\n", "NAME", "IPV4", "IPV6", "REACHABLE",
+        "HANDSHAKE AGO", "ENDPOINT");
+    json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
+        print_node(node);
+    return CMD_OK;
+}
+
+static const struct option rm_options[] = {
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
+    {"--network", "NAME", option_name, &arg.network, "default", "where it is a member"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage rm_usage = {
+    .command = "node rm",
+    .summary = "Remove a node; every other node stops talking to it within two seconds.",
+    .options = rm_options,
+};
+
+static int node_rm(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    char path[256];
+    int status;
+
+    if (options_parse(&rm_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", arg.network, arg.name);
+    status = admin_call(&arg.target, rm_usage.command, "DELETE", path, NULL, &answer);
+    if (status == CMD_OK)
+        (void)printf("node %s is removed from network %s\n", arg.name, arg.network);
+    return status;
+}
+
+int cmd_node(int argc, char **argv)
+{
+    static const struct option_subcommand table[] = {
+        {"rm", node_rm, "remove a node and cut it off everywhere"},
+        {NULL, NULL, NULL},
+    };
+
+    return options_dispatch("node", table, argc, argv);
+}

@@ -1,0 +1,173 @@
+/* object.c - weft get, weft apply and weft edge set: the desired state, as objects. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/manifest.h"
+#include "cmd/options.h"
+
+static struct {
+    struct admin_target target;
+    const char *network;
+    const char *kind;
+    const char *name;
+    const char *file;
+    const char *a;
+    const char *b;
+    const char *path;
+} arg;
+
+/* Checked here because it becomes part of the URL; the hub knows what each kind means. */
+static int option_kind(const struct option *o, const char *text, struct err *e)
+{
+    static const char *const kinds[] = {"Network", "Node", "MeshEdge"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (strcmp(text, kinds[i]) == 0)
+            return option_text(o, text, e);
+    return err_set(e, -EINVAL, "kind \"%.40s\" is none of Network, Node, MeshEdge", text);
+}
+
+static const struct option get_options[] = {
+    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge",
+        .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_name, &arg.name, NULL, "of one object; without it: all of the kind"},
+    {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage get_usage = {
+    .command = "get",
+    .summary = "Print objects as JSON.",
+    .options = get_options,
+};
+
+int cmd_get(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    char path[256];
+    int status;
+
+    if (options_parse(&get_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s%s%s", arg.network, arg.kind,
+        arg.name ? "/" : "", arg.name ? arg.name : "");
+    status = admin_call(&arg.target, get_usage.command, "GET", path, NULL, &answer);
+    return status == CMD_OK ? admin_print_json(answer.body) : status;
+}
+
+/* Put one object where its own kind, network and name say. */
+static int put_object(const char *command, const json_t *object)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const char *kind = admin_field(object, NULL, "kind");
+    const char *name = admin_field(object, "metadata", "name");
+    const char *network = admin_field(object, "metadata", "network");
+    struct err e = ERR_NULL;
+    struct option kind_option = {.field = &arg.kind};
+    char path[256];
+    int status;
+
+    if (!*network)
+        network = strcmp(kind, "Network") == 0 ? name : arg.network;
+    if (option_kind(&kind_option, kind, &e) < 0 || parse_name(name, "metadata.name", &e) < 0 ||
+        parse_name(network, "metadata.network", &e) < 0)
+        return cmd_fail(command, "%s", err_text(&e));
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s/%s", network, kind, name);
+    status = admin_call(&arg.target, command, "PUT", path, object, &answer);
+    if (status == CMD_OK)
+        (void)printf("%s %s: applied\n", kind, name);
+    return status;
+}
+
+static const struct option apply_options[] = {
+    {"-f", "FILE", option_text, &arg.file, NULL, "YAML or JSON, one or more documents; - for input",
+        .need = OPTION_REQUIRED},
+    {"--network", "NAME", option_name, &arg.network, "default",
+        "for objects that do not name theirs"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage apply_usage = {
+    .command = "apply",
+    .summary = "Make the hub's objects as the file says.",
+    .options = apply_options,
+    .notes = "An object with metadata.resourceVersion is applied only if it is unchanged since.",
+};
+
+int cmd_apply(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+    json_t *objects;
+    json_t *object;
+    size_t i;
+    int status;
+
+    if (options_parse(&apply_usage, argc, argv, &status))
+        return status;
+    if (manifest_read(&objects, arg.file, &e) < 0)
+        return cmd_fail(apply_usage.command, "%s", err_text(&e));
+    json_array_foreach(objects, i, object) {
+        status = put_object(apply_usage.command, object);
+        if (status != CMD_OK)
+            break;
+    }
+    json_decref(objects);
+    return status;
+}
+
+static const struct option edge_options[] = {
+    {"A", NULL, option_name, &arg.a, NULL, "one node", .need = OPTION_REQUIRED},
+    {"B", NULL, option_name, &arg.b, NULL, "the other", .need = OPTION_REQUIRED},
+    {"--path", "WORD", option_text, &arg.path, NULL, "auto, direct, relay or off",
+        .need = OPTION_REQUIRED},
+    {"--network", "NAME", option_name, &arg.network, "default", "where both are members"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage edge_usage = {
+    .command = "edge set",
+    .summary = "Say how two nodes talk; \"off\" cuts them off from each other.",
+    .options = edge_options,
+};
+
+static int edge_set(int argc, char **argv)
+{
+    char name[2 * NAME_MAX_LEN + 3];
+    const char *first;
+    const char *second;
+    json_t *edge;
+    int status;
+
+    if (options_parse(&edge_usage, argc, argv, &status))
+        return status;
+    first = strcmp(arg.a, arg.b) < 0 ? arg.a : arg.b;
+    second = first == arg.a ? arg.b : arg.a;
+    (void)snprintf(name, sizeof(name), "%s--%s", first, second);
+    edge = json_pack("{s:s, s:{s:s, s:s}, s:{s:[s,s], s:s}}", "kind", "MeshEdge", "metadata",
+        "name", name, "network", arg.network, "spec", "nodes", first, second, "path", arg.path);
+    if (!edge)
+        return cmd_fail(edge_usage.command, "out of memory");
+    status = put_object(edge_usage.command, edge);
+    json_decref(edge);
+    return status;
+}
+
+int cmd_edge(int argc, char **argv)
+{
+    static const struct option_subcommand table[] = {
+        {"set", edge_set, "say how two nodes talk"},
+        {NULL, NULL, NULL},
+    };
+
+    return options_dispatch("edge", table, argc, argv);
+}

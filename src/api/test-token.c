@@ -21,8 +21,8 @@ static struct token sample(void)
 
     assert_int_equal(endpoint_parse(&t.udp[0], "203.0.113.10:51820", NULL), 0);
     assert_int_equal(endpoint_parse(&t.udp[1], "[2001:db8::10]:51820", NULL), 0);
-    (void)strcpy(t.api[0], "hub.example.org:8443");
-    (void)strcpy(t.api[1], "[2001:db8::10]:8443");
+    (void)snprintf(t.api[0], sizeof(t.api[0]), "hub.example.org:8443");
+    (void)snprintf(t.api[1], sizeof(t.api[1]), "[2001:db8::10]:8443");
     memset(t.pin.b, 0x11, sizeof(t.pin.b));
     memset(t.hub_key.b, 0x22, sizeof(t.hub_key.b));
     memset(t.secret.b, 0x33, sizeof(t.secret.b));
@@ -54,7 +54,7 @@ static void test_full(void **state)
     t.n_api = TOKEN_WAYS_MAX;
     for (unsigned i = 0; i < t.n_api; i++) {
         memset(t.api[i], 'h', TOKEN_API_MAX);
-        (void)strcpy(t.api[i] + TOKEN_API_MAX - 5, ":8443");
+        memcpy(t.api[i] + TOKEN_API_MAX - 5, ":8443", sizeof(":8443"));
     }
     assert_int_equal(token_encode(&t, &text, &e), 0);
     assert_true(strlen(text) <= TOKEN_TEXT_MAX);

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "mesh/fields.h"
 
-#define PREFIX     "weft1."
+#define PREFIX "weft1."
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
 /* Room for the JSON inside the longest token. */

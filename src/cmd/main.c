@@ -48,8 +48,30 @@ static void print_help(FILE *out)
     (void)fprintf(out, "\n\"weft COMMAND --help\" tells a command's own options.\n");
 }
 
+/* A link named "weft-wg" is `weft wg`: wg-quick(8), for one, takes a program of one word. */
+static const char *command_in(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    const char *name = slash ? slash + 1 : program;
+
+    return strncmp(name, "weft-", 5) == 0 ? name + 5 : NULL;
+}
+
+static cmd_fn find_command(const char *name)
+{
+    for (size_t i = 0; commands[i].name; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run;
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
+    const char *linked = argc > 0 ? command_in(argv[0]) : NULL;
+    cmd_fn run = linked ? find_command(linked) : NULL;
+
+    if (run)
+        return run(argc, argv);
     if (argc < 2) {
         print_help(stderr);
         return CMD_USAGE;
@@ -62,9 +84,9 @@ int main(int argc, char **argv)
         print_help(stdout);
         return CMD_OK;
     }
-    for (size_t i = 0; commands[i].name; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+    run = find_command(argv[1]);
+    if (run)
+        return run(argc - 1, argv + 1);
     (void)fprintf(
         stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
     return CMD_USAGE;

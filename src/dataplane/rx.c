@@ -13,6 +13,7 @@
  * Several workers may have packets of one peer at once (IPv4 and IPv6, or a
  * move); what they share is locked once a run.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -93,6 +94,7 @@ static void write_merged(struct rx_worker *w)
 
 static void merge(struct rx_worker *w, struct device *d, uint8_t *p, const struct ip_info *ip)
 {
+    assert(d);
     if (w->gro_device != d || gro_is_full(&w->gro))
         write_merged(w);
     if (!w->gro_device) {

@@ -1,6 +1,7 @@
 /* sender.c - see sender.h. */
 #include "dataplane/sender.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,8 @@ static void send_list(
         unsigned n = lay_out(s, &first, mtu, pkts);
         struct keypair *kp = acquire_session(s, peer, now);
 
+        /* The room holds the largest packet, or this would not end. */
+        assert(n > 0);
         if (kp)
             send_under(s, peer, kp, s->room, pkts, n, &peer->path, tos, now);
         else

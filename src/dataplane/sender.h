@@ -36,7 +36,7 @@ static inline uint32_t packet_room(const struct packet *pkt)
 }
 
 #define SENDER_KEYPAIRS_MAX 32
-#define SENDER_ROOM         65536
+#define SENDER_ROOM         (65536 + 32) /* the largest inner packet as a message */
 
 struct sender {
     struct port *port;   /* pins */

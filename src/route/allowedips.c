@@ -1,6 +1,7 @@
 /* allowedips.c - see allowedips.h. */
 #include "allowedips.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,7 @@ static void owner_unlink(struct allowedips *t, uint32_t i)
 {
     struct allowedips_node *node = &t->nodes[i];
 
+    assert(node->owner);
     if (node->prev)
         t->nodes[node->prev].next = node->next;
     else

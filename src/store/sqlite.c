@@ -427,8 +427,8 @@ static int ask(struct sqlite *q, const char *sql, uint64_t *ret, struct err *e)
 static int check_file(struct sqlite *q, struct err *e)
 {
     sqlite3_stmt *st = NULL;
-    uint64_t app;
-    uint64_t version;
+    uint64_t app = 0;
+    uint64_t version = 0;
     int r = ask(q, "PRAGMA application_id", &app, e);
 
     if (r == 0)

@@ -137,7 +137,7 @@ bool link_watch_read(struct link_watch *w)
         if (r == -ENODEV)
             w->state.ifindex = 0;
     } while (r == 0 || r == -EINTR || r == -ENODEV);
-    return memcmp(&old, &w->state, sizeof(old)) != 0;
+    return old.ifindex != w->state.ifindex || old.mtu != w->state.mtu || old.up != w->state.up;
 }
 
 int link_watch_open(struct link_watch *ret, const char *name, int netns_fd)

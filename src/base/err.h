@@ -35,6 +35,10 @@ struct err {
  * Return: @code, so that `return err_set(e, -EINVAL, "...")` reads well.
  */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__
+/* It sees one file at a time, and would take `return err_set(...)` for a possible success. */
+#define err_set(e, code, ...) (err_set(e, code, __VA_ARGS__), (code))
+#endif
 
 /**
  * err_prefix() - put "what: " in front of the text that is already there

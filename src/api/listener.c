@@ -208,8 +208,8 @@ int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e)
 {
     struct endpoint any4 = {.addr = ip_addr_v4((const uint8_t[4]){0}), .port = at->port};
-    struct server_listener *l;
-    int fd;
+    struct server_listener *l = NULL;
+    int fd = -1;
     int r = open_tcp(&fd, at, NULL, e);
 
     /* A machine without IPv6 cannot open the socket that takes both. */
@@ -227,7 +227,7 @@ int server_listen_tls(
 int server_listen_overlay(struct server *s, const struct endpoint *at, const char *interface,
     void *door_ctx, struct server_listener **ret, struct err *e)
 {
-    int fd;
+    int fd = -1;
     int r = open_tcp(&fd, at, interface, e);
 
     if (r != 0)
@@ -255,7 +255,7 @@ int server_listen_unix(struct server *s, const char *path, struct err *e)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     _cleanup_(closep) int fd = -1;
-    struct server_listener *l;
+    struct server_listener *l = NULL;
     int r;
 
     if (strlen(path) >= sizeof(sa.sun_path))

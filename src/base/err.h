@@ -36,8 +36,15 @@ struct err {
  */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 #ifdef __clang_analyzer__
-/* It sees one file at a time, and would take `return err_set(...)` for a possible success. */
-#define err_set(e, code, ...) (err_set(e, code, __VA_ARGS__), (code))
+/* It sees one file at a time, and would take `return err_set(e, -errno, ...)` for a success. */
+#define err_set(e, code, ...)                                                                      \
+    ({                                                                                             \
+        int code_ = (code);                                                                        \
+        (err_set)(e, code_, __VA_ARGS__);                                                          \
+        if (code_ == 0)                                                                            \
+            __builtin_unreachable();                                                               \
+        code_;                                                                                     \
+    })
 #endif
 
 /**

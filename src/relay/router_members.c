@@ -1,4 +1,5 @@
 /* router_members.c - the router's networks, nodes, addresses and blocked edges; see router.h. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,11 +196,14 @@ int router_node_add(struct router_node **ret, struct router *r, struct router_ne
 /* With `changing` and the workers' locks. */
 static void remove_node(struct router *r, struct router_node *node)
 {
+    struct router_block_end *end;
+
+    assert(node);
     lease_remove_all(&r->leases, &node->leases);
     leave_address(r, node);
     list_remove(&node->in_network);
-    while (!list_is_empty(&node->blocks))
-        remove_block(r, list_first(&node->blocks, struct router_block_end, in_node)->block);
+    while ((end = list_first(&node->blocks, struct router_block_end, in_node)))
+        remove_block(r, end->block);
     free(node);
 }
 

@@ -31,3 +31,4 @@ int cmd_node(int argc, char **argv);    /* node.c */
 int cmd_nodes(int argc, char **argv);   /* node.c */
 int cmd_token(int argc, char **argv);   /* token.c */
 int cmd_wg(int argc, char **argv);      /* wg.c */
+int cmd_wg_exec(int argc, char **argv); /* wg_exec.c */

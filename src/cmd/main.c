@@ -4,7 +4,6 @@
  * The table below is the one list of commands: help, completion and the
  * dispatcher are made from it.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,21 +22,9 @@ static const struct {
     {"get", cmd_get, "print objects of the desired state"},
     {"apply", cmd_apply, "make the hub's objects as a file says"},
     {"edge", cmd_edge, "say how two nodes talk"},
-    {"wg", cmd_wg, "run a WireGuard interface in user space"},
+    {"wg", cmd_wg_exec, "run a WireGuard interface in user space"},
     {NULL, NULL, NULL},
 };
-
-int cmd_fail(const char *command, const char *fmt, ...)
-{
-    va_list ap;
-
-    (void)fprintf(stderr, "weft %s: ", command);
-    va_start(ap, fmt);
-    (void)vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    (void)fputc('\n', stderr);
-    return CMD_FAILED;
-}
 
 static void print_help(FILE *out)
 {
@@ -46,15 +33,6 @@ static void print_help(FILE *out)
     for (size_t i = 0; commands[i].name; i++)
         (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     (void)fprintf(out, "\n\"weft COMMAND --help\" tells a command's own options.\n");
-}
-
-/* A link named "weft-wg" is `weft wg`: wg-quick(8), for one, takes a program of one word. */
-static const char *command_in(const char *program)
-{
-    const char *slash = strrchr(program, '/');
-    const char *name = slash ? slash + 1 : program;
-
-    return strncmp(name, "weft-", 5) == 0 ? name + 5 : NULL;
 }
 
 static cmd_fn find_command(const char *name)
@@ -67,11 +45,8 @@ static cmd_fn find_command(const char *name)
 
 int main(int argc, char **argv)
 {
-    const char *linked = argc > 0 ? command_in(argv[0]) : NULL;
-    cmd_fn run = linked ? find_command(linked) : NULL;
+    cmd_fn run;
 
-    if (run)
-        return run(argc, argv);
     if (argc < 2) {
         print_help(stderr);
         return CMD_USAGE;

@@ -104,10 +104,10 @@ void peer_tell(struct peer *peer)
 static void tell_listener(struct peer *peer)
 {
     const struct device_listener *l = &peer->device->listener;
-    struct endpoint ep = peer_get_path(peer).remote;
+    struct udp_path path = peer_get_path(peer);
 
-    if (l->on_endpoint)
-        l->on_endpoint(l->ctx, &peer->remote.public, &ep);
+    if (l->on_path)
+        l->on_path(l->ctx, &peer->remote.public, &path);
 }
 
 static void take_told(struct peer *peer, nsec_t now)

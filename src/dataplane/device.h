@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 struct device;
-struct endpoint;
 struct err;
 struct port;
+struct udp_path;
 struct x25519_public;
 
 /** What device_new() needs to know; zeroes are good defaults, but @tun_fd must be set. */
@@ -31,10 +31,13 @@ struct device_options {
  * members are skipped.
  */
 struct device_listener {
-    /* A session with @peer is ready to send; @ep is where it speaks from. */
-    void (*on_session)(void *ctx, const struct x25519_public *peer, const struct endpoint *ep);
+    /* A session with @peer is ready to send; @path is where it speaks from, and to. */
+    void (*on_session)(void *ctx, const struct x25519_public *peer, const struct udp_path *path);
     /* An authenticated packet of @peer came from another place than the last one did. */
-    void (*on_endpoint)(void *ctx, const struct x25519_public *peer, const struct endpoint *ep);
+    void (*on_path)(void *ctx, const struct x25519_public *peer, const struct udp_path *path);
+    /* May a session with @peer not have this receiver index, because something else that
+     * shares the port takes it for its own? Then another one is drawn. */
+    bool (*is_index_taken)(void *ctx, const struct x25519_public *peer, uint32_t index);
     /* The interface was deleted: nothing will move any more. */
     void (*on_gone)(void *ctx);
     void *ctx; /* pinned: handed to the calls */

@@ -57,6 +57,20 @@ void greeting_abandon(struct peer *peer)
     handshake_clear(&peer->handshake);
 }
 
+/* An index for a session with @peer that nothing else on the port has. */
+static int take_index(struct peer *peer, uint32_t *ret)
+{
+    const struct device_listener *l = &peer->device->listener;
+    struct port *p = peer->device->port;
+    int r = index_take(&p->index, peer, &p->rng, ret);
+
+    while (r == 0 && l->is_index_taken && l->is_index_taken(l->ctx, &peer->remote.public, *ret)) {
+        index_release(&p->index, *ret);
+        r = index_take(&p->index, peer, &p->rng, ret);
+    }
+    return r;
+}
+
 void greeting_initiate(struct peer *peer, nsec_t now)
 {
     struct device *d = peer->device;
@@ -67,7 +81,7 @@ void greeting_initiate(struct peer *peer, nsec_t now)
     /* Told even when it fails, so that the next attempt is a timeout away. */
     timers_on_initiation_sent(&peer->timers, now, &p->rng);
     greeting_abandon(peer);
-    if (index_take(&p->index, peer, &p->rng, &index) < 0) {
+    if (take_index(peer, &index) < 0) {
         drop(p, DROP_NO_BUFFER);
         return;
     }
@@ -107,9 +121,9 @@ void greeting_session_ready(struct peer *peer, nsec_t now)
     peer->handshake_wall = clock_wall();
     sender_add_staged(&peer->device->port->sender, peer, now);
     if (l->on_session) {
-        struct endpoint ep = peer_get_path(peer).remote;
+        struct udp_path path = peer_get_path(peer);
 
-        l->on_session(l->ctx, &peer->remote.public, &ep);
+        l->on_session(l->ctx, &peer->remote.public, &path);
     }
 }
 
@@ -121,7 +135,7 @@ static void send_response(struct peer *peer, nsec_t now)
     struct wg_response msg;
     uint32_t index;
 
-    if (index_take(&p->index, peer, &p->rng, &index) < 0) {
+    if (take_index(peer, &index) < 0) {
         drop(p, DROP_NO_BUFFER);
         return;
     }

@@ -23,6 +23,12 @@ static struct index_array *array_of(const struct index_table *t)
     return atomic_load_explicit(&t->array, memory_order_relaxed);
 }
 
+/* The same for whose a slot is. */
+static struct peer *peer_of(const struct index_slot *s)
+{
+    return atomic_load_explicit(&s->peer, memory_order_relaxed);
+}
+
 int index_init(struct index_table *t)
 {
     struct index_array *a = array_new(INDEX_SLOTS_MIN);
@@ -50,12 +56,14 @@ static int grow(struct index_table *t)
         return -ENOMEM;
     for (size_t i = 0; i <= from->mask; i++) {
         const struct index_slot *s = &from->slots[i];
-        struct index_slot *d = &to->slots[s->index & to->mask];
+        uint32_t index = atomic_load_explicit(&s->index, memory_order_relaxed);
+        struct index_slot *d = &to->slots[index & to->mask];
+        struct peer *peer = peer_of(s);
 
-        if (!s->peer)
+        if (!peer)
             continue;
-        d->peer = s->peer;
-        d->index = s->index;
+        atomic_store_explicit(&d->index, index, memory_order_relaxed);
+        atomic_store_explicit(&d->peer, peer, memory_order_relaxed);
         atomic_store_explicit(&d->keypair, atomic_load_explicit(&s->keypair, memory_order_relaxed),
             memory_order_relaxed);
     }
@@ -80,9 +88,9 @@ int index_take(struct index_table *t, struct peer *peer, const struct rng *rng, 
     do {
         index = rng_u32(rng);
         s = &a->slots[index & a->mask];
-    } while (s->peer);
-    s->peer = peer;
-    s->index = index;
+    } while (peer_of(s));
+    atomic_store_explicit(&s->index, index, memory_order_relaxed);
+    atomic_store_explicit(&s->peer, peer, memory_order_release);
     t->n++;
     *ret = index;
     return 0;
@@ -93,7 +101,7 @@ static struct index_slot *find_slot(const struct index_table *t, uint32_t index)
     struct index_array *a = array_of(t);
     struct index_slot *s = &a->slots[index & a->mask];
 
-    return s->peer && s->index == index ? s : NULL;
+    return peer_of(s) && atomic_load_explicit(&s->index, memory_order_relaxed) == index ? s : NULL;
 }
 
 void index_publish(struct index_table *t, struct keypair *kp)
@@ -111,7 +119,7 @@ void index_release(struct index_table *t, uint32_t index)
     if (!s)
         return;
     atomic_store_explicit(&s->keypair, NULL, memory_order_relaxed);
-    s->peer = NULL;
+    atomic_store_explicit(&s->peer, NULL, memory_order_relaxed);
     t->n--;
 }
 
@@ -119,7 +127,7 @@ struct peer *index_peer(const struct index_table *t, uint32_t index)
 {
     const struct index_slot *s = find_slot(t, index);
 
-    return s ? s->peer : NULL;
+    return s ? peer_of(s) : NULL;
 }
 
 void index_reclaim(struct index_table *t)

@@ -11,9 +11,9 @@
  * A slot is taken by a handshake, which has no keypair yet, and inherited by
  * the keypair that comes of it.
  *
- * Threads: index_find() inside the gate; everything else under the port's lock.
- * The release store of a pointer in publish and grow pairs with the acquire
- * loads in find.
+ * Threads: index_find() and index_is_used() inside the gate; everything else
+ * under the port's lock. The release store of a pointer in take, publish and
+ * grow pairs with the acquire loads in these two.
  */
 #pragma once
 
@@ -29,8 +29,8 @@ struct rng;
 
 struct index_slot {
     _Atomic(struct keypair *) keypair; /* pins: what data messages are opened with; NULL: none */
-    struct peer *peer;                 /* pins: who has the slot; NULL: free. Under the lock */
-    uint32_t index;                    /* whole; valid while there is a peer. Under the lock */
+    _Atomic(struct peer *) peer; /* pins: who has the slot; NULL: free. Changes under the lock */
+    _Atomic uint32_t index;      /* whole; valid while there is a peer. Changes under the lock */
 };
 
 /** One size of the table; immutable but for its slots. */
@@ -63,6 +63,16 @@ struct peer *index_peer(const struct index_table *t, uint32_t index);
 
 /** index_reclaim() - free what index_take() has outgrown; after a grace period. */
 void index_reclaim(struct index_table *t);
+
+/** index_is_used() - is there a handshake or a keypair with this index at the moment? */
+static inline bool index_is_used(const struct index_table *t, uint32_t index)
+{
+    struct index_array *a = atomic_load_explicit(&t->array, memory_order_acquire);
+    struct index_slot *s = &a->slots[index & a->mask];
+
+    return atomic_load_explicit(&s->peer, memory_order_acquire) &&
+           atomic_load_explicit(&s->index, memory_order_relaxed) == index;
+}
 
 /** index_find() - the keypair that data messages with this index are for, or NULL. */
 static inline struct keypair *index_find(const struct index_table *t, uint32_t index)

@@ -114,6 +114,9 @@ uint8_t *port_tx_room(struct port_tx *tx, size_t len);
 /** port_tx_drop() - count @n datagrams that end in the filter. */
 void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n);
 
+/** port_tx_has_index() - does a device of the port use this receiver index at the moment? */
+bool port_tx_has_index(const struct port_tx *tx, uint32_t index);
+
 /** port_tx_now() - monotonic time, read once per batch. */
 nsec_t port_tx_now(const struct port_tx *tx);
 

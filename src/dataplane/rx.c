@@ -449,6 +449,11 @@ void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n)
     drop_count(tx->drops, reason, n);
 }
 
+bool port_tx_has_index(const struct port_tx *tx, uint32_t index)
+{
+    return index_is_used(&tx->port->index, index);
+}
+
 nsec_t port_tx_now(const struct port_tx *tx)
 {
     return tx->now;

@@ -39,6 +39,7 @@
     X(REPLAYED, "replayed", "the counter was seen before or is too old") \
     X(SOURCE_NOT_ALLOWED, "source-not-allowed", \
         "the inner source is not in the peer's allowed IPs") \
+    X(NOT_SERVED, "not-served", "the inner packet is for an address or port that is not served here") \
     /* either side */ \
     X(TUN_WRITE, "tun-write", "the kernel refused the inner packet") \
     X(UDP_SEND, "udp-send", "the kernel refused the datagram") \

@@ -305,6 +305,17 @@ const char *device_name(const struct device *d)
     return d->name;
 }
 
+void device_set_accept(struct device *d, const struct device_accept *accept)
+{
+    struct port *p = d->port;
+
+    (void)pthread_mutex_lock(&p->lock);
+    gate_close(&p->gate);
+    d->accept = *accept;
+    gate_open(&p->gate);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
 void device_set_listener(struct device *d, const struct device_listener *listener)
 {
     (void)pthread_mutex_lock(&d->port->lock);

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/addr.h"
+
 struct device;
 struct err;
 struct port;
@@ -60,6 +62,19 @@ struct device *device_free(struct device *d);
 
 /** device_name() - the interface's name when it was created. */
 const char *device_name(const struct device *d);
+
+/**
+ * What a device hands to its interface. All zeroes: everything that its peers may send. A hub
+ * limits it, so that nothing of one member ever reaches another through the hub's own sessions,
+ * whatever the machine's forwarding and routes are.
+ */
+struct device_accept {
+    struct ip_addr to[2]; /* only packets for one of these; both none: for anybody */
+    uint16_t tcp_port;    /* and only TCP to this port; 0: anything */
+};
+
+/** device_set_accept() - from now on. */
+void device_set_accept(struct device *d, const struct device_accept *accept);
 
 /** device_set_listener() - before port_start(), or from a call that holds no other lock. */
 void device_set_listener(struct device *d, const struct device_listener *listener);

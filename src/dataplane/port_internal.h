@@ -152,6 +152,7 @@ struct device {
     struct list siblings; /* in port->devices */
     struct allowedips allowed;
     struct cookie_checker checker; /* its keys; the rest is under the lock */
+    struct device_accept accept;
 
     /* Guarded by port->lock. */
     struct noise_local local;

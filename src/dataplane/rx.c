@@ -126,6 +126,23 @@ static void open_some(struct rx_worker *w, const struct keypair *kp, const struc
     }
 }
 
+/* Does the interface serve the packet's destination? */
+static bool is_accepted(
+    const struct device_accept *accept, const uint8_t *p, const struct ip_info *ip)
+{
+    struct be16 port;
+
+    if (!ip_addr_is_none(&accept->to[0]) && !ip_addr_equal(&accept->to[0], &ip->dst) &&
+        !ip_addr_equal(&accept->to[1], &ip->dst))
+        return false;
+    if (accept->tcp_port == 0)
+        return true;
+    if (ip->proto != IP_PROTO_TCP || ip->is_fragment || ip->len < (uint32_t)ip->l4_off + 4)
+        return false;
+    memcpy(&port, p + ip->l4_off + 2, sizeof(port)); /* RFC 9293 section 3.1 */
+    return be16_get(port) == accept->tcp_port;
+}
+
 /* Stage: deliver. The inner packet must be one, and come from where the peer may speak for. */
 static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t len, uint8_t tos)
 {
@@ -139,6 +156,10 @@ static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t
     }
     if (allowedips_find(&d->allowed, &ip.src) != &peer->allowed) {
         drop(w, DROP_SOURCE_NOT_ALLOWED, 1);
+        return;
+    }
+    if (!is_accepted(&d->accept, p, &ip)) {
+        drop(w, DROP_NOT_SERVED, 1);
         return;
     }
     if ((tos & IP_ECN_MASK) == IP_ECN_CE)

@@ -85,9 +85,9 @@ struct port_tx;
  * port_filter_fn - look at what arrived before the devices do
  * @ctx:	from port_set_filter()
  * @tx:		for answers and for forwarding; also tells the time and the worker
- * @run:	datagrams that arrived together from one place, of one size (the last may be
- *shorter) and of one kind: they agree in the first byte and, where that says "data" (4), in the
- *		receiver index. The bytes may be changed; they live until this batch has been sent.
+ * @run:	data messages (type 4) that arrived together from one place, of one size (the last
+ *		may be shorter) and with one receiver index; or one datagram of any other kind.
+ *		The bytes may be changed; they live until this batch has been sent.
  *
  * Runs on several workers at once, inside the gate: it may not block, nor call
  * anything of port.h or device.h but port_tx_*().

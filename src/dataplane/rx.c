@@ -2,7 +2,7 @@
  * rx.c - the way in: socket, filter, look up, open, check, merge, interface.
  *
  *   receive   runs of datagrams, with UDP_GRO up to 64 KiB each
- *   split     into runs of one kind: type, and for data the receiver index
+ *   split     into runs of data with one receiver index; anything else goes on alone
  *   filter    may take the run (relay, STUN, path frames); see port.h
  *   greet     handshake messages with a good mac1 go to the control thread
  *   open      all data messages of the run, in place
@@ -302,7 +302,7 @@ static bool data_index(const uint8_t *msg, uint32_t len, uint32_t *ret)
     return true;
 }
 
-/* Stage: split. The datagrams from @off on that are of one kind, as a run of their own. */
+/* Stage: split. The datagrams from @off on that go on together: see port_filter_fn. */
 static struct udp_run split(
     const struct udp_run *run, uint32_t off, bool *ret_data, uint32_t *index)
 {
@@ -320,7 +320,7 @@ static struct udp_run split(
         if (first) {
             *ret_data = is_data;
             *index = this_index;
-        } else if (is_data != *ret_data || this_index != *index || run->buf[end] != part.buf[0]) {
+        } else if (!*ret_data || !is_data || this_index != *index) {
             break;
         }
     }

@@ -228,7 +228,7 @@ int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, vo
 /* ---- routes --------------------------------------------------------------------------------- */
 
 static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
-    const struct ip_prefix *dst)
+    const struct ip_prefix *dst, uint32_t metric)
 {
     struct request rq;
     struct rtmsg *rtm = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*rtm));
@@ -246,19 +246,27 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
     }
     put_address(rq.nlh, RTA_DST, &dst->addr);
     mnl_attr_put_u32(rq.nlh, RTA_OIF, ifindex);
+    if (metric)
+        mnl_attr_put_u32(rq.nlh, RTA_PRIORITY, metric);
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
 int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
 {
-    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst);
+    return rtnl_add_route_behind(nl, ifindex, dst, 0);
+}
+
+int rtnl_add_route_behind(
+    struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric)
+{
+    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst, metric);
 
     return r == -EEXIST ? 0 : r;
 }
 
 int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
 {
-    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst);
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, 0);
 
     return r == -ESRCH ? 0 : r;
 }
@@ -336,10 +344,19 @@ int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_add
 
 struct search {
     const struct ip_prefix *block;
-    unsigned own;           /* interface that does not count */
+    const unsigned *own; /* interfaces that do not count */
+    size_t n_own;
     bool found;             /* some entry is in the way */
     struct rtnl_entry what; /* the first of them */
 };
+
+static bool is_own(const struct search *s, unsigned ifindex)
+{
+    for (size_t i = 0; i < s->n_own; i++)
+        if (s->own[i] == ifindex)
+            return true;
+    return false;
+}
 
 static int look_at(const struct rtnl_entry *entry, void *ctx)
 {
@@ -351,7 +368,7 @@ static int look_at(const struct rtnl_entry *entry, void *ctx)
     /* An address takes up itself; what its block takes up is said by its route. */
     if (entry->type == RTNL_ENTRY_ADDRESS)
         used.len = ip_addr_is_v4(&used.addr) ? 32 : 128;
-    if (s->found || (s->own && entry->ifindex == s->own) || !ip_prefix_overlaps(&used, s->block))
+    if (s->found || is_own(s, entry->ifindex) || !ip_prefix_overlaps(&used, s->block))
         return 0;
     s->found = true;
     s->what = *entry;
@@ -360,7 +377,13 @@ static int look_at(const struct rtnl_entry *entry, void *ctx)
 
 int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e)
 {
-    struct search s = {.block = block, .own = own};
+    return rtnl_check_free_but(nl, block, &own, own ? 1 : 0, e);
+}
+
+int rtnl_check_free_but(struct netlink *nl, const struct ip_prefix *block, const unsigned *own,
+    size_t n_own, struct err *e)
+{
+    struct search s = {.block = block, .own = own, .n_own = n_own};
     char block_text[IP_PREFIX_TEXT_MAX];
     char what_text[IP_PREFIX_TEXT_MAX];
     struct rtnl_link link = {.name = "no interface"};

@@ -49,6 +49,14 @@ int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_pr
 int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
 int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
 
+/**
+ * rtnl_add_route_behind() - a route that gives way to any of the same block with a lower metric
+ *
+ * Sockets that are bound to the interface use it all the same. Return: 0 or negative errno.
+ */
+int rtnl_add_route_behind(
+    struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric);
+
 /** Which kind of thing takes up a block of addresses. */
 enum rtnl_entry_type {
     RTNL_ENTRY_ADDRESS,
@@ -82,6 +90,10 @@ int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void
  * route with its interface; or another negative errno.
  */
 int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e);
+
+/** rtnl_check_free_but() - the same with any number of own interfaces. */
+int rtnl_check_free_but(struct netlink *nl, const struct ip_prefix *block, const unsigned *own,
+    size_t n_own, struct err *e);
 
 /**
  * rtnl_source_for() - the address from which packets to @dst leave

@@ -154,6 +154,30 @@ static void test_addresses_and_routes(void **state)
     }
 }
 
+/* The same block behind two interfaces, as two networks of one hub may have it. */
+static void test_route_behind(void **state)
+{
+    static const char *const blocks[] = {"10.42.0.0/16", "fd5a::/64"};
+    struct netlink *nl = need(state);
+    struct rtnl_link first = add_link(nl, "weft0");
+    struct rtnl_link second = add_link(nl, "weft1");
+    unsigned own[2] = {first.ifindex, second.ifindex};
+
+    assert_int_equal(rtnl_set_link(nl, first.ifindex, true, 0), 0);
+    assert_int_equal(rtnl_set_link(nl, second.ifindex, true, 0), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ip_prefix dst = prefix(blocks[i]);
+        struct err e = ERR_NULL;
+
+        assert_int_equal(rtnl_add_route(nl, first.ifindex, &dst), 0);
+        assert_int_equal(rtnl_add_route_behind(nl, second.ifindex, &dst, 2000), 0);
+        assert_int_equal(count_routes(nl, first.ifindex, blocks[i]), 1);
+        assert_int_equal(count_routes(nl, second.ifindex, blocks[i]), 1);
+        assert_int_equal(rtnl_check_free(nl, &dst, first.ifindex, &e), -EADDRINUSE);
+        assert_int_equal(rtnl_check_free_but(nl, &dst, own, 2, &e), 0);
+    }
+}
+
 static void test_check_free(void **state)
 {
     static const struct {
@@ -218,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_link, enter, leave),
         cmocka_unit_test_setup_teardown(test_addresses_and_routes, enter, leave),
+        cmocka_unit_test_setup_teardown(test_route_behind, enter, leave),
         cmocka_unit_test_setup_teardown(test_check_free, enter, leave),
         cmocka_unit_test_setup_teardown(test_source, enter, leave),
     };

@@ -1,0 +1,53 @@
+/* stun_server.c - see stun_server.h. */
+#include "hub/stun_server.h"
+
+#include <stdatomic.h>
+
+#include "base/drop.h"
+#include "dataplane/port.h"
+#include "wire/stun.h"
+
+void stun_server_init(struct stun_server *s, uint64_t seed)
+{
+    ratelimit_init(&s->longer, seed);
+    atomic_init(&s->n_answers, 0);
+}
+
+void stun_server_deinit(struct stun_server *s)
+{
+    ratelimit_deinit(&s->longer);
+}
+
+static void answer(struct stun_server *s, struct port_tx *tx, const struct udp_run *run,
+    const struct stun_request *req)
+{
+    uint8_t *out = port_tx_room(tx, STUN_ANSWER_MAX);
+    struct udp_run reply = {.buf = out, .path = run->path};
+
+    if (!out) {
+        port_tx_drop(tx, DROP_NO_BUFFER, 1);
+        return;
+    }
+    reply.len = (uint32_t)stun_encode_answer(req, &run->path.remote, out);
+    reply.seg = (uint16_t)reply.len;
+    if (reply.len > run->len &&
+        !ratelimit_allow(&s->longer, &run->path.remote.addr, port_tx_now(tx))) {
+        port_tx_drop(tx, DROP_STUN_RATE_LIMITED, 1);
+        return;
+    }
+    port_tx_send(tx, &reply);
+    atomic_fetch_add_explicit(&s->n_answers, 1, memory_order_relaxed);
+}
+
+bool stun_server_take(struct stun_server *s, struct port_tx *tx, const struct udp_run *run)
+{
+    struct stun_request req;
+
+    if (!stun_is_request(run->buf, run->len))
+        return false;
+    if (stun_decode_request(&req, run->buf, run->len) == 0)
+        answer(s, tx, run, &req);
+    else
+        port_tx_drop(tx, DROP_STUN_INVALID, 1);
+    return true;
+}

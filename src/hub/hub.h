@@ -108,7 +108,10 @@ struct hub_hooks {
     /* Remove its WireGuard peer; @node is freed after the call. Always after a node_cut. */
     void (*node_gone)(void *ctx, struct hub_node *node);
 
-    /* Somebody said something about an edge of @a and @b: ask hub_may_talk() again. */
+    /*
+     * Somebody said something about an edge of @a and @b: ask hub_may_talk() again. Also after
+     * node_added, for each edge of that node that is off already; all others are on.
+     */
     void (*edge_changed)(void *ctx, struct hub_node *a, struct hub_node *b);
 
     /* Fill in what is known of @node; false when nothing is. */

@@ -98,10 +98,13 @@ class KernelVm:
         # A local address that differs for each machine of a lab.
         mac = "02:00:" + zlib.crc32(self.host.name.encode()).to_bytes(4, "big").hex(":")
         return [
-            "qemu-system-x86_64", "-accel", "tcg", "-m", 256, "-nodefaults", "-no-user-config",
+            # Without a processor that gives random numbers the kernel may have none for minutes,
+            # and until then its WireGuard drops all handshake messages.
+            "qemu-system-x86_64", "-accel", "tcg", "-cpu", "qemu64,+rdrand",
+            "-m", 256, "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot",
             "-kernel", kernel.vmlinuz, "-initrd", initramfs,
-            "-append", "console=ttyS0 loglevel=4 panic=-1",
+            "-append", "console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on",
             "-serial", f"file:{self.console}",
             "-chardev", f"socket,id=control,path={control},server=on,wait=on",
             "-serial", "chardev:control",

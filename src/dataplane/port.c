@@ -2,6 +2,7 @@
 #include "dataplane/port.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -140,7 +141,21 @@ static bool has_sockets(const struct port *p)
     return s->fd[UDP_FAMILY_V4] >= 0 || s->fd[UDP_FAMILY_V6] >= 0;
 }
 
-/* Puts @s, one for each worker, in place of the present ones, and has every worker look again. */
+/* Wakes a worker, and waits until it has left the poll() that it may be in. */
+static void await_turn(struct rx_worker *w)
+{
+    uint32_t before = atomic_load(&w->turn);
+
+    port__wake(w->wake_fd);
+    while (atomic_load(&w->turn) == before && !atomic_load(&w->port->is_stopping))
+        (void)sched_yield();
+}
+
+/*
+ * Puts @s, one for each worker, in place of the present ones, and has every worker look again. A
+ * socket keeps its port, closed or not, while somebody polls it; at the return that is over, so
+ * that the port can be opened again at once.
+ */
 static void swap_sockets(struct port *p, struct udp_sockets *s)
 {
     port__close_gates(p, NULL);
@@ -153,7 +168,8 @@ static void swap_sockets(struct port *p, struct udp_sockets *s)
     port__open_gates(p, NULL);
     for (unsigned i = 0; i < p->opt.n_workers; i++) {
         udp_close(&s[i]);
-        port__wake(p->workers[i].wake_fd);
+        if (i < p->n_started)
+            await_turn(&p->workers[i]);
     }
 }
 

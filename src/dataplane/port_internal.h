@@ -72,6 +72,7 @@ struct rx_worker {
     unsigned i;                 /* its part of the port's gate */
     pthread_t thread;           /* valid while the port runs */
     int wake_fd;                /* owns: eventfd */
+    _Atomic uint32_t turn;      /* of its loop, by itself; who changes sockets waits for the next */
     struct udp_sockets sockets; /* owns; changed with the gates closed. The kernel spreads
                                    senders over the workers' sockets */
     struct udp_inbox inbox;

@@ -394,6 +394,7 @@ static void *rx_main(void *arg)
     for (unsigned turn = 0; !atomic_load(&w->port->is_stopping); turn++) {
         int fd[UDP_FAMILY_N];
 
+        atomic_store(&w->turn, turn);
         if (turn % FAMILY_TURN == 0 && ready)
             ready = (1u << UDP_FAMILY_N) - 1;
         /* The descriptors may be closed by the time of the poll; then its wake-up comes too. */

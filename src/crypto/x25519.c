@@ -39,6 +39,11 @@ bool x25519_public_equal(const struct x25519_public *a, const struct x25519_publ
     return memcmp(a, b, sizeof(*a)) == 0;
 }
 
+int x25519_public_compare(const struct x25519_public *a, const struct x25519_public *b)
+{
+    return memcmp(a->b, b->b, sizeof(a->b));
+}
+
 static EVP_PKEY *load_secret(const struct x25519_secret *secret)
 {
     return EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, secret->b, sizeof(secret->b));

@@ -47,6 +47,9 @@ bool x25519_public_is_none(const struct x25519_public *public);
 
 bool x25519_public_equal(const struct x25519_public *a, const struct x25519_public *b);
 
+/** x25519_public_compare() - an order for sorting, as memcmp(): public keys are no secret. */
+int x25519_public_compare(const struct x25519_public *a, const struct x25519_public *b);
+
 /**
  * x25519_derive_public() - the public key of a secret
  *

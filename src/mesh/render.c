@@ -26,7 +26,7 @@ static int compare_path(const void *name, const void *path)
     return strcmp(name, ((const struct render_path *)path)->node);
 }
 
-static const struct render_path *find_path(const struct render_input *in, const char *node)
+const struct render_path *render_find_path(const struct render_input *in, const char *node)
 {
     if (in->n_paths == 0)
         return NULL;
@@ -79,7 +79,7 @@ struct render_decision render_decide(
 /* The hub's public endpoint: the one that was found to work, else the first that it names. */
 static struct endpoint hub_endpoint(const struct render_input *in, const struct node *hub)
 {
-    const struct render_path *found = find_path(in, hub->meta.name);
+    const struct render_path *found = render_find_path(in, hub->meta.name);
 
     return found ? found->endpoint : hub->hub->endpoints[0];
 }
@@ -87,7 +87,7 @@ static struct endpoint hub_endpoint(const struct render_input *in, const struct 
 static void set_path(struct wg_peer *p, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node, enum render_route route)
 {
-    const struct render_path *found = find_path(in, node->meta.name);
+    const struct render_path *found = render_find_path(in, node->meta.name);
 
     if (self->hub) /* Nodes come to a hub, from wherever their NAT puts them. */
         return;
@@ -105,7 +105,7 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
 static int add_peer(struct wg_config *c, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node)
 {
-    const struct render_path *found = find_path(in, node->meta.name);
+    const struct render_path *found = render_find_path(in, node->meta.name);
     struct render_decision decision = render_decide(in->snapshot, node, found);
     struct wg_peer p = {.key = node->key};
     struct ip_prefix a4 = whole_address(&node->address4);

@@ -40,6 +40,9 @@ struct render_input {
     uint16_t listen_port; /* of this node; 0: any */
 };
 
+/** render_find_path() - lends what was found for that node, NULL if nothing was. */
+const struct render_path *render_find_path(const struct render_input *in, const char *node);
+
 /**
  * render_config() - what the interface of the snapshot's own node should be
  * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()

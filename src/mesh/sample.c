@@ -1,5 +1,5 @@
-/* sample.c - see sample_internal.h. */
-#include "sample_internal.h"
+/* sample.c - see sample.h. */
+#include "sample.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

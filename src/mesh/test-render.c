@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "mesh/render.h"
-#include "mesh/sample_internal.h"
+#include "mesh/sample.h"
 #include "mesh/wg_quick.h"
 
 #define HUB_ENDPOINT "203.0.113.10:51820"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "mesh/sample_internal.h"
+#include "mesh/sample.h"
 #include "mesh/watch_event.h"
 
 /* Encode, decode, apply: what a delta goes through between the hub and the agent. */

@@ -35,14 +35,10 @@ static int compare_prefixes(const void *a, const void *b)
     return ip_prefix_compare(a, b);
 }
 
-static int compare_publics(const struct x25519_public *a, const struct x25519_public *b)
-{
-    return memcmp(a->b, b->b, sizeof(a->b));
-}
-
 static int compare_peers(const void *a, const void *b)
 {
-    return compare_publics(&((const struct wg_peer *)a)->key, &((const struct wg_peer *)b)->key);
+    return x25519_public_compare(
+        &((const struct wg_peer *)a)->key, &((const struct wg_peer *)b)->key);
 }
 
 int wg_peer_allow(struct wg_peer *p, const struct ip_prefix *block)

@@ -1,5 +1,5 @@
 /*
- * sample_internal.h - networks made up for the tests of mesh/.
+ * sample.h - networks made up for the tests of mesh/.
  *
  * A sample has the hub "hub", which is number 1, and nodes "n2", "n3", ...;
  * every key and address follows from the number.

@@ -16,12 +16,17 @@ static const struct {
     const char *help; /* one line */
 } commands[] = {
     {"token", cmd_token, "make a token with which a machine may join"},
+    {"join", cmd_join, "make this machine a node of a network"},
+    {"leave", cmd_leave, "leave the network"},
+    {"status", cmd_status, "say how this node and its peers are"},
+    {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
     {"node", cmd_node, "remove a node"},
     {"network", cmd_network, "add, remove or list networks"},
     {"get", cmd_get, "print objects of the desired state"},
     {"apply", cmd_apply, "make the hub's objects as a file says"},
     {"edge", cmd_edge, "say how two nodes talk"},
+    {"render", cmd_render, "print a node's configuration for a stock WireGuard"},
     {"wg", cmd_wg_exec, "run a WireGuard interface in user space"},
     {NULL, NULL, NULL},
 };

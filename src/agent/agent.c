@@ -1,0 +1,392 @@
+/* agent.c - see agent.h. Life of the agent: start, events, deadlines, end. */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "mesh/watch_event.h"
+#include "sys/clock.h"
+
+#define SOON             (5 * NSEC_PER_MSEC) /* so that a burst of events makes one pass */
+#define RECONCILE_PERIOD (30 * NSEC_PER_SEC) /* somebody may have changed the interface by hand */
+#define RECONCILE_RETRY  (1 * NSEC_PER_SEC)
+#define SAVE_DELAY       (1 * NSEC_PER_SEC)
+#define SAVE_RETRY       (30 * NSEC_PER_SEC)
+#define END_PATIENCE     (1 * NSEC_PER_SEC)
+#define END_POLL         (10 * NSEC_PER_MSEC)
+
+/* ---- deadlines ------------------------------------------------------------------------------ */
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm_timer(struct agent *a)
+{
+    nsec_t due = nsec_min(a->due.reconcile, nsec_min(a->due.observe, a->due.save));
+    nsec_t wait;
+
+    if (a->is_ending)
+        due = nsec_min(a->end_by, clock_now() + END_POLL);
+    wait = nsec_max(due - clock_now(), 0);
+    /* Rounded up: a timer that is early would only be armed again. */
+    (void)uv_timer_start(&a->timer, on_timer, (uint64_t)(wait / NSEC_PER_MSEC + 1), 0);
+}
+
+void agent__schedule(struct agent *a, nsec_t *deadline, nsec_t at)
+{
+    *deadline = nsec_min(*deadline, at);
+    arm_timer(a);
+}
+
+/* ---- passes --------------------------------------------------------------------------------- */
+
+static void log_pass(struct agent *a, const struct reconcile_result *result)
+{
+    if (result->opened)
+        log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
+            a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
+    if (result->n_changes > 0)
+        log_info("revision %llu applied to %s: %zu changes",
+            (unsigned long long)a->snapshot.revision, a->state.interface, result->n_changes);
+}
+
+void agent__reconcile(struct agent *a)
+{
+    struct render_input in = agent__render_input(a);
+    struct reconcile_result result = {0};
+    struct err e = ERR_NULL;
+    struct endpoint api = agent__hub_api(a);
+    nsec_t now;
+    int r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
+
+    now = clock_now();
+    a->due.reconcile = NSEC_NEVER;
+    if (r < 0) {
+        log_limited(&a->reconcile_limit, now, LOG_LEVEL_WARNING,
+            "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(&e));
+        agent__schedule(a, &a->due.reconcile, now + RECONCILE_RETRY);
+        return;
+    }
+    log_pass(a, &result);
+    agent__schedule(a, &a->due.reconcile, now + RECONCILE_PERIOD);
+    if (!endpoint_is_none(&api))
+        hub_link_set_target(a->hub, &api);
+    if (result.opened)
+        hub_link_poke(a->hub);
+}
+
+static void save(struct agent *a)
+{
+    struct err e = ERR_NULL;
+
+    a->due.save = NSEC_NEVER;
+    if (a->cache_is_damaged)
+        return;
+    if (state_write_snapshot(&a->snapshot, a->config->state_dir, &e) == 0)
+        return;
+    log_limited(&a->save_limit, clock_now(), LOG_LEVEL_WARNING,
+        "the snapshot is not kept, trying again: %s", err_text(&e));
+    agent__schedule(a, &a->due.save, clock_now() + SAVE_RETRY);
+}
+
+static void end_if_done(struct agent *a)
+{
+    if (clock_now() >= a->end_by || server_counts(a->server).connections == 0)
+        uv_stop(&a->loop);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    nsec_t now = clock_now();
+
+    if (a->is_ending) {
+        end_if_done(a);
+    } else {
+        if (now >= a->due.reconcile)
+            agent__reconcile(a);
+        if (now >= a->due.observe)
+            agent__look(a);
+        if (now >= a->due.save)
+            save(a);
+    }
+    arm_timer(a);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+void agent__finish(struct agent *a, enum agent_end end)
+{
+    if (a->is_ending)
+        return;
+    a->is_ending = true;
+    a->end = end;
+    a->end_by = clock_now() + END_PATIENCE;
+    arm_timer(a);
+}
+
+int agent__take_down(struct agent *a, struct err *e)
+{
+    int r = reconcile_take_down(&a->reconcile, e);
+
+    return r < 0 ? r : state_remove(a->config->state_dir, e);
+}
+
+static void on_removed(struct agent *a, const char *reason)
+{
+    struct err e = ERR_NULL;
+
+    log_info("the hub has removed this node: %s", reason[0] ? reason : "it gives no reason");
+    if (agent__take_down(a, &e) < 0)
+        log_error("not all of it could be cleaned up: %s", err_text(&e));
+    agent__finish(a, AGENT_END_REMOVED);
+}
+
+/* A view must be of this node, with the key that this machine has. */
+static int check_self(const struct agent *a, const struct node *self, struct err *e)
+{
+    const struct node *known = snapshot_self(&a->state.snapshot);
+
+    if (strcmp(self->meta.name, known->meta.name) != 0 ||
+        strcmp(self->meta.network, known->meta.network) != 0)
+        return err_set(e, -EINVAL, "they are about \"%s\" in \"%s\", and this is \"%s\" in \"%s\"",
+            self->meta.name, self->meta.network, known->meta.name, known->meta.network);
+    if (!x25519_public_equal(&self->key, &known->key))
+        return err_set(e, -EINVAL, "they give \"%s\" another key than it has", self->meta.name);
+    return 0;
+}
+
+static int check_event(const struct agent *a, const struct watch_event *ev, struct err *e)
+{
+    if (ev->kind == WATCH_EVENT_SNAPSHOT)
+        return check_self(a, snapshot_self(&ev->snapshot), e);
+    if (ev->kind == WATCH_EVENT_PUT && ev->object.kind == OBJECT_KIND_NODE &&
+        strcmp(ev->object.node.meta.name, a->snapshot.self) == 0)
+        return check_self(a, &ev->object.node, e);
+    return 0;
+}
+
+static int on_event(void *ctx, struct watch_event *ev, struct err *e)
+{
+    struct agent *a = ctx;
+    enum watch_event_kind kind = ev->kind;
+    nsec_t now = clock_now();
+    int r;
+
+    if (a->is_ending || kind == WATCH_EVENT_REMOVED) {
+        if (!a->is_ending)
+            on_removed(a, ev->reason);
+        watch_event_deinit(ev);
+        return 0;
+    }
+    r = check_event(a, ev, e);
+    if (r < 0) {
+        watch_event_deinit(ev);
+        return r;
+    }
+    r = watch_event_apply(&a->snapshot, ev, e);
+    if (r == 0 && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE) {
+        agent__schedule(a, &a->due.reconcile, now + SOON);
+        agent__schedule(a, &a->due.save, now + SAVE_DELAY);
+    }
+    return r;
+}
+
+static void on_hub_change(void *ctx, bool heard, const char *why)
+{
+    struct agent *a = ctx;
+
+    if (a->is_ending)
+        return;
+    if (heard) {
+        log_info("the hub answers");
+        a->reported = 0;
+    } else {
+        log_warning("the hub does not answer, known peers stay: %s", why);
+    }
+    agent__schedule(a, &a->due.observe, clock_now());
+}
+
+/* The interface was changed, or is gone: look at it at once. */
+static void on_link(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+
+    if (link_watch_read(&a->link) && !a->is_ending)
+        agent__schedule(a, &a->due.reconcile, clock_now() + SOON);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    agent__finish(handle->data, AGENT_END_STOPPED);
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+/* The cached snapshot, or what is known from the join. */
+static int load_snapshot(struct agent *a, struct err *e)
+{
+    const char *dir = a->config->state_dir;
+    struct err damaged = ERR_NULL;
+    json_t *json;
+    int r = state_read_snapshot(&a->snapshot, dir, &damaged);
+
+    if (r == 0) {
+        r = check_self(a, snapshot_self(&a->snapshot), &damaged);
+        if (r == 0)
+            return 0;
+        snapshot_deinit(&a->snapshot);
+    }
+    if (r < 0) {
+        a->cache_is_damaged = true;
+        log_error("%s; it is left as it is, and what is heard is not kept until it is removed",
+            err_text(&damaged));
+    }
+    json = snapshot_encode(&a->state.snapshot);
+    r = json ? snapshot_decode(&a->snapshot, json, e) : -ENOMEM;
+    json_decref(json);
+    return r;
+}
+
+static int load(struct agent *a, struct err *e)
+{
+    const char *dir = a->config->state_dir;
+    int r = state_read(&a->state, dir, e);
+
+    if (r == STATE_E_ABSENT)
+        return err_set(e, AGENT_E_NOT_JOINED,
+            "this machine has not joined a network (%s has no node.json): weft join TOKEN", dir);
+    if (r == 0)
+        r = state_lock(dir, &a->lock_fd, e);
+    return r == 0 ? load_snapshot(a, e) : r;
+}
+
+/* None of these fails: they only fill in their structs. */
+static void init_handles(struct agent *a)
+{
+    (void)uv_loop_init(&a->loop);
+    (void)uv_timer_init(&a->loop, &a->timer);
+    a->timer.data = a;
+    for (unsigned i = 0; i < 2; i++) {
+        (void)uv_signal_init(&a->loop, &a->signals[i]);
+        a->signals[i].data = a;
+    }
+}
+
+static int start_signals(struct agent *a, struct err *e)
+{
+    int r = uv_signal_start(&a->signals[0], on_signal, SIGTERM);
+
+    if (r == 0)
+        r = uv_signal_start(&a->signals[1], on_signal, SIGINT);
+    return r == 0 ? 0 : err_set(e, r, "signals cannot be taken: %s", uv_strerror(r));
+}
+
+/* Follows the interface from its first pass on, also when it is made again. */
+static void start_link_watch(struct agent *a)
+{
+    int r = link_watch_open(&a->link, a->state.interface, -1);
+
+    if (r < 0) {
+        log_warning("%s cannot be watched, it is looked at every %d s: %s", a->state.interface,
+            (int)(RECONCILE_PERIOD / NSEC_PER_SEC), strerror(-r));
+        return;
+    }
+    (void)uv_poll_init(&a->loop, &a->link_poll, a->link.fd);
+    a->link_poll.data = a;
+    (void)uv_poll_start(&a->link_poll, UV_READABLE, on_link);
+}
+
+static int start(struct agent *a, struct err *e)
+{
+    struct hub_link_listener listener = {
+        .on_event = on_event, .on_change = on_hub_change, .ctx = a};
+    struct render_input in;
+    int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
+
+    if (r == 0)
+        r = hub_link_new(&a->hub, &a->loop, a->state.interface, &listener, e);
+    if (r == 0)
+        r = agent__open_door(a, e);
+    if (r == 0)
+        r = start_signals(a, e);
+    if (r < 0)
+        return r;
+    in = agent__render_input(a);
+    reconcile_assume(&a->reconcile, &in);
+    agent__look(a);
+    agent__reconcile(a);
+    start_link_watch(a);
+    return 0;
+}
+
+/* ---- end ------------------------------------------------------------------------------------ */
+
+static void stop(struct agent *a)
+{
+    if (a->is_ending && a->end == AGENT_END_STOPPED && a->due.save != NSEC_NEVER)
+        save(a);
+    if (a->server)
+        server_stop(a->server);
+    a->hub = hub_link_free(a->hub);
+    uv_close((uv_handle_t *)&a->timer, NULL);
+    for (unsigned i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&a->signals[i], NULL);
+    if (a->link.fd >= 0)
+        uv_close((uv_handle_t *)&a->link_poll, NULL);
+    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    a->server = server_free(a->server);
+    link_watch_close(&a->link);
+    reconcile_deinit(&a->reconcile);
+    observe_deinit(&a->seen);
+    paths_deinit(&a->paths);
+    (void)uv_loop_close(&a->loop);
+}
+
+static void unload(struct agent *a)
+{
+    snapshot_deinit(&a->snapshot);
+    state_deinit(&a->state);
+    closep(&a->lock_fd);
+}
+
+static void say_hello(const struct agent *a)
+{
+    const struct node *self = snapshot_self(&a->snapshot);
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+
+    log_info("%s in the network %s: %s and %s on %s", self->meta.name, self->meta.network,
+        ip_addr_format(&self->address4, a4), ip_addr_format(&self->address6, a6),
+        a->state.interface);
+}
+
+int agent_run(const struct agent_config *config, enum agent_end *ret, struct err *e)
+{
+    struct agent a = {
+        .config = config,
+        .lock_fd = -1,
+        .link = LINK_WATCH_NULL,
+        .reconcile = RECONCILE_NULL,
+        .due = {NSEC_NEVER, NSEC_NEVER, NSEC_NEVER},
+    };
+    int r = state_check_dir(config->state_dir, e);
+
+    if (r == 0)
+        r = load(&a, e);
+    if (r == 0) {
+        say_hello(&a);
+        init_handles(&a);
+        r = start(&a, e);
+        if (r == 0)
+            (void)uv_run(&a.loop, UV_RUN_DEFAULT);
+        stop(&a);
+    }
+    if (r == 0)
+        *ret = a.end;
+    unload(&a);
+    return r;
+}

@@ -1,0 +1,96 @@
+/* agent_door.c - the node's own socket: `weft status` and `weft leave` ask here. */
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "agent/status.h"
+#include "base/err.h"
+#include "sys/clock.h"
+#include "sys/statefile.h"
+
+/* The hub has so long to answer; `weft leave` waits a little longer. */
+#define LEAVE_TIMEOUT_MS 3000
+
+static void get_status(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct render_input render;
+    struct status_input in;
+
+    agent__look(a);
+    render = agent__render_input(a);
+    in = (struct status_input){
+        .render = &render,
+        .seen = &a->seen,
+        .paths = &a->paths,
+        .interface = a->state.interface,
+        .engine =
+            a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
+        .engine_why = a->reconcile.why,
+        .hub_heard = hub_link_is_heard(a->hub),
+        .now = clock_now(),
+        .wall = clock_wall(),
+    };
+    response_json(rs, 200, status_encode(&in));
+}
+
+/*
+ * Waits for the hub, on purpose: the overlay has to be there until it has
+ * answered, and a node that is leaving has nothing else to do.
+ */
+static void post_leave(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct endpoint api = agent__hub_api(a);
+    struct err told = ERR_NULL;
+    struct err e = ERR_NULL;
+    int r;
+
+    if (a->is_ending) {
+        response_refuse(rs, 409, "the agent is ending already");
+        return;
+    }
+    r = hub_link_tell_leave(&api, a->state.interface, LEAVE_TIMEOUT_MS, &told);
+    if (agent__take_down(a, &e) < 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    log_info("this node has left the network %s%s%s", a->snapshot.network.meta.name,
+        r == 0 ? "" : ", but the hub could not be told: ", r == 0 ? "" : err_text(&told));
+    agent__finish(a, AGENT_END_LEFT);
+    response_json(rs, 200,
+        json_pack("{s:s, s:s, s:b, s:s}", "network", a->snapshot.network.meta.name, "interface",
+            a->state.interface, "hubTold", (int)(r == 0), "why", r == 0 ? "" : err_text(&told)));
+}
+
+static const struct route routes[] = {
+    {"GET", "/v1/status", DOOR_ADMIN, get_status, "the node, its hub and its peers"},
+    {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network"},
+    ROUTES_END,
+};
+
+/* The socket's directory may be on a file system that was emptied at boot. */
+static int make_parent(const char *path, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[PATH_MAX];
+
+    if (!slash || slash == path)
+        return 0;
+    if ((size_t)(slash - path) >= sizeof(dir))
+        return err_set(e, -ENAMETOOLONG, "the path \"%.40s...\" is too long", path);
+    memcpy(dir, path, (size_t)(slash - path));
+    dir[slash - path] = '\0';
+    return statefile_make_dir(dir, 0755, e);
+}
+
+int agent__open_door(struct agent *a, struct err *e)
+{
+    struct server_config config = {.loop = &a->loop, .routes = routes, .ctx = a};
+    int r = make_parent(a->config->socket_path, e);
+
+    if (r == 0)
+        r = server_new(&a->server, &config, e);
+    if (r == 0)
+        r = server_listen_unix(a->server, a->config->socket_path, e);
+    return r;
+}

@@ -1,0 +1,79 @@
+/*
+ * agent_internal.h - the agent's parts: agent.c, agent_look.c, agent_door.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "agent/agent.h"
+#include "agent/hub_link.h"
+#include "agent/hub_path.h"
+#include "agent/observe.h"
+#include "agent/paths.h"
+#include "agent/reconcile.h"
+#include "agent/state.h"
+#include "api/server.h"
+#include "base/log.h"
+#include "sys/link_watch.h"
+
+/* When something is to be done at last; NSEC_NEVER when there is nothing. */
+struct agent_deadlines {
+    nsec_t reconcile; /* the next pass */
+    nsec_t observe;   /* ask the engine */
+    nsec_t save;      /* write the snapshot */
+};
+
+struct agent {
+    const struct agent_config *config; /* borrowed from agent_run() */
+    uv_loop_t loop;
+    struct state state;       /* who this node is */
+    struct snapshot snapshot; /* what the hub last said */
+    bool cache_is_damaged;    /* snapshot.json does not parse, and is left alone */
+    int lock_fd;              /* owns; -1: none */
+
+    struct reconcile reconcile;
+    struct hub_path hub_path;
+    struct observe seen;
+    struct paths paths;
+
+    struct hub_link *hub;  /* owns */
+    struct server *server; /* owns; the node's own socket */
+    struct link_watch link;
+    uv_poll_t link_poll; /* of link.fd; initialised while that is open */
+    uv_timer_t timer;    /* the earliest of the deadlines */
+    uv_signal_t signals[2];
+    struct agent_deadlines due;
+
+    bool is_ending; /* @end is set, and nothing new is begun */
+    enum agent_end end;
+    nsec_t end_by;      /* no waiting for answers in flight after this */
+    nsec_t reported;    /* when the hub was last told; 0: never */
+    bool paths_changed; /* since then */
+    struct log_limit reconcile_limit;
+    struct log_limit save_limit;
+};
+
+/** agent__render_input() - snapshot and paths as they are now; borrowed. */
+struct render_input agent__render_input(const struct agent *a);
+
+/** agent__schedule() - have @deadline at @at or earlier, and the timer run for it. */
+void agent__schedule(struct agent *a, nsec_t *deadline, nsec_t at);
+
+/** agent__reconcile() - one pass now; plans the next. */
+void agent__reconcile(struct agent *a);
+
+/** agent__look() - observe the engine, judge the hub and the paths, report if due. */
+void agent__look(struct agent *a);
+
+/** agent__hub_api() - where the hub's API is on the overlay; port 0 when there is no hub. */
+struct endpoint agent__hub_api(const struct agent *a);
+
+/** agent__open_door() - the node's own socket. 0 or negative errno with words. */
+int agent__open_door(struct agent *a, struct err *e);
+
+/** agent__take_down() - interface and state; for a node that is none any more. 0 or negative. */
+int agent__take_down(struct agent *a, struct err *e);
+
+/** agent__finish() - begin to end. */
+void agent__finish(struct agent *a, enum agent_end end);

@@ -1,0 +1,158 @@
+/* agent_look.c - once a second: what the engine sees, whether the hub answers, what to report. */
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "base/err.h"
+#include "config.h"
+#include "sys/clock.h"
+#include "sys/rtnl.h"
+
+/* How often the engine is asked: its answer grows with the network. */
+#define OBSERVE_SMALL   (1 * NSEC_PER_SEC)
+#define OBSERVE_LARGE   (10 * NSEC_PER_SEC)
+#define OBSERVE_LARGE_N 500
+
+#define REPORT_PERIOD (60 * NSEC_PER_SEC)
+#define REPORT_MIN    (5 * NSEC_PER_SEC)
+#define REPORT_EDGES  400 /* so that a report stays under the 64 KiB that the hub takes */
+
+struct endpoint agent__hub_api(const struct agent *a)
+{
+    const struct node *hub = render_hub(&a->snapshot);
+
+    if (!hub)
+        return (struct endpoint){0};
+    return (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
+}
+
+struct render_input agent__render_input(const struct agent *a)
+{
+    bool chosen = a->hub_path.path.node[0] != '\0';
+
+    return (struct render_input){
+        .snapshot = &a->snapshot, .paths = &a->hub_path.path, .n_paths = chosen ? 1 : 0};
+}
+
+/* ---- the hub -------------------------------------------------------------------------------- */
+
+static bool has_route(void *ctx, const struct ip_addr *to)
+{
+    struct agent *a = ctx;
+    struct ip_addr source;
+
+    return rtnl_source_for(&a->reconcile.nl, to, &source) == 0;
+}
+
+static void choose_hub_path(struct agent *a, const struct observation *ob, nsec_t now)
+{
+    const struct node *hub = render_hub(&a->snapshot);
+    char text[ENDPOINT_TEXT_MAX];
+    bool first = a->hub_path.path.node[0] == '\0';
+
+    if (!hub ||
+        !hub_path_take(&a->hub_path, hub, observation_has_session(ob, now), now, has_route, a))
+        return;
+    if (!first)
+        log_info("no answer from the hub, trying it at %s",
+            endpoint_format(&a->hub_path.path.endpoint, text));
+    agent__schedule(a, &a->due.reconcile, now);
+}
+
+static const struct observation *hub_observation(const struct agent *a)
+{
+    const struct node *hub = render_hub(&a->snapshot);
+
+    return hub ? observe_find(&a->seen, &hub->key) : NULL;
+}
+
+/* ---- reports -------------------------------------------------------------------------------- */
+
+static json_t *encode_edges(const struct agent *a, nsec_t now)
+{
+    json_t *edges = json_object();
+    unsigned n = 0;
+
+    for (size_t i = 0; edges && i < a->paths.n && n < REPORT_EDGES; i++) {
+        const struct path *path = &a->paths.items[i];
+        const struct node *node = snapshot_find_node(&a->snapshot, path->node);
+        const struct observation *ob = node ? observe_find(&a->seen, &node->key) : NULL;
+
+        /* An edge on which nobody ever spoke is no news. */
+        if (!ob || ob->handshake == 0)
+            continue;
+        n++;
+        if (json_object_set_new(edges, path->node,
+                json_pack("{s:s, s:I}", "path", path_kind_name(path->kind), "handshakeAgeSeconds",
+                    (json_int_t)observation_age_seconds(ob, now))) < 0)
+            edges = (json_decref(edges), NULL);
+    }
+    return edges;
+}
+
+static void report(struct agent *a, nsec_t now)
+{
+    const struct engine *engine = a->reconcile.engine;
+    nsec_t since = now - a->reported;
+    bool is_due =
+        a->reported == 0 || since >= REPORT_PERIOD || (a->paths_changed && since >= REPORT_MIN);
+
+    if (!is_due || !hub_link_is_heard(a->hub))
+        return;
+    if (hub_link_report(
+            a->hub, json_pack("{s:{s:s, s:s, s:[]}, s:o}", "node", "engine",
+                        engine ? engine_kind_name(engine_kind_of(engine)) : "", "version",
+                        WEFT_VERSION, "candidates", "edges", encode_edges(a, now)))) {
+        a->reported = now;
+        a->paths_changed = false;
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static void observe_engine(struct agent *a, nsec_t now)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+    int r = reconcile_observe(&a->reconcile, &have, &e);
+
+    if (r == 0)
+        r = observe_take(&a->seen, &have, now, clock_wall());
+    wg_config_deinit(&have);
+    /* A pass opens another engine, and says so. */
+    if (r != 0)
+        agent__schedule(a, &a->due.reconcile, now);
+}
+
+static void judge_paths(struct agent *a, nsec_t now)
+{
+    struct render_input in = agent__render_input(a);
+    struct paths before = {.n = a->paths.n};
+    bool changed = false;
+
+    if (paths_take(&a->paths, &in, hub_link_is_heard(a->hub), now) < 0)
+        return;
+    changed = before.n != a->paths.n;
+    for (size_t i = 0; i < a->paths.n && !changed; i++)
+        changed = a->paths.items[i].since == now;
+    a->paths_changed |= changed;
+}
+
+void agent__look(struct agent *a)
+{
+    nsec_t now = clock_now();
+    const struct observation *ob = hub_observation(a);
+    nsec_t handshake = ob ? ob->handshake : 0;
+    nsec_t period;
+
+    observe_engine(a, now);
+    ob = hub_observation(a);
+    /* The hub has just proved that it is there. */
+    if (ob && ob->handshake > handshake)
+        hub_link_poke(a->hub);
+    choose_hub_path(a, ob, now);
+    judge_paths(a, now);
+    report(a, now);
+    period = a->seen.n > OBSERVE_LARGE_N ? OBSERVE_LARGE : OBSERVE_SMALL;
+    a->due.observe = NSEC_NEVER;
+    agent__schedule(a, &a->due.observe, now + period);
+}

@@ -1,0 +1,227 @@
+/* hub_link.c - see hub_link.h. */
+#include "agent/hub_link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "api/client.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "mesh/watch_event.h"
+#include "sys/clock.h"
+#include "sys/rng_kernel.h"
+
+#define RETRY_FIRST       (250 * NSEC_PER_MSEC)
+#define RETRY_MAX         (8 * NSEC_PER_SEC)
+#define HEARTBEAT         (10 * NSEC_PER_SEC)
+#define REPORT_TIMEOUT_MS 10000
+
+struct hub_link {
+    const char *interface; /* pins */
+    struct hub_link_listener listener;
+    struct client_loop *client;      /* owns */
+    struct client_request *stream;   /* in flight; NULL: waiting for the timer */
+    struct client_request *report;   /* in flight; NULL: none */
+    char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
+    uv_timer_t timer;                /* until the next try */
+    nsec_t retry;                    /* how long the next wait is, before its jitter */
+    nsec_t line;                     /* when the last line came; 0: none on this stream */
+    bool heard;                      /* as last told to the listener */
+    struct log_limit limit;          /* of what the hub's words can make us log */
+};
+
+static void open_stream(struct hub_link *hl);
+
+static void tell_change(struct hub_link *hl, bool heard, const char *why)
+{
+    if (hl->heard == heard)
+        return;
+    hl->heard = heard;
+    hl->listener.on_change(hl->listener.ctx, heard, why);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    open_stream(timer->data);
+}
+
+/* Between a half and the whole of a time that doubles: so that agents spread out. */
+static void retry_later(struct hub_link *hl)
+{
+    struct rng rng = rng_kernel();
+    uint64_t half = (uint64_t)(hl->retry / 2 / NSEC_PER_MSEC);
+    uint64_t wait_ms = half + rng_u64(&rng) % (half + 1);
+
+    hl->retry = nsec_min(hl->retry * 2, RETRY_MAX);
+    (void)uv_timer_start(&hl->timer, on_timer, wait_ms, 0);
+}
+
+/* ---- the stream ----------------------------------------------------------------------------- */
+
+static void restart(struct hub_link *hl)
+{
+    hl->stream = client_cancel(hl->stream);
+    hl->line = 0;
+    retry_later(hl);
+}
+
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct watch_event ev = WATCH_EVENT_NULL;
+    struct hub_link *hl = ctx;
+    struct err e = ERR_NULL;
+    int r = watch_event_decode(&ev, line, len, &e);
+
+    hl->line = clock_now();
+    if (r == 0)
+        r = hl->listener.on_event(hl->listener.ctx, &ev, &e);
+    if (r < 0) {
+        log_limited(&hl->limit, hl->line, LOG_LEVEL_WARNING,
+            "the hub's events cannot be used, asking for a new snapshot: %s", err_text(&e));
+        restart(hl);
+        return;
+    }
+    hl->retry = RETRY_FIRST;
+    tell_change(hl, true, "");
+}
+
+static void on_stream_end(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct hub_link *hl = ctx;
+
+    hl->stream = NULL;
+    hl->line = 0;
+    tell_change(hl, false, result == 0 ? "it ended the connection" : err_text(e));
+    retry_later(hl);
+}
+
+static void open_stream(struct hub_link *hl)
+{
+    struct client_target target = {
+        .door = CLIENT_DOOR_OVERLAY, .address = hl->address, .interface = hl->interface};
+    struct err e = ERR_NULL;
+    int r;
+
+    if (hl->stream || hl->address[0] == '\0')
+        return;
+    (void)uv_timer_stop(&hl->timer);
+    r = client_watch(hl->client, &target, "/v1/watch", HUB_LINK_SILENCE / NSEC_PER_MSEC,
+        WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
+    if (r < 0) {
+        log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING, "the hub cannot be asked: %s",
+            err_text(&e));
+        retry_later(hl);
+    }
+}
+
+void hub_link_set_target(struct hub_link *hl, const struct endpoint *api)
+{
+    char address[ENDPOINT_TEXT_MAX];
+
+    if (strcmp(endpoint_format(api, address), hl->address) == 0)
+        return;
+    (void)snprintf(hl->address, sizeof(hl->address), "%s", address);
+    hl->stream = client_cancel(hl->stream);
+    hl->line = 0;
+    open_stream(hl);
+}
+
+void hub_link_poke(struct hub_link *hl)
+{
+    nsec_t now = clock_now();
+
+    if (hl->line != 0 && now - hl->line < HEARTBEAT + HEARTBEAT / 2)
+        return;
+    hl->stream = client_cancel(hl->stream);
+    hl->line = 0;
+    hl->retry = RETRY_FIRST;
+    open_stream(hl);
+}
+
+bool hub_link_is_heard(const struct hub_link *hl)
+{
+    return hl->heard;
+}
+
+/* ---- reports -------------------------------------------------------------------------------- */
+
+static void on_reported(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct hub_link *hl = ctx;
+
+    hl->report = NULL;
+    /* When the hub is away the stream says so. */
+    if (result != 0 && result != CLIENT_E_UNREACHABLE)
+        log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING,
+            "the hub does not take this node's report: %s", err_text(e));
+}
+
+bool hub_link_report(struct hub_link *hl, json_t *body)
+{
+    struct client_target target = {
+        .door = CLIENT_DOOR_OVERLAY, .address = hl->address, .interface = hl->interface};
+    struct err e = ERR_NULL;
+    int r = -1;
+
+    if (body && hl->heard && !hl->report)
+        r = client_start(hl->client, &target, "PUT", "/v1/status", body, REPORT_TIMEOUT_MS,
+            on_reported, hl, &hl->report, &e);
+    json_decref(body);
+    return r == 0;
+}
+
+int hub_link_tell_leave(
+    const struct endpoint *api, const char *interface, unsigned timeout_ms, struct err *e)
+{
+    struct client_answer answer = CLIENT_ANSWER_NULL;
+    char address[ENDPOINT_TEXT_MAX];
+    struct client_target target = {.door = CLIENT_DOOR_OVERLAY, .interface = interface};
+    int r;
+
+    target.address = endpoint_format(api, address);
+    r = client_call(&target, "POST", "/v1/leave", NULL, timeout_ms, &answer, e);
+    client_answer_deinit(&answer);
+    return r;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *interface,
+    const struct hub_link_listener *listener, struct err *e)
+{
+    struct hub_link *hl = calloc(1, sizeof(*hl));
+    int r;
+
+    if (!hl)
+        return err_set(e, -ENOMEM, "no memory for the connection to the hub");
+    hl->interface = interface;
+    hl->listener = *listener;
+    hl->retry = RETRY_FIRST;
+    r = client_loop_new(&hl->client, loop, e);
+    if (r < 0) {
+        free(hl);
+        return r;
+    }
+    (void)uv_timer_init(loop, &hl->timer);
+    hl->timer.data = hl;
+    *ret = hl;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+struct hub_link *hub_link_free(struct hub_link *hl)
+{
+    if (hl) {
+        hl->client = client_loop_free(hl->client);
+        uv_close((uv_handle_t *)&hl->timer, on_closed);
+    }
+    return NULL;
+}

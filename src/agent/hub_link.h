@@ -1,0 +1,86 @@
+/*
+ * hub_link.h - the agent's connection to the hub, over the overlay.
+ *
+ * One stream of events (docs/API.md, "Overlay door") that is opened again
+ * whenever it ends, later and later while the hub is away, at moments that many
+ * agents do not choose alike; and the node's reports to the hub.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+
+struct err;
+struct hub_link;
+struct uv_loop_s;
+struct watch_event;
+
+/** Without a line for so long the hub counts as away: three heartbeats. */
+#define HUB_LINK_SILENCE (30 * NSEC_PER_SEC)
+
+/** Who is told. All are called from the loop. */
+struct hub_link_listener {
+    /*
+     * An event has come. Takes what @ev holds. Returns 0, or negative errno with words: the
+     * stream is then opened anew, which begins with a snapshot.
+     */
+    int (*on_event)(void *ctx, struct watch_event *ev, struct err *e);
+
+    /* The hub answers again, or has stopped to; @why is a sentence for the second, else "". */
+    void (*on_change)(void *ctx, bool heard, const char *why);
+
+    void *ctx; /* pinned */
+};
+
+/**
+ * hub_link_new() - nothing is opened yet
+ * @interface:	pinned; the overlay's: the hub is asked through no other
+ * @listener:	copied
+ *
+ * Return: 0 or negative errno with words.
+ */
+int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *interface,
+    const struct hub_link_listener *listener, struct err *e);
+
+/**
+ * hub_link_free() - end everything, silently
+ *
+ * Its handles close in the loop's next turns. NULL is fine. Always NULL. Not
+ * from one of its own callbacks.
+ */
+struct hub_link *hub_link_free(struct hub_link *hl);
+
+/** hub_link_set_target() - where the hub's API is on the overlay; starts, or moves, the stream. */
+void hub_link_set_target(struct hub_link *hl, const struct endpoint *api);
+
+/**
+ * hub_link_poke() - there is reason to believe that the hub can be reached just now
+ *
+ * A stream that is being waited for is tried at once; one that has missed a
+ * heartbeat is opened anew.
+ */
+void hub_link_poke(struct hub_link *hl);
+
+/** hub_link_is_heard() - the stream is open and not silent. */
+bool hub_link_is_heard(const struct hub_link *hl);
+
+/**
+ * hub_link_report() - PUT /v1/status
+ * @body:	taken
+ *
+ * While one is on its way, or the hub is away, it is dropped: the next will say
+ * the same, and more.
+ *
+ * Return: it was sent.
+ */
+bool hub_link_report(struct hub_link *hl, json_t *body);
+
+/** hub_link_tell_leave() - POST /v1/leave, and wait for the answer, at most @timeout_ms. 0 or
+ * non-zero with words. */
+int hub_link_tell_leave(
+    const struct endpoint *api, const char *interface, unsigned timeout_ms, struct err *e);

@@ -1,0 +1,38 @@
+/*
+ * join.h - how a machine becomes a node.
+ *
+ * The key is made here and is on the disk before the hub hears of it, so that a
+ * join whose answer was lost is repeated with the same key, and the hub gives
+ * the same node. Nothing of the machine's network is touched: that is the agent's.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "agent/state.h"
+#include "api/token.h"
+
+struct err;
+struct label;
+
+/** What a person asked for. Borrowed. */
+struct join_wish {
+    const struct token *token;
+    const char *name; /* NULL: the host's, and if that is taken whatever the hub gives */
+    const struct label *labels;
+    size_t n_labels;
+    enum engine_kind engine;
+    const char *interface;
+    const char *state_dir;
+};
+
+/**
+ * join_enrol() - ask the hub, check its answer, and keep it
+ * @ret:	what was written to node.json; to be released with state_deinit()
+ *
+ * Refuses when this machine has joined already, when an interface of that name
+ * exists, and when a part of the network's blocks is in use here.
+ *
+ * Return: 0; or non-zero with words.
+ */
+int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e);

@@ -1,0 +1,191 @@
+/* launch.c - see launch.h. */
+#include "agent/launch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/hub_link.h"
+#include "agent/reconcile.h"
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "mesh/render.h"
+#include "sys/clock.h"
+#include "sys/process.h"
+
+#define UNIT              "weft-agent.service"
+#define SYSTEMCTL_WAIT_MS 20000
+#define ASK_TIMEOUT_MS    2000
+#define ASK_PAUSE_MS      50
+#define LEAVE_TIMEOUT_MS  3000
+#define LOG_FILE          "agent.log"
+
+/* ---- starting ------------------------------------------------------------------------------- */
+
+/* systemd is the init of this machine, and has our unit. */
+static const char *find_systemctl(void)
+{
+    static const char *const unit_dirs[] = {
+        "/etc/systemd/system", "/usr/local/lib/systemd/system", "/lib/systemd/system"};
+    static const char *const programs[] = {"/usr/bin/systemctl", "/bin/systemctl"};
+    struct stat st;
+    bool has_unit = false;
+
+    if (stat("/run/systemd/system", &st) < 0)
+        return NULL;
+    for (unsigned i = 0; i < sizeof(unit_dirs) / sizeof(*unit_dirs); i++) {
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", unit_dirs[i], UNIT);
+        has_unit |= stat(path, &st) == 0;
+    }
+    for (unsigned i = 0; has_unit && i < sizeof(programs) / sizeof(*programs); i++)
+        if (access(programs[i], X_OK) == 0)
+            return programs[i];
+    return NULL;
+}
+
+static int start_unit(const char *systemctl, struct err *e)
+{
+    const char *const argv[] = {systemctl, "enable", "--now", "--quiet", UNIT, NULL};
+    int r = process_run(argv, SYSTEMCTL_WAIT_MS, e);
+
+    if (r != 0)
+        (void)err_prefix(e, "systemd does not start %s", UNIT);
+    return r;
+}
+
+static int start_detached(
+    const char *state_dir, const char *socket_path, struct launch *ret, struct err *e)
+{
+    char self[PATH_MAX];
+    const char *const argv[] = {
+        process_self_path(self), "agent", "--state", state_dir, "--socket", socket_path, NULL};
+
+    (void)snprintf(
+        ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX, state_dir, LOG_FILE);
+    return process_detach(argv, ret->log_path, &ret->pid, e);
+}
+
+int launch_agent(const char *state_dir, const char *socket_path, struct launch *ret, struct err *e)
+{
+    bool usual =
+        strcmp(state_dir, STATE_DIR_DEFAULT) == 0 && strcmp(socket_path, STATE_SOCKET_DEFAULT) == 0;
+    const char *systemctl = usual ? find_systemctl() : NULL;
+
+    *ret = (struct launch){.by_systemd = systemctl != NULL};
+    if (systemctl)
+        return start_unit(systemctl, e);
+    return start_detached(state_dir, socket_path, ret, e);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+int launch_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
+    json_t **ret, struct err *e)
+{
+    struct client_target target = {.door = CLIENT_DOOR_UNIX, .address = socket_path};
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
+
+    if (r == CLIENT_E_UNREACHABLE)
+        return err_set(e, LAUNCH_E_NO_AGENT, "no agent answers on %s", socket_path);
+    if (r == 0 && ret)
+        *ret = json_incref(answer.body);
+    return r > 0 ? -EIO : r;
+}
+
+static bool has_handshake(const json_t *status)
+{
+    const json_t *hub = json_object_get(status, "hub");
+
+    return json_is_integer(json_object_get(hub, "handshakeAgeSeconds"));
+}
+
+int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
+    json_t **ret_status, struct err *e)
+{
+    nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
+    bool answered = false;
+
+    while (clock_now() < deadline) {
+        json_t *status = NULL;
+
+        if (launch_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0) {
+            answered = true;
+            if (has_handshake(status)) {
+                *ret_status = status;
+                return 0;
+            }
+        }
+        json_decref(status);
+        if (launch->pid && process_has_ended(launch->pid))
+            return err_set(e, -ECHILD, "the agent has ended; %s says why", launch->log_path);
+        /* Nothing that could be waited for tells of a handshake. */
+        (void)poll(NULL, 0, ASK_PAUSE_MS);
+    }
+    if (!answered)
+        return err_set(e, -ETIMEDOUT, "the agent does not answer on %s", socket_path);
+    return err_set(e, -ETIMEDOUT,
+        "the hub does not answer on its WireGuard port; is UDP to it blocked? The agent keeps "
+        "trying, and weft status tells when it succeeds");
+}
+
+/* ---- leaving without it --------------------------------------------------------------------- */
+
+/* The interface may still be there, and work, without an agent. */
+static void tell_hub(const struct state *st, struct launch_farewell *ret)
+{
+    const struct node *hub = render_hub(&st->snapshot);
+    struct err e = ERR_NULL;
+    struct endpoint api;
+
+    if (!hub) {
+        (void)snprintf(ret->why, sizeof(ret->why), "it is not known");
+        return;
+    }
+    api = (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
+    ret->told = hub_link_tell_leave(&api, st->interface, LEAVE_TIMEOUT_MS, &e) == 0;
+    if (!ret->told)
+        (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));
+}
+
+static int take_down(const struct state *st, const char *state_dir, struct err *e)
+{
+    struct reconcile rc = RECONCILE_NULL;
+    int r = reconcile_init(&rc, st->interface, st->engine, e);
+
+    if (r == 0)
+        r = reconcile_take_down(&rc, e);
+    if (r == 0)
+        r = state_remove(state_dir, e);
+    reconcile_deinit(&rc);
+    return r;
+}
+
+int launch_leave_alone(const char *state_dir, struct launch_farewell *ret, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    _cleanup_(closep) int lock_fd = -1;
+    int r = state_check_dir(state_dir, e);
+
+    if (r == 0)
+        r = state_read(&st, state_dir, e);
+    if (r == STATE_E_ABSENT)
+        return err_set(
+            e, r, "this machine has not joined a network (%s has no node.json)", state_dir);
+    if (r == 0)
+        r = state_lock(state_dir, &lock_fd, e);
+    if (r < 0)
+        return r;
+    *ret = (struct launch_farewell){0};
+    (void)snprintf(
+        ret->network, sizeof(ret->network), "%.*s", NAME_MAX_LEN, st.snapshot.network.meta.name);
+    (void)snprintf(ret->interface, sizeof(ret->interface), "%s", st.interface);
+    tell_hub(&st, ret);
+    return take_down(&st, state_dir, e);
+}

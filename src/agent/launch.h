@@ -1,0 +1,65 @@
+/*
+ * launch.h - the agent as seen from a command: starting it, asking it, doing without it.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "agent/state.h"
+
+struct err;
+
+/** No agent answers on the socket. */
+#define LAUNCH_E_NO_AGENT 1
+
+/** How an agent was started. */
+struct launch {
+    bool by_systemd;
+    pid_t pid;               /* of a detached one; else 0 */
+    char log_path[PATH_MAX]; /* where a detached one writes; else "" */
+};
+
+/**
+ * launch_agent() - by systemd where it runs and has our unit, else as a detached process
+ *
+ * The unit serves the default paths only.
+ *
+ * Return: 0; or non-zero with words.
+ */
+int launch_agent(const char *state_dir, const char *socket_path, struct launch *ret, struct err *e);
+
+/**
+ * launch_ask() - a request to the running agent
+ * @ret:	gives a reference; may be NULL when the body is not wanted
+ *
+ * Return: 0; LAUNCH_E_NO_AGENT with words; or other non-zero with words.
+ */
+int launch_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
+    json_t **ret, struct err *e);
+
+/**
+ * launch_wait() - until the agent has had a handshake with the hub
+ * @ret_status:	the agent's status then; gives a reference
+ *
+ * Return: 0; or non-zero with words about what is missing after @timeout_ms.
+ */
+int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
+    json_t **ret_status, struct err *e);
+
+/** What became of a node whose agent does not run. */
+struct launch_farewell {
+    char network[NAME_MAX_LEN + 1];
+    char interface[STATE_INTERFACE_MAX];
+    bool told;     /* the hub knows */
+    char why[256]; /* why it does not */
+};
+
+/**
+ * launch_leave_alone() - leave without an agent: tell the hub if it can be, and clean up
+ *
+ * Return: 0; STATE_E_ABSENT with words: there is nothing to leave; or negative
+ * errno with words.
+ */
+int launch_leave_alone(const char *state_dir, struct launch_farewell *ret, struct err *e);

@@ -1,0 +1,80 @@
+/* paths.c - see paths.h. */
+#include "agent/paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_names[] = {"none", "lan", "direct", "relay", "stream"};
+
+_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == PATH_KIND_N, "a name each");
+
+const char *path_kind_name(enum path_kind kind)
+{
+    return kind_names[kind];
+}
+
+void paths_deinit(struct paths *p)
+{
+    free(p->items);
+    *p = (struct paths)PATHS_NULL;
+}
+
+static int compare(const void *name, const void *path)
+{
+    return strcmp(name, ((const struct path *)path)->node);
+}
+
+const struct path *paths_find(const struct paths *p, const char *node)
+{
+    return p->n > 0 ? bsearch(node, p->items, p->n, sizeof(*p->items), compare) : NULL;
+}
+
+static struct path judge(const struct render_input *in, const struct node *node, bool hub_heard)
+{
+    struct render_decision decision =
+        render_decide(in->snapshot, node, render_find_path(in, node->meta.name));
+    struct path path = {.why = decision.why};
+
+    (void)snprintf(path.node, sizeof(path.node), "%.*s", NAME_MAX_LEN, node->meta.name);
+    switch (decision.route) {
+    case RENDER_ROUTE_RELAY:
+        if (hub_heard)
+            path.kind = PATH_KIND_RELAY;
+        else
+            path.why = "the hub does not answer, and packets to this peer go through it";
+        break;
+    case RENDER_ROUTE_DIRECT:
+        path.kind = PATH_KIND_DIRECT;
+        break;
+    case RENDER_ROUTE_NONE:
+    case RENDER_ROUTE_N:
+        break;
+    }
+    return path;
+}
+
+int paths_take(struct paths *p, const struct render_input *in, bool hub_heard, nsec_t now)
+{
+    const struct snapshot *s = in->snapshot;
+    struct path *items = calloc(s->nodes.n + 1, sizeof(*items));
+    size_t n = 0;
+
+    if (!items)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+        const struct path *before = paths_find(p, node->meta.name);
+
+        if (node->hub || strcmp(node->meta.name, s->self) == 0)
+            continue;
+        items[n] = judge(in, node, hub_heard);
+        items[n].since = before && before->kind == items[n].kind ? before->since : now;
+        n++;
+    }
+    free(p->items);
+    p->items = items;
+    p->n = n;
+    return 0;
+}

@@ -1,0 +1,241 @@
+/* reconcile.c - see reconcile.h. */
+#include "agent/reconcile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/diff.h"
+#include "sys/rtnl.h"
+
+int reconcile_init(
+    struct reconcile *rc, const char *interface, enum engine_kind wanted, struct err *e)
+{
+    int r;
+
+    *rc = (struct reconcile)RECONCILE_NULL;
+    rc->interface = interface;
+    rc->wanted = wanted;
+    r = netlink_open(&rc->nl, NETLINK_ROUTE);
+    if (r < 0)
+        return err_set(e, r, "the kernel's netlink cannot be opened: %s", strerror(-r));
+    return 0;
+}
+
+void reconcile_deinit(struct reconcile *rc)
+{
+    rc->engine = engine_close(rc->engine);
+    netlink_close(&rc->nl);
+    wg_config_deinit(&rc->told);
+    rc->has_told = false;
+}
+
+/* Takes @c. */
+static void remember(struct reconcile *rc, struct wg_config *c)
+{
+    wg_config_deinit(&rc->told);
+    rc->told = *c;
+    *c = (struct wg_config)WG_CONFIG_NULL;
+    rc->has_told = true;
+}
+
+void reconcile_assume(struct reconcile *rc, const struct render_input *in)
+{
+    struct wg_config c = WG_CONFIG_NULL;
+
+    if (render_config(&c, in, NULL) == 0)
+        remember(rc, &c);
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+static int open_engine(struct reconcile *rc, struct reconcile_result *res, struct err *e)
+{
+    int r = engine_open(&rc->engine, rc->wanted, rc->interface, rc->why, e);
+
+    if (r == 0)
+        res->opened = true;
+    return r > 0 ? -EOPNOTSUPP : r;
+}
+
+/* What the engine has; it is opened, and once more when it turns out to be gone. */
+static int provide_engine(
+    struct reconcile *rc, struct wg_config *ret_have, struct reconcile_result *res, struct err *e)
+{
+    int r = ENGINE_E_GONE;
+
+    if (rc->engine) {
+        r = engine_get(rc->engine, ret_have, e);
+        if (r != ENGINE_E_GONE)
+            return r;
+        rc->engine = engine_close(rc->engine);
+    }
+    r = open_engine(rc, res, e);
+    if (r == 0)
+        r = engine_get(rc->engine, ret_have, e);
+    if (r > 0)
+        r = -EIO;
+    if (r < 0)
+        rc->engine = engine_close(rc->engine);
+    return r;
+}
+
+static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
+    const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct diff d = DIFF_NULL;
+    int r = provide_engine(rc, &have, res, e);
+
+    if (r == 0)
+        r = diff_make(&d, &have, want, rc->has_told ? &rc->told : NULL);
+    if (r == 0)
+        r = engine_apply(rc->engine, &d, secret, e);
+    if (r == 0) {
+        res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark;
+        remember(rc, want);
+    }
+    diff_deinit(&d);
+    wg_config_deinit(&have);
+    return r > 0 ? -EIO : r;
+}
+
+/* ---- the interface -------------------------------------------------------------------------- */
+
+/** Addresses or routes of the interface, against those that it should have. */
+struct comparison {
+    const struct ip_prefix *wanted;
+    unsigned n_wanted;
+    bool found[WG_CONFIG_ADDRESSES_MAX];             /* of @wanted */
+    struct ip_prefix extra[WG_CONFIG_ADDRESSES_MAX]; /* some that are not wanted */
+    unsigned n_extra;
+};
+
+static int compare_entry(const struct rtnl_entry *entry, void *ctx)
+{
+    struct comparison *c = ctx;
+
+    for (unsigned i = 0; i < c->n_wanted; i++)
+        if (ip_prefix_equal(&entry->prefix, &c->wanted[i])) {
+            c->found[i] = true;
+            return 0;
+        }
+    /* The kernel gives link-local addresses by itself. What does not fit waits for the next run. */
+    if (!ip_addr_is_link_local(&entry->prefix.addr) && c->n_extra < WG_CONFIG_ADDRESSES_MAX)
+        c->extra[c->n_extra++] = entry->prefix;
+    return 0;
+}
+
+/* IPv6 is switched off on this machine, or not even built in: the overlay's IPv4 works all the
+ * same. */
+static bool means_no_v6(int r, const struct ip_prefix *a)
+{
+    return !ip_addr_is_v4(&a->addr) &&
+           (r == -EACCES || r == -EPERM || r == -EOPNOTSUPP || r == -EAFNOSUPPORT);
+}
+
+static int reconcile_addresses(
+    struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
+{
+    struct comparison c = {.wanted = want->addresses, .n_wanted = want->n_addresses};
+    int r = rtnl_each_address(&rc->nl, rc->ifindex, compare_entry, &c);
+
+    /* Removals first: an old address with another length would keep the new one away. */
+    for (unsigned i = 0; r == 0 && i < c.n_extra; i++, res->n_changes++)
+        r = rtnl_remove_address(&rc->nl, rc->ifindex, &c.extra[i]);
+    rc->lacks_v6 = false;
+    for (unsigned i = 0; r == 0 && i < c.n_wanted; i++) {
+        if (c.found[i])
+            continue;
+        r = rtnl_add_address(&rc->nl, rc->ifindex, &c.wanted[i]);
+        if (means_no_v6(r, &c.wanted[i])) {
+            rc->lacks_v6 = true;
+            r = 0;
+            continue;
+        }
+        res->n_changes++;
+    }
+    return r;
+}
+
+/* Other routes through the interface are somebody's wish, and stay. */
+static int reconcile_routes(
+    struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
+{
+    struct comparison c = {.wanted = want->routes, .n_wanted = want->n_routes};
+    int r = rtnl_each_route(&rc->nl, rc->ifindex, compare_entry, &c);
+
+    for (unsigned i = 0; r == 0 && i < c.n_wanted; i++)
+        if (!c.found[i] && (ip_addr_is_v4(&c.wanted[i].addr) || !rc->lacks_v6)) {
+            r = rtnl_add_route(&rc->nl, rc->ifindex, &c.wanted[i]);
+            res->n_changes++;
+        }
+    return r;
+}
+
+static int reconcile_interface(
+    struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res, struct err *e)
+{
+    struct rtnl_link link;
+    int r = rtnl_find_link(&rc->nl, rc->interface, &link);
+
+    if (r == RTNL_E_ABSENT)
+        return err_set(e, -ENODEV, "the interface %s is gone", rc->interface);
+    if (r == 0) {
+        rc->ifindex = link.ifindex;
+        r = reconcile_addresses(rc, want, res);
+    }
+    if (r == 0 && (!link.up || link.mtu != want->mtu)) {
+        r = rtnl_set_link(&rc->nl, link.ifindex, true, want->mtu);
+        res->n_changes++;
+    }
+    if (r == 0)
+        r = reconcile_routes(rc, want, res);
+    if (r < 0)
+        return err_set(e, r, "the interface %s cannot be set up: %s", rc->interface, strerror(-r));
+    return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+int reconcile_run(struct reconcile *rc, const struct render_input *in,
+    const struct x25519_secret *secret, struct reconcile_result *ret, struct err *e)
+{
+    struct reconcile_result res = {0};
+    struct wg_config want = WG_CONFIG_NULL;
+    int r = render_config(&want, in, e);
+
+    /* Peers first: when the interface comes up, its first packet has somewhere to go. */
+    if (r == 0)
+        r = reconcile_peers(rc, &want, secret, &res, e);
+    if (r == 0)
+        r = reconcile_interface(rc, &rc->told, &res, e);
+    wg_config_deinit(&want);
+    if (r == 0)
+        *ret = res;
+    return r;
+}
+
+int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e)
+{
+    if (!rc->engine)
+        return err_set(e, ENGINE_E_GONE, "the engine of %s is not open", rc->interface);
+    return engine_get(rc->engine, ret, e);
+}
+
+int reconcile_take_down(struct reconcile *rc, struct err *e)
+{
+    struct rtnl_link link;
+    int r;
+
+    rc->engine = engine_close(rc->engine);
+    r = rtnl_find_link(&rc->nl, rc->interface, &link);
+    if (r == RTNL_E_ABSENT)
+        return 0;
+    if (r == 0)
+        r = rtnl_remove_link(&rc->nl, link.ifindex);
+    if (r < 0)
+        return err_set(e, r, "the interface %s cannot be removed: %s", rc->interface, strerror(-r));
+    return 0;
+}

@@ -1,0 +1,302 @@
+/* state.c - see state.h. */
+#include "agent/state.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/body.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "mesh/fields.h"
+#include "mesh/watch_event.h"
+#include "sys/rng_kernel.h"
+#include "sys/statefile.h"
+
+#define NODE_FILE     "node.json"
+#define SNAPSHOT_FILE "snapshot.json"
+#define KEY_FILE      "join.key"
+#define LOCK_FILE     "lock"
+#define NODE_MAX      (256u << 10) /* a node, its network and some hubs, with all their labels */
+
+_Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
+
+static const char *path_of(const char *dir, const char *file, char buf[static PATH_MAX])
+{
+    (void)snprintf(buf, PATH_MAX, "%.*s/%s", STATE_DIR_MAX, dir, file);
+    return buf;
+}
+
+void state_deinit(struct state *st)
+{
+    snapshot_deinit(&st->snapshot);
+    secret_wipe(&st->secret, sizeof(st->secret));
+    *st = (struct state)STATE_NULL;
+}
+
+int state_check_interface(const char *name, struct err *e)
+{
+    size_t len = strlen(name);
+    bool good =
+        len > 0 && len < STATE_INTERFACE_MAX && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+
+    /* What the kernel takes, less '%', which it would replace by a number. */
+    for (size_t i = 0; good && i < len; i++)
+        good = name[i] > ' ' && name[i] < 0x7f && !strchr("/:%", name[i]);
+    if (good)
+        return 0;
+    return err_set(e, -EINVAL,
+        "interface \"%.40s\" is not a name: 1 to %d printable characters other than '/', ':', '%%'",
+        name, STATE_INTERFACE_MAX - 1);
+}
+
+int state_check_dir(const char *dir, struct err *e)
+{
+    if (dir[0] != '\0' && strlen(dir) <= STATE_DIR_MAX)
+        return 0;
+    return err_set(
+        e, -EINVAL, "the state directory \"%.40s\" is not 1 to %d bytes long", dir, STATE_DIR_MAX);
+}
+
+/* ---- files of JSON -------------------------------------------------------------------------- */
+
+/* Wipes the text: node.json holds a key. @ret gives a reference. */
+static int read_json(const char *path, size_t max, json_t **ret, struct err *e)
+{
+    json_error_t error;
+    char *text = NULL;
+    size_t len = 0;
+    int r = statefile_read(path, max, &text, &len, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return STATE_E_ABSENT;
+    if (r < 0)
+        return r;
+    *ret = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+    secret_wipe(text, len);
+    free(text);
+    if (*ret)
+        return 0;
+    return err_set(e, -EINVAL, "%s is damaged: %s in line %d", path, error.text, error.line);
+}
+
+/* Takes @json, which is NULL when there was no memory to make it. */
+static int write_json(const char *path, json_t *json, struct err *e)
+{
+    char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+    int r;
+
+    body_wipe_text(json, "privateKey");
+    json_decref(json);
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory to write %s", path);
+    r = statefile_replace(path, text, strlen(text), 0600, e);
+    secret_wipe(text, strlen(text));
+    free(text);
+    return r;
+}
+
+/* ---- node.json ------------------------------------------------------------------------------ */
+
+static void decode_secret(struct fields *f, struct state *st)
+{
+    const char *text = fields_string(f, "privateKey", FIELDS_REQUIRED, 1, X25519_BASE64_MAX);
+
+    if (text && x25519_secret_parse(&st->secret, text, NULL) < 0)
+        fields_fail(f, "\"privateKey\" is not a key: 44 characters of base64");
+}
+
+static void decode_interface(struct fields *f, struct state *st)
+{
+    const char *name = fields_string(f, "interface", FIELDS_REQUIRED, 1, STATE_INTERFACE_MAX - 1);
+    const char *engine = fields_string(f, "engine", FIELDS_REQUIRED, 1, 20);
+    struct err e = ERR_NULL;
+
+    if (name && state_check_interface(name, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+    else if (name)
+        (void)snprintf(st->interface, sizeof(st->interface), "%s", name);
+    if (engine && engine_kind_parse(&st->engine, engine, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+}
+
+/* The key in the file and the one that the hub knows must be a pair. */
+static int check_key(const struct state *st, const char *path, struct err *e)
+{
+    struct x25519_public public;
+
+    if (!x25519_derive_public(&st->secret, &public))
+        return -ENOMEM;
+    if (x25519_public_equal(&public, &snapshot_self(&st->snapshot)->key))
+        return 0;
+    return err_set(e, -EINVAL, "%s is damaged: its private key is not that of its node", path);
+}
+
+static int decode_state(struct state *st, const json_t *json, const char *path, struct err *e)
+{
+    struct fields f = fields_make(json, path, e);
+    const json_t *birth;
+    int r;
+
+    decode_secret(&f, st);
+    decode_interface(&f, st);
+    birth = fields_object(&f, "joined", FIELDS_REQUIRED);
+    r = fields_end(&f);
+    if (r == 0) {
+        r = snapshot_decode(&st->snapshot, birth, e);
+        if (r < 0)
+            (void)err_prefix(e, "%s", path);
+    }
+    return r < 0 ? r : check_key(st, path, e);
+}
+
+int state_read(struct state *ret, const char *dir, struct err *e)
+{
+    struct state st = STATE_NULL;
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    int r = read_json(path_of(dir, NODE_FILE, path), NODE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    r = decode_state(&st, json, path, e);
+    body_wipe_text(json, "privateKey");
+    json_decref(json);
+    if (r < 0) {
+        state_deinit(&st);
+        return r;
+    }
+    *ret = st;
+    return 0;
+}
+
+/* The nodes that are needed to reach the hub: this one and the hubs. */
+static json_t *encode_birth(const struct snapshot *s)
+{
+    json_t *nodes = json_array();
+
+    for (size_t i = 0; nodes && i < s->nodes.n; i++) {
+        const struct node *n = &s->nodes.items[i]->node;
+
+        if ((n->hub || n == snapshot_self(s)) && json_array_append_new(nodes, node_encode(n)) < 0)
+            nodes = (json_decref(nodes), NULL);
+    }
+    return json_pack("{s:I, s:s, s:o, s:o, s:[]}", "revision", (json_int_t)s->revision, "self",
+        s->self, "network", network_encode(&s->network), "nodes", nodes, "edges");
+}
+
+int state_write(const struct state *st, const char *dir, struct err *e)
+{
+    char text[X25519_BASE64_MAX];
+    char path[PATH_MAX];
+    json_t *json;
+
+    x25519_secret_write(&st->secret, text);
+    json = json_pack("{s:s, s:s, s:s, s:o}", "interface", st->interface, "engine",
+        engine_kind_name(st->engine), "privateKey", text, "joined", encode_birth(&st->snapshot));
+    secret_wipe(text, sizeof(text));
+    return write_json(path_of(dir, NODE_FILE, path), json, e);
+}
+
+/* ---- snapshot.json -------------------------------------------------------------------------- */
+
+int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    int r = read_json(path_of(dir, SNAPSHOT_FILE, path), WATCH_EVENT_LINE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    r = snapshot_decode(ret, json, e);
+    json_decref(json);
+    if (r < 0)
+        (void)err_prefix(e, "%s is damaged", path);
+    return r;
+}
+
+int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return write_json(path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
+}
+
+/* ---- join.key ------------------------------------------------------------------------------- */
+
+static int read_join_key(struct x25519_secret *ret, const char *path, struct err *e)
+{
+    char *text = NULL;
+    size_t len = 0;
+    int r = statefile_read(path, X25519_BASE64_MAX, &text, &len, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return STATE_E_ABSENT;
+    if (r < 0)
+        return r;
+    text[strcspn(text, "\n")] = '\0';
+    if (x25519_secret_parse(ret, text, NULL) < 0)
+        r = err_set(e, -EINVAL, "%s is damaged: it does not hold a key", path);
+    secret_wipe(text, len);
+    free(text);
+    return r;
+}
+
+int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e)
+{
+    struct rng rng = rng_kernel();
+    struct x25519_secret secret;
+    char text[X25519_BASE64_MAX];
+    char path[PATH_MAX];
+    int r = read_join_key(ret, path_of(dir, KEY_FILE, path), e);
+
+    if (r != STATE_E_ABSENT)
+        return r;
+    x25519_secret_make(&secret, &rng);
+    x25519_secret_write(&secret, text);
+    r = statefile_replace(path, text, strlen(text), 0600, e);
+    if (r == 0)
+        *ret = secret;
+    secret_wipe(text, sizeof(text));
+    secret_wipe(&secret, sizeof(secret));
+    return r;
+}
+
+static int remove_file(const char *dir, const char *file, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (unlink(path_of(dir, file, path)) < 0 && errno != ENOENT)
+        return err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
+    return 0;
+}
+
+int state_forget_join_key(const char *dir, struct err *e)
+{
+    return remove_file(dir, KEY_FILE, e);
+}
+
+/* ---- the whole directory -------------------------------------------------------------------- */
+
+int state_remove(const char *dir, struct err *e)
+{
+    int r = remove_file(dir, SNAPSHOT_FILE, e);
+
+    if (r == 0)
+        r = remove_file(dir, KEY_FILE, e);
+    /* Last: as long as it is there this machine counts as joined. */
+    if (r == 0)
+        r = remove_file(dir, NODE_FILE, e);
+    return r;
+}
+
+int state_lock(const char *dir, int *ret_fd, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return statefile_lock(path_of(dir, LOCK_FILE, path), ret_fd, e);
+}

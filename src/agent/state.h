@@ -1,0 +1,96 @@
+/*
+ * state.h - what a node keeps on disk (docs/API.md, "Files").
+ *
+ *     node.json      who this node is: its key, and the objects that it was born with; 0600
+ *     snapshot.json  the last that was heard from the hub
+ *     join.key       the key of a join that has not ended yet; 0600
+ *     lock           held by the agent while it runs
+ *
+ * A file that does not parse is named in the error and never overwritten.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "crypto/x25519.h"
+#include "engine/engine.h"
+#include "mesh/snapshot.h"
+
+struct err;
+
+/** There is no such file: this machine has not joined, or has no snapshot yet. */
+#define STATE_E_ABSENT 1
+
+#define STATE_DIR_DEFAULT    "/var/lib/weft/node"
+#define STATE_SOCKET_DEFAULT "/run/weft/agent.sock"
+
+/** Longest state directory; a file's name and a temporary one's have to fit behind it. */
+#define STATE_DIR_MAX (PATH_MAX - 64)
+
+/** Longest name of an interface, with its zero. */
+#define STATE_INTERFACE_MAX 16
+
+/** What node.json holds. */
+struct state {
+    struct x25519_secret secret; /* wiped by state_deinit() */
+    char interface[STATE_INTERFACE_MAX];
+    enum engine_kind engine;  /* as it was asked for at the join */
+    struct snapshot snapshot; /* the network, this node and the hub, as at the join */
+};
+
+#define STATE_NULL {0}
+
+/** state_deinit() - wipe and release; idempotent. */
+void state_deinit(struct state *st);
+
+/** state_check_interface() - may an interface be called that? 0 or -EINVAL with words. */
+int state_check_interface(const char *name, struct err *e);
+
+/** state_check_dir() - is it short enough? 0 or -EINVAL with words. */
+int state_check_dir(const char *dir, struct err *e);
+
+/**
+ * state_read() - node.json
+ * @ret:	untouched on failure
+ *
+ * Return: 0; STATE_E_ABSENT; or negative errno with words that name the file.
+ */
+int state_read(struct state *ret, const char *dir, struct err *e);
+
+/** state_write() - only the network, this node and the hubs of the snapshot are kept in it. */
+int state_write(const struct state *st, const char *dir, struct err *e);
+
+/** state_read_snapshot() - snapshot.json; as state_read(). */
+int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e);
+
+/**
+ * state_write_snapshot() - snapshot.json
+ *
+ * Return: 0; or negative errno with words that name the file.
+ */
+int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *e);
+
+/**
+ * state_join_key() - the key to join with: the one of an earlier try, else a new one
+ *
+ * It is on the disk before it is returned, so that a try whose answer is lost is
+ * repeated with the same key.
+ *
+ * Return: 0 or negative errno with words that name the file.
+ */
+int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e);
+
+/** state_forget_join_key() - after state_write(). 0 or negative errno with words. */
+int state_forget_join_key(const char *dir, struct err *e);
+
+/** state_remove() - all of it but the lock. 0 or negative errno with words. */
+int state_remove(const char *dir, struct err *e);
+
+/**
+ * state_lock() - be the only one who works with this directory
+ * @ret_fd:	gives
+ *
+ * Return: 0; -EBUSY when an agent has it; or negative errno, with words.
+ */
+int state_lock(const char *dir, int *ret_fd, struct err *e);

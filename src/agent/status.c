@@ -1,0 +1,245 @@
+/* status.c - see status.h. */
+#include "agent/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* Null for what has never been. */
+static json_t *encode_age(const struct observation *ob, nsec_t now)
+{
+    int64_t age = observation_age_seconds(ob, now);
+
+    return age < 0 ? json_null() : json_integer(age);
+}
+
+static json_t *encode_endpoint(const struct observation *ob)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    if (!ob || endpoint_is_none(&ob->endpoint))
+        return json_null();
+    return json_string(endpoint_format(&ob->endpoint, text));
+}
+
+static json_t *encode_bytes(uint64_t bytes)
+{
+    return json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes);
+}
+
+/* What a node is: the same fields for this one, the hub and the peers. */
+static json_t *encode_node(const struct node *n)
+{
+    char key[X25519_BASE64_MAX];
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+
+    return json_pack("{s:s, s:s, s:s, s:s}", "name", n->meta.name, "address4",
+        ip_addr_format(&n->address4, a4), "address6", ip_addr_format(&n->address6, a6), "publicKey",
+        x25519_public_format(&n->key, key));
+}
+
+/* Takes both; NULL when either could not be made. */
+static json_t *join(json_t *a, json_t *b)
+{
+    if (!a || !b || json_object_update(a, b) < 0)
+        a = (json_decref(a), NULL);
+    json_decref(b);
+    return a;
+}
+
+static json_t *encode_self(const struct status_input *in, const struct node *self)
+{
+    const struct network *network = &in->render->snapshot->network;
+    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:i, s:I}", "network", network->meta.name,
+        "interface", in->interface, "engine", in->engine, "engineWhy", in->engine_why, "mtu",
+        (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
+
+    return join(encode_node(self), more);
+}
+
+static json_t *encode_hub(const struct status_input *in, const struct node *hub)
+{
+    const struct observation *ob = observe_find(in->seen, &hub->key);
+    json_t *more = json_pack("{s:o, s:o, s:b, s:b, s:o, s:o}", "endpoint", encode_endpoint(ob),
+        "handshakeAgeSeconds", encode_age(ob, in->now), "reachable", (int)in->hub_heard, "udp",
+        (int)observation_has_session(ob, in->now), "rxBytes",
+        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0));
+
+    return join(encode_node(hub), more);
+}
+
+static json_t *encode_peer(
+    const struct status_input *in, const struct node *node, const struct path *path)
+{
+    const struct observation *ob = observe_find(in->seen, &node->key);
+    nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
+    json_t *more = json_pack("{s:s, s:o, s:o, s:n, s:n, s:i, s:o, s:o, s:I, s:s}", "path",
+        path_kind_name(path->kind), "endpoint", encode_endpoint(ob), "handshakeAgeSeconds",
+        encode_age(ob, in->now), "rttMs", "loss", "mtu", (int)in->render->snapshot->network.mtu,
+        "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "why", path->why);
+
+    return join(encode_node(node), more);
+}
+
+static json_t *encode_peers(const struct status_input *in)
+{
+    json_t *peers = json_array();
+
+    for (size_t i = 0; peers && i < in->paths->n; i++) {
+        const struct path *path = &in->paths->items[i];
+        const struct node *node = snapshot_find_node(in->render->snapshot, path->node);
+
+        if (node && json_array_append_new(peers, encode_peer(in, node, path)) < 0)
+            peers = (json_decref(peers), NULL);
+    }
+    return peers;
+}
+
+json_t *status_encode(const struct status_input *in)
+{
+    const struct snapshot *s = in->render->snapshot;
+    const struct node *hub = render_hub(s);
+
+    return json_pack("{s:o, s:o, s:o}", "self", encode_self(in, snapshot_self(s)), "hub",
+        hub ? encode_hub(in, hub) : json_null(), "peers", encode_peers(in));
+}
+
+/* ---- table ---------------------------------------------------------------------------------- */
+
+#define COLUMNS 6
+
+static const char *text_of(const json_t *obj, const char *field, const char *instead)
+{
+    const char *text = json_string_value(json_object_get(obj, field));
+
+    return text && text[0] != '\0' ? text : instead;
+}
+
+static const char *format_age(const json_t *obj, char buf[static 32])
+{
+    const json_t *age = json_object_get(obj, "handshakeAgeSeconds");
+
+    if (!json_is_integer(age))
+        return "never";
+    (void)snprintf(buf, 32, "%lld s ago", (long long)json_integer_value(age));
+    return buf;
+}
+
+static const char *format_bytes(const json_t *obj, const char *field, char buf[static 32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double v = (double)json_integer_value(json_object_get(obj, field));
+    unsigned unit = 0;
+
+    for (; v >= 1024 && unit + 1 < sizeof(units) / sizeof(*units); unit++)
+        v /= 1024;
+    (void)snprintf(buf, 32, unit == 0 ? "%.0f %s" : "%.1f %s", v, units[unit]);
+    return buf;
+}
+
+/* One line of the table; its cells hold what does not live in the JSON. */
+struct row {
+    const char *cells[COLUMNS];
+    char age[32];
+    char received[32];
+    char sent[32];
+};
+
+static void fill_row(struct row *row, const json_t *peer)
+{
+    row->cells[0] = text_of(peer, "name", "?");
+    row->cells[1] = text_of(peer, "address4", "?");
+    row->cells[2] = text_of(peer, "path", "?");
+    row->cells[3] = format_age(peer, row->age);
+    row->cells[4] = format_bytes(peer, "rxBytes", row->received);
+    row->cells[5] = format_bytes(peer, "txBytes", row->sent);
+}
+
+static void add_row(struct str *out, const struct row *row, const size_t widths[COLUMNS])
+{
+    for (unsigned i = 0; i + 1 < COLUMNS; i++)
+        str_addf(out, "%-*s  ", (int)widths[i], row->cells[i]);
+    str_addf(out, "%s\n", row->cells[COLUMNS - 1]);
+}
+
+static void format_table(const json_t *peers, struct str *out)
+{
+    struct row row = {{"PEER", "ADDRESS", "PATH", "HANDSHAKE", "RECEIVED", "SENT"}};
+    size_t widths[COLUMNS];
+    struct row head = row;
+    size_t index;
+    json_t *peer;
+
+    for (unsigned i = 0; i < COLUMNS; i++)
+        widths[i] = strlen(head.cells[i]);
+    json_array_foreach(peers, index, peer) {
+        fill_row(&row, peer);
+        for (unsigned i = 0; i < COLUMNS; i++)
+            if (strlen(row.cells[i]) > widths[i])
+                widths[i] = strlen(row.cells[i]);
+    }
+    add_row(out, &head, widths);
+    json_array_foreach(peers, index, peer) {
+        fill_row(&row, peer);
+        add_row(out, &row, widths);
+    }
+}
+
+/* Is that reason one that an earlier peer of the list has already given? */
+static bool is_said(const json_t *peers, size_t before, const json_t *peer)
+{
+    for (size_t i = 0; i < before; i++) {
+        const json_t *other = json_array_get(peers, i);
+
+        if (json_equal(json_object_get(other, "why"), json_object_get(peer, "why")) &&
+            json_equal(json_object_get(other, "path"), json_object_get(peer, "path")))
+            return true;
+    }
+    return false;
+}
+
+/* Each reason once: most peers of a network share theirs. */
+static void format_reasons(const json_t *peers, struct str *out)
+{
+    size_t index;
+    json_t *peer;
+
+    json_array_foreach(peers, index, peer) {
+        const char *why = text_of(peer, "why", NULL);
+
+        if (why && !is_said(peers, index, peer))
+            str_addf(out, "%s: %s\n", text_of(peer, "path", "?"), why);
+    }
+}
+
+void status_format(const json_t *status, struct str *out)
+{
+    const json_t *self = json_object_get(status, "self");
+    const json_t *hub = json_object_get(status, "hub");
+    const json_t *peers = json_object_get(status, "peers");
+    char age[32];
+
+    str_addf(out, "%s in the network %s: %s, %s\n", text_of(self, "name", "?"),
+        text_of(self, "network", "?"), text_of(self, "address4", "?"),
+        text_of(self, "address6", "?"));
+    str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
+        text_of(self, "engine", "no engine"),
+        (long long)json_integer_value(json_object_get(self, "mtu")));
+    str_addf(out, "hub %s at %s: %s, last handshake %s\n\n", text_of(hub, "name", "?"),
+        text_of(hub, "endpoint", "an unknown place"),
+        json_is_true(json_object_get(hub, "reachable")) ? "answers" : "does not answer",
+        format_age(hub, age));
+    if (json_array_size(peers) == 0) {
+        str_add(out, "no other node yet\n");
+        return;
+    }
+    format_table(peers, out);
+    str_add(out, "\n");
+    format_reasons(peers, out);
+}

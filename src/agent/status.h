@@ -1,0 +1,41 @@
+/*
+ * status.h - the node's status: as JSON, which is a contract, and as a table.
+ *
+ * The JSON is that of `weft status --json` and of the agent's socket; the table
+ * is made from it. Fields are added, not renamed; what is not known is null.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/observe.h"
+#include "agent/paths.h"
+#include "base/clock.h"
+#include "mesh/render.h"
+
+struct str;
+
+/** Everything that a status tells of. Borrowed. */
+struct status_input {
+    const struct render_input *render; /* snapshot and paths */
+    const struct observe *seen;
+    const struct paths *paths;
+    const char *interface;
+    const char *engine;     /* "userspace" or "kernel"; NULL: none runs */
+    const char *engine_why; /* why that one; "" when it was asked for */
+    bool hub_heard;
+    nsec_t now;  /* monotonic */
+    nsec_t wall; /* since 1970 */
+};
+
+/** status_encode() - a new reference, NULL for no memory. */
+json_t *status_encode(const struct status_input *in);
+
+/**
+ * status_format() - for people
+ * @status:	as status_encode() made it, perhaps in another version of this program
+ * @out:	appended to
+ */
+void status_format(const json_t *status, struct str *out);

@@ -1,0 +1,124 @@
+/* test-hub-path.c - which of a hub's endpoints is tried, and when the next one is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/hub_path.h"
+
+#define SEC NSEC_PER_SEC
+
+static bool any_route(void *ctx, const struct ip_addr *to)
+{
+    return true;
+}
+
+static bool no_route(void *ctx, const struct ip_addr *to)
+{
+    return false;
+}
+
+static bool v6_only(void *ctx, const struct ip_addr *to)
+{
+    return !ip_addr_is_v4(to);
+}
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+/* A hub with an IPv4 endpoint (port 1), an IPv6 one (2), and one more of IPv4 (3). */
+static struct node_hub three(void)
+{
+    return (struct node_hub){.endpoints = {endpoint("192.0.2.1:1"), endpoint("[2001:db8::1]:2"),
+                                 endpoint("192.0.2.1:3")},
+        .n_endpoints = 3};
+}
+
+static void test_first_with_a_route(void **state)
+{
+    struct node_hub hub = three();
+    struct node node = {.meta = {.name = "hub"}, .hub = &hub};
+    struct hub_path hp = {0};
+
+    assert_true(hub_path_take(&hp, &node, false, 0, any_route, NULL));
+    assert_int_equal(hp.path.endpoint.port, 1);
+    hp = (struct hub_path){0};
+    assert_true(hub_path_take(&hp, &node, false, 0, v6_only, NULL));
+    assert_int_equal(hp.path.endpoint.port, 2);
+    /* No route at all, perhaps because the network is not up yet: better than nothing. */
+    hp = (struct hub_path){0};
+    assert_true(hub_path_take(&hp, &node, false, 0, no_route, NULL));
+    assert_int_equal(hp.path.endpoint.port, 1);
+}
+
+static void test_rotation(void **state)
+{
+    struct node_hub hub = three();
+    struct node node = {.meta = {.name = "hub"}, .hub = &hub};
+    struct hub_path hp = {0};
+    nsec_t now = 100 * SEC;
+
+    assert_true(hub_path_take(&hp, &node, false, now, any_route, NULL));
+    assert_false(hub_path_take(&hp, &node, false, now + HUB_PATH_TRY - 1, any_route, NULL));
+    for (unsigned i = 0; i < 7; i++) {
+        now += HUB_PATH_TRY;
+        assert_true(hub_path_take(&hp, &node, false, now, any_route, NULL));
+        assert_int_equal(hp.path.endpoint.port, (i + 1) % 3 + 1);
+    }
+}
+
+static void test_working_one_is_kept(void **state)
+{
+    struct node_hub hub = three();
+    struct node node = {.meta = {.name = "hub"}, .hub = &hub};
+    struct hub_path hp = {0};
+
+    assert_true(hub_path_take(&hp, &node, false, 0, any_route, NULL));
+    assert_false(hub_path_take(&hp, &node, true, 1000 * SEC, any_route, NULL));
+    assert_int_equal(hp.path.endpoint.port, 1);
+    /* The session is lost: its time counts from when it was taken up, so it has had its try. */
+    assert_true(hub_path_take(&hp, &node, false, 1001 * SEC, any_route, NULL));
+}
+
+static void test_only_one(void **state)
+{
+    struct node_hub hub = {.endpoints = {endpoint("192.0.2.1:1")}, .n_endpoints = 1};
+    struct node node = {.meta = {.name = "hub"}, .hub = &hub};
+    struct hub_path hp = {0};
+
+    assert_true(hub_path_take(&hp, &node, false, 0, any_route, NULL));
+    for (unsigned i = 1; i < 5; i++)
+        assert_false(hub_path_take(&hp, &node, false, i * HUB_PATH_TRY, any_route, NULL));
+}
+
+/* The hub has moved: what it does not list any more is left at once. */
+static void test_list_changes(void **state)
+{
+    struct node_hub hub = three();
+    struct node node = {.meta = {.name = "hub"}, .hub = &hub};
+    struct hub_path hp = {0};
+
+    assert_true(hub_path_take(&hp, &node, false, 0, any_route, NULL));
+    hub.endpoints[0] = endpoint("192.0.2.99:9");
+    assert_true(hub_path_take(&hp, &node, true, SEC, any_route, NULL));
+    assert_int_equal(hp.path.endpoint.port, 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_with_a_route),
+        cmocka_unit_test(test_rotation),
+        cmocka_unit_test(test_working_one_is_kept),
+        cmocka_unit_test(test_only_one),
+        cmocka_unit_test(test_list_changes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/* test-status.c - paths, and the status that is made of them, as JSON and as a table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/status.h"
+#include "base/str.h"
+#include "mesh/sample.h"
+
+#define SEC  NSEC_PER_SEC
+#define NOW  (500 * SEC)
+#define WALL (1790000000 * SEC)
+
+/* What the agent of "n2" in a network of four knows: the hub and n3 have spoken, n4 has not. */
+struct scene {
+    struct snapshot snapshot;
+    struct render_input render;
+    struct observe seen;
+    struct paths paths;
+};
+
+static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
+{
+    struct wg_peer p = {.key = sample_key(n),
+        .facts = {.handshake_sec = WALL / SEC - seconds_ago, .rx_bytes = 1536, .tx_bytes = 20}};
+
+    assert_int_equal(endpoint_parse(&p.endpoint, "203.0.113.10:51820", NULL), 0);
+    return p;
+}
+
+static void make_scene(struct scene *sc, bool hub_heard)
+{
+    struct wg_config c = WG_CONFIG_NULL;
+    struct wg_peer peers[] = {spoken(1, 12), spoken(3, 4), {.key = sample_key(4)}};
+
+    *sc = (struct scene){.snapshot = sample_snapshot(4, 2)};
+    sc->render = (struct render_input){.snapshot = &sc->snapshot};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(wg_config_add(&c, &peers[i]), 0);
+    assert_int_equal(wg_config_sort(&c, NULL), 0);
+    assert_int_equal(observe_take(&sc->seen, &c, NOW, WALL), 0);
+    assert_int_equal(paths_take(&sc->paths, &sc->render, hub_heard, NOW - 60 * SEC), 0);
+    wg_config_deinit(&c);
+}
+
+static void free_scene(struct scene *sc)
+{
+    snapshot_deinit(&sc->snapshot);
+    observe_deinit(&sc->seen);
+    paths_deinit(&sc->paths);
+}
+
+static json_t *encode(const struct scene *sc, bool hub_heard)
+{
+    struct status_input in = {.render = &sc->render,
+        .seen = &sc->seen,
+        .paths = &sc->paths,
+        .interface = "weft0",
+        .engine = "userspace",
+        .engine_why = "this kernel has no WireGuard",
+        .hub_heard = hub_heard,
+        .now = NOW,
+        .wall = WALL};
+    json_t *json = status_encode(&in);
+
+    assert_non_null(json);
+    return json;
+}
+
+static void test_json(void **state)
+{
+    static const char expected[] =
+        "{\"self\": {\"name\": \"n2\", \"address4\": \"10.42.0.2\", \"address6\": \"fd5a:1::2\", "
+        "\"publicKey\": \"AgAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
+        "\"network\": \"default\", \"interface\": \"weft0\", \"engine\": \"userspace\", "
+        "\"engineWhy\": \"this kernel has no WireGuard\", \"mtu\": 1420, \"revision\": 40}, "
+        "\"hub\": {\"name\": \"hub\", \"address4\": \"10.42.0.1\", \"address6\": \"fd5a:1::1\", "
+        "\"publicKey\": \"AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
+        "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 12, "
+        "\"reachable\": true, \"udp\": true, \"rxBytes\": 1536, \"txBytes\": 20}, "
+        "\"peers\": [{\"name\": \"n3\", \"address4\": \"10.42.0.3\", \"address6\": \"fd5a:1::3\", "
+        "\"publicKey\": \"AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", \"path\": \"relay\", "
+        "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, \"rttMs\": null, "
+        "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
+        "\"since\": 1789999940, \"why\": \"this version sends every pair through the hub, "
+        "encrypted end to end; it does not look for direct paths\"}, "
+        "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
+        "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", \"path\": \"relay\", "
+        "\"endpoint\": null, \"handshakeAgeSeconds\": null, \"rttMs\": null, "
+        "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
+        "\"since\": 1789999940, \"why\": \"this version sends every pair through the hub, "
+        "encrypted end to end; it does not look for direct paths\"}]}";
+    struct scene sc;
+    json_t *json;
+    char *text;
+
+    make_scene(&sc, true);
+    json = encode(&sc, true);
+    text = json_dumps(json, 0);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(json);
+    free_scene(&sc);
+}
+
+static void check_table(const json_t *json, const char *expected)
+{
+    struct str out = STR_NULL;
+
+    status_format(json, &out);
+    assert_string_equal(str_text(&out), expected);
+    str_deinit(&out);
+}
+
+static void test_table(void **state)
+{
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, true);
+    json = encode(&sc, true);
+    check_table(json,
+        "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
+        "interface weft0 (userspace), MTU 1420\n"
+        "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
+        "\n"
+        "PEER  ADDRESS    PATH   HANDSHAKE  RECEIVED  SENT\n"
+        "n3    10.42.0.3  relay  4 s ago    1.5 KiB   20 B\n"
+        "n4    10.42.0.4  relay  never      0 B       0 B\n"
+        "\n"
+        "relay: this version sends every pair through the hub, encrypted end to end; it does not "
+        "look for direct paths\n");
+    json_decref(json);
+    free_scene(&sc);
+}
+
+static void test_table_without_hub(void **state)
+{
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, false);
+    json = encode(&sc, false);
+    check_table(json, "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
+                      "interface weft0 (userspace), MTU 1420\n"
+                      "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
+                      "\n"
+                      "PEER  ADDRESS    PATH  HANDSHAKE  RECEIVED  SENT\n"
+                      "n3    10.42.0.3  none  4 s ago    1.5 KiB   20 B\n"
+                      "n4    10.42.0.4  none  never      0 B       0 B\n"
+                      "\n"
+                      "none: the hub does not answer, and packets to this peer go through it\n");
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* Whatever another version, or a damaged agent, answers. */
+static void test_table_of_strange_json(void **state)
+{
+    static const char *const cases[] = {
+        "{}",
+        "[]",
+        "null",
+        "{\"peers\": 7, \"self\": []}",
+        "{\"peers\": [7, {}, {\"path\": 1, \"why\": []}]}",
+        "{\"hub\": {\"handshakeAgeSeconds\": \"x\"}}",
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *json = json_loads(cases[i], JSON_DECODE_ANY, NULL);
+        struct str out = STR_NULL;
+
+        status_format(json, &out);
+        assert_true(strlen(str_text(&out)) > 0);
+        str_deinit(&out);
+        json_decref(json);
+    }
+}
+
+static void test_since(void **state)
+{
+    struct scene sc;
+
+    make_scene(&sc, true);
+    assert_int_equal(paths_take(&sc.paths, &sc.render, true, NOW), 0);
+    assert_true(paths_find(&sc.paths, "n3")->since == NOW - 60 * SEC);
+    assert_int_equal(paths_take(&sc.paths, &sc.render, false, NOW), 0);
+    assert_true(paths_find(&sc.paths, "n3")->since == NOW);
+    assert_int_equal(paths_find(&sc.paths, "n3")->kind, PATH_KIND_NONE);
+    /* Neither this node nor the hub is a peer. */
+    assert_null(paths_find(&sc.paths, "n2"));
+    assert_null(paths_find(&sc.paths, "hub"));
+    free_scene(&sc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_table_without_hub),
+        cmocka_unit_test(test_table_of_strange_json),
+        cmocka_unit_test(test_since),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

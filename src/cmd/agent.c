@@ -1,0 +1,56 @@
+/* agent.c - weft agent: keep this machine as its network wants it. */
+#include <signal.h>
+
+#include "agent/agent.h"
+#include "agent/state.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+
+static struct {
+    struct agent_config config;
+    const char *log_level;
+} arg;
+
+static const struct option options[] = {
+    {"--state", "DIR", option_text, &arg.config.state_dir, STATE_DIR_DEFAULT,
+        "where the node's key and its last snapshot are kept"},
+    {"--socket", "PATH", option_text, &arg.config.socket_path, STATE_SOCKET_DEFAULT,
+        "where weft status and weft leave find it"},
+    {"--log-level", "LEVEL", option_text, &arg.log_level, "info", "error, warning, info or debug"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "agent",
+    .summary = "Keep a machine that has joined as its network wants it.",
+    .options = options,
+    .notes = "The interface and its engine outlive it: traffic goes on while it is stopped.\n",
+};
+
+int cmd_agent(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+    enum log_level level;
+    enum agent_end end;
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    level = log_level_parse(arg.log_level);
+    if (level == LOG_LEVEL_N) {
+        (void)cmd_fail(
+            "agent", "log level \"%.20s\" is none of error, warning, info, debug", arg.log_level);
+        return CMD_USAGE;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    log_init("agent", level);
+    r = agent_run(&arg.config, &end, &e);
+    if (r != 0) {
+        log_error("%s", err_text(&e));
+        return CMD_FAILED;
+    }
+    return CMD_OK;
+}

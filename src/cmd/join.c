@@ -1,0 +1,197 @@
+/* join.c - weft join: this machine becomes a node. */
+#include "agent/join.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/launch.h"
+#include "api/token.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "mesh/object.h"
+
+#define WAIT_MS 10000
+
+static struct {
+    const char *token;
+    const char *name;
+    struct option_list labels;
+    const char *engine;
+    const char *interface;
+    const char *state_dir;
+    const char *socket;
+    bool no_start;
+} arg;
+
+static const struct option options[] = {
+    {"TOKEN", NULL, option_text, &arg.token, NULL,
+        "from weft token new; - reads it from standard input", .need = OPTION_REQUIRED},
+    {"--name", "NAME", option_name, &arg.name, NULL, "the node's name, instead of the host's"},
+    {"--label", "KEY=VALUE", option_append, &arg.labels, NULL, "describe the node", .many = true},
+    {"--engine", "KIND", option_text, &arg.engine, "auto",
+        "auto, userspace or kernel: auto takes the kernel's WireGuard where there is one"},
+    {"--interface", "NAME", option_text, &arg.interface, "weft0", "the interface to make"},
+    {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
+        "where the node's key is kept"},
+    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--no-start", NULL, option_flag, &arg.no_start, NULL,
+        "do not start the agent: a service manager will run weft agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "join",
+    .summary = "Make this machine a node of the network that a token is for.",
+    .options = options,
+};
+
+/* Room for white space around it: a token that is too long must be seen to be. */
+#define TOKEN_READ_MAX (TOKEN_TEXT_MAX + 64)
+
+/* @buf: as much of standard input as may be a token. */
+static int read_token(char buf[static TOKEN_READ_MAX + 1], struct err *e)
+{
+    size_t len = fread(buf, 1, TOKEN_READ_MAX, stdin);
+
+    buf[len] = '\0';
+    if (len == 0)
+        return err_set(e, -1, "there is no token on standard input");
+    if (len == TOKEN_READ_MAX)
+        return err_set(
+            e, -1, "the token on standard input has more than %d characters", TOKEN_TEXT_MAX);
+    return 0;
+}
+
+static int take_token(struct token *ret, struct err *e)
+{
+    char buf[TOKEN_READ_MAX + 1];
+    int r;
+
+    if (strcmp(arg.token, "-") != 0)
+        return token_decode(ret, arg.token, e);
+    r = read_token(buf, e);
+    if (r == 0)
+        r = token_decode(ret, buf, e);
+    secret_wipe(buf, sizeof(buf));
+    return r;
+}
+
+/* @ret: gives an array of arg.labels.n; NULL for none. */
+static int take_labels(struct label **ret, struct err *e)
+{
+    _cleanup_(freep) struct label *labels = NULL;
+    int r;
+
+    if (arg.labels.n > OBJECT_LABELS_MAX)
+        return err_set(
+            e, -1, "%zu labels are given, and %d are allowed", arg.labels.n, OBJECT_LABELS_MAX);
+    labels = calloc(arg.labels.n + 1, sizeof(*labels));
+    if (!labels)
+        return err_set(e, -1, "no memory for the labels");
+    for (size_t i = 0; i < arg.labels.n; i++) {
+        const char *text = arg.labels.items[i];
+        const char *equals = strchr(text, '=');
+        size_t len = equals ? (size_t)(equals - text) : 0;
+
+        if (len == 0 || len > OBJECT_LABEL_MAX || strlen(equals + 1) > OBJECT_LABEL_MAX)
+            return err_set(e, -1, "label \"%.70s\" is not KEY=VALUE with at most %d bytes each",
+                text, OBJECT_LABEL_MAX);
+        (void)snprintf(labels[i].key, sizeof(labels[i].key), "%.*s", (int)len, text);
+        (void)snprintf(labels[i].value, sizeof(labels[i].value), "%s", equals + 1);
+        r = label_check(labels[i].key, labels[i].value, e);
+        if (r < 0)
+            return r;
+    }
+    *ret = TAKE_PTR(labels);
+    return 0;
+}
+
+static void print_joined(const struct state *st)
+{
+    const struct node *self = snapshot_self(&st->snapshot);
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+
+    (void)printf("%s has joined the network %s: %s and %s on %s.\n", self->meta.name,
+        self->meta.network, ip_addr_format(&self->address4, a4),
+        ip_addr_format(&self->address6, a6), st->interface);
+}
+
+static const char *text_in(const json_t *obj, const char *outer, const char *inner)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(obj, outer), inner));
+
+    return text ? text : "?";
+}
+
+static int start_agent(void)
+{
+    struct err e = ERR_NULL;
+    struct launch launch;
+    json_t *status = NULL;
+    int r = launch_agent(arg.state_dir, arg.socket, &launch, &e);
+
+    if (r == 0)
+        r = launch_wait(&launch, arg.socket, WAIT_MS, &status, &e);
+    if (r != 0)
+        return cmd_fail("join", "%s", err_text(&e));
+    (void)printf("The hub at %s answers; the agent runs the %s engine",
+        text_in(status, "hub", "endpoint"), text_in(status, "self", "engine"));
+    if (launch.by_systemd)
+        (void)printf(" under systemd.\n");
+    else
+        (void)printf(" and logs to %s.\n", launch.log_path);
+    json_decref(status);
+    return CMD_OK;
+}
+
+static int join(struct err *e)
+{
+    _cleanup_(freep) struct label *labels = NULL;
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct token token = TOKEN_NULL;
+    struct join_wish wish = {
+        .token = &token,
+        .name = arg.name,
+        .n_labels = arg.labels.n,
+        .interface = arg.interface,
+        .state_dir = arg.state_dir,
+    };
+    int r = engine_kind_parse(&wish.engine, arg.engine, e);
+
+    if (r == 0 && arg.name)
+        r = node_check_name(arg.name, e);
+    if (r == 0)
+        r = take_labels(&labels, e);
+    wish.labels = labels;
+    if (r == 0)
+        r = take_token(&token, e);
+    if (r == 0)
+        r = join_enrol(&wish, &st, e);
+    token_wipe(&token);
+    if (r == 0)
+        print_joined(&st);
+    return r;
+}
+
+int cmd_join(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (geteuid() != 0)
+        return cmd_fail("join", "only root can make a network interface");
+    r = join(&e);
+    option_list_deinit(&arg.labels);
+    if (r != 0)
+        return cmd_fail("join", "%s", err_text(&e));
+    return arg.no_start ? CMD_OK : start_agent();
+}

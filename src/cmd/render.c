@@ -1,0 +1,116 @@
+/* render.c - weft render: a node's configuration as a file of wg-quick. */
+#include "mesh/render.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "mesh/watch_event.h"
+#include "mesh/wg_quick.h"
+#include "sys/statefile.h"
+
+static struct {
+    struct admin_target target;
+    const char *node;
+    const char *network;
+    const char *snapshot;
+    const char *key_file;
+    uint64_t listen_port;
+} arg;
+
+static const struct option options[] = {
+    {"NODE", NULL, option_name, &arg.node, NULL, "the node; without it --snapshot names a file"},
+    {"--network", "NAME", option_name, &arg.network, "default", "the node's network"},
+    {"--snapshot", "FILE", option_text, &arg.snapshot, NULL,
+        "read the node's snapshot from a file instead of asking the hub"},
+    {"--private-key-file", "FILE", option_text, &arg.key_file, WG_QUICK_KEY_FILE,
+        "where the node keeps its private key, which is not printed"},
+    {"--listen-port", "PORT", option_u64, &arg.listen_port, NULL, "of the node; any without it",
+        .min = 1, .max = 65535},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "render",
+    .summary = "Print a node's configuration for wg-quick, so that a stock WireGuard can be it.",
+    .options = options,
+};
+
+static int fail(const struct err *e)
+{
+    return cmd_fail(usage.command, "%s", err_text(e));
+}
+
+static int read_file(struct snapshot *ret)
+{
+    _cleanup_(freep) char *text = NULL;
+    struct err e = ERR_NULL;
+    json_error_t error;
+    json_t *json;
+    size_t len;
+    int r = statefile_read(arg.snapshot, WATCH_EVENT_LINE_MAX, &text, &len, &e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return cmd_fail(usage.command, "%s does not exist", arg.snapshot);
+    if (r < 0)
+        return fail(&e);
+    json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+    if (!json)
+        return cmd_fail(
+            usage.command, "%s is not JSON: %s in line %d", arg.snapshot, error.text, error.line);
+    r = snapshot_decode(ret, json, &e);
+    json_decref(json);
+    return r == 0 ? CMD_OK : fail(&e);
+}
+
+static int ask_hub(struct snapshot *ret)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    struct err e = ERR_NULL;
+    char path[192];
+    int status;
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/snapshots/%s", arg.network, arg.node);
+    status = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
+    if (status != CMD_OK)
+        return status;
+    return snapshot_decode(ret, answer.body, &e) == 0 ? CMD_OK : fail(&e);
+}
+
+static int print_config(const struct snapshot *s)
+{
+    _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
+    _cleanup_(freep) char *text = NULL;
+    struct render_input in = {.snapshot = s, .listen_port = (uint16_t)arg.listen_port};
+    struct err e = ERR_NULL;
+
+    if (render_config(&c, &in, &e) < 0)
+        return fail(&e);
+    text = wg_quick_format(&c, s, arg.key_file, NULL);
+    if (!text)
+        return cmd_fail(usage.command, "no memory");
+    if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail(usage.command, "standard output does not take it");
+    return CMD_OK;
+}
+
+int cmd_render(int argc, char **argv)
+{
+    _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
+    int status;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (!arg.node == !arg.snapshot) {
+        (void)cmd_fail(usage.command, "give either NODE or --snapshot FILE");
+        return CMD_USAGE;
+    }
+    status = arg.snapshot ? read_file(&s) : ask_hub(&s);
+    return status == CMD_OK ? print_config(&s) : status;
+}

@@ -1,0 +1,77 @@
+/* status.c - weft status: how each peer is reached. */
+#include "agent/status.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/launch.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+
+#define ASK_TIMEOUT_MS  10000
+#define WATCH_PERIOD_MS 1000
+
+static struct {
+    const char *socket;
+    bool json;
+    bool watch;
+} arg;
+
+static const struct option options[] = {
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--watch", NULL, option_flag, &arg.watch, NULL, "print it again every second"},
+    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "status",
+    .summary = "Say how this node, its hub and its peers are.",
+    .options = options,
+};
+
+static int print_table(const json_t *status)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+
+    /* Clears the screen for the next picture, but not the pages of a file. */
+    if (arg.watch && isatty(STDOUT_FILENO))
+        str_add(&out, "\033[H\033[2J");
+    status_format(status, &out);
+    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail("status", "standard output does not take it");
+    return CMD_OK;
+}
+
+static int print_status(void)
+{
+    struct err e = ERR_NULL;
+    json_t *status = NULL;
+    int r = launch_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
+
+    if (r == LAUNCH_E_NO_AGENT)
+        return cmd_fail("status",
+            "%s: it does not run, or was started with another --socket (weft agent)", err_text(&e));
+    if (r != 0)
+        return cmd_fail("status", "%s", err_text(&e));
+    r = arg.json ? admin_print_json(status) : print_table(status);
+    json_decref(status);
+    return r;
+}
+
+int cmd_status(int argc, char **argv)
+{
+    int status;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    do {
+        status = print_status();
+    } while (arg.watch && status == CMD_OK && poll(NULL, 0, WATCH_PERIOD_MS) == 0);
+    return status;
+}

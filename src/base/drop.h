@@ -39,14 +39,16 @@
     X(REPLAYED, "replayed", "the counter was seen before or is too old") \
     X(SOURCE_NOT_ALLOWED, "source-not-allowed", \
         "the inner source is not in the peer's allowed IPs") \
-    X(NOT_SERVED, "not-served", "the inner packet is for an address or port that is not served here") \
+    X(NOT_SERVED, "not-served", \
+        "the inner packet is for an address or port that is not served here") \
     /* either side */ \
     X(TUN_WRITE, "tun-write", "the kernel refused the inner packet") \
     X(UDP_SEND, "udp-send", "the kernel refused the datagram") \
     X(NO_BUFFER, "no-buffer", "no memory for the packet") \
     /* the relay */ \
     X(RELAY_UNKNOWN_SENDER, "relay-unknown-sender", "no enrolled node speaks from this address") \
-    X(RELAY_NO_MATCH, "relay-no-match", "the handshake message is for no peer that the sender may reach") \
+    X(RELAY_NO_MATCH, "relay-no-match", \
+        "the handshake message is for no peer that the sender may reach") \
     X(RELAY_NO_LEASE, "relay-no-lease", "no handshake of this sender led to this receiver index") \
     X(RELAY_NO_ADDRESS, "relay-no-address", "the receiving node's address is not known yet") \
     X(RELAY_RATE_LIMITED, "relay-rate-limited", "too many handshakes from this node") \

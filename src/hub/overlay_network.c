@@ -180,7 +180,7 @@ static int check_block(struct overlay *o, const struct overlay_network *net,
 {
     const struct overlay_network *each;
     _cleanup_(freep) unsigned *own = NULL;
-    size_t n = 0;
+    size_t n = 1;
 
     list_foreach(each, &o->networks, siblings)
         n++;

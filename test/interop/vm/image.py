@@ -91,15 +91,16 @@ def _download(folder: Path) -> Path:
     return next(folder.glob("*.deb"))
 
 
-def initramfs(the_kernel: Kernel, modules: tuple[str, ...]) -> Path:
-    """An initramfs with these modules, from the cache or made now."""
+def initramfs(
+    the_kernel: Kernel, modules: tuple[str, ...], programs: tuple[Path, ...] = ()
+) -> Path:
+    """An initramfs with these modules and more programs, from the cache or made now."""
     order = the_kernel.with_dependencies(modules)
     files = {f"lib/modules/{name}.ko": the_kernel.module(name) for name in order}
     files["init"] = INIT
     files["bin/busybox"] = Path(shutil.which("busybox"))
-    for program in PROGRAMS:
-        path = Path(shutil.which(program))
-        files[f"usr/bin/{program}"] = path
+    for path in [*(Path(shutil.which(program)) for program in PROGRAMS), *programs]:
+        files[f"usr/bin/{path.name}"] = path
         for library in re.findall(r"(/\S+)", _run(["ldd", path])):
             files[library.lstrip("/")] = Path(library)
     module_list = "".join(f"{name}\n" for name in order)

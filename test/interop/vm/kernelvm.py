@@ -30,12 +30,18 @@ TAP = "vmtap"
 
 
 class KernelVm:
-    """Runs commands as a lab host does: `run` has the same meaning as Host.run."""
+    """Runs commands as a lab host does: `run` has the same meaning as Host.run.
 
-    def __init__(self, host: Host, modules: Sequence[str] = MODULES) -> None:
+    `programs` lie in the machine's /usr/bin, with the libraries that they need.
+    """
+
+    def __init__(
+        self, host: Host, modules: Sequence[str] = MODULES, programs: Sequence[Path] = ()
+    ) -> None:
         self.host = host
         self.name = f"{host.name}.vm"
         self._modules = tuple(modules)
+        self._programs = tuple(programs)
         self._qemu: Daemon | None = None
         self._serial: socket.socket | None = None
         self._received = b""
@@ -56,7 +62,7 @@ class KernelVm:
 
     def boot(self) -> None:
         kernel = image.kernel()
-        initramfs = image.initramfs(kernel, self._modules)
+        initramfs = image.initramfs(kernel, self._modules, self._programs)
         topology = self.host.lab.topology
         links = topology.links_of(self.host.name)
         if len(links) != 1:

@@ -11,6 +11,7 @@
 static const struct aead_algorithm *const algorithms[] = {
     &aead__boringssl_chacha20poly1305,
     &aead__openssl_chacha20poly1305,
+    &aead__ipsecmb_aes256gcm,
     &aead__boringssl_aes256gcm,
     &aead__openssl_aes256gcm,
 };
@@ -39,6 +40,16 @@ const struct aead_algorithm *aead_each(size_t i)
 const char *aead_cipher_name(enum aead_cipher cipher)
 {
     return cipher_names[cipher];
+}
+
+enum aead_cipher aead_cipher_parse(const char *text, size_t len)
+{
+    unsigned c = 0;
+
+    while (c < AEAD_CIPHER_N &&
+           (strlen(cipher_names[c]) != len || memcmp(cipher_names[c], text, len) != 0))
+        c++;
+    return (enum aead_cipher)c;
 }
 
 const struct aead_algorithm *aead_reference(enum aead_cipher cipher)

@@ -2,7 +2,7 @@
  * aead.h - authenticated encryption: a table of algorithms and their back ends.
  *
  * A back end is one cipher from one library. OpenSSL's are always there; the
- * faster BoringSSL is looked for at run time. Which one is used is asked once,
+ * faster BoringSSL and intel-ipsec-mb are looked for at run time. Which one is used is asked once,
  * at start-up, with aead_best(), and the answer goes down as a pointer.
  *
  * Theory of operation. A key is 32 plain bytes, so that 60,000 idle sessions
@@ -52,7 +52,7 @@ enum aead_cipher {
 /** One cipher from one library. The table holds constants; find one with aead_best(). */
 struct aead_algorithm {
     const char *name;        /* "chacha20poly1305", "aes256gcm" */
-    const char *backend;     /* "openssl", "boringssl" */
+    const char *backend;     /* "openssl", "boringssl", "ipsec-mb" */
     enum aead_cipher cipher; /* what it computes; two back ends of one cipher agree bit for bit */
 
     /* Is the library there? Loads it the first time. Any thread. */
@@ -77,6 +77,9 @@ const struct aead_algorithm *aead_each(size_t i);
 
 /** aead_cipher_name() - "chacha20poly1305". */
 const char *aead_cipher_name(enum aead_cipher cipher);
+
+/** aead_cipher_parse() - the cipher whose name is the @len bytes at @text; AEAD_CIPHER_N: none. */
+enum aead_cipher aead_cipher_parse(const char *text, size_t len);
 
 /**
  * aead_best() - the fastest back end that is there and computes correctly

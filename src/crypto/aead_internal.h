@@ -7,3 +7,4 @@ extern const struct aead_algorithm aead__openssl_chacha20poly1305;
 extern const struct aead_algorithm aead__openssl_aes256gcm;
 extern const struct aead_algorithm aead__boringssl_chacha20poly1305;
 extern const struct aead_algorithm aead__boringssl_aes256gcm;
+extern const struct aead_algorithm aead__ipsecmb_aes256gcm;

@@ -2,12 +2,14 @@
 """An independent WireGuard handshake, to make the vectors that the C tests read.
 
 Pure Python and slow on purpose: X25519, ChaCha20 and Poly1305 are written from
-the RFCs and checked against their vectors first, BLAKE2s is hashlib's, so that
-nothing is shared with the code under test but the specification.
+the RFCs, AES and GCM from FIPS 197 and SP 800-38D, and all are checked against
+published vectors first; BLAKE2s is hashlib's. So nothing is shared with the
+code under test but the specification.
 
     noise_reference.py > noise-handshake.txt
     noise_reference.py cookie > noise-cookie.txt
     noise_reference.py aead > aead.txt
+    noise_reference.py aes256gcm > aead-aes256gcm.txt    (a minute)
 """
 import hashlib
 import hmac
@@ -97,6 +99,96 @@ def counter_aead(key, counter, text, ad):
     return aead(key, struct.pack("<IQ", 0, counter), text, ad)
 
 
+def xtime(a):
+    """FIPS 197 section 4.2.1."""
+    return a << 1 ^ (0x11b if a & 0x80 else 0)
+
+
+def make_sbox():
+    """FIPS 197 section 5.1.1: the inverse in GF(2^8), then the affine map."""
+    power, log, a = [0] * 255, {}, 1
+    for i in range(255):
+        power[i], log[a] = a, i
+        a ^= xtime(a)
+    box = []
+    for byte in range(256):
+        b = power[-log[byte] % 255] if byte else 0
+        box.append(b ^ rotl8(b, 1) ^ rotl8(b, 2) ^ rotl8(b, 3) ^ rotl8(b, 4) ^ 0x63)
+    return box
+
+
+def rotl8(b, n):
+    return (b << n | b >> 8 - n) & 255
+
+
+SBOX = make_sbox()
+
+
+def aes256_expand(key):
+    """FIPS 197 section 5.2, with 15 round keys."""
+    w = [list(key[i:i + 4]) for i in range(0, 32, 4)]
+    rcon = 1
+    for i in range(8, 60):
+        t = w[i - 1]
+        if i % 8 == 0:
+            t = [SBOX[b] for b in t[1:] + t[:1]]
+            t[0] ^= rcon
+            rcon = xtime(rcon)
+        elif i % 8 == 4:
+            t = [SBOX[b] for b in t]
+        w.append([a ^ b for a, b in zip(w[i - 8], t)])
+    return [sum(w[i:i + 4], []) for i in range(0, 60, 4)]
+
+
+def aes_block(round_keys, block):
+    """FIPS 197 section 5.1."""
+    s = [a ^ b for a, b in zip(block, round_keys[0])]
+    for n, round_key in enumerate(round_keys[1:], 1):
+        s = [SBOX[s[(i + 4 * (i % 4)) % 16]] for i in range(16)]
+        if n < 14:
+            mixed = []
+            for c in range(0, 16, 4):
+                col = s[c:c + 4]
+                every = col[0] ^ col[1] ^ col[2] ^ col[3]
+                mixed += [col[i] ^ every ^ xtime(col[i] ^ col[(i + 1) % 4]) for i in range(4)]
+            s = mixed
+        s = [a ^ b for a, b in zip(s, round_key)]
+    return bytes(s)
+
+
+def ghash(h, data):
+    """SP 800-38D section 6.4; multiplication as in 6.3, bit 0 is the leftmost."""
+    multiples, v = [], h
+    for _ in range(128):
+        multiples.append(v)
+        v = v >> 1 ^ (0xe1 << 120 if v & 1 else 0)
+    y = 0
+    for i in range(0, len(data), 16):
+        x = y ^ int.from_bytes(data[i:i + 16], "big")
+        y = 0
+        for bit in range(128):
+            if x >> 127 - bit & 1:
+                y ^= multiples[bit]
+    return y.to_bytes(16, "big")
+
+
+def aes256gcm(key, nonce, text, ad):
+    """SP 800-38D section 7.1, for a nonce of 96 bits."""
+    round_keys = aes256_expand(key)
+    h = int.from_bytes(aes_block(round_keys, bytes(16)), "big")
+    stream = b"".join(aes_block(round_keys, nonce + struct.pack(">I", i + 2))
+                      for i in range((len(text) + 15) // 16))
+    out = bytes(a ^ b for a, b in zip(text, stream))
+    pad = lambda b: b + bytes(-len(b) % 16)
+    s = ghash(h, pad(ad) + pad(out) + struct.pack(">QQ", 8 * len(ad), 8 * len(out)))
+    first = aes_block(round_keys, nonce + struct.pack(">I", 1))
+    return out + bytes(a ^ b for a, b in zip(s, first))
+
+
+def counter_aes256gcm(key, counter, text, ad):
+    return aes256gcm(key, struct.pack("<IQ", 0, counter), text, ad)
+
+
 def xaead(key, nonce, text, ad):
     return aead(hchacha(key, nonce[:16]), bytes(4) + nonce[16:], text, ad)
 
@@ -130,6 +222,15 @@ def check_primitives():
         h("1ae10b594f09e26a7e902ecbd0600691")
     assert hchacha(bytes(range(32)), h("000000090000004a0000000031415927")) == \
         h("82413b4227b27bfed30e42508a877d73a0f9e4d58a74a853c12ec41326d3ecdc")
+    # FIPS 197 appendix C.3; the GCM specification's test case 16.
+    assert aes_block(aes256_expand(bytes(range(32))),
+                     h("00112233445566778899aabbccddeeff")) == \
+        h("8ea2b7ca516745bfeafc49904b496089")
+    assert aes256gcm(h("feffe9928665731c6d6a8f9467308308") * 2, h("cafebabefacedbaddecaf888"),
+                     h("d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72"
+                       "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39"),
+                     h("feedfacedeadbeeffeedfacedeadbeefabaddad2"))[-16:] == \
+        h("76fc6ece0f4e1768cddf8853bb2d551b")
     assert blake2s(b"abc") == h("508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982")
 
 
@@ -137,6 +238,12 @@ def check_primitives():
 
 CONSTRUCTION = b"Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s"
 IDENTIFIER = b"WireGuard v1 zx2c4 Jason@zx2c4.com"
+
+# docs/wire/aes.md: the same handshake under other names, data in another cipher.
+AES_CONSTRUCTION = b"Noise_IKpsk2_25519_ChaChaPoly/AESGCM_BLAKE2s"
+AES_IDENTIFIER = b"Weft v1 WireGuard with AES-256-GCM transport"
+
+TRANSPORTS = {"chacha20poly1305": counter_aead, "aes256gcm": counter_aes256gcm}
 
 
 def tai64n(wall_ns):
@@ -199,7 +306,7 @@ def data(v, n, sender, counter, text):
     v[f"data{n}_counter"] = counter
     v[f"data{n}_text"] = text
     v[f"data{n}"] = struct.pack("<IIQ", 4, to, counter) + \
-        counter_aead(v[sender + "_seal"], counter, text, b"")
+        TRANSPORTS[v["transport"].decode()](v[sender + "_seal"], counter, text, b"")
 
 
 def scalar(label):
@@ -217,11 +324,15 @@ def show(name, v):
 
 
 def handshake_cases():
-    for name, psk, identifier in (("plain", bytes(32), IDENTIFIER),
-                                  ("psk", scalar("psk"), IDENTIFIER),
-                                  ("identifier", scalar("psk"), b"another prologue")):
+    wireguard = CONSTRUCTION, IDENTIFIER, b"chacha20poly1305"
+    another = CONSTRUCTION, b"another prologue", b"chacha20poly1305"
+    aes = AES_CONSTRUCTION, AES_IDENTIFIER, b"aes256gcm"
+    for name, psk, (construction, identifier, transport) in (
+            ("plain", bytes(32), wireguard), ("psk", scalar("psk"), wireguard),
+            ("identifier", scalar("psk"), another),
+            ("aes", bytes(32), aes), ("aes psk", scalar("psk"), aes)):
         v = {
-            "construction": CONSTRUCTION, "identifier": identifier,
+            "construction": construction, "identifier": identifier, "transport": transport,
             "initiator_static": scalar(name + " initiator"),
             "responder_static": scalar(name + " responder"),
             "initiator_ephemeral": scalar(name + " initiator ephemeral"),
@@ -233,7 +344,7 @@ def handshake_cases():
         data(v, 0, "initiator", 0, b"")
         data(v, 1, "responder", 0, bytes(range(48)))
         data(v, 2, "initiator", 1, bytes(i * 7 & 255 for i in range(1424)))
-        data(v, 3, "responder", 2**60 + 5, bytes(64))
+        data(v, 3, "responder", 2**31 + 5 if transport == b"aes256gcm" else 2**60 + 5, bytes(64))
         show(name, v)
 
 
@@ -263,7 +374,7 @@ def cookie_cases():
         show(name, v)
 
 
-def aead_cases():
+def aead_cases(seal):
     """Lengths around the block sizes of vector code; one long associated data."""
     for n in (0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 319, 320, 321, 511, 513,
               1023, 1424, 2047, 2100):
@@ -271,12 +382,12 @@ def aead_cases():
         text = (key * 66)[:n]
         ad = key[:n % 33]
         show(f"length {n}", {"key": key, "counter": n * 2654435761, "ad": ad, "text": text,
-                             "sealed": counter_aead(key, n * 2654435761, text, ad)})
+                             "sealed": seal(key, n * 2654435761, text, ad)})
     # Every length, as one hash of all that comes out; the counter is the length.
     key, text = scalar("aead all"), bytes(i * 7 & 255 for i in range(2100))
     every = hashlib.blake2s()
     for n in range(2101):
-        every.update(counter_aead(key, n, text[:n], key[:n % 9]))
+        every.update(seal(key, n, text[:n], key[:n % 9]))
     show("all lengths", {"key": key, "text": text, "all": every.digest()})
 
 
@@ -285,7 +396,9 @@ def main():
     what = sys.argv[1] if len(sys.argv) > 1 else "handshake"
     print(f"# Made by noise_reference.py {what}: do not edit. Hex, but for counters, indices,")
     print("# ports and the wall clock (ns); '-' is no bytes.")
-    {"handshake": handshake_cases, "cookie": cookie_cases, "aead": aead_cases}[what]()
+    {"handshake": handshake_cases, "cookie": cookie_cases,
+     "aead": lambda: aead_cases(counter_aead),
+     "aes256gcm": lambda: aead_cases(counter_aes256gcm)}[what]()
 
 
 if __name__ == "__main__":

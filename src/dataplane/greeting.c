@@ -159,7 +159,7 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
     uint32_t old_index;
 
     memcpy(&msg, g->msg, sizeof(msg));
-    if (handshake_open_initiation(&d->local, &noise_profile_wireguard, &msg, &in) != 0) {
+    if (handshake_open_initiation(&d->local, noise_profiles, 1, &msg, &in) != 0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
         return;
     }

@@ -94,7 +94,7 @@ static void on_initiation(const struct world *w, const struct wg_initiation *msg
 
     cookie_checker_init(&checker, &w->responder.public);
     (void)cookie_check_mac1(&checker, msg, sizeof(*msg));
-    if (handshake_open_initiation(&w->responder, &noise_profile_wireguard, msg, &in) != 0)
+    if (handshake_open_initiation(&w->responder, noise_profiles, NOISE_PROFILE_N, msg, &in) != 0)
         return;
     /* The static key opens for whoever knows ours; only the timestamp proves anything. */
     if (handshake_consume_initiation(&hs, &remote, &in, 0) == 0)

@@ -178,39 +178,56 @@ out:
     return r;
 }
 
-int handshake_open_initiation(const struct noise_local *local, const struct noise_profile *profile,
+/* As handshake_open_initiation(), under one profile. @es: the Diffie-Hellman result of that name.
+ */
+static bool open_under(const struct noise_local *local, const struct noise_profile *profile,
+    const struct x25519_public *ephemeral, const struct x25519_shared *es,
     const struct wg_initiation *msg, struct handshake_incoming *ret)
 {
     struct transcript t;
-    struct x25519_public ephemeral;
     uint8_t buf[sizeof(msg->encrypted_static)];
-    int r = HANDSHAKE_E_INVALID;
+    bool ok;
+
+    start(&t, profile, &local->public);
+    /* e */
+    mix_ephemeral(&t, ephemeral);
+    /* es */
+    mix_shared(&t, es);
+    /* s */
+    ok = open_and_mix(&t, msg->encrypted_static, sizeof(msg->encrypted_static), buf);
+    if (ok) {
+        *ret = (struct handshake_incoming){
+            .profile = profile,
+            .remote_ephemeral = *ephemeral,
+            .remote_index = le32_get(msg->sender),
+            .chaining_key = t.ck,
+            .hash = t.h,
+        };
+        memcpy(ret->public.b, buf, sizeof(ret->public.b));
+        memcpy(
+            ret->encrypted_timestamp, msg->encrypted_timestamp, sizeof(ret->encrypted_timestamp));
+    }
+    secret_wipe(&t, sizeof(t));
+    return ok;
+}
+
+int handshake_open_initiation(const struct noise_local *local,
+    const struct noise_profile *const *profiles, size_t n, const struct wg_initiation *msg,
+    struct handshake_incoming *ret)
+{
+    struct x25519_public ephemeral;
+    struct x25519_shared es;
+    bool ok = false;
 
     if (!local->has_key)
         return HANDSHAKE_E_NO_KEY;
-    start(&t, profile, &local->public);
-    /* e */
     memcpy(ephemeral.b, msg->ephemeral, sizeof(ephemeral.b));
-    mix_ephemeral(&t, &ephemeral);
-    /* es */
-    if (!mix_dh(&t, &local->secret, &ephemeral))
-        goto out;
-    /* s */
-    if (!open_and_mix(&t, msg->encrypted_static, sizeof(msg->encrypted_static), buf))
-        goto out;
-    *ret = (struct handshake_incoming){
-        .profile = profile,
-        .remote_ephemeral = ephemeral,
-        .remote_index = le32_get(msg->sender),
-        .chaining_key = t.ck,
-        .hash = t.h,
-    };
-    memcpy(ret->public.b, buf, sizeof(ret->public.b));
-    memcpy(ret->encrypted_timestamp, msg->encrypted_timestamp, sizeof(ret->encrypted_timestamp));
-    r = 0;
-out:
-    secret_wipe(&t, sizeof(t));
-    return r;
+    if (!x25519_dh(&local->secret, &ephemeral, &es))
+        return HANDSHAKE_E_INVALID;
+    for (size_t i = 0; !ok && i < n; i++)
+        ok = open_under(local, profiles[i], &ephemeral, &es, msg, ret);
+    secret_wipe(&es, sizeof(es));
+    return ok ? 0 : HANDSHAKE_E_INVALID;
 }
 
 /* 5.1: only ever newer timestamps; and not more of them than one may legitimately send. */
@@ -248,6 +265,10 @@ int handshake_consume_initiation(struct handshake *hs, struct noise_remote *remo
     remote->received = timestamp;
     remote->consumed_at = now;
     remote->has_consumed = true;
+    r = HANDSHAKE_E_PROFILE;
+    if (in->profile != remote->profile && !remote->takes_any)
+        goto out;
+    r = 0;
     handshake_clear(hs);
     *hs = (struct handshake){
         .state = HANDSHAKE_STATE_INITIATION_CONSUMED,

@@ -62,6 +62,7 @@ struct handshake {
 #define HANDSHAKE_E_REPLAY  3 /* an initiation whose timestamp is not newer than the last one */
 #define HANDSHAKE_E_FLOOD   4 /* initiations of this peer come too fast */
 #define HANDSHAKE_E_STATE   5 /* not expected now: a response to nothing, or a second one */
+#define HANDSHAKE_E_PROFILE 6 /* authentic, but under a profile that this peer may not use */
 
 /** An initiation whose sender is known, but that is not yet taken in; wipe after use. */
 struct handshake_incoming {
@@ -93,15 +94,17 @@ int handshake_create_initiation(struct handshake *hs, const struct noise_local *
 
 /**
  * handshake_open_initiation() - find out who sent an initiation
+ * @profiles:	those that it may be made under, @n of them; none is told by the message itself
  * @msg:	of the right size, mac1 verified
  *
- * Costs one Diffie-Hellman. The sender has not proved yet that the key is its
- * own: that is handshake_consume_initiation().
+ * Costs one Diffie-Hellman, and a decryption for each profile that does not fit. The sender has not
+ * proved yet that the key is its own: that is handshake_consume_initiation().
  *
  * Return: 0, HANDSHAKE_E_NO_KEY or HANDSHAKE_E_INVALID.
  */
-int handshake_open_initiation(const struct noise_local *local, const struct noise_profile *profile,
-    const struct wg_initiation *msg, struct handshake_incoming *ret);
+int handshake_open_initiation(const struct noise_local *local,
+    const struct noise_profile *const *profiles, size_t n, const struct wg_initiation *msg,
+    struct handshake_incoming *ret);
 
 /**
  * handshake_consume_initiation() - authenticate an opened initiation and take it in
@@ -110,7 +113,11 @@ int handshake_open_initiation(const struct noise_local *local, const struct nois
  * @in:		from handshake_open_initiation()
  * @now:	monotonic, for the limit of WG_INITIATIONS_PER_SECOND
  *
- * Return: 0, HANDSHAKE_E_NO_KEY, HANDSHAKE_E_INVALID, HANDSHAKE_E_REPLAY or HANDSHAKE_E_FLOOD.
+ * An initiation under a profile that @remote may not use is not taken in, but
+ * its timestamp is remembered: whoever sends it again gets HANDSHAKE_E_REPLAY.
+ *
+ * Return: 0, HANDSHAKE_E_NO_KEY, HANDSHAKE_E_INVALID, HANDSHAKE_E_REPLAY, HANDSHAKE_E_FLOOD or
+ * HANDSHAKE_E_PROFILE.
  */
 int handshake_consume_initiation(struct handshake *hs, struct noise_remote *remote,
     const struct handshake_incoming *in, nsec_t now);

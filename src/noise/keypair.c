@@ -8,6 +8,25 @@
 #include "base/secret.h"
 #include "wire/wg.h"
 
+/* 6.1, and what AES-GCM needs instead. */
+static const struct {
+    uint64_t rekey_after;
+    uint64_t reject_after;
+} message_limits[AEAD_CIPHER_N] = {
+    [AEAD_CIPHER_CHACHA20POLY1305] = {WG_REKEY_AFTER_MESSAGES, WG_REJECT_AFTER_MESSAGES},
+    [AEAD_CIPHER_AES256GCM] = {KEYPAIR_AES_REKEY_AFTER_MESSAGES, KEYPAIR_AES_REJECT_AFTER_MESSAGES},
+};
+
+static uint64_t rekey_after(const struct keypair *kp)
+{
+    return message_limits[kp->alg->cipher].rekey_after;
+}
+
+static uint64_t reject_after(const struct keypair *kp)
+{
+    return message_limits[kp->alg->cipher].reject_after;
+}
+
 int keypair_new(struct keypair **ret, const struct keypair_params *params)
 {
     struct keypair *kp = malloc(sizeof(*kp));
@@ -57,7 +76,7 @@ static uint64_t sent(const struct keypair *kp)
 
 bool keypair_can_send(const struct keypair *kp, nsec_t now)
 {
-    return now - kp->birth < WG_REJECT_AFTER_TIME && sent(kp) < WG_REJECT_AFTER_MESSAGES;
+    return now - kp->birth < WG_REJECT_AFTER_TIME && sent(kp) < reject_after(kp);
 }
 
 bool keypair_can_receive(const struct keypair *kp, nsec_t now)
@@ -67,7 +86,7 @@ bool keypair_can_receive(const struct keypair *kp, nsec_t now)
 
 bool keypair_wants_rekey_after_send(const struct keypair *kp, nsec_t now)
 {
-    return sent(kp) > WG_REKEY_AFTER_MESSAGES ||
+    return sent(kp) > rekey_after(kp) ||
            (kp->is_initiator && now - kp->birth >= WG_REKEY_AFTER_TIME);
 }
 
@@ -79,11 +98,12 @@ bool keypair_wants_rekey_after_receive(const struct keypair *kp, nsec_t now)
 
 bool keypair_take_counters(struct keypair *kp, uint32_t n, uint64_t *ret_first)
 {
+    uint64_t limit = reject_after(kp);
     uint64_t first = sent(kp);
 
     /* A compare-and-swap, not an addition: a counter past the limit may never wrap around. */
     do {
-        if (first > WG_REJECT_AFTER_MESSAGES || WG_REJECT_AFTER_MESSAGES - first < n)
+        if (first > limit || limit - first < n)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(
         &kp->send_counter, &first, first + n, memory_order_relaxed, memory_order_relaxed));
@@ -115,9 +135,8 @@ bool keypair_open(const struct keypair *kp, struct aead_lane *lane, uint8_t *msg
     memcpy(&header, msg, sizeof(header));
     counter = le64_get(header.counter);
     nonce = aead_nonce_make(counter);
-    if (counter >= WG_REJECT_AFTER_MESSAGES ||
-        !aead_open(lane, kp->alg, &kp->open_key, &nonce, NULL, 0, msg + sizeof(header),
-            len - sizeof(header)))
+    if (counter >= reject_after(kp) || !aead_open(lane, kp->alg, &kp->open_key, &nonce, NULL, 0,
+                                           msg + sizeof(header), len - sizeof(header)))
         return false;
     *ret_counter = counter;
     return true;

@@ -32,6 +32,15 @@
 #include "crypto/aead.h"
 #include "noise/replay.h"
 
+/**
+ * Messages under one key of AES-256-GCM, where ChaCha20-Poly1305 has WG_REKEY_AFTER_MESSAGES and
+ * WG_REJECT_AFTER_MESSAGES. Its blocks are of 128 bits, so after 2^32 messages of 1,420 bytes
+ * (2^38.5 blocks) they tell from random ones with an advantage of 2^-52, and after 2^60 surely.
+ * docs/wire/aes.md.
+ */
+#define KEYPAIR_AES_REKEY_AFTER_MESSAGES  (UINT64_C(1) << 31)
+#define KEYPAIR_AES_REJECT_AFTER_MESSAGES (UINT64_C(1) << 32)
+
 struct keypair {
     /* Immutable after creation. */
     const struct aead_algorithm *alg; /* pins: a table entry */
@@ -99,7 +108,7 @@ bool keypair_can_receive(const struct keypair *kp, nsec_t now);
 /**
  * keypair_wants_rekey_after_send() - after sending data: is it time for a new handshake?
  *
- * Past Rekey-After-Messages, or, when we are the initiator, older than
+ * Past the cipher's Rekey-After-Messages, or, when we are the initiator, older than
  * Rekey-After-Time (6.2). Then call timers_on_rekey_wanted(). Threads: any.
  */
 bool keypair_wants_rekey_after_send(const struct keypair *kp, nsec_t now);
@@ -117,7 +126,7 @@ bool keypair_wants_rekey_after_receive(const struct keypair *kp, nsec_t now);
  *
  * All or none. Threads: any; order on the wire is the caller's.
  *
- * Return: false when that would reach Reject-After-Messages.
+ * Return: false when that would reach the cipher's Reject-After-Messages.
  */
 bool keypair_take_counters(struct keypair *kp, uint32_t n, uint64_t *ret_first);
 

@@ -5,7 +5,7 @@
  * before anything else, so two sides with different profiles never agree on a
  * key, and neither can be talked into the other's.
  *
- * Spec: whitepaper 5.4 (CONSTRUCTION, IDENTIFIER).
+ * Spec: whitepaper 5.4 (CONSTRUCTION, IDENTIFIER); docs/wire/aes.md.
  */
 #pragma once
 
@@ -21,6 +21,14 @@ struct noise_profile {
 
 /** What every WireGuard speaks. */
 extern const struct noise_profile noise_profile_wireguard;
+
+/** The same with data in AES-256-GCM, between two weft nodes: docs/wire/aes.md. */
+extern const struct noise_profile noise_profile_aes;
+
+#define NOISE_PROFILE_N AEAD_CIPHER_N
+
+/** All of them, by transport cipher. */
+extern const struct noise_profile *const noise_profiles[NOISE_PROFILE_N];
 
 /** noise_profile_start() - the chaining key and hash that a handshake begins with. */
 void noise_profile_start(const struct noise_profile *profile, struct blake2s_digest *ret_ck,

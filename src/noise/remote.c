@@ -15,6 +15,17 @@ void noise_remote_deinit(struct noise_remote *remote)
     secret_wipe(remote, sizeof(*remote));
 }
 
+void noise_remote_set_choice(struct noise_remote *remote, struct noise_choice choice)
+{
+    remote->profile = noise_profiles[choice.wanted];
+    remote->takes_any = choice.takes_any;
+}
+
+struct noise_choice noise_remote_choice(const struct noise_remote *remote)
+{
+    return (struct noise_choice){remote->profile->transport, remote->takes_any};
+}
+
 void noise_remote_set_psk(struct noise_remote *remote, const struct noise_psk *psk)
 {
     remote->psk = *psk;

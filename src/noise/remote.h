@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "crypto/x25519.h"
+#include "noise/choice.h"
 #include "noise/local.h"
 #include "noise/profile.h"
 #include "noise/tai64n.h"
@@ -20,7 +21,8 @@ struct noise_psk {
 };
 
 struct noise_remote {
-    const struct noise_profile *profile; /* pins: what we initiate with */
+    const struct noise_profile *profile; /* pins: what we initiate with, and always answer to */
+    bool takes_any;                      /* we answer to any other profile of its, too */
     struct x25519_public public;         /* its identity; immutable */
     struct noise_psk psk;                /* all zeroes without one */
     struct x25519_shared static_static;  /* DH of both static keys, computed once */
@@ -37,6 +39,12 @@ void noise_remote_init(struct noise_remote *remote, const struct noise_profile *
 
 /** noise_remote_deinit() - wipe. Idempotent. */
 void noise_remote_deinit(struct noise_remote *remote);
+
+/** noise_remote_set_choice() - takes effect with the next handshake. */
+void noise_remote_set_choice(struct noise_remote *remote, struct noise_choice choice);
+
+/** noise_remote_choice() - as set. */
+struct noise_choice noise_remote_choice(const struct noise_remote *remote);
 
 /** noise_remote_set_psk() - takes effect with the next handshake. */
 void noise_remote_set_psk(struct noise_remote *remote, const struct noise_psk *psk);

@@ -179,6 +179,35 @@ static void test_limits(void **state)
     keypair_unref(r);
 }
 
+/* AES-GCM's limits are lower, and hold on both sides. */
+static void test_aes_limits(void **state)
+{
+    struct keypair_params params = {.alg = aead_reference(AEAD_CIPHER_AES256GCM)};
+    uint8_t msg[32 + WG_DATA_OVERHEAD] = {0};
+    struct aead_lane *lane;
+    struct keypair *kp;
+    uint64_t first;
+
+    assert_int_equal(keypair_new(&kp, &params), 0);
+    assert_int_equal(aead_lane_new(&lane), 0);
+    atomic_store(&kp->send_counter, KEYPAIR_AES_REKEY_AFTER_MESSAGES);
+    assert_false(keypair_wants_rekey_after_send(kp, 0));
+    atomic_store(&kp->send_counter, KEYPAIR_AES_REKEY_AFTER_MESSAGES + 1);
+    assert_true(keypair_wants_rekey_after_send(kp, 0));
+    atomic_store(&kp->send_counter, KEYPAIR_AES_REJECT_AFTER_MESSAGES - 2);
+    assert_false(keypair_take_counters(kp, 3, &first));
+    assert_true(keypair_take_counters(kp, 2, &first));
+    assert_false(keypair_take_counters(kp, 1, &first));
+    assert_false(keypair_can_send(kp, 0));
+    /* Both of its keys are zeroes, so that it can open what it seals. */
+    assert_true(keypair_seal(kp, lane, KEYPAIR_AES_REJECT_AFTER_MESSAGES - 1, msg, 32));
+    assert_true(keypair_open(kp, lane, msg, sizeof(msg), &first));
+    assert_true(keypair_seal(kp, lane, KEYPAIR_AES_REJECT_AFTER_MESSAGES, msg, 32));
+    assert_false(keypair_open(kp, lane, msg, sizeof(msg), &first));
+    aead_lane_free(lane);
+    keypair_unref(kp);
+}
+
 static void test_open_refuses(void **state)
 {
     uint8_t msg[32 + WG_DATA_OVERHEAD] = {0};
@@ -283,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_crossed),
         cmocka_unit_test(test_reference),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_aes_limits),
         cmocka_unit_test(test_open_refuses),
         cmocka_unit_test(test_threads),
     };

@@ -31,6 +31,8 @@
     X(UNDER_LOAD, "under-load", "under load, and the sender did not prove its address") \
     X(QUEUE_FULL, "queue-full", "the handshake queue is full") \
     X(HANDSHAKE_INVALID, "handshake-invalid", "the handshake does not decrypt, or is a replay") \
+    X(CIPHER_MISMATCH, "cipher-mismatch", \
+        "the initiation is for a cipher that its sender may not use") \
     X(COOKIE_INVALID, "cookie-invalid", "the cookie reply does not decrypt, or was not asked for") \
     X(UNKNOWN_PEER, "unknown-peer", "the initiator's key is not configured") \
     X(UNKNOWN_INDEX, "unknown-index", "no session has this receiver index") \

@@ -35,6 +35,7 @@ static struct {
     uint64_t threads;
     const char *cpus;
     const char *no_offload;
+    const char *cipher;
     const char *library;
     bool stats;
 } arg;
@@ -54,8 +55,11 @@ static const struct option options[] = {
     {"--cpus", "LIST", option_text, &arg.cpus, NULL, "run only on these CPUs, as in 0,2-5"},
     {"--no-offload", "LIST", option_text, &arg.no_offload, NULL,
         "do without these: udp-gso, udp-gro, tso, uso, or all"},
+    {"--cipher", "NAME", option_text, &arg.cipher, NULL,
+        "of data: chacha20poly1305 (default), which every WireGuard speaks, or aes256gcm, which "
+        "weft alone does; a list of both wants the first and takes both"},
     {"--cipher-library", "NAME", option_text, &arg.library, NULL,
-        "openssl or boringssl, instead of the fastest"},
+        "openssl, boringssl or ipsec-mb, instead of the fastest"},
     {"--stats", NULL, option_flag, &arg.stats, NULL,
         "print the counters of the running IFNAME, and end"},
     OPTIONS_END,
@@ -170,6 +174,8 @@ static int wg_start(struct wg *wg, struct err *e)
         r = env_fd("WG_TUN_FD", e, &device.tun_fd);
     if (r == 0)
         r = env_fd("WG_UAPI_FD", e, &uapi_fd);
+    if (r == 0 && arg.cipher)
+        r = noise_choice_parse(&device.cipher, arg.cipher, e);
     if (r == 0)
         r = port_new(&wg->port, &port, e);
     device.n_workers = port.n_workers;

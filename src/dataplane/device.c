@@ -69,6 +69,22 @@ void device__set_keepalive(struct peer *peer, uint16_t seconds, nsec_t now)
     timers_set_persistent_keepalive(&peer->timers, seconds * NSEC_PER_SEC, now);
 }
 
+void device__set_cipher(struct peer *peer, struct noise_choice choice)
+{
+    enum aead_cipher before = peer->remote.profile->transport;
+    struct keypair *kp;
+
+    noise_remote_set_choice(&peer->remote, choice);
+    if (before == choice.wanted)
+        return;
+    if (peer->handshake.state == HANDSHAKE_STATE_INITIATION_CREATED)
+        greeting_abandon(peer);
+    kp = keypairs_acquire_current(&peer->keypairs);
+    if (kp && kp->alg->cipher != choice.wanted && timers_on_rekey_wanted(&peer->timers))
+        peer_tell(peer);
+    (void)keypair_unref(kp);
+}
+
 /* ---- link ---- */
 
 static void link_up(struct device *d)
@@ -244,6 +260,7 @@ int device_new(
     if (!d)
         return err_set(e, -ENOMEM, "no memory for an interface");
     d->port = port;
+    d->cipher = opt->cipher;
     d->link = (struct link_watch)LINK_WATCH_NULL;
     list_init(&d->siblings);
     list_init(&d->peers);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "noise/choice.h"
 
 struct device;
 struct err;
@@ -25,6 +26,7 @@ struct device_options {
     int tun_fd;         /* taken: an open TUN descriptor instead of a new interface; -1: none */
     unsigned mtu;       /* bytes; 0: 1420 */
     unsigned n_workers; /* sending threads, one a TUN queue; 0: 1 */
+    struct noise_choice cipher; /* of peers about whom nothing else is said */
 };
 
 /**

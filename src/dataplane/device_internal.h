@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "noise/choice.h"
 
 struct device;
 struct peer;
@@ -19,3 +20,11 @@ void device__remove_peers(struct device *d);
 
 /** device__set_keepalive() - 0 turns it off; turned on, the first is due at once. */
 void device__set_keepalive(struct peer *peer, uint16_t seconds, nsec_t now);
+
+/**
+ * device__set_cipher() - which cipher the next session has
+ *
+ * A session in another cipher than the wanted one goes on until a new one
+ * replaces it, which is asked for at once, or until it is too old.
+ */
+void device__set_cipher(struct peer *peer, struct noise_choice choice);

@@ -102,7 +102,9 @@ static bool begin_session(struct peer *peer, nsec_t now)
     struct keypairs_evicted evicted;
     struct keypair *kp;
 
-    if (handshake_derive(&peer->handshake, p->aead, peer, now, &kp) != 0) {
+    const struct aead_algorithm *alg = p->aead[peer->handshake.profile->transport];
+
+    if (handshake_derive(&peer->handshake, alg, peer, now, &kp) != 0) {
         drop(p, DROP_NO_BUFFER);
         greeting_abandon(peer);
         return false;
@@ -150,6 +152,21 @@ static void send_response(struct peer *peer, nsec_t now)
     send_message(peer, &msg, sizeof(msg), now);
 }
 
+/* Said by the side that can know it; the other one gets no answer, as from anybody. */
+static void on_mismatch(
+    struct peer *peer, const struct noise_profile *wanted, const struct greeting *g, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    char key[X25519_BASE64_MAX], ep[ENDPOINT_TEXT_MAX], choice[NOISE_CHOICE_TEXT_MAX];
+
+    drop(p, DROP_CIPHER_MISMATCH);
+    log_limited(&p->mismatch_log, now, LOG_LEVEL_WARNING,
+        "%s: peer %s at %s wants a session in %s, and is configured here for %s",
+        peer->device->name, x25519_public_format(&peer->remote.public, key),
+        endpoint_format(&g->path.remote, ep), aead_cipher_name(wanted->transport),
+        noise_choice_format(noise_remote_choice(&peer->remote), choice));
+}
+
 static void take_initiation(struct device *d, const struct greeting *g, nsec_t now)
 {
     struct handshake_incoming in;
@@ -157,9 +174,10 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
     bool had_index;
     struct peer *peer;
     uint32_t old_index;
+    int r;
 
     memcpy(&msg, g->msg, sizeof(msg));
-    if (handshake_open_initiation(&d->local, noise_profiles, 1, &msg, &in) != 0) {
+    if (handshake_open_initiation(&d->local, noise_profiles, NOISE_PROFILE_N, &msg, &in) != 0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
         return;
     }
@@ -170,10 +188,13 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
     }
     had_index = has_index(&peer->handshake);
     old_index = peer->handshake.local_index;
-    if (handshake_consume_initiation(&peer->handshake, &peer->remote, &in, now) != 0) {
+    r = handshake_consume_initiation(&peer->handshake, &peer->remote, &in, now);
+    if (r == HANDSHAKE_E_PROFILE)
+        on_mismatch(peer, in.profile, g, now);
+    else if (r != 0)
         drop(d->port, DROP_HANDSHAKE_INVALID);
+    if (r != 0)
         goto out;
-    }
     if (had_index)
         index_release(&d->port->index, old_index);
     peer_count_rx(peer, sizeof(msg));

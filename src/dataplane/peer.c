@@ -34,6 +34,7 @@ int peer_new(struct peer **ret, struct device *d, const struct x25519_public *pu
     list_add_tail(&d->peers, &peer->siblings);
     peer->device = d;
     noise_remote_init(&peer->remote, &noise_profile_wireguard, &d->local, public);
+    noise_remote_set_choice(&peer->remote, d->cipher);
     handshake_clear(&peer->handshake);
     cookie_maker_init(&peer->cookies);
     keypairs_init(&peer->keypairs);

@@ -41,13 +41,33 @@ static int init_parts(struct port *p)
     return r;
 }
 
+/* A library that is asked for by name need not have both ciphers. */
+static int find_ciphers(struct port *p, struct err *e)
+{
+    const char *backend = p->opt.aead_backend;
+    bool found = false;
+
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
+        p->aead[c] = aead_best((enum aead_cipher)c, backend);
+        found |= p->aead[c] != NULL;
+        if (!p->aead[c])
+            p->aead[c] = aead_best((enum aead_cipher)c, NULL);
+        if (!p->aead[c])
+            return err_set(e, -EINVAL, "libcrypto does not compute %s correctly",
+                aead_cipher_name((enum aead_cipher)c));
+    }
+    return found ? 0
+                 : err_set(e, -EINVAL, "cipher library \"%s\" is not there or does not work",
+                       backend ? backend : "openssl");
+}
+
 int port_new(struct port **ret, const struct port_options *opt, struct err *e)
 {
     struct port *p = calloc(1, sizeof(*p));
-    int r = -ENOMEM;
+    int r;
 
     if (!p)
-        return err_set(e, r, "no memory for a UDP port");
+        return err_set(e, -ENOMEM, "no memory for a UDP port");
     p->opt = *opt;
     if (p->opt.n_workers == 0)
         p->opt.n_workers = 1;
@@ -62,12 +82,9 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
     (void)pthread_mutex_init(&p->lock, NULL);
     ratelimit_init(&p->ratelimit, rng_u64(&p->rng));
     offload_test_udp(&p->opt.offloads);
-    p->aead = aead_best(AEAD_CIPHER_CHACHA20POLY1305, opt->aead_backend);
-    if (p->aead)
+    r = find_ciphers(p, e);
+    if (r == 0)
         r = init_parts(p);
-    else
-        r = err_set(e, -EINVAL, "cipher library \"%s\" is not there or does not work",
-            opt->aead_backend ? opt->aead_backend : "openssl");
     if (r < 0) {
         (void)port_free(p);
         return r == -ENOMEM ? err_set(e, r, "no memory for a UDP port") : r;

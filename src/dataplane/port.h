@@ -37,7 +37,8 @@ struct port_options {
     unsigned n_workers;        /* receiving threads, 0: 1 */
     struct cpulist cpus;       /* where the threads may run, in turn; empty: anywhere */
     struct offloads offloads;  /* as allowed: start from offloads_all() */
-    const char *aead_backend;  /* the only cipher library to use; NULL: the best */
+    const char *aead_backend;  /* the cipher library to use where it has the cipher; NULL: the
+                                  best */
     bool sockets_follow_links; /* open only while some device's interface is up, as `weft wg`
                                   does; else from port_start() to port_stop() */
 };

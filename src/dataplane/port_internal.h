@@ -30,6 +30,7 @@
 #include "dataplane/index.h"
 #include "dataplane/port.h"
 #include "dataplane/sender.h"
+#include "noise/choice.h"
 #include "noise/cookie.h"
 #include "noise/local.h"
 #include "noise/ratelimit.h"
@@ -88,7 +89,7 @@ struct rx_worker {
 struct port {
     /* Immutable after port_new(), or set before port_start(). */
     struct port_options opt;
-    const struct aead_algorithm *aead; /* of data messages */
+    const struct aead_algorithm *aead[AEAD_CIPHER_N]; /* back ends for data messages */
     struct rng rng;
     port_filter_fn filter;     /* NULL: none */
     void *filter_ctx;          /* pins */
@@ -122,6 +123,7 @@ struct port {
     unsigned n_retired;
     nsec_t reclaim_due;                 /* when to free them; NSEC_NEVER: none waits */
     struct ratelimit ratelimit;         /* of handshakes */
+    struct log_limit mismatch_log;      /* of peers that want another cipher */
     nsec_t loaded_until;                /* cookies are asked for until then */
     struct sender sender;               /* the control thread's own */
     struct drops drops;                 /* of what runs under the lock */
@@ -135,7 +137,8 @@ struct port {
 
 struct device {
     /* Immutable after device_new(). */
-    struct port *port; /* pins */
+    struct port *port;          /* pins */
+    struct noise_choice cipher; /* of peers about whom nothing else is said */
     struct offloads offloads;
     struct tun tun;
     char name[IFNAMSIZ];

@@ -52,6 +52,10 @@ static void test_refused(void **state)
         "allowed_ip=",
         "allowed_ip=--10.0.0.0/8",
         "allowed_ip=-",
+        "cipher=",
+        "cipher=aes",
+        "cipher=aes256gcm,",
+        "session_cipher=aes256gcm",
     };
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
@@ -72,6 +76,17 @@ static struct uapi_item parse(const char *line, enum uapi_key key)
         fail_msg("\"%s\" was refused", line);
     assert_int_equal(item.key, key);
     return item;
+}
+
+static void test_cipher(void **state)
+{
+    struct uapi_item item = parse("cipher=aes256gcm", UAPI_KEY_CIPHER);
+
+    assert_int_equal(item.cipher.wanted, AEAD_CIPHER_AES256GCM);
+    assert_false(item.cipher.takes_any);
+    item = parse("cipher=chacha20poly1305,aes256gcm", UAPI_KEY_CIPHER);
+    assert_int_equal(item.cipher.wanted, AEAD_CIPHER_CHACHA20POLY1305);
+    assert_true(item.cipher.takes_any);
 }
 
 static void test_flags(void **state)
@@ -119,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_cipher),
         cmocka_unit_test(test_values),
     };
 

@@ -203,6 +203,9 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         return set_allowed_ip(req->device, peer, item);
     case UAPI_KEY_PROTOCOL_VERSION:
         return 0;
+    case UAPI_KEY_CIPHER:
+        device__set_cipher(peer, item->cipher);
+        return 0;
     default:
         return -EINVAL;
     }

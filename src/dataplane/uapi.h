@@ -7,6 +7,10 @@
  *     allowed_ip=10.0.0.2/32         is answered by the same keys, and
  *     (empty line)                   errno=0 (empty line)
  *
+ * A peer may have one key more, `cipher=CHOICE` as noise/choice.h writes it. It is
+ * told only of peers that are not plain WireGuard's, with `session_cipher=NAME`
+ * while the session is not in ChaCha20-Poly1305; wg(8) passes over both.
+ *
  * Weft answers one request more: `stats=1` gives its counters, one "name=value"
  * a line: drops by reason, offloads in use and why others are not.
  */

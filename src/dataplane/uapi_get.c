@@ -34,6 +34,20 @@ static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_tex
         uapi_text_add(out, "allowed_ip=%s\n", ip_prefix_format(&prefix, text));
 }
 
+/* Two lines that no WireGuard client knows, hence only for peers that are not plain WireGuard's. */
+static void get_cipher(struct peer *peer, struct uapi_text *out)
+{
+    struct noise_choice choice = noise_remote_choice(&peer->remote);
+    struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
+    char text[NOISE_CHOICE_TEXT_MAX];
+
+    if (!noise_choice_is_null(choice))
+        uapi_text_add(out, "cipher=%s\n", noise_choice_format(choice, text));
+    if (kp && kp->alg->cipher != AEAD_CIPHER_CHACHA20POLY1305)
+        uapi_text_add(out, "session_cipher=%s\n", kp->alg->name);
+    (void)keypair_unref(kp);
+}
+
 static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
 {
     struct endpoint ep = peer_get_path(peer).remote;
@@ -51,6 +65,7 @@ static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
     uapi_text_add(out, "tx_bytes=%llu\nrx_bytes=%llu\npersistent_keepalive_interval=%u\n",
         (unsigned long long)atomic_load(&peer->tx_bytes),
         (unsigned long long)atomic_load(&peer->rx_bytes), peer->keepalive_s);
+    get_cipher(peer, out);
     get_allowed_ips(d, peer, out);
 }
 
@@ -66,9 +81,11 @@ void uapi_get(struct device *d, struct uapi_text *out)
 void uapi_stats(struct device *d, struct uapi_text *out)
 {
     uint64_t drops[DROP_REASON_N] = {0};
+    char cipher[NOISE_CHOICE_TEXT_MAX];
 
-    uapi_text_add(
-        out, "cipher=%s\ncipher_backend=%s\n", d->port->aead->name, d->port->aead->backend);
+    uapi_text_add(out, "cipher=%s\n", noise_choice_format(d->cipher, cipher));
+    for (int i = 0; i < AEAD_CIPHER_N; i++)
+        uapi_text_add(out, "backend_%s=%s\n", d->port->aead[i]->name, d->port->aead[i]->backend);
     for (int i = 0; i < OFFLOAD_N; i++) {
         bool on = d->offloads.on[i] && !(i == OFFLOAD_TSO && atomic_load(&d->refuses_tso)) &&
                   !(i == OFFLOAD_USO && atomic_load(&d->refuses_uso));

@@ -88,6 +88,11 @@ static int take_version(struct uapi_item *ret, const char *value)
     return strcmp(value, "1") == 0 ? 0 : -EPROTO;
 }
 
+static int take_cipher(struct uapi_item *ret, const char *value)
+{
+    return noise_choice_parse(&ret->cipher, value, NULL);
+}
+
 static const struct {
     const char *name;
     value_fn take;
@@ -108,6 +113,7 @@ static const struct {
     [UAPI_KEY_REPLACE_ALLOWED_IPS] = {"replace_allowed_ips", take_true},
     [UAPI_KEY_ALLOWED_IP] = {"allowed_ip", take_allowed_ip},
     [UAPI_KEY_PROTOCOL_VERSION] = {"protocol_version", take_version},
+    [UAPI_KEY_CIPHER] = {"cipher", take_cipher},
 };
 _Static_assert(sizeof(table) / sizeof(*table) == UAPI_KEY_N, "a parser per key");
 

@@ -11,6 +11,7 @@
 
 #include "base/addr.h"
 #include "crypto/x25519.h"
+#include "noise/choice.h"
 #include "noise/remote.h"
 
 enum uapi_key {
@@ -34,6 +35,7 @@ enum uapi_key {
     UAPI_KEY_REPLACE_ALLOWED_IPS,
     UAPI_KEY_ALLOWED_IP,
     UAPI_KEY_PROTOCOL_VERSION,
+    UAPI_KEY_CIPHER, /* weft's own: docs/wire/aes.md */
     UAPI_KEY_N,
 };
 
@@ -48,6 +50,7 @@ struct uapi_item {
         uint16_t listen_port;
         uint16_t keepalive_s;
         uint32_t fwmark;
+        struct noise_choice cipher;
         struct {
             struct ip_prefix prefix;
             bool is_removal; /* "-10.0.0.0/8": take it away */

@@ -24,8 +24,8 @@ static void drop(struct port *p, enum drop_reason reason)
 static bool is_loaded(struct port *p, nsec_t now)
 {
     if (atomic_load(&p->n_greetings) >= LOAD_THRESHOLD)
-        p->loaded_until = now + LOAD_MEMORY;
-    return now < p->loaded_until;
+        atomic_store(&p->loaded_until, now + LOAD_MEMORY);
+    return now < atomic_load(&p->loaded_until);
 }
 
 /* ---- sending ---- */
@@ -250,23 +250,33 @@ static void take_cookie_reply(struct port *p, const struct greeting *g, nsec_t n
         peer_count_rx(peer, sizeof(msg));
 }
 
+static void send_cookie(struct port *p, const struct greeting *g, nsec_t now)
+{
+    struct device *d = g->device;
+    struct wg_cookie_reply reply;
+
+    if (cookie_checker_is_stale(&d->checker, now)) {
+        gate_close(&p->gate);
+        cookie_checker_refresh(&d->checker, now, &p->rng);
+        gate_open(&p->gate);
+    }
+    if (cookie_create_reply(&d->checker, g->msg, g->len, &g->path.remote, now, &p->rng, &reply))
+        sender_message(&p->sender, &g->path, &reply, sizeof(reply));
+}
+
 /* Under load: may this message go on? If not, it was answered with a cookie, or dropped. */
 static bool is_admitted(struct port *p, const struct greeting *g, nsec_t now)
 {
-    struct cookie_checker *checker = &g->device->checker;
-    struct wg_cookie_reply reply;
-
-    if (cookie_check_mac2(checker, g->msg, g->len, &g->path.remote, now)) {
-        bool ok = ratelimit_allow(&p->ratelimit, &g->path.remote.addr, now);
-
-        if (!ok)
-            drop(p, DROP_RATE_LIMITED);
-        return ok;
+    if (!g->is_proven) {
+        drop(p, DROP_UNDER_LOAD);
+        send_cookie(p, g, now);
+        return false;
     }
-    drop(p, DROP_UNDER_LOAD);
-    if (cookie_create_reply(checker, g->msg, g->len, &g->path.remote, now, &p->rng, &reply))
-        sender_message(&p->sender, &g->path, &reply, sizeof(reply));
-    return false;
+    if (!ratelimit_allow(&p->ratelimit, &g->path.remote.addr, now)) {
+        drop(p, DROP_RATE_LIMITED);
+        return false;
+    }
+    return true;
 }
 
 void greeting_take(struct port *p, const struct greeting *g, nsec_t now)

@@ -42,14 +42,17 @@
 
 struct tx_worker;
 
-/** Handshake messages that wait for the control thread, per rx worker. */
-#define GREETINGS_PER_WORKER 512
+/** Handshake messages that wait for the control thread, per rx worker; of them at most half from
+ * senders that have not proved their address: strangers cannot keep honest peers out. */
+#define GREETINGS_PER_WORKER   512
+#define GREETINGS_UNPROVEN_MAX (GREETINGS_PER_WORKER / 2)
 
 /** A handshake message on its way from an rx worker to the control thread. */
 struct greeting {
     struct device *device; /* pins: whose mac1 it carries; NULL for a cookie reply */
     struct udp_path path;  /* where it came from */
     uint16_t len;          /* bytes in msg */
+    bool is_proven;        /* under load: its mac2 shows that the sender is where it says */
     _Atomic bool is_busy;  /* set by the worker, cleared by control when done */
     uint8_t msg[sizeof(struct wg_initiation)];
 };
@@ -155,7 +158,7 @@ struct device {
     /* Changed with the gates closed, read inside them. */
     struct list siblings; /* in port->devices */
     struct allowedips allowed;
-    struct cookie_checker checker; /* its keys; the rest is under the lock */
+    struct cookie_checker checker;
     struct device_accept accept;
 
     /* Guarded by port->lock. */

@@ -248,31 +248,38 @@ static void greet(
     struct rx_worker *w, const struct udp_run *run, const uint8_t *msg, uint32_t len, unsigned type)
 {
     struct greeting *g = &w->greetings[w->next_greeting];
+    struct port *p = w->port;
     struct device *d = NULL;
+    bool is_loaded = w->tx.now < atomic_load(&p->loaded_until);
+    bool is_proven = false;
 
     if (type != WG_TYPE_COOKIE_REPLY && !(d = find_by_mac1(w, msg, len))) {
         drop(w, DROP_MAC1_INVALID, 1);
         return;
     }
+    if (is_loaded && d)
+        is_proven = cookie_check_mac2(&d->checker, msg, len, &run->path.remote, w->tx.now);
     /* Acquire: control has finished reading the slot. */
-    if (atomic_load_explicit(&g->is_busy, memory_order_acquire)) {
+    if (atomic_load_explicit(&g->is_busy, memory_order_acquire) ||
+        (!is_proven && atomic_load(&p->n_greetings) >= GREETINGS_UNPROVEN_MAX)) {
         drop(w, DROP_QUEUE_FULL, 1);
         return;
     }
+    g->is_proven = is_proven;
     g->device = d;
     g->path = run->path;
     g->len = (uint16_t)len;
     memcpy(g->msg, msg, len);
     atomic_store_explicit(&g->is_busy, true, memory_order_relaxed);
     w->next_greeting = (w->next_greeting + 1) % GREETINGS_PER_WORKER;
-    atomic_fetch_add(&w->port->n_greetings, 1);
-    if (!mpsc_push(&w->port->greetings, g)) {
-        atomic_fetch_sub(&w->port->n_greetings, 1);
+    atomic_fetch_add(&p->n_greetings, 1);
+    if (!mpsc_push(&p->greetings, g)) {
+        atomic_fetch_sub(&p->n_greetings, 1);
         atomic_store_explicit(&g->is_busy, false, memory_order_relaxed);
         drop(w, DROP_QUEUE_FULL, 1);
         return;
     }
-    port__wake(w->port->wake_fd);
+    port__wake(p->wake_fd);
 }
 
 static void take_others(struct rx_worker *w, const struct udp_run *run)

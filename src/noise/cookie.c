@@ -86,9 +86,16 @@ static void cookie_for(
         &port, sizeof(port), ret);
 }
 
-static bool secret_is_fresh(const struct cookie_checker *checker, nsec_t now)
+bool cookie_checker_is_stale(const struct cookie_checker *checker, nsec_t now)
 {
-    return checker->has_secret && now - checker->secret_birth < WG_COOKIE_SECRET_MAX_AGE;
+    return !checker->has_secret || now - checker->secret_birth >= WG_COOKIE_SECRET_MAX_AGE;
+}
+
+void cookie_checker_refresh(struct cookie_checker *checker, nsec_t now, const struct rng *rng)
+{
+    rng_fill(rng, checker->secret.b, sizeof(checker->secret.b));
+    checker->secret_birth = now;
+    checker->has_secret = true;
 }
 
 bool cookie_check_mac2(const struct cookie_checker *checker, const void *msg, size_t len,
@@ -98,7 +105,7 @@ bool cookie_check_mac2(const struct cookie_checker *checker, const void *msg, si
     struct blake2s_mac cookie;
     struct blake2s_mac expected;
 
-    if (!secret_is_fresh(checker, now))
+    if (cookie_checker_is_stale(checker, now))
         return false;
     cookie_for(checker, src, &cookie);
     mac2_of(cookie.b, msg, len, &expected);
@@ -113,11 +120,8 @@ bool cookie_create_reply(struct cookie_checker *checker, const void *msg, size_t
     struct xchacha_nonce nonce;
     struct blake2s_mac cookie;
 
-    if (!secret_is_fresh(checker, now)) {
-        rng_fill(rng, checker->secret.b, sizeof(checker->secret.b));
-        checker->secret_birth = now;
-        checker->has_secret = true;
-    }
+    if (cookie_checker_is_stale(checker, now))
+        cookie_checker_refresh(checker, now, rng);
     cookie_for(checker, src, &cookie);
     rng_fill(rng, nonce.b, sizeof(nonce.b));
     ret->type = le32_make(WG_TYPE_COOKIE_REPLY);

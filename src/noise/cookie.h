@@ -33,7 +33,7 @@ struct cookie_checker {
     struct blake2s_digest mac1_key; /* HASH(label-mac1 || our public key) */
     struct aead_key cookie_key;     /* HASH(label-cookie || our public key) */
 
-    /* Control thread. */
+    /* Control thread writes; set by cookie_checker_refresh(), kept apart from readers likewise. */
     struct blake2s_digest secret; /* what cookies are made with */
     nsec_t secret_birth;          /* when it was drawn */
     bool has_secret;              /* false: the next use draws one */
@@ -54,6 +54,12 @@ void cookie_checker_init(struct cookie_checker *checker, const struct x25519_pub
 /** cookie_checker_set_key() - our identity has changed. */
 void cookie_checker_set_key(struct cookie_checker *checker, const struct x25519_public *public);
 
+/** cookie_checker_is_stale() - the secret is older than two minutes, or there is none yet. */
+bool cookie_checker_is_stale(const struct cookie_checker *checker, nsec_t now);
+
+/** cookie_checker_refresh() - draw a new secret; cookies under the old one are void. */
+void cookie_checker_refresh(struct cookie_checker *checker, nsec_t now, const struct rng *rng);
+
 /** cookie_checker_deinit() - wipe. Idempotent. */
 void cookie_checker_deinit(struct cookie_checker *checker);
 
@@ -69,7 +75,9 @@ bool cookie_check_mac1(const struct cookie_checker *checker, const void *msg, si
  * cookie_check_mac2() - does it carry the cookie that we would send to @src?
  * @msg:	@len bytes, mac1 verified
  *
- * Threads: control thread. False also when the secret has grown too old.
+ * False also when the secret has grown too old.
+ *
+ * Threads: any that keeps cookie_checker_refresh() away.
  */
 bool cookie_check_mac2(const struct cookie_checker *checker, const void *msg, size_t len,
     const struct endpoint *src, nsec_t now);
@@ -80,7 +88,8 @@ bool cookie_check_mac2(const struct cookie_checker *checker, const void *msg, si
  * @src:	where it came from, and where the reply goes
  * @ret:	64 bytes, less than either message: nothing is amplified
  *
- * Threads: control thread; draws a new secret when the old one is two minutes old.
+ * Threads: control thread; draws a new secret when the old one is stale, so where other threads
+ * check mac2, call cookie_checker_refresh() in time, with them kept out.
  *
  * Return: false only when there is no memory.
  */

@@ -288,8 +288,13 @@ static int start_signals(struct agent *a, struct err *e)
 /* Follows the interface from its first pass on, also when it is made again. */
 static void start_link_watch(struct agent *a)
 {
-    int r = link_watch_open(&a->link, a->state.interface, -1);
+    int r = link_watch_open(&a->link);
 
+    if (r == 0) {
+        /* When it is not there yet, or made again, it is taken as it comes. */
+        link_watch_adopt(&a->link, a->state.interface);
+        (void)link_watch_find(&a->link, a->state.interface, -1);
+    }
     if (r < 0) {
         log_warning("%s cannot be watched, it is looked at every %d s: %s", a->state.interface,
             (int)(RECONCILE_PERIOD / NSEC_PER_SEC), strerror(-r));

@@ -131,13 +131,22 @@ static void on_link_event(void *ctx, uint32_t epoll_events)
     device__on_link(ctx);
 }
 
-static int watch_link(struct device *d, int netns_fd)
+/* Looks for the interface wherever it is now. */
+static int find_link(struct device *d)
 {
+    _cleanup_(closep) int netns_fd = tun_netns(&d->tun);
     char name[IFNAMSIZ];
     int r = tun_name(&d->tun, name);
 
+    return r < 0 ? r : link_watch_find(&d->link, name, netns_fd);
+}
+
+static int watch_link(struct device *d)
+{
+    int r = link_watch_open(&d->link);
+
     if (r == 0)
-        r = link_watch_open(&d->link, name, netns_fd);
+        r = find_link(d);
     if (r < 0)
         return r;
     d->link_event = (struct control_event){.fd = d->link.fd, .fn = on_link_event, .ctx = d};
@@ -163,18 +172,16 @@ static void link_gone(struct device *d)
         d->listener.on_gone(d->listener.ctx);
 }
 
-/* The link left the namespace that is watched: deleted, or moved to another. */
+/* The link left the namespace where it was last seen: deleted, or moved to another. */
 static void follow_link(struct device *d)
 {
-    _cleanup_(closep) int netns_fd = tun_netns(&d->tun);
     int r;
 
-    unwatch_link(d);
     if (!tun_exists(&d->tun)) {
         link_gone(d);
         return;
     }
-    r = netns_fd < 0 ? netns_fd : watch_link(d, netns_fd);
+    r = find_link(d);
     if (r < 0)
         log_warning("%s: moved to a network namespace that cannot be watched (%s): the MTU and "
                     "up or down are not followed there",
@@ -185,11 +192,11 @@ void device__on_link(struct device *d)
 {
     if (d->is_gone)
         return;
-    if (d->link.fd >= 0)
-        (void)link_watch_read(&d->link);
-    if (d->link.fd < 0 || d->link.state.ifindex == 0)
+    (void)link_watch_read(&d->link);
+    /* Of an interface that goes with its whole namespace only the tx workers hear. */
+    if (d->link.state.ifindex == 0 || atomic_load(&d->has_vanished))
         follow_link(d);
-    if (d->is_gone || d->link.fd < 0)
+    if (d->is_gone || d->link.state.ifindex == 0)
         return;
     atomic_store_explicit(&d->mtu, d->link.state.mtu, memory_order_relaxed);
     if (d->link.state.up == d->is_up || !d->port->is_running)
@@ -230,7 +237,7 @@ static int init_parts(struct device *d)
     if (r == 0)
         r = tx_init(d);
     if (r == 0)
-        r = watch_link(d, -1);
+        r = watch_link(d);
     return r;
 }
 

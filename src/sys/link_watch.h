@@ -1,8 +1,9 @@
 /*
  * link_watch.h - what happens to one network interface: up, down, MTU, gone.
  *
- * Follows the interface into another network namespace: the socket is opened
- * in the namespace where the interface is, by a thread that visits it.
+ * Follows the interface into other network namespaces from where it stands: the
+ * socket hears of all namespaces that have a number in ours. One opened over
+ * there would keep that namespace, and so the interface, alive.
  */
 #pragma once
 
@@ -11,14 +12,18 @@
 
 /** The interface as last heard of. */
 struct link_state {
-    unsigned ifindex; /* its number; 0 when it is not in the watched namespace any more */
+    int nsid;         /* number of its namespace in ours; LINK_WATCH_HERE: our own */
+    unsigned ifindex; /* its number there; 0: it has left that namespace, or was deleted */
     unsigned mtu;     /* bytes */
     bool up;          /* administratively (IFF_UP) */
 };
 
+#define LINK_WATCH_HERE (-1)
+
 struct link_watch {
     int fd;                  /* owns: netlink socket, readable when there is news; -1 closed */
-    char name[16];           /* the interface's; follows renames */
+    bool hears_all;          /* of other namespaces, too; needs CAP_NET_BROADCAST */
+    char adopts[16];         /* taken when nothing is watched: see link_watch_adopt(); "": none */
     struct link_state state; /* updated by link_watch_read() */
 };
 
@@ -27,17 +32,23 @@ struct link_watch {
         .fd = -1                                                                                   \
     }
 
-/**
- * link_watch_open() - watch @name
- * @netns_fd:	the namespace that it is in; -1: the caller's own
- *
- * The state is filled at once. Return: 0, -ENODEV if there is no such
- * interface, or negative errno.
- */
-int link_watch_open(struct link_watch *ret, const char *name, int netns_fd);
+/** link_watch_open() - a watch for nothing yet. 0 or negative errno. */
+int link_watch_open(struct link_watch *ret);
 
 /** link_watch_close() - idempotent. */
 void link_watch_close(struct link_watch *w);
+
+/**
+ * link_watch_find() - from now on watch @name, wherever it is
+ * @netns_fd:	the namespace that it is in; borrowed; negative: our own
+ *
+ * The state is filled at once. Return: 0; -ENODEV when there is no such
+ * interface; -EPERM when it is elsewhere and we may not hear of that.
+ */
+int link_watch_find(struct link_watch *w, const char *name, int netns_fd);
+
+/** link_watch_adopt() - whenever none is there, take an interface that comes here as @name. */
+void link_watch_adopt(struct link_watch *w, const char *name);
 
 /** link_watch_read() - take the news without waiting. True if @w->state changed. */
 bool link_watch_read(struct link_watch *w);

@@ -1,14 +1,19 @@
-"""What the interop tests share: labs with a stock kernel in a virtual machine."""
+"""What the interop tests share: a stock kernel in a virtual machine, and tunnels that grow old."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from lab import Lab
+from lab import Daemon, Lab, unavailable, wait_for
 
 from interop.vm import image
 from interop.vm.kernelvm import KernelVm
+from interop.wgpeer import WgPeer
 
 PAIR = """
 switch s 192.0.2.0/24 2001:db8::/64
@@ -27,3 +32,52 @@ def kernel_vm() -> Iterator[KernelVm]:
         pytest.skip(reason)
     with Lab.from_text(PAIR) as lab, KernelVm(lab.host("k")) as vm:
         yield vm
+
+
+@dataclass(frozen=True)
+class Rekeying:
+    """A tunnel with constant traffic, for test_rekey.py."""
+
+    initiator: WgPeer
+    responder: WgPeer
+    pinger: Daemon  # five a second
+    first_handshake: int
+    started: float
+
+
+def start_rekeying(stack: ExitStack, first: list, second: list) -> Rekeying:
+    lab = stack.enter_context(Lab.from_text(PAIR, capture=False))
+    initiator = WgPeer.userspace(lab.host("k"), first)
+    responder = WgPeer.userspace(lab.host("u"), second)
+    initiator.configure(["10.7.0.1/24"])
+    responder.configure(["10.7.0.2/24"])
+    responder.add_peer(initiator)
+    initiator.add_peer(responder, endpoint=True)
+    initiator.ping(responder)
+    handshake = wait_for(lambda: initiator.state(responder).handshake, 5, "the first handshake")
+    pinger = lab.host("k").spawn(["ping", "-i0.2", "10.7.0.2"])
+    return Rekeying(initiator, responder, pinger, handshake, time.monotonic())
+
+
+@pytest.fixture(scope="session")
+def rekeying(weft: Path) -> Iterator[dict[str, Rekeying]]:
+    ours, theirs = [weft, "wg"], ["wireguard-go"]
+    with ExitStack() as stack:
+        yield {
+            "weft-go": start_rekeying(stack, ours, theirs),
+            "go-weft": start_rekeying(stack, theirs, ours),
+            "weft-weft": start_rekeying(stack, ours, ours),
+        }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def start_early(request: pytest.FixtureRequest) -> None:
+    """Begin what takes two minutes before everything else, if it is to run at all."""
+    wanted = any("rekeying" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    if wanted and not unavailable():
+        request.getfixturevalue("rekeying")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What began early is looked at last."""
+    items.sort(key=lambda item: "rekeying" in getattr(item, "fixturenames", ()))

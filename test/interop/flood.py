@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""Send nonsense to a WireGuard port as fast as one process can, until told to stop.
+
+    flood.py garbage ADDRESS PORT               random datagrams of random length and type
+    flood.py initiations ADDRESS PORT --key=K   initiations for the public key K (base64) whose mac1
+                                                is right, and everything else is not
+"""
+import argparse
+import base64
+import hashlib
+import os
+import random
+import signal
+import socket
+import struct
+
+INITIATION_LEN = 148
+MACS_LEN = 32
+
+
+def garbage(rng):
+    """Random bytes, half of them with the type and length of a real message."""
+    kind = rng.choice([0, 1, 2, 3, 4, 4, 4])
+    length = {1: 148, 2: 92, 3: 64}.get(kind, rng.choice([1, 3, 4, 31, 32, 48, 1452]))
+    body = rng.randbytes(max(length, 4))
+    return (struct.pack("<I", kind) + body[4:])[:length] if kind else body[:length]
+
+
+def initiation(rng, mac1_key):
+    body = struct.pack("<II", 1, rng.getrandbits(32)) + rng.randbytes(INITIATION_LEN - MACS_LEN - 8)
+    mac1 = hashlib.blake2s(body, key=mac1_key, digest_size=16).digest()
+    return body + mac1 + bytes(16)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=["garbage", "initiations"])
+    parser.add_argument("address")
+    parser.add_argument("port", type=int)
+    parser.add_argument("--key", default="")
+    args = parser.parse_args()
+
+    rng = random.Random(1)
+    if args.kind == "garbage":
+        messages = [garbage(rng) for _ in range(5000)]
+    else:
+        # Whitepaper 5.4.4: HASH(LABEL-MAC1 || the responder's public key).
+        key = hashlib.blake2s(b"mac1----" + base64.b64decode(args.key)).digest()
+        messages = [initiation(rng, key) for _ in range(5000)]
+
+    sock = socket.socket(socket.AF_INET6 if ":" in args.address else socket.AF_INET,
+                         socket.SOCK_DGRAM)
+    sock.connect((args.address, args.port))
+    stopped = []
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+    n_sent = n_answers = answer_bytes = 0
+    print(f"ready {os.getpid()}", flush=True)
+    while not stopped:
+        for message in messages:
+            try:
+                sock.send(message)
+                n_sent += 1
+            except OSError:
+                pass  # Refused or no room: the next one.
+            if n_sent % 64:
+                continue
+            try:
+                while True:
+                    answer_bytes += len(sock.recv(2048, socket.MSG_DONTWAIT))
+                    n_answers += 1
+            except OSError:
+                pass
+            if stopped:
+                break
+    print(f"sent {n_sent}, answers {n_answers}, answer bytes {answer_bytes}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""The life of a `weft wg` process and of its interface."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Host, Lab, wait_for
+
+from .traffic import stats, transfer
+from .wgpeer import WgPeer
+
+pytestmark = pytest.mark.namespaces
+
+PAIR = """
+switch s 192.0.2.0/24
+host u
+host v
+link u s 192.0.2.1
+link v s 192.0.2.2
+"""
+SOCKET = "/run/wireguard/wg0.sock"
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab.from_text(PAIR, capture=False) as lab:
+        yield lab
+
+
+@pytest.fixture
+def ends(lab: Lab, weft: Path) -> tuple[WgPeer, WgPeer]:
+    """Two connected `weft wg`."""
+    u = WgPeer.userspace(lab.host("u"), [weft, "wg"], env={"LOG_LEVEL": "debug"})
+    v = WgPeer.userspace(lab.host("v"), [weft, "wg"], env={"LOG_LEVEL": "debug"})
+    u.configure(["10.7.0.1/24", "fd07::1/64"])
+    v.configure(["10.7.0.2/24", "fd07::2/64"])
+    u.add_peer(v, endpoint=True)
+    v.add_peer(u, endpoint=True)
+    u.ping(v)
+    return u, v
+
+
+def exists(host: Host, path: str) -> bool:
+    return host.run(["test", "-e", path], check=False, quiet=True).rc == 0
+
+
+def test_to_the_background_and_back(lab: Lab, weft: Path):
+    host = lab.host("u")
+    host.run([weft, "wg", "wg0"])
+    # Both are there when it returns.
+    assert host.run(["stat", "-c", "%a %F", SOCKET]).out == "600 socket\n"
+    host.run(["wg", "show", "wg0"])
+    second = host.run([weft, "wg", "wg0"], check=False)
+    assert second.rc == 1
+    assert "in use" in second.err
+    pid = int(host.run(["sh", "-c", f"ss -Hxlp src {SOCKET} | sed 's/.*pid=//; s/,.*//'"]).out)
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), 5, "it to end")
+    assert not exists(host, SOCKET)
+    assert host.run(["ip", "link", "show", "wg0"], check=False).rc != 0
+
+
+def test_sigterm_ends_it_cleanly(ends):
+    u, _ = ends
+    assert u.daemon.stop() == 0
+    assert not exists(u.machine, SOCKET)
+
+
+def test_deleting_the_link_ends_it(ends):
+    u, _ = ends
+    u.machine.run(["ip", "link", "delete", "wg0"])
+    assert u.daemon.wait() == 0
+    assert not exists(u.machine, SOCKET)
+
+
+def test_kill_9_leaves_nothing_in_the_way(ends, weft):
+    u, v = ends
+    u.daemon.kill9()
+    assert exists(u.machine, SOCKET)  # stale: nobody could remove it
+    again = WgPeer.userspace(u.machine, [weft, "wg"])
+    again.private_key, again.public_key = u.private_key, u.public_key
+    again.configure(["10.7.0.1/24", "fd07::1/64"])
+    again.add_peer(v, endpoint=True)
+    again.ping(v)
+
+
+def test_down_and_up(ends):
+    """Down: no port, no keys. Up: the same port, and a new handshake."""
+    u, v = ends
+    first = u.state(v).handshake
+    u.machine.run(["ip", "link", "set", "wg0", "down"])
+    wait_for(lambda: not u.machine.run(["ss", "-Hlun", "sport = :51820"], quiet=True).out, 5,
+             "the port to be closed")
+    assert u.port() == 51820
+    u.machine.run(["ip", "link", "set", "wg0", "up"])
+    u.ping(v)
+    assert u.state(v).handshake >= first
+    assert any("link down" in line for line in u.daemon.lines())
+    assert u.machine.run(["ss", "-Hlun", "sport = :51820"]).out
+
+
+def test_a_link_in_another_namespace(ends, lab, tmp_path):
+    """The UDP socket stays where it was; up, down, MTU and deletion are followed."""
+    u, v = ends
+    u.machine.run(["sh", "-c", "mkdir -p /run/netns && ip netns add inner && "
+                   "ip link set wg0 netns inner && ip -n inner address add 10.7.0.1/24 dev wg0 && "
+                   "ip -n inner link set wg0 up"])
+    inside = ["ip", "netns", "exec", "inner"]
+    wait_for(lambda: u.machine.run([*inside, "ping", "-c1", "-W1", "10.7.0.2"], check=False,
+                                   quiet=True).rc == 0, 15, "the way out of the namespace")
+    assert u.machine.run(["ss", "-Hlun", "sport = :51820"]).out
+    assert not u.machine.run([*inside, "ss", "-Hlun", "sport = :51820"]).out
+    u.machine.run(["ip", "-n", "inner", "link", "set", "wg0", "name", "renamed"])
+    u.machine.run(["ip", "-n", "inner", "link", "set", "renamed", "down"])
+    wait_for(lambda: not u.machine.run(["ss", "-Hlun", "sport = :51820"], quiet=True).out, 5,
+             "the port to be closed")
+    u.machine.run(["ip", "-n", "inner", "link", "set", "renamed", "up"])
+    u.machine.run(["ip", "netns", "delete", "inner"])
+    assert u.daemon.wait() == 0
+    assert not exists(u.machine, SOCKET)
+
+
+def test_between_our_own(ends, tmp_path):
+    u, v = ends
+    for version in (4, 6):
+        transfer(tmp_path, u, v, version, 16 << 20)
+        transfer(tmp_path, v, u, version, 16 << 20)
+
+
+def test_a_new_key_ends_old_sessions(ends, weft):
+    u, v = ends
+    new = WgPeer.__new__(WgPeer)
+    new.private_key = u.machine.run(["wg", "genkey"]).out
+    new.public_key = u.machine.run(["wg", "pubkey"], stdin=new.private_key).out.strip()
+    u.set("private-key", "/dev/stdin", stdin=new.private_key)
+    ping = ["ping", "-c1", "-W1", "10.7.0.2"]
+    assert u.machine.run(ping, check=False).rc != 0
+    v.set("peer", new.public_key, "allowed-ips", "10.7.0.1/32,fd07::1/128")
+    wait_for(lambda: u.machine.run(ping, check=False, quiet=True).rc == 0, 15,
+             "the session under the new key")
+
+
+def test_memory_and_rest(ends, weft):
+    """Idle with peers: less than 10 MiB resident, and not a tick of CPU time."""
+    u, v = ends
+    status = Path(f"/proc/{u.daemon.pid}/status").read_text()
+    resident_kib = int(status.split("VmRSS:")[1].split()[0])
+    assert resident_kib < 10 * 1024
+
+    def switches() -> int:
+        return sum(int(line.split()[1])
+                   for task in Path(f"/proc/{u.daemon.pid}/task").iterdir()
+                   for line in (task / "status").read_text().splitlines()
+                   if "ctxt_switches" in line)
+
+    before = switches()
+    u.machine.run(["sleep", "2"])
+    # Two seconds of polling, even at 10 Hz, would be more; a keepalive may fall in.
+    assert switches() - before < 10
+    assert stats(u, weft)["peers"] == "1"

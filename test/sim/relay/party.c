@@ -151,7 +151,7 @@ static void take_initiation(
     struct wg_response response;
 
     if (!cookie_check_mac1(&p->checker, msg, sizeof(*msg)) ||
-        handshake_open_initiation(&p->local, &noise_profile_wireguard, msg, &in) != 0)
+        handshake_open_initiation(&p->local, noise_profiles, 1, msg, &in) != 0)
         return;
     peer = find_peer(p, &in.public);
     if (!peer || handshake_consume_initiation(&peer->hs, &peer->remote, &in, now) != 0)

@@ -127,7 +127,7 @@ struct port {
     nsec_t reclaim_due;                 /* when to free them; NSEC_NEVER: none waits */
     struct ratelimit ratelimit;         /* of handshakes */
     struct log_limit mismatch_log;      /* of peers that want another cipher */
-    nsec_t loaded_until;                /* cookies are asked for until then */
+    _Atomic nsec_t loaded_until;        /* cookies are asked for until then; rx reads it */
     struct sender sender;               /* the control thread's own */
     struct drops drops;                 /* of what runs under the lock */
     uint64_t past_drops[DROP_REASON_N]; /* of devices that are gone */

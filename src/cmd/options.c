@@ -15,6 +15,7 @@
 
 /* Where the help's second column starts. */
 #define HELP_COLUMN 28
+#define HELP_WIDTH  80
 
 void option_list_deinit(struct option_list *l)
 {
@@ -176,21 +177,39 @@ int options_read(const struct option_usage *usage, int argc, char **argv, struct
     return r == 0 ? check_required(&rd, e) : r;
 }
 
+/* Prints @text, whose first line begins in HELP_COLUMN, broken at blanks before HELP_WIDTH. */
+static void print_wrapped(const char *text)
+{
+    size_t room = HELP_WIDTH - HELP_COLUMN;
+
+    while (strlen(text) > room) {
+        size_t len = room;
+
+        while (len > 0 && text[len] != ' ')
+            len--;
+        if (len == 0)
+            len = strcspn(text, " ");
+        (void)printf("%.*s\n%*s", (int)len, text, HELP_COLUMN, "");
+        text += len + strspn(text + len, " ");
+    }
+    (void)printf("%s\n", text);
+}
+
 static void print_row(const struct option *o)
 {
     char left[64];
+    char right[512];
     int n;
 
     n = snprintf(left, sizeof(left), "%s%s%s", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
     if (n > HELP_COLUMN - 3)
-        (void)printf("  %s\n%*s%s", left, HELP_COLUMN, "", o->help);
+        (void)printf("  %s\n%*s", left, HELP_COLUMN, "");
     else
-        (void)printf("  %-*s%s", HELP_COLUMN - 2, left, o->help);
-    if (o->dflt)
-        (void)printf(" (default %s)", o->dflt);
-    if (o->many && !is_positional(o))
-        (void)printf(" (may be repeated)");
-    (void)putchar('\n');
+        (void)printf("  %-*s", HELP_COLUMN - 2, left);
+    (void)snprintf(right, sizeof(right), "%s%s%s%s%s", o->help, o->dflt ? " (default " : "",
+        o->dflt ? o->dflt : "", o->dflt ? ")" : "",
+        o->many && !is_positional(o) ? " (may be repeated)" : "");
+    print_wrapped(right);
 }
 
 static void print_help(const struct option_usage *usage)

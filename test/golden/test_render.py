@@ -1,4 +1,4 @@
-"""What `weft render` makes of the snapshots beside this file: render-NAME.json gives render-NAME.txt.
+"""What `weft render` makes of the snapshots beside this file: of render-NAME.json, render-NAME.txt.
 
 wg-quick strips the text as it would a file of its own, so a stock WireGuard takes each of them.
 """

@@ -176,15 +176,15 @@ def test_congestion_marks_are_carried(ends):
     ours, theirs = connect(ends)
     ours.ping(theirs)
     # What leaves u is counted at g by the ECN bits of the outer header.
-    theirs.machine.run(["nft", "add table ip t; add chain ip t in { type filter hook input priority 0;"
-                        " }; add rule ip t in udp dport 51820 ip ecn ect0 counter"])
+    theirs.machine.run(["nft", "add table ip t; add chain ip t in { type filter hook input "
+                        "priority 0; }; add rule ip t in udp dport 51820 ip ecn ect0 counter"])
     ours.machine.run(["ping", "-c3", "-i0.1", "-Q2", inner_address(theirs, 4)])
     rules = theirs.machine.run(["nft", "list", "table", "ip", "t"]).out
     assert "packets 3 " in rules, rules
     # Towards u every outer packet is marked; u's own stack then sees marked inner packets.
     ours.machine.run(["nft", "add table ip t; add chain ip t pre { type filter hook prerouting "
-                      "priority -300; }; add rule ip t pre iif s udp dport 51820 ip ecn set ce; add "
-                      "chain ip t in { type filter hook input priority 0; }; add rule ip t in iif "
+                      "priority -300; }; add rule ip t pre iif s udp dport 51820 ip ecn set ce; "
+                      "add chain ip t in { type filter hook input priority 0; }; add rule ip t in iif "
                       "wg0 icmp type echo-reply ip ecn ce counter"])
     ours.machine.run(["ping", "-c3", "-i0.1", "-Q2", inner_address(theirs, 4)])
     rules = ours.machine.run(["nft", "list", "table", "ip", "t"]).out

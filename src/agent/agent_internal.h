@@ -27,10 +27,11 @@ struct agent_deadlines {
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
-    struct state state;       /* who this node is */
-    struct snapshot snapshot; /* what the hub last said */
-    bool cache_is_damaged;    /* snapshot.json does not parse, and is left alone */
-    int lock_fd;              /* owns; -1: none */
+    struct state state;        /* who this node is */
+    struct snapshot snapshot;  /* what the hub last said */
+    struct node_speeds speeds; /* of this machine, measured at the start */
+    bool cache_is_damaged;     /* snapshot.json does not parse, and is left alone */
+    int lock_fd;               /* owns; -1: none */
 
     struct reconcile reconcile;
     struct hub_path hub_path;

@@ -89,19 +89,27 @@ static json_t *encode_edges(const struct agent *a, nsec_t now)
     return edges;
 }
 
-static void report(struct agent *a, nsec_t now)
+/* The engine, and what others need to know to reach it; the kernel's speaks one cipher only. */
+static json_t *encode_node(const struct agent *a)
 {
     const struct engine *engine = a->reconcile.engine;
+    enum engine_kind kind = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO;
+    json_t *speeds = kind == ENGINE_KIND_USERSPACE ? node_speeds_encode(&a->speeds) : NULL;
+
+    return json_pack("{s:s, s:s, s:[], s:o*}", "engine", engine ? engine_kind_name(kind) : "",
+        "version", WEFT_VERSION, "candidates", "aead", speeds);
+}
+
+static void report(struct agent *a, nsec_t now)
+{
     nsec_t since = now - a->reported;
     bool is_due =
         a->reported == 0 || since >= REPORT_PERIOD || (a->paths_changed && since >= REPORT_MIN);
 
     if (!is_due || !hub_link_is_heard(a->hub))
         return;
-    if (hub_link_report(
-            a->hub, json_pack("{s:{s:s, s:s, s:[]}, s:o}", "node", "engine",
-                        engine ? engine_kind_name(engine_kind_of(engine)) : "", "version",
-                        WEFT_VERSION, "candidates", "edges", encode_edges(a, now)))) {
+    if (hub_link_report(a->hub,
+            json_pack("{s:o, s:o}", "node", encode_node(a), "edges", encode_edges(a, now)))) {
         a->reported = now;
         a->paths_changed = false;
     }

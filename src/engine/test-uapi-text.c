@@ -65,6 +65,7 @@ static void test_encode(void **state)
     add(&first, peer(1, "192.0.2.1:7", "10.42.0.1/32"));
     add(&first, peer(2, "[2001:db8::1]:7", "fd5a::2/128"));
     first.peers[0].keepalive = 10;
+    first.peers[1].cipher = (struct noise_choice){AEAD_CIPHER_AES256GCM, true};
     check_request(&none, &first,
         "set=1\n"
         "private_key=ab00000000000000000000000000000000000000000000000000000000000000\n"
@@ -77,6 +78,7 @@ static void test_encode(void **state)
         "allowed_ip=10.42.0.1/32\n"
         "public_key=" KEY_2 "\n"
         "endpoint=[2001:db8::1]:7\n"
+        "cipher=aes256gcm,chacha20poly1305\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=fd5a::2/128\n"
         "\n");
@@ -92,6 +94,7 @@ static void test_encode(void **state)
         "update_only=true\n"
         "preshared_key=" ZERO "\n"
         "endpoint=[2001:db8::1]:8\n"
+        "cipher=chacha20poly1305\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=fd5a::3/128\n"
         "public_key=" KEY_3 "\n"
@@ -118,6 +121,8 @@ static void test_decode(void **state)
         "tx_bytes=5\n"
         "rx_bytes=18446744073709551615\n"
         "persistent_keepalive_interval=25\n"
+        "cipher=aes256gcm\n"
+        "session_cipher=aes256gcm\n"
         "allowed_ip=10.42.0.1/32\n"
         "allowed_ip=fd5a::1/128\n"
         "public_key=" KEY_2 "\n"
@@ -135,6 +140,8 @@ static void test_decode(void **state)
     assert_int_equal(c.peers[0].psk.b[0], 3);
     assert_string_equal(endpoint_format(&c.peers[0].endpoint, text), "192.0.2.1:7");
     assert_int_equal(c.peers[0].keepalive, 25);
+    assert_int_equal(c.peers[0].cipher.wanted, AEAD_CIPHER_AES256GCM);
+    assert_true(noise_choice_is_null(c.peers[1].cipher));
     assert_int_equal(c.peers[0].n_allowed, 2);
     assert_int_equal(c.peers[0].facts.handshake_sec, 1790000000);
     assert_int_equal(c.peers[0].facts.handshake_nsec, 123);

@@ -40,6 +40,7 @@ static void add_peer(struct str *out, const struct diff_peer *change)
     char hex[X25519_HEX_MAX];
     char endpoint[ENDPOINT_TEXT_MAX];
     char block[IP_PREFIX_TEXT_MAX];
+    char cipher[NOISE_CHOICE_TEXT_MAX];
 
     str_addf(out, "public_key=%s\n", x25519_public_format_hex(&p->key, hex));
     if (change->op == DIFF_OP_REMOVE) {
@@ -54,6 +55,8 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "endpoint=%s\n", endpoint_format(&p->endpoint, endpoint));
     if (change->set_keepalive)
         str_addf(out, "persistent_keepalive_interval=%u\n", p->keepalive);
+    if (change->set_cipher)
+        str_addf(out, "cipher=%s\n", noise_choice_format(p->cipher, cipher));
     if (!change->set_allowed)
         return;
     str_add(out, "replace_allowed_ips=true\n");
@@ -221,6 +224,8 @@ static int take_peer_line(struct decoder *dc, struct err *e)
         good = hex_decode(dc->value, dc->peer.psk.b, sizeof(dc->peer.psk.b));
     else if (strcmp(dc->line, "endpoint") == 0)
         good = endpoint_parse(&dc->peer.endpoint, dc->value, NULL) == 0;
+    else if (strcmp(dc->line, "cipher") == 0)
+        good = noise_choice_parse(&dc->peer.cipher, dc->value, NULL) == 0;
     return good ? 0 : bad_value(dc, e);
 }
 

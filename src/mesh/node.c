@@ -123,13 +123,33 @@ static int hub_decode(
     return fields_end(&f);
 }
 
-/* The parts of a status that others rely on; the rest is its owner's. */
-static int node_status_check(const json_t *json, const char *where, struct err *e)
+/* A cipher that is not named is not announced, and one of a newer version is passed over. */
+static int speeds_decode(
+    struct node_speeds *ret, const json_t *json, const char *where, struct err *e)
 {
     struct fields f = fields_make(json, where, e);
 
-    (void)fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
+        uint64_t v = 0;
+
+        fields_u64(
+            &f, aead_cipher_name((enum aead_cipher)c), FIELDS_OPTIONAL, 0, OBJECT_SPEED_MAX, &v);
+        ret->mb_per_s[c] = (uint32_t)v;
+    }
     return fields_end(&f);
+}
+
+/* The parts of a status that others rely on; the rest is its owner's. */
+static int node_status_decode(struct node *n, const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = fields_make(json, where, e);
+    const json_t *speeds;
+    int r;
+
+    (void)fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+    speeds = fields_object(&f, "aead", FIELDS_OPTIONAL);
+    r = fields_end(&f);
+    return r == 0 && speeds ? speeds_decode(&n->speeds, speeds, where, e) : r;
 }
 
 /* "" is the same as none. */
@@ -190,7 +210,7 @@ static int node_decode_into(
     if (r == 0)
         r = node_spec_decode(n, spec, mode, where, e);
     if (r == 0 && status)
-        r = node_status_check(status, where, e);
+        r = node_status_decode(n, status, where, e);
     n->status = json_incref((json_t *)status);
     return r;
 }
@@ -217,6 +237,25 @@ static json_t *labels_encode(const struct node *n)
         if (json_object_set_new(labels, n->labels[i].key, json_string(n->labels[i].value)) < 0)
             labels = (json_decref(labels), NULL);
     return labels;
+}
+
+bool node_speeds_known(const struct node_speeds *s)
+{
+    for (unsigned c = 0; c < AEAD_CIPHER_N; c++)
+        if (s->mb_per_s[c] == 0)
+            return false;
+    return true;
+}
+
+json_t *node_speeds_encode(const struct node_speeds *s)
+{
+    json_t *json = json_object();
+
+    for (unsigned c = 0; json && c < AEAD_CIPHER_N; c++)
+        if (json_object_set_new(
+                json, aead_cipher_name((enum aead_cipher)c), json_integer(s->mb_per_s[c])) < 0)
+            json = (json_decref(json), NULL);
+    return json;
 }
 
 static json_t *hub_encode(const struct node_hub *hub)

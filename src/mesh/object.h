@@ -15,6 +15,7 @@
 
 #include "base/addr.h"
 #include "base/parse.h"
+#include "crypto/aead.h"
 #include "crypto/x25519.h"
 
 struct err;
@@ -25,6 +26,8 @@ struct err;
 #define OBJECT_ENDPOINTS_MAX  8  /* of a hub */
 #define OBJECT_CANDIDATES_MAX 32 /* of a node's status */
 #define OBJECT_OWNERS_MAX     8  /* of an edge's status: two agents, two probes, hubs */
+
+#define OBJECT_SPEED_MAX 1000000 /* MB/s of a cipher */
 
 #define NETWORK_MTU_DEFAULT       1420 /* 1500 less IPv6, UDP and WireGuard */
 #define NETWORK_MTU_MIN           1280 /* IPv6 needs it */
@@ -100,6 +103,11 @@ struct node_hub {
     uint16_t api_port;                               /* TCP, also on the overlay */
 };
 
+/** How fast a node seals and opens, in MB/s by cipher; a node that speaks WireGuard only says 0. */
+struct node_speeds {
+    uint32_t mb_per_s[AEAD_CIPHER_N];
+};
+
 struct node {
     struct object_meta meta;
     struct x25519_public key;
@@ -111,6 +119,7 @@ struct node {
     bool ephemeral;                /* removed when it stays away */
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     json_t *status;                /* owns a reference; NULL or an object */
+    struct node_speeds speeds;     /* as its status announces them */
 };
 
 struct mesh_edge {
@@ -134,6 +143,12 @@ struct object {
 #define NODE_NULL {0}
 #define MESH_EDGE_NULL {0}
 #define OBJECT_NULL {0}
+
+/** node_speeds_known() - a speed for every cipher? Then it speaks every profile. */
+bool node_speeds_known(const struct node_speeds *s);
+
+/** node_speeds_encode() - what `status.aead` says; a new reference, NULL for no memory. */
+json_t *node_speeds_encode(const struct node_speeds *s);
 
 /** object_kind_name() - "Network", "Node", "MeshEdge". */
 const char *object_kind_name(enum object_kind kind);

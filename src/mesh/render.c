@@ -102,12 +102,46 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
     }
 }
 
+static bool is_aes_faster(const struct node_speeds *s)
+{
+    return s->mb_per_s[AEAD_CIPHER_AES256GCM] > s->mb_per_s[AEAD_CIPHER_CHACHA20POLY1305];
+}
+
+/* The table of docs/wire/aes.md. */
+static struct noise_choice choose_cipher(
+    enum cipher wanted, const struct node_speeds *self, const struct node_speeds *peer)
+{
+    static const struct noise_choice wireguard = NOISE_CHOICE_NULL;
+    bool both = node_speeds_known(self) && node_speeds_known(peer);
+    struct noise_choice choice = {
+        .wanted = both ? AEAD_CIPHER_AES256GCM : AEAD_CIPHER_CHACHA20POLY1305};
+
+    switch (wanted) {
+    case CIPHER_AUTO:
+        if (!node_speeds_known(self))
+            return wireguard;
+        if (!both || !is_aes_faster(self) || !is_aes_faster(peer))
+            choice.wanted = AEAD_CIPHER_CHACHA20POLY1305;
+        choice.takes_any = true;
+        return choice;
+    case CIPHER_AES256GCM:
+        return choice;
+    case CIPHER_CHACHA20POLY1305:
+    case CIPHER_N:
+        break;
+    }
+    return wireguard;
+}
+
 static int add_peer(struct wg_config *c, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node)
 {
     const struct render_path *found = render_find_path(in, node->meta.name);
     struct render_decision decision = render_decide(in->snapshot, node, found);
-    struct wg_peer p = {.key = node->key};
+    struct wg_peer p = {
+        .key = node->key,
+        .cipher = choose_cipher(in->snapshot->network.cipher, &self->speeds, &node->speeds),
+    };
     struct ip_prefix a4 = whole_address(&node->address4);
     struct ip_prefix a6 = whole_address(&node->address6);
     int r;

@@ -14,6 +14,9 @@
  *     endpoint, where packets are passed on unread.
  *
  * The peers of a hub are all nodes, without endpoints: they come to it.
+ *
+ * The cipher of each peer's data follows from the network's, and from what both
+ * ends have announced (docs/wire/aes.md); a hub announces nothing.
  */
 #pragma once
 

@@ -27,6 +27,7 @@ struct twin_peer {
     uint8_t psk;
     struct endpoint endpoint;
     uint16_t keepalive;
+    struct noise_choice cipher;
 };
 
 struct twin {
@@ -84,6 +85,8 @@ static void twin_apply_peer(struct twin *t, const struct diff_peer *c)
         p->endpoint = c->peer.endpoint;
     if (c->set_keepalive)
         p->keepalive = c->peer.keepalive;
+    if (c->set_cipher)
+        p->cipher = c->peer.cipher;
     if (c->set_allowed)
         disown(t, n);
     for (size_t b = 0; c->set_allowed && b < c->peer.n_allowed; b++)
@@ -109,7 +112,8 @@ static struct wg_config twin_get(const struct twin *t)
         struct wg_peer p = {.key = key_of(i),
             .psk = {{from->psk}},
             .endpoint = from->endpoint,
-            .keepalive = from->keepalive};
+            .keepalive = from->keepalive,
+            .cipher = from->cipher};
 
         if (!from->exists)
             continue;
@@ -142,7 +146,8 @@ static struct wg_config random_config(const struct rng *rng)
     for (unsigned i = 0; i < TWIN_PEERS; i++) {
         struct wg_peer p = {.key = key_of(i),
             .psk = {{(uint8_t)roll(rng, 2)}},
-            .keepalive = (uint16_t)roll(rng, 2)};
+            .keepalive = (uint16_t)roll(rng, 2),
+            .cipher = {(enum aead_cipher)roll(rng, AEAD_CIPHER_N), roll(rng, 2) == 1}};
 
         if (roll(rng, 3) == 0)
             continue;
@@ -175,6 +180,7 @@ static void check_peer(const struct wg_peer *before, const struct wg_peer *after
 {
     assert_memory_equal(&after->psk, &want->psk, sizeof(want->psk));
     assert_int_equal(after->keepalive, want->keepalive);
+    assert_true(noise_choice_equal(after->cipher, want->cipher));
     assert_true(wg_peer_allows_equal(after, want));
     if (before && !endpoint_is_none(&before->endpoint) && told &&
         endpoint_equal(&told->endpoint, &want->endpoint))
@@ -186,7 +192,8 @@ static void check_peer(const struct wg_peer *before, const struct wg_peer *after
 static bool is_equal(const struct wg_peer *a, const struct wg_peer *b)
 {
     return memcmp(&a->psk, &b->psk, sizeof(a->psk)) == 0 && a->keepalive == b->keepalive &&
-           wg_peer_allows_equal(a, b) && endpoint_equal(&a->endpoint, &b->endpoint);
+           noise_choice_equal(a->cipher, b->cipher) && wg_peer_allows_equal(a, b) &&
+           endpoint_equal(&a->endpoint, &b->endpoint);
 }
 
 /* One step of a life: some new wish, diff, apply; everything that diff.h promises. */

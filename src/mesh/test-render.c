@@ -51,6 +51,70 @@ static struct render_path found_path(const char *node, const char *endpoint, uin
     return p;
 }
 
+/* What each of two nodes announces, and the cipher that each then has for the other. */
+struct cipher_case {
+    enum cipher network;
+    const char *self; /* status of the node whose view it is; NULL: it has none */
+    const char *peer;
+    const char *choice;
+};
+
+/* A node's object with that status, through JSON as it comes from a hub. */
+static void put_status(struct snapshot *s, unsigned n, const char *status)
+{
+    struct object o = sample_node(n);
+    json_t *json;
+    struct err e = ERR_NULL;
+
+    if (status) {
+        o.node.status = json_loads(status, 0, NULL);
+        assert_non_null(o.node.status);
+    }
+    json = object_encode(&o);
+    object_deinit(&o);
+    if (object_decode(&o, json, OBJECT_LENIENT, &e) < 0)
+        fail_msg("%s", err_text(&e));
+    json_decref(json);
+    sample_put(s, o);
+}
+
+static void test_cipher(void **state)
+{
+    static const char aes[] = "{\"aead\": {\"chacha20poly1305\": 1300, \"aes256gcm\": 2900}}";
+    static const char slow[] = "{\"aead\": {\"chacha20poly1305\": 300, \"aes256gcm\": 80}}";
+    static const char half[] = "{\"aead\": {\"aes256gcm\": 80, \"rot13\": 99999}}";
+    static const char none[] = "{\"engine\": \"kernel\"}";
+    static const struct cipher_case cases[] = {
+        {CIPHER_AUTO, aes, aes, "aes256gcm,chacha20poly1305"},
+        {CIPHER_AUTO, aes, slow, "chacha20poly1305,aes256gcm"},
+        {CIPHER_AUTO, slow, aes, "chacha20poly1305,aes256gcm"},
+        {CIPHER_AUTO, aes, none, "chacha20poly1305,aes256gcm"},
+        {CIPHER_AUTO, aes, half, "chacha20poly1305,aes256gcm"},
+        {CIPHER_AUTO, none, aes, "chacha20poly1305"},
+        {CIPHER_AUTO, NULL, NULL, "chacha20poly1305"},
+        {CIPHER_AES256GCM, aes, aes, "aes256gcm"},
+        {CIPHER_AES256GCM, slow, aes, "aes256gcm"},
+        {CIPHER_AES256GCM, aes, none, "chacha20poly1305"},
+        {CIPHER_AES256GCM, none, aes, "chacha20poly1305"},
+        {CIPHER_AES256GCM, aes, NULL, "chacha20poly1305"},
+        {CIPHER_CHACHA20POLY1305, aes, aes, "chacha20poly1305"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct snapshot s = sample_snapshot(3, 2);
+        char text[NOISE_CHOICE_TEXT_MAX];
+        struct wg_config c;
+
+        s.network.cipher = cases[i].network;
+        put_status(&s, 2, cases[i].self);
+        put_status(&s, 3, cases[i].peer);
+        c = render(&s, NULL, 0);
+        assert_string_equal(noise_choice_format(peer(&c, 3)->cipher, text), cases[i].choice);
+        wg_config_deinit(&c);
+        snapshot_deinit(&s);
+    }
+}
+
 static void test_node(void **state)
 {
     struct snapshot s = sample_snapshot(3, 2);
@@ -204,6 +268,7 @@ static void test_wg_quick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cipher),
         cmocka_unit_test(test_node),
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_edges),

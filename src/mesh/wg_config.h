@@ -16,6 +16,7 @@
 
 #include "base/addr.h"
 #include "crypto/x25519.h"
+#include "noise/choice.h"
 
 struct err;
 
@@ -39,9 +40,10 @@ struct wg_facts {
 struct wg_peer {
     struct x25519_public key;
     struct wg_psk psk;
-    struct endpoint endpoint;  /* none: it is not known, the peer will come to us */
-    uint16_t keepalive;        /* s; 0: none */
-    struct ip_prefix *allowed; /* owns; sorted by ip_prefix_compare(), host bits zero */
+    struct endpoint endpoint;   /* none: it is not known, the peer will come to us */
+    uint16_t keepalive;         /* s; 0: none */
+    struct noise_choice cipher; /* of its data */
+    struct ip_prefix *allowed;  /* owns; sorted by ip_prefix_compare(), host bits zero */
     size_t n_allowed;
     struct wg_facts facts;
 };

@@ -156,14 +156,19 @@ void timers_set_persistent_keepalive(struct timers *t, nsec_t interval, nsec_t n
 
 void timers_clear(struct timers *t)
 {
-    nsec_t interval = atomic_load(&t->persistent_interval);
-    nsec_t handshake_at = t->handshake_at;
-    bool has_handshake = t->has_handshake;
-
-    timers_init(t);
-    t->handshake_at = handshake_at;
-    t->has_handshake = has_handshake;
-    atomic_store(&t->persistent_interval, interval);
+    /* Workers may be stamping at this very moment: field by field, not timers_init(). */
+    settle(&t->unanswered_since);
+    settle(&t->keepalive_since);
+    settle(&t->traversed_at);
+    settle(&t->confirmed_at);
+    atomic_store(&t->needs_another, false);
+    atomic_store(&t->wants_initiation, false);
+    atomic_store(&t->is_last_minute, false);
+    atomic_store(&t->is_watched, false);
+    t->retransmit_due = NSEC_NEVER;
+    t->zero_keys_due = NSEC_NEVER;
+    t->attempts = 0;
+    t->has_sent_handshake = false;
 }
 
 /* 6.1: not more than one handshake message per Rekey-Timeout. */

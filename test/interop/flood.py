@@ -13,6 +13,7 @@ import random
 import signal
 import socket
 import struct
+import time
 
 INITIATION_LEN = 148
 MACS_LEN = 32
@@ -38,6 +39,7 @@ def main():
     parser.add_argument("address")
     parser.add_argument("port", type=int)
     parser.add_argument("--key", default="")
+    parser.add_argument("--rate", type=int, default=0, help="at most so many a second")
     args = parser.parse_args()
 
     rng = random.Random(1)
@@ -54,6 +56,7 @@ def main():
     stopped = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     n_sent = n_answers = answer_bytes = 0
+    started = time.monotonic()
     print(f"ready {os.getpid()}", flush=True)
     while not stopped:
         for message in messages:
@@ -64,6 +67,10 @@ def main():
                 pass  # Refused or no room: the next one.
             if n_sent % 64:
                 continue
+            # Not a wait for anything: the pace is what this program is asked for.
+            ahead = started + n_sent / args.rate - time.monotonic() if args.rate else 0
+            if ahead > 0:
+                time.sleep(ahead)
             try:
                 while True:
                     answer_bytes += len(sock.recv(2048, socket.MSG_DONTWAIT))

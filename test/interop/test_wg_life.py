@@ -144,12 +144,19 @@ def test_a_new_key_ends_old_sessions(ends, weft):
              "the session under the new key")
 
 
-def test_memory_and_rest(ends, weft):
-    """Idle with peers: less than 10 MiB resident, and not a tick of CPU time."""
-    u, v = ends
+def is_instrumented(program: Path) -> bool:
+    """Built with a sanitizer, which has threads and memory of its own."""
+    content = program.read_bytes()
+    return b"__tsan_init" in content or b"__asan_init" in content
+
+
+def test_idle_costs_little(ends, weft):
+    """Idle with peers: less than 10 MiB resident, and next to no CPU time."""
+    u, _ = ends
+    if is_instrumented(weft.with_name("weft-wg")):
+        pytest.skip("a sanitizer's own threads and memory would be measured")
     status = Path(f"/proc/{u.daemon.pid}/status").read_text()
-    resident_kib = int(status.split("VmRSS:")[1].split()[0])
-    assert resident_kib < 10 * 1024
+    assert int(status.split("VmRSS:")[1].split()[0]) < 10 * 1024
 
     def switches() -> int:
         return sum(int(line.split()[1])

@@ -215,7 +215,7 @@ def test_cookies_under_load(lab, ends, weft):
     """A flood of initiations is answered with cookies, and an honest peer still gets in."""
     ours, theirs = ends["weft"], ends["go"]
     sender = flood(lab.host("g"), "initiations", ours.machine.address(), 51820,
-                   key=ours.public_key.strip())
+                   key=ours.public_key.strip(), rate=20_000)
     sender.wait_line("^ready")
     wait_for(lambda: int(stats(ours, weft)["drop_under-load"]) > 100, 20, "the cookie replies")
     connect({"weft": ours, "go": theirs}, "go")

@@ -184,8 +184,8 @@ def test_congestion_marks_are_carried(ends):
     # Towards u every outer packet is marked; u's own stack then sees marked inner packets.
     ours.machine.run(["nft", "add table ip t; add chain ip t pre { type filter hook prerouting "
                       "priority -300; }; add rule ip t pre iif s udp dport 51820 ip ecn set ce; "
-                      "add chain ip t in { type filter hook input priority 0; }; add rule ip t in iif "
-                      "wg0 icmp type echo-reply ip ecn ce counter"])
+                      "add chain ip t in { type filter hook input priority 0; }; "
+                      "add rule ip t in iif wg0 icmp type echo-reply ip ecn ce counter"])
     ours.machine.run(["ping", "-c3", "-i0.1", "-Q2", inner_address(theirs, 4)])
     rules = ours.machine.run(["nft", "list", "table", "ip", "t"]).out
     ours.machine.run(["nft", "delete", "table", "ip", "t"])

@@ -19,6 +19,9 @@
 #include "base/err.h"
 #include "base/list.h"
 
+/* Between two probes of a silent stream's connection, s. */
+#define WATCH_KEEPALIVE_S 5L
+
 struct client_loop {
     uv_loop_t *loop;      /* pins */
     CURLM *multi;         /* owns */
@@ -335,6 +338,13 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     curl_easy_setopt(rq->x.easy, CURLOPT_WRITEFUNCTION, on_stream);
     curl_easy_setopt(rq->x.easy, CURLOPT_WRITEDATA, rq);
     curl_easy_setopt(rq->x.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)idle_ms);
+    /*
+     * A stream only listens. Over the overlay something has to be sent as well, or WireGuard does
+     * not notice that the other end was restarted and knows the session no more.
+     */
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, WATCH_KEEPALIVE_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_KEEPALIVE_S);
     curl_easy_setopt(rq->x.easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(rq->x.easy, CURLOPT_LOW_SPEED_TIME, (long)(idle_ms + 999) / 1000);
     return begin(rq, ret, e);

@@ -13,7 +13,7 @@
 #include "sys/clock.h"
 
 #define SOON             (5 * NSEC_PER_MSEC) /* so that a burst of events makes one pass */
-#define RECONCILE_PERIOD (30 * NSEC_PER_SEC) /* somebody may have changed the interface by hand */
+#define RECONCILE_PERIOD (10 * NSEC_PER_SEC) /* somebody may have changed the interface by hand */
 #define MEASURE_TIME     (4 * NSEC_PER_MSEC) /* for each cipher */
 #define RECONCILE_RETRY  (1 * NSEC_PER_SEC)
 #define SAVE_DELAY       (1 * NSEC_PER_SEC)
@@ -51,8 +51,9 @@ static void log_pass(struct agent *a, const struct reconcile_result *result)
         log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
             a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
     if (result->n_changes > 0)
-        log_info("revision %llu applied to %s: %zu changes",
-            (unsigned long long)a->snapshot.revision, a->state.interface, result->n_changes);
+        log_info("revision %llu applied to %s: %zu change%s",
+            (unsigned long long)a->snapshot.revision, a->state.interface, result->n_changes,
+            result->n_changes == 1 ? "" : "s");
 }
 
 void agent__reconcile(struct agent *a)

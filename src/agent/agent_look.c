@@ -117,17 +117,26 @@ static void report(struct agent *a, nsec_t now)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
+/* Somebody has changed the engine by hand; what this does not see, the next regular pass does. */
+static bool is_estranged(const struct agent *a, const struct wg_config *have)
+{
+    return a->reconcile.has_told &&
+           (have->n_peers != a->reconcile.told.n_peers ||
+               !x25519_public_equal(&have->public, &a->reconcile.told.public));
+}
+
 static void observe_engine(struct agent *a, nsec_t now)
 {
     struct wg_config have = WG_CONFIG_NULL;
     struct err e = ERR_NULL;
     int r = reconcile_observe(&a->reconcile, &have, &e);
+    bool estranged = r == 0 && is_estranged(a, &have);
 
     if (r == 0)
         r = observe_take(&a->seen, &have, now, clock_wall());
     wg_config_deinit(&have);
-    /* A pass opens another engine, and says so. */
-    if (r != 0)
+    /* When the engine is gone a pass opens another one, and says so. */
+    if (r != 0 || estranged)
         agent__schedule(a, &a->due.reconcile, now);
 }
 

@@ -167,7 +167,17 @@ static int take_down(const struct state *st, const char *state_dir, struct err *
     return r;
 }
 
-int launch_leave_alone(const char *state_dir, struct launch_farewell *ret, struct err *e)
+/* Of an agent that was killed; nothing but a socket is removed. */
+static void remove_stale_socket(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        (void)unlink(path);
+}
+
+int launch_leave_alone(
+    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     _cleanup_(closep) int lock_fd = -1;
@@ -187,5 +197,8 @@ int launch_leave_alone(const char *state_dir, struct launch_farewell *ret, struc
         ret->network, sizeof(ret->network), "%.*s", NAME_MAX_LEN, st.snapshot.network.meta.name);
     (void)snprintf(ret->interface, sizeof(ret->interface), "%s", st.interface);
     tell_hub(&st, ret);
-    return take_down(&st, state_dir, e);
+    r = take_down(&st, state_dir, e);
+    if (r == 0)
+        remove_stale_socket(socket_path);
+    return r;
 }

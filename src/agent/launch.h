@@ -58,8 +58,10 @@ struct launch_farewell {
 
 /**
  * launch_leave_alone() - leave without an agent: tell the hub if it can be, and clean up
+ * @socket_path:	where the agent was: what it left there goes, too
  *
  * Return: 0; STATE_E_ABSENT with words: there is nothing to leave; or negative
  * errno with words.
  */
-int launch_leave_alone(const char *state_dir, struct launch_farewell *ret, struct err *e);
+int launch_leave_alone(
+    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e);

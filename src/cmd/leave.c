@@ -59,7 +59,7 @@ int cmd_leave(int argc, char **argv)
         return CMD_OK;
     }
     if (r == LAUNCH_E_NO_AGENT)
-        r = launch_leave_alone(arg.state_dir, &farewell, &e);
+        r = launch_leave_alone(arg.state_dir, arg.socket, &farewell, &e);
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));
     print_farewell(farewell.network, farewell.interface, farewell.told, farewell.why);

@@ -19,14 +19,12 @@ void admission_init(struct admission *a, unsigned max, unsigned max_by_address, 
 
 void admission_deinit(struct admission *a)
 {
-    struct htab_link *l = NULL;
+    struct htab_link *next;
     size_t cursor = 0;
 
-    while ((l = htab_each(&a->sources, &cursor, l))) {
-        htab_remove(&a->sources, l);
+    for (struct htab_link *l = htab_each(&a->sources, &cursor, NULL); l; l = next) {
+        next = htab_each(&a->sources, &cursor, l);
         free(container_of(l, struct source, link));
-        l = NULL;
-        cursor = 0;
     }
     htab_deinit(&a->sources);
     a->n = 0;

@@ -156,18 +156,31 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd, 
     return 0;
 }
 
-/* A TCP socket, bound; @interface may be NULL. */
-static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
+static int bind_tcp(int fd, const struct endpoint *at, struct err *e)
 {
-    bool any = ip_addr_is_none(&at->addr);
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, at);
-    _cleanup_(closep) int fd = -1;
     char text[ENDPOINT_TEXT_MAX];
-    int one = 1;
-    int v6only = !any;
     int r;
 
+    if (bind(fd, &sa.any, len) == 0)
+        return 0;
+    r = -errno;
+    if (ip_addr_is_none(&at->addr))
+        return err_set(e, r, "TCP port %u cannot be used: %s", at->port, strerror(-r));
+    return err_set(
+        e, r, "TCP address %s cannot be used: %s", endpoint_format(at, text), strerror(-r));
+}
+
+/* A TCP socket, not bound; @interface may be NULL. */
+static int make_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
+{
+    _cleanup_(closep) int fd = -1;
+    union sockaddr_inet sa;
+    int v6only = !ip_addr_is_none(&at->addr);
+    int one = 1;
+
+    (void)sockaddr_from_endpoint(&sa, at);
     fd = socket(sa.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
@@ -182,15 +195,39 @@ static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interfac
             return err_set(e, -errno, "interface \"%s\" cannot be listened on: %s", interface,
                 strerror(errno));
     }
-    if (bind(fd, &sa.any, len) < 0) {
-        r = -errno;
-        if (any)
-            return err_set(e, r, "TCP port %u cannot be used: %s", at->port, strerror(-r));
-        return err_set(
-            e, r, "TCP address %s cannot be used: %s", endpoint_format(at, text), strerror(-r));
-    }
     *ret_fd = TAKE_FD(fd);
     return 0;
+}
+
+/*
+ * A TCP socket, bound. The public door takes all addresses of its port and each overlay door one of
+ * them, on one interface, which the kernel allows only to sockets that all share the port. That
+ * would let in a second hub too; so whoever is not on an interface first tries without.
+ */
+static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
+{
+    _cleanup_(closep) int alone = -1;
+    _cleanup_(closep) int fd = -1;
+    int one = 1;
+    int r = 0;
+
+    if (!interface) {
+        r = make_tcp(&alone, at, interface, e);
+        if (r == 0)
+            r = bind_tcp(alone, at, e);
+        if (alone >= 0)
+            (void)close(TAKE_FD(alone));
+    }
+    if (r == 0)
+        r = make_tcp(&fd, at, interface, e);
+    if (r != 0)
+        return r;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
+        return err_set(e, -errno, "a port cannot be shared: %s", strerror(errno));
+    r = bind_tcp(fd, at, e);
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
 }
 
 static uint16_t port_of(int fd)
@@ -230,6 +267,8 @@ int server_listen_overlay(struct server *s, const struct endpoint *at, const cha
     int fd = -1;
     int r = open_tcp(&fd, at, interface, e);
 
+    if (r == -EAFNOSUPPORT)
+        return err_set(e, r, "this machine has no IPv6");
     if (r != 0)
         return r;
     return listener_new(ret, s, fd, DOOR_OVERLAY, door_ctx, e);

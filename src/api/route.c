@@ -24,6 +24,14 @@ void response_json(struct response *rs, int status, json_t *body)
     rs->body = body;
 }
 
+void response_text(struct response *rs, int status, char *text, const char *type)
+{
+    response_deinit(rs);
+    rs->status = text ? status : 500;
+    rs->text = text;
+    rs->type = type;
+}
+
 void response_empty(struct response *rs)
 {
     response_deinit(rs);

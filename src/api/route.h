@@ -27,7 +27,7 @@ enum door {
 
 /** Longest path, and longest variable part. */
 #define ROUTE_PATH_MAX  512
-#define ROUTE_PARAM_MAX 127
+#define ROUTE_PARAM_MAX 159
 
 /** A request as a handler sees it. Everything is borrowed. */
 struct request {
@@ -43,7 +43,8 @@ struct request {
 struct response {
     int status;            /* HTTP's */
     json_t *body;          /* owns a reference; NULL: none */
-    char *text;            /* owns; plain text instead of a body */
+    char *text;            /* owns; what to send instead of a body */
+    const char *type;      /* of @text, as in Content-Type; a constant */
     struct stream *stream; /* pins; lines for ever instead of a body (stream.h) */
 };
 
@@ -52,6 +53,9 @@ void response_deinit(struct response *rs);
 
 /** response_json() - @status with @body, which is taken; NULL (no memory) becomes 500. */
 void response_json(struct response *rs, int status, json_t *body);
+
+/** response_text() - @status with @text of @type; it is taken; NULL (no memory) becomes 500. */
+void response_text(struct response *rs, int status, char *text, const char *type);
 
 /** response_empty() - 204: done, nothing to say. */
 void response_empty(struct response *rs);

@@ -178,7 +178,7 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
     size_t n;
 
     /* Suspended again, it would never be seen to have ended. */
-    if (c->cut)
+    if (c->cut || st->aborted)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     n = stream_take(st, buf, max, clock_now());
     if (n == 0 && !st->ended) {
@@ -222,8 +222,7 @@ static struct MHD_Response *make_text(struct response *rs)
     if (!r)
         free(text);
     else
-        (void)MHD_add_response_header(r, "Content-Type",
-            rs->body ? "application/json" : "text/plain; version=0.0.4; charset=utf-8");
+        (void)MHD_add_response_header(r, "Content-Type", rs->body ? "application/json" : rs->type);
     return r;
 }
 

@@ -4,17 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct line *line_new(const char *text, size_t len)
+static struct line *make(const char *text, size_t len, bool is_part)
 {
     struct line *l = malloc(sizeof(*l) + len + 1);
 
     if (!l)
         return NULL;
     l->refs = 1;
-    l->len = len + 1;
+    l->is_part = is_part;
+    l->len = is_part ? len : len + 1;
     memcpy(l->text, text, len);
     l->text[len] = '\n';
     return l;
+}
+
+struct line *line_new(const char *text, size_t len)
+{
+    return make(text, len, false);
+}
+
+struct line *line_new_part(const char *text, size_t len)
+{
+    return make(text, len, true);
 }
 
 struct line *line_ref(struct line *l)
@@ -71,8 +82,8 @@ static bool grow(struct stream *s)
 
 bool stream_push(struct stream *s, struct line *l, nsec_t now)
 {
-    if (s->ended || s->n >= STREAM_LINES_MAX ||
-        (s->n > 0 && s->bytes + l->len > STREAM_BYTES_MAX) || (s->n == s->cap && !grow(s)))
+    if (s->ended || s->n >= STREAM_LINES_MAX || s->bytes >= STREAM_BYTES_MAX ||
+        (s->n == s->cap && !grow(s)))
         return false;
     if (s->n == 0)
         s->moved = now;
@@ -86,8 +97,11 @@ bool stream_push(struct stream *s, struct line *l, nsec_t now)
 
 void stream_clear(struct stream *s)
 {
-    size_t keep = s->sent > 0 ? 1 : 0;
+    size_t keep = 0;
 
+    if (s->sent > 0 || s->is_inside)
+        while (keep < s->n && (*slot(s, keep++))->is_part)
+            continue;
     while (s->n > keep) {
         struct line *last = *slot(s, s->n - 1);
 
@@ -100,6 +114,13 @@ void stream_clear(struct stream *s)
 void stream_end(struct stream *s)
 {
     s->ended = true;
+    if (s->wake)
+        s->wake(s);
+}
+
+void stream_abort(struct stream *s)
+{
+    s->aborted = true;
     if (s->wake)
         s->wake(s);
 }
@@ -118,6 +139,7 @@ size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now)
         s->bytes -= n;
         if (s->sent < l->len)
             break;
+        s->is_inside = l->is_part;
         line_unref(l);
         s->first = (s->first + 1) & (s->cap - 1);
         s->n--;

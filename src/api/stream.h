@@ -23,19 +23,23 @@
 /** How long a queue may not move at all. */
 #define STREAM_STALL_NS (30 * NSEC_PER_SEC)
 
-/** Most lines and bytes in a queue; one line alone may be longer. */
+/** A queue that has reached either takes no more; so it exceeds them by one line at most. */
 #define STREAM_LINES_MAX 1024
 #define STREAM_BYTES_MAX (1u << 20)
 
-/** One line with its newline, shared. */
+/** One line with its newline, or a part of one; shared. */
 struct line {
     unsigned refs; /* how many hold it */
+    bool is_part;  /* no newline: what is queued next continues it */
     size_t len;    /* with the newline */
     char text[];   /* not zero-terminated */
 };
 
 /** line_new() - a copy of @len bytes at @text and a newline; one reference, NULL: no memory. */
 struct line *line_new(const char *text, size_t len);
+
+/** line_new_part() - without the newline: the beginning of a line that the next one continues. */
+struct line *line_new_part(const char *text, size_t len);
 
 struct line *line_ref(struct line *l);
 
@@ -49,6 +53,8 @@ struct stream {
     size_t n;                            /* lines queued */
     size_t bytes;                        /* of them, not sent yet */
     size_t sent;                         /* bytes of the first line that are out */
+    bool is_inside;                      /* the last one that went out was a part */
+    bool aborted;                        /* nothing more is to go out */
     bool ended;                          /* no more after these */
     nsec_t moved;                        /* when bytes were last taken, or the queue was empty */
     void (*on_drained)(struct stream *); /* all is out; it may push more */
@@ -72,11 +78,14 @@ void stream_deinit(struct stream *s);
  */
 bool stream_push(struct stream *s, struct line *l, nsec_t now);
 
-/** stream_clear() - drop all lines of which nothing is out yet. */
+/** stream_clear() - drop all lines but the one that is half out, with all its parts. */
 void stream_clear(struct stream *s);
 
 /** stream_end() - close the connection in order once the queue is out. */
 void stream_end(struct stream *s);
+
+/** stream_abort() - close the connection at the next chance, whatever is queued. */
+void stream_abort(struct stream *s);
 
 /** stream_take() - the server: up to @cap bytes of the queue into @buf; says how many. */
 size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now);

@@ -27,6 +27,7 @@ int cmd_agent(int argc, char **argv);   /* agent.c */
 int cmd_apply(int argc, char **argv);   /* object.c */
 int cmd_edge(int argc, char **argv);    /* object.c */
 int cmd_get(int argc, char **argv);     /* object.c */
+int cmd_hub(int argc, char **argv);     /* hub.c */
 int cmd_join(int argc, char **argv);    /* join.c */
 int cmd_leave(int argc, char **argv);   /* leave.c */
 int cmd_network(int argc, char **argv); /* network.c */

@@ -15,6 +15,7 @@ static const struct {
     cmd_fn run;       /* from cmd.h */
     const char *help; /* one line */
 } commands[] = {
+    {"hub", cmd_hub, "run the hub: enrolment, desired state, relay"},
     {"token", cmd_token, "make a token with which a machine may join"},
     {"join", cmd_join, "make this machine a node of a network"},
     {"leave", cmd_leave, "leave the network"},

@@ -6,8 +6,8 @@
  * has threads of its own (devices, relay) hands over to them inside a hook.
  *
  * Theory of operation. The store is the truth. A handler checks, commits, and
- * lets hub_sync() take the store's changes into the state below; that is the
- * only place where the state changes, so a change made by another hub on the
+ * lets hub_sync() take the store's changes into the model below; that is the
+ * only place where the model changes, so a change made by another hub on the
  * same store takes the same way as our own. Each change then reaches, in the
  * same turn and in this order: the hooks (WireGuard peers, relay tables), the
  * nodes' watches, and the caller's answer.
@@ -30,8 +30,6 @@
 struct err;
 struct hub;
 struct hub_metrics;
-struct hub_network_private;
-struct hub_node_private;
 struct uv_loop_s;
 
 /** How a hub is set up; fixed while it runs. Texts are borrowed until hub_free(). */
@@ -48,23 +46,21 @@ struct hub_config {
 
 /** A network on this hub. Lives from network_added to network_removed. */
 struct hub_network {
-    struct network spec;             /* as stored */
-    struct x25519_secret secret;     /* the hub's key in this network; wiped at the end */
-    struct x25519_public public;     /* of it */
-    struct ip_addr address4;         /* the hub's own: the first of the block */
-    struct ip_addr address6;         /* likewise */
-    char interface[16];              /* what its interface on the hub is called */
-    size_t n_nodes;                  /* members, the hub included */
-    void *plug;                      /* pins: the hooks' own, NULL at first */
-    struct hub_network_private *own; /* owns: state.c's */
+    struct network spec;         /* as stored */
+    struct x25519_secret secret; /* the hub's key in this network; wiped at the end */
+    struct x25519_public public; /* of it */
+    struct ip_addr address4;     /* the hub's own: the first of the block */
+    struct ip_addr address6;     /* likewise */
+    char interface[16];          /* what its interface on the hub is called */
+    size_t n_nodes;              /* members, the hub included */
+    void *plug;                  /* pins: the hooks' own, NULL at first */
 };
 
 /** A member of a network, the hub itself included. Lives from node_added to node_gone. */
 struct hub_node {
-    struct node spec;             /* as stored; its status stays NULL, see status.h */
-    struct hub_network *network;  /* pins */
-    void *plug;                   /* pins: the hooks' own, NULL at first */
-    struct hub_node_private *own; /* owns: state.c's */
+    struct node spec;            /* as stored; its status stays NULL, see reports.h */
+    struct hub_network *network; /* pins */
+    void *plug;                  /* pins: the hooks' own, NULL at first */
 };
 
 /** What the data half knows of a node right now. */
@@ -155,6 +151,15 @@ struct hub *hub_free(struct hub *hub);
 
 /** hub_config() - how it was set up; borrowed. */
 const struct hub_config *hub_config(const struct hub *hub);
+
+/** hub_api_port() - the TCP port of the API; known once hub_start() has returned. */
+uint16_t hub_api_port(const struct hub *hub);
+
+/** Room for a pin as text, with the terminating zero. */
+#define HUB_PIN_TEXT_MAX 45
+
+/** hub_pin() - base64 of the SHA-256 of the TLS key, as clients pin it; into @buf; returns @buf. */
+const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX]);
 
 /** hub_loop() - the one loop that everything runs on; borrowed. */
 struct uv_loop_s *hub_loop(struct hub *hub);

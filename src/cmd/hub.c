@@ -1,0 +1,296 @@
+/* hub.c - weft hub up: one machine with a public address that all others find. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <uv.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "hub/hub.h"
+#include "hub/overlay.h"
+#include "sys/resolve.h"
+#include "sys/statefile.h"
+
+static struct {
+    struct option_list publics;
+    struct endpoint listen;
+    struct endpoint api;
+    const char *network;
+    struct ip_prefix cidr4;
+    const char *store;
+    const char *state;
+    const char *socket;
+    const char *prefix;
+    const char *level;
+    bool no_dataplane;
+} arg;
+
+/* ":51820", "51820" or "ADDRESS:PORT". [struct endpoint] */
+static int option_listen(const struct option *o, const char *text, struct err *e)
+{
+    const char *digits = text[0] == ':' ? text + 1 : text;
+    struct endpoint ep = {.port = 0};
+    uint64_t port;
+
+    if (digits[strspn(digits, "0123456789")] == '\0') {
+        if (parse_u64(&port, digits, o->min, UINT16_MAX, o->name, e) < 0)
+            return -EINVAL;
+        ep.port = (uint16_t)port;
+    } else if (endpoint_parse(&ep, text, NULL) < 0) {
+        return err_set(e, -EINVAL, "%s \"%.60s\" is not :PORT or ADDRESS:PORT", o->name, text);
+    }
+    *(struct endpoint *)o->field = ep;
+    return 0;
+}
+
+/* [struct ip_prefix] */
+static int option_cidr4(const struct option *o, const char *text, struct err *e)
+{
+    struct ip_prefix p;
+
+    if (ip_prefix_parse(&p, text, e) < 0)
+        return -EINVAL;
+    if (!ip_addr_is_v4(&p.addr) || p.len < 8 || p.len > 30)
+        return err_set(e, -EINVAL, "%s \"%s\" is not an IPv4 block of /8 to /30", o->name, text);
+    *(struct ip_prefix *)o->field = ip_prefix_mask(&p);
+    return 0;
+}
+
+static const struct option options[] = {
+    {"--public", "HOST[:PORT]", option_append, &arg.publics, NULL,
+        "where nodes reach this machine's UDP port; best first", .many = true},
+    {"--listen", ":PORT", option_listen, &arg.listen, ":51820", "UDP port of WireGuard and relay",
+        .min = 1},
+    {"--api", "[ADDRESS]:PORT", option_listen, &arg.api, ":8443",
+        "TCP port of the API, here and on the overlay"},
+    {"--network", "NAME", option_name, &arg.network, "default",
+        "the first network, made if there is none yet"},
+    {"--cidr4", "CIDR", option_cidr4, &arg.cidr4, "10.42.0.0/16", "its IPv4 block"},
+    {"--store", "URL", option_text, &arg.store, NULL,
+        "sqlite:PATH or memory: (default sqlite:STATE/hub.db)"},
+    {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
+    {"--socket", "PATH", option_text, &arg.socket, "/run/weft/hub.sock", "the admin socket"},
+    {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
+        "interfaces are called WORD-NETWORK"},
+    {"--log", "LEVEL", option_text, &arg.level, "info", "error, warning, info or debug"},
+    {"--no-dataplane", NULL, option_flag, &arg.no_dataplane, NULL,
+        "control only: no interfaces, no relay; uses interfaces that are there"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "hub up",
+    .summary = "Run the hub: enrolment, desired state, relay. It stays in the foreground.",
+    .options = options,
+    .notes = "The next step is \"weft token new\", and \"weft join TOKEN\" on each machine.",
+};
+
+/* ---- set-up --------------------------------------------------------------------------------- */
+
+/* Fill in the public endpoints from the command line, or from the default route. */
+static int find_publics(struct hub_config *c, struct err *e)
+{
+    struct ip_addr own[2];
+    char text[ENDPOINT_TEXT_MAX];
+    unsigned n;
+
+    for (size_t i = 0; i < arg.publics.n; i++) {
+        if (c->n_publics == OBJECT_ENDPOINTS_MAX)
+            return err_set(
+                e, -EINVAL, "--public is given for more than %d addresses", OBJECT_ENDPOINTS_MAX);
+        if (resolve_host(arg.publics.items[i], c->udp_port, c->publics + c->n_publics,
+                OBJECT_ENDPOINTS_MAX - c->n_publics, &n, e) < 0)
+            return err_prefix(e, "--public %.60s", arg.publics.items[i]);
+        c->n_publics += n;
+    }
+    if (c->n_publics > 0)
+        return 0;
+    n = resolve_own(own);
+    if (n == 0)
+        return err_set(e, -EADDRNOTAVAIL,
+            "this machine has no default route to take an address from: say where nodes reach it, "
+            "with --public HOST");
+    for (unsigned i = 0; i < n; i++)
+        c->publics[i] = (struct endpoint){.addr = own[i], .port = c->udp_port};
+    c->n_publics = n;
+    log_info("no --public was given: nodes will be told %s, the address of the default route",
+        endpoint_format(&c->publics[0], text));
+    return 0;
+}
+
+static int make_parent_dir(const char *path, struct err *e)
+{
+    _cleanup_(freep) char *dir = strdup(path);
+    char *slash = dir ? strrchr(dir, '/') : NULL;
+
+    if (!dir)
+        return err_set(e, -ENOMEM, "no memory for a path");
+    if (!slash || slash == dir)
+        return 0;
+    *slash = '\0';
+    return statefile_make_dir(dir, 0755, e);
+}
+
+/* A watch of each node is a descriptor, so take as many as the machine lets us. */
+static void raise_limits(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    /* A connection that is gone, and a disk that is full, are errors and not deaths. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+}
+
+/* ---- the running hub ------------------------------------------------------------------------ */
+
+struct running {
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    struct hub *hub;         /* owns */
+    struct overlay *overlay; /* owns; NULL with --no-dataplane */
+    bool stopped;
+};
+
+static void stop(struct running *run)
+{
+    if (run->stopped)
+        return;
+    run->stopped = true;
+    if (run->hub)
+        hub_stop(run->hub);
+    if (run->overlay)
+        overlay_stop(run->overlay);
+    for (size_t i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&run->signals[i], NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int signum)
+{
+    log_info("stopping, as signal %d asks", signum);
+    stop(handle->data);
+}
+
+static void watch_signals(struct running *run)
+{
+    static const int signums[] = {SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < 2; i++) {
+        (void)uv_signal_init(&run->loop, &run->signals[i]);
+        run->signals[i].data = run;
+        (void)uv_signal_start(&run->signals[i], on_signal, signums[i]);
+    }
+}
+
+static int start(struct running *run, const struct hub_config *config, struct err *e)
+{
+    struct overlay_options opt = {.listen_port = config->udp_port};
+    struct hub_hooks hooks = {0};
+    int r = 0;
+
+    if (!arg.no_dataplane) {
+        r = overlay_new(&run->overlay, &run->loop, &opt, e);
+        if (r == 0)
+            hooks = overlay_hooks(run->overlay);
+    }
+    if (r == 0)
+        r = hub_new(&run->hub, &run->loop, config, run->overlay ? &hooks : NULL, e);
+    if (r == 0 && run->overlay)
+        r = overlay_start(run->overlay, run->hub, e);
+    return r == 0 ? hub_start(run->hub, arg.network, &arg.cidr4, e) : r;
+}
+
+static void say_ready(const struct hub_config *config, struct hub *hub)
+{
+    struct hub_network *net = NULL;
+    char text[ENDPOINT_TEXT_MAX];
+    char cidr[IP_PREFIX_TEXT_MAX];
+    char pin[HUB_PIN_TEXT_MAX];
+
+    (void)printf("weft hub is up: UDP %s, API port %u, TLS pin %s, networks",
+        endpoint_format(&config->publics[0], text), hub_api_port(hub), hub_pin(hub, pin));
+    while ((net = hub_next_network(hub, net)))
+        (void)printf(" %s (%s, %zu %s)", net->spec.meta.name,
+            ip_prefix_format(&net->spec.cidr4, cidr), net->n_nodes,
+            net->n_nodes == 1 ? "node" : "nodes");
+    (void)printf("\nnext: \"weft token new\" here, then \"weft join TOKEN\" on each machine\n");
+    (void)fflush(stdout);
+}
+
+static int run_hub(const struct hub_config *config)
+{
+    struct running run = {.hub = NULL};
+    struct err e = ERR_NULL;
+    int r;
+
+    (void)uv_loop_init(&run.loop);
+    watch_signals(&run);
+    r = start(&run, config, &e);
+    if (r == 0) {
+        say_ready(config, run.hub);
+        (void)uv_run(&run.loop, UV_RUN_DEFAULT);
+    }
+    /* After a failure too: what had been opened closes in the loop's next turns. */
+    stop(&run);
+    (void)uv_run(&run.loop, UV_RUN_DEFAULT);
+    hub_free(run.hub);
+    overlay_free(run.overlay);
+    (void)uv_loop_close(&run.loop);
+    return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
+}
+
+static int hub_up(int argc, char **argv)
+{
+    struct hub_config config = {.state_dir = NULL};
+    _cleanup_(freep) char *url = NULL;
+    struct err e = ERR_NULL;
+    enum log_level level;
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    level = log_level_parse(arg.level);
+    if (level == LOG_LEVEL_N)
+        return cmd_fail(
+            usage.command, "--log \"%.40s\" is not error, warning, info or debug", arg.level);
+    log_init("hub", level);
+    if (!ip_addr_is_none(&arg.listen.addr))
+        return cmd_fail(usage.command, "--listen takes a port only: WireGuard answers from the "
+                                       "address that it was asked at");
+    if (!arg.store && asprintf(&url, "sqlite:%s/hub.db", arg.state) < 0)
+        return cmd_fail(usage.command, "no memory for a path");
+    config = (struct hub_config){.state_dir = arg.state,
+        .store_url = arg.store ? arg.store : url,
+        .socket_path = arg.socket,
+        .interface_prefix = arg.prefix,
+        .api_listen = arg.api,
+        .udp_port = arg.listen.port};
+    raise_limits();
+    r = find_publics(&config, &e);
+    if (r == 0)
+        r = make_parent_dir(arg.socket, &e);
+    if (r != 0)
+        return cmd_fail(usage.command, "%s", err_text(&e));
+    return run_hub(&config);
+}
+
+int cmd_hub(int argc, char **argv)
+{
+    static const struct option_subcommand commands[] = {
+        {"up", hub_up, "run the hub in the foreground"},
+        {NULL, NULL, NULL},
+    };
+
+    return options_dispatch("hub", commands, argc, argv);
+}

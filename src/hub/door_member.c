@@ -1,0 +1,75 @@
+/*
+ * door_member.c - what a member may ask, over its network's interface.
+ *
+ * The source address of the connection is the member: WireGuard has checked
+ * that who sends from it has the key that it was given to.
+ */
+#include "api/stream.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "hub/doors.h"
+#include "hub/hub_internal.h"
+
+/* Who asks; NULL: @rs says 403. Seen it is in any case. */
+static struct model_node *member_of(struct hub *hub, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = rq->door_ctx;
+    struct model_node *node = model_find_address(net, &rq->from.addr);
+    char text[IP_ADDR_TEXT_MAX];
+
+    if (!node || node->pub.spec.hub) {
+        response_refuse(rs, 403, "%s is the address of no node of network \"%s\"",
+            ip_addr_format(&rq->from.addr, text), net->pub.spec.meta.name);
+        return NULL;
+    }
+    reports_seen(&hub->reports, node, rq->now, hub__wall());
+    return node;
+}
+
+void door_watch(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_node *node = member_of(hub, rq, rs);
+
+    if (!node)
+        return;
+    rs->stream = watch_open(&hub->watcher, node);
+    rs->status = rs->stream ? 200 : 500;
+}
+
+void door_report(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_node *node = member_of(hub, rq, rs);
+    struct report report;
+    struct err e = ERR_NULL;
+
+    if (!node)
+        return;
+    if (report_decode(&report, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    if (reports_take(&hub->reports, node, &report)) {
+        node->text = line_unref(node->text);
+        node->net->everybody = line_unref(node->net->everybody);
+        watch_tell_node(&hub->watcher, node, rq->now);
+    }
+    response_empty(rs);
+}
+
+void door_leave(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_node *node = member_of(hub, rq, rs);
+    struct err e = ERR_NULL;
+
+    if (!node)
+        return;
+    log_info("node \"%s\" leaves network \"%s\"", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name);
+    if (hub__remove_node(hub, node, "it has left", rq->now, &e) != 0)
+        response_fail(rs, &e);
+    else
+        response_empty(rs);
+}

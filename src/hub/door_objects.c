@@ -1,0 +1,378 @@
+/* door_objects.c - objects as an administrator reads and writes them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "hub/doors.h"
+#include "hub/hub_internal.h"
+#include "hub/networks.h"
+
+/* The kind in the path's second part; NONE: @rs says 404. */
+static enum object_kind find_kind(const struct request *rq, struct response *rs)
+{
+    enum object_kind kind = object_kind_parse(rq->params[1]);
+
+    if (kind == OBJECT_KIND_NONE)
+        response_refuse(rs, 404, "kind \"%s\" is none of Network, Node, MeshEdge", rq->params[1]);
+    return kind;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static json_t *node_json(const struct model_node *node)
+{
+    struct node spec = node->pub.spec;
+    json_t *json;
+
+    spec.status = reports_of_node(node);
+    json = node_encode(&spec);
+    json_decref(spec.status);
+    return json;
+}
+
+static json_t *edge_json(const struct model_edge *edge)
+{
+    struct mesh_edge spec = edge->spec;
+    json_t *json;
+
+    if (edge->ends[0].node && edge->ends[1].node)
+        spec.status = reports_of_edge(edge->ends[0].node, edge->ends[1].node);
+    json = mesh_edge_encode(&spec);
+    json_decref(spec.status);
+    return json;
+}
+
+/* The edge between two nodes in @map; put there if somebody only observed something on it. */
+static json_t *edge_in(
+    json_t *map, const struct model_network *net, const char *from, const char *to)
+{
+    struct mesh_edge spec = MESH_EDGE_NULL;
+    const char *a = strcmp(from, to) < 0 ? from : to;
+    const char *b = a == from ? to : from;
+    json_t *json;
+
+    json = json_object_get(map, edge_name(a, b, spec.meta.name));
+    if (json)
+        return json;
+    memcpy(spec.meta.network, net->pub.spec.meta.name, sizeof(spec.meta.network));
+    memcpy(spec.nodes[0], a, strlen(a) + 1);
+    memcpy(spec.nodes[1], b, strlen(b) + 1);
+    json_object_set_new(map, spec.meta.name, mesh_edge_encode(&spec));
+    return json_object_get(map, spec.meta.name);
+}
+
+/* Put what @node reports on its edges under its field owner. */
+static void add_reported(
+    json_t *map, const struct model_network *net, const struct model_node *node)
+{
+    const char *name = node->pub.spec.meta.name;
+    json_t *edges = json_loads(node->heard.report.edges ? node->heard.report.edges : "{}", 0, NULL);
+    char owner[OBJECT_NAME_MAX + sizeof("agent/")];
+    const char *peer;
+    json_t *said;
+
+    (void)snprintf(owner, sizeof(owner), "agent/%s", name);
+    json_object_foreach(edges, peer, said) {
+        json_t *edge;
+        json_t *status;
+
+        if (strcmp(peer, name) == 0 || !model_find_node(net, peer))
+            continue;
+        edge = edge_in(map, net, name, peer);
+        status = json_object_get(edge, "status");
+        if (!status) {
+            json_object_set_new(edge, "status", json_object());
+            status = json_object_get(edge, "status");
+        }
+        json_object_set(status, owner, said);
+    }
+    json_decref(edges);
+}
+
+/* All edges that somebody said or observed something about. Each report is read once. */
+static json_t *edges_json(const struct model_network *net)
+{
+    json_t *map = json_object();
+    json_t *items = json_array();
+    const char *name;
+    json_t *edge;
+
+    for (size_t i = 0; i < net->edges.n; i++) {
+        const struct mesh_edge *spec = &model_edge_at(net, i)->spec;
+
+        json_object_set_new(map, spec->meta.name, mesh_edge_encode(spec));
+    }
+    for (size_t i = 0; i < net->nodes.n; i++)
+        add_reported(map, net, model_node_at(net, i));
+    json_object_foreach(map, name, edge)
+        json_array_append(items, edge);
+    json_decref(map);
+    return items;
+}
+
+void door_objects_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = door_find_network(ctx, rq, rs);
+    enum object_kind kind = net ? find_kind(rq, rs) : OBJECT_KIND_NONE;
+    json_t *items;
+
+    if (kind == OBJECT_KIND_NONE)
+        return;
+    items = kind == OBJECT_KIND_MESH_EDGE ? edges_json(net) : json_array();
+    if (kind == OBJECT_KIND_NETWORK)
+        json_array_append_new(items, network_encode(&net->pub.spec));
+    for (size_t i = 0; kind == OBJECT_KIND_NODE && i < net->nodes.n; i++)
+        json_array_append_new(items, node_json(model_node_at(net, i)));
+    response_json(rs, 200, json_pack("{s:o}", "items", items));
+}
+
+/* The edge of that name, said or only observed; NULL if it is neither. */
+static json_t *named_edge_json(const struct model_network *net, const char *name)
+{
+    const struct keyed *k = keys_find(&net->edges, name);
+    const char *middle = strstr(name, "--");
+    char first[ROUTE_PARAM_MAX + 1];
+    const struct model_node *a;
+    const struct model_node *b;
+    json_t *map;
+    json_t *json;
+
+    if (k)
+        return edge_json(container_of(k, struct model_edge, keyed));
+    if (!middle)
+        return NULL;
+    memcpy(first, name, (size_t)(middle - name));
+    first[middle - name] = '\0';
+    a = model_find_node(net, first);
+    b = model_find_node(net, middle + 2);
+    if (!a || !b || strcmp(first, middle + 2) >= 0)
+        return NULL;
+    map = json_object();
+    add_reported(map, net, a);
+    add_reported(map, net, b);
+    json = json_incref(json_object_get(map, name));
+    json_decref(map);
+    return json;
+}
+
+void door_objects_get(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = door_find_network(ctx, rq, rs);
+    enum object_kind kind = net ? find_kind(rq, rs) : OBJECT_KIND_NONE;
+    const char *name = rq->params[2];
+    json_t *json = NULL;
+
+    if (kind == OBJECT_KIND_NONE)
+        return;
+    if (kind == OBJECT_KIND_NETWORK && strcmp(name, net->pub.spec.meta.name) == 0)
+        json = network_encode(&net->pub.spec);
+    else if (kind == OBJECT_KIND_NODE && model_find_node(net, name))
+        json = node_json(model_find_node(net, name));
+    else if (kind == OBJECT_KIND_MESH_EDGE)
+        json = named_edge_json(net, name);
+    if (json)
+        response_json(rs, 200, json);
+    else
+        response_refuse(rs, 404, "network \"%s\" has no %s \"%s\"", net->pub.spec.meta.name,
+            rq->params[1], name);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Write one record; @value is taken. @given: the version that the writer has seen, 0 for any. */
+static bool write_record(struct hub *hub, const struct request *rq, struct response *rs,
+    const char *key, char *value, uint64_t given, uint32_t ttl_seconds)
+{
+    _cleanup_(freep) char *text = value;
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = key,
+        .value = value,
+        .expect = given ? given : STORE_EXPECT_ANY,
+        .ttl_seconds = ttl_seconds};
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!text) {
+        rs->status = 500;
+        return false;
+    }
+    r = model_commit(&hub->model, &op, 1, rq->now, NULL, &e);
+    if (r == STORE_E_CONFLICT)
+        response_refuse(rs, 409,
+            "%s \"%s\" is not at version %llu any more: somebody changed it meanwhile",
+            rq->params[1], rq->params[2], (unsigned long long)given);
+    else if (r != 0)
+        response_fail(rs, &e);
+    if (r == 0)
+        log_info(
+            "%s \"%s\" of network \"%s\" is changed", rq->params[1], rq->params[2], rq->params[0]);
+    return r == 0;
+}
+
+static void put_network(
+    struct hub *hub, const struct request *rq, struct response *rs, const struct network *given)
+{
+    struct model_network *net = model_find_network(&hub->model, rq->params[0]);
+    struct err e = ERR_NULL;
+    char key[RECORD_KEY_MAX];
+
+    if (strcmp(rq->params[0], rq->params[2]) != 0) {
+        response_refuse(
+            rs, 400, "network \"%s\" is no object of network \"%s\"", rq->params[2], rq->params[0]);
+        return;
+    }
+    if (!net) {
+        struct network_request nr = {.cidr4 = given->cidr4,
+            .cidr6 = given->cidr6,
+            .topology = given->topology,
+            .mtu = given->mtu,
+            .keepalive = given->keepalive};
+
+        memcpy(nr.name, rq->params[0], sizeof(nr.name));
+        nr.name[NAME_MAX_LEN] = '\0';
+        if (networks_add(hub, &nr, rq->now, &net, &e) != 0) {
+            response_fail(rs, &e);
+            return;
+        }
+    } else if (!ip_prefix_equal(&given->cidr4, &net->pub.spec.cidr4) ||
+               !ip_prefix_equal(&given->cidr6, &net->pub.spec.cidr6)) {
+        response_refuse(rs, 400,
+            "the address blocks of network \"%s\" are fixed: its nodes have their addresses for "
+            "good",
+            rq->params[0]);
+        return;
+    }
+    if (write_record(hub, rq, rs, record_key(key, RECORD_NETWORK, rq->params[0], ""),
+            record_network_encode(given, &net->pub.public), given->meta.resource_version, 0))
+        response_json(rs, 200, network_encode(&net->pub.spec));
+}
+
+/* What is a node's own, or was given to it for good, cannot be said by somebody else. */
+static bool keeps_identity(const struct node *given, const struct node *held)
+{
+    return x25519_public_equal(&given->key, &held->key) &&
+           ip_addr_equal(&given->address4, &held->address4) &&
+           ip_addr_equal(&given->address6, &held->address6) && !given->hub == !held->hub;
+}
+
+static void put_node(struct hub *hub, struct model_network *net, const struct request *rq,
+    struct response *rs, const struct node *given)
+{
+    struct model_node *node = model_find_node(net, rq->params[2]);
+    struct node spec = *given;
+    char key[RECORD_KEY_MAX];
+
+    if (!node) {
+        response_refuse(rs, 404,
+            "network \"%s\" has no node \"%s\": a node is made by \"weft join\"", rq->params[0],
+            rq->params[2]);
+        return;
+    }
+    if (!keeps_identity(given, &node->pub.spec)) {
+        response_refuse(rs, 400,
+            "the key and addresses of node \"%s\" are fixed; labels, island and ephemeral may "
+            "change",
+            rq->params[2]);
+        return;
+    }
+    /* Where the hub is reached comes from its own command line. */
+    spec.hub = node->pub.spec.hub;
+    if (write_record(hub, rq, rs, record_key(key, RECORD_NODE, rq->params[0], rq->params[2]),
+            record_node_encode(&spec, &node->token), given->meta.resource_version,
+            given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0))
+        response_json(rs, 200, node_json(node));
+}
+
+static void put_edge(struct hub *hub, struct model_network *net, const struct request *rq,
+    struct response *rs, const struct mesh_edge *given)
+{
+    char key[RECORD_KEY_MAX];
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct model_node *node = model_find_node(net, given->nodes[i]);
+
+        if (!node) {
+            response_refuse(
+                rs, 404, "network \"%s\" has no node \"%s\"", rq->params[0], given->nodes[i]);
+            return;
+        }
+        if (node->pub.spec.hub && given->path == EDGE_PATH_OFF) {
+            response_refuse(rs, 400,
+                "an edge to the hub cannot be off: \"weft node rm %s\" cuts "
+                "that node off",
+                given->nodes[1 - i]);
+            return;
+        }
+    }
+    if (write_record(hub, rq, rs, record_key(key, RECORD_EDGE, rq->params[0], rq->params[2]),
+            record_edge_encode(given), given->meta.resource_version, 0))
+        response_json(rs, 200, edge_json(model_find_edge(net, given->nodes[0], given->nodes[1])));
+}
+
+/* Does the object say the same name and network as the path does? */
+static bool is_where_it_says(const struct request *rq, struct response *rs, const struct object *o)
+{
+    const struct object_meta *m = object_meta(o);
+
+    if (strcmp(m->name, rq->params[2]) == 0 &&
+        (o->kind == OBJECT_KIND_NETWORK || strcmp(m->network, rq->params[0]) == 0))
+        return true;
+    response_refuse(rs, 400, "the object is \"%s\" of network \"%s\", not \"%s\" of \"%s\"",
+        m->name, m->network, rq->params[2], rq->params[0]);
+    return false;
+}
+
+/* An administrator may leave the network out: the path says it. */
+static json_t *with_network(const json_t *body, enum object_kind kind, const char *network)
+{
+    json_t *json = json_deep_copy(body);
+    json_t *meta = json_object_get(json, "metadata");
+
+    if (kind != OBJECT_KIND_NETWORK && json_is_object(meta) && !json_object_get(meta, "network"))
+        json_object_set_new(meta, "network", json_string(network));
+    /* What nodes have reported is theirs to say; it comes back in what was printed before. */
+    json_object_del(json, "status");
+    return json;
+}
+
+static void put_object(
+    struct hub *hub, const struct request *rq, struct response *rs, const struct object *o)
+{
+    struct model_network *net;
+
+    if (o->kind == OBJECT_KIND_NETWORK) {
+        put_network(hub, rq, rs, &o->network);
+        return;
+    }
+    net = door_find_network(hub, rq, rs);
+    if (net && o->kind == OBJECT_KIND_NODE)
+        put_node(hub, net, rq, rs, &o->node);
+    else if (net)
+        put_edge(hub, net, rq, rs, &o->edge);
+}
+
+void door_objects_put(void *ctx, const struct request *rq, struct response *rs)
+{
+    enum object_kind kind = find_kind(rq, rs);
+    struct object o = OBJECT_NULL;
+    struct err e = ERR_NULL;
+    json_t *json;
+
+    if (kind == OBJECT_KIND_NONE)
+        return;
+    json = with_network(rq->body, kind, rq->params[0]);
+    if (object_decode(&o, json, OBJECT_STRICT, &e) != 0) {
+        response_fail(rs, &e);
+    } else {
+        if (o.kind != kind)
+            response_refuse(
+                rs, 400, "the object is a %s, not a %s", object_kind_name(o.kind), rq->params[1]);
+        else if (is_where_it_says(rq, rs, &o))
+            put_object(ctx, rq, rs, &o);
+        object_deinit(&o);
+    }
+    json_decref(json);
+}

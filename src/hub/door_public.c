@@ -1,0 +1,63 @@
+/* door_public.c - what a machine may ask that is no member yet. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "config.h"
+#include "hub/doors.h"
+#include "hub/hub_internal.h"
+#include "hub/view.h"
+
+void door_health(void *ctx, const struct request *rq, struct response *rs)
+{
+    response_json(rs, 200, json_pack("{s:b, s:s}", "ok", 1, "version", WEFT_VERSION));
+}
+
+static void refuse(struct response *rs, int r, const struct err *e)
+{
+    static const int statuses[] = {
+        [ENROL_E_DENIED] = 401,
+        [ENROL_E_TAKEN] = 409,
+        [ENROL_E_GONE] = 410,
+        [ENROL_E_FULL] = 507,
+        [ENROL_E_TOO_OFT] = 429,
+    };
+
+    if (r > 0)
+        response_refuse(rs, statuses[r], "%s", err_text(e));
+    else
+        response_fail(rs, e);
+}
+
+void door_enrol(void *ctx, const struct request *rq, struct response *rs)
+{
+    static struct log_limit refusals;
+    struct hub *hub = ctx;
+    struct report report = REPORT_NULL;
+    struct enrol_request er;
+    struct err e = ERR_NULL;
+    struct model_node *node;
+    char from[ENDPOINT_TEXT_MAX];
+    int r = enrol_request_decode(&er, rq->body, &e);
+
+    if (r != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    r = enrol_node(&hub->enrol, &er, &rq->from.addr, rq->now, hub__wall(), &node, &e);
+    secret_wipe(&er.secret, sizeof(er.secret));
+    if (r != 0) {
+        log_limited(&refusals, rq->now, LOG_LEVEL_INFO, "enrolment from %s is refused: %s",
+            endpoint_format(&rq->from, from), err_text(&e));
+        refuse(rs, r, &e);
+        return;
+    }
+    log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name, endpoint_format(&rq->from, from));
+    memcpy(report.engine, er.engine, sizeof(report.engine));
+    (void)reports_take(&hub->reports, node, &report);
+    reports_seen(&hub->reports, node, rq->now, hub__wall());
+    response_text(rs, 200, view_snapshot_text(node), "application/json");
+}

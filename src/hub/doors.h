@@ -1,0 +1,44 @@
+/*
+ * doors.h - the handlers behind the hub's doors; the table that leads to them is in routes.c.
+ *
+ * Each is a route_fn whose ctx is the hub. What they take and answer is in docs/API.md.
+ */
+#pragma once
+
+#include "api/route.h"
+
+struct hub;
+struct model_network;
+struct model_node;
+
+/* door_public.c */
+void door_health(void *ctx, const struct request *rq, struct response *rs);
+void door_enrol(void *ctx, const struct request *rq, struct response *rs);
+
+/* door_member.c */
+void door_watch(void *ctx, const struct request *rq, struct response *rs);
+void door_report(void *ctx, const struct request *rq, struct response *rs);
+void door_leave(void *ctx, const struct request *rq, struct response *rs);
+
+/* door_admin.c */
+void door_networks_list(void *ctx, const struct request *rq, struct response *rs);
+void door_networks_add(void *ctx, const struct request *rq, struct response *rs);
+void door_networks_remove(void *ctx, const struct request *rq, struct response *rs);
+void door_tokens_add(void *ctx, const struct request *rq, struct response *rs);
+void door_nodes_list(void *ctx, const struct request *rq, struct response *rs);
+void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs);
+void door_snapshot(void *ctx, const struct request *rq, struct response *rs);
+void door_metrics(void *ctx, const struct request *rq, struct response *rs);
+
+/** door_find_network() - the network of the path's first part; NULL: @rs says 404. */
+struct model_network *door_find_network(
+    struct hub *hub, const struct request *rq, struct response *rs);
+
+/** door_find_node() - the node of the path's second part; NULL: @rs says 404. */
+struct model_node *door_find_node(
+    struct model_network *net, const struct request *rq, struct response *rs);
+
+/* door_objects.c */
+void door_objects_list(void *ctx, const struct request *rq, struct response *rs);
+void door_objects_get(void *ctx, const struct request *rq, struct response *rs);
+void door_objects_put(void *ctx, const struct request *rq, struct response *rs);

@@ -1,0 +1,278 @@
+/* enrol.c - see enrol.h. */
+#include "enrol.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+
+/* Tries when somebody else changed the same keys, and names that are tried. */
+#define RETRIES 8
+
+/* Beside ENROL_E_*: somebody else was quicker; what they did has been taken in, so try again. */
+#define RACED 100
+
+/* What is kept of a token after its end, so that the sentence can say "expired". The lease counts
+ * from the start of the hub, so it may be longer, never shorter. */
+#define TOKEN_LINGER_S 86400
+
+void enrol_init(struct enrol *en, struct model *model, const struct rng *rng)
+{
+    *en = (struct enrol){.model = model, .rng = *rng};
+    limiter_init(&en->limiter, rng_u64(rng));
+}
+
+void enrol_deinit(struct enrol *en)
+{
+    limiter_deinit(&en->limiter);
+}
+
+/* The network and token that @rq speaks of, if it may enter at all. */
+static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s,
+    struct model_token **ret_token, struct model_network **ret_net, struct err *e)
+{
+    struct model_token *t = model_find_token(en->model, hash);
+    struct model_network *net;
+
+    if (!t)
+        return err_set(e, ENROL_E_DENIED,
+            "the hub does not know this token: it was made by another hub, or ended long ago");
+    net = model_find_network(en->model, t->record.network);
+    if (!net || !x25519_public_equal(&net->pub.public, &t->record.hub_key))
+        return err_set(e, ENROL_E_GONE, "network \"%s\" of this token does not exist any more",
+            t->record.network);
+    if (t->record.expires <= wall_s)
+        return err_set(e, ENROL_E_DENIED,
+            "the token expired %" PRId64 " s ago, by the hub's clock: make a new one with \"weft "
+            "token new --network %s\"",
+            wall_s - t->record.expires, t->record.network);
+    *ret_token = t;
+    *ret_net = net;
+    return 0;
+}
+
+/* A node of this key is there already: is it the same machine asking again? */
+static int again(struct model_node *node, const struct enrol_request *rq,
+    const struct token_hash *hash, struct model_node **ret, struct err *e)
+{
+    if (node->pub.spec.hub)
+        return err_set(e, -EINVAL, "the public key is the hub's own");
+    if (!secret_equal(node->token.b, hash->b, sizeof(hash->b)))
+        return err_set(e, ENROL_E_TAKEN,
+            "this machine's key is that of node \"%s\" already: \"weft leave\" on it, or \"weft "
+            "node rm %s\" on the hub, makes room",
+            node->pub.spec.meta.name, node->pub.spec.meta.name);
+    if (rq->name[0] && strcmp(rq->name, node->pub.spec.meta.name) != 0)
+        return err_set(e, ENROL_E_TAKEN, "this machine is node \"%s\" already, not \"%s\"",
+            node->pub.spec.meta.name, rq->name);
+    *ret = node;
+    return 0;
+}
+
+static int choose_name(struct enrol *en, const struct model_network *net,
+    const struct enrol_request *rq, char name[NAME_MAX_LEN + 1], struct err *e)
+{
+    if (rq->name[0]) {
+        if (model_find_node(net, rq->name))
+            return err_set(e, ENROL_E_TAKEN, "network \"%s\" has a node \"%s\" already",
+                net->pub.spec.meta.name, rq->name);
+        (void)snprintf(name, NAME_MAX_LEN + 1, "%s", rq->name);
+        return 0;
+    }
+    for (int i = 0; i < RETRIES; i++) {
+        /* Longer when there are many, so that a free one is found at once. */
+        (void)snprintf(name, NAME_MAX_LEN + 1, net->nodes.n < 1000 ? "node-%04x" : "node-%08x",
+            net->nodes.n < 1000 ? rng_u32(&en->rng) & 0xffff : rng_u32(&en->rng));
+        if (!model_find_node(net, name))
+            return 0;
+    }
+    return err_set(e, ENROL_E_TAKEN, "no free name was found; give one with --name");
+}
+
+static json_t *address_text(const struct ip_prefix *cidr, uint32_t n)
+{
+    struct ip_addr a = ipam_address(cidr, n);
+    char text[IP_ADDR_TEXT_MAX];
+
+    return json_string(ip_addr_format(&a, text));
+}
+
+/* The new node, through the decoder, which checks the labels. */
+static int make_node(struct node *ret, const struct model_network *net,
+    const struct enrol_request *rq, const char *name, uint32_t number, bool ephemeral,
+    struct err *e)
+{
+    char key[X25519_BASE64_MAX];
+    json_t *labels = rq->labels ? json_incref((json_t *)rq->labels) : json_object();
+    json_t *json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b}}", "kind", "Node",
+        "metadata", "name", name, "network", net->pub.spec.meta.name, "spec", "publicKey",
+        x25519_public_format(&rq->key, key), "address4", address_text(&net->pub.spec.cidr4, number),
+        "address6", address_text(&net->pub.spec.cidr6, number), "labels", labels, "ephemeral",
+        (int)ephemeral);
+    int r = node_decode(ret, json, OBJECT_STRICT, e);
+
+    json_decref(json);
+    return r;
+}
+
+/* What one enrolment writes. */
+struct writes {
+    struct store_op ops[4];
+    char keys[4][RECORD_KEY_MAX];
+    char *values[4]; /* owns */
+    size_t n;
+};
+
+static void writes_deinit(struct writes *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        free(w->values[i]);
+}
+
+/* The next key to be filled in by the caller is w->keys[w->n]; @value is taken. */
+static void add_write(struct writes *w, char *value, uint64_t expect, uint32_t ttl_seconds)
+{
+    w->values[w->n] = value;
+    w->ops[w->n] = (struct store_op){.kind = value ? STORE_OP_PUT : STORE_OP_CHECK,
+        .key = w->keys[w->n],
+        .value = value,
+        .expect = expect,
+        .ttl_seconds = ttl_seconds};
+    w->n++;
+}
+
+static uint32_t token_ttl(const struct token_record *t, int64_t wall_s)
+{
+    int64_t left = t->expires > wall_s ? t->expires - wall_s : 0;
+
+    return (uint32_t)left + TOKEN_LINGER_S;
+}
+
+/* Write it all. 0, RACED, or negative errno with words. */
+static int commit(struct enrol *en, const struct model_token *t, struct model_network *net,
+    const struct node *node, uint32_t number, nsec_t now, int64_t wall_s, struct err *e)
+{
+    _cleanup_(writes_deinit) struct writes w = {.n = 0};
+    const char *network = net->pub.spec.meta.name;
+    struct token_record used = t->record;
+    int r;
+
+    used.uses--;
+    (void)record_key(w.keys[0], RECORD_NETWORK, network, "");
+    add_write(&w, NULL, net->pub.spec.meta.resource_version, 0);
+    (void)token_hash_key(w.keys[1], &t->hash);
+    add_write(&w, record_token_encode(&used), t->revision, token_ttl(&used, wall_s));
+    (void)record_key(w.keys[2], RECORD_IPAM, network, "");
+    add_write(&w, record_ipam_encode(number + 1), net->ipam_revision, 0);
+    (void)record_key(w.keys[3], RECORD_NODE, network, node->meta.name);
+    add_write(&w, record_node_encode(node, &t->hash), STORE_EXPECT_ABSENT,
+        node->ephemeral ? ENROL_EPHEMERAL_SECONDS : 0);
+    for (size_t i = 1; i < w.n; i++)
+        if (!w.values[i])
+            return err_set(e, -ENOMEM, "no memory for node \"%s\"", node->meta.name);
+    r = model_commit(en->model, w.ops, w.n, now, NULL, e);
+    if (r != STORE_E_CONFLICT)
+        return r;
+    r = model_sync(en->model, e);
+    return r == 0 ? RACED : r;
+}
+
+static int enrol_once(struct enrol *en, const struct enrol_request *rq,
+    const struct token_hash *hash, nsec_t now, int64_t wall_s, struct model_node **ret,
+    struct err *e)
+{
+    struct node node = NODE_NULL;
+    char name[NAME_MAX_LEN + 1];
+    struct model_network *net = NULL;
+    struct model_token *t = NULL;
+    struct model_node *known;
+    uint32_t number;
+    int r = admit(en, hash, wall_s, &t, &net, e);
+
+    if (r != 0)
+        return r;
+    known = model_find_key(net, &rq->key);
+    if (known)
+        return again(known, rq, hash, ret, e);
+    if (t->record.uses == 0)
+        return err_set(e, ENROL_E_DENIED,
+            "the token is used up: make a new one with \"weft token new --network %s\"",
+            t->record.network);
+    r = choose_name(en, net, rq, name, e);
+    if (r != 0)
+        return r;
+    number = ipam_next(&net->ipam);
+    if (number == 0)
+        return err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use",
+            t->record.network, net->ipam.capacity);
+    r = make_node(&node, net, rq, name, number, t->record.ephemeral, e);
+    if (r == 0)
+        r = commit(en, t, net, &node, number, now, wall_s, e);
+    node_deinit(&node);
+    if (r == 0)
+        *ret = model_find_node(net, name);
+    return r;
+}
+
+int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct ip_addr *from,
+    nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e)
+{
+    struct token_hash hash = token_hash_of(&rq->secret);
+    struct model_node *node = NULL;
+    int r = RACED;
+
+    if (!limiter_allows(&en->limiter, from, now)) {
+        en->n_refused++;
+        return err_set(e, ENROL_E_TOO_OFT,
+            "too many enrolments from this address have failed: try again in a minute");
+    }
+    for (int i = 0; i < RETRIES && r == RACED; i++)
+        r = enrol_once(en, rq, &hash, now, wall_s, &node, e);
+    if (r == RACED || (r == 0 && !node))
+        r = err_set(e, -EAGAIN, "the hub is too busy to take the node in: try again");
+    if (r == ENROL_E_DENIED)
+        limiter_failed(&en->limiter, from, now);
+    if (r != 0) {
+        en->n_refused++;
+        return r;
+    }
+    en->n_enrolled++;
+    *ret = node;
+    return 0;
+}
+
+int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
+    nsec_t now, int64_t wall_s, struct token_secret *ret, struct err *e)
+{
+    struct token_record record = {.hub_key = net->pub.public,
+        .expires = wall_s + rq->ttl_seconds,
+        .uses = rq->uses,
+        .ephemeral = rq->ephemeral};
+    _cleanup_(freep) char *text = NULL;
+    char key[RECORD_KEY_MAX];
+    struct token_hash hash;
+    struct store_op op;
+    int r;
+
+    (void)snprintf(
+        record.network, sizeof(record.network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    rng_fill(&en->rng, ret->b, sizeof(ret->b));
+    hash = token_hash_of(ret);
+    text = record_token_encode(&record);
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory for a token");
+    op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = token_hash_key(key, &hash),
+        .value = text,
+        .expect = STORE_EXPECT_ABSENT,
+        .ttl_seconds = token_ttl(&record, wall_s)};
+    r = model_commit(en->model, &op, 1, now, NULL, e);
+    if (r == STORE_E_CONFLICT)
+        return err_set(e, -EEXIST, "two tokens have the same secret");
+    return r;
+}

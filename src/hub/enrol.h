@@ -1,0 +1,61 @@
+/*
+ * enrol.h - lets a machine with a token into a network.
+ *
+ * One commit takes a use from the token, the next host number from the network
+ * and writes the node; so a hub that dies at any moment has done all of it or
+ * nothing. A machine whose answer was lost asks again with the same key and
+ * secret and gets the same node, without another use.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "hub/limiter.h"
+#include "hub/request.h"
+#include "hub/model.h"
+
+struct err;
+
+/** How long an ephemeral node may be away before it is removed. */
+#define ENROL_EPHEMERAL_SECONDS 600
+
+/* Outcomes. */
+#define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired */
+#define ENROL_E_TAKEN   2 /* another machine has the name, or this one has another name */
+#define ENROL_E_GONE    3 /* the token's network does not exist any more */
+#define ENROL_E_FULL    4 /* no address is left */
+#define ENROL_E_TOO_OFT 5 /* too many failures from this address */
+
+struct enrol {
+    struct model *model;    /* pins */
+    struct rng rng;         /* for names and secrets */
+    struct limiter limiter; /* of failures, by source */
+    uint64_t n_enrolled;    /* since the start */
+    uint64_t n_refused;     /* likewise */
+};
+
+void enrol_init(struct enrol *en, struct model *model, const struct rng *rng);
+
+/** enrol_deinit() - idempotent. */
+void enrol_deinit(struct enrol *en);
+
+/**
+ * enrol_node() - take in a machine
+ * @from:	where it asks from; none: not limited
+ * @wall_s:	seconds since 1970, for the token's expiry
+ *
+ * Return: 0; ENROL_E_* with words; or negative errno with words (-EINVAL: labels).
+ */
+int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct ip_addr *from,
+    nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e);
+
+/**
+ * enrol_new_secret() - make and store what admits to @net
+ * @ret:	wipe after use; the hub keeps its hash only
+ *
+ * Return: 0 or negative errno with words.
+ */
+int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
+    nsec_t now, int64_t wall_s, struct token_secret *ret, struct err *e);

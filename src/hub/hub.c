@@ -1,0 +1,468 @@
+/*
+ * hub.c - puts the hub together: opens and closes it, and does what is done by the clock.
+ *
+ * What a change of the model leads to is in changes.c, the doors' handlers in door_*.c.
+ */
+#include "hub.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "api/stream.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "hub/hub_internal.h"
+#include "hub/networks.h"
+#include "sys/clock.h"
+#include "sys/rng_kernel.h"
+#include "sys/statefile.h"
+
+/* How often the leases of ephemeral nodes that are there are begun anew. */
+#define KEEP_EACH (10 * NSEC_PER_SEC)
+
+/* A node whose last handshake is younger is there: WireGuard makes a new one every 120 s. */
+#define HANDSHAKE_FRESH (180 * NSEC_PER_SEC)
+
+const char *hub__path(const struct hub *hub, char buf[static 512], const char *fmt, ...)
+{
+    int n = snprintf(buf, 512, "%s/", hub->config.state_dir);
+    va_list ap;
+
+    if (n < 0 || n >= 512)
+        return buf;
+    va_start(ap, fmt);
+    (void)vsnprintf(buf + n, 512 - (size_t)n, fmt, ap);
+    va_end(ap);
+    return buf;
+}
+
+int64_t hub__wall(void)
+{
+    return clock_wall() / NSEC_PER_SEC;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------ */
+
+/* Was the node heard lately, by a request, its watch or its WireGuard session? */
+static bool is_there(struct hub *hub, struct model_node *node, nsec_t now)
+{
+    struct hub_facts facts = {0};
+
+    if (watch_is_open(node) || (node->seen > 0 && now - node->seen < 2 * KEEP_EACH))
+        return true;
+    return hub->hooks.facts && hub->hooks.facts(hub->hooks.ctx, &node->pub, &facts) &&
+           facts.handshake > 0 && now - facts.handshake < HANDSHAKE_FRESH;
+}
+
+/* Those who are there were seen just now; and the ephemeral among them stay. */
+static void keep_nodes(struct hub *hub, struct model_network *net, nsec_t now, int64_t wall)
+{
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        struct model_node *node = model_node_at(net, i);
+        char key[RECORD_KEY_MAX];
+
+        if (node->pub.spec.hub || !is_there(hub, node, now))
+            continue;
+        reports_seen(&hub->reports, node, now, wall);
+        if (node->pub.spec.ephemeral)
+            (void)store_keep(hub->store,
+                record_key(key, RECORD_NODE, net->pub.spec.meta.name, node->pub.spec.meta.name),
+                now, NULL);
+    }
+}
+
+static void expire(struct hub *hub, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    if (store_due(hub->store) > now)
+        return;
+    if (store_expire(hub->store, now, &e) != 0 || model_sync(&hub->model, &e) != 0)
+        log_warning("what has expired stays for now: %s", err_text(&e));
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct hub *hub = timer->data;
+    struct err e = ERR_NULL;
+    nsec_t now = clock_now();
+
+    if (now - hub->kept >= KEEP_EACH) {
+        hub->kept = now;
+        for (size_t i = 0; i < hub->model.networks.n; i++)
+            keep_nodes(hub, model_network_at(&hub->model, i), now, hub__wall());
+    }
+    expire(hub, now);
+    if (reports_tick(&hub->reports, now, false, &e) != 0)
+        log_warning("reports are kept in memory: %s", err_text(&e));
+    watch_tick(&hub->watcher, now);
+}
+
+void hub_node_seen(struct hub_node *node)
+{
+    struct model_node *n = model_node_of(node);
+
+    /* Whoever calls this has no hub at hand; keep_nodes() takes it from here. */
+    n->seen = clock_now();
+}
+
+/* ---- removing a node ------------------------------------------------------------------------ */
+
+/* What has to go with it: the node first, so that nobody sees an edge of it change. */
+static size_t collect_removal(
+    const struct model_node *node, struct store_op *ops, char (*keys)[RECORD_KEY_MAX], size_t cap)
+{
+    const char *network = node->net->pub.spec.meta.name;
+    const char *name = node->pub.spec.meta.name;
+    struct model_edge_end *end;
+    size_t n = 0;
+
+    (void)record_key(keys[n++], RECORD_NODE, network, name);
+    (void)record_key(keys[n++], RECORD_REPORT, network, name);
+    list_foreach(end, &node->edges, link) {
+        if (n == cap)
+            break;
+        (void)record_key(keys[n++], RECORD_EDGE, network, end->edge->spec.meta.name);
+    }
+    for (size_t i = 0; i < n; i++)
+        ops[i] =
+            (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};
+    return n;
+}
+
+int hub__remove_node(
+    struct hub *hub, struct model_node *node, const char *reason, nsec_t now, struct err *e)
+{
+    char(*keys)[RECORD_KEY_MAX] = calloc(STORE_OPS_MAX, sizeof(*keys));
+    struct store_op *ops = calloc(STORE_OPS_MAX, sizeof(*ops));
+    int r;
+
+    if (keys && ops) {
+        size_t n = collect_removal(node, ops, keys, STORE_OPS_MAX);
+
+        hub->reason = reason;
+        r = model_commit(&hub->model, ops, n, now, NULL, e);
+        hub->reason = NULL;
+    } else {
+        r = err_set(e, -ENOMEM, "no memory to remove node \"%s\"", node->pub.spec.meta.name);
+    }
+    free(ops);
+    free(keys);
+    return r;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* Read the admin token, or make one. */
+static int open_admin_token(struct hub *hub, struct err *e)
+{
+    uint8_t secret[32];
+    char path[512];
+    char *text = NULL;
+    int r = statefile_read(hub__path(hub, path, "admin.token"), 256, &text, NULL, e);
+
+    if (r == STATEFILE_E_ABSENT) {
+        rng_fill(&hub->rng, secret, sizeof(secret));
+        base64url_encode(secret, sizeof(secret), hub->admin_token);
+        secret_wipe(secret, sizeof(secret));
+        return statefile_replace(path, hub->admin_token, strlen(hub->admin_token), 0600, e);
+    }
+    if (r != 0)
+        return r;
+    text[strcspn(text, "\r\n")] = '\0';
+    if (strlen(text) < 16 || strlen(text) > HUB__ADMIN_TOKEN_MAX)
+        r = err_set(e, -EUCLEAN,
+            "\"%s\" does not hold an admin token of 16 to %d characters; it is left as it is: "
+            "remove it to have one made",
+            path, HUB__ADMIN_TOKEN_MAX);
+    else
+        memcpy(hub->admin_token, text, strlen(text) + 1);
+    secret_wipe(text, strlen(text));
+    free(text);
+    return r;
+}
+
+bool hub__is_admin(void *ctx, const char *bearer)
+{
+    const struct hub *hub = ctx;
+    size_t len = strlen(hub->admin_token);
+
+    return len > 0 && strlen(bearer) == len && secret_equal(bearer, hub->admin_token, len);
+}
+
+static int open_files(struct hub *hub, struct err *e)
+{
+    char key[512];
+    char certificate[512];
+    int r = statefile_make_dir(hub->config.state_dir, 0700, e);
+
+    if (r == 0)
+        r = statefile_make_dir(hub__path(hub, key, "keys"), 0700, e);
+    if (r == 0)
+        r = identity_open(&hub->identity, hub__path(hub, key, "tls.key"),
+            hub__path(hub, certificate, "tls.crt"), e);
+    if (r == 0)
+        r = open_admin_token(hub, e);
+    return r;
+}
+
+static void init_parts(struct hub *hub)
+{
+    struct model_listener listener = hub__changes(hub);
+
+    model_init(&hub->model, hub->store, &listener, rng_u64(&hub->rng));
+    reports_init(&hub->reports, &hub->model);
+    watcher_init(&hub->watcher, &hub->model);
+    enrol_init(&hub->enrol, &hub->model, &hub->rng);
+}
+
+int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *config,
+    const struct hub_hooks *hooks, struct err *e)
+{
+    struct hub *hub = calloc(1, sizeof(*hub));
+    int r;
+
+    if (!hub)
+        return err_set(e, -ENOMEM, "no memory for a hub");
+    hub->config = *config;
+    hub->loop = loop;
+    hub->rng = rng_kernel();
+    if (hooks) {
+        hub->hooks = *hooks;
+        hub->has_hooks = true;
+    }
+    r = open_files(hub, e);
+    if (r == 0)
+        r = store_open(&hub->store, config->store_url, clock_now(), e);
+    init_parts(hub);
+    if (r == 0)
+        r = model_load(&hub->model, e);
+    if (r != 0) {
+        hub_free(hub);
+        return r;
+    }
+    *ret = hub;
+    return 0;
+}
+
+/* ---- starting and stopping ------------------------------------------------------------------ */
+
+static int open_server(struct hub *hub, struct err *e)
+{
+    struct server_config config = {
+        .loop = hub->loop,
+        .routes = hub__routes,
+        .ctx = hub,
+        .identity = &hub->identity,
+        .is_admin = hub__is_admin,
+    };
+    int r = server_new(&hub->server, &config, e);
+
+    if (r == 0)
+        r = server_listen_tls(hub->server, &hub->config.api_listen, &hub->api_port, e);
+    return r == 0 ? server_listen_unix(hub->server, hub->config.socket_path, e) : r;
+}
+
+static int bring_up_all(struct hub *hub, struct err *e)
+{
+    for (size_t i = 0; i < hub->model.networks.n; i++) {
+        struct model_network *net = model_network_at(&hub->model, i);
+
+        if (net->is_up)
+            continue;
+        hub__bring_up(hub, net);
+        if (net->is_up)
+            continue;
+        if (e)
+            *e = net->failure;
+        return err_prefix(e, "network \"%s\"", net->pub.spec.meta.name);
+    }
+    return 0;
+}
+
+static int add_first(
+    struct hub *hub, const char *name, const struct ip_prefix *cidr4, nsec_t now, struct err *e)
+{
+    struct network_request rq = {
+        .cidr4 = *cidr4, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_DEFAULT};
+    struct model_network *net;
+
+    if (hub->model.networks.n > 0)
+        return 0;
+    (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
+    return networks_add(hub, &rq, now, &net, e);
+}
+
+int hub_start(
+    struct hub *hub, const char *first_network, const struct ip_prefix *first_cidr4, struct err *e)
+{
+    nsec_t now = clock_now();
+    int r;
+
+    (void)uv_timer_init(hub->loop, &hub->tick);
+    (void)uv_timer_init(hub->loop, &hub->bury);
+    hub->tick.data = hub;
+    hub->bury.data = hub;
+    hub->has_timers = true;
+    r = open_server(hub, e);
+    if (r == 0)
+        r = add_first(hub, first_network, first_cidr4, now, e);
+    if (r == 0)
+        r = networks_refresh(hub, now, e);
+    hub->is_running = r == 0;
+    if (r == 0)
+        r = bring_up_all(hub, e);
+    if (r == 0)
+        (void)uv_timer_start(&hub->tick, on_tick, 1000, 1000);
+    return r;
+}
+
+void hub_stop(struct hub *hub)
+{
+    struct err e = ERR_NULL;
+
+    if (!hub->has_timers)
+        return;
+    hub->has_timers = false;
+    if (reports_tick(&hub->reports, clock_now(), true, &e) != 0)
+        log_warning("the last reports are lost: %s", err_text(&e));
+    for (size_t i = 0; i < hub->model.networks.n; i++) {
+        struct model_network *net = model_network_at(&hub->model, i);
+
+        for (size_t k = 0; net->is_up && k < net->nodes.n; k++) {
+            struct hub_node *node = &model_node_at(net, k)->pub;
+
+            if (node->spec.hub)
+                continue;
+            if (hub->hooks.node_cut)
+                hub->hooks.node_cut(hub->hooks.ctx, node);
+            if (hub->hooks.node_gone)
+                hub->hooks.node_gone(hub->hooks.ctx, node);
+        }
+        hub__take_down(hub, net);
+    }
+    hub->is_running = false;
+    uv_close((uv_handle_t *)&hub->tick, NULL);
+    uv_close((uv_handle_t *)&hub->bury, NULL);
+    if (hub->server)
+        server_stop(hub->server);
+}
+
+struct hub *hub_free(struct hub *hub)
+{
+    if (!hub)
+        return NULL;
+    server_free(hub->server);
+    enrol_deinit(&hub->enrol);
+    model_deinit(&hub->model);
+    store_free(hub->store);
+    identity_close(&hub->identity);
+    secret_wipe(hub->admin_token, sizeof(hub->admin_token));
+    free(hub);
+    return NULL;
+}
+
+/* ---- for the hooks -------------------------------------------------------------------------- */
+
+const struct hub_config *hub_config(const struct hub *hub)
+{
+    return &hub->config;
+}
+
+uint16_t hub_api_port(const struct hub *hub)
+{
+    return hub->api_port;
+}
+
+const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])
+{
+    _Static_assert(BASE64_ROOM(sizeof(hub->identity.pin.b)) == HUB_PIN_TEXT_MAX, "it fits");
+    base64_encode(hub->identity.pin.b, sizeof(hub->identity.pin.b), buf);
+    return buf;
+}
+
+struct uv_loop_s *hub_loop(struct hub *hub)
+{
+    return hub->loop;
+}
+
+/* The item of @k behind the one with @key, or the first. */
+static struct keyed *next_of(const struct keys *k, const struct keyed *after)
+{
+    size_t i = after ? keys_lower(k, after->key) + 1 : 0;
+
+    return i < k->n ? k->items[i] : NULL;
+}
+
+struct hub_network *hub_next_network(struct hub *hub, struct hub_network *after)
+{
+    struct keyed *k = next_of(&hub->model.networks, after ? &model_network_of(after)->keyed : NULL);
+
+    return k ? &container_of(k, struct model_network, keyed)->pub : NULL;
+}
+
+struct hub_network *hub_find_network(struct hub *hub, const char *name)
+{
+    struct model_network *net = model_find_network(&hub->model, name);
+
+    return net ? &net->pub : NULL;
+}
+
+struct hub_node *hub_next_node(struct hub_network *net, struct hub_node *after)
+{
+    struct keyed *k =
+        next_of(&model_network_of(net)->nodes, after ? &model_node_of(after)->keyed : NULL);
+
+    return k ? &container_of(k, struct model_node, keyed)->pub : NULL;
+}
+
+static struct hub_node *public_half(struct model_node *node)
+{
+    return node ? &node->pub : NULL;
+}
+
+struct hub_node *hub_find_node(struct hub_network *net, const char *name)
+{
+    return public_half(model_find_node(model_network_of(net), name));
+}
+
+struct hub_node *hub_find_node_by_key(struct hub_network *net, const struct x25519_public *key)
+{
+    return public_half(model_find_key(model_network_of(net), key));
+}
+
+struct hub_node *hub_find_node_by_address(struct hub_network *net, const struct ip_addr *address)
+{
+    return public_half(model_find_address(model_network_of(net), address));
+}
+
+bool hub_node_is_self(const struct hub_node *node)
+{
+    return node->spec.hub != NULL;
+}
+
+bool hub_may_talk(const struct hub_node *a, const struct hub_node *b)
+{
+    return model_may_talk(model_node_of(a), model_node_of(b));
+}
+
+int hub_open_door(struct hub *hub, struct hub_network *net, const char *interface, struct err *e)
+{
+    struct model_network *n = model_network_of(net);
+    struct endpoint at4 = {.addr = net->address4, .port = hub->api_port};
+    struct endpoint at6 = {.addr = net->address6, .port = hub->api_port};
+    int r = server_listen_overlay(hub->server, &at4, interface, n, &n->doors[0], e);
+
+    if (r == 0)
+        r = server_listen_overlay(hub->server, &at6, interface, n, &n->doors[1], e);
+    if (r != 0)
+        n->doors[0] = server_listener_close(n->doors[0]);
+    return r;
+}

@@ -1,0 +1,77 @@
+/*
+ * hub_internal.h - the hub as its own files see it: hub.c, networks.c, the doors, the metrics.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "api/identity.h"
+#include "api/server.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "hub/enrol.h"
+#include "hub/hub.h"
+#include "hub/model.h"
+#include "hub/reports.h"
+#include "hub/watch.h"
+#include "store/store.h"
+
+/** Longest admin token, as text. */
+#define HUB__ADMIN_TOKEN_MAX 64
+
+/** The name of the hub's own node in each network. */
+#define HUB__SELF "hub"
+
+struct hub {
+    struct hub_config config;                   /* borrows its texts */
+    struct hub_hooks hooks;                     /* all NULL without a data half */
+    bool has_hooks;                             /* a data half is plugged in */
+    uv_loop_t *loop;                            /* pins */
+    struct rng rng;                             /* the kernel's */
+    struct store *store;                        /* owns */
+    struct model model;                         /* what is in the store */
+    struct reports reports;                     /* what nodes report */
+    struct watcher watcher;                     /* who listens */
+    struct enrol enrol;                         /* who comes in */
+    struct identity identity;                   /* TLS */
+    char admin_token[HUB__ADMIN_TOKEN_MAX + 1]; /* secret; "" never opens */
+    struct server *server;                      /* owns */
+    uint16_t api_port;                          /* of the public door, and of the overlay's */
+    uv_timer_t tick;                            /* each second */
+    uv_timer_t bury;    /* when removed nodes have been told for long enough */
+    nsec_t kept;        /* when the leases of ephemeral nodes were last looked at */
+    const char *reason; /* why nodes are removed right now; NULL: they were away too long */
+    bool is_running;    /* the networks are up: hooks are called */
+    bool has_timers;    /* @tick and @bury are in the loop */
+};
+
+/** hub__changes() - who is told when the model changes; its ctx is the hub. */
+struct model_listener hub__changes(struct hub *hub);
+
+/** hub__bring_up() - let the data half make the network; is_up says whether it could. */
+void hub__bring_up(struct hub *hub, struct model_network *net);
+
+/** hub__take_down() - close its doors, forget those who wait to be forgotten, end its data half. */
+void hub__take_down(struct hub *hub, struct model_network *net);
+
+/** hub__remove_node() - with what is known about it; it is told @reason. 0 or negative errno. */
+int hub__remove_node(
+    struct hub *hub, struct model_node *node, const char *reason, nsec_t now, struct err *e);
+
+/** hub__path() - "STATE/" and the printf-like rest; into @buf; returns @buf. */
+const char *hub__path(const struct hub *hub, char buf[static 512], const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** hub__metrics() - all of them as Prometheus' text; free(). NULL: no memory. */
+char *hub__metrics(struct hub *hub);
+
+/** hub__wall() - seconds since 1970. */
+int64_t hub__wall(void);
+
+/** The table of all routes; its handlers' ctx is the hub. */
+extern const struct route hub__routes[];
+
+/** hub__is_admin() - for the server: is this the admin token? */
+bool hub__is_admin(void *ctx, const char *bearer);

@@ -1,0 +1,76 @@
+/* metrics.c - the hub's counters in Prometheus' text format. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "hub/hub_internal.h"
+
+struct hub_metrics {
+    struct str text;
+    char last[96]; /* the name whose help has been said */
+};
+
+void hub_metric(struct hub_metrics *m, enum hub_metric_type type, const char *name,
+    const char *help, const char *labels, double value)
+{
+    const char *word = type == HUB_METRIC_COUNTER ? "counter" : "gauge";
+
+    if (strcmp(m->last, name) != 0) {
+        str_addf(&m->text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, word);
+        (void)snprintf(m->last, sizeof(m->last), "%s", name);
+    }
+    if (labels[0])
+        str_addf(&m->text, "%s{%s} %.17g\n", name, labels, value);
+    else
+        str_addf(&m->text, "%s %.17g\n", name, value);
+}
+
+static void add_networks(struct hub_metrics *m, const struct hub *hub)
+{
+    char labels[2 * OBJECT_NAME_MAX];
+
+    for (size_t i = 0; i < hub->model.networks.n; i++) {
+        const struct model_network *net = model_network_at(&hub->model, i);
+
+        (void)snprintf(labels, sizeof(labels), "network=\"%.63s\"", net->pub.spec.meta.name);
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_nodes", "members of the network, with the hub",
+            labels, (double)net->nodes.n);
+    }
+}
+
+static void add_server(struct hub_metrics *m, const struct hub *hub)
+{
+    struct server_counts c = server_counts(hub->server);
+
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_api_connections_total", "connections taken", "",
+        (double)c.accepted);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_api_connections_refused_total",
+        "connections closed at once, over a limit", "", (double)c.refused);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_api_connections_cut_total",
+        "connections ended by a deadline", "", (double)c.cut);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_api_requests_total", "requests answered", "",
+        (double)c.requests);
+    hub_metric(
+        m, HUB_METRIC_GAUGE, "weft_api_connections", "connections open", "", (double)c.connections);
+}
+
+char *hub__metrics(struct hub *hub)
+{
+    struct hub_metrics m = {.text = STR_NULL};
+
+    add_networks(&m, hub);
+    add_server(&m, hub);
+    hub_metric(
+        &m, HUB_METRIC_GAUGE, "weft_watches", "nodes that listen", "", (double)hub->watcher.n);
+    hub_metric(&m, HUB_METRIC_COUNTER, "weft_watch_overruns_total",
+        "watches that were too slow and got a new snapshot", "", (double)hub->watcher.n_overrun);
+    hub_metric(&m, HUB_METRIC_COUNTER, "weft_enrolments_total", "machines let in", "",
+        (double)hub->enrol.n_enrolled);
+    hub_metric(&m, HUB_METRIC_COUNTER, "weft_enrolments_refused_total", "machines refused", "",
+        (double)hub->enrol.n_refused);
+    hub_metric(&m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
+        (double)store_revision(hub->store));
+    if (hub->hooks.metrics)
+        hub->hooks.metrics(hub->hooks.ctx, &m);
+    return str_take(&m.text, NULL);
+}

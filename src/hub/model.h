@@ -1,0 +1,205 @@
+/*
+ * model.h - the store's contents as structs, indexed; and who is told when they change.
+ *
+ * Theory of operation. model_sync() takes the store's changes, one key at a
+ * time and in the order in which they were committed, and is the only code that
+ * changes what is below. After each change the listener is told. It may read
+ * everything; it may write to the store, and then that change comes later in
+ * the same sync, or in the next one.
+ *
+ * A node that is removed leaves all indexes at once, but its struct stays until
+ * its owner says model_bury(): somebody may have to tell it first.
+ *
+ * The networks' private keys are not in the store but in files of their own;
+ * the listener's network_key() gives them.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/token.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/htab.h"
+#include "base/list.h"
+#include "hub/hub.h"
+#include "hub/ipam.h"
+#include "hub/record.h"
+#include "store/keys.h"
+#include "store/store.h"
+
+struct line;
+struct server_listener;
+struct model;
+
+struct model_network {
+    struct keyed keyed;     /* in the model's networks */
+    struct hub_network pub; /* what hooks see */
+    struct model *model;    /* pins */
+    struct keys nodes;      /* of struct model_node */
+    struct keys edges;      /* of struct model_edge */
+    struct htab by_key;     /* the nodes, by public key */
+    struct htab by_address; /* the nodes, by each of their addresses */
+    struct ipam ipam;       /* host numbers in use */
+    uint64_t ipam_revision; /* of the cursor's key; 0: not stored yet */
+    struct list buried;     /* removed nodes that are still to be told; of struct model_node */
+    bool is_up;             /* hooks took it; network_removed is owed */
+    struct err failure;     /* why it is not */
+    /* watch.c's */
+    struct list watches;    /* of struct watch */
+    struct line *everybody; /* owns; all nodes as JSON, as most see them; NULL: to be made */
+    struct line *self;      /* owns; the network as JSON; NULL: to be made */
+    /* hub.c's */
+    struct server_listener *doors[2]; /* v4 and v6 */
+};
+
+/** One of a node's two addresses, in its network's table. */
+struct model_address {
+    struct htab_link link;
+    struct model_node *node; /* pins */
+    struct ip_addr address;
+};
+
+struct model_node {
+    struct keyed keyed;        /* in its network's nodes */
+    struct hub_node pub;       /* what hooks see */
+    struct model_network *net; /* pins */
+    struct token_hash token;   /* of the secret that admitted it; zeroes for the hub itself */
+    struct htab_link by_key;
+    struct model_address by_address[2]; /* v4 and v6 */
+    struct list edges;                  /* of struct model_edge_end: what is said about its edges */
+    bool is_removed;                    /* out of all indexes */
+    struct list bury;                   /* in the network's buried */
+    nsec_t bury_at;                     /* when it has been told long enough; hub.c's */
+    /* reports.c's */
+    struct report_record heard; /* its last report */
+    nsec_t seen;                /* when it last spoke to us, monotonic; 0: not since the start */
+    bool is_unsaved;            /* @heard differs from the store */
+    struct list unsaved;        /* in reports.c's list */
+    /* watch.c's */
+    struct list watches; /* of struct watch: its own */
+    struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
+};
+
+/** An edge, as one of its nodes has it. */
+struct model_edge_end {
+    struct list link;        /* in the node's edges */
+    struct model_edge *edge; /* pins */
+    struct model_node *node; /* pins; NULL when the node is gone */
+};
+
+/** Something that somebody said about an edge. */
+struct model_edge {
+    struct keyed keyed;    /* in its network's edges */
+    struct mesh_edge spec; /* as stored */
+    struct model_edge_end ends[2];
+};
+
+struct model_token {
+    struct htab_link link;      /* in the model's tokens */
+    struct token_hash hash;     /* of the secret */
+    struct token_record record; /* as stored */
+    uint64_t revision;          /* of its key */
+};
+
+/** Told about each change, after it was made. No member may be NULL. */
+struct model_listener {
+    void *ctx; /* pinned: handed to every call */
+
+    /* The private key of a network; its public half must be @public. */
+    int (*network_key)(void *ctx, const char *name, const struct x25519_public *public,
+        struct x25519_secret *ret, struct err *e);
+    void (*network_added)(void *ctx, struct model_network *net);
+    void (*network_changed)(void *ctx, struct model_network *net);
+    void (*network_removed)(void *ctx, struct model_network *net); /* freed after the call */
+    void (*node_added)(void *ctx, struct model_node *node);
+    void (*node_changed)(void *ctx, struct model_node *node, const struct node *before);
+    void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_bury() */
+    /* @before: the path as it was; NULL in @edge's ends means that the node has gone. */
+    void (*edge_changed)(void *ctx, struct model_edge *edge, enum edge_path before);
+    /* A record that cannot be understood, or a network without its key. */
+    void (*broken)(void *ctx, const char *key, const struct err *e);
+};
+
+struct model {
+    struct store *store;            /* pins */
+    struct store_watch *watch;      /* owns */
+    struct model_listener listener; /* see there */
+    struct keys networks;           /* of struct model_network */
+    struct htab tokens;             /* of struct model_token */
+    uint64_t seed;                  /* for all hash tables */
+};
+
+/** model_init() - empty. @seed: random, unknown to strangers. */
+void model_init(
+    struct model *m, struct store *store, const struct model_listener *listener, uint64_t seed);
+
+/** model_deinit() - forget everything without a word. Idempotent. */
+void model_deinit(struct model *m);
+
+/**
+ * model_load() - read the store; the listener hears of everything as added
+ *
+ * A record that cannot be understood ends it: a hub that left part of its
+ * state out would be worse than one that does not start.
+ *
+ * Return: 0 or negative errno with words that name the record.
+ */
+int model_load(struct model *m, struct err *e);
+
+/** model_sync() - take in what the store has changed. 0 or negative errno with words. */
+int model_sync(struct model *m, struct err *e);
+
+/**
+ * model_commit() - store_commit(), and if that is done, model_sync()
+ *
+ * Return: as store_commit(). A failure of the sync is not the commit's: it is
+ * tried again by the next one.
+ */
+int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    size_t *ret_failed, struct err *e);
+
+/** model_bury() - free a removed node. Always NULL. */
+struct model_node *model_bury(struct model_node *node);
+
+/* Lookups lend; NULL if there is none. */
+struct model_network *model_find_network(const struct model *m, const char *name);
+struct model_node *model_find_node(const struct model_network *net, const char *name);
+struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key);
+struct model_node *model_find_address(
+    const struct model_network *net, const struct ip_addr *address);
+struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b);
+struct model_token *model_find_token(const struct model *m, const struct token_hash *hash);
+
+/** model_may_talk() - hub_may_talk(). */
+bool model_may_talk(const struct model_node *a, const struct model_node *b);
+
+/** The structs around what hooks see, and around what indexes hold. */
+static inline struct model_network *model_network_of(const struct hub_network *net)
+{
+    return container_of(net, struct model_network, pub);
+}
+
+static inline struct model_node *model_node_of(const struct hub_node *node)
+{
+    return container_of(node, struct model_node, pub);
+}
+
+static inline struct model_network *model_network_at(const struct model *m, size_t i)
+{
+    return container_of(m->networks.items[i], struct model_network, keyed);
+}
+
+static inline struct model_node *model_node_at(const struct model_network *net, size_t i)
+{
+    return container_of(net->nodes.items[i], struct model_node, keyed);
+}
+
+static inline struct model_edge *model_edge_at(const struct model_network *net, size_t i)
+{
+    return container_of(net->edges.items[i], struct model_edge, keyed);
+}

@@ -1,0 +1,37 @@
+/*
+ * model_internal.h - how apply.c changes what model.c holds.
+ *
+ * Structs passed in by pointer to be kept (@spec) are taken, also on failure.
+ */
+#pragma once
+
+#include "hub/model.h"
+
+int model__add_node(struct model_network *net, struct node *spec, const struct token_hash *token,
+    struct model_node **ret);
+
+/** model__replace_node() - new spec, new indexes; the old spec stays with the caller. */
+int model__replace_node(struct model_node *node, struct node *spec);
+
+/** model__remove_node() - out of all indexes, into the network's buried. */
+void model__remove_node(struct model_node *node);
+
+int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct model_edge **ret);
+
+/** model__link_edge() - find the ends that were not there before. */
+void model__link_edge(struct model_network *net, struct model_edge *edge);
+
+/** model__unlink_edge() - out of the index and of its nodes' lists; its ends still name them. */
+void model__unlink_edge(struct model_network *net, struct model_edge *edge);
+
+void model__free_edge(struct model_edge *edge);
+
+/** model__new_network() - indexed, empty, without its keys; NULL: no memory. */
+struct model_network *model__new_network(struct model *m, const struct network *spec);
+
+/** model__free_network() - with everything in it. */
+void model__free_network(struct model_network *net);
+
+int model__put_token(struct model *m, const struct token_hash *hash,
+    const struct token_record *record, uint64_t revision);
+void model__remove_token(struct model *m, struct model_token *t);

@@ -1,0 +1,278 @@
+/* record.c - see record.h. */
+#include "record.h"
+
+#include <errno.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "mesh/fields.h"
+
+static const char *const prefixes[] = {
+    [RECORD_NONE] = "",
+    [RECORD_NETWORK] = "network/",
+    [RECORD_NODE] = "node/",
+    [RECORD_EDGE] = "edge/",
+    [RECORD_IPAM] = "ipam/",
+    [RECORD_TOKEN] = "token/",
+    [RECORD_REPORT] = "report/",
+};
+_Static_assert(sizeof(prefixes) / sizeof(*prefixes) == RECORD_N, "a prefix per kind");
+
+static void json_freep(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+const char *record_prefix(enum record_kind kind)
+{
+    return prefixes[kind];
+}
+
+/* Up to @end, or to the end of the text, into @ret; what follows, NULL if it does not fit. */
+static const char *take_part(const char *text, char end, char *ret, size_t cap)
+{
+    size_t n = strcspn(text, (const char[]){end, '\0'});
+
+    if (n == 0 || n >= cap)
+        return NULL;
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+    return text[n] ? text + n + 1 : text + n;
+}
+
+struct record_key record_key_parse(const char *key)
+{
+    struct record_key k = {.kind = RECORD_NONE};
+
+    for (int kind = RECORD_NONE + 1; kind < RECORD_N; kind++) {
+        size_t len = strlen(prefixes[kind]);
+        const char *rest = key + len;
+
+        if (strncmp(key, prefixes[kind], len) != 0)
+            continue;
+        if (kind != RECORD_TOKEN)
+            rest = take_part(rest, '/', k.network, sizeof(k.network));
+        if (rest && *rest)
+            rest = take_part(rest, '\0', k.name, sizeof(k.name));
+        if (rest)
+            k.kind = (enum record_kind)kind;
+    }
+    return k;
+}
+
+const char *record_key(
+    char buf[static RECORD_KEY_MAX], enum record_kind kind, const char *network, const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s%s%s", prefixes[kind], network,
+        network[0] && name[0] ? "/" : "", name);
+    return buf;
+}
+
+struct token_hash token_hash_of(const struct token_secret *secret)
+{
+    struct token_hash h;
+
+    SHA256(secret->b, sizeof(secret->b), h.b);
+    return h;
+}
+
+const char *token_hash_key(char buf[static RECORD_KEY_MAX], const struct token_hash *hash)
+{
+    char hex[2 * sizeof(hash->b) + 1];
+
+    hex_encode(hash->b, sizeof(hash->b), hex);
+    return record_key(buf, RECORD_TOKEN, "", hex);
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+/* @json as text, with one more field; @json and @value are taken. */
+static char *finish(json_t *json, const char *field, json_t *value)
+{
+    char *text = NULL;
+
+    if (json && (!field || json_object_set_new(json, field, value) == 0))
+        text = body_format(json);
+    json_decref(json);
+    return text;
+}
+
+static int parse(json_t **ret, const char *text, struct err *e)
+{
+    return body_parse(ret, text, strlen(text), e);
+}
+
+char *record_network_encode(const struct network *n, const struct x25519_public *hub_key)
+{
+    struct network plain = *n;
+    char key[X25519_BASE64_MAX];
+
+    plain.meta.resource_version = 0;
+    return finish(
+        network_encode(&plain), "hubKey", json_string(x25519_public_format(hub_key, key)));
+}
+
+int record_network_decode(
+    struct network *ret, struct x25519_public *ret_hub_key, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct x25519_public key;
+    struct fields f;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "network", e);
+    fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &key);
+    r = fields_end(&f);
+    if (r == 0)
+        r = network_decode(ret, json, OBJECT_LENIENT, e);
+    if (r == 0)
+        *ret_hub_key = key;
+    return r;
+}
+
+char *record_node_encode(const struct node *n, const struct token_hash *token)
+{
+    struct node plain = *n;
+    char hex[2 * sizeof(token->b) + 1];
+
+    plain.meta.resource_version = 0;
+    plain.status = NULL;
+    hex_encode(token->b, sizeof(token->b), hex);
+    return finish(node_encode(&plain), "token", json_string(hex));
+}
+
+int record_node_decode(
+    struct node *ret, struct token_hash *ret_token, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct token_hash token;
+    const char *hex;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    hex = json_string_value(json_object_get(json, "token"));
+    if (!hex || !hex_decode(hex, token.b, sizeof(token.b)))
+        return err_set(e, -EINVAL, "\"token\" of a stored node is not the hex of 32 bytes");
+    r = node_decode(ret, json, OBJECT_LENIENT, e);
+    if (r == 0)
+        *ret_token = token;
+    return r;
+}
+
+char *record_edge_encode(const struct mesh_edge *edge)
+{
+    struct mesh_edge plain = *edge;
+
+    plain.meta.resource_version = 0;
+    plain.status = NULL;
+    return finish(mesh_edge_encode(&plain), NULL, NULL);
+}
+
+int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    int r = parse(&json, text, e);
+
+    return r == 0 ? mesh_edge_decode(ret, json, OBJECT_LENIENT, e) : r;
+}
+
+char *record_ipam_encode(uint32_t next)
+{
+    return finish(json_pack("{s:I}", "next", (json_int_t)next), NULL, NULL);
+}
+
+int record_ipam_decode(uint32_t *ret_next, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct fields f;
+    uint64_t next = 0;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "address cursor", e);
+    fields_u64(&f, "next", FIELDS_REQUIRED, 1, UINT32_MAX, &next);
+    if (fields_end(&f) == 0)
+        *ret_next = (uint32_t)next;
+    return fields_end(&f);
+}
+
+char *record_token_encode(const struct token_record *t)
+{
+    char key[X25519_BASE64_MAX];
+
+    return finish(json_pack("{s:s, s:s, s:I, s:I, s:b}", "network", t->network, "hubKey",
+                      x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires,
+                      "uses", (json_int_t)t->uses, "ephemeral", (int)t->ephemeral),
+        NULL, NULL);
+}
+
+int record_token_decode(struct token_record *ret, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct token_record t = {.uses = 0};
+    uint64_t expires = 0;
+    uint64_t uses = 0;
+    struct fields f;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "token", e);
+    fields_name(&f, "network", FIELDS_REQUIRED, t.network);
+    fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &t.hub_key);
+    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires);
+    fields_u64(&f, "uses", FIELDS_REQUIRED, 0, REQUEST_USES_MAX, &uses);
+    fields_bool(&f, "ephemeral", FIELDS_REQUIRED, &t.ephemeral);
+    t.expires = (int64_t)expires;
+    t.uses = (uint32_t)uses;
+    if (fields_end(&f) == 0)
+        *ret = t;
+    return fields_end(&f);
+}
+
+/* JSON text that was made by body_format(), back; NULL when @text is. */
+static json_t *reparse(const char *text)
+{
+    return text ? json_loads(text, 0, NULL) : NULL;
+}
+
+char *record_report_encode(const struct report_record *r)
+{
+    json_t *node = json_pack("{s:s, s:s, s:o*}", "engine", r->report.engine, "version",
+        r->report.version, "candidates", reparse(r->report.candidates));
+
+    return finish(json_pack("{s:I, s:o, s:o*}", "lastSeen", (json_int_t)r->last_seen, "node", node,
+                      "edges", reparse(r->report.edges)),
+        NULL, NULL);
+}
+
+int record_report_decode(struct report_record *ret, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    uint64_t last_seen = 0;
+    struct fields f;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "report", e);
+    fields_u64(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &last_seen);
+    r = fields_end(&f);
+    if (r == 0)
+        r = report_decode(&ret->report, json, e);
+    if (r == 0)
+        ret->last_seen = (int64_t)last_seen;
+    return r;
+}

@@ -1,0 +1,161 @@
+/* reports.c - see reports.h. */
+#include "reports.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+/* Records in one commit. */
+#define FLUSH_AT_ONCE 256
+
+void reports_init(struct reports *s, struct model *model)
+{
+    *s = (struct reports){.model = model};
+    list_init(&s->unsaved);
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void mark_unsaved(struct reports *s, struct model_node *node)
+{
+    if (node->is_unsaved)
+        return;
+    node->is_unsaved = true;
+    list_add_tail(&s->unsaved, &node->unsaved);
+}
+
+/* A field that is not said stays as it was. */
+static void merge(struct report *into, struct report *from)
+{
+    if (!from->engine[0])
+        memcpy(from->engine, into->engine, sizeof(from->engine));
+    if (!from->version[0])
+        memcpy(from->version, into->version, sizeof(from->version));
+    if (!from->candidates) {
+        from->candidates = into->candidates;
+        into->candidates = NULL;
+    }
+    if (!from->edges) {
+        from->edges = into->edges;
+        into->edges = NULL;
+    }
+    report_deinit(into);
+    *into = *from;
+    *from = (struct report)REPORT_NULL;
+}
+
+bool reports_take(struct reports *s, struct model_node *node, struct report *report)
+{
+    struct report *held = &node->heard.report;
+    bool is_new = report->candidates && !is_same_text(report->candidates, held->candidates);
+
+    merge(held, report);
+    mark_unsaved(s, node);
+    return is_new;
+}
+
+void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
+{
+    int64_t before = node->heard.last_seen;
+
+    node->seen = now;
+    node->heard.last_seen = wall_s;
+    /* A clock that jumped back counts as well. */
+    if (wall_s - before >= REPORTS_SEEN_FLUSH_S || wall_s < before)
+        mark_unsaved(s, node);
+}
+
+/* Write up to FLUSH_AT_ONCE records; those stay unsaved when it fails. */
+static int flush_some(struct reports *s, nsec_t now, struct err *e)
+{
+    char keys[FLUSH_AT_ONCE][RECORD_KEY_MAX];
+    struct store_op ops[FLUSH_AT_ONCE];
+    struct model_node *node;
+    struct model_node *tmp;
+    size_t n = 0;
+    int r = 0;
+
+    list_foreach(node, &s->unsaved, unsaved) {
+        char *text = record_report_encode(&node->heard);
+
+        if (!text)
+            break;
+        ops[n] = (struct store_op){.kind = STORE_OP_PUT,
+            .key = record_key(
+                keys[n], RECORD_REPORT, node->net->pub.spec.meta.name, node->pub.spec.meta.name),
+            .value = text,
+            .expect = STORE_EXPECT_ANY};
+        if (++n == FLUSH_AT_ONCE)
+            break;
+    }
+    if (n > 0)
+        r = store_commit(s->model->store, ops, n, now, NULL, NULL, e);
+    for (size_t i = 0; i < n; i++)
+        free((char *)ops[i].value);
+    if (r != 0)
+        return r;
+    list_foreach_safe(node, tmp, &s->unsaved, unsaved) {
+        if (n-- == 0)
+            break;
+        node->is_unsaved = false;
+        list_remove(&node->unsaved);
+    }
+    return 0;
+}
+
+int reports_tick(struct reports *s, nsec_t now, bool force, struct err *e)
+{
+    int r = 0;
+
+    if (!force && now - s->flushed < REPORTS_FLUSH)
+        return 0;
+    s->flushed = now;
+    while (r == 0 && !list_is_empty(&s->unsaved))
+        r = flush_some(s, now, e);
+    return r == 0 ? model_sync(s->model, e) : r;
+}
+
+json_t *reports_of_node(const struct model_node *node)
+{
+    const struct report_record *heard = &node->heard;
+    const char *candidates = heard->report.candidates;
+
+    return json_pack("{s:I, s:s, s:s, s:o}", "lastSeen", (json_int_t)heard->last_seen, "engine",
+        heard->report.engine, "version", heard->report.version, "candidates",
+        candidates ? json_loads(candidates, 0, NULL) : json_array());
+}
+
+/* What @of says about its edge to @peer, under its field owner. */
+static void add_half(json_t *status, const struct model_node *of, const struct model_node *peer)
+{
+    char owner[OBJECT_NAME_MAX + sizeof("agent/")];
+    json_t *edges;
+    json_t *said;
+
+    if (!of->heard.report.edges)
+        return;
+    edges = json_loads(of->heard.report.edges, 0, NULL);
+    said = json_object_get(edges, peer->pub.spec.meta.name);
+    if (said) {
+        (void)snprintf(owner, sizeof(owner), "agent/%s", of->pub.spec.meta.name);
+        json_object_set(status, owner, said);
+    }
+    json_decref(edges);
+}
+
+json_t *reports_of_edge(const struct model_node *a, const struct model_node *b)
+{
+    json_t *status = json_object();
+
+    add_half(status, a, b);
+    add_half(status, b, a);
+    if (json_object_size(status) > 0)
+        return status;
+    json_decref(status);
+    return NULL;
+}

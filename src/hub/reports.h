@@ -1,0 +1,54 @@
+/*
+ * reports.h - what nodes report about themselves and their edges.
+ *
+ * Each node owns one record and writes only that: its own half of `status`,
+ * and in each of its edges what stands under its field owner ("agent/NAME").
+ * Reports do not wake anybody's watch but for the candidates, which peers need.
+ *
+ * They come often and are repeated, so they are written together, every few
+ * seconds and in one commit: what a crash of the hub can lose is a report that
+ * its node makes again as soon as it is back.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "hub/request.h"
+#include "hub/model.h"
+
+/** How long a report may stay in memory only. */
+#define REPORTS_FLUSH (5 * NSEC_PER_SEC)
+
+/** How often "last seen" alone is worth a write. */
+#define REPORTS_SEEN_FLUSH_S 60
+
+struct reports {
+    struct model *model; /* pins */
+    struct list unsaved; /* of struct model_node */
+    nsec_t flushed;      /* when that was last written */
+};
+
+void reports_init(struct reports *s, struct model *model);
+
+/**
+ * reports_take() - take in what @node reports
+ * @report:	taken
+ *
+ * Return: true when what other nodes see of it has changed.
+ */
+bool reports_take(struct reports *s, struct model_node *node, struct report *report);
+
+/** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
+void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
+
+/** reports_tick() - write what is unsaved, if it is time or @force. 0 or negative errno. */
+int reports_tick(struct reports *s, nsec_t now, bool force, struct err *e);
+
+/** reports_of_node() - a Node's `status`; a new reference, NULL: no memory. */
+json_t *reports_of_node(const struct model_node *node);
+
+/** reports_of_edge() - a MeshEdge's `status`, by field owner; NULL when nothing is known. */
+json_t *reports_of_edge(const struct model_node *a, const struct model_node *b);

@@ -1,0 +1,199 @@
+/* request.c - see request.h. */
+#include "request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "mesh/fields.h"
+
+static void json_freep(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* Start reading @json; no body at all reads as one without fields. */
+static struct fields body_fields(
+    const json_t *json, json_t **owner, const char *where, struct err *e)
+{
+    *owner = json ? NULL : json_object();
+    return fields_make(json ? json : *owner, where, e);
+}
+
+static void read_word(struct fields *f, const char *name, char ret[REQUEST_WORD_MAX + 1])
+{
+    const char *text = fields_string(f, name, FIELDS_OPTIONAL, 0, REQUEST_WORD_MAX);
+
+    if (text)
+        (void)snprintf(ret, REQUEST_WORD_MAX + 1, "%s", text);
+}
+
+static void read_node_name(struct fields *f, char ret[NAME_MAX_LEN + 1])
+{
+    const char *text = fields_string(f, "name", FIELDS_OPTIONAL, 0, 200);
+    struct err e = ERR_NULL;
+
+    if (!text || text[0] == '\0')
+        return;
+    if (node_check_name(text, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+    else
+        (void)snprintf(ret, NAME_MAX_LEN + 1, "%s", text);
+}
+
+static void read_secret(struct fields *f, struct token_secret *ret)
+{
+    const char *text = fields_string(f, "secret", FIELDS_REQUIRED, 1, 64);
+    size_t len;
+
+    if (text && (!base64url_decode(text, strlen(text), ret->b, sizeof(ret->b), &len) ||
+                    len != sizeof(ret->b)))
+        fields_fail(f, "\"secret\" is not that of a join token: base64url of 32 bytes");
+}
+
+int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "enrolment", e);
+    struct enrol_request rq = {0};
+
+    read_secret(&f, &rq.secret);
+    fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
+    read_node_name(&f, rq.name);
+    rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
+    read_word(&f, "engine", rq.engine);
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    secret_wipe(&rq.secret, sizeof(rq.secret));
+    return fields_end(&f);
+}
+
+int token_request_decode(struct token_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "token", e);
+    struct token_request rq = {.ephemeral = false};
+    uint64_t ttl = REQUEST_TTL_DEFAULT;
+    uint64_t uses = 1;
+
+    fields_u64(&f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_TTL_MIN, REQUEST_TTL_MAX, &ttl);
+    fields_u64(&f, "uses", FIELDS_OPTIONAL, 1, REQUEST_USES_MAX, &uses);
+    fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &rq.ephemeral);
+    fields_refuse_unknown(&f);
+    rq.ttl_seconds = (uint32_t)ttl;
+    rq.uses = (uint32_t)uses;
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
+static enum topology read_topology(struct fields *f)
+{
+    const char *text = fields_string(f, "topology", FIELDS_OPTIONAL, 1, 40);
+
+    if (!text)
+        return TOPOLOGY_AUTO;
+    for (int t = 0; t < TOPOLOGY_N; t++)
+        if (strcmp(text, topology_name((enum topology)t)) == 0)
+            return (enum topology)t;
+    fields_fail(f, "topology \"%s\" is not auto, hub or mesh", text);
+    return TOPOLOGY_AUTO;
+}
+
+int network_request_decode(struct network_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "network", e);
+    struct network_request rq = {.topology = TOPOLOGY_AUTO};
+    uint64_t keepalive = NETWORK_KEEPALIVE_DEFAULT;
+    uint64_t mtu = NETWORK_MTU_DEFAULT;
+
+    fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
+    fields_cidr(&f, "cidr4", FIELDS_OPTIONAL, true, 8, 30, &rq.cidr4);
+    fields_cidr(&f, "cidr6", FIELDS_OPTIONAL, false, 32, 124, &rq.cidr6);
+    rq.topology = read_topology(&f);
+    fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
+    fields_u64(&f, "keepalive", FIELDS_OPTIONAL, 0, NETWORK_KEEPALIVE_MAX, &keepalive);
+    fields_refuse_unknown(&f);
+    rq.mtu = (uint16_t)mtu;
+    rq.keepalive = (uint16_t)keepalive;
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
+void report_deinit(struct report *r)
+{
+    free(r->candidates);
+    free(r->edges);
+    *r = (struct report)REPORT_NULL;
+}
+
+/* @json as text, if that is not longer than @max; NULL without a failure when @json is NULL. */
+static char *read_text(struct fields *f, const char *name, const json_t *json, size_t max)
+{
+    char *text = json ? body_format(json) : NULL;
+
+    if (text && strlen(text) > max) {
+        fields_fail(f, "\"%s\" is longer than %zu bytes", name, max);
+        free(text);
+        return NULL;
+    }
+    if (json && !text)
+        fields_fail(f, "no memory for \"%s\"", name);
+    return text;
+}
+
+static void check_edges(struct fields *f, const json_t *edges)
+{
+    const char *peer;
+    json_t *edge;
+
+    json_object_foreach((json_t *)edges, peer, edge) {
+        struct err e = ERR_NULL;
+
+        if (node_check_name(peer, &e) < 0)
+            fields_fail(f, "%s", err_text(&e));
+        else if (!json_is_object(edge))
+            fields_fail(f, "what is said about the edge to \"%s\" is not an object", peer);
+    }
+}
+
+static int read_node(struct report *rp, const json_t *node, struct err *e)
+{
+    struct fields f = fields_make(node, "report", e);
+    const json_t *candidates =
+        fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+
+    read_word(&f, "engine", rp->engine);
+    read_word(&f, "version", rp->version);
+    rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
+    return fields_end(&f);
+}
+
+int report_decode(struct report *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(report_deinit) struct report rp = REPORT_NULL;
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "report", e);
+    const json_t *node = fields_object(&f, "node", FIELDS_OPTIONAL);
+    const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
+    int r;
+
+    check_edges(&f, edges);
+    rp.edges = read_text(&f, "edges", edges, REQUEST_EDGES_MAX);
+    r = fields_end(&f);
+    if (r == 0 && node)
+        r = read_node(&rp, node, e);
+    if (r != 0)
+        return r;
+    *ret = rp;
+    rp = (struct report)REPORT_NULL;
+    return 0;
+}

@@ -1,0 +1,80 @@
+/*
+ * request.h - the bodies that strangers, members and administrators send, checked.
+ *
+ * One struct and one decoder for each call that takes more than an object
+ * (docs/API.md). Pure: what a body means is decided elsewhere.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/token.h"
+#include "base/parse.h"
+#include "crypto/x25519.h"
+#include "mesh/object.h"
+
+struct err;
+
+/** Longest "engine" and "version" of a node. */
+#define REQUEST_WORD_MAX 31
+
+/** Longest text of a node's candidates, and of its report about edges, bytes. */
+#define REQUEST_CANDIDATES_MAX (8u << 10)
+#define REQUEST_EDGES_MAX      (48u << 10)
+
+#define REQUEST_TTL_MIN     1
+#define REQUEST_TTL_MAX     (366 * 86400)
+#define REQUEST_TTL_DEFAULT 3600
+#define REQUEST_USES_MAX    1000000
+
+/** POST /v1/enrol */
+struct enrol_request {
+    struct token_secret secret; /* wipe after use */
+    struct x25519_public key;
+    char name[NAME_MAX_LEN + 1]; /* "": the hub chooses */
+    const json_t *labels;        /* borrowed from the body; NULL: none */
+    char engine[REQUEST_WORD_MAX + 1];
+};
+
+/** POST /v1/networks/NET/tokens */
+struct token_request {
+    uint32_t ttl_seconds;
+    uint32_t uses;
+    bool ephemeral;
+};
+
+/** POST /v1/networks; what is not said is as in network_request_default(). */
+struct network_request {
+    char name[NAME_MAX_LEN + 1];
+    struct ip_prefix cidr4; /* len 0: the default */
+    struct ip_prefix cidr6; /* len 0: a random one */
+    enum topology topology;
+    uint16_t mtu;
+    uint16_t keepalive;
+};
+
+/** PUT /v1/status. Texts are JSON; NULL: not said. */
+struct report {
+    char engine[REQUEST_WORD_MAX + 1];
+    char version[REQUEST_WORD_MAX + 1];
+    char *candidates; /* owns; an array */
+    char *edges;      /* owns; an object of objects by peer name */
+};
+
+#define REPORT_NULL {0}
+
+/** report_deinit() - idempotent. */
+void report_deinit(struct report *r);
+
+/**
+ * enrol_request_decode() and the others - check and take in a body
+ * @json:	borrowed; NULL (no body) is a body without fields
+ *
+ * Return: 0; -EINVAL with words; -ENOMEM.
+ */
+int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
+int token_request_decode(struct token_request *ret, const json_t *json, struct err *e);
+int network_request_decode(struct network_request *ret, const json_t *json, struct err *e);
+int report_decode(struct report *ret, const json_t *json, struct err *e);

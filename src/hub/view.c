@@ -1,0 +1,239 @@
+/* view.c - see view.h. */
+#include "view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "api/stream.h"
+#include "base/str.h"
+
+/* Takes @json. */
+static struct line *part_of(json_t *json)
+{
+    char *text = json ? body_format(json) : NULL;
+    struct line *l = text ? line_new_part(text, strlen(text)) : NULL;
+
+    free(text);
+    json_decref(json);
+    return l;
+}
+
+/* The node as others see it: of its status only the candidates. */
+static struct line *node_text(struct model_node *node)
+{
+    struct node spec = node->pub.spec;
+
+    if (node->text)
+        return node->text;
+    if (node->heard.report.candidates) {
+        json_t *candidates = json_loads(node->heard.report.candidates, 0, NULL);
+
+        spec.status = json_pack("{s:o*}", "candidates", candidates);
+    }
+    node->text = part_of(node_encode(&spec));
+    json_decref(spec.status);
+    return node->text;
+}
+
+static struct line *network_text(struct model_network *net)
+{
+    if (!net->self)
+        net->self = part_of(network_encode(&net->pub.spec));
+    return net->self;
+}
+
+static void add_line(struct str *s, const struct line *l)
+{
+    if (l)
+        str_add_bytes(s, l->text, l->len);
+    else
+        s->failed = true;
+}
+
+/* Takes what is in @s. */
+static struct line *finish(struct str *s, bool is_part)
+{
+    size_t len;
+    char *text = str_take(s, &len);
+    struct line *l = NULL;
+
+    if (text)
+        l = is_part ? line_new_part(text, len) : line_new(text, len);
+    free(text);
+    str_deinit(s);
+    return l;
+}
+
+bool view_can_see(const struct model_node *self, const struct model_node *other)
+{
+    return self == other || other->pub.spec.hub || self->pub.spec.hub ||
+           model_may_talk(self, other);
+}
+
+/* "[NODE,NODE,...]}": the end of a snapshot. NULL for @self: all of them. */
+static struct line *make_tail(struct model_network *net, const struct model_node *self)
+{
+    struct str s = STR_NULL;
+    bool any = false;
+
+    str_add(&s, "[");
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        struct model_node *node = model_node_at(net, i);
+
+        if (self && !view_can_see(self, node))
+            continue;
+        if (any)
+            str_add(&s, ",");
+        any = true;
+        add_line(&s, node_text(node));
+    }
+    str_add(&s, "]}");
+    return finish(&s, false);
+}
+
+static bool sees_everybody(const struct model_node *self)
+{
+    const struct model_edge_end *end;
+
+    if (self->pub.spec.hub)
+        return true;
+    list_foreach(end, &self->edges, link) {
+        if (end->edge->spec.path == EDGE_PATH_OFF)
+            return false;
+    }
+    return true;
+}
+
+static struct line *tail_of(struct model_node *self)
+{
+    struct model_network *net = self->net;
+
+    if (!sees_everybody(self))
+        return make_tail(net, self);
+    if (!net->everybody)
+        net->everybody = make_tail(net, NULL);
+    return net->everybody ? line_ref(net->everybody) : NULL;
+}
+
+static struct line *edge_text(const struct model_edge *edge)
+{
+    return part_of(mesh_edge_encode(&edge->spec));
+}
+
+/* "{"type":"snapshot", ... "nodes":": all but the nodes. */
+static struct line *head_of(struct model_node *self)
+{
+    struct model_network *net = self->net;
+    struct model_edge_end *end;
+    struct str s = STR_NULL;
+    bool any = false;
+
+    str_addf(&s, "{\"type\":\"snapshot\",\"revision\":%llu,\"self\":\"%s\",\"network\":",
+        (unsigned long long)store_revision(net->model->store), self->pub.spec.meta.name);
+    add_line(&s, network_text(net));
+    str_add(&s, ",\"edges\":[");
+    list_foreach(end, &self->edges, link) {
+        struct line *text = edge_text(end->edge);
+
+        if (any)
+            str_add(&s, ",");
+        any = true;
+        add_line(&s, text);
+        line_unref(text);
+    }
+    str_add(&s, "],\"nodes\":");
+    return finish(&s, true);
+}
+
+bool view_snapshot(struct model_node *self, struct line **ret_head, struct line **ret_tail)
+{
+    struct line *head = head_of(self);
+    struct line *tail = tail_of(self);
+
+    if (!head || !tail) {
+        line_unref(head);
+        line_unref(tail);
+        return false;
+    }
+    *ret_head = head;
+    *ret_tail = tail;
+    return true;
+}
+
+char *view_snapshot_text(struct model_node *self)
+{
+    struct str s = STR_NULL;
+    struct line *head;
+    struct line *tail;
+    char *text;
+
+    if (!view_snapshot(self, &head, &tail))
+        return NULL;
+    add_line(&s, head);
+    str_add_bytes(&s, tail->text, tail->len - 1);
+    line_unref(head);
+    line_unref(tail);
+    text = str_take(&s, NULL);
+    str_deinit(&s);
+    return text;
+}
+
+/* {"type":"put", ...} around an object's text. */
+static struct line *put_event(const struct model *m, const struct line *object)
+{
+    struct str s = STR_NULL;
+
+    str_addf(&s, "{\"type\":\"put\",\"revision\":%llu,\"object\":",
+        (unsigned long long)store_revision(m->store));
+    add_line(&s, object);
+    str_add(&s, "}");
+    return finish(&s, false);
+}
+
+struct line *view_put_network(struct model_network *net)
+{
+    return put_event(net->model, network_text(net));
+}
+
+struct line *view_put_node(struct model_node *node)
+{
+    return put_event(node->net->model, node_text(node));
+}
+
+struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge)
+{
+    struct line *text = edge_text(edge);
+    struct line *event = put_event(net->model, text);
+
+    line_unref(text);
+    return event;
+}
+
+/* Takes @json: an event without an object's text in it. */
+static struct line *small_event(json_t *json)
+{
+    char *text = json ? body_format(json) : NULL;
+    struct line *l = text ? line_new(text, strlen(text)) : NULL;
+
+    free(text);
+    json_decref(json);
+    return l;
+}
+
+struct line *view_delete(const struct model *m, enum object_kind kind, const char *name)
+{
+    return small_event(json_pack("{s:s, s:I, s:s, s:s}", "type", "delete", "revision",
+        (json_int_t)store_revision(m->store), "kind", object_kind_name(kind), "name", name));
+}
+
+struct line *view_heartbeat(const struct model *m)
+{
+    return small_event(json_pack(
+        "{s:s, s:I}", "type", "heartbeat", "revision", (json_int_t)store_revision(m->store)));
+}
+
+struct line *view_removed(const char *reason)
+{
+    return small_event(json_pack("{s:s, s:s}", "type", "removed", "reason", reason));
+}

@@ -211,19 +211,18 @@ static int check_blocks(struct overlay_network *net, struct err *e)
     return 0;
 }
 
-/* A setting of the interface below /proc/sys/net. 0 or negative errno. */
-static int write_setting(
-    const struct overlay_network *net, const char *family, const char *name, const char *value)
+/* Where IPv6 is off for new interfaces. If it cannot be turned on, adding the address will say so.
+ */
+static void turn_on_ipv6(const struct overlay_network *net)
 {
     _cleanup_(closep) int fd = -1;
-    char path[128];
+    char path[80];
 
     (void)snprintf(
-        path, sizeof(path), "/proc/sys/net/%s/conf/%s/%s", family, device_name(net->device), name);
+        path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/disable_ipv6", device_name(net->device));
     fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, value, strlen(value)) < 0)
-        return -errno;
-    return 0;
+    if (fd >= 0 && write(fd, "0", 1) < 0)
+        log_debug("%s: cannot be written: %s", path, strerror(errno));
 }
 
 static int add_address(struct overlay_network *net, const struct ip_addr *address,
@@ -253,12 +252,12 @@ static int set_up_interface(struct overlay_network *net, struct err *e)
     if (r != 0)
         return err_set(e, r < 0 ? r : -ENODEV, "interface %s has gone", name);
     net->ifindex = link.ifindex;
-    /* Where IPv6 is off for new interfaces; where there is none at all, adding it says so. */
-    (void)write_setting(net, "ipv6", "disable_ipv6", "0");
-    if (shadowed && write_setting(net, "ipv4", "rp_filter", "2") < 0)
-        log_warning("%s: cannot loosen the reverse-path check; where it is strict, members of "
-                    "network %s do not reach the hub",
-            name, hub->spec.meta.name);
+    turn_on_ipv6(net);
+    if (shadowed) {
+        r = rtnl_loosen_source_check(&net->overlay->nl, net->ifindex);
+        if (r < 0)
+            return err_set(e, r, "cannot loosen the source check of %s: %s", name, strerror(-r));
+    }
     r = rtnl_set_link(&net->overlay->nl, net->ifindex, true, 0);
     if (r < 0)
         return err_set(e, r, "cannot bring interface %s up: %s", name, strerror(-r));

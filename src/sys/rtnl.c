@@ -2,12 +2,15 @@
 #include "sys/rtnl.h"
 
 #include <errno.h>
+#include <linux/ip.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "sys/netlink.h"
+
+#define RP_FILTER_LOOSE 2 /* Linux Documentation/networking/ip-sysctl.rst */
 
 /* Our requests are far smaller; answers have the socket's own buffer. */
 struct request {
@@ -158,6 +161,23 @@ int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu)
     ifi->ifi_flags = up ? IFF_UP : 0;
     if (mtu)
         mnl_attr_put_u32(rq.nlh, IFLA_MTU, mtu);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_SETLINK, NLM_F_ACK, sizeof(*ifi));
+    struct nlattr *families, *inet, *conf;
+
+    ifi->ifi_index = (int)ifindex;
+    families = mnl_attr_nest_start(rq.nlh, IFLA_AF_SPEC);
+    inet = mnl_attr_nest_start(rq.nlh, AF_INET);
+    conf = mnl_attr_nest_start(rq.nlh, IFLA_INET_CONF);
+    mnl_attr_put_u32(rq.nlh, IPV4_DEVCONF_RP_FILTER, RP_FILTER_LOOSE);
+    mnl_attr_nest_end(rq.nlh, conf);
+    mnl_attr_nest_end(rq.nlh, inet);
+    mnl_attr_nest_end(rq.nlh, families);
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 

@@ -41,6 +41,14 @@ int rtnl_remove_link(struct netlink *nl, unsigned ifindex);
 /** rtnl_set_link() - @mtu: 0 leaves it. 0 or negative errno. */
 int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu);
 
+/**
+ * rtnl_loosen_source_check() - take packets whose answers would leave by another interface
+ *
+ * The reverse-path filter of RFC 3704, loose instead of strict, where it is on. By netlink, which a
+ * service may use whose /proc/sys is read-only. 0 or negative errno.
+ */
+int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex);
+
 /** rtnl_add_address(), rtnl_remove_address() - @a: with the length of its block. */
 int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
 int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);

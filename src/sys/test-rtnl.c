@@ -178,6 +178,19 @@ static void test_route_behind(void **state)
     }
 }
 
+static void test_source_check(void **state)
+{
+    struct netlink *nl = need(state);
+    struct rtnl_link link = add_link(nl, "weft0");
+    FILE *f;
+
+    assert_int_equal(rtnl_loosen_source_check(nl, link.ifindex), 0);
+    f = fopen("/proc/sys/net/ipv4/conf/weft0/rp_filter", "r");
+    assert_non_null(f);
+    assert_int_equal(fgetc(f), '2');
+    (void)fclose(f);
+}
+
 static void test_check_free(void **state)
 {
     static const struct {
@@ -243,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_link, enter, leave),
         cmocka_unit_test_setup_teardown(test_addresses_and_routes, enter, leave),
         cmocka_unit_test_setup_teardown(test_route_behind, enter, leave),
+        cmocka_unit_test_setup_teardown(test_source_check, enter, leave),
         cmocka_unit_test_setup_teardown(test_check_free, enter, leave),
         cmocka_unit_test_setup_teardown(test_source, enter, leave),
     };

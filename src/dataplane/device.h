@@ -71,8 +71,10 @@ const char *device_name(const struct device *d);
  * whatever the machine's forwarding and routes are.
  */
 struct device_accept {
-    struct ip_addr to[2]; /* only packets for one of these; both none: for anybody */
-    uint16_t tcp_port;    /* and only TCP to this port; 0: anything */
+    struct {
+        struct ip_addr to; /* packets for this address; both none: for anybody */
+        uint16_t tcp_port; /* and of them only TCP to this port; 0: all */
+    } at[2];
 };
 
 /** device_set_accept() - from now on. */

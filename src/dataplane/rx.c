@@ -126,21 +126,27 @@ static void open_some(struct rx_worker *w, const struct keypair *kp, const struc
     }
 }
 
+/* Is it TCP to that port? */
+static bool is_to_tcp_port(const uint8_t *p, const struct ip_info *ip, uint16_t want)
+{
+    struct be16 port;
+
+    if (ip->proto != IP_PROTO_TCP || ip->is_fragment || ip->len < (uint32_t)ip->l4_off + 4)
+        return false;
+    memcpy(&port, p + ip->l4_off + 2, sizeof(port)); /* RFC 9293 section 3.1 */
+    return be16_get(port) == want;
+}
+
 /* Does the interface serve the packet's destination? */
 static bool is_accepted(
     const struct device_accept *accept, const uint8_t *p, const struct ip_info *ip)
 {
-    struct be16 port;
-
-    if (!ip_addr_is_none(&accept->to[0]) && !ip_addr_equal(&accept->to[0], &ip->dst) &&
-        !ip_addr_equal(&accept->to[1], &ip->dst))
-        return false;
-    if (accept->tcp_port == 0)
+    if (ip_addr_is_none(&accept->at[0].to))
         return true;
-    if (ip->proto != IP_PROTO_TCP || ip->is_fragment || ip->len < (uint32_t)ip->l4_off + 4)
-        return false;
-    memcpy(&port, p + ip->l4_off + 2, sizeof(port)); /* RFC 9293 section 3.1 */
-    return be16_get(port) == accept->tcp_port;
+    for (unsigned i = 0; i < 2; i++)
+        if (ip_addr_equal(&accept->at[i].to, &ip->dst))
+            return accept->at[i].tcp_port == 0 || is_to_tcp_port(p, ip, accept->at[i].tcp_port);
+    return false;
 }
 
 /* Stage: deliver. The inner packet must be one, and come from where the peer may speak for. */

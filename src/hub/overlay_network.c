@@ -64,21 +64,20 @@ int overlay__configure(struct overlay_network *net, const struct diff *d, struct
     return r == 0 ? 0 : err_prefix(e, "cannot configure %s", device_name(net->device));
 }
 
-static bool overlaps(const struct hub_network *a, const struct hub_network *b)
+static const struct ip_prefix *block_of(const struct overlay_network *net, bool v4)
 {
-    return ip_prefix_overlaps(&a->spec.cidr4, &b->spec.cidr4) ||
-           ip_prefix_overlaps(&a->spec.cidr6, &b->spec.cidr6);
+    return v4 ? &net->hub->spec.cidr4 : &net->hub->spec.cidr6;
 }
 
-/* Has a network with overlapping blocks come before it? */
-static bool is_shadowed(const struct overlay_network *net)
+/* Has a network whose block overlaps come before it? */
+static bool is_shadowed(const struct overlay_network *net, bool v4)
 {
     const struct overlay_network *each;
 
     list_foreach(each, &net->overlay->networks, siblings) {
         if (each == net)
             return false;
-        if (overlaps(each->hub, net->hub))
+        if (ip_prefix_overlaps(block_of(each, v4), block_of(net, v4)))
             return true;
     }
     return false;
@@ -86,10 +85,10 @@ static bool is_shadowed(const struct overlay_network *net)
 
 static void set_accept(struct overlay_network *net)
 {
-    struct device_accept accept = {.to = {net->hub->address4, net->hub->address6}};
+    uint16_t api = hub_config(net->overlay->hub)->api_listen.port;
+    struct device_accept accept = {.at = {{net->hub->address4, is_shadowed(net, true) ? api : 0},
+                                       {net->hub->address6, is_shadowed(net, false) ? api : 0}}};
 
-    if (is_shadowed(net))
-        accept.tcp_port = hub_config(net->overlay->hub)->api_listen.port;
     device_set_accept(net->device, &accept);
 }
 
@@ -225,27 +224,26 @@ static void turn_on_ipv6(const struct overlay_network *net)
         log_debug("%s: cannot be written: %s", path, strerror(errno));
 }
 
-static int add_address(struct overlay_network *net, const struct ip_addr *address,
-    const struct ip_prefix *block, bool shadowed)
+static int add_address(struct overlay_network *net, const struct ip_addr *address)
 {
+    struct netlink *nl = &net->overlay->nl;
+    bool v4 = ip_addr_is_v4(address);
+    const struct ip_prefix *block = block_of(net, v4);
     struct ip_prefix own = {.addr = *address, .len = block->len};
     int r;
 
-    if (!shadowed)
-        return rtnl_add_address(&net->overlay->nl, net->ifindex, &own);
+    if (!is_shadowed(net, v4))
+        return rtnl_add_address(nl, net->ifindex, &own);
     /* The whole address, so that the kernel makes no route for the block by itself. */
-    own.len = ip_addr_is_v4(address) ? 32 : 128;
-    r = rtnl_add_address(&net->overlay->nl, net->ifindex, &own);
-    if (r == 0)
-        r = rtnl_add_route_behind(&net->overlay->nl, net->ifindex, block, METRIC_BASE + net->rank);
-    return r;
+    own.len = v4 ? 32 : 128;
+    r = rtnl_add_address(nl, net->ifindex, &own);
+    return r == 0 ? rtnl_add_route_behind(nl, net->ifindex, block, METRIC_BASE + net->rank) : r;
 }
 
 static int set_up_interface(struct overlay_network *net, struct err *e)
 {
     const struct hub_network *hub = net->hub;
     const char *name = device_name(net->device);
-    bool shadowed = is_shadowed(net);
     struct rtnl_link link;
     int r = rtnl_find_link(&net->overlay->nl, name, &link);
 
@@ -253,7 +251,7 @@ static int set_up_interface(struct overlay_network *net, struct err *e)
         return err_set(e, r < 0 ? r : -ENODEV, "interface %s has gone", name);
     net->ifindex = link.ifindex;
     turn_on_ipv6(net);
-    if (shadowed) {
+    if (is_shadowed(net, true)) {
         r = rtnl_loosen_source_check(&net->overlay->nl, net->ifindex);
         if (r < 0)
             return err_set(e, r, "cannot loosen the source check of %s: %s", name, strerror(-r));
@@ -261,10 +259,10 @@ static int set_up_interface(struct overlay_network *net, struct err *e)
     r = rtnl_set_link(&net->overlay->nl, net->ifindex, true, 0);
     if (r < 0)
         return err_set(e, r, "cannot bring interface %s up: %s", name, strerror(-r));
-    r = add_address(net, &hub->address4, &hub->spec.cidr4, shadowed);
+    r = add_address(net, &hub->address4);
     if (r < 0)
         return err_set(e, r, "cannot give interface %s its address: %s", name, strerror(-r));
-    r = add_address(net, &hub->address6, &hub->spec.cidr6, shadowed);
+    r = add_address(net, &hub->address6);
     if (r < 0)
         log_info("%s: members reach the hub by IPv4 only: this machine has no IPv6 (%s)", name,
             strerror(-r));

@@ -56,9 +56,11 @@ fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 	@$(INSTALL) build dev
 	tools/run-fuzz $(S) $(F)
 
-bench: ## compare with wireguard-go in one run; prints JSON
+bench: ## ciphers, then the data plane beside wireguard-go in one run; prints JSON
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
+	ninja -C $(BUILD) test/bench/bench-aead
+	$(BUILD)/test/bench/bench-aead
 	$(PYTHON) test/bench/run.py
 
 golden: ## rewrite test/golden from what the program says now; read the diff

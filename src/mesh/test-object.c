@@ -134,6 +134,11 @@ static void test_refusals(void **state)
             "Node \"a\": a hub's endpoint: \"x\" is not ADDRESS:PORT"},
         {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"apiPort\": 0}"),
             "Node \"a\": \"apiPort\" is not a whole number from 1 to 65535"},
+        {NODE_WITH("a", "}, \"status\": {\"aead\": 7"), "Node \"a\": \"aead\" is not an object"},
+        {NODE_WITH("a", "}, \"status\": {\"aead\": {\"aes256gcm\": 1000001}"),
+            "Node \"a\": \"aes256gcm\" is not a whole number from 0 to 1000000"},
+        {NODE_WITH("a", "}, \"status\": {\"aead\": {\"chacha20poly1305\": \"fast\"}"),
+            "Node \"a\": \"chacha20poly1305\" is not a whole number from 0 to 1000000"},
         {EDGE_WITH("a--b", "\"nodes\": [\"a\"]"),
             "MeshEdge \"a--b\": \"nodes\" is not an array of 2 to 2 items"},
         {EDGE_WITH("b--a", "\"nodes\": [\"b\", \"a\"]"),
@@ -213,7 +218,8 @@ static void test_round_trip(void **state)
         "\"address6\": \"fd5a::1\", \"labels\": {\"gpu\": \"h100\"}, \"island\": \"\", "
         "\"ephemeral\": false, \"hub\": {\"endpoints\": [\"203.0.113.10:51820\"], \"apiPort\": "
         "8443}"
-        "}, \"status\": {\"lastSeen\": 1790000000, \"candidates\": []}}",
+        "}, \"status\": {\"lastSeen\": 1790000000, \"candidates\": [], "
+        "\"aead\": {\"chacha20poly1305\": 1300, \"aes256gcm\": 2900}}}",
         "{\"kind\": \"MeshEdge\", \"metadata\": {\"name\": \"a--b\", \"network\": \"default\", "
         "\"resourceVersion\": 12}, \"spec\": {\"nodes\": [\"a\", \"b\"], \"path\": \"off\"}, "
         "\"status\": {\"agent/a\": {\"path\": \"relay\"}, \"probe/a\": {}}}",

@@ -39,7 +39,11 @@ link b wire 10.9.0.2
 """
 WEFT = Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
 # The first is what the others are divided by.
-IMPLEMENTATIONS = {"wireguard-go": ["wireguard-go"], "weft": [WEFT, "wg"]}
+IMPLEMENTATIONS = {
+    "wireguard-go": ["wireguard-go"],
+    "weft": [WEFT, "wg"],
+    "weft-aes": [WEFT, "wg", "--cipher", "aes256gcm"],
+}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 

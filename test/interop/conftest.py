@@ -45,17 +45,29 @@ class Rekeying:
     started: float
 
 
+KERNEL: list = []  # instead of a program's words: a virtual machine's kernel
+
+
+def _rekeying_ends(stack: ExitStack, lab: Lab, first: list, second: list) -> Iterator[WgPeer]:
+    for name, words in (("k", first), ("u", second)):
+        if words is KERNEL:
+            yield WgPeer.kernel(stack.enter_context(KernelVm(lab.host(name))))
+        else:
+            yield WgPeer.userspace(lab.host(name), words)
+
+
 def start_rekeying(stack: ExitStack, first: list, second: list) -> Rekeying:
     lab = stack.enter_context(Lab.from_text(PAIR, capture=False))
-    initiator = WgPeer.userspace(lab.host("k"), first)
-    responder = WgPeer.userspace(lab.host("u"), second)
+    initiator, responder = _rekeying_ends(stack, lab, first, second)
     initiator.configure(["10.7.0.1/24"])
     responder.configure(["10.7.0.2/24"])
     responder.add_peer(initiator)
     initiator.add_peer(responder, endpoint=True)
     initiator.ping(responder)
     handshake = wait_for(lambda: initiator.state(responder).handshake, 5, "the first handshake")
-    pinger = lab.host("k").spawn(["ping", "-i0.2", "10.7.0.2"])
+    # A virtual machine answers; whoever began the session is to renew it all the same.
+    pinging, pinged = (responder, initiator) if first is KERNEL else (initiator, responder)
+    pinger = pinging.machine.spawn(["ping", "-i0.2", pinged.addresses[0].ip])
     return Rekeying(initiator, responder, pinger, handshake, time.monotonic())
 
 
@@ -63,10 +75,15 @@ def start_rekeying(stack: ExitStack, first: list, second: list) -> Rekeying:
 def rekeying(weft: Path) -> Iterator[dict[str, Rekeying]]:
     ours, theirs = [weft, "wg"], ["wireguard-go"]
     with ExitStack() as stack:
+        kernels = {} if image.why_not() else {
+            "weft-kernel": start_rekeying(stack, ours, KERNEL),
+            "kernel-weft": start_rekeying(stack, KERNEL, ours),
+        }
         yield {
             "weft-go": start_rekeying(stack, ours, theirs),
             "go-weft": start_rekeying(stack, theirs, ours),
             "weft-weft": start_rekeying(stack, ours, ours),
+            **kernels,
         }
 
 

@@ -22,7 +22,8 @@ MACS_LEN = 32
 def garbage(rng):
     """Random bytes, half of them with the type and length of a real message."""
     kind = rng.choice([0, 1, 2, 3, 4, 4, 4])
-    length = {1: 148, 2: 92, 3: 64}.get(kind, rng.choice([1, 3, 4, 31, 32, 48, 1452]))
+    length = {1: 148, 2: 92, 3: 64}.get(kind, rng.choice([0, 1, 3, 4, 15, 16, 31, 32, 48, 1452]))
+    length = max(0, length + rng.choice([0, 0, 0, -1, 1]))
     body = rng.randbytes(max(length, 4))
     return (struct.pack("<I", kind) + body[4:])[:length] if kind else body[:length]
 

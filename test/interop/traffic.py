@@ -46,3 +46,10 @@ def stats(peer: WgPeer, weft: Path) -> dict[str, str]:
     """The counters of a `weft wg`."""
     text = peer.machine.run([weft, "wg", "--stats", peer.interface], quiet=True).out
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def drops(peer: WgPeer, weft: Path) -> dict[str, int]:
+    """How many packets ended in a `weft wg`, by the reasons of docs/DROPS.md."""
+    return {
+        key.removeprefix("drop_"): int(value)
+        for key, value in stats(peer, weft).items() if key.startswith("drop_")}

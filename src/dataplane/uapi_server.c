@@ -27,7 +27,7 @@
 struct uapi_server {
     struct device *device;      /* pins */
     struct control_event event; /* the listening socket */
-    struct list clients;
+    struct list clients;        /* who was silent for longest comes first */
     unsigned n_clients;
     struct sockaddr_un address; /* where the socket lies */
 };
@@ -112,6 +112,8 @@ static void on_client(void *ctx, uint32_t epoll_events)
     struct client *c = ctx;
     bool ok = true;
 
+    list_remove(&c->siblings);
+    list_add_tail(&c->server->clients, &c->siblings);
     if (c->out.len == 0)
         ok = read_some(c);
     if (ok)
@@ -128,8 +130,11 @@ static void on_connection(void *ctx, uint32_t epoll_events)
     _cleanup_(closep) int fd = accept4(s->event.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct client *c;
 
-    if (fd < 0 || s->n_clients == CLIENTS_MAX)
+    if (fd < 0)
         return;
+    /* Connections that say nothing must not keep out those that do. */
+    if (s->n_clients == CLIENTS_MAX)
+        client_free(container_of(s->clients.next, struct client, siblings));
     c = calloc(1, sizeof(*c));
     if (!c)
         return;

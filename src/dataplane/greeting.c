@@ -167,6 +167,30 @@ static void on_mismatch(
         noise_choice_format(noise_remote_choice(&peer->remote), choice));
 }
 
+static bool has_session(struct peer *peer, nsec_t now)
+{
+    struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
+    bool can_send = kp && keypair_can_send(kp, now);
+
+    (void)keypair_unref(kp);
+    return can_send;
+}
+
+/*
+ * An authentic initiation that is older than one before is a replay, or its sender has started
+ * again with a clock that went back: its initiations stay refused until that clock has caught up.
+ * Ours are not, so without a session we begin one ourselves, where we know the peer to be. A
+ * replay gains nothing by that: it moves no endpoint, and nothing is sent while a session lives.
+ */
+static void on_stale_initiation(struct peer *peer, nsec_t now)
+{
+    drop(peer->device->port, DROP_HANDSHAKE_INVALID);
+    if (has_session(peer, now))
+        return;
+    (void)timers_on_rekey_wanted(&peer->timers);
+    control_poll_peer(peer, now);
+}
+
 static void take_initiation(struct device *d, const struct greeting *g, nsec_t now)
 {
     struct handshake_incoming in;
@@ -191,6 +215,8 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
     r = handshake_consume_initiation(&peer->handshake, &peer->remote, &in, now);
     if (r == HANDSHAKE_E_PROFILE)
         on_mismatch(peer, in.profile, g, now);
+    else if (r == HANDSHAKE_E_REPLAY)
+        on_stale_initiation(peer, now);
     else if (r != 0)
         drop(d->port, DROP_HANDSHAKE_INVALID);
     if (r != 0)

@@ -323,3 +323,34 @@ def test_a_session_expires(lab, weft, tmp_path):
         inject(lab.host("x"), ("192.0.2.2", PORT), (U, PORT), old)
         wait_for(lambda: pair.dropped()["unknown-index"] > before, 5, "weft to forget old keys")
         pair.v.ping(pair.u)
+
+
+def _forget_sessions(end: WgPeer) -> None:
+    """Down and up, and with a pause between them, or weft would rightly not notice."""
+    end.machine.run(["ip", "link", "set", "wg0", "down"])
+    wait_for(
+        lambda: not end.machine.run(["ss", "-Huln", f"sport = :{PORT}"], quiet=True).out, 5,
+        "the port to be closed")
+    end.machine.run(["ip", "link", "set", "wg0", "up"])
+
+
+def test_a_restart_with_an_older_clock(lab, weft, tmp_path):
+    clock = Clock(tmp_path / "clock", only_date=True)
+    clock.move(DAY_S)
+    with ExitStack() as stack:
+        pair = Pair(lab, weft, stack, clock.env)
+        pair.u.ping(pair.v)
+        clock.move(0)
+        config = pair.u.machine.run(["wg", "showconf", "wg0"]).out
+        pair.u.machine.run(["wg", "setconf", "wg0", "/dev/stdin"], stdin="[Interface]\n")
+        pair.u.machine.run(["wg", "setconf", "wg0", "/dev/stdin"], stdin=config)
+        invalid = drops(pair.v, weft)["handshake-invalid"]
+        pair.u.machine.run(["ping", "-c1", "-W1", "10.7.0.2"], check=False)
+        # Its initiations are a day old for the other end, which refuses them as replays...
+        assert drops(pair.v, weft)["handshake-invalid"] > invalid
+        assert pair.u.state(pair.v).handshake == 0
+        # ... but which, once the session that it knows is over, begins one of its own.
+        _forget_sessions(pair.v)
+        with Capture(lab.host("v"), "s", PORT) as capture:
+            pair.u.ping(pair.v, deadline_s=12)
+            assert capture.messages(INITIATION, is_outgoing=True)

@@ -182,28 +182,46 @@ void ip_ecn_decapsulate(void *p, uint8_t outer_tos)
         v6_set_ecn(p, ecn);
 }
 
-uint64_t ip_sum_add(uint64_t sum, const void *p, size_t len)
-{
-    const uint8_t *b = p;
+/** Two 64-bit words, which the compiler keeps in a vector register. */
+typedef uint64_t u64x2 __attribute__((vector_size(16)));
 
-    /*
-     * One's complement sums may be taken in wider words (RFC 1071 section 2):
-     * 32 bits at a time, the carries gather in the upper half of the accumulator.
-     */
+/*
+ * Words as they lie in memory. One's complement sums may be taken in wider words
+ * and in either byte order (RFC 1071 section 2): two lanes of 32 bits each
+ * gather their carries in the upper halves, so a datagram cannot overflow them.
+ */
+static uint64_t sum_native(const uint8_t *b, size_t len)
+{
+    const u64x2 mask = {UINT32_MAX, UINT32_MAX};
+    u64x2 low = {0, 0}, high = {0, 0};
+    uint64_t sum = 0;
+
+    for (; len >= 32; len -= 32, b += 32) {
+        u64x2 x, y;
+
+        memcpy(&x, b, sizeof(x));
+        memcpy(&y, b + sizeof(x), sizeof(y));
+        low += (x & mask) + (y & mask);
+        high += (x >> 32) + (y >> 32);
+    }
     for (; len >= 4; len -= 4, b += 4) {
-        struct be32 word;
+        uint32_t word;
 
         memcpy(&word, b, sizeof(word));
-        sum += be32_get(word);
+        sum += word;
     }
-    if (len >= 2) {
-        sum += (uint32_t)(b[0] << 8 | b[1]);
-        b += 2;
-        len -= 2;
+    if (len > 0) {
+        uint32_t word = 0;
+
+        memcpy(&word, b, len);
+        sum += word;
     }
-    if (len)
-        sum += (uint32_t)(b[0] << 8);
-    return sum;
+    return sum + low[0] + low[1] + high[0] + high[1];
+}
+
+uint64_t ip_sum_add(uint64_t sum, const void *p, size_t len)
+{
+    return sum + __builtin_bswap16(ip_sum_fold(sum_native(p, len)));
 }
 
 uint16_t ip_sum_fold(uint64_t sum)

@@ -69,12 +69,21 @@ static void connection_free(struct server__connection *c)
     free(c);
 }
 
+static void on_again(uv_timer_t *timer);
+
+/*
+ * The engine sees a resumed connection in its next run, and nothing makes it
+ * run: so that is done here, in the next turn of the loop, since this may be
+ * called from within a run.
+ */
 static void resume(struct server__connection *c)
 {
     if (!c->suspended)
         return;
     c->suspended = false;
     MHD_resume_connection(c->mhd);
+    if (!uv_is_closing((uv_handle_t *)&c->engine->again))
+        (void)uv_timer_start(&c->engine->again, on_again, 0, 0);
 }
 
 void server__cut(struct server__connection *c)
@@ -129,6 +138,7 @@ void server__take(struct server_listener *l, int fd, const struct endpoint *from
     }
     *c = (struct server__connection){.s = s,
         .listener = l,
+        .engine = l->engine,
         .fd = fd,
         .door = l->door,
         .door_ctx = l->door_ctx,

@@ -53,6 +53,7 @@ struct server__connection {
     struct list link;                 /* in the server's */
     struct server *s;                 /* pins */
     struct server_listener *listener; /* pins; NULL once that is closed */
+    struct server__engine *engine;    /* pins; which serves it */
     struct MHD_Connection *mhd;       /* libmicrohttpd's; NULL before it started */
     int fd;                           /* libmicrohttpd's, which closes it */
     enum door door;                   /* of the listener */

@@ -1,0 +1,415 @@
+"""A machine becomes a node, stays one whatever dies around it, and is none any more.
+
+    hub        203.0.113.10, 2001:db8::10
+     |
+   [ wan ]
+    |   |
+   n1   n2     203.0.113.11, .12; their packets to each other go through the hub
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lab import Daemon, Host, Lab, Result, wait_for
+
+pytestmark = pytest.mark.namespaces
+
+TOPOLOGY = """
+switch wan 203.0.113.0/24 2001:db8::/64
+host hub
+host n1
+host n2
+link hub wan 203.0.113.10 2001:db8::10
+link n1 wan 203.0.113.11 2001:db8::11
+link n2 wan 203.0.113.12 2001:db8::12
+"""
+CIDR4 = "10.42.0.0/16"
+STATE = "/var/lib/weft/node"
+HUB_AWAY = "the hub does not answer"
+
+
+class Node:
+    """A host that joins; its agent is ours, so that its log is looked at."""
+
+    def __init__(self, host: Host, weft: Path) -> None:
+        self.host = host
+        self.weft = weft
+        self.agent: Daemon | None = None
+
+    def run(self, *words: str, check: bool = True) -> Result:
+        return self.host.run([self.weft, *words], check=check)
+
+    def join(self, token: str, *words: str) -> None:
+        self.run("join", token, "--name", self.host.name, "--no-start", *words)
+        self.start()
+
+    def start(self, allow: list[str] | None = None) -> None:
+        self.agent = self.host.spawn([self.weft, "agent"], name="agent", allow=allow or [])
+        self.agent.wait_line("the hub answers")
+
+    def status(self) -> dict:
+        return json.loads(self.host.run([self.weft, "status", "--json"], quiet=True).out)
+
+    def address(self, version: int = 4) -> str:
+        return self.status()["self"][f"address{version}"]
+
+    def ping(self, address: str) -> bool:
+        return self.host.run(["ping", "-c1", "-W1", address], check=False, quiet=True).rc == 0
+
+    def reaches(self, address: str, within_s: float) -> None:
+        wait_for(lambda: self.ping(address), within_s, f"{self.host.name} to reach {address}")
+
+    def pids(self, program: str) -> list[int]:
+        """Processes of this host that run `program`, by the network namespace that they are in."""
+        ours = self.host.run(["readlink", "/proc/self/ns/net"], quiet=True).out.strip()
+        found = []
+        for proc in Path("/proc").glob("[0-9]*"):
+            try:
+                if (os.readlink(proc / "ns/net") == ours
+                        and Path(os.readlink(proc / "exe")).name == program):
+                    found.append(int(proc.name))
+            except OSError:  # It has ended meanwhile.
+                continue
+        return found
+
+    def link_text(self, name: str = "weft0") -> str:
+        """What ip(8) says of the interface; nothing when there is none."""
+        return self.host.run(["ip", "link", "show", name], check=False, quiet=True).out
+
+    def has_interface(self, name: str = "weft0") -> bool:
+        return self.link_text(name) != ""
+
+    def peer_names(self) -> set[str]:
+        return {peer["name"] for peer in self.status()["peers"]}
+
+
+class Site:
+    """The lab above with a hub that runs."""
+
+    def __init__(self, lab: Lab, weft: Path) -> None:
+        self.lab = lab
+        self.weft = weft
+        self.hub = lab.host("hub")
+        self.n1 = Node(lab.host("n1"), weft)
+        self.n2 = Node(lab.host("n2"), weft)
+        self.start_hub()
+
+    def start_hub(self) -> None:
+        self.daemon = self.hub.spawn(
+            [self.weft, "hub", "up", "--public", self.hub.address(), "--cidr4", CIDR4], name="hub")
+        wait_for(lambda: self.hub.run([self.weft, "nodes"], check=False, quiet=True).rc == 0, 20,
+                 "the hub to answer")
+
+    def token(self, *words: str) -> str:
+        return self.hub.run([self.weft, "token", "new", *words]).out.strip()
+
+    def node_names(self) -> set[str]:
+        nodes = json.loads(self.hub.run([self.weft, "nodes", "--json"], quiet=True).out)["nodes"]
+        return {node["metadata"]["name"] for node in nodes}
+
+    def both_join(self) -> None:
+        for node in (self.n1, self.n2):
+            node.join(self.token())
+        wait_for(lambda: self.n1.peer_names() == {"n2"}, 5, "n1 to hear of n2")
+
+
+@pytest.fixture
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(TOPOLOGY) as lab:
+        yield Site(lab, weft)
+
+
+# ---- joining --------------------------------------------------------------------------------
+
+
+def test_join_is_one_command(site: Site) -> None:
+    """The agent is started by the join, and the first packet to another node gets through."""
+    site.n1.join(site.token())
+    said = site.n2.run("join", site.token(), "--name", "n2", "--label", "gpu=h100").out
+    assert re.search(r"^n2 has joined the network default: 10\.42\.0\.\d+ and fd\S+ on weft0\.$",
+                     said, re.MULTILINE)
+    assert "The hub at 203.0.113.10:51820 answers" in said
+    for version in (4, 6):
+        start = time.monotonic()
+        site.n2.reaches(site.n1.address(version), within_s=3)
+        assert time.monotonic() - start < 3
+    log = site.n2.host.run(["cat", f"{STATE}/agent.log"], quiet=True).out
+    assert "warning" not in log and "error" not in log
+    site.n2.run("leave")
+
+
+def test_status(site: Site) -> None:
+    site.both_join()
+    site.n1.reaches(site.n2.address(), within_s=5)
+    status = site.n1.status()
+    assert status["self"]["name"] == "n1"
+    assert status["self"]["interface"] == "weft0"
+    assert status["self"]["mtu"] == 1420
+    assert status["self"]["engine"] in ("userspace", "kernel")
+    assert status["hub"]["endpoint"] == "203.0.113.10:51820"
+    assert status["hub"]["reachable"] is True
+    assert status["hub"]["udp"] is True
+    assert 0 <= status["hub"]["handshakeAgeSeconds"] < 30
+    [peer] = status["peers"]
+    assert peer.keys() >= {"name", "address4", "address6", "publicKey", "path", "endpoint",
+                           "handshakeAgeSeconds", "rttMs", "loss", "mtu", "rxBytes", "txBytes",
+                           "since", "why"}
+    assert peer["name"] == "n2"
+    assert peer["path"] == "relay"
+    assert peer["rxBytes"] > 0
+    assert "through the hub" in peer["why"]
+    table = site.n1.run("status").out
+    assert re.search(r"^n2 +10\.42\.\S+ +relay ", table, re.MULTILINE)
+
+
+def test_second_join_is_refused(site: Site) -> None:
+    site.n1.join(site.token())
+    refused = site.n1.run("join", site.token(), check=False)
+    assert refused.rc == 1
+    assert 'is "n1" in the network "default" already' in refused.err
+    assert "weft leave" in refused.err
+
+
+@pytest.mark.parametrize(("commands", "named"), [
+    (["ip route add 10.42.99.0/24 dev wan"], "route 10.42.99.0/24 of wan"),
+    (["ip address add 10.42.200.7/32 dev wan"], "address 10.42.200.7/32 of wan"),
+    (["ip route add 10.0.0.0/8 via 203.0.113.10"], "route 10.0.0.0/8 of wan"),
+], ids=["route", "address", "wider route"])
+def test_collision_is_refused(site: Site, commands: list[str], named: str) -> None:
+    """And the same single-use token still works once the collision is gone: the key was kept."""
+    token = site.token()
+    for command in commands:
+        site.n1.host.run(command.split())
+    refused = site.n1.run("join", token, "--name", "n1", check=False)
+    assert refused.rc == 1
+    assert f"block {CIDR4} collides with the {named}" in refused.err
+    assert not site.n1.has_interface()
+    for command in commands:
+        site.n1.host.run(command.replace(" add ", " del ").split())
+    site.n1.join(token)
+    assert site.node_names() >= {"n1"}
+
+
+def test_existing_interface_is_refused(site: Site) -> None:
+    site.n1.host.run(["ip", "link", "add", "weft0", "type", "bridge"])
+    refused = site.n1.run("join", site.token(), check=False)
+    assert refused.rc == 1
+    assert "an interface weft0 exists already" in refused.err
+    site.n1.join(site.token(), "--interface", "mesh0")
+    assert site.n1.has_interface("mesh0")
+    assert site.n1.status()["self"]["interface"] == "mesh0"
+
+
+@pytest.mark.parametrize("token", [
+    "", "weft1.", "weft1.e30", "weft1." + "A" * 5000, "weft1.!!!", "weft9.e30",
+])
+def test_bad_token_is_refused(site: Site, token: str) -> None:
+    refused = site.n1.run("join", token, check=False)
+    assert refused.rc in (1, 2)
+    assert refused.err.count("\n") <= 3
+    assert "token" in refused.err
+    from_stdin = site.n1.host.run([site.weft, "join", "-"], stdin=token, check=False)
+    assert from_stdin.rc == 1
+    assert "token" in from_stdin.err
+
+
+def test_stock_wireguard_is_a_node(site: Site) -> None:
+    """The file of `weft render` and the node's key are all that wg-quick needs."""
+    site.n1.join(site.token())
+    site.n2.run("join", site.token(), "--name", "n2", "--no-start")
+    key = json.loads(site.n2.host.run(["cat", f"{STATE}/node.json"], quiet=True).out)["privateKey"]
+    conf = site.hub.run([site.weft, "render", "n2"]).out
+    site.n2.host.run(["mkdir", "-p", "/etc/wireguard"])
+    for name, text in (("stock0.key", key + "\n"), ("stock0.conf", conf)):
+        path = f"/etc/wireguard/{name}"
+        site.n2.host.run(["sh", "-c", f"umask 077; cat > {path}"], stdin=text, quiet=True)
+    site.n2.host.run(["wg-quick", "up", "stock0"],
+                     env={"WG_QUICK_USERSPACE_IMPLEMENTATION": "wireguard-go"})
+    wait_for(lambda: site.n1.peer_names() == {"n2"}, 5, "n1 to hear of n2")
+    for version in (4, 6):
+        site.n2.reaches(site.n1.address(version), within_s=10)
+    site.n2.host.run(["wg-quick", "down", "stock0"])
+
+
+# ---- things that die ------------------------------------------------------------------------
+
+
+def without_loss(node: Node, address: str, meanwhile: Callable[[], None]) -> None:
+    """Not one packet is lost while something happens."""
+    ping = node.host.spawn(["ping", "-i", "0.05", "-W", "2", address], name="ping")
+    ping.wait_line(r"icmp_seq=5 ")
+    meanwhile()
+    before = max(int(n) for n in re.findall(r"icmp_seq=(\d+) ", "\n".join(ping.lines())))
+    ping.wait_line(rf"icmp_seq={before + 10} ")
+    ping.kill9()
+    answered = [int(n) for n in re.findall(r"icmp_seq=(\d+) ", "\n".join(ping.lines()))]
+    assert answered == list(range(1, len(answered) + 1))
+
+
+def test_traffic_goes_on_without_the_agent(site: Site) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.reaches(far, within_s=5)
+
+    def kill() -> None:
+        site.n1.agent.kill9()
+        site.n1.start()
+        site.n1.agent.stop()
+        site.n1.start()
+
+    without_loss(site.n1, far, kill)
+    assert "changes" not in "\n".join(site.n1.agent.lines())
+
+
+def test_data_plane_comes_back(site: Site) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.reaches(far, within_s=5)
+    for _ in range(2):
+        [pid] = site.n1.pids("weft-wg")
+        os.kill(pid, 9)
+        wait_for(lambda old=pid: site.n1.pids("weft-wg") not in ([], [old]), 10, "a new data plane")
+        site.n1.reaches(far, within_s=10)
+
+
+@pytest.mark.parametrize("damage", [
+    "ip link delete weft0", "ip address flush dev weft0", "ip link set weft0 down",
+    "ip link set weft0 mtu 1300", "wg set weft0 private-key /dev/null",
+], ids=["link deleted", "addresses flushed", "link down", "MTU changed", "key removed"])
+def test_interface_is_made_whole(site: Site, damage: str) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.reaches(far, within_s=5)
+    site.n1.host.run(damage.split())
+    # What no event tells of is found by the next regular look.
+    wait_for(lambda: site.n1.ping(far) and "mtu 1420" in site.n1.link_text(), 50,
+             "the interface to be whole")
+
+
+def test_hub_is_away_for_a_while(site: Site) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.reaches(far, within_s=5)
+    for node in (site.n1, site.n2):
+        node.agent.allow(HUB_AWAY)
+    site.daemon.kill9()
+    # Without the hub an agent that starts knows its peers all the same.
+    site.n1.agent.stop()
+    site.n1.agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=[HUB_AWAY])
+    wait_for(lambda: site.n1.host.run([site.weft, "status"], check=False, quiet=True).rc == 0, 10,
+             "the agent to answer")
+    assert site.n1.peer_names() == {"n2"}
+    assert site.n1.status()["hub"]["reachable"] is False
+    assert site.n1.status()["peers"][0]["path"] == "none"
+    site.start_hub()
+    site.n1.agent.wait_line("the hub answers", 60)
+    site.n1.reaches(far, within_s=60)
+
+
+# ---- the end --------------------------------------------------------------------------------
+
+
+def assert_nothing_left(node: Node) -> None:
+    assert not node.has_interface()
+    wait_for(lambda: not node.pids("weft-wg") and not node.pids("weft"), 5, "all processes to end")
+    left = node.host.run(["find", STATE, "/run/weft", "/run/wireguard", "-type", "f", "-o", "-type",
+                          "s"], check=False, quiet=True).out.split()
+    assert set(left) <= {f"{STATE}/lock", f"{STATE}/agent.log"}
+    assert "10.42." not in node.host.run(["ip", "route", "show", "table", "all"], quiet=True).out
+
+
+def test_leave(site: Site) -> None:
+    site.both_join()
+    said = site.n2.run("leave").out
+    assert said == "Left the network default; the interface weft0 is gone.\n"
+    assert site.n2.agent.wait() == 0
+    assert_nothing_left(site.n2)
+    assert site.node_names() == {"hub", "n1"} or "n2" not in site.node_names()
+    wait_for(lambda: site.n1.peer_names() == set(), 2, "n1 to hear that n2 is gone")
+    again = site.n2.run("leave", check=False)
+    assert again.rc == 1
+    assert "has not joined" in again.err
+    site.n2.join(site.token())
+
+
+def test_leave_without_agent(site: Site) -> None:
+    site.n1.join(site.token())
+    site.n1.agent.kill9()
+    said = site.n1.run("leave").out
+    assert "could not be told" not in said
+    assert_nothing_left(site.n1)
+    assert "n1" not in site.node_names()
+
+
+@pytest.mark.parametrize("agent_runs", [True, False], ids=["agent", "no agent"])
+def test_leave_without_hub(site: Site, agent_runs: bool) -> None:
+    site.n1.join(site.token())
+    site.n1.agent.allow(HUB_AWAY)
+    site.lab.link("n1").down()
+    if not agent_runs:
+        site.n1.agent.kill9()
+    said = site.n1.run("leave").out
+    assert "The hub could not be told" in said
+    assert "weft node rm" in said
+    assert_nothing_left(site.n1)
+
+
+def test_removed_by_the_hub(site: Site) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.reaches(far, within_s=5)
+    start = time.monotonic()
+    site.hub.run([site.weft, "node", "rm", "n2"])
+    wait_for(lambda: not site.n2.has_interface() and site.n1.peer_names() == set(), 2,
+             "n2 to be cut off everywhere")
+    assert time.monotonic() - start < 2
+    assert not site.n1.ping(far)
+    site.n2.agent.wait_line("the hub has removed this node")
+    assert site.n2.agent.wait() == 0
+    assert_nothing_left(site.n2)
+
+
+# ---- state files ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["node.json", "snapshot.json"])
+def test_damaged_file_is_named_and_kept(site: Site, file: str) -> None:
+    site.n1.join(site.token())
+    site.n1.agent.stop()
+    path = f"{STATE}/{file}"
+    half = site.n1.host.run(["sh", "-c", f"head -c 150 {path}"], quiet=True).out
+    site.n1.host.run(["sh", "-c", f"cat > {path}"], stdin=half, quiet=True)
+    agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=[path])
+    agent.wait_line(rf"{path} is damaged: ")
+    if file == "node.json":
+        assert agent.wait() == 1
+        refused = site.n1.run("join", site.token(), check=False)
+        assert refused.rc == 1
+        assert f"{path} is damaged" in refused.err
+    else:
+        # The node is known without it, and the hub tells the rest.
+        agent.wait_line("the hub answers")
+        agent.stop()
+    assert site.n1.host.run(["cat", path], quiet=True).out == half
+
+
+def test_full_disk(site: Site) -> None:
+    """A join that cannot keep its key does not enrol; it succeeds once there is room."""
+    site.n1.host.run(["mkdir", "-p", STATE])
+    site.n1.host.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=20", "none", STATE])
+    site.n1.host.run(["sh", "-c", f"head -c 4096 /dev/zero > {STATE}/ballast"])
+    token = site.token()
+    refused = site.n1.run("join", token, "--name", "n1", check=False)
+    assert refused.rc == 1
+    assert "No space left on device" in refused.err
+    assert STATE in refused.err
+    assert "n1" not in site.node_names()
+    site.n1.host.run(["mount", "-o", "remount,size=1m", STATE])
+    site.n1.join(token)

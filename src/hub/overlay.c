@@ -19,6 +19,10 @@
 #define WORKERS_DEFAULT_MAX 4
 #define TICK_MS             1000
 
+/* How a node is asked to speak after a restart; see greet(). */
+#define GREETING_KEEPALIVE_S 5
+#define GREETING_TIME        (20 * NSEC_PER_SEC)
+
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
 static uint64_t key_hash(const struct overlay_network *net, const struct x25519_public *key)
@@ -85,8 +89,15 @@ static void forget(struct overlay_node *node)
     (void)pthread_mutex_unlock(&net->overlay->lock);
 }
 
+/* What a change of a peer is about, besides its addresses. */
+enum greeting {
+    GREETING_NONE,
+    GREETING_BEGIN, /* speak to it, where it was before */
+    GREETING_END,   /* wait for it */
+};
+
 /* Adds, updates or removes the node's peer of the network's device. */
-static void change_peer(struct overlay_node *node, enum diff_op op)
+static void change_peer(struct overlay_node *node, enum diff_op op, enum greeting greeting)
 {
     struct diff_peer peer = {.op = op, .peer = {.key = node->key}, .set_allowed = true};
     struct ip_prefix allowed[2] = {{.addr = node->hub->spec.address4, .len = 32},
@@ -96,9 +107,49 @@ static void change_peer(struct overlay_node *node, enum diff_op op)
 
     peer.peer.allowed = allowed;
     peer.peer.n_allowed = 2;
+    peer.set_keepalive = greeting != GREETING_NONE;
+    if (greeting == GREETING_BEGIN) {
+        peer.set_endpoint = overlay__memory_find(node, &peer.peer.endpoint);
+        peer.peer.keepalive = GREETING_KEEPALIVE_S;
+    }
     if (overlay__configure(node->network, &change, &e) < 0)
         log_error("node %s of network %s: %s", node->hub->spec.meta.name,
             node->network->hub->spec.meta.name, err_text(&e));
+}
+
+/*
+ * A node that this hub has heard before it was started again: its sessions are void now, without
+ * its knowing. A keepalive that is turned on is sent at once, and without a session that begins a
+ * handshake. It is turned off as soon as that has come to an end.
+ */
+static enum greeting greet(struct overlay_node *node)
+{
+    struct overlay *o = node->network->overlay;
+    struct endpoint ep;
+
+    if (!overlay__memory_find(node, &ep))
+        return GREETING_NONE;
+    node->greeting_ends = clock_now() + GREETING_TIME;
+    list_add_tail(&o->greeted, &node->greeting);
+    return GREETING_BEGIN;
+}
+
+static void end_greetings(struct overlay *o, nsec_t now)
+{
+    struct overlay_node *node;
+    struct overlay_node *tmp;
+
+    list_foreach_safe(node, tmp, &o->greeted, greeting) {
+        bool is_heard;
+
+        (void)pthread_mutex_lock(&o->lock);
+        is_heard = node->handshake != 0;
+        (void)pthread_mutex_unlock(&o->lock);
+        if (!is_heard && now < node->greeting_ends)
+            continue;
+        list_remove(&node->greeting);
+        change_peer(node, DIFF_OP_UPDATE, GREETING_END);
+    }
 }
 
 static void on_node_added(void *ctx, struct hub_node *hub)
@@ -109,6 +160,7 @@ static void on_node_added(void *ctx, struct hub_node *hub)
         node->network = hub->network->plug;
         node->hub = hub;
         node->key = hub->spec.key;
+        list_init(&node->greeting);
     }
     if (!node || admit(node) < 0) {
         log_error("no memory for node %s", hub->spec.meta.name);
@@ -116,7 +168,7 @@ static void on_node_added(void *ctx, struct hub_node *hub)
         return;
     }
     hub->plug = node;
-    change_peer(node, DIFF_OP_ADD);
+    change_peer(node, DIFF_OP_ADD, greet(node));
 }
 
 /* Tells the relay whether two nodes may reach each other. The hub itself has no relayed edges. */
@@ -152,11 +204,11 @@ static void on_node_changed(void *ctx, struct hub_node *hub, const struct node *
     if (!node)
         return;
     if (x25519_public_equal(&before->key, &hub->spec.key)) {
-        change_peer(node, DIFF_OP_UPDATE);
+        change_peer(node, DIFF_OP_UPDATE, GREETING_NONE);
         return;
     }
     /* Another key is another peer. Its leases end with the old key's sessions. */
-    change_peer(node, DIFF_OP_REMOVE);
+    change_peer(node, DIFF_OP_REMOVE, GREETING_NONE);
     forget(node);
     node->key = hub->spec.key;
     node->path = (struct udp_path){.ifindex = 0};
@@ -164,7 +216,7 @@ static void on_node_changed(void *ctx, struct hub_node *hub, const struct node *
     if (admit(node) < 0)
         log_error("no memory for the new key of node %s", hub->spec.meta.name);
     apply_edges(node);
-    change_peer(node, DIFF_OP_ADD);
+    change_peer(node, DIFF_OP_ADD, GREETING_NONE);
 }
 
 static void on_node_cut(void *ctx, struct hub_node *hub)
@@ -179,7 +231,8 @@ static void on_node_gone(void *ctx, struct hub_node *hub)
 
     if (!node)
         return;
-    change_peer(node, DIFF_OP_REMOVE);
+    change_peer(node, DIFF_OP_REMOVE, GREETING_NONE);
+    list_remove(&node->greeting);
     forget(node);
     free(node);
     hub->plug = NULL;
@@ -301,6 +354,7 @@ int overlay_new(
     o->loop = loop;
     o->seed = rng_u64(&rng);
     list_init(&o->networks);
+    list_init(&o->greeted);
     (void)pthread_mutex_init(&o->lock, NULL);
     r = open_parts(o, &port, e);
     if (r < 0) {
@@ -330,8 +384,11 @@ struct hub_hooks overlay_hooks(struct overlay *o)
 static void on_tick(uv_timer_t *timer)
 {
     struct overlay *o = timer->data;
+    nsec_t now = clock_now();
 
-    router_expire(relay_router(o->relay), clock_now());
+    router_expire(relay_router(o->relay), now);
+    end_greetings(o, now);
+    overlay__memory_save(o, now);
 }
 
 int overlay_start(struct overlay *o, struct hub *hub, struct err *e)
@@ -341,6 +398,7 @@ int overlay_start(struct overlay *o, struct hub *hub, struct err *e)
     if (r < 0)
         return r;
     o->hub = hub;
+    overlay__memory_open(o, hub_config(hub)->state_dir);
     o->is_started = true;
     (void)uv_timer_init(o->loop, &o->tick);
     o->tick.data = o;
@@ -364,6 +422,7 @@ struct overlay *overlay_free(struct overlay *o)
     o->port = port_free(o->port);
     o->relay = relay_free(o->relay);
     netlink_close(&o->nl);
+    overlay__memory_close(o);
     (void)pthread_mutex_destroy(&o->lock);
     free(o);
     return NULL;

@@ -3,7 +3,9 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -11,6 +13,7 @@
 #include "base/clock.h"
 #include "base/htab.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "hub/hub.h"
 #include "hub/overlay.h"
 #include "sys/netlink.h"
@@ -37,6 +40,13 @@ struct overlay {
     struct list networks; /* in the order in which they came; members: siblings */
     uint32_t next_rank;   /* of the next network */
     bool is_started;      /* tick is there, the port runs */
+    struct list greeted;  /* nodes that are asked to speak; members: overlay_node.greeting */
+    char *memory_path;    /* owns; NULL: nothing is written */
+    json_t *memory;       /* owns; what was read at the start: network, key, address */
+    nsec_t memory_due;    /* when the file may be written again */
+    struct log_limit memory_limit;
+
+    _Atomic bool has_news; /* some node's address is not in the file yet; any thread */
 
     pthread_mutex_t lock; /* guards overlay_network.by_key, and of each node what is said below;
                              after the port's lock, before the router's */
@@ -65,6 +75,8 @@ struct overlay_node {
     struct router_node *router;      /* under the lock; lent; NULL: nothing is relayed for it */
     struct udp_path path;            /* under the lock; last authenticated; remote none: never */
     nsec_t handshake;                /* under the lock; monotonic; 0: never */
+    struct list greeting;            /* the loop's; in overlay->greeted */
+    nsec_t greeting_ends;            /* the loop's; then we wait for it to come by itself */
     uint64_t rx_bytes;               /* the loop's; as of facts_read */
     uint64_t tx_bytes;               /* likewise */
 };
@@ -91,3 +103,18 @@ int overlay__configure(struct overlay_network *net, const struct diff *d, struct
 
 /** overlay__read_facts() - ask the device what it has counted, unless that was just done. */
 void overlay__read_facts(struct overlay_network *net, nsec_t now);
+
+/**
+ * overlay__memory_open() - read where the nodes were when the hub ran last
+ *
+ * The file is STATE/addresses.json. One that does not parse is named in a warning and left alone;
+ * then nothing is remembered this time.
+ */
+void overlay__memory_open(struct overlay *o, const char *state_dir);
+void overlay__memory_close(struct overlay *o);
+
+/** overlay__memory_find() - where the node was; false when nobody knows. */
+bool overlay__memory_find(const struct overlay_node *node, struct endpoint *ret);
+
+/** overlay__memory_save() - write the file if there is news, and not too often. */
+void overlay__memory_save(struct overlay *o, nsec_t now);

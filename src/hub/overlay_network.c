@@ -97,6 +97,8 @@ static void set_accept(struct overlay_network *net)
 
 static void learn_path(struct overlay_node *node, const struct udp_path *path)
 {
+    if (!endpoint_equal(&node->path.remote, &path->remote))
+        atomic_store(&node->network->overlay->has_news, true);
     node->path = *path;
     if (node->router)
         router_node_set_address(

@@ -47,7 +47,11 @@ class Hub:
         self.start()
 
     def start(self) -> None:
-        self.daemon = self.host.spawn(self.argv)
+        self.start_allowing()
+
+    def start_allowing(self, *complaints: str) -> None:
+        """Start, and expect it to complain in these words."""
+        self.daemon = self.host.spawn(self.argv, allow=complaints)
         self.daemon.wait_line("weft hub is up")
 
     @property

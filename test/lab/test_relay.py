@@ -101,7 +101,7 @@ def test_every_datagram_leaves_the_hub_as_it_came(pair: Pair) -> None:
 
 
 def test_the_hub_has_no_session_for_the_edge(pair: Pair) -> None:
-    """wg(8) on the hub: one peer for each node, with that node's own addresses, and little in it."""
+    """wg(8) on the hub: one peer for each node, with that node's own addresses, and little sent."""
     send_pings(pair.n1, pair.n2, 3)
     dump = pair.hub.host.run(["wg", "show", "weft-default", "dump"]).out.splitlines()[1:]
     peers = {fields[0]: fields for fields in (line.split("\t") for line in dump)}

@@ -24,6 +24,10 @@
 /* Read in one turn of the control thread, so that a long configuration does not stop the rest. */
 #define READ_MAX 16384
 
+/* Of the socket's name until it listens; and what is left for the name itself. */
+#define FRESH_SUFFIX ".new"
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof(FRESH_SUFFIX))
+
 struct uapi_server {
     struct device *device;      /* pins */
     struct control_event event; /* the listening socket */
@@ -169,24 +173,32 @@ static int make_folder(const char *path)
     return mkdir(folder, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/*
+ * wg(8) takes a socket that is bound and does not listen yet for a dead one, and removes it. So it
+ * listens under another name first, which also replaces one that is dead.
+ */
 static int listen_at(const struct sockaddr_un *address)
 {
     _cleanup_(closep) int fd = -1;
+    struct sockaddr_un fresh = *address;
     mode_t mask;
     int r;
 
     if (is_served(address))
         return -EADDRINUSE;
-    (void)unlink(address->sun_path);
+    memcpy(fresh.sun_path + strlen(fresh.sun_path), FRESH_SUFFIX, sizeof(FRESH_SUFFIX));
+    (void)unlink(fresh.sun_path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     /* Threads of ours create no files, so changing the process's mask for a moment is fine. */
     mask = umask(0177);
-    r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+    r = bind(fd, (const struct sockaddr *)&fresh, sizeof(fresh)) < 0 ? -errno : 0;
     (void)umask(mask);
-    if (r == 0 && listen(fd, 16) < 0)
+    if (r == 0 && (listen(fd, 16) < 0 || rename(fresh.sun_path, address->sun_path) < 0)) {
         r = -errno;
+        (void)unlink(fresh.sun_path);
+    }
     return r < 0 ? r : TAKE_FD(fd);
 }
 
@@ -196,9 +208,9 @@ static int open_socket(struct uapi_server *s, const char *path, int fd, struct e
 
     s->event.fd = fd;
     s->address.sun_family = AF_UNIX;
-    if (strlen(path) >= sizeof(s->address.sun_path))
-        return err_set(e, -ENAMETOOLONG, "socket path \"%s\" is longer than %zu bytes", path,
-            sizeof(s->address.sun_path) - 1);
+    if (strlen(path) > SOCKET_PATH_MAX)
+        return err_set(
+            e, -ENAMETOOLONG, "socket path \"%s\" is longer than %zu bytes", path, SOCKET_PATH_MAX);
     memcpy(s->address.sun_path, path, strlen(path) + 1);
     if (fd < 0)
         r = make_folder(path);

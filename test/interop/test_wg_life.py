@@ -57,7 +57,9 @@ def test_to_the_background_and_back(lab: Lab, weft: Path):
     second = host.run([weft, "wg", "wg0"], check=False)
     assert second.rc == 1
     assert "in use" in second.err
-    pid = int(host.run(["sh", "-c", f"ss -Hxlp src {SOCKET} | sed 's/.*pid=//; s/,.*//'"]).out)
+    # ss(8) tells the name that the socket was bound to, which it had until it listened.
+    ss = f"ss -Hxlp src '{SOCKET}*'"
+    pid = int(host.run(["sh", "-c", f"{ss} | sed 's/.*pid=//; s/,.*//'"]).out)
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: not Path(f"/proc/{pid}").exists(), 5, "it to end")
     assert not exists(host, SOCKET)

@@ -70,7 +70,10 @@ class WgPeer:
             if not daemon.running:
                 said = "\n".join(daemon.lines()[-20:])
                 raise AssertionError(f"{daemon.name} ended with {daemon.rc}\n{said}")
-            return host.run(["wg", "show", interface], check=False, quiet=True).rc == 0
+            # Not wg(8) first: it removes a socket that is bound and does not listen yet.
+            connect = f"UNIX-CONNECT:/run/wireguard/{interface}.sock"
+            return all(host.run(argv, check=False, quiet=True).rc == 0 for argv in (
+                ["socat", "-u", "/dev/null", connect], ["wg", "show", interface]))
 
         wait_for(is_up, 10, f"{daemon.name} to answer wg(8)")
         return cls(host, interface, daemon)

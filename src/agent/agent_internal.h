@@ -52,6 +52,7 @@ struct agent {
     nsec_t reported;    /* when the hub was last told; 0: never */
     bool paths_changed; /* since then */
     struct log_limit reconcile_limit;
+    struct log_limit doubt_limit;
     struct log_limit save_limit;
 };
 

@@ -115,6 +115,26 @@ static void report(struct agent *a, nsec_t now)
     }
 }
 
+/* ---- peers that were led astray ------------------------------------------------------------- */
+
+static void doubt_silent_peers(struct agent *a, nsec_t now)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    char key[X25519_BASE64_MAX];
+
+    for (size_t i = 0; i < a->seen.n; i++) {
+        const struct observation *ob = &a->seen.items[i];
+
+        if (!observation_is_silent(ob, now) ||
+            !reconcile_doubt(&a->reconcile, &ob->key, &ob->endpoint))
+            continue;
+        log_limited(&a->doubt_limit, now, LOG_LEVEL_INFO,
+            "no answer from %s at %s, where it seemed to have moved: back to where it was",
+            x25519_public_format(&ob->key, key), endpoint_format(&ob->endpoint, text));
+        agent__schedule(a, &a->due.reconcile, now);
+    }
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 /* Somebody has changed the engine by hand; what this does not see, the next regular pass does. */
@@ -167,6 +187,7 @@ void agent__look(struct agent *a)
     if (ob && ob->handshake > handshake)
         hub_link_poke(a->hub);
     choose_hub_path(a, ob, now);
+    doubt_silent_peers(a, now);
     judge_paths(a, now);
     report(a, now);
     period = a->seen.n > OBSERVE_LARGE_N ? OBSERVE_LARGE : OBSERVE_SMALL;

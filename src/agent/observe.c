@@ -47,9 +47,13 @@ static struct observation look(
 
     if (before) {
         ob.handshake = before->handshake;
-        ob.received = before->received;
-        if (p->facts.rx_bytes > before->facts.rx_bytes)
-            ob.received = now;
+        ob.unanswered = before->unanswered;
+        if (ob.unanswered == 0 && p->facts.tx_bytes > before->facts.tx_bytes)
+            ob.unanswered = now;
+        /* A count that fell is that of a new engine, which knows the wanted endpoint. */
+        if (p->facts.rx_bytes != before->facts.rx_bytes ||
+            !endpoint_equal(&p->endpoint, &before->endpoint))
+            ob.unanswered = 0;
     }
     if (p->facts.handshake_sec == 0)
         ob.handshake = 0;
@@ -77,6 +81,11 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
 bool observation_has_session(const struct observation *ob, nsec_t now)
 {
     return ob && ob->handshake != 0 && now - ob->handshake < OBSERVE_SESSION_MAX;
+}
+
+bool observation_is_silent(const struct observation *ob, nsec_t now)
+{
+    return ob->unanswered != 0 && now - ob->unanswered >= OBSERVE_SILENCE_MAX;
 }
 
 int64_t observation_age_seconds(const struct observation *ob, nsec_t now)

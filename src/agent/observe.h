@@ -21,13 +21,20 @@
 /** A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
 #define OBSERVE_SESSION_MAX (180 * NSEC_PER_SEC)
 
+/**
+ * Sending into the void for so long means that the endpoint may be wrong: a
+ * peer that is there answers data within 10 s, with an empty packet if need be
+ * (whitepaper 6.5), and a hub that is there sends a heartbeat every 10 s.
+ */
+#define OBSERVE_SILENCE_MAX (20 * NSEC_PER_SEC)
+
 /** What is known of one peer. */
 struct observation {
     struct x25519_public key;
     struct wg_facts facts;    /* the engine's last word */
     struct endpoint endpoint; /* where its packets go; none: unknown */
     nsec_t handshake;         /* monotonic, of the last one; 0: never */
-    nsec_t received;          /* monotonic, when its byte count last grew; 0: not since we look */
+    nsec_t unanswered;        /* monotonic, since when we have sent and heard nothing; 0: not so */
 };
 
 struct observe {
@@ -56,6 +63,9 @@ const struct observation *observe_find(const struct observe *o, const struct x25
 
 /** observation_has_session() - its last handshake can still carry packets. NULL: no. */
 bool observation_has_session(const struct observation *ob, nsec_t now);
+
+/** observation_is_silent() - we have sent to it for OBSERVE_SILENCE_MAX, in vain. */
+bool observation_is_silent(const struct observation *ob, nsec_t now);
 
 /** observation_age_seconds() - of the last handshake; -1: never, or @ob is NULL. */
 int64_t observation_age_seconds(const struct observation *ob, nsec_t now);

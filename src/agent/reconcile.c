@@ -224,6 +224,18 @@ int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e
     return engine_get(rc->engine, ret, e);
 }
 
+bool reconcile_doubt(
+    struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at)
+{
+    struct wg_peer *told = rc->has_told ? wg_config_find(&rc->told, peer) : NULL;
+
+    if (!told || endpoint_is_none(&told->endpoint) || endpoint_equal(&told->endpoint, at))
+        return false;
+    /* What it was never told differs from whatever is wanted. */
+    told->endpoint = (struct endpoint){0};
+    return true;
+}
+
 int reconcile_take_down(struct reconcile *rc, struct err *e)
 {
     struct rtnl_link link;

@@ -73,5 +73,19 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
  */
 int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e);
 
+/**
+ * reconcile_doubt() - a peer does not answer where the engine has it
+ * @at:		where that is
+ *
+ * WireGuard follows the source of every authentic packet, so somebody on the
+ * way who lets a copy arrive first from elsewhere leads a peer astray, and
+ * nothing it sends after that gets through. The next pass tells the engine the
+ * wanted endpoint again.
+ *
+ * Return: the wanted one is another, so there is something to tell.
+ */
+bool reconcile_doubt(
+    struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at);
+
 /** reconcile_take_down() - remove the interface, and with it its engine. 0 or negative errno. */
 int reconcile_take_down(struct reconcile *rc, struct err *e);

@@ -90,16 +90,45 @@ static void test_handshake_before_the_first_look(void **state)
     observe_deinit(&o);
 }
 
-static void test_received(void **state)
+/* One peer with these counts, reached at @port. */
+static void take_counts(
+    struct observe *o, uint64_t tx_bytes, uint64_t rx_bytes, uint16_t port, nsec_t now)
+{
+    struct wg_peer p = {.key = key,
+        .facts = {.tx_bytes = tx_bytes, .rx_bytes = rx_bytes},
+        .endpoint = {.port = port}};
+    struct wg_config c = {.peers = &p, .n_peers = 1};
+
+    assert_int_equal(observe_take(o, &c, now, WALL), 0);
+}
+
+static bool is_silent(const struct observe *o, nsec_t now)
+{
+    return observation_is_silent(observe_find(o, &key), now);
+}
+
+static void test_silence(void **state)
 {
     struct observe o = OBSERVE_NULL;
 
-    take(&o, 0, 50, 100 * SEC, WALL);
-    assert_int_equal(observe_find(&o, &key)->received, 0);
-    take(&o, 0, 51, 101 * SEC, WALL);
-    assert_true(observe_find(&o, &key)->received == 101 * SEC);
-    take(&o, 0, 51, 105 * SEC, WALL);
-    assert_true(observe_find(&o, &key)->received == 101 * SEC);
+    /* Nothing is sent: silence means nothing. */
+    take_counts(&o, 100, 50, 9, 100 * SEC);
+    take_counts(&o, 100, 50, 9, 200 * SEC);
+    assert_false(is_silent(&o, 300 * SEC));
+    /* Sent, and not answered. */
+    take_counts(&o, 101, 50, 9, 300 * SEC);
+    take_counts(&o, 102, 50, 9, 310 * SEC);
+    assert_false(is_silent(&o, 319 * SEC));
+    assert_true(is_silent(&o, 320 * SEC));
+    /* An answer ends it. */
+    take_counts(&o, 103, 51, 9, 321 * SEC);
+    assert_false(is_silent(&o, 400 * SEC));
+    /* A new endpoint gets its own time. */
+    take_counts(&o, 104, 51, 9, 400 * SEC);
+    take_counts(&o, 105, 51, 10, 419 * SEC);
+    assert_false(is_silent(&o, 421 * SEC));
+    take_counts(&o, 106, 51, 10, 421 * SEC);
+    assert_true(is_silent(&o, 441 * SEC));
     observe_deinit(&o);
 }
 
@@ -122,7 +151,7 @@ int main(void)
         cmocka_unit_test(test_counts_from_when_it_was_seen),
         cmocka_unit_test(test_clock_jumps),
         cmocka_unit_test(test_handshake_before_the_first_look),
-        cmocka_unit_test(test_received),
+        cmocka_unit_test(test_silence),
         cmocka_unit_test(test_gone_peer_is_forgotten),
     };
 

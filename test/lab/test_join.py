@@ -293,6 +293,23 @@ def test_interface_is_made_whole(site: Site, damage: str) -> None:
              "the interface to be whole")
 
 
+def test_peers_that_were_led_astray(site: Site) -> None:
+    """As after copies of their packets came first from elsewhere: WireGuard sends all of it there.
+
+    Both are, so that neither is found again by what the other sends of its own accord.
+    """
+    site.both_join()
+    far = site.n2.address()
+    site.n1.reaches(far, within_s=5)
+    for node in (site.n1, site.n2):
+        [peer] = node.status()["peers"]
+        node.host.run(["wg", "set", "weft0", "peer", peer["publicKey"],
+                       "endpoint", "203.0.113.99:9"])
+    assert not site.n1.ping(far)
+    site.n1.reaches(far, within_s=45)
+    site.n1.agent.wait_line("no answer from .* at 203.0.113.99:9")
+
+
 def test_hub_is_away_for_a_while(site: Site) -> None:
     site.both_join()
     far = site.n2.address()

@@ -188,9 +188,9 @@ static void run_relay(uint16_t port, uint16_t from, uint16_t to)
     struct x25519_public keys[2];
     struct x25519_public other;
     struct rng rng = rng_kernel();
-    struct router_network *net;
+    struct router_network *net = NULL;
     struct err e = ERR_NULL;
-    struct relay *relay;
+    struct relay *relay = NULL;
     struct port *p;
 
     if (port_new(&p, &opt, &e) < 0 || relay_new(&relay, 1, &rng) < 0 ||

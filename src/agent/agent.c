@@ -15,7 +15,7 @@
 #define SOON             (5 * NSEC_PER_MSEC) /* so that a burst of events makes one pass */
 #define RECONCILE_PERIOD (10 * NSEC_PER_SEC) /* somebody may have changed the interface by hand */
 #define MEASURE_TIME     (4 * NSEC_PER_MSEC) /* for each cipher */
-#define RECONCILE_RETRY  (1 * NSEC_PER_SEC)
+#define RETRY_FIRST      (NSEC_PER_SEC / 4)
 #define SAVE_DELAY       (1 * NSEC_PER_SEC)
 #define SAVE_RETRY       (30 * NSEC_PER_SEC)
 #define END_PATIENCE     (1 * NSEC_PER_SEC)
@@ -70,9 +70,11 @@ void agent__reconcile(struct agent *a)
     if (r < 0) {
         log_limited(&a->reconcile_limit, now, LOG_LEVEL_WARNING,
             "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(&e));
-        agent__schedule(a, &a->due.reconcile, now + RECONCILE_RETRY);
+        agent__schedule(a, &a->due.reconcile, now + a->retry);
+        a->retry = nsec_min(a->retry * 2, RECONCILE_PERIOD);
         return;
     }
+    a->retry = RETRY_FIRST;
     log_pass(a, &result);
     agent__schedule(a, &a->due.reconcile, now + RECONCILE_PERIOD);
     if (!endpoint_is_none(&api))
@@ -390,6 +392,7 @@ int agent_run(const struct agent_config *config, enum agent_end *ret, struct err
         .lock_fd = -1,
         .link = LINK_WATCH_NULL,
         .reconcile = RECONCILE_NULL,
+        .retry = RETRY_FIRST,
         .due = {NSEC_NEVER, NSEC_NEVER, NSEC_NEVER},
     };
     int r = state_check_dir(config->state_dir, e);

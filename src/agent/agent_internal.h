@@ -34,6 +34,7 @@ struct agent {
     int lock_fd;               /* owns; -1: none */
 
     struct reconcile reconcile;
+    nsec_t retry; /* how long after a pass that failed the next one comes */
     struct hub_path hub_path;
     struct observe seen;
     struct paths paths;

@@ -80,7 +80,12 @@ bool hub_link_is_heard(const struct hub_link *hl);
  */
 bool hub_link_report(struct hub_link *hl, json_t *body);
 
-/** hub_link_tell_leave() - POST /v1/leave, and wait for the answer, at most @timeout_ms. 0 or
- * non-zero with words. */
+/**
+ * hub_link_tell_leave() - POST /v1/leave, and wait for the answer
+ *
+ * Needs no struct hub_link: the interface is enough.
+ *
+ * Return: 0, or non-zero with words, at the latest after @timeout_ms.
+ */
 int hub_link_tell_leave(
     const struct endpoint *api, const char *interface, unsigned timeout_ms, struct err *e);

@@ -106,21 +106,51 @@ static bool has_handshake(const json_t *status)
     return json_is_integer(json_object_get(hub, "handshakeAgeSeconds"));
 }
 
+/* How far an agent had come when it was waited for no longer. */
+enum progress {
+    PROGRESS_NONE,    /* it did not answer */
+    PROGRESS_ANSWERS, /* it did, and had no engine */
+    PROGRESS_ENGINE,  /* the engine ran, and had no handshake */
+};
+
+static int describe_timeout(
+    const struct launch *launch, const char *socket_path, enum progress progress, struct err *e)
+{
+    const char *log = launch->by_systemd ? "journalctl -u weft-agent" : launch->log_path;
+
+    switch (progress) {
+    case PROGRESS_NONE:
+        return err_set(
+            e, -ETIMEDOUT, "the agent does not answer on %s; %s says why", socket_path, log);
+    case PROGRESS_ANSWERS:
+        return err_set(e, -ETIMEDOUT,
+            "the agent cannot make the interface; %s says why, and it keeps trying", log);
+    case PROGRESS_ENGINE:
+        break;
+    }
+    return err_set(e, -ETIMEDOUT,
+        "the hub does not answer on its WireGuard port; is UDP to it blocked? The agent keeps "
+        "trying, and weft status tells when it succeeds");
+}
+
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
     json_t **ret_status, struct err *e)
 {
     nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
-    bool answered = false;
+    enum progress progress = PROGRESS_NONE;
 
     while (clock_now() < deadline) {
         json_t *status = NULL;
 
         if (launch_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0) {
-            answered = true;
+            const json_t *self = json_object_get(status, "self");
+
             if (has_handshake(status)) {
                 *ret_status = status;
                 return 0;
             }
+            progress = json_is_string(json_object_get(self, "engine")) ? PROGRESS_ENGINE
+                                                                       : PROGRESS_ANSWERS;
         }
         json_decref(status);
         if (launch->pid && process_has_ended(launch->pid))
@@ -128,11 +158,7 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
         /* Nothing that could be waited for tells of a handshake. */
         (void)poll(NULL, 0, ASK_PAUSE_MS);
     }
-    if (!answered)
-        return err_set(e, -ETIMEDOUT, "the agent does not answer on %s", socket_path);
-    return err_set(e, -ETIMEDOUT,
-        "the hub does not answer on its WireGuard port; is UDP to it blocked? The agent keeps "
-        "trying, and weft status tells when it succeeds");
+    return describe_timeout(launch, socket_path, progress, e);
 }
 
 /* ---- leaving without it --------------------------------------------------------------------- */

@@ -207,6 +207,63 @@ def test_existing_interface_is_refused(site: Site) -> None:
     assert site.n1.status()["self"]["interface"] == "mesh0"
 
 
+def test_join_tells_what_is_missing(site: Site) -> None:
+    """It is joined all the same, and comes up by itself once it can."""
+    site.hub.run(["nft", "-f", "-"], stdin="""
+        add table inet wall
+        add chain inet wall in { type filter hook input priority 0; }
+        add rule inet wall in udp dport 51820 drop
+    """)
+    said = site.n1.run("join", site.token(), "--name", "n1", check=False)
+    assert said.rc == 1
+    assert "n1 has joined the network default" in said.out
+    assert "is UDP to it blocked?" in said.err
+    status = site.n1.status()
+    assert status["hub"]["reachable"] is False
+    assert status["hub"]["udp"] is False
+    site.hub.run(["nft", "delete table inet wall"])
+    wait_for(lambda: site.n1.status()["hub"]["reachable"], 20, "n1 to reach the hub")
+    site.n1.run("leave")
+
+
+def test_join_without_tun(site: Site) -> None:
+    site.n1.host.run(["mount", "--bind", "/dev/null", "/dev/net/tun"])
+    said = site.n1.run("join", site.token(), "--engine", "userspace", check=False)
+    assert said.rc == 1
+    assert f"cannot make the interface; {STATE}/agent.log says why" in said.err
+    log = site.n1.host.run(["cat", f"{STATE}/agent.log"], quiet=True).out
+    assert "the userspace engine for weft0 does not start" in log
+    site.n1.host.run(["umount", "/dev/net/tun"])
+    wait_for(lambda: site.n1.status()["hub"]["reachable"], 20, "n1 to reach the hub")
+    site.n1.run("leave")
+
+
+FAKE_SYSTEMCTL = """#!/bin/sh
+echo "$@" > /run/systemctl.said
+{weft} agent > /run/unit.log 2>&1 &
+"""
+
+
+@pytest.mark.skipif(not Path("/usr/bin/systemctl").exists(), reason="there is no systemctl here")
+def test_join_starts_the_unit(site: Site) -> None:
+    """Where systemd is the init and has the unit, it runs the agent, now and after a boot."""
+    n1 = site.n1.host
+    n1.run(["mkdir", "-p", "/run/systemd/system", "/etc/systemd/system"])
+    n1.run(["touch", "/etc/systemd/system/weft-agent.service", "/run/systemctl"])
+    n1.run(["sh", "-c", "cat > /run/systemctl"], stdin=FAKE_SYSTEMCTL.format(weft=site.weft))
+    n1.run(["chmod", "755", "/run/systemctl"])
+    n1.run(["mount", "--bind", "/run/systemctl", "/usr/bin/systemctl"])
+    said = site.n1.run("join", site.token()).out
+    assert "under systemd" in said
+    assert n1.run(["cat", "/run/systemctl.said"]).out == (
+        "enable --now --quiet weft-agent.service\n")
+    # The unit is for the usual paths; another state directory gets an agent of its own.
+    site.n1.run("leave")
+    said = site.n1.run("join", site.token(), "--state", "/var/lib/other").out
+    assert "logs to /var/lib/other/agent.log" in said
+    site.n1.run("leave", "--state", "/var/lib/other")
+
+
 @pytest.mark.parametrize("token", [
     "", "weft1.", "weft1.e30", "weft1." + "A" * 5000, "weft1.!!!", "weft9.e30",
 ])

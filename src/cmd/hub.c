@@ -79,7 +79,7 @@ static const struct option options[] = {
     {"--socket", "PATH", option_text, &arg.socket, "/run/weft/hub.sock", "the admin socket"},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
-    {"--log", "LEVEL", option_text, &arg.level, "info", "error, warning, info or debug"},
+    {"--log-level", "LEVEL", option_text, &arg.level, "info", "error, warning, info or debug"},
     {"--no-dataplane", NULL, option_flag, &arg.no_dataplane, NULL,
         "control only: no interfaces, no relay; uses interfaces that are there"},
     OPTIONS_END,
@@ -263,7 +263,7 @@ static int hub_up(int argc, char **argv)
     level = log_level_parse(arg.level);
     if (level == LOG_LEVEL_N)
         return cmd_fail(
-            usage.command, "--log \"%.40s\" is not error, warning, info or debug", arg.level);
+            usage.command, "--log-level \"%.40s\" is not error, warning, info or debug", arg.level);
     log_init("hub", level);
     if (!ip_addr_is_none(&arg.listen.addr))
         return cmd_fail(usage.command, "--listen takes a port only: WireGuard answers from the "

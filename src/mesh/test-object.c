@@ -107,64 +107,64 @@ static void test_unknown_fields(void **state)
     assert_string_equal(e.text, "Node \"a\": \"shiny\" is not a field of it");
 }
 
+/* Every sentence with which an object is refused. */
+static const struct {
+    const char *in;
+    const char *says;
+} refusals[] = {
+    {"[]", "the object: is not a JSON object"},
+    {"{}", "the object: \"kind\" is missing"},
+    {"{\"kind\": \"Nodes\"}",
+        "the object's kind is \"Nodes\", and Network, Node, MeshEdge are allowed"},
+    {"{\"kind\": \"Node\", \"spec\": {}}", "Node: \"metadata\" is missing"},
+    {"{\"kind\": \"Node\", \"metadata\": {}, \"spec\": {}}", "Node: \"name\" is missing"},
+    {NODE_WITH("gpu--1", ""), "node name \"gpu--1\" has two '-' in a row, which separate the "
+                              "names in an edge's"},
+    {NODE_WITH("GPU", ""), "node name \"GPU\" is not a name: 1 to 63 of a-z, 0-9 and '-', not "
+                           "first or last a '-'"},
+    {NODE_WITH("a", ", \"labels\": {\"k\": 1}"), "Node \"a\": label \"k\" is not a string"},
+    {NODE_WITH("a", ", \"labels\": {\"k k\": \"\"}"),
+        "Node \"a\": label key \"k k\" is not 1 to 63 of letters, digits, '-', '_', '.', '/'"},
+    {NODE_WITH("a", ", \"ephemeral\": 1"), "Node \"a\": \"ephemeral\" is neither true nor false"},
+    {NODE_WITH("a", ", \"hub\": {\"endpoints\": [], \"apiPort\": 1}"),
+        "Node \"a\": \"endpoints\" is not an array of 1 to 8 items"},
+    {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"x\"], \"apiPort\": 1}"),
+        "Node \"a\": a hub's endpoint: \"x\" is not ADDRESS:PORT"},
+    {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"apiPort\": 0}"),
+        "Node \"a\": \"apiPort\" is not a whole number from 1 to 65535"},
+    {NODE_WITH("a", "}, \"status\": {\"aead\": 7"), "Node \"a\": \"aead\" is not an object"},
+    {NODE_WITH("a", "}, \"status\": {\"aead\": {\"aes256gcm\": 1000001}"),
+        "Node \"a\": \"aes256gcm\" is not a whole number from 0 to 1000000"},
+    {NODE_WITH("a", "}, \"status\": {\"aead\": {\"chacha20poly1305\": \"fast\"}"),
+        "Node \"a\": \"chacha20poly1305\" is not a whole number from 0 to 1000000"},
+    {EDGE_WITH("a--b", "\"nodes\": [\"a\"]"),
+        "MeshEdge \"a--b\": \"nodes\" is not an array of 2 to 2 items"},
+    {EDGE_WITH("b--a", "\"nodes\": [\"b\", \"a\"]"),
+        "MeshEdge \"b--a\": the names \"b\" and \"a\" are not two in byte order"},
+    {EDGE_WITH("a--c", "\"nodes\": [\"a\", \"b\"]"),
+        "MeshEdge \"a--c\": the edge of these nodes is called \"a--b\""},
+    {EDGE_WITH("a--b", "\"nodes\": [\"a\", \"b\"], \"path\": \"fast\""),
+        "MeshEdge \"a--b\": \"path\" is \"fast\", and one of auto, direct, relay, off is "
+        "allowed"},
+    {NETWORK_WITH("\"cidr4\": \"10.42.0.1/16\", \"cidr6\": \"fd5a::/64\""),
+        "Network \"default\": \"cidr4\" is \"10.42.0.1/16\", which has bits set after its "
+        "length"},
+    {NETWORK_WITH("\"cidr4\": \"10.0.0.0/31\", \"cidr6\": \"fd5a::/64\""),
+        "Network \"default\": \"cidr4\" is \"10.0.0.0/31\", and lengths /8 to /30 are allowed"},
+    {NETWORK_WITH("\"cidr4\": \"fd5a::/64\", \"cidr6\": \"fd5a::/64\""),
+        "Network \"default\": \"cidr4\" is \"fd5a::/64\", which is not IPv4"},
+    {NETWORK_WITH("\"cidr4\": \"10.0.0.0/16\", \"cidr6\": \"fd5a::/64\", \"mtu\": 1279"),
+        "Network \"default\": \"mtu\" is not a whole number from 1280 to 65455"},
+};
+
 static void test_refusals(void **state)
 {
-    static const struct {
-        const char *in;
-        const char *says;
-    } cases[] = {
-        {"[]", "the object: is not a JSON object"},
-        {"{}", "the object: \"kind\" is missing"},
-        {"{\"kind\": \"Nodes\"}",
-            "the object's kind is \"Nodes\", and Network, Node, MeshEdge are allowed"},
-        {"{\"kind\": \"Node\", \"spec\": {}}", "Node: \"metadata\" is missing"},
-        {"{\"kind\": \"Node\", \"metadata\": {}, \"spec\": {}}", "Node: \"name\" is missing"},
-        {NODE_WITH("gpu--1", ""), "node name \"gpu--1\" has two '-' in a row, which separate the "
-                                  "names in an edge's"},
-        {NODE_WITH("GPU", ""), "node name \"GPU\" is not a name: 1 to 63 of a-z, 0-9 and '-', not "
-                               "first or last a '-'"},
-        {NODE_WITH("a", ", \"labels\": {\"k\": 1}"), "Node \"a\": label \"k\" is not a string"},
-        {NODE_WITH("a", ", \"labels\": {\"k k\": \"\"}"),
-            "Node \"a\": label key \"k k\" is not 1 to 63 of letters, digits, '-', '_', '.', '/'"},
-        {NODE_WITH("a", ", \"ephemeral\": 1"),
-            "Node \"a\": \"ephemeral\" is neither true nor false"},
-        {NODE_WITH("a", ", \"hub\": {\"endpoints\": [], \"apiPort\": 1}"),
-            "Node \"a\": \"endpoints\" is not an array of 1 to 8 items"},
-        {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"x\"], \"apiPort\": 1}"),
-            "Node \"a\": a hub's endpoint: \"x\" is not ADDRESS:PORT"},
-        {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"apiPort\": 0}"),
-            "Node \"a\": \"apiPort\" is not a whole number from 1 to 65535"},
-        {NODE_WITH("a", "}, \"status\": {\"aead\": 7"), "Node \"a\": \"aead\" is not an object"},
-        {NODE_WITH("a", "}, \"status\": {\"aead\": {\"aes256gcm\": 1000001}"),
-            "Node \"a\": \"aes256gcm\" is not a whole number from 0 to 1000000"},
-        {NODE_WITH("a", "}, \"status\": {\"aead\": {\"chacha20poly1305\": \"fast\"}"),
-            "Node \"a\": \"chacha20poly1305\" is not a whole number from 0 to 1000000"},
-        {EDGE_WITH("a--b", "\"nodes\": [\"a\"]"),
-            "MeshEdge \"a--b\": \"nodes\" is not an array of 2 to 2 items"},
-        {EDGE_WITH("b--a", "\"nodes\": [\"b\", \"a\"]"),
-            "MeshEdge \"b--a\": the names \"b\" and \"a\" are not two in byte order"},
-        {EDGE_WITH("a--c", "\"nodes\": [\"a\", \"b\"]"),
-            "MeshEdge \"a--c\": the edge of these nodes is called \"a--b\""},
-        {EDGE_WITH("a--b", "\"nodes\": [\"a\", \"b\"], \"path\": \"fast\""),
-            "MeshEdge \"a--b\": \"path\" is \"fast\", and one of auto, direct, relay, off is "
-            "allowed"},
-        {NETWORK_WITH("\"cidr4\": \"10.42.0.1/16\", \"cidr6\": \"fd5a::/64\""),
-            "Network \"default\": \"cidr4\" is \"10.42.0.1/16\", which has bits set after its "
-            "length"},
-        {NETWORK_WITH("\"cidr4\": \"10.0.0.0/31\", \"cidr6\": \"fd5a::/64\""),
-            "Network \"default\": \"cidr4\" is \"10.0.0.0/31\", and lengths /8 to /30 are allowed"},
-        {NETWORK_WITH("\"cidr4\": \"fd5a::/64\", \"cidr6\": \"fd5a::/64\""),
-            "Network \"default\": \"cidr4\" is \"fd5a::/64\", which is not IPv4"},
-        {NETWORK_WITH("\"cidr4\": \"10.0.0.0/16\", \"cidr6\": \"fd5a::/64\", \"mtu\": 1279"),
-            "Network \"default\": \"mtu\" is not a whole number from 1280 to 65455"},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
         struct object o = OBJECT_NULL;
         struct err e = ERR_NULL;
 
-        assert_true(decode(&o, cases[i].in, OBJECT_LENIENT, &e) < 0);
-        assert_string_equal(e.text, cases[i].says);
+        assert_true(decode(&o, refusals[i].in, OBJECT_LENIENT, &e) < 0);
+        assert_string_equal(e.text, refusals[i].says);
         assert_int_equal(o.kind, OBJECT_KIND_NONE);
     }
 }

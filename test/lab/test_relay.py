@@ -90,14 +90,17 @@ def test_both_families_pass_at_full_mtu(pair: Pair) -> None:
 
 
 def test_every_datagram_leaves_the_hub_as_it_came(pair: Pair) -> None:
+    """Byte by byte, and with the outer header's ECN, which weft's data plane takes from the inner."""
     with capture(pair.hub.host, "net", PORT) as seen:
-        send_pings(pair.n1, pair.n2, 3)
+        pair.n1.host.run(
+            ["ping", "-c3", "-i0.2", "-W2", "-Q2", "-s", PING, pair.n2.address4])
         wait_for(lambda: sum(map(is_relayed, seen.datagrams())) == 12, 10,
                  "three requests and three answers, each in and out")
         relayed = list(filter(is_relayed, seen.datagrams()))
     here = (pair.hub.host.address(), PORT)
-    assert Counter(d.payload for d in relayed if d.to == here) == \
-        Counter(d.payload for d in relayed if d.source == here)
+    assert Counter((d.payload, d.tos) for d in relayed if d.to == here) == \
+        Counter((d.payload, d.tos) for d in relayed if d.source == here)
+    assert {d.tos for d in relayed if d.source[0] == "198.51.100.20"} == {2}
     assert {d.source[0] for d in relayed if d.to == here} == {"198.51.100.20", "198.51.100.30"}
 
 

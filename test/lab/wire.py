@@ -46,6 +46,7 @@ class Datagram:
 
     source: tuple[str, int]
     to: tuple[str, int]
+    tos: int  # DSCP and ECN
     payload: bytes
 
 
@@ -67,7 +68,7 @@ class Capture:
                 break  # it is just being written
             ports = struct.unpack_from(">HH", ip, IP_V4)
             found.append(Datagram((_dotted(ip[12:16]), ports[0]), (_dotted(ip[16:20]), ports[1]),
-                                  ip[IP_V4 + UDP:]))
+                                  ip[1], ip[IP_V4 + UDP:]))
         return found
 
     def wait_for(self, condition, what: str) -> list[Datagram]:

@@ -35,7 +35,6 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
 {
     static struct log_limit refusals;
     struct hub *hub = ctx;
-    struct report report = REPORT_NULL;
     struct enrol_request er;
     struct err e = ERR_NULL;
     struct model_node *node;
@@ -56,8 +55,7 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
     }
     log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name, endpoint_format(&rq->from, from));
-    memcpy(report.engine, er.engine, sizeof(report.engine));
-    (void)reports_take(&hub->reports, node, &report);
+    memcpy(node->heard.report.engine, er.engine, sizeof(er.engine));
     reports_seen(&hub->reports, node, rq->now, hub__wall());
     response_text(rs, 200, view_snapshot_text(node), "application/json");
 }

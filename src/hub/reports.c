@@ -29,32 +29,33 @@ static void mark_unsaved(struct reports *s, struct model_node *node)
     list_add_tail(&s->unsaved, &node->unsaved);
 }
 
-/* A field that is not said stays as it was. */
-static void merge(struct report *into, struct report *from)
+static void replace(char **held, char **given)
 {
-    if (!from->engine[0])
-        memcpy(from->engine, into->engine, sizeof(from->engine));
-    if (!from->version[0])
-        memcpy(from->version, into->version, sizeof(from->version));
-    if (!from->candidates) {
-        from->candidates = into->candidates;
-        into->candidates = NULL;
-    }
-    if (!from->edges) {
-        from->edges = into->edges;
-        into->edges = NULL;
-    }
-    report_deinit(into);
-    *into = *from;
-    *from = (struct report)REPORT_NULL;
+    free(*held);
+    *held = *given;
+    *given = NULL;
+}
+
+static void take_node(struct report *held, struct report *given)
+{
+    memcpy(held->engine, given->engine, sizeof(held->engine));
+    memcpy(held->version, given->version, sizeof(held->version));
+    replace(&held->candidates, &given->candidates);
+    replace(&held->aead, &given->aead);
+    held->has_node = true;
 }
 
 bool reports_take(struct reports *s, struct model_node *node, struct report *report)
 {
     struct report *held = &node->heard.report;
-    bool is_new = report->candidates && !is_same_text(report->candidates, held->candidates);
+    bool is_new = report->has_node && (!is_same_text(report->candidates, held->candidates) ||
+                                          !is_same_text(report->aead, held->aead));
 
-    merge(held, report);
+    if (report->has_node)
+        take_node(held, report);
+    if (report->edges)
+        replace(&held->edges, &report->edges);
+    report_deinit(report);
     mark_unsaved(s, node);
     return is_new;
 }
@@ -124,10 +125,12 @@ json_t *reports_of_node(const struct model_node *node)
 {
     const struct report_record *heard = &node->heard;
     const char *candidates = heard->report.candidates;
+    const char *aead = heard->report.aead;
 
-    return json_pack("{s:I, s:s, s:s, s:o}", "lastSeen", (json_int_t)heard->last_seen, "engine",
-        heard->report.engine, "version", heard->report.version, "candidates",
-        candidates ? json_loads(candidates, 0, NULL) : json_array());
+    return json_pack("{s:I, s:s, s:s, s:o, s:o*}", "lastSeen", (json_int_t)heard->last_seen,
+        "engine", heard->report.engine, "version", heard->report.version, "candidates",
+        candidates ? json_loads(candidates, 0, NULL) : json_array(), "aead",
+        aead ? json_loads(aead, 0, NULL) : NULL);
 }
 
 /* What @of says about its edge to @peer, under its field owner. */

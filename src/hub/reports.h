@@ -3,7 +3,8 @@
  *
  * Each node owns one record and writes only that: its own half of `status`,
  * and in each of its edges what stands under its field owner ("agent/NAME").
- * Reports do not wake anybody's watch but for the candidates, which peers need.
+ * Reports do not wake anybody's watch but for the candidates and the ciphers'
+ * speeds, which peers need.
  *
  * They come often and are repeated, so they are written together, every few
  * seconds and in one commit: what a crash of the hub can lose is a report that

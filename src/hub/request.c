@@ -131,6 +131,7 @@ int network_request_decode(struct network_request *ret, const json_t *json, stru
 void report_deinit(struct report *r)
 {
     free(r->candidates);
+    free(r->aead);
     free(r->edges);
     *r = (struct report)REPORT_NULL;
 }
@@ -165,15 +166,35 @@ static void check_edges(struct fields *f, const json_t *edges)
     }
 }
 
+static void check_aead(struct fields *f, const json_t *aead)
+{
+    const char *cipher;
+    json_t *speed;
+
+    if (json_object_size(aead) > REQUEST_CIPHERS_MAX)
+        fields_fail(f, "\"aead\" names %zu ciphers, and %d are allowed", json_object_size(aead),
+            REQUEST_CIPHERS_MAX);
+    json_object_foreach((json_t *)aead, cipher, speed) {
+        if (strlen(cipher) > REQUEST_WORD_MAX || !json_is_integer(speed) ||
+            json_integer_value(speed) < 0 || json_integer_value(speed) > OBJECT_SPEED_MAX)
+            fields_fail(f, "the speed of cipher \"%.40s\" is not a number from 0 to %d", cipher,
+                OBJECT_SPEED_MAX);
+    }
+}
+
 static int read_node(struct report *rp, const json_t *node, struct err *e)
 {
     struct fields f = fields_make(node, "report", e);
     const json_t *candidates =
         fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+    const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
 
+    rp->has_node = true;
     read_word(&f, "engine", rp->engine);
     read_word(&f, "version", rp->version);
     rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
+    check_aead(&f, aead);
+    rp->aead = read_text(&f, "aead", aead, REQUEST_CANDIDATES_MAX);
     return fields_end(&f);
 }
 

@@ -24,6 +24,9 @@ struct err;
 #define REQUEST_CANDIDATES_MAX (8u << 10)
 #define REQUEST_EDGES_MAX      (48u << 10)
 
+/** Ciphers that a node may say its speed of. */
+#define REQUEST_CIPHERS_MAX 8
+
 #define REQUEST_TTL_MIN     1
 #define REQUEST_TTL_MAX     (366 * 86400)
 #define REQUEST_TTL_DEFAULT 3600
@@ -57,9 +60,11 @@ struct network_request {
 
 /** PUT /v1/status. Texts are JSON; NULL: not said. */
 struct report {
+    bool has_node; /* something is said about the node: what is not among it is not so any more */
     char engine[REQUEST_WORD_MAX + 1];
     char version[REQUEST_WORD_MAX + 1];
     char *candidates; /* owns; an array */
+    char *aead;       /* owns; an object of MB/s by cipher */
     char *edges;      /* owns; an object of objects by peer name */
 };
 

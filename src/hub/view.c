@@ -19,18 +19,22 @@ static struct line *part_of(json_t *json)
     return l;
 }
 
-/* The node as others see it: of its status only the candidates. */
+static json_t *reparse(const char *text)
+{
+    return text ? json_loads(text, 0, NULL) : NULL;
+}
+
+/* The node as others see it: of its status only what they need to reach it. */
 static struct line *node_text(struct model_node *node)
 {
+    const struct report *said = &node->heard.report;
     struct node spec = node->pub.spec;
 
     if (node->text)
         return node->text;
-    if (node->heard.report.candidates) {
-        json_t *candidates = json_loads(node->heard.report.candidates, 0, NULL);
-
-        spec.status = json_pack("{s:o*}", "candidates", candidates);
-    }
+    if (said->candidates || said->aead)
+        spec.status = json_pack(
+            "{s:o*, s:o*}", "candidates", reparse(said->candidates), "aead", reparse(said->aead));
     node->text = part_of(node_encode(&spec));
     json_decref(spec.status);
     return node->text;

@@ -320,8 +320,8 @@ static enum MHD_Result take_body(struct server__connection *c, const char *p, si
 
     if (c->body_len + len > BODY_MAX || c->too_long) {
         c->too_long = true;
-        c->body_len += len;
-        return c->body_len > DISCARD_MAX ? MHD_NO : MHD_YES;
+        c->discarded += len;
+        return c->discarded > DISCARD_MAX ? MHD_NO : MHD_YES;
     }
     body = realloc(c->body, c->body_len + len);
     if (!body)

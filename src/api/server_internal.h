@@ -63,6 +63,7 @@ struct server__connection {
     char *body;                       /* owns; what has come of the request's body */
     size_t body_len;                  /* bytes */
     bool too_long;                    /* the body goes on beyond what is kept */
+    size_t discarded;                 /* bytes of it that were thrown away */
     struct stream *stream;            /* pins; the answer, if it is one */
     bool cut;                         /* it shall end, whatever is left to send */
     bool suspended;                   /* the stream is empty, libmicrohttpd waits for us */

@@ -98,6 +98,32 @@ static void handle_silence(void *ctx, const struct request *rq, struct response 
     rs->stream = &nr->stream;
 }
 
+/* A stream that others write to: POST /v1/say adds a line to the last one that was opened. */
+static struct numbers *heard;
+
+static void heard_closed(struct stream *st)
+{
+    if (heard && st == &heard->stream)
+        heard = NULL;
+    numbers_free(st);
+}
+
+static void handle_hear(void *ctx, const struct request *rq, struct response *rs)
+{
+    heard = calloc(1, sizeof(*heard));
+    stream_init(&heard->stream, never_more, heard_closed);
+    rs->status = 200;
+    rs->stream = &heard->stream;
+}
+
+static void handle_say(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct line *l = line_new(rq->params[0], strlen(rq->params[0]));
+
+    rs->status = heard && stream_push(&heard->stream, l, rq->now) ? 204 : 409;
+    line_unref(l);
+}
+
 static void handle_health(void *ctx, const struct request *rq, struct response *rs)
 {
     response_json(rs, 200, json_pack("{s:b, s:i}", "ok", 1, "door", (int)rq->door));
@@ -119,6 +145,8 @@ static const struct route routes[] = {
     {"DELETE", "/v1/echo/{name}", DOOR_ADMIN, handle_nothing, ""},
     {"GET", "/v1/numbers/{n}/{len}", DOOR_PUBLIC | DOOR_ADMIN, handle_numbers, ""},
     {"GET", "/v1/silence", DOOR_ADMIN, handle_silence, ""},
+    {"GET", "/v1/hear", DOOR_PUBLIC | DOOR_ADMIN, handle_hear, ""},
+    {"POST", "/v1/say/{n}", DOOR_ADMIN, handle_say, ""},
     {"GET", "/v1/member", DOOR_OVERLAY, handle_health, ""},
     ROUTES_END,
 };
@@ -324,6 +352,8 @@ static void test_bodies(void **state)
         call(by_unix(), "POST", "/v1/echo/x", body_of(BODY_MAX + 1)), CLIENT_E_REFUSED);
     assert_int_equal(answer_.status, 413);
     assert_string_equal(e_.text, "the body is longer than 65536 bytes");
+    assert_int_equal(
+        call(by_unix(), "POST", "/v1/echo/x", body_of(10 * BODY_MAX)), CLIENT_E_REFUSED);
     assert_int_equal(call(by_unix(), "POST", "/v1/echo/x", json_array()), CLIENT_E_REFUSED);
     assert_int_equal(answer_.status, 400);
     assert_string_equal(e_.text, "the body is JSON, but not an object");
@@ -362,7 +392,9 @@ static const char *raw(const char *bytes, size_t len)
 
 static void test_garbage(void **state)
 {
-    char *big = malloc(200000);
+    static const char chunked[] =
+        "POST /v1/echo/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n";
+    char *big = malloc(2 << 20);
 
     assert_non_null(strstr(raw("GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n", 37), "200"));
     (void)raw("\0\1\2\3\r\n\r\n", 8);
@@ -376,6 +408,13 @@ static void test_garbage(void **state)
     (void)raw(big, 200000);
     memcpy(big, "GET /v1/health HTTP/1.1\r\nA: ", 28);
     (void)raw(big, 200000);
+    /* Not announced, a long body is read and thrown away for a while, then cut. */
+    for (size_t len = 100000; len <= 2000000; len *= 10) {
+        size_t n = (size_t)snprintf(big, 200, chunked, (unsigned)len);
+
+        memset(big + n, ' ', len - n);
+        (void)raw(big, len);
+    }
     free(big);
     /* All of that is behind it. */
     assert_int_equal(call(by_unix(), "GET", "/v1/health", NULL), 0);
@@ -524,6 +563,32 @@ static void test_stream_ends(void **state)
     listen_finish(&l);
 }
 
+/* Lines that come one at a time, long after the stream has gone quiet. */
+static void test_quiet_stream(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        struct listening l;
+        char path[32];
+
+        listen_begin(&l);
+        l.len = 1;
+        watch(&l, i ? by_https() : by_unix(), "/v1/hear", 999);
+        for (unsigned n = 0; n < 5; n++) {
+            (void)snprintf(path, sizeof(path), "/v1/say/%u", n);
+            while (call(by_unix(), "POST", path, NULL) != 0)
+                uv_run(&l.loop, UV_RUN_NOWAIT);
+            while (l.lines == n)
+                uv_run(&l.loop, UV_RUN_ONCE);
+        }
+        assert_int_equal(l.lines, 5);
+        assert_int_equal(l.ended, 0);
+        listen_finish(&l);
+        /* Until the server has seen that nobody listens any more, the next line finds it. */
+        while (call(by_unix(), "POST", "/v1/say/9", NULL) == 0)
+            continue;
+    }
+}
+
 static void test_cancel(void **state)
 {
     struct listening l;
@@ -609,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_many_from_one_address),
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_stream_ends),
+        cmocka_unit_test(test_quiet_stream),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_calls_on_a_loop),
         cmocka_unit_test(test_open_at_the_end),

@@ -62,8 +62,8 @@ static void delete_network(struct model *m, const char *name)
 
     if (!net)
         return;
+    model__remove_network(net);
     m->listener.network_removed(m->listener.ctx, net);
-    model__free_network(net);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */

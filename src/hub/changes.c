@@ -2,7 +2,7 @@
  * changes.c - lets each change of the model reach the hooks and the watches, in that order.
  *
  * Also who waits to be forgotten: a removed node keeps its WireGuard session with the hub for a
- * moment, so that it can be told why.
+ * moment, and a removed network its interface, so that nodes can be told why.
  */
 #include <net/if.h>
 #include <string.h>
@@ -57,11 +57,24 @@ static void tell_hooks_of_members(struct hub *hub, struct model_network *net)
         tell_hooks_of_edges(hub, model_node_at(net, i));
 }
 
+/* A network of that name that is still to be forgotten has the interface. */
+static void take_down_former(struct hub *hub, const struct model_network *net)
+{
+    struct model_network *old;
+    struct model_network *tmp;
+
+    list_foreach_safe(old, tmp, &hub->model.buried, bury) {
+        if (strcmp(old->pub.interface, net->pub.interface) == 0)
+            hub__take_down(hub, old);
+    }
+}
+
 void hub__bring_up(struct hub *hub, struct model_network *net)
 {
     struct err *e = &net->failure;
     int r = 0;
 
+    take_down_former(hub, net);
     if (hub->hooks.network_added)
         r = hub->hooks.network_added(hub->hooks.ctx, &net->pub, e);
     if (r == 0 && !hub->has_hooks)
@@ -123,11 +136,57 @@ void hub__take_down(struct hub *hub, struct model_network *net)
     if (net->is_up && hub->hooks.network_removed)
         hub->hooks.network_removed(hub->hooks.ctx, &net->pub);
     net->is_up = false;
+    if (!list_is_empty(&net->bury))
+        model_bury_network(net);
+}
+
+/* Forget the nodes whose time has come; when the next one's comes. */
+static nsec_t bury_due(struct hub *hub, struct model_network *net, nsec_t now)
+{
+    nsec_t next = NSEC_NEVER;
+    struct model_node *node;
+    struct model_node *tmp;
+
+    list_foreach_safe(node, tmp, &net->buried, bury) {
+        if (node->bury_at <= now)
+            bury(hub, node);
+        else
+            next = nsec_min(next, node->bury_at);
+    }
+    return next;
+}
+
+static void on_bury(uv_timer_t *timer)
+{
+    struct hub *hub = timer->data;
+    nsec_t now = clock_now();
+    nsec_t next = NSEC_NEVER;
+    struct model_network *net;
+    struct model_network *tmp;
+
+    for (size_t i = 0; i < hub->model.networks.n; i++)
+        next = nsec_min(next, bury_due(hub, model_network_at(&hub->model, i), now));
+    list_foreach_safe(net, tmp, &hub->model.buried, bury) {
+        if (net->bury_at <= now)
+            hub__take_down(hub, net);
+        else
+            next = nsec_min(next, net->bury_at);
+    }
+    if (next != NSEC_NEVER)
+        (void)uv_timer_start(timer, on_bury, (uint64_t)((next - now) / NSEC_PER_MSEC) + 1, 0);
+}
+
+/* The moment begins; when it ends. */
+static nsec_t begin_burial(struct hub *hub, nsec_t now)
+{
+    if (!uv_is_active((uv_handle_t *)&hub->bury))
+        (void)uv_timer_start(&hub->bury, on_bury, (uint64_t)(BURY_AFTER / NSEC_PER_MSEC), 0);
+    return now + BURY_AFTER;
 }
 
 static void on_network_removed(void *ctx, struct model_network *net)
 {
-    hub__take_down(ctx, net);
+    net->bury_at = begin_burial(ctx, clock_now());
 }
 
 /* A key or address that comes back at once: its last owner has to be gone first. */
@@ -173,28 +232,6 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     watch_tell_node(&hub->watcher, node, clock_now());
 }
 
-static void on_bury(uv_timer_t *timer)
-{
-    struct hub *hub = timer->data;
-    nsec_t now = clock_now();
-    nsec_t next = NSEC_NEVER;
-
-    for (size_t i = 0; i < hub->model.networks.n; i++) {
-        struct model_network *net = model_network_at(&hub->model, i);
-        struct model_node *node;
-        struct model_node *tmp;
-
-        list_foreach_safe(node, tmp, &net->buried, bury) {
-            if (node->bury_at <= now)
-                bury(hub, node);
-            else
-                next = nsec_min(next, node->bury_at);
-        }
-    }
-    if (next != NSEC_NEVER)
-        (void)uv_timer_start(timer, on_bury, (uint64_t)((next - now) / NSEC_PER_MSEC) + 1, 0);
-}
-
 /* Nothing of a node may be left for the next one of its name. Usually it went with it. */
 static void delete_leftovers(struct hub *hub, struct model_node *node, nsec_t now)
 {
@@ -233,9 +270,7 @@ static void on_node_removed(void *ctx, struct model_node *node)
             node->net->pub.spec.meta.name, reason);
         delete_leftovers(hub, node, now);
     }
-    node->bury_at = now + BURY_AFTER;
-    if (!uv_is_active((uv_handle_t *)&hub->bury))
-        (void)uv_timer_start(&hub->bury, on_bury, (uint64_t)(BURY_AFTER / NSEC_PER_MSEC), 0);
+    node->bury_at = begin_burial(hub, now);
 }
 
 static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path before)

@@ -327,6 +327,8 @@ int hub_start(
 void hub_stop(struct hub *hub)
 {
     struct err e = ERR_NULL;
+    struct model_network *net;
+    struct model_network *tmp;
 
     if (!hub->has_timers)
         return;
@@ -334,8 +336,7 @@ void hub_stop(struct hub *hub)
     if (reports_tick(&hub->reports, clock_now(), true, &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
     for (size_t i = 0; i < hub->model.networks.n; i++) {
-        struct model_network *net = model_network_at(&hub->model, i);
-
+        net = model_network_at(&hub->model, i);
         for (size_t k = 0; net->is_up && k < net->nodes.n; k++) {
             struct hub_node *node = &model_node_at(net, k)->pub;
 
@@ -348,6 +349,8 @@ void hub_stop(struct hub *hub)
         }
         hub__take_down(hub, net);
     }
+    list_foreach_safe(net, tmp, &hub->model.buried, bury)
+        hub__take_down(hub, net);
     hub->is_running = false;
     uv_close((uv_handle_t *)&hub->tick, NULL);
     uv_close((uv_handle_t *)&hub->bury, NULL);

@@ -53,7 +53,11 @@ struct model_listener hub__changes(struct hub *hub);
 /** hub__bring_up() - let the data half make the network; is_up says whether it could. */
 void hub__bring_up(struct hub *hub, struct model_network *net);
 
-/** hub__take_down() - close its doors, forget those who wait to be forgotten, end its data half. */
+/**
+ * hub__take_down() - close its doors, forget those who wait to be forgotten, end its data half
+ *
+ * A network that has been removed is freed.
+ */
 void hub__take_down(struct hub *hub, struct model_network *net);
 
 /** hub__remove_node() - with what is known about it; it is told @reason. 0 or negative errno. */

@@ -289,6 +289,7 @@ struct model_network *model__new_network(struct model *m, const struct network *
     ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
     list_init(&net->watches);
     list_init(&net->buried);
+    list_init(&net->bury);
     return net;
 }
 
@@ -305,9 +306,15 @@ static void free_members(struct model_network *net)
         node_free(node);
 }
 
-void model__free_network(struct model_network *net)
+void model__remove_network(struct model_network *net)
 {
     keys_remove(&net->model->networks, &net->keyed);
+    list_add_tail(&net->model->buried, &net->bury);
+}
+
+struct model_network *model_bury_network(struct model_network *net)
+{
+    list_remove(&net->bury);
     free_members(net);
     keys_deinit(&net->nodes);
     keys_deinit(&net->edges);
@@ -319,6 +326,7 @@ void model__free_network(struct model_network *net)
     secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
     free(net->keyed.key);
     free(net);
+    return NULL;
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -356,16 +364,21 @@ void model_init(
 {
     *m = (struct model){.store = store, .listener = *listener, .seed = seed};
     htab_init(&m->tokens, seed);
+    list_init(&m->buried);
 }
 
 void model_deinit(struct model *m)
 {
+    struct model_network *net;
+    struct model_network *tmp;
     struct htab_link *next;
     size_t cursor = 0;
 
     m->watch = store_watch_close(m->watch);
     while (m->networks.n > 0)
-        model__free_network(model_network_at(m, m->networks.n - 1));
+        model__remove_network(model_network_at(m, m->networks.n - 1));
+    list_foreach_safe(net, tmp, &m->buried, bury)
+        model_bury_network(net);
     keys_deinit(&m->networks);
     for (struct htab_link *l = htab_each(&m->tokens, &cursor, NULL); l; l = next) {
         next = htab_each(&m->tokens, &cursor, l);

@@ -7,8 +7,9 @@
  * everything; it may write to the store, and then that change comes later in
  * the same sync, or in the next one.
  *
- * A node that is removed leaves all indexes at once, but its struct stays until
- * its owner says model_bury(): somebody may have to tell it first.
+ * What is removed leaves all indexes at once, but its struct stays until its
+ * owner says model_bury() or model_bury_network(): somebody may have to tell it
+ * first.
  *
  * The networks' private keys are not in the store but in files of their own;
  * the listener's network_key() gives them.
@@ -47,6 +48,8 @@ struct model_network {
     struct ipam ipam;       /* host numbers in use */
     uint64_t ipam_revision; /* of the cursor's key; 0: not stored yet */
     struct list buried;     /* removed nodes that are still to be told; of struct model_node */
+    struct list bury;       /* in the model's buried, once it is removed */
+    nsec_t bury_at;         /* when its nodes have been told long enough; changes.c's */
     bool is_up;             /* hooks took it; network_removed is owed */
     struct err failure;     /* why it is not */
     /* watch.c's */
@@ -115,7 +118,7 @@ struct model_listener {
         struct x25519_secret *ret, struct err *e);
     void (*network_added)(void *ctx, struct model_network *net);
     void (*network_changed)(void *ctx, struct model_network *net);
-    void (*network_removed)(void *ctx, struct model_network *net); /* freed after the call */
+    void (*network_removed)(void *ctx, struct model_network *net); /* model_bury_network() */
     void (*node_added)(void *ctx, struct model_node *node);
     void (*node_changed)(void *ctx, struct model_node *node, const struct node *before);
     void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_bury() */
@@ -130,6 +133,7 @@ struct model {
     struct store_watch *watch;      /* owns */
     struct model_listener listener; /* see there */
     struct keys networks;           /* of struct model_network */
+    struct list buried;             /* removed networks; of struct model_network */
     struct htab tokens;             /* of struct model_token */
     uint64_t seed;                  /* for all hash tables */
 };
@@ -165,6 +169,9 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
 
 /** model_bury() - free a removed node. Always NULL. */
 struct model_node *model_bury(struct model_node *node);
+
+/** model_bury_network() - free a removed network, with its removed nodes. Always NULL. */
+struct model_network *model_bury_network(struct model_network *net);
 
 /* Lookups lend; NULL if there is none. */
 struct model_network *model_find_network(const struct model *m, const char *name);

@@ -29,8 +29,8 @@ void model__free_edge(struct model_edge *edge);
 /** model__new_network() - indexed, empty, without its keys; NULL: no memory. */
 struct model_network *model__new_network(struct model *m, const struct network *spec);
 
-/** model__free_network() - with everything in it. */
-void model__free_network(struct model_network *net);
+/** model__remove_network() - out of the index, into the model's buried. */
+void model__remove_network(struct model_network *net);
 
 int model__put_token(struct model *m, const struct token_hash *hash,
     const struct token_record *record, uint64_t revision);

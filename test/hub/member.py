@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""member - bad manners, run on a machine of the lab; prints one line of JSON.
+
+    member hold ADDRESS PORT BYTES [PACE]   connect, send BYTES, then one byte each PACE seconds
+                                            (default: none); how long until the hub ends it
+    member doze ADDRESS PORT ROUNDS         open a watch and do not read it while ROUNDS reports
+                                            are made; then read until the last one is told
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import socket
+import sys
+import time
+
+PATIENCE_S = 25
+
+
+def hold(address: str, port: str, first: str, pace: str = "0") -> dict:
+    """Stay on a connection for as long as the hub lets us."""
+    start = time.monotonic()
+    sock = socket.create_connection((address, int(port)))
+    sock.sendall(first.encode().decode("unicode_escape").encode())
+    while time.monotonic() - start < PATIENCE_S:
+        readable, _, _ = select.select([sock], [], [], float(pace) or PATIENCE_S)
+        try:
+            if readable and not sock.recv(65536):
+                return {"seconds": time.monotonic() - start}
+            if float(pace):
+                sock.sendall(b"x")
+        except OSError:
+            return {"seconds": time.monotonic() - start}
+    return {"seconds": None}
+
+
+def report(address: str, port: str, mark: str) -> None:
+    connection = http.client.HTTPConnection(address, int(port), timeout=20)
+    node = {"candidates": [mark + "x" * 6000]}
+    connection.request("PUT", "/v1/status", json.dumps({"node": node}))
+    assert connection.getresponse().status == 204
+    connection.close()
+
+
+def doze(address: str, port: str, rounds: str) -> dict:
+    """Fall behind, then catch up; every line must be whole, and the last state must come."""
+    connection = http.client.HTTPConnection(address, int(port), timeout=20)
+    connection.request("GET", "/v1/watch")
+    stream = connection.getresponse()
+    kinds = [json.loads(stream.readline())["type"]]
+    for i in range(int(rounds)):
+        report(address, port, f"{i:06d}")
+    last = f"{int(rounds) - 1:06d}"
+    while True:
+        line = stream.readline()
+        event = json.loads(line)
+        kinds.append(event["type"])
+        if last.encode() in line:
+            return {"snapshots": kinds.count("snapshot"), "puts": kinds.count("put")}
+
+
+if __name__ == "__main__":
+    print(json.dumps({"hold": hold, "doze": doze}[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,171 @@
+"""Nothing that was acknowledged is lost: kill -9, full disks, damaged files."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from .hub import Hub, Watch, new_key, put_of
+
+pytestmark = pytest.mark.namespaces
+
+
+class Enrolling(threading.Thread):
+    """Machines that enrol one after the other, until told to stop."""
+
+    def __init__(self, hub: Hub, host, secret: str, prefix: str) -> None:
+        super().__init__()
+        self.hub, self.host, self.secret, self.prefix = hub, host, secret, prefix
+        self.acked: dict[str, dict] = {}  # by name, the node as it was acknowledged
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        n = 0
+        while not self.stopping.is_set():
+            name = f"{self.prefix}-{n}"
+            status, answer = self.hub.enrol(self.host, self.secret, name=name)
+            if status == 200:
+                self.acked[name] = next(
+                    node for node in answer["nodes"] if node["metadata"]["name"] == name)
+                n += 1
+            elif status:
+                n += 1  # it was taken in, and only the answer was lost
+
+
+def test_kill_9_at_any_moment(hub, lab):
+    """Machines enrol all the time while the hub is killed again and again."""
+    rng = random.Random(7)
+    secret = hub.secret(uses=100000, ttlSeconds=3600)
+    workers = [Enrolling(hub, lab.host(name), secret, name) for name in "ab"]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(10):
+            time.sleep(rng.uniform(0.05, 0.6))  # the moment of the crash is the point
+            hub.restart()
+    finally:
+        for worker in workers:
+            worker.stopping.set()
+            worker.join()
+    hub.restart()
+    nodes = hub.nodes()
+    acked = {name: node for worker in workers for name, node in worker.acked.items()}
+    assert len(acked) > 20
+    for name, node in acked.items():
+        for field in ("publicKey", "address4", "address6"):
+            assert nodes[name]["spec"][field] == node["spec"][field]
+    addresses = [node["spec"]["address4"] for node in nodes.values()]
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_everything_is_there_after_kill_9(hub, lab):
+    hub.run("network", "add", "other", "--cidr4", "10.50.0.0/16")
+    keep, used = hub.secret(uses=2), hub.secret()
+    key = new_key()
+    assert hub.enrol(lab.host("a"), used, name="a", publicKey=key)[0] == 200
+    assert hub.enrol(lab.host("b"), keep, name="b")[0] == 200
+    hub.run("edge", "set", "a", "b", "--path", "relay")
+    before = hub.admin("GET", "/v1/networks")[1], hub.nodes(), hub.nodes("other"), hub.pin
+    edge = hub.admin("GET", "/v1/networks/default/objects/MeshEdge/a--b")[1]
+    hub.restart()
+
+    def without_status(nodes):
+        return {name: node["spec"] for name, node in nodes.items()}
+
+    after = hub.admin("GET", "/v1/networks")[1], hub.nodes(), hub.nodes("other"), hub.pin
+    assert after[0] == before[0] and after[3] == before[3]
+    assert without_status(after[1]) == without_status(before[1])
+    assert without_status(after[2]) == without_status(before[2])
+    assert hub.admin("GET", "/v1/networks/default/objects/MeshEdge/a--b")[1] == edge
+    # Tokens too: the used one is still used, its machine still welcome, the other has one use.
+    assert hub.enrol(lab.host("a"), used)[0] == 401
+    assert hub.enrol(lab.host("a"), used, publicKey=key)[1]["self"] == "a"
+    assert hub.enrol(lab.host("a"), keep)[0] == 200
+    assert hub.enrol(lab.host("a"), keep)[0] == 401
+
+
+def test_an_address_is_not_given_out_again_after_a_restart(hub, lab):
+    secret = hub.secret(uses=9)
+    assert hub.enrol(lab.host("a"), secret, name="one")[0] == 200
+    hub.run("node", "rm", "one")
+    hub.restart()
+    assert hub.enrol(lab.host("a"), secret, name="two")[0] == 200
+    assert hub.nodes()["two"]["spec"]["address4"] == "10.42.0.3"
+
+
+def test_watches_come_back(hub, lab):
+    assert hub.enrol(lab.host("a"), hub.secret(), name="a")[0] == 200
+    watch = Watch(lab.host("a"))
+    revision = watch.wait('"type":"snapshot"')["revision"]
+    hub.restart()
+    watch.daemon.wait()
+    again = Watch(lab.host("a"))
+    assert again.wait('"type":"snapshot"')["revision"] >= revision
+    assert hub.enrol(lab.host("b"), hub.secret(), name="b")[0] == 200
+    again.wait(put_of("b"))
+
+
+def test_reports_survive_an_orderly_end(hub, lab):
+    assert hub.enrol(lab.host("a"), hub.secret(), name="a", engine="kernel")[0] == 200
+    assert hub.daemon.stop() == 0
+    hub.start()
+    status = hub.nodes()["a"]["status"]
+    assert status["engine"] == "kernel" and status["lastSeen"] > 0
+
+
+def test_full_disk(lab, weft, tmp_path):
+    """Files of the hub may not grow beyond 400 KiB: it refuses in words and goes on."""
+    hub = Hub(lab, weft, tmp_path)
+    hub.start(before=("prlimit", "--fsize=400000"))
+    secret = hub.secret(uses=100000)
+    acked, refused = [], None
+    for i in range(400):
+        status, answer = hub.enrol(lab.host("a"), secret, name=f"n-{i}", labels={"x": "y" * 60})
+        if status != 200:
+            refused = status, answer
+            break
+        acked.append(f"n-{i}")
+    assert refused and refused[0] == 507 and "no space left" in refused[1]["error"]
+    assert str(hub.state / "hub.db") in refused[1]["error"]
+    # Reading goes on; another try is refused again, and nothing is half done.
+    assert hub.nodes().keys() == {"hub", *acked}
+    assert hub.admin("POST", "/v1/networks", {"name": "more"})[0] == 507
+    assert [n["metadata"]["name"] for n in hub.admin("GET", "/v1/networks")[1]["networks"]] == [
+        "default"]
+    hub.daemon.allow("no space left")
+    hub.daemon.kill9()
+    hub.start()
+    assert hub.nodes().keys() == {"hub", *acked}
+    assert hub.enrol(lab.host("a"), secret)[0] == 200
+
+
+@pytest.mark.parametrize("name, size, word", [
+    ("hub.db", 0, "left as it is"), ("hub.db", 5000, "left as it is"),
+    ("tls.key", 0, "left as it is"), ("tls.key", 100, "left as it is"),
+    ("tls.crt", 100, "left as it is"), ("admin.token", 3, "left as it is"),
+    ("keys/default.key", 0, "left as it is"), ("keys/default.key", 20, "left as it is"),
+    ("keys/default.key", None, "is missing")])
+def test_damaged_files_are_named_and_left(hub, name, size, word):
+    assert hub.daemon.stop() == 0
+    path = hub.state / name
+    if size is None:
+        path.unlink()
+    else:
+        with path.open("r+b") as file:
+            file.truncate(size)
+        before = path.read_bytes()
+    done = hub.lab.host("hub").run(hub.argv(), check=False)
+    assert done.rc == 1 and str(path) in done.err and word in done.err
+    assert size is None or path.read_bytes() == before
+
+
+def test_unwritable_state(lab, weft):
+    hub = Hub(lab, weft, Path("/proc/nowhere"))
+    done = lab.host("hub").run(hub.argv(), check=False)
+    assert done.rc == 1 and "/proc/nowhere" in done.err
+    assert json.dumps(done.err).count("\\n") == 1

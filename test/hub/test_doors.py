@@ -1,0 +1,268 @@
+"""What goes through the hub's doors: enrolment, watches, reports, administration."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+from lab import wait_for
+
+from .hub import Watch, member_call, new_key, put_of
+
+pytestmark = pytest.mark.namespaces
+
+
+def join(hub, lab, name, host, network="default", **fields):
+    status, answer = hub.enrol(lab.host(host), hub.secret(network), name=name, **fields)
+    assert status == 200, answer
+    return answer
+
+
+def test_enrolment(hub, lab):
+    snapshot = join(hub, lab, "gpu-1", "a", labels={"gpu": "h100"}, engine="userspace")
+    assert snapshot["type"] == "snapshot" and snapshot["self"] == "gpu-1"
+    assert snapshot["network"]["spec"]["cidr4"] == "10.42.0.0/16"
+    nodes = {node["metadata"]["name"]: node["spec"] for node in snapshot["nodes"]}
+    assert nodes.keys() == {"hub", "gpu-1"}
+    assert nodes["gpu-1"]["address4"] == "10.42.0.2"
+    assert nodes["gpu-1"]["labels"] == {"gpu": "h100"}
+    assert nodes["hub"]["hub"] == {"endpoints": ["192.0.2.1:51820"], "apiPort": 8443}
+    assert hub.nodes()["gpu-1"]["status"]["engine"] == "userspace"
+
+
+def test_a_lost_answer_costs_nothing(hub, lab):
+    secret, key = hub.secret(), new_key()
+    first = hub.enrol(lab.host("a"), secret, publicKey=key)
+    again = hub.enrol(lab.host("a"), secret, publicKey=key)
+    assert first[0] == again[0] == 200
+    assert first[1]["self"] == again[1]["self"]
+    assert len(hub.nodes()) == 2
+
+
+def test_sentences_of_tokens(hub, lab):
+    a = lab.host("a")
+    used = hub.secret()
+    assert hub.enrol(a, used, name="one")[0] == 200
+    status, answer = hub.enrol(a, used)
+    assert status == 401 and "is used up" in answer["error"]
+    assert "weft token new --network default" in answer["error"]
+    status, answer = hub.enrol(a, "A" * 43)
+    assert status == 401 and "does not know this token" in answer["error"]
+    short = hub.secret(ttlSeconds=1, uses=100)
+    status, answer = wait_for(
+        lambda: (said := hub.enrol(a, short))[0] == 401 and said, 10, "the token to expire")
+    assert "expired" in answer["error"]
+    status, answer = hub.enrol(a, hub.secret(), name="one")
+    assert status == 409 and '"one" already' in answer["error"]
+    hub.run("network", "add", "short-lived")
+    gone = hub.secret("short-lived")
+    hub.run("network", "rm", "short-lived")
+    status, answer = hub.enrol(a, gone)
+    assert status == 410 and '"short-lived"' in answer["error"]
+    status, answer = hub.enrol(a, hub.secret(), name="two--dashes")
+    assert status == 400 and '"two--dashes"' in answer["error"]
+
+
+def test_failures_are_limited_by_address(hub, lab):
+    statuses = [hub.enrol(lab.host("a"), "A" * 43)[0] for _ in range(12)]
+    assert statuses[:10] == [401] * 10 and statuses[11] == 429
+    assert hub.enrol(lab.host("b"), "A" * 43)[0] == 401
+
+
+def test_a_full_network(hub, lab):
+    hub.run("network", "add", "tiny", "--cidr4", "10.9.0.0/30")
+    secret = hub.secret("tiny", uses=9)
+    assert hub.enrol(lab.host("a"), secret)[0] == 200
+    status, answer = hub.enrol(lab.host("a"), secret)
+    assert status == 507 and "no address left" in answer["error"]
+
+
+def test_watch(hub, lab):
+    join(hub, lab, "a", "a")
+    watch = Watch(lab.host("a"))
+    assert watch.wait('"type":"snapshot"')["self"] == "a"
+    assert watch.names() == {"hub", "a"}
+    join(hub, lab, "b", "b")
+    event = watch.wait(put_of("b"))
+    assert event["object"]["spec"]["address4"] == "10.42.0.3"
+    other = Watch(lab.host("b"))
+    other.wait('"type":"snapshot"')
+    assert hub.nodes()["b"]["reachable"] is True
+
+    hub.run("node", "rm", "b")
+    assert watch.wait('"type":"delete"')["name"] == "b"
+    assert "administrator" in other.wait('"type":"removed"')["reason"]
+    assert other.daemon.wait() == 0
+    status, answer = member_call(lab.host("b"), "GET", "/v1/watch")
+    assert status == 403 and "10.42.0.3" in answer["error"]
+    watch.wait('"type":"heartbeat"')
+
+
+def test_reports(hub, lab):
+    join(hub, lab, "a", "a")
+    join(hub, lab, "b", "b")
+    a, b = lab.host("a"), lab.host("b")
+    watch = Watch(b)
+    watch.wait('"type":"snapshot"')
+    node = {"engine": "kernel", "version": "0.1.0", "candidates": [{"endpoint": "192.0.2.2:7"}]}
+    report = {"node": node, "edges": {"b": {"path": "relay"}, "nobody": {"path": "relay"}}}
+    assert member_call(a, "PUT", "/v1/status", report)[0] == 204
+    told = watch.wait(put_of("a"))["object"]["status"]
+    # Nothing but what a peer needs.
+    assert told == {"candidates": [{"endpoint": "192.0.2.2:7"}]}
+    n_events = len(watch.events())
+    node["version"] = "0.2.0"
+    assert member_call(a, "PUT", "/v1/status", report)[0] == 204
+    node["aead"] = {"aes256gcm": 2900}
+    assert member_call(a, "PUT", "/v1/status", report)[0] == 204
+    # The first of the two woke nobody.
+    assert watch.wait(put_of("a") + '.*"aead"')["object"]["status"]["aead"] == node["aead"]
+    assert len([e for e in watch.events() if e["type"] == "put"]) == n_events
+    assert hub.nodes()["a"]["status"]["version"] == "0.2.0"
+
+    _, edge = hub.admin("GET", "/v1/networks/default/objects/MeshEdge/a--b")
+    assert edge["status"] == {"agent/a": {"path": "relay"}}
+    assert member_call(b, "PUT", "/v1/status", {"edges": {"a": {"path": "direct"}}})[0] == 204
+    _, edges = hub.admin("GET", "/v1/networks/default/objects/MeshEdge")
+    assert [e["metadata"]["name"] for e in edges["items"]] == ["a--b"]
+    assert edges["items"][0]["status"] == {
+        "agent/a": {"path": "relay"}, "agent/b": {"path": "direct"}}
+
+
+def test_leave(hub, lab):
+    join(hub, lab, "a", "a")
+    assert member_call(lab.host("a"), "POST", "/v1/leave") == (204, None)
+    assert hub.nodes().keys() == {"hub"}
+    assert member_call(lab.host("a"), "POST", "/v1/leave")[0] == 403
+
+
+def test_an_edge_that_is_off(hub, lab):
+    for name in "ab":
+        join(hub, lab, name, name)
+    watch = Watch(lab.host("a"))
+    watch.wait('"type":"snapshot"')
+    hub.run("edge", "set", "b", "a", "--path", "off")
+    wait_for(lambda: watch.names() == {"hub", "a"}, 5, "b to vanish from a's view")
+    _, snapshot = hub.admin("GET", "/v1/networks/default/snapshots/b")
+    assert {n["metadata"]["name"] for n in snapshot["nodes"]} == {"hub", "b"}
+    assert snapshot["edges"][0]["spec"] == {"nodes": ["a", "b"], "path": "off"}
+    hub.run("edge", "set", "a", "b", "--path", "auto")
+    wait_for(lambda: watch.names() == {"hub", "a", "b"}, 5, "b to come back")
+    hub.run("edge", "set", "a", "b", "--path", "off")
+    hub.run("node", "rm", "b")
+    # The next machine of that name has nothing to do with what was said about the last one.
+    join(hub, lab, "b", "b")
+    wait_for(lambda: "b" in watch.names(), 5, "the new b")
+    assert hub.admin("GET", "/v1/networks/default/objects/MeshEdge")[1]["items"] == []
+
+
+def test_the_other_network_is_invisible(hub, lab):
+    hub.run("network", "add", "other", "--cidr4", "10.42.0.0/16")
+    join(hub, lab, "a", "a")
+    seen = join(hub, lab, "c", "c", network="other")
+    # The same addresses, and still somebody else.
+    assert {n["metadata"]["name"]: n["spec"]["address4"] for n in seen["nodes"]} == {
+        "hub": "10.42.0.1", "c": "10.42.0.2"}
+    assert [n["metadata"]["network"] for n in seen["nodes"]] == ["other", "other"]
+    watches = {name: Watch(lab.host(name)) for name in "ac"}
+    assert watches["a"].wait('"type":"snapshot"')["self"] == "a"
+    assert watches["c"].wait('"type":"snapshot"')["self"] == "c"
+    keys = {hub.nodes(net)["hub"]["spec"]["publicKey"] for net in ("default", "other")}
+    assert len(keys) == 2
+    report = {"node": {"candidates": ["x"]}, "edges": {"a": {"path": "relay"}}}
+    assert member_call(lab.host("c"), "PUT", "/v1/status", report)[0] == 204
+    watches["c"].wait(put_of("c"))
+    assert member_call(lab.host("a"), "PUT", "/v1/status", {"node": {"candidates": ["y"]}})[0] == 204
+    watches["a"].wait(put_of("a"))
+    assert '"other"' not in "\n".join(watches["a"].daemon.lines())
+    assert '"default"' not in "\n".join(watches["c"].daemon.lines())
+    assert hub.admin("GET", "/v1/networks/default/objects/MeshEdge")[1]["items"] == []
+
+    hub.run("network", "rm", "other")
+    assert "network was removed" in watches["c"].wait('"type":"removed"')["reason"]
+    assert hub.nodes().keys() == {"hub", "a"}
+    # Its name and its interface are free at once.
+    hub.run("network", "add", "other", "--cidr4", "10.42.0.0/16")
+    hub.run("network", "rm", "other")
+
+
+def test_objects(hub, lab):
+    join(hub, lab, "a", "a")
+    watch = Watch(lab.host("a"))
+    watch.wait('"type":"snapshot"')
+    path = "/v1/networks/default/objects/Node/a"
+    _, node = hub.admin("GET", path)
+    node["spec"]["labels"] = {"rack": "7"}
+    status, changed = hub.admin("PUT", path, node)
+    assert status == 200 and changed["spec"]["labels"] == {"rack": "7"}
+    status, answer = hub.admin("PUT", path, node)
+    assert status == 409 and "somebody changed it meanwhile" in answer["error"]
+    del node["metadata"]["resourceVersion"]
+    node["spec"]["address4"] = "10.42.0.99"
+    status, answer = hub.admin("PUT", path, node)
+    assert status == 400 and "are fixed" in answer["error"]
+    assert watch.wait(put_of("a"))["object"]["spec"]["labels"] == {"rack": "7"}
+
+    path = "/v1/networks/default/objects/Network/default"
+    _, network = hub.admin("GET", path)
+    network["spec"]["keepalive"] = 25
+    assert hub.admin("PUT", path, network)[0] == 200
+    told = watch.wait('"type":"put".*"object":{"kind":"Network"')
+    assert told["object"]["spec"]["keepalive"] == 25
+    network["spec"]["cidr4"] = "10.43.0.0/16"
+    del network["metadata"]["resourceVersion"]
+    assert hub.admin("PUT", path, network)[0] == 400
+    for wrong in ("Nod/a", "Node/zz", "MeshEdge/a--hub", "MeshEdge/a"):
+        assert hub.admin("GET", f"/v1/networks/default/objects/{wrong}")[0] == 404
+    assert hub.admin("GET", "/v1/networks/nowhere/nodes")[0] == 404
+
+
+def test_apply(hub, lab, tmp_path):
+    manifest = tmp_path / "net.yaml"
+    manifest.write_text("""
+kind: Network
+metadata: {name: made}
+spec: {cidr4: 10.77.0.0/24, cidr6: "fd77::/64", topology: hub, mtu: 1280, cipher: aes256gcm}
+""")
+    assert "applied" in hub.run("apply", "-f", str(manifest)).out
+    _, answer = hub.admin("GET", "/v1/networks/made/objects/Network/made")
+    assert answer["spec"] | {"mtu": 1280, "cipher": "aes256gcm"} == answer["spec"]
+    hub.run("apply", "-f", str(manifest))
+
+
+def test_administration_from_afar(hub, lab):
+    a = lab.host("a")
+    argv = [hub.weft, "nodes", "--json", "--hub", "192.0.2.1:8443", "--pin", hub.pin,
+            "--admin-token-file", hub.state / "admin.token"]
+    assert [n["metadata"]["name"] for n in json.loads(a.run(argv).out)["nodes"]] == ["hub"]
+    argv[argv.index(hub.pin)] = new_key()
+    assert "key that is pinned" in a.run(argv, check=False).err
+    assert hub.public(a, "GET", "/v1/networks")[0] == 401
+    assert member_call(a, "GET", "/v1/networks")[0] == 403
+
+
+def test_files_are_private(hub):
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in hub.state.rglob("*")}
+    assert modes.pop("tls.crt") == 0o644
+    assert modes.pop("keys") == 0o700
+    assert modes and set(modes.values()) == {0o600}
+    assert stat.S_IMODE(hub.socket.stat().st_mode) == 0o600
+
+
+def test_metrics(hub, lab):
+    join(hub, lab, "a", "a")
+    text = lab.host("hub").run(
+        ["curl", "-s", "--unix-socket", hub.socket, "http://hub/v1/metrics"]).out
+    assert 'weft_nodes{network="default"} 2\n' in text
+    assert "weft_enrolments_total 1\n" in text
+
+
+def test_a_second_hub_is_refused(hub, lab):
+    second = lab.host("hub").run(hub.argv("--api", ":8444"), check=False)
+    assert second.rc == 1 and str(hub.state / "hub.db") in second.err
+
+
+def test_without_a_hub_the_sentence_says_how_to_start_one(hub):
+    hub.daemon.stop()
+    assert 'start one with "weft hub up"' in hub.run("nodes", check=False).err

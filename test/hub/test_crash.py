@@ -29,7 +29,8 @@ class Enrolling(threading.Thread):
         while not self.stopping.is_set():
             name = f"{self.prefix}-{n}"
             status, answer = self.hub.enrol(self.host, self.secret, name=name)
-            if status == 200:
+            # An answer that was cut in the middle is none.
+            if status == 200 and isinstance(answer, dict):
                 self.acked[name] = next(
                     node for node in answer["nodes"] if node["metadata"]["name"] == name)
                 n += 1

@@ -173,7 +173,8 @@ def test_the_other_network_is_invisible(hub, lab):
     report = {"node": {"candidates": ["x"]}, "edges": {"a": {"path": "relay"}}}
     assert member_call(lab.host("c"), "PUT", "/v1/status", report)[0] == 204
     watches["c"].wait(put_of("c"))
-    assert member_call(lab.host("a"), "PUT", "/v1/status", {"node": {"candidates": ["y"]}})[0] == 204
+    report = {"node": {"candidates": ["y"]}}
+    assert member_call(lab.host("a"), "PUT", "/v1/status", report)[0] == 204
     watches["a"].wait(put_of("a"))
     assert '"other"' not in "\n".join(watches["a"].daemon.lines())
     assert '"default"' not in "\n".join(watches["c"].daemon.lines())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .hub import member_call, new_key
+from .hub import Watch, member_call, new_key
 
 pytestmark = pytest.mark.namespaces
 
@@ -111,10 +111,10 @@ def test_noise_instead_of_http_and_tls(hub, lab):
 def test_slow_senders_are_cut(hub, lab):
     """All at once, for each takes its ten seconds: on TLS, on the overlay, in headers and body."""
     a = lab.host("a")
+    put = "PUT /v1/status HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 60000\\r\\n\\r\\n"
     slow = [("192.0.2.1", ""), ("192.0.2.1", "\\x16\\x03\\x01", "1"), ("10.42.0.1", ""),
-            ("10.42.0.1", "GET /v1/he", "1"), ("10.42.0.1", "GET /v1/health HTTP/1.1\\r\\nA: ", "1"),
-            ("10.42.0.1", "PUT /v1/status HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 60000\\r\\n\\r\\n",
-             "1")]
+            ("10.42.0.1", "GET /v1/he", "1"), ("10.42.0.1", put, "1"),
+            ("10.42.0.1", "GET /v1/health HTTP/1.1\\r\\nA: ", "1")]
     holders = [a.spawn([sys.executable, MEMBER, "hold", address, "8443", *rest], name="hold")
                for address, *rest in slow for _ in range(5)]
     # Meanwhile others are served.
@@ -147,10 +147,11 @@ def test_a_reader_that_dozes_gets_a_new_snapshot(hub, lab):
 
 def test_watches_of_one_node_are_bounded(hub, lab):
     assert hub.enrol(lab.host("a"), hub.secret(), name="a")[0] == 200
-    url = "http://10.42.0.1:8443/v1/watch"
-    watches = [lab.host("a").spawn(["curl", "-sN", url], name="watch") for _ in range(5)]
-    watches[-1].wait_line('"type":"snapshot"')
+    watches = []
+    for _ in range(5):
+        watches.append(Watch(lab.host("a")))
+        watches[-1].wait('"type":"snapshot"')
     for watch in watches[:3]:
-        watch.wait(10)
-    assert watches[-1].running
+        watch.daemon.wait(10)
+    assert watches[-1].daemon.running
     assert member_call(lab.host("a"), "PUT", "/v1/status", {"node": {}})[0] == 204

@@ -2,6 +2,7 @@
 #include "dataplane/device.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,9 @@
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "sys/clock.h"
+#include "sys/netlink.h"
+#include "sys/rtnl.h"
+#include "wire/wg.h"
 
 #define DEFAULT_MTU 1420
 
@@ -188,6 +192,28 @@ static void follow_link(struct device *d)
             d->name, strerror(-r));
 }
 
+/* Superpackets of as many segments as one send carries: otherwise each would leave as a full run
+ * and a short rest, in two. Where this cannot be had it works all the same. */
+static void fit_segments(struct device *d)
+{
+    unsigned n = UDP_RUN_BYTES_MAX / (d->link.state.mtu + (unsigned)WG_DATA_OVERHEAD);
+    struct netlink nl = NETLINK_NULL;
+
+    if (n == 0 || d->link.state.nsid != LINK_WATCH_HERE || !d->offloads.on[OFFLOAD_UDP_GSO] ||
+        netlink_open(&nl, NETLINK_ROUTE) < 0)
+        return;
+    (void)rtnl_set_segments(
+        &nl, d->link.state.ifindex, n < UDP_RUN_SEGMENTS_MAX ? n : UDP_RUN_SEGMENTS_MAX);
+    netlink_close(&nl);
+}
+
+/* Follows the MTU; the first one, too. */
+static void take_mtu(struct device *d)
+{
+    if (atomic_exchange(&d->mtu, d->link.state.mtu) != d->link.state.mtu)
+        fit_segments(d);
+}
+
 void device__on_link(struct device *d)
 {
     if (d->is_gone)
@@ -198,7 +224,7 @@ void device__on_link(struct device *d)
         follow_link(d);
     if (d->is_gone || d->link.state.ifindex == 0)
         return;
-    atomic_store_explicit(&d->mtu, d->link.state.mtu, memory_order_relaxed);
+    take_mtu(d);
     if (d->link.state.up == d->is_up || !d->port->is_running)
         return;
     log_debug("%s: link %s", d->name, d->link.state.up ? "up" : "down");
@@ -226,7 +252,6 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
     if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, opt->mtu ? opt->mtu : DEFAULT_MTU) < 0)
         log_warning("%s: cannot set the MTU to %u", d->name, opt->mtu ? opt->mtu : DEFAULT_MTU);
     (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
-    atomic_init(&d->mtu, DEFAULT_MTU);
     return 0;
 }
 

@@ -164,6 +164,16 @@ int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu)
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
+int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+
+    ifi->ifi_index = (int)ifindex;
+    mnl_attr_put_u32(rq.nlh, IFLA_GSO_MAX_SEGS, n_segments);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
 int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
 {
     struct request rq;

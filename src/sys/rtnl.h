@@ -42,6 +42,13 @@ int rtnl_remove_link(struct netlink *nl, unsigned ifindex);
 int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu);
 
 /**
+ * rtnl_set_segments() - the most segments that one superpacket for the interface may have
+ *
+ * Return: 0 or negative errno.
+ */
+int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments);
+
+/**
  * rtnl_loosen_source_check() - take packets whose answers would leave by another interface
  *
  * The reverse-path filter of RFC 3704, loose instead of strict, where it is on. By netlink, which a

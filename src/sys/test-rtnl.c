@@ -85,6 +85,9 @@ static void test_link(void **state)
     assert_int_equal(rtnl_find_link(nl, "weft0", &link), 0);
     assert_int_equal(link.mtu, 1420);
 
+    assert_int_equal(rtnl_set_segments(nl, link.ifindex, 45), 0);
+    assert_true(rtnl_set_segments(nl, link.ifindex, UINT32_MAX) < 0);
+
     assert_int_equal(rtnl_remove_link(nl, link.ifindex), 0);
     assert_int_equal(rtnl_remove_link(nl, link.ifindex), 0);
     assert_int_equal(rtnl_find_link(nl, "weft0", &link), RTNL_E_ABSENT);

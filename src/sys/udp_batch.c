@@ -12,9 +12,6 @@
 
 #include "sys/sockaddr.h"
 
-/* The kernel's UDP_MAX_SEGMENTS was 64 before Linux 6.9. */
-#define SEGMENTS_MAX 64
-
 /* ---- receiving ---- */
 
 #define RECEIVE_CONTROL                                                                            \
@@ -319,8 +316,8 @@ void udp_outbox_add(struct udp_outbox *out, const struct udp_sockets *s, const s
     uint32_t most = UDP_RUN_BYTES_MAX / run->seg;
     uint32_t step;
 
-    if (most > SEGMENTS_MAX)
-        most = SEGMENTS_MAX;
+    if (most > UDP_RUN_SEGMENTS_MAX)
+        most = UDP_RUN_SEGMENTS_MAX;
     step = run->seg * (out->gso && most > 0 ? most : 1);
     for (uint32_t off = 0; off < run->len; off += step) {
         struct udp_run part = *run;

@@ -22,6 +22,9 @@ struct offloads;
 /** Most bytes in one run: what a UDP datagram over IPv4 can carry. */
 #define UDP_RUN_BYTES_MAX 65507
 
+/** Most datagrams in one sent run: the kernel's UDP_MAX_SEGMENTS was 64 before Linux 6.9. */
+#define UDP_RUN_SEGMENTS_MAX 64
+
 /** Where a run came from, or goes to. */
 struct udp_path {
     struct endpoint remote; /* the other end */

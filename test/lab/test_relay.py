@@ -90,7 +90,7 @@ def test_both_families_pass_at_full_mtu(pair: Pair) -> None:
 
 
 def test_every_datagram_leaves_the_hub_as_it_came(pair: Pair) -> None:
-    """Byte by byte, and with the outer header's ECN, which weft's data plane takes from the inner."""
+    """Byte by byte, with the outer header's ECN, which weft's data plane takes from the inner."""
     with capture(pair.hub.host, "net", PORT) as seen:
         pair.n1.host.run(
             ["ping", "-c3", "-i0.2", "-W2", "-Q2", "-s", PING, pair.n2.address4])

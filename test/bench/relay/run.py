@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """run.py - a hub that relays, against a hub that decrypts and forwards, in one run.
 
-Two nodes reach each other by both at the same time, and the measurements take turns, round by round:
+Two nodes reach each other by both at once, and the measurements take turns, round by round:
 
     relay     weft's hub: the nodes' own session passes, unread
     decrypt   a WireGuard on the hub's machine, to which both nodes have a session, and the kernel's

@@ -34,10 +34,31 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
     return err_set(e, -EINVAL, "kind \"%.40s\" is none of Network, Node, MeshEdge", text);
 }
 
+/* A name, or an edge's: two of them with "--" between. Here too for the sake of the URL. */
+static int check_object_name(const char *text, const char *what, struct err *e)
+{
+    const char *middle = strstr(text, "--");
+    char first[NAME_MAX_LEN + 1];
+
+    if (!middle || (size_t)(middle - text) > NAME_MAX_LEN)
+        return parse_name(text, what, e);
+    memcpy(first, text, (size_t)(middle - text));
+    first[middle - text] = '\0';
+    return parse_name(first, what, e) < 0 ? -EINVAL : parse_name(middle + 2, what, e);
+}
+
+static int option_object_name(const struct option *o, const char *text, struct err *e)
+{
+    int r = check_object_name(text, o->name, e);
+
+    return r == 0 ? option_text(o, text, e) : r;
+}
+
 static const struct option get_options[] = {
     {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge",
         .need = OPTION_REQUIRED},
-    {"NAME", NULL, option_name, &arg.name, NULL, "of one object; without it: all of the kind"},
+    {"NAME", NULL, option_object_name, &arg.name, NULL,
+        "of one object; without it: all of the kind"},
     {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
@@ -77,7 +98,8 @@ static int put_object(const char *command, const json_t *object)
 
     if (!*network)
         network = strcmp(kind, "Network") == 0 ? name : arg.network;
-    if (option_kind(&kind_option, kind, &e) < 0 || parse_name(name, "metadata.name", &e) < 0 ||
+    if (option_kind(&kind_option, kind, &e) < 0 ||
+        check_object_name(name, "metadata.name", &e) < 0 ||
         parse_name(network, "metadata.network", &e) < 0)
         return cmd_fail(command, "%s", err_text(&e));
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s/%s", network, kind, name);

@@ -58,12 +58,13 @@ bool limiter_allows(const struct limiter *l, const struct ip_addr *from, nsec_t 
 
 static struct limited *add(struct limiter *l, const struct ip_addr *from)
 {
+    struct limited *oldest = list_first(&l->by_age, struct limited, age);
     struct limited *src = calloc(1, sizeof(*src));
 
     if (!src)
         return NULL;
-    if (l->sources.n >= LIMITER_SOURCES_MAX)
-        forget(l, list_first(&l->by_age, struct limited, age));
+    if (oldest && l->sources.n >= LIMITER_SOURCES_MAX)
+        forget(l, oldest);
     src->block = admission_block(from);
     list_init(&src->age);
     if (htab_add(&l->sources, &src->link,

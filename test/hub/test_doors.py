@@ -130,6 +130,18 @@ def test_reports(hub, lab):
         "agent/a": {"path": "relay"}, "agent/b": {"path": "direct"}}
 
 
+def test_the_overlay_door_over_ipv6(hub, lab):
+    spec = {n["metadata"]["name"]: n["spec"] for n in join(hub, lab, "a", "a")["nodes"]}
+    for host, name in (("hub", "hub"), ("a", "a")):
+        on = ["sysctl", "-qw", "net/ipv6/conf/weft-default/disable_ipv6=0"]
+        lab.host(host).run(on)
+        lab.host(host).run(["ip", "addr", "add", spec[name]["address6"] + "/64", "dev",
+                            "weft-default", "nodad"])
+    url = f"http://[{spec['hub']['address6']}]:8443/v1/watch"
+    watch = lab.host("a").spawn(["curl", "-sN", url], name="watch")
+    assert json.loads(watch.wait_line('"type":"snapshot"').string)["self"] == "a"
+
+
 def test_leave(hub, lab):
     join(hub, lab, "a", "a")
     assert member_call(lab.host("a"), "POST", "/v1/leave") == (204, None)
@@ -155,6 +167,19 @@ def test_an_edge_that_is_off(hub, lab):
     join(hub, lab, "b", "b")
     wait_for(lambda: "b" in watch.names(), 5, "the new b")
     assert hub.admin("GET", "/v1/networks/default/objects/MeshEdge")[1]["items"] == []
+
+
+def test_the_longest_names(hub, lab):
+    names = "a" * 63, "b" * 63
+    for name in names:
+        join(hub, lab, name, "a")
+    hub.run("edge", "set", *names, "--path", "relay")
+    edge = json.loads(hub.run("get", "MeshEdge", "--".join(names)).out)
+    assert edge["spec"] == {"nodes": list(names), "path": "relay"}
+    hub.run("node", "rm", names[0])
+    assert json.loads(hub.run("get", "MeshEdge").out)["items"] == []
+    hub.run("network", "add", "n" * 63, "--cidr4", "10.90.0.0/24")
+    hub.run("network", "rm", "n" * 63)
 
 
 def test_the_other_network_is_invisible(hub, lab):

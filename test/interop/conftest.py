@@ -41,7 +41,7 @@ class Rekeying:
     initiator: WgPeer
     responder: WgPeer
     pinger: Daemon  # five a second
-    first_handshake: int
+    handshakes: Daemon  # of the session, each second
     started: float
 
 
@@ -64,11 +64,14 @@ def start_rekeying(stack: ExitStack, first: list, second: list) -> Rekeying:
     responder.add_peer(initiator)
     initiator.add_peer(responder, endpoint=True)
     initiator.ping(responder)
-    handshake = wait_for(lambda: initiator.state(responder).handshake, 5, "the first handshake")
+    wait_for(lambda: initiator.state(responder).handshake, 5, "the first handshake")
     # A virtual machine answers; whoever began the session is to renew it all the same.
     pinging, pinged = (responder, initiator) if first is KERNEL else (initiator, responder)
     pinger = pinging.machine.spawn(["ping", "-i0.2", pinged.addresses[0].ip])
-    return Rekeying(initiator, responder, pinger, handshake, time.monotonic())
+    # Written down as they happen: whoever looks may come minutes late.
+    watch = f"while sleep 1; do wg show {pinging.interface} latest-handshakes; done"
+    handshakes = pinging.machine.spawn(["sh", "-c", watch])
+    return Rekeying(initiator, responder, pinger, handshakes, time.monotonic())
 
 
 @pytest.fixture(scope="session")

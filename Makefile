@@ -7,6 +7,8 @@ BUILD  ?= build
 S ?= 60
 F ?=
 T ?=
+# Parts of the benchmark; all without it.
+PARTS ?=
 # Q=1: `make test` runs only what needs no network namespace and takes seconds.
 Q ?=
 
@@ -56,12 +58,11 @@ fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 	@$(INSTALL) build dev
 	tools/run-fuzz $(S) $(F)
 
-bench: ## ciphers, then the data plane beside wireguard-go in one run; prints JSON
+bench: ## the data plane beside wireguard-go in one run, relay, ciphers; tables and JSON
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
-	ninja -C $(BUILD) test/bench/bench-aead
-	$(BUILD)/test/bench/bench-aead
-	$(PYTHON) test/bench/run.py
+	ninja -C $(BUILD) test/bench/bench-aead test/bench/swarm/bench-swarm
+	$(PYTHON) test/bench/run.py $(if $(PARTS),--parts $(PARTS))
 
 golden: ## rewrite test/golden from what the program says now; read the diff
 	@$(INSTALL) build run test

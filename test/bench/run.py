@@ -1,137 +1,118 @@
 #!/usr/bin/python3
-"""run.py - userspace WireGuards side by side: throughput, round trip and memory as ratios.
+"""run.py - what the data plane costs, beside wireguard-go and the bare wire, in one run.
 
-Two hosts on one switch hold a tunnel of each implementation at the same time; the measurements
-take turns, round by round, so that noise is shared. Only the ratios of one run mean anything:
-another machine, or the next minute on this one, has other absolute figures.
+Only the ratios of one run mean anything: another machine, or the next minute on this one, has other
+absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed one.
 
-    test/bench/run.py [--rounds 3] [--seconds 3] > result.json
+    test/bench/run.py [--parts pair peers relay] [--underlay veth nic] [--rounds 3]
+                      [--seconds 3] [--out build/bench.json]
 
-What is measured is printed to standard error on the way. tcpGbps is the receiver's figure; cpu is
-the seconds that both ends' processes spent for a gigabyte; rss is of the receiving end at the end.
+    pair        one peer: TCP of one and four streams each way, small packets, round trips, CPU,
+                memory
+    peers       1, 10, 1,000 and 60,000 peers: handshakes, memory, data of one and of 1,000 of them
+    handshakes  handshakes answered each second beside data at full rate
+    relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
+                one that decrypts
+    ciphers     sealing and opening with each back end
+
+Tables go to standard output, and everything as JSON to --out.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
-import re
-import statistics
+import platform
+import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "test"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm")]
 
-from interop.wgpeer import WgPeer  # noqa: E402 - the path is set above
-from lab import Host, Lab, unavailable, wait_for  # noqa: E402
+import pair  # noqa: E402 - the path is set above
+import swarm  # noqa: E402
+from lab import unavailable  # noqa: E402
+from report import ratios, table  # noqa: E402
+from tunnel import REFERENCE, ROOT, UNDERLAYS  # noqa: E402
 
-TOPOLOGY = """
-# a ---- wire ---- b
-switch wire 10.9.0.0/24
-host a
-host b
-link a wire 10.9.0.1
-link b wire 10.9.0.2
-"""
-WEFT = Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
-# The first is what the others are divided by.
-IMPLEMENTATIONS = {
-    "wireguard-go": ["wireguard-go"],
-    "weft": [WEFT, "wg"],
-    "weft-aes": [WEFT, "wg", "--cipher", "aes256gcm"],
-}
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+BUILT = ROOT / "build/test/bench"
 
 
-class Tunnel:
-    """One implementation's two ends, with a number that keeps names and addresses apart."""
-
-    def __init__(self, name: str, argv: list, number: int, a: Host, b: Host) -> None:
-        self.name = name
-        interface = f"wg{number}"
-        self.near, self.far = (
-            WgPeer.userspace(host, argv, interface, allow=[".*"]) for host in (a, b))
-        for end, last in ((self.near, 1), (self.far, 2)):
-            end.configure([f"10.{20 + number}.0.{last}/24"], port=51820 + number)
-        self.near.add_peer(self.far, endpoint=True)
-        self.far.add_peer(self.near)
-        self.near.ping(self.far)
-        self.rss_idle_mib = self.rss_mib()
-        self.address = str(self.far.addresses[0].ip)
-        b.spawn(["iperf3", "--server", "--bind", self.address], name=f"iperf3-{name}")
-        wait_for(lambda: self._iperf("--time", "1") is not None, 10, f"iperf3 behind {name}")
-
-    def _iperf(self, *options: str) -> dict | None:
-        done = self.near.machine.run(
-            ["iperf3", "--client", self.address, "--json", *options], check=False, timeout_s=60)
-        return json.loads(done.out)["end"] if done.rc == 0 else None
-
-    def _cpu_s(self) -> float:
-        def of(pid: int) -> int:
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            return int(fields[11]) + int(fields[12])
-        return sum(of(end.daemon.pid) for end in (self.near, self.far)) / TICKS_PER_S
-
-    def measure_tcp(self, seconds: int) -> dict[str, float]:
-        cpu_before = self._cpu_s()
-        end = self._iperf("--time", str(seconds))
-        if end is None:
-            raise SystemExit(f"{self.name}: iperf3 failed")
-        received = end["sum_received"]
-        return {"tcpGbps": received["bits_per_second"] / 1e9,
-                "cpuSecondsPerGB": (self._cpu_s() - cpu_before) / (received["bytes"] / 1e9)}
-
-    def measure_idle_rtt(self) -> dict[str, float]:
-        said = self.near.machine.run(
-            ["ping", "-c", 50, "-i", "0.02", "-q", self.address], quiet=True).out
-        return {"rttMs": float(re.search(r"= [\d.]+/([\d.]+)/", said)[1])}
-
-    def rss_mib(self) -> float:
-        status = Path(f"/proc/{self.far.daemon.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
+def _module(path: Path):
+    spec = importlib.util.spec_from_file_location(path.parent.name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def in_turns(tunnels: list[Tunnel], rounds: int,
-             measure: Callable[[Tunnel], dict[str, float]]) -> dict[str, dict[str, float]]:
-    """The median of each figure, by tunnel; every round measures each tunnel once."""
-    samples: dict[str, dict[str, list[float]]] = {t.name: {} for t in tunnels}
-    for _ in range(rounds):
-        for tunnel in tunnels:
-            for figure, value in measure(tunnel).items():
-                samples[tunnel.name].setdefault(figure, []).append(value)
-    return {name: {figure: statistics.median(values) for figure, values in figures.items()}
-            for name, figures in samples.items()}
+def part_pair(args) -> dict:
+    return {underlay: pair.measure(underlay, args.rounds, args.seconds)
+            for underlay in args.underlay}
 
 
-def run(rounds: int, seconds: int) -> dict:
-    with Lab.from_text(TOPOLOGY, capture=False) as lab:
-        tunnels = [Tunnel(name, argv, number, lab.host("a"), lab.host("b"))
-                   for number, (name, argv) in enumerate(IMPLEMENTATIONS.items())]
-        rtt = in_turns(tunnels, rounds, Tunnel.measure_idle_rtt)
-        tcp = in_turns(tunnels, rounds, lambda t: t.measure_tcp(seconds))
-        results = {t.name: {**tcp[t.name], **rtt[t.name], "rssIdleMiB": t.rss_idle_mib,
-                             "rssMiB": t.rss_mib()} for t in tunnels}
-    base = results[next(iter(IMPLEMENTATIONS))]
-    ratios = {name: {figure: value / base[figure] for figure, value in figures.items()}
-              for name, figures in results.items()}
-    return {"rounds": rounds, "seconds": seconds, "figures": results, "ratios": ratios}
+def part_peers(args) -> dict:
+    return {"peers": swarm.measure(args.peers)}
+
+
+def part_handshakes(args) -> dict:
+    return {"handshakes": swarm.beside_data(20000, 2 * args.seconds)}
+
+
+def part_relay(args) -> dict:
+    hub = _module(HERE / "relay/run.py").run(args.rounds, args.seconds)["figures"]
+    bulk = subprocess.run([BUILT / "relay/bench-relay", "500"], capture_output=True, check=True)
+    forwarders: dict[str, dict[str, float]] = {}
+    for load, figures in json.loads(bulk.stdout).items():
+        for figure, value in figures.items():
+            if figure.endswith("CpuPerGB"):
+                forwarders.setdefault(figure.removesuffix("CpuPerGB"), {})[
+                    f"{load}CpuSecondsPerGB"] = value
+    return {"hub": hub, "forwarders": forwarders}
+
+
+def part_ciphers(_args) -> dict:
+    print(subprocess.run([BUILT / "bench-aead"], capture_output=True, text=True, check=True).stdout)
+    return {}
+
+
+PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
+         "relay": part_relay, "ciphers": part_ciphers}
+# What the tables of a part that has no wireguard-go are divided by.
+REFERENCES = {"hub": "decrypt", "forwarders": "plain"}
+
+
+def machine() -> dict[str, object]:
+    model = next((line.split(": ", 1)[1] for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.machine())
+    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--underlay", nargs="+", choices=UNDERLAYS, default=["veth", "nic"])
+    parser.add_argument("--peers", nargs="+", type=int, default=[1, 10, 1000, 60000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=ROOT / "build/bench.json")
     args = parser.parse_args()
     if unavailable():
         sys.exit(unavailable())
-    with contextlib.redirect_stdout(sys.stderr):
-        result = run(args.rounds, args.seconds)
-    json.dump(result, sys.stdout, indent=2)
-    print()
+    result: dict = {"machine": machine(), "rounds": args.rounds, "seconds": args.seconds}
+    for name in args.parts:
+        with contextlib.redirect_stdout(sys.stderr):
+            found = PARTS[name](args)
+        for title, figures in found.items():
+            reference = REFERENCES.get(title, REFERENCE)
+            print(table(f"{name}: {title}", figures, reference), "\n", flush=True)
+            result.setdefault(name, {})[title] = {
+                "figures": figures, "ratios": ratios(figures, reference)}
+        args.out.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"written: {args.out}")
 
 
 if __name__ == "__main__":

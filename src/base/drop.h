@@ -43,6 +43,8 @@
         "the inner source is not in the peer's allowed IPs") \
     X(NOT_SERVED, "not-served", \
         "the inner packet is for an address or port that is not served here") \
+    X(PATH_QUOTA, "path-quota", "more path frames than are handed on in a second") \
+    X(PATH_QUEUE_FULL, "path-queue-full", "whoever finds paths does not take its frames") \
     /* either side */ \
     X(TUN_WRITE, "tun-write", "the kernel refused the inner packet") \
     X(UDP_SEND, "udp-send", "the kernel refused the datagram") \

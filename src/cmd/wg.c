@@ -25,6 +25,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "dataplane/device.h"
+#include "dataplane/path_door.h"
 #include "dataplane/port.h"
 #include "dataplane/uapi_server.h"
 
@@ -80,6 +81,7 @@ struct wg {
     struct port *port;        /* owns */
     struct device *device;    /* owns */
     struct uapi_server *uapi; /* owns */
+    struct path_door *paths;  /* owns */
     int gone_fd;              /* owns: eventfd, readable when the interface was deleted */
 };
 
@@ -93,6 +95,13 @@ static const char *socket_path(char buf[static 108])
     if (arg.socket)
         return arg.socket;
     (void)snprintf(buf, 108, UAPI_SOCKET_DIR "/%s.sock", arg.ifname);
+    return buf;
+}
+
+/* A configuration socket of somebody's own choice means that no agent looks for this one. */
+static const char *door_path(char buf[static 108])
+{
+    (void)snprintf(buf, 108, UAPI_SOCKET_DIR "/%s.path", arg.ifname);
     return buf;
 }
 
@@ -148,6 +157,7 @@ static void on_gone(void *ctx)
 
 static void wg_stop(struct wg *wg)
 {
+    wg->paths = path_door_free(wg->paths);
     wg->uapi = uapi_server_free(wg->uapi);
     if (wg->port)
         port_stop(wg->port);
@@ -187,6 +197,8 @@ static int wg_start(struct wg *wg, struct err *e)
     }
     if (r == 0)
         r = uapi_server_new(&wg->uapi, wg->device, socket_path(path), uapi_fd, e);
+    if (r == 0 && !arg.socket)
+        r = path_door_new(&wg->paths, wg->device, door_path(path), e);
     if (r < 0)
         wg_stop(wg);
     return r;

@@ -30,17 +30,17 @@ static bool is_loaded(struct port *p, nsec_t now)
 
 /* ---- sending ---- */
 
-static void send_message(struct peer *peer, void *msg, size_t len, nsec_t now)
+static void send_message(
+    struct peer *peer, const struct udp_path *path, void *msg, size_t len, nsec_t now)
 {
     struct port *p = peer->device->port;
-    struct udp_path path = peer_get_path(peer);
 
     cookie_add_macs(&peer->cookies, &peer->remote.public, msg, len, now);
-    if (endpoint_is_none(&path.remote)) {
+    if (endpoint_is_none(&path->remote)) {
         drop(p, DROP_NO_ENDPOINT);
         return;
     }
-    sender_message(&p->sender, &path, msg, len);
+    sender_message(&p->sender, path, msg, len);
     peer_count_tx(peer, len);
 }
 
@@ -73,6 +73,7 @@ static int take_index(struct peer *peer, uint32_t *ret)
 
 void greeting_initiate(struct peer *peer, nsec_t now)
 {
+    struct udp_path path = peer_get_path(peer);
     struct device *d = peer->device;
     struct port *p = d->port;
     struct wg_initiation msg;
@@ -90,7 +91,7 @@ void greeting_initiate(struct peer *peer, nsec_t now)
         index_release(&p->index, index);
         return;
     }
-    send_message(peer, &msg, sizeof(msg), now);
+    send_message(peer, &path, &msg, sizeof(msg), now);
 }
 
 /* ---- sessions ---- */
@@ -131,7 +132,11 @@ void greeting_session_ready(struct peer *peer, nsec_t now)
 
 /* ---- messages in ---- */
 
-static void send_response(struct peer *peer, nsec_t now)
+/*
+ * Back to where the initiation came from, also when the peer is pinned elsewhere: a relay on the
+ * way learns from the response whose packets it will carry.
+ */
+static void send_response(struct peer *peer, const struct udp_path *path, nsec_t now)
 {
     struct port *p = peer->device->port;
     struct wg_response msg;
@@ -149,7 +154,7 @@ static void send_response(struct peer *peer, nsec_t now)
     if (!begin_session(peer, now))
         return;
     timers_on_response_sent(&peer->timers, now);
-    send_message(peer, &msg, sizeof(msg), now);
+    send_message(peer, path, &msg, sizeof(msg), now);
 }
 
 /* Said by the side that can know it; the other one gets no answer, as from anybody. */
@@ -226,7 +231,7 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
     peer_learn_path(peer, &g->path);
-    send_response(peer, now);
+    send_response(peer, &g->path, now);
     control_poll_peer(peer, now);
 out:
     secret_wipe(&in, sizeof(in));

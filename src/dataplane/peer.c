@@ -103,13 +103,40 @@ void peer_set_endpoint(struct peer *peer, const struct endpoint *ep)
     (void)pthread_mutex_unlock(&peer->lock);
 }
 
+void peer_set_pinned(struct peer *peer, bool pinned)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->is_pinned = pinned;
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
+bool peer_is_pinned(struct peer *peer)
+{
+    bool pinned;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    pinned = peer->is_pinned;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return pinned;
+}
+
+/* Under the peer's lock. */
+static bool is_held(const struct peer *peer)
+{
+    return peer->is_pinned && !endpoint_is_none(&peer->path.remote) &&
+           atomic_load_explicit(&peer->device->port->has_path_client, memory_order_relaxed);
+}
+
 void peer_learn_path(struct peer *peer, const struct udp_path *path)
 {
     bool moved;
 
     (void)pthread_mutex_lock(&peer->lock);
     moved = !endpoint_equal(&peer->path.remote, &path->remote);
-    peer->path = *path;
+    if (moved && is_held(peer))
+        moved = false;
+    else
+        peer->path = *path;
     (void)pthread_mutex_unlock(&peer->lock);
     if (moved) {
         atomic_store(&peer->has_moved, true);

@@ -79,6 +79,7 @@ struct peer {
     /* Guarded by lock. Lock order: port->lock, gates, then this; a leaf but for keypairs. */
     pthread_mutex_t lock;
     struct udp_path path; /* where it is; endpoint none: unknown */
+    bool is_pinned;       /* does not follow its packets' source: see peer_set_pinned() */
     struct staged staged; /* waits for a session */
 };
 
@@ -107,7 +108,21 @@ struct udp_path peer_get_path(struct peer *peer);
 /** peer_set_endpoint() - as configured: our own address is forgotten. Any thread. */
 void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
 
-/** peer_learn_path() - an authentic message came by @path: answer there. Any thread. */
+/**
+ * peer_set_pinned() - leave the endpoint to whoever finds paths, while there is somebody
+ *
+ * Both ends of an edge try and change paths together. Without it each would
+ * follow the other's packets from the old path back, and they would flap.
+ * Any thread.
+ */
+void peer_set_pinned(struct peer *peer, bool pinned);
+bool peer_is_pinned(struct peer *peer);
+
+/**
+ * peer_learn_path() - an authentic message came by @path: answer there
+ *
+ * Unless the peer is pinned to another endpoint. Any thread.
+ */
 void peer_learn_path(struct peer *peer, const struct udp_path *path);
 
 /** peer_count_rx() - @n_bytes of authentic messages arrived. Any thread. */

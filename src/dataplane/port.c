@@ -76,7 +76,7 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
     p->listen_port = opt->listen_port;
     p->fwmark = opt->fwmark;
     p->rng = rng_kernel();
-    p->epoll_fd = p->wake_fd = -1;
+    p->epoll_fd = p->wake_fd = p->path_fd = -1;
     p->reclaim_due = NSEC_NEVER;
     list_init(&p->devices);
     (void)pthread_mutex_init(&p->lock, NULL);

@@ -28,6 +28,7 @@
 #include "dataplane/device.h"
 #include "dataplane/gro.h"
 #include "dataplane/index.h"
+#include "dataplane/path_door.h"
 #include "dataplane/port.h"
 #include "dataplane/sender.h"
 #include "noise/choice.h"
@@ -86,6 +87,7 @@ struct rx_worker {
     struct device *gro_device;  /* borrows, for the batch; NULL: nothing collected */
     struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
     unsigned next_greeting;
+    struct path_door_quota path_quota;
     struct drops drops;
 };
 
@@ -104,9 +106,11 @@ struct port {
     _Atomic unsigned n_greetings; /* in it */
     _Atomic(struct peer *) told;  /* a stack of peers: see peer_tell() */
     _Atomic bool is_stopping;     /* threads end */
+    _Atomic bool has_path_client; /* somebody finds paths: see path_door.h */
     int wake_fd;                  /* owns: the control thread's eventfd */
 
     /* Changed with the gates closed, read inside them. */
+    int path_fd; /* borrows: the path door's client; -1: none */
     struct list devices;
     struct index_table index; /* find inside a gate, the rest under the lock */
 

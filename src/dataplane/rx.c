@@ -25,6 +25,7 @@
 
 #include "base/drop.h"
 #include "dataplane/control.h"
+#include "dataplane/path_door.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "sys/clock.h"
@@ -294,7 +295,9 @@ static void take_others(struct rx_worker *w, const struct udp_run *run)
         uint32_t len = run->len - off < run->seg ? run->len - off : run->seg;
         unsigned type = wg_type_of(run->buf + off, len);
 
-        if (type == 0 || type == WG_TYPE_DATA)
+        if (path_door_takes(run->buf + off, len))
+            path_door_offer(w, run, run->buf + off, len);
+        else if (type == 0 || type == WG_TYPE_DATA)
             drop(w, DROP_UNKNOWN_TYPE, 1);
         else
             greet(w, run, run->buf + off, len, type);

@@ -56,6 +56,8 @@ static void test_refused(void **state)
         "cipher=aes",
         "cipher=aes256gcm,",
         "session_cipher=aes256gcm",
+        "pinned_endpoint=1",
+        "handshake=true",
     };
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
@@ -99,6 +101,9 @@ static void test_flags(void **state)
     (void)parse("update_only=true", UAPI_KEY_UPDATE_ONLY);
     (void)parse("replace_allowed_ips=true", UAPI_KEY_REPLACE_ALLOWED_IPS);
     (void)parse("protocol_version=1", UAPI_KEY_PROTOCOL_VERSION);
+    (void)parse("handshake=now", UAPI_KEY_HANDSHAKE);
+    assert_true(parse("pinned_endpoint=true", UAPI_KEY_PINNED).pinned);
+    assert_false(parse("pinned_endpoint=false", UAPI_KEY_PINNED).pinned);
 }
 
 static void test_values(void **state)

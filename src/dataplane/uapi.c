@@ -12,6 +12,7 @@
 #include "base/secret.h"
 #include "dataplane/control.h"
 #include "dataplane/device_internal.h"
+#include "dataplane/greeting.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/uapi_request.h"
@@ -171,6 +172,15 @@ static void clear_allowed_ips(struct device *d, struct peer *peer)
     port__open_gates(d->port, d);
 }
 
+/* Whatever session there is goes on until the new one replaces it. */
+static void begin_handshake(struct peer *peer, nsec_t now)
+{
+    if (!peer->device->is_up || !peer->device->local.has_key)
+        return;
+    greeting_initiate(peer, now);
+    control_poll_peer(peer, now);
+}
+
 static int set_peer(struct uapi_request *req, const struct uapi_item *item)
 {
     struct peer *peer = req->peer;
@@ -205,6 +215,12 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         return 0;
     case UAPI_KEY_CIPHER:
         device__set_cipher(peer, item->cipher);
+        return 0;
+    case UAPI_KEY_PINNED:
+        peer_set_pinned(peer, item->pinned);
+        return 0;
+    case UAPI_KEY_HANDSHAKE:
+        begin_handshake(peer, clock_now());
         return 0;
     default:
         return -EINVAL;

@@ -34,8 +34,8 @@ static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_tex
         uapi_text_add(out, "allowed_ip=%s\n", ip_prefix_format(&prefix, text));
 }
 
-/* Two lines that no WireGuard client knows, hence only for peers that are not plain WireGuard's. */
-static void get_cipher(struct peer *peer, struct uapi_text *out)
+/* Lines that no WireGuard client knows, hence only for peers that have them. */
+static void get_own_keys(struct peer *peer, struct uapi_text *out)
 {
     struct noise_choice choice = noise_remote_choice(&peer->remote);
     struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
@@ -46,6 +46,8 @@ static void get_cipher(struct peer *peer, struct uapi_text *out)
     if (kp && kp->alg->cipher != AEAD_CIPHER_CHACHA20POLY1305)
         uapi_text_add(out, "session_cipher=%s\n", kp->alg->name);
     (void)keypair_unref(kp);
+    if (peer_is_pinned(peer))
+        uapi_text_add(out, "pinned_endpoint=true\n");
 }
 
 static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
@@ -65,7 +67,7 @@ static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
     uapi_text_add(out, "tx_bytes=%llu\nrx_bytes=%llu\npersistent_keepalive_interval=%u\n",
         (unsigned long long)atomic_load(&peer->tx_bytes),
         (unsigned long long)atomic_load(&peer->rx_bytes), peer->keepalive_s);
-    get_cipher(peer, out);
+    get_own_keys(peer, out);
     get_allowed_ips(d, peer, out);
 }
 

@@ -93,6 +93,17 @@ static int take_cipher(struct uapi_item *ret, const char *value)
     return noise_choice_parse(&ret->cipher, value, NULL);
 }
 
+static int take_pinned(struct uapi_item *ret, const char *value)
+{
+    ret->pinned = strcmp(value, "true") == 0;
+    return ret->pinned || strcmp(value, "false") == 0 ? 0 : -EINVAL;
+}
+
+static int take_now(struct uapi_item *ret, const char *value)
+{
+    return strcmp(value, "now") == 0 ? 0 : -EINVAL;
+}
+
 static const struct {
     const char *name;
     value_fn take;
@@ -114,6 +125,8 @@ static const struct {
     [UAPI_KEY_ALLOWED_IP] = {"allowed_ip", take_allowed_ip},
     [UAPI_KEY_PROTOCOL_VERSION] = {"protocol_version", take_version},
     [UAPI_KEY_CIPHER] = {"cipher", take_cipher},
+    [UAPI_KEY_PINNED] = {"pinned_endpoint", take_pinned},
+    [UAPI_KEY_HANDSHAKE] = {"handshake", take_now},
 };
 _Static_assert(sizeof(table) / sizeof(*table) == UAPI_KEY_N, "a parser per key");
 

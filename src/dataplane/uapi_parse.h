@@ -36,6 +36,8 @@ enum uapi_key {
     UAPI_KEY_ALLOWED_IP,
     UAPI_KEY_PROTOCOL_VERSION,
     UAPI_KEY_CIPHER, /* weft's own: docs/wire/aes.md */
+    UAPI_KEY_PINNED, /* weft's own, like the next: docs/DATAPLANE.md */
+    UAPI_KEY_HANDSHAKE,
     UAPI_KEY_N,
 };
 
@@ -51,6 +53,7 @@ struct uapi_item {
         uint16_t keepalive_s;
         uint32_t fwmark;
         struct noise_choice cipher;
+        bool pinned;
         struct {
             struct ip_prefix prefix;
             bool is_removal; /* "-10.0.0.0/8": take it away */

@@ -2,13 +2,10 @@
 #include "dataplane/uapi_server.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,22 +15,19 @@
 #include "dataplane/port_internal.h"
 #include "dataplane/uapi.h"
 #include "dataplane/uapi_request.h"
+#include "sys/unix_socket.h"
 
 #define CLIENTS_MAX 64
 
 /* Read in one turn of the control thread, so that a long configuration does not stop the rest. */
 #define READ_MAX 16384
 
-/* Of the socket's name until it listens; and what is left for the name itself. */
-#define FRESH_SUFFIX ".new"
-#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof(FRESH_SUFFIX))
-
 struct uapi_server {
     struct device *device;      /* pins */
     struct control_event event; /* the listening socket */
     struct list clients;        /* who was silent for longest comes first */
     unsigned n_clients;
-    struct sockaddr_un address; /* where the socket lies */
+    char *path; /* owns; where the socket lies */
 };
 
 struct client {
@@ -154,71 +148,18 @@ static void on_connection(void *ctx, uint32_t epoll_events)
     s->n_clients++;
 }
 
-/* A socket file that nobody listens on is what a killed process leaves behind. */
-static bool is_served(const struct sockaddr_un *address)
-{
-    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    return fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
-                          errno == EAGAIN);
-}
-
-static int make_folder(const char *path)
-{
-    char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
-    const char *folder;
-
-    memcpy(copy, path, strlen(path) + 1);
-    folder = dirname(copy);
-    return mkdir(folder, 0755) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-/*
- * wg(8) takes a socket that is bound and does not listen yet for a dead one, and removes it. So it
- * listens under another name first, which also replaces one that is dead.
- */
-static int listen_at(const struct sockaddr_un *address)
-{
-    _cleanup_(closep) int fd = -1;
-    struct sockaddr_un fresh = *address;
-    mode_t mask;
-    int r;
-
-    if (is_served(address))
-        return -EADDRINUSE;
-    memcpy(fresh.sun_path + strlen(fresh.sun_path), FRESH_SUFFIX, sizeof(FRESH_SUFFIX));
-    (void)unlink(fresh.sun_path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    /* Threads of ours create no files, so changing the process's mask for a moment is fine. */
-    mask = umask(0177);
-    r = bind(fd, (const struct sockaddr *)&fresh, sizeof(fresh)) < 0 ? -errno : 0;
-    (void)umask(mask);
-    if (r == 0 && (listen(fd, 16) < 0 || rename(fresh.sun_path, address->sun_path) < 0)) {
-        r = -errno;
-        (void)unlink(fresh.sun_path);
-    }
-    return r < 0 ? r : TAKE_FD(fd);
-}
-
 static int open_socket(struct uapi_server *s, const char *path, int fd, struct err *e)
 {
-    int r = 0;
-
     s->event.fd = fd;
-    s->address.sun_family = AF_UNIX;
-    if (strlen(path) > SOCKET_PATH_MAX)
-        return err_set(
-            e, -ENAMETOOLONG, "socket path \"%s\" is longer than %zu bytes", path, SOCKET_PATH_MAX);
-    memcpy(s->address.sun_path, path, strlen(path) + 1);
+    if (!(s->path = strdup(path)))
+        return err_set(e, -ENOMEM, "no memory for socket %s", path);
     if (fd < 0)
-        r = make_folder(path);
-    if (r == 0 && fd < 0)
-        r = s->event.fd = listen_at(&s->address);
-    if (r == -EADDRINUSE)
-        return err_set(e, r, "another process serves %s", path);
-    return r < 0 ? err_set(e, r, "cannot listen on %s: %s", path, strerror(-r)) : 0;
+        s->event.fd = unix_socket_listen(path, SOCK_STREAM);
+    if (s->event.fd == -EADDRINUSE)
+        return err_set(e, -EADDRINUSE, "another process serves %s", path);
+    if (s->event.fd < 0)
+        return err_set(e, s->event.fd, "cannot listen on %s: %s", path, strerror(-s->event.fd));
+    return 0;
 }
 
 int uapi_server_new(
@@ -241,6 +182,7 @@ int uapi_server_new(
     if (r < 0) {
         if (s->event.fd >= 0)
             (void)close(s->event.fd);
+        free(s->path);
         free(s);
         return r;
     }
@@ -259,8 +201,9 @@ struct uapi_server *uapi_server_free(struct uapi_server *s)
         client_free(c);
     control_remove(s->device->port, &s->event);
     (void)pthread_mutex_unlock(&s->device->port->lock);
-    (void)unlink(s->address.sun_path);
+    (void)unlink(s->path);
     (void)close(s->event.fd);
+    free(s->path);
     free(s);
     return NULL;
 }

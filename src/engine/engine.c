@@ -83,3 +83,14 @@ int engine_apply(
 {
     return diff_is_empty(d) ? 0 : engine->ops->apply(engine, d, secret, e);
 }
+
+int engine_handshake(struct engine *engine, const struct x25519_public *peer, struct err *e)
+{
+    return engine->ops->handshake(engine, peer, e);
+}
+
+int engine_open_frames(
+    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
+{
+    return engine->ops->open_frames(engine, ret, port, e);
+}

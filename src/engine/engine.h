@@ -12,11 +12,13 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "crypto/x25519.h"
 
 struct diff;
 struct engine;
+struct engine_frames;
 struct err;
 struct wg_config;
 
@@ -42,6 +44,13 @@ struct engine_ops {
     /* As engine_apply(); @d is not empty. */
     int (*apply)(struct engine *engine, const struct diff *d, const struct x25519_secret *secret,
         struct err *e);
+
+    /* As engine_handshake(). */
+    int (*handshake)(struct engine *engine, const struct x25519_public *peer, struct err *e);
+
+    /* As engine_open_frames(). */
+    int (*open_frames)(
+        struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e);
 
     /* Let go of it; the interface stays. */
     void (*close)(struct engine *engine);
@@ -94,3 +103,25 @@ int engine_get(struct engine *engine, struct wg_config *ret, struct err *e);
  */
 int engine_apply(
     struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e);
+
+/**
+ * engine_handshake() - have a peer begin a handshake now, whatever session there is
+ *
+ * A relay passes on only what belongs to a handshake that it has seen; after an
+ * edge was moved to one, or one has forgotten, this is what tells it. The
+ * userspace engine keeps the old session until the new one is there; the
+ * kernel's is made to by taking the peer away and adding it again, so what is
+ * on its way to it meanwhile is lost.
+ *
+ * Return: as engine_get(); -ENOENT with words when there is no such peer.
+ */
+int engine_handshake(struct engine *engine, const struct x25519_public *peer, struct err *e);
+
+/**
+ * engine_open_frames() - path frames through its UDP port: frames.h
+ * @port:	that it listens on
+ *
+ * Return: 0 and a thing to be closed with engine_frames_close(); or negative errno with words.
+ */
+int engine_open_frames(
+    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e);

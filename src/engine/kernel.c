@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "engine/frames.h"
+#include "mesh/diff.h"
 #include "mesh/wg_config.h"
 #include "sys/genl_wg.h"
 #include "sys/rtnl.h"
@@ -42,6 +44,56 @@ static int kernel_apply(
     return r < 0 ? describe(k, r, e) : 0;
 }
 
+/* One change, which it carries out peer by peer without letting anything in between. */
+static int add_again(struct kernel *k, const struct wg_peer *peer)
+{
+    struct wg_peer gone = {.key = peer->key};
+    struct diff_peer changes[] = {
+        {.op = DIFF_OP_REMOVE, .peer = gone},
+        {.op = DIFF_OP_ADD,
+            .peer = *peer,
+            .set_psk = true,
+            .set_endpoint = !endpoint_is_none(&peer->endpoint),
+            .set_keepalive = true,
+            .set_allowed = true},
+    };
+    struct diff d = {.peers = changes, .n_peers = 2};
+    int r;
+
+    /* A keepalive that is turned on is sent at once, and needs a session. */
+    if (changes[1].peer.keepalive == 0)
+        changes[1].peer.keepalive = UINT16_MAX;
+    r = genl_wg_apply(&k->genl, k->link.ifindex, &d, NULL);
+    if (r < 0 || peer->keepalive != 0)
+        return r;
+    changes[1].op = DIFF_OP_UPDATE;
+    changes[1].set_psk = changes[1].set_endpoint = changes[1].set_allowed = false;
+    changes[1].peer.keepalive = 0;
+    d = (struct diff){.peers = &changes[1], .n_peers = 1};
+    return genl_wg_apply(&k->genl, k->link.ifindex, &d, NULL);
+}
+
+static int kernel_handshake(struct engine *engine, const struct x25519_public *peer, struct err *e)
+{
+    struct kernel *k = (struct kernel *)engine;
+    struct wg_config have = WG_CONFIG_NULL;
+    const struct wg_peer *found;
+    int r = engine_get(engine, &have, e);
+
+    if (r != 0)
+        return r;
+    found = wg_config_find(&have, peer);
+    r = found ? add_again(k, found) : -ENOENT;
+    wg_config_deinit(&have);
+    return r < 0 ? describe(k, r, e) : 0;
+}
+
+static int kernel_open_frames(
+    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
+{
+    return engine_frames_open_raw(ret, port, e);
+}
+
 static void kernel_close(struct engine *engine)
 {
     struct kernel *k = (struct kernel *)engine;
@@ -54,6 +106,8 @@ static const struct engine_ops kernel_ops = {
     .kind = ENGINE_KIND_KERNEL,
     .get = kernel_get,
     .apply = kernel_apply,
+    .handshake = kernel_handshake,
+    .open_frames = kernel_open_frames,
     .close = kernel_close,
 };
 

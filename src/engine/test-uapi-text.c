@@ -65,6 +65,7 @@ static void test_encode(void **state)
     add(&first, peer(1, "192.0.2.1:7", "10.42.0.1/32"));
     add(&first, peer(2, "[2001:db8::1]:7", "fd5a::2/128"));
     first.peers[0].keepalive = 10;
+    first.peers[0].is_pinned = true;
     first.peers[1].cipher = (struct noise_choice){AEAD_CIPHER_AES256GCM, true};
     check_request(&none, &first,
         "set=1\n"
@@ -74,6 +75,7 @@ static void test_encode(void **state)
         "public_key=" KEY_1 "\n"
         "endpoint=192.0.2.1:7\n"
         "persistent_keepalive_interval=10\n"
+        "pinned_endpoint=true\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=10.42.0.1/32\n"
         "public_key=" KEY_2 "\n"
@@ -105,6 +107,20 @@ static void test_encode(void **state)
     wg_config_deinit(&second);
 }
 
+static void test_handshake(void **state)
+{
+    struct x25519_public key = {.b = {1}};
+    struct str out = STR_NULL;
+
+    uapi_text_encode_handshake(&key, &out);
+    assert_string_equal(str_text(&out), "set=1\n"
+                                        "public_key=" KEY_1 "\n"
+                                        "update_only=true\n"
+                                        "handshake=now\n"
+                                        "\n");
+    str_deinit(&out);
+}
+
 static void test_decode(void **state)
 {
     static const char answer[] =
@@ -123,6 +139,7 @@ static void test_decode(void **state)
         "persistent_keepalive_interval=25\n"
         "cipher=aes256gcm\n"
         "session_cipher=aes256gcm\n"
+        "pinned_endpoint=true\n"
         "allowed_ip=10.42.0.1/32\n"
         "allowed_ip=fd5a::1/128\n"
         "public_key=" KEY_2 "\n"
@@ -141,6 +158,8 @@ static void test_decode(void **state)
     assert_string_equal(endpoint_format(&c.peers[0].endpoint, text), "192.0.2.1:7");
     assert_int_equal(c.peers[0].keepalive, 25);
     assert_int_equal(c.peers[0].cipher.wanted, AEAD_CIPHER_AES256GCM);
+    assert_true(c.peers[0].is_pinned);
+    assert_false(c.peers[1].is_pinned);
     assert_true(noise_choice_is_null(c.peers[1].cipher));
     assert_int_equal(c.peers[0].n_allowed, 2);
     assert_int_equal(c.peers[0].facts.handshake_sec, 1790000000);
@@ -201,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_handshake),
         cmocka_unit_test(test_decode),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_long_line),

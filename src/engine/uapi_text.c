@@ -55,6 +55,8 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "endpoint=%s\n", endpoint_format(&p->endpoint, endpoint));
     if (change->set_keepalive)
         str_addf(out, "persistent_keepalive_interval=%u\n", p->keepalive);
+    if (change->set_pinned)
+        str_addf(out, "pinned_endpoint=%s\n", p->is_pinned ? "true" : "false");
     if (change->set_cipher)
         str_addf(out, "cipher=%s\n", noise_choice_format(p->cipher, cipher));
     if (!change->set_allowed)
@@ -76,6 +78,14 @@ void uapi_text_encode(const struct diff *d, const struct x25519_secret *secret, 
     for (size_t i = 0; i < d->n_peers; i++)
         add_peer(out, &d->peers[i]);
     str_add(out, "\n");
+}
+
+void uapi_text_encode_handshake(const struct x25519_public *peer, struct str *out)
+{
+    char hex[X25519_HEX_MAX];
+
+    str_addf(out, "set=1\npublic_key=%s\nupdate_only=true\nhandshake=now\n\n",
+        x25519_public_format_hex(peer, hex));
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -226,6 +236,8 @@ static int take_peer_line(struct decoder *dc, struct err *e)
         good = endpoint_parse(&dc->peer.endpoint, dc->value, NULL) == 0;
     else if (strcmp(dc->line, "cipher") == 0)
         good = noise_choice_parse(&dc->peer.cipher, dc->value, NULL) == 0;
+    else if (strcmp(dc->line, "pinned_endpoint") == 0)
+        dc->peer.is_pinned = strcmp(dc->value, "true") == 0;
     return good ? 0 : bad_value(dc, e);
 }
 

@@ -14,6 +14,7 @@ struct diff;
 struct err;
 struct str;
 struct wg_config;
+struct x25519_public;
 struct x25519_secret;
 
 /** The request that asks for everything. */
@@ -28,6 +29,10 @@ struct x25519_secret;
  * @out:	appended to; holds keys: str_deinit() wipes it
  */
 void uapi_text_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out);
+
+/** uapi_text_encode_handshake() - the request that has @peer begin a handshake. @out: appended to.
+ */
+void uapi_text_encode_handshake(const struct x25519_public *peer, struct str *out);
 
 /**
  * uapi_text_decode() - the answer to UAPI_TEXT_GET

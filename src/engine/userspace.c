@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,9 +14,11 @@
 #include "base/secret.h"
 #include "base/str.h"
 #include "dataplane/uapi_server.h"
+#include "engine/frames.h"
 #include "engine/uapi_text.h"
 #include "mesh/wg_config.h"
 #include "sys/process.h"
+#include "sys/unix_socket.h"
 
 #define ANSWER_MAX       (64u << 20) /* 65,536 peers, and room */
 #define ANSWER_TIMEOUT_S 5
@@ -26,8 +27,9 @@
 struct userspace {
     struct engine engine;
     engine_transport_fn fn;
-    void *ctx;  /* pins, or is @path */
-    char *path; /* owns; of the socket; NULL behind a function of the caller's */
+    void *ctx;       /* pins, or is @path */
+    char *path;      /* owns; of the socket; NULL behind a function of the caller's */
+    char *interface; /* owns; the same */
 };
 
 /* ---- engine_ops ----------------------------------------------------------------------------- */
@@ -47,19 +49,15 @@ static int userspace_get(struct engine *engine, struct wg_config *ret, struct er
     return r;
 }
 
-static int userspace_apply(
-    struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
+static int request(struct userspace *u, const struct str *in, struct err *e)
 {
-    struct userspace *u = (struct userspace *)engine;
-    _cleanup_(str_deinit) struct str in = STR_NULL;
     char *out = NULL;
     size_t len = 0;
     int r;
 
-    uapi_text_encode(d, secret, &in);
-    if (in.failed)
+    if (in->failed)
         return -ENOMEM;
-    r = u->fn(u->ctx, str_text(&in), in.len, &out, &len, e);
+    r = u->fn(u->ctx, str_text(in), in->len, &out, &len, e);
     if (r != 0)
         return r;
     r = uapi_text_result(out, len, e);
@@ -67,11 +65,40 @@ static int userspace_apply(
     return r;
 }
 
+static int userspace_apply(
+    struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
+{
+    _cleanup_(str_deinit) struct str in = STR_NULL;
+
+    uapi_text_encode(d, secret, &in);
+    return request((struct userspace *)engine, &in, e);
+}
+
+static int userspace_handshake(
+    struct engine *engine, const struct x25519_public *peer, struct err *e)
+{
+    _cleanup_(str_deinit) struct str in = STR_NULL;
+
+    uapi_text_encode_handshake(peer, &in);
+    return request((struct userspace *)engine, &in, e);
+}
+
+static int userspace_open_frames(
+    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
+{
+    const struct userspace *u = (const struct userspace *)engine;
+
+    if (!u->interface)
+        return err_set(e, -EOPNOTSUPP, "an engine behind a function has no path door");
+    return engine_frames_open_door(ret, u->interface, e);
+}
+
 static void userspace_close(struct engine *engine)
 {
     struct userspace *u = (struct userspace *)engine;
 
     free(u->path);
+    free(u->interface);
     free(u);
 }
 
@@ -79,6 +106,8 @@ static const struct engine_ops userspace_ops = {
     .kind = ENGINE_KIND_USERSPACE,
     .get = userspace_get,
     .apply = userspace_apply,
+    .handshake = userspace_handshake,
+    .open_frames = userspace_open_frames,
     .close = userspace_close,
 };
 
@@ -100,16 +129,12 @@ int engine_userspace_new(struct engine **ret, engine_transport_fn fn, void *ctx)
 static int connect_socket(const char *path)
 {
     struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    _cleanup_(closep) int fd = unix_socket_connect(path, SOCK_STREAM);
 
     if (fd < 0)
-        return -errno;
-    if (snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path) >= (int)sizeof(sa.sun_path))
-        return -ENAMETOOLONG;
+        return fd;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
-        connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
         return -errno;
     return TAKE_FD(fd);
 }
@@ -199,12 +224,13 @@ static int start_process(const char *interface, struct err *e)
 int engine_userspace_open(struct engine **ret, const char *interface, struct err *e)
 {
     _cleanup_(freep) char *path = NULL;
+    _cleanup_(freep) char *name = strdup(interface);
     struct userspace *u;
     struct engine *engine;
     int fd;
     int r;
 
-    if (asprintf(&path, "%s/%s.sock", UAPI_SOCKET_DIR, interface) < 0) {
+    if (!name || asprintf(&path, "%s/%s.sock", UAPI_SOCKET_DIR, interface) < 0) {
         path = NULL;
         return -ENOMEM;
     }
@@ -220,6 +246,7 @@ int engine_userspace_open(struct engine **ret, const char *interface, struct err
         return r;
     u = (struct userspace *)engine;
     u->path = TAKE_PTR(path);
+    u->interface = TAKE_PTR(name);
     u->ctx = u->path;
     *ret = engine;
     return 0;

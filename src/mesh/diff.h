@@ -34,6 +34,7 @@ struct diff_peer {
     bool set_endpoint;
     bool set_keepalive;
     bool set_cipher;
+    bool set_pinned;
     bool set_allowed; /* replaces all of the peer's blocks */
 };
 

@@ -43,6 +43,7 @@ struct wg_peer {
     struct endpoint endpoint;   /* none: it is not known, the peer will come to us */
     uint16_t keepalive;         /* s; 0: none */
     struct noise_choice cipher; /* of its data */
+    bool is_pinned;             /* only who finds paths moves its endpoint: docs/DATAPLANE.md */
     struct ip_prefix *allowed;  /* owns; sorted by ip_prefix_compare(), host bits zero */
     size_t n_allowed;
     struct wg_facts facts;

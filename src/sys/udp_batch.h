@@ -78,6 +78,14 @@ void udp_close(struct udp_sockets *s);
 /** udp_set_fwmark() - 0, or negative errno (-EPERM without CAP_NET_ADMIN). */
 int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark);
 
+/**
+ * udp_set_dont_fragment() - send with DF, whatever is known of the path, or as usual
+ *
+ * As usual means that outer packets may be fragmented on their way. A datagram
+ * that is too long for the interface then fails with EMSGSIZE. 0 or negative errno.
+ */
+int udp_set_dont_fragment(const struct udp_sockets *s, bool on);
+
 /** Messages taken by one receive call, and room for each. */
 #define UDP_INBOX_MESSAGES 8
 #define UDP_INBOX_ROOM     65536

@@ -37,18 +37,25 @@ static void set_buffers(int fd)
         (void)set_int(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
 }
 
+static int set_dont_fragment(int fd, int family, bool on)
+{
+    if (family == AF_INET)
+        return set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_PROBE : IP_PMTUDISC_DONT);
+    return set_int(
+        fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, on ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_DONT);
+}
+
 /* What each packet tells on arrival (TOS and our own address), and that it may be fragmented on
  * its way, as the kernel's WireGuard does: the inner packet decides about its own DF. */
 static int set_family_options(int fd, int family)
 {
     int r;
 
+    (void)set_dont_fragment(fd, family, false);
     if (family == AF_INET) {
-        (void)set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
         r = set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
         return r < 0 ? r : set_int(fd, IPPROTO_IP, IP_RECVTOS, 1);
     }
-    (void)set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
     r = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     if (r == 0)
         r = set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
@@ -165,5 +172,16 @@ int udp_set_fwmark(const struct udp_sockets *s, uint32_t fwmark)
     for (int i = 0; r == 0 && i < UDP_FAMILY_N; i++)
         if (s->fd[i] >= 0)
             r = set_int(s->fd[i], SOL_SOCKET, SO_MARK, (int)fwmark);
+    return r;
+}
+
+int udp_set_dont_fragment(const struct udp_sockets *s, bool on)
+{
+    static const int families[UDP_FAMILY_N] = {AF_INET, AF_INET6};
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < UDP_FAMILY_N; i++)
+        if (s->fd[i] >= 0)
+            r = set_dont_fragment(s->fd[i], families[i], on);
     return r;
 }

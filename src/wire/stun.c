@@ -116,6 +116,27 @@ bool stun_is_request(const uint8_t *msg, size_t len)
     return reader_be32(&r) == MAGIC_COOKIE && type == TYPE_REQUEST && len >= STUN_HEADER_SIZE;
 }
 
+bool stun_is_answer(const uint8_t *msg, size_t len)
+{
+    struct reader r = reader_make(msg, len);
+    uint16_t type = reader_be16(&r);
+
+    (void)reader_be16(&r);
+    return reader_be32(&r) == MAGIC_COOKIE && (type == TYPE_SUCCESS || type == TYPE_ERROR) &&
+           len >= STUN_HEADER_SIZE;
+}
+
+void stun_encode_request(const struct stun_transaction *id, uint8_t out[static STUN_REQUEST_SIZE])
+{
+    struct writer w = writer_make(out, STUN_REQUEST_SIZE);
+
+    writer_be16(&w, TYPE_REQUEST);
+    writer_be16(&w, 0);
+    writer_be32(&w, MAGIC_COOKIE);
+    writer_put(&w, id->b, sizeof(id->b));
+    assert(!w.failed);
+}
+
 int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len)
 {
     struct stun_request req = {.n_unknown = 0};

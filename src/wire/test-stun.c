@@ -142,6 +142,29 @@ static void test_answers(void **state)
     }
 }
 
+/* What a client asks, our own server answers, and the client reads. */
+static void test_asked_and_answered(void **state)
+{
+    struct stun_transaction id = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
+    struct endpoint mapped = endpoint("192.0.2.7:4711");
+    uint8_t request[STUN_REQUEST_SIZE];
+    uint8_t answer[STUN_ANSWER_MAX];
+    struct stun_request req;
+    struct stun_response resp;
+    size_t len;
+
+    stun_encode_request(&id, request);
+    assert_true(stun_is_request(request, sizeof(request)));
+    assert_false(stun_is_answer(request, sizeof(request)));
+    assert_int_equal(stun_decode_request(&req, request, sizeof(request)), 0);
+    len = stun_encode_answer(&req, &mapped, answer);
+    assert_true(stun_is_answer(answer, len));
+    assert_false(stun_is_answer(answer, STUN_HEADER_SIZE - 1));
+    assert_int_equal(stun_decode_response(&resp, answer, len), 0);
+    assert_memory_equal(resp.id.b, id.b, sizeof(id.b));
+    assert_true(endpoint_equal(&resp.mapped, &mapped));
+}
+
 static void test_longest_answers_fit(void **state)
 {
     struct endpoint from = endpoint("[2001:db8::1]:1");
@@ -236,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_rfc_request),
         cmocka_unit_test(test_rfc_responses),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_asked_and_answered),
         cmocka_unit_test(test_longest_answers_fit),
         cmocka_unit_test(test_requests_refused),
         cmocka_unit_test(test_responses_refused),

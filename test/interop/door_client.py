@@ -1,0 +1,68 @@
+"""A client of weft wg's path door, run in a host of the lab: door_client.py INTERFACE FIFO
+
+Makes the FIFO, reads commands from it, one a line, and prints what arrives, one JSON object a line:
+
+    send ADDRESS PORT HEX [df]
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import selectors
+import socket
+import struct
+import sys
+
+HEADER = struct.Struct("=16s16sHHIq")  # src/dataplane/path_door.h
+
+
+def mapped(text: str) -> bytes:
+    address = ipaddress.ip_address(text)
+    return address.packed if address.version == 6 else b"\0" * 10 + b"\xff\xff" + address.packed
+
+
+def unmapped(packed: bytes) -> str:
+    address = ipaddress.IPv6Address(packed)
+    return str(address.ipv4_mapped or address)
+
+
+def send(door: socket.socket, words: list[str]) -> None:
+    flags = 1 if "df" in words else 0
+    header = HEADER.pack(mapped(words[1]), bytes(16), int(words[2]), flags, 0, 0)
+    door.send(header + bytes.fromhex(words[3]))
+
+
+def receive(door: socket.socket) -> bool:
+    message = door.recv(65536)
+    if not message:
+        return False
+    remote, local, port, _, _, received_at = HEADER.unpack_from(message)
+    print(json.dumps({"remote": unmapped(remote), "local": unmapped(local), "port": port,
+                      "at": received_at, "frame": message[HEADER.size:].hex()}), flush=True)
+    return True
+
+
+def main() -> None:
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    door.connect(f"/run/wireguard/{sys.argv[1]}.path")
+    waiting = selectors.DefaultSelector()
+    waiting.register(door, selectors.EVENT_READ)
+    os.mkfifo(sys.argv[2])
+    # Also for writing, so that it does not end with its first writer.
+    commands = os.fdopen(os.open(sys.argv[2], os.O_RDWR), "r", buffering=1)
+    waiting.register(commands, selectors.EVENT_READ)
+    print("open", flush=True)
+    while True:
+        for key, _ in waiting.select():
+            if key.fileobj is door:
+                if not receive(door):
+                    print("closed", flush=True)
+                    return
+                continue
+            send(door, commands.readline().split())
+
+
+if __name__ == "__main__":
+    main()

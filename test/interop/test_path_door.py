@@ -1,0 +1,159 @@
+"""The path door: frames through WireGuard's own port, pinned endpoints, handshakes on demand.
+
+    a (weft) ── [ s ] ── b (weft)
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from lab import Daemon, Lab, wait_for
+
+from .wgpeer import WgPeer
+
+pytestmark = pytest.mark.namespaces
+
+TOPOLOGY = """
+switch s 192.0.2.0/24 2001:db8::/64
+host a
+host b
+link a s 192.0.2.1 2001:db8::1
+link b s 192.0.2.2 2001:db8::2
+"""
+CLIENT = Path(__file__).with_name("door_client.py")
+STUN_ANSWER = "010100002112a442" + "00" * 12
+
+
+class Door:
+    """A client of an end's path door."""
+
+    def __init__(self, end: WgPeer) -> None:
+        self.host = end.machine
+        self.fifo = f"/run/{end.interface}.commands"
+        self.daemon: Daemon = self.host.spawn([sys.executable, CLIENT, end.interface, self.fifo])
+        self.daemon.wait_line("^open$")
+
+    def send(self, address: str, frame: str, *words: str) -> None:
+        command = " ".join(["send", address, "51820", frame, *words])
+        self.host.run(["sh", "-c", f"echo {command} > {self.fifo}"], quiet=True)
+
+    def wait_frame(self, frame: str) -> dict:
+        return json.loads(self.daemon.wait_line(f'^{{.*"frame": "{frame}"}}$').string)
+
+    def close(self) -> None:
+        self.daemon.kill9()
+        self.host.run(["rm", self.fifo], quiet=True)
+
+
+@pytest.fixture
+def ends(weft: Path) -> Iterator[tuple[WgPeer, WgPeer]]:
+    with Lab.from_text(TOPOLOGY) as lab, ExitStack() as stack:
+        made = []
+        for name, last in (("a", 1), ("b", 2)):
+            end = WgPeer.userspace(lab.host(name), [weft, "wg"])
+            stack.callback(end.remove)
+            end.configure([f"10.7.0.{last}/24"])
+            made.append(end)
+        made[0].add_peer(made[1], endpoint=True)
+        made[1].add_peer(made[0], endpoint=True)
+        yield made[0], made[1]
+
+
+def uapi(end: WgPeer, request: str) -> dict[str, str]:
+    """Ask the configuration socket itself; of repeated keys the last counts."""
+    socket = f"UNIX-CONNECT:/run/wireguard/{end.interface}.sock"
+    answer = end.machine.run(["socat", "-t5", "-", socket], stdin=request, quiet=True).out
+    return dict(line.split("=", 1) for line in answer.splitlines() if line)
+
+
+def set_peer(end: WgPeer, peer: WgPeer, line: str) -> None:
+    key = base64.b64decode(peer.public_key).hex()
+    answer = uapi(end, f"set=1\npublic_key={key}\nupdate_only=true\n{line}\n\n")
+    assert answer == {"errno": "0"}
+
+
+def drops(end: WgPeer, reason: str) -> int:
+    return int(uapi(end, "stats=1\n\n")[f"drop_{reason}"])
+
+
+def test_frames_go_both_ways(ends):
+    a, b = ends
+    at_a, at_b = Door(a), Door(b)
+    at_a.send("192.0.2.2", "80aa")
+    got = at_b.wait_frame("80aa")
+    assert (got["remote"], got["local"], got["port"]) == ("192.0.2.1", "192.0.2.2", 51820)
+    assert got["at"] > 0
+    at_b.send("2001:db8::1", "ff00", "df")
+    assert at_a.wait_frame("ff00")["remote"] == "2001:db8::2"
+    # With DF and longer than the link takes, a frame is not sent; the next one is, as usual.
+    at_b.send("192.0.2.1", "80" + "00" * 1500, "df")
+    at_b.send("192.0.2.1", "80bb" + "00" * 1500)
+    assert at_a.wait_frame("80bb(00)+")["remote"] == "192.0.2.2"
+    assert drops(b, "udp-send") == 1
+    # Nothing that WireGuard could mistake for a message of its own goes out, nor any STUN answer.
+    for frame in ("04" + "00" * 40, STUN_ANSWER):
+        at_a.send("192.0.2.2", frame)
+    at_a.send("192.0.2.2", "80cc")
+    at_b.wait_frame("80cc")
+    assert drops(b, "unknown-index") == 0
+    assert len([line for line in at_b.daemon.lines() if "frame" in line]) == 2
+    # A second client is hung up on; when the first is gone, another may come.
+    second = a.machine.spawn([sys.executable, CLIENT, a.interface, "/run/second"])
+    second.wait_line("^closed$")
+    at_a.close()
+    Door(a).send("192.0.2.2", "80dd")
+    at_b.wait_frame("80dd")
+
+
+def test_too_many_frames_are_dropped_and_counted(ends):
+    a, b = ends
+    Door(b)
+    script = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+              "for i in range(8000): s.sendto(b'\\x80', ('192.0.2.2', 51820))")
+    a.machine.run([sys.executable, "-c", script])
+    wait_for(lambda: drops(b, "path-quota") > 0, 5, "the quota to be used up")
+    a.ping(b)
+
+
+def test_a_pinned_peer_stays_where_it_is(ends):
+    """Without somebody at the door it roams as ever, pinned or not."""
+    a, b = ends
+    a.ping(b)
+    set_peer(a, b, "pinned_endpoint=true")
+    assert uapi(a, "get=1\n\n")["pinned_endpoint"] == "true"
+    door = Door(a)
+    b.set("listen-port", 51999)
+    before = a.state(b).rx_bytes
+    # What it sends is taken from wherever it comes; the answers go where it was.
+    argv = ["ping", "-c", 1, "-W", 1, "10.7.0.1"]
+    assert b.machine.run(argv, check=False).rc == 1
+    assert a.state(b).rx_bytes > before
+    assert a.state(b).endpoint == "192.0.2.2:51820"
+    door.close()
+    b.ping(a)
+    wait_for(lambda: a.state(b).endpoint == "192.0.2.2:51999", 5, "the endpoint to follow")
+    # wg(8) reads and writes configurations as if there were no such key.
+    conf = a.machine.run(["wg", "showconf", a.interface], quiet=True).out
+    assert "inned" not in conf
+    a.machine.run(["wg", "setconf", a.interface, "/dev/stdin"], stdin=conf)
+    a.ping(b)
+
+
+def test_a_handshake_on_demand(ends):
+    a, b = ends
+    a.ping(b)
+    before = uapi(a, "get=1\n\n")["last_handshake_time_nsec"]
+
+    def began_again() -> bool:
+        """Two in a 50th of a second would be refused, as a replay."""
+        set_peer(a, b, "handshake=now")
+        return uapi(a, "get=1\n\n")["last_handshake_time_nsec"] != before
+
+    wait_for(began_again, 3, "the new session")
+    a.ping(b)

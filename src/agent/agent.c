@@ -363,7 +363,7 @@ static void stop(struct agent *a)
     link_watch_close(&a->link);
     reconcile_deinit(&a->reconcile);
     observe_deinit(&a->seen);
-    paths_deinit(&a->paths);
+    reach_deinit(&a->reach);
     (void)uv_loop_close(&a->loop);
 }
 

@@ -21,7 +21,7 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     in = (struct status_input){
         .render = &render,
         .seen = &a->seen,
-        .paths = &a->paths,
+        .reach = &a->reach,
         .interface = a->state.interface,
         .engine =
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,

@@ -10,7 +10,7 @@
 #include "agent/hub_link.h"
 #include "agent/hub_path.h"
 #include "agent/observe.h"
-#include "agent/paths.h"
+#include "agent/reach.h"
 #include "agent/reconcile.h"
 #include "agent/state.h"
 #include "api/server.h"
@@ -37,7 +37,7 @@ struct agent {
     nsec_t retry; /* how long after a pass that failed the next one comes */
     struct hub_path hub_path;
     struct observe seen;
-    struct paths paths;
+    struct reach reach;
 
     struct hub_link *hub;  /* owns */
     struct server *server; /* owns; the node's own socket */

@@ -72,8 +72,8 @@ static json_t *encode_edges(const struct agent *a, nsec_t now)
     json_t *edges = json_object();
     unsigned n = 0;
 
-    for (size_t i = 0; edges && i < a->paths.n && n < REPORT_EDGES; i++) {
-        const struct path *path = &a->paths.items[i];
+    for (size_t i = 0; edges && i < a->reach.n && n < REPORT_EDGES; i++) {
+        const struct reach_peer *path = &a->reach.items[i];
         const struct node *node = snapshot_find_node(&a->snapshot, path->node);
         const struct observation *ob = node ? observe_find(&a->seen, &node->key) : NULL;
 
@@ -163,14 +163,14 @@ static void observe_engine(struct agent *a, nsec_t now)
 static void judge_paths(struct agent *a, nsec_t now)
 {
     struct render_input in = agent__render_input(a);
-    struct paths before = {.n = a->paths.n};
+    struct reach before = {.n = a->reach.n};
     bool changed = false;
 
-    if (paths_take(&a->paths, &in, hub_link_is_heard(a->hub), now) < 0)
+    if (reach_take(&a->reach, &in, hub_link_is_heard(a->hub), now) < 0)
         return;
-    changed = before.n != a->paths.n;
-    for (size_t i = 0; i < a->paths.n && !changed; i++)
-        changed = a->paths.items[i].since == now;
+    changed = before.n != a->reach.n;
+    for (size_t i = 0; i < a->reach.n && !changed; i++)
+        changed = a->reach.items[i].since == now;
     a->paths_changed |= changed;
 }
 

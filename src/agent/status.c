@@ -74,7 +74,7 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 }
 
 static json_t *encode_peer(
-    const struct status_input *in, const struct node *node, const struct path *path)
+    const struct status_input *in, const struct node *node, const struct reach_peer *path)
 {
     const struct observation *ob = observe_find(in->seen, &node->key);
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
@@ -91,8 +91,8 @@ static json_t *encode_peers(const struct status_input *in)
 {
     json_t *peers = json_array();
 
-    for (size_t i = 0; peers && i < in->paths->n; i++) {
-        const struct path *path = &in->paths->items[i];
+    for (size_t i = 0; peers && i < in->reach->n; i++) {
+        const struct reach_peer *path = &in->reach->items[i];
         const struct node *node = snapshot_find_node(in->render->snapshot, path->node);
 
         if (node && json_array_append_new(peers, encode_peer(in, node, path)) < 0)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "agent/observe.h"
-#include "agent/paths.h"
+#include "agent/reach.h"
 #include "base/clock.h"
 #include "mesh/render.h"
 
@@ -21,7 +21,7 @@ struct str;
 struct status_input {
     const struct render_input *render; /* snapshot and paths */
     const struct observe *seen;
-    const struct paths *paths;
+    const struct reach *reach;
     const char *interface;
     const char *engine;     /* "userspace" or "kernel"; NULL: none runs */
     const char *engine_why; /* why that one; "" when it was asked for */

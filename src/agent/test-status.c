@@ -21,7 +21,7 @@ struct scene {
     struct snapshot snapshot;
     struct render_input render;
     struct observe seen;
-    struct paths paths;
+    struct reach reach;
 };
 
 static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
@@ -44,7 +44,7 @@ static void make_scene(struct scene *sc, bool hub_heard)
         assert_int_equal(wg_config_add(&c, &peers[i]), 0);
     assert_int_equal(wg_config_sort(&c, NULL), 0);
     assert_int_equal(observe_take(&sc->seen, &c, NOW, WALL), 0);
-    assert_int_equal(paths_take(&sc->paths, &sc->render, hub_heard, NOW - 60 * SEC), 0);
+    assert_int_equal(reach_take(&sc->reach, &sc->render, hub_heard, NOW - 60 * SEC), 0);
     wg_config_deinit(&c);
 }
 
@@ -52,14 +52,14 @@ static void free_scene(struct scene *sc)
 {
     snapshot_deinit(&sc->snapshot);
     observe_deinit(&sc->seen);
-    paths_deinit(&sc->paths);
+    reach_deinit(&sc->reach);
 }
 
 static json_t *encode(const struct scene *sc, bool hub_heard)
 {
     struct status_input in = {.render = &sc->render,
         .seen = &sc->seen,
-        .paths = &sc->paths,
+        .reach = &sc->reach,
         .interface = "weft0",
         .engine = "userspace",
         .engine_why = "this kernel has no WireGuard",
@@ -187,14 +187,14 @@ static void test_since(void **state)
     struct scene sc;
 
     make_scene(&sc, true);
-    assert_int_equal(paths_take(&sc.paths, &sc.render, true, NOW), 0);
-    assert_true(paths_find(&sc.paths, "n3")->since == NOW - 60 * SEC);
-    assert_int_equal(paths_take(&sc.paths, &sc.render, false, NOW), 0);
-    assert_true(paths_find(&sc.paths, "n3")->since == NOW);
-    assert_int_equal(paths_find(&sc.paths, "n3")->kind, PATH_KIND_NONE);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, true, NOW), 0);
+    assert_true(reach_find(&sc.reach, "n3")->since == NOW - 60 * SEC);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, false, NOW), 0);
+    assert_true(reach_find(&sc.reach, "n3")->since == NOW);
+    assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_NONE);
     /* Neither this node nor the hub is a peer. */
-    assert_null(paths_find(&sc.paths, "n2"));
-    assert_null(paths_find(&sc.paths, "hub"));
+    assert_null(reach_find(&sc.reach, "n2"));
+    assert_null(reach_find(&sc.reach, "hub"));
     free_scene(&sc);
 }
 

@@ -1,5 +1,5 @@
-/* paths.c - see paths.h. */
-#include "agent/paths.h"
+/* reach.c - see reach.h. */
+#include "agent/reach.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,27 +15,28 @@ const char *path_kind_name(enum path_kind kind)
     return kind_names[kind];
 }
 
-void paths_deinit(struct paths *p)
+void reach_deinit(struct reach *p)
 {
     free(p->items);
-    *p = (struct paths)PATHS_NULL;
+    *p = (struct reach)REACH_NULL;
 }
 
 static int compare(const void *name, const void *path)
 {
-    return strcmp(name, ((const struct path *)path)->node);
+    return strcmp(name, ((const struct reach_peer *)path)->node);
 }
 
-const struct path *paths_find(const struct paths *p, const char *node)
+const struct reach_peer *reach_find(const struct reach *p, const char *node)
 {
     return p->n > 0 ? bsearch(node, p->items, p->n, sizeof(*p->items), compare) : NULL;
 }
 
-static struct path judge(const struct render_input *in, const struct node *node, bool hub_heard)
+static struct reach_peer judge(
+    const struct render_input *in, const struct node *node, bool hub_heard)
 {
     struct render_decision decision =
         render_decide(in->snapshot, node, render_find_path(in, node->meta.name));
-    struct path path = {.why = decision.why};
+    struct reach_peer path = {.why = decision.why};
 
     (void)snprintf(path.node, sizeof(path.node), "%.*s", NAME_MAX_LEN, node->meta.name);
     switch (decision.route) {
@@ -55,17 +56,17 @@ static struct path judge(const struct render_input *in, const struct node *node,
     return path;
 }
 
-int paths_take(struct paths *p, const struct render_input *in, bool hub_heard, nsec_t now)
+int reach_take(struct reach *p, const struct render_input *in, bool hub_heard, nsec_t now)
 {
     const struct snapshot *s = in->snapshot;
-    struct path *items = calloc(s->nodes.n + 1, sizeof(*items));
+    struct reach_peer *items = calloc(s->nodes.n + 1, sizeof(*items));
     size_t n = 0;
 
     if (!items)
         return -ENOMEM;
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct node *node = &s->nodes.items[i]->node;
-        const struct path *before = paths_find(p, node->meta.name);
+        const struct reach_peer *before = reach_find(p, node->meta.name);
 
         if (node->hub || strcmp(node->meta.name, s->self) == 0)
             continue;

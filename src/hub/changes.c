@@ -132,6 +132,7 @@ static void close_doors(struct model_network *net)
 void hub__take_down(struct hub *hub, struct model_network *net)
 {
     close_doors(net);
+    rdzv_close(hub->rdzv, net, !list_is_empty(&net->bury));
     bury_all(hub, net);
     if (net->is_up && hub->hooks.network_removed)
         hub->hooks.network_removed(hub->hooks.ctx, &net->pub);

@@ -10,8 +10,7 @@
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
 
-/* Who asks; NULL: @rs says 403. Seen it is in any case. */
-static struct model_node *member_of(struct hub *hub, const struct request *rq, struct response *rs)
+struct model_node *door_member(struct hub *hub, const struct request *rq, struct response *rs)
 {
     struct model_network *net = rq->door_ctx;
     struct model_node *node = model_find_address(net, &rq->from.addr);
@@ -29,7 +28,7 @@ static struct model_node *member_of(struct hub *hub, const struct request *rq, s
 void door_watch(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
-    struct model_node *node = member_of(hub, rq, rs);
+    struct model_node *node = door_member(hub, rq, rs);
 
     if (!node)
         return;
@@ -40,7 +39,7 @@ void door_watch(void *ctx, const struct request *rq, struct response *rs)
 void door_report(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
-    struct model_node *node = member_of(hub, rq, rs);
+    struct model_node *node = door_member(hub, rq, rs);
     struct report report;
     struct err e = ERR_NULL;
 
@@ -61,7 +60,7 @@ void door_report(void *ctx, const struct request *rq, struct response *rs)
 void door_leave(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
-    struct model_node *node = member_of(hub, rq, rs);
+    struct model_node *node = door_member(hub, rq, rs);
     struct err e = ERR_NULL;
 
     if (!node)

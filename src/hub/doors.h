@@ -20,6 +20,15 @@ void door_watch(void *ctx, const struct request *rq, struct response *rs);
 void door_report(void *ctx, const struct request *rq, struct response *rs);
 void door_leave(void *ctx, const struct request *rq, struct response *rs);
 
+/** door_member() - who asks, seen by that; NULL: it is no member, and @rs says 403. */
+struct model_node *door_member(struct hub *hub, const struct request *rq, struct response *rs);
+
+/* door_jobs.c */
+void door_jobs_join(void *ctx, const struct request *rq, struct response *rs);
+void door_jobs_list(void *ctx, const struct request *rq, struct response *rs);
+void door_jobs_get(void *ctx, const struct request *rq, struct response *rs);
+void door_jobs_end(void *ctx, const struct request *rq, struct response *rs);
+
 /* door_admin.c */
 void door_networks_list(void *ctx, const struct request *rq, struct response *rs);
 void door_networks_add(void *ctx, const struct request *rq, struct response *rs);

@@ -103,6 +103,7 @@ static void on_tick(uv_timer_t *timer)
     if (reports_tick(&hub->reports, now, false, &e) != 0)
         log_warning("reports are kept in memory: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
+    rdzv_tick(hub->rdzv, now);
 }
 
 void hub_node_seen(struct hub_node *node)
@@ -244,6 +245,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     init_parts(hub);
     if (r == 0)
         r = model_load(&hub->model, e);
+    if (r == 0)
+        r = rdzv_new(&hub->rdzv, loop, &hub->model, rng_u64(&hub->rng), e);
     if (r != 0) {
         hub_free(hub);
         return r;
@@ -311,6 +314,7 @@ int hub_start(
     hub->tick.data = hub;
     hub->bury.data = hub;
     hub->has_timers = true;
+    rdzv_start(hub->rdzv);
     r = open_server(hub, e);
     if (r == 0)
         r = add_first(hub, first_network, first_cidr4, now, e);
@@ -352,6 +356,7 @@ void hub_stop(struct hub *hub)
     list_foreach_safe(net, tmp, &hub->model.buried, bury)
         hub__take_down(hub, net);
     hub->is_running = false;
+    rdzv_stop(hub->rdzv);
     uv_close((uv_handle_t *)&hub->tick, NULL);
     uv_close((uv_handle_t *)&hub->bury, NULL);
     if (hub->server)
@@ -363,6 +368,7 @@ struct hub *hub_free(struct hub *hub)
     if (!hub)
         return NULL;
     server_free(hub->server);
+    rdzv_free(hub->rdzv);
     enrol_deinit(&hub->enrol);
     model_deinit(&hub->model);
     store_free(hub->store);
@@ -465,7 +471,11 @@ int hub_open_door(struct hub *hub, struct hub_network *net, const char *interfac
 
     if (r == 0)
         r = server_listen_overlay(hub->server, &at6, interface, n, &n->doors[1], e);
-    if (r != 0)
+    if (r == 0)
+        r = rdzv_open(hub->rdzv, n, interface, e);
+    if (r != 0) {
         n->doors[0] = server_listener_close(n->doors[0]);
+        n->doors[1] = server_listener_close(n->doors[1]);
+    }
     return r;
 }

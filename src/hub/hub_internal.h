@@ -14,6 +14,7 @@
 #include "hub/enrol.h"
 #include "hub/hub.h"
 #include "hub/model.h"
+#include "hub/rdzv.h"
 #include "hub/reports.h"
 #include "hub/watch.h"
 #include "store/store.h"
@@ -37,6 +38,7 @@ struct hub {
     struct enrol enrol;                         /* who comes in */
     struct identity identity;                   /* TLS */
     char admin_token[HUB__ADMIN_TOKEN_MAX + 1]; /* secret; "" never opens */
+    struct rdzv *rdzv;                          /* owns */
     struct server *server;                      /* owns */
     uint16_t api_port;                          /* of the public door, and of the overlay's */
     uv_timer_t tick;                            /* each second */

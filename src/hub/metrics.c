@@ -70,6 +70,7 @@ char *hub__metrics(struct hub *hub)
         (double)hub->enrol.n_refused);
     hub_metric(&m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
         (double)store_revision(hub->store));
+    rdzv_metrics(hub->rdzv, &m);
     if (hub->hooks.metrics)
         hub->hooks.metrics(hub->hooks.ctx, &m);
     return str_take(&m.text, NULL);

@@ -11,6 +11,11 @@ const struct route hub__routes[] = {
     {"GET", "/v1/watch", DOOR_OVERLAY, door_watch, "a node's view, and what changes in it"},
     {"PUT", "/v1/status", DOOR_OVERLAY, door_report, "what a node reports"},
     {"POST", "/v1/leave", DOOR_OVERLAY, door_leave, "remove the node that asks"},
+    {"GET", "/v1/jobs", DOOR_OVERLAY, door_jobs_list, "the jobs of the member's network"},
+    {"GET", "/v1/jobs/{job}/rendezvous", DOOR_OVERLAY, door_jobs_get, "where a job meets"},
+    {"POST", "/v1/jobs/{job}/rendezvous", DOOR_OVERLAY, door_jobs_join,
+        "where a job meets; makes it, or begins a new run of it"},
+    {"DELETE", "/v1/jobs/{job}/rendezvous", DOOR_OVERLAY, door_jobs_end, "a job's run is over"},
 
     {"GET", "/v1/networks", DOOR_ADMIN, door_networks_list, "all networks"},
     {"POST", "/v1/networks", DOOR_ADMIN, door_networks_add, "make a network"},

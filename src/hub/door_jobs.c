@@ -1,0 +1,90 @@
+/* door_jobs.c - a member's jobs: where their processes find each other (rdzv.h). */
+#include "base/err.h"
+#include "base/parse.h"
+#include "hub/doors.h"
+#include "hub/hub_internal.h"
+
+/* The job's name out of the path, checked; NULL: @rs says 400. */
+static const char *name_of(const struct request *rq, struct response *rs)
+{
+    struct err e = ERR_NULL;
+
+    if (parse_name(rq->params[0], "job", &e) == 0)
+        return rq->params[0];
+    response_fail(rs, &e);
+    return NULL;
+}
+
+static void answer_job(
+    const struct rdzv_job *job, int status, const struct request *rq, struct response *rs)
+{
+    response_json(rs, status, rdzv_job_json(job, rq->now));
+}
+
+void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_node *node = door_member(hub, rq, rs);
+    const char *name = node ? name_of(rq, rs) : NULL;
+    struct rdzv_job *job;
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!name)
+        return;
+    r = rdzv_join(hub->rdzv, node->net, name, rq->now, &job, &e);
+    if (r == RDZV_E_FULL)
+        response_refuse(rs, 507, "%s", err_text(&e));
+    else if (r != 0)
+        response_fail(rs, &e);
+    else
+        answer_job(job, 200, rq, rs);
+}
+
+void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_node *node = door_member(hub, rq, rs);
+
+    if (node)
+        response_json(
+            rs, 200, json_pack("{s:o}", "jobs", rdzv_list_json(hub->rdzv, node->net, rq->now)));
+}
+
+/* The job of the path in the member's network; NULL: @rs says why. */
+static struct rdzv_job *find_job(struct hub *hub, const struct request *rq, struct response *rs)
+{
+    struct model_node *node = door_member(hub, rq, rs);
+    const char *name = node ? name_of(rq, rs) : NULL;
+    struct rdzv_job *job = name ? rdzv_find(hub->rdzv, node->net, name) : NULL;
+
+    if (name && !job)
+        response_refuse(
+            rs, 404, "network \"%s\" has no job \"%s\"", node->net->pub.spec.meta.name, name);
+    return job;
+}
+
+void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct rdzv_job *job = find_job(ctx, rq, rs);
+
+    if (job)
+        answer_job(job, 200, rq, rs);
+}
+
+void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct rdzv_job *job = find_job(ctx, rq, rs);
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!job)
+        return;
+    r = rdzv_end(job, &rq->from.addr, rq->now, &e);
+    if (r == RDZV_E_BUSY)
+        response_refuse(rs, 409, "%s", err_text(&e));
+    else if (r != 0)
+        response_fail(rs, &e);
+    else
+        response_empty(rs);
+}

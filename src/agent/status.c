@@ -37,9 +37,9 @@ static json_t *encode_node(const struct node *n)
     char a4[IP_ADDR_TEXT_MAX];
     char a6[IP_ADDR_TEXT_MAX];
 
-    return json_pack("{s:s, s:s, s:s, s:s}", "name", n->meta.name, "address4",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", n->meta.name, "address4",
         ip_addr_format(&n->address4, a4), "address6", ip_addr_format(&n->address6, a6), "publicKey",
-        x25519_public_format(&n->key, key));
+        x25519_public_format(&n->key, key), "island", n->island);
 }
 
 /* Takes both; NULL when either could not be made. */
@@ -64,11 +64,12 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
-    json_t *more = json_pack("{s:o, s:o, s:b, s:b, s:o, s:o}", "endpoint", encode_endpoint(ob),
-        "handshakeAgeSeconds", encode_age(ob, in->now), "reachable", (int)in->hub_heard, "udp",
-        (int)observation_has_session(ob, in->now), "rxBytes",
-        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-        encode_bytes(ob ? ob->facts.tx_bytes : 0));
+    json_t *more =
+        json_pack("{s:o, s:i, s:o, s:b, s:b, s:o, s:o}", "endpoint", encode_endpoint(ob), "apiPort",
+            hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
+            "reachable", (int)in->hub_heard, "udp", (int)observation_has_session(ob, in->now),
+            "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+            encode_bytes(ob ? ob->facts.tx_bytes : 0));
 
     return join(encode_node(hub), more);
 }

@@ -26,6 +26,7 @@ int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(pr
 int cmd_agent(int argc, char **argv);   /* agent.c */
 int cmd_apply(int argc, char **argv);   /* object.c */
 int cmd_edge(int argc, char **argv);    /* object.c */
+int cmd_env(int argc, char **argv);     /* env.c */
 int cmd_get(int argc, char **argv);     /* object.c */
 int cmd_hub(int argc, char **argv);     /* hub.c */
 int cmd_join(int argc, char **argv);    /* join.c */
@@ -34,6 +35,7 @@ int cmd_network(int argc, char **argv); /* network.c */
 int cmd_node(int argc, char **argv);    /* node.c */
 int cmd_nodes(int argc, char **argv);   /* node.c */
 int cmd_render(int argc, char **argv);  /* render.c */
+int cmd_run(int argc, char **argv);     /* run.c */
 int cmd_status(int argc, char **argv);  /* status.c */
 int cmd_token(int argc, char **argv);   /* token.c */
 int cmd_wg(int argc, char **argv);      /* wg.c */

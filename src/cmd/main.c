@@ -20,6 +20,8 @@ static const struct {
     {"join", cmd_join, "make this machine a node of a network"},
     {"leave", cmd_leave, "leave the network"},
     {"status", cmd_status, "say how this node and its peers are"},
+    {"run", cmd_run, "run a training command over the overlay"},
+    {"env", cmd_env, "print the environment that training commands need"},
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
     {"node", cmd_node, "remove a node"},

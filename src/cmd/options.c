@@ -173,6 +173,7 @@ int options_read(const struct option_usage *usage, int argc, char **argv, struct
         if (!o)
             return err_set(e, -EINVAL, "\"%.60s\" is one argument too many", argv[i]);
         r = store(&rd, o, argv[i], e);
+        only_positionals |= o->is_command;
     }
     return r == 0 ? check_required(&rd, e) : r;
 }
@@ -212,14 +213,27 @@ static void print_row(const struct option *o)
     print_wrapped(right);
 }
 
-static void print_help(const struct option_usage *usage)
+/* "NAME" or "[NAME...]" for each positional argument; the words of a command come last. */
+static void print_usage(const struct option_usage *usage)
 {
+    const struct option *command = NULL;
+
     (void)printf("usage: weft %s", usage->command);
     for (const struct option *o = usage->options; o->name; o++)
-        if (is_positional(o))
+        if (o->is_command)
+            command = o;
+        else if (is_positional(o))
             (void)printf(
                 o->need == OPTION_REQUIRED ? " %s%s" : " [%s%s]", o->name, o->many ? "..." : "");
-    (void)printf(" [OPTION...]\n\n%s\n\n", usage->summary);
+    (void)printf(" [OPTION...]");
+    if (command)
+        (void)printf(" [--] %s...", command->name);
+    (void)printf("\n\n%s\n\n", usage->summary);
+}
+
+static void print_help(const struct option_usage *usage)
+{
+    print_usage(usage);
     for (const struct option *o = usage->options; o->name; o++)
         print_row(o);
     (void)printf("  %-*s%s\n", HELP_COLUMN - 2, "--help", "this text");

@@ -55,6 +55,7 @@ struct option {
     uint64_t max;          /* inclusive; 0: no bound */
     enum option_need need; /* see there */
     bool many;             /* may be given more than once; a positional takes all the rest */
+    bool is_command;       /* positional, with @many: from its first word on nothing is ours */
 };
 
 #define OPTIONS_END                                                                                \

@@ -75,6 +75,35 @@ static void test_forms(void **state)
     assert_string_equal(arg.rest.items[0], "--json");
 }
 
+/* From the first word of a command on, what looks like an option is the command's. */
+static void test_command_words(void **state)
+{
+    static struct option_list words;
+    static bool quiet;
+    static const struct option run_table[] = {
+        {"COMMAND", NULL, option_append, &words, NULL, "what to run", .need = OPTION_REQUIRED,
+            .many = true, .is_command = true},
+        {"--quiet", NULL, option_flag, &quiet, NULL, "say little"},
+        OPTIONS_END,
+    };
+    static const struct option_usage run_usage = {"test", "Test.", run_table, NULL};
+    char *plain[] = {(char *)"t", (char *)"--quiet", (char *)"torchrun", (char *)"--quiet",
+        (char *)"--help", (char *)"--"};
+    char *dashed[] = {(char *)"t", (char *)"--", (char *)"--quiet"};
+
+    assert_int_equal(options_read(&run_usage, 6, plain, &failure), 0);
+    assert_true(quiet);
+    assert_int_equal(words.n, 4);
+    assert_string_equal(words.items[0], "torchrun");
+    assert_string_equal(words.items[3], "--");
+    option_list_deinit(&words);
+    assert_int_equal(options_read(&run_usage, 3, dashed, &failure), 0);
+    assert_int_equal(words.n, 1);
+    assert_string_equal(words.items[0], "--quiet");
+    option_list_deinit(&words);
+    assert_true(options_read(&run_usage, 2, plain, &failure) < 0);
+}
+
 static void test_refusals(void **state)
 {
     assert_true(READ("--json") < 0);
@@ -98,6 +127,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_command_words),
         cmocka_unit_test(test_refusals),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,6 +58,19 @@ def test_mistakes(weft: Path) -> None:
     compare({f"mistake-{name}": told(weft, *words) for name, words in MISTAKES.items()}, "mistake")
 
 
+def test_variables(weft: Path) -> None:
+    """The table of variables in docs/TRAINING.md is the program's own."""
+    document = HERE.parents[1] / "docs/TRAINING.md"
+    table = subprocess.run([weft, "env", "--table"], stdout=subprocess.PIPE, text=True, timeout=10,
+                           check=True).stdout
+    kept = re.search(r"^\| variable \|.*?\n(?=\n|\Z)", document.read_text(), re.M | re.S)
+    assert kept
+    if os.environ.get("GOLDEN_REWRITE"):
+        document.write_text(document.read_text().replace(kept[0], table))
+        return
+    assert kept[0] == table, "docs/TRAINING.md differs; `make golden` rewrites its table"
+
+
 def test_version(weft: Path) -> None:
     assert re.fullmatch(r"\$ weft --version\nweft \d+\.\d+\.\d+\nexit status 0\n",
                         told(weft, "--version"))

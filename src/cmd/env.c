@@ -1,0 +1,83 @@
+/* env.c - weft env: the variables of weft run, for whoever starts the command in another way. */
+#include "train/env.h"
+
+#include <stdio.h>
+
+#include "agent/state.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "train/env_text.h"
+#include "train/run.h"
+
+static struct {
+    struct run_wish wish;
+    const char *format;
+    bool explain;
+    bool table;
+} arg;
+
+static const struct option options[] = {
+    {"--format", "FORM", option_text, &arg.format, "sh",
+        "sh (for eval), json, k8s (a container's env:) or slurm (a TaskProlog's output)"},
+    {"--nnodes", "N|MIN:MAX", option_text, &arg.wish.nnodes, NULL,
+        "how many nodes take part; without it no meeting place is printed"},
+    {"--job", "NAME", option_name, &arg.wish.job, "job", "what the nodes meet under"},
+    {"--rendezvous", "BACKEND", option_text, &arg.wish.rendezvous, NULL,
+        "c10d (the default), etcd-v2, or none"},
+    {"--explain", NULL, option_flag, &arg.explain, NULL,
+        "each variable with its reason and source"},
+    {"--table", NULL, option_flag, &arg.table, NULL,
+        "every variable that weft run knows, in Markdown; asks no agent"},
+    {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "env",
+    .summary = "Print the environment with which training commands work over the overlay.",
+    .options = options,
+    .notes = "What is set already is left out, except with --format json and --explain.\n",
+};
+
+/* 0 or non-zero with words. */
+static int make_text(struct str *out, enum env_text form, struct err *e)
+{
+    struct run run;
+    int r = run_prepare(&run, &arg.wish, e);
+
+    if (r != 0)
+        return r;
+    if (arg.explain) {
+        env_text_explain(out, &run.plan);
+        return 0;
+    }
+    return env_text_add(out, &run.plan, form);
+}
+
+int cmd_env(int argc, char **argv)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    struct err e = ERR_NULL;
+    enum env_text form;
+    int status;
+    int r = 0;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (env_text_parse(&form, arg.format, &e) != 0 || run_check(&arg.wish, &e) != 0) {
+        (void)cmd_fail("env", "%s", err_text(&e));
+        return CMD_USAGE;
+    }
+    if (arg.table)
+        env_format_table(&out);
+    else
+        r = make_text(&out, form, &e);
+    if (r != 0)
+        return cmd_fail("env", "%s", err_text(&e));
+    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail("env", "standard output does not take it");
+    return CMD_OK;
+}

@@ -1,0 +1,111 @@
+/* run.c - weft run: start a training command so that it works over the overlay. */
+#include "train/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/state.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "sys/child.h"
+#include "train/env_text.h"
+
+/* As a shell has them. */
+#define STATUS_NOT_EXECUTABLE 126
+#define STATUS_NOT_FOUND      127
+
+static struct {
+    struct run_wish wish;
+    struct option_list words;
+    bool explain;
+    bool quiet;
+} arg;
+
+static const struct option options[] = {
+    {"COMMAND", NULL, option_append, &arg.words, NULL, "what to run, with its own arguments",
+        .need = OPTION_REQUIRED, .many = true, .is_command = true},
+    {"--nnodes", "N|MIN:MAX", option_text, &arg.wish.nnodes, NULL,
+        "how many nodes take part; the same on each of them"},
+    {"--job", "NAME", option_name, &arg.wish.job, NULL,
+        "what the nodes meet under, instead of the script's name"},
+    {"--rendezvous", "BACKEND", option_text, &arg.wish.rendezvous, NULL,
+        "c10d (unless the command says another), etcd-v2, or none"},
+    {"--explain", NULL, option_flag, &arg.explain, NULL,
+        "print each variable with its reason and source, and run nothing"},
+    {"--quiet", NULL, option_flag, &arg.quiet, NULL, "say nothing but what will hurt"},
+    {"--socket", "PATH", option_text, &arg.wish.socket_path, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "run",
+    .summary = "Run a training command with all that it needs to know of the overlay.",
+    .options = options,
+    .notes =
+        "It knows torchrun, python -m torch.distributed.run, mpirun, accelerate and deepspeed;\n"
+        "anything else is a plain script. What you have set yourself is never changed.\n"
+        "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run.\n",
+};
+
+/* Standard output is the command's; what we say goes beside it. */
+static void print_advice(const struct run *run)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    const char *line;
+
+    if (!arg.quiet) {
+        run_summary(run, &out);
+        (void)fprintf(stderr, "weft run: %s", str_text(&out));
+        str_deinit(&out);
+    }
+    run_advise(run, &out);
+    for (line = str_text(&out); *line != '\0'; line += strcspn(line, "\n") + 1)
+        (void)fprintf(stderr, "weft run: note: %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+static int explain(const struct run *run)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+
+    run_summary(run, &out);
+    str_add(&out, "\n");
+    env_text_explain(&out, &run->plan);
+    run_advise(run, &out);
+    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail("run", "standard output does not take it");
+    return CMD_OK;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+    struct run run;
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    /* The words are the last ones of argv, which ends with NULL, as exec needs it. */
+    arg.wish.words = argv + argc - arg.words.n;
+    option_list_deinit(&arg.words);
+    if (run_check(&arg.wish, &e) != 0) {
+        (void)cmd_fail("run", "%s", err_text(&e));
+        return CMD_USAGE;
+    }
+    r = run_prepare(&run, &arg.wish, &e);
+    if (r != 0)
+        return cmd_fail("run", "%s", err_text(&e));
+    if (arg.explain)
+        return explain(&run);
+    print_advice(&run);
+    r = run_exec(&run, arg.wish.words, &status, &e);
+    if (r == 0)
+        return status;
+    (void)cmd_fail("run", "%s", err_text(&e));
+    if (r == CHILD_E_NOT_FOUND)
+        return STATUS_NOT_FOUND;
+    return r == CHILD_E_NOT_EXECUTABLE ? STATUS_NOT_EXECUTABLE : CMD_FAILED;
+}

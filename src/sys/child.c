@@ -1,0 +1,109 @@
+/* child.c - see child.h. */
+#include "sys/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/* What a person or a service manager sends to a command that is to end, or to do something. */
+static const int forwarded[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+
+static int explain(const char *name, int error, struct err *e)
+{
+    if (error == ENOENT)
+        return err_set(e, CHILD_E_NOT_FOUND, "%s: command not found", name);
+    return err_set(e, CHILD_E_NOT_EXECUTABLE, "%s cannot be run: %s", name, strerror(error));
+}
+
+int child_become(char *const words[], struct err *e)
+{
+    (void)execvp(words[0], words);
+    return explain(words[0], errno, e);
+}
+
+/* The set of the signals that the parent waits for. */
+static void fill_set(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
+        (void)sigaddset(set, forwarded[i]);
+}
+
+/* In the child. @report: closed by a successful exec, else told the error. */
+static _Noreturn void start(char *const words[], const sigset_t *mask, int report, pid_t parent)
+{
+    int error;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    if (getppid() == parent)
+        (void)execvp(words[0], words);
+    error = errno;
+    /* Nobody is left to be told when this fails. */
+    if (write(report, &error, sizeof(error)) < 0)
+        _exit(CHILD_E_NOT_EXECUTABLE);
+    _exit(0);
+}
+
+/* The terminal's own signals go to the whole process group, so the child has them already. */
+static void forward(pid_t pid, const siginfo_t *info)
+{
+    if (info->si_code != SI_KERNEL)
+        (void)kill(pid, info->si_signo);
+}
+
+static int follow(pid_t pid, const sigset_t *set)
+{
+    siginfo_t info;
+    int status;
+
+    for (;;) {
+        if (sigwaitinfo(set, &info) < 0)
+            continue;
+        if (info.si_signo != SIGCHLD) {
+            forward(pid, &info);
+            continue;
+        }
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+}
+
+int child_run(char *const words[], int *ret_status, struct err *e)
+{
+    pid_t parent = getpid();
+    int pipe_fds[2];
+    sigset_t set;
+    sigset_t mask;
+    int error = 0;
+    int status;
+    pid_t pid;
+
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return err_set(e, -errno, "no descriptors left: %s", strerror(errno));
+    fill_set(&set);
+    (void)sigprocmask(SIG_BLOCK, &set, &mask);
+    pid = fork();
+    if (pid == 0)
+        start(words, &mask, pipe_fds[1], parent);
+    error = pid < 0 ? errno : 0;
+    (void)close(pipe_fds[1]);
+    /* Ends empty when the exec has worked. */
+    if (pid > 0 && read(pipe_fds[0], &error, sizeof(error)) != (ssize_t)sizeof(error))
+        error = 0;
+    (void)close(pipe_fds[0]);
+    status = pid > 0 ? follow(pid, &set) : 0;
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (error != 0)
+        return explain(words[0], error, e);
+    *ret_status = status;
+    return 0;
+}

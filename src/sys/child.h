@@ -1,0 +1,36 @@
+/*
+ * child.h - a person's command, run in our place or as our child.
+ *
+ * Unlike process.h's programs it keeps our terminal, standard streams, session
+ * and process group. Its words are looked up in PATH.
+ */
+#pragma once
+
+struct err;
+
+/** There is no such command; a shell's status for it is 127. */
+#define CHILD_E_NOT_FOUND 1
+
+/** It is there, and cannot be run; 126. */
+#define CHILD_E_NOT_EXECUTABLE 2
+
+/**
+ * child_become() - exec
+ * @words:	ends with NULL
+ *
+ * Return: only when it failed: CHILD_E_NOT_FOUND or CHILD_E_NOT_EXECUTABLE, with words.
+ */
+int child_become(char *const words[], struct err *e);
+
+/**
+ * child_run() - run it, and wait for its end
+ * @ret_status:	its exit status; 128 and the signal's number when it was killed, as in a shell
+ *
+ * Signals that are sent to us go on to it; those of a terminal reach it anyway.
+ * It does not outlive us.
+ *
+ * Threads: the process must have only one; its signal mask is used.
+ *
+ * Return: 0; CHILD_E_NOT_FOUND or CHILD_E_NOT_EXECUTABLE; or negative errno; with words.
+ */
+int child_run(char *const words[], int *ret_status, struct err *e);

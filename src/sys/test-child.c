@@ -1,0 +1,63 @@
+/* test-child.c - a command as our child: its status, its signals, and what cannot be run. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "sys/child.h"
+
+static int run_shell(const char *script)
+{
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
+    struct err e = ERR_NULL;
+    int status = -1;
+    int r = child_run(words, &status, &e);
+
+    if (r != 0)
+        fail_msg("%s", err_text(&e));
+    return status;
+}
+
+static void test_status(void **state)
+{
+    assert_int_equal(run_shell("exit 0"), 0);
+    assert_int_equal(run_shell("exit 7"), 7);
+    assert_int_equal(run_shell("kill -9 $$"), 128 + SIGKILL);
+}
+
+static void test_not_run(void **state)
+{
+    char *missing[] = {(char *)"weft-no-such-command", NULL};
+    char *plain_file[] = {(char *)"/etc/passwd", NULL};
+    struct err e = ERR_NULL;
+    int status = -1;
+
+    assert_int_equal(child_run(missing, &status, &e), CHILD_E_NOT_FOUND);
+    assert_string_equal(err_text(&e), "weft-no-such-command: command not found");
+    assert_int_equal(child_become(missing, &e), CHILD_E_NOT_FOUND);
+    assert_int_equal(child_run(plain_file, &status, &e), CHILD_E_NOT_EXECUTABLE);
+    assert_int_equal(status, -1);
+}
+
+/* The child signals its parent, which hands it back; waiting lets the trap run. */
+static void test_signals(void **state)
+{
+    assert_int_equal(run_shell("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done"), 5);
+    assert_int_equal(run_shell("trap 'exit 6' USR1; kill -USR1 $PPID; while :; do :; done"), 6);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_not_run),
+        cmocka_unit_test(test_signals),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

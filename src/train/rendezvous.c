@@ -1,0 +1,64 @@
+/* rendezvous.c - see rendezvous.h. */
+#include "train/rendezvous.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "api/client.h"
+#include "base/addr.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/parse.h"
+
+#define ASK_TIMEOUT_MS 10000
+#define END_TIMEOUT_MS 2000
+
+/* A field that may be missing: then the text is empty. False when it is too long. */
+static bool take_text(const json_t *obj, const char *field, char *buf, size_t cap)
+{
+    const char *text = json_string_value(json_object_get(obj, field));
+
+    return snprintf(buf, cap, "%s", text ? text : "") < (int)cap;
+}
+
+static int ask(const struct endpoint *hub, const char *interface, const char *job,
+    const char *method, unsigned timeout_ms, struct client_answer *answer, struct err *e)
+{
+    struct client_target target = {.door = CLIENT_DOOR_OVERLAY, .interface = interface};
+    char address[ENDPOINT_TEXT_MAX];
+    char path[NAME_MAX_LEN + 32];
+
+    target.address = endpoint_format(hub, address);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);
+    return client_call(&target, method, path, NULL, timeout_ms, answer, e);
+}
+
+int rendezvous_ask(const struct endpoint *hub, const char *interface, const char *job,
+    struct env_meeting *ret, struct err *e)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    struct env_meeting m = {0};
+    int r = ask(hub, interface, job, "POST", ASK_TIMEOUT_MS, &answer, e);
+
+    if (r == CLIENT_E_REFUSED && answer.status == 404)
+        return err_set(e, r, "the hub is of a version without a rendezvous");
+    if (r != 0) {
+        (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);
+        return r;
+    }
+    if (!take_text(answer.body, "run", m.id, sizeof(m.id)) || m.id[0] == '\0' ||
+        !take_text(json_object_get(answer.body, "c10d"), "endpoint", m.c10d, sizeof(m.c10d)) ||
+        !take_text(json_object_get(answer.body, "etcdV2"), "endpoint", m.etcd, sizeof(m.etcd)))
+        return err_set(e, -EPROTO, "the hub's answer about the job \"%s\" names no run of it", job);
+    *ret = m;
+    return 0;
+}
+
+void rendezvous_end(const struct endpoint *hub, const char *interface, const char *job)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    /* Refused while other nodes go on; whoever is last is not, and a run ends by itself, too. */
+    (void)ask(hub, interface, job, "DELETE", END_TIMEOUT_MS, &answer, NULL);
+}

@@ -1,0 +1,62 @@
+/*
+ * run.h - starts a training command with the environment that it needs.
+ *
+ * Gathers the facts (the words of the command, the torch on disk, the node, the
+ * job's meeting at the hub), has env.h make the plan, applies it and becomes
+ * the command. Everything before that takes a fraction of a second.
+ */
+#pragma once
+
+#include "train/command.h"
+#include "train/env.h"
+#include "train/node.h"
+#include "train/torch.h"
+
+struct err;
+struct str;
+
+/** What the person said. Texts are borrowed. */
+struct run_wish {
+    const char *socket_path; /* of the agent */
+    const char *job;         /* NULL: named after the script */
+    const char *nnodes;      /* NULL: as the command or the environment says */
+    const char *rendezvous;  /* "c10d", "etcd-v2" or "none"; NULL: c10d, unless the command says */
+    char *const *words;      /* the command, ends with NULL; NULL: none, for `weft env` */
+};
+
+struct run {
+    struct command command;
+    struct torch_install torch;
+    struct train_node node;
+    struct env_meeting meeting; /* id "": the job needs none from us */
+    char job[64];               /* "": it needs no name */
+    struct env_plan plan;
+};
+
+/** run_check() - does the wish make sense, as far as its words go? 0, or -EINVAL with words. */
+int run_check(const struct run_wish *wish, struct err *e);
+
+/**
+ * run_prepare() - find out all that the plan needs, and make it
+ *
+ * Return: 0; or non-zero with words: no agent, no hub, a wish that makes no sense.
+ */
+int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e);
+
+/** run_summary() - append one line that says what will be started, and how it meets. */
+void run_summary(const struct run *run, struct str *out);
+
+/** run_advise() - append what the environment cannot do for this command, a line each. */
+void run_advise(const struct run *run, struct str *out);
+
+/**
+ * run_exec() - set the plan's variables, and become the command
+ * @ret_status:	set when the command has ended before us
+ *
+ * A command that meets others through the hub is run as a child instead, so that
+ * the hub can be told when it has ended; a run under the same name may then
+ * begin at once.
+ *
+ * Return: 0 with *@ret_status; or as child_become() and child_run().
+ */
+int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e);

@@ -1,0 +1,132 @@
+"""weft run and weft env on a node: what a command gets, what stays, and what is said.
+
+    hub        203.0.113.10
+     |
+   [ wan ]
+    |   |
+   n1   n2     203.0.113.11, .12; n2 has not joined
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Host, Lab, Result, wait_for
+
+pytestmark = pytest.mark.namespaces
+
+TOPOLOGY = """
+switch wan 203.0.113.0/24
+host hub
+host n1
+host n2
+link hub wan 203.0.113.10
+link n1 wan 203.0.113.11
+link n2 wan 203.0.113.12
+"""
+
+
+class Site:
+    def __init__(self, lab: Lab, weft: Path) -> None:
+        self.weft = weft
+        self.hub = lab.host("hub")
+        self.n1 = lab.host("n1")
+        self.n2 = lab.host("n2")
+        self.daemon = self.hub.spawn([weft, "hub", "up", "--public", self.hub.address()],
+                                     name="hub")
+        self.daemon.wait_line("weft hub is up")
+        token = self.hub.run([weft, "token", "new"]).out.strip()
+        self.n1.run([weft, "join", token, "--name", "n1", "--no-start"])
+        self.agent = self.n1.spawn([weft, "agent"], name="agent")
+        self.agent.wait_line("the hub answers")
+        self.address = json.loads(self.n1.run([weft, "status", "--json"]).out)["self"]["address4"]
+
+    def run(self, *words: str, host: Host | None = None, **env: str) -> Result:
+        return (host or self.n1).run([self.weft, *words], check=False, env=env)
+
+
+@pytest.fixture(scope="module")
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(TOPOLOGY) as lab:
+        yield Site(lab, weft)
+
+
+def variables(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def test_a_command_gets_what_it_needs(site: Site) -> None:
+    done = site.run("run", "--", "sh", "-c", "env; exit 7")
+    assert done.rc == 7
+    env = variables(done.out)
+    assert env["NCCL_SOCKET_IFNAME"] == "=weft0"
+    assert env["GLOO_SOCKET_IFNAME"] == env["TP_SOCKET_IFNAME"] == "weft0"
+    assert env["NCCL_SOCKET_NTHREADS"] and env["NCCL_NSOCKS_PERTHREAD"]
+    assert not [name for name in env if name.startswith(("PET_", "OMPI_", "MASTER_"))]
+    assert f"n1 (weft0, {site.address})" in done.err
+    torchrun = site.run("run", "--explain", "torchrun", "train.py").out
+    assert f"PET_LOCAL_ADDR={site.address}" in torchrun or "torch 1." in torchrun
+    assert "PET_RDZV_ENDPOINT is not set: nobody says --nnodes" in torchrun
+
+
+def test_what_the_person_set_stays_and_is_judged(site: Site) -> None:
+    done = site.run("run", "env", NCCL_SOCKET_IFNAME="eth0", NCCL_SOCKET_NTHREADS="1")
+    assert variables(done.out)["NCCL_SOCKET_IFNAME"] == "eth0"
+    assert variables(done.out)["NCCL_SOCKET_NTHREADS"] == "1"
+    notes = [line for line in done.err.splitlines() if ": note: " in line]
+    assert len(notes) == 1
+    assert "NCCL_SOCKET_IFNAME=eth0 is yours and stays, but" in notes[0]
+
+
+def test_forms_of_env(site: Site) -> None:
+    shell = f'eval "$({site.weft} env)"; env'
+    by_shell = variables(site.n1.run(["sh", "-c", shell]).out)
+    told = json.loads(site.run("env", "--format", "json").out)
+    assert told["env"]["PET_LOCAL_ADDR"] == site.address
+    assert told["env"].items() <= by_shell.items()
+    assert all(v["reason"] and v["source"] for v in told["variables"])
+    slurm = site.run("env", "--format", "slurm").out
+    assert "export NCCL_SOCKET_IFNAME==weft0\n" in slurm
+    assert '- name: GLOO_SOCKET_IFNAME\n  value: "weft0"\n' in site.run(
+        "env", "--format", "k8s").out
+
+
+def test_what_cannot_be_run(site: Site) -> None:
+    missing = site.run("run", "--", "no-such-command")
+    assert (missing.rc, missing.err.splitlines()[-1]) == (
+        127, "weft run: no-such-command: command not found")
+    assert site.run("run", "/etc/passwd").rc == 126
+    lost = site.run("run", "true", host=site.n2)
+    assert lost.rc == 1
+    assert "has not joined a network (weft join TOKEN)" in lost.err
+    nobody = site.n1.run(["setpriv", "--reuid=65534", "--clear-groups", site.weft, "run", "true"],
+                         check=False)
+    assert nobody.rc == 1
+    assert "is not for this user" in nobody.err
+
+
+def test_it_takes_less_than_a_fifth_of_a_second(site: Site) -> None:
+    times = []
+    for _ in range(7):
+        start = time.monotonic()
+        site.n1.run([site.weft, "run", "--quiet", "true"], quiet=True)
+        with_run = time.monotonic() - start
+        start = time.monotonic()
+        site.n1.run(["true"], quiet=True)
+        times.append(with_run - (time.monotonic() - start))
+    print(f"before the command starts: {statistics.median(times) * 1000:.0f} ms")
+    assert statistics.median(times) < 0.2
+
+
+def test_the_hub_is_away(site: Site) -> None:
+    site.agent.allow("the hub does not answer")
+    site.daemon.kill9()
+    done = site.run("run", "--nnodes", "2", "--job", "j", "torchrun", "t.py")
+    assert done.rc == 1
+    assert 'the hub does not say where the job "j" meets' in done.err
+    wait_for(lambda: site.run("run", "true").rc == 0, 5, "a command that meets nobody to run")

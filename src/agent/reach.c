@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"none", "lan", "direct", "relay", "stream"};
-
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == PATH_KIND_N, "a name each");
-
-const char *path_kind_name(enum path_kind kind)
-{
-    return kind_names[kind];
-}
-
 void reach_deinit(struct reach *p)
 {
     free(p->items);

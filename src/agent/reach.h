@@ -12,15 +12,7 @@
 #include "base/clock.h"
 #include "mesh/render.h"
 #include "mesh/snapshot.h"
-
-enum path_kind {
-    PATH_KIND_NONE,   /* it is not reached */
-    PATH_KIND_LAN,    /* in the same private network */
-    PATH_KIND_DIRECT, /* at its public address */
-    PATH_KIND_RELAY,  /* through the hub, unread */
-    PATH_KIND_STREAM, /* through the hub, inside TLS */
-    PATH_KIND_N,
-};
+#include "nat/path.h"
 
 struct reach_peer {
     char node[NAME_MAX_LEN + 1];
@@ -37,9 +29,6 @@ struct reach {
 #define REACH_NULL {0}
 
 void reach_deinit(struct reach *p);
-
-/** path_kind_name() - "none", "lan", "direct", "relay", "stream". */
-const char *path_kind_name(enum path_kind kind);
 
 /**
  * reach_take() - look again

@@ -1,0 +1,128 @@
+/*
+ * pmtu.h - the largest packet that one path carries (RFC 8899, DPLPMTUD).
+ *
+ * A machine without I/O. Its carrier tells it that there is a path, which
+ * probes were answered, and that data moves; it says which probes to send and
+ * which size to use. A probe is an authenticated path frame, padded so that its
+ * IP packet has the wanted size, sent with DF set; the answer to it is small.
+ * No ICMP message is believed, so nobody on the way can shrink a path.
+ *
+ * All sizes are of whole IP packets on the wire, in bytes.
+ *
+ * Theory of operation. A *sweep* sends one probe of each size that is common in
+ * the world, at once, and up to twice more those above the largest that was
+ * answered. What lies between that one and its neighbour is then *bisected*.
+ * *Settled*, a path whose data moves is *confirmed* every few seconds with one
+ * probe of the size in use. A probe without an answer leads to a sweep that
+ * begins a new epoch: late answers of older ones prove nothing any more. When
+ * smaller probes are answered there and the present size is not, the path has
+ * become a black hole for it. When nothing is answered the path is dead, which is
+ * no matter of size: it is asked again later and later.
+ *
+ *   state     allowed                               leaves for
+ *   NONE      nothing                               SWEEP, by pmtu_on_path()
+ *   SWEEP     probes of this round                  SETTLED, BISECT, SILENT
+ *   BISECT    one probe at a time                   SETTLED
+ *   SETTLED   the size is known                     CONFIRM, SWEEP to raise it
+ *   CONFIRM   one probe of the size in use          SETTLED, SWEEP in doubt
+ *   SILENT    nothing was answered                  SWEEP, after a while
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/** RFC 8899 5.1.2, BASE_PLPMTU: every path is taken to carry this. */
+#define PMTU_FLOOR 1200
+
+/** A path that became too small for its size is noticed and answered in this time. */
+#define PMTU_HOLE_MAX (10 * NSEC_PER_SEC)
+
+/** What is known before anything is measured; @floor <= @assumed <= @ceiling. */
+struct pmtu_bounds {
+    uint16_t floor;   /* never less than this */
+    uint16_t assumed; /* used until the first result */
+    uint16_t ceiling; /* never more: what the machine's own link carries */
+};
+
+enum pmtu_state {
+    PMTU_STATE_NONE,
+    PMTU_STATE_SWEEP,
+    PMTU_STATE_BISECT,
+    PMTU_STATE_SETTLED,
+    PMTU_STATE_CONFIRM,
+    PMTU_STATE_SILENT,
+};
+
+/** One probe. Its carrier keeps it, and hands it back with the answer. */
+struct pmtu_probe {
+    uint16_t size;
+    uint16_t epoch; /* of the search that sent it */
+    nsec_t sent;
+};
+
+enum pmtu_action_kind {
+    PMTU_ACTION_NONE,
+    PMTU_ACTION_PROBE, /* send it */
+    PMTU_ACTION_SET,   /* use probe.size from now on */
+};
+
+struct pmtu_action {
+    enum pmtu_action_kind kind;
+    struct pmtu_probe probe;
+};
+
+struct pmtu {
+    struct pmtu_bounds bounds;
+    enum pmtu_state state;
+    uint16_t size;  /* in use */
+    uint16_t told;  /* the last that was given as an action; 0: none */
+    uint16_t epoch; /* of the present search */
+    bool is_measured;
+
+    /* A search. */
+    uint16_t low;     /* the largest answered; 0: none yet */
+    uint16_t high;    /* sweep: the largest to be tried; bisect: the smallest that failed */
+    uint16_t next;    /* to be sent in this round; 0: all are sent */
+    uint8_t n_sent;   /* of this round */
+    uint8_t n_tries;  /* rounds of a sweep, or probes of one size, that are over */
+    uint16_t doubted; /* the size in use that the search is about; 0: it is not */
+    nsec_t round_end; /* answers are waited for until then; SILENT: quiet */
+    nsec_t rtt;       /* the last measured; 0: none yet */
+    nsec_t backoff;   /* of SILENT */
+
+    /* Data. */
+    nsec_t moved;     /* when data was last sent; negative: never */
+    nsec_t unheard;   /* since when it is sent without anything coming back; NSEC_NEVER: not so */
+    nsec_t confirmed; /* when the size, or a larger one, was last answered */
+    nsec_t raise_at;  /* when a larger one is tried again */
+};
+
+/** pmtu_init() - there is no path yet; the size in use is the assumed one. */
+void pmtu_init(struct pmtu *p, const struct pmtu_bounds *bounds);
+
+/** pmtu_on_path() - there is a path, or another one than before: measured anew. */
+void pmtu_on_path(struct pmtu *p, const struct pmtu_bounds *bounds, nsec_t now);
+
+/** pmtu_on_path_lost() - nothing is sent until there is one again. */
+void pmtu_on_path_lost(struct pmtu *p);
+
+/** pmtu_on_answer() - the other end has got @probe. What we did not send is ignored. */
+void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now);
+
+/** pmtu_on_data() - data was @sent on the path, or @heard from it, since the last call. */
+void pmtu_on_data(struct pmtu *p, bool sent, bool heard, nsec_t now);
+
+/**
+ * pmtu_next() - what is to be done
+ *
+ * Call after every event and when pmtu_due() has come, until there is nothing.
+ *
+ * Return: false: nothing now; @ret then has kind NONE.
+ */
+bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret);
+
+/** pmtu_due() - when pmtu_next() will have something without any event; NSEC_NEVER: never. */
+nsec_t pmtu_due(const struct pmtu *p);

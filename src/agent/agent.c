@@ -17,6 +17,7 @@
 #define MEASURE_TIME     (4 * NSEC_PER_MSEC) /* for each cipher */
 #define RETRY_FIRST      (NSEC_PER_SEC / 4)
 #define SAVE_DELAY       (1 * NSEC_PER_SEC)
+#define NAMES_DELAY      (NSEC_PER_SEC / 5)
 #define SAVE_RETRY       (30 * NSEC_PER_SEC)
 #define END_PATIENCE     (1 * NSEC_PER_SEC)
 #define END_POLL         (10 * NSEC_PER_MSEC)
@@ -27,7 +28,8 @@ static void on_timer(uv_timer_t *timer);
 
 static void arm_timer(struct agent *a)
 {
-    nsec_t due = nsec_min(a->due.reconcile, nsec_min(a->due.observe, a->due.save));
+    nsec_t due =
+        nsec_min(nsec_min(a->due.reconcile, a->due.names), nsec_min(a->due.observe, a->due.save));
     nsec_t wait;
 
     if (a->is_ending)
@@ -117,6 +119,8 @@ static void on_timer(uv_timer_t *timer)
             agent__look(a);
         if (now >= a->due.save)
             save(a);
+        if (now >= a->due.names)
+            agent__name_nodes(a);
     }
     arm_timer(a);
 }
@@ -137,6 +141,8 @@ int agent__take_down(struct agent *a, struct err *e)
 {
     int r = reconcile_take_down(&a->reconcile, e);
 
+    if (r == 0)
+        r = agent__forget_names(a, e);
     return r < 0 ? r : state_remove(a->config->state_dir, e);
 }
 
@@ -196,6 +202,7 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
     if (r == 0 && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE) {
         agent__schedule(a, &a->due.reconcile, now + SOON);
         agent__schedule(a, &a->due.save, now + SAVE_DELAY);
+        agent__schedule(a, &a->due.names, now + NAMES_DELAY);
     }
     return r;
 }
@@ -340,6 +347,7 @@ static int start(struct agent *a, struct err *e)
     reconcile_assume(&a->reconcile, &in);
     agent__look(a);
     agent__reconcile(a);
+    agent__name_nodes(a);
     start_link_watch(a);
     return 0;
 }
@@ -393,7 +401,7 @@ int agent_run(const struct agent_config *config, enum agent_end *ret, struct err
         .link = LINK_WATCH_NULL,
         .reconcile = RECONCILE_NULL,
         .retry = RETRY_FIRST,
-        .due = {NSEC_NEVER, NSEC_NEVER, NSEC_NEVER},
+        .due = {NSEC_NEVER, NSEC_NEVER, NSEC_NEVER, NSEC_NEVER},
     };
     int r = state_check_dir(config->state_dir, e);
 

@@ -1,5 +1,6 @@
 /*
- * agent_internal.h - the agent's parts: agent.c, agent_look.c, agent_door.c.
+ * agent_internal.h - the agent's parts: agent.c, agent_look.c, agent_door.c,
+ * agent_names.c.
  */
 #pragma once
 
@@ -22,6 +23,7 @@ struct agent_deadlines {
     nsec_t reconcile; /* the next pass */
     nsec_t observe;   /* ask the engine */
     nsec_t save;      /* write the snapshot */
+    nsec_t names;     /* write the hosts file */
 };
 
 struct agent {
@@ -55,6 +57,7 @@ struct agent {
     struct log_limit reconcile_limit;
     struct log_limit doubt_limit;
     struct log_limit save_limit;
+    struct log_limit names_limit;
 };
 
 /** agent__render_input() - snapshot and paths as they are now; borrowed. */
@@ -74,6 +77,12 @@ struct endpoint agent__hub_api(const struct agent *a);
 
 /** agent__open_door() - the node's own socket. 0 or negative errno with words. */
 int agent__open_door(struct agent *a, struct err *e);
+
+/** agent__name_nodes() - have the nodes' names in the hosts file; plans the next look. */
+void agent__name_nodes(struct agent *a);
+
+/** agent__forget_names() - take them out again. 0 or negative errno with words. */
+int agent__forget_names(const struct agent *a, struct err *e);
 
 /** agent__take_down() - interface and state; for a node that is none any more. 0 or negative. */
 int agent__take_down(struct agent *a, struct err *e);

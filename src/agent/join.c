@@ -262,6 +262,7 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     if (r == 0)
         r = check_interface(&nl, wish->interface, e);
     st.engine = wish->engine;
+    st.keeps_hosts = wish->keeps_hosts;
     (void)snprintf(st.interface, sizeof(st.interface), "%s", wish->interface);
     if (r == 0)
         r = enrol(wish, &nl, &st, e);

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "agent/state.h"
@@ -22,6 +23,7 @@ struct join_wish {
     const struct label *labels;
     size_t n_labels;
     enum engine_kind engine;
+    bool keeps_hosts; /* see struct state */
     const char *interface;
     const char *state_dir;
 };

@@ -13,8 +13,10 @@
 #include "api/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "mesh/hosts.h"
 #include "mesh/render.h"
 #include "sys/clock.h"
+#include "sys/hosts_file.h"
 #include "sys/process.h"
 
 #define UNIT              "weft-agent.service"
@@ -183,10 +185,15 @@ static void tell_hub(const struct state *st, struct launch_farewell *ret)
 static int take_down(const struct state *st, const char *state_dir, struct err *e)
 {
     struct reconcile rc = RECONCILE_NULL;
+    char owner[HOSTS_OWNER_MAX];
+    bool changed;
     int r = reconcile_init(&rc, st->interface, st->engine, e);
 
     if (r == 0)
         r = reconcile_take_down(&rc, e);
+    if (r == 0 && st->keeps_hosts)
+        r = hosts_file_put(
+            HOSTS_FILE_DEFAULT, hosts_owner(&st->snapshot, owner), NULL, &changed, e);
     if (r == 0)
         r = state_remove(state_dir, e);
     reconcile_deinit(&rc);

@@ -144,6 +144,8 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
 
     decode_secret(&f, st);
     decode_interface(&f, st);
+    st->keeps_hosts = true;
+    fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
     r = fields_end(&f);
     if (r == 0) {
@@ -196,8 +198,9 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     json_t *json;
 
     x25519_secret_write(&st->secret, text);
-    json = json_pack("{s:s, s:s, s:s, s:o}", "interface", st->interface, "engine",
-        engine_kind_name(st->engine), "privateKey", text, "joined", encode_birth(&st->snapshot));
+    json = json_pack("{s:s, s:s, s:b, s:s, s:o}", "interface", st->interface, "engine",
+        engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "privateKey", text, "joined",
+        encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
     return write_json(path_of(dir, NODE_FILE, path), json, e);
 }

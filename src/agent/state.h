@@ -36,6 +36,7 @@ struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
     char interface[STATE_INTERFACE_MAX];
     enum engine_kind engine;  /* as it was asked for at the join */
+    bool keeps_hosts;         /* the nodes' names are put into the hosts file; likewise */
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 

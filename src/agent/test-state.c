@@ -70,6 +70,7 @@ static struct state make_state(void)
 {
     struct state st = {.secret = {.b = {5, [31] = 0x40}},
         .interface = "weft7",
+        .keeps_hosts = true,
         .engine = ENGINE_KIND_USERSPACE,
         .snapshot = sample_snapshot(4, 2)};
     struct object self = sample_node(2);
@@ -91,6 +92,7 @@ static void test_node_round_trip(void **state)
     assert_int_equal(state_read(&b, dir, &e), 0);
     assert_memory_equal(&a.secret, &b.secret, sizeof(a.secret));
     assert_string_equal(b.interface, "weft7");
+    assert_true(b.keeps_hosts);
     assert_int_equal(b.engine, ENGINE_KIND_USERSPACE);
     assert_string_equal(b.snapshot.self, "n2");
     /* What it takes to reach the hub, and no more. */

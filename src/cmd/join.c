@@ -26,6 +26,7 @@ static struct {
     const char *state_dir;
     const char *socket;
     bool no_start;
+    bool no_hosts;
 } arg;
 
 static const struct option options[] = {
@@ -41,6 +42,8 @@ static const struct option options[] = {
     {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
     {"--no-start", NULL, option_flag, &arg.no_start, NULL,
         "do not start the agent: a service manager will run weft agent"},
+    {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
+        "do not put the nodes' names into /etc/hosts"},
     OPTIONS_END,
 };
 
@@ -159,6 +162,7 @@ static int join(struct err *e)
         .token = &token,
         .name = arg.name,
         .n_labels = arg.labels.n,
+        .keeps_hosts = !arg.no_hosts,
         .interface = arg.interface,
         .state_dir = arg.state_dir,
     };

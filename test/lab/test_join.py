@@ -165,8 +165,39 @@ def test_status(site: Site) -> None:
     assert peer["path"] == "relay"
     assert peer["rxBytes"] > 0
     assert "through the hub" in peer["why"]
+    assert status["hub"]["apiPort"] == 8443
     table = site.n1.run("status").out
     assert re.search(r"^n2 +10\.42\.\S+ +relay ", table, re.MULTILINE)
+
+
+def test_names(site: Site) -> None:
+    """Every node is known by name, beside what the file says already, and forgotten when it goes."""
+    n1 = site.n1.host
+    n1.run(["sh", "-c", "echo 192.0.2.7 mine >> /etc/hosts"])
+    site.both_join()
+
+    def resolves(name: str, address: str) -> bool:
+        done = n1.run(["getent", "ahostsv4", name], check=False, quiet=True)
+        return done.out.split(" ")[0] == address
+
+    for name in ("n2", "n2.default.weft", "hub.default.weft"):
+        address = "10.42.0.1" if name.startswith("hub") else site.n2.address()
+        wait_for(lambda n=name, a=address: resolves(n, a), 5, f"{name} to be {address}")
+    # An empty file, as an editor may leave it for a moment, is filled again.
+    n1.run(["truncate", "-s", "0", "/etc/hosts"])
+    n1.run(["sh", "-c", "echo 192.0.2.7 mine >> /etc/hosts"])
+    wait_for(lambda: resolves("n2", site.n2.address()), 15, "the block to be there again")
+    # Where the file is mounted on its own, it is written in its place.
+    n1.run(["mount", "--bind", "/etc/hosts", "/etc/hosts"])
+    site.n2.run("leave")
+    wait_for(lambda: "n2.default" not in n1.run(["cat", "/etc/hosts"], quiet=True).out, 5,
+             "n2 to be forgotten")
+    site.n2.run("join", site.token(), "--name", "n2", "--no-hosts", "--no-start")
+    site.n2.start()
+    wait_for(lambda: resolves("n2", site.n2.address()), 5, "n2 to be known again")
+    assert "weft" not in site.n2.host.run(["cat", "/etc/hosts"]).out
+    site.n1.run("leave")
+    assert n1.run(["cat", "/etc/hosts"]).out == "192.0.2.7 mine\n"
 
 
 def test_second_join_is_refused(site: Site) -> None:
@@ -397,6 +428,7 @@ def assert_nothing_left(node: Node) -> None:
                           "s"], check=False, quiet=True).out.split()
     assert set(left) <= {f"{STATE}/lock", f"{STATE}/agent.log"}
     assert "10.42." not in node.host.run(["ip", "route", "show", "table", "all"], quiet=True).out
+    assert "weft" not in node.host.run(["cat", "/etc/hosts"], quiet=True).out
 
 
 def test_leave(site: Site) -> None:

@@ -73,6 +73,12 @@ void device__set_keepalive(struct peer *peer, uint16_t seconds, nsec_t now)
     timers_set_persistent_keepalive(&peer->timers, seconds * NSEC_PER_SEC, now);
 }
 
+void device__set_peer_mtu(struct peer *peer, uint16_t mtu)
+{
+    atomic_store(&peer->mtu, mtu);
+    peer->device->has_new_mtus = true;
+}
+
 void device__set_cipher(struct peer *peer, struct noise_choice choice)
 {
     enum aead_cipher before = peer->remote.profile->transport;
@@ -192,11 +198,26 @@ static void follow_link(struct device *d)
             d->name, strerror(-r));
 }
 
+/* The smallest MTU in use: a superpacket for a peer with a larger one is limited by its bytes. */
+static unsigned least_mtu(const struct device *d)
+{
+    unsigned least = d->link.state.mtu;
+    struct peer *peer;
+
+    list_foreach(peer, &d->peers, siblings) {
+        unsigned mtu = atomic_load(&peer->mtu);
+
+        if (mtu != 0 && mtu < least)
+            least = mtu;
+    }
+    return least;
+}
+
 /* Superpackets of as many segments as one send carries: otherwise each would leave as a full run
  * and a short rest, in two. Where this cannot be had it works all the same. */
-static void fit_segments(struct device *d)
+static void fit_segments(struct device *d, unsigned mtu)
 {
-    unsigned n = UDP_RUN_BYTES_MAX / (d->link.state.mtu + (unsigned)WG_DATA_OVERHEAD);
+    unsigned n = UDP_RUN_BYTES_MAX / (mtu + (unsigned)WG_DATA_OVERHEAD);
     struct netlink nl = NETLINK_NULL;
 
     if (n == 0 || d->link.state.nsid != LINK_WATCH_HERE || !d->offloads.on[OFFLOAD_UDP_GSO] ||
@@ -207,11 +228,22 @@ static void fit_segments(struct device *d)
     netlink_close(&nl);
 }
 
+void device__fit_segments(struct device *d)
+{
+    unsigned least = least_mtu(d);
+
+    d->has_new_mtus = false;
+    if (d->fitted_mtu == least || d->link.state.ifindex == 0)
+        return;
+    d->fitted_mtu = least;
+    fit_segments(d, least);
+}
+
 /* Follows the MTU; the first one, too. */
 static void take_mtu(struct device *d)
 {
     if (atomic_exchange(&d->mtu, d->link.state.mtu) != d->link.state.mtu)
-        fit_segments(d);
+        device__fit_segments(d);
 }
 
 void device__on_link(struct device *d)

@@ -22,6 +22,16 @@ void device__remove_peers(struct device *d);
 void device__set_keepalive(struct peer *peer, uint16_t seconds, nsec_t now);
 
 /**
+ * device__set_peer_mtu() - what fits the path to @peer; 0: what fits the interface
+ *
+ * Larger packets are answered with "too big". Call device__fit_segments() after the last.
+ */
+void device__set_peer_mtu(struct peer *peer, uint16_t mtu);
+
+/** device__fit_segments() - the kernel's superpackets to one send of what the peers' MTUs allow. */
+void device__fit_segments(struct device *d);
+
+/**
  * device__set_cipher() - which cipher the next session has
  *
  * A session in another cipher than the wanted one goes on until a new one

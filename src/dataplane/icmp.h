@@ -1,5 +1,5 @@
 /*
- * icmp.h - telling an inner sender that its packet has nowhere to go.
+ * icmp.h - telling an inner sender that its packet has nowhere to go, or does not fit.
  */
 #pragma once
 
@@ -27,6 +27,17 @@ struct icmp_budget {
  */
 size_t icmp_make_unreachable(const uint8_t *p, size_t len, uint8_t ret[static ICMP_MESSAGE_MAX]);
 
-/** icmp_send_unreachable() - write it to the TUN queue @fd, if the budget allows. */
+/**
+ * icmp_make_too_big() - "fragmentation needed" (RFC 1191), or "packet too big" (RFC 4443 3.2)
+ * @mtu:	what would fit; for IPv6 at least 1280
+ *
+ * As icmp_make_unreachable(). Of an IPv4 packet only when it may not be fragmented.
+ */
+size_t icmp_make_too_big(
+    const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX]);
+
+/** Write it to the TUN queue @fd, if the budget allows. */
 void icmp_send_unreachable(
     struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, nsec_t now);
+void icmp_send_too_big(
+    struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now);

@@ -71,6 +71,7 @@ struct peer {
     struct timers timers;
     _Atomic uint64_t rx_bytes;  /* of WireGuard messages, authenticated */
     _Atomic uint64_t tx_bytes;  /* the same, sent */
+    _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
     _Atomic bool is_told;       /* in port->told already */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
     _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */

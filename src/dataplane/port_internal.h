@@ -172,8 +172,10 @@ struct device {
     size_t n_peers;
     struct link_watch link;
     struct control_event link_event;
-    bool is_up;   /* link up: messages are sent and taken */
-    bool is_gone; /* link deleted */
+    unsigned fitted_mtu; /* that the interface's superpackets are cut for; 0: not yet */
+    bool has_new_mtus;   /* of peers, since */
+    bool is_up;          /* link up: messages are sent and taken */
+    bool is_gone;        /* link deleted */
     struct device_listener listener;
 };
 

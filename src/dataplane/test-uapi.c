@@ -56,6 +56,9 @@ static void test_refused(void **state)
         "cipher=aes",
         "cipher=aes256gcm,",
         "session_cipher=aes256gcm",
+        "mtu=",
+        "mtu=575",
+        "mtu=65536",
         "pinned_endpoint=1",
         "handshake=true",
     };
@@ -102,6 +105,8 @@ static void test_flags(void **state)
     (void)parse("replace_allowed_ips=true", UAPI_KEY_REPLACE_ALLOWED_IPS);
     (void)parse("protocol_version=1", UAPI_KEY_PROTOCOL_VERSION);
     (void)parse("handshake=now", UAPI_KEY_HANDSHAKE);
+    assert_int_equal(parse("mtu=1408", UAPI_KEY_MTU).mtu, 1408);
+    assert_int_equal(parse("mtu=0", UAPI_KEY_MTU).mtu, 0);
     assert_true(parse("pinned_endpoint=true", UAPI_KEY_PINNED).pinned);
     assert_false(parse("pinned_endpoint=false", UAPI_KEY_PINNED).pinned);
 }

@@ -39,6 +39,9 @@ struct tx_frame {
     struct ip_addr dst; /* inner */
     uint16_t first;     /* its packets */
     uint16_t n;
+    uint16_t longest;  /* bytes of the longest of them, whichever batch that is in */
+    bool may_fragment; /* IPv4 with DF clear: never too big */
+    bool is_v6;
     uint8_t tos;       /* for the datagrams */
     struct peer *peer; /* borrows, inside the gate; NULL: no route */
 };
@@ -125,8 +128,12 @@ static bool cut_frame(struct tx_worker *w, unsigned mtu)
     const uint8_t *p = w->frame + TUN_HEADER;
     bool fits = true;
 
-    *f = (struct tx_frame){
-        .dst = w->ip.dst, .first = (uint16_t)b->n, .tos = ip_ecn_encapsulate(w->ip.tos)};
+    *f = (struct tx_frame){.dst = w->ip.dst,
+        .first = (uint16_t)b->n,
+        .longest = (uint16_t)gso_len(&w->plan, 0),
+        .may_fragment = w->ip.version == 4 && ip_v4_may_fragment(p),
+        .is_v6 = w->ip.version == 6,
+        .tos = ip_ecn_encapsulate(w->ip.tos)};
     while (w->next < w->plan.n) {
         uint32_t len = gso_len(&w->plan, w->next);
         struct packet pkt = {
@@ -183,6 +190,34 @@ static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
         &w->icmp, w->fd, w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
 }
 
+/* The peer's MTU if the frame is too big for it, else 0. What may be fragmented is, outside. */
+static uint16_t exceeded_mtu(const struct tx_frame *f)
+{
+    uint16_t mtu = atomic_load_explicit(&f->peer->mtu, memory_order_relaxed);
+
+    if (mtu == 0 || f->may_fragment)
+        return 0;
+    /* No IPv6 packet may be told that less fits: the datagram of such a one is fragmented. */
+    if (f->is_v6 && mtu < IP_V6_MTU_MIN)
+        mtu = IP_V6_MTU_MIN;
+    return f->longest > mtu ? mtu : 0;
+}
+
+/* Tells the inner sender what would fit, as a router before a narrow link does. */
+static void refuse_size(struct tx_worker *w, const struct tx_frame *f, uint16_t mtu, nsec_t now)
+{
+    const struct packet *pkt = &w->batch.pkts[f->first];
+
+    drop_count(&w->drops, DROP_TOO_BIG, f->n);
+    icmp_send_too_big(
+        &w->icmp, w->fd, w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, mtu, now);
+}
+
+static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
+{
+    return next->peer == f->peer && next->tos == f->tos && exceeded_mtu(next) == 0;
+}
+
 /* Hands runs of frames for one peer to the sender. */
 static void hand_over(struct tx_worker *w, nsec_t now)
 {
@@ -191,15 +226,19 @@ static void hand_over(struct tx_worker *w, nsec_t now)
     for (unsigned i = 0, next; i < b->n_frames; i = next) {
         const struct tx_frame *f = &b->frames[i];
         unsigned n = f->n;
+        uint16_t mtu;
 
         next = i + 1;
         if (!f->peer) {
             refuse(w, f, now);
             continue;
         }
-        for (;
-             next < b->n_frames && b->frames[next].peer == f->peer && b->frames[next].tos == f->tos;
-             next++)
+        mtu = exceeded_mtu(f);
+        if (mtu) {
+            refuse_size(w, f, mtu, now);
+            continue;
+        }
+        for (; next < b->n_frames && goes_with(&b->frames[next], f); next++)
             n += b->frames[next].n;
         sender_add(&w->sender, f->peer, b->buf, &b->pkts[f->first], n, f->tos, now);
     }

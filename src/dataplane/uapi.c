@@ -216,6 +216,9 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_CIPHER:
         device__set_cipher(peer, item->cipher);
         return 0;
+    case UAPI_KEY_MTU:
+        device__set_peer_mtu(peer, item->mtu);
+        return 0;
     case UAPI_KEY_PINNED:
         peer_set_pinned(peer, item->pinned);
         return 0;
@@ -266,6 +269,8 @@ static void begin_request(struct uapi_request *req, const char *line)
 static void end_request(struct uapi_request *req, struct uapi_text *out)
 {
     finish_peer(req);
+    if (req->device->has_new_mtus)
+        device__fit_segments(req->device);
     if (req->error == 0 && req->command == UAPI_KEY_GET)
         uapi_get(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_STATS)

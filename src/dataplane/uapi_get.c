@@ -46,6 +46,8 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
     if (kp && kp->alg->cipher != AEAD_CIPHER_CHACHA20POLY1305)
         uapi_text_add(out, "session_cipher=%s\n", kp->alg->name);
     (void)keypair_unref(kp);
+    if (atomic_load(&peer->mtu))
+        uapi_text_add(out, "mtu=%u\n", atomic_load(&peer->mtu));
     if (peer_is_pinned(peer))
         uapi_text_add(out, "pinned_endpoint=true\n");
 }

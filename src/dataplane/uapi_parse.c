@@ -93,6 +93,19 @@ static int take_cipher(struct uapi_item *ret, const char *value)
     return noise_choice_parse(&ret->cipher, value, NULL);
 }
 
+/* 0: none of its own. */
+static int take_mtu(struct uapi_item *ret, const char *value)
+{
+    uint64_t v;
+    int r = number(&v, value, UINT16_MAX);
+
+    if (r == 0 && v != 0 && v < UAPI_MTU_MIN)
+        r = -EINVAL;
+    if (r == 0)
+        ret->mtu = (uint16_t)v;
+    return r;
+}
+
 static int take_pinned(struct uapi_item *ret, const char *value)
 {
     ret->pinned = strcmp(value, "true") == 0;
@@ -125,6 +138,7 @@ static const struct {
     [UAPI_KEY_ALLOWED_IP] = {"allowed_ip", take_allowed_ip},
     [UAPI_KEY_PROTOCOL_VERSION] = {"protocol_version", take_version},
     [UAPI_KEY_CIPHER] = {"cipher", take_cipher},
+    [UAPI_KEY_MTU] = {"mtu", take_mtu},
     [UAPI_KEY_PINNED] = {"pinned_endpoint", take_pinned},
     [UAPI_KEY_HANDSHAKE] = {"handshake", take_now},
 };

@@ -36,10 +36,14 @@ enum uapi_key {
     UAPI_KEY_ALLOWED_IP,
     UAPI_KEY_PROTOCOL_VERSION,
     UAPI_KEY_CIPHER, /* weft's own: docs/wire/aes.md */
-    UAPI_KEY_PINNED, /* weft's own, like the next: docs/DATAPLANE.md */
+    UAPI_KEY_MTU,    /* weft's own, like the next two: docs/DATAPLANE.md */
+    UAPI_KEY_PINNED,
     UAPI_KEY_HANDSHAKE,
     UAPI_KEY_N,
 };
+
+/** Least MTU of a peer: RFC 791 has every host take so much. */
+#define UAPI_MTU_MIN 576
 
 /** A line's key and value. Holds secrets for two of the keys: wipe it. */
 struct uapi_item {
@@ -51,6 +55,7 @@ struct uapi_item {
         struct endpoint endpoint;
         uint16_t listen_port;
         uint16_t keepalive_s;
+        uint16_t mtu;
         uint32_t fwmark;
         struct noise_choice cipher;
         bool pinned;

@@ -46,6 +46,14 @@ struct ip_info {
  */
 int ip_parse(const void *p, size_t len, struct ip_info *ret);
 
+/** ip_v4_may_fragment() - is DF clear in the IPv4 packet @p? (RFC 791 3.1) */
+static inline bool ip_v4_may_fragment(const uint8_t *p)
+{
+    return (p[6] & 0x40) == 0;
+}
+
+#define IP_V6_MTU_MIN 1280 /* RFC 8200 section 5: every link carries this */
+
 /**
  * ip_flow_hash() - equal for all packets of one inner flow
  * @seed:	random, so that nobody can aim many flows at one worker

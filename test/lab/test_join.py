@@ -171,7 +171,7 @@ def test_status(site: Site) -> None:
 
 
 def test_names(site: Site) -> None:
-    """Every node is known by name, beside what the file says already, and forgotten when it goes."""
+    """Every node is known by name, beside what the file says, and forgotten when it goes."""
     n1 = site.n1.host
     n1.run(["sh", "-c", "echo 192.0.2.7 mine >> /etc/hosts"])
     site.both_join()

@@ -95,6 +95,13 @@ static int set_url(
     return 0;
 }
 
+static CURLcode set_proxy(struct client__exchange *x, const char *proxy)
+{
+    curl_easy_setopt(x->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+    curl_easy_setopt(x->easy, CURLOPT_NOPROXY, "");
+    return curl_easy_setopt(x->easy, CURLOPT_PROXY, proxy);
+}
+
 static int set_door(struct client__exchange *x, const struct client_target *t, struct err *e)
 {
     char text[BASE64_ROOM(sizeof(t->pin.b)) + 10] = "sha256//";
@@ -107,6 +114,8 @@ static int set_door(struct client__exchange *x, const struct client_target *t, s
         curl_easy_setopt(x->easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(x->easy, CURLOPT_SSL_VERIFYHOST, 0L);
         code = curl_easy_setopt(x->easy, CURLOPT_PINNEDPUBLICKEY, text);
+        if (code == CURLE_OK && t->proxy)
+            code = set_proxy(x, t->proxy);
     } else if (t->door == CLIENT_DOOR_OVERLAY && t->interface) {
         (void)snprintf(device, sizeof(device), "if!%.20s", t->interface);
         code = curl_easy_setopt(x->easy, CURLOPT_INTERFACE, device);
@@ -160,7 +169,7 @@ static void set_fixed(struct client__exchange *x)
     curl_easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(x->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(x->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    /* A proxy of the environment is for the web; a hub is reached as its address says. */
+    /* Whose environment names a proxy decides in proxy.h whether that is for hubs, too. */
     curl_easy_setopt(x->easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_answer);
     curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);

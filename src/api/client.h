@@ -42,6 +42,7 @@ struct client_target {
     enum client_door door;
     const char *address;   /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
     struct client_pin pin; /* HTTPS */
+    const char *proxy;     /* HTTPS: through this one, see proxy.h; NULL: none */
     const char *bearer;    /* HTTPS: the admin token; NULL: none */
     const char *interface; /* OVERLAY: only through this one; NULL: as routed */
 };

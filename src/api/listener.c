@@ -128,12 +128,8 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd, 
         free(l);
         return r;
     }
-    *l = (struct server_listener){.s = s,
-        .engine = door == DOOR_PUBLIC ? &s->tls : &s->plain,
-        .fd = fd,
-        .n_handles = 2,
-        .door = door,
-        .door_ctx = door_ctx};
+    *l = (struct server_listener){
+        .s = s, .fd = fd, .n_handles = 2, .door = door, .door_ctx = door_ctx};
     switch (door) {
     case DOOR_PUBLIC:
         admission_init(&l->admission, PUBLIC_MAX, PUBLIC_MAX_BY_ADDRESS, s->seed);

@@ -14,6 +14,7 @@
 
 struct err;
 struct stream;
+struct upgrade;
 
 /** Through which door a request came; a route names those that it opens to. */
 enum door {
@@ -35,17 +36,19 @@ struct request {
     void *door_ctx;                                     /* of the listener it came through */
     struct endpoint from;                               /* the other end; none: unix socket */
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1]; /* the path's variable parts, in order */
+    const char *authorization;                          /* that header; NULL: none was sent */
     const json_t *body;                                 /* an object; NULL: none was sent */
     nsec_t now;                                         /* monotonic time of this turn */
 };
 
 /** What a handler answers. Starts as zeroes, which is 500. */
 struct response {
-    int status;            /* HTTP's */
-    json_t *body;          /* owns a reference; NULL: none */
-    char *text;            /* owns; what to send instead of a body */
-    const char *type;      /* of @text, as in Content-Type; a constant */
-    struct stream *stream; /* pins; lines for ever instead of a body (stream.h) */
+    int status;              /* HTTP's */
+    json_t *body;            /* owns a reference; NULL: none */
+    char *text;              /* owns; what to send instead of a body */
+    const char *type;        /* of @text, as in Content-Type; a constant */
+    struct stream *stream;   /* pins; lines for ever instead of a body (stream.h) */
+    struct upgrade *upgrade; /* pins; bytes both ways, and no answer (upgrade.h) */
 };
 
 /** response_deinit() - release what it owns. Idempotent. */

@@ -1,6 +1,7 @@
 /* sample.c - see sample_internal.h. */
 #include "sample_internal.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include "api/identity.h"
 #include "api/server.h"
 #include "api/stream.h"
+#include "api/upgrade.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/secret.h"
@@ -107,6 +109,88 @@ static void handle_say(void *ctx, const struct request *rq, struct response *rs)
     line_unref(l);
 }
 
+static uv_loop_t *the_loop;
+
+/* A connection that becomes bytes, and gives back what it is sent; "bye" first ends it. */
+struct echo {
+    struct upgrade upgrade;
+    uv_poll_t poll;
+    int fd;
+    bool is_open;
+    size_t len; /* of what is to be sent back */
+    size_t sent;
+    char buf[65536];
+};
+
+static void echo_freed(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+static void echo_stop(struct echo *ec)
+{
+    if (ec->is_open)
+        uv_close((uv_handle_t *)&ec->poll, echo_freed);
+    else
+        free(ec);
+}
+
+static void on_echo(uv_poll_t *poll, int status, int events)
+{
+    struct echo *ec = poll->data;
+    ssize_t n;
+
+    if (ec->len == 0) {
+        n = read(ec->fd, ec->buf, sizeof(ec->buf));
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0 || (n == 3 && memcmp(ec->buf, "bye", 3) == 0)) {
+            uv_close((uv_handle_t *)poll, echo_freed);
+            upgrade_end(&ec->upgrade);
+            return;
+        }
+        ec->len = (size_t)n;
+        ec->sent = 0;
+    }
+    n = write(ec->fd, ec->buf + ec->sent, ec->len - ec->sent);
+    if (n > 0)
+        ec->sent += (size_t)n;
+    if (ec->sent == ec->len)
+        ec->len = 0;
+    (void)uv_poll_start(&ec->poll, ec->len > 0 ? UV_WRITABLE : UV_READABLE, on_echo);
+}
+
+static void echo_opened(struct upgrade *u, int fd, const void *early, size_t len)
+{
+    struct echo *ec = container_of(u, struct echo, upgrade);
+
+    ec->fd = fd;
+    ec->is_open = true;
+    uv_poll_init(the_loop, &ec->poll, fd);
+    ec->poll.data = ec;
+    (void)uv_poll_start(&ec->poll, UV_READABLE, on_echo);
+}
+
+static void echo_closed(struct upgrade *u)
+{
+    echo_stop(container_of(u, struct echo, upgrade));
+}
+
+static void handle_upgrade(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct echo *ec;
+
+    if (!rq->authorization || strcmp(rq->authorization, "Sesame") != 0) {
+        response_refuse(rs, 401, "the word is Sesame");
+        return;
+    }
+    ec = calloc(1, sizeof(*ec));
+    ec->upgrade =
+        (struct upgrade){.protocol = "echo", .on_open = echo_opened, .on_closed = echo_closed};
+    rs->status = 101;
+    rs->upgrade = &ec->upgrade;
+}
+
 static void handle_health(void *ctx, const struct request *rq, struct response *rs)
 {
     response_json(rs, 200, json_pack("{s:b, s:i}", "ok", 1, "door", (int)rq->door));
@@ -130,6 +214,7 @@ static const struct route routes[] = {
     {"GET", "/v1/silence", DOOR_ADMIN, handle_silence, ""},
     {"GET", "/v1/hear", DOOR_PUBLIC | DOOR_ADMIN, handle_hear, ""},
     {"POST", "/v1/say/{n}", DOOR_ADMIN, handle_say, ""},
+    {"GET", "/v1/upgrade", DOOR_PUBLIC | DOOR_ADMIN, handle_upgrade, ""},
     {"GET", "/v1/member", DOOR_OVERLAY, handle_health, ""},
     ROUTES_END,
 };
@@ -163,6 +248,7 @@ static void run_daemon(const char *dir, int ready)
     (void)snprintf(cert, sizeof(cert), "%s/tls.crt", dir);
     (void)snprintf(sock, sizeof(sock), "%s/sock", dir);
     uv_loop_init(&loop);
+    the_loop = &loop;
     uv_signal_init(&loop, &sig);
     if (identity_open(&id, key, cert, &e) != 0 ||
         server_new(&s,

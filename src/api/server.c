@@ -2,10 +2,11 @@
  * server.c - connections, requests and answers; see server.h.
  *
  * Theory of operation. listener.c accepts a connection and hands it here; it
- * goes into one of two libmicrohttpd daemons ("engines") that have no
- * listening socket and no thread of their own. Each has an epoll descriptor,
+ * goes into a libmicrohttpd daemon ("the engine") that has no listening socket
+ * and no thread of its own; what came through the public door goes there behind
+ * tls_front.h, which speaks TLS for it. The engine has an epoll descriptor,
  * which is watched by the loop; when it is readable the engine runs and calls
- * on_request() for what has arrived. The engines' own time-outs are off: they
+ * on_request() for what has arrived. The engine's own time-outs are off: they
  * are about idleness, and a slow sender is never idle. Ours are about time
  * since the start; a connection that is late is shut down, which the engine
  * sees as its end.
@@ -25,6 +26,8 @@
 #include "api/identity.h"
 #include "api/server_internal.h"
 #include "api/stream.h"
+#include "api/tls_front.h"
+#include "api/upgrade.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "sys/clock.h"
@@ -40,7 +43,7 @@
 /* Unread bytes of a body that is too long, before the connection is cut without an answer. */
 #define DISCARD_MAX (1u << 20)
 
-/* Rounds of an engine in one turn of the loop. */
+/* Rounds of the engine in one turn of the loop. */
 #define ENGINE_ROUNDS 8
 
 /* A bound for libmicrohttpd, above all that the doors let in. */
@@ -49,16 +52,24 @@
 /* Unacknowledged for so long, the kernel gives a connection up: the other end is away. */
 #define TCP_GIVE_UP_MS 30000
 
-static const char tls_priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+/* Unsent bytes that the kernel takes: in a stream more would only wait, before what is newer. */
+#define TCP_UNSENT_MAX (256 << 10)
 
 /* ---- connections ---------------------------------------------------------------------------- */
+
+void server__leave_door(struct server__connection *c)
+{
+    if (c->listener && c->is_inside)
+        admission_leave(&c->listener->admission, &c->from.addr);
+    c->is_inside = false;
+}
 
 static void connection_free(struct server__connection *c)
 {
     list_remove(&c->link);
     c->s->counts.connections--;
-    if (c->listener)
-        admission_leave(&c->listener->admission, &c->from.addr);
+    server__leave_door(c);
+    server__end_upgrade(c);
     if (c->stream) {
         c->stream->wake = NULL;
         c->stream->on_closed(c->stream);
@@ -71,6 +82,12 @@ static void connection_free(struct server__connection *c)
 
 static void on_again(uv_timer_t *timer);
 
+void server__run_soon(struct server *s)
+{
+    if (!uv_is_closing((uv_handle_t *)&s->again))
+        (void)uv_timer_start(&s->again, on_again, 0, 0);
+}
+
 /*
  * The engine sees a resumed connection in its next run, and nothing makes it
  * run: so that is done here, in the next turn of the loop, since this may be
@@ -82,8 +99,7 @@ static void resume(struct server__connection *c)
         return;
     c->suspended = false;
     MHD_resume_connection(c->mhd);
-    if (!uv_is_closing((uv_handle_t *)&c->engine->again))
-        (void)uv_timer_start(&c->engine->again, on_again, 0, 0);
+    server__run_soon(c->s);
 }
 
 void server__cut(struct server__connection *c)
@@ -116,7 +132,7 @@ static struct server__connection *connection_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-static void engine_run(struct server__engine *en);
+static void engine_run(struct server *s);
 
 void server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
 {
@@ -128,7 +144,13 @@ void server__take(struct server_listener *l, int fd, const struct endpoint *from
     } nobody = {.v4 = {.sin_family = AF_INET}};
     int one = 1;
     int give_up = TCP_GIVE_UP_MS;
+    int unsent = TCP_UNSENT_MAX;
 
+    if (l->door != DOOR_ADMIN) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+    }
     if (admission_enter(&l->admission, &from->addr))
         c = calloc(1, sizeof(*c));
     if (!c) {
@@ -136,28 +158,29 @@ void server__take(struct server_listener *l, int fd, const struct endpoint *from
         (void)close(fd);
         return;
     }
+    if (l->door == DOOR_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
+        s->counts.refused++;
+        admission_leave(&l->admission, &from->addr);
+        free(c);
+        return;
+    }
     *c = (struct server__connection){.s = s,
         .listener = l,
-        .engine = l->engine,
         .fd = fd,
         .door = l->door,
         .door_ctx = l->door_ctx,
         .from = *from,
+        .is_inside = true,
         .deadline = now + REQUEST_TIME};
     list_add_tail(&s->connections, &c->link);
     s->counts.accepted++;
     s->counts.connections++;
-    if (l->door != DOOR_ADMIN) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
-    }
     /* The engine only wants an address for limits of its own, which are off. */
     s->starting = c;
-    if (MHD_add_connection(l->engine->daemon, fd, &nobody.any, sizeof(nobody.v4)) != MHD_YES &&
-        !c->mhd)
+    if (MHD_add_connection(s->daemon, fd, &nobody.any, sizeof(nobody.v4)) != MHD_YES && !c->mhd)
         connection_free(c);
     s->starting = NULL;
-    engine_run(l->engine);
+    engine_run(s);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -236,19 +259,35 @@ static struct MHD_Response *make_text(struct response *rs)
     return r;
 }
 
+/* A handler has handed over what nobody will look after now. */
+static void give_back(struct response *rs)
+{
+    if (rs->stream)
+        rs->stream->on_closed(rs->stream);
+    if (rs->upgrade)
+        rs->upgrade->on_closed(rs->upgrade);
+}
+
+static struct MHD_Response *make_answer(struct server__connection *c, struct response *rs)
+{
+    if (rs->upgrade)
+        return server__make_upgrade(c, rs->upgrade);
+    return rs->stream ? make_stream(c, rs->stream) : make_text(rs);
+}
+
 static enum MHD_Result answer(struct server__connection *c, struct response *rs)
 {
-    struct MHD_Response *r = rs->stream ? make_stream(c, rs->stream) : make_text(rs);
+    struct MHD_Response *r = make_answer(c, rs);
     enum MHD_Result result;
 
     if (!r) {
-        if (rs->stream)
-            rs->stream->on_closed(rs->stream);
+        give_back(rs);
         return MHD_NO;
     }
     if (!rs->stream)
         c->deadline = clock_now() + ANSWER_TIME;
-    (void)MHD_add_response_header(r, "Connection", "close");
+    if (!rs->upgrade)
+        (void)MHD_add_response_header(r, "Connection", "close");
     (void)MHD_add_response_header(r, "Cache-Control", "no-store");
     result = MHD_queue_response(c->mhd, (unsigned)(rs->status ? rs->status : 500), r);
     MHD_destroy_response(r);
@@ -279,6 +318,7 @@ static void handle(
     struct request rq = {.door_ctx = c->door_ctx, .from = c->from, .now = clock_now()};
     struct err e = ERR_NULL;
     const struct route *row;
+    const char *protocol;
     json_t *body = NULL;
 
     if (c->too_long) {
@@ -286,6 +326,7 @@ static void handle(
         return;
     }
     rq.door = door_of(c);
+    rq.authorization = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Authorization");
     row = route_find(c->s->config.routes, rq.door, method, path, rq.params, rs);
     if (!row)
         return;
@@ -296,6 +337,11 @@ static void handle(
     rq.body = body;
     row->handle(c->s->config.ctx, &rq, rs);
     json_decref(body);
+    if (!rs->upgrade || server__wants_upgrade(c, rs->upgrade->protocol))
+        return;
+    protocol = rs->upgrade->protocol;
+    give_back(rs);
+    response_refuse(rs, 426, "%s %s needs \"Upgrade: %s\"", row->method, row->path, protocol);
 }
 
 static enum MHD_Result dispatch(struct server__connection *c, const char *method, const char *path)
@@ -359,25 +405,25 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
     return dispatch(c, method, path);
 }
 
-/* ---- engines -------------------------------------------------------------------------------- */
+/* ---- the engine ----------------------------------------------------------------------------- */
 
 static void on_again(uv_timer_t *timer)
 {
     engine_run(timer->data);
 }
 
-static void engine_run(struct server__engine *en)
+static void engine_run(struct server *s)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = 1;
     int rounds = 0;
 
     do {
-        (void)MHD_run(en->daemon);
-        if (MHD_get_timeout(en->daemon, &wait_ms) != MHD_YES)
+        (void)MHD_run(s->daemon);
+        if (MHD_get_timeout(s->daemon, &wait_ms) != MHD_YES)
             return;
     } while (wait_ms == 0 && ++rounds < ENGINE_ROUNDS);
     if (wait_ms == 0)
-        (void)uv_timer_start(&en->again, on_again, 0, 0);
+        (void)uv_timer_start(&s->again, on_again, 0, 0);
 }
 
 static void on_engine(uv_poll_t *poll, int status, int events)
@@ -386,48 +432,36 @@ static void on_engine(uv_poll_t *poll, int status, int events)
 }
 
 /* The daemon alone, without a place in the loop yet. */
-static int engine_open(
-    struct server__engine *en, struct server *s, const struct identity *id, struct err *e)
+static int engine_open(struct server *s, struct err *e)
 {
-    struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, id ? id->key_pem : NULL},
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, id ? id->certificate_pem : NULL},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)tls_priorities},
-        {MHD_OPTION_END, 0, NULL},
-    };
-    unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
-
-    en->s = s;
-    en->daemon = MHD_start_daemon(flags | (id ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, ENGINE_CONNECTIONS_MAX,
-        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
-        id ? tls : tls + 3, MHD_OPTION_END);
-    return en->daemon ? 0 : err_set(e, -EIO, "the HTTP server does not start");
+    s->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_UPGRADE | MHD_ALLOW_SUSPEND_RESUME, 0,
+        NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
+        ENGINE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_END);
+    return s->daemon ? 0 : err_set(e, -EIO, "the HTTP server does not start");
 }
 
-static void engine_start(struct server__engine *en)
+static void engine_start(struct server *s)
 {
-    uv_loop_t *loop = en->s->config.loop;
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(en->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 
-    (void)uv_poll_init(loop, &en->poll, info->epoll_fd);
-    (void)uv_timer_init(loop, &en->again);
-    en->poll.data = en;
-    en->again.data = en;
-    (void)uv_poll_start(&en->poll, UV_READABLE, on_engine);
+    (void)uv_poll_init(s->config.loop, &s->poll, info->epoll_fd);
+    (void)uv_timer_init(s->config.loop, &s->again);
+    s->poll.data = s;
+    s->again.data = s;
+    (void)uv_poll_start(&s->poll, UV_READABLE, on_engine);
 }
 
-static void engine_stop(struct server__engine *en)
+static void engine_stop(struct server *s)
 {
-    if (!en->daemon)
-        return;
-    uv_close((uv_handle_t *)&en->poll, NULL);
-    uv_close((uv_handle_t *)&en->again, NULL);
+    uv_close((uv_handle_t *)&s->poll, NULL);
+    uv_close((uv_handle_t *)&s->again, NULL);
     /* What was resumed has to be seen as resumed, or stopping would be an error. */
-    (void)MHD_run(en->daemon);
-    MHD_stop_daemon(en->daemon);
-    en->daemon = NULL;
+    (void)MHD_run(s->daemon);
+    MHD_stop_daemon(s->daemon);
+    s->daemon = NULL;
 }
 
 int server_new(struct server **ret, const struct server_config *config, struct err *e)
@@ -443,18 +477,16 @@ int server_new(struct server **ret, const struct server_config *config, struct e
     s->seed = rng_u64(&rng);
     list_init(&s->listeners);
     list_init(&s->connections);
-    r = engine_open(&s->plain, s, NULL, e);
+    r = engine_open(s, e);
     if (r == 0 && config->identity)
-        r = engine_open(&s->tls, s, config->identity, e);
+        r = tls_front_new(&s->front, config->identity, e);
     if (r != 0) {
-        if (s->plain.daemon)
-            MHD_stop_daemon(s->plain.daemon);
+        if (s->daemon)
+            MHD_stop_daemon(s->daemon);
         free(s);
         return r;
     }
-    engine_start(&s->plain);
-    if (s->tls.daemon)
-        engine_start(&s->tls);
+    engine_start(s);
     (void)uv_timer_init(config->loop, &s->tick);
     s->tick.data = s;
     (void)uv_timer_start(&s->tick, on_tick, 1000, 1000);
@@ -473,10 +505,12 @@ void server_stop(struct server *s)
     s->stopped = true;
     list_foreach_safe(l, tmp, &s->listeners, link)
         server_listener_close(l);
-    list_foreach(c, &s->connections, link)
+    list_foreach(c, &s->connections, link) {
+        server__end_upgrade(c);
         resume(c);
-    engine_stop(&s->plain);
-    engine_stop(&s->tls);
+    }
+    engine_stop(s);
+    s->front = tls_front_free(s->front);
     uv_close((uv_handle_t *)&s->tick, NULL);
 }
 

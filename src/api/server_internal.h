@@ -10,18 +10,15 @@
 #include "api/server.h"
 #include "base/list.h"
 
-/** One libmicrohttpd daemon without a listening socket of its own: one speaks TLS, one does not. */
-struct server__engine {
-    struct MHD_Daemon *daemon; /* owns; NULL: none */
-    struct server *s;          /* pins */
-    uv_poll_t poll;            /* of the daemon's epoll descriptor */
-    uv_timer_t again;          /* the daemon has more to do at once */
-};
+struct tls_front;
+struct upgrade;
 
 struct server {
     struct server_config config;         /* see there */
-    struct server__engine plain;         /* unix sockets and overlay */
-    struct server__engine tls;           /* the public door */
+    struct MHD_Daemon *daemon;           /* owns: the engine */
+    uv_poll_t poll;                      /* of the engine's epoll descriptor */
+    uv_timer_t again;                    /* the engine has more to do at once */
+    struct tls_front *front;             /* owns: the public door's TLS; NULL: there is none */
     uv_timer_t tick;                     /* looks for deadlines, each second */
     struct list listeners;               /* of struct server_listener */
     struct list connections;             /* of struct server__connection */
@@ -33,19 +30,18 @@ struct server {
 
 /** A door's listening socket. Freed when its handles have closed. */
 struct server_listener {
-    struct list link;              /* in the server's */
-    struct server *s;              /* pins */
-    struct server__engine *engine; /* where its connections go */
-    int fd;                        /* owns */
-    uv_poll_t poll;                /* of it */
-    uv_timer_t pause;              /* ends a pause in taking connections */
-    unsigned n_handles;            /* not closed yet */
-    enum door door;                /* see there */
-    void *door_ctx;                /* pins: for the handlers */
-    char *path;                    /* owns; of a unix socket, to unlink it */
-    struct admission admission;    /* its limits */
-    nsec_t window;                 /* when the current window of the pace began */
-    unsigned taken;                /* connections taken in it */
+    struct list link;           /* in the server's */
+    struct server *s;           /* pins */
+    int fd;                     /* owns */
+    uv_poll_t poll;             /* of it */
+    uv_timer_t pause;           /* ends a pause in taking connections */
+    unsigned n_handles;         /* not closed yet */
+    enum door door;             /* see there */
+    void *door_ctx;             /* pins: for the handlers */
+    char *path;                 /* owns; of a unix socket, to unlink it */
+    struct admission admission; /* its limits */
+    nsec_t window;              /* when the current window of the pace began */
+    unsigned taken;             /* connections taken in it */
 };
 
 /** One connection, one request. */
@@ -53,7 +49,6 @@ struct server__connection {
     struct list link;                 /* in the server's */
     struct server *s;                 /* pins */
     struct server_listener *listener; /* pins; NULL once that is closed */
-    struct server__engine *engine;    /* pins; which serves it */
     struct MHD_Connection *mhd;       /* libmicrohttpd's; NULL before it started */
     int fd;                           /* libmicrohttpd's, which closes it */
     enum door door;                   /* of the listener */
@@ -65,8 +60,11 @@ struct server__connection {
     bool too_long;                    /* the body goes on beyond what is kept */
     size_t discarded;                 /* bytes of it that were thrown away */
     struct stream *stream;            /* pins; the answer, if it is one */
-    bool cut;                         /* it shall end, whatever is left to send */
-    bool suspended;                   /* the stream is empty, libmicrohttpd waits for us */
+    bool is_inside;                   /* it counts among those of its door */
+    struct upgrade *upgrade;          /* pins; what has become, or becomes, of it, if anything */
+    struct MHD_UpgradeResponseHandle *urh; /* libmicrohttpd's, of an upgrade that is open */
+    bool cut;                              /* it shall end, whatever is left to send */
+    bool suspended;                        /* the stream is empty, libmicrohttpd waits for us */
 };
 
 /**
@@ -74,6 +72,21 @@ struct server__connection {
  * @fd:	taken
  */
 void server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now);
+
+/** server__leave_door() - it does not count any more among those of its door. Idempotent. */
+void server__leave_door(struct server__connection *c);
+
+/** server__run_soon() - have the engine look after its connections in the loop's next turn. */
+void server__run_soon(struct server *s);
+
+/** server__wants_upgrade() - does the request ask for that protocol? */
+bool server__wants_upgrade(const struct server__connection *c, const char *protocol);
+
+/** server__make_upgrade() - the answer 101; NULL: no memory. */
+struct MHD_Response *server__make_upgrade(struct server__connection *c, struct upgrade *u);
+
+/** server__end_upgrade() - on the server's behalf; nothing if it is none. */
+void server__end_upgrade(struct server__connection *c);
 
 /** server__cut() - end a connection now; its memory goes when libmicrohttpd has noticed. */
 void server__cut(struct server__connection *c);

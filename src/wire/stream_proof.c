@@ -23,8 +23,7 @@ bool stream_proof_make(struct stream_proof *ret, const struct x25519_secret *own
         return false;
     blake2s_hash(label, sizeof(label) - 1, NULL, 0, &key);
     hkdf(&key, shared.b, sizeof(shared.b), &key, NULL, NULL);
-    blake2s_mac32(
-        key.b, sizeof(key.b), label, sizeof(label) - 1, node->b, sizeof(node->b), &mac);
+    blake2s_mac32(key.b, sizeof(key.b), label, sizeof(label) - 1, node->b, sizeof(node->b), &mac);
     memcpy(ret->b, mac.b, sizeof(ret->b));
     secret_wipe(&shared, sizeof(shared));
     secret_wipe(&key, sizeof(key));

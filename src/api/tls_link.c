@@ -1,0 +1,199 @@
+/* tls_link.c - see tls_link.h. */
+#include "tls_link.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Records each way in one call, so that the others get their turns. */
+#define ROUNDS 8
+
+/* When our end has said its last word, the other end has so long to take it. */
+#define DRAIN_TIME (10 * NSEC_PER_SEC)
+
+/* What became of moving bytes one way. */
+enum step {
+    STEP_MOVED,   /* some: try again */
+    STEP_BLOCKED, /* a descriptor will tell when to go on */
+    STEP_FAILED,
+};
+
+struct tls_link *tls_link_new(struct ssl_ctx_st *ctx, int net_fd, int plain_fd)
+{
+    struct tls_link *l = calloc(1, sizeof(*l));
+    SSL *ssl = SSL_new(ctx);
+
+    if (!l || !ssl || SSL_set_fd(ssl, net_fd) != 1) {
+        ERR_clear_error();
+        SSL_free(ssl);
+        free(l);
+        (void)close(net_fd);
+        (void)close(plain_fd);
+        return NULL;
+    }
+    SSL_set_accept_state(ssl);
+    l->ssl = ssl;
+    l->net_fd = net_fd;
+    l->plain_fd = plain_fd;
+    l->ends_by = NSEC_NEVER;
+    list_init(&l->link);
+    list_init(&l->busy);
+    return l;
+}
+
+struct tls_link *tls_link_free(struct tls_link *l)
+{
+    if (!l)
+        return NULL;
+    list_remove(&l->link);
+    list_remove(&l->busy);
+    SSL_free(l->ssl);
+    (void)close(l->net_fd);
+    (void)close(l->plain_fd);
+    free(l);
+    return NULL;
+}
+
+/* ---- one step ------------------------------------------------------------------------------- */
+
+static bool is_empty(const struct tls_link_room *r)
+{
+    return r->off == r->len;
+}
+
+static void fill(struct tls_link_room *r, size_t len)
+{
+    r->len = len;
+    r->off = 0;
+}
+
+/* An operation of TLS did not succeed. */
+static enum step why_not(struct tls_link *l, int result)
+{
+    int why = SSL_get_error(l->ssl, result);
+
+    ERR_clear_error();
+    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? STEP_BLOCKED : STEP_FAILED;
+}
+
+static enum step greet(struct tls_link *l)
+{
+    int n = SSL_do_handshake(l->ssl);
+
+    if (n != 1)
+        return why_not(l, n);
+    l->is_greeted = true;
+    return STEP_MOVED;
+}
+
+static enum step read_net(struct tls_link *l)
+{
+    int n = SSL_read(l->ssl, l->to_plain.buf, TLS_LINK_RECORD);
+
+    if (n > 0) {
+        fill(&l->to_plain, (size_t)n);
+        return STEP_MOVED;
+    }
+    if (SSL_get_error(l->ssl, n) != SSL_ERROR_ZERO_RETURN)
+        return why_not(l, n);
+    l->net_ended = true;
+    return STEP_MOVED;
+}
+
+static enum step write_plain(struct tls_link *l)
+{
+    struct tls_link_room *r = &l->to_plain;
+    ssize_t n = send(l->plain_fd, r->buf + r->off, r->len - r->off, MSG_NOSIGNAL);
+
+    if (n > 0)
+        r->off += (size_t)n;
+    if (n < 0)
+        return errno == EAGAIN ? STEP_BLOCKED : STEP_FAILED;
+    return STEP_MOVED;
+}
+
+static enum step read_plain(struct tls_link *l, nsec_t now)
+{
+    ssize_t n = recv(l->plain_fd, l->to_net.buf, TLS_LINK_RECORD, 0);
+
+    if (n > 0) {
+        fill(&l->to_net, (size_t)n);
+        return STEP_MOVED;
+    }
+    if (n < 0)
+        return errno == EAGAIN ? STEP_BLOCKED : STEP_FAILED;
+    l->plain_ended = true;
+    l->ends_by = now + DRAIN_TIME;
+    return STEP_MOVED;
+}
+
+static enum step write_net(struct tls_link *l)
+{
+    struct tls_link_room *r = &l->to_net;
+    int n = SSL_write(l->ssl, r->buf + r->off, (int)(r->len - r->off));
+
+    if (n <= 0)
+        return why_not(l, n);
+    r->off += (size_t)n;
+    return STEP_MOVED;
+}
+
+/* ---- both ways ------------------------------------------------------------------------------ */
+
+static enum step inward(struct tls_link *l)
+{
+    if (!is_empty(&l->to_plain))
+        return write_plain(l);
+    if (!l->net_ended)
+        return read_net(l);
+    if (!l->told_plain)
+        (void)shutdown(l->plain_fd, SHUT_WR);
+    l->told_plain = true;
+    return STEP_BLOCKED;
+}
+
+static enum step outward(struct tls_link *l, nsec_t now)
+{
+    if (!is_empty(&l->to_net))
+        return write_net(l);
+    return l->plain_ended ? STEP_BLOCKED : read_plain(l, now);
+}
+
+/* All is said; a word of farewell, which need not arrive. */
+static int end(struct tls_link *l)
+{
+    (void)SSL_shutdown(l->ssl);
+    ERR_clear_error();
+    return TLS_LINK_E_ENDED;
+}
+
+int tls_link_work(struct tls_link *l, nsec_t now)
+{
+    enum step in = STEP_MOVED;
+    enum step out = STEP_MOVED;
+
+    if (now >= l->ends_by)
+        return TLS_LINK_E_ENDED;
+    if (!l->is_greeted) {
+        char byte;
+        enum step s = greet(l);
+
+        if (s == STEP_FAILED)
+            return TLS_LINK_E_ENDED;
+        /* Its end may be called off meanwhile. */
+        if (s == STEP_BLOCKED)
+            return recv(l->plain_fd, &byte, 1, MSG_PEEK) == 0 ? TLS_LINK_E_ENDED : 0;
+    }
+    for (int i = 0; i < 2 * ROUNDS && (in == STEP_MOVED || out == STEP_MOVED); i++) {
+        in = inward(l);
+        out = outward(l, now);
+        if (in == STEP_FAILED || out == STEP_FAILED)
+            return TLS_LINK_E_ENDED;
+    }
+    if (l->plain_ended && is_empty(&l->to_net))
+        return end(l);
+    return in == STEP_MOVED || out == STEP_MOVED ? TLS_LINK_E_MORE : 0;
+}

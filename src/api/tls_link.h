@@ -1,0 +1,58 @@
+/*
+ * tls_link.h - one connection of tls_front.h: TLS on one side, plain bytes on the other.
+ *
+ * Its descriptors are watched for edges, so tls_link_work() goes on until all
+ * that it could move would block, or says that it has more to do.
+ *
+ * Threads: the front's, once it is handed over.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+/** The plaintext of one TLS record (RFC 8446 section 5.1). */
+#define TLS_LINK_RECORD 16384
+
+/** What has been taken from one side and not yet by the other. */
+struct tls_link_room {
+    size_t len; /* bytes */
+    size_t off; /* of them gone */
+    uint8_t buf[TLS_LINK_RECORD];
+};
+
+struct tls_link {
+    struct list link;              /* in the front's */
+    struct list busy;              /* in the front's */
+    struct ssl_st *ssl;            /* owns */
+    int net_fd;                    /* owns */
+    int plain_fd;                  /* owns */
+    bool is_greeted;               /* the handshake is through */
+    bool net_ended;                /* the other end says no more */
+    bool plain_ended;              /* our end says no more */
+    bool told_plain;               /* it knows that the other end has ended */
+    nsec_t ends_by;                /* what is left has to be out by then; NSEC_NEVER at first */
+    struct tls_link_room to_net;   /* from plain */
+    struct tls_link_room to_plain; /* from the net */
+};
+
+/** tls_link_new() - takes both descriptors, also when it fails. NULL: no memory. */
+struct tls_link *tls_link_new(struct ssl_ctx_st *ctx, int net_fd, int plain_fd);
+
+/** tls_link_free() - out of its lists, and close both sides. NULL is fine. Always NULL. */
+struct tls_link *tls_link_free(struct tls_link *l);
+
+/** It has done its share and may have more to do. */
+#define TLS_LINK_E_MORE 1
+/** There is nothing left to do, or it failed. */
+#define TLS_LINK_E_ENDED 2
+
+/** tls_link_work() - move what can be moved. 0; TLS_LINK_E_MORE; TLS_LINK_E_ENDED. */
+int tls_link_work(struct tls_link *l, nsec_t now);

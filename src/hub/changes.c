@@ -111,6 +111,7 @@ static void bury(struct hub *hub, struct model_node *node)
 {
     if (node->net->is_up && !is_self(node) && hub->hooks.node_gone)
         hub->hooks.node_gone(hub->hooks.ctx, &node->pub);
+    streams_end_node(node);
     model_bury(node);
 }
 
@@ -228,6 +229,8 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
                  !ip_addr_equal(&spec->address4, &before->address4) ||
                  !ip_addr_equal(&spec->address6, &before->address6);
 
+    if (!x25519_public_equal(&spec->key, &before->key))
+        streams_end_node(node);
     if (moved && node->net->is_up && !is_self(node) && hub->hooks.node_changed)
         hub->hooks.node_changed(hub->hooks.ctx, &node->pub, before);
     watch_tell_node(&hub->watcher, node, clock_now());

@@ -9,6 +9,7 @@
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
 #include "hub/view.h"
+#include "wire/stream_proof.h"
 
 void door_health(void *ctx, const struct request *rq, struct response *rs)
 {
@@ -58,4 +59,36 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
     memcpy(node->heard.report.engine, er.engine, sizeof(er.engine));
     reports_seen(&hub->reports, node, rq->now, hub__wall());
     response_text(rs, 200, view_snapshot_text(node), "application/json");
+}
+
+/* The member that the request proves to come from; NULL for any reason, which nobody is told. */
+static struct model_node *find_claimant(struct hub *hub, const struct request *rq)
+{
+    struct model_network *net = model_find_network(&hub->model, rq->params[0]);
+    struct stream_claim claim;
+    struct stream_proof proof;
+    struct model_node *node = NULL;
+
+    if (!net || !rq->authorization || !stream_claim_parse(&claim, rq->authorization))
+        return NULL;
+    if (stream_proof_make(&proof, &net->pub.secret, &claim.node, &claim.node) &&
+        secret_equal(proof.b, claim.proof.b, sizeof(proof.b)))
+        node = model_find_key(net, &claim.node);
+    secret_wipe(&proof, sizeof(proof));
+    secret_wipe(&claim, sizeof(claim));
+    return node;
+}
+
+void door_stream(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_node *node = find_claimant(hub, rq);
+
+    if (!node || node->pub.spec.hub) {
+        response_refuse(rs, 401,
+            "a stream is for members, and the request proves no membership of a network \"%.63s\"",
+            rq->params[0]);
+        return;
+    }
+    streams_open(&hub->streams, node, rq, rs);
 }

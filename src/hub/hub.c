@@ -104,6 +104,7 @@ static void on_tick(uv_timer_t *timer)
         log_warning("reports are kept in memory: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
     rdzv_tick(hub->rdzv, now);
+    streams_tick(&hub->streams, now);
 }
 
 void hub_node_seen(struct hub_node *node)
@@ -214,6 +215,14 @@ static int open_files(struct hub *hub, struct err *e)
     return r;
 }
 
+static void on_stream(void *ctx, struct model_node *node, const struct endpoint *ep)
+{
+    struct hub *hub = ctx;
+
+    if (node->net->is_up && hub->hooks.node_at)
+        hub->hooks.node_at(hub->hooks.ctx, &node->pub, ep);
+}
+
 static void init_parts(struct hub *hub)
 {
     struct model_listener listener = hub__changes(hub);
@@ -222,6 +231,9 @@ static void init_parts(struct hub *hub)
     reports_init(&hub->reports, &hub->model);
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
+    streams_init(&hub->streams, hub->loop, hub->config.udp_port);
+    hub->streams.on_open = on_stream;
+    hub->streams.ctx = hub;
 }
 
 int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *config,
@@ -339,6 +351,7 @@ void hub_stop(struct hub *hub)
     hub->has_timers = false;
     if (reports_tick(&hub->reports, clock_now(), true, &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
+    streams_stop(&hub->streams);
     for (size_t i = 0; i < hub->model.networks.n; i++) {
         net = model_network_at(&hub->model, i);
         for (size_t k = 0; net->is_up && k < net->nodes.n; k++) {

@@ -110,6 +110,12 @@ struct hub_hooks {
      */
     void (*edge_changed)(void *ctx, struct hub_node *a, struct hub_node *b);
 
+    /*
+     * It has opened a stream, and will be heard from @ep. One that was not heard since this hub
+     * was started may be spoken to there.
+     */
+    void (*node_at)(void *ctx, struct hub_node *node, const struct endpoint *ep);
+
     /* Fill in what is known of @node; false when nothing is. */
     bool (*facts)(void *ctx, const struct hub_node *node, struct hub_facts *ret);
 

@@ -16,6 +16,7 @@
 #include "hub/model.h"
 #include "hub/rdzv.h"
 #include "hub/reports.h"
+#include "hub/streams.h"
 #include "hub/watch.h"
 #include "store/store.h"
 
@@ -36,6 +37,7 @@ struct hub {
     struct reports reports;                     /* what nodes report */
     struct watcher watcher;                     /* who listens */
     struct enrol enrol;                         /* who comes in */
+    struct streams streams;                     /* members whose UDP is blocked */
     struct identity identity;                   /* TLS */
     char admin_token[HUB__ADMIN_TOKEN_MAX + 1]; /* secret; "" never opens */
     struct rdzv *rdzv;                          /* owns */

@@ -54,12 +54,27 @@ static void add_server(struct hub_metrics *m, const struct hub *hub)
         m, HUB_METRIC_GAUGE, "weft_api_connections", "connections open", "", (double)c.connections);
 }
 
+static void add_streams(struct hub_metrics *m, const struct hub *hub)
+{
+    uint64_t rx;
+    uint64_t tx;
+
+    streams_count_bytes(&hub->streams, &rx, &tx);
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_streams", "members that come in TLS, for want of UDP", "",
+        (double)hub->streams.n);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_stream_bytes_total", "bytes of datagrams in TLS",
+        "direction=\"rx\"", (double)rx);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_stream_bytes_total", "bytes of datagrams in TLS",
+        "direction=\"tx\"", (double)tx);
+}
+
 char *hub__metrics(struct hub *hub)
 {
     struct hub_metrics m = {.text = STR_NULL};
 
     add_networks(&m, hub);
     add_server(&m, hub);
+    add_streams(&m, hub);
     hub_metric(
         &m, HUB_METRIC_GAUGE, "weft_watches", "nodes that listen", "", (double)hub->watcher.n);
     hub_metric(&m, HUB_METRIC_COUNTER, "weft_watch_overruns_total",

@@ -173,6 +173,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     node->token = *token;
     list_init(&node->edges);
     list_init(&node->watches);
+    list_init(&node->streams);
     list_init(&node->unsaved);
     list_init(&node->bury);
     node->keyed.key = strdup(node->pub.spec.meta.name);

@@ -86,6 +86,8 @@ struct model_node {
     /* watch.c's */
     struct list watches; /* of struct watch: its own */
     struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
+    /* streams.c's */
+    struct list streams; /* of struct stream_end: its own, oldest first */
 };
 
 /** An edge, as one of its nodes has it. */

@@ -109,7 +109,8 @@ static void change_peer(struct overlay_node *node, enum diff_op op, enum greetin
     peer.peer.n_allowed = 2;
     peer.set_keepalive = greeting != GREETING_NONE;
     if (greeting == GREETING_BEGIN) {
-        peer.set_endpoint = overlay__memory_find(node, &peer.peer.endpoint);
+        peer.set_endpoint = true;
+        peer.peer.endpoint = node->hint;
         peer.peer.keepalive = GREETING_KEEPALIVE_S;
     }
     if (overlay__configure(node->network, &change, &e) < 0)
@@ -124,13 +125,11 @@ static void change_peer(struct overlay_node *node, enum diff_op op, enum greetin
  */
 static enum greeting greet(struct overlay_node *node)
 {
-    struct overlay *o = node->network->overlay;
-    struct endpoint ep;
-
-    if (!overlay__memory_find(node, &ep))
+    if (endpoint_is_none(&node->hint))
         return GREETING_NONE;
     node->greeting_ends = clock_now() + GREETING_TIME;
-    list_add_tail(&o->greeted, &node->greeting);
+    list_remove(&node->greeting);
+    list_add_tail(&node->network->overlay->greeted, &node->greeting);
     return GREETING_BEGIN;
 }
 
@@ -168,7 +167,26 @@ static void on_node_added(void *ctx, struct hub_node *hub)
         return;
     }
     hub->plug = node;
+    (void)overlay__memory_find(node, &node->hint);
     change_peer(node, DIFF_OP_ADD, greet(node));
+}
+
+/* A stream of it is open: without a session it is spoken to there, for the same reason. */
+static void on_node_at(void *ctx, struct hub_node *hub, const struct endpoint *ep)
+{
+    struct overlay *o = ctx;
+    struct overlay_node *node = hub->plug;
+    bool is_heard;
+
+    if (!node)
+        return;
+    (void)pthread_mutex_lock(&o->lock);
+    is_heard = node->handshake != 0;
+    (void)pthread_mutex_unlock(&o->lock);
+    if (is_heard)
+        return;
+    node->hint = *ep;
+    change_peer(node, DIFF_OP_UPDATE, greet(node));
 }
 
 /* Tells the relay whether two nodes may reach each other. The hub itself has no relayed edges. */
@@ -376,6 +394,7 @@ struct hub_hooks overlay_hooks(struct overlay *o)
         .node_cut = on_node_cut,
         .node_gone = on_node_gone,
         .edge_changed = on_edge_changed,
+        .node_at = on_node_at,
         .facts = on_facts,
         .metrics = on_metrics,
     };

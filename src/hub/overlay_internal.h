@@ -76,6 +76,7 @@ struct overlay_node {
     struct udp_path path;            /* under the lock; last authenticated; remote none: never */
     nsec_t handshake;                /* under the lock; monotonic; 0: never */
     struct list greeting;            /* the loop's; in overlay->greeted */
+    struct endpoint hint;            /* the loop's; where it was said to be, none: nobody knows */
     nsec_t greeting_ends;            /* the loop's; then we wait for it to come by itself */
     uint64_t rx_bytes;               /* the loop's; as of facts_read */
     uint64_t tx_bytes;               /* likewise */

@@ -79,6 +79,12 @@ bool overlay__memory_find(const struct overlay_node *node, struct endpoint *ret)
     return text && endpoint_parse(ret, text, NULL) == 0;
 }
 
+/* Of a stream, which has another one after the next start. */
+static bool is_loopback(const struct endpoint *ep)
+{
+    return ip_addr_is_v4(&ep->addr) && ep->addr.b[12] == 127;
+}
+
 /* What is known now; or, while it has not been heard yet, what was known before. */
 static bool find_address(struct overlay_node *node, struct endpoint *ret)
 {
@@ -101,7 +107,7 @@ static json_t *encode_network(struct overlay_network *net)
         char text[ENDPOINT_TEXT_MAX];
         struct endpoint ep;
 
-        if (node && find_address(node, &ep))
+        if (node && find_address(node, &ep) && !is_loopback(&ep))
             (void)json_object_set_new(all, x25519_public_format(&node->key, key),
                 json_string(endpoint_format(&ep, text)));
     }

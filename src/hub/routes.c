@@ -7,6 +7,8 @@
 const struct route hub__routes[] = {
     {"GET", "/v1/health", ALL, door_health, "is the hub there?"},
     {"POST", "/v1/enrol", DOOR_PUBLIC, door_enrol, "let a machine with a token in"},
+    {"GET", "/v1/stream/{network}", DOOR_PUBLIC, door_stream,
+        "a member's datagrams in TLS, where its UDP is blocked"},
 
     {"GET", "/v1/watch", DOOR_OVERLAY, door_watch, "a node's view, and what changes in it"},
     {"PUT", "/v1/status", DOOR_OVERLAY, door_report, "what a node reports"},

@@ -14,6 +14,7 @@
 #include "api/client_internal.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/secret.h"
 #include "sys/clock.h"
 
@@ -180,17 +181,20 @@ static int describe_refusal(struct client_upgrade *u, const struct client_upgrad
     struct err ignored = ERR_NULL;
     json_t *json = NULL;
     const char *sentence = NULL;
-    int status = 0;
+    uint64_t status = 0;
+    char code[4] = "";
 
     while (u->len < HEAD_MAX && read_more(u, wish, deadline, &ignored) == 0)
         ;
     if (body_parse(&json, body, strlen(body), &ignored) == 0)
         sentence = body_refusal_text(json);
-    (void)sscanf(u->head, "HTTP/1.%*c %3d", &status);
+    if (strncmp(u->head, "HTTP/1.", 7) == 0 && strlen(u->head) > 12)
+        memcpy(code, u->head + 9, 3);
+    (void)parse_u64(&status, code, 100, 599, "status", NULL);
     if (sentence)
         (void)err_set(e, CLIENT_E_REFUSED, "%s", sentence);
     else
-        (void)err_set(e, CLIENT_E_REFUSED, "\"%s\" answered %d", u->x.address, status);
+        (void)err_set(e, CLIENT_E_REFUSED, "\"%s\" answered %u", u->x.address, (unsigned)status);
     json_decref(json);
     return CLIENT_E_REFUSED;
 }

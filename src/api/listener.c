@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
+#include "sys/tcp_listener.h"
 
 #define BACKLOG 512
 
@@ -152,49 +153,6 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd, 
     return 0;
 }
 
-static int bind_tcp(int fd, const struct endpoint *at, struct err *e)
-{
-    union sockaddr_inet sa;
-    socklen_t len = sockaddr_from_endpoint(&sa, at);
-    char text[ENDPOINT_TEXT_MAX];
-    int r;
-
-    if (bind(fd, &sa.any, len) == 0)
-        return 0;
-    r = -errno;
-    if (ip_addr_is_none(&at->addr))
-        return err_set(e, r, "TCP port %u cannot be used: %s", at->port, strerror(-r));
-    return err_set(
-        e, r, "TCP address %s cannot be used: %s", endpoint_format(at, text), strerror(-r));
-}
-
-/* A TCP socket, not bound; @interface may be NULL. */
-static int make_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
-{
-    _cleanup_(closep) int fd = -1;
-    union sockaddr_inet sa;
-    int v6only = !ip_addr_is_none(&at->addr);
-    int one = 1;
-
-    (void)sockaddr_from_endpoint(&sa, at);
-    fd = socket(sa.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (sa.any.sa_family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only));
-    if (interface) {
-        /* A fresh interface's IPv6 address may still be under duplicate address detection. */
-        (void)setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one));
-        if (setsockopt(
-                fd, SOL_SOCKET, SO_BINDTODEVICE, interface, (socklen_t)strlen(interface) + 1) < 0)
-            return err_set(e, -errno, "interface \"%s\" cannot be listened on: %s", interface,
-                strerror(errno));
-    }
-    *ret_fd = TAKE_FD(fd);
-    return 0;
-}
-
 /*
  * A TCP socket, bound. The public door takes all addresses of its port and each overlay door one of
  * them, on one interface, which the kernel allows only to sockets that all share the port. That
@@ -203,27 +161,15 @@ static int make_tcp(int *ret_fd, const struct endpoint *at, const char *interfac
 static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
 {
     _cleanup_(closep) int alone = -1;
-    _cleanup_(closep) int fd = -1;
-    int one = 1;
-    int r = 0;
 
     if (!interface) {
-        r = make_tcp(&alone, at, interface, e);
-        if (r == 0)
-            r = bind_tcp(alone, at, e);
-        if (alone >= 0)
-            (void)close(TAKE_FD(alone));
+        int r = tcp_listener_open(&alone, at, NULL, false, e);
+
+        if (r != 0)
+            return r;
+        (void)close(TAKE_FD(alone));
     }
-    if (r == 0)
-        r = make_tcp(&fd, at, interface, e);
-    if (r != 0)
-        return r;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
-        return err_set(e, -errno, "a port cannot be shared: %s", strerror(errno));
-    r = bind_tcp(fd, at, e);
-    if (r == 0)
-        *ret_fd = TAKE_FD(fd);
-    return r;
+    return tcp_listener_open(ret_fd, at, interface, true, e);
 }
 
 static uint16_t port_of(int fd)

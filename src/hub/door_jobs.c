@@ -15,12 +15,6 @@ static const char *name_of(const struct request *rq, struct response *rs)
     return NULL;
 }
 
-static void answer_job(
-    const struct rdzv_job *job, int status, const struct request *rq, struct response *rs)
-{
-    response_json(rs, status, rdzv_job_json(job, rq->now));
-}
-
 void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
@@ -38,7 +32,7 @@ void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
     else if (r != 0)
         response_fail(rs, &e);
     else
-        answer_job(job, 200, rq, rs);
+        response_json(rs, 200, rdzv_job_json(job));
 }
 
 void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
@@ -47,8 +41,7 @@ void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
     struct model_node *node = door_member(hub, rq, rs);
 
     if (node)
-        response_json(
-            rs, 200, json_pack("{s:o}", "jobs", rdzv_list_json(hub->rdzv, node->net, rq->now)));
+        response_json(rs, 200, json_pack("{s:o}", "jobs", rdzv_list_json(hub->rdzv, node->net)));
 }
 
 /* The job of the path in the member's network; NULL: @rs says why. */
@@ -69,7 +62,7 @@ void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     struct rdzv_job *job = find_job(ctx, rq, rs);
 
     if (job)
-        answer_job(job, 200, rq, rs);
+        response_json(rs, 200, rdzv_job_json(job));
 }
 
 void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)

@@ -1,7 +1,7 @@
 /*
- * rdzv.c - jobs: which there are, where they are served, and when they begin anew and end.
+ * rdzv.c - networks and their jobs: which there are, and when they begin anew and end.
  *
- * What is in a job is in rdzv_kv.c (TCPStore) and rdzv_etcd.c.
+ * What is in a job is in rdzv_kv.c (TCPStore), how it is reached in rdzv_listen.c.
  */
 #include "rdzv.h"
 
@@ -16,15 +16,45 @@
 #include "hub/rdzv_internal.h"
 #include "sys/clock.h"
 
-/* ---- finding and making --------------------------------------------------------------------- */
+/* ---- networks ------------------------------------------------------------------------------- */
 
-static struct rdzv_job *find(struct rdzv *rz, const char *network, const char *name)
+static struct rdzv_network *find_network(struct rdzv *rz, const char *name)
+{
+    struct rdzv_network *n;
+
+    list_foreach(n, &rz->networks, link) {
+        if (strcmp(n->name, name) == 0)
+            return n;
+    }
+    return NULL;
+}
+
+static struct rdzv_network *acquire_network(struct rdzv *rz, const char *name)
+{
+    struct rdzv_network *n = find_network(rz, name);
+
+    if (n)
+        return n;
+    n = calloc(1, sizeof(*n));
+    if (!n)
+        return NULL;
+    n->rz = rz;
+    n->quota = (struct rdzv_quota){.bytes_max = RDZV_NETWORK_BYTES_MAX, .entries_max = SIZE_MAX};
+    (void)snprintf(n->name, sizeof(n->name), "%s", name);
+    list_init(&n->jobs);
+    list_add_tail(&rz->networks, &n->link);
+    return n;
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+/* A network has at most RDZV_JOBS_MAX, and nobody looks often. */
+static struct rdzv_job *find_job(struct rdzv_network *n, const char *name)
 {
     struct rdzv_job *job;
 
-    /* There are at most RDZV_JOBS_MAX in a network, and nobody looks often. */
-    list_foreach(job, &rz->jobs, link) {
-        if (strcmp(job->name, name) == 0 && strcmp(job->network, network) == 0)
+    list_foreach(job, &n->jobs, link) {
+        if (strcmp(job->name, name) == 0)
             return job;
     }
     return NULL;
@@ -32,39 +62,49 @@ static struct rdzv_job *find(struct rdzv *rz, const char *network, const char *n
 
 struct rdzv_job *rdzv_find(struct rdzv *rz, const struct model_network *net, const char *name)
 {
-    return find(rz, net->pub.spec.meta.name, name);
+    struct rdzv_network *n = find_network(rz, net->pub.spec.meta.name);
+
+    return n ? find_job(n, name) : NULL;
 }
 
-/* Where a job of that name goes in the list, which is in their order. */
-static struct list *behind(struct rdzv *rz, const char *name)
+/* Where a job of that name goes in the list, which is in the order of names. */
+static struct list *behind(struct rdzv_network *n, const char *name)
 {
     struct rdzv_job *job;
 
-    list_foreach(job, &rz->jobs, link) {
+    list_foreach(job, &n->jobs, link) {
         if (strcmp(job->name, name) > 0)
             return &job->link;
     }
-    return &rz->jobs;
+    return &n->jobs;
 }
 
-static struct rdzv_job *job_new(struct rdzv *rz, const char *network, const char *name,
-    const struct rdzv_job_record *record, nsec_t now)
+static struct rdzv_job *job_new(
+    struct rdzv_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now)
 {
     struct rdzv_job *job = calloc(1, sizeof(*job));
+    struct rdzv_kv_saver saver;
 
     if (!job)
         return NULL;
-    job->rz = rz;
+    job->rz = n->rz;
+    job->network = n;
     job->record = *record;
     job->heard = now;
-    (void)snprintf(job->network, sizeof(job->network), "%s", network);
+    job->quota = (struct rdzv_quota){
+        .parent = &n->quota, .bytes_max = RDZV_JOB_BYTES_MAX, .entries_max = RDZV_JOB_ENTRIES_MAX};
     (void)snprintf(job->name, sizeof(job->name), "%s", name);
-    list_add_tail(behind(rz, name), &job->link);
+    list_init(&job->conns);
+    saver = rdzv__store_saver(job);
+    rdzv_kv_init(&job->kv, &saver, &job->quota, n->rz->seed);
+    list_add_tail(behind(n, name), &job->link);
     return job;
 }
 
+/* Its connections have been hung up. */
 static void job_free(struct rdzv_job *job)
 {
+    rdzv_kv_deinit(&job->kv);
     list_remove(&job->link);
     free(job);
 }
@@ -74,16 +114,28 @@ static int save_job(struct rdzv_job *job)
     char key[RDZV_KEY_MAX];
     char *text = rdzv_job_encode(&job->record);
 
-    return text ? rdzv_save_put(&job->rz->save, rdzv_key_of_job(key, job->network, job->name), text)
+    return text ? rdzv_save_put(
+                      &job->rz->save, rdzv_key_of_job(key, job->network->name, job->name), text)
                 : -ENOMEM;
 }
 
-static bool is_port_taken(struct rdzv *rz, const char *network, uint16_t port)
+/* A job and all that is in it goes, from the disk too. */
+static void forget(struct rdzv_job *job)
+{
+    char key[RDZV_KEY_MAX];
+
+    rdzv__unlisten(job);
+    rdzv_kv_clear(&job->kv);
+    (void)rdzv_save_put(&job->rz->save, rdzv_key_of_job(key, job->network->name, job->name), NULL);
+    job_free(job);
+}
+
+static bool is_port_taken(struct rdzv_network *n, uint16_t port)
 {
     struct rdzv_job *job;
 
-    list_foreach(job, &rz->jobs, link) {
-        if (job->record.port == port && strcmp(job->network, network) == 0)
+    list_foreach(job, &n->jobs, link) {
+        if (job->record.port == port)
             return true;
     }
     return false;
@@ -91,70 +143,90 @@ static bool is_port_taken(struct rdzv *rz, const char *network, uint16_t port)
 
 /* A free port; 0: there is none. The search begins where the name says, so that a job that was
  * forgotten most likely comes back where it was. */
-static uint16_t choose_port(struct rdzv *rz, const char *network, const char *name)
+static uint16_t choose_port(struct rdzv_network *n, const char *name)
 {
     unsigned first = (unsigned)(hash_bytes(0, name, strlen(name)) % RDZV_JOBS_MAX);
 
+    if (strcmp(name, RDZV_DEFAULT) == 0)
+        return RDZV_DEFAULT_C10D;
     for (unsigned i = 0; i < RDZV_JOBS_MAX; i++) {
         uint16_t port = (uint16_t)(RDZV_PORT_FIRST + (first + i) % RDZV_JOBS_MAX);
 
-        if (!is_port_taken(rz, network, port))
+        if (!is_port_taken(n, port))
             return port;
     }
     return 0;
 }
 
-static int make(struct rdzv *rz, const char *network, const char *name, nsec_t now,
-    struct rdzv_job **ret, struct err *e)
+/* Made, served, and to be saved. */
+static int make(
+    struct rdzv_network *n, const char *name, nsec_t now, struct rdzv_job **ret, struct err *e)
 {
-    bool is_default = strcmp(name, RDZV_DEFAULT) == 0;
-    struct rdzv_job_record record = {
-        .port = is_default ? RDZV_DEFAULT_C10D : choose_port(rz, network, name), .run = 1};
+    struct rdzv_job_record record = {.port = choose_port(n, name), .run = 1};
+    struct rdzv_job *job;
 
     if (record.port == 0)
         return err_set(e, RDZV_E_FULL,
-            "network \"%s\" has %d jobs already; one is forgotten %d "
-            "hours after its last member has gone",
-            network, RDZV_JOBS_MAX, (int)(RDZV_IDLE / NSEC_PER_SEC / 3600));
-    *ret = job_new(rz, network, name, &record, now);
-    return *ret ? 0 : err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
+            "network \"%s\" has %d jobs already; one is forgotten %d hours after its last member "
+            "has gone",
+            n->name, RDZV_JOBS_MAX, (int)(RDZV_IDLE / NSEC_PER_SEC / 3600));
+    job = job_new(n, name, &record, now);
+    if (!job || save_job(job) != 0)
+        return err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
+    rdzv__listen(job);
+    *ret = job;
+    return 0;
 }
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* Is somebody there but @who, who may be nobody? */
-static bool is_busy(const struct rdzv_job *job, const struct ip_addr *who, nsec_t now)
+/* Is somebody connected but @who, who may be nobody? */
+static bool is_busy(const struct rdzv_job *job, const struct ip_addr *who)
 {
+    struct rdzv_conn *c;
+
+    list_foreach(c, &job->conns, link) {
+        if (!who || !ip_addr_equal(&c->from, who))
+            return true;
+    }
     return false;
 }
 
-static int begin_run(struct rdzv_job *job, nsec_t now)
+static void hang_up_all(struct rdzv_job *job)
 {
+    struct rdzv_conn *c;
+    struct rdzv_conn *tmp;
+
+    list_foreach_safe(c, tmp, &job->conns, link)
+        rdzv__hang_up(c);
+}
+
+static int begin_run(struct rdzv_job *job)
+{
+    hang_up_all(job);
+    rdzv_kv_clear(&job->kv);
     job->record.run++;
     job->ended = false;
-    log_info(
-        "job \"%s\" of network \"%s\": run %u begins", job->name, job->network, job->record.run);
+    log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name,
+        job->record.run);
     return save_job(job);
 }
 
 int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec_t now,
     struct rdzv_job **ret, struct err *e)
 {
-    struct rdzv_job *job = rdzv_find(rz, net, name);
-    int r = 0;
+    struct rdzv_network *n = acquire_network(rz, net->pub.spec.meta.name);
+    struct rdzv_job *job = n ? find_job(n, name) : NULL;
+    int r = n ? 0 : -ENOMEM;
 
-    if (!job) {
-        r = make(rz, net->pub.spec.meta.name, name, now, &job, e);
-        if (r == 0)
-            r = save_job(job);
-    } else if (job->ended || (now - job->heard > RDZV_QUIET && !is_busy(job, NULL, now))) {
-        r = begin_run(job, now);
-    }
+    if (r == 0 && !job)
+        r = make(n, name, now, &job, e);
+    else if (r == 0 && (job->ended || (now - job->heard > RDZV_QUIET && !is_busy(job, NULL))))
+        r = begin_run(job);
     if (r == 0)
         r = rdzv_save_now(&rz->save, e);
     if (r != 0)
         return r;
-    job->net = net;
     job->heard = now;
     *ret = job;
     return 0;
@@ -162,40 +234,106 @@ int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec
 
 int rdzv_end(struct rdzv_job *job, const struct ip_addr *who, nsec_t now, struct err *e)
 {
-    if (is_busy(job, who, now))
-        return err_set(e, RDZV_E_BUSY, "job \"%s\" has other members that are there", job->name);
+    if (is_busy(job, who))
+        return err_set(
+            e, RDZV_E_BUSY, "other members of job \"%s\" are still connected", job->name);
     job->ended = true;
     return 0;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+void rdzv_tick(struct rdzv *rz, nsec_t now)
+{
+    struct rdzv_network *n;
+    struct rdzv_job *job;
+    struct rdzv_job *tmp;
 
+    list_foreach(n, &rz->networks, link) {
+        list_foreach_safe(job, tmp, &n->jobs, link) {
+            if (now - job->heard <= RDZV_IDLE || is_busy(job, NULL))
+                continue;
+            if (strcmp(job->name, RDZV_DEFAULT) != 0)
+                forget(job);
+            else
+                rdzv_kv_clear(&job->kv);
+        }
+    }
+}
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+/* What a read of all that is kept needs. */
 struct load {
     struct rdzv *rz; /* borrowed */
     nsec_t now;
-    struct err *e; /* borrowed */
+    struct err *e;         /* borrowed */
+    struct rdzv_key first; /* whose blob is being put together; kind NONE: nobody's */
+    struct str blob;       /* of it, so far */
 };
+
+/* The blob is complete: it goes into its job. */
+static int load_blob(struct load *load)
+{
+    struct rdzv_network *n = find_network(load->rz, load->first.network);
+    struct rdzv_job *job = n ? find_job(n, load->first.job) : NULL;
+    int r = 0;
+
+    /* One without a job is what a hub left behind that died while it forgot the job. */
+    if (load->first.kind == RDZV_KEY_ENTRY && job)
+        r = rdzv_kv_load(&job->kv, str_text(&load->blob), load->blob.len, load->e);
+    if (r != 0)
+        return err_prefix(
+            load->e, "job \"%s\" of network \"%s\"", load->first.job, load->first.network);
+    load->first.kind = RDZV_KEY_NONE;
+    load->blob.len = 0;
+    return 0;
+}
+
+static int load_job(struct load *load, const struct rdzv_key *k, const char *text)
+{
+    struct rdzv_network *n = acquire_network(load->rz, k->network);
+    struct rdzv_job_record record;
+    int r = rdzv_job_decode(&record, text, load->e);
+
+    if (r != 0)
+        return r;
+    return n && job_new(n, k->job, &record, load->now) ? 0 : -ENOMEM;
+}
 
 static int load_item(void *ctx, const struct store_item *item)
 {
     struct load *load = ctx;
     struct rdzv_key k = rdzv_key_parse(item->key);
-    struct rdzv_job_record record;
-    int r;
+    int r = 0;
 
-    if (k.kind != RDZV_KEY_JOB)
+    if (k.kind == RDZV_KEY_NONE)
         return 0;
-    r = rdzv_job_decode(&record, item->value, load->e);
-    if (r != 0)
-        return err_prefix(load->e, "record \"%s\"", item->key);
-    return job_new(load->rz, k.network, k.job, &record, load->now) ? 0 : -ENOMEM;
+    if (k.chunk == 0) {
+        r = load_blob(load);
+        load->first = k;
+    }
+    if (r == 0)
+        r = k.kind == RDZV_KEY_JOB ? load_job(load, &k, item->value)
+                                   : rdzv_chunk_decode(&load->blob, item->value, load->e);
+    return r == 0 ? 0 : err_prefix(load->e, "record \"%s\"", item->key);
 }
+
+static int load_all(struct rdzv *rz, struct err *e)
+{
+    struct load load = {.rz = rz, .now = clock_now(), .e = e, .blob = STR_NULL};
+    int r = store_list(rz->model->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
+
+    if (r == 0)
+        r = load_blob(&load);
+    str_deinit(&load.blob);
+    return r;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
 
 int rdzv_new(
     struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed, struct err *e)
 {
     struct rdzv *rz = calloc(1, sizeof(*rz));
-    struct load load = {.rz = rz, .now = clock_now(), .e = e};
     int r;
 
     if (!rz)
@@ -203,9 +341,9 @@ int rdzv_new(
     rz->loop = loop;
     rz->model = model;
     rz->seed = seed;
-    list_init(&rz->jobs);
+    list_init(&rz->networks);
     rdzv_save_init(&rz->save, model, seed);
-    r = store_list(model->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
+    r = load_all(rz, e);
     if (r == 0)
         *ret = rz;
     else
@@ -229,76 +367,62 @@ void rdzv_stop(struct rdzv *rz)
 
 struct rdzv *rdzv_free(struct rdzv *rz)
 {
-    struct rdzv_job *job;
-    struct rdzv_job *tmp;
+    struct rdzv_network *n;
+    struct rdzv_network *tmp;
 
     if (!rz)
         return NULL;
-    list_foreach_safe(job, tmp, &rz->jobs, link)
-        job_free(job);
+    list_foreach_safe(n, tmp, &rz->networks, link) {
+        struct rdzv_job *job;
+        struct rdzv_job *next;
+
+        list_foreach_safe(job, next, &n->jobs, link)
+            job_free(job);
+        list_remove(&n->link);
+        free(n);
+    }
     rdzv_save_deinit(&rz->save);
     free(rz);
     return NULL;
 }
 
-/* ---- networks ------------------------------------------------------------------------------- */
-
 int rdzv_open(struct rdzv *rz, struct model_network *net, const char *interface, struct err *e)
 {
+    struct rdzv_network *n = acquire_network(rz, net->pub.spec.meta.name);
     struct rdzv_job *job;
 
-    int r = 0;
-
-    if (!rdzv_find(rz, net, RDZV_DEFAULT))
-        r = make(rz, net->pub.spec.meta.name, RDZV_DEFAULT, clock_now(), &job, e);
-    if (r != 0)
-        return r;
-    list_foreach(job, &rz->jobs, link) {
-        if (strcmp(job->network, net->pub.spec.meta.name) == 0)
-            job->net = net;
-    }
-    return 0;
-}
-
-/* A job and all that is in it goes. */
-static void forget(struct rdzv_job *job)
-{
-    char key[RDZV_KEY_MAX];
-
-    (void)rdzv_save_put(&job->rz->save, rdzv_key_of_job(key, job->network, job->name), NULL);
-    job_free(job);
+    if (!n)
+        return err_set(e, -ENOMEM, "no memory for rendezvous");
+    n->net = net;
+    (void)snprintf(n->interface, sizeof(n->interface), "%s", interface);
+    admission_init(&n->admission, RDZV__CONNECTIONS_MAX, RDZV__CONNECTIONS_MAX_BY_MEMBER, rz->seed);
+    list_foreach(job, &n->jobs, link)
+        rdzv__listen(job);
+    return find_job(n, RDZV_DEFAULT) ? 0 : make(n, RDZV_DEFAULT, clock_now(), &job, e);
 }
 
 void rdzv_close(struct rdzv *rz, struct model_network *net, bool is_removed)
 {
+    struct rdzv_network *n = find_network(rz, net->pub.spec.meta.name);
     struct rdzv_job *job;
     struct rdzv_job *tmp;
 
-    list_foreach_safe(job, tmp, &rz->jobs, link) {
-        if (strcmp(job->network, net->pub.spec.meta.name) != 0)
-            continue;
-        job->net = NULL;
+    if (!n || n->net != net)
+        return;
+    list_foreach_safe(job, tmp, &n->jobs, link) {
+        rdzv__unlisten(job);
         if (is_removed)
             forget(job);
     }
-}
-
-void rdzv_tick(struct rdzv *rz, nsec_t now)
-{
-    struct rdzv_job *job;
-    struct rdzv_job *tmp;
-
-    list_foreach_safe(job, tmp, &rz->jobs, link) {
-        if (now - job->heard > RDZV_IDLE && !is_busy(job, NULL, now) &&
-            strcmp(job->name, RDZV_DEFAULT) != 0)
-            forget(job);
-    }
+    admission_deinit(&n->admission);
+    n->net = NULL;
 }
 
 /* ---- as others see it ----------------------------------------------------------------------- */
 
-json_t *rdzv_job_json(const struct rdzv_job *job, nsec_t now)
+json_t *rdzv_job_json(const struct rdzv_job *job)
 {
+    const struct hub_network *net = &job->network->net->pub;
     uint16_t port = job->record.port;
     uint16_t etcd = strcmp(job->name, RDZV_DEFAULT) == 0 ? RDZV_DEFAULT_ETCD : port;
     char run[NAME_MAX_LEN + 16];
@@ -307,40 +431,56 @@ json_t *rdzv_job_json(const struct rdzv_job *job, nsec_t now)
     char c10d_at[IP_ADDR_TEXT_MAX + 8];
     char etcd_at[IP_ADDR_TEXT_MAX + 8];
 
-    ip_addr_format(&job->net->pub.address4, address);
-    ip_addr_format(&job->net->pub.address6, address6);
+    ip_addr_format(&net->address4, address);
+    ip_addr_format(&net->address6, address6);
     (void)snprintf(run, sizeof(run), "%s.%u", job->name, job->record.run);
     (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
     (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I}", "job", job->name,
-        "network", job->network, "run", run, "address4", address, "address6", address6, "c10d",
-        "endpoint", c10d_at, "port", port, "etcdV2", "endpoint", etcd_at, "port", etcd,
-        "idleSeconds", (json_int_t)(RDZV_IDLE / NSEC_PER_SEC));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I}", "job",
+        job->name, "network", job->network->name, "run", run, "address4", address, "address6",
+        address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2", "endpoint", etcd_at, "port",
+        etcd, "idleSeconds", (json_int_t)(RDZV_IDLE / NSEC_PER_SEC), "keys",
+        (json_int_t)job->quota.entries, "bytes", (json_int_t)job->quota.bytes);
 }
 
-json_t *rdzv_list_json(struct rdzv *rz, const struct model_network *net, nsec_t now)
+json_t *rdzv_list_json(struct rdzv *rz, const struct model_network *net)
 {
+    struct rdzv_network *n = find_network(rz, net->pub.spec.meta.name);
     json_t *list = json_array();
     struct rdzv_job *job;
 
-    list_foreach(job, &rz->jobs, link) {
-        if (job->net == net)
-            json_array_append_new(list, rdzv_job_json(job, now));
-    }
+    if (!n)
+        return list;
+    list_foreach(job, &n->jobs, link)
+        json_array_append_new(list, rdzv_job_json(job));
     return list;
 }
 
 void rdzv_metrics(const struct rdzv *rz, struct hub_metrics *m)
 {
-    struct rdzv_job *job;
-    size_t n = 0;
+    struct rdzv_network *n;
+    size_t connections = 0;
+    size_t jobs = 0;
 
-    list_foreach(job, &rz->jobs, link)
-        n++;
-    hub_metric(
-        m, HUB_METRIC_GAUGE, "weft_rendezvous_jobs", "jobs with a rendezvous", "", (double)n);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_total",
-        "commits of changes in rendezvous", "", (double)rz->save.n_commits);
+    list_foreach(n, &rz->networks, link) {
+        struct rdzv_job *job;
+
+        connections += n->admission.n;
+        list_foreach(job, &n->jobs, link)
+            jobs++;
+    }
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_jobs", "jobs, the default ones included", "",
+        (double)jobs);
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_connections", "connections to jobs", "",
+        (double)connections);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_store_requests_total",
+        "requests of TCPStore", "", (double)rz->n_requests);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_hung_up_total",
+        "connections that were ended or refused", "", (double)rz->n_hung_up);
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_unsaved", "changes not on the disk yet", "",
+        (double)rz->save.by_key.n);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_total", "commits of changes in jobs",
+        "", (double)rz->save.n_commits);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_failed_total",
         "of them, those that the disk refused", "", (double)rz->save.n_failed);
 }

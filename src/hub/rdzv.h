@@ -113,10 +113,10 @@ struct rdzv_job *rdzv_find(struct rdzv *rz, const struct model_network *net, con
 int rdzv_end(struct rdzv_job *job, const struct ip_addr *who, nsec_t now, struct err *e);
 
 /** rdzv_job_json() - as the API shows it; gives a reference. NULL: no memory. */
-json_t *rdzv_job_json(const struct rdzv_job *job, nsec_t now);
+json_t *rdzv_job_json(const struct rdzv_job *job);
 
 /** rdzv_list_json() - all of a network, by name; gives a reference. NULL: no memory. */
-json_t *rdzv_list_json(struct rdzv *rz, const struct model_network *net, nsec_t now);
+json_t *rdzv_list_json(struct rdzv *rz, const struct model_network *net);
 
 /** rdzv_tick() - forget idle jobs; each second. */
 void rdzv_tick(struct rdzv *rz, nsec_t now);

@@ -1,5 +1,9 @@
 /*
- * rdzv_internal.h - rendezvous as its own files see it: jobs (rdzv.c), doors and protocols.
+ * rdzv_internal.h - rendezvous as its own files see it: networks, jobs, listeners, connections.
+ *
+ *     rdzv.c         networks and jobs
+ *     rdzv_listen.c  the ports, and connections until it is known what they speak
+ *     rdzv_store.c   connections that speak TCPStore
  */
 #pragma once
 
@@ -7,28 +11,97 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "api/admission.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "hub/model.h"
 #include "hub/rdzv.h"
+#include "hub/rdzv_kv.h"
+#include "hub/rdzv_quota.h"
 #include "hub/rdzv_record.h"
 #include "hub/rdzv_save.h"
 
+/** Connections of a network at once, and of one member. */
+#define RDZV__CONNECTIONS_MAX           16384
+#define RDZV__CONNECTIONS_MAX_BY_MEMBER 2048
+
+/** What is read from a connection at a time. */
+#define RDZV__READ_MAX (64u << 10)
+
+/** A job has at most two ports, each on two addresses. */
+#define RDZV__LISTENERS_MAX 4
+
 struct rdzv {
-    struct uv_loop_s *loop; /* pins */
-    struct model *model;    /* pins */
-    uint64_t seed;          /* for the hash tables */
-    struct rdzv_save save;  /* what is not on the disk yet */
-    struct list jobs;       /* of struct rdzv_job, of all networks */
-    bool started;           /* between rdzv_start() and rdzv_stop() */
+    struct uv_loop_s *loop;           /* pins */
+    struct model *model;              /* pins */
+    uint64_t seed;                    /* for the hash tables */
+    struct rdzv_save save;            /* what is not on the disk yet */
+    struct list networks;             /* of struct rdzv_network */
+    uint64_t n_requests;              /* of TCPStore, since the start */
+    uint64_t n_hung_up;               /* connections that we ended */
+    struct log_limit limit;           /* of the words about those */
+    bool started;                     /* between rdzv_start() and rdzv_stop() */
+    uint8_t read_buf[RDZV__READ_MAX]; /* what has come in, until it is decoded */
+};
+
+/** A network's jobs; there from the first of them on, or from when it is served. */
+struct rdzv_network {
+    struct list link;            /* in rdzv.networks */
+    struct rdzv *rz;             /* pins */
+    char name[NAME_MAX_LEN + 1]; /* of the network */
+    struct list jobs;            /* of struct rdzv_job, by name */
+    struct rdzv_quota quota;     /* of all of them */
+    struct model_network *net;   /* pins; NULL: it is not served now */
+    char interface[16];          /* where it is served */
+    struct admission admission;  /* of connections, while it is served */
 };
 
 struct rdzv_job {
-    struct list link;               /* in rdzv.jobs */
-    struct rdzv *rz;                /* pins */
-    struct model_network *net;      /* pins; NULL: not served now */
-    char network[NAME_MAX_LEN + 1]; /* the network's name */
-    char name[NAME_MAX_LEN + 1];    /* see parse_name() */
-    struct rdzv_job_record record;  /* port and run */
-    bool ended;                     /* who comes next begins a new run */
-    nsec_t heard;                   /* when somebody spoke or left last */
+    struct list link;                                     /* in the network's */
+    struct rdzv *rz;                                      /* pins */
+    struct rdzv_network *network;                         /* pins */
+    char name[NAME_MAX_LEN + 1];                          /* see parse_name() */
+    struct rdzv_job_record record;                        /* port and run */
+    struct rdzv_quota quota;                              /* of what is in it */
+    struct rdzv_kv kv;                                    /* its TCPStore */
+    struct rdzv_listener *listeners[RDZV__LISTENERS_MAX]; /* NULL: none */
+    struct list conns;                                    /* of struct rdzv_conn */
+    bool ended;                                           /* who comes next begins a new run */
+    nsec_t heard;                                         /* when somebody spoke last */
 };
+
+/** A connection. Freed when its handle has closed. */
+struct rdzv_conn {
+    struct list link;          /* in the job's, while it is open */
+    struct rdzv_job *job;      /* pins, while it is open */
+    int fd;                    /* owns */
+    uv_poll_t poll;            /* of it */
+    int events;                /* that are polled for */
+    struct ip_addr from;       /* the member */
+    bool is_store;             /* it speaks TCPStore: @client is valid */
+    struct rdzv_client client; /* its half in the job's TCPStore */
+    uint8_t *in;               /* owns; a request of which not all has come */
+    size_t in_len;             /* bytes of it */
+    size_t in_cap;             /* room of it */
+};
+
+/** rdzv__listen() - open the job's ports; what cannot be opened is named in a warning. */
+void rdzv__listen(struct rdzv_job *job);
+
+/** rdzv__unlisten() - close them, and all connections. */
+void rdzv__unlisten(struct rdzv_job *job);
+
+/** rdzv__hang_up() - end a connection, freed in a later turn. */
+void rdzv__hang_up(struct rdzv_conn *c);
+
+/** rdzv__poll() - be told of these events only. */
+void rdzv__poll(struct rdzv_conn *c, int events, uv_poll_cb cb);
+
+/** rdzv__store_begin() - the connection speaks TCPStore; what it said is still to be read. */
+void rdzv__store_begin(struct rdzv_conn *c);
+
+/** rdzv__store_forget_input() - and what it counted for in the quota. Idempotent. */
+void rdzv__store_forget_input(struct rdzv_conn *c);
+
+/** rdzv__store_saver() - for the job's TCPStore: to the hub's store. */
+struct rdzv_kv_saver rdzv__store_saver(struct rdzv_job *job);

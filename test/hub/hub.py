@@ -106,6 +106,14 @@ class Hub:
         _, answer = self.admin("GET", f"/v1/networks/{network}/nodes")
         return {node["metadata"]["name"]: node for node in answer["nodes"]}
 
+    def metrics(self) -> str:
+        connection = UnixConnection(self.socket)
+        try:
+            connection.request("GET", "/v1/metrics")
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
     # ---- the public door
 
     def public(self, host: Host, method: str, path: str, body: object = None) -> tuple[int, object]:

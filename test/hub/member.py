@@ -5,6 +5,8 @@
                                             (default: none); how long until the hub ends it
     member doze ADDRESS PORT ROUNDS         open a watch and do not read it while ROUNDS reports
                                             are made; then read until the last one is told
+    member store ADDRESS PORT COUNT         send the bytes that stdin has in hex; the first COUNT
+                                            bytes that come back
 """
 
 from __future__ import annotations
@@ -61,5 +63,19 @@ def doze(address: str, port: str, rounds: str) -> dict:
             return {"snapshots": kinds.count("snapshot"), "puts": kinds.count("put")}
 
 
+def store(address: str, port: str, count: str) -> dict:
+    """Ask a job's port with bytes."""
+    request = sys.stdin.read()
+    with socket.create_connection((address, int(port)), timeout=20) as sock:
+        sock.sendall(bytes.fromhex(request))
+        answer = b""
+        while len(answer) < int(count):
+            more = sock.recv(int(count) - len(answer))
+            if not more:
+                break
+            answer += more
+    return {"answer": answer.hex()}
+
+
 if __name__ == "__main__":
-    print(json.dumps({"hold": hold, "doze": doze}[sys.argv[1]](*sys.argv[2:])))
+    print(json.dumps({"hold": hold, "doze": doze, "store": store}[sys.argv[1]](*sys.argv[2:])))

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from lab import wait_for
+
 from .hub import Hub, member_call
 
 
@@ -44,3 +53,84 @@ def test_a_run_ends_when_somebody_says_so(hub: Hub) -> None:
     assert member_call(a, "GET", "/v1/jobs/train/rendezvous") == (200, again)
     status, answer = member_call(a, "POST", "/v1/jobs/No_Name/rendezvous")
     assert status == 400 and "No_Name" in answer["error"]
+
+
+needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"),
+                                 reason="python3-torch is not installed")
+STORE_CASES = Path(__file__).parent / "store_cases.py"
+PYTHON = "/usr/bin/python3"
+
+
+def answers_of(host, *words: object) -> dict:
+    return json.loads(host.run([PYTHON, STORE_CASES, *words], quiet=True).out.splitlines()[-1])
+
+
+@needs_torch
+def test_the_store_answers_as_pytorchs_own(hub: Hub) -> None:
+    (a,) = members(hub, "a")
+    port = join(a, "train")["c10d"]["port"]
+    theirs = answers_of(a, "127.0.0.1", 0, "own")
+    ours = answers_of(a, "10.42.0.1", port)
+    assert {name: (ours[name], theirs[name]) for name in theirs if ours[name] != theirs[name]} == {}
+    assert len(theirs) > 30
+
+
+def unsaved(hub: Hub) -> int:
+    text = hub.metrics()
+    return int(re.search(r"^weft_rendezvous_unsaved (\d+)$", text, re.MULTILINE)[1])
+
+
+def u64(number: int) -> bytes:
+    return struct.pack("<Q", number)
+
+
+def text(data: bytes) -> bytes:
+    return u64(len(data)) + data
+
+
+def ask(host, port: int, request: bytes, size: int) -> bytes:
+    """Bytes to a job's port, and so many that come back."""
+    argv = [PYTHON, Path(__file__).parent / "member.py", "store", "10.42.0.1", port, size]
+    return bytes.fromhex(json.loads(host.run(argv, stdin=request.hex(), quiet=True).out)["answer"])
+
+
+HELLO = b"\0" + struct.pack("<I", 0x3C85F7CE)
+
+
+def test_what_is_in_the_store_survives_the_hub(hub: Hub) -> None:
+    (a,) = members(hub, "a")
+    port = join(a, "train")["c10d"]["port"]
+    long = bytes(range(256)) * 2000
+    ask(a, port, HELLO + b"\1" + text(b"short") + text(b"1") + b"\1" + text(b"long") + text(long) +
+        b"\4" + text(b"sum") + u64(41) + b"\1" + text(b"gone") + text(b"x") +
+        b"\x08" + text(b"gone") + b"\x0e" + text(b"queue") + text(b"one") +
+        b"\x0e" + text(b"queue") + text(b"two") + b"\x07", 16)
+    wait_for(lambda: unsaved(hub) == 0, 5, "the changes to be on the disk")
+    hub.restart()
+    again = ask(a, port, HELLO + b"\x07" + b"\3" + text(b"long") + b"\4" + text(b"sum") + u64(1) +
+                b"\x0f" + text(b"queue") + b"\x0f" + text(b"queue") + b"\3" + text(b"gone"),
+                8 + 8 + len(long) + 8 + 2 * 19 + 8)
+    assert again == (u64(3) + text(long) + u64(42) + u64(2) + text(b"one") + u64(1) +
+                     text(b"two") + u64(0))
+
+
+def test_a_new_run_begins_with_nothing(hub: Hub) -> None:
+    a, b = members(hub, "a", "b")
+    port = join(a, "train")["c10d"]["port"]
+    ask(a, port, HELLO + b"\1" + text(b"state") + text(b"closed") + b"\x07", 8)
+    other = b.spawn([PYTHON, Path(__file__).parent / "member.py", "hold", "10.42.0.1", port,
+                     "\\x03"], name="other")
+    wait_for(lambda: member_call(a, "DELETE", "/v1/jobs/train/rendezvous")[0] == 409, 5,
+             "the other member to be connected")
+    other.kill9()
+    wait_for(lambda: member_call(a, "DELETE", "/v1/jobs/train/rendezvous")[0] == 204, 5,
+             "the other member to be gone")
+    assert join(b, "train")["run"] == "train.2"
+    assert ask(b, port, HELLO + b"\x07", 8) == u64(0)
+    # The other network has the same addresses, and none of these jobs.
+    hub.admin("POST", "/v1/networks", {"name": "other", "cidr4": "10.42.0.0/16"})
+    c = hub.lab.host("c")
+    assert hub.enrol(c, hub.secret("other"), name="c")[0] == 200
+    assert member_call(c, "GET", "/v1/jobs/train/rendezvous")[0] == 404
+    assert join(c, "train")["run"] == "train.1"
+    assert ask(c, join(c, "train")["c10d"]["port"], HELLO + b"\x07", 8) == u64(0)

@@ -1,0 +1,64 @@
+/* fuzz-rdzv.c - what a damaged store may hold of a rendezvous: keys, pieces, and entries. */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "hub/rdzv_kv.h"
+#include "hub/rdzv_record.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void put(
+    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+{
+}
+
+static void drop(void *ctx, const void *name, size_t name_len, size_t before)
+{
+}
+
+static void check_entry(const uint8_t *data, size_t len)
+{
+    struct rdzv_kv_saver saver = {.put = put, .drop = drop};
+    struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
+    struct err e = ERR_NULL;
+    struct rdzv_kv kv;
+
+    rdzv_kv_init(&kv, &saver, &quota, 1);
+    (void)rdzv_kv_load(&kv, data, len, &e);
+    rdzv_kv_deinit(&kv);
+    assert(quota.bytes == 0 && quota.entries == 0);
+}
+
+static void check_text(const char *text)
+{
+    struct rdzv_key k = rdzv_key_parse(text);
+    struct rdzv_job_record job;
+    struct str blob = STR_NULL;
+    struct err e = ERR_NULL;
+    char buf[RDZV_KEY_MAX];
+
+    if (k.kind == RDZV_KEY_JOB)
+        assert(strncmp(rdzv_key_of_job(buf, k.network, k.job), text, strlen(buf)) == 0);
+    if (rdzv_job_decode(&job, text, &e) == 0)
+        assert(job.port > 0 && job.run > 0);
+    if (rdzv_chunk_decode(&blob, text, &e) == 0)
+        assert(blob.len <= RDZV_CHUNK);
+    str_deinit(&blob);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    char *text = malloc(len + 1);
+
+    if (!text)
+        return 0;
+    memcpy(text, data, len);
+    text[len] = '\0';
+    check_text(text);
+    check_entry(data, len);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,521 @@
+/* rdzv_kv.c - see rdzv_kv.h: what each request does, and who is told. */
+#include "rdzv_kv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "hub/rdzv_kv_internal.h"
+
+/* Room for output that a client keeps when there is none. */
+#define OUT_KEEP 4096
+
+static const struct tcpstore_bytes nothing = {.p = NULL};
+
+static struct tcpstore_bytes value_of(const struct rdzv_entry *en)
+{
+    return en ? (struct tcpstore_bytes){en->value, en->value_len} : nothing;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* Room for @len more bytes of output; they count as the job's. */
+static bool make_room(struct rdzv_kv *kv, struct rdzv_client *c, size_t len)
+{
+    size_t need = c->out_len + len;
+    size_t cap = 2 * c->out_cap > need ? 2 * c->out_cap : need + 64;
+    uint8_t *out;
+
+    if (need <= c->out_cap)
+        return true;
+    if (need > RDZV_KV_OUT_MAX || !rdzv_quota_has(kv->quota, cap - c->out_cap, 0))
+        return false;
+    out = realloc(c->out, cap);
+    if (!out)
+        return false;
+    rdzv_quota_take(kv->quota, cap - c->out_cap, 0);
+    c->out = out;
+    c->out_cap = cap;
+    return true;
+}
+
+static void answer(struct rdzv_kv *kv, struct rdzv_client *c, const void *p, size_t len)
+{
+    if (!c->failed && !make_room(kv, c, len))
+        c->failed = true;
+    if (!c->failed && len > 0) {
+        memcpy(c->out + c->out_len, p, len);
+        c->out_len += len;
+    }
+    if (list_is_empty(&c->ready))
+        list_add_tail(&kv->ready, &c->ready);
+}
+
+static void answer_word(struct rdzv_kv *kv, struct rdzv_client *c, enum tcpstore_word word)
+{
+    uint8_t byte = (uint8_t)word;
+
+    answer(kv, c, &byte, 1);
+}
+
+static void answer_number(struct rdzv_kv *kv, struct rdzv_client *c, uint64_t v)
+{
+    struct le64 le = le64_make(v);
+
+    answer(kv, c, &le, sizeof(le));
+}
+
+static void answer_bytes(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_bytes b)
+{
+    answer_number(kv, c, b.len);
+    answer(kv, c, b.p, b.len);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static void wait_free(struct rdzv_kv *kv, struct rdzv_wait *w)
+{
+    struct rdzv_entry *en = w->entry;
+
+    list_remove(&w->of_client);
+    list_remove(&w->of_entry);
+    free(w);
+    rdzv_kv__release(kv, en);
+}
+
+static void stop_waiting(struct rdzv_kv *kv, struct rdzv_client *c)
+{
+    struct rdzv_wait *w;
+    struct rdzv_wait *tmp;
+
+    list_foreach_safe(w, tmp, &c->waits, of_client)
+        wait_free(kv, w);
+    c->n_awaited = 0;
+}
+
+/* @in_client, @in_entry: the lists that it goes into. */
+static int add_wait(
+    struct rdzv_entry *en, struct rdzv_client *c, struct list *in_client, struct list *in_entry)
+{
+    struct rdzv_wait *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return RDZV_KV_E_FULL;
+    w->client = c;
+    w->entry = en;
+    list_add_tail(in_client, &w->of_client);
+    list_add_tail(in_entry, &w->of_entry);
+    return 0;
+}
+
+/* One key that it waited for is there; true if that was the last. */
+static bool came(struct rdzv_kv *kv, struct rdzv_wait *w)
+{
+    struct rdzv_client *c = w->client;
+
+    list_remove(&w->of_client);
+    list_remove(&w->of_entry);
+    free(w);
+    if (--c->n_awaited > 0)
+        return false;
+    answer_word(kv, c, TCPSTORE_STOP_WAITING);
+    return true;
+}
+
+static void wake_all(struct rdzv_kv *kv, struct rdzv_entry *en)
+{
+    struct rdzv_wait *w;
+    struct rdzv_wait *tmp;
+
+    list_foreach_safe(w, tmp, &en->waits, of_entry)
+        (void)came(kv, w);
+}
+
+/* An item is for one only: for the first that waits for nothing else. */
+static void wake_one(struct rdzv_kv *kv, struct rdzv_entry *en)
+{
+    struct rdzv_wait *w;
+    struct rdzv_wait *tmp;
+
+    list_foreach_safe(w, tmp, &en->waits, of_entry) {
+        if (came(kv, w))
+            return;
+    }
+}
+
+static void tell_watching(struct rdzv_kv *kv, struct rdzv_entry *en, enum tcpstore_word what,
+    struct tcpstore_bytes before, struct tcpstore_bytes after)
+{
+    struct rdzv_wait *w;
+
+    list_foreach(w, &en->watches, of_entry) {
+        answer_word(kv, w->client, what);
+        answer_bytes(kv, w->client, (struct tcpstore_bytes){en->key, en->key_len});
+        answer_bytes(kv, w->client, before);
+        answer_bytes(kv, w->client, after);
+    }
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+/* The value becomes @a and @b; whoever waits or watches is told. */
+static int change(
+    struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes a, struct tcpstore_bytes b)
+{
+    enum tcpstore_word what = en->has_value ? TCPSTORE_KEY_UPDATED : TCPSTORE_KEY_CREATED;
+    uint8_t *before = NULL;
+    size_t before_len = en->value_len;
+    int r;
+
+    /* Kept for those who are told of it. */
+    if (!list_is_empty(&en->watches) && before_len > 0) {
+        before = malloc(before_len);
+        if (!before)
+            return RDZV_KV_E_FULL;
+        memcpy(before, en->value, before_len);
+    }
+    r = rdzv_kv__put(kv, en, a, b);
+    if (r == 0) {
+        tell_watching(kv, en, what, (struct tcpstore_bytes){before, before_len}, value_of(en));
+        wake_all(kv, en);
+    }
+    free(before);
+    return r;
+}
+
+static int set(struct rdzv_kv *kv, struct tcpstore_bytes key, struct tcpstore_bytes value)
+{
+    struct rdzv_entry *en = rdzv_kv__acquire(kv, key);
+    int r = en ? change(kv, en, value, nothing) : RDZV_KV_E_FULL;
+
+    if (en)
+        rdzv_kv__release(kv, en);
+    return r;
+}
+
+static int append(struct rdzv_kv *kv, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en = rdzv_kv__acquire(kv, rq->key);
+    int r = en ? change(kv, en, value_of(en), rq->value) : RDZV_KV_E_FULL;
+
+    if (en)
+        rdzv_kv__release(kv, en);
+    return r;
+}
+
+static int compare_set(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
+    bool has_value = en && en->has_value;
+
+    /* Without a key nothing is as expected but the empty value; any other is given back. */
+    if (!has_value && rq->value.len > 0) {
+        answer_bytes(kv, c, rq->value);
+        return 0;
+    }
+    if (has_value && !tcpstore_bytes_equal(value_of(en), rq->value)) {
+        answer_bytes(kv, c, value_of(en));
+        return 0;
+    }
+    answer_bytes(kv, c, rq->desired);
+    return set(kv, rq->key, rq->desired);
+}
+
+/* The value as a decimal number, as C's strtoll() reads it; no value is 0. */
+static bool number_of(const struct rdzv_entry *en, int64_t *ret)
+{
+    struct tcpstore_bytes v = value_of(en);
+    char text[64];
+    char *end;
+
+    *ret = 0;
+    if (!en || !en->has_value)
+        return true;
+    if (v.len >= sizeof(text))
+        return false;
+    if (v.len > 0)
+        memcpy(text, v.p, v.len);
+    text[v.len] = '\0';
+    errno = 0;
+    *ret = strtoll(text, &end, 10);
+    return end != text && errno == 0;
+}
+
+static int add(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    char text[32];
+    int64_t sum;
+    int n;
+
+    if (!number_of(rdzv_kv__find(kv, rq->key), &sum) ||
+        __builtin_add_overflow(sum, rq->amount, &sum))
+        return RDZV_KV_E_REFUSED;
+    n = snprintf(text, sizeof(text), "%" PRId64, sum);
+    answer_number(kv, c, (uint64_t)sum);
+    return set(kv, rq->key, (struct tcpstore_bytes){(const uint8_t *)text, (size_t)n});
+}
+
+static int delete_key(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
+    bool was_there = en && en->has_value;
+
+    answer_number(kv, c, was_there);
+    if (!was_there)
+        return 0;
+    tell_watching(kv, en, TCPSTORE_KEY_DELETED, value_of(en), nothing);
+    rdzv_kv__remove(kv, en);
+    rdzv_kv__release(kv, en);
+    return 0;
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+/* The classic server hangs up on a key that is not there, the other answers with nothing. */
+static int get(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_bytes key)
+{
+    struct rdzv_entry *en = rdzv_kv__find(kv, key);
+
+    if ((!en || !en->has_value) && c->dialect == TCPSTORE_CLASSIC)
+        return RDZV_KV_E_REFUSED;
+    answer_bytes(kv, c, value_of(en));
+    return 0;
+}
+
+/* All keys must be there before any is sent. */
+static int multi_get(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    int r = 0;
+
+    for (uint64_t i = 0; r == 0 && i < rq->count; i++)
+        r = get(kv, c, tcpstore_next(&rq->items));
+    return r;
+}
+
+static int multi_set(struct rdzv_kv *kv, struct tcpstore_request *rq)
+{
+    int r = 0;
+
+    for (uint64_t i = 0; r == 0 && i < rq->count; i++) {
+        struct tcpstore_bytes key = tcpstore_next(&rq->items);
+
+        r = set(kv, key, tcpstore_next(&rq->items));
+    }
+    return r;
+}
+
+static bool is_there(const struct rdzv_kv *kv, struct tcpstore_bytes key)
+{
+    const struct rdzv_entry *en = rdzv_kv__find(kv, key);
+
+    return en && (en->has_value || en->n_queue > 0);
+}
+
+static void check(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    bool all = true;
+
+    for (uint64_t i = 0; i < rq->count; i++)
+        all &= is_there(kv, tcpstore_next(&rq->items));
+    answer_word(kv, c, all ? TCPSTORE_READY : TCPSTORE_NOT_READY);
+}
+
+static int wait(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    int r = 0;
+
+    if (rq->count > RDZV_KV_WAITS_MAX)
+        return RDZV_KV_E_FULL;
+    for (uint64_t i = 0; r == 0 && i < rq->count; i++) {
+        struct tcpstore_bytes key = tcpstore_next(&rq->items);
+        struct rdzv_entry *en;
+
+        if (is_there(kv, key))
+            continue;
+        en = rdzv_kv__acquire(kv, key);
+        r = en ? add_wait(en, c, &c->waits, &en->waits) : RDZV_KV_E_FULL;
+        if (r == 0)
+            c->n_awaited++;
+        else if (en)
+            rdzv_kv__release(kv, en);
+    }
+    if (r == 0 && c->n_awaited == 0)
+        answer_word(kv, c, TCPSTORE_STOP_WAITING);
+    return r;
+}
+
+static int watch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en = c->n_watches < RDZV_KV_WAITS_MAX ? rdzv_kv__acquire(kv, rq->key) : NULL;
+    int r = en ? add_wait(en, c, &c->watches, &en->watches) : RDZV_KV_E_FULL;
+
+    if (r == 0) {
+        c->n_watches++;
+        answer_word(kv, c, TCPSTORE_KEY_WATCHED);
+    } else if (en) {
+        rdzv_kv__release(kv, en);
+    }
+    return r;
+}
+
+static void list_keys(struct rdzv_kv *kv, struct rdzv_client *c)
+{
+    size_t cursor = 0;
+
+    answer_number(kv, c, kv->n_keys);
+    for (struct htab_link *l = htab_each(&kv->entries, &cursor, NULL); l;
+         l = htab_each(&kv->entries, &cursor, l)) {
+        const struct rdzv_entry *en = container_of(l, struct rdzv_entry, link);
+
+        if (en->has_value)
+            answer_bytes(kv, c, (struct tcpstore_bytes){en->key, en->key_len});
+    }
+}
+
+/* ---- queues --------------------------------------------------------------------------------- */
+
+static int queue_push(struct rdzv_kv *kv, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en = rdzv_kv__acquire(kv, rq->key);
+    int r = en ? rdzv_kv__push(kv, en, rq->value) : RDZV_KV_E_FULL;
+
+    if (r == 0)
+        wake_one(kv, en);
+    else if (en)
+        rdzv_kv__release(kv, en);
+    return r;
+}
+
+static void queue_pop(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
+    struct rdzv_item *item;
+
+    answer_number(kv, c, en ? en->n_queue : 0);
+    item = en ? rdzv_kv__pop(kv, en) : NULL;
+    if (!item)
+        return;
+    answer_bytes(kv, c, (struct tcpstore_bytes){item->value, item->len});
+    free(item);
+    rdzv_kv__release(kv, en);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static int dispatch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en;
+    struct le32 nonce;
+
+    switch (rq->op) {
+    case TCPSTORE_SET:
+        return set(kv, rq->key, rq->value);
+    case TCPSTORE_COMPARE_SET:
+        return compare_set(kv, c, rq);
+    case TCPSTORE_GET:
+        return get(kv, c, rq->key);
+    case TCPSTORE_ADD:
+        return add(kv, c, rq);
+    case TCPSTORE_CHECK:
+        check(kv, c, rq);
+        return 0;
+    case TCPSTORE_WAIT:
+        return wait(kv, c, rq);
+    case TCPSTORE_NUM_KEYS:
+        answer_number(kv, c, kv->n_keys);
+        return 0;
+    case TCPSTORE_WATCH_KEY:
+        return watch(kv, c, rq);
+    case TCPSTORE_DELETE_KEY:
+        return delete_key(kv, c, rq);
+    case TCPSTORE_APPEND:
+        return append(kv, rq);
+    case TCPSTORE_MULTI_GET:
+        return multi_get(kv, c, rq);
+    case TCPSTORE_MULTI_SET:
+        return multi_set(kv, rq);
+    case TCPSTORE_CANCEL_WAIT:
+        answer_word(kv, c, TCPSTORE_WAIT_CANCELED);
+        return 0;
+    case TCPSTORE_PING:
+        nonce = le32_make(rq->nonce);
+        answer(kv, c, &nonce, sizeof(nonce));
+        return 0;
+    case TCPSTORE_QUEUE_PUSH:
+        return queue_push(kv, rq);
+    case TCPSTORE_QUEUE_POP:
+        queue_pop(kv, c, rq);
+        return 0;
+    case TCPSTORE_QUEUE_LEN:
+        en = rdzv_kv__find(kv, rq->key);
+        answer_number(kv, c, en ? en->n_queue : 0);
+        return 0;
+    case TCPSTORE_LIST:
+        list_keys(kv, c);
+        return 0;
+    case TCPSTORE_OP_N:
+        break;
+    }
+    return RDZV_KV_E_REFUSED;
+}
+
+int rdzv_kv_handle(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    int r;
+
+    stop_waiting(kv, c);
+    r = dispatch(kv, c, rq);
+    return r == 0 && c->failed ? RDZV_KV_E_FULL : r;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+void rdzv_kv_init(
+    struct rdzv_kv *kv, const struct rdzv_kv_saver *saver, struct rdzv_quota *quota, uint64_t seed)
+{
+    *kv = (struct rdzv_kv){.saver = *saver, .quota = quota, .scratch = STR_NULL};
+    htab_init(&kv->entries, seed);
+    list_init(&kv->ready);
+}
+
+void rdzv_client_init(struct rdzv_client *c, enum tcpstore_dialect dialect)
+{
+    *c = (struct rdzv_client){.dialect = dialect};
+    list_init(&c->ready);
+    list_init(&c->waits);
+    list_init(&c->watches);
+}
+
+static void forget_output(struct rdzv_kv *kv, struct rdzv_client *c)
+{
+    rdzv_quota_give(kv->quota, c->out_cap, 0);
+    free(c->out);
+    c->out = NULL;
+    c->out_len = 0;
+    c->out_cap = 0;
+}
+
+void rdzv_client_sent(struct rdzv_kv *kv, struct rdzv_client *c, size_t len)
+{
+    c->out_len -= len;
+    if (c->out_len > 0)
+        memmove(c->out, c->out + len, c->out_len);
+    else if (c->out_cap > OUT_KEEP)
+        forget_output(kv, c);
+}
+
+void rdzv_client_deinit(struct rdzv_kv *kv, struct rdzv_client *c)
+{
+    struct rdzv_wait *w;
+    struct rdzv_wait *tmp;
+
+    stop_waiting(kv, c);
+    list_foreach_safe(w, tmp, &c->watches, of_client)
+        wait_free(kv, w);
+    c->n_watches = 0;
+    list_remove(&c->ready);
+    forget_output(kv, c);
+}

@@ -1,0 +1,346 @@
+/*
+ * test-rdzv-kv.c - a TCPStore without sockets: who is woken, what is bounded, what is saved.
+ *
+ * What each request answers is compared with PyTorch's own server in test/hub.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "hub/rdzv_kv.h"
+#include "hub/rdzv_record.h"
+
+/* ---- a disk: the blobs by name -------------------------------------------------------------- */
+
+#define BLOBS_MAX 64
+
+static struct {
+    uint8_t name[64];
+    size_t name_len;
+    uint8_t *p;
+    size_t len; /* 0: free */
+} disk[BLOBS_MAX];
+
+static size_t slot_of(const void *name, size_t len)
+{
+    size_t i = 0;
+
+    while (i < BLOBS_MAX &&
+           !(disk[i].len > 0 && disk[i].name_len == len && memcmp(disk[i].name, name, len) == 0))
+        i++;
+    return i;
+}
+
+static void drop(void *ctx, const void *name, size_t name_len, size_t before)
+{
+    size_t i = slot_of(name, name_len);
+
+    assert_true(i < BLOBS_MAX);
+    assert_int_equal(disk[i].len, before);
+    free(disk[i].p);
+    disk[i].p = NULL;
+    disk[i].len = 0;
+}
+
+static void put(
+    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+{
+    size_t i = 0;
+
+    if (before > 0)
+        drop(ctx, name, name_len, before);
+    assert_int_equal(slot_of(name, name_len), BLOBS_MAX);
+    while (disk[i].len > 0)
+        i++;
+    assert_true(i < BLOBS_MAX && name_len <= sizeof(disk[i].name));
+    memcpy(disk[i].name, name, name_len);
+    disk[i].name_len = name_len;
+    disk[i].p = malloc(len);
+    memcpy(disk[i].p, p, len);
+    disk[i].len = len;
+}
+
+static size_t n_blobs(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < BLOBS_MAX; i++)
+        n += disk[i].len > 0;
+    return n;
+}
+
+/* ---- a store with three clients ------------------------------------------------------------- */
+
+struct fixture {
+    struct rdzv_quota quota;
+    struct rdzv_kv kv;
+    struct rdzv_client clients[3];
+    uint8_t buf[1024];
+    struct writer w;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct rdzv_kv_saver saver = {.put = put, .drop = drop};
+
+    f->quota = (struct rdzv_quota){.bytes_max = 1u << 20, .entries_max = 32};
+    rdzv_kv_init(&f->kv, &saver, &f->quota, 1);
+    for (int i = 0; i < 3; i++)
+        rdzv_client_init(&f->clients[i], TCPSTORE_VALIDATED);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 3; i++)
+        rdzv_client_deinit(&f->kv, &f->clients[i]);
+    rdzv_kv_clear(&f->kv);
+    assert_int_equal(n_blobs(), 0);
+    assert_int_equal(f->quota.bytes, 0);
+    assert_int_equal(f->quota.entries, 0);
+    rdzv_kv_deinit(&f->kv);
+    free(f);
+    return 0;
+}
+
+static struct tcpstore_bytes bytes(const char *text)
+{
+    return (struct tcpstore_bytes){(const uint8_t *)text, strlen(text)};
+}
+
+static void put_text(struct fixture *f, const char *text)
+{
+    struct le64 len = le64_make(strlen(text));
+
+    writer_put(&f->w, &len, sizeof(len));
+    writer_put(&f->w, text, strlen(text));
+}
+
+/* A request with a key, a value, and what is desired; NULL: none. */
+static int ask(struct fixture *f, int client, enum tcpstore_op op, const char *key,
+    const char *value, const char *desired)
+{
+    struct tcpstore_request rq = {.op = op, .key = bytes(key)};
+
+    rq.value = value ? bytes(value) : rq.value;
+    rq.desired = desired ? bytes(desired) : rq.desired;
+    return rdzv_kv_handle(&f->kv, &f->clients[client], &rq);
+}
+
+static int set(struct fixture *f, const char *key, const char *value)
+{
+    return ask(f, 2, TCPSTORE_SET, key, value, NULL);
+}
+
+static int wait_for(struct fixture *f, int client, const char *a, const char *b)
+{
+    struct tcpstore_request rq = {.op = TCPSTORE_WAIT, .count = b ? 2 : 1};
+
+    f->w = writer_make(f->buf, sizeof(f->buf));
+    put_text(f, a);
+    if (b)
+        put_text(f, b);
+    rq.items = reader_make(f->buf, writer_len(&f->w));
+    return rdzv_kv_handle(&f->kv, &f->clients[client], &rq);
+}
+
+/* The client was answered with these bytes, and with nothing since. */
+#define assert_out(f, client, text) assert_out_(f, client, text, sizeof(text) - 1)
+static void assert_out_(struct fixture *f, int client, const char *text, size_t len)
+{
+    struct rdzv_client *c = &f->clients[client];
+
+    assert_int_equal(c->out_len, len);
+    if (len > 0)
+        assert_memory_equal(c->out, text, len);
+    assert_int_equal(list_is_empty(&c->ready), len == 0);
+    list_remove(&c->ready);
+    rdzv_client_sent(&f->kv, c, len);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void test_waiting(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(wait_for(f, 0, "a", "b"), 0);
+    assert_int_equal(wait_for(f, 1, "b", NULL), 0);
+    assert_int_equal(set(f, "b", "1"), 0);
+    assert_out(f, 0, "");
+    assert_out(f, 1, "\0");
+    assert_int_equal(set(f, "a", ""), 0);
+    assert_out(f, 0, "\0");
+    assert_int_equal(wait_for(f, 0, "a", "a"), 0);
+    assert_out(f, 0, "\0");
+}
+
+/* Who asks for something else has given up: no byte may come that is taken for the next answer. */
+static void test_giving_up(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(wait_for(f, 0, "a", NULL), 0);
+    assert_int_equal(ask(f, 0, TCPSTORE_NUM_KEYS, "", NULL, NULL), 0);
+    assert_out(f, 0, "\0\0\0\0\0\0\0\0");
+    assert_int_equal(set(f, "a", "1"), 0);
+    assert_out(f, 0, "");
+    assert_int_equal(wait_for(f, 0, "c", NULL), 0);
+    assert_int_equal(ask(f, 0, TCPSTORE_CANCEL_WAIT, "", NULL, NULL), 0);
+    assert_out(f, 0, "\1");
+    assert_int_equal(set(f, "c", "1"), 0);
+    assert_out(f, 0, "");
+}
+
+static void test_queues(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(wait_for(f, 0, "q", NULL), 0);
+    assert_int_equal(wait_for(f, 1, "q", NULL), 0);
+    assert_int_equal(ask(f, 2, TCPSTORE_QUEUE_PUSH, "q", "x", NULL), 0);
+    assert_out(f, 0, "\0");
+    assert_out(f, 1, "");
+    assert_int_equal(ask(f, 0, TCPSTORE_QUEUE_POP, "q", NULL, NULL), 0);
+    assert_out(f, 0, "\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0x");
+    assert_int_equal(ask(f, 0, TCPSTORE_QUEUE_POP, "q", NULL, NULL), 0);
+    assert_out(f, 0, "\0\0\0\0\0\0\0\0");
+    assert_int_equal(ask(f, 2, TCPSTORE_QUEUE_PUSH, "q", "y", NULL), 0);
+    assert_out(f, 1, "\0");
+    assert_int_equal(ask(f, 1, TCPSTORE_QUEUE_LEN, "q", NULL, NULL), 0);
+    assert_out(f, 1, "\1\0\0\0\0\0\0\0");
+}
+
+/* The newer server answers with nothing for a key that is not there, the older one hangs up. */
+static void test_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(ask(f, 0, TCPSTORE_GET, "no", NULL, NULL), 0);
+    assert_out(f, 0, "\0\0\0\0\0\0\0\0");
+    f->clients[0].dialect = TCPSTORE_CLASSIC;
+    assert_int_equal(ask(f, 0, TCPSTORE_GET, "no", NULL, NULL), RDZV_KV_E_REFUSED);
+}
+
+static void test_limits(void **state)
+{
+    struct fixture *f = *state;
+    struct tcpstore_request rq = {.op = TCPSTORE_ADD, .key = bytes("n"), .amount = INT64_MAX};
+    char key[2] = "A";
+    size_t n = 0;
+
+    assert_int_equal(rdzv_kv_handle(&f->kv, &f->clients[0], &rq), 0);
+    assert_int_equal(rdzv_kv_handle(&f->kv, &f->clients[0], &rq), RDZV_KV_E_REFUSED);
+    assert_int_equal(ask(f, 1, TCPSTORE_SET, "word", "1x2", NULL), 0);
+    rq = (struct tcpstore_request){.op = TCPSTORE_ADD, .key = bytes("word"), .amount = 1};
+    assert_int_equal(rdzv_kv_handle(&f->kv, &f->clients[1], &rq), 0);
+    assert_out(f, 1, "\2\0\0\0\0\0\0\0");
+    while (set(f, key, "1") == 0) {
+        key[0]++;
+        n++;
+    }
+    assert_int_equal(n, 30);
+    assert_int_equal(wait_for(f, 1, "other", NULL), RDZV_KV_E_FULL);
+    assert_int_equal(set(f, "A", "one that is there may change"), 0);
+    f->quota.bytes_max = f->quota.bytes;
+    assert_int_equal(set(f, "A", "but not grow when there is no room left"), RDZV_KV_E_FULL);
+}
+
+static void test_saving(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_kv_saver saver = {.put = put, .drop = drop};
+    struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 32};
+    struct rdzv_client c;
+    struct err e = ERR_NULL;
+    struct rdzv_kv again;
+
+    assert_int_equal(set(f, "a", "1"), 0);
+    assert_int_equal(set(f, "a", "22"), 0);
+    assert_int_equal(ask(f, 2, TCPSTORE_APPEND, "a", "3", NULL), 0);
+    assert_int_equal(set(f, "b", ""), 0);
+    assert_int_equal(set(f, "gone", "x"), 0);
+    assert_int_equal(ask(f, 2, TCPSTORE_DELETE_KEY, "gone", NULL, NULL), 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(
+            ask(f, 2, TCPSTORE_QUEUE_PUSH, "a", (char[]){(char)('0' + i), 0}, NULL), 0);
+    assert_int_equal(n_blobs(), 7);
+    rdzv_kv_init(&again, &saver, &quota, 2);
+    /* The store lists them in no order that matters. */
+    for (size_t i = BLOBS_MAX; i-- > 0;)
+        if (disk[i].len > 0)
+            assert_int_equal(rdzv_kv_load(&again, disk[i].p, disk[i].len, &e), 0);
+    assert_int_equal(again.n_keys, 2);
+    assert_int_equal(again.next_item, f->kv.next_item);
+    rdzv_client_init(&c, TCPSTORE_VALIDATED);
+    for (int i = 0; i < 5; i++) {
+        struct tcpstore_request rq = {.op = TCPSTORE_QUEUE_POP, .key = bytes("a")};
+
+        assert_int_equal(rdzv_kv_handle(&again, &c, &rq), 0);
+        assert_int_equal(c.out[c.out_len - 1], '0' + i);
+    }
+    rdzv_client_deinit(&again, &c);
+    rdzv_kv_clear(&again);
+    assert_int_equal(n_blobs(), 0);
+    rdzv_kv_deinit(&again);
+    /* The disk is empty now: the first store must not drop from it again. */
+    rdzv_kv_deinit(&f->kv);
+    rdzv_kv_init(&f->kv, &saver, &f->quota, 1);
+}
+
+static void test_records(void **state)
+{
+    struct str blob = STR_NULL;
+    struct err e = ERR_NULL;
+    char buf[RDZV_KEY_MAX];
+    char chunk[RDZV_KEY_MAX];
+    struct rdzv_key k;
+    char *text;
+
+    k = rdzv_key_parse(rdzv_key_of_job(buf, "net", "job-1"));
+    assert_int_equal(k.kind, RDZV_KEY_JOB);
+    assert_string_equal(k.network, "net");
+    assert_string_equal(k.job, "job-1");
+    (void)rdzv_key_of_blob(buf, RDZV_KEY_NODE, "net", "job-1", "/a", 2);
+    k = rdzv_key_parse(rdzv_key_of_chunk(chunk, buf, 7));
+    assert_int_equal(k.kind, RDZV_KEY_NODE);
+    assert_int_equal(k.chunk, 7);
+    assert_true(strcmp(buf, chunk) < 0);
+    assert_int_equal(rdzv_key_parse("rdzv/net").kind, RDZV_KEY_NONE);
+    assert_int_equal(rdzv_key_parse("rdzv/net/job/x/00").kind, RDZV_KEY_NONE);
+    assert_int_equal(rdzv_key_parse("rdzv/net/job/t/00/99").kind, RDZV_KEY_NONE);
+    assert_int_equal(rdzv_key_parse("node/net/a").kind, RDZV_KEY_NONE);
+    text = rdzv_chunk_encode("\0\xff", 2);
+    assert_int_equal(rdzv_chunk_decode(&blob, text, &e), 0);
+    assert_int_equal(rdzv_chunk_decode(&blob, text, &e), 0);
+    assert_int_equal(blob.len, 4);
+    assert_memory_equal(blob.text, "\0\xff\0\xff", 4);
+    assert_int_equal(rdzv_chunk_decode(&blob, "\"?\"", &e), -EINVAL);
+    free(text);
+    str_deinit(&blob);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_waiting, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_giving_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_queues, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_saving, set_up, tear_down),
+        cmocka_unit_test(test_records),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -55,6 +55,7 @@ enum path_frame_kind {
 #define PATH_FRAME_ANSWERED 0x01 /* of a ping: the one before on this way was answered */
 #define PATH_FRAME_MOVED    0x02 /* of a ping: my address has changed, the old one is void */
 #define PATH_FRAME_WORSE    0x04 /* of a leave: this way works, but another is better */
+#define PATH_FRAME_IN_USE   0x08 /* of a pong: my packets to you go this way */
 
 /** The fields of a frame. */
 struct path_frame {

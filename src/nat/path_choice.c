@@ -1,0 +1,389 @@
+/*
+ * path_choice.c - which pair an edge uses, and how both sides come to agree.
+ *
+ * One side nominates, the one with the smaller key; a way there and back has been
+ * measured before it does. The other follows at once if the way works for itself
+ * too, or as soon as it does. Either may leave a dead pair for the relay by itself.
+ */
+#include <stdio.h>
+
+#include "nat/path_internal.h"
+
+/* After the first pair is valid: a better one may be on its way. */
+#define CHOOSE_DELAY (100 * NSEC_PER_MSEC)
+/* Measurements before a pair is nominated, or displaces another. */
+#define SAMPLES_MIN 2
+#define BETTER_MIN  2
+/* A nomination is repeated after so long, and given up after so many. */
+#define NOMINATE_AGAIN (150 * NSEC_PER_MSEC)
+#define NOMINATE_MAX   8
+/* The peer's nomination is remembered for so long until the pair is valid here. */
+#define NOMINATED_FOR (2 * NSEC_PER_SEC)
+/* A pair that died twice or more is left alone for a time that doubles. */
+#define HOLD_MIN   (2 * NSEC_PER_SEC)
+#define HOLD_MAX   (60 * NSEC_PER_SEC)
+#define STABLE_FOR (300 * NSEC_PER_SEC)
+/* A pair that works, but worse than the relay, is looked at again after so long. */
+#define WORSE_FOR (60 * NSEC_PER_SEC)
+/* What loses so much is no way to go, if there is a relay. */
+#define LOSS_UNUSABLE_PERMILLE 250
+#define LOSS_SAMPLES           20
+#define RTT_MARGIN             (5 * NSEC_PER_MSEC)
+/* A mesh complains about a relayed pair after so long. */
+#define ALARM_AFTER (30 * NSEC_PER_SEC)
+
+bool path__wants_direct(const struct path *e)
+{
+    return e->peer.policy == PATH_POLICY_AUTO || e->peer.policy == PATH_POLICY_DIRECT;
+}
+
+/* ---- the relay ------------------------------------------------------------------------------ */
+
+static const struct path_relay *find_relay(const struct path_side *s, const struct path_relay *r)
+{
+    for (unsigned i = 0; i < s->n_relays; i++)
+        if (x25519_public_equal(&s->relays[i].key, &r->key))
+            return &s->relays[i];
+    return NULL;
+}
+
+nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via)
+{
+    const struct path_side *self = &e->owner->self;
+    nsec_t best = 0;
+
+    *ret_via = (struct path_relay){0};
+    for (unsigned i = 0; i < self->n_relays; i++) {
+        const struct path_relay *mine = &self->relays[i];
+        const struct path_relay *theirs = find_relay(&e->side, mine);
+        nsec_t rtt = theirs ? mine->rtt + theirs->rtt : 0;
+
+        if (!theirs || mine->rtt == 0 || theirs->rtt == 0)
+            continue;
+        /* Equal ones by key: both ends compute this from the same reports and must agree. */
+        if (best == 0 || rtt < best ||
+            (rtt == best && x25519_public_compare(&mine->key, &ret_via->key) < 0)) {
+            best = rtt;
+            *ret_via = *mine;
+            ret_via->rtt = rtt;
+        }
+    }
+    return best;
+}
+
+static void tell_use(struct path *e, const struct path_pair *pair)
+{
+    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_USE);
+
+    if (!item)
+        return;
+    if (pair) {
+        item->action.path = path__pair_kind(pair);
+        item->action.remote = pair->remote.endpoint;
+        item->action.socket = pair->socket;
+        item->action.local = pair->local;
+        return;
+    }
+    item->action.path = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
+    (void)path__relay_rtt(e, &item->action.via);
+    e->via = item->action.via.key;
+}
+
+void path__check_relay(struct path *e)
+{
+    struct path_relay via;
+
+    (void)path__relay_rtt(e, &via);
+    if (e->chosen == 0 && !x25519_public_equal(&via.key, &e->via))
+        tell_use(e, NULL);
+}
+
+/* ---- switching ------------------------------------------------------------------------------ */
+
+static void say_direct(struct path *e, const struct path_pair *pair)
+{
+    char ep[ENDPOINT_TEXT_MAX];
+
+    path__event(e, false, "%s path %s, %lld.%lld ms",
+        path__pair_kind(pair) == PATH_KIND_LAN ? "lan" : "direct",
+        endpoint_format(&pair->remote.endpoint, ep), (long long)(pair->rtt / NSEC_PER_MSEC),
+        (long long)(pair->rtt / (NSEC_PER_MSEC / 10) % 10));
+}
+
+static void use_pair(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    uint32_t before = e->chosen;
+    const struct path_pair *old = path__pair_of(e, before);
+    uint32_t old_socket = old ? old->socket : PATH_SOCKET_MAIN;
+
+    e->nominated.pair = 0;
+    e->is_moved = false;
+    if (before == pair->id)
+        return;
+    e->chosen = pair->id;
+    e->since = now;
+    e->n_failed = 0;
+    e->n_sprays = 0;
+    e->is_worse = false;
+    e->alarm_at = NSEC_NEVER;
+    pair->n_better = 0;
+    e->owner->counters.switches++;
+    tell_use(e, pair);
+    say_direct(e, pair);
+    path__beat_start(e, now);
+    path__spray_end(e);
+    if (old_socket != PATH_SOCKET_MAIN && old_socket != pair->socket)
+        path__close_socket(e, old_socket);
+}
+
+void path__use_relay(struct path *e, const char *why, nsec_t now)
+{
+    const struct path_pair *pair = path__pair_of(e, e->chosen);
+    uint32_t socket = pair ? pair->socket : PATH_SOCKET_MAIN;
+
+    e->nomination.pair = e->nominated.pair = 0;
+    e->chosen = 0;
+    e->since = now;
+    e->choose_at = NSEC_NEVER;
+    path__beat_stop(e);
+    if (why)
+        e->owner->counters.switches++;
+    tell_use(e, NULL);
+    if (why)
+        path__event(e, false, "%s", why);
+    e->alarm_at = e->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
+    if (socket != PATH_SOCKET_MAIN)
+        path__close_socket(e, socket);
+}
+
+static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
+{
+    nsec_t time = HOLD_MIN;
+
+    if (now - since >= STABLE_FOR)
+        pair->n_deaths = 0;
+    for (unsigned i = 1; i < pair->n_deaths && time < HOLD_MAX; i++)
+        time *= 2;
+    if (pair->n_deaths > 0)
+        pair->held_until = now + nsec_min(time, HOLD_MAX);
+    pair->n_deaths++;
+}
+
+/* The pair is silent from both sides, or the other one says so. */
+static void bury(struct path *e, struct path_pair *pair, const char *words, nsec_t now)
+{
+    char text[PATH_TEXT_MAX];
+    char ep[ENDPOINT_TEXT_MAX];
+
+    hold(pair, e->since, now);
+    pair->has_died = true;
+    pair->valid_at = 0;
+    pair->n_samples = 0;
+    pair->is_answered = false;
+    e->died_at = now;
+    (void)snprintf(text, sizeof(text), "%s at %s; through the relay again", words,
+        endpoint_format(&pair->remote.endpoint, ep));
+    path__use_relay(e, text, now);
+    path__round_stop(e);
+    path__round_start(e, true, now);
+}
+
+void path__die(struct path *e, nsec_t now)
+{
+    struct path_pair *pair = path__pair_of(e, e->chosen);
+
+    /* One way may still be open: then the other side need not find out by itself. */
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    bury(e, pair, "no answer any more", now);
+}
+
+void path__on_leave(struct path *e, struct path_pair *pair, uint8_t flags, nsec_t now)
+{
+    if (pair->id != e->chosen)
+        return;
+    if ((flags & PATH_FRAME_WORSE) == 0) {
+        bury(e, pair, "it is not heard any more, as the other end says,", now);
+        return;
+    }
+    e->is_worse = true;
+    path__use_relay(e, "the relay is better than the direct path", now);
+}
+
+/* ---- nominating ----------------------------------------------------------------------------- */
+
+static void send_nomination(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    struct path_nomination *n = &e->nomination;
+
+    path__tell(e, pair, PATH_FRAME_NOMINATE, 0, n->transaction, now);
+    n->n_sent++;
+    n->next = now + NOMINATE_AGAIN + pair->rtt;
+}
+
+void path__nominate(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    e->nomination = (struct path_nomination){.pair = pair->id, .transaction = ++e->transaction};
+    send_nomination(e, pair, now);
+}
+
+static void nomination_tick(struct path *e, nsec_t now)
+{
+    struct path_pair *pair = path__pair_of(e, e->nomination.pair);
+
+    if (e->nomination.pair == 0 || now < e->nomination.next)
+        return;
+    if (!pair || e->nomination.n_sent >= NOMINATE_MAX) {
+        e->nomination.pair = 0;
+        /* What answers pings but not this is held as if it had died. */
+        if (pair && pair->id != e->chosen) {
+            pair->n_deaths++;
+            hold(pair, now, now);
+        }
+        return;
+    }
+    send_nomination(e, pair, now);
+}
+
+void path__on_accept(struct path *e, struct path_pair *pair, uint64_t transaction, nsec_t now)
+{
+    if (e->nomination.pair != pair->id || e->nomination.transaction != transaction)
+        return;
+    e->nomination.pair = 0;
+    use_pair(e, pair, now);
+}
+
+/* The peer's way there and back works; follow once ours does. */
+void path__on_nominate(struct path *e, struct path_pair *pair, uint64_t transaction, nsec_t now)
+{
+    if (e->nominates)
+        return;
+    if (path__pair_is_valid(pair, now) || pair->id == e->chosen) {
+        path__tell(e, pair, PATH_FRAME_ACCEPT, 0, transaction, now);
+        use_pair(e, pair, now);
+        return;
+    }
+    e->nominated = (struct path_nomination){
+        .pair = pair->id, .transaction = transaction, .next = now + NOMINATED_FOR};
+    path__ping(e, pair, now);
+}
+
+static void follow_late(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    if (now < e->nominated.next) {
+        path__tell(e, pair, PATH_FRAME_ACCEPT, 0, e->nominated.transaction, now);
+        use_pair(e, pair, now);
+    }
+    e->nominated.pair = 0;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+/* Is the relay better than a pair by more than chance, or the pair of no use? */
+static bool is_relay_better(const struct path *e, const struct path_pair *pair)
+{
+    struct path_relay via;
+    nsec_t rtt = path__relay_rtt(e, &via);
+
+    if (!e->owner->relay_is_usable || e->peer.policy == PATH_POLICY_DIRECT)
+        return false;
+    if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE)
+        return true;
+    return rtt != 0 && rtt + nsec_max(RTT_MARGIN, pair->rtt / 5) <= pair->rtt;
+}
+
+static struct path_pair *best_pair(struct path *e, nsec_t now)
+{
+    struct path_pair *best = NULL;
+
+    for (unsigned i = 0; i < e->n_pairs; i++) {
+        struct path_pair *pair = &e->pairs[i];
+
+        if (!path__pair_is_valid(pair, now) || pair->n_samples < SAMPLES_MIN ||
+            now < pair->held_until)
+            continue;
+        if (!best || path__pair_beats(pair, best) ||
+            (pair->rtt < best->rtt && !path__pair_beats(best, pair)))
+            best = pair;
+    }
+    return best;
+}
+
+void path__choose(struct path *e, nsec_t now)
+{
+    struct path_pair *best;
+
+    if (!e->nominates || e->nomination.pair != 0 || e->chosen != 0 || now < e->choose_at)
+        return;
+    best = best_pair(e, now);
+    if (!best)
+        return;
+    e->is_worse = is_relay_better(e, best);
+    if (!e->is_worse)
+        path__nominate(e, best, now);
+    else
+        best->held_until = now + WORSE_FOR;
+}
+
+/* The chosen pair has a new figure: would the relay be better? Twice in a row it must be. */
+static void judge_chosen(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    if (!is_relay_better(e, pair)) {
+        pair->n_better = 0;
+        return;
+    }
+    if (++pair->n_better < BETTER_MIN)
+        return;
+    pair->n_better = 0;
+    pair->held_until = now + WORSE_FOR;
+    e->is_worse = true;
+    path__tell(e, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++e->transaction, now);
+    path__tell(e, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++e->transaction, now);
+    path__use_relay(e, "the relay is better than the direct path", now);
+}
+
+static void judge_challenger(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    const struct path_pair *chosen = path__pair_of(e, e->chosen);
+
+    if (!path__pair_beats(pair, chosen) || now < pair->held_until) {
+        pair->n_better = 0;
+        return;
+    }
+    if (++pair->n_better >= BETTER_MIN && pair->n_samples > BETTER_MIN && e->nomination.pair == 0)
+        path__nominate(e, pair, now);
+}
+
+void path__on_measured(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    if (e->nominated.pair == pair->id)
+        follow_late(e, pair, now);
+    /* A second figure at once: one alone is not believed. */
+    if (pair->n_samples < SAMPLES_MIN && e->chosen == 0)
+        path__ping(e, pair, now);
+    if (e->choose_at == NSEC_NEVER || path__pair_kind(pair) == PATH_KIND_LAN)
+        e->choose_at = path__pair_kind(pair) == PATH_KIND_LAN ? now : now + CHOOSE_DELAY;
+    if (!e->nominates)
+        return;
+    if (e->chosen == 0)
+        path__choose(e, now);
+    else if (pair->id == e->chosen)
+        judge_chosen(e, pair, now);
+    else
+        judge_challenger(e, pair, now);
+}
+
+void path__choice_tick(struct path *e, nsec_t now)
+{
+    nomination_tick(e, now);
+    path__choose(e, now);
+    if (now < e->alarm_at)
+        return;
+    e->alarm_at = NSEC_NEVER;
+    if (e->chosen == 0 && e->peer.policy == PATH_POLICY_DIRECT) {
+        char why[PATH_TEXT_MAX];
+
+        path__why(e, why, now);
+        path__event(e, true, "relayed, though only direct paths are wanted: %s", why);
+    }
+}

@@ -1,0 +1,304 @@
+/*
+ * path_frame.c - frames out, and what those that come in mean.
+ *
+ * An authentic frame may still be an old one that somebody kept. A run of the
+ * peer (its session) is believed only after a pong of it answered an outstanding
+ * ping of ours, which nobody can have kept; from then on each of its sequences
+ * counts once. A frame of another run gets an answer, if it is a ping, and
+ * makes us ping where it came from, but changes nothing else.
+ */
+#include <limits.h>
+
+#include "nat/path_internal.h"
+
+/* How much a frame may overtake others. */
+#define REPLAY_BITS 64
+/* Do not ask back more often than this on one pair. */
+#define ASK_BACK_MIN (50 * NSEC_PER_MSEC)
+/* Frames of a peer begin a round of ours, unless one was begun so short a time ago. */
+#define ROUND_MIN (5 * NSEC_PER_SEC)
+
+/* ---- out ------------------------------------------------------------------------------------ */
+
+static struct paths_item *add_frame(
+    struct path *e, enum path_frame_kind kind, uint32_t socket, const struct endpoint *remote)
+{
+    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_SEND);
+
+    if (!item)
+        return NULL;
+    item->action.socket = socket;
+    item->action.remote = *remote;
+    item->action.len = PATH_FRAME_MIN;
+    item->frame.kind = kind;
+    item->frame.session = e->owner->session;
+    item->frame.echo = e->peer_session;
+    item->frame.sequence = ++e->sequence;
+    e->n_frames++;
+    return item;
+}
+
+static void ping(struct path *e, uint32_t socket, const struct endpoint *remote,
+    struct path_pair *pair, nsec_t now)
+{
+    struct paths_item *item = add_frame(e, PATH_FRAME_PING, socket, remote);
+
+    if (!item)
+        return;
+    item->frame.transaction = ++e->transaction;
+    item->frame.clock = (uint64_t)now;
+    if (e->is_moved)
+        item->frame.flags |= PATH_FRAME_MOVED;
+    if (!pair)
+        return;
+    item->action.local = pair->local;
+    if (pair->is_answered)
+        item->frame.flags |= PATH_FRAME_ANSWERED;
+    path__pair_on_ping(pair, e->transaction, now);
+}
+
+void path__ping(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    ping(e, pair->socket, &pair->remote.endpoint, pair, now);
+}
+
+void path__ping_loose(struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now)
+{
+    ping(e, socket, remote, NULL, now);
+    e->n_sprayed++;
+    e->owner->counters.sprayed++;
+}
+
+void path__tell(struct path *e, const struct path_pair *pair, enum path_frame_kind kind,
+    uint8_t flags, uint64_t transaction, nsec_t now)
+{
+    struct paths_item *item = add_frame(e, kind, pair->socket, &pair->remote.endpoint);
+
+    if (!item)
+        return;
+    item->action.local = pair->local;
+    item->frame.flags = flags;
+    item->frame.transaction = transaction;
+    item->frame.clock = (uint64_t)now;
+}
+
+bool path__probe(
+    struct path *e, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now)
+{
+    struct paths_item *item = add_frame(e, PATH_FRAME_PROBE, pair->socket, &pair->remote.endpoint);
+
+    if (!item)
+        return false;
+    item->action.local = pair->local;
+    item->action.len = size;
+    item->action.dont_fragment = true;
+    item->frame.transaction = ++e->transaction;
+    item->frame.clock = (uint64_t)now;
+    *ret_probe = e->transaction;
+    return true;
+}
+
+static void answer(struct path *e, const struct path_arrival *in, const struct path_frame *f,
+    size_t len, nsec_t now)
+{
+    bool is_probe = f->kind == PATH_FRAME_PROBE;
+    const struct path_pair *pair = path__pair_find(e, in->socket, &in->from);
+    struct paths_item *item;
+    nsec_t held = now - in->at;
+
+    if (!paths__may_answer(e->owner, now))
+        return;
+    item = add_frame(e, is_probe ? PATH_FRAME_PROBE_ACK : PATH_FRAME_PONG, in->socket, &in->from);
+    if (!item)
+        return;
+    item->action.local = in->local;
+    item->frame.transaction = f->transaction;
+    item->frame.echo = f->session;
+    item->frame.clock = f->clock;
+    item->frame.held_us = held > 0 && held < NSEC_PER_SEC ? (uint32_t)(held / NSEC_PER_USEC) : 0;
+    item->frame.observed = in->from;
+    item->frame.size = is_probe ? (uint16_t)len : 0;
+    if (pair && pair->id == e->chosen)
+        item->frame.flags |= PATH_FRAME_IN_USE;
+}
+
+/* ---- in: is it fresh? ----------------------------------------------------------------------- */
+
+static bool is_sequence_new(struct path *e, uint64_t sequence)
+{
+    uint64_t behind;
+
+    if (sequence > e->replay_top) {
+        uint64_t step = sequence - e->replay_top;
+
+        e->replay_seen = step < REPLAY_BITS ? e->replay_seen << step : 0;
+        e->replay_seen |= 1;
+        e->replay_top = sequence;
+        return true;
+    }
+    behind = e->replay_top - sequence;
+    if (behind >= REPLAY_BITS || (e->replay_seen >> behind & 1) != 0)
+        return false;
+    e->replay_seen |= UINT64_C(1) << behind;
+    return true;
+}
+
+/* A pong of it answered an outstanding ping of ours: that run of the peer is the present one. */
+static void adopt(struct path *e, const struct path_frame *f)
+{
+    if (e->peer_session == f->session)
+        return;
+    e->peer_session = f->session;
+    e->replay_top = f->sequence;
+    e->replay_seen = 1;
+}
+
+/* ---- in: what it means ---------------------------------------------------------------------- */
+
+/* The peer speaks from there: ask back, and try the other ways too if none is found yet. */
+static struct path_pair *hear(struct path *e, const struct path_arrival *in, nsec_t now)
+{
+    struct path_pair *pair = path__pair_add(e, CANDIDATE_HEARD, &in->from, in->socket);
+
+    if (!pair)
+        return NULL;
+    pair->local = in->local;
+    if (pair->id != e->chosen && !path__pair_is_valid(pair, now) &&
+        now - pair->tried_at >= ASK_BACK_MIN && paths__may_answer(e->owner, now))
+        path__ping(e, pair, now);
+    if (e->chosen == 0 && (e->round_at == 0 || now - e->round_at >= ROUND_MIN))
+        path__round_start(e, true, now);
+    return pair;
+}
+
+static void on_ping(struct path *e, const struct path_arrival *in, const struct path_frame *f,
+    bool is_fresh, size_t len, nsec_t now)
+{
+    struct path_pair *pair;
+
+    answer(e, in, f, len, now);
+    pair = hear(e, in, now);
+    if (!pair || !is_fresh)
+        return;
+    pair->heard_at = now;
+    /* Its ping before was answered by us, so our pong arrived: the way works both ways. */
+    if ((f->flags & PATH_FRAME_ANSWERED) && pair->id == e->chosen && f->echo == e->owner->session)
+        path__beat_on_alive(e, now);
+    /* Where the peer was it is no more: do not wait until that is dead. */
+    if ((f->flags & PATH_FRAME_MOVED) && pair->id != e->chosen && e->chosen != 0 && e->nominates &&
+        path__pair_is_valid(pair, now) && e->nomination.pair == 0)
+        path__nominate(e, pair, now);
+}
+
+/* Our address on the chosen pair is another one than before: the peer has to follow us. */
+static void check_observed(
+    struct path *e, struct path_pair *pair, const struct path_frame *f, nsec_t now)
+{
+    struct endpoint before = pair->observed;
+
+    pair->observed = f->observed;
+    if (pair->id != e->chosen || endpoint_is_none(&before) || endpoint_equal(&before, &f->observed))
+        return;
+    if (e->nominates)
+        path__nominate(e, pair, now);
+    else
+        e->is_moved = true;
+}
+
+static void on_pong(
+    struct path *e, const struct path_arrival *in, const struct path_frame *f, nsec_t now)
+{
+    struct path_pair *pair = path__pair_find(e, in->socket, &in->from);
+    nsec_t rtt = in->at - (nsec_t)f->clock - (nsec_t)f->held_us * NSEC_PER_USEC;
+
+    if (f->echo != e->owner->session)
+        return;
+    /* It answers a guess: what it came from is the peer's. */
+    if (!pair) {
+        (void)hear(e, in, now);
+        return;
+    }
+    if (!path__pair_on_pong(pair, f->transaction, nsec_max(rtt, NSEC_PER_USEC), now))
+        return;
+    adopt(e, f);
+    pair->local = in->local;
+    check_observed(e, pair, f, now);
+    if (pair->id == e->chosen) {
+        path__beat_on_alive(e, now);
+        path__beat_on_agreement(e, pair, (f->flags & PATH_FRAME_IN_USE) != 0, now);
+    }
+    path__on_measured(e, pair, now);
+}
+
+static void on_probe_ack(struct path *e, const struct path_frame *f)
+{
+    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_FITS);
+
+    if (!item)
+        return;
+    item->action.probe = f->transaction;
+    item->action.size = f->size;
+}
+
+/* Frames that count only within a run that is proven fresh. */
+static void on_fresh(struct path *e, const struct path_arrival *in, const struct path_frame *f,
+    size_t len, nsec_t now)
+{
+    struct path_pair *pair = path__pair_add(e, CANDIDATE_HEARD, &in->from, in->socket);
+
+    if (!pair)
+        return;
+    pair->heard_at = now;
+    pair->local = in->local;
+    switch (f->kind) {
+    case PATH_FRAME_NOMINATE:
+        path__on_nominate(e, pair, f->transaction, now);
+        break;
+    case PATH_FRAME_ACCEPT:
+        path__on_accept(e, pair, f->transaction, now);
+        break;
+    case PATH_FRAME_LEAVE:
+        path__on_leave(e, pair, f->flags, now);
+        break;
+    case PATH_FRAME_PROBE:
+        answer(e, in, f, len, now);
+        break;
+    case PATH_FRAME_PROBE_ACK:
+        on_probe_ack(e, f);
+        break;
+    case PATH_FRAME_NONE:
+    case PATH_FRAME_PING:
+    case PATH_FRAME_PONG:
+    case PATH_FRAME_N:
+        break;
+    }
+}
+
+void path__on_frame(
+    struct path *e, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now)
+{
+    struct paths_counters *c = &e->owner->counters;
+    struct path_frame f;
+    bool is_known;
+
+    if (!path__wants_direct(e))
+        return;
+    if (!path_frame_open(&e->keys, msg, len, &f)) {
+        c->refused_seal++;
+        return;
+    }
+    is_known = f.session == e->peer_session;
+    if (is_known && !is_sequence_new(e, f.sequence)) {
+        c->refused_replay++;
+        return;
+    }
+    c->frames_received++;
+    if (f.kind == PATH_FRAME_PING)
+        on_ping(e, in, &f, is_known, len, now);
+    else if (f.kind == PATH_FRAME_PONG)
+        on_pong(e, in, &f, now);
+    else if (is_known && f.echo == e->owner->session)
+        on_fresh(e, in, &f, len, now);
+    else
+        c->refused_replay++;
+}

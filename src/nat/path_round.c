@@ -1,0 +1,161 @@
+/*
+ * path_round.c - pinging all pairs, at the same time as the other side does.
+ *
+ * A NAT that filters lets the peer's ping in only after ours has gone out, so a
+ * round repeats its pings for some seconds: by so much may the two sides' beginnings
+ * differ. Later rounds begin at slots, moments that both sides compute from a clock
+ * which they roughly share and from the keys of the edge, so that not all edges
+ * have theirs at once. An edge without traffic skips more and more slots, but never
+ * in a way that its two ends can miss each other for ever: who skips all but each
+ * eighth slot meets who skips all but each fourth at each eighth.
+ */
+#include "nat/path_internal.h"
+
+#define SLOT_PERIOD (60 * NSEC_PER_SEC)
+/* Without a relay a pair that has no direct path does not talk at all. */
+#define SLOT_PERIOD_URGENT (10 * NSEC_PER_SEC)
+#define BACKOFF_MAX        3
+/* An edge had traffic of late. */
+#define INTEREST (60 * NSEC_PER_SEC)
+/* Pongs of one pair that a round asks for: enough to measure it. */
+#define ROUND_PONGS 4
+/* A direct path that is as good as this needs no search for a better one. */
+#define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
+
+/* When each step comes, since the step before. */
+static const nsec_t step_after[] = {
+    0,
+    150 * NSEC_PER_MSEC,
+    250 * NSEC_PER_MSEC,
+    500 * NSEC_PER_MSEC,
+    1000 * NSEC_PER_MSEC,
+    1500 * NSEC_PER_MSEC,
+};
+
+#define N_STEPS (sizeof(step_after) / sizeof(step_after[0]))
+/* After the last step, how long its pongs may take. */
+#define LAST_WAIT (1000 * NSEC_PER_MSEC)
+
+static bool has_interest(const struct path *e, nsec_t now)
+{
+    return e->traffic_at != 0 && now - e->traffic_at < INTEREST;
+}
+
+void path__round_plan(struct path *e, nsec_t now)
+{
+    struct paths *p = e->owner;
+    bool urgent = !p->relay_is_usable && e->chosen == 0;
+    nsec_t period = urgent ? SLOT_PERIOD_URGENT : SLOT_PERIOD;
+    nsec_t stride = urgent ? period : period << e->backoff;
+    nsec_t phase = e->slot_phase % period;
+    nsec_t shared = now + p->clock_offset;
+    nsec_t into = (shared - phase) % stride;
+
+    if (!path__wants_direct(e) || !e->has_side) {
+        e->slot = NSEC_NEVER;
+        return;
+    }
+    if (into < 0)
+        into += stride;
+    e->slot = now + stride - into;
+}
+
+void path__round_start(struct path *e, bool is_full, nsec_t now)
+{
+    if (!path__wants_direct(e) || e->n_pairs == 0)
+        return;
+    if (e->round.next != NSEC_NEVER) {
+        e->round.is_full |= is_full;
+        return;
+    }
+    e->owner->counters.rounds++;
+    e->round = (struct path_round){.next = now, .is_full = is_full};
+    e->round_at = now;
+    for (unsigned i = 0; i < e->n_pairs; i++)
+        e->pairs[i].n_round_pongs = 0;
+    if (e->chosen == 0 && behavior_is_hard(&e->owner->self.nat) &&
+        e->owner->self.nat.port_step != 0 &&
+        (e->owner->fresh_at == 0 || now - e->owner->fresh_at >= SLOT_PERIOD) &&
+        paths__add(e->owner, NULL, PATH_ACTION_FRESH))
+        e->owner->fresh_at = now;
+}
+
+void path__round_stop(struct path *e)
+{
+    e->round = (struct path_round){.next = NSEC_NEVER};
+}
+
+static bool is_asked(const struct path *e, const struct path_pair *pair)
+{
+    if (pair->n_round_pongs >= ROUND_PONGS)
+        return false;
+    return e->round.is_full || pair->is_answered || pair->tried_at == 0 || pair->id == e->chosen;
+}
+
+static unsigned count_asked(const struct path *e)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < e->n_pairs; i++)
+        n += is_asked(e, &e->pairs[i]) ? 1 : 0;
+    return n;
+}
+
+static void end_round(struct path *e, nsec_t now)
+{
+    path__round_stop(e);
+    if (e->chosen != 0 || e->nomination.pair != 0)
+        return;
+    e->n_failed++;
+    path__spray_consider(e, now);
+}
+
+void path__round_tick(struct path *e, nsec_t now)
+{
+    struct path_round *r = &e->round;
+
+    if (now < r->next)
+        return;
+    if (r->step == N_STEPS) {
+        end_round(e, now);
+        return;
+    }
+    if (!r->is_reserved) {
+        r->is_reserved = true;
+        r->next = paths__reserve(e->owner, count_asked(e), now);
+        if (r->next > now)
+            return;
+    }
+    for (unsigned i = 0; i < e->n_pairs; i++)
+        if (is_asked(e, &e->pairs[i]))
+            path__ping(e, &e->pairs[i], now);
+    if (r->step < 3 && e->chosen == 0)
+        path__guess_ports(e, now);
+    r->is_reserved = false;
+    r->step++;
+    r->next = now + (r->step < N_STEPS ? step_after[r->step] : LAST_WAIT);
+}
+
+/* Not on each slot are all ways of an idle edge tried, and on a good path none. */
+static void begin_slot(struct path *e, nsec_t now)
+{
+    const struct path_pair *chosen = path__pair_of(e, e->chosen);
+    bool interest = has_interest(e, now);
+
+    if (interest || !e->owner->relay_is_usable)
+        e->backoff = 0;
+    else if (e->backoff < BACKOFF_MAX)
+        e->backoff++;
+    if (!chosen)
+        path__round_start(e, true, now);
+    else if (chosen->rtt > GOOD_ENOUGH && (interest || e->backoff == BACKOFF_MAX))
+        path__round_start(e, false, now);
+}
+
+void path__slot_tick(struct path *e, nsec_t now)
+{
+    if (now < e->slot)
+        return;
+    begin_slot(e, now);
+    path__round_plan(e, now);
+}

@@ -1,0 +1,118 @@
+/* path_why.c - why an edge is not direct, and the one change that would make it so. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nat/path_internal.h"
+
+/* So many rounds must have failed before it is said that they do. */
+#define ROUNDS_MIN 1
+
+struct why {
+    const struct path *e;
+    const char *self; /* this node's name */
+    const char *peer;
+    uint16_t port; /* WireGuard's at this node, as its candidates have it; 51820 if unknown */
+    nsec_t now;
+};
+
+static uint16_t own_port(const struct path *e)
+{
+    const struct candidates *c = &e->owner->self.candidates;
+
+    return c->n > 0 && c->items[0].kind == CANDIDATE_HOST ? c->items[0].endpoint.port : 51820;
+}
+
+static bool is_port_filtered(const struct behavior *b)
+{
+    return b->filtering == BEHAVIOR_PORT_DEPENDENT || b->filtering == BEHAVIOR_UNKNOWN;
+}
+
+/* What the NATs' behaviour explains. Returns false when it explains nothing. */
+static bool why_nats(const struct why *w, char *buf)
+{
+    const struct behavior *mine = &w->e->owner->self.nat;
+    const struct behavior *theirs = &w->e->side.nat;
+    bool hard_mine = behavior_is_hard(mine);
+    bool hard_theirs = behavior_is_hard(theirs);
+
+    if (hard_mine && hard_theirs) {
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "both NATs are symmetric: open UDP %u on either, or give %s or %s a forwarded port",
+            w->port, w->self, w->peer);
+        return true;
+    }
+    if ((hard_mine && is_port_filtered(theirs)) || (hard_theirs && is_port_filtered(mine))) {
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the NAT of %s is symmetric and that of %s lets in only what it sent to: "
+            "open UDP %u on either",
+            hard_mine ? w->self : w->peer, hard_mine ? w->peer : w->self, w->port);
+        return true;
+    }
+    return false;
+}
+
+static void why_silent(const struct why *w, char *buf)
+{
+    const struct path *e = w->e;
+
+    if (e->owner->self.nat.is_blocked || e->side.nat.is_blocked)
+        (void)snprintf(buf, PATH_TEXT_MAX, "UDP is blocked at %s: allow UDP out of it",
+            e->owner->self.nat.is_blocked ? w->self : w->peer);
+    else if (!why_nats(w, buf))
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "none of the %u ways to %s answers, so something drops UDP between the two: "
+            "allow UDP %u in at either",
+            e->n_pairs, w->peer, w->port);
+}
+
+void path__why(const struct path *e, char buf[static PATH_TEXT_MAX], nsec_t now)
+{
+    struct why w = {e, e->owner->name, e->peer.name, own_port(e), now};
+
+    buf[0] = '\0';
+    if (e->peer.policy == PATH_POLICY_OFF)
+        (void)snprintf(buf, PATH_TEXT_MAX, "the edge is off: set its path to auto");
+    else if (e->peer.policy == PATH_POLICY_RELAY)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the edge's path or the network's topology says relay: set it to auto");
+    else if (e->chosen != 0)
+        return;
+    else if (!e->has_side)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "%s has told no addresses: it runs no weft agent, or has just come", w.peer);
+    else if (e->side.candidates.n == 0)
+        (void)snprintf(buf, PATH_TEXT_MAX, "%s knows no address of its own", w.peer);
+    else if (e->is_worse)
+        (void)snprintf(
+            buf, PATH_TEXT_MAX, "the direct path works, but the relay is faster or loses less");
+    else if (e->died_at != 0 && now - e->died_at < 60 * NSEC_PER_SEC)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the direct path stopped answering %lld s ago; it is tried again",
+            (long long)((now - e->died_at) / NSEC_PER_SEC));
+    else if (e->n_failed < ROUNDS_MIN || e->nomination.pair != 0)
+        (void)snprintf(buf, PATH_TEXT_MAX, "the ways to %s are being tried", w.peer);
+    else
+        why_silent(&w, buf);
+}
+
+void path__event(struct path *e, bool is_warning, const char *fmt, ...)
+{
+    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_EVENT);
+    va_list ap;
+    int n;
+
+    if (!item)
+        return;
+    item->text = malloc(PATH_TEXT_MAX);
+    item->action.is_warning = is_warning;
+    if (!item->text) {
+        item->action.kind = PATH_ACTION_NONE;
+        return;
+    }
+    n = snprintf(item->text, PATH_TEXT_MAX, "%s: ", e->peer.name);
+    va_start(ap, fmt);
+    (void)vsnprintf(item->text + n, (size_t)(PATH_TEXT_MAX - n), fmt, ap);
+    va_end(ap);
+}

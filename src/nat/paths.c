@@ -1,0 +1,456 @@
+/* paths.c - the edges of a node: tables, deadlines, and where events go. */
+#include "nat/paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/secret.h"
+#include "nat/path_internal.h"
+
+#define FRAMES_PER_SECOND  400
+#define ANSWERS_PER_SECOND 1000
+#define SPRAY_SOCKETS      256
+
+static struct paths_bucket bucket_make(unsigned per_second, unsigned otherwise)
+{
+    unsigned rate = per_second ? per_second : otherwise;
+
+    return (struct paths_bucket){
+        .interval = NSEC_PER_SEC / rate, .burst = NSEC_PER_SEC, .free_at = INT64_MIN / 2};
+}
+
+int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
+{
+    struct paths *p = calloc(1, sizeof(*p));
+
+    (void)now;
+    if (!p)
+        return -ENOMEM;
+    if (!x25519_derive_public(&opt->secret, &p->public)) {
+        free(p);
+        return -EINVAL;
+    }
+    p->secret = opt->secret;
+    memcpy(p->name, opt->name, sizeof(p->name));
+    p->rng = opt->rng;
+    while (p->session == 0)
+        p->session = rng_u64(&p->rng);
+    p->relay_is_usable = true;
+    p->begin = bucket_make(opt->frames_per_second, FRAMES_PER_SECOND);
+    p->answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
+    p->spray_sockets = opt->spray_sockets ? opt->spray_sockets : SPRAY_SOCKETS;
+    if (opt->spray_sockets == PATHS_NO_SPRAY)
+        p->spray_sockets = 0;
+    htab_init(&p->by_key, rng_u64(&p->rng));
+    htab_init(&p->by_tag, rng_u64(&p->rng));
+    *ret = p;
+    return 0;
+}
+
+static void path_free(struct path *e)
+{
+    path_keys_wipe(&e->keys);
+    free(e->pairs);
+    free(e->spray);
+    free(e);
+}
+
+struct paths *paths_free(struct paths *p)
+{
+    struct htab_link *link = NULL;
+    struct path *before = NULL;
+    size_t cursor = 0;
+
+    if (!p)
+        return NULL;
+    /* The walk needs the last one until it has gone on to the next. */
+    while ((link = htab_each(&p->by_key, &cursor, link))) {
+        if (before)
+            path_free(before);
+        before = container_of(link, struct path, by_key);
+    }
+    if (before)
+        path_free(before);
+    htab_deinit(&p->by_key);
+    htab_deinit(&p->by_tag);
+    heap_deinit(&p->timers);
+    paths__queue_deinit(p);
+    secret_wipe(p, sizeof(*p));
+    free(p);
+    return NULL;
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static uint64_t key_hash(const struct paths *p, const struct x25519_public *key)
+{
+    return hash_bytes(p->by_key.seed, key->b, sizeof(key->b));
+}
+
+static uint64_t tag_hash(const struct paths *p, const struct path_tag *tag)
+{
+    return hash_bytes(p->by_tag.seed, tag->b, sizeof(tag->b));
+}
+
+static struct path *find(const struct paths *p, const struct x25519_public *key)
+{
+    uint64_t hash = key_hash(p, key);
+
+    for (struct htab_link *l = htab_first(&p->by_key, hash); l; l = htab_next(l, hash)) {
+        struct path *e = container_of(l, struct path, by_key);
+
+        if (x25519_public_equal(&e->peer.key, key))
+            return e;
+    }
+    return NULL;
+}
+
+static struct path *find_tag(const struct paths *p, const struct path_tag *tag)
+{
+    uint64_t hash = tag_hash(p, tag);
+
+    for (struct htab_link *l = htab_first(&p->by_tag, hash); l; l = htab_next(l, hash)) {
+        struct path *e = container_of(l, struct path, by_tag);
+
+        if (secret_equal(&e->keys.receive_tag, tag, sizeof(*tag)))
+            return e;
+    }
+    return NULL;
+}
+
+/* The same at both ends: both tags come from the shared secret. */
+static nsec_t slot_phase(const struct path_keys *k)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < sizeof(k->send_tag.b); i++)
+        sum = sum * 257 + (uint64_t)(k->send_tag.b[i] ^ k->receive_tag.b[i]);
+    return (nsec_t)(sum % (uint64_t)(3600 * NSEC_PER_SEC));
+}
+
+static int add(struct paths *p, const struct path_peer *peer, struct path **ret, nsec_t now)
+{
+    struct path *e = calloc(1, sizeof(*e));
+    int r = -ENOMEM;
+
+    if (!e)
+        return r;
+    e->owner = p;
+    e->peer = *peer;
+    if (!path_keys_derive(&e->keys, &p->secret, &p->public, &peer->key)) {
+        free(e);
+        return -EINVAL;
+    }
+    e->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
+    e->slot_phase = slot_phase(&e->keys);
+    e->since = now;
+    e->choose_at = e->slot = e->alarm_at = NSEC_NEVER;
+    e->round.next = e->beat.next = NSEC_NEVER;
+    /* So that a deadline can always be armed later. */
+    if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
+        htab_add(&p->by_key, &e->by_key, key_hash(p, &peer->key)) < 0)
+        goto fail;
+    if (htab_add(&p->by_tag, &e->by_tag, tag_hash(p, &e->keys.receive_tag)) < 0) {
+        htab_remove(&p->by_key, &e->by_key);
+        goto fail;
+    }
+    *ret = e;
+    return 0;
+fail:
+    path_free(e);
+    return r;
+}
+
+int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
+{
+    struct path *e = find(p, &peer->key);
+    bool is_new = !e;
+    int r;
+
+    if (is_new) {
+        r = add(p, peer, &e, now);
+        if (r < 0)
+            return r;
+    } else if (e->peer.policy == peer->policy) {
+        e->peer = *peer;
+        return 0;
+    }
+    e->peer = *peer;
+    if (!path__wants_direct(e)) {
+        path__round_stop(e);
+        path__spray_end(e);
+    }
+    if (is_new || !path__wants_direct(e))
+        path__use_relay(e, NULL, now);
+    else if (e->chosen == 0)
+        path__use_relay(e, NULL, e->since);
+    path__round_plan(e, now);
+    path__round_start(e, true, now);
+    path__rearm(e);
+    return 0;
+}
+
+void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t now)
+{
+    struct path *e = find(p, key);
+    const struct path_pair *pair;
+
+    (void)now;
+    if (!e)
+        return;
+    path__spray_end(e);
+    pair = path__pair_of(e, e->chosen);
+    if (pair && pair->socket != PATH_SOCKET_MAIN)
+        path__close_socket(e, pair->socket);
+    paths__forget(p, e);
+    htab_remove(&p->by_key, &e->by_key);
+    htab_remove(&p->by_tag, &e->by_tag);
+    heap_remove(&p->timers, &e->timer);
+    path_free(e);
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------ */
+
+void path__rearm(struct path *e)
+{
+    nsec_t due = nsec_min(e->round.next, nsec_min(e->beat.next, e->slot));
+
+    if (e->nomination.pair != 0)
+        due = nsec_min(due, e->nomination.next);
+    if (e->chosen == 0 && e->nominates && e->choose_at > e->ticked_at)
+        due = nsec_min(due, e->choose_at);
+    due = nsec_min(due, nsec_min(e->alarm_at, path__spray_due(e)));
+    /* Room was reserved when the edge was added. */
+    (void)heap_set(&e->owner->timers, &e->timer, due);
+}
+
+void path__tick(struct path *e, nsec_t now)
+{
+    e->ticked_at = now;
+    path__beat_tick(e, now);
+    path__choice_tick(e, now);
+    path__slot_tick(e, now);
+    path__round_tick(e, now);
+    path__spray_tick(e, now);
+    path__rearm(e);
+}
+
+nsec_t paths_due(const struct paths *p)
+{
+    return heap_due(&p->timers);
+}
+
+void paths_tick(struct paths *p, nsec_t now)
+{
+    struct heap_link *link;
+
+    while ((link = heap_pop_due(&p->timers, now)))
+        path__tick(container_of(link, struct path, timer), now);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* Calls @fn for every edge, then plans its deadlines anew. */
+static void for_each(struct paths *p, void (*fn)(struct path *e, nsec_t now), nsec_t now)
+{
+    struct htab_link *link = NULL;
+    size_t cursor = 0;
+
+    while ((link = htab_each(&p->by_key, &cursor, link))) {
+        struct path *e = container_of(link, struct path, by_key);
+
+        fn(e, now);
+        path__rearm(e);
+    }
+}
+
+void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now)
+{
+    nsec_t change = offset - p->clock_offset;
+
+    /* What differs by less is the jitter of a measurement. */
+    if (change < 100 * NSEC_PER_MSEC && change > -100 * NSEC_PER_MSEC)
+        return;
+    p->clock_offset = offset;
+    for_each(p, path__round_plan, now);
+}
+
+static void self_changed(struct path *e, nsec_t now)
+{
+    path__round_start(e, true, now);
+    path__check_relay(e);
+}
+
+static void relays_changed(struct path *e, nsec_t now)
+{
+    (void)now;
+    path__check_relay(e);
+}
+
+void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
+{
+    bool is_new = self->generation != p->self.generation ||
+                  !candidates_equal(&self->candidates, &p->self.candidates);
+
+    p->self = *self;
+    for_each(p, is_new ? self_changed : relays_changed, now);
+}
+
+void paths_set_peer_side(
+    struct paths *p, const struct x25519_public *key, const struct path_side *side, nsec_t now)
+{
+    struct path *e = find(p, key);
+    bool is_new;
+
+    if (!e)
+        return;
+    is_new = !e->has_side || side->generation != e->side.generation ||
+             !candidates_equal(&side->candidates, &e->side.candidates);
+    e->side = *side;
+    e->has_side = true;
+    if (is_new) {
+        path__pairs_take_side(e);
+        path__round_plan(e, now);
+        path__round_start(e, true, now);
+    }
+    path__check_relay(e);
+    path__rearm(e);
+}
+
+void paths_on_frame(
+    struct paths *p, const struct path_arrival *in, uint8_t *frame, size_t len, nsec_t now)
+{
+    struct path_tag tag;
+    struct path *e = path_frame_read_tag(frame, len, &tag) ? find_tag(p, &tag) : NULL;
+
+    if (!e) {
+        p->counters.refused_tag++;
+        return;
+    }
+    path__on_frame(e, in, frame, len, now);
+    path__rearm(e);
+}
+
+void paths_on_traffic(
+    struct paths *p, const struct x25519_public *key, uint64_t rx, uint64_t tx, nsec_t now)
+{
+    struct path *e = find(p, key);
+
+    if (!e)
+        return;
+    path__on_traffic(e, rx, tx, now);
+    path__rearm(e);
+}
+
+/* The chosen pair may be gone, and there may be better ones. */
+static void network_changed(struct path *e, nsec_t now)
+{
+    if (e->chosen != 0 && e->beat.n_unanswered == 0)
+        e->beat.next = now;
+    path__round_start(e, true, now);
+}
+
+void paths_on_network_change(struct paths *p, nsec_t now)
+{
+    for_each(p, network_changed, now);
+}
+
+static void relay_changed(struct path *e, nsec_t now)
+{
+    e->backoff = 0;
+    path__round_plan(e, now);
+}
+
+void paths_on_relay(struct paths *p, bool usable, nsec_t now)
+{
+    if (p->relay_is_usable == usable)
+        return;
+    p->relay_is_usable = usable;
+    for_each(p, relay_changed, now);
+}
+
+void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
+{
+    struct paths_item *item;
+
+    if (p->sprayer) {
+        path__spray_on_socket(p->sprayer, socket, opened, now);
+        path__rearm(p->sprayer);
+        return;
+    }
+    /* Whoever asked for it has no need of it any more. */
+    item = opened ? paths__add(p, NULL, PATH_ACTION_CLOSE) : NULL;
+    if (item)
+        item->action.socket = socket;
+}
+
+bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size,
+    uint64_t *ret_probe, nsec_t now)
+{
+    struct path *e = find(p, key);
+    const struct path_pair *pair = e ? path__pair_of(e, e->chosen) : NULL;
+
+    if (!pair || size < PATH_FRAME_MIN || size > PATH_FRAME_MAX || e->peer_session == 0)
+        return false;
+    (void)paths__reserve(p, 1, now);
+    return path__probe(e, pair, size, ret_probe, now);
+}
+
+/* ---- for people ----------------------------------------------------------------------------- */
+
+bool paths_view(
+    const struct paths *p, const struct x25519_public *key, struct path_view *ret, nsec_t now)
+{
+    const struct path *e = find(p, key);
+    const struct path_pair *pair = e ? path__pair_of(e, e->chosen) : NULL;
+    struct path_relay via;
+
+    if (!e)
+        return false;
+    *ret = (struct path_view){
+        .peer = e->peer, .since = e->since, .n_frames = e->n_frames, .n_sprayed = e->n_sprayed};
+    path__why(e, ret->why, now);
+    if (pair) {
+        ret->kind = path__pair_kind(pair);
+        ret->remote = pair->remote.endpoint;
+        ret->socket = pair->socket;
+        ret->rtt = pair->rtt;
+        ret->loss_permille = path__pair_loss(pair);
+        return true;
+    }
+    ret->kind = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
+    ret->rtt = path__relay_rtt(e, &via);
+    if (ret->kind == PATH_KIND_RELAY && via.is_stream)
+        ret->kind = PATH_KIND_STREAM;
+    ret->is_alarm = e->peer.policy == PATH_POLICY_DIRECT;
+    return true;
+}
+
+size_t paths_pairs(
+    const struct paths *p, const struct x25519_public *key, struct path_pair_view *ret, size_t cap)
+{
+    const struct path *e = find(p, key);
+    size_t n = 0;
+
+    for (unsigned i = 0; e && i < e->n_pairs && n < cap; i++) {
+        const struct path_pair *pair = &e->pairs[i];
+
+        ret[n++] = (struct path_pair_view){
+            .remote = pair->remote,
+            .socket = pair->socket,
+            .verdict = path__pair_verdict(e, pair),
+            .rtt = pair->rtt,
+            .loss_permille = path__pair_loss(pair),
+            .tried_at = pair->tried_at,
+            .n_pings = pair->n_pings,
+            .n_pongs = pair->n_pongs,
+        };
+    }
+    return n;
+}
+
+const struct paths_counters *paths_counters(const struct paths *p)
+{
+    return &p->counters;
+}

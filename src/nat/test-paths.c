@@ -1,0 +1,317 @@
+/* test-paths.c - two nodes find a path, keep it, lose it, and say why. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nat/path_couple.h"
+
+#define MSEC NSEC_PER_MSEC
+#define SEC  NSEC_PER_SEC
+
+static struct couple couple;
+
+static struct path_view view(const struct couple *c, unsigned i)
+{
+    struct path_view v;
+
+    assert_true(paths_view(c->nodes[i].paths, &c->nodes[1 - i].key, &v, c->now));
+    return v;
+}
+
+static void traffic(struct couple *c, uint64_t bytes)
+{
+    for (unsigned i = 0; i < 2; i++)
+        paths_on_traffic(c->nodes[i].paths, &c->nodes[1 - i].key, bytes, bytes, c->now);
+}
+
+/* Data flows all the time, as the engine's counters show it each half second. */
+static void run_with_traffic(struct couple *c, nsec_t time)
+{
+    static uint64_t bytes = 1;
+
+    for (nsec_t t = 0; t < time; t += 500 * MSEC) {
+        traffic(c, bytes++);
+        couple_run(c, 500 * MSEC);
+    }
+}
+
+static void assert_direct(const struct couple *c)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        const struct path_action *use = &c->nodes[i].use;
+
+        assert_int_equal(use->path, PATH_KIND_DIRECT);
+        assert_true(endpoint_equal(&use->remote, &c->nodes[1 - i].ep));
+        assert_int_equal(view(c, i).kind, PATH_KIND_DIRECT);
+        assert_string_equal(view(c, i).why, "");
+    }
+}
+
+static void assert_relayed(const struct couple *c)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(c->nodes[i].use.path, PATH_KIND_RELAY);
+        assert_int_equal(view(c, i).kind, PATH_KIND_RELAY);
+        assert_true(strlen(view(c, i).why) > 0);
+    }
+}
+
+static void test_relay_at_once_then_direct(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    assert_relayed(c);
+    assert_int_equal(c->nodes[0].n_uses, 1);
+    assert_non_null(strstr(view(c, 0).why, "has told no addresses"));
+    couple_tell(c);
+    couple_run(c, 300 * MSEC);
+    assert_direct(c);
+    assert_int_equal(c->nodes[0].n_uses, 2);
+    assert_int_equal(c->nodes[1].n_uses, 2);
+    assert_true(view(c, 0).rtt == 2 * COUPLE_DELAY);
+    assert_string_equal(c->nodes[0].event, "b: direct path 203.0.113.2:51820, 20.0 ms");
+    couple_stop(c);
+}
+
+static void test_idle_is_cheap_and_steady(void **state)
+{
+    struct couple *c = &couple;
+    uint64_t before;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run(c, 10 * SEC);
+    before = c->n_sent;
+    couple_run(c, 600 * SEC);
+    assert_direct(c);
+    assert_int_equal(c->nodes[0].n_uses, 2);
+    /* A ping and a pong each 10 s for both nodes together, and a round now and then. */
+    assert_in_range(c->n_sent - before, 110, 170);
+    couple_stop(c);
+}
+
+static void test_dead_path_is_left_in_time(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    run_with_traffic(c, 10 * SEC);
+    assert_direct(c);
+    c->nodes[0].is_deaf = c->nodes[1].is_deaf = true;
+    run_with_traffic(c, 2500 * MSEC);
+    assert_relayed(c);
+    assert_non_null(strstr(c->nodes[0].event, "no answer any more"));
+    assert_non_null(strstr(view(c, 0).why, "stopped answering"));
+    c->nodes[0].is_deaf = c->nodes[1].is_deaf = false;
+    run_with_traffic(c, 61 * SEC);
+    assert_direct(c);
+    couple_stop(c);
+}
+
+static void test_one_way_break_takes_both_away(void **state)
+{
+    for (unsigned deaf = 0; deaf < 2; deaf++) {
+        struct couple *c = &couple;
+
+        couple_start(c, PATH_POLICY_AUTO);
+        couple_tell(c);
+        run_with_traffic(c, 10 * SEC);
+        assert_direct(c);
+        c->nodes[deaf].is_deaf = true;
+        run_with_traffic(c, 2500 * MSEC);
+        assert_relayed(c);
+        run_with_traffic(c, 30 * SEC);
+        assert_relayed(c);
+        couple_stop(c);
+    }
+}
+
+static void test_idle_path_that_died_is_left_when_data_flows(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    traffic(c, 1);
+    couple_run(c, 20 * SEC);
+    assert_direct(c);
+    c->nodes[0].is_deaf = c->nodes[1].is_deaf = true;
+    run_with_traffic(c, 2500 * MSEC);
+    assert_relayed(c);
+    couple_stop(c);
+}
+
+static void test_policy(void **state)
+{
+    struct couple *c = &couple;
+    struct path_peer peer = {.name = "b"};
+
+    couple_start(c, PATH_POLICY_RELAY);
+    couple_tell(c);
+    couple_run(c, 120 * SEC);
+    assert_relayed(c);
+    assert_int_equal(c->n_sent, 0);
+    assert_non_null(strstr(view(c, 0).why, "says relay"));
+    peer.key = c->nodes[1].key;
+    peer.policy = PATH_POLICY_OFF;
+    assert_int_equal(paths_put_peer(c->nodes[0].paths, &peer, c->now), 0);
+    couple_run(c, 1 * SEC);
+    assert_int_equal(view(c, 0).kind, PATH_KIND_NONE);
+    couple_stop(c);
+}
+
+static void test_mesh_complains_about_the_relay(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_DIRECT);
+    c->nodes[1].is_deaf = true;
+    couple_tell(c);
+    couple_run(c, 29 * SEC);
+    assert_int_equal(c->nodes[0].n_events, 0);
+    couple_run(c, 2 * SEC);
+    assert_int_equal(c->nodes[0].n_events, 1);
+    assert_non_null(strstr(c->nodes[0].event, "only direct paths are wanted"));
+    assert_true(view(c, 0).is_alarm);
+    couple_stop(c);
+}
+
+static void test_old_and_foreign_frames_change_nothing(void **state)
+{
+    struct couple *c = &couple;
+    struct couple_frame kept;
+    struct endpoint elsewhere = {.port = 7};
+    uint64_t replays;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run(c, 300 * MSEC);
+    assert_direct(c);
+    kept = c->kept;
+    elsewhere.addr = c->nodes[0].ep.addr;
+    replays = paths_counters(c->nodes[1].paths)->refused_replay;
+    couple_inject(c, 1, &elsewhere, kept.bytes, kept.len);
+    assert_int_equal(paths_counters(c->nodes[1].paths)->refused_replay, replays + 1);
+    kept.bytes[60] ^= 1;
+    couple_inject(c, 1, &elsewhere, kept.bytes, kept.len);
+    assert_int_equal(paths_counters(c->nodes[1].paths)->refused_seal, 1);
+    kept.bytes[5] ^= 1;
+    couple_inject(c, 1, &elsewhere, kept.bytes, kept.len);
+    assert_int_equal(paths_counters(c->nodes[1].paths)->refused_tag, 1);
+    /* Its own frame does not come back to it as the peer's. */
+    couple_inject(c, 0, &elsewhere, c->kept.bytes, c->kept.len);
+    assert_int_equal(paths_counters(c->nodes[0].paths)->refused_tag, 1);
+    couple_run(c, 60 * SEC);
+    assert_direct(c);
+    assert_int_equal(c->nodes[1].n_uses, 2);
+    couple_stop(c);
+}
+
+static void test_frames_of_an_earlier_run_move_nothing(void **state)
+{
+    struct couple *c = &couple;
+    struct couple_frame kept;
+    struct endpoint elsewhere;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run(c, 300 * MSEC);
+    kept = c->kept;
+    couple_stop(c);
+    couple_start(c, PATH_POLICY_AUTO);
+    /* The same keys, but both nodes are other runs. */
+    elsewhere = c->nodes[0].ep;
+    elsewhere.port++;
+    couple_inject(c, 1, &elsewhere, kept.bytes, kept.len);
+    couple_run(c, 10 * SEC);
+    assert_relayed(c);
+    couple_stop(c);
+}
+
+static void test_address_change_is_followed_at_once(void **state)
+{
+    for (unsigned mover = 0; mover < 2; mover++) {
+        struct couple *c = &couple;
+
+        couple_start(c, PATH_POLICY_AUTO);
+        couple_tell(c);
+        run_with_traffic(c, 10 * SEC);
+        assert_direct(c);
+        c->nodes[mover].ep.port = 4242;
+        paths_on_network_change(c->nodes[mover].paths, c->now);
+        run_with_traffic(c, 1500 * MSEC);
+        assert_direct(c);
+        assert_int_equal(c->nodes[1 - mover].n_uses, 3);
+        couple_stop(c);
+    }
+}
+
+static void test_probe_of_the_mtu(void **state)
+{
+    struct couple *c = &couple;
+    uint64_t probe;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    assert_false(paths_probe(c->nodes[0].paths, &c->nodes[1].key, 1400, &probe, c->now));
+    couple_run(c, 300 * MSEC);
+    assert_false(paths_probe(c->nodes[0].paths, &c->nodes[1].key, 9217, &probe, c->now));
+    assert_true(paths_probe(c->nodes[0].paths, &c->nodes[1].key, 9000, &probe, c->now));
+    couple_run(c, 0);
+    {
+        struct path_action a;
+
+        assert_true(paths_next(c->nodes[0].paths, &a));
+        assert_int_equal(a.kind, PATH_ACTION_SEND);
+        assert_int_equal(a.len, 9000);
+        assert_true(a.dont_fragment);
+        couple_inject(c, 1, &c->nodes[0].ep, a.frame, a.len);
+    }
+    couple_run(c, 100 * MSEC);
+    assert_int_equal(c->nodes[0].n_fits, 1);
+    assert_int_equal(c->nodes[0].fits.size, 9000);
+    assert_true(c->nodes[0].fits.probe == probe);
+    couple_stop(c);
+}
+
+static void test_peer_that_goes(void **state)
+{
+    struct couple *c = &couple;
+    struct path_view v;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run(c, 300 * MSEC);
+    paths_remove_peer(c->nodes[0].paths, &c->nodes[1].key, c->now);
+    assert_false(paths_view(c->nodes[0].paths, &c->nodes[1].key, &v, c->now));
+    assert_true(paths_due(c->nodes[0].paths) == NSEC_NEVER);
+    couple_run(c, 30 * SEC);
+    assert_int_equal(view(c, 1).kind, PATH_KIND_RELAY);
+    couple_stop(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_relay_at_once_then_direct),
+        cmocka_unit_test(test_idle_is_cheap_and_steady),
+        cmocka_unit_test(test_dead_path_is_left_in_time),
+        cmocka_unit_test(test_one_way_break_takes_both_away),
+        cmocka_unit_test(test_idle_path_that_died_is_left_when_data_flows),
+        cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_mesh_complains_about_the_relay),
+        cmocka_unit_test(test_old_and_foreign_frames_change_nothing),
+        cmocka_unit_test(test_frames_of_an_earlier_run_move_nothing),
+        cmocka_unit_test(test_address_change_is_followed_at_once),
+        cmocka_unit_test(test_probe_of_the_mtu),
+        cmocka_unit_test(test_peer_that_goes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -60,13 +60,16 @@ static void log_pass(struct agent *a, const struct reconcile_result *result)
 
 void agent__reconcile(struct agent *a)
 {
-    struct render_input in = agent__render_input(a);
     struct reconcile_result result = {0};
     struct err e = ERR_NULL;
     struct endpoint api = agent__hub_api(a);
+    struct render_input in;
     nsec_t now;
-    int r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
+    int r;
 
+    a->link_mtu = reconcile_see_links(&a->reconcile);
+    in = agent__render_input(a);
+    r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
     now = clock_now();
     a->due.reconcile = NSEC_NEVER;
     if (r < 0) {

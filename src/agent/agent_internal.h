@@ -36,7 +36,8 @@ struct agent {
     int lock_fd;               /* owns; -1: none */
 
     struct reconcile reconcile;
-    nsec_t retry; /* how long after a pass that failed the next one comes */
+    uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
+    nsec_t retry;      /* how long after a pass that failed the next one comes */
     struct hub_path hub_path;
     struct observe seen;
     struct reach reach;

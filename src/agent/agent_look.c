@@ -29,8 +29,10 @@ struct render_input agent__render_input(const struct agent *a)
 {
     bool chosen = a->hub_path.path.node[0] != '\0';
 
-    return (struct render_input){
-        .snapshot = &a->snapshot, .paths = &a->hub_path.path, .n_paths = chosen ? 1 : 0};
+    return (struct render_input){.snapshot = &a->snapshot,
+        .paths = &a->hub_path.path,
+        .n_paths = chosen ? 1 : 0,
+        .link_mtu = a->link_mtu};
 }
 
 /* ---- the hub -------------------------------------------------------------------------------- */

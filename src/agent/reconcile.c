@@ -5,9 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/peer_routes.h"
 #include "base/err.h"
 #include "mesh/diff.h"
 #include "sys/rtnl.h"
+#include "wire/ip.h"
+#include "wire/path.h"
+#include "wire/wg.h"
+
+/* Around an inner packet: the headers of IPv4, UDP and a data message, and its tag. */
+#define OVERHEAD_LEAST (IP_V4_HEADER_MIN + 8 + WG_DATA_OVERHEAD)
+
+/* No path is measured beyond it: the largest path frame as a packet. */
+#define LINK_MAX (PATH_FRAME_MAX + IP_V4_HEADER_MIN + 8)
 
 int reconcile_init(
     struct reconcile *rc, const char *interface, enum engine_kind wanted, struct err *e)
@@ -81,6 +91,18 @@ static int provide_engine(
     return r;
 }
 
+/* The kernel's engine knows no MTU of a peer: what it was told stands for what it has. */
+static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
+{
+    if (engine_kind_of(rc->engine) != ENGINE_KIND_KERNEL || !rc->has_told)
+        return;
+    for (size_t i = 0; i < have->n_peers; i++) {
+        const struct wg_peer *told = wg_config_find(&rc->told, &have->peers[i].key);
+
+        have->peers[i].mtu = told ? told->mtu : 0;
+    }
+}
+
 static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
 {
@@ -88,6 +110,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     struct diff d = DIFF_NULL;
     int r = provide_engine(rc, &have, res, e);
 
+    if (r == 0)
+        adopt_mtus(rc, &have);
     if (r == 0)
         r = diff_make(&d, &have, want, rc->has_told ? &rc->told : NULL);
     if (r == 0)
@@ -103,7 +127,7 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
 
 /* ---- the interface -------------------------------------------------------------------------- */
 
-/** Addresses or routes of the interface, against those that it should have. */
+/** Addresses of the interface, against those that it should have. */
 struct comparison {
     const struct ip_prefix *wanted;
     unsigned n_wanted;
@@ -148,7 +172,7 @@ static int reconcile_addresses(
     for (unsigned i = 0; r == 0 && i < c.n_wanted; i++) {
         if (c.found[i])
             continue;
-        r = rtnl_add_address(&rc->nl, rc->ifindex, &c.wanted[i]);
+        r = rtnl_add_bare_address(&rc->nl, rc->ifindex, &c.wanted[i]);
         if (means_no_v6(r, &c.wanted[i])) {
             rc->lacks_v6 = true;
             r = 0;
@@ -159,19 +183,53 @@ static int reconcile_addresses(
     return r;
 }
 
+/** Which of the blocks has its route. */
+struct block_routes {
+    const struct wg_config *want;
+    bool found[WG_CONFIG_ADDRESSES_MAX]; /* of its routes */
+};
+
+static struct rtnl_metrics block_metrics(const struct wg_config *want, const struct ip_prefix *to)
+{
+    bool is_v4 = ip_addr_is_v4(&to->addr);
+
+    if (!want->route_mtu)
+        return (struct rtnl_metrics){0};
+    return (struct rtnl_metrics){
+        .mtu = want->route_mtu, .advmss = peer_routes_mss(want->mtu, is_v4)};
+}
+
+static int compare_route(const struct rtnl_entry *entry, void *ctx)
+{
+    struct block_routes *br = ctx;
+
+    for (unsigned i = 0; i < br->want->n_routes; i++) {
+        const struct ip_prefix *to = &br->want->routes[i];
+        struct rtnl_metrics wanted = block_metrics(br->want, to);
+
+        if (ip_prefix_equal(&entry->prefix, to) && entry->metrics.mtu == wanted.mtu &&
+            entry->metrics.advmss == wanted.advmss)
+            br->found[i] = true;
+    }
+    return 0;
+}
+
 /* Other routes through the interface are somebody's wish, and stay. */
 static int reconcile_routes(
     struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
 {
-    struct comparison c = {.wanted = want->routes, .n_wanted = want->n_routes};
-    int r = rtnl_each_route(&rc->nl, rc->ifindex, compare_entry, &c);
+    struct block_routes br = {.want = want};
+    int r = rtnl_each_route(&rc->nl, rc->ifindex, compare_route, &br);
 
-    for (unsigned i = 0; r == 0 && i < c.n_wanted; i++)
-        if (!c.found[i] && (ip_addr_is_v4(&c.wanted[i].addr) || !rc->lacks_v6)) {
-            r = rtnl_add_route(&rc->nl, rc->ifindex, &c.wanted[i]);
-            res->n_changes++;
-        }
-    return r;
+    for (unsigned i = 0; r == 0 && i < want->n_routes; i++) {
+        struct rtnl_metrics metrics = block_metrics(want, &want->routes[i]);
+
+        if (br.found[i] || (!ip_addr_is_v4(&want->routes[i].addr) && rc->lacks_v6))
+            continue;
+        r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
+        res->n_changes++;
+    }
+    return r == 0 ? peer_routes_reconcile(&rc->nl, rc->ifindex, want, rc->lacks_v6) : r;
 }
 
 static int reconcile_interface(
@@ -234,6 +292,17 @@ bool reconcile_doubt(
     /* What it was never told differs from whatever is wanted. */
     told->endpoint = (struct endpoint){0};
     return true;
+}
+
+uint16_t reconcile_see_links(struct reconcile *rc)
+{
+    unsigned mtu = 0;
+
+    /* Without an answer the interface is as large as the network says. */
+    (void)rtnl_largest_mtu(&rc->nl, rc->ifindex, &mtu);
+    if (mtu > LINK_MAX)
+        mtu = LINK_MAX;
+    return mtu > OVERHEAD_LEAST ? (uint16_t)(mtu - OVERHEAD_LEAST) : 0;
 }
 
 int reconcile_take_down(struct reconcile *rc, struct err *e)

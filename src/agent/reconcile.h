@@ -87,5 +87,13 @@ int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e
 bool reconcile_doubt(
     struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at);
 
+/**
+ * reconcile_see_links() - how large can packets of this machine be?
+ *
+ * Return: bytes of the largest inner packet that any of its links carries; 0 when that is not
+ * known. The same until the next call.
+ */
+uint16_t reconcile_see_links(struct reconcile *rc);
+
 /** reconcile_take_down() - remove the interface, and with it its engine. 0 or negative errno. */
 int reconcile_take_down(struct reconcile *rc, struct err *e);

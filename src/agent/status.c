@@ -81,7 +81,7 @@ static json_t *encode_peer(
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
     json_t *more = json_pack("{s:s, s:o, s:o, s:n, s:n, s:i, s:o, s:o, s:I, s:s}", "path",
         path_kind_name(path->kind), "endpoint", encode_endpoint(ob), "handshakeAgeSeconds",
-        encode_age(ob, in->now), "rttMs", "loss", "mtu", (int)in->render->snapshot->network.mtu,
+        encode_age(ob, in->now), "rttMs", "loss", "mtu", (int)render_mtu(in->render, node),
         "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
         encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "why", path->why);
 

@@ -26,7 +26,7 @@ static const struct option add_options[] = {
     {"--cidr6", "CIDR", option_text, &arg.cidr6, NULL,
         "IPv6 addresses of its nodes (default: a random block of fd00::/8)"},
     {"--topology", "WORD", option_text, &arg.topology, NULL, "auto, hub or mesh (default auto)"},
-    {"--mtu", "BYTES", option_u64, &arg.mtu, NULL, "of the nodes' interfaces (default 1420)",
+    {"--mtu", "BYTES", option_u64, &arg.mtu, NULL, "of a path until it is measured (default 1420)",
         .min = 1280, .max = 65535},
     {"--keepalive", "SECONDS", option_u64, &arg.keepalive_s, NULL,
         "how often a node says hello to the hub (default 10)", .min = 1, .max = 65535},

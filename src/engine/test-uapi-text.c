@@ -66,6 +66,7 @@ static void test_encode(void **state)
     add(&first, peer(2, "[2001:db8::1]:7", "fd5a::2/128"));
     first.peers[0].keepalive = 10;
     first.peers[0].is_pinned = true;
+    first.peers[0].mtu = 1424;
     first.peers[1].cipher = (struct noise_choice){AEAD_CIPHER_AES256GCM, true};
     check_request(&none, &first,
         "set=1\n"
@@ -76,6 +77,7 @@ static void test_encode(void **state)
         "endpoint=192.0.2.1:7\n"
         "persistent_keepalive_interval=10\n"
         "pinned_endpoint=true\n"
+        "mtu=1424\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=10.42.0.1/32\n"
         "public_key=" KEY_2 "\n"
@@ -140,6 +142,7 @@ static void test_decode(void **state)
         "cipher=aes256gcm\n"
         "session_cipher=aes256gcm\n"
         "pinned_endpoint=true\n"
+        "mtu=8928\n"
         "allowed_ip=10.42.0.1/32\n"
         "allowed_ip=fd5a::1/128\n"
         "public_key=" KEY_2 "\n"
@@ -166,6 +169,8 @@ static void test_decode(void **state)
     assert_int_equal(c.peers[0].facts.handshake_nsec, 123);
     assert_true(c.peers[0].facts.rx_bytes == UINT64_MAX);
     assert_int_equal(c.peers[0].facts.tx_bytes, 5);
+    assert_int_equal(c.peers[0].mtu, 8928);
+    assert_int_equal(c.peers[1].mtu, 0);
     assert_int_equal(c.peers[1].n_allowed, 0);
     wg_config_deinit(&c);
 }

@@ -57,6 +57,8 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "persistent_keepalive_interval=%u\n", p->keepalive);
     if (change->set_pinned)
         str_addf(out, "pinned_endpoint=%s\n", p->is_pinned ? "true" : "false");
+    if (change->set_mtu)
+        str_addf(out, "mtu=%u\n", p->mtu);
     if (change->set_cipher)
         str_addf(out, "cipher=%s\n", noise_choice_format(p->cipher, cipher));
     if (!change->set_allowed)
@@ -198,6 +200,7 @@ static bool take_number(struct decoder *dc, bool *ret_good)
         {"last_handshake_time_nsec", 999999999},
         {"rx_bytes", UINT64_MAX},
         {"tx_bytes", UINT64_MAX},
+        {"mtu", UINT16_MAX},
     };
     uint64_t v;
 
@@ -215,8 +218,10 @@ static bool take_number(struct decoder *dc, bool *ret_good)
             facts->handshake_nsec = (uint32_t)v;
         else if (i == 3)
             facts->rx_bytes = v;
-        else
+        else if (i == 4)
             facts->tx_bytes = v;
+        else
+            dc->peer.mtu = (uint16_t)v;
         return true;
     }
     return false;

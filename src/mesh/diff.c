@@ -62,6 +62,7 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
         .set_keepalive = want->keepalive != 0,
         .set_cipher = !noise_choice_is_null(want->cipher),
         .set_pinned = want->is_pinned,
+        .set_mtu = want->mtu != 0,
         .set_allowed = true,
     };
 
@@ -88,11 +89,12 @@ static int update_peer(struct diff *d, const struct wg_peer *have, const struct 
         .set_keepalive = have->keepalive != want->keepalive,
         .set_cipher = !noise_choice_equal(have->cipher, want->cipher),
         .set_pinned = have->is_pinned != want->is_pinned,
+        .set_mtu = have->mtu != want->mtu,
         .set_allowed = !wg_peer_allows_equal(have, want),
     };
 
     if (!change.set_psk && !change.set_endpoint && !change.set_keepalive && !change.set_cipher &&
-        !change.set_pinned && !change.set_allowed)
+        !change.set_pinned && !change.set_mtu && !change.set_allowed)
         return 0;
     return add_change(d, change, want);
 }

@@ -35,6 +35,7 @@ struct diff_peer {
     bool set_keepalive;
     bool set_cipher;
     bool set_pinned;
+    bool set_mtu;
     bool set_allowed; /* replaces all of the peer's blocks */
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "wire/wg.h"
 
 const struct node *render_hub(const struct snapshot *s)
 {
@@ -84,6 +85,46 @@ static struct endpoint hub_endpoint(const struct render_input *in, const struct 
     return found ? found->endpoint : hub->hub->endpoints[0];
 }
 
+/* WireGuard pads to 16 bytes, and what is full already is not made larger. */
+static uint16_t fit_padding(uint16_t mtu)
+{
+    return (uint16_t)(mtu & ~(WG_PADDING - 1));
+}
+
+static uint16_t interface_mtu(const struct render_input *in)
+{
+    uint16_t mtu = in->snapshot->network.mtu;
+
+    return in->link_mtu > mtu ? in->link_mtu : mtu;
+}
+
+/* What was measured; 0 when nothing was. */
+static uint16_t path_mtu(const struct render_input *in, const struct render_path *found)
+{
+    uint16_t most = interface_mtu(in);
+
+    return fit_padding(found->mtu < most ? found->mtu : most);
+}
+
+/* Of the routes to the network's blocks; 0 when the interface's own says the same. */
+static uint16_t route_mtu(const struct render_input *in)
+{
+    uint16_t mtu = in->snapshot->network.mtu;
+
+    return mtu < interface_mtu(in) ? fit_padding(mtu) : 0;
+}
+
+uint16_t render_mtu(const struct render_input *in, const struct node *peer)
+{
+    const struct render_path *found = render_find_path(in, peer->meta.name);
+    uint16_t mtu = route_mtu(in);
+
+    if (found && found->mtu != 0 &&
+        render_decide(in->snapshot, peer, found).route == RENDER_ROUTE_DIRECT)
+        return path_mtu(in, found);
+    return mtu != 0 ? mtu : interface_mtu(in);
+}
+
 static void set_path(struct wg_peer *p, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node, enum render_route route)
 {
@@ -99,6 +140,7 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
     } else if (route == RENDER_ROUTE_DIRECT) {
         p->endpoint = found->endpoint;
         p->keepalive = found->keepalive;
+        p->mtu = path_mtu(in, found);
     }
 }
 
@@ -197,7 +239,8 @@ static void set_interface(
     c->routes[0] = n->cidr4;
     c->routes[1] = n->cidr6;
     c->n_routes = 2;
-    c->mtu = n->mtu;
+    c->mtu = interface_mtu(in);
+    c->route_mtu = route_mtu(in);
     c->listen_port = in->listen_port;
 }
 

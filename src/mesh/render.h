@@ -15,6 +15,10 @@
  *
  * The peers of a hub are all nodes, without endpoints: they come to it.
  *
+ * A network's `mtu` is what a path is taken to carry before it was measured: the
+ * MTU of the routes to its blocks. The interface's own is as much as any path of
+ * this machine might carry, so that a peer's route can have more.
+ *
  * The cipher of each peer's data follows from the network's, and from what both
  * ends have announced (docs/wire/aes.md); a hub announces nothing.
  */
@@ -33,6 +37,7 @@ struct err;
 struct render_path {
     char node[NAME_MAX_LEN + 1]; /* the other end; a hub too */
     struct endpoint endpoint;    /* where its packets go */
+    uint16_t mtu;                /* inner bytes that it carries; 0: not measured */
     uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is the network's. */
 };
 
@@ -41,6 +46,7 @@ struct render_input {
     const struct render_path *paths; /* borrowed; @n_paths, sorted by node in byte order */
     size_t n_paths;
     uint16_t listen_port; /* of this node; 0: any */
+    uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
 };
 
 /** render_find_path() - lends what was found for that node, NULL if nothing was. */
@@ -77,6 +83,9 @@ struct render_decision {
  */
 struct render_decision render_decide(
     const struct snapshot *s, const struct node *peer, const struct render_path *found);
+
+/** render_mtu() - how large an inner packet to @peer, another node, may be: the route's MTU. */
+uint16_t render_mtu(const struct render_input *in, const struct node *peer);
 
 /** render_hub() - lends the hub that relays: the first by name; NULL if there is none. */
 const struct node *render_hub(const struct snapshot *s);

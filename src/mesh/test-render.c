@@ -212,6 +212,41 @@ static void test_hub_path(void **state)
     snapshot_deinit(&s);
 }
 
+static void test_mtu(void **state)
+{
+    struct render_path path = found_path("n3", "198.51.100.3:7", 0);
+    struct snapshot s = sample_snapshot(4, 2);
+    struct render_input in = {.snapshot = &s, .paths = &path, .n_paths = 1, .link_mtu = 8941};
+    const struct node *n3 = snapshot_find_node(&s, "n3");
+    struct wg_config c;
+
+    /* Not measured: what the network says, in steps of WireGuard's padding. */
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    assert_int_equal(c.mtu, 8941);
+    assert_int_equal(c.route_mtu, 1408);
+    assert_int_equal(peer(&c, 3)->mtu, 0);
+    assert_int_equal(render_mtu(&in, n3), 1408);
+    wg_config_deinit(&c);
+
+    path.mtu = 8440;
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    assert_int_equal(peer(&c, 3)->mtu, 8432);
+    assert_int_equal(peer(&c, 4)->mtu, 0);
+    assert_int_equal(render_mtu(&in, n3), 8432);
+    assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), 1408);
+    wg_config_deinit(&c);
+
+    /* A machine whose links carry no more than the network says. */
+    in.link_mtu = 1340;
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    assert_int_equal(c.mtu, 1420);
+    assert_int_equal(c.route_mtu, 0);
+    assert_int_equal(peer(&c, 3)->mtu, 1408);
+    assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), 1420);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
 static void test_refusals(void **state)
 {
     struct snapshot s = sample_snapshot(3, 2);
@@ -273,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_hub_path),
+        cmocka_unit_test(test_mtu),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_wg_quick),
     };

@@ -42,6 +42,7 @@ struct wg_peer {
     struct wg_psk psk;
     struct endpoint endpoint;   /* none: it is not known, the peer will come to us */
     uint16_t keepalive;         /* s; 0: none */
+    uint16_t mtu;               /* inner bytes that its path carries; 0: the routes' */
     struct noise_choice cipher; /* of its data */
     bool is_pinned;             /* only who finds paths moves its endpoint: docs/DATAPLANE.md */
     struct ip_prefix *allowed;  /* owns; sorted by ip_prefix_compare(), host bits zero */
@@ -55,7 +56,8 @@ struct wg_config {
     unsigned n_addresses;
     struct ip_prefix routes[WG_CONFIG_ADDRESSES_MAX]; /* that must lead into the interface */
     unsigned n_routes;
-    uint16_t mtu;          /* bytes; 0: not known, as an engine leaves it */
+    uint16_t mtu;       /* bytes; 0: not known, as an engine leaves it */
+    uint16_t route_mtu; /* of @routes, for peers without an MTU of their own; 0: the interface's */
     uint16_t listen_port;  /* 0: any */
     uint32_t fwmark;       /* of the packets sent; 0: none */
     struct wg_peer *peers; /* owns; sorted by key once wg_config_sort() was called */

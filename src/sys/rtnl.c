@@ -191,10 +191,54 @@ int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
+/** The largest so far. */
+struct link_search {
+    unsigned own;
+    unsigned mtu;
+};
+
+static bool is_tunnel(const char *kind)
+{
+    static const char *const kinds[] = {
+        "wireguard", "tun", "ipip", "sit", "gre", "ip6tnl", "vti", "xfrm", "dummy"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (strcmp(kind, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
+static int weigh_link(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+    struct rtnl_link link = {0};
+    struct link_search *s = ctx;
+
+    (void)take_link(nlh, &link);
+    if (link.ifindex == 0 || link.ifindex == s->own || !link.up || is_tunnel(link.kind) ||
+        ifi->ifi_flags & IFF_LOOPBACK)
+        return 0;
+    s->mtu = link.mtu > s->mtu ? link.mtu : s->mtu;
+    return 0;
+}
+
+int rtnl_largest_mtu(struct netlink *nl, unsigned own, unsigned *ret)
+{
+    struct link_search s = {.own = own};
+    struct request rq;
+    int r;
+
+    (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    r = netlink_request(nl, rq.nlh, weigh_link, &s);
+    if (r == 0)
+        *ret = s.mtu;
+    return r;
+}
+
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-static int change_address(
-    struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex, const struct ip_prefix *a)
+static int change_address(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
+    const struct ip_prefix *a, uint32_t address_flags)
 {
     struct request rq;
     struct ifaddrmsg *ifa = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*ifa));
@@ -202,6 +246,8 @@ static int change_address(
     ifa->ifa_family = family_of(&a->addr);
     ifa->ifa_prefixlen = a->len;
     ifa->ifa_index = ifindex;
+    if (address_flags)
+        mnl_attr_put_u32(rq.nlh, IFA_FLAGS, address_flags);
     put_address(rq.nlh, IFA_LOCAL, &a->addr);
     put_address(rq.nlh, IFA_ADDRESS, &a->addr);
     return netlink_request(nl, rq.nlh, NULL, NULL);
@@ -209,12 +255,18 @@ static int change_address(
 
 int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
 {
-    return change_address(nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a);
+    return change_address(nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a, 0);
+}
+
+int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
+{
+    return change_address(
+        nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a, IFA_F_NOPREFIXROUTE);
 }
 
 int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
 {
-    int r = change_address(nl, RTM_DELADDR, 0, ifindex, a);
+    int r = change_address(nl, RTM_DELADDR, 0, ifindex, a, 0);
 
     return r == -EADDRNOTAVAIL ? 0 : r;
 }
@@ -257,8 +309,29 @@ int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, vo
 
 /* ---- routes --------------------------------------------------------------------------------- */
 
+/** What may be said of a route beside where it leads; zero: nothing. */
+struct route_options {
+    uint8_t protocol; /* 0: static */
+    uint32_t metric;
+    struct rtnl_metrics metrics;
+};
+
+static void put_metrics(struct nlmsghdr *nlh, const struct rtnl_metrics *m)
+{
+    struct nlattr *nest;
+
+    if (!m->mtu && !m->advmss)
+        return;
+    nest = mnl_attr_nest_start(nlh, RTA_METRICS);
+    if (m->mtu)
+        mnl_attr_put_u32(nlh, RTAX_MTU, m->mtu);
+    if (m->advmss)
+        mnl_attr_put_u32(nlh, RTAX_ADVMSS, m->advmss);
+    mnl_attr_nest_end(nlh, nest);
+}
+
 static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
-    const struct ip_prefix *dst, uint32_t metric)
+    const struct ip_prefix *dst, const struct route_options *opt)
 {
     struct request rq;
     struct rtmsg *rtm = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*rtm));
@@ -266,18 +339,19 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
     rtm->rtm_family = family_of(&dst->addr);
     rtm->rtm_dst_len = dst->len;
     rtm->rtm_table = RT_TABLE_MAIN;
-    rtm->rtm_protocol = RTPROT_STATIC;
+    rtm->rtm_protocol = opt->protocol ? opt->protocol : RTPROT_STATIC;
     rtm->rtm_scope = ip_addr_is_v4(&dst->addr) ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
     rtm->rtm_type = RTN_UNICAST;
     if (type == RTM_DELROUTE) {
-        /* Whoever made it. */
-        rtm->rtm_protocol = RTPROT_UNSPEC;
+        /* RTPROT_UNSPEC is 0: whoever made it. */
+        rtm->rtm_protocol = opt->protocol;
         rtm->rtm_scope = RT_SCOPE_NOWHERE;
     }
     put_address(rq.nlh, RTA_DST, &dst->addr);
     mnl_attr_put_u32(rq.nlh, RTA_OIF, ifindex);
-    if (metric)
-        mnl_attr_put_u32(rq.nlh, RTA_PRIORITY, metric);
+    if (opt->metric)
+        mnl_attr_put_u32(rq.nlh, RTA_PRIORITY, opt->metric);
+    put_metrics(rq.nlh, &opt->metrics);
     return netlink_request(nl, rq.nlh, NULL, NULL);
 }
 
@@ -289,16 +363,54 @@ int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix 
 int rtnl_add_route_behind(
     struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric)
 {
-    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst, metric);
+    const struct route_options opt = {.metric = metric};
+    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst, &opt);
 
     return r == -EEXIST ? 0 : r;
 }
 
 int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
 {
-    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, 0);
+    static const struct route_options any = {0};
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &any);
 
     return r == -ESRCH ? 0 : r;
+}
+
+int rtnl_set_block_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_metrics *metrics)
+{
+    const struct route_options opt = {.metrics = *metrics};
+
+    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
+}
+
+int rtnl_set_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_metrics *metrics)
+{
+    const struct route_options opt = {.protocol = RTNL_PEER_ROUTES, .metrics = *metrics};
+
+    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
+}
+
+int rtnl_remove_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+{
+    static const struct route_options ours = {.protocol = RTNL_PEER_ROUTES};
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &ours);
+
+    return r == -ESRCH ? 0 : r;
+}
+
+static void take_metrics(const struct nlattr *attr, struct rtnl_metrics *ret)
+{
+    const struct nlattr *metrics[RTAX_MAX + 1];
+
+    if (!attr)
+        return;
+    netlink_attributes(
+        mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr), metrics, RTAX_MAX + 1);
+    *ret = (struct rtnl_metrics){
+        .mtu = get_u32(metrics[RTAX_MTU]), .advmss = get_u32(metrics[RTAX_ADVMSS])};
 }
 
 static int take_route(const struct nlmsghdr *nlh, void *ctx)
@@ -315,6 +427,8 @@ static int take_route(const struct nlmsghdr *nlh, void *ctx)
     table = attrs[RTA_TABLE] ? get_u32(attrs[RTA_TABLE]) : rtm->rtm_table;
     entry.ifindex = get_u32(attrs[RTA_OIF]);
     entry.prefix.len = rtm->rtm_dst_len;
+    entry.protocol = rtm->rtm_protocol;
+    take_metrics(attrs[RTA_METRICS], &entry.metrics);
     if (table != RT_TABLE_MAIN || rtm->rtm_flags & RTM_F_CLONED ||
         (w->ifindex && entry.ifindex != w->ifindex))
         return 0;

@@ -56,9 +56,20 @@ int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
  */
 int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex);
 
+/**
+ * rtnl_largest_mtu() - of the links that lead out of this machine
+ * @own:	an interface that does not count
+ *
+ * Links that are down, the loopback and tunnels do not count either. 0 when there is none.
+ */
+int rtnl_largest_mtu(struct netlink *nl, unsigned own, unsigned *ret);
+
 /** rtnl_add_address(), rtnl_remove_address() - @a: with the length of its block. */
 int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
 int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
+
+/** rtnl_add_bare_address() - the same, but the kernel makes no route to its block. */
+int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a);
 
 /** rtnl_add_route(), rtnl_remove_route() - @dst through the interface, in the main table. */
 int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
@@ -72,6 +83,24 @@ int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_pref
 int rtnl_add_route_behind(
     struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric);
 
+/** Marks the routes that rtnl_set_peer_route() makes, so that they are told from others'. */
+#define RTNL_PEER_ROUTES 87
+
+/** What a route says of the packets that take it; 0: nothing. */
+struct rtnl_metrics {
+    uint32_t mtu;
+    uint32_t advmss; /* the MSS that this end's TCP announces */
+};
+
+/** rtnl_set_block_route() - @dst through the interface; replaces what has the same place. */
+int rtnl_set_block_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_metrics *metrics);
+
+/** rtnl_set_peer_route(), rtnl_remove_peer_route() - the same, marked. 0 or negative errno. */
+int rtnl_set_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_metrics *metrics);
+int rtnl_remove_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
+
 /** Which kind of thing takes up a block of addresses. */
 enum rtnl_entry_type {
     RTNL_ENTRY_ADDRESS,
@@ -81,8 +110,10 @@ enum rtnl_entry_type {
 /** An address of an interface, or a route of the main table. */
 struct rtnl_entry {
     enum rtnl_entry_type type;
-    struct ip_prefix prefix; /* an address with the length of its block, or a destination */
-    unsigned ifindex;        /* 0: a route without an interface */
+    struct ip_prefix prefix;     /* an address with the length of its block, or a destination */
+    unsigned ifindex;            /* 0: a route without an interface */
+    uint8_t protocol;            /* of a route: who made it */
+    struct rtnl_metrics metrics; /* of a route */
 };
 
 /** rtnl_entry_fn - takes one; negative errno ends the walk. */

@@ -253,6 +253,89 @@ static void test_source(void **state)
     assert_true(ip_addr_equal(&source, &a.addr));
 }
 
+/** A route of the interface, as the walk finds it. */
+struct found {
+    struct ip_prefix prefix;
+    struct rtnl_entry entry;
+    unsigned n;
+};
+
+static int find_route(const struct rtnl_entry *entry, void *ctx)
+{
+    struct found *f = ctx;
+
+    if (ip_prefix_equal(&entry->prefix, &f->prefix)) {
+        f->entry = *entry;
+        f->n++;
+    }
+    return 0;
+}
+
+static struct found walk_for(struct netlink *nl, unsigned ifindex, const char *text)
+{
+    struct found f = {.prefix = prefix(text)};
+
+    assert_int_equal(rtnl_each_route(nl, ifindex, find_route, &f), 0);
+    return f;
+}
+
+static void test_route_metrics(void **state)
+{
+    static const char *const blocks[] = {"10.42.0.0/16", "fd5a::/64"};
+    static const char *const addresses[] = {"10.42.0.1/16", "fd5a::1/64"};
+    static const char *const hosts[] = {"10.42.0.9/32", "fd5a::9/128"};
+    static const struct rtnl_metrics base = {.mtu = 1408}, more = {8928, 8800}, less = {1280, 8800};
+    struct netlink *nl = need(state);
+    struct rtnl_link link = add_link(nl, "weft0");
+
+    assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 9000), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct ip_prefix address = prefix(addresses[i]), block = prefix(blocks[i]),
+                         host = prefix(hosts[i]);
+        struct found f;
+
+        assert_int_equal(rtnl_add_bare_address(nl, link.ifindex, &address), 0);
+        assert_int_equal(walk_for(nl, link.ifindex, blocks[i]).n, 0);
+        assert_int_equal(rtnl_set_block_route(nl, link.ifindex, &block, &base), 0);
+        assert_int_equal(rtnl_set_peer_route(nl, link.ifindex, &host, &more), 0);
+        /* Another value replaces the route; it does not come beside it. */
+        assert_int_equal(rtnl_set_peer_route(nl, link.ifindex, &host, &less), 0);
+        f = walk_for(nl, link.ifindex, blocks[i]);
+        assert_int_equal(f.n, 1);
+        assert_int_equal(f.entry.metrics.mtu, 1408);
+        assert_int_equal(f.entry.metrics.advmss, 0);
+        assert_int_not_equal(f.entry.protocol, RTNL_PEER_ROUTES);
+        f = walk_for(nl, link.ifindex, hosts[i]);
+        assert_int_equal(f.n, 1);
+        assert_int_equal(f.entry.metrics.mtu, 1280);
+        assert_int_equal(f.entry.metrics.advmss, 8800);
+        assert_int_equal(f.entry.protocol, RTNL_PEER_ROUTES);
+        assert_int_equal(rtnl_remove_peer_route(nl, link.ifindex, &host), 0);
+        assert_int_equal(rtnl_remove_peer_route(nl, link.ifindex, &host), 0);
+        assert_int_equal(walk_for(nl, link.ifindex, hosts[i]).n, 0);
+        /* Somebody else's is left alone. */
+        assert_int_equal(rtnl_remove_peer_route(nl, link.ifindex, &block), 0);
+        assert_int_equal(walk_for(nl, link.ifindex, blocks[i]).n, 1);
+    }
+}
+
+static void test_largest_mtu(void **state)
+{
+    struct netlink *nl = need(state);
+    struct rtnl_link own = add_link(nl, "weft0");
+    struct rtnl_link lan = add_link(nl, "lan0");
+    struct rtnl_link down = add_link(nl, "lan1");
+    unsigned mtu = 1;
+
+    assert_int_equal(rtnl_set_link(nl, own.ifindex, true, 9100), 0);
+    assert_int_equal(rtnl_set_link(nl, down.ifindex, false, 9050), 0);
+    assert_int_equal(rtnl_largest_mtu(nl, own.ifindex, &mtu), 0);
+    assert_int_equal(mtu, 0);
+    assert_int_equal(rtnl_set_link(nl, lan.ifindex, true, 9000), 0);
+    assert_int_equal(rtnl_largest_mtu(nl, own.ifindex, &mtu), 0);
+    assert_int_equal(mtu, 9000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +345,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_source_check, enter, leave),
         cmocka_unit_test_setup_teardown(test_check_free, enter, leave),
         cmocka_unit_test_setup_teardown(test_source, enter, leave),
+        cmocka_unit_test_setup_teardown(test_route_metrics, enter, leave),
+        cmocka_unit_test_setup_teardown(test_largest_mtu, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

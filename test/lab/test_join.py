@@ -377,7 +377,7 @@ def test_interface_is_made_whole(site: Site, damage: str) -> None:
     site.n1.reaches(far, within_s=5)
     site.n1.host.run(damage.split())
     # What no event tells of is found by the next regular look.
-    wait_for(lambda: site.n1.ping(far) and "mtu 1420" in site.n1.link_text(), 50,
+    wait_for(lambda: site.n1.ping(far) and "mtu 1440" in site.n1.link_text(), 50,
              "the interface to be whole")
 
 

@@ -1,104 +1,111 @@
 """A small data-parallel training job on plain PyTorch, to see a cluster work.
 
-Every rank learns the same target function from its own shard of the data; after each step the
-gradients are averaged over all ranks by DistributedDataParallel, so the overlay carries a real
-all-reduce. Runs on CPU with Gloo, and unchanged on GPUs with NCCL:
+Every rank learns the same function from its own shard of the data; after each step the gradients
+are averaged over all ranks by DistributedDataParallel, so the overlay carries a real all-reduce.
+Runs on CPU with Gloo, and unchanged on GPUs with NCCL. On each of four nodes:
 
-    torchrun --nnodes 4 --nproc_per_node 1 ... examples/train_ddp.py --steps 60
+    weft run --nnodes 4 -- torchrun examples/train_ddp.py --steps 60
+
+With a range of nodes it is elastic: when a node is lost or a new one comes, torchrun starts the
+workers anew, and they go on from the newest checkpoint that any of them has:
+
+    weft run --nnodes 2:4 -- torchrun examples/train_ddp.py --checkpoint /var/tmp/job.pt
 
 Rank 0 prints a progress line and, at the end, one JSON line with the first and the last loss.
 The exit status is 1 when the loss did not fall or the ranks' weights differ.
 """
+from __future__ import annotations
+
 import argparse
 import json
-import os
 import sys
 import time
+from pathlib import Path
 
+import checkpoint
+import task
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-FEATURES = 32
 
+class Job:
+    """A model that learns on all ranks at once, and what it takes to go on after a restart."""
 
-def target(x: torch.Tensor) -> torch.Tensor:
-    """The function to learn: smooth, not linear. x: (batch, FEATURES) -> (batch, 1)."""
-    return torch.sin(x[:, :1] * 2) + x[:, 1:2] * x[:, 2:3]
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.rank, self.world, self.device = task.begin()
+        self.plain = task.make_model(args.hidden).to(self.device)
+        self.optimizer = torch.optim.Adam(self.plain.parameters(), lr=1e-2)
+        self.step = 0
+        self.first_loss: float | None = None
+        self.loss = float("nan")
+        self._resume()
+        self.model = DistributedDataParallel(self.plain)
+        self.x, self.y = task.make_shard(self.rank, 256, self.device)
+        self.mean = task.Mean(self.device)
 
+    def _resume(self) -> None:
+        path = self.args.checkpoint
+        if path is None:
+            return
+        state = checkpoint.agree(checkpoint.load(path), self.device)
+        if state:
+            self.plain.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.first_loss = state["step"], state["first_loss"]
+        if self.rank == 0:
+            print(f"{self.world} ranks, from step {self.step}", flush=True)
 
-def make_shard(rank: int, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """This rank's own data, never seen by another: (samples, FEATURES) and (samples, 1)."""
-    generator = torch.Generator().manual_seed(1000 + rank)
-    x = torch.randn(samples, FEATURES, generator=generator)
-    return x, target(x)
+    def save(self) -> None:
+        """Every worker of a node would write the same: the first one does."""
+        path = self.args.checkpoint
+        if path is not None and task.is_first_of_node():
+            checkpoint.save(path, {"step": self.step, "first_loss": self.first_loss,
+                                   "model": self.plain.state_dict(),
+                                   "optimizer": self.optimizer.state_dict()})
 
-
-def same_everywhere(model: nn.Module, sent: list[torch.Tensor]) -> bool:
-    """Do all ranks hold the same weights, bit for bit?"""
-    flat = torch.cat([p.detach().flatten() for p in model.parameters()])
-    everyone = [torch.empty_like(flat) for _ in range(dist.get_world_size())]
-    sent += [flat, *everyone]
-    dist.all_gather(everyone, flat)
-    return all(torch.equal(flat, other) for other in everyone)
-
-
-def train(model: nn.Module, x: torch.Tensor, y: torch.Tensor, steps: int, rank: int,
-          sent: list[torch.Tensor]) -> list[float]:
-    """Run `steps` steps; returns the loss of each, averaged over the ranks."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    losses = []
-    started = time.monotonic()
-    for step in range(1, steps + 1):
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(x), y)
+    def train_step(self) -> None:
+        self.optimizer.zero_grad()
+        loss = nn.functional.mse_loss(self.model(self.x), self.y)
         loss.backward()
-        optimizer.step()
-        mean = loss.detach().clone()
-        sent.append(mean)
-        dist.all_reduce(mean)
-        losses.append(mean.item() / dist.get_world_size())
-        if rank == 0 and (step == 1 or step % max(1, steps // 6) == 0):
-            rate = step / (time.monotonic() - started)
-            print(f"step {step:4d}/{steps}  loss {losses[-1]:.4f}  {rate:.1f} steps/s", flush=True)
-    return losses
+        self.optimizer.step()
+        self.step += 1
+        self.loss = self.mean.of(loss)
+        if self.first_loss is None:
+            self.first_loss = self.loss
+
+    def train(self) -> None:
+        started, before = time.monotonic(), self.step
+        steps = self.args.steps
+        while self.step < steps:
+            self.train_step()
+            if self.step % self.args.save_every == 0:
+                self.save()
+            if self.rank == 0 and (self.step == 1 or self.step % max(1, steps // 6) == 0):
+                rate = (self.step - before) / (time.monotonic() - started)
+                print(f"step {self.step:4d}/{steps}  loss {self.loss:.4f}  world {self.world}  "
+                      f"{rate:.1f} steps/s", flush=True)
+            time.sleep(self.args.pause)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
-    args = parser.parse_args()
-
-    use_gpu = torch.cuda.is_available()
-    if use_gpu:
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl" if use_gpu else "gloo")
-    rank = dist.get_rank()
-    device = torch.device("cuda" if use_gpu else "cpu")
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    model = nn.Sequential(
-        nn.Linear(FEATURES, args.hidden), nn.Tanh(),
-        nn.Linear(args.hidden, args.hidden), nn.Tanh(),
-        nn.Linear(args.hidden, 1)).to(device)
-    model = DistributedDataParallel(model)
-    x, y = (t.to(device) for t in make_shard(rank, 256))
-    # Every tensor given to a collective is kept until the process group is gone: Gloo's worker
-    # thread would otherwise be the last to drop one, wait for the interpreter's lock to do so, and
-    # never get it from the main thread, which holds it while it joins that worker (torch 1.13).
-    sent: list[torch.Tensor] = []
-    losses = train(model, x, y, args.steps, rank, sent)
-    same = same_everywhere(model, sent)
-    if rank == 0:
-        print(json.dumps({"world": dist.get_world_size(), "steps": args.steps,
-                          "first_loss": losses[0], "last_loss": losses[-1], "same_weights": same}),
-              flush=True)
-    dist.barrier()
-    del model
-    dist.destroy_process_group()
-    return 0 if same and losses[-1] < losses[0] / 2 else 1
+    parser.add_argument("--checkpoint", type=Path, help="a file of this node; resumed from")
+    parser.add_argument("--save-every", type=int, default=5, help="steps between two checkpoints")
+    parser.add_argument("--pause", type=float, default=0, help="seconds after each step, for trials")
+    job = Job(parser.parse_args())
+    job.train()
+    same = task.same_everywhere(job.plain, job.device)
+    if job.rank == 0:
+        print(json.dumps({"world": job.world, "steps": job.step, "first_loss": job.first_loss,
+                          "last_loss": job.loss, "same_weights": same}), flush=True)
+    falls = job.loss < job.first_loss / 2
+    del job.model
+    task.end()
+    return 0 if same and falls else 1
 
 
 if __name__ == "__main__":

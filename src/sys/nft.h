@@ -1,0 +1,25 @@
+/*
+ * nft.h - the kernel's packet filter, by libnftables; never by a program.
+ *
+ * Every use has a table of its own, named TABLE in family FAMILY, so that it is
+ * replaced and removed whole, and nobody else's rules are touched.
+ */
+#pragma once
+
+struct err;
+
+/**
+ * nft_replace_table() - have exactly these contents in a table
+ * @family:	"ip", "ip6" or "inet"
+ * @table:	ours alone; "weft_" and what it is for
+ * @body:	its chains, as nft(8) has them between the braces
+ *
+ * One transaction: a packet meets the old table or the new one. The words come
+ * from addresses and numbers that were parsed, never from outside as they are.
+ *
+ * Return: 0; or negative errno with the first thing that nft complains of.
+ */
+int nft_replace_table(const char *family, const char *table, const char *body, struct err *e);
+
+/** nft_remove_table() - one that is not there is fine. 0 or negative errno with words. */
+int nft_remove_table(const char *family, const char *table, struct err *e);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
+#include "agent/mss_clamp.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "crypto/aead_speed.h"
@@ -14,6 +15,7 @@
 
 #define SOON             (5 * NSEC_PER_MSEC) /* so that a burst of events makes one pass */
 #define RECONCILE_PERIOD (10 * NSEC_PER_SEC) /* somebody may have changed the interface by hand */
+#define CLAMP_PERIOD     (60 * NSEC_PER_SEC)
 #define MEASURE_TIME     (4 * NSEC_PER_MSEC) /* for each cipher */
 #define RETRY_FIRST      (NSEC_PER_SEC / 4)
 #define SAVE_DELAY       (1 * NSEC_PER_SEC)
@@ -58,6 +60,20 @@ static void log_pass(struct agent *a, const struct reconcile_result *result)
             result->n_changes == 1 ? "" : "s");
 }
 
+/* Again and again: whoever loads a packet filter of their own often flushes all others'. */
+static void clamp(struct agent *a, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    if (a->clamped != 0 && now - a->clamped < CLAMP_PERIOD)
+        return;
+    a->clamped = now;
+    if (mss_clamp_put(a->state.interface, &e) == 0 || a->cannot_clamp)
+        return;
+    a->cannot_clamp = true;
+    log_info("the segment size of connections that are forwarded is not clamped: %s", err_text(&e));
+}
+
 void agent__reconcile(struct agent *a)
 {
     struct reconcile_result result = {0};
@@ -81,6 +97,7 @@ void agent__reconcile(struct agent *a)
     }
     a->retry = RETRY_FIRST;
     log_pass(a, &result);
+    clamp(a, now);
     agent__schedule(a, &a->due.reconcile, now + RECONCILE_PERIOD);
     if (!endpoint_is_none(&api))
         hub_link_set_target(a->hub, &api);

@@ -36,6 +36,8 @@ struct agent {
     int lock_fd;               /* owns; -1: none */
 
     struct reconcile reconcile;
+    nsec_t clamped;    /* when the rules of mss_clamp.h were last put; 0: never */
+    bool cannot_clamp; /* and that was said */
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
     nsec_t retry;      /* how long after a pass that failed the next one comes */
     struct hub_path hub_path;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/mss_clamp.h"
 #include "agent/peer_routes.h"
 #include "base/err.h"
 #include "mesh/diff.h"
@@ -311,6 +312,8 @@ int reconcile_take_down(struct reconcile *rc, struct err *e)
     int r;
 
     rc->engine = engine_close(rc->engine);
+    /* Where there is no packet filter there is nothing to remove. */
+    (void)mss_clamp_remove(rc->interface, NULL);
     r = rtnl_find_link(&rc->nl, rc->interface, &link);
     if (r == RTNL_E_ABSENT)
         return 0;

@@ -95,5 +95,5 @@ bool reconcile_doubt(
  */
 uint16_t reconcile_see_links(struct reconcile *rc);
 
-/** reconcile_take_down() - remove the interface, and with it its engine. 0 or negative errno. */
+/** reconcile_take_down() - remove the interface, its engine, its rules. 0 or negative errno. */
 int reconcile_take_down(struct reconcile *rc, struct err *e);

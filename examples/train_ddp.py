@@ -34,7 +34,7 @@ class Job:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.rank, self.world, self.device = task.begin()
+        self.rank, self.world, self.device = task.begin(args.timeout)
         self.plain = task.make_model(args.hidden).to(self.device)
         self.optimizer = torch.optim.Adam(self.plain.parameters(), lr=1e-2)
         self.step = 0
@@ -95,6 +95,7 @@ def main() -> int:
     parser.add_argument("--hidden", type=int, default=128, help="width; sets the bytes on the wire")
     parser.add_argument("--checkpoint", type=Path, help="a file of this node; resumed from")
     parser.add_argument("--save-every", type=int, default=5, help="steps between two checkpoints")
+    parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after each step, for trials")
     job = Job(parser.parse_args())
     job.train()

@@ -61,7 +61,7 @@ class Job:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.rank, self.world, self.device = task.begin()
+        self.rank, self.world, self.device = task.begin(args.timeout)
         self.model = task.make_model(args.hidden).to(self.device)
         self.inner = torch.optim.AdamW(self.model.parameters(), lr=5e-3)
         self.diloco = DiLoCo(self.model, args.outer_lr, args.outer_momentum)
@@ -128,6 +128,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--outer-lr", type=float, default=0.7)
     parser.add_argument("--outer-momentum", type=float, default=0.9)
     parser.add_argument("--checkpoint", type=Path, help="a file of this node; resumed from")
+    parser.add_argument("--timeout", type=float, default=300, help="s; a silent peer is lost then")
     parser.add_argument("--pause", type=float, default=0, help="seconds after a round, for trials")
     return parser.parse_args()
 

@@ -95,13 +95,18 @@ int cmd_run(int argc, char **argv)
         (void)cmd_fail("run", "%s", err_text(&e));
         return CMD_USAGE;
     }
-    r = run_prepare(&run, &arg.wish, &e);
-    if (r != 0)
-        return cmd_fail("run", "%s", err_text(&e));
-    if (arg.explain)
-        return explain(&run);
-    print_advice(&run);
-    r = run_exec(&run, arg.wish.words, &status, &e);
+    do {
+        r = run_prepare(&run, &arg.wish, &e);
+        if (r != 0)
+            return cmd_fail("run", "%s", err_text(&e));
+        if (arg.explain)
+            return explain(&run);
+        print_advice(&run);
+        r = run_exec(&run, arg.wish.words, &status, &e);
+        if (r == RUN_E_CUT_OFF)
+            (void)cmd_fail("run", "the hub was away, and %s has ended with %d; starting it again",
+                arg.wish.words[0], status);
+    } while (r == RUN_E_CUT_OFF);
     if (r == 0)
         return status;
     (void)cmd_fail("run", "%s", err_text(&e));

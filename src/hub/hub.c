@@ -258,7 +258,7 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (r == 0)
         r = model_load(&hub->model, e);
     if (r == 0)
-        r = rdzv_new(&hub->rdzv, loop, &hub->model, rng_u64(&hub->rng), e);
+        r = rdzv_new(&hub->rdzv, loop, &hub->model, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
     if (r != 0) {
         hub_free(hub);
         return r;

@@ -6,6 +6,7 @@
 #include "rdzv.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,8 +331,8 @@ static int load_all(struct rdzv *rz, struct err *e)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int rdzv_new(
-    struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed, struct err *e)
+int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
+    uint64_t epoch, struct err *e)
 {
     struct rdzv *rz = calloc(1, sizeof(*rz));
     int r;
@@ -341,6 +342,7 @@ int rdzv_new(
     rz->loop = loop;
     rz->model = model;
     rz->seed = seed;
+    rz->epoch = epoch;
     list_init(&rz->networks);
     rdzv_save_init(&rz->save, model, seed);
     r = load_all(rz, e);
@@ -430,17 +432,19 @@ json_t *rdzv_job_json(const struct rdzv_job *job)
     char address6[IP_ADDR_TEXT_MAX];
     char c10d_at[IP_ADDR_TEXT_MAX + 8];
     char etcd_at[IP_ADDR_TEXT_MAX + 8];
+    char epoch[2 * sizeof(uint64_t) + 1];
 
     ip_addr_format(&net->address4, address);
     ip_addr_format(&net->address6, address6);
     (void)snprintf(run, sizeof(run), "%s.%u", job->name, job->record.run);
     (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
     (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I}", "job",
-        job->name, "network", job->network->name, "run", run, "address4", address, "address6",
-        address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2", "endpoint", etcd_at, "port",
-        etcd, "idleSeconds", (json_int_t)(RDZV_IDLE / NSEC_PER_SEC), "keys",
-        (json_int_t)job->quota.entries, "bytes", (json_int_t)job->quota.bytes);
+    (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, job->rz->epoch);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I}",
+        "job", job->name, "network", job->network->name, "run", run, "epoch", epoch, "address4",
+        address, "address6", address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2",
+        "endpoint", etcd_at, "port", etcd, "idleSeconds", (json_int_t)(RDZV_IDLE / NSEC_PER_SEC),
+        "keys", (json_int_t)job->quota.entries, "bytes", (json_int_t)job->quota.bytes);
 }
 
 json_t *rdzv_list_json(struct rdzv *rz, const struct model_network *net)

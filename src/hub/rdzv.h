@@ -61,11 +61,12 @@ struct uv_loop_s;
  * rdzv_new() - read the jobs out of the store; nothing is served yet
  * @loop, @model:	pinned
  * @seed:		random, unknown to strangers
+ * @epoch:		random; by it members tell this life of the hub from another
  *
  * Return: 0 or negative errno with words that name the record.
  */
-int rdzv_new(
-    struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed, struct err *e);
+int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
+    uint64_t epoch, struct err *e);
 
 /** rdzv_start() - from now on what changes is committed; before any network is opened. */
 void rdzv_start(struct rdzv *rz);

@@ -35,6 +35,7 @@ struct rdzv {
     struct uv_loop_s *loop;           /* pins */
     struct model *model;              /* pins */
     uint64_t seed;                    /* for the hash tables */
+    uint64_t epoch;                   /* of this life of the hub */
     struct rdzv_save save;            /* what is not on the disk yet */
     struct list networks;             /* of struct rdzv_network */
     uint64_t n_requests;              /* of TCPStore, since the start */

@@ -22,9 +22,9 @@ static int explain(const char *name, int error, struct err *e)
     return err_set(e, CHILD_E_NOT_EXECUTABLE, "%s cannot be run: %s", name, strerror(error));
 }
 
-int child_become(char *const words[], struct err *e)
+int child_become(char *const words[], char *const env[], struct err *e)
 {
-    (void)execvp(words[0], words);
+    (void)execvpe(words[0], words, env);
     return explain(words[0], errno, e);
 }
 
@@ -38,14 +38,15 @@ static void fill_set(sigset_t *set)
 }
 
 /* In the child. @report: closed by a successful exec, else told the error. */
-static _Noreturn void start(char *const words[], const sigset_t *mask, int report, pid_t parent)
+static _Noreturn void start(
+    char *const words[], char *const env[], const sigset_t *mask, int report, pid_t parent)
 {
     int error;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
     if (getppid() == parent)
-        (void)execvp(words[0], words);
+        (void)execvpe(words[0], words, env);
     error = errno;
     /* Nobody is left to be told when this fails. */
     if (write(report, &error, sizeof(error)) < 0)
@@ -77,7 +78,7 @@ static int follow(pid_t pid, const sigset_t *set)
     }
 }
 
-int child_run(char *const words[], int *ret_status, struct err *e)
+int child_run(char *const words[], char *const env[], int *ret_status, struct err *e)
 {
     pid_t parent = getpid();
     int pipe_fds[2];
@@ -93,7 +94,7 @@ int child_run(char *const words[], int *ret_status, struct err *e)
     (void)sigprocmask(SIG_BLOCK, &set, &mask);
     pid = fork();
     if (pid == 0)
-        start(words, &mask, pipe_fds[1], parent);
+        start(words, env, &mask, pipe_fds[1], parent);
     error = pid < 0 ? errno : 0;
     (void)close(pipe_fds[1]);
     /* Ends empty when the exec has worked. */

@@ -17,10 +17,11 @@ struct err;
 /**
  * child_become() - exec
  * @words:	ends with NULL
+ * @env:	its environment; ends with NULL
  *
  * Return: only when it failed: CHILD_E_NOT_FOUND or CHILD_E_NOT_EXECUTABLE, with words.
  */
-int child_become(char *const words[], struct err *e);
+int child_become(char *const words[], char *const env[], struct err *e);
 
 /**
  * child_run() - run it, and wait for its end
@@ -33,4 +34,4 @@ int child_become(char *const words[], struct err *e);
  *
  * Return: 0; CHILD_E_NOT_FOUND or CHILD_E_NOT_EXECUTABLE; or negative errno; with words.
  */
-int child_run(char *const words[], int *ret_status, struct err *e);
+int child_run(char *const words[], char *const env[], int *ret_status, struct err *e);

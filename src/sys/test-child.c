@@ -16,7 +16,7 @@ static int run_shell(const char *script)
     char *words[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
     struct err e = ERR_NULL;
     int status = -1;
-    int r = child_run(words, &status, &e);
+    int r = child_run(words, environ, &status, &e);
 
     if (r != 0)
         fail_msg("%s", err_text(&e));
@@ -37,10 +37,10 @@ static void test_not_run(void **state)
     struct err e = ERR_NULL;
     int status = -1;
 
-    assert_int_equal(child_run(missing, &status, &e), CHILD_E_NOT_FOUND);
+    assert_int_equal(child_run(missing, environ, &status, &e), CHILD_E_NOT_FOUND);
     assert_string_equal(err_text(&e), "weft-no-such-command: command not found");
-    assert_int_equal(child_become(missing, &e), CHILD_E_NOT_FOUND);
-    assert_int_equal(child_run(plain_file, &status, &e), CHILD_E_NOT_EXECUTABLE);
+    assert_int_equal(child_become(missing, environ, &e), CHILD_E_NOT_FOUND);
+    assert_int_equal(child_run(plain_file, environ, &status, &e), CHILD_E_NOT_EXECUTABLE);
     assert_int_equal(status, -1);
 }
 

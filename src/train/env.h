@@ -29,6 +29,7 @@ enum env_islands {
 /** Where a job meets. Empty texts: not known. */
 struct env_meeting {
     char id[128];      /* of the job's present run */
+    char epoch[32];    /* of the hub's present life */
     char c10d[64];     /* HOST:PORT of a TCPStore */
     char etcd[64];     /* HOST:PORT of an etcd with the v2 keys API */
     char backend[16];  /* "c10d" or "etcd-v2": which of them torchrun is to use */

@@ -3,16 +3,21 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/client.h"
 #include "base/addr.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "sys/clock.h"
 
-#define ASK_TIMEOUT_MS 10000
-#define END_TIMEOUT_MS 2000
+#define ASK_TIMEOUT_MS  10000
+#define END_TIMEOUT_MS  2000
+#define LOOK_TIMEOUT_MS 3000
+#define LOOK_PAUSE_MS   500
 
 /* A field that may be missing: then the text is empty. False when it is too long. */
 static bool take_text(const json_t *obj, const char *field, char *buf, size_t cap)
@@ -51,8 +56,38 @@ int rendezvous_ask(const struct endpoint *hub, const char *interface, const char
         !take_text(json_object_get(answer.body, "c10d"), "endpoint", m.c10d, sizeof(m.c10d)) ||
         !take_text(json_object_get(answer.body, "etcdV2"), "endpoint", m.etcd, sizeof(m.etcd)))
         return err_set(e, -EPROTO, "the hub's answer about the job \"%s\" names no run of it", job);
+    if (!take_text(answer.body, "epoch", m.epoch, sizeof(m.epoch)))
+        m.epoch[0] = '\0';
     *ret = m;
     return 0;
+}
+
+bool rendezvous_has_epoch(
+    const struct endpoint *hub, const char *interface, const char *job, const char *epoch)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const char *present;
+
+    (void)ask(hub, interface, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+    present = json_string_value(json_object_get(answer.body, "epoch"));
+    return present && strcmp(present, epoch) == 0;
+}
+
+bool rendezvous_wait(
+    const struct endpoint *hub, const char *interface, const char *job, unsigned patience_ms)
+{
+    nsec_t deadline = clock_now() + (nsec_t)patience_ms * NSEC_PER_MSEC;
+
+    do {
+        _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+        /* A job that the hub has forgotten is an answer, too. */
+        (void)ask(hub, interface, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+        if (answer.status != 0)
+            return true;
+        (void)poll(NULL, 0, LOOK_PAUSE_MS);
+    } while (clock_now() < deadline);
+    return false;
 }
 
 void rendezvous_end(const struct endpoint *hub, const char *interface, const char *job)

@@ -1,6 +1,8 @@
 /* rendezvous.h - asks the hub where the nodes of a job meet (docs/API.md, "Jobs"). */
 #pragma once
 
+#include <stdbool.h>
+
 #include "train/env.h"
 
 struct endpoint;
@@ -17,6 +19,14 @@ struct err;
  */
 int rendezvous_ask(const struct endpoint *hub, const char *interface, const char *job,
     struct env_meeting *ret, struct err *e);
+
+/** rendezvous_has_epoch() - does the hub answer, and is it in that life still? */
+bool rendezvous_has_epoch(
+    const struct endpoint *hub, const char *interface, const char *job, const char *epoch);
+
+/** rendezvous_wait() - until the hub answers, at most @patience_ms; does it? */
+bool rendezvous_wait(
+    const struct endpoint *hub, const char *interface, const char *job, unsigned patience_ms);
 
 /**
  * rendezvous_end() - the job has ended on this node

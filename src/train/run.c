@@ -9,7 +9,6 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "sys/child.h"
 #include "train/rendezvous.h"
 
 #define NODES_MAX 65536
@@ -188,6 +187,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
         torch_find(&run.torch, run.command.program);
     }
     nnodes = decide_nnodes(&run.command, wish->nnodes);
+    run.is_elastic = nnodes && strchr(nnodes, ':');
     r = find_meeting(&run, wish, nnodes, e);
     if (r != 0)
         return r;
@@ -274,30 +274,4 @@ void run_advise(const struct run *run, struct str *out)
     }
     advise_speed(run, out);
     advise_launcher(run, out);
-}
-
-/* ---- becoming the command ------------------------------------------------------------------- */
-
-static int set_environment(const struct env_plan *plan, struct err *e)
-{
-    for (size_t i = 0; i < plan->n; i++) {
-        const struct env_entry *entry = &plan->entries[i];
-
-        if (entry->verdict == ENV_VERDICT_SET && setenv(entry->name, entry->value, 0) < 0)
-            return err_set(e, -errno, "no memory for the environment");
-    }
-    return 0;
-}
-
-int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
-{
-    int r = set_environment(&run->plan, e);
-
-    if (r != 0)
-        return r;
-    if (run->meeting.id[0] == '\0')
-        return child_become(words, e);
-    r = child_run(words, ret_status, e);
-    rendezvous_end(&run->node.hub, run->node.interface, run->job);
-    return r;
 }

@@ -30,6 +30,7 @@ struct run {
     struct train_node node;
     struct env_meeting meeting; /* id "": the job needs none from us */
     char job[64];               /* "": it needs no name */
+    bool is_elastic;            /* the number of nodes is a range */
     struct env_plan plan;
 };
 
@@ -49,14 +50,18 @@ void run_summary(const struct run *run, struct str *out);
 /** run_advise() - append what the environment cannot do for this command, a line each. */
 void run_advise(const struct run *run, struct str *out);
 
+/** The hub was lost under an elastic job, and is back: prepare anew, and run it again. */
+#define RUN_E_CUT_OFF 3
+
 /**
- * run_exec() - set the plan's variables, and become the command
+ * run_exec() - become the command, with the plan's variables
  * @ret_status:	set when the command has ended before us
  *
  * A command that meets others through the hub is run as a child instead, so that
  * the hub can be told when it has ended; a run under the same name may then
- * begin at once.
+ * begin at once. torchrun gives up when the hub is started anew; an elastic job
+ * may go on from its checkpoint, so then this waits for the hub.
  *
- * Return: 0 with *@ret_status; or as child_become() and child_run().
+ * Return: 0 with *@ret_status; RUN_E_CUT_OFF; or as child_become() and child_run().
  */
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e);

@@ -1,0 +1,111 @@
+"""Real torchrun jobs over four nodes behind two NATs, a symmetric one among them, by `weft run`.
+
+No variable is set by hand but OMP_NUM_THREADS; the topology is topo/two-providers.topo. The nodes
+meet at the hub. One of them loses its power, the one of rank 0; the hub is killed and started
+again; the job goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Daemon, Lab, wait_for
+
+pytestmark = [
+    pytest.mark.namespaces,
+    pytest.mark.skipif(not Path("/usr/lib/python3/dist-packages/torch").exists(),
+                       reason="python3-torch is not installed"),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+NODES = ("n1", "n2", "n3", "n4")
+HUB_AWAY = "the hub does not answer"
+
+
+class Site:
+    """The lab with a hub and four nodes that have joined."""
+
+    def __init__(self, lab: Lab, weft: Path) -> None:
+        self.lab = lab
+        self.weft = weft
+        self.hub = lab.host("hub")
+        self.start_hub()
+        for name in NODES:
+            token = self.hub.run([weft, "token", "new"], quiet=True).out.strip()
+            host = lab.host(name)
+            host.run([weft, "join", token, "--name", name, "--no-start"], quiet=True)
+            host.spawn([weft, "agent"], name="agent", allow=[HUB_AWAY]).wait_line("the hub answers")
+
+    def start_hub(self) -> None:
+        self.daemon = self.hub.spawn([self.weft, "hub", "up", "--public", self.hub.address()],
+                                     name="hub")
+        self.daemon.wait_line("weft hub is up")
+
+    def start(self, nnodes: str, *words: object) -> dict[str, Daemon]:
+        """The same command on every node."""
+        argv = [self.weft, "run", "--nnodes", nnodes, *words]
+        return {name: self.lab.host(name).spawn(argv, name="job", env={"OMP_NUM_THREADS": "1"},
+                                                allow=[""])
+                for name in NODES}
+
+
+@pytest.fixture(scope="module")
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_file(ROOT / "test/lab/topo/two-providers.topo") as lab:
+        yield Site(lab, weft)
+
+
+def said(jobs: dict[str, Daemon], pattern: str) -> list[tuple[str, re.Match[str]]]:
+    """Lines that begin with `pattern`, each with the node that has printed it."""
+    return [(name, match) for name, job in jobs.items() for line in job.lines()
+            if (match := re.match(pattern, line))]
+
+
+def end_of(jobs: dict[str, Daemon], seconds: float) -> dict:
+    """Wait for all of them, which must succeed; what rank 0 says at the end."""
+    wait_for(lambda: not any(job.running for job in jobs.values()), seconds, "the job to end")
+    for name, job in jobs.items():
+        assert job.rc == 0, f"{name}: " + "\n".join(job.lines()[-30:])
+    [(_, result)] = said(jobs, r'({"world".*})')
+    return json.loads(result[1])
+
+
+def test_a_job_on_four_nodes(site: Site) -> None:
+    jobs = site.start("4", "torchrun", ROOT / "examples/train_ddp.py", "--steps", 40)
+    result = end_of(jobs, 120)
+    assert result["world"] == 4
+    assert result["last_loss"] < result["first_loss"] / 2
+    assert result["same_weights"] is True
+
+
+@pytest.mark.parametrize("backend", ["c10d"])
+def test_a_job_that_outlives_rank_0_and_the_hub(site: Site, backend: str) -> None:
+    jobs = site.start("2:4", "--rendezvous", backend, "--job", backend, "torchrun",
+                      ROOT / "examples/train_ddp.py", "--steps", 120, "--pause", "0.1",
+                      "--checkpoint", f"/var/lib/weft/{backend}.pt", "--timeout", 10)
+    begun = r"(\d) ranks, from step (\d+)"
+    wait_for(lambda: said(jobs, r"step +20/.* world 4"), 150, "four nodes to train")
+
+    # Power off: not a word to anybody.
+    [(lost, _)] = said(jobs, r"step +20/.* world 4")
+    site.lab.link(lost).down()
+    jobs.pop(lost).kill9()
+    wait_for(lambda: said(jobs, begun), 150, "the others to begin again")
+    [(_, again)] = said(jobs, begun)
+    assert again[1] == "3"
+    assert int(again[2]) >= 20
+    wait_for(lambda: said(jobs, r"step +60/.* world 3"), 60, "the others to train")
+
+    site.daemon.kill9()
+    site.start_hub()
+    result = end_of(jobs, 200)
+    assert int(said(jobs, begun)[-1][1][2]) > 20
+    assert result["world"] == 3
+    assert result["steps"] == 120
+    assert result["last_loss"] < result["first_loss"] / 2
+    assert result["same_weights"] is True
+    site.lab.link(lost).up()

@@ -88,15 +88,15 @@ class Demo:
             raise CommandError("python3-torch is not installed: `make demo` as root installs it")
         command = [self.weft, "run", "--nnodes", len(NODES), "--", "torchrun",
                    ROOT / "examples/train_diloco.py", "--rounds", ROUNDS]
-        self.say("A real training job (DiLoCo on Gloo): the same command on every node, and nothing "
-                 f"set by hand:\n          $ {' '.join(map(str, command)).replace(f'{ROOT}/', '')}")
+        shown_command = " ".join(map(str, command)).replace(f"{ROOT}/", "")
+        self.say("A real training job (DiLoCo on Gloo): the same command on every node, and "
+                 f"nothing set by hand:\n          $ {shown_command}")
         jobs = [self.lab.host(name).spawn(command, name="job", env={"OMP_NUM_THREADS": "1"})
                 for name in NODES]
         shown = 0
         while any(job.running for job in jobs):
             shown = self._show_progress(jobs, shown)
-            wait_for(lambda: len(said(jobs)) > shown or not any(job.running for job in jobs), 120,  # noqa: B023
-                     "the training job to make progress")
+            self._wait_for_news(jobs, shown)
         self._show_progress(jobs, shown)
         for name, job in zip(NODES, jobs):
             if job.rc != 0:
@@ -107,6 +107,10 @@ class Demo:
             raise CommandError(f"the job did not train: {result}")
         self.say(f"It trained: loss {result['first_loss']:.3f} -> {result['last_loss']:.3f} in "
                  f"{result['rounds']} rounds, the same weights on all {result['world']} ranks.")
+
+    def _wait_for_news(self, jobs: list[Daemon], shown: int) -> None:
+        wait_for(lambda: len(said(jobs)) > shown or not any(job.running for job in jobs), 120,
+                 "the training job to make progress")
 
     def _show_progress(self, jobs: list[Daemon], shown: int) -> int:
         lines = said(jobs)

@@ -64,6 +64,48 @@ int parse_duration(
         format_duration(min, lo), format_duration(max, hi));
 }
 
+/* Of a number with up to nine decimals, times @unit; false when it is none or does not fit. */
+static bool read_decimal(const char *text, const char **end, uint64_t unit, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    if (!read_digits(text, end, &v) || __builtin_mul_overflow(v, unit, &v))
+        return false;
+    if (**end == '.') {
+        uint64_t part = unit;
+
+        for ((*end)++; **end >= '0' && **end <= '9'; (*end)++) {
+            part /= 10;
+            v += part * (uint64_t)(**end - '0');
+        }
+    }
+    *ret = v;
+    return true;
+}
+
+int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
+{
+    static const struct {
+        const char *suffix;
+        uint64_t unit;
+    } units[] = {{"", 1}, {"bit", 1}, {"kbit", 1000}, {"Mbit", 1000000}, {"Gbit", 1000000000},
+        {"Tbit", 1000000000000}};
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+        const char *end;
+        uint64_t v;
+
+        if (!read_decimal(text, &end, units[i].unit, &v) || strcmp(end, units[i].suffix) != 0 ||
+            v < 1 || v > 1000000000000000)
+            continue;
+        *ret = v;
+        return 0;
+    }
+    return err_set(e, -EINVAL,
+        "%s \"%.40s\" is not a rate in bits per second, such as 10Gbit, 2.5Gbit or 500Mbit", what,
+        text);
+}
+
 int parse_bool(bool *ret, const char *text, const char *what, struct err *e)
 {
     static const char *const yes[] = {"true", "yes", "on", "1"};

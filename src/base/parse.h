@@ -30,6 +30,13 @@ int parse_u64(
 int parse_duration(
     nsec_t *ret, const char *text, nsec_t min, nsec_t max, const char *what, struct err *e);
 
+/**
+ * parse_rate() - bits per second: "10Gbit", "500Mbit", "64kbit", or a plain number
+ *
+ * Decimal units; a fraction ("2.5Gbit") is understood. At least 1, at most 10^15.
+ */
+int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e);
+
 /** parse_bool() - "true"/"yes"/"on"/"1" or "false"/"no"/"off"/"0". */
 int parse_bool(bool *ret, const char *text, const char *what, struct err *e);
 

@@ -1,4 +1,5 @@
 /* test-parse.c - bounds and refusals of the text parsers, and what the errors say. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,11 +73,35 @@ static void test_err_is_printable(void **state)
     assert_string_equal(e.text, "token: bad \"?[31mred?\"");
 }
 
+static void test_rate(void **state)
+{
+    static const struct {
+        const char *in;
+        uint64_t bits; /* 0: refused */
+    } cases[] = {{"10Gbit", 10000000000}, {"2.5Gbit", 2500000000}, {"500Mbit", 500000000},
+        {"64kbit", 64000}, {"1000", 1000}, {"9bit", 9}, {"1Tbit", 1000000000000}, {"0.5kbit", 500},
+        {"", 0}, {"0", 0}, {"Gbit", 0}, {"10gbit", 0}, {"10 Gbit", 0}, {"-1", 0}, {"1.Gbi", 0},
+        {"99999999Tbit", 0}, {"184467440737095516160Gbit", 0}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct err e = ERR_NULL;
+        uint64_t bits = 0;
+        int r = parse_rate(&bits, cases[i].in, "--expect", &e);
+
+        print_message("case %zu: \"%s\"\n", i, cases[i].in);
+        assert_int_equal(r, cases[i].bits ? 0 : -EINVAL);
+        assert_int_equal(bits, cases[i].bits);
+        if (r < 0)
+            assert_non_null(strstr(e.text, "10Gbit"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_u64),
         cmocka_unit_test(test_duration),
+        cmocka_unit_test(test_rate),
         cmocka_unit_test(test_name),
         cmocka_unit_test(test_err_is_printable),
     };

@@ -55,6 +55,11 @@ int option_duration(const struct option *o, const char *text, struct err *e)
         o->field, text, (nsec_t)o->min, o->max ? (nsec_t)o->max : INT64_MAX, o->name, e);
 }
 
+int option_rate(const struct option *o, const char *text, struct err *e)
+{
+    return parse_rate(o->field, text, o->name, e);
+}
+
 int option_append(const struct option *o, const char *text, struct err *e)
 {
     struct option_list *l = o->field;

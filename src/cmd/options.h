@@ -85,6 +85,7 @@ int option_text(const struct option *o, const char *text, struct err *e);     /*
 int option_name(const struct option *o, const char *text, struct err *e);     /* const char * */
 int option_flag(const struct option *o, const char *text, struct err *e);     /* bool */
 int option_u64(const struct option *o, const char *text, struct err *e);      /* uint64_t */
+int option_rate(const struct option *o, const char *text, struct err *e);     /* uint64_t */
 int option_duration(const struct option *o, const char *text, struct err *e); /* nsec_t */
 int option_append(const struct option *o, const char *text, struct err *e); /* struct option_list */
 

@@ -103,6 +103,7 @@ void agent__reconcile(struct agent *a)
         hub_link_set_target(a->hub, &api);
     if (result.opened)
         hub_link_poke(a->hub);
+    agent__tell_members(a);
 }
 
 static void save(struct agent *a)
@@ -369,6 +370,7 @@ static int start(struct agent *a, struct err *e)
     agent__reconcile(a);
     agent__name_nodes(a);
     start_link_watch(a);
+    agent__start_measuring(a);
     return 0;
 }
 
@@ -378,6 +380,7 @@ static void stop(struct agent *a)
 {
     if (a->is_ending && a->end == AGENT_END_STOPPED && a->due.save != NSEC_NEVER)
         save(a);
+    agent__stop_measuring(a);
     if (a->server)
         server_stop(a->server);
     a->hub = hub_link_free(a->hub);

@@ -13,11 +13,17 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct err;
+
+/** The measuring service's socket is the agent's with this behind it. */
+#define AGENT_MEASURE_SUFFIX ".measure"
 
 struct agent_config {
     const char *state_dir;
     const char *socket_path;
+    bool no_measure; /* offer no measuring service */
 };
 
 /** How an agent has ended. */

@@ -1,6 +1,6 @@
 /*
  * agent_internal.h - the agent's parts: agent.c, agent_look.c, agent_door.c,
- * agent_names.c.
+ * agent_measure.c, agent_names.c.
  */
 #pragma once
 
@@ -26,6 +26,8 @@ struct agent_deadlines {
     nsec_t names;     /* write the hosts file */
 };
 
+struct service;
+
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
@@ -44,8 +46,10 @@ struct agent {
     struct observe seen;
     struct reach reach;
 
-    struct hub_link *hub;  /* owns */
-    struct server *server; /* owns; the node's own socket */
+    struct hub_link *hub;        /* owns */
+    struct server *server;       /* owns; the node's own socket */
+    struct service *measure;     /* owns; NULL: none is offered */
+    char measure_path[PATH_MAX]; /* its unix socket */
     struct link_watch link;
     uv_poll_t link_poll; /* of link.fd; initialised while that is open */
     uv_timer_t timer;    /* the earliest of the deadlines */
@@ -86,6 +90,15 @@ void agent__name_nodes(struct agent *a);
 
 /** agent__forget_names() - take them out again. 0 or negative errno with words. */
 int agent__forget_names(const struct agent *a, struct err *e);
+
+/** agent__start_measuring() - offer the measuring service; a node may live without it. */
+void agent__start_measuring(struct agent *a);
+
+/** agent__tell_members() - who may ask it. */
+void agent__tell_members(struct agent *a);
+
+/** agent__stop_measuring() - idempotent. */
+void agent__stop_measuring(struct agent *a);
 
 /** agent__take_down() - interface and state; for a node that is none any more. 0 or negative. */
 int agent__take_down(struct agent *a, struct err *e);

@@ -191,6 +191,7 @@ void agent__look(struct agent *a)
     choose_hub_path(a, ob, now);
     doubt_silent_peers(a, now);
     judge_paths(a, now);
+    agent__tell_members(a);
     report(a, now);
     period = a->seen.n > OBSERVE_LARGE_N ? OBSERVE_LARGE : OBSERVE_SMALL;
     a->due.observe = NSEC_NEVER;

@@ -18,6 +18,8 @@ static const struct option options[] = {
         "where the node's key and its last snapshot are kept"},
     {"--socket", "PATH", option_text, &arg.config.socket_path, STATE_SOCKET_DEFAULT,
         "where weft status and weft leave find it"},
+    {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
+        "do not let other members measure this node (weft preflight, weft bench)"},
     {"--log-level", "LEVEL", option_text, &arg.log_level, "info", "error, warning, info or debug"},
     OPTIONS_END,
 };

@@ -1,0 +1,54 @@
+/* agent_measure.c - offers the node's measuring service, and tells it who the members are. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_internal.h"
+#include "base/err.h"
+#include "probe/order.h"
+#include "probe/service.h"
+
+void agent__start_measuring(struct agent *a)
+{
+    struct service_config config = {
+        .interface = a->state.interface, .socket_path = a->measure_path, .port = PROBE_PORT};
+    struct err e = ERR_NULL;
+
+    if (a->config->no_measure)
+        return;
+    (void)snprintf(a->measure_path, sizeof(a->measure_path), "%s%s", a->config->socket_path,
+        AGENT_MEASURE_SUFFIX);
+    /* A node without it is a node all the same. */
+    if (service_new(&a->measure, &config, &e) < 0)
+        log_warning("weft preflight and weft bench will not find this node: %s", err_text(&e));
+    agent__tell_members(a);
+}
+
+void agent__tell_members(struct agent *a)
+{
+    const struct snapshot *s = &a->snapshot;
+    struct service_member *members;
+    size_t n = 0;
+
+    if (!a->measure)
+        return;
+    members = calloc(s->nodes.n + 1, sizeof(*members));
+    for (size_t i = 0; members && i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+        const struct reach_peer *path = reach_find(&a->reach, node->meta.name);
+
+        members[n].address = node->address4;
+        if (path)
+            (void)snprintf(
+                members[n].path, sizeof(members[n].path), "%s", path_kind_name(path->kind));
+        n++;
+    }
+    if (members)
+        service_set_members(a->measure, &snapshot_self(s)->address4, members, n);
+    free(members);
+}
+
+void agent__stop_measuring(struct agent *a)
+{
+    a->measure = service_free(a->measure);
+}

@@ -1,0 +1,169 @@
+/* bulk.c - see bulk.h. */
+#include "probe/bulk.h"
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "probe/line.h"
+#include "probe/transfer.h"
+#include "sys/clock.h"
+
+#define DIAL_TIME     (1500 * NSEC_PER_MSEC)
+#define UNDERLAY_TIME (400 * NSEC_PER_MSEC)  /* for each address that is tried */
+#define DRAIN_TIME    (1500 * NSEC_PER_MSEC) /* after the end, for what is on its way */
+
+/* ---- who was asked to ---------------------------------------------------------------------- */
+
+void bulk_serve(int fd, const struct order *o)
+{
+    nsec_t duration = (nsec_t)o->ms * NSEC_PER_MSEC;
+    nsec_t now = clock_now();
+    struct transfer_stream stream = {.fd = fd, .sends = o->kind == ORDER_SOURCE};
+    struct transfer t = {.streams = &stream,
+        .n_streams = 1,
+        .bytes_max = stream.sends ? o->bytes : ORDER_BYTES_MAX,
+        .duration = duration,
+        .deadline = now + duration + DRAIN_TIME / 2};
+    json_t *json;
+
+    if (transfer_run(&t) < 0 || stream.sends)
+        return;
+    json = json_pack("{s:I, s:I}", "bytes", (json_int_t)t.received.bytes, "bitsPerSecond",
+        (json_int_t)t.received.bits_per_s);
+    (void)line_write(fd, json, clock_now() + NSEC_PER_SEC, NULL);
+    json_decref(json);
+}
+
+/* ---- who was told to measure --------------------------------------------------------------- */
+
+/* The connections of one transfer; the first half of a "both" sends. */
+struct lanes {
+    struct transfer_stream streams[2 * ORDER_STREAMS_MAX];
+    size_t n;
+};
+
+static void close_lanes(struct lanes *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        (void)close(l->streams[i].fd);
+    l->n = 0;
+}
+
+static int open_lanes(
+    struct lanes *l, const struct dial_target *to, const struct order *o, bool sends, struct err *e)
+{
+    struct order data = {
+        .kind = sends ? ORDER_SINK : ORDER_SOURCE, .ms = o->ms, .bytes = o->bytes / o->streams};
+    int fds[ORDER_STREAMS_MAX];
+    int r;
+
+    if (data.bytes == 0)
+        data.bytes = 1;
+    r = dial_all(to, &data, o->streams, clock_now() + DIAL_TIME, fds, e);
+    for (uint32_t i = 0; r == 0 && i < o->streams; i++)
+        l->streams[l->n++] = (struct transfer_stream){.fd = fds[i], .sends = sends};
+    return r;
+}
+
+static uint32_t retransmits(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_total_retrans;
+}
+
+/* A count that a peer gives; what cannot be one is none. */
+static uint64_t count_of(const json_t *json, const char *field)
+{
+    json_int_t v = json_integer_value(json_object_get(json, field));
+
+    return v < 0 || (uint64_t)v > ORDER_BYTES_MAX * 1024 ? 0 : (uint64_t)v;
+}
+
+/* What the peer has counted on the connections on which we sent. */
+static int collect(const struct lanes *l, struct flow *out, struct err *e)
+{
+    nsec_t deadline = clock_now() + DRAIN_TIME;
+
+    for (size_t i = 0; i < l->n; i++) {
+        _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
+        json_t *json;
+        int r;
+
+        if (!l->streams[i].sends)
+            continue;
+        r = line_read(&lb, l->streams[i].fd, deadline, &json, e);
+        if (r < 0)
+            return r;
+        out->bytes += count_of(json, "bytes");
+        out->bits_per_s += count_of(json, "bitsPerSecond");
+        out->retransmits += retransmits(l->streams[i].fd);
+        json_decref(json);
+    }
+    return 0;
+}
+
+static int transfer_all(struct bulk *ret, struct lanes *lanes, const struct order *o, struct err *e)
+{
+    nsec_t duration = (nsec_t)o->ms * NSEC_PER_MSEC;
+    struct transfer t = {.streams = lanes->streams,
+        .n_streams = lanes->n,
+        .bytes_max = o->bytes,
+        .duration = duration,
+        .deadline = clock_now() + duration + DRAIN_TIME / 2};
+    int r = transfer_run(&t);
+
+    if (r < 0)
+        return err_set(e, r, "no memory for a transfer");
+    ret->in = t.received;
+    return collect(lanes, &ret->out, e);
+}
+
+/* The first of the peer's own addresses at which it, and nobody else, answers. */
+static int find_underlay(struct dial_target *to, const struct order *o, struct err *e)
+{
+    struct order sink = {.kind = ORDER_SINK, .ms = 1};
+
+    to->interface = NULL;
+    to->port = o->port;
+    for (size_t i = 0; i < o->n_addrs; i++) {
+        int fd;
+
+        to->peer = o->addrs[i];
+        if (dial_data(to, &sink, clock_now() + UNDERLAY_TIME, &fd, NULL) == 0) {
+            (void)close(fd);
+            return 0;
+        }
+    }
+    return err_set(e, -EHOSTUNREACH, "none of its own addresses answers outside the overlay");
+}
+
+void bulk_run(struct bulk *ret, const struct dial_target *to, const struct order *o)
+{
+    struct dial_target end = *to;
+    struct lanes lanes = {.n = 0};
+    struct err e = ERR_NULL;
+    int r = 0;
+
+    *ret = (struct bulk){0};
+    if (o->port != 0)
+        r = find_underlay(&end, o, &e);
+    if (r == 0 && o->way != ORDER_IN)
+        r = open_lanes(&lanes, &end, o, true, &e);
+    if (r == 0 && o->way != ORDER_OUT)
+        r = open_lanes(&lanes, &end, o, false, &e);
+    if (r == 0)
+        r = transfer_all(ret, &lanes, o, &e);
+    close_lanes(&lanes);
+    if (r < 0)
+        (void)snprintf(ret->why, sizeof(ret->why), "%.*s", RESULT_WHY_MAX - 1, err_text(&e));
+    else
+        (void)ip_addr_format(&end.peer, ret->via);
+}

@@ -1,0 +1,80 @@
+/*
+ * service_internal.h - the measuring service's parts: service.c, service_listen.c,
+ * service_orders.c.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/dial.h"
+#include "probe/service.h"
+#include "probe/session.h"
+
+#define SERVICE_CONNECTIONS_MAX 160
+#define SERVICE_UNDERLAY_MAX    (2 * ORDER_STREAMS_MAX + 4)
+
+/** Through which door a connection came. */
+enum service_door {
+    SERVICE_DOOR_OVERLAY,  /* a member */
+    SERVICE_DOOR_LOCAL,    /* root on this machine */
+    SERVICE_DOOR_UNDERLAY, /* anybody who reaches the port; must know the session */
+};
+
+struct service {
+    struct service_config config; /* immutable */
+    struct session session;       /* guards itself */
+    int wake_fd;                  /* eventfd: the listening thread is to look around */
+    pthread_t thread;             /* the listening thread */
+
+    pthread_mutex_t lock; /* taken before session.lock, never after it */
+    /* guarded by lock: */
+    unsigned users; /* the owner, the listening thread and every connection */
+    bool is_stopping;
+    struct ip_addr own;             /* none: not known yet */
+    struct service_member *members; /* owns; sorted by address */
+    size_t n_members;
+    unsigned n_connections;
+    unsigned n_underlay; /* of these, through that door */
+    int underlay_fd;     /* owns; -1: not open */
+
+    /* listening thread only: */
+    int tcp_fd;
+    int udp_fd;
+    int unix_fd;
+    unsigned ifindex;     /* for which tcp_fd and udp_fd are open */
+    struct ip_addr bound; /* to which they are */
+};
+
+/** One connection, and its thread. */
+struct service_connection {
+    struct service *service; /* holds one use */
+    int fd;                  /* owns */
+    enum service_door door;
+    struct ip_addr from;
+};
+
+/** service__ref(), service__unref() - the last one releases everything. */
+void service__ref(struct service *s);
+void service__unref(struct service *s);
+
+/** service__listen() - body of the listening thread. */
+void *service__listen(void *service);
+
+/** service__serve() - what a connection brings, to its end; closes nothing. */
+void service__serve(struct service_connection *c);
+
+/** service__find_path() - how that member is reached; false if it is none. */
+bool service__find_path(
+    struct service *s, const struct ip_addr *address, char ret[static RESULT_PATH_MAX]);
+
+/** service__is_stopping() - the owner has let go. */
+bool service__is_stopping(struct service *s);
+
+/** service__open_underlay() - for the session that is on. The port, or negative errno. */
+int service__open_underlay(struct service *s);
+
+/** service__close_underlay() - idempotent. */
+void service__close_underlay(struct service *s);

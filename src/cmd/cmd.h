@@ -23,20 +23,21 @@ enum cmd_status {
  */
 int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-int cmd_agent(int argc, char **argv);   /* agent.c */
-int cmd_apply(int argc, char **argv);   /* object.c */
-int cmd_edge(int argc, char **argv);    /* object.c */
-int cmd_env(int argc, char **argv);     /* env.c */
-int cmd_get(int argc, char **argv);     /* object.c */
-int cmd_hub(int argc, char **argv);     /* hub.c */
-int cmd_join(int argc, char **argv);    /* join.c */
-int cmd_leave(int argc, char **argv);   /* leave.c */
-int cmd_network(int argc, char **argv); /* network.c */
-int cmd_node(int argc, char **argv);    /* node.c */
-int cmd_nodes(int argc, char **argv);   /* node.c */
-int cmd_render(int argc, char **argv);  /* render.c */
-int cmd_run(int argc, char **argv);     /* run.c */
-int cmd_status(int argc, char **argv);  /* status.c */
-int cmd_token(int argc, char **argv);   /* token.c */
-int cmd_wg(int argc, char **argv);      /* wg.c */
-int cmd_wg_exec(int argc, char **argv); /* wg_exec.c */
+int cmd_agent(int argc, char **argv);     /* agent.c */
+int cmd_apply(int argc, char **argv);     /* object.c */
+int cmd_edge(int argc, char **argv);      /* object.c */
+int cmd_env(int argc, char **argv);       /* env.c */
+int cmd_get(int argc, char **argv);       /* object.c */
+int cmd_hub(int argc, char **argv);       /* hub.c */
+int cmd_join(int argc, char **argv);      /* join.c */
+int cmd_leave(int argc, char **argv);     /* leave.c */
+int cmd_network(int argc, char **argv);   /* network.c */
+int cmd_node(int argc, char **argv);      /* node.c */
+int cmd_nodes(int argc, char **argv);     /* node.c */
+int cmd_preflight(int argc, char **argv); /* preflight.c */
+int cmd_render(int argc, char **argv);    /* render.c */
+int cmd_run(int argc, char **argv);       /* run.c */
+int cmd_status(int argc, char **argv);    /* status.c */
+int cmd_token(int argc, char **argv);     /* token.c */
+int cmd_wg(int argc, char **argv);        /* wg.c */
+int cmd_wg_exec(int argc, char **argv);   /* wg_exec.c */

@@ -22,6 +22,7 @@ static const struct {
     {"status", cmd_status, "say how this node and its peers are"},
     {"run", cmd_run, "run a training command over the overlay"},
     {"env", cmd_env, "print the environment that training commands need"},
+    {"preflight", cmd_preflight, "say whether a training job would run, pair by pair"},
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
     {"node", cmd_node, "remove a node"},

@@ -1,0 +1,81 @@
+/* measure.c - see measure.h. */
+#include "cmd/measure.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/launch.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cmd/cmd.h"
+#include "sys/clock.h"
+
+#define ASK_TIMEOUT_MS 10000
+
+/* A line that is written over, for who waits at a terminal. */
+static void show_progress(void *ctx, const char *what)
+{
+    (void)fprintf(stderr, "\r\033[Kmeasuring: %s", what);
+    (void)fflush(stderr);
+}
+
+static int read_roster(struct measure *m, const struct measure_target *target, struct err *e)
+{
+    json_t *status = NULL;
+    int r = launch_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
+
+    if (r == 0)
+        r = roster_decode(&m->roster, status, target->nodes, SURVEY_NODES_MAX, e);
+    json_decref(status);
+    return r;
+}
+
+static int open_survey(struct measure *m, struct err *e)
+{
+    size_t n = m->roster.n;
+    _cleanup_(freep) const char **names = calloc(n, sizeof(*names));
+    _cleanup_(freep) struct ip_addr *addresses = calloc(n, sizeof(*addresses));
+
+    if (!names || !addresses)
+        return err_set(e, -ENOMEM, "no memory for %zu members", n);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = m->roster.items[i].name;
+        addresses[i] = m->roster.items[i].address;
+    }
+    return survey_open(&m->survey, &m->plan, names, addresses, n, e);
+}
+
+int measure_open(struct measure *m, const char *command, const struct measure_target *target)
+{
+    struct err e = ERR_NULL;
+    int r;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    m->start = clock_now();
+    r = read_roster(m, target, &e);
+    if (r != 0)
+        return cmd_fail(command, "%s", err_text(&e));
+    (void)snprintf(
+        m->socket_path, sizeof(m->socket_path), "%.4095s%s", target->socket, AGENT_MEASURE_SUFFIX);
+    m->plan.purpose = command;
+    m->plan.own = m->roster.items[0].address;
+    m->plan.socket_path = m->socket_path;
+    m->plan.interface = m->roster.interface;
+    m->plan.port = PROBE_PORT;
+    if (isatty(STDERR_FILENO))
+        m->plan.progress = show_progress;
+    r = open_survey(m, &e);
+    return r == 0 ? CMD_OK : cmd_fail(command, "%s", err_text(&e));
+}
+
+void measure_close(struct measure *m)
+{
+    if (m->plan.progress)
+        (void)fprintf(stderr, "\r\033[K");
+    survey_deinit(&m->survey);
+    roster_deinit(&m->roster);
+}

@@ -1,0 +1,40 @@
+/*
+ * measure.h - what the measuring commands share: whom to measure, and how it is going.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "train/roster.h"
+#include "train/survey.h"
+
+struct err;
+
+/** Exit status of a measurement that went well and whose answer is no. */
+#define CMD_VERDICT_NO 3
+
+/** What the options said. */
+struct measure_target {
+    const char *socket; /* of the agent */
+    const char *nodes;  /* "a,b,c"; NULL: all */
+};
+
+/** A survey on its way. */
+struct measure {
+    struct roster roster;
+    struct survey survey;
+    struct survey_plan plan;
+    char socket_path[4096 + 16]; /* of the measuring service on this machine */
+    nsec_t start;
+};
+
+/**
+ * measure_open() - ask the agent who is there, and the members for their facts
+ * @command:	for messages, and as the survey's purpose
+ * @m:		its plan says how much; the rest is filled in here; measure_close() it always
+ *
+ * Return: CMD_OK, CMD_FAILED or CMD_USAGE, after a sentence on standard error.
+ */
+int measure_open(struct measure *m, const char *command, const struct measure_target *target);
+
+void measure_close(struct measure *m);

@@ -1,0 +1,115 @@
+/* preflight.c - weft preflight: would a job run here? */
+#include "train/preflight.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/state.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/measure.h"
+#include "cmd/options.h"
+#include "sys/clock.h"
+#include "train/preflight_text.h"
+
+#define PINGS       50
+#define TRANSFER_MS 120
+#define STREAMS     4
+
+static struct {
+    struct measure_target target;
+    uint64_t expect_bps;
+    bool plain;
+    bool quick;
+    bool force;
+    bool json;
+} arg;
+
+static const struct option options[] = {
+    {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
+        "only these members and this one, as a,b,c (default: all)"},
+    {"--expect", "RATE", option_rate, &arg.expect_bps, NULL,
+        "what every pair must move, such as 10Gbit"},
+    {"--plain", NULL, option_flag, &arg.plain, NULL,
+        "judge a job that is not started with weft run"},
+    {"--quick", NULL, option_flag, &arg.quick, NULL, "do not measure throughput"},
+    {"--force", NULL, option_flag, &arg.force, NULL,
+        "measure throughput although something uses the network"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "preflight",
+    .summary = "Say whether a training job would run on this network's members, pair by pair.",
+    .options = options,
+    .notes = "The NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY and GLOO_SOCKET_IFNAME of this command's\n"
+             "environment are taken for the job's. Exit status: 0 it would run, 3 it would not,\n"
+             "1 that could not be found out.\n",
+};
+
+static int print_report(
+    const struct preflight_report *report, const struct preflight_input *in, nsec_t elapsed)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    json_t *json;
+    int r;
+
+    if (arg.json) {
+        json = preflight_encode(report, in, elapsed);
+        r = admin_print_json(json);
+        json_decref(json);
+        return r;
+    }
+    preflight_format(report, in, elapsed, &out);
+    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail("preflight", "standard output does not take it");
+    return CMD_OK;
+}
+
+static int judge(struct measure *m)
+{
+    struct preflight_report report = PREFLIGHT_REPORT_NULL;
+    struct preflight_input in = survey_input(&m->survey);
+    nsec_t elapsed = clock_now() - m->start;
+    int status;
+
+    in.expect_bps = arg.expect_bps;
+    in.env = (struct preflight_environment){.nccl_ifname = getenv("NCCL_SOCKET_IFNAME"),
+        .nccl_family = getenv("NCCL_SOCKET_FAMILY"),
+        .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),
+        .plain = arg.plain};
+    if (preflight_judge(&report, &in) < 0)
+        return cmd_fail("preflight", "no memory for the report");
+    status = print_report(&report, &in, elapsed);
+    if (status == CMD_OK && report.level == PREFLIGHT_NO)
+        status = CMD_VERDICT_NO;
+    preflight_report_deinit(&report);
+    return status;
+}
+
+int cmd_preflight(int argc, char **argv)
+{
+    struct measure m = {.roster = ROSTER_NULL, .survey = SURVEY_NULL};
+    int status;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    m.plan.pings = PINGS;
+    m.plan.ms = arg.quick ? 0 : TRANSFER_MS;
+    m.plan.streams = STREAMS;
+    m.plan.force = arg.force;
+    status = measure_open(&m, "preflight", &arg.target);
+    if (status == CMD_OK && survey_run(&m.survey, &m.plan) < 0)
+        status = cmd_fail("preflight", "no memory for %zu members", m.roster.n);
+    if (status == CMD_OK && m.plan.progress)
+        (void)fprintf(stderr, "\r\033[K");
+    if (status == CMD_OK)
+        status = judge(&m);
+    measure_close(&m);
+    return status;
+}

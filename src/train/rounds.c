@@ -1,0 +1,35 @@
+/* rounds.c - see rounds.h. */
+#include "train/rounds.h"
+
+size_t rounds_count(size_t n)
+{
+    return n < 2 ? 0 : n - 1 + n % 2;
+}
+
+size_t rounds_pairs(size_t n)
+{
+    return n < 2 ? 0 : n * (n - 1) / 2;
+}
+
+size_t rounds_get(size_t n, size_t round, struct rounds_pair *ret)
+{
+    size_t circle = rounds_count(n); /* seats on the circle; one more sits in its middle */
+    size_t n_pairs = 0;
+
+    for (size_t i = 0; n >= 2 && i <= circle / 2; i++) {
+        size_t x = (round + i) % circle;
+        size_t y = i == 0 ? circle : (round + circle - i) % circle;
+
+        /* With an odd number nobody sits in the middle, and who faces it rests. */
+        if (x == y || y >= n)
+            continue;
+        ret[n_pairs++] =
+            x < y ? (struct rounds_pair){.a = x, .b = y} : (struct rounds_pair){.a = y, .b = x};
+    }
+    return n_pairs;
+}
+
+size_t rounds_index(size_t n, size_t a, size_t b)
+{
+    return a * (2 * n - a - 1) / 2 + (b - a - 1);
+}

@@ -9,13 +9,24 @@
 
 void stun_server_init(struct stun_server *s, uint64_t seed)
 {
-    ratelimit_init(&s->longer, seed);
+    ratelimit_init(&s->limited, seed);
     atomic_init(&s->n_answers, 0);
 }
 
 void stun_server_deinit(struct stun_server *s)
 {
-    ratelimit_deinit(&s->longer);
+    ratelimit_deinit(&s->limited);
+}
+
+/* To another port than asked from an answer is never the longer one, and always limited. */
+static bool may_answer(struct stun_server *s, const struct stun_request *req,
+    const struct udp_run *reply, const struct udp_run *run, nsec_t now)
+{
+    if (reply->len <= run->len && req->response_port == 0)
+        return true;
+    if (reply->len > run->len && req->response_port != 0)
+        return false;
+    return ratelimit_allow(&s->limited, &run->path.remote.addr, now);
 }
 
 static void answer(struct stun_server *s, struct port_tx *tx, const struct udp_run *run,
@@ -30,11 +41,12 @@ static void answer(struct stun_server *s, struct port_tx *tx, const struct udp_r
     }
     reply.len = (uint32_t)stun_encode_answer(req, &run->path.remote, out);
     reply.seg = (uint16_t)reply.len;
-    if (reply.len > run->len &&
-        !ratelimit_allow(&s->longer, &run->path.remote.addr, port_tx_now(tx))) {
+    if (!may_answer(s, req, &reply, run, port_tx_now(tx))) {
         port_tx_drop(tx, DROP_STUN_RATE_LIMITED, 1);
         return;
     }
+    if (req->response_port != 0 && req->n_unknown == 0)
+        reply.path.remote.port = req->response_port;
     port_tx_send(tx, &reply);
     atomic_fetch_add_explicit(&s->n_answers, 1, memory_order_relaxed);
 }

@@ -2,8 +2,8 @@
  * stun_server.h - when a STUN request is answered: docs/wire/stun.md.
  *
  * The bytes are wire/stun.h's. Here is what keeps the answers from being of use
- * to somebody who forges source addresses: one that is longer than its request
- * is rate-limited by source.
+ * to somebody who forges source addresses: one that is longer than its request,
+ * or goes to another port (RFC 5780 section 7.5), is rate-limited by source.
  *
  * Threads: each worker has a server of its own.
  */
@@ -18,7 +18,7 @@ struct port_tx;
 struct udp_run;
 
 struct stun_server {
-    struct ratelimit longer;    /* of answers that are longer than their requests */
+    struct ratelimit limited; /* of answers that are longer than their requests, or go elsewhere */
     _Atomic uint64_t n_answers; /* for metrics */
 };
 

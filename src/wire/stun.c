@@ -30,6 +30,8 @@ enum {
     ATTR_PASSWORD_ALGORITHM = 0x001d,
     ATTR_USERHASH = 0x001e,
     ATTR_XOR_MAPPED_ADDRESS = 0x0020,
+    ATTR_RESPONSE_PORT = 0x0027, /* RFC 5780 section 7.5 */
+    ATTR_SOFTWARE = 0x8022,
     ATTR_FINGERPRINT = 0x8028,
 };
 
@@ -102,6 +104,7 @@ static bool is_understood(uint16_t type)
     case ATTR_PASSWORD_ALGORITHM:
     case ATTR_USERHASH:
     case ATTR_XOR_MAPPED_ADDRESS:
+    case ATTR_RESPONSE_PORT:
         return true;
     }
     return (type & OPTIONAL_ATTRIBUTE) != 0;
@@ -137,6 +140,15 @@ void stun_encode_request(const struct stun_transaction *id, uint8_t out[static S
     assert(!w.failed);
 }
 
+/* Two bytes, and two more of padding that some count as part of the value. */
+static bool read_response_port(struct reader value, uint16_t *ret)
+{
+    size_t len = reader_left(&value);
+
+    *ret = reader_be16(&value);
+    return (len == 2 || len == 4) && *ret != 0;
+}
+
 int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len)
 {
     struct stun_request req = {.n_unknown = 0};
@@ -156,6 +168,9 @@ int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len
             if (!is_fingerprint_valid(msg, len, &r, value))
                 return STUN_E_MALFORMED;
             req.has_fingerprint = true;
+        } else if (!is_signed && type == ATTR_RESPONSE_PORT) {
+            if (!read_response_port(value, &req.response_port))
+                return STUN_E_MALFORMED;
         } else if (!is_signed && !is_understood(type) && req.n_unknown < STUN_UNKNOWN_MAX) {
             req.unknown[req.n_unknown++] = type;
         }
@@ -219,6 +234,26 @@ static void set_length(uint8_t *msg, size_t attrs_len)
     struct be16 v = be16_make((uint16_t)attrs_len);
 
     memcpy(msg + 2, &v, sizeof(v));
+}
+
+void stun_encode_port_request(
+    const struct stun_transaction *id, uint16_t port, uint8_t out[static STUN_PORT_REQUEST_SIZE])
+{
+    static const char padding[12] = "weft        ";
+    struct writer w = writer_make(out, STUN_PORT_REQUEST_SIZE);
+
+    writer_be16(&w, TYPE_REQUEST);
+    writer_be16(&w, STUN_PORT_REQUEST_SIZE - STUN_HEADER_SIZE);
+    writer_be32(&w, MAGIC_COOKIE);
+    writer_put(&w, id->b, sizeof(id->b));
+    writer_be16(&w, ATTR_RESPONSE_PORT);
+    writer_be16(&w, 4);
+    writer_be16(&w, port);
+    writer_be16(&w, 0);
+    writer_be16(&w, ATTR_SOFTWARE);
+    writer_be16(&w, sizeof(padding));
+    writer_put(&w, padding, sizeof(padding));
+    assert(!w.failed && writer_len(&w) == STUN_PORT_REQUEST_SIZE);
 }
 
 size_t stun_encode_answer(const struct stun_request *req, const struct endpoint *mapped,

@@ -26,6 +26,8 @@ struct stun_transaction {
 /** What we need of a Binding request. */
 struct stun_request {
     struct stun_transaction id;
+    uint16_t
+        response_port;    /* the answer is wanted at this port of its sender; 0: where it is from */
     bool has_fingerprint; /* it carried a valid one, so the answer does too */
     unsigned n_unknown;   /* attributes that we would have to understand, but do not */
     uint16_t unknown[STUN_UNKNOWN_MAX]; /* the first of them, host order */
@@ -54,6 +56,18 @@ bool stun_is_answer(const uint8_t *msg, size_t len);
 
 /** stun_encode_request() - ask "where do I come from?". @id: random, unknown to strangers. */
 void stun_encode_request(const struct stun_transaction *id, uint8_t out[static STUN_REQUEST_SIZE]);
+
+/** Bytes of the request that stun_encode_port_request() makes: as long as its longest answer. */
+#define STUN_PORT_REQUEST_SIZE (STUN_HEADER_SIZE + 24)
+
+/**
+ * stun_encode_port_request() - the same, to be answered at another port of ours
+ * @port:	as the server sees it
+ *
+ * Spec: RFC 5780 section 7.5.
+ */
+void stun_encode_port_request(
+    const struct stun_transaction *id, uint16_t port, uint8_t out[static STUN_PORT_REQUEST_SIZE]);
 
 /**
  * stun_decode_request() - take a Binding request apart

@@ -253,6 +253,40 @@ static void test_fingerprint_covers_all(void **state)
     assert_int_equal(n_valid, 0);
 }
 
+static void test_response_port(void **state)
+{
+    struct stun_transaction id = {.b = {1, 2, 3}};
+    struct endpoint mapped = endpoint("[2001:db8::7]:4000");
+    uint8_t request[STUN_PORT_REQUEST_SIZE], answer[STUN_ANSWER_MAX];
+    static const char *const refused[] = {
+        HEADER("0001", "0008") "0027000400000000", /* port 0 */
+        HEADER("0001", "0004") "00270000",
+        HEADER("0001", "000c") "0027000610e1000000000000",
+    };
+    struct stun_request req;
+    struct msg m;
+
+    stun_encode_port_request(&id, 4321, request);
+    assert_true(stun_is_request(request, sizeof(request)));
+    assert_int_equal(stun_decode_request(&req, request, sizeof(request)), 0);
+    assert_int_equal(req.response_port, 4321);
+    assert_int_equal(req.n_unknown, 0);
+    assert_memory_equal(req.id.b, id.b, sizeof(id.b));
+    /* Its answer is not longer than itself, or it would be none that is given. */
+    assert_true(stun_encode_answer(&req, &mapped, answer) <= sizeof(request));
+    /* The length of its value without the padding, as others write it. */
+    m = msg(HEADER("0001", "0008") "0027000210e10000");
+    assert_int_equal(stun_decode_request(&req, m.b, m.len), 0);
+    assert_int_equal(req.response_port, 4321);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+        m = msg(refused[i]);
+        assert_int_equal(stun_decode_request(&req, m.b, m.len), STUN_E_MALFORMED);
+    }
+    m = msg(HEADER("0001", "0000"));
+    assert_int_equal(stun_decode_request(&req, m.b, m.len), 0);
+    assert_int_equal(req.response_port, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_asked_and_answered),
         cmocka_unit_test(test_longest_answers_fit),
+        cmocka_unit_test(test_response_port),
         cmocka_unit_test(test_requests_refused),
         cmocka_unit_test(test_responses_refused),
         cmocka_unit_test(test_fingerprint_covers_all),

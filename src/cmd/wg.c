@@ -60,7 +60,7 @@ static const struct option options[] = {
         "of data: chacha20poly1305 (default), which every WireGuard speaks, or aes256gcm, which "
         "weft alone does; a list of both wants the first and takes both"},
     {"--cipher-library", "NAME", option_text, &arg.library, NULL,
-        "openssl, boringssl or ipsec-mb, instead of the fastest"},
+        "avx512, avx2, boringssl, ipsec-mb or openssl, instead of the fastest"},
     {"--stats", NULL, option_flag, &arg.stats, NULL,
         "print the counters of the running IFNAME, and end"},
     OPTIONS_END,

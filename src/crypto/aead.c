@@ -9,7 +9,13 @@
 
 /* Fastest first, per cipher. */
 static const struct aead_algorithm *const algorithms[] = {
+#if defined(__x86_64__)
+    &aead__avx512_chacha20poly1305,
+#endif
     &aead__boringssl_chacha20poly1305,
+#if defined(__x86_64__)
+    &aead__avx2_chacha20poly1305,
+#endif
     &aead__openssl_chacha20poly1305,
     &aead__ipsecmb_aes256gcm,
     &aead__boringssl_aes256gcm,

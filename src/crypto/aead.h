@@ -1,9 +1,10 @@
 /*
  * aead.h - authenticated encryption: a table of algorithms and their back ends.
  *
- * A back end is one cipher from one library. OpenSSL's are always there; the
- * faster BoringSSL and intel-ipsec-mb are looked for at run time. Which one is used is asked once,
- * at start-up, with aead_best(), and the answer goes down as a pointer.
+ * A back end is one cipher from one library. OpenSSL's are always there; our own
+ * ChaCha20-Poly1305 needs a CPU with AVX2, and the faster BoringSSL and intel-ipsec-mb are looked
+ * for at run time. Which one is used is asked once, at start-up, with aead_best(), and the answer
+ * goes down as a pointer.
  *
  * Theory of operation. A key is 32 plain bytes, so that 60,000 idle sessions
  * cost 60,000 times 64 bytes; what a library derives from it (round keys,
@@ -52,7 +53,7 @@ enum aead_cipher {
 /** One cipher from one library. The table holds constants; find one with aead_best(). */
 struct aead_algorithm {
     const char *name;        /* "chacha20poly1305", "aes256gcm" */
-    const char *backend;     /* "openssl", "boringssl", "ipsec-mb" */
+    const char *backend;     /* "openssl", "boringssl", "ipsec-mb", "avx2", "avx512" */
     enum aead_cipher cipher; /* what it computes; two back ends of one cipher agree bit for bit */
 
     /* Is the library there? Loads it the first time. Any thread. */

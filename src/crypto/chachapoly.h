@@ -1,0 +1,46 @@
+/*
+ * chachapoly.h - our own ChaCha20-Poly1305 (RFC 8439), made for packets.
+ *
+ * Blocks of one packet go side by side through vectors: sixteen at a time with
+ * AVX-512, eight with AVX2, and a few as rows. The libraries' code is made for
+ * long messages, or needs a queue of packets to fill its vectors; a packet
+ * alone fills them here. No branch and no address depends on a secret.
+ *
+ * With AVX-512 it takes 0.7 of BoringSSL's time; with AVX2 it is a little
+ * slower than that, and twice as fast as OpenSSL on small packets.
+ *
+ * One source, chachapoly.c, is compiled once for each of the two. The caller
+ * makes sure that the CPU has it: aead_vector.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crypto/aead.h"
+
+/**
+ * chachapoly_seal_avx2() - encrypt @len bytes at @buf in place, and append the tag
+ *
+ * The parameters are those of aead_seal(). @len is below 2^32. The CPU has AVX2 and BMI2.
+ */
+void chachapoly_seal_avx2(const struct aead_key *key, const struct aead_nonce *nonce,
+    const void *ad, size_t ad_len, uint8_t *buf, size_t len);
+
+/** chachapoly_seal_avx512() - the same, for a CPU with AVX-512 F, BW, DQ and VL, and BMI2. */
+void chachapoly_seal_avx512(const struct aead_key *key, const struct aead_nonce *nonce,
+    const void *ad, size_t ad_len, uint8_t *buf, size_t len);
+
+/**
+ * chachapoly_open_avx2() - verify, and then decrypt in place
+ * @buf:	@len bytes, at least a tag's, which comes last
+ *
+ * Return: false when the tag is wrong; @buf is then as it was.
+ */
+bool chachapoly_open_avx2(const struct aead_key *key, const struct aead_nonce *nonce,
+    const void *ad, size_t ad_len, uint8_t *buf, size_t len);
+
+/** chachapoly_open_avx512() - the same, for a CPU with AVX-512 F, BW, DQ and VL, and BMI2. */
+bool chachapoly_open_avx512(const struct aead_key *key, const struct aead_nonce *nonce,
+    const void *ad, size_t ad_len, uint8_t *buf, size_t len);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "hub/rdzv_kv.h"
 #include "hub/rdzv_record.h"
+#include "hub/rdzv_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -29,6 +30,26 @@ static void check_entry(const uint8_t *data, size_t len)
     rdzv_kv_init(&kv, &saver, &quota, 1);
     (void)rdzv_kv_load(&kv, data, len, &e);
     rdzv_kv_deinit(&kv);
+    assert(quota.bytes == 0 && quota.entries == 0);
+}
+
+static void check_node(const uint8_t *data, size_t len)
+{
+    struct rdzv_tree_saver saver = {.put = put, .drop = drop};
+    struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
+    struct rdzv_when when = {.now = 1, .wall = 1};
+    struct rdzv_refusal why;
+    struct err e = ERR_NULL;
+    struct rdzv_tree t;
+    json_t *json = NULL;
+
+    assert(rdzv_tree_init(&t, &saver, &quota) == 0);
+    if (rdzv_tree_load(&t, data, len, when, &e) == 0) {
+        assert(rdzv_tree_get(&t, "/", true, when, &json, &why) == 0);
+        json_decref(json);
+        rdzv_tree_expire(&t, (struct rdzv_when){.now = NSEC_NEVER - 1, .wall = 1});
+    }
+    rdzv_tree_deinit(&t);
     assert(quota.bytes == 0 && quota.entries == 0);
 }
 
@@ -59,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     text[len] = '\0';
     check_text(text);
     check_entry(data, len);
+    check_node(data, len);
     free(text);
     return 0;
 }

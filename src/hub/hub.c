@@ -326,8 +326,9 @@ int hub_start(
     hub->tick.data = hub;
     hub->bury.data = hub;
     hub->has_timers = true;
-    rdzv_start(hub->rdzv);
-    r = open_server(hub, e);
+    r = rdzv_start(hub->rdzv, e);
+    if (r == 0)
+        r = open_server(hub, e);
     if (r == 0)
         r = add_first(hub, first_network, first_cidr4, now, e);
     if (r == 0)

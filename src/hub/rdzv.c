@@ -84,6 +84,7 @@ static struct rdzv_job *job_new(
     struct rdzv_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now)
 {
     struct rdzv_job *job = calloc(1, sizeof(*job));
+    struct rdzv_tree_saver tree_saver;
     struct rdzv_kv_saver saver;
 
     if (!job)
@@ -98,6 +99,11 @@ static struct rdzv_job *job_new(
     list_init(&job->conns);
     saver = rdzv__store_saver(job);
     rdzv_kv_init(&job->kv, &saver, &job->quota, n->rz->seed);
+    tree_saver = rdzv__tree_saver(job);
+    if (rdzv_tree_init(&job->tree, &tree_saver, &job->quota) != 0) {
+        free(job);
+        return NULL;
+    }
     list_add_tail(behind(n, name), &job->link);
     return job;
 }
@@ -106,6 +112,7 @@ static struct rdzv_job *job_new(
 static void job_free(struct rdzv_job *job)
 {
     rdzv_kv_deinit(&job->kv);
+    rdzv_tree_deinit(&job->tree);
     list_remove(&job->link);
     free(job);
 }
@@ -127,6 +134,8 @@ static void forget(struct rdzv_job *job)
 
     rdzv__unlisten(job);
     rdzv_kv_clear(&job->kv);
+    rdzv_tree_clear(&job->tree);
+    rdzv_tree_forget_index(&job->tree);
     (void)rdzv_save_put(&job->rz->save, rdzv_key_of_job(key, job->network->name, job->name), NULL);
     job_free(job);
 }
@@ -206,6 +215,7 @@ static int begin_run(struct rdzv_job *job)
 {
     hang_up_all(job);
     rdzv_kv_clear(&job->kv);
+    rdzv_tree_clear(&job->tree);
     job->record.run++;
     job->ended = false;
     log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name,
@@ -252,12 +262,75 @@ void rdzv_tick(struct rdzv *rz, nsec_t now)
         list_foreach_safe(job, tmp, &n->jobs, link) {
             if (now - job->heard <= RDZV_IDLE || is_busy(job, NULL))
                 continue;
-            if (strcmp(job->name, RDZV_DEFAULT) != 0)
+            if (strcmp(job->name, RDZV_DEFAULT) != 0) {
                 forget(job);
-            else
+            } else {
                 rdzv_kv_clear(&job->kv);
+                rdzv_tree_clear(&job->tree);
+            }
         }
     }
+    rdzv_http_tick(&rz->http, now);
+}
+
+/* ---- times to live -------------------------------------------------------------------------- */
+
+static void on_ttl(uv_timer_t *timer)
+{
+    struct rdzv *rz = timer->data;
+    struct rdzv_when when = {.now = clock_now(), .wall = clock_wall()};
+    struct rdzv_network *n;
+    struct rdzv_job *job;
+
+    list_foreach(n, &rz->networks, link) {
+        list_foreach(job, &n->jobs, link) {
+            rdzv_tree_expire(&job->tree, when);
+            rdzv__arm_ttl(job);
+        }
+    }
+}
+
+void rdzv__arm_ttl(struct rdzv_job *job)
+{
+    uv_timer_t *timer = &job->rz->ttl;
+    nsec_t left = rdzv_tree_due(&job->tree);
+    uint64_t ms;
+
+    if (left == NSEC_NEVER || !job->rz->started)
+        return;
+    left -= clock_now();
+    ms = left > 0 ? (uint64_t)(left / NSEC_PER_MSEC) + 1 : 0;
+    if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
+        (void)uv_timer_start(timer, on_ttl, ms, 0);
+}
+
+/* ---- saving the tree ------------------------------------------------------------------------ */
+
+static void on_put(
+    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+{
+    struct rdzv_job *job = ctx;
+    char key[RDZV_KEY_MAX];
+
+    /* Without memory for it the change is in the answers only. */
+    (void)rdzv_save_blob(&job->rz->save,
+        rdzv_key_of_blob(key, RDZV_KEY_NODE, job->network->name, job->name, name, name_len), p, len,
+        before);
+}
+
+static void on_drop(void *ctx, const void *name, size_t name_len, size_t before)
+{
+    struct rdzv_job *job = ctx;
+    char key[RDZV_KEY_MAX];
+
+    (void)rdzv_save_drop_blob(&job->rz->save,
+        rdzv_key_of_blob(key, RDZV_KEY_NODE, job->network->name, job->name, name, name_len),
+        before);
+}
+
+struct rdzv_tree_saver rdzv__tree_saver(struct rdzv_job *job)
+{
+    return (struct rdzv_tree_saver){.ctx = job, .put = on_put, .drop = on_drop};
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -265,7 +338,7 @@ void rdzv_tick(struct rdzv *rz, nsec_t now)
 /* What a read of all that is kept needs. */
 struct load {
     struct rdzv *rz; /* borrowed */
-    nsec_t now;
+    struct rdzv_when when;
     struct err *e;         /* borrowed */
     struct rdzv_key first; /* whose blob is being put together; kind NONE: nobody's */
     struct str blob;       /* of it, so far */
@@ -281,6 +354,8 @@ static int load_blob(struct load *load)
     /* One without a job is what a hub left behind that died while it forgot the job. */
     if (load->first.kind == RDZV_KEY_ENTRY && job)
         r = rdzv_kv_load(&job->kv, str_text(&load->blob), load->blob.len, load->e);
+    if (load->first.kind == RDZV_KEY_NODE && job)
+        r = rdzv_tree_load(&job->tree, str_text(&load->blob), load->blob.len, load->when, load->e);
     if (r != 0)
         return err_prefix(
             load->e, "job \"%s\" of network \"%s\"", load->first.job, load->first.network);
@@ -297,7 +372,7 @@ static int load_job(struct load *load, const struct rdzv_key *k, const char *tex
 
     if (r != 0)
         return r;
-    return n && job_new(n, k->job, &record, load->now) ? 0 : -ENOMEM;
+    return n && job_new(n, k->job, &record, load->when.now) ? 0 : -ENOMEM;
 }
 
 static int load_item(void *ctx, const struct store_item *item)
@@ -320,8 +395,11 @@ static int load_item(void *ctx, const struct store_item *item)
 
 static int load_all(struct rdzv *rz, struct err *e)
 {
-    struct load load = {.rz = rz, .now = clock_now(), .e = e, .blob = STR_NULL};
-    int r = store_list(rz->model->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
+    struct load load = {.rz = rz, .e = e, .blob = STR_NULL};
+    int r;
+
+    load.when = (struct rdzv_when){.now = clock_now(), .wall = clock_wall()};
+    r = store_list(rz->model->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
 
     if (r == 0)
         r = load_blob(&load);
@@ -353,10 +431,17 @@ int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uin
     return r;
 }
 
-void rdzv_start(struct rdzv *rz)
+int rdzv_start(struct rdzv *rz, struct err *e)
 {
+    int r = rdzv_http_start(&rz->http, rz->loop, e);
+
+    if (r != 0)
+        return r;
     rz->started = true;
     rdzv_save_start(&rz->save, rz->loop);
+    (void)uv_timer_init(rz->loop, &rz->ttl);
+    rz->ttl.data = rz;
+    return 0;
 }
 
 void rdzv_stop(struct rdzv *rz)
@@ -365,6 +450,8 @@ void rdzv_stop(struct rdzv *rz)
         return;
     rz->started = false;
     rdzv_save_stop(&rz->save);
+    rdzv_http_stop(&rz->http);
+    uv_close((uv_handle_t *)&rz->ttl, NULL);
 }
 
 struct rdzv *rdzv_free(struct rdzv *rz)
@@ -398,8 +485,10 @@ int rdzv_open(struct rdzv *rz, struct model_network *net, const char *interface,
     n->net = net;
     (void)snprintf(n->interface, sizeof(n->interface), "%s", interface);
     admission_init(&n->admission, RDZV__CONNECTIONS_MAX, RDZV__CONNECTIONS_MAX_BY_MEMBER, rz->seed);
-    list_foreach(job, &n->jobs, link)
+    list_foreach(job, &n->jobs, link) {
         rdzv__listen(job);
+        rdzv__arm_ttl(job);
+    }
     return find_job(n, RDZV_DEFAULT) ? 0 : make(n, RDZV_DEFAULT, clock_now(), &job, e);
 }
 
@@ -479,6 +568,8 @@ void rdzv_metrics(const struct rdzv *rz, struct hub_metrics *m)
         (double)connections);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_store_requests_total",
         "requests of TCPStore", "", (double)rz->n_requests);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_etcd_requests_total", "requests of etcd", "",
+        (double)rz->http.n_requests);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_hung_up_total",
         "connections that were ended or refused", "", (double)rz->n_hung_up);
     hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_unsaved", "changes not on the disk yet", "",

@@ -68,8 +68,12 @@ struct uv_loop_s;
 int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
     uint64_t epoch, struct err *e);
 
-/** rdzv_start() - from now on what changes is committed; before any network is opened. */
-void rdzv_start(struct rdzv *rz);
+/**
+ * rdzv_start() - from now on what changes is committed; before any network is opened
+ *
+ * Return: 0 or negative errno with words.
+ */
+int rdzv_start(struct rdzv *rz, struct err *e);
 
 /** rdzv_stop() - end all connections, commit; then run the loop until it is empty. Idempotent. */
 void rdzv_stop(struct rdzv *rz);

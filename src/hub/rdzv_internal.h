@@ -4,6 +4,7 @@
  *     rdzv.c         networks and jobs
  *     rdzv_listen.c  the ports, and connections until it is known what they speak
  *     rdzv_store.c   connections that speak TCPStore
+ *     rdzv_http.c    connections that speak HTTP
  */
 #pragma once
 
@@ -16,10 +17,12 @@
 #include "base/log.h"
 #include "hub/model.h"
 #include "hub/rdzv.h"
+#include "hub/rdzv_http.h"
 #include "hub/rdzv_kv.h"
 #include "hub/rdzv_quota.h"
 #include "hub/rdzv_record.h"
 #include "hub/rdzv_save.h"
+#include "hub/rdzv_tree.h"
 
 /** Connections of a network at once, and of one member. */
 #define RDZV__CONNECTIONS_MAX           16384
@@ -31,12 +34,17 @@
 /** A job has at most two ports, each on two addresses. */
 #define RDZV__LISTENERS_MAX 4
 
+struct MHD_Connection;
+struct rdzv_http_request;
+
 struct rdzv {
     struct uv_loop_s *loop;           /* pins */
     struct model *model;              /* pins */
     uint64_t seed;                    /* for the hash tables */
     uint64_t epoch;                   /* of this life of the hub */
     struct rdzv_save save;            /* what is not on the disk yet */
+    struct rdzv_http http;            /* the connections that speak HTTP */
+    uv_timer_t ttl;                   /* when the next node of some tree ends */
     struct list networks;             /* of struct rdzv_network */
     uint64_t n_requests;              /* of TCPStore, since the start */
     uint64_t n_hung_up;               /* connections that we ended */
@@ -65,6 +73,7 @@ struct rdzv_job {
     struct rdzv_job_record record;                        /* port and run */
     struct rdzv_quota quota;                              /* of what is in it */
     struct rdzv_kv kv;                                    /* its TCPStore */
+    struct rdzv_tree tree;                                /* its etcd */
     struct rdzv_listener *listeners[RDZV__LISTENERS_MAX]; /* NULL: none */
     struct list conns;                                    /* of struct rdzv_conn */
     bool ended;                                           /* who comes next begins a new run */
@@ -74,8 +83,9 @@ struct rdzv_job {
 /** A connection. Freed when its handle has closed. */
 struct rdzv_conn {
     struct list link;          /* in the job's, while it is open */
-    struct rdzv_job *job;      /* pins, while it is open */
-    int fd;                    /* owns */
+    struct rdzv *rz;           /* pins */
+    struct rdzv_job *job;      /* pins; NULL once it is detached */
+    int fd;                    /* owns; -1 when libmicrohttpd has it */
     uv_poll_t poll;            /* of it */
     int events;                /* that are polled for */
     struct ip_addr from;       /* the member */
@@ -84,6 +94,10 @@ struct rdzv_conn {
     uint8_t *in;               /* owns; a request of which not all has come */
     size_t in_len;             /* bytes of it */
     size_t in_cap;             /* room of it */
+    /* rdzv_http.c's */
+    bool is_http;                      /* it speaks HTTP */
+    struct MHD_Connection *mhd;        /* libmicrohttpd's; NULL before it started, and at its end */
+    struct rdzv_http_request *request; /* what it asks now; NULL: nothing */
 };
 
 /** rdzv__listen() - open the job's ports; what cannot be opened is named in a warning. */
@@ -92,8 +106,20 @@ void rdzv__listen(struct rdzv_job *job);
 /** rdzv__unlisten() - close them, and all connections. */
 void rdzv__unlisten(struct rdzv_job *job);
 
-/** rdzv__hang_up() - end a connection, freed in a later turn. */
+/** rdzv__hang_up() - end a connection, freed in a later turn. Idempotent. */
 void rdzv__hang_up(struct rdzv_conn *c);
+
+/** rdzv__detach() - it has nothing to do with its job any more. Idempotent. */
+void rdzv__detach(struct rdzv_conn *c);
+
+/** rdzv__close() - after rdzv__detach(): the handle, then the rest. Idempotent. */
+void rdzv__close(struct rdzv_conn *c);
+
+/** rdzv__arm_ttl() - something in the job's tree may end sooner than was thought. */
+void rdzv__arm_ttl(struct rdzv_job *job);
+
+/** rdzv__tree_saver() - for the job's tree: to the hub's store. */
+struct rdzv_tree_saver rdzv__tree_saver(struct rdzv_job *job);
 
 /** rdzv__poll() - be told of these events only. */
 void rdzv__poll(struct rdzv_conn *c, int events, uv_poll_cb cb);

@@ -44,22 +44,41 @@ static void on_conn_closed(uv_handle_t *h)
 {
     struct rdzv_conn *c = container_of((uv_poll_t *)h, struct rdzv_conn, poll);
 
-    (void)close(c->fd);
+    if (c->fd >= 0)
+        (void)close(c->fd);
     free(c);
 }
 
-void rdzv__hang_up(struct rdzv_conn *c)
+void rdzv__detach(struct rdzv_conn *c)
 {
-    if (uv_is_closing((uv_handle_t *)&c->poll))
+    if (!c->job)
         return;
     if (c->is_store) {
         rdzv__store_forget_input(c);
         rdzv_client_deinit(&c->job->kv, &c->client);
     }
+    rdzv_http_detach(c);
     admission_leave(&c->job->network->admission, &c->from);
     c->job->heard = clock_now();
     list_remove(&c->link);
-    uv_close((uv_handle_t *)&c->poll, on_conn_closed);
+    c->job = NULL;
+}
+
+void rdzv__close(struct rdzv_conn *c)
+{
+    if (!uv_is_closing((uv_handle_t *)&c->poll))
+        uv_close((uv_handle_t *)&c->poll, on_conn_closed);
+}
+
+void rdzv__hang_up(struct rdzv_conn *c)
+{
+    if (!c->job)
+        return;
+    rdzv__detach(c);
+    if (c->is_http)
+        rdzv_http_end(c);
+    else
+        rdzv__close(c);
 }
 
 void rdzv__poll(struct rdzv_conn *c, int events, uv_poll_cb cb)
@@ -81,6 +100,8 @@ static void on_first(uv_poll_t *poll, int status, int events)
         return;
     if (n == 1 && first < ' ')
         rdzv__store_begin(c);
+    else if (n == 1 && first >= 'A' && first <= 'Z')
+        rdzv_http_begin(&c->rz->http, c);
     else
         rdzv__hang_up(c);
 }
@@ -118,6 +139,7 @@ static void take(struct rdzv_job *job, int fd, const struct ip_addr *from)
         return;
     }
     set_options(fd);
+    c->rz = job->rz;
     c->job = job;
     c->fd = fd;
     c->from = *from;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 import struct
 from pathlib import Path
 
@@ -134,3 +135,81 @@ def test_a_new_run_begins_with_nothing(hub: Hub) -> None:
     assert member_call(c, "GET", "/v1/jobs/train/rendezvous")[0] == 404
     assert join(c, "train")["run"] == "train.1"
     assert ask(c, join(c, "train")["c10d"]["port"], HELLO + b"\x07", 8) == u64(0)
+
+
+@pytest.mark.skipif(not shutil.which("etcd"), reason="etcd-server is not installed")
+@pytest.mark.skipif(not importlib.util.find_spec("etcd"), reason="python3-etcd is not installed")
+def test_the_keys_answer_as_those_of_etcd(hub: Hub, tmp_path: Path) -> None:
+    (a,) = members(hub, "a")
+    port = join(a, "train")["etcdV2"]["port"]
+    argv = ["etcd", "--enable-v2", "--data-dir", tmp_path / "etcd", "--log-level", "error",
+            "--listen-client-urls", "http://127.0.0.1:2379", "--advertise-client-urls",
+            "http://127.0.0.1:2379", "--listen-peer-urls", "http://127.0.0.1:2380"]
+    real = a.spawn(argv, name="etcd", allow=[".*"])
+    wait_for(lambda: a.run(["curl", "-s", "http://127.0.0.1:2379/v2/keys/"], check=False,
+                           quiet=True).rc == 0, 20, "etcd to answer")
+    cases = Path(__file__).parent / "etcd_cases.py"
+    answers = [json.loads(a.run([PYTHON, cases, *at], quiet=True).out.splitlines()[-1])
+               for at in (("127.0.0.1", 2379), ("10.42.0.1", port))]
+    real.kill9()
+    theirs, ours = answers
+    different = {}
+    for case, expected in theirs.items():
+        pairs = zip(expected, ours[case], strict=True)
+        different |= {(case, i): {"etcd": x, "hub": y} for i, (x, y) in enumerate(pairs) if x != y}
+    assert different == {}, "\n".join(f"{k}\n{v}" for k, v in different.items())
+    assert len(theirs) > 10
+
+
+def keys(host, method: str, port: int, key: str, **fields: object) -> dict:
+    """Ask the keys API with curl."""
+    argv = ["curl", "-s", "-X", method, "-m", "20", f"http://10.42.0.1:{port}/v2/keys{key}"]
+    for name, value in fields.items():
+        argv += ["-d", f"{name}={value}"]
+    return json.loads(host.run(argv, quiet=True).out)
+
+
+def test_what_etcd_has_acknowledged_survives_the_hub(hub: Hub) -> None:
+    (a,) = members(hub, "a")
+    port = join(a, "train")["etcdV2"]["port"]
+    keys(a, "PUT", port, "/run/state", value="1", ttl=5)
+    keys(a, "PUT", port, "/run/gone", value="1")
+    keys(a, "DELETE", port, "/run/gone")
+    long = keys(a, "PUT", port, "/run/long", value="x" * 100000)
+    before = keys(a, "POST", port, "/queue", value="one")["node"]["modifiedIndex"]
+    hub.restart()
+    state = keys(a, "GET", port, "/run")["node"]["nodes"]
+    assert [node["key"] for node in state] == ["/run/long", "/run/state"]
+    assert state[0] == long["node"]
+    assert state[1]["value"] == "1" and 0 < state[1]["ttl"] <= 5
+    assert keys(a, "PUT", port, "/x", value="1")["node"]["modifiedIndex"] == before + 1
+    # What happened before is not known any more, and that is said.
+    cleared = a.run(["curl", "-s", f"http://10.42.0.1:{port}/v2/keys/run?wait=true&waitIndex=1"])
+    assert json.loads(cleared.out)["errorCode"] == 401
+    # The time to live has begun anew, and still ends.
+    wait_for(lambda: keys(a, "GET", port, "/run/state").get("errorCode") == 100, 10,
+             "the state to end")
+    # One port serves both, and a new run has neither.
+    ask(a, port, HELLO + b"\1" + text(b"key") + text(b"value") + b"\x07", 8)
+    assert member_call(a, "DELETE", "/v1/jobs/train/rendezvous")[0] == 204
+    join(a, "train")
+    assert "nodes" not in keys(a, "GET", port, "/")["node"]
+    assert ask(a, port, HELLO + b"\x07", 8) == u64(0)
+
+
+def test_a_waiting_client_that_leaves_is_forgotten(hub: Hub) -> None:
+    (a,) = members(hub, "a")
+    port = join(a, "train")["etcdV2"]["port"]
+    waiting = [a.spawn(["curl", "-sN", f"http://10.42.0.1:{port}/v2/keys/x?wait=true"],
+                       name=f"wait{i}") for i in range(3)]
+    connections = re.compile(r"^weft_rendezvous_connections (\d+)$", re.MULTILINE)
+
+    def count() -> int:
+        return int(connections.search(hub.metrics())[1])
+
+    wait_for(lambda: count() == 3, 5, "three to wait")
+    waiting[0].kill9()
+    wait_for(lambda: count() == 2, 5, "one to be forgotten")
+    keys(a, "PUT", port, "/x", value="1")
+    wait_for(lambda: all("/x" in "".join(w.lines()) for w in waiting[1:]), 5, "two to be told")
+    hub.daemon.stop()

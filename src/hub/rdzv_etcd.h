@@ -1,0 +1,57 @@
+/*
+ * rdzv_etcd.h - requests of etcd's v2 API, and their answers. Sans-I/O.
+ *
+ * A request is a method, a path and a form; an answer a status, some headers and a text. The
+ * keys are in rdzv_tree.h; the few other paths that clients ask for are answered here.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/form.h"
+#include "hub/rdzv_tree.h"
+
+/** What happens with a request. */
+enum rdzv_etcd_way {
+    RDZV_ETCD_ANSWER, /* the answer is there */
+    RDZV_ETCD_SAVE,   /* it is there, and to be sent when what has changed is on the disk */
+    RDZV_ETCD_WAIT,   /* the watcher waits; rdzv_etcd_tell() makes the answer */
+};
+
+struct rdzv_etcd_request {
+    const char *method;      /* "GET"; borrowed */
+    const char *path;        /* decoded; borrowed */
+    const struct form *form; /* borrowed */
+    const char *machines;    /* what /v2/machines says: URLs with ", " between; borrowed */
+    uint64_t id;             /* of the cluster, which is one member: the same for ever */
+    struct rdzv_when when;
+};
+
+/** Starts as zeroes. */
+struct rdzv_etcd_answer {
+    int status;       /* HTTP's */
+    char *body;       /* owns */
+    const char *type; /* Content-Type; a constant */
+    bool has_index;   /* X-Etcd-Index is sent */
+    uint64_t index;   /* it */
+    bool is_change;   /* or a read of keys: X-Raft-Index is sent too */
+    bool is_keys;     /* X-Etcd-Cluster-Id is sent */
+};
+
+/** rdzv_etcd_answer_deinit() - idempotent. */
+void rdzv_etcd_answer_deinit(struct rdzv_etcd_answer *a);
+
+/**
+ * rdzv_etcd_handle() - do what a request asks for
+ * @w:		for a request that waits: @w->fire is set; @w->path is given to it, free()
+ * @a:		the answer; for one that waits, only its index
+ */
+enum rdzv_etcd_way rdzv_etcd_handle(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
+    struct rdzv_watcher *w, struct rdzv_etcd_answer *a);
+
+/** rdzv_etcd_tell() - the answer to who waited: an event; NULL: nothing came for too long. */
+void rdzv_etcd_tell(struct rdzv_etcd_answer *a, const struct rdzv_event *ev);
+
+/** rdzv_etcd_fail() - the answer is that it could not be done; @cause: in words. */
+void rdzv_etcd_fail(struct rdzv_etcd_answer *a, uint64_t index, const char *cause);

@@ -1,0 +1,467 @@
+/* rdzv_tree.c - see rdzv_tree.h: what each operation does to the tree. */
+#include "rdzv_tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hub/rdzv_tree_internal.h"
+
+/* Of a value, what a refusal shows. */
+#define CAUSE_VALUE_MAX 900
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+static int refuse(struct rdzv_refusal *why, int code, const char *cause)
+{
+    (void)snprintf(why->cause, sizeof(why->cause), "%s", cause);
+    return why->code = code;
+}
+
+static int refuse_full(struct rdzv_refusal *why)
+{
+    return refuse(why, RDZV_TREE_E_INTERNAL, "the job has no room left");
+}
+
+/* Bytes of the text's beginning, at most CAUSE_VALUE_MAX, that end with a whole character. */
+static int shown(const char *text)
+{
+    size_t len = strnlen(text, CAUSE_VALUE_MAX + 1);
+
+    if (len > CAUSE_VALUE_MAX)
+        for (len = CAUSE_VALUE_MAX; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+            len--;
+    return (int)len;
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+bool rdzv_tree_clean(const char *path, char *ret)
+{
+    size_t starts[RDZV_TREE_DEPTH_MAX];
+    size_t depth = 0;
+    size_t len = 0;
+
+    while (*path) {
+        size_t part = strcspn(path, "/");
+
+        if (part == 2 && path[0] == '.' && path[1] == '.') {
+            len = depth > 0 ? starts[--depth] : 0;
+        } else if (part > 0 && !(part == 1 && path[0] == '.')) {
+            if (depth == RDZV_TREE_DEPTH_MAX || len + 1 + part > RDZV_TREE_PATH_MAX)
+                return false;
+            starts[depth++] = len;
+            ret[len++] = '/';
+            memcpy(ret + len, path, part);
+            len += part;
+        }
+        path += part + (path[part] == '/');
+    }
+    if (len == 0)
+        ret[len++] = '/';
+    ret[len] = '\0';
+    return true;
+}
+
+/* The next part of @path from @len on, with all before it, into @part; its length. */
+static size_t next_part(const char *path, size_t len, char part[static RDZV_TREE_PATH_MAX + 1])
+{
+    size_t n = len + 1 + strcspn(path + len + 1, "/");
+
+    memcpy(part, path, n);
+    part[n] = '\0';
+    return n;
+}
+
+static bool is_root(const char *path)
+{
+    return path[1] == '\0';
+}
+
+static int find(
+    struct rdzv_tree *t, const char *path, struct rdzv_node **ret, struct rdzv_refusal *why)
+{
+    char part[RDZV_TREE_PATH_MAX + 1];
+    struct rdzv_node *n = t->root;
+    size_t len = 0;
+
+    while (!is_root(path) && path[len] == '/') {
+        struct keyed *k;
+
+        if (!n->is_dir)
+            return refuse(why, RDZV_TREE_E_NOT_DIR, n->keyed.key);
+        len = next_part(path, len, part);
+        k = keys_find(&n->children, part);
+        if (!k)
+            return refuse(why, RDZV_TREE_E_NOT_FOUND, part);
+        n = rdzv_node_of(k);
+    }
+    *ret = n;
+    return 0;
+}
+
+/* The directory that @path is to lie in; made with all above it, at the next index. */
+static int make_parents(
+    struct rdzv_tree *t, const char *path, struct rdzv_node **ret, struct rdzv_refusal *why)
+{
+    const char *last = strrchr(path, '/');
+    char part[RDZV_TREE_PATH_MAX + 1];
+    struct rdzv_node *n = t->root;
+    size_t len = 0;
+
+    while (path + len < last) {
+        struct keyed *k;
+
+        len = next_part(path, len, part);
+        k = keys_find(&n->children, part);
+        if (k) {
+            n = rdzv_node_of(k);
+        } else {
+            n = rdzv_tree__add(t, n, part, true, t->index + 1);
+            if (!n)
+                return refuse_full(why);
+            rdzv_tree__save(t, n);
+        }
+        if (!n->is_dir)
+            return refuse(why, RDZV_TREE_E_NOT_DIR, n->keyed.key);
+    }
+    *ret = n;
+    return 0;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* The change is made: an event of it, with the node as it is now. The index is the next one. */
+static int conclude(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n, json_t *prev,
+    bool is_refresh, struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+{
+    json_t *node = rdzv_tree__json(n, 0, when);
+    struct rdzv_event *ev;
+
+    t->index++;
+    /* A directory that is updated shows the index, and does not keep it. */
+    json_object_set_new(node, "modifiedIndex", json_integer((json_int_t)t->index));
+    rdzv_tree__save(t, n);
+    rdzv_tree__save_index(t);
+    ev = rdzv_tree__event_new(action, n->keyed.key, t->index, node, prev);
+    if (!ev) {
+        rdzv_tree__forget_history(t);
+        return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an event");
+    }
+    ev->is_refresh = is_refresh;
+    rdzv_tree__tell(t, ev);
+    *ret = ev;
+    return 0;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, struct rdzv_when when,
+    json_t **ret, struct rdzv_refusal *why)
+{
+    struct rdzv_node *n;
+    int r = find(t, path, &n, why);
+
+    if (r != 0)
+        return r;
+    *ret = json_pack("{s:s, s:o}", "action", "get", "node",
+        rdzv_tree__json(n, is_recursive ? RDZV_TREE_DEPTH_MAX + 1 : 1, when));
+    return *ret ? 0 : refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an answer");
+}
+
+/* ---- creating and setting ------------------------------------------------------------------- */
+
+/* A node where there is none, or in place of the file @old. */
+static int place(struct rdzv_tree *t, enum rdzv_action action, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_node *old, struct rdzv_when when,
+    struct rdzv_event **ret, struct rdzv_refusal *why)
+{
+    json_t *prev = old ? rdzv_tree__json(old, 0, when) : NULL;
+    struct rdzv_node *n = old;
+    int r = 0;
+
+    if (!old) {
+        struct rdzv_node *parent;
+
+        r = make_parents(t, path, &parent, why);
+        if (r == 0)
+            n = rdzv_tree__add(t, parent, path, change->is_dir, t->index + 1);
+        if (r == 0 && !n)
+            r = refuse_full(why);
+    } else {
+        n->is_dir = change->is_dir;
+        n->created = t->index + 1;
+        n->modified = t->index + 1;
+        if (n->is_dir)
+            rdzv_tree__drop_value(t, n);
+    }
+    if (r == 0 && !change->is_dir && rdzv_tree__set_value(t, n, value) != 0) {
+        if (!old)
+            rdzv_tree__free(t, n);
+        r = refuse_full(why);
+    }
+    if (r != 0) {
+        json_decref(prev);
+        return r;
+    }
+    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    return conclude(t, action, n, prev, change->is_refresh, when, ret, why);
+}
+
+int rdzv_tree_create(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
+{
+    struct rdzv_refusal absent;
+    struct rdzv_node *n;
+
+    if (is_root(path))
+        return refuse(why, RDZV_TREE_E_ROOT, "/");
+    if (find(t, path, &n, &absent) == 0)
+        return refuse(why, RDZV_TREE_E_EXISTS, path);
+    return place(t, RDZV_ACTION_CREATE, path, value, change, NULL, when, ret, why);
+}
+
+int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
+{
+    char below[RDZV_TREE_PATH_MAX + 1];
+    int n = snprintf(below, sizeof(below), "%s/%020llu", is_root(path) ? "" : path,
+        (unsigned long long)(t->index + 1));
+
+    if (n < 0 || (size_t)n >= sizeof(below))
+        return refuse(why, RDZV_TREE_E_FORM, "the key is too long");
+    return rdzv_tree_create(t, below, value, change, when, ret, why);
+}
+
+int rdzv_tree_set(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
+{
+    struct rdzv_node *n = NULL;
+    char *kept = NULL;
+    int r = find(t, path, &n, why);
+
+    if (r != 0 && (r != RDZV_TREE_E_NOT_FOUND || change->is_refresh))
+        return r;
+    why->code = 0;
+    if (is_root(path))
+        return refuse(why, RDZV_TREE_E_ROOT, "/");
+    if (r == 0 && n->is_dir)
+        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
+    if (r == 0 && change->is_refresh) {
+        kept = strdup(n->value);
+        if (!kept)
+            return refuse_full(why);
+    }
+    r = place(
+        t, RDZV_ACTION_SET, path, kept ? kept : value, change, r == 0 ? n : NULL, when, ret, why);
+    free(kept);
+    return r;
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+int rdzv_tree_update(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
+{
+    struct rdzv_node *n;
+    json_t *prev;
+    int r;
+
+    if (is_root(path))
+        return refuse(why, RDZV_TREE_E_ROOT, "/");
+    r = find(t, path, &n, why);
+    if (r != 0)
+        return r;
+    if (n->is_dir && value[0] != '\0')
+        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
+    prev = rdzv_tree__json(n, 0, when);
+    if (!n->is_dir && !change->is_refresh && rdzv_tree__set_value(t, n, value) != 0) {
+        json_decref(prev);
+        return refuse_full(why);
+    }
+    if (!n->is_dir)
+        n->modified = t->index + 1;
+    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    return conclude(t, RDZV_ACTION_UPDATE, n, prev, change->is_refresh, when, ret, why);
+}
+
+/* Is the file as @change expects it? */
+static int compare(
+    const struct rdzv_node *n, const struct rdzv_change *change, struct rdzv_refusal *why)
+{
+    const char *expected = change->prev_value ? change->prev_value : "";
+    bool value_fits = !change->prev_value || strcmp(n->value, expected) == 0;
+    bool index_fits = change->prev_index == 0 || n->modified == change->prev_index;
+    char indices[64];
+
+    if (value_fits && index_fits)
+        return 0;
+    (void)snprintf(indices, sizeof(indices), "[%llu != %llu]",
+        (unsigned long long)change->prev_index, (unsigned long long)n->modified);
+    if (value_fits)
+        return refuse(why, RDZV_TREE_E_TEST_FAILED, indices);
+    (void)snprintf(why->cause, sizeof(why->cause), "[%.*s != %.*s]%s%s", shown(expected), expected,
+        shown(n->value), n->value, index_fits ? "" : " ", index_fits ? "" : indices);
+    return why->code = RDZV_TREE_E_TEST_FAILED;
+}
+
+/* The file at @path, if it is as expected. */
+static int find_expected(struct rdzv_tree *t, const char *path, const struct rdzv_change *change,
+    struct rdzv_node **ret, struct rdzv_refusal *why)
+{
+    int r = find(t, path, ret, why);
+
+    if (r != 0)
+        return r;
+    if ((*ret)->is_dir)
+        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
+    return compare(*ret, change, why);
+}
+
+int rdzv_tree_swap(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
+{
+    struct rdzv_node *n;
+    json_t *prev;
+    int r;
+
+    if (is_root(path))
+        return refuse(why, RDZV_TREE_E_ROOT, "/");
+    r = find_expected(t, path, change, &n, why);
+    if (r != 0)
+        return r;
+    prev = rdzv_tree__json(n, 0, when);
+    if (!change->is_refresh && rdzv_tree__set_value(t, n, value) != 0) {
+        json_decref(prev);
+        return refuse_full(why);
+    }
+    n->modified = t->index + 1;
+    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    return conclude(t, RDZV_ACTION_COMPARE_AND_SWAP, n, prev, change->is_refresh, when, ret, why);
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+/* A node goes with all that is below it; who waits there is told. */
+static void remove_all(struct rdzv_tree *t, struct rdzv_node *n, struct rdzv_event *ev)
+{
+    while (n->children.n > 0)
+        remove_all(t, rdzv_node_of(n->children.items[n->children.n - 1]), ev);
+    if (ev)
+        rdzv_tree__tell_below(t, ev, n->keyed.key);
+    if (n->parent)
+        rdzv_tree__free(t, n);
+}
+
+static int remove_node(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
+    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+{
+    json_t *node = json_pack("{s:s, s:I, s:I}", "key", n->keyed.key, "modifiedIndex",
+        (json_int_t)(t->index + 1), "createdIndex", (json_int_t)n->created);
+    struct rdzv_event *ev;
+
+    if (n->is_dir)
+        json_object_set_new(node, "dir", json_true());
+    ev =
+        rdzv_tree__event_new(action, n->keyed.key, t->index + 1, node, rdzv_tree__json(n, 0, when));
+    if (!ev)
+        return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an event");
+    ev->removes_dir = n->is_dir;
+    remove_all(t, n, ev);
+    t->index++;
+    rdzv_tree__save_index(t);
+    rdzv_tree__tell(t, ev);
+    *ret = ev;
+    return 0;
+}
+
+int rdzv_tree_delete(struct rdzv_tree *t, const char *path, bool is_dir, bool is_recursive,
+    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+{
+    struct rdzv_node *n;
+    int r;
+
+    if (is_root(path))
+        return refuse(why, RDZV_TREE_E_ROOT, "/");
+    r = find(t, path, &n, why);
+    if (r != 0)
+        return r;
+    if (n->is_dir && !is_dir && !is_recursive)
+        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
+    if (n->children.n > 0 && !is_recursive)
+        return refuse(why, RDZV_TREE_E_NOT_EMPTY, path);
+    return remove_node(t, RDZV_ACTION_DELETE, n, when, ret, why);
+}
+
+int rdzv_tree_compare_delete(struct rdzv_tree *t, const char *path,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
+{
+    struct rdzv_node *n;
+    int r = find_expected(t, path, change, &n, why);
+
+    return r == 0 ? remove_node(t, RDZV_ACTION_COMPARE_AND_DELETE, n, when, ret, why) : r;
+}
+
+nsec_t rdzv_tree_due(const struct rdzv_tree *t)
+{
+    return heap_due(&t->ttls);
+}
+
+void rdzv_tree_expire(struct rdzv_tree *t, struct rdzv_when when)
+{
+    while (heap_due(&t->ttls) <= when.now) {
+        struct rdzv_node *n = container_of(heap_first(&t->ttls), struct rdzv_node, ttl);
+        struct rdzv_event *ev = NULL;
+        struct rdzv_refusal why;
+
+        /* Without memory for an event it stays until there is some. */
+        if (remove_node(t, RDZV_ACTION_EXPIRE, n, when, &ev, &why) != 0)
+            return;
+        rdzv_event_unref(ev);
+    }
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int rdzv_tree_init(
+    struct rdzv_tree *t, const struct rdzv_tree_saver *saver, struct rdzv_quota *quota)
+{
+    *t = (struct rdzv_tree){.saver = *saver, .quota = quota, .scratch = STR_NULL};
+    list_init(&t->watchers);
+    t->root = rdzv_tree__add(t, NULL, "/", true, 0);
+    return t->root ? 0 : -ENOMEM;
+}
+
+void rdzv_tree_clear(struct rdzv_tree *t)
+{
+    remove_all(t, t->root, NULL);
+    rdzv_tree__forget_history(t);
+}
+
+static void put_nowhere(
+    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+{
+}
+
+static void drop_nowhere(void *ctx, const void *name, size_t name_len, size_t before)
+{
+}
+
+void rdzv_tree_deinit(struct rdzv_tree *t)
+{
+    if (!t->root)
+        return;
+    t->saver = (struct rdzv_tree_saver){.put = put_nowhere, .drop = drop_nowhere};
+    rdzv_tree_clear(t);
+    rdzv_tree__free(t, t->root);
+    t->root = NULL;
+    heap_deinit(&t->ttls);
+    str_deinit(&t->scratch);
+}

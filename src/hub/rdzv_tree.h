@@ -1,0 +1,235 @@
+/*
+ * rdzv_tree.h - the tree of etcd's v2 keys: nodes, changes, events and who waits. Sans-I/O.
+ *
+ * Behaves as etcd 3.4's v2 store, whose words and numbers it uses: an *index* that grows by one
+ * with each change, files and directories that know the index of their creation and of their last
+ * change, time to live, and a history of the last events, from which a wait for an index that has
+ * passed is answered. What an HTTP request means is in rdzv_etcd.h.
+ *
+ * Theory of operation. A change makes an *event*, whose JSON is written down at once, since it
+ * shows the time to live of that moment. It goes into the history, to those who wait, and to who
+ * asked. A node is told to the saver, as a blob, whenever it changes; the history is not saved:
+ * after a restart a wait for an index from before is answered as etcd answers one for an event
+ * that it has forgotten (401), and its client looks again.
+ *
+ * Time is an argument, twice: monotonic, which ends what has a time to live, and the wall's, which
+ * is shown. A restart begins every time to live anew.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "hub/rdzv_quota.h"
+#include "store/keys.h"
+
+struct err;
+
+/** Events in the history; fewer when they are over so many bytes. */
+#define RDZV_TREE_EVENTS_MAX      1000
+#define RDZV_TREE_EVENT_BYTES_MAX (8u << 20)
+
+/** Longest path, parts of it, longest value; bytes. */
+#define RDZV_TREE_PATH_MAX  2048
+#define RDZV_TREE_DEPTH_MAX 64
+#define RDZV_TREE_VALUE_MAX (256u << 10)
+
+/** Longest time to live; more is as much. Seconds. */
+#define RDZV_TREE_TTL_MAX 315360000u
+
+/* Outcomes: the codes of etcd. */
+#define RDZV_TREE_E_NOT_FOUND     100
+#define RDZV_TREE_E_TEST_FAILED   101
+#define RDZV_TREE_E_NOT_FILE      102
+#define RDZV_TREE_E_NOT_DIR       104
+#define RDZV_TREE_E_EXISTS        105
+#define RDZV_TREE_E_ROOT          107
+#define RDZV_TREE_E_NOT_EMPTY     108
+#define RDZV_TREE_E_NO_PREV_VALUE 201
+#define RDZV_TREE_E_TTL           202
+#define RDZV_TREE_E_INDEX         203
+#define RDZV_TREE_E_FIELD         209
+#define RDZV_TREE_E_FORM          210
+#define RDZV_TREE_E_REFRESH_VALUE 211
+#define RDZV_TREE_E_REFRESH_TTL   212
+#define RDZV_TREE_E_INTERNAL      300
+#define RDZV_TREE_E_CLEARED       401
+
+/** What an event tells. */
+enum rdzv_action {
+    RDZV_ACTION_CREATE,
+    RDZV_ACTION_SET,
+    RDZV_ACTION_UPDATE,
+    RDZV_ACTION_COMPARE_AND_SWAP,
+    RDZV_ACTION_DELETE,
+    RDZV_ACTION_COMPARE_AND_DELETE,
+    RDZV_ACTION_EXPIRE,
+    RDZV_ACTION_N,
+};
+
+/** Something that has happened. Counted. */
+struct rdzv_event {
+    unsigned refs;
+    enum rdzv_action action;
+    uint64_t index;   /* after it */
+    bool is_created;  /* nothing was there before: HTTP says 201 */
+    bool is_refresh;  /* only a time to live: nobody is woken */
+    bool removes_dir; /* a directory went, with what was in it */
+    char *path;       /* owns */
+    char *json;       /* owns; the whole event */
+};
+
+/** Why something was refused; as etcd says it. */
+struct rdzv_refusal {
+    int code;                           /* RDZV_TREE_E_... */
+    char cause[RDZV_TREE_PATH_MAX + 1]; /* "" for none */
+};
+
+/** One who waits for the next event. */
+struct rdzv_watcher {
+    struct list link;  /* in the tree's */
+    char *path;        /* owns */
+    bool is_recursive; /* for what is below too */
+    uint64_t since;    /* no event before that index */
+    /* Told once, and out of the list before; @ev is lent. */
+    void (*fire)(struct rdzv_watcher *w, struct rdzv_event *ev);
+};
+
+/** What has to be saved; as in rdzv_kv.h. */
+struct rdzv_tree_saver {
+    void *ctx; /* pinned: handed to the calls */
+    void (*put)(
+        void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before);
+    void (*drop)(void *ctx, const void *name, size_t name_len, size_t before);
+};
+
+struct rdzv_node;
+
+struct rdzv_tree {
+    struct rdzv_tree_saver saver;                     /* see there */
+    struct rdzv_quota *quota;                         /* pins */
+    struct rdzv_node *root;                           /* owns */
+    uint64_t index;                                   /* of the last change */
+    struct heap ttls;                                 /* of the nodes that end */
+    struct list watchers;                             /* of struct rdzv_watcher */
+    struct rdzv_event *history[RDZV_TREE_EVENTS_MAX]; /* a ring; counted */
+    size_t n_history;                                 /* events in it */
+    size_t first;                                     /* the oldest one's place */
+    size_t history_bytes;                             /* of their texts */
+    uint64_t history_start;                           /* index of the oldest; before it: cleared */
+    struct str scratch;                               /* for building blobs */
+};
+
+/** What a change says beside path and value. */
+struct rdzv_change {
+    bool is_dir;
+    bool has_ttl;
+    bool is_refresh;        /* the value stays, nobody is woken */
+    uint32_t ttl_seconds;   /* with @has_ttl */
+    const char *prev_value; /* NULL: no matter; borrowed */
+    uint64_t prev_index;    /* 0: no matter */
+};
+
+/** When something happens. */
+struct rdzv_when {
+    nsec_t now;  /* monotonic */
+    nsec_t wall; /* since 1970 */
+};
+
+/** rdzv_tree_init() - empty. 0 or -ENOMEM. @saver is copied. */
+int rdzv_tree_init(
+    struct rdzv_tree *t, const struct rdzv_tree_saver *saver, struct rdzv_quota *quota);
+
+/** rdzv_tree_deinit() - after all watchers. Nothing is told to the saver. Idempotent. */
+void rdzv_tree_deinit(struct rdzv_tree *t);
+
+/** rdzv_tree_clear() - forget all nodes, without events; the index stays. */
+void rdzv_tree_clear(struct rdzv_tree *t);
+
+/** rdzv_tree_forget_index() - off the disk with it: the tree, which is empty, is given up. */
+void rdzv_tree_forget_index(struct rdzv_tree *t);
+
+/** rdzv_tree_load() - a blob as the saver got it. 0, -EINVAL with words, or -ENOMEM. */
+int rdzv_tree_load(
+    struct rdzv_tree *t, const void *p, size_t len, struct rdzv_when when, struct err *e);
+
+/** rdzv_event_ref() - one more holds it; returns it. */
+struct rdzv_event *rdzv_event_ref(struct rdzv_event *ev);
+
+/** rdzv_event_unref() - one less; NULL is fine. Always NULL. */
+struct rdzv_event *rdzv_event_unref(struct rdzv_event *ev);
+
+/**
+ * rdzv_tree_clean() - a path as it is kept: a slash in front of each part, no ".", ".." or ""
+ * @ret:	room for RDZV_TREE_PATH_MAX + 1
+ *
+ * Return: false when it is too long or too deep.
+ */
+bool rdzv_tree_clean(const char *path, char *ret);
+
+/*
+ * The calls below take clean paths. They return 0 and give what they were asked for, or a code
+ * with a refusal.
+ */
+
+/** rdzv_tree_get() - {"action": "get", "node": ...}; gives a reference. */
+int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, struct rdzv_when when,
+    json_t **ret, struct rdzv_refusal *why);
+
+/** rdzv_tree_create() - a node where none is. */
+int rdzv_tree_create(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why);
+
+/** rdzv_tree_create_in_order() - one below @path, called after the index. */
+int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why);
+
+/** rdzv_tree_set() - a node, in place of a file that may be there. */
+int rdzv_tree_set(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why);
+
+/** rdzv_tree_update() - value and time to live of what is there. */
+int rdzv_tree_update(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why);
+
+/** rdzv_tree_swap() - the same of a file, if it is as expected. */
+int rdzv_tree_swap(struct rdzv_tree *t, const char *path, const char *value,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why);
+
+/** rdzv_tree_delete() - a file; with @is_dir an empty directory; with @is_recursive any. */
+int rdzv_tree_delete(struct rdzv_tree *t, const char *path, bool is_dir, bool is_recursive,
+    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why);
+
+/** rdzv_tree_compare_delete() - a file, if it is as expected. */
+int rdzv_tree_compare_delete(struct rdzv_tree *t, const char *path,
+    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why);
+
+/**
+ * rdzv_tree_watch() - the first event since an index, or the next one
+ * @w:		its path, @is_recursive and @fire are set; waits, unless there is an event already
+ * @since:	0: the next
+ * @ret:	the event, counted; NULL: @w waits
+ */
+int rdzv_tree_watch(struct rdzv_tree *t, struct rdzv_watcher *w, uint64_t since,
+    struct rdzv_event **ret, struct rdzv_refusal *why);
+
+/** rdzv_tree_unwatch() - it waits no more. Idempotent on one whose link was initialised. */
+void rdzv_tree_unwatch(struct rdzv_watcher *w);
+
+/** rdzv_tree_due() - when the next node ends; NSEC_NEVER if none does. */
+nsec_t rdzv_tree_due(const struct rdzv_tree *t);
+
+/** rdzv_tree_expire() - end those whose time has come. */
+void rdzv_tree_expire(struct rdzv_tree *t, struct rdzv_when when);

@@ -1,0 +1,182 @@
+/* rdzv_tree_event.c - events of an etcd tree: their text, their history, and who waits for them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hub/rdzv_tree_internal.h"
+
+static const char *const action_names[] = {
+    [RDZV_ACTION_CREATE] = "create",
+    [RDZV_ACTION_SET] = "set",
+    [RDZV_ACTION_UPDATE] = "update",
+    [RDZV_ACTION_COMPARE_AND_SWAP] = "compareAndSwap",
+    [RDZV_ACTION_DELETE] = "delete",
+    [RDZV_ACTION_COMPARE_AND_DELETE] = "compareAndDelete",
+    [RDZV_ACTION_EXPIRE] = "expire",
+};
+_Static_assert(sizeof(action_names) / sizeof(*action_names) == RDZV_ACTION_N, "a name for each");
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+struct rdzv_event *rdzv_tree__event_new(
+    enum rdzv_action action, const char *path, uint64_t index, json_t *node, json_t *prev)
+{
+    struct rdzv_event *ev = calloc(1, sizeof(*ev));
+    json_t *json = json_pack("{s:s, s:o, s:o*}", "action", action_names[action], "node",
+        node ? node : json_null(), "prevNode", prev);
+
+    if (ev) {
+        *ev = (struct rdzv_event){.refs = 1, .action = action, .index = index};
+        ev->is_created = action == RDZV_ACTION_CREATE || (action == RDZV_ACTION_SET && !prev);
+        ev->path = strdup(path);
+        ev->json = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    }
+    json_decref(json);
+    if (ev && ev->path && ev->json)
+        return ev;
+    rdzv_event_unref(ev);
+    return NULL;
+}
+
+struct rdzv_event *rdzv_event_ref(struct rdzv_event *ev)
+{
+    ev->refs++;
+    return ev;
+}
+
+struct rdzv_event *rdzv_event_unref(struct rdzv_event *ev)
+{
+    if (ev && --ev->refs == 0) {
+        free(ev->path);
+        free(ev->json);
+        free(ev);
+    }
+    return NULL;
+}
+
+/* ---- history -------------------------------------------------------------------------------- */
+
+static size_t size_of(const struct rdzv_event *ev)
+{
+    return sizeof(*ev) + strlen(ev->path) + strlen(ev->json);
+}
+
+static void forget_oldest(struct rdzv_tree *t)
+{
+    struct rdzv_event *ev = t->history[t->first];
+
+    t->history[t->first] = NULL;
+    t->first = (t->first + 1) % RDZV_TREE_EVENTS_MAX;
+    t->n_history--;
+    t->history_bytes -= size_of(ev);
+    t->history_start = ev->index + 1;
+    rdzv_event_unref(ev);
+}
+
+void rdzv_tree__forget_history(struct rdzv_tree *t)
+{
+    while (t->n_history > 0)
+        forget_oldest(t);
+    t->history_start = t->index + 1;
+}
+
+static void remember(struct rdzv_tree *t, struct rdzv_event *ev)
+{
+    while (t->n_history > 0 && (t->n_history == RDZV_TREE_EVENTS_MAX ||
+                                   t->history_bytes + size_of(ev) > RDZV_TREE_EVENT_BYTES_MAX))
+        forget_oldest(t);
+    t->history[(t->first + t->n_history) % RDZV_TREE_EVENTS_MAX] = rdzv_event_ref(ev);
+    t->n_history++;
+    t->history_bytes += size_of(ev);
+}
+
+/* ---- who is told ---------------------------------------------------------------------------- */
+
+/* Does @path lie below @dir? */
+static bool is_below(const char *path, const char *dir)
+{
+    size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+    return strncmp(path, dir, len) == 0 && path[len] == '/' && path[len + 1] != '\0';
+}
+
+/* Is some part of @path below @dir called _ANYTHING? */
+static bool is_hidden_below(const char *path, const char *dir)
+{
+    return strstr(path + (strcmp(dir, "/") == 0 ? 0 : strlen(dir)), "/_") != NULL;
+}
+
+static void fire(struct rdzv_watcher *w, struct rdzv_event *ev)
+{
+    list_remove(&w->link);
+    w->fire(w, ev);
+}
+
+void rdzv_tree__tell_below(struct rdzv_tree *t, struct rdzv_event *ev, const char *path)
+{
+    struct rdzv_watcher *w;
+    struct rdzv_watcher *tmp;
+
+    list_foreach_safe(w, tmp, &t->watchers, link) {
+        if (strcmp(w->path, path) == 0 && ev->index >= w->since)
+            fire(w, ev);
+    }
+}
+
+void rdzv_tree__tell(struct rdzv_tree *t, struct rdzv_event *ev)
+{
+    struct rdzv_watcher *w;
+    struct rdzv_watcher *tmp;
+
+    remember(t, ev);
+    if (ev->is_refresh)
+        return;
+    list_foreach_safe(w, tmp, &t->watchers, link) {
+        bool is_it = strcmp(w->path, ev->path) == 0;
+        bool is_above =
+            w->is_recursive && is_below(ev->path, w->path) && !is_hidden_below(ev->path, w->path);
+
+        if ((is_it || is_above) && ev->index >= w->since)
+            fire(w, ev);
+    }
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+/* Would who waits for @w have been told of @ev? As etcd decides it of what is over: what is hidden
+ * is told, and what lay below a directory that went need not have been there. */
+static bool matches(const struct rdzv_watcher *w, const struct rdzv_event *ev)
+{
+    if (ev->is_refresh)
+        return false;
+    return strcmp(w->path, ev->path) == 0 || (w->is_recursive && is_below(ev->path, w->path)) ||
+           (ev->removes_dir && strncmp(w->path, ev->path, strlen(ev->path)) == 0);
+}
+
+int rdzv_tree_watch(struct rdzv_tree *t, struct rdzv_watcher *w, uint64_t since,
+    struct rdzv_event **ret, struct rdzv_refusal *why)
+{
+    w->since = since > 0 ? since : t->index + 1;
+    list_init(&w->link);
+    if (w->since < t->history_start) {
+        (void)snprintf(why->cause, sizeof(why->cause),
+            "the requested history has been cleared [%llu/%llu]",
+            (unsigned long long)t->history_start, (unsigned long long)w->since);
+        return why->code = RDZV_TREE_E_CLEARED;
+    }
+    *ret = NULL;
+    for (size_t i = 0; i < t->n_history && !*ret; i++) {
+        struct rdzv_event *ev = t->history[(t->first + i) % RDZV_TREE_EVENTS_MAX];
+
+        if (ev->index >= w->since && matches(w, ev))
+            *ret = rdzv_event_ref(ev);
+    }
+    if (!*ret)
+        list_add_tail(&t->watchers, &w->link);
+    return 0;
+}
+
+void rdzv_tree_unwatch(struct rdzv_watcher *w)
+{
+    list_remove(&w->link);
+}

@@ -6,6 +6,7 @@
  */
 #include <limits.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 
 #include "crypto/aead_internal.h"
 
@@ -30,9 +31,23 @@ static void *ctx_new(const EVP_CIPHER *cipher)
     return NULL;
 }
 
+/*
+ * Fetched once: EVP_chacha20_poly1305() is looked up again by each context, which
+ * costs more than sealing a handshake or a path frame does. Never released.
+ */
+static EVP_CIPHER *chacha20poly1305;
+
+static void fetch_chacha20poly1305(void)
+{
+    chacha20poly1305 = EVP_CIPHER_fetch(NULL, "ChaCha20-Poly1305", NULL);
+}
+
 static void *chacha20poly1305_new(void)
 {
-    return ctx_new(EVP_chacha20_poly1305());
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, fetch_chacha20poly1305);
+    return chacha20poly1305 ? ctx_new(chacha20poly1305) : NULL;
 }
 
 static void *aes256gcm_new(void)

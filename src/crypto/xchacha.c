@@ -2,20 +2,33 @@
 #include "xchacha.h"
 
 #include <openssl/evp.h>
+#include <pthread.h>
 
 #include "base/bytes.h"
 #include "base/secret.h"
 #include "crypto/aead_internal.h"
+
+static EVP_CIPHER *chacha20;
+
+/* Once, and never released: the look-up by EVP_chacha20() costs more than the block. */
+static void fetch_chacha20(void)
+{
+    chacha20 = EVP_CIPHER_fetch(NULL, "ChaCha20", NULL);
+}
 
 /* The first key stream block of ChaCha20 with a 16-byte counter-and-nonce. */
 static bool chacha20_block(
     const struct aead_key *key, const uint8_t counter_nonce[static 16], struct le32 ret[static 16])
 {
     static const uint8_t zero[64];
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
     int n;
-    bool ok = ctx && EVP_EncryptInit_ex(ctx, EVP_chacha20(), NULL, key->b, counter_nonce) == 1 &&
-              EVP_EncryptUpdate(ctx, ret[0].b, &n, zero, sizeof(zero)) == 1;
+    bool ok;
+
+    (void)pthread_once(&once, fetch_chacha20);
+    ok = ctx && chacha20 && EVP_EncryptInit_ex(ctx, chacha20, NULL, key->b, counter_nonce) == 1 &&
+         EVP_EncryptUpdate(ctx, ret[0].b, &n, zero, sizeof(zero)) == 1;
 
     EVP_CIPHER_CTX_free(ctx);
     return ok;

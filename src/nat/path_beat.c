@@ -55,7 +55,14 @@ static nsec_t quiet_time(const struct path *e, nsec_t now)
 
 void path__beat_start(struct path *e, nsec_t now)
 {
-    e->beat = (struct path_beat){.next = now + quiet_time(e, now), .alive_at = now};
+    e->beat = (struct path_beat){
+        .next = now + quiet_time(e, now), .alive_at = now, .agree_by = now + AGREE_AFTER};
+}
+
+void path__beat_on_nominate(struct path *e, nsec_t now)
+{
+    e->beat.agree_by = now + AGREE_AFTER;
+    e->beat.n_disagreed = 0;
 }
 
 void path__beat_stop(struct path *e)
@@ -99,17 +106,19 @@ void path__beat_on_agreement(struct path *e, struct path_pair *pair, bool agrees
 {
     struct path_beat *b = &e->beat;
 
-    if (agrees || now - e->since < AGREE_AFTER) {
+    if (agrees || now < b->agree_by) {
         b->n_disagreed = 0;
         return;
     }
     if (++b->n_disagreed < DISAGREED_MAX || e->nomination.pair != 0)
         return;
     b->n_disagreed = 0;
-    if (e->nominates)
+    if (e->nominates) {
         path__nominate(e, pair, now);
-    else
-        path__use_relay(e, "the other end has left the direct path; through the relay again", now);
+        return;
+    }
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    path__use_relay(e, "the other end has left the direct path; through the relay again", now);
 }
 
 void path__on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now)

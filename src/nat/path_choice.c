@@ -118,6 +118,7 @@ static void use_pair(struct path *e, struct path_pair *pair, nsec_t now)
 
     e->nominated.pair = 0;
     e->is_moved = false;
+    e->moved_to = 0;
     if (before == pair->id)
         return;
     e->chosen = pair->id;
@@ -259,6 +260,7 @@ void path__on_nominate(struct path *e, struct path_pair *pair, uint64_t transact
     if (e->nominates)
         return;
     if (path__pair_is_valid(pair, now) || pair->id == e->chosen) {
+        path__beat_on_nominate(e, now);
         path__tell(e, pair, PATH_FRAME_ACCEPT, 0, transaction, now);
         use_pair(e, pair, now);
         return;
@@ -354,6 +356,14 @@ static void judge_challenger(struct path *e, struct path_pair *pair, nsec_t now)
         path__nominate(e, pair, now);
 }
 
+void path__follow_move(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    if (e->moved_to != pair->id || !path__pair_is_valid(pair, now) || e->nomination.pair != 0)
+        return;
+    e->moved_to = 0;
+    path__nominate(e, pair, now);
+}
+
 void path__on_measured(struct path *e, struct path_pair *pair, nsec_t now)
 {
     if (e->nominated.pair == pair->id)
@@ -367,6 +377,8 @@ void path__on_measured(struct path *e, struct path_pair *pair, nsec_t now)
         return;
     if (e->chosen == 0)
         path__choose(e, now);
+    else if (pair->id == e->moved_to)
+        path__follow_move(e, pair, now);
     else if (pair->id == e->chosen)
         judge_chosen(e, pair, now);
     else

@@ -17,6 +17,15 @@
 #define ASK_BACK_MIN (50 * NSEC_PER_MSEC)
 /* Frames of a peer begin a round of ours, unless one was begun so short a time ago. */
 #define ROUND_MIN (5 * NSEC_PER_SEC)
+/* After rounds in vain that time doubles, so many times at most. */
+#define ROUND_DOUBLINGS 4
+/*
+ * Endpoints that an edge asks back at in a second, after a burst of eight. Between two
+ * NATs with endpoint-dependent mappings that filter nothing, each answer comes from
+ * another port than was asked, for ever.
+ */
+#define ASK_INTERVAL (250 * NSEC_PER_MSEC)
+#define ASK_BURST    (2 * NSEC_PER_SEC)
 
 /* ---- out ------------------------------------------------------------------------------------ */
 
@@ -155,6 +164,23 @@ static void adopt(struct path *e, const struct path_frame *f)
 
 /* ---- in: what it means ---------------------------------------------------------------------- */
 
+static bool may_ask_back(struct path *e, const struct path_pair *pair, nsec_t now)
+{
+    if (pair->id == e->chosen || path__pair_is_valid(pair, now) ||
+        now - pair->tried_at < ASK_BACK_MIN || e->ask_free_at > now ||
+        !paths__may_answer(e->owner, now))
+        return false;
+    e->ask_free_at = nsec_max(e->ask_free_at, now - ASK_BURST) + ASK_INTERVAL;
+    return true;
+}
+
+static bool is_round_due(const struct path *e, nsec_t now)
+{
+    unsigned doublings = e->n_failed < ROUND_DOUBLINGS ? e->n_failed : ROUND_DOUBLINGS;
+
+    return e->chosen == 0 && (e->round_at == 0 || now - e->round_at >= ROUND_MIN << doublings);
+}
+
 /* The peer speaks from there: ask back, and try the other ways too if none is found yet. */
 static struct path_pair *hear(struct path *e, const struct path_arrival *in, nsec_t now)
 {
@@ -163,10 +189,9 @@ static struct path_pair *hear(struct path *e, const struct path_arrival *in, nse
     if (!pair)
         return NULL;
     pair->local = in->local;
-    if (pair->id != e->chosen && !path__pair_is_valid(pair, now) &&
-        now - pair->tried_at >= ASK_BACK_MIN && paths__may_answer(e->owner, now))
+    if (may_ask_back(e, pair, now))
         path__ping(e, pair, now);
-    if (e->chosen == 0 && (e->round_at == 0 || now - e->round_at >= ROUND_MIN))
+    if (is_round_due(e, now))
         path__round_start(e, true, now);
     return pair;
 }
@@ -185,9 +210,10 @@ static void on_ping(struct path *e, const struct path_arrival *in, const struct 
     if ((f->flags & PATH_FRAME_ANSWERED) && pair->id == e->chosen && f->echo == e->owner->session)
         path__beat_on_alive(e, now);
     /* Where the peer was it is no more: do not wait until that is dead. */
-    if ((f->flags & PATH_FRAME_MOVED) && pair->id != e->chosen && e->chosen != 0 && e->nominates &&
-        path__pair_is_valid(pair, now) && e->nomination.pair == 0)
-        path__nominate(e, pair, now);
+    if ((f->flags & PATH_FRAME_MOVED) && pair->id != e->chosen && e->chosen != 0 && e->nominates) {
+        e->moved_to = pair->id;
+        path__follow_move(e, pair, now);
+    }
 }
 
 /* Our address on the chosen pair is another one than before: the peer has to follow us. */
@@ -199,10 +225,12 @@ static void check_observed(
     pair->observed = f->observed;
     if (pair->id != e->chosen || endpoint_is_none(&before) || endpoint_equal(&before, &f->observed))
         return;
-    if (e->nominates)
+    if (e->nominates) {
         path__nominate(e, pair, now);
-    else
-        e->is_moved = true;
+        return;
+    }
+    e->is_moved = true;
+    path__ping(e, pair, now);
 }
 
 static void on_pong(
@@ -281,7 +309,7 @@ void path__on_frame(
     struct path_frame f;
     bool is_known;
 
-    if (!path__wants_direct(e))
+    if (!path__wants_direct(e) || !path__owns_socket(e, in->socket))
         return;
     if (!path_frame_open(&e->keys, msg, len, &f)) {
         c->refused_seal++;

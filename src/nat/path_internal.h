@@ -77,6 +77,7 @@ struct path_beat {
     nsec_t alive_at;         /* last proof of the way there and back */
     nsec_t first_unanswered; /* of the pings since; 0: none */
     unsigned n_unanswered;
+    nsec_t agree_by;      /* until then the other end may still be about to switch */
     unsigned n_disagreed; /* answers of an other end that does not use the pair, in a row */
 };
 
@@ -96,6 +97,7 @@ struct path {
     struct path_side side;
     bool has_side; /* the peer has told something */
 
+    nsec_t ask_free_at;    /* when another endpoint may be asked back at */
     uint64_t sequence;     /* of the last frame sent */
     uint64_t transaction;  /* the last one that we began */
     uint64_t peer_session; /* its run, proven fresh; 0: not yet */
@@ -121,6 +123,7 @@ struct path {
     unsigned backoff;         /* slots are skipped, all but each 2^backoff-th */
     unsigned n_failed;        /* rounds that found nothing, in a row */
     bool is_moved;            /* tell the peer that our address has changed */
+    uint32_t moved_to;        /* pair on which a peer whose address has changed speaks; 0: none */
     nsec_t died_at;           /* when a direct path died last; 0: never */
     bool is_worse;            /* the direct path that there was is worse than the relay */
     nsec_t alarm_at;          /* when to complain; NSEC_NEVER: done, or nothing to complain about */
@@ -195,6 +198,9 @@ struct path_pair *path__pair_add(
 /** path__pairs_take_side() - a pair for each candidate; those of old ones go, unless they work. */
 void path__pairs_take_side(struct path *e);
 
+/** path__pairs_drop_silent() - those where the peer was heard, but never answers. */
+void path__pairs_drop_silent(struct path *e);
+
 /** path__pairs_drop_socket() - all pairs of a socket that was closed. */
 void path__pairs_drop_socket(struct path *e, uint32_t socket);
 
@@ -250,6 +256,8 @@ void path__round_plan(struct path *e, nsec_t now);
 bool path__wants_direct(const struct path *e);
 void path__choose(struct path *e, nsec_t now);
 void path__on_measured(struct path *e, struct path_pair *pair, nsec_t now);
+/** path__follow_move() - nominate the pair on which a moved peer speaks, once it is valid. */
+void path__follow_move(struct path *e, struct path_pair *pair, nsec_t now);
 void path__on_nominate(struct path *e, struct path_pair *pair, uint64_t transaction, nsec_t now);
 void path__on_accept(struct path *e, struct path_pair *pair, uint64_t transaction, nsec_t now);
 void path__on_leave(struct path *e, struct path_pair *pair, uint8_t flags, nsec_t now);
@@ -274,6 +282,8 @@ void path__check_relay(struct path *e);
 
 void path__beat_start(struct path *e, nsec_t now);
 void path__beat_stop(struct path *e);
+/** path__beat_on_nominate() - the peer is about to use the chosen pair (again). */
+void path__beat_on_nominate(struct path *e, nsec_t now);
 void path__beat_on_alive(struct path *e, nsec_t now);
 void path__beat_tick(struct path *e, nsec_t now);
 
@@ -288,6 +298,9 @@ void path__spray_consider(struct path *e, nsec_t now);
 void path__spray_tick(struct path *e, nsec_t now);
 nsec_t path__spray_due(const struct path *e);
 void path__spray_on_socket(struct path *e, uint32_t socket, bool opened, nsec_t now);
+
+/** path__owns_socket() - the main one is every edge's, another only that of who asked for it. */
+bool path__owns_socket(const struct path *e, uint32_t socket);
 
 /** path__spray_end() - close the sockets that are not in use. */
 void path__spray_end(struct path *e);

@@ -122,6 +122,16 @@ void path__pairs_drop_socket(struct path *e, uint32_t socket)
             remove_pair(e, &e->pairs[i]);
 }
 
+void path__pairs_drop_silent(struct path *e)
+{
+    for (unsigned i = e->n_pairs; i-- > 0;) {
+        struct path_pair *pair = &e->pairs[i];
+
+        if (pair->remote.kind == CANDIDATE_HEARD && !pair->is_answered && !is_in_use(e, pair))
+            remove_pair(e, pair);
+    }
+}
+
 /* ---- measurements --------------------------------------------------------------------------- */
 
 static void learn_end(struct path_pair *pair, bool lost)

@@ -104,6 +104,7 @@ static unsigned count_asked(const struct path *e)
 static void end_round(struct path *e, nsec_t now)
 {
     path__round_stop(e);
+    path__pairs_drop_silent(e);
     if (e->chosen != 0 || e->nomination.pair != 0)
         return;
     e->n_failed++;

@@ -98,6 +98,16 @@ void path__close_socket(struct path *e, uint32_t socket)
     path__pairs_drop_socket(e, socket);
 }
 
+bool path__owns_socket(const struct path *e, uint32_t socket)
+{
+    const struct path_spray *s = e->spray;
+    const struct path_pair *chosen = path__pair_of(e, e->chosen);
+
+    if (socket == PATH_SOCKET_MAIN || (chosen && chosen->socket == socket))
+        return true;
+    return s && s->is_hard && socket >= s->first_socket && socket - s->first_socket < s->n_asked;
+}
+
 static void open_some(struct path *e, struct path_spray *s)
 {
     struct paths *p = e->owner;
@@ -116,8 +126,7 @@ static void open_some(struct path *e, struct path_spray *s)
 void path__spray_on_socket(struct path *e, uint32_t socket, bool opened, nsec_t now)
 {
     struct path_spray *s = e->spray;
-    bool is_ours = s && s->is_hard && socket >= s->first_socket &&
-                   socket - s->first_socket < s->n_asked && s->n_opened < s->n_asked;
+    bool is_ours = s && path__owns_socket(e, socket) && s->n_opened < s->n_asked;
 
     if (!opened)
         return;

@@ -348,6 +348,18 @@ static void measure_ciphers(struct agent *a)
     }
 }
 
+/* The hub's endpoint is another one: tell the engine at once. */
+static void on_hub_moved(void *ctx)
+{
+    struct agent *a = ctx;
+
+    if (a->is_ending)
+        return;
+    agent__reconcile(a);
+    lifeline_speak(&a->lifeline);
+    hub_link_poke(a->hub);
+}
+
 static int start(struct agent *a, struct err *e)
 {
     struct hub_link_listener listener = {
@@ -363,6 +375,7 @@ static int start(struct agent *a, struct err *e)
         r = start_signals(a, e);
     if (r < 0)
         return r;
+    lifeline_init(&a->lifeline, &a->loop, &a->state, on_hub_moved, a);
     measure_ciphers(a);
     in = agent__render_input(a);
     reconcile_assume(&a->reconcile, &in);
@@ -384,6 +397,7 @@ static void stop(struct agent *a)
     if (a->server)
         server_stop(a->server);
     a->hub = hub_link_free(a->hub);
+    lifeline_stop(&a->lifeline);
     uv_close((uv_handle_t *)&a->timer, NULL);
     for (unsigned i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&a->signals[i], NULL);

@@ -26,6 +26,7 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
         .engine =
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
         .engine_why = a->reconcile.why,
+        .stream_why = lifeline_why(&a->lifeline),
         .hub_heard = hub_link_is_heard(a->hub),
         .now = clock_now(),
         .wall = clock_wall(),

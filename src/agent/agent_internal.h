@@ -10,6 +10,7 @@
 #include "agent/agent.h"
 #include "agent/hub_link.h"
 #include "agent/hub_path.h"
+#include "agent/lifeline.h"
 #include "agent/observe.h"
 #include "agent/reach.h"
 #include "agent/reconcile.h"
@@ -43,6 +44,10 @@ struct agent {
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
     nsec_t retry;      /* how long after a pass that failed the next one comes */
     struct hub_path hub_path;
+    struct lifeline lifeline;
+    struct render_path hub_route; /* where the hub is for WireGuard: by one of the two */
+    uint16_t listen_port;         /* the engine's; 0: not known yet */
+    nsec_t no_session;            /* since when there is none with the hub; 0: there is one */
     struct observe seen;
     struct reach reach;
 
@@ -68,7 +73,7 @@ struct agent {
 };
 
 /** agent__render_input() - snapshot and paths as they are now; borrowed. */
-struct render_input agent__render_input(const struct agent *a);
+struct render_input agent__render_input(struct agent *a);
 
 /** agent__schedule() - have @deadline at @at or earlier, and the timer run for it. */
 void agent__schedule(struct agent *a, nsec_t *deadline, nsec_t at);

@@ -12,6 +12,12 @@
 #define OBSERVE_LARGE   (10 * NSEC_PER_SEC)
 #define OBSERVE_LARGE_N 500
 
+/*
+ * Data that the hub does not answer for so long: its kernel answers at once what keeps the watch
+ * alive, which is sent each 5 s.
+ */
+#define HUB_SILENCE (6 * NSEC_PER_SEC)
+
 #define REPORT_PERIOD (60 * NSEC_PER_SEC)
 #define REPORT_MIN    (5 * NSEC_PER_SEC)
 #define REPORT_EDGES  400 /* so that a report stays under the 64 KiB that the hub takes */
@@ -25,13 +31,26 @@ struct endpoint agent__hub_api(const struct agent *a)
     return (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
 }
 
-struct render_input agent__render_input(const struct agent *a)
+/* Where the hub is for WireGuard: at the endpoint that was chosen, or at the stream's near end. */
+static const struct render_path *hub_route(struct agent *a)
 {
-    bool chosen = a->hub_path.path.node[0] != '\0';
+    struct endpoint stream = lifeline_endpoint(&a->lifeline);
+
+    if (a->hub_path.path.node[0] == '\0')
+        return NULL;
+    a->hub_route = a->hub_path.path;
+    if (!endpoint_is_none(&stream))
+        a->hub_route.endpoint = stream;
+    return &a->hub_route;
+}
+
+struct render_input agent__render_input(struct agent *a)
+{
+    const struct render_path *hub = hub_route(a);
 
     return (struct render_input){.snapshot = &a->snapshot,
-        .paths = &a->hub_path.path,
-        .n_paths = chosen ? 1 : 0,
+        .paths = hub,
+        .n_paths = hub ? 1 : 0,
         .link_mtu = a->link_mtu};
 }
 
@@ -65,6 +84,29 @@ static const struct observation *hub_observation(const struct agent *a)
     const struct node *hub = render_hub(&a->snapshot);
 
     return hub ? observe_find(&a->seen, &hub->key) : NULL;
+}
+
+/* Since when the hub has not been heard, for all that we sent; 0: it is heard. */
+static nsec_t silence_of_hub(struct agent *a, const struct observation *ob, nsec_t now)
+{
+    if (!observation_has_session(ob, now)) {
+        a->no_session = a->no_session ? a->no_session : now;
+        return a->no_session;
+    }
+    a->no_session = 0;
+    return ob->unanswered != 0 && now - ob->unanswered >= HUB_SILENCE ? ob->unanswered : 0;
+}
+
+static void look_at_lifeline(struct agent *a, const struct observation *ob, nsec_t now)
+{
+    struct lifeline_view view = {.silent = silence_of_hub(a, ob, now),
+        .hub = render_hub(&a->snapshot),
+        .listen_port = a->listen_port};
+
+    if (ob)
+        view.heard_at = ob->endpoint;
+
+    lifeline_look(&a->lifeline, &view);
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
@@ -155,6 +197,8 @@ static void observe_engine(struct agent *a, nsec_t now)
     bool estranged = r == 0 && is_estranged(a, &have);
 
     if (r == 0)
+        a->listen_port = have.listen_port;
+    if (r == 0)
         r = observe_take(&a->seen, &have, now, clock_wall());
     wg_config_deinit(&have);
     /* When the engine is gone a pass opens another one, and says so. */
@@ -168,7 +212,7 @@ static void judge_paths(struct agent *a, nsec_t now)
     struct reach before = {.n = a->reach.n};
     bool changed = false;
 
-    if (reach_take(&a->reach, &in, hub_link_is_heard(a->hub), now) < 0)
+    if (reach_take(&a->reach, &in, hub_link_is_heard(a->hub), lifeline_why(&a->lifeline), now) < 0)
         return;
     changed = before.n != a->reach.n;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
@@ -189,6 +233,7 @@ void agent__look(struct agent *a)
     if (ob && ob->handshake > handshake)
         hub_link_poke(a->hub);
     choose_hub_path(a, ob, now);
+    look_at_lifeline(a, ob, now);
     doubt_silent_peers(a, now);
     judge_paths(a, now);
     agent__tell_members(a);

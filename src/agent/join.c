@@ -105,19 +105,38 @@ static json_t *encode_request(
     return json;
 }
 
+/* One of the hub's addresses, through the proxy if there is one, then without. */
+static int ask_one(const struct token *token, const char *api, const char *proxy,
+    const json_t *body, struct client_answer *ret, struct err *e)
+{
+    struct client_target target = {
+        .door = CLIENT_DOOR_HTTPS, .address = api, .pin = token->pin, .proxy = proxy};
+    char name[PROXY_TEXT_MAX];
+    struct err direct = ERR_NULL;
+    int r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, e);
+
+    if (r != CLIENT_E_UNREACHABLE || !proxy)
+        return r;
+    (void)err_prefix(e, "through the proxy %s", proxy_name(proxy, name));
+    target.proxy = NULL;
+    r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, &direct);
+    /* Who cannot be reached either way is told about the way that was meant. */
+    if (r != CLIENT_E_UNREACHABLE)
+        *e = direct;
+    return r;
+}
+
 /* Each of the hub's addresses in turn: 0, or as client_call(), with words about all of them. */
-static int ask_each(
-    const struct token *token, const json_t *body, struct client_answer *ret, struct err *e)
+static int ask_each(const struct token *token, const char *proxy, const json_t *body,
+    struct client_answer *ret, struct err *e)
 {
     _cleanup_(str_deinit) struct str tried = STR_NULL;
     int r = CLIENT_E_UNREACHABLE;
 
     for (unsigned i = 0; i < token->n_api; i++) {
-        struct client_target target = {
-            .door = CLIENT_DOOR_HTTPS, .address = token->api[i], .pin = token->pin};
         struct err once = ERR_NULL;
 
-        r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, &once);
+        r = ask_one(token, token->api[i], proxy, body, ret, &once);
         /* A refusal is the hub's own word, and the same at each address. */
         if (r == 0 || r == CLIENT_E_REFUSED) {
             (void)err_set(e, r, "the hub refuses: %s", err_text(&once));
@@ -136,7 +155,7 @@ static int ask_with_name(const struct join_wish *wish, const struct x25519_publi
 
     if (!body)
         return err_set(e, -ENOMEM, "no memory for the request");
-    r = ask_each(wish->token, body, ret, e);
+    r = ask_each(wish->token, wish->proxy, body, ret, e);
     body_wipe_text(body, "secret");
     json_decref(body);
     return r;
@@ -239,11 +258,31 @@ static int enrol(const struct join_wish *wish, struct netlink *nl, struct state 
     return r;
 }
 
+/* What the node keeps about the hub's public door, and the proxy that was chosen. */
+static int take_ways(const struct join_wish *wish, struct state_ways *ways, struct err *e)
+{
+    const struct token *token = wish->token;
+    int r = 0;
+
+    if (wish->proxy && strcmp(wish->proxy, "none") != 0) {
+        r = proxy_check(wish->proxy, e);
+        if (r == 0)
+            (void)snprintf(ways->proxy, sizeof(ways->proxy), "%s", wish->proxy);
+    } else if (!wish->proxy) {
+        r = proxy_from_environment(token->api[0], ways->proxy, e);
+    }
+    ways->n_api = token->n_api;
+    memcpy(ways->api, token->api, sizeof(ways->api));
+    ways->pin = token->pin;
+    return r == PROXY_E_NONE ? 0 : r;
+}
+
 int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     _cleanup_(netlink_close) struct netlink nl = NETLINK_NULL;
     _cleanup_(closep) int lock_fd = -1;
+    struct join_wish chosen = *wish;
     int r = state_check_dir(wish->state_dir, e);
 
     if (r == 0)
@@ -265,7 +304,10 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     st.keeps_hosts = wish->keeps_hosts;
     (void)snprintf(st.interface, sizeof(st.interface), "%s", wish->interface);
     if (r == 0)
-        r = enrol(wish, &nl, &st, e);
+        r = take_ways(wish, &st.ways, e);
+    chosen.proxy = st.ways.proxy[0] ? st.ways.proxy : NULL;
+    if (r == 0)
+        r = enrol(&chosen, &nl, &st, e);
     if (r != 0)
         return r;
     *ret = st;

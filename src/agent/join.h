@@ -23,7 +23,8 @@ struct join_wish {
     const struct label *labels;
     size_t n_labels;
     enum engine_kind engine;
-    bool keeps_hosts; /* see struct state */
+    bool keeps_hosts;  /* see struct state */
+    const char *proxy; /* see proxy.h; NULL: as the environment says; "none": none */
     const char *interface;
     const char *state_dir;
 };

@@ -131,8 +131,8 @@ static int describe_timeout(
         break;
     }
     return err_set(e, -ETIMEDOUT,
-        "the hub does not answer on its WireGuard port; is UDP to it blocked? The agent keeps "
-        "trying, and weft status tells when it succeeds");
+        "the hub does not answer on its WireGuard port, nor lets this node in by TLS; is UDP to it "
+        "blocked? The agent keeps trying, and weft status tells when it succeeds");
 }
 
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,

@@ -23,7 +23,7 @@ const struct reach_peer *reach_find(const struct reach *p, const char *node)
 }
 
 static struct reach_peer judge(
-    const struct render_input *in, const struct node *node, bool hub_heard)
+    const struct render_input *in, const struct node *node, bool hub_heard, const char *stream_why)
 {
     struct render_decision decision =
         render_decide(in->snapshot, node, render_find_path(in, node->meta.name));
@@ -33,8 +33,10 @@ static struct reach_peer judge(
     switch (decision.route) {
     case RENDER_ROUTE_RELAY:
         if (hub_heard)
-            path.kind = PATH_KIND_RELAY;
-        else
+            path.kind = stream_why ? PATH_KIND_STREAM : PATH_KIND_RELAY;
+        if (hub_heard && stream_why)
+            path.why = stream_why;
+        if (!hub_heard)
             path.why = "the hub does not answer, and packets to this peer go through it";
         break;
     case RENDER_ROUTE_DIRECT:
@@ -47,7 +49,8 @@ static struct reach_peer judge(
     return path;
 }
 
-int reach_take(struct reach *p, const struct render_input *in, bool hub_heard, nsec_t now)
+int reach_take(struct reach *p, const struct render_input *in, bool hub_heard,
+    const char *stream_why, nsec_t now)
 {
     const struct snapshot *s = in->snapshot;
     struct reach_peer *items = calloc(s->nodes.n + 1, sizeof(*items));
@@ -61,7 +64,7 @@ int reach_take(struct reach *p, const struct render_input *in, bool hub_heard, n
 
         if (node->hub || strcmp(node->meta.name, s->self) == 0)
             continue;
-        items[n] = judge(in, node, hub_heard);
+        items[n] = judge(in, node, hub_heard, stream_why);
         items[n].since = before && before->kind == items[n].kind ? before->since : now;
         n++;
     }

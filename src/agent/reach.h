@@ -34,10 +34,13 @@ void reach_deinit(struct reach *p);
  * reach_take() - look again
  * @in:		as render_config() has it
  * @hub_heard:	the hub is there
+ * @stream_why:	why all that goes to the hub goes in TLS; NULL: it does not. Pinned: until the
+ *		next call
  *
  * Return: 0 or -ENOMEM, and then nothing has changed.
  */
-int reach_take(struct reach *p, const struct render_input *in, bool hub_heard, nsec_t now);
+int reach_take(struct reach *p, const struct render_input *in, bool hub_heard,
+    const char *stream_why, nsec_t now);
 
 /** reach_find() - lends; NULL if there is none to that node. */
 const struct reach_peer *reach_find(const struct reach *p, const char *node);

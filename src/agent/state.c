@@ -12,6 +12,7 @@
 #include "api/body.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "mesh/fields.h"
 #include "mesh/watch_event.h"
 #include "sys/rng_kernel.h"
@@ -35,6 +36,7 @@ void state_deinit(struct state *st)
 {
     snapshot_deinit(&st->snapshot);
     secret_wipe(&st->secret, sizeof(st->secret));
+    secret_wipe(&st->ways, sizeof(st->ways)); /* a proxy's password */
     *st = (struct state)STATE_NULL;
 }
 
@@ -124,6 +126,46 @@ static void decode_interface(struct fields *f, struct state *st)
         fields_fail(f, "%s", err_text(&e));
 }
 
+static void decode_ways(struct fields *f, struct state_ways *ways)
+{
+    const char *pin = fields_string(f, "hubPin", FIELDS_OPTIONAL, 1, 64);
+    const char *proxy = fields_string(f, "proxy", FIELDS_OPTIONAL, 1, PROXY_TEXT_MAX - 1);
+    const json_t *api = fields_array(f, "hubApi", FIELDS_OPTIONAL, 0, TOKEN_WAYS_MAX);
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < json_array_size(api); i++) {
+        const char *text = json_string_value(json_array_get(api, i));
+
+        if (!text || token_api_check(text, &e) != 0)
+            fields_fail(f, "\"hubApi\" is not a list of HOST:PORT");
+        else
+            (void)snprintf(ways->api[ways->n_api++], sizeof(ways->api[0]), "%s", text);
+    }
+    if (ways->n_api > 0 && (!pin || !base64_decode(pin, ways->pin.b, sizeof(ways->pin.b))))
+        fields_fail(f, "\"hubPin\" is not a SHA-256: 44 characters of base64");
+    if (proxy && proxy_check(proxy, &e) != 0)
+        fields_fail(f, "%s", err_text(&e));
+    else if (proxy)
+        (void)snprintf(ways->proxy, sizeof(ways->proxy), "%s", proxy);
+}
+
+/* Adds to @json; false without memory. */
+static bool encode_ways(json_t *json, const struct state_ways *ways)
+{
+    char pin[BASE64_ROOM(sizeof(ways->pin.b))];
+    json_t *api = json_array();
+    bool ok = api != NULL;
+
+    base64_encode(ways->pin.b, sizeof(ways->pin.b), pin);
+    for (unsigned i = 0; ok && i < ways->n_api; i++)
+        ok = json_array_append_new(api, json_string(ways->api[i])) == 0;
+    if (ok && ways->n_api > 0)
+        ok = json_object_set_new(json, "hubPin", json_string(pin)) == 0;
+    if (ok && ways->proxy[0])
+        ok = json_object_set_new(json, "proxy", json_string(ways->proxy)) == 0;
+    return json_object_set_new(json, "hubApi", api) == 0 && ok;
+}
+
 /* The key in the file and the one that the hub knows must be a pair. */
 static int check_key(const struct state *st, const char *path, struct err *e)
 {
@@ -144,6 +186,7 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
 
     decode_secret(&f, st);
     decode_interface(&f, st);
+    decode_ways(&f, &st->ways);
     st->keeps_hosts = true;
     fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
@@ -202,6 +245,8 @@ int state_write(const struct state *st, const char *dir, struct err *e)
         engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "privateKey", text, "joined",
         encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
+    if (json && !encode_ways(json, &st->ways))
+        json = (json_decref(json), NULL);
     return write_json(path_of(dir, NODE_FILE, path), json, e);
 }
 

@@ -13,6 +13,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "api/proxy.h"
+#include "api/token.h"
 #include "crypto/x25519.h"
 #include "engine/engine.h"
 #include "mesh/snapshot.h"
@@ -31,12 +33,21 @@ struct err;
 /** Longest name of an interface, with its zero. */
 #define STATE_INTERFACE_MAX 16
 
+/** How the hub's public door is reached: what a stream needs. From the join token. */
+struct state_ways {
+    char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
+    unsigned n_api;             /* 0: not known, the node joined with an older version */
+    struct client_pin pin;      /* of the hub's TLS key */
+    char proxy[PROXY_TEXT_MAX]; /* to go through; "": none. May hold a password */
+};
+
 /** What node.json holds. */
 struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
     char interface[STATE_INTERFACE_MAX];
-    enum engine_kind engine;  /* as it was asked for at the join */
-    bool keeps_hosts;         /* the nodes' names are put into the hosts file; likewise */
+    enum engine_kind engine; /* as it was asked for at the join */
+    bool keeps_hosts;        /* the nodes' names are put into the hosts file; likewise */
+    struct state_ways ways;
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 

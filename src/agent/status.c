@@ -64,12 +64,13 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
 static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
-    json_t *more =
-        json_pack("{s:o, s:i, s:o, s:b, s:b, s:o, s:o}", "endpoint", encode_endpoint(ob), "apiPort",
-            hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
-            "reachable", (int)in->hub_heard, "udp", (int)observation_has_session(ob, in->now),
-            "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-            encode_bytes(ob ? ob->facts.tx_bytes : 0));
+    bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
+    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:b, s:s, s:o, s:o}", "endpoint",
+        encode_endpoint(ob), "apiPort", hub->hub ? (int)hub->hub->api_port : 0,
+        "handshakeAgeSeconds", encode_age(ob, in->now), "reachable", (int)in->hub_heard, "udp",
+        (int)by_udp, "why", in->stream_why ? in->stream_why : "", "rxBytes",
+        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0));
 
     return join(encode_node(hub), more);
 }

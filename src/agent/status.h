@@ -26,8 +26,9 @@ struct status_input {
     const char *engine;     /* "userspace" or "kernel"; NULL: none runs */
     const char *engine_why; /* why that one; "" when it was asked for */
     bool hub_heard;
-    nsec_t now;  /* monotonic */
-    nsec_t wall; /* since 1970 */
+    const char *stream_why; /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
+    nsec_t now;             /* monotonic */
+    nsec_t wall;            /* since 1970 */
 };
 
 /** status_encode() - a new reference, NULL for no memory. */

@@ -44,7 +44,7 @@ static void make_scene(struct scene *sc, bool hub_heard)
         assert_int_equal(wg_config_add(&c, &peers[i]), 0);
     assert_int_equal(wg_config_sort(&c, NULL), 0);
     assert_int_equal(observe_take(&sc->seen, &c, NOW, WALL), 0);
-    assert_int_equal(reach_take(&sc->reach, &sc->render, hub_heard, NOW - 60 * SEC), 0);
+    assert_int_equal(reach_take(&sc->reach, &sc->render, hub_heard, NULL, NOW - 60 * SEC), 0);
     wg_config_deinit(&c);
 }
 
@@ -84,7 +84,8 @@ static void test_json(void **state)
         "\"publicKey\": \"AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", "
         "\"endpoint\": \"203.0.113.10:51820\", \"apiPort\": 8443, "
-        "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"udp\": true, \"rxBytes\": 1536, "
+        "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"udp\": true, \"why\": \"\", "
+        "\"rxBytes\": 1536, "
         "\"txBytes\": 20}, "
         "\"peers\": [{\"name\": \"n3\", \"address4\": \"10.42.0.3\", \"address6\": \"fd5a:1::3\", "
         "\"publicKey\": \"AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
@@ -192,11 +193,16 @@ static void test_since(void **state)
     struct scene sc;
 
     make_scene(&sc, true);
-    assert_int_equal(reach_take(&sc.reach, &sc.render, true, NOW), 0);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, true, NULL, NOW), 0);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW - 60 * SEC);
-    assert_int_equal(reach_take(&sc.reach, &sc.render, false, NOW), 0);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, false, NULL, NOW), 0);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW);
     assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_NONE);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, true, "UDP is blocked", NOW + SEC), 0);
+    assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_STREAM);
+    assert_string_equal(reach_find(&sc.reach, "n3")->why, "UDP is blocked");
+    assert_int_equal(reach_take(&sc.reach, &sc.render, true, "UDP is blocked", NOW + 2 * SEC), 0);
+    assert_true(reach_find(&sc.reach, "n3")->since == NOW + SEC);
     /* Neither this node nor the hub is a peer. */
     assert_null(reach_find(&sc.reach, "n2"));
     assert_null(reach_find(&sc.reach, "hub"));

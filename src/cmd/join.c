@@ -15,7 +15,7 @@
 #include "cmd/options.h"
 #include "mesh/object.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 15000
 
 static struct {
     const char *token;
@@ -25,6 +25,7 @@ static struct {
     const char *interface;
     const char *state_dir;
     const char *socket;
+    const char *proxy;
     bool no_start;
     bool no_hosts;
 } arg;
@@ -40,6 +41,9 @@ static const struct option options[] = {
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
         "where the node's key is kept"},
     {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    {"--proxy", "URL", option_text, &arg.proxy, NULL,
+        "ask the hub through this HTTP proxy, now and where UDP is blocked; none: through none "
+        "(default: as https_proxy and no_proxy say)"},
     {"--no-start", NULL, option_flag, &arg.no_start, NULL,
         "do not start the agent: a service manager will run weft agent"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
@@ -163,6 +167,7 @@ static int join(struct err *e)
         .name = arg.name,
         .n_labels = arg.labels.n,
         .keeps_hosts = !arg.no_hosts,
+        .proxy = arg.proxy,
         .interface = arg.interface,
         .state_dir = arg.state_dir,
     };

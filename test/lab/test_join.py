@@ -244,6 +244,8 @@ def test_join_tells_what_is_missing(site: Site) -> None:
         add table inet wall
         add chain inet wall in { type filter hook input priority 0; }
         add rule inet wall in udp dport 51820 drop
+        add rule inet wall in tcp dport 8443 ct state new limit rate over 1/hour burst 1 packets \\
+            drop
     """)
     said = site.n1.run("join", site.token(), "--name", "n1", check=False)
     assert said.rc == 1

@@ -1,0 +1,58 @@
+/*
+ * hub_stream.h - the node's end of a stream: its datagrams to the hub, in TLS
+ * (docs/wire/stream.md).
+ *
+ * Theory of operation. A UDP socket on loopback takes what WireGuard would send
+ * to the hub; a thread carries it to the hub's API port and back, through an
+ * HTTP proxy if there is one. When the connection ends it makes another, later
+ * and later while that fails; the socket stays, so WireGuard notices nothing
+ * but lost packets. Only WireGuard's own port is heard on it.
+ *
+ * Threads: the thread owns the connection; the rest may be called from the one
+ * thread that opened it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/state.h"
+#include "base/addr.h"
+#include "crypto/x25519.h"
+
+struct err;
+struct hub_stream;
+
+/** Where to, and who asks. Copied. */
+struct hub_stream_config {
+    const struct state_ways *ways;
+    const char *network;
+    const struct x25519_secret *secret; /* the node's */
+    const struct x25519_public *node;   /* its public half */
+    const struct x25519_public *hub;    /* the hub's key */
+    uint16_t port;                      /* where WireGuard listens, host order; not 0 */
+};
+
+/** How it is now. */
+struct hub_stream_status {
+    bool is_open;
+    char to[TOKEN_API_MAX + 1];   /* the address that was last asked */
+    char through[PROXY_TEXT_MAX]; /* the proxy's name; "": none */
+    char why[512];                /* what failed last; "": nothing */
+};
+
+/** hub_stream_open() - begin to connect. 0 or negative errno with words. */
+int hub_stream_open(struct hub_stream **ret, const struct hub_stream_config *config, struct err *e);
+
+/** hub_stream_close() - end it; waits for its thread, a second at most. NULL is fine. Always NULL.
+ */
+struct hub_stream *hub_stream_close(struct hub_stream *hs);
+
+/** hub_stream_set_port() - where WireGuard listens, host order. */
+void hub_stream_set_port(struct hub_stream *hs, uint16_t port);
+
+/** hub_stream_endpoint() - what is the hub's endpoint for WireGuard. */
+struct endpoint hub_stream_endpoint(const struct hub_stream *hs);
+
+/** hub_stream_look() - how it is now. */
+void hub_stream_look(struct hub_stream *hs, struct hub_stream_status *ret);

@@ -1,0 +1,176 @@
+/* lifeline.c - see lifeline.h. */
+#include "agent/lifeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/snapshot.h"
+#include "sys/clock.h"
+
+static void act(struct lifeline *l, nsec_t now);
+
+static void on_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
+{
+    struct lifeline *l = ctx;
+
+    for (unsigned i = 0; i < l->hub.n_endpoints; i++)
+        if (endpoint_equal(to, &l->hub.endpoints[i]))
+            hub_rung_on_answer(&l->rung, clock_now());
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    act(timer->data, clock_now());
+}
+
+void lifeline_init(struct lifeline *l, uv_loop_t *loop, const struct state *state,
+    void (*on_change)(void *ctx), void *ctx)
+{
+    *l = (struct lifeline){.state = state, .on_change = on_change, .ctx = ctx};
+    udp_probe_init(&l->probe, loop, on_answer, l);
+    (void)uv_timer_init(loop, &l->timer);
+    l->timer.data = l;
+    l->has_timer = true;
+}
+
+void lifeline_stop(struct lifeline *l)
+{
+    if (!l->has_timer)
+        return;
+    l->has_timer = false;
+    uv_close((uv_handle_t *)&l->timer, NULL);
+    udp_probe_stop(&l->probe);
+    l->stream = hub_stream_close(l->stream);
+}
+
+/* ---- the stream ----------------------------------------------------------------------------- */
+
+static void open_stream(struct lifeline *l, nsec_t now)
+{
+    const struct node *self = snapshot_self(&l->state->snapshot);
+    struct hub_stream_config config = {.ways = &l->state->ways,
+        .network = self->meta.network,
+        .secret = &l->state->secret,
+        .node = &self->key,
+        .hub = &l->hub_key,
+        .port = l->listen_port};
+    struct err e = ERR_NULL;
+
+    if (l->listen_port == 0)
+        return;
+    if (l->state->ways.n_api == 0) {
+        log_limited(&l->limit, now, LOG_LEVEL_WARNING,
+            "UDP to the hub fails, and this node does not know the hub's TLS key: it joined with "
+            "an older version; weft leave and weft join with a new token mend that");
+        return;
+    }
+    if (hub_stream_open(&l->stream, &config, &e) < 0)
+        log_limited(&l->limit, now, LOG_LEVEL_WARNING, "%s", err_text(&e));
+}
+
+/* What the person at the log should know of a stream that is wanted and does not come about. */
+static void tell_failure(struct lifeline *l, nsec_t now)
+{
+    if (l->status.is_open || l->status.why[0] == '\0' || strcmp(l->status.why, l->failed) == 0)
+        return;
+    (void)snprintf(l->failed, sizeof(l->failed), "%s", l->status.why);
+    log_limited(&l->limit, now, LOG_LEVEL_WARNING, "UDP to the hub fails, and so does TLS%s%s: %s",
+        l->status.through[0] ? " through " : "", l->status.through, l->status.why);
+}
+
+static void tell_change(struct lifeline *l)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    if (l->rung.kind == HUB_RUNG_UDP) {
+        log_info("UDP to the hub passes again, the stream is left");
+        return;
+    }
+    (void)snprintf(l->why, sizeof(l->why),
+        "UDP to the hub at %s is blocked, packets go in TLS to %.120s%s%.120s; let UDP port %u out",
+        endpoint_format(&l->hub.endpoints[0], text), l->status.to,
+        l->status.through[0] ? " through the proxy " : "", l->status.through,
+        l->hub.endpoints[0].port);
+    log_warning("%s", l->why);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static void look_at_stream(struct lifeline *l)
+{
+    l->status = (struct hub_stream_status){.is_open = false};
+    if (!l->stream)
+        return;
+    hub_stream_set_port(l->stream, l->listen_port);
+    hub_stream_look(l->stream, &l->status);
+}
+
+static void act(struct lifeline *l, nsec_t now)
+{
+    struct hub_rung_facts facts = {.now = now, .silent = l->silent, .n_ways = l->hub.n_endpoints};
+    struct hub_rung_wish wish;
+
+    look_at_stream(l);
+    facts.is_stream_open = l->status.is_open;
+    wish = hub_rung_look(&l->rung, &facts);
+    for (unsigned i = 0; wish.ask && i < l->hub.n_endpoints; i++)
+        udp_probe_ask(&l->probe, &l->hub.endpoints[i], now);
+    if (wish.want_stream && !l->stream)
+        open_stream(l, now);
+    tell_failure(l, now);
+    if (wish.changed)
+        tell_change(l);
+    if (!wish.want_stream && l->rung.kind == HUB_RUNG_UDP)
+        l->stream = hub_stream_close(l->stream);
+    if (wish.ask || l->stream)
+        (void)uv_timer_start(&l->timer, on_timer, HUB_RUNG_TICK / NSEC_PER_MSEC, 0);
+    if (wish.changed)
+        l->on_change(l->ctx);
+}
+
+static bool is_at_stream(const struct lifeline *l, const struct endpoint *at)
+{
+    struct endpoint near = hub_stream_endpoint(l->stream);
+
+    return endpoint_equal(at, &near);
+}
+
+/*
+ * A question inside the tunnel, whose answer does not matter: the hub follows a node to where its
+ * packets come from, and until one comes it sends to where the node was.
+ */
+void lifeline_speak(struct lifeline *l)
+{
+    struct endpoint inside = {.addr = l->hub_address, .port = l->hub.endpoints[0].port};
+
+    udp_probe_ask(&l->probe, &inside, clock_now());
+}
+
+void lifeline_look(struct lifeline *l, const struct lifeline_view *view)
+{
+    if (!view->hub || !l->has_timer)
+        return;
+    /* WireGuard follows the hub by itself to a stream that has just been opened. */
+    if (view->silent == 0 && l->stream && is_at_stream(l, &view->heard_at))
+        l->silent = l->silent ? l->silent : clock_now();
+    else
+        l->silent = view->silent;
+    l->hub = *view->hub->hub;
+    l->hub_address = view->hub->address4;
+    l->hub_key = view->hub->key;
+    l->listen_port = view->listen_port;
+    act(l, clock_now());
+}
+
+struct endpoint lifeline_endpoint(const struct lifeline *l)
+{
+    if (l->rung.kind == HUB_RUNG_UDP || !l->stream)
+        return (struct endpoint){.port = 0};
+    return hub_stream_endpoint(l->stream);
+}
+
+const char *lifeline_why(const struct lifeline *l)
+{
+    return l->rung.kind == HUB_RUNG_STREAM ? l->why : NULL;
+}

@@ -1,0 +1,197 @@
+/* test-hub-rung.c - when UDP is given up for a stream, and when it is taken again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/hub_rung.h"
+
+/* A node with a clock of its own. Each tick looks; @udp: STUN requests are answered at once. */
+struct world {
+    struct hub_rung rung;
+    struct hub_rung_facts facts;
+    unsigned n_asked;
+    unsigned n_changes;
+    bool wants_stream;
+    bool udp;
+};
+
+static struct world world_of(bool udp)
+{
+    struct world w = {.udp = udp, .facts = {.now = 1000 * NSEC_PER_SEC, .n_ways = 1}};
+
+    return w;
+}
+
+static void pass(struct world *w, nsec_t time)
+{
+    nsec_t until = w->facts.now + time;
+
+    while (w->facts.now < until) {
+        struct hub_rung_wish wish;
+
+        w->facts.now += HUB_RUNG_TICK;
+        wish = hub_rung_look(&w->rung, &w->facts);
+        w->n_asked += wish.ask;
+        w->n_changes += wish.changed;
+        w->wants_stream = wish.want_stream;
+        if (wish.ask && w->udp)
+            hub_rung_on_answer(&w->rung, w->facts.now);
+    }
+}
+
+/* The hub is silent from now on. */
+static void silence(struct world *w)
+{
+    w->facts.silent = w->facts.now;
+}
+
+static void test_heard_costs_nothing(void **state)
+{
+    struct world w = world_of(true);
+
+    pass(&w, 3600 * NSEC_PER_SEC);
+    assert_int_equal(w.n_asked, 0);
+    assert_false(w.wants_stream);
+    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+}
+
+static void test_blocked(void **state)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    pass(&w, NSEC_PER_SEC);
+    assert_false(w.wants_stream);
+    pass(&w, 2 * NSEC_PER_SEC);
+    assert_true(w.wants_stream);
+    /* Not before there is one. */
+    pass(&w, 10 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    w.facts.is_stream_open = true;
+    pass(&w, HUB_RUNG_TICK);
+    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    assert_int_equal(w.n_changes, 1);
+}
+
+static void test_join_is_quick(void **state)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    w.facts.is_stream_open = true;
+    pass(&w, 3 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+}
+
+/* STUN is answered: the hub's WireGuard is only slow, and UDP stays. */
+static void test_slow_is_not_blocked(void **state)
+{
+    struct world w = world_of(true);
+
+    silence(&w);
+    w.facts.is_stream_open = true;
+    pass(&w, 8 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    assert_false(w.wants_stream);
+    w.facts.silent = 0;
+    pass(&w, 8 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 0);
+}
+
+/* STUN passes and WireGuard does not; with two ways to the hub, each has its time. */
+static void test_refused(void **state)
+{
+    struct world w = world_of(true);
+
+    w.facts.n_ways = 2;
+    w.facts.is_stream_open = true;
+    silence(&w);
+    pass(&w, 20 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    pass(&w, 5 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 1);
+}
+
+static struct world on_stream(void)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    w.facts.is_stream_open = true;
+    pass(&w, 3 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    w.n_asked = 0;
+    w.n_changes = 0;
+    return w;
+}
+
+static void test_return(void **state)
+{
+    struct world w = on_stream();
+
+    pass(&w, 60 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    /* On a stream that works UDP is asked now and then. */
+    assert_in_range(w.n_asked, 11, 13);
+    w.udp = true;
+    w.facts.silent = 0;
+    pass(&w, 7 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    assert_int_equal(w.n_changes, 1);
+    assert_false(w.wants_stream);
+}
+
+/* One answer that slipped through is no return. */
+static void test_one_answer(void **state)
+{
+    struct world w = on_stream();
+
+    hub_rung_on_answer(&w.rung, w.facts.now);
+    pass(&w, 20 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    assert_int_equal(w.rung.n_answered, 0);
+}
+
+/* UDP that lets STUN through and nothing else: each return is later than the one before. */
+static void test_no_flapping(void **state)
+{
+    struct world w = on_stream();
+    unsigned n_hour;
+
+    w.udp = true;
+    for (unsigned i = 0; i < 3600; i++) {
+        if (w.rung.kind == HUB_RUNG_STREAM)
+            w.facts.silent = 0;
+        else if (w.facts.silent == 0)
+            silence(&w);
+        pass(&w, NSEC_PER_SEC);
+    }
+    n_hour = w.n_changes;
+    assert_in_range(n_hour, 4, 20);
+    for (unsigned i = 0; i < 3600; i++) {
+        if (w.rung.kind == HUB_RUNG_STREAM)
+            w.facts.silent = 0;
+        else if (w.facts.silent == 0)
+            silence(&w);
+        pass(&w, NSEC_PER_SEC);
+    }
+    assert_in_range(w.n_changes - n_hour, 1, 8);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heard_costs_nothing),
+        cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_join_is_quick),
+        cmocka_unit_test(test_slow_is_not_blocked),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_return),
+        cmocka_unit_test(test_one_answer),
+        cmocka_unit_test(test_no_flapping),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+/*
+ * udp_probe.h - does UDP get through, and how long does it take? STUN requests on the loop.
+ *
+ * From sockets of its own, so it says nothing about WireGuard's NAT mapping:
+ * only whether UDP passes, and what the round trip is.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "wire/stun.h"
+
+/** Requests that may wait for their answers. */
+#define UDP_PROBE_MAX 32
+
+/** An answer has come. @to: who was asked. */
+typedef void (*udp_probe_fn)(void *ctx, const struct endpoint *to, nsec_t rtt);
+
+/** A request on its way. */
+struct udp_probe_request {
+    struct stun_transaction id;
+    struct endpoint to;
+    nsec_t sent; /* 0: the place is free */
+};
+
+struct udp_probe {
+    uv_loop_t *loop;                                  /* pins */
+    uv_udp_t sock[2];                                 /* v4 and v6 */
+    bool is_there[2];                                 /* likewise: the handle is initialised */
+    struct rng rng;                                   /* the kernel's */
+    struct udp_probe_request requests[UDP_PROBE_MAX]; /* the oldest gives way */
+    uint8_t room[128];                                /* for one answer; a longer one is none */
+    udp_probe_fn on_answer;
+    void *ctx; /* pins */
+};
+
+/** udp_probe_init() - its sockets are opened when they are needed. */
+void udp_probe_init(struct udp_probe *p, uv_loop_t *loop, udp_probe_fn on_answer, void *ctx);
+
+/** udp_probe_stop() - its handles close in the loop's next turns. Idempotent. */
+void udp_probe_stop(struct udp_probe *p);
+
+/** udp_probe_ask() - one request; what cannot be sent is as good as lost. */
+void udp_probe_ask(struct udp_probe *p, const struct endpoint *to, nsec_t now);

@@ -48,10 +48,8 @@ struct render_input agent__render_input(struct agent *a)
 {
     const struct render_path *hub = hub_route(a);
 
-    return (struct render_input){.snapshot = &a->snapshot,
-        .paths = hub,
-        .n_paths = hub ? 1 : 0,
-        .link_mtu = a->link_mtu};
+    return (struct render_input){
+        .snapshot = &a->snapshot, .paths = hub, .n_paths = hub ? 1 : 0, .link_mtu = a->link_mtu};
 }
 
 /* ---- the hub -------------------------------------------------------------------------------- */

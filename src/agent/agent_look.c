@@ -87,6 +87,11 @@ static const struct observation *hub_observation(const struct agent *a)
 /* Since when the hub has not been heard, for all that we sent; 0: it is heard. */
 static nsec_t silence_of_hub(struct agent *a, const struct observation *ob, nsec_t now)
 {
+    /* Without an engine nothing was sent. */
+    if (!a->reconcile.engine) {
+        a->no_session = 0;
+        return 0;
+    }
     if (!observation_has_session(ob, now)) {
         a->no_session = a->no_session ? a->no_session : now;
         return a->no_session;

@@ -1,37 +1,16 @@
 /*
- * aead_boringssl.c - BoringSSL's AEADs, loaded at run time where it is installed.
+ * aead_boringssl.c - BoringSSL's AEADs, where the library is installed.
  *
  * Its ChaCha20-Poly1305 interleaves both halves in one pass and is about twice
- * as fast as OpenSSL's. It shares OpenSSL's symbol names, hence RTLD_LOCAL (its
- * names stay out of ours) and RTLD_DEEPBIND (ours stay out of its calls). A
- * sanitizer's runtime cannot live with RTLD_DEEPBIND; there the back end is absent.
+ * as fast as OpenSSL's.
  *
- * The loaded functions are process-wide, written once under pthread_once().
+ * The functions found are process-wide, written once under pthread_once().
  */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "crypto/aead_internal.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CAN_LOAD false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define CAN_LOAD false
-#endif
-#endif
-#ifndef CAN_LOAD
-#define CAN_LOAD true
-#endif
-
-/* Where distributions put it: Debian's android-libboringssl, then a plain install. */
-static const char *const libraries[] = {
-    "/usr/lib/x86_64-linux-gnu/android/libcrypto.so.0",
-    "/usr/lib/aarch64-linux-gnu/android/libcrypto.so.0",
-    "/usr/lib/boringssl/libcrypto.so",
-};
+#include "crypto/boringssl.h"
 
 /* The part of <openssl/aead.h> of BoringSSL that is used; its contexts stay opaque. */
 typedef const void *(*boringssl_aead_fn)(void);
@@ -52,43 +31,19 @@ static struct {
     boringssl_crypt_fn open;            /* EVP_AEAD_CTX_open */
 } boringssl = {.once = PTHREAD_ONCE_INIT};
 
-static bool find(void *library, const char *name, void *ret_fn)
-{
-    void *p = dlsym(library, name);
-
-    memcpy(ret_fn, &p, sizeof(p));
-    return p != NULL;
-}
-
-static bool find_all(void *library)
-{
-    return find(library, "EVP_aead_chacha20_poly1305", &boringssl.chacha20poly1305) &&
-           find(library, "EVP_aead_aes_256_gcm", &boringssl.aes256gcm) &&
-           find(library, "EVP_AEAD_CTX_new", &boringssl.ctx_new) &&
-           find(library, "EVP_AEAD_CTX_free", &boringssl.ctx_free) &&
-           find(library, "EVP_AEAD_CTX_seal", &boringssl.seal) &&
-           find(library, "EVP_AEAD_CTX_open", &boringssl.open);
-}
-
-/* The library stays loaded for the life of the process: contexts may outlive any owner. */
 static void load(void)
 {
-    for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
-        void *library = dlopen(libraries[i], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-
-        if (!library)
-            continue;
-        boringssl.is_loaded = find_all(library);
-        if (boringssl.is_loaded)
-            return;
-        (void)dlclose(library);
-    }
+    boringssl.is_loaded =
+        boringssl_find("EVP_aead_chacha20_poly1305", &boringssl.chacha20poly1305) &&
+        boringssl_find("EVP_aead_aes_256_gcm", &boringssl.aes256gcm) &&
+        boringssl_find("EVP_AEAD_CTX_new", &boringssl.ctx_new) &&
+        boringssl_find("EVP_AEAD_CTX_free", &boringssl.ctx_free) &&
+        boringssl_find("EVP_AEAD_CTX_seal", &boringssl.seal) &&
+        boringssl_find("EVP_AEAD_CTX_open", &boringssl.open);
 }
 
 static bool is_available(void)
 {
-    if (!CAN_LOAD)
-        return false;
     (void)pthread_once(&boringssl.once, load);
     return boringssl.is_loaded;
 }

@@ -1,9 +1,5 @@
 /*
- * blake2s.h - BLAKE2s (RFC 7693): WireGuard's hash and its keyed MAC, by libcrypto.
- *
- * These return nothing: the only way to fail is that libcrypto cannot allocate
- * a context of a few hundred bytes or was built without BLAKE2, and no caller
- * could go on from there; that is asserted.
+ * blake2s.h - BLAKE2s (RFC 7693): WireGuard's hash and its keyed MAC.
  */
 #pragma once
 

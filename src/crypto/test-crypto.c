@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <openssl/evp.h>
 
 #include "base/err.h"
 #include "base/rng.h"
@@ -13,6 +14,7 @@
 #include "crypto/aead_speed.h"
 #include "crypto/hkdf.h"
 #include "crypto/x25519.h"
+#include "crypto/x25519_internal.h"
 #include "crypto/xchacha.h"
 #include "test/vectors/vectors.h"
 
@@ -46,6 +48,54 @@ static void test_x25519(void **state)
     }
     assert_int_equal(n, 3);
     vectors_close(&v);
+}
+
+/* Every back end against OpenSSL's, with secrets and points of any bits. */
+static void test_x25519_backends(void **state)
+{
+    const struct x25519_backend *backend;
+    uint64_t seed = 7748;
+    struct rng rng = rng_seeded(&seed);
+
+    for (size_t i = 0; (backend = x25519_each(i)); i++) {
+        if (!backend->is_available())
+            continue;
+        for (unsigned round = 0; round < 200; round++) {
+            struct x25519_shared shared = {{0}}, expected = {{0}};
+            struct x25519_public point, public;
+            struct x25519_secret secret;
+
+            rng_fill(&rng, &secret, sizeof(secret));
+            rng_fill(&rng, &point, sizeof(point));
+            assert_true(backend->dh(&secret, &point, &shared));
+            assert_true(x25519__openssl.dh(&secret, &point, &expected));
+            assert_memory_equal(&shared, &expected, sizeof(shared));
+            assert_true(backend->derive_public(&secret, &public));
+            assert_true(x25519__openssl.derive_public(&secret, &point));
+            assert_memory_equal(&public, &point, sizeof(public));
+        }
+    }
+}
+
+/* Our hash against libcrypto's, at every length around its blocks and in every split. */
+static void test_blake2s_splits(void **state)
+{
+    uint8_t text[200];
+    uint64_t seed = 7693;
+    struct rng rng = rng_seeded(&seed);
+    EVP_MD *md = EVP_MD_fetch(NULL, "BLAKE2S-256", NULL);
+
+    rng_fill(&rng, text, sizeof(text));
+    for (size_t len = 0; len <= sizeof(text); len++) {
+        struct blake2s_digest expected, digest;
+
+        assert_int_equal(EVP_Digest(text, len, expected.b, NULL, md, NULL), 1);
+        for (size_t first = 0; first <= len; first++) {
+            blake2s_hash(text, first, text + first, len - first, &digest);
+            assert_memory_equal(&digest, &expected, sizeof(digest));
+        }
+    }
+    EVP_MD_free(md);
 }
 
 /* RFC 7748 section 6.1: points of small order give zeroes, whatever the secret. */
@@ -436,10 +486,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_x25519),
+        cmocka_unit_test(test_x25519_backends),
         cmocka_unit_test(test_x25519_small_order),
         cmocka_unit_test(test_key_text),
         cmocka_unit_test(test_blake2s),
         cmocka_unit_test(test_blake2s_keyed),
+        cmocka_unit_test(test_blake2s_splits),
         cmocka_unit_test(test_aead_vectors),
         cmocka_unit_test(test_aead_all_lengths),
         cmocka_unit_test(test_aead_best),

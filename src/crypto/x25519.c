@@ -2,15 +2,14 @@
 #include "x25519.h"
 
 #include <errno.h>
-#include <openssl/core_names.h>
-#include <openssl/evp.h>
-#include <openssl/params.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/rng.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "crypto/x25519_internal.h"
 
 void x25519_secret_clamp(struct x25519_secret *secret)
 {
@@ -44,70 +43,76 @@ int x25519_public_compare(const struct x25519_public *a, const struct x25519_pub
     return memcmp(a->b, b->b, sizeof(a->b));
 }
 
-static EVP_PKEY *load_secret(const struct x25519_secret *secret)
+/* ---- who multiplies ---- */
+
+/* Fastest first; the last one is always there and is the judge. */
+static const struct x25519_backend *const backends[] = {
+    &x25519__boringssl,
+    &x25519__openssl,
+};
+
+#define N_BACKENDS (sizeof(backends) / sizeof(*backends))
+
+const struct x25519_backend *x25519_each(size_t i)
 {
-    return EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, secret->b, sizeof(secret->b));
+    return i < N_BACKENDS ? backends[i] : NULL;
+}
+
+/* Does it say what OpenSSL says, for some keys and for a point of small order? */
+static bool is_correct(const struct x25519_backend *backend)
+{
+    struct x25519_secret secret = {{1, 2, 3}};
+    struct x25519_public public[2], zero = {{0}};
+    struct x25519_shared shared[2];
+
+    for (uint8_t i = 0; i < 4; i++) {
+        secret.b[7] = i;
+        x25519_secret_clamp(&secret);
+        if (!backend->derive_public(&secret, &public[0]) ||
+            !x25519__openssl.derive_public(&secret, &public[1]) ||
+            !x25519_public_equal(&public[0], &public[1]))
+            return false;
+        if (!backend->dh(&secret, &public[0], &shared[0]) ||
+            !x25519__openssl.dh(&secret, &public[0], &shared[1]) ||
+            memcmp(&shared[0], &shared[1], sizeof(shared[0])) != 0)
+            return false;
+    }
+    return !backend->dh(&secret, &zero, &shared[0]);
+}
+
+/* Chosen once, at the first use. */
+static struct {
+    pthread_once_t once;
+    const struct x25519_backend *backend;
+} chosen = {.once = PTHREAD_ONCE_INIT, .backend = &x25519__openssl};
+
+static void choose(void)
+{
+    size_t i = 0;
+
+    while (i + 1 < N_BACKENDS && !(backends[i]->is_available() && is_correct(backends[i])))
+        i++;
+    chosen.backend = backends[i];
+}
+
+static const struct x25519_backend *best(void)
+{
+    (void)pthread_once(&chosen.once, choose);
+    return chosen.backend;
 }
 
 bool x25519_derive_public(const struct x25519_secret *secret, struct x25519_public *ret)
 {
-    EVP_PKEY *pkey = load_secret(secret);
-    size_t len = sizeof(ret->b);
-    bool ok = pkey && EVP_PKEY_get_raw_public_key(pkey, ret->b, &len) == 1 && len == sizeof(ret->b);
-
-    /* Wipes the scalar. */
-    EVP_PKEY_free(pkey);
-    return ok;
-}
-
-/*
- * A private key for derivation only. Given the scalar alone, libcrypto computes
- * the public half, which costs as much as the derivation itself and is not used
- * by it; so it gets a stand-in.
- */
-static EVP_PKEY *load_secret_for_dh(const struct x25519_secret *secret)
-{
-    static const struct x25519_public stand_in;
-    OSSL_PARAM params[] = {
-        OSSL_PARAM_construct_octet_string(
-            OSSL_PKEY_PARAM_PRIV_KEY, (void *)(uintptr_t)secret->b, sizeof(secret->b)),
-        OSSL_PARAM_construct_octet_string(
-            OSSL_PKEY_PARAM_PUB_KEY, (void *)(uintptr_t)stand_in.b, sizeof(stand_in.b)),
-        OSSL_PARAM_construct_end(),
-    };
-    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, "X25519", NULL);
-    EVP_PKEY *pkey = NULL;
-
-    if (ctx && EVP_PKEY_fromdata_init(ctx) == 1)
-        (void)EVP_PKEY_fromdata(ctx, &pkey, EVP_PKEY_KEYPAIR, params);
-    EVP_PKEY_CTX_free(ctx);
-    return pkey;
+    return best()->derive_public(secret, ret);
 }
 
 bool x25519_dh(const struct x25519_secret *secret, const struct x25519_public *public,
     struct x25519_shared *ret)
 {
-    EVP_PKEY *ours = load_secret_for_dh(secret);
-    EVP_PKEY *theirs =
-        EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, public->b, sizeof(public->b));
-    EVP_PKEY_CTX *ctx = ours ? EVP_PKEY_CTX_new(ours, NULL) : NULL;
-    struct x25519_shared shared;
-    size_t len = sizeof(shared.b);
-    bool ok;
-
-    /* No validation of the peer's point: RFC 7748 has every string be a point. */
-    ok = theirs && ctx && EVP_PKEY_derive_init(ctx) == 1 &&
-         EVP_PKEY_derive_set_peer_ex(ctx, theirs, 0) == 1 &&
-         EVP_PKEY_derive(ctx, shared.b, &len) == 1 && len == sizeof(shared.b) &&
-         !secret_is_zero(&shared, sizeof(shared));
-    if (ok)
-        *ret = shared;
-    secret_wipe(&shared, sizeof(shared));
-    EVP_PKEY_CTX_free(ctx);
-    EVP_PKEY_free(theirs);
-    EVP_PKEY_free(ours);
-    return ok;
+    return best()->dh(secret, public, ret);
 }
+
+/* ---- keys as text ---- */
 
 int x25519_public_parse(struct x25519_public *ret, const char *base64, struct err *e)
 {

@@ -34,6 +34,14 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, status_encode(&in));
 }
 
+/* What is known of the network: for commands of this machine, which have root's socket. */
+static void get_snapshot(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct agent *a = ctx;
+
+    response_json(rs, 200, snapshot_encode(&a->snapshot));
+}
+
 /*
  * Waits for the hub, on purpose: the overlay has to be there until it has
  * answered, and a node that is leaving has nothing else to do.
@@ -65,6 +73,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
 
 static const struct route routes[] = {
     {"GET", "/v1/status", DOOR_ADMIN, get_status, "the node, its hub and its peers"},
+    {"GET", "/v1/snapshot", DOOR_ADMIN, get_snapshot, "the network as this node knows it"},
     {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network"},
     ROUTES_END,
 };

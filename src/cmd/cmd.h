@@ -23,6 +23,7 @@ enum cmd_status {
  */
 int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */
 int cmd_apply(int argc, char **argv);     /* object.c */
 int cmd_edge(int argc, char **argv);      /* object.c */

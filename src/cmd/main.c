@@ -23,6 +23,7 @@ static const struct {
     {"run", cmd_run, "run a training command over the overlay"},
     {"env", cmd_env, "print the environment that training commands need"},
     {"preflight", cmd_preflight, "say whether a training job would run, pair by pair"},
+    {"addrmap", cmd_addrmap, "lead private addresses to public ones, unencrypted"},
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
     {"node", cmd_node, "remove a node"},

@@ -1,0 +1,168 @@
+/* addrmap.c - weft addrmap: the nodes' private addresses lead to their public ones, unencrypted. */
+#include "mesh/addrmap.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "train/translate.h"
+
+static struct {
+    const char *socket;
+    nsec_t period;
+    bool print;
+    bool json;
+    bool remove;
+} arg;
+
+static const struct option options[] = {
+    {"--print", NULL, option_flag, &arg.print, NULL,
+        "print what would be translated, and change nothing"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "the same as JSON"},
+    {"--remove", NULL, option_flag, &arg.remove, NULL,
+        "remove what one that was killed has left behind"},
+    {"--period", "DURATION", option_duration, &arg.period, "5s",
+        "how often it looks for other addresses", .min = NSEC_PER_SEC, .max = 3600 * NSEC_PER_SEC},
+    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "addrmap",
+    .summary = "Translate the nodes' private addresses to their public ones, without a tunnel.",
+    .options = options,
+    .notes =
+        "NOTHING IS ENCRYPTED OR AUTHENTICATED on that way: only for links that you trust.\n"
+        "Run it on every node; it keeps the translation until it is ended, and removes it then.\n",
+};
+
+static const char *const warning =
+    "packets to these addresses leave this machine UNENCRYPTED and UNAUTHENTICATED, outside of the "
+    "overlay: who is on the way can read and change gradients, weights and the rendezvous, and who "
+    "reaches the workers' ports can join in; use it only between networks whose link you trust, "
+    "behind a firewall that admits the job's own nodes alone";
+
+static int print_text(const struct addrmap *m)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+
+    addrmap_add_chain(&out, m);
+    (void)printf("table " TRANSLATE_FAMILY " " TRANSLATE_TABLE " {\n%s\n}\n", str_text(&out));
+    for (size_t i = 0; i < m->n_gaps; i++)
+        (void)printf("# left out: %s: %s\n", m->gaps[i].node, m->gaps[i].why);
+    return CMD_OK;
+}
+
+static int print_json(const struct addrmap *m)
+{
+    json_t *all = json_pack("{s:[], s:[]}", "map", "leftOut");
+    char from[IP_ADDR_TEXT_MAX];
+    char to[IP_ADDR_TEXT_MAX];
+    int r;
+
+    for (size_t i = 0; i < m->n; i++)
+        (void)json_array_append_new(json_object_get(all, "map"),
+            json_pack("{s:s, s:s, s:s}", "node", m->entries[i].node, "private",
+                ip_addr_format(&m->entries[i].private, from), "public",
+                ip_addr_format(&m->entries[i].public, to)));
+    for (size_t i = 0; i < m->n_gaps; i++)
+        (void)json_array_append_new(json_object_get(all, "leftOut"),
+            json_pack("{s:s, s:s}", "node", m->gaps[i].node, "why", m->gaps[i].why));
+    r = admin_print_json(all);
+    json_decref(all);
+    return r;
+}
+
+static int print_map(void)
+{
+    _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
+    struct err e = ERR_NULL;
+
+    if (translate_look(&m, arg.socket, &e) != 0)
+        return cmd_fail("addrmap", "%s", err_text(&e));
+    return arg.json ? print_json(&m) : print_text(&m);
+}
+
+static void log_map(const struct addrmap *m)
+{
+    char from[IP_ADDR_TEXT_MAX];
+    char to[IP_ADDR_TEXT_MAX];
+
+    for (size_t i = 0; i < m->n; i++)
+        log_info("%s: %s leads to %s, unencrypted", m->entries[i].node,
+            ip_addr_format(&m->entries[i].private, from),
+            ip_addr_format(&m->entries[i].public, to));
+    for (size_t i = 0; i < m->n_gaps; i++)
+        log_info("%s is left out: %s", m->gaps[i].node, m->gaps[i].why);
+}
+
+/* Looks, and applies what is new. The last map stays while the agent is away. */
+static int follow(struct addrmap *have, bool first, struct err *e)
+{
+    struct addrmap want = ADDRMAP_NULL;
+    int r = translate_look(&want, arg.socket, e);
+
+    if (r != 0)
+        return first ? r : 0;
+    if (!first && addrmap_equal(have, &want) && have->n_gaps == want.n_gaps) {
+        addrmap_deinit(&want);
+        return 0;
+    }
+    r = translate_apply(&want, e);
+    if (r == 0)
+        log_map(&want);
+    addrmap_deinit(have);
+    *have = want;
+    return r;
+}
+
+static int keep(struct err *e)
+{
+    _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
+    const struct timespec period = {.tv_sec = arg.period / NSEC_PER_SEC};
+    sigset_t ends;
+    int r;
+
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &ends, NULL);
+    r = follow(&m, true, e);
+    if (r == 0)
+        log_warning("%s", warning);
+    while (r == 0 && sigtimedwait(&ends, NULL, &period) < 0)
+        r = follow(&m, false, e);
+    if (r == 0)
+        r = translate_remove(e);
+    return r;
+}
+
+int cmd_addrmap(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (arg.print || arg.json)
+        return print_map();
+    if (geteuid() != 0)
+        return cmd_fail("addrmap", "only root can change the packet filter");
+    log_init("addrmap", LOG_LEVEL_INFO);
+    r = arg.remove ? translate_remove(&e) : keep(&e);
+    if (r != 0)
+        return cmd_fail("addrmap", "%s", err_text(&e));
+    if (!arg.remove)
+        log_info("removed: the private addresses lead to the local network again");
+    return CMD_OK;
+}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
@@ -89,6 +90,8 @@ void agent__reconcile(struct agent *a)
     now = clock_now();
     a->due.reconcile = NSEC_NEVER;
     if (r < 0) {
+        /* Perhaps somebody else has taken the port that an earlier engine had. */
+        a->listen_port = 0;
         log_limited(&a->reconcile_limit, now, LOG_LEVEL_WARNING,
             "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(&e));
         agent__schedule(a, &a->due.reconcile, now + a->retry);
@@ -101,8 +104,11 @@ void agent__reconcile(struct agent *a)
     agent__schedule(a, &a->due.reconcile, now + RECONCILE_PERIOD);
     if (!endpoint_is_none(&api))
         hub_link_set_target(a->hub, &api);
-    if (result.opened)
+    if (result.opened) {
         hub_link_poke(a->hub);
+        agent__schedule(a, &a->due.observe, now);
+    }
+    finder_on_applied(a->finder, &a->reconcile, now);
     agent__tell_members(a);
 }
 
@@ -206,6 +212,7 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
     struct agent *a = ctx;
     enum watch_event_kind kind = ev->kind;
     nsec_t now = clock_now();
+    uint64_t boot;
     int r;
 
     if (a->is_ending || kind == WATCH_EVENT_REMOVED) {
@@ -219,11 +226,15 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
         watch_event_deinit(ev);
         return r;
     }
+    boot = a->snapshot.boot;
     r = watch_event_apply(&a->snapshot, ev, e);
+    if (r == 0 && kind == WATCH_EVENT_SNAPSHOT && boot != 0 && boot != a->snapshot.boot)
+        agent__hub_forgot(a, now);
     if (r == 0 && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE) {
         agent__schedule(a, &a->due.reconcile, now + SOON);
         agent__schedule(a, &a->due.save, now + SAVE_DELAY);
         agent__schedule(a, &a->due.names, now + NAMES_DELAY);
+        finder_set_snapshot(a->finder, &a->snapshot, now);
     }
     return r;
 }
@@ -234,6 +245,7 @@ static void on_hub_change(void *ctx, bool heard, const char *why)
 
     if (a->is_ending)
         return;
+    finder_set_hub(a->finder, heard, clock_now());
     if (heard) {
         log_info("the hub answers");
         a->reported = 0;
@@ -241,6 +253,23 @@ static void on_hub_change(void *ctx, bool heard, const char *why)
         log_warning("the hub does not answer, known peers stay: %s", why);
     }
     agent__schedule(a, &a->due.observe, clock_now());
+}
+
+static void on_routes(void *ctx)
+{
+    struct agent *a = ctx;
+
+    if (!a->is_ending)
+        agent__schedule(a, &a->due.reconcile, clock_now());
+}
+
+static void on_self(void *ctx)
+{
+    struct agent *a = ctx;
+
+    a->self_changed = true;
+    if (!a->is_ending)
+        agent__schedule(a, &a->due.observe, clock_now() + SOON);
 }
 
 /* The interface was changed, or is gone: look at it at once. */
@@ -364,9 +393,12 @@ static int start(struct agent *a, struct err *e)
 {
     struct hub_link_listener listener = {
         .on_event = on_event, .on_change = on_hub_change, .ctx = a};
+    struct finder_listener paths = {.on_routes = on_routes, .on_self = on_self, .ctx = a};
     struct render_input in;
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
 
+    if (r == 0)
+        r = finder_new(&a->finder, &a->loop, &a->state, &paths, e);
     if (r == 0)
         r = hub_link_new(&a->hub, &a->loop, a->state.interface, &listener, e);
     if (r == 0)
@@ -377,6 +409,7 @@ static int start(struct agent *a, struct err *e)
         return r;
     lifeline_init(&a->lifeline, &a->loop, &a->state, on_hub_moved, a);
     measure_ciphers(a);
+    finder_set_snapshot(a->finder, &a->snapshot, clock_now());
     in = agent__render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent__look(a);
@@ -398,6 +431,7 @@ static void stop(struct agent *a)
         server_stop(a->server);
     a->hub = hub_link_free(a->hub);
     lifeline_stop(&a->lifeline);
+    a->finder = finder_free(a->finder, a->end != AGENT_END_STOPPED);
     uv_close((uv_handle_t *)&a->timer, NULL);
     for (unsigned i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&a->signals[i], NULL);
@@ -409,6 +443,7 @@ static void stop(struct agent *a)
     reconcile_deinit(&a->reconcile);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
+    free(a->routes);
     (void)uv_loop_close(&a->loop);
 }
 

@@ -10,16 +10,12 @@
 /* The hub has so long to answer; `weft leave` waits a little longer. */
 #define LEAVE_TIMEOUT_MS 3000
 
-static void get_status(void *ctx, const struct request *rq, struct response *rs)
+static struct status_input look(struct agent *a, struct render_input *render)
 {
-    struct agent *a = ctx;
-    struct render_input render;
-    struct status_input in;
-
     agent__look(a);
-    render = agent__render_input(a);
-    in = (struct status_input){
-        .render = &render,
+    *render = agent__render_input(a);
+    return (struct status_input){
+        .render = render,
         .seen = &a->seen,
         .reach = &a->reach,
         .interface = a->state.interface,
@@ -31,6 +27,13 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
         .now = clock_now(),
         .wall = clock_wall(),
     };
+}
+
+static void get_status(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct render_input render;
+    struct status_input in = look(ctx, &render);
+
     response_json(rs, 200, status_encode(&in));
 }
 
@@ -40,6 +43,21 @@ static void get_snapshot(void *ctx, const struct request *rq, struct response *r
     const struct agent *a = ctx;
 
     response_json(rs, 200, snapshot_encode(&a->snapshot));
+}
+
+static void get_paths(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct render_input render;
+    struct status_input in = look(a, &render);
+    const struct node *node = snapshot_find_node(&a->snapshot, rq->params[0]);
+    const struct reach_peer *peer = reach_find(&a->reach, rq->params[0]);
+
+    if (!node || !peer) {
+        response_refuse(rs, 404, "\"%s\" is no peer of this node", rq->params[0]);
+        return;
+    }
+    response_json(rs, 200, status_encode_paths(&in, a->finder, node, peer));
 }
 
 /*
@@ -74,6 +92,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
 static const struct route routes[] = {
     {"GET", "/v1/status", DOOR_ADMIN, get_status, "the node, its hub and its peers"},
     {"GET", "/v1/snapshot", DOOR_ADMIN, get_snapshot, "the network as this node knows it"},
+    {"GET", "/v1/paths/{name}", DOOR_ADMIN, get_paths, "all that was tried to reach a peer"},
     {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network"},
     ROUTES_END,
 };

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "agent/agent.h"
+#include "agent/finder.h"
 #include "agent/hub_link.h"
 #include "agent/hub_path.h"
 #include "agent/lifeline.h"
@@ -50,6 +51,8 @@ struct agent {
     nsec_t no_session;            /* since when there is none with the hub; 0: there is one */
     struct observe seen;
     struct reach reach;
+    struct finder *finder;      /* owns */
+    struct render_path *routes; /* owns: the hub's path and those that were found, sorted by node */
 
     struct hub_link *hub;        /* owns */
     struct server *server;       /* owns; the node's own socket */
@@ -66,6 +69,7 @@ struct agent {
     nsec_t end_by;      /* no waiting for answers in flight after this */
     nsec_t reported;    /* when the hub was last told; 0: never */
     bool paths_changed; /* since then */
+    bool self_changed;  /* since then: where this node may be reached */
     struct log_limit reconcile_limit;
     struct log_limit doubt_limit;
     struct log_limit save_limit;
@@ -83,6 +87,9 @@ void agent__reconcile(struct agent *a);
 
 /** agent__look() - observe the engine, judge the hub and the paths, report if due. */
 void agent__look(struct agent *a);
+
+/** agent__hub_forgot() - the hub was started anew: what it relays has to be shown to it again. */
+void agent__hub_forgot(struct agent *a, nsec_t now);
 
 /** agent__hub_api() - where the hub's API is on the overlay; port 0 when there is no hub. */
 struct endpoint agent__hub_api(const struct agent *a);

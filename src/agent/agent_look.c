@@ -1,9 +1,11 @@
 /* agent_look.c - once a second: what the engine sees, whether the hub answers, what to report. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
 #include "base/err.h"
 #include "config.h"
+#include "mesh/path_report.h"
 #include "sys/clock.h"
 #include "sys/rtnl.h"
 
@@ -18,9 +20,10 @@
  */
 #define HUB_SILENCE (6 * NSEC_PER_SEC)
 
-#define REPORT_PERIOD (60 * NSEC_PER_SEC)
-#define REPORT_MIN    (5 * NSEC_PER_SEC)
-#define REPORT_EDGES  400 /* so that a report stays under the 64 KiB that the hub takes */
+#define REPORT_PERIOD   (60 * NSEC_PER_SEC)
+#define REPORT_MIN      (5 * NSEC_PER_SEC)
+#define REPORT_SELF_MIN (NSEC_PER_SEC / 5) /* peers wait for it */
+#define REPORT_EDGES    400 /* so that a report stays under the 64 KiB that the hub takes */
 
 struct endpoint agent__hub_api(const struct agent *a)
 {
@@ -44,12 +47,43 @@ static const struct render_path *hub_route(struct agent *a)
     return &a->hub_route;
 }
 
-struct render_input agent__render_input(struct agent *a)
+/* The hub's path among those that were found: all in order of their nodes. */
+static size_t merge_routes(struct agent *a)
 {
     const struct render_path *hub = hub_route(a);
+    size_t n = 0;
+    size_t n_found;
+    const struct render_path *found = finder_routes(a->finder, &n_found);
+    struct render_path *all = realloc(a->routes, (n_found + 1) * sizeof(*all));
+
+    /* Without memory all go through the hub, wherever that is first. */
+    if (!all)
+        return 0;
+    a->routes = all;
+    for (size_t i = 0; i < n_found; i++) {
+        if (hub && strcmp(hub->node, found[i].node) < 0) {
+            all[n++] = *hub;
+            hub = NULL;
+        }
+        all[n++] = found[i];
+    }
+    if (hub)
+        all[n++] = *hub;
+    return n;
+}
+
+struct render_input agent__render_input(struct agent *a)
+{
+    size_t n = merge_routes(a);
 
     return (struct render_input){
-        .snapshot = &a->snapshot, .paths = hub, .n_paths = hub ? 1 : 0, .link_mtu = a->link_mtu};
+        .snapshot = &a->snapshot,
+        .paths = a->routes,
+        .n_paths = n,
+        .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
+        .link_mtu = a->link_mtu,
+        .pins = finder_pins(a->finder),
+    };
 }
 
 /* ---- the hub -------------------------------------------------------------------------------- */
@@ -139,19 +173,22 @@ static json_t *encode_edges(const struct agent *a, nsec_t now)
 /* The engine, and what others need to know to reach it; the kernel's speaks one cipher only. */
 static json_t *encode_node(const struct agent *a)
 {
+    const struct path_side *self = finder_self(a->finder);
     const struct engine *engine = a->reconcile.engine;
     enum engine_kind kind = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO;
     json_t *speeds = kind == ENGINE_KIND_USERSPACE ? node_speeds_encode(&a->speeds) : NULL;
 
-    return json_pack("{s:s, s:s, s:[], s:o*}", "engine", engine ? engine_kind_name(kind) : "",
-        "version", WEFT_VERSION, "candidates", "aead", speeds);
+    return json_pack("{s:s, s:s, s:o, s:o, s:o*}", "engine", engine ? engine_kind_name(kind) : "",
+        "version", WEFT_VERSION, "candidates", path_report_encode_candidates(self), "paths",
+        path_report_encode_facts(self), "aead", speeds);
 }
 
 static void report(struct agent *a, nsec_t now)
 {
     nsec_t since = now - a->reported;
-    bool is_due =
-        a->reported == 0 || since >= REPORT_PERIOD || (a->paths_changed && since >= REPORT_MIN);
+    bool is_due = a->reported == 0 || since >= REPORT_PERIOD ||
+                  (a->paths_changed && since >= REPORT_MIN) ||
+                  (a->self_changed && since >= REPORT_SELF_MIN);
 
     if (!is_due || !hub_link_is_heard(a->hub))
         return;
@@ -159,10 +196,52 @@ static void report(struct agent *a, nsec_t now)
             json_pack("{s:o, s:o}", "node", encode_node(a), "edges", encode_edges(a, now)))) {
         a->reported = now;
         a->paths_changed = false;
+        a->self_changed = false;
     }
 }
 
+/* ---- a hub that has forgotten ---------------------------------------------------------------- */
+
+/* Peers that find paths take turns at it; those that do not wait for us. */
+void agent__hub_forgot(struct agent *a, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < a->snapshot.nodes.n; i++) {
+        const struct node *node = &a->snapshot.nodes.items[i]->node;
+        const struct observation *ob = observe_find(&a->seen, &node->key);
+
+        if (node->hub || node->side || !ob || ob->handshake == 0)
+            continue;
+        if (reconcile_handshake(&a->reconcile, &node->key, &e) != 0)
+            log_debug("no handshake with %s: %s", node->meta.name, err_text(&e));
+    }
+    finder_on_hub_forgot(a->finder, now);
+}
+
 /* ---- peers that were led astray ------------------------------------------------------------- */
+
+/*
+ * Those whose paths we find go nowhere by themselves: somebody moved them by hand, or the engine
+ * cannot hold an endpoint and has followed a packet from the old path, while both ends change.
+ */
+static void lead_back(struct agent *a, nsec_t now)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (size_t i = 0; i < a->snapshot.nodes.n; i++) {
+        const struct node *node = &a->snapshot.nodes.items[i]->node;
+        const struct observation *ob = node->side ? observe_find(&a->seen, &node->key) : NULL;
+
+        if (!ob || node->hub || endpoint_is_none(&ob->endpoint) ||
+            !reconcile_doubt(&a->reconcile, &ob->key, &ob->endpoint))
+            continue;
+        log_limited(&a->doubt_limit, now, LOG_LEVEL_INFO,
+            "the engine sends to %s at %s, which is not its path: back to that", node->meta.name,
+            endpoint_format(&ob->endpoint, text));
+        agent__schedule(a, &a->due.reconcile, now);
+    }
+}
 
 static void doubt_silent_peers(struct agent *a, nsec_t now)
 {
@@ -199,10 +278,13 @@ static void observe_engine(struct agent *a, nsec_t now)
     int r = reconcile_observe(&a->reconcile, &have, &e);
     bool estranged = r == 0 && is_estranged(a, &have);
 
-    if (r == 0)
+    if (r == 0) {
         a->listen_port = have.listen_port;
-    if (r == 0)
         r = observe_take(&a->seen, &have, now, clock_wall());
+    }
+    finder_set_engine(a->finder, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
+    if (r == 0)
+        finder_take_observation(a->finder, &a->seen, now);
     wg_config_deinit(&have);
     /* When the engine is gone a pass opens another one, and says so. */
     if (r != 0 || estranged)
@@ -215,7 +297,8 @@ static void judge_paths(struct agent *a, nsec_t now)
     struct reach before = {.n = a->reach.n};
     bool changed = false;
 
-    if (reach_take(&a->reach, &in, hub_link_is_heard(a->hub), lifeline_why(&a->lifeline), now) < 0)
+    if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub),
+            lifeline_why(&a->lifeline), now) < 0)
         return;
     changed = before.n != a->reach.n;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
@@ -237,11 +320,12 @@ void agent__look(struct agent *a)
         hub_link_poke(a->hub);
     choose_hub_path(a, ob, now);
     look_at_lifeline(a, ob, now);
+    lead_back(a, now);
     doubt_silent_peers(a, now);
     judge_paths(a, now);
     agent__tell_members(a);
     report(a, now);
     period = a->seen.n > OBSERVE_LARGE_N ? OBSERVE_LARGE : OBSERVE_SMALL;
     a->due.observe = NSEC_NEVER;
-    agent__schedule(a, &a->due.observe, now + period);
+    agent__schedule(a, &a->due.observe, now + (a->self_changed ? REPORT_SELF_MIN : period));
 }

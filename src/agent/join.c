@@ -302,6 +302,9 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
         r = check_interface(&nl, wish->interface, e);
     st.engine = wish->engine;
     st.keeps_hosts = wish->keeps_hosts;
+    st.listen_port = wish->listen_port;
+    for (st.n_given = 0; st.n_given < wish->n_given; st.n_given++)
+        st.given[st.n_given] = wish->given[st.n_given];
     (void)snprintf(st.interface, sizeof(st.interface), "%s", wish->interface);
     if (r == 0)
         r = take_ways(wish, &st.ways, e);

@@ -26,6 +26,9 @@ struct join_wish {
     bool keeps_hosts;  /* see struct state */
     const char *proxy; /* see proxy.h; NULL: as the environment says; "none": none */
     const char *interface;
+    uint16_t listen_port;         /* 0: any */
+    const struct endpoint *given; /* where others reach this machine, as the operator says */
+    unsigned n_given;             /* at most STATE_GIVEN_MAX */
     const char *state_dir;
 };
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/finder.h"
+
 void reach_deinit(struct reach *p)
 {
     free(p->items);
@@ -22,35 +24,67 @@ const struct reach_peer *reach_find(const struct reach *p, const char *node)
     return p->n > 0 ? bsearch(node, p->items, p->n, sizeof(*p->items), compare) : NULL;
 }
 
-static struct reach_peer judge(
-    const struct render_input *in, const struct node *node, bool hub_heard, const char *stream_why)
+static void judge_rule(struct reach_peer *peer, const struct render_decision *decision,
+    bool hub_heard, const char *stream_why)
 {
-    struct render_decision decision =
-        render_decide(in->snapshot, node, render_find_path(in, node->meta.name));
-    struct reach_peer path = {.why = decision.why};
+    const char *why = decision->why;
 
-    (void)snprintf(path.node, sizeof(path.node), "%.*s", NAME_MAX_LEN, node->meta.name);
-    switch (decision.route) {
+    switch (decision->route) {
     case RENDER_ROUTE_RELAY:
         if (hub_heard)
-            path.kind = stream_why ? PATH_KIND_STREAM : PATH_KIND_RELAY;
+            peer->kind = stream_why ? PATH_KIND_STREAM : PATH_KIND_RELAY;
         if (hub_heard && stream_why)
-            path.why = stream_why;
+            why = stream_why;
         if (!hub_heard)
-            path.why = "the hub does not answer, and packets to this peer go through it";
+            why = "the hub does not answer, and packets to this peer go through it";
         break;
     case RENDER_ROUTE_DIRECT:
-        path.kind = PATH_KIND_DIRECT;
+        peer->kind = PATH_KIND_DIRECT;
         break;
     case RENDER_ROUTE_NONE:
     case RENDER_ROUTE_N:
         break;
     }
-    return path;
+    (void)snprintf(peer->why, sizeof(peer->why), "%s", why);
 }
 
-int reach_take(struct reach *p, const struct render_input *in, bool hub_heard,
-    const char *stream_why, nsec_t now)
+/* Who looks for paths knows more than the rule does. */
+static void judge_found(struct reach_peer *peer, const struct path_view *view)
+{
+    bool agrees = view->kind == peer->kind || peer->kind != PATH_KIND_NONE;
+
+    peer->is_measured = view->rtt != 0;
+    peer->rtt = view->rtt;
+    peer->loss_permille = view->loss_permille;
+    if (!agrees || view->kind == PATH_KIND_NONE)
+        return;
+    /* The finder knows nothing of streams: to it that is the relay. */
+    if (peer->kind == PATH_KIND_STREAM && view->kind == PATH_KIND_RELAY)
+        return;
+    peer->kind = view->kind;
+    if (view->why[0] != '\0' || view->kind == PATH_KIND_LAN || view->kind == PATH_KIND_DIRECT)
+        memcpy(peer->why, view->why, sizeof(peer->why));
+}
+
+static struct reach_peer judge(const struct render_input *in, const struct node *node,
+    const struct finder *finder, bool hub_heard, const char *stream_why, nsec_t now)
+{
+    struct render_decision decision =
+        render_decide(in->snapshot, node, render_find_path(in, node->meta.name));
+    struct reach_peer peer = {.kind = PATH_KIND_NONE};
+    struct path_view view;
+
+    (void)snprintf(peer.node, sizeof(peer.node), "%.*s", NAME_MAX_LEN, node->meta.name);
+    judge_rule(&peer, &decision, hub_heard, stream_why);
+    /* Where somebody wants it so, the rule says who. */
+    if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && finder &&
+        finder_view(finder, node->meta.name, &view, now))
+        judge_found(&peer, &view);
+    return peer;
+}
+
+int reach_take(struct reach *p, const struct render_input *in, const struct finder *finder,
+    bool hub_heard, const char *stream_why, nsec_t now)
 {
     const struct snapshot *s = in->snapshot;
     struct reach_peer *items = calloc(s->nodes.n + 1, sizeof(*items));
@@ -64,7 +98,7 @@ int reach_take(struct reach *p, const struct render_input *in, bool hub_heard,
 
         if (node->hub || strcmp(node->meta.name, s->self) == 0)
             continue;
-        items[n] = judge(in, node, hub_heard, stream_why);
+        items[n] = judge(in, node, finder, hub_heard, stream_why, now);
         items[n].since = before && before->kind == items[n].kind ? before->since : now;
         n++;
     }

@@ -14,11 +14,16 @@
 #include "mesh/snapshot.h"
 #include "nat/path.h"
 
+struct finder;
+
 struct reach_peer {
     char node[NAME_MAX_LEN + 1];
     enum path_kind kind;
-    const char *why; /* a clause; "" when there is nothing to explain; never NULL */
-    nsec_t since;    /* monotonic: how long it has been so */
+    char why[PATH_TEXT_MAX]; /* a clause; "" when there is nothing to explain */
+    nsec_t since;            /* monotonic: how long it has been so */
+    bool is_measured;        /* the next two are known */
+    nsec_t rtt;
+    unsigned loss_permille;
 };
 
 struct reach {
@@ -33,14 +38,15 @@ void reach_deinit(struct reach *p);
 /**
  * reach_take() - look again
  * @in:		as render_config() has it
+ * @finder:	what has been found; NULL: nothing is looked for
  * @hub_heard:	the hub is there
  * @stream_why:	why all that goes to the hub goes in TLS; NULL: it does not. Pinned: until the
  *		next call
  *
  * Return: 0 or -ENOMEM, and then nothing has changed.
  */
-int reach_take(struct reach *p, const struct render_input *in, bool hub_heard,
-    const char *stream_why, nsec_t now);
+int reach_take(struct reach *p, const struct render_input *in, const struct finder *finder,
+    bool hub_heard, const char *stream_why, nsec_t now);
 
 /** reach_find() - lends; NULL if there is none to that node. */
 const struct reach_peer *reach_find(const struct reach *p, const char *node);

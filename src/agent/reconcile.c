@@ -283,6 +283,13 @@ int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e
     return engine_get(rc->engine, ret, e);
 }
 
+int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, struct err *e)
+{
+    if (!rc->engine)
+        return err_set(e, ENGINE_E_GONE, "the engine of %s is not open", rc->interface);
+    return engine_handshake(rc->engine, peer, e);
+}
+
 bool reconcile_doubt(
     struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at)
 {

@@ -73,6 +73,9 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
  */
 int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e);
 
+/** reconcile_handshake() - have that peer begin a handshake. 0, or non-zero with words. */
+int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, struct err *e);
+
 /**
  * reconcile_doubt() - a peer does not answer where the engine has it
  * @at:		where that is

@@ -166,6 +166,36 @@ static bool encode_ways(json_t *json, const struct state_ways *ways)
     return json_object_set_new(json, "hubApi", api) == 0 && ok;
 }
 
+int state_parse_given(struct endpoint *ret, const char *text, struct err *e)
+{
+    struct endpoint ep = {.port = 0};
+
+    if (ip_addr_parse(&ep.addr, text, NULL) < 0 && endpoint_parse(&ep, text, NULL) < 0)
+        return err_set(e, -EINVAL,
+            "\"%.60s\" is no endpoint: an address, or ADDRESS:PORT, or [ADDRESS]:PORT", text);
+    *ret = ep;
+    return 0;
+}
+
+static void decode_given(struct fields *f, struct state *st)
+{
+    const json_t *given = fields_array(f, "endpoints", FIELDS_OPTIONAL, 0, STATE_GIVEN_MAX);
+    uint64_t port = 0;
+    struct err e = ERR_NULL;
+
+    fields_u64(f, "listenPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &port);
+    st->listen_port = (uint16_t)port;
+    for (size_t i = 0; i < json_array_size(given); i++) {
+        const char *text = json_string_value(json_array_get(given, i));
+
+        if (!text)
+            fields_fail(f, "an endpoint is not a string");
+        else if (state_parse_given(&st->given[i], text, &e) < 0)
+            fields_fail(f, "%s", err_text(&e));
+        st->n_given++;
+    }
+}
+
 /* The key in the file and the one that the hub knows must be a pair. */
 static int check_key(const struct state *st, const char *path, struct err *e)
 {
@@ -189,6 +219,7 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     decode_ways(&f, &st->ways);
     st->keeps_hosts = true;
     fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
+    decode_given(&f, st);
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
     r = fields_end(&f);
     if (r == 0) {
@@ -234,6 +265,22 @@ static json_t *encode_birth(const struct snapshot *s)
         s->self, "network", network_encode(&s->network), "nodes", nodes, "edges");
 }
 
+static json_t *encode_given(const struct state *st)
+{
+    json_t *given = json_array();
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (unsigned i = 0; given && i < st->n_given; i++) {
+        const struct endpoint *ep = &st->given[i];
+
+        if (json_array_append_new(given, json_string(ep->port ? endpoint_format(ep, text)
+                                                              : ip_addr_format(&ep->addr, text))) <
+            0)
+            given = (json_decref(given), NULL);
+    }
+    return given;
+}
+
 int state_write(const struct state *st, const char *dir, struct err *e)
 {
     char text[X25519_BASE64_MAX];
@@ -241,8 +288,9 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     json_t *json;
 
     x25519_secret_write(&st->secret, text);
-    json = json_pack("{s:s, s:s, s:b, s:s, s:o}", "interface", st->interface, "engine",
-        engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "privateKey", text, "joined",
+    json = json_pack("{s:s, s:s, s:b, s:i, s:o, s:s, s:o}", "interface", st->interface, "engine",
+        engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "listenPort",
+        (int)st->listen_port, "endpoints", encode_given(st), "privateKey", text, "joined",
         encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
     if (json && !encode_ways(json, &st->ways))

@@ -41,6 +41,9 @@ struct state_ways {
     char proxy[PROXY_TEXT_MAX]; /* to go through; "": none. May hold a password */
 };
 
+/** Most endpoints that an operator can give. */
+#define STATE_GIVEN_MAX 4
+
 /** What node.json holds. */
 struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
@@ -48,6 +51,10 @@ struct state {
     enum engine_kind engine; /* as it was asked for at the join */
     bool keeps_hosts;        /* the nodes' names are put into the hosts file; likewise */
     struct state_ways ways;
+    uint16_t listen_port;    /* the same, UDP; 0: any */
+    struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port
+                                               0: the one that we listen on */
+    unsigned n_given;
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 
@@ -58,6 +65,10 @@ void state_deinit(struct state *st);
 
 /** state_check_interface() - may an interface be called that? 0 or -EINVAL with words. */
 int state_check_interface(const char *name, struct err *e);
+
+/** state_parse_given() - "192.0.2.1", "192.0.2.1:51820", "[2001:db8::1]:51820". 0, or -EINVAL with
+ * words. */
+int state_parse_given(struct endpoint *ret, const char *text, struct err *e);
 
 /** state_check_dir() - is it short enough? 0 or -EINVAL with words. */
 int state_check_dir(const char *dir, struct err *e);

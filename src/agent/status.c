@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/table.h"
+#include "mesh/path_report.h"
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
@@ -75,16 +77,27 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
     return join(encode_node(hub), more);
 }
 
+static json_t *encode_rtt(const struct reach_peer *path)
+{
+    return path->is_measured ? json_real((double)(path->rtt / NSEC_PER_USEC) / 1000) : json_null();
+}
+
+static json_t *encode_loss(const struct reach_peer *path)
+{
+    return path->is_measured ? json_real(path->loss_permille / 1000.0) : json_null();
+}
+
 static json_t *encode_peer(
     const struct status_input *in, const struct node *node, const struct reach_peer *path)
 {
     const struct observation *ob = observe_find(in->seen, &node->key);
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
-    json_t *more = json_pack("{s:s, s:o, s:o, s:n, s:n, s:i, s:o, s:o, s:I, s:s}", "path",
+    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s}", "path",
         path_kind_name(path->kind), "endpoint", encode_endpoint(ob), "handshakeAgeSeconds",
-        encode_age(ob, in->now), "rttMs", "loss", "mtu", (int)render_mtu(in->render, node),
-        "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-        encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "why", path->why);
+        encode_age(ob, in->now), "rttMs", encode_rtt(path), "loss", encode_loss(path), "mtu",
+        (int)render_mtu(in->render, node), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
+        "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since,
+        "sinceSeconds", (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why);
 
     return join(encode_node(node), more);
 }
@@ -112,9 +125,21 @@ json_t *status_encode(const struct status_input *in)
         hub ? encode_hub(in, hub) : json_null(), "peers", encode_peers(in));
 }
 
-/* ---- table ---------------------------------------------------------------------------------- */
+json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
+    const struct node *node, const struct reach_peer *peer)
+{
+    const struct path_side *self = finder_self(finder);
+    json_t *pairs = finder_encode_pairs(finder, node->meta.name, in->now);
 
-#define COLUMNS 6
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "name", node->meta.name,
+        "path", path_kind_name(peer->kind), "why", peer->why, "sinceSeconds",
+        (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs", encode_rtt(peer), "loss",
+        encode_loss(peer), "self", path_report_encode_facts(self), "peer",
+        node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
+        pairs ? pairs : json_array());
+}
+
+/* ---- table ---------------------------------------------------------------------------------- */
 
 static const char *text_of(const json_t *obj, const char *field, const char *instead)
 {
@@ -145,52 +170,64 @@ static const char *format_bytes(const json_t *obj, const char *field, char buf[s
     return buf;
 }
 
-/* One line of the table; its cells hold what does not live in the JSON. */
-struct row {
-    const char *cells[COLUMNS];
-    char age[32];
-    char received[32];
-    char sent[32];
-};
-
-static void fill_row(struct row *row, const json_t *peer)
+static const char *format_since(const json_t *peer, char buf[static 32])
 {
-    row->cells[0] = text_of(peer, "name", "?");
-    row->cells[1] = text_of(peer, "address4", "?");
-    row->cells[2] = text_of(peer, "path", "?");
-    row->cells[3] = format_age(peer, row->age);
-    row->cells[4] = format_bytes(peer, "rxBytes", row->received);
-    row->cells[5] = format_bytes(peer, "txBytes", row->sent);
+    long long s = (long long)json_integer_value(json_object_get(peer, "sinceSeconds"));
+
+    if (s < 120)
+        (void)snprintf(buf, 32, "%lld s", s);
+    else if (s < 120 * 60)
+        (void)snprintf(buf, 32, "%lld min", s / 60);
+    else if (s < 48 * 3600)
+        (void)snprintf(buf, 32, "%lld h", s / 3600);
+    else
+        (void)snprintf(buf, 32, "%lld d", s / 86400);
+    return buf;
 }
 
-static void add_row(struct str *out, const struct row *row, const size_t widths[COLUMNS])
+/* "-" for what is not known. */
+static const char *format_real(
+    const json_t *peer, const char *field, double factor, const char *unit, char buf[static 32])
 {
-    for (unsigned i = 0; i + 1 < COLUMNS; i++)
-        str_addf(out, "%-*s  ", (int)widths[i], row->cells[i]);
-    str_addf(out, "%s\n", row->cells[COLUMNS - 1]);
+    const json_t *v = json_object_get(peer, field);
+
+    if (!json_is_number(v))
+        return "-";
+    (void)snprintf(buf, 32, "%.1f %s", json_number_value(v) * factor, unit);
+    return buf;
 }
 
-static void format_table(const json_t *peers, struct str *out)
+static void add_peer(struct table *t, const json_t *peer)
 {
-    struct row row = {{"PEER", "ADDRESS", "PATH", "HANDSHAKE", "RECEIVED", "SENT"}};
-    size_t widths[COLUMNS];
-    struct row head = row;
+    char buf[32];
+
+    table_add(t, "%s", text_of(peer, "name", "?"));
+    table_add(t, "%s", text_of(peer, "address4", "?"));
+    table_add(t, "%s", text_of(peer, "path", "?"));
+    table_add(t, "%s", format_real(peer, "rttMs", 1, "ms", buf));
+    table_add(t, "%s", format_real(peer, "loss", 100, "%", buf));
+    table_add(t, "%lld", (long long)json_integer_value(json_object_get(peer, "mtu")));
+    table_add(t, "%s", format_since(peer, buf));
+    table_add(t, "%s", format_age(peer, buf));
+    table_add(t, "%s", format_bytes(peer, "rxBytes", buf));
+    table_add(t, "%s", format_bytes(peer, "txBytes", buf));
+}
+
+static void format_peers(const json_t *peers, struct str *out)
+{
+    static const char *const head[] = {
+        "PEER", "ADDRESS", "PATH", "RTT", "LOSS", "MTU", "SINCE", "HANDSHAKE", "RECEIVED", "SENT"};
+    struct table t;
     size_t index;
     json_t *peer;
 
-    for (unsigned i = 0; i < COLUMNS; i++)
-        widths[i] = strlen(head.cells[i]);
-    json_array_foreach(peers, index, peer) {
-        fill_row(&row, peer);
-        for (unsigned i = 0; i < COLUMNS; i++)
-            if (strlen(row.cells[i]) > widths[i])
-                widths[i] = strlen(row.cells[i]);
-    }
-    add_row(out, &head, widths);
-    json_array_foreach(peers, index, peer) {
-        fill_row(&row, peer);
-        add_row(out, &row, widths);
-    }
+    table_init(&t, sizeof(head) / sizeof(*head));
+    for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(peers, index, peer)
+        add_peer(&t, peer);
+    table_format(&t, out);
+    table_deinit(&t);
 }
 
 /* Is that reason one that an earlier peer of the list has already given? */
@@ -241,7 +278,70 @@ void status_format(const json_t *status, struct str *out)
         str_add(out, "no other node yet\n");
         return;
     }
-    format_table(peers, out);
+    format_peers(peers, out);
     str_add(out, "\n");
     format_reasons(peers, out);
+}
+
+/* ---- one peer's ways ------------------------------------------------------------------------ */
+
+static void add_pair(struct table *t, const json_t *pair)
+{
+    const json_t *tried = json_object_get(pair, "triedSecondsAgo");
+    char buf[32];
+
+    table_add(t, "%s", text_of(pair, "endpoint", "?"));
+    table_add(t, "%s", text_of(pair, "type", "?"));
+    table_add(t, "%s", text_of(pair, "verdict", "?"));
+    table_add(t, "%s", format_real(pair, "rttMs", 1, "ms", buf));
+    table_add(t, "%lld/%lld", (long long)json_integer_value(json_object_get(pair, "pongs")),
+        (long long)json_integer_value(json_object_get(pair, "pings")));
+    if (json_is_integer(tried))
+        table_add(t, "%lld s ago", (long long)json_integer_value(tried));
+    else
+        table_add(t, "never");
+}
+
+static void format_pairs(const json_t *pairs, struct str *out)
+{
+    static const char *const head[] = {"ENDPOINT", "FOUND", "VERDICT", "RTT", "ANSWERED", "TRIED"};
+    struct table t;
+    size_t index;
+    json_t *pair;
+
+    table_init(&t, sizeof(head) / sizeof(*head));
+    for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(pairs, index, pair)
+        add_pair(&t, pair);
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
+/* "endpoint-independent mapping, natted" */
+static void format_nat(const char *whose, const json_t *nat, struct str *out)
+{
+    str_addf(out, "%s: %s mapping, %s%s\n", whose, text_of(nat, "mapping", "unknown"),
+        json_is_true(json_object_get(nat, "natted")) ? "behind a NAT" : "no NAT seen",
+        json_is_true(json_object_get(nat, "blocked")) ? ", UDP blocked" : "");
+}
+
+void status_format_paths(const json_t *paths, struct str *out)
+{
+    const json_t *pairs = json_object_get(paths, "candidates");
+    const char *why = text_of(paths, "why", NULL);
+    char buf[32];
+
+    str_addf(out, "%s is reached by %s for %s, RTT %s\n", text_of(paths, "name", "?"),
+        text_of(paths, "path", "?"), format_since(paths, buf),
+        format_real(paths, "rttMs", 1, "ms", (char[32]){0}));
+    if (why)
+        str_addf(out, "%s\n", why);
+    format_nat("here", json_object_get(paths, "self"), out);
+    format_nat("there", json_object_get(paths, "peer"), out);
+    str_add(out, "\n");
+    if (json_array_size(pairs) == 0)
+        str_add(out, "nothing has been tried yet\n");
+    else
+        format_pairs(pairs, out);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/finder.h"
 #include "agent/observe.h"
 #include "agent/reach.h"
 #include "base/clock.h"
@@ -33,6 +34,18 @@ struct status_input {
 
 /** status_encode() - a new reference, NULL for no memory. */
 json_t *status_encode(const struct status_input *in);
+
+/**
+ * status_encode_paths() - all that was tried to reach one node: `weft paths NODE`
+ * @peer:	how it is reached
+ *
+ * Return: a new reference, NULL for no memory.
+ */
+json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
+    const struct node *node, const struct reach_peer *peer);
+
+/** status_format_paths() - the same for people; as status_format(). */
+void status_format_paths(const json_t *paths, struct str *out);
 
 /**
  * status_format() - for people

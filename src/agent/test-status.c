@@ -44,7 +44,7 @@ static void make_scene(struct scene *sc, bool hub_heard)
         assert_int_equal(wg_config_add(&c, &peers[i]), 0);
     assert_int_equal(wg_config_sort(&c, NULL), 0);
     assert_int_equal(observe_take(&sc->seen, &c, NOW, WALL), 0);
-    assert_int_equal(reach_take(&sc->reach, &sc->render, hub_heard, NULL, NOW - 60 * SEC), 0);
+    assert_int_equal(reach_take(&sc->reach, &sc->render, NULL, hub_heard, NULL, NOW - 60 * SEC), 0);
     wg_config_deinit(&c);
 }
 
@@ -92,15 +92,15 @@ static void test_json(void **state)
         "\"island\": \"\", \"path\": \"relay\", "
         "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, \"rttMs\": null, "
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
-        "\"since\": 1789999940, \"why\": \"this version sends every pair through the hub, "
-        "encrypted end to end; it does not look for direct paths\"}, "
+        "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
+        "may be reached, as a stock WireGuard does not, so the hub relays\"}, "
         "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
         "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", \"path\": \"relay\", "
         "\"endpoint\": null, \"handshakeAgeSeconds\": null, \"rttMs\": null, "
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
-        "\"since\": 1789999940, \"why\": \"this version sends every pair through the hub, "
-        "encrypted end to end; it does not look for direct paths\"}]}";
+        "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
+        "may be reached, as a stock WireGuard does not, so the hub relays\"}]}";
     struct scene sc;
     json_t *json;
     char *text;
@@ -135,12 +135,12 @@ static void test_table(void **state)
         "interface weft0 (userspace), MTU 1420\n"
         "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
         "\n"
-        "PEER  ADDRESS    PATH   HANDSHAKE  RECEIVED  SENT\n"
-        "n3    10.42.0.3  relay  4 s ago    1.5 KiB   20 B\n"
-        "n4    10.42.0.4  relay  never      0 B       0 B\n"
+        "PEER  ADDRESS    PATH   RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
+        "n3    10.42.0.3  relay  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
+        "n4    10.42.0.4  relay  -    -     1420  60 s   never      0 B       0 B\n"
         "\n"
-        "relay: this version sends every pair through the hub, encrypted end to end; it does not "
-        "look for direct paths\n");
+        "relay: this peer does not say where it may be reached, as a stock WireGuard does not, so "
+        "the hub relays\n");
     json_decref(json);
     free_scene(&sc);
 }
@@ -156,9 +156,9 @@ static void test_table_without_hub(void **state)
                       "interface weft0 (userspace), MTU 1420\n"
                       "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
                       "\n"
-                      "PEER  ADDRESS    PATH  HANDSHAKE  RECEIVED  SENT\n"
-                      "n3    10.42.0.3  none  4 s ago    1.5 KiB   20 B\n"
-                      "n4    10.42.0.4  none  never      0 B       0 B\n"
+                      "PEER  ADDRESS    PATH  RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
+                      "n3    10.42.0.3  none  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
+                      "n4    10.42.0.4  none  -    -     1420  60 s   never      0 B       0 B\n"
                       "\n"
                       "none: the hub does not answer, and packets to this peer go through it\n");
     json_decref(json);
@@ -193,15 +193,15 @@ static void test_since(void **state)
     struct scene sc;
 
     make_scene(&sc, true);
-    assert_int_equal(reach_take(&sc.reach, &sc.render, true, NULL, NOW), 0);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, true, NULL, NOW), 0);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW - 60 * SEC);
-    assert_int_equal(reach_take(&sc.reach, &sc.render, false, NULL, NOW), 0);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, false, NULL, NOW), 0);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW);
     assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_NONE);
-    assert_int_equal(reach_take(&sc.reach, &sc.render, true, "UDP is blocked", NOW + SEC), 0);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, true, "UDP is blocked", NOW + SEC), 0);
     assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_STREAM);
     assert_string_equal(reach_find(&sc.reach, "n3")->why, "UDP is blocked");
-    assert_int_equal(reach_take(&sc.reach, &sc.render, true, "UDP is blocked", NOW + 2 * SEC), 0);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, true, "UDP is blocked", NOW + 2 * SEC), 0);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW + SEC);
     /* Neither this node nor the hub is a peer. */
     assert_null(reach_find(&sc.reach, "n2"));

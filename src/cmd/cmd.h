@@ -35,6 +35,7 @@ int cmd_leave(int argc, char **argv);     /* leave.c */
 int cmd_network(int argc, char **argv);   /* network.c */
 int cmd_node(int argc, char **argv);      /* node.c */
 int cmd_nodes(int argc, char **argv);     /* node.c */
+int cmd_paths(int argc, char **argv);     /* paths.c */
 int cmd_preflight(int argc, char **argv); /* preflight.c */
 int cmd_render(int argc, char **argv);    /* render.c */
 int cmd_run(int argc, char **argv);       /* run.c */

@@ -23,6 +23,8 @@ static struct {
     struct option_list labels;
     const char *engine;
     const char *interface;
+    struct option_list endpoints;
+    uint64_t listen;
     const char *state_dir;
     const char *socket;
     const char *proxy;
@@ -38,6 +40,11 @@ static const struct option options[] = {
     {"--engine", "KIND", option_text, &arg.engine, "auto",
         "auto, userspace or kernel: auto takes the kernel's WireGuard where there is one"},
     {"--interface", "NAME", option_text, &arg.interface, "weft0", "the interface to make"},
+    {"--endpoint", "ADDRESS[:PORT]", option_append, &arg.endpoints, NULL,
+        "where others reach this machine, as a public address that a cloud maps to it one to one",
+        .many = true},
+    {"--listen", "PORT", option_u64, &arg.listen, NULL,
+        "WireGuard's UDP port; by default that of --endpoint, else any", .min = 1, .max = 65535},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT,
         "where the node's key is kept"},
     {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
@@ -118,6 +125,26 @@ static int take_labels(struct label **ret, struct err *e)
     return 0;
 }
 
+/* A port that is named on the outside is the one to listen on, unless that is named, too. */
+static int take_endpoints(
+    struct endpoint given[static STATE_GIVEN_MAX], struct join_wish *wish, struct err *e)
+{
+    int r = 0;
+
+    if (arg.endpoints.n > STATE_GIVEN_MAX)
+        return err_set(
+            e, -1, "%zu endpoints are given, and %d are allowed", arg.endpoints.n, STATE_GIVEN_MAX);
+    wish->listen_port = (uint16_t)arg.listen;
+    for (unsigned i = 0; r == 0 && i < arg.endpoints.n; i++) {
+        r = state_parse_given(&given[i], arg.endpoints.items[i], e);
+        if (r == 0 && wish->listen_port == 0)
+            wish->listen_port = given[i].port;
+    }
+    wish->given = given;
+    wish->n_given = (unsigned)arg.endpoints.n;
+    return r;
+}
+
 static void print_joined(const struct state *st)
 {
     const struct node *self = snapshot_self(&st->snapshot);
@@ -161,6 +188,7 @@ static int join(struct err *e)
 {
     _cleanup_(freep) struct label *labels = NULL;
     _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct endpoint given[STATE_GIVEN_MAX];
     struct token token = TOKEN_NULL;
     struct join_wish wish = {
         .token = &token,
@@ -173,6 +201,8 @@ static int join(struct err *e)
     };
     int r = engine_kind_parse(&wish.engine, arg.engine, e);
 
+    if (r == 0)
+        r = take_endpoints(given, &wish, e);
     if (r == 0 && arg.name)
         r = node_check_name(arg.name, e);
     if (r == 0)
@@ -200,6 +230,7 @@ int cmd_join(int argc, char **argv)
         return cmd_fail("join", "only root can make a network interface");
     r = join(&e);
     option_list_deinit(&arg.labels);
+    option_list_deinit(&arg.endpoints);
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
     return arg.no_start ? CMD_OK : start_agent();

@@ -228,6 +228,8 @@ static void init_parts(struct hub *hub)
     struct model_listener listener = hub__changes(hub);
 
     model_init(&hub->model, hub->store, &listener, rng_u64(&hub->rng));
+    /* As many bits as a number in JSON keeps. */
+    hub->model.boot = rng_u64(&hub->rng) >> 11 | 1;
     reports_init(&hub->reports, &hub->model);
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
@@ -285,6 +287,15 @@ static int open_server(struct hub *hub, struct err *e)
     return r == 0 ? server_listen_unix(hub->server, hub->config.socket_path, e) : r;
 }
 
+/* Nodes get by without it. */
+static void open_stun(struct hub *hub)
+{
+    struct err e = ERR_NULL;
+
+    if (stun_port_new(&hub->stun, hub->loop, hub->api_port, rng_u64(&hub->rng), &e) < 0)
+        log_info("nodes cannot tell what kind of NAT they are behind: %s", err_text(&e));
+}
+
 static int bring_up_all(struct hub *hub, struct err *e)
 {
     for (size_t i = 0; i < hub->model.networks.n; i++) {
@@ -330,6 +341,8 @@ int hub_start(
     if (r == 0)
         r = open_server(hub, e);
     if (r == 0)
+        open_stun(hub);
+    if (r == 0)
         r = add_first(hub, first_network, first_cidr4, now, e);
     if (r == 0)
         r = networks_refresh(hub, now, e);
@@ -371,6 +384,7 @@ void hub_stop(struct hub *hub)
         hub__take_down(hub, net);
     hub->is_running = false;
     rdzv_stop(hub->rdzv);
+    hub->stun = stun_port_free(hub->stun);
     uv_close((uv_handle_t *)&hub->tick, NULL);
     uv_close((uv_handle_t *)&hub->bury, NULL);
     if (hub->server)

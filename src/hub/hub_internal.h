@@ -17,6 +17,7 @@
 #include "hub/rdzv.h"
 #include "hub/reports.h"
 #include "hub/streams.h"
+#include "hub/stun_port.h"
 #include "hub/watch.h"
 #include "store/store.h"
 
@@ -43,6 +44,7 @@ struct hub {
     struct rdzv *rdzv;                          /* owns */
     struct server *server;                      /* owns */
     uint16_t api_port;                          /* of the public door, and of the overlay's */
+    struct stun_port *stun;                     /* owns; NULL: the UDP port is taken */
     uv_timer_t tick;                            /* each second */
     uv_timer_t bury;    /* when removed nodes have been told for long enough */
     nsec_t kept;        /* when the leases of ephemeral nodes were last looked at */

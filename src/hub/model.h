@@ -131,7 +131,8 @@ struct model_listener {
 };
 
 struct model {
-    struct store *store;            /* pins */
+    uint64_t boot;       /* of this run, random: nodes see by it that the hub was started anew */
+    struct store *store; /* pins */
     struct store_watch *watch;      /* owns */
     struct model_listener listener; /* see there */
     struct keys networks;           /* of struct model_network */

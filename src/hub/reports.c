@@ -41,6 +41,7 @@ static void take_node(struct report *held, struct report *given)
     memcpy(held->engine, given->engine, sizeof(held->engine));
     memcpy(held->version, given->version, sizeof(held->version));
     replace(&held->candidates, &given->candidates);
+    replace(&held->paths, &given->paths);
     replace(&held->aead, &given->aead);
     held->has_node = true;
 }
@@ -49,6 +50,7 @@ bool reports_take(struct reports *s, struct model_node *node, struct report *rep
 {
     struct report *held = &node->heard.report;
     bool is_new = report->has_node && (!is_same_text(report->candidates, held->candidates) ||
+                                          !is_same_text(report->paths, held->paths) ||
                                           !is_same_text(report->aead, held->aead));
 
     if (report->has_node)
@@ -125,12 +127,13 @@ json_t *reports_of_node(const struct model_node *node)
 {
     const struct report_record *heard = &node->heard;
     const char *candidates = heard->report.candidates;
+    const char *paths = heard->report.paths;
     const char *aead = heard->report.aead;
 
-    return json_pack("{s:I, s:s, s:s, s:o, s:o*}", "lastSeen", (json_int_t)heard->last_seen,
+    return json_pack("{s:I, s:s, s:s, s:o, s:o*, s:o*}", "lastSeen", (json_int_t)heard->last_seen,
         "engine", heard->report.engine, "version", heard->report.version, "candidates",
-        candidates ? json_loads(candidates, 0, NULL) : json_array(), "aead",
-        aead ? json_loads(aead, 0, NULL) : NULL);
+        candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",
+        paths ? json_loads(paths, 0, NULL) : NULL, "aead", aead ? json_loads(aead, 0, NULL) : NULL);
 }
 
 /* What @of says about its edge to @peer, under its field owner. */

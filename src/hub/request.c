@@ -131,6 +131,7 @@ int network_request_decode(struct network_request *ret, const json_t *json, stru
 void report_deinit(struct report *r)
 {
     free(r->candidates);
+    free(r->paths);
     free(r->aead);
     free(r->edges);
     *r = (struct report)REPORT_NULL;
@@ -187,12 +188,14 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     struct fields f = fields_make(node, "report", e);
     const json_t *candidates =
         fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+    const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
     const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
 
     rp->has_node = true;
     read_word(&f, "engine", rp->engine);
     read_word(&f, "version", rp->version);
     rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
+    rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
     check_aead(&f, aead);
     rp->aead = read_text(&f, "aead", aead, REQUEST_CANDIDATES_MAX);
     return fields_end(&f);

@@ -22,6 +22,7 @@ struct err;
 
 /** Longest text of a node's candidates, and of its report about edges, bytes. */
 #define REQUEST_CANDIDATES_MAX (8u << 10)
+#define REQUEST_PATHS_MAX      4096
 #define REQUEST_EDGES_MAX      (48u << 10)
 
 /** Ciphers that a node may say its speed of. */
@@ -64,6 +65,7 @@ struct report {
     char engine[REQUEST_WORD_MAX + 1];
     char version[REQUEST_WORD_MAX + 1];
     char *candidates; /* owns; an array */
+    char *paths;      /* owns; an object: what goes with the candidates */
     char *aead;       /* owns; an object of MB/s by cipher */
     char *edges;      /* owns; an object of objects by peer name */
 };

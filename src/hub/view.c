@@ -32,9 +32,9 @@ static struct line *node_text(struct model_node *node)
 
     if (node->text)
         return node->text;
-    if (said->candidates || said->aead)
-        spec.status = json_pack(
-            "{s:o*, s:o*}", "candidates", reparse(said->candidates), "aead", reparse(said->aead));
+    if (said->candidates || said->paths || said->aead)
+        spec.status = json_pack("{s:o*, s:o*, s:o*}", "candidates", reparse(said->candidates),
+            "paths", reparse(said->paths), "aead", reparse(said->aead));
     node->text = part_of(node_encode(&spec));
     json_decref(spec.status);
     return node->text;
@@ -133,8 +133,10 @@ static struct line *head_of(struct model_node *self)
     struct str s = STR_NULL;
     bool any = false;
 
-    str_addf(&s, "{\"type\":\"snapshot\",\"revision\":%llu,\"self\":\"%s\",\"network\":",
-        (unsigned long long)store_revision(net->model->store), self->pub.spec.meta.name);
+    str_addf(&s,
+        "{\"type\":\"snapshot\",\"revision\":%llu,\"boot\":%llu,\"self\":\"%s\",\"network\":",
+        (unsigned long long)store_revision(net->model->store), (unsigned long long)net->model->boot,
+        self->pub.spec.meta.name);
     add_line(&s, network_text(net));
     str_add(&s, ",\"edges\":[");
     list_foreach(end, &self->edges, link) {

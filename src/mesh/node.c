@@ -8,6 +8,8 @@
 #include "mesh/fields.h"
 #include "mesh/object.h"
 #include "mesh/object_internal.h"
+#include "mesh/path_report.h"
+#include "nat/path.h"
 
 int node_check_name(const char *text, struct err *e)
 {
@@ -143,12 +145,16 @@ static int speeds_decode(
 static int node_status_decode(struct node *n, const json_t *json, const char *where, struct err *e)
 {
     struct fields f = fields_make(json, where, e);
-    const json_t *speeds;
-    int r;
+    const json_t *candidates =
+        fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+    const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
+    const json_t *speeds = fields_object(&f, "aead", FIELDS_OPTIONAL);
+    int r = fields_end(&f);
 
-    (void)fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
-    speeds = fields_object(&f, "aead", FIELDS_OPTIONAL);
-    r = fields_end(&f);
+    if (r == 0 && json_array_size(candidates) > 0) {
+        n->side = calloc(1, sizeof(*n->side));
+        r = n->side ? path_report_decode(n->side, candidates, paths, where, e) : -ENOMEM;
+    }
     return r == 0 && speeds ? speeds_decode(&n->speeds, speeds, where, e) : r;
 }
 
@@ -290,6 +296,7 @@ void node_deinit(struct node *n)
 {
     free(n->labels);
     free(n->hub);
+    free(n->side);
     json_decref(n->status);
     *n = (struct node)NODE_NULL;
 }

@@ -19,6 +19,7 @@
 #include "crypto/x25519.h"
 
 struct err;
+struct path_side;
 
 #define OBJECT_NAME_MAX       (2 * NAME_MAX_LEN + 2) /* "a--b", the longest */
 #define OBJECT_LABELS_MAX     32
@@ -120,6 +121,7 @@ struct node {
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     json_t *status;                /* owns a reference; NULL or an object */
     struct node_speeds speeds;     /* as its status announces them */
+    struct path_side *side;        /* owns; the same: where it may be reached; NULL: not said */
 };
 
 struct mesh_edge {

@@ -62,9 +62,12 @@ static struct render_decision decide_edge(
             "direct paths"};
     if (found)
         return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
-    return (struct render_decision){RENDER_ROUTE_RELAY,
-        "this version sends every pair through the hub, encrypted end to end; it does not look "
-        "for direct paths"};
+    if (!peer->side)
+        return (struct render_decision){RENDER_ROUTE_RELAY,
+            "this peer does not say where it may be reached, as a stock WireGuard does not, so the "
+            "hub relays"};
+    return (struct render_decision){
+        RENDER_ROUTE_RELAY, "no direct path has been found yet", .is_open = true};
 }
 
 struct render_decision render_decide(
@@ -190,6 +193,7 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
 
     if (decision.route == RENDER_ROUTE_NONE)
         return 0;
+    p.is_pinned = in->pins && node->side && !node->hub;
     set_path(&p, in, self, relay, node, decision.route);
     r = wg_peer_allow(&p, &a4);
     if (r == 0)

@@ -24,6 +24,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/addr.h"
@@ -47,6 +48,7 @@ struct render_input {
     size_t n_paths;
     uint16_t listen_port; /* of this node; 0: any */
     uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
+    bool pins;            /* paths are found: their endpoints stay until they are changed here */
 };
 
 /** render_find_path() - lends what was found for that node, NULL if nothing was. */
@@ -74,6 +76,7 @@ enum render_route {
 struct render_decision {
     enum render_route route;
     const char *why; /* a clause, never NULL; "" when there is nothing to explain */
+    bool is_open;    /* nobody wants it so: a better path would be taken */
 };
 
 /**

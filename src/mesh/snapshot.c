@@ -263,6 +263,7 @@ int snapshot_decode(struct snapshot *ret, const json_t *json, struct err *e)
     int r;
 
     fields_u64(&f, "revision", FIELDS_REQUIRED, 0, REVISION_MAX, &s.revision);
+    fields_u64(&f, "boot", FIELDS_OPTIONAL, 0, REVISION_MAX, &s.boot);
     fields_name(&f, "self", FIELDS_REQUIRED, s.self);
     network = fields_object(&f, "network", FIELDS_REQUIRED);
     nodes = fields_array(&f, "nodes", FIELDS_REQUIRED, 1, SNAPSHOT_NODES_MAX);
@@ -289,7 +290,8 @@ static json_t *list_encode(const struct snapshot_list *l)
 
 json_t *snapshot_encode(const struct snapshot *s)
 {
-    return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "type", "snapshot", "revision",
-        (json_int_t)s->revision, "self", s->self, "network", network_encode(&s->network), "nodes",
-        list_encode(&s->nodes), "edges", list_encode(&s->edges));
+    return json_pack("{s:s, s:I, s:I, s:s, s:o, s:o, s:o}", "type", "snapshot", "revision",
+        (json_int_t)s->revision, "boot", (json_int_t)s->boot, "self", s->self, "network",
+        network_encode(&s->network), "nodes", list_encode(&s->nodes), "edges",
+        list_encode(&s->edges));
 }

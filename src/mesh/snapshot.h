@@ -30,6 +30,8 @@ struct snapshot_list {
 
 struct snapshot {
     uint64_t revision;           /* of the hub's store */
+    uint64_t boot;               /* of the hub's run, random: another one has forgotten what it
+                                    relayed; 0: not told */
     char self[NAME_MAX_LEN + 1]; /* the node whose view this is; "" in SNAPSHOT_NULL */
     struct network network;
     struct snapshot_list nodes; /* at most SNAPSHOT_NODES_MAX; holds self */

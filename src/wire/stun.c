@@ -129,17 +129,6 @@ bool stun_is_answer(const uint8_t *msg, size_t len)
            len >= STUN_HEADER_SIZE;
 }
 
-void stun_encode_request(const struct stun_transaction *id, uint8_t out[static STUN_REQUEST_SIZE])
-{
-    struct writer w = writer_make(out, STUN_REQUEST_SIZE);
-
-    writer_be16(&w, TYPE_REQUEST);
-    writer_be16(&w, 0);
-    writer_be32(&w, MAGIC_COOKIE);
-    writer_put(&w, id->b, sizeof(id->b));
-    assert(!w.failed);
-}
-
 /* Two bytes, and two more of padding that some count as part of the value. */
 static bool read_response_port(struct reader value, uint16_t *ret)
 {
@@ -254,6 +243,22 @@ void stun_encode_port_request(
     writer_be16(&w, sizeof(padding));
     writer_put(&w, padding, sizeof(padding));
     assert(!w.failed && writer_len(&w) == STUN_PORT_REQUEST_SIZE);
+}
+
+void stun_encode_request(const struct stun_transaction *id, uint8_t out[static STUN_REQUEST_SIZE])
+{
+    static const char software[] = "weft                ";
+    struct writer w = writer_make(out, STUN_REQUEST_SIZE);
+
+    writer_be16(&w, TYPE_REQUEST);
+    writer_be16(&w, 0);
+    writer_be32(&w, MAGIC_COOKIE);
+    writer_put(&w, id->b, sizeof(id->b));
+    writer_be16(&w, ATTR_SOFTWARE);
+    writer_be16(&w, sizeof(software) - 1);
+    writer_put(&w, software, sizeof(software) - 1);
+    set_length(out, writer_len(&w) - STUN_HEADER_SIZE);
+    assert(!w.failed && writer_len(&w) == STUN_REQUEST_SIZE);
 }
 
 size_t stun_encode_answer(const struct stun_request *req, const struct endpoint *mapped,

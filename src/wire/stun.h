@@ -40,8 +40,8 @@ struct stun_response {
 };
 
 #define STUN_HEADER_SIZE 20
-/** Bytes of the request that stun_encode_request() makes. */
-#define STUN_REQUEST_SIZE STUN_HEADER_SIZE
+/** Bytes of the request that stun_encode_request() makes: as long as its longest answer. */
+#define STUN_REQUEST_SIZE (STUN_HEADER_SIZE + 24)
 /** Longest answer that stun_encode_answer() makes: an IPv6 address and a fingerprint. */
 #define STUN_ANSWER_MAX (STUN_HEADER_SIZE + 24 + 8)
 
@@ -54,7 +54,12 @@ bool stun_is_request(const uint8_t *msg, size_t len);
 /** stun_is_answer() - do the first bytes name the answer to one? @len bytes; any content. */
 bool stun_is_answer(const uint8_t *msg, size_t len);
 
-/** stun_encode_request() - ask "where do I come from?". @id: random, unknown to strangers. */
+/**
+ * stun_encode_request() - ask "where do I come from?"
+ * @id:		random, unknown to strangers
+ *
+ * Padded, so that no server has a reason to limit its answers (docs/wire/stun.md).
+ */
 void stun_encode_request(const struct stun_transaction *id, uint8_t out[static STUN_REQUEST_SIZE]);
 
 /** Bytes of the request that stun_encode_port_request() makes: as long as its longest answer. */

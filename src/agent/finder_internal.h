@@ -1,0 +1,88 @@
+/*
+ * finder_internal.h - the finder's parts: finder.c, finder_self.c, finder_peers.c.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "agent/finder.h"
+#include "agent/frame_port.h"
+#include "agent/port_map.h"
+#include "agent/stun_client.h"
+#include "base/rng.h"
+#include "nat/paths.h"
+#include "sys/netlink.h"
+
+/** What is kept of one peer that finds paths, too. */
+struct finder_peer {
+    char node[NAME_MAX_LEN + 1];
+    struct x25519_public key;
+    enum path_policy policy;
+    uint64_t generation; /* of what it reported last */
+    bool is_present;     /* in the snapshot that is being taken */
+
+    nsec_t handshake_due; /* when to begin one; NSEC_NEVER: none is wanted */
+    nsec_t handshake;     /* the last one that was seen, as observed */
+    nsec_t wanted_at;     /* when one was asked for: a later one is that */
+};
+
+struct finder {
+    struct uv_loop_s *loop;    /* pins */
+    const struct state *state; /* pins */
+    struct finder_listener listener;
+    struct rng rng;
+    struct paths *paths; /* owns */
+    struct frame_port port;
+    struct uv_timer_s *timer; /* owns until it is closed; the earliest of all that is due */
+
+    /* This machine. */
+    struct path_side self;
+    struct netlink nl;
+    struct stun_client stun;
+    struct behavior_survey survey;
+    struct port_map *port_map;   /* owns */
+    struct port_mapping mapping; /* what the router has granted */
+    struct uv_poll_s *net_poll;  /* owns until it is closed */
+    int net_fd;                  /* owns; -1: changes are not heard of */
+    uint64_t network;            /* a digest of addresses and default routes; 0: not looked */
+    nsec_t gather_due;           /* look at the addresses again; NSEC_NEVER */
+    struct endpoint own[CANDIDATES_MAX]; /* of the interfaces, with WireGuard's port */
+    unsigned n_own;
+
+    /* The others. */
+    struct finder_peer *peers; /* owns; sorted by node */
+    size_t n_peers;
+    struct render_path *routes; /* owns; sorted by node; room for one of each peer */
+    size_t n_routes;
+    struct x25519_public hub; /* that relays; none: not known */
+    bool is_hub_heard;
+    bool pins; /* the engine can */
+};
+
+/** finder__run() - carry out what paths wants, and be woken for what is due next. */
+void finder__run(struct finder *f, nsec_t now);
+
+/** finder__start_self() - hear of changes, ask the router. finder__stop_self() ends it. */
+int finder__start_self(struct finder *f, struct err *e);
+void finder__stop_self(struct finder *f, bool leaving);
+
+/** finder__gather() - look at the addresses now; @force: the port is new, too. */
+void finder__gather(struct finder *f, bool force, nsec_t now);
+
+/** finder__ask_stun() - send the requests that are due. */
+void finder__ask_stun(struct finder *f, nsec_t now);
+
+/** finder__take_stun() - an answer, perhaps. */
+void finder__take_stun(struct finder *f, const struct engine_frame *frame, nsec_t now);
+
+/** finder__refresh_stun() - a symmetric NAT is to be guessed: its newest port is wanted. */
+void finder__refresh_stun(struct finder *f, nsec_t now);
+
+/** finder__set_servers() - the STUN servers of that snapshot's hubs. */
+void finder__set_servers(struct finder *f, const struct snapshot *s, nsec_t now);
+
+/** finder__use() - a peer's packets go another way. */
+void finder__use(struct finder *f, const struct path_action *action, nsec_t now);
+
+/** finder__handshake_due() - the earliest; NSEC_NEVER. */
+nsec_t finder__handshake_due(const struct finder *f);

@@ -1,0 +1,61 @@
+/* paths.c - weft paths: every way to a peer that was tried, and what became of it. */
+#include <stdio.h>
+
+#include "agent/launch.h"
+#include "agent/status.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+
+#define ASK_TIMEOUT_MS 10000
+
+static struct {
+    const char *node;
+    const char *socket;
+    bool json;
+} arg;
+
+static const struct option options[] = {
+    {"NODE", NULL, option_name, &arg.node, NULL, "the peer", .need = OPTION_REQUIRED},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--socket", "PATH", option_text, &arg.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "paths",
+    .summary = "Show every way to a peer that was tried, and what became of it.",
+    .options = options,
+};
+
+static int print_table(const json_t *paths)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+
+    status_format_paths(paths, &out);
+    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail("paths", "standard output does not take it");
+    return CMD_OK;
+}
+
+int cmd_paths(int argc, char **argv)
+{
+    char path[sizeof("/v1/paths/") + NAME_MAX_LEN];
+    struct err e = ERR_NULL;
+    json_t *paths = NULL;
+    int status;
+    int r;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/paths/%s", arg.node);
+    r = launch_ask(arg.socket, "GET", path, ASK_TIMEOUT_MS, &paths, &e);
+    if (r != 0)
+        return cmd_fail("paths", "%s", err_text(&e));
+    r = arg.json ? admin_print_json(paths) : print_table(paths);
+    json_decref(paths);
+    return r;
+}

@@ -1,0 +1,154 @@
+"""A hub in a lab, and nodes with our agent on them: weft join, weft status, weft paths.
+
+    site = Site(lab, weft)
+    a, b = site.join("a", "b")
+    site.wait_paths({("a", "b"): {"direct"}}, 10)
+    a.ping(b)
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .condition import wait_for
+from .laboratory import Host, Lab
+from .process import Daemon
+
+CIDR4 = "10.42.0.0/16"
+
+
+class AgentNode:
+    """A host that joins; its agent is ours, so that its log is looked at."""
+
+    def __init__(self, host: Host, weft: Path) -> None:
+        self.host = host
+        self.name = host.name
+        self.weft = weft
+        self.agent: Daemon | None = None
+        self.joined_at = 0.0
+        self.has_v6 = host.lab.topology.nodes[host.name].has_v6
+
+    def join(self, token: str, *words: str) -> None:
+        self.host.run([self.weft, "join", token, "--name", self.name, "--no-start", *words],
+                      quiet=True)
+        self.start()
+
+    def start(self, allow: Iterable[str] = ()) -> None:
+        self.agent = self.host.spawn([self.weft, "agent"], name="agent", allow=allow)
+        self.agent.wait_line("the hub answers", 20)
+        self.joined_at = time.monotonic()
+
+    def status(self) -> dict:
+        return json.loads(self.host.run([self.weft, "status", "--json"], quiet=True).out)
+
+    def address(self, version: int = 4) -> str:
+        return self.status()["self"][f"address{version}"]
+
+    def peers(self) -> dict[str, dict]:
+        return {peer["name"]: peer for peer in self.status()["peers"]}
+
+    def paths(self, name: str) -> dict:
+        return json.loads(self.host.run([self.weft, "paths", name, "--json"], quiet=True).out)
+
+    def can_ping(self, address: str, *words: object) -> bool:
+        argv = ["ping", "-c", 1, "-W", 1, *words, address]
+        return self.host.run(argv, check=False, quiet=True).rc == 0
+
+    def reaches(self, other: AgentNode, within_s: float = 10, version: int = 4) -> None:
+        address = other.address(version)
+        wait_for(lambda: self.can_ping(address), within_s, f"{self.name} to reach {other.name}")
+
+
+class Site:
+    """A hub that runs, and the machines that may join it."""
+
+    def __init__(self, lab: Lab, weft: Path, *words: str) -> None:
+        self.lab = lab
+        self.weft = weft
+        self.hub = lab.host("hub")
+        self.words = words
+        self.nodes: dict[str, AgentNode] = {}
+        self.start_hub()
+
+    def start_hub(self) -> None:
+        publics = []
+        for version in (4, 6):
+            try:
+                publics += ["--public", self.hub.address(version)]
+            except StopIteration:
+                continue
+        self.daemon = self.hub.spawn(
+            [self.weft, "hub", "up", *publics, "--cidr4", CIDR4, *self.words], name="hub")
+        wait_for(lambda: self.hub.run([self.weft, "nodes"], check=False, quiet=True).rc == 0, 20,
+                 "the hub to answer")
+
+    def join(self, *names: str, words: Mapping[str, list[str]] | None = None) -> list[AgentNode]:
+        """All at the same time; gives them in that order."""
+        token = self.hub.run(
+            [self.weft, "token", "new", "--uses", str(len(names))], quiet=True).out.strip()
+
+        def join(name: str) -> AgentNode:
+            node = AgentNode(self.lab.host(name), self.weft)
+            node.join(token, *(words or {}).get(name, []))
+            return node
+
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(join, names))
+        self.nodes.update({node.name: node for node in made})
+        return made
+
+    def kinds(self) -> dict[tuple[str, str], str]:
+        """How each end says it reaches the other."""
+        with ThreadPoolExecutor(4) as pool:
+            looks = list(pool.map(lambda node: node.peers(), self.nodes.values()))
+        return {(node.name, name): peer["path"]
+                for node, peers in zip(self.nodes.values(), looks) for name, peer in peers.items()}
+
+    def wait_paths(self, wanted: Mapping[tuple[str, str], set[str]], within_s: float) -> None:
+        """Wait until both ends of each pair are reached in one of these ways."""
+        both = {**wanted, **{(b, a): kinds for (a, b), kinds in wanted.items()}}
+
+        def missing() -> dict[tuple[str, str], str]:
+            found = self.kinds()
+            return {pair: f"{found.get(pair)}, not {kinds}"
+                    for pair, kinds in both.items() if found.get(pair) not in kinds}
+
+        last: dict[tuple[str, str], str] = {}
+
+        def are_there() -> bool:
+            last.clear()
+            last.update(missing())
+            return not last
+
+        try:
+            wait_for(are_there, within_s, "the paths")
+        except AssertionError:
+            self.show(last)
+            raise
+
+    def all_reach(self, pairs: Iterable[tuple[str, str]], within_s: float = 10) -> None:
+        """The first of each pair pings the other, v4 and v6, all at the same time."""
+        addresses = {node.name: (node.address(4), node.address(6)) for node in self.nodes.values()}
+        tries = [(a, address) for a, b in pairs for address in addresses[b]
+                 if (self.nodes[a].has_v6 and self.nodes[b].has_v6) or ":" not in address]
+
+        def reach(one: tuple[str, str]) -> None:
+            name, address = one
+            wait_for(lambda: self.nodes[name].can_ping(address), within_s,
+                     f"{name} to reach {address}")
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(reach, tries))
+
+    def show(self, last: Mapping[tuple[str, str], str]) -> None:
+        """For whoever reads why it failed."""
+        for pair, what in last.items():
+            print(f"{pair}: {what}")
+        for a, b in list(last)[:6]:
+            node = self.nodes[a]
+            print(f"--- {a} to {b}")
+            print(node.host.run([self.weft, "paths", b], check=False, quiet=True).out, flush=True)

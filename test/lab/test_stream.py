@@ -196,13 +196,20 @@ def rate(client: Host, address: str) -> float:
 
 def test_throughput(site: Site) -> None:
     """The hub is a peer like any other: its session, by UDP, is the direct path of n1's line."""
-    site.hub.spawn(["iperf3", "-s", "--forceflush"], name="iperf3").wait_line("Server listening")
+    site.hub.run([site.weft, "edge", "set", "n1", "n2", "--path", "relay"])
+    for host in (site.hub, site.n2.host):
+        host.spawn(["iperf3", "-s", "--forceflush"], name="iperf3").wait_line("Server listening")
     assert not site.n1.status()["hub"]["udp"]
     stream = rate(site.n1.host, "10.42.0.1")
-    site.lab.nat("a").block_udp(False)
-    wait_for(lambda: site.n1.status()["hub"]["udp"], 60, "n1 to take UDP again")
+    for nat in ("a", "b"):
+        site.lab.nat(nat).block_udp(False)
+    for node in (site.n1, site.n2):
+        wait_for(lambda node=node: node.status()["hub"]["udp"], 60, "UDP to be taken again")
+    site.n1.reaches(site.n2, 20)
     wait_for(lambda: site.n1.can_ping("10.42.0.1"), 10, "the hub to answer")
     direct = rate(site.n1.host, "10.42.0.1")
-    print(f"100 Mbit/s line: direct {direct:.0f}, stream {stream:.0f} Mbit/s: "
-          f"{stream / direct:.2f} of direct")
+    relay = rate(site.n1.host, site.n2.address())
+    print(f"100 Mbit/s line: direct {direct:.0f}, relay {relay:.0f}, stream {stream:.0f} Mbit/s: "
+          f"{relay / direct:.2f} and {stream / direct:.2f} of direct")
     assert stream > 0.3 * direct
+    assert relay > 0.3 * direct

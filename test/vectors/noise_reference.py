@@ -8,6 +8,7 @@ code under test but the specification.
 
     noise_reference.py > noise-handshake.txt
     noise_reference.py cookie > noise-cookie.txt
+    noise_reference.py path > path.txt
     noise_reference.py aead > aead.txt
     noise_reference.py aes256gcm > aead-aes256gcm.txt    (a minute)
 """
@@ -391,12 +392,40 @@ def aead_cases(seal):
     show("all lengths", {"key": key, "text": text, "all": every.digest()})
 
 
+def path_frame(v, key, tag):
+    """docs/wire/path.md: the sealed frame of the fields in v."""
+    body = struct.pack(">BBHIQQQQQ", v["kind"], v["flags"], v["size"], v["held"],
+                       v["transaction"], v["session"], v["echo"], v["sequence"], v["clock"])
+    body += v["observed"] + struct.pack(">HH", v["port"], 0)
+    body += bytes(v["length"] - 36 - len(body) - 16)
+    header = b"\x80\x01\0\0" + tag
+    return header + v["nonce"] + xaead(key, v["nonce"], body, header)
+
+
+def path_cases():
+    for number, (kind, length, v4) in enumerate([(1, 120, True), (2, 120, False), (3, 120, True),
+                                                 (5, 120, True), (6, 1400, True), (7, 120, False)]):
+        name = f"path {number}"
+        v = {"own_secret": scalar(name + " own"), "peer_secret": scalar(name + " peer")}
+        v["own_public"], v["peer_public"] = public_of(v["own_secret"]), public_of(v["peer_secret"])
+        low, high = sorted([v["own_public"], v["peer_public"]])
+        shared = x25519(v["own_secret"], v["peer_public"])
+        k1, k2, tags = kdf(3, blake2s(b"weft path 1"), shared + low + high)
+        is_low = v["own_public"] == low
+        v.update(kind=kind, flags=number, size=1000 + number, held=77 * number, length=length,
+                 transaction=2**40 + number, session=2**63 + number, echo=number, sequence=number,
+                 clock=10**18 + number, port=51820 + number, nonce=scalar(name + " nonce")[:24],
+                 observed=bytes(10) + b"\xff\xff\xc6\x33\x64\x07" if v4 else scalar(name)[:16])
+        v["frame"] = path_frame(v, k1 if is_low else k2, tags[:8] if is_low else tags[8:16])
+        show(name, v)
+
+
 def main():
     check_primitives()
     what = sys.argv[1] if len(sys.argv) > 1 else "handshake"
     print(f"# Made by noise_reference.py {what}: do not edit. Hex, but for counters, indices,")
     print("# ports and the wall clock (ns); '-' is no bytes.")
-    {"handshake": handshake_cases, "cookie": cookie_cases,
+    {"handshake": handshake_cases, "cookie": cookie_cases, "path": path_cases,
      "aead": lambda: aead_cases(counter_aead),
      "aes256gcm": lambda: aead_cases(counter_aes256gcm)}[what]()
 

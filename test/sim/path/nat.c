@@ -47,6 +47,12 @@ void sim_nat_reset(struct sim_nat *n)
     n->n_mappings = n->cap_mappings = 0;
 }
 
+/* Ports first: lists are long, and most of their members differ in it. */
+static bool is_same(const struct endpoint *a, const struct endpoint *b)
+{
+    return a->port == b->port && endpoint_equal(a, b);
+}
+
 /* What a rule looks at of the other end. */
 static struct endpoint seen_by(enum behavior_rule rule, const struct endpoint *ep)
 {
@@ -120,7 +126,7 @@ static void permit(
     for (unsigned i = 0; i < m->n_permissions; i++) {
         struct permission *p = &m->permissions[i];
 
-        if (endpoint_equal(&p->to, &seen)) {
+        if (is_same(&p->to, &seen)) {
             p->at = now;
             return;
         }
@@ -146,9 +152,8 @@ bool sim_nat_out(struct sim_nat *n, const struct endpoint *inner, const struct e
     if (n->kind.is_blocked)
         return false;
     for (unsigned i = 0; i < n->n_mappings && !m; i++)
-        if (now - n->mappings[i]->used_at < n->timeout &&
-            endpoint_equal(&n->mappings[i]->inner, inner) &&
-            endpoint_equal(&n->mappings[i]->to, &seen))
+        if (is_same(&n->mappings[i]->inner, inner) && is_same(&n->mappings[i]->to, &seen) &&
+            now - n->mappings[i]->used_at < n->timeout)
             m = n->mappings[i];
     if (!m) {
         expire(n, now);
@@ -168,11 +173,10 @@ bool sim_nat_in(struct sim_nat *n, const struct endpoint *from, const struct end
     for (unsigned i = 0; i < n->n_mappings; i++) {
         const struct sim_mapping *m = n->mappings[i];
 
-        if (!endpoint_equal(&m->outer, outer) || now - m->used_at >= n->timeout)
+        if (!is_same(&m->outer, outer) || now - m->used_at >= n->timeout)
             continue;
         for (unsigned k = 0; k < m->n_permissions; k++)
-            if (endpoint_equal(&m->permissions[k].to, &seen) &&
-                now - m->permissions[k].at < n->timeout) {
+            if (is_same(&m->permissions[k].to, &seen) && now - m->permissions[k].at < n->timeout) {
                 *ret_inner = m->inner;
                 return true;
             }

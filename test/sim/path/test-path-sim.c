@@ -65,6 +65,26 @@ static uint64_t guesses_of(const struct world *w)
     return paths_counters(w->nodes[0].paths)->sprayed + paths_counters(w->nodes[1].paths)->sprayed;
 }
 
+/* An edge that is not direct says why, and what would change it. */
+static void check_words(const struct world *w, const struct edge *e)
+{
+    const struct sim_nat_kind *ka = &w->sites[w->nodes[0].site].nat.kind;
+    const struct sim_nat_kind *kb = &w->sites[w->nodes[1].site].nat.kind;
+    const char *words = "both NATs are symmetric: open UDP 51820 on either";
+    struct path_view v;
+
+    if (ka->is_blocked || kb->is_blocked)
+        words = "UDP is blocked at n";
+    else if (ka->mapping == EI || kb->mapping == EI)
+        words = "is symmetric and that of";
+
+    assert_true(paths_view(w->nodes[0].paths, &w->nodes[1].key, &v, w->now));
+    if (world_is_direct(w, e) != (v.why[0] == '\0'))
+        check_fail(w, "%s and %s: direct or not, but why is \"%s\"", ka->name, kb->name, v.why);
+    if (!world_is_direct(w, e) && !strstr(v.why, words))
+        check_fail(w, "%s and %s: why is \"%s\"", ka->name, kb->name, v.why);
+}
+
 static struct outcome try_pair(
     const struct sim_nat_kind *a, const struct sim_nat_kind *b, uint64_t seed, nsec_t time)
 {
@@ -101,6 +121,7 @@ static struct outcome try_pair(
     if (!o.direct && !world_is_direct(w, e) &&
         (e->ends[0].use.path != PATH_KIND_RELAY || e->ends[1].use.path != PATH_KIND_RELAY))
         check_fail(w, "%s and %s do not agree on the relay", a->name, b->name);
+    check_words(w, e);
     world_free(w);
     return o;
 }

@@ -132,7 +132,7 @@ def test_join_where_udp_is_blocked(site: Site) -> None:
     assert BLOCKED in status["hub"]["why"]
     took = site.n1.reaches(site.n2, 10)
     print(f"first packet after join: {took:.2f} s")
-    assert site.n1.can_ping(site.n2.address(), 1280 - 28), "a packet as long as any path has to carry"
+    assert site.n1.can_ping(site.n2.address(), 1280 - 28), "as long as any path has to carry"
     wait_for(lambda: site.n1.path_to("n2") == "stream", 5, "the status to say stream")
     [peer] = site.n1.status()["peers"]
     assert BLOCKED in peer["why"] and "let UDP port 51820 out" in peer["why"]

@@ -20,6 +20,9 @@
  */
 #define HUB_SILENCE (6 * NSEC_PER_SEC)
 
+/* No session is renewed sooner than this without need (whitepaper 6.1: after 120 s). */
+#define SESSION_YOUNG (100 * NSEC_PER_SEC)
+
 #define REPORT_PERIOD   (60 * NSEC_PER_SEC)
 #define REPORT_MIN      (5 * NSEC_PER_SEC)
 #define REPORT_SELF_MIN (NSEC_PER_SEC / 5) /* peers wait for it */
@@ -297,8 +300,8 @@ static void judge_paths(struct agent *a, nsec_t now)
     struct reach before = {.n = a->reach.n};
     bool changed = false;
 
-    if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub),
-            lifeline_why(&a->lifeline), now) < 0)
+    if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub), lifeline_why(&a->lifeline),
+            now) < 0)
         return;
     changed = before.n != a->reach.n;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
@@ -315,9 +318,14 @@ void agent__look(struct agent *a)
 
     observe_engine(a, now);
     ob = hub_observation(a);
-    /* The hub has just proved that it is there. */
-    if (ob && ob->handshake > handshake)
-        hub_link_poke(a->hub);
+    /* The hub has just proved that it is there; and when its session was a young one, that it has
+     * lost it: the stream is dead, though its end was not heard of. */
+    if (ob && ob->handshake > handshake) {
+        if (handshake != 0 && ob->handshake - handshake < SESSION_YOUNG)
+            hub_link_restart(a->hub);
+        else
+            hub_link_poke(a->hub);
+    }
     choose_hub_path(a, ob, now);
     look_at_lifeline(a, ob, now);
     lead_back(a, now);

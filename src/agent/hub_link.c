@@ -133,8 +133,12 @@ void hub_link_poke(struct hub_link *hl)
 {
     nsec_t now = clock_now();
 
-    if (hl->line != 0 && now - hl->line < HEARTBEAT + HEARTBEAT / 2)
-        return;
+    if (hl->line == 0 || now - hl->line >= HEARTBEAT + HEARTBEAT / 2)
+        hub_link_restart(hl);
+}
+
+void hub_link_restart(struct hub_link *hl)
+{
     hl->stream = client_cancel(hl->stream);
     hl->line = 0;
     hl->retry = RETRY_FIRST;

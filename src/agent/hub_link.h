@@ -66,6 +66,9 @@ void hub_link_set_target(struct hub_link *hl, const struct endpoint *api);
  */
 void hub_link_poke(struct hub_link *hl);
 
+/** hub_link_restart() - the hub was started anew, it seems: the stream is opened again, now. */
+void hub_link_restart(struct hub_link *hl);
+
 /** hub_link_is_heard() - the stream is open and not silent. */
 bool hub_link_is_heard(const struct hub_link *hl);
 

@@ -51,7 +51,7 @@ struct state {
     enum engine_kind engine; /* as it was asked for at the join */
     bool keeps_hosts;        /* the nodes' names are put into the hosts file; likewise */
     struct state_ways ways;
-    uint16_t listen_port;    /* the same, UDP; 0: any */
+    uint16_t listen_port;                   /* the same, UDP; 0: any */
     struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port
                                                0: the one that we listen on */
     unsigned n_given;

@@ -201,7 +201,8 @@ static void test_since(void **state)
     assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, true, "UDP is blocked", NOW + SEC), 0);
     assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_STREAM);
     assert_string_equal(reach_find(&sc.reach, "n3")->why, "UDP is blocked");
-    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, true, "UDP is blocked", NOW + 2 * SEC), 0);
+    assert_int_equal(
+        reach_take(&sc.reach, &sc.render, NULL, true, "UDP is blocked", NOW + 2 * SEC), 0);
     assert_true(reach_find(&sc.reach, "n3")->since == NOW + SEC);
     /* Neither this node nor the hub is a peer. */
     assert_null(reach_find(&sc.reach, "n2"));

@@ -11,11 +11,13 @@ One topology with every kind at once, and all pairs at the same time.
 from __future__ import annotations
 
 import itertools
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab
+from lab import Lab, wait_for
 from lab.agents import Site
 
 pytestmark = pytest.mark.namespaces
@@ -82,3 +84,125 @@ def test_every_kind_with_every_kind(site: Site) -> None:
     wanted = {pair: expected(*pair) for pair in itertools.combinations(names, 2)}
     site.wait_paths(wanted, 60)
     site.all_reach(wanted)
+
+
+# ---- bars ---------------------------------------------------------------------------------------
+
+# Two nodes behind NATs that can be punched, 50 ms apart; the hub is in the middle.
+PAIR = """
+switch wan 203.0.113.0/24
+host hub
+link hub wan 203.0.113.10
+switch lan-a 192.168.1.0/24 gateway=nat-a
+nat nat-a port-restricted out=wan
+link nat-a wan 203.0.113.21 delay=12500us
+link nat-a lan-a 192.168.1.1
+host a no-v6
+link a lan-a 192.168.1.11
+switch lan-b 192.168.2.0/24 gateway=nat-b
+nat nat-b port-restricted out=wan
+link nat-b wan 203.0.113.22 delay=12500us
+link nat-b lan-b 192.168.2.1
+host b no-v6
+link b lan-b 192.168.2.11
+"""
+DIRECT = {("a", "b"): {"direct"}}
+RELAY = {("a", "b"): {"relay"}}
+
+
+@pytest.fixture
+def pair(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(PAIR, capture=False) as lab:
+        yield Site(lab, weft)
+
+
+def longest_gap_s(log: list[str]) -> float:
+    """Between two answers of `ping -D`, from its log."""
+    times = [float(m[1]) for m in (re.match(r"\[(\d+\.\d+)\] .*bytes from", line) for line in log)
+             if m]
+    return max(b - a for a, b in zip(times, times[1:]))
+
+
+def pinging(site: Site):
+    """100 a second from a to b, until it is stopped."""
+    a, b = site.nodes["a"], site.nodes["b"]
+    daemon = a.host.spawn(["ping", "-D", "-i", "0.01", b.address()], name="ping")
+    daemon.wait_line("bytes from", 10)
+    return daemon
+
+
+def block_between(site: Site, on: bool) -> None:
+    """Nothing passes between the two NATs any more; the hub is reached by both as before."""
+    for name, other in (("nat-a", "203.0.113.22"), ("nat-b", "203.0.113.21")):
+        table = ("table inet cut {\nchain cut {\ntype filter hook prerouting priority -300\n"
+                 f"ip saddr {other} drop\n}}\n}}\n")
+        argv = ["nft", "-f", "-"] if on else ["nft", "delete", "table", "inet", "cut"]
+        site.lab.host(name).run(argv, stdin=table if on else None, quiet=True)
+
+
+def test_first_packet_and_direct(pair: Site) -> None:
+    a, b = pair.join("a", "b")
+    start = time.monotonic()
+    a.reaches(b, 5)
+    first = time.monotonic() - start
+    pair.wait_paths(DIRECT, 10)
+    direct = time.monotonic() - start
+    print(f"FIGURE first packet after join: {first:.2f} s; direct: {direct:.2f} s (50 ms RTT)")
+    assert first < 1
+    assert direct < 3
+
+
+def test_a_path_that_dies_is_left_and_found_again(pair: Site) -> None:
+    a, b = pair.join("a", "b")
+    pair.wait_paths(DIRECT, 15)
+    ping = pinging(pair)
+    block_between(pair, True)
+    pair.wait_paths(RELAY, 10)
+    wait_more(ping)
+    ping.stop()
+    gap = longest_gap_s(ping.lines())
+    print(f"FIGURE path dies, direct to relay: no answer for {gap:.2f} s")
+    assert gap < 3
+    block_between(pair, False)
+    pair.wait_paths(DIRECT, 75)
+    # Whoever dies around it: the engine, the agent, the hub.
+    for node in (a, b):
+        node.agent.stop()
+        node.start()
+    a.reaches(b, 5)
+    pair.wait_paths(DIRECT, 15)
+
+
+def wait_more(ping) -> None:
+    """Until there are 20 more answers."""
+    n = len(ping.lines())
+    wait_for(lambda: len(ping.lines()) > n + 20, 30, "answers")
+
+
+def test_the_hub_dies_under_relayed_edges(pair: Site) -> None:
+    pair.join("a", "b")
+    pair.hub.run([pair.weft, "edge", "set", "a", "b", "--path", "relay"])
+    pair.wait_paths(RELAY, 5)
+    for node in pair.nodes.values():
+        node.agent.allow("the hub does not answer|UDP to the hub")
+    ping = pinging(pair)
+    wait_for(lambda: pair.hub.run(["test", "-e", "/var/lib/weft/hub/addresses.json"], check=False,
+                                  quiet=True).rc == 0, 10, "the hub to remember its nodes")
+    pair.daemon.kill9()
+    pair.start_hub()
+    up = time.time()
+    wait_more(ping)
+    ping.stop()
+    after = [float(m[1]) for m in (re.match(r"\[(\d+\.\d+)\]", line) for line in ping.lines())
+             if m and float(m[1]) > up]
+    print(f"FIGURE hub killed: relayed again {after[0] - up:.2f} s after it was back")
+    assert after[0] - up < 3
+
+
+def test_the_engine_dies(pair: Site) -> None:
+    a, b = pair.join("a", "b")
+    pair.wait_paths(DIRECT, 15)
+    a.agent.allow("is gone|does not answer|trying again|cannot")
+    a.host.run(["ip", "link", "delete", "weft0"])
+    a.reaches(b, 20)
+    pair.wait_paths(DIRECT, 20)

@@ -126,12 +126,13 @@ static void set_options(int fd)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
-/* @fd is taken. */
+/* @fd is taken. Who has the address of no node is hung up on, as at the API. */
 static void take(struct rdzv_job *job, int fd, const struct ip_addr *from)
 {
     struct rdzv_conn *c = NULL;
 
-    if (admission_enter(&job->network->admission, from))
+    if (model_find_address(job->network->net, from) &&
+        admission_enter(&job->network->admission, from))
         c = calloc(1, sizeof(*c));
     if (!c) {
         job->rz->n_hung_up++;

@@ -26,6 +26,7 @@ int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(pr
 int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */
 int cmd_apply(int argc, char **argv);     /* object.c */
+int cmd_bench(int argc, char **argv);     /* bench.c */
 int cmd_edge(int argc, char **argv);      /* object.c */
 int cmd_env(int argc, char **argv);       /* env.c */
 int cmd_get(int argc, char **argv);       /* object.c */

@@ -18,6 +18,7 @@
 #define PINGS       50
 #define TRANSFER_MS 120
 #define STREAMS     4
+#define BYTES_MAX   (1ull << 30)
 
 static struct {
     struct measure_target target;
@@ -102,6 +103,7 @@ int cmd_preflight(int argc, char **argv)
     m.plan.pings = PINGS;
     m.plan.ms = arg.quick ? 0 : TRANSFER_MS;
     m.plan.streams = STREAMS;
+    m.plan.bytes = BYTES_MAX;
     m.plan.force = arg.force;
     status = measure_open(&m, "preflight", &arg.target);
     if (status == CMD_OK && survey_run(&m.survey, &m.plan) < 0)

@@ -18,9 +18,8 @@
 #define WARM_TIME     (10 * NSEC_PER_SEC)
 #define LIGHT_TIME    (8 * NSEC_PER_SEC)
 #define BULK_SPARE    (8 * NSEC_PER_SEC)
-#define SESSION_SPARE 60 /* s, besides a second and a half for each round */
+#define SESSION_SPARE 60 /* s, besides those of the rounds */
 #define RETRY_BUDGET  (10 * NSEC_PER_SEC)
-#define BULK_BYTES    (1ull << 30)
 
 void survey_deinit(struct survey *s)
 {
@@ -62,7 +61,7 @@ static int open_links(struct survey *s, const struct survey_plan *plan,
 {
     struct order session = {.kind = ORDER_SESSION};
     struct rng rng = rng_kernel();
-    size_t seconds = SESSION_SPARE + rounds_count(s->n_nodes) * (3 + plan->ms / 250);
+    size_t seconds = SESSION_SPARE + rounds_count(s->n_nodes) * (3 + plan->ms / 50);
 
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
     session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
@@ -246,7 +245,7 @@ static void ask_flows(struct survey *s, const struct survey_plan *plan, const bo
             orders[i] = (struct order){.kind = ORDER_BULK,
                 .streams = many ? plan->streams : 1,
                 .ms = transfer_ms(plan, &s->pairs[i]),
-                .bytes = BULK_BYTES,
+                .bytes = plan->bytes,
                 .way = way};
         survey_ask_bulk(s, asked, orders, results, measured);
         for (size_t i = 0; i < s->n_pairs; i++) {

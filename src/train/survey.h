@@ -29,6 +29,7 @@ struct survey_plan {
     uint32_t pings;          /* of a train */
     uint32_t ms;             /* of a transfer; 0: none */
     uint32_t streams;        /* of the second transfer */
+    uint64_t bytes;          /* of a transfer, at most */
     bool force;              /* measure throughput although a job runs */
 
     /* Told now and then, with a clause; NULL: nobody listens. */

@@ -178,3 +178,54 @@ def test_who_may_ask(mesh: Mesh) -> None:
                     "sink with another id: refused", "no order: refused",
                     "ping of the session: answered with 56 bytes",
                     "ping of another session: silence"]
+
+
+def bench(mesh: Mesh, *words: str, rc: int = 0) -> Result:
+    done = mesh.lab.host("n1").run([mesh.weft, "bench", *words], check=False, timeout_s=120)
+    assert done.rc == rc, done.out + done.err
+    return done
+
+
+def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
+    """Every direction has a rate, the bare line is measured beside it, and the sums are right."""
+    svg = tmp_path / "matrix.svg"
+    few = ("--nodes", "n2,n3", "--ms", "100", "--allreduce", "2")
+    report = json.loads(bench(mesh, *few, "--json", "--svg", str(svg)).out)
+    assert report["nodes"] == ["n1", "n2", "n3"]
+    for pair in report["pairs"]:
+        for what in ("oneStream", "streams", "bothWays"):
+            assert min(pair[what].values()) > 0
+        assert 0 < pair["rttMinUs"] <= pair["rttMedianUs"] <= pair["rttP99Us"]
+        number = pair["nodes"][1][1:]
+        assert pair["underlay"]["via"] == f"203.0.113.{10 + int(number)}"
+        assert min(pair["underlay"]["oneStream"].values()) > 0
+        assert pair["underlay"]["oneStreamCostPercent"] <= 100
+    for algorithm in ("ring", "tree"):
+        done = report["allReduce"][algorithm]
+        assert done["done"], done["why"]
+        assert done["busBitsPerSecond"] == pytest.approx(done["algBitsPerSecond"] * 4 / 3, rel=1e-6)
+    assert svg.read_text().count("<title>n") == 6
+    said = bench(mesh, "n2", "--ms", "50", "--no-underlay", "--allreduce", "0",
+                 "--expect", "900Gbit", rc=NO).out
+    assert "fail: n1 to n2: " in said
+    runs = json.loads(bench(mesh, "--history", "--json").out)["runs"]
+    assert [run["members"] for run in runs] == [3, 2]
+    assert [run["failures"] for run in runs] == [0, 2]
+
+
+def test_no_bench_beside_a_job(mesh: Mesh) -> None:
+    """Traffic of somebody else's is not disturbed; a pre-flight then measures no throughput."""
+    far = mesh.address("n3")
+    mesh.lab.host("n3").spawn(["iperf3", "-s", "-1", "--forceflush"], name="iperf3").wait_line("listening")
+    job = mesh.lab.host("n2").spawn(["iperf3", "-u", "-b", "60M", "-t", "60", "--forceflush", "-c",
+                                     far],
+                                    name="job")
+    job.wait_line("connected to")
+    said = bench(mesh, "n2", rc=1).err
+    assert "pass over the overlay of n2, perhaps a job's" in said
+    assert "--force" in said
+    done, report = mesh.preflight("--nodes", "n2,n3")
+    assert done.rc == 0
+    assert "live" in {f["fault"] for f in report["findings"]}
+    assert all(pair["oneStream"] is None for pair in report["pairs"])
+    job.kill9()

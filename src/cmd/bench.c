@@ -1,0 +1,223 @@
+/* bench.c - weft bench: how fast is the mesh, pair by pair and together? */
+#include "train/bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/state.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/measure.h"
+#include "cmd/options.h"
+#include "sys/clock.h"
+#include "sys/statefile.h"
+#include "train/bench_history.h"
+#include "train/bench_run.h"
+#include "train/heatmap.h"
+
+#define PINGS     200
+#define MATRIX_MS 300
+#define PAIR_MS   2000
+#define MIB       (1u << 20)
+#define SVG_MODE  0644
+
+static struct {
+    struct measure_target target;
+    const char *peer;
+    const char *svg;
+    const char *state_dir;
+    uint64_t expect_bps;
+    uint64_t streams;
+    uint64_t ms;
+    uint64_t mib;
+    uint64_t allreduce_mib;
+    bool no_underlay;
+    bool history;
+    bool force;
+    bool json;
+} arg;
+
+static const struct option options[] = {
+    {"PEER", NULL, option_name, &arg.peer, NULL, "measure this node with it (default: all pairs)"},
+    {"--nodes", "NAMES", option_text, &arg.target.nodes, NULL,
+        "all pairs of these members and this one, as a,b,c"},
+    {"--expect", "RATE", option_rate, &arg.expect_bps, NULL,
+        "what every direction must reach, such as 10Gbit; exit status 3 if one does not"},
+    {"--streams", "N", option_u64, &arg.streams, "4", "of the second measurement of each pair",
+        .min = 1, .max = ORDER_STREAMS_MAX},
+    {"--ms", "N", option_u64, &arg.ms, NULL,
+        "of each transfer (default 300, for a single pair 2000)", .min = 10, .max = 10000},
+    {"--mib", "N", option_u64, &arg.mib, "8192", "of each transfer, at most", .min = 1,
+        .max = ORDER_BYTES_MAX / MIB},
+    {"--allreduce", "MIB", option_u64, &arg.allreduce_mib, "16",
+        "size of the all-reduces' vector; 0: none", .max = ORDER_VECTOR_MAX / MIB},
+    {"--no-underlay", NULL, option_flag, &arg.no_underlay, NULL,
+        "do not measure the same beside the overlay"},
+    {"--svg", "FILE", option_text, &arg.svg, NULL, "draw the matrix"},
+    {"--history", NULL, option_flag, &arg.history, NULL,
+        "print what earlier benchmarks of this node found, and measure nothing"},
+    {"--force", NULL, option_flag, &arg.force, NULL, "measure although something uses the network"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "where the history is kept"},
+    {"--socket", "PATH", option_text, &arg.target.socket, STATE_SOCKET_DEFAULT, "of the agent"},
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "bench",
+    .summary = "Measure throughput, latency and all-reduce over the overlay.",
+    .options = options,
+    .notes =
+        "It fills the members' lines for as long as it takes, so it refuses to run where a job\n"
+        "does. Exit status: 0, 3 where --expect is not reached, 1 when nothing was measured.\n",
+};
+
+static int print_text(struct str *out)
+{
+    if (fputs(str_text(out), stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail("bench", "standard output does not take it");
+    return CMD_OK;
+}
+
+static int print_history(void)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    struct err e = ERR_NULL;
+    json_t *json = NULL;
+    int r = arg.json ? bench_history_encode(arg.state_dir, &json, &e)
+                     : bench_history_format(arg.state_dir, &out, &e);
+
+    if (r < 0)
+        return cmd_fail("bench", "%s", err_text(&e));
+    r = arg.json ? admin_print_json(json) : print_text(&out);
+    json_decref(json);
+    return r;
+}
+
+static int print_bench(const struct bench *b)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    json_t *json;
+    int r;
+
+    if (!arg.json) {
+        bench_format(b, &out);
+        return print_text(&out);
+    }
+    json = bench_encode(b);
+    r = admin_print_json(json);
+    json_decref(json);
+    return r;
+}
+
+/* The picture and the history; what cannot be written is no reason to hide the figures. */
+static int keep(const struct bench *b)
+{
+    _cleanup_(str_deinit) struct str svg = STR_NULL;
+    json_t *summary = bench_summarise(b);
+    struct err e = ERR_NULL;
+    int r = bench_history_add(arg.state_dir, summary, &e);
+
+    json_decref(summary);
+    if (r < 0)
+        (void)cmd_fail("bench", "this run is not remembered: %s", err_text(&e));
+    if (!arg.svg)
+        return CMD_OK;
+    heatmap_draw(b, &svg);
+    if (svg.failed || statefile_replace(arg.svg, str_text(&svg), svg.len, SVG_MODE, &e) < 0)
+        return cmd_fail("bench", "the picture is not written: %s", err_text(&e));
+    return CMD_OK;
+}
+
+static int report(struct measure *m, struct bench *b)
+{
+    int status;
+    int kept;
+
+    b->nodes = m->survey.nodes;
+    b->n_nodes = m->survey.n_nodes;
+    b->pairs = m->survey.pairs;
+    b->n_pairs = m->survey.n_pairs;
+    b->streams = (uint32_t)arg.streams;
+    b->expect_bps = arg.expect_bps;
+    b->elapsed = clock_now() - m->start;
+    b->wall = clock_wall();
+    b->network = m->roster.network;
+    status = print_bench(b);
+    kept = keep(b);
+    if (status == CMD_OK)
+        status = kept;
+    return status == CMD_OK && bench_failures(b) > 0 ? CMD_VERDICT_NO : status;
+}
+
+static int refuse_live(const struct measure *m)
+{
+    for (size_t i = 0; i < m->survey.n_nodes; i++) {
+        const struct facts *f = &m->survey.nodes[i].facts;
+        char rate[32];
+
+        if (f->jobs > 0)
+            return cmd_fail("bench",
+                "%s has a job of weft run, which this would slow down; "
+                "--force measures all the same",
+                m->survey.nodes[i].name);
+        if (f->traffic >= PREFLIGHT_LIVE_RATE)
+            return cmd_fail("bench",
+                "%s pass over the overlay of %s, perhaps a job's, which this "
+                "would slow down; --force measures all the same",
+                bench_format_rate(f->traffic, rate), m->survey.nodes[i].name);
+    }
+    return CMD_OK;
+}
+
+static int measure_all(struct measure *m)
+{
+    struct bench b = {.n_nodes = 0};
+    struct bench_wish wish = {
+        .underlay = !arg.no_underlay, .allreduce_bytes = arg.allreduce_mib * MIB};
+    _cleanup_(freep) struct bench_pair *more = calloc(m->survey.n_pairs + 1, sizeof(*more));
+
+    if (!more || survey_run(&m->survey, &m->plan) < 0 ||
+        bench_run(&m->survey, &m->plan, &wish, more, b.allreduce) < 0)
+        return cmd_fail("bench", "no memory for %zu members", m->roster.n);
+    if (m->plan.progress)
+        (void)fprintf(stderr, "\r\033[K");
+    b.more = more;
+    return report(m, &b);
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    struct measure m = {.roster = ROSTER_NULL, .survey = SURVEY_NULL};
+    int status;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (arg.history)
+        return print_history();
+    if (arg.peer && arg.target.nodes) {
+        (void)cmd_fail("bench", "PEER and --nodes are two ways to say the same");
+        return CMD_USAGE;
+    }
+    if (arg.peer)
+        arg.target.nodes = arg.peer;
+    m.plan = (struct survey_plan){.pings = PINGS,
+        .ms = arg.ms     ? (uint32_t)arg.ms
+              : arg.peer ? PAIR_MS
+                         : MATRIX_MS,
+        .streams = (uint32_t)arg.streams,
+        .bytes = arg.mib * MIB,
+        .force = arg.force};
+    status = measure_open(&m, "bench", &arg.target);
+    if (status == CMD_OK && !arg.force)
+        status = refuse_live(&m);
+    if (status == CMD_OK)
+        status = measure_all(&m);
+    measure_close(&m);
+    return status;
+}

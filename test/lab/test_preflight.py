@@ -216,7 +216,8 @@ def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
 def test_no_bench_beside_a_job(mesh: Mesh) -> None:
     """Traffic of somebody else's is not disturbed; a pre-flight then measures no throughput."""
     far = mesh.address("n3")
-    mesh.lab.host("n3").spawn(["iperf3", "-s", "-1", "--forceflush"], name="iperf3").wait_line("listening")
+    server = mesh.lab.host("n3").spawn(["iperf3", "-s", "-1", "--forceflush"], name="iperf3")
+    server.wait_line("listening")
     job = mesh.lab.host("n2").spawn(["iperf3", "-u", "-b", "60M", "-t", "60", "--forceflush", "-c",
                                      far],
                                     name="job")

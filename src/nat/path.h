@@ -69,6 +69,7 @@ struct path_side {
     struct candidates candidates;
     struct behavior nat;
     nsec_t keepalive; /* that holds its NAT's mapping; 0: not measured */
+    bool can_spray; /* it opens sockets so that its NAT's ports may be guessed (PATH_ACTION_OPEN) */
     struct path_relay relays[PATH_RELAYS_MAX];
     unsigned n_relays;
 };

@@ -153,6 +153,7 @@ void path__use_relay(struct path *e, const char *why, nsec_t now)
     if (why)
         path__event(e, false, "%s", why);
     e->alarm_at = e->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
+    path__round_plan(e, now);
     if (socket != PATH_SOCKET_MAIN)
         path__close_socket(e, socket);
 }

@@ -17,15 +17,22 @@ static struct couple_node *other(struct couple *c, unsigned i)
 
 static void send_frame(struct couple *c, unsigned from, const struct path_action *a)
 {
-    struct couple_frame *f = &c->frames[c->n_frames];
+    bool v6 = c->has_v6 && endpoint_equal(&a->remote, &other(c, from)->ep6);
+    nsec_t at = c->now + (v6 ? c->delay6 : COUPLE_DELAY);
+    size_t place = c->n_frames;
+    struct couple_frame *f;
 
     c->n_sent++;
-    if (!endpoint_equal(&a->remote, &other(c, from)->ep) || other(c, from)->is_deaf)
+    if ((!v6 && !endpoint_equal(&a->remote, &other(c, from)->ep)) || other(c, from)->is_deaf)
         return;
     assert_true(c->n_frames < COUPLE_INFLIGHT);
-    f->at = c->now + COUPLE_DELAY;
+    while (place > 0 && c->frames[place - 1].at > at)
+        place--;
+    f = &c->frames[place];
+    memmove(f + 1, f, (c->n_frames - place) * sizeof(*f));
+    f->at = at;
     f->to = 1 - from;
-    f->from = c->nodes[from].ep;
+    f->from = v6 ? c->nodes[from].ep6 : c->nodes[from].ep;
     f->len = a->len;
     memcpy(f->bytes, a->frame, a->len);
     if (f->to == 1)
@@ -59,6 +66,7 @@ static void take_actions(struct couple *c, unsigned i)
 static void start_node(struct couple *c, unsigned i, const struct x25519_secret *secret)
 {
     static const uint8_t addr[2][4] = {{198, 51, 100, 1}, {203, 0, 113, 2}};
+    uint8_t addr6[16] = {0x20, 0x01, 0x0d, 0xb8};
     struct paths_options opt = {.secret = *secret, .rng = rng_seeded(&c->seed)};
     struct couple_node *n = &c->nodes[i];
 
@@ -66,6 +74,8 @@ static void start_node(struct couple *c, unsigned i, const struct x25519_secret 
     assert_true(x25519_derive_public(secret, &n->key));
     assert_int_equal(paths_new(&n->paths, &opt, c->now), 0);
     n->ep = (struct endpoint){.addr = ip_addr_v4(addr[i]), .port = 51820};
+    addr6[15] = (uint8_t)(i + 1);
+    n->ep6 = (struct endpoint){.addr = ip_addr_v6(addr6), .port = 51820};
 }
 
 void couple_start(struct couple *c, enum path_policy policy)
@@ -77,7 +87,7 @@ void couple_start(struct couple *c, enum path_policy policy)
     memset(c, 0, sizeof(*c));
     c->seed = 7;
     c->now = 100 * NSEC_PER_SEC;
-    c->frames = malloc(COUPLE_INFLIGHT * sizeof(*c->frames));
+    c->frames = malloc((COUPLE_INFLIGHT + 1) * sizeof(*c->frames));
     assert_non_null(c->frames);
     for (unsigned i = 0; i < 2; i++) {
         struct rng rng = rng_seeded(&c->seed);
@@ -110,6 +120,8 @@ void couple_tell(struct couple *c)
 
     for (unsigned i = 0; i < 2; i++) {
         assert_true(candidates_add(&sides[i].candidates, CANDIDATE_HOST, &c->nodes[i].ep));
+        if (c->has_v6)
+            assert_true(candidates_add(&sides[i].candidates, CANDIDATE_HOST, &c->nodes[i].ep6));
         paths_set_self(c->nodes[i].paths, &sides[i], c->now);
     }
     for (unsigned i = 0; i < 2; i++) {

@@ -25,6 +25,7 @@ struct couple_node {
     struct paths *paths;
     struct x25519_public key;
     struct endpoint ep;
+    struct endpoint ep6;    /* told only where @has_v6 */
     struct path_action use; /* the last one */
     unsigned n_uses;
     unsigned n_events;
@@ -42,6 +43,8 @@ struct couple {
     size_t n_frames;
     struct couple_frame kept; /* copy of the last frame to node 1 */
     uint64_t n_sent;
+    bool has_v6;   /* both have another address, with a delay of its own */
+    nsec_t delay6; /* one way */
 };
 
 /** couple_start() - two nodes that know each other; no candidates told yet. */

@@ -208,7 +208,8 @@ static bool may_spray(const struct path *e, bool is_hard, nsec_t now)
 {
     const struct paths *p = e->owner;
 
-    return p->sprayer == NULL && now >= e->spray_after &&
+    /* Guessing is in vain where the other side does not open its share of sockets. */
+    return p->sprayer == NULL && now >= e->spray_after && (is_hard || e->side.can_spray) &&
            (!is_hard || (p->spray_sockets > 0 && p->n_sockets < 2 * p->spray_sockets));
 }
 

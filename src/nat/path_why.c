@@ -14,7 +14,6 @@ struct why {
     const char *self; /* this node's name */
     const char *peer;
     uint16_t port; /* WireGuard's at this node, as its candidates have it; 51820 if unknown */
-    nsec_t now;
 };
 
 static uint16_t own_port(const struct path *e)
@@ -69,7 +68,7 @@ static void why_silent(const struct why *w, char *buf)
 
 void path__why(const struct path *e, char buf[static PATH_TEXT_MAX], nsec_t now)
 {
-    struct why w = {e, e->owner->name, e->peer.name, own_port(e), now};
+    struct why w = {e, e->owner->name, e->peer.name, own_port(e)};
 
     buf[0] = '\0';
     if (e->peer.policy == PATH_POLICY_OFF)

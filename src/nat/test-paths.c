@@ -296,6 +296,106 @@ static void test_peer_that_goes(void **state)
     couple_stop(c);
 }
 
+static void start_with_v6(struct couple *c, nsec_t delay6)
+{
+    couple_start(c, PATH_POLICY_AUTO);
+    c->has_v6 = true;
+    c->delay6 = delay6;
+    couple_tell(c);
+    run_with_traffic(c, 2 * SEC);
+}
+
+static void assert_v6(const struct couple *c, bool v6)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        const struct couple_node *peer = &c->nodes[1 - i];
+
+        assert_true(endpoint_equal(&c->nodes[i].use.remote, v6 ? &peer->ep6 : &peer->ep));
+    }
+}
+
+static void test_v6_when_it_is_better(void **state)
+{
+    struct couple *c = &couple;
+
+    start_with_v6(c, 4 * MSEC);
+    assert_v6(c, true);
+    couple_stop(c);
+    start_with_v6(c, 20 * MSEC);
+    assert_v6(c, false);
+    couple_stop(c);
+}
+
+static void test_switch_only_to_what_is_clearly_better(void **state)
+{
+    struct couple *c = &couple;
+
+    start_with_v6(c, 20 * MSEC);
+    /* Better by 2 of 20 ms: not worth a switch, however often it is measured. */
+    c->delay6 = 9 * MSEC;
+    run_with_traffic(c, 300 * SEC);
+    assert_v6(c, false);
+    assert_int_equal(c->nodes[0].n_uses, 2);
+    /* By 16 of 20: within two slots, once, and both. */
+    c->delay6 = 2 * MSEC;
+    run_with_traffic(c, 130 * SEC);
+    assert_v6(c, true);
+    assert_int_equal(c->nodes[0].n_uses, 3);
+    assert_int_equal(c->nodes[1].n_uses, 3);
+    couple_stop(c);
+}
+
+static void set_relay(struct couple *c, nsec_t rtt)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct path_side side = {.generation = 1, .n_relays = 1};
+
+        side.relays[0] = (struct path_relay){.key = {{5}}, .rtt = rtt / 2};
+        assert_true(candidates_add(&side.candidates, CANDIDATE_HOST, &c->nodes[i].ep));
+        paths_set_self(c->nodes[i].paths, &side, c->now);
+        paths_set_peer_side(c->nodes[1 - i].paths, &c->nodes[i].key, &side, c->now);
+    }
+}
+
+static void test_relay_that_is_better(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 19 * MSEC);
+    run_with_traffic(c, 10 * SEC);
+    assert_direct(c);
+    set_relay(c, 5 * MSEC);
+    run_with_traffic(c, 3 * SEC);
+    assert_relayed(c);
+    assert_non_null(strstr(view(c, 0).why, "the relay is faster"));
+    assert_true(view(c, 0).rtt == 5 * MSEC);
+    set_relay(c, 60 * MSEC);
+    run_with_traffic(c, 130 * SEC);
+    assert_direct(c);
+    couple_stop(c);
+}
+
+static void test_hub_absence_changes_nothing_direct(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    run_with_traffic(c, 5 * SEC);
+    for (unsigned i = 0; i < 2; i++)
+        paths_on_relay(c->nodes[i].paths, false, c->now);
+    c->nodes[0].is_deaf = true;
+    run_with_traffic(c, 20 * SEC);
+    assert_relayed(c);
+    /* From the last candidates, at slots that come each ten seconds without a relay. */
+    c->nodes[0].is_deaf = false;
+    run_with_traffic(c, 12 * SEC);
+    assert_direct(c);
+    couple_stop(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +411,10 @@ int main(void)
         cmocka_unit_test(test_address_change_is_followed_at_once),
         cmocka_unit_test(test_probe_of_the_mtu),
         cmocka_unit_test(test_peer_that_goes),
+        cmocka_unit_test(test_v6_when_it_is_better),
+        cmocka_unit_test(test_switch_only_to_what_is_clearly_better),
+        cmocka_unit_test(test_relay_that_is_better),
+        cmocka_unit_test(test_hub_absence_changes_nothing_direct),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

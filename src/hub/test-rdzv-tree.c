@@ -1,0 +1,247 @@
+/*
+ * test-rdzv-tree.c - an etcd tree on a clock of its own: times to live, history, limits, saving.
+ *
+ * What each request answers is compared with a real etcd in test/hub.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "hub/rdzv_tree.h"
+
+#define SECOND NSEC_PER_SEC
+
+struct fixture {
+    struct rdzv_quota quota;
+    struct rdzv_tree tree;
+    struct rdzv_when when;
+    struct rdzv_refusal why;
+    uint8_t saved[256]; /* the blob that was put last */
+    size_t saved_len;
+    size_t n_saved; /* blobs of nodes */
+};
+
+static void put(
+    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+{
+    struct fixture *f = ctx;
+
+    if (name_len == 0 || len > sizeof(f->saved))
+        return;
+    memcpy(f->saved, p, len);
+    f->saved_len = len;
+    f->n_saved += before == 0;
+}
+
+static void drop(void *ctx, const void *name, size_t name_len, size_t before)
+{
+    struct fixture *f = ctx;
+
+    f->n_saved -= name_len > 0;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct rdzv_tree_saver saver = {.ctx = f, .put = put, .drop = drop};
+
+    f->quota = (struct rdzv_quota){.bytes_max = 1u << 20, .entries_max = 8};
+    f->when = (struct rdzv_when){.now = 100 * SECOND, .wall = 1790000000 * SECOND};
+    assert_int_equal(rdzv_tree_init(&f->tree, &saver, &f->quota), 0);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    rdzv_tree_deinit(&f->tree);
+    assert_int_equal(f->quota.bytes, 0);
+    assert_int_equal(f->quota.entries, 0);
+    free(f);
+    return 0;
+}
+
+static int set(struct fixture *f, const char *path, const char *value, uint32_t ttl)
+{
+    struct rdzv_change change = {.has_ttl = ttl > 0, .ttl_seconds = ttl};
+    struct rdzv_event *ev = NULL;
+    int r = rdzv_tree_set(&f->tree, path, value, &change, f->when, &ev, &f->why);
+
+    rdzv_event_unref(ev);
+    return r;
+}
+
+static int look(struct fixture *f, const char *path)
+{
+    json_t *json = NULL;
+    int r = rdzv_tree_get(&f->tree, path, false, f->when, &json, &f->why);
+
+    json_decref(json);
+    return r;
+}
+
+static void pass(struct fixture *f, nsec_t time)
+{
+    f->when.now += time;
+    f->when.wall += time;
+    rdzv_tree_expire(&f->tree, f->when);
+}
+
+static void test_ttl(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(set(f, "/dir/soon", "1", 2), 0);
+    assert_int_equal(set(f, "/dir/later", "1", 5), 0);
+    assert_int_equal(rdzv_tree_due(&f->tree), f->when.now + 2 * SECOND);
+    pass(f, 2 * SECOND - 1);
+    assert_int_equal(look(f, "/dir/soon"), 0);
+    pass(f, 1);
+    assert_int_equal(look(f, "/dir/soon"), RDZV_TREE_E_NOT_FOUND);
+    assert_int_equal(f->tree.index, 3);
+    assert_int_equal(set(f, "/dir/later", "2", 0), 0);
+    assert_int_equal(rdzv_tree_due(&f->tree), NSEC_NEVER);
+    pass(f, 1000 * SECOND);
+    assert_int_equal(look(f, "/dir/later"), 0);
+    assert_int_equal(f->n_saved, 2);
+}
+
+/* A clock that was set does not end anything, and what is left counts from a restart anew. */
+static void test_restart(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_tree_saver saver = {.ctx = f, .put = put, .drop = drop};
+    struct rdzv_when later = {.now = 5 * SECOND, .wall = 1800000000 * SECOND};
+    struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 8};
+    struct err e = ERR_NULL;
+    struct rdzv_tree again;
+    json_t *json = NULL;
+
+    assert_int_equal(set(f, "/a/b", "value", 7), 0);
+    assert_int_equal(rdzv_tree_init(&again, &saver, &quota), 0);
+    assert_int_equal(rdzv_tree_load(&again, f->saved, f->saved_len, later, &e), 0);
+    assert_int_equal(rdzv_tree_due(&again), later.now + 7 * SECOND);
+    assert_int_equal(rdzv_tree_get(&again, "/a/b", false, later, &json, &f->why), 0);
+    json_decref(json);
+    for (size_t len = 0; len < 20; len++)
+        assert_int_equal(rdzv_tree_load(&again, f->saved, len, later, &e), -EINVAL);
+    rdzv_tree_deinit(&again);
+}
+
+static struct rdzv_event *told; /* by the last watcher that was */
+
+static void on_fire(struct rdzv_watcher *w, struct rdzv_event *ev)
+{
+    assert_null(told);
+    told = rdzv_event_ref(ev);
+}
+
+static void test_waiting(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_watcher w = {.path = (char *)"/a", .is_recursive = true, .fire = on_fire};
+    struct rdzv_event *ev = NULL;
+
+    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 0, &ev, &f->why), 0);
+    assert_null(ev);
+    assert_int_equal(set(f, "/ab", "1", 0), 0);
+    assert_int_equal(set(f, "/a/_hidden", "1", 0), 0);
+    assert_null(told);
+    assert_int_equal(set(f, "/a/b", "1", 0), 0);
+    assert_non_null(told);
+    assert_int_equal(told->index, 3);
+    told = rdzv_event_unref(told);
+    /* Told once: it waits no more. */
+    assert_int_equal(set(f, "/a/b", "2", 0), 0);
+    assert_null(told);
+    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 4, &ev, &f->why), 0);
+    assert_int_equal(ev->index, 4);
+    rdzv_event_unref(ev);
+}
+
+static void test_history(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_watcher w = {.path = (char *)"/a", .fire = on_fire};
+    struct rdzv_event *ev = NULL;
+
+    for (int i = 0; i < RDZV_TREE_EVENTS_MAX + 5; i++)
+        assert_int_equal(set(f, "/a", "1", 0), 0);
+    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 5, &ev, &f->why), RDZV_TREE_E_CLEARED);
+    assert_string_equal(f->why.cause, "the requested history has been cleared [6/5]");
+    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 6, &ev, &f->why), 0);
+    assert_int_equal(ev->index, 6);
+    rdzv_event_unref(ev);
+}
+
+static void test_limits(void **state)
+{
+    struct fixture *f = *state;
+    char path[] = "/a";
+    size_t n = 0;
+
+    while (set(f, path, "1", 0) == 0) {
+        path[1]++;
+        n++;
+    }
+    /* The root counts as one. */
+    assert_int_equal(n, 7);
+    assert_int_equal(f->why.code, RDZV_TREE_E_INTERNAL);
+    assert_int_equal(set(f, "/a", "one that is there may change", 0), 0);
+    f->quota.bytes_max = f->quota.bytes;
+    assert_int_equal(set(f, "/a", "but not grow when there is no room", 0), RDZV_TREE_E_INTERNAL);
+    rdzv_tree_clear(&f->tree);
+    assert_int_equal(f->n_saved, 0);
+    assert_int_equal(set(f, "/a", "1", 0), 0);
+}
+
+static void test_paths(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *clean;
+    } cases[] = {
+        {"", "/"},
+        {"/", "/"},
+        {"/a/", "/a"},
+        {"a//b/./c", "/a/b/c"},
+        {"/a/../../b", "/b"},
+        {"/..a/.b", "/..a/.b"},
+    };
+    char ret[RDZV_TREE_PATH_MAX + 1];
+    char deep[3 * RDZV_TREE_DEPTH_MAX];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_true(rdzv_tree_clean(cases[i].path, ret));
+        assert_string_equal(ret, cases[i].clean);
+    }
+    for (size_t i = 0; i < sizeof(deep); i++)
+        deep[i] = i % 2 ? 'x' : '/';
+    deep[2 * RDZV_TREE_DEPTH_MAX] = '\0';
+    assert_true(rdzv_tree_clean(deep, ret));
+    deep[2 * RDZV_TREE_DEPTH_MAX] = '/';
+    deep[2 * RDZV_TREE_DEPTH_MAX + 2] = '\0';
+    assert_false(rdzv_tree_clean(deep, ret));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_ttl, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_restart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_waiting, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
+        cmocka_unit_test(test_paths),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -85,6 +85,7 @@ void agent__reconcile(struct agent *a)
     int r;
 
     a->link_mtu = reconcile_see_links(&a->reconcile);
+    finder_set_link_mtu(a->finder, a->link_mtu);
     in = agent__render_input(a);
     r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
     now = clock_now();

@@ -56,9 +56,11 @@ static void act(struct finder *f, const struct path_action *action, nsec_t now)
     case PATH_ACTION_EVENT:
         say(action);
         return;
+    case PATH_ACTION_FITS:
+        finder__mtu_fits(f, action, now);
+        return;
     case PATH_ACTION_OPEN: /* None may be: see finder_new(). */
     case PATH_ACTION_CLOSE:
-    case PATH_ACTION_FITS:
     case PATH_ACTION_NONE:
     case PATH_ACTION_KIND_N:
         return;
@@ -74,7 +76,7 @@ static void arm(struct finder *f, nsec_t now)
     nsec_t due = nsec_min(paths_due(f->paths), f->gather_due);
     nsec_t wait;
 
-    due = nsec_min(due, finder__handshake_due(f));
+    due = nsec_min(due, nsec_min(finder__handshake_due(f), finder__mtu_due(f)));
     if (frame_port_is_open(&f->port))
         due = nsec_min(due, stun_client_due(&f->stun));
     if (due == NSEC_NEVER) {
@@ -106,6 +108,7 @@ static void on_timer(uv_timer_t *timer)
     /* A handshake is begun with the engine at hand: the next pass does it. */
     if (now >= finder__handshake_due(f))
         f->listener.on_routes(f->listener.ctx);
+    finder__mtu_tick(f, now);
     paths_tick(f->paths, now);
     finder__run(f, now);
 }
@@ -147,6 +150,11 @@ void finder_set_engine(struct finder *f, struct engine *engine, uint16_t port, n
         stun_client_restart(&f->stun, now);
     finder__ask_stun(f, now);
     finder__run(f, now);
+}
+
+void finder_set_link_mtu(struct finder *f, uint16_t mtu)
+{
+    f->link_mtu = mtu;
 }
 
 bool finder_pins(const struct finder *f)
@@ -225,6 +233,8 @@ struct finder *finder_free(struct finder *f, bool leaving)
     frame_port_close(&f->port);
     uv_close((uv_handle_t *)f->timer, on_closed);
     f->paths = paths_free(f->paths);
+    for (size_t i = 0; i < f->n_peers; i++)
+        f->peers[i].mtu = finder__mtu_free(f->peers[i].mtu);
     free(f->peers);
     free(f->routes);
     free(f);

@@ -65,6 +65,9 @@ struct finder *finder_free(struct finder *f, bool leaving);
 /** finder_set_engine() - after every look: what runs, on which port. NULL: nothing does. */
 void finder_set_engine(struct finder *f, struct engine *engine, uint16_t port, nsec_t now);
 
+/** finder_set_link_mtu() - inner bytes that the machine's largest link carries; 0: not known. */
+void finder_set_link_mtu(struct finder *f, uint16_t mtu);
+
 /** finder_set_snapshot() - the network has changed: peers, hubs, what peers report. */
 void finder_set_snapshot(struct finder *f, const struct snapshot *s, nsec_t now);
 

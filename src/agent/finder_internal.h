@@ -1,5 +1,5 @@
 /*
- * finder_internal.h - the finder's parts: finder.c, finder_self.c, finder_peers.c.
+ * finder_internal.h - the finder's parts: finder.c, finder_self.c, finder_peers.c, finder_mtu.c.
  */
 #pragma once
 
@@ -21,9 +21,13 @@ struct finder_peer {
     uint64_t generation; /* of what it reported last */
     bool is_present;     /* in the snapshot that is being taken */
 
-    nsec_t handshake_due; /* when to begin one; NSEC_NEVER: none is wanted */
-    nsec_t handshake;     /* the last one that was seen, as observed */
-    nsec_t wanted_at;     /* when one was asked for: a later one is that */
+    nsec_t handshake_due;   /* when to begin one; NSEC_NEVER: none is wanted */
+    nsec_t handshake;       /* the last one that was seen, as observed */
+    struct finder_mtu *mtu; /* owns; NULL: it never had a direct path */
+    uint64_t rx_bytes;      /* as the engine counted them last */
+    uint64_t tx_bytes;
+
+    nsec_t wanted_at; /* when one was asked for: a later one is that */
 };
 
 struct finder {
@@ -56,7 +60,9 @@ struct finder {
     size_t n_routes;
     struct x25519_public hub; /* that relays; none: not known */
     bool is_hub_heard;
-    bool pins; /* the engine can */
+    uint16_t network_mtu; /* of inner packets, before anything is measured */
+    uint16_t link_mtu;    /* the most that a link of this machine carries of them; 0: not known */
+    bool pins;            /* the engine can */
 };
 
 /** finder__run() - carry out what paths wants, and be woken for what is due next. */
@@ -83,6 +89,27 @@ void finder__set_servers(struct finder *f, const struct snapshot *s, nsec_t now)
 
 /** finder__use() - a peer's packets go another way. */
 void finder__use(struct finder *f, const struct path_action *action, nsec_t now);
+
+struct finder_peer *finder__find_by_key(const struct finder *f, const struct x25519_public *key);
+struct render_path *finder__find_route(const struct finder *f, const char *node);
+
+/** finder__mtu_use() - a peer's direct path is the one to @remote; none: it has none. */
+void finder__mtu_use(
+    struct finder *f, struct finder_peer *peer, const struct endpoint *remote, nsec_t now);
+
+/** finder__mtu_fits() - an answer to a probe. */
+void finder__mtu_fits(struct finder *f, const struct path_action *action, nsec_t now);
+
+/** finder__mtu_data() - data was sent to a peer, or heard from it, since the last look. */
+void finder__mtu_data(
+    struct finder *f, struct finder_peer *peer, bool sent, bool heard, nsec_t now);
+
+/** finder__mtu_tick() - send the probes that are due. finder__mtu_due(): when they are. */
+void finder__mtu_tick(struct finder *f, nsec_t now);
+nsec_t finder__mtu_due(const struct finder *f);
+
+/** finder__mtu_free() - NULL is fine. Always NULL. */
+struct finder_mtu *finder__mtu_free(struct finder_mtu *m);
 
 /** finder__handshake_due() - the earliest; NSEC_NEVER. */
 nsec_t finder__handshake_due(const struct finder *f);

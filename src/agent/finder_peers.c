@@ -31,7 +31,7 @@ static struct finder_peer *find_peer(const struct finder *f, const char *node)
                           : NULL;
 }
 
-static struct finder_peer *find_by_key(const struct finder *f, const struct x25519_public *key)
+struct finder_peer *finder__find_by_key(const struct finder *f, const struct x25519_public *key)
 {
     for (size_t i = 0; i < f->n_peers; i++)
         if (x25519_public_equal(&f->peers[i].key, key))
@@ -66,7 +66,7 @@ static int compare_route(const void *name, const void *route)
     return strcmp(name, ((const struct render_path *)route)->node);
 }
 
-static struct render_path *find_route(const struct finder *f, const char *node)
+struct render_path *finder__find_route(const struct finder *f, const char *node)
 {
     return f->n_routes > 0
                ? bsearch(node, f->routes, f->n_routes, sizeof(*f->routes), compare_route)
@@ -75,7 +75,7 @@ static struct render_path *find_route(const struct finder *f, const char *node)
 
 static void remove_route(struct finder *f, const char *node)
 {
-    struct render_path *route = find_route(f, node);
+    struct render_path *route = finder__find_route(f, node);
 
     if (!route)
         return;
@@ -110,13 +110,13 @@ static void want_handshake(struct finder *f, struct finder_peer *peer, nsec_t no
 
 void finder__use(struct finder *f, const struct path_action *action, nsec_t now)
 {
-    struct finder_peer *peer = find_by_key(f, &action->peer);
+    struct finder_peer *peer = finder__find_by_key(f, &action->peer);
     struct render_path *route;
     uint16_t keepalive = (uint16_t)(action->keepalive / NSEC_PER_SEC);
 
     if (!peer)
         return;
-    route = find_route(f, peer->node);
+    route = finder__find_route(f, peer->node);
     if (action->path == PATH_KIND_LAN || action->path == PATH_KIND_DIRECT) {
         if (!route)
             route = add_route(f, peer->node);
@@ -129,6 +129,7 @@ void finder__use(struct finder *f, const struct path_action *action, nsec_t now)
     } else {
         return;
     }
+    finder__mtu_use(f, peer, &action->remote, now);
     f->listener.on_routes(f->listener.ctx);
 }
 
@@ -167,7 +168,7 @@ void finder_on_applied(struct finder *f, struct reconcile *rc, nsec_t now)
 void finder_on_hub_forgot(struct finder *f, nsec_t now)
 {
     for (size_t i = 0; i < f->n_peers; i++)
-        if (!find_route(f, f->peers[i].node) && f->peers[i].handshake != 0)
+        if (!finder__find_route(f, f->peers[i].node) && f->peers[i].handshake != 0)
             want_handshake(f, &f->peers[i], now);
     f->listener.on_routes(f->listener.ctx);
 }
@@ -184,6 +185,10 @@ void finder_take_observation(struct finder *f, const struct observe *seen, nsec_
         /* An idle edge needs none before there is something to send. */
         if (ob->handshake > peer->wanted_at)
             peer->handshake_due = NSEC_NEVER;
+        finder__mtu_data(f, peer, ob->facts.tx_bytes != peer->tx_bytes,
+            ob->facts.rx_bytes != peer->rx_bytes, now);
+        peer->tx_bytes = ob->facts.tx_bytes;
+        peer->rx_bytes = ob->facts.rx_bytes;
         paths_on_traffic(f->paths, &peer->key, ob->facts.rx_bytes, ob->facts.tx_bytes, now);
     }
     finder__run(f, now);
@@ -240,6 +245,7 @@ static void forget_absent(struct finder *f, nsec_t now)
         if (f->peers[i].is_present)
             continue;
         paths_remove_peer(f->paths, &f->peers[i].key, now);
+        f->peers[i].mtu = finder__mtu_free(f->peers[i].mtu);
         remove_route(f, f->peers[i].node);
     }
 }
@@ -285,6 +291,7 @@ void finder_set_snapshot(struct finder *f, const struct snapshot *s, nsec_t now)
 
         tell_peer(f, &peers[i], node, policy_of(s, node), now);
     }
+    f->network_mtu = s->network.mtu;
     finder__set_servers(f, s, now);
     finder__run(f, now);
 }

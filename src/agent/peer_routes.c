@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "mesh/wg_config.h"
-#include "sys/rtnl.h"
 #include "wire/ip.h"
 
 #define TCP_HEADER 20
@@ -32,9 +31,14 @@ static void peer_routes_deinit(struct peer_routes *pr)
     free(pr->extra);
 }
 
-unsigned peer_routes_mss(unsigned mtu, bool is_v4)
+struct rtnl_metrics peer_routes_metrics(const struct wg_config *c, uint16_t mtu, bool is_v4)
 {
-    return mtu - (is_v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER;
+    unsigned most = c->link_mtu != 0 && c->link_mtu < c->mtu ? c->link_mtu : c->mtu;
+
+    if (!is_v4 && mtu < IP_V6_MTU_MIN) /* Less would keep IPv6 from being sent at all. */
+        mtu = IP_V6_MTU_MIN;
+    return (struct rtnl_metrics){
+        .mtu = mtu, .advmss = most - (is_v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};
 }
 
 static int compare(const void *a, const void *b)
@@ -45,23 +49,15 @@ static int compare(const void *a, const void *b)
     return ip_prefix_compare(&x->to, &y->to);
 }
 
-/*
- * The announced MSS is the interface's, whatever the path's MTU is now: the other end limits what
- * it sends by its own route, and connections that begin on a narrow path may grow with it.
- */
 static void add_wanted(struct peer_routes *pr, const struct wg_config *c, const struct wg_peer *p)
 {
     for (size_t i = 0; i < p->n_allowed; i++) {
         const struct ip_prefix *to = &p->allowed[i];
         bool is_v4 = ip_addr_is_v4(&to->addr);
-        uint32_t mtu = p->mtu;
 
-        if (to->len != (is_v4 ? 32 : 128))
-            continue;
-        if (!is_v4 && mtu < IP_V6_MTU_MIN) /* Less would keep IPv6 from being sent at all. */
-            mtu = IP_V6_MTU_MIN;
-        pr->wanted[pr->n++] = (struct peer_route){
-            .to = *to, .metrics = {.mtu = mtu, .advmss = peer_routes_mss(c->mtu, is_v4)}};
+        if (to->len == (is_v4 ? 32 : 128))
+            pr->wanted[pr->n++] =
+                (struct peer_route){.to = *to, .metrics = peer_routes_metrics(c, p->mtu, is_v4)};
     }
 }
 

@@ -8,6 +8,9 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "sys/rtnl.h"
 
 struct netlink;
 struct wg_config;
@@ -24,5 +27,11 @@ struct wg_config;
 int peer_routes_reconcile(
     struct netlink *nl, unsigned ifindex, const struct wg_config *want, bool lacks_v6);
 
-/** peer_routes_mss() - what TCP may announce on a route through an interface of @mtu. */
-unsigned peer_routes_mss(unsigned mtu, bool is_v4);
+/**
+ * peer_routes_metrics() - of a route through the interface whose packets have at most @mtu bytes
+ *
+ * The announced MSS is what this machine's links can carry, whatever the path's MTU is now: the
+ * other end limits what it sends by its own route, and connections that begin on a narrow path may
+ * grow with it.
+ */
+struct rtnl_metrics peer_routes_metrics(const struct wg_config *c, uint16_t mtu, bool is_v4);

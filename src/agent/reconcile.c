@@ -192,12 +192,9 @@ struct block_routes {
 
 static struct rtnl_metrics block_metrics(const struct wg_config *want, const struct ip_prefix *to)
 {
-    bool is_v4 = ip_addr_is_v4(&to->addr);
-
     if (!want->route_mtu)
         return (struct rtnl_metrics){0};
-    return (struct rtnl_metrics){
-        .mtu = want->route_mtu, .advmss = peer_routes_mss(want->mtu, is_v4)};
+    return peer_routes_metrics(want, want->route_mtu, ip_addr_is_v4(&to->addr));
 }
 
 static int compare_route(const struct rtnl_entry *entry, void *ctx)

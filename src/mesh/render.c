@@ -114,6 +114,8 @@ static uint16_t route_mtu(const struct render_input *in)
 {
     uint16_t mtu = in->snapshot->network.mtu;
 
+    if (in->link_mtu != 0 && in->link_mtu < mtu)
+        mtu = in->link_mtu;
     return mtu < interface_mtu(in) ? fit_padding(mtu) : 0;
 }
 
@@ -244,6 +246,7 @@ static void set_interface(
     c->routes[1] = n->cidr6;
     c->n_routes = 2;
     c->mtu = interface_mtu(in);
+    c->link_mtu = fit_padding(in->link_mtu);
     c->route_mtu = route_mtu(in);
     c->listen_port = in->listen_port;
 }

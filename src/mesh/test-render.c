@@ -240,9 +240,10 @@ static void test_mtu(void **state)
     in.link_mtu = 1340;
     assert_int_equal(render_config(&c, &in, NULL), 0);
     assert_int_equal(c.mtu, 1420);
-    assert_int_equal(c.route_mtu, 0);
+    assert_int_equal(c.link_mtu, 1328);
+    assert_int_equal(c.route_mtu, 1328);
     assert_int_equal(peer(&c, 3)->mtu, 1408);
-    assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), 1420);
+    assert_int_equal(render_mtu(&in, snapshot_find_node(&s, "n4")), 1328);
     wg_config_deinit(&c);
     snapshot_deinit(&s);
 }

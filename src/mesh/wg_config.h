@@ -57,6 +57,7 @@ struct wg_config {
     struct ip_prefix routes[WG_CONFIG_ADDRESSES_MAX]; /* that must lead into the interface */
     unsigned n_routes;
     uint16_t mtu;       /* bytes; 0: not known, as an engine leaves it */
+    uint16_t link_mtu;  /* inner bytes beyond which nothing can be received; 0: the same as @mtu */
     uint16_t route_mtu; /* of @routes, for peers without an MTU of their own; 0: the interface's */
     uint16_t listen_port;  /* 0: any */
     uint32_t fwmark;       /* of the packets sent; 0: none */

@@ -23,8 +23,8 @@
 #define TUNNEL_TIME   (7 * NSEC_PER_SEC) /* a lost handshake is repeated after 5 s */
 #define TUNNEL_PERIOD (500 * NSEC_PER_MSEC)
 #define PING_GAP      (4 * NSEC_PER_MSEC)
-#define SIZE_GAP      (NSEC_PER_MSEC / 2)
-#define SIZE_COPIES   2
+#define SIZE_GAP      NSEC_PER_MSEC
+#define SIZE_COPIES   3
 #define QUIET_MIN     (400 * NSEC_PER_MSEC) /* a busy machine's answer may take so long */
 #define SIZE_TRIES    3                     /* for the largest, before it counts as lost */
 #define TCP_MIN       (1200 * NSEC_PER_MSEC)

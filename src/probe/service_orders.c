@@ -18,7 +18,8 @@
 #include "sys/clock.h"
 #include "sys/statefile.h"
 
-#define FIRST_LINE_TIME (2 * NSEC_PER_SEC)
+#define FIRST_LINE_TIME (10 * NSEC_PER_SEC) /* a coordinator connects to all before it speaks */
+#define STRANGER_TIME   (2 * NSEC_PER_SEC)  /* the same through the underlay's door */
 #define ANSWER_TIME     (5 * NSEC_PER_SEC)
 #define NAMES_TIME      (3 * NSEC_PER_SEC)
 #define TRAFFIC_TIME_MS 300 /* how long is listened for a job's traffic */
@@ -295,8 +296,9 @@ void service__serve(struct service_connection *c)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
     struct order o = ORDER_NULL;
+    nsec_t patience = c->door == SERVICE_DOOR_UNDERLAY ? STRANGER_TIME : FIRST_LINE_TIME;
 
-    if (read_order(c, &lb, clock_now() + FIRST_LINE_TIME, &o) < 0)
+    if (read_order(c, &lb, clock_now() + patience, &o) < 0)
         return;
     if (order_is_data(o.kind))
         run_data(c, &o);

@@ -206,3 +206,32 @@ def test_the_engine_dies(pair: Site) -> None:
     a.host.run(["ip", "link", "delete", "weft0"])
     a.reaches(b, 20)
     pair.wait_paths(DIRECT, 20)
+
+
+# ---- a flow that moves ----------------------------------------------------------------------------
+
+
+def test_a_tcp_flow_moves_up_without_a_stall(pair: Site) -> None:
+    """From the relay to the direct path, at full rate: no reset, and no long silence."""
+    a, b = pair.join("a", "b")
+    pair.hub.run([pair.weft, "edge", "set", "a", "b", "--path", "relay"])
+    pair.wait_paths(RELAY, 5)
+    a.reaches(b, 5)
+    b.host.spawn(["iperf3", "-s", "-1", "--forceflush"], name="iperf-server").wait_line("listening")
+    flow = a.host.spawn(["iperf3", "-c", b.address(), "-t", "10", "-i", "0.1", "--forceflush"],
+                        name="iperf")
+    wait_for(lambda: len(flow.lines()) > 25, 10, "the flow to run")
+    pair.hub.run([pair.weft, "edge", "set", "a", "b", "--path", "auto"])
+    pair.wait_paths(DIRECT, 7)
+    assert flow.wait(15) == 0
+    rates = [float(m[1]) for m in (re.search(r"([\d.]+) Mbits/sec +\d+ +[\d.]+ [KM]Bytes", line)
+                                   for line in flow.lines()) if m]
+    assert len(rates) > 80
+    stalls = longest_run(rate == 0 for rate in rates)
+    print(f"FIGURE relay to direct under TCP: longest silence {stalls * 100} ms at most")
+    assert stalls <= 2
+
+
+def longest_run(flags) -> int:
+    """How many true ones come one after the other, at most."""
+    return max((len(list(group)) for flag, group in itertools.groupby(flags) if flag), default=0)

@@ -28,7 +28,9 @@
 /* What loses so much is no way to go, if there is a relay. */
 #define LOSS_UNUSABLE_PERMILLE 250
 #define LOSS_SAMPLES           20
-#define RTT_MARGIN             (5 * NSEC_PER_MSEC)
+/* The relay has to be better by so much, or by half: its RTT was measured now and then, on idle
+ * ways, and a pair's under the very traffic that queues before both. */
+#define RELAY_MARGIN (10 * NSEC_PER_MSEC)
 /* A mesh complains about a relayed pair after so long. */
 #define ALARM_AFTER (30 * NSEC_PER_SEC)
 
@@ -292,7 +294,7 @@ static bool is_relay_better(const struct path *e, const struct path_pair *pair)
         return false;
     if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE)
         return true;
-    return rtt != 0 && rtt + nsec_max(RTT_MARGIN, pair->rtt / 5) <= pair->rtt;
+    return rtt != 0 && rtt + nsec_max(RELAY_MARGIN, pair->rtt / 2) <= pair->rtt;
 }
 
 static struct path_pair *best_pair(struct path *e, nsec_t now)

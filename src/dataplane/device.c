@@ -26,6 +26,9 @@
 /* Frames that may wait for a tx worker: bursts of small packets, one frame each, are long. */
 #define TUN_QUEUE_LEN 1000
 
+/* What NCCL takes for an interface that says nothing, and new kernels say of a TUN interface. */
+#define TUN_SPEED_MBIT 10000
+
 /* ---- configuration ---- */
 
 void device__set_key(struct device *d, const struct x25519_secret *secret)
@@ -284,6 +287,7 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
     if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, opt->mtu ? opt->mtu : DEFAULT_MTU) < 0)
         log_warning("%s: cannot set the MTU to %u", d->name, opt->mtu ? opt->mtu : DEFAULT_MTU);
     (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
+    (void)tun_set_speed(&d->tun, TUN_SPEED_MBIT);
     return 0;
 }
 

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -138,6 +140,36 @@ int tun_set_mtu(const struct tun *t, unsigned mtu)
 int tun_set_queue_len(const struct tun *t, unsigned n_frames)
 {
     return set_by_name(t, SIOCSIFTXQLEN, (int)n_frames);
+}
+
+/* The kernel's link settings, with room for the three masks of modes that follow them. */
+union link_settings {
+    struct ethtool_link_settings head;
+    uint32_t room[sizeof(struct ethtool_link_settings) / sizeof(uint32_t) + 3 * INT8_MAX];
+};
+
+int tun_set_speed(const struct tun *t, unsigned mbit)
+{
+    _cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    union link_settings link = {.head = {.cmd = ETHTOOL_GLINKSETTINGS}};
+    struct ifreq ifr = {.ifr_data = (char *)&link};
+
+    if (fd < 0)
+        return -errno;
+    memcpy(ifr.ifr_name, t->name, IFNAMSIZ);
+    /* Asked with masks of no length it says, negative, how long its own are. */
+    if (ioctl(fd, SIOCETHTOOL, &ifr) < 0)
+        return -errno;
+    if (link.head.link_mode_masks_nwords >= 0)
+        return -EPROTO;
+    link.head.link_mode_masks_nwords = (int8_t)-link.head.link_mode_masks_nwords;
+    link.head.cmd = ETHTOOL_GLINKSETTINGS;
+    if (ioctl(fd, SIOCETHTOOL, &ifr) < 0)
+        return -errno;
+    link.head.cmd = ETHTOOL_SLINKSETTINGS;
+    link.head.speed = mbit;
+    link.head.duplex = DUPLEX_FULL;
+    return ioctl(fd, SIOCETHTOOL, &ifr) < 0 ? -errno : 0;
 }
 
 int tun_name(const struct tun *t, char ret[static IFNAMSIZ])

@@ -56,6 +56,16 @@ void tun_close(struct tun *t);
 /** tun_set_mtu() - 0 or negative errno. Works while the interface is in our namespace. */
 int tun_set_mtu(const struct tun *t, unsigned mtu);
 
+/**
+ * tun_set_speed() - what the interface says of its speed, in /sys/class/net/NAME/speed
+ *
+ * Nothing is limited by it, but NCCL plans with it, and older kernels say
+ * 10 Mbit/s of every TUN interface.
+ *
+ * Return: 0 or negative errno: a kernel before 5.0 does not let it be set.
+ */
+int tun_set_speed(const struct tun *t, unsigned mbit);
+
 /** tun_set_queue_len() - frames that may wait in each queue. 0 or negative errno. */
 int tun_set_queue_len(const struct tun *t, unsigned n_frames);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/parse.h"
@@ -12,6 +13,9 @@
 #include "train/rendezvous.h"
 
 #define NODES_MAX 65536
+
+/* The first torch whose torchrun has --local-addr. */
+#define TORCH_WITH_LOCAL_ADDR 200
 
 /* ---- how many nodes ------------------------------------------------------------------------- */
 
@@ -211,7 +215,7 @@ void run_summary(const struct run *run, struct str *out)
     str_add(out, "\n");
 }
 
-/* NCCL plans with what the interface says of itself (FACTS of its topology search). */
+/* NCCL plans with what the interface says of itself. */
 static void advise_speed(const struct run *run, struct str *out)
 {
     if (run->node.speed_mbit >= 0 && run->node.speed_mbit < 1000)
@@ -219,6 +223,21 @@ static void advise_speed(const struct run *run, struct str *out)
             "the kernel says that %s has %ld Mbit/s, and NCCL will plan with that: "
             "ethtool -s %s speed 10000 duplex full\n",
             run->node.interface, run->node.speed_mbit, run->node.interface);
+}
+
+/* Before torch 2.0 rank 0 announces its host's name, which others know when it is the node's. */
+static void advise_host_name(const struct run *run, struct str *out)
+{
+    char host[NAME_MAX_LEN + 2] = "";
+
+    if (run->command.kind != COMMAND_KIND_TORCHRUN || run->torch.torch == 0 ||
+        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' ||
+        gethostname(host, sizeof(host) - 1) < 0 || strcmp(host, run->node.name) == 0)
+        return;
+    str_addf(out,
+        "torch %s has rank 0 announce its host name, and this machine's, \"%s\", is not the "
+        "node's, %s: other nodes will not find it; torch 2.0 announces the address\n",
+        run->torch.version, host, run->node.name);
 }
 
 static void split(const char *endpoint, int *ret_host_len, const char **ret_port)
@@ -273,5 +292,6 @@ void run_advise(const struct run *run, struct str *out)
                 out, "%s=%s is yours and stays, but %s\n", entry->name, entry->value, entry->note);
     }
     advise_speed(run, out);
+    advise_host_name(run, out);
     advise_launcher(run, out);
 }

@@ -69,6 +69,7 @@ def test_a_command_gets_what_it_needs(site: Site) -> None:
     assert env["NCCL_SOCKET_NTHREADS"] and env["NCCL_NSOCKS_PERTHREAD"]
     assert not [name for name in env if name.startswith(("PET_", "OMPI_", "MASTER_"))]
     assert f"n1 (weft0, {site.address})" in done.err
+    assert int(site.n1.run(["cat", "/sys/class/net/weft0/speed"]).out) == 10000
     torchrun = site.run("run", "--explain", "torchrun", "train.py").out
     assert f"PET_LOCAL_ADDR={site.address}" in torchrun or "torch 1." in torchrun
     assert "PET_RDZV_ENDPOINT is not set: nobody says --nnodes" in torchrun
@@ -108,6 +109,19 @@ def test_what_cannot_be_run(site: Site) -> None:
                          check=False)
     assert nobody.rc == 1
     assert "is not for this user" in nobody.err
+
+
+@pytest.mark.skipif(not Path("/usr/lib/python3/dist-packages/torch").exists(),
+                    reason="python3-torch is not installed")
+def test_a_host_that_is_called_otherwise(site: Site) -> None:
+    """Debian 12's torch announces host names; on a host with another name than the node's."""
+    explain = [site.weft, "run", "--nnodes", "2", "--explain", "torchrun", "t.py"]
+    assert "host name, and" not in site.n1.run(explain).out
+    renamed = ["unshare", "--uts", "sh", "-c", 'hostname other && exec "$@"', "-"]
+    done = site.n1.run([*renamed, *explain])
+    assert 'this machine\'s, "other", is not the node\'s, n1' in done.out
+    assert "PET_RDZV_ENDPOINT=10.42.0.1:" in done.out
+    assert "PET_RDZV_ID=t." in done.out
 
 
 def test_it_takes_less_than_a_fifth_of_a_second(site: Site) -> None:

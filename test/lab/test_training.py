@@ -82,7 +82,7 @@ def test_a_job_on_four_nodes(site: Site) -> None:
     assert result["same_weights"] is True
 
 
-@pytest.mark.parametrize("backend", ["c10d"])
+@pytest.mark.parametrize("backend", ["c10d", "etcd-v2"])
 def test_a_job_that_outlives_rank_0_and_the_hub(site: Site, backend: str) -> None:
     jobs = site.start("2:4", "--rendezvous", backend, "--job", backend, "torchrun",
                       ROOT / "examples/train_ddp.py", "--steps", 120, "--pause", "0.1",

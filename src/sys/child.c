@@ -61,8 +61,14 @@ static void forward(pid_t pid, const siginfo_t *info)
         (void)kill(pid, info->si_signo);
 }
 
-static int follow(pid_t pid, const sigset_t *set)
+static bool means_end(int signal)
 {
+    return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
+}
+
+static struct child_end follow(pid_t pid, const sigset_t *set)
+{
+    struct child_end end = {0};
     siginfo_t info;
     int status;
 
@@ -70,22 +76,25 @@ static int follow(pid_t pid, const sigset_t *set)
         if (sigwaitinfo(set, &info) < 0)
             continue;
         if (info.si_signo != SIGCHLD) {
+            end.was_told |= means_end(info.si_signo);
             forward(pid, &info);
             continue;
         }
         if (waitpid(pid, &status, WNOHANG) == pid)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+            break;
     }
+    end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return end;
 }
 
-int child_run(char *const words[], char *const env[], int *ret_status, struct err *e)
+int child_run(char *const words[], char *const env[], struct child_end *ret, struct err *e)
 {
     pid_t parent = getpid();
     int pipe_fds[2];
     sigset_t set;
     sigset_t mask;
+    struct child_end end = {0};
     int error = 0;
-    int status;
     pid_t pid;
 
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
@@ -101,10 +110,11 @@ int child_run(char *const words[], char *const env[], int *ret_status, struct er
     if (pid > 0 && read(pipe_fds[0], &error, sizeof(error)) != (ssize_t)sizeof(error))
         error = 0;
     (void)close(pipe_fds[0]);
-    status = pid > 0 ? follow(pid, &set) : 0;
+    if (pid > 0)
+        end = follow(pid, &set);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     if (error != 0)
         return explain(words[0], error, e);
-    *ret_status = status;
+    *ret = end;
     return 0;
 }

@@ -6,7 +6,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct err;
+
+/** How a command has ended. */
+struct child_end {
+    int status;    /* its exit status; 128 and the signal's number when it was killed */
+    bool was_told; /* somebody had told it to end, by a signal */
+};
 
 /** There is no such command; a shell's status for it is 127. */
 #define CHILD_E_NOT_FOUND 1
@@ -25,7 +33,7 @@ int child_become(char *const words[], char *const env[], struct err *e);
 
 /**
  * child_run() - run it, and wait for its end
- * @ret_status:	its exit status; 128 and the signal's number when it was killed, as in a shell
+ * @ret:	set on success
  *
  * Signals that are sent to us go on to it; those of a terminal reach it anyway.
  * It does not outlive us.
@@ -34,4 +42,4 @@ int child_become(char *const words[], char *const env[], struct err *e);
  *
  * Return: 0; CHILD_E_NOT_FOUND or CHILD_E_NOT_EXECUTABLE; or negative errno; with words.
  */
-int child_run(char *const words[], char *const env[], int *ret_status, struct err *e);
+int child_run(char *const words[], char *const env[], struct child_end *ret, struct err *e);

@@ -11,16 +11,21 @@
 #include "base/err.h"
 #include "sys/child.h"
 
-static int run_shell(const char *script)
+static struct child_end run_told(const char *script)
 {
     char *words[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
     struct err e = ERR_NULL;
-    int status = -1;
-    int r = child_run(words, environ, &status, &e);
+    struct child_end end = {.status = -1};
+    int r = child_run(words, environ, &end, &e);
 
     if (r != 0)
         fail_msg("%s", err_text(&e));
-    return status;
+    return end;
+}
+
+static int run_shell(const char *script)
+{
+    return run_told(script).status;
 }
 
 static void test_status(void **state)
@@ -35,19 +40,21 @@ static void test_not_run(void **state)
     char *missing[] = {(char *)"weft-no-such-command", NULL};
     char *plain_file[] = {(char *)"/etc/passwd", NULL};
     struct err e = ERR_NULL;
-    int status = -1;
+    struct child_end end = {.status = -1};
 
-    assert_int_equal(child_run(missing, environ, &status, &e), CHILD_E_NOT_FOUND);
+    assert_int_equal(child_run(missing, environ, &end, &e), CHILD_E_NOT_FOUND);
     assert_string_equal(err_text(&e), "weft-no-such-command: command not found");
     assert_int_equal(child_become(missing, environ, &e), CHILD_E_NOT_FOUND);
-    assert_int_equal(child_run(plain_file, environ, &status, &e), CHILD_E_NOT_EXECUTABLE);
-    assert_int_equal(status, -1);
+    assert_int_equal(child_run(plain_file, environ, &end, &e), CHILD_E_NOT_EXECUTABLE);
+    assert_int_equal(end.status, -1);
 }
 
 /* The child signals its parent, which hands it back; waiting lets the trap run. */
 static void test_signals(void **state)
 {
     assert_int_equal(run_shell("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done"), 5);
+    assert_true(run_told("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done").was_told);
+    assert_false(run_told("exit 5").was_told);
     assert_int_equal(run_shell("trap 'exit 6' USR1; kill -USR1 $PPID; while :; do :; done"), 6);
 }
 

@@ -69,14 +69,17 @@ static bool was_cut_off(const struct run *run)
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
+    struct child_end end = {0};
     int r = environment_init(&env, &run->plan);
 
     if (r < 0)
         return err_set(e, r, "no memory for the environment");
     if (run->meeting.id[0] == '\0')
         return child_become(words, env.entries, e);
-    r = child_run(words, env.entries, ret_status, e);
-    if (r == 0 && *ret_status != 0 && was_cut_off(run))
+    r = child_run(words, env.entries, &end, e);
+    if (r == 0)
+        *ret_status = end.status;
+    if (r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))
         return RUN_E_CUT_OFF;
     rendezvous_end(&run->node.hub, run->node.interface, run->job);
     return r;

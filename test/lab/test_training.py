@@ -23,7 +23,7 @@ pytestmark = [
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("n1", "n2", "n3", "n4")
-HUB_AWAY = "the hub does not answer"
+HUB_AWAY = ["the hub does not answer", "UDP to the hub fails, and so does TLS"]
 
 
 class Site:
@@ -38,7 +38,7 @@ class Site:
             token = self.hub.run([weft, "token", "new"], quiet=True).out.strip()
             host = lab.host(name)
             host.run([weft, "join", token, "--name", name, "--no-start"], quiet=True)
-            host.spawn([weft, "agent"], name="agent", allow=[HUB_AWAY]).wait_line("the hub answers")
+            host.spawn([weft, "agent"], name="agent", allow=HUB_AWAY).wait_line("the hub answers")
 
     def start_hub(self) -> None:
         self.daemon = self.hub.spawn([self.weft, "hub", "up", "--public", self.hub.address()],
@@ -103,7 +103,9 @@ def test_a_job_that_outlives_rank_0_and_the_hub(site: Site, backend: str) -> Non
     site.daemon.kill9()
     site.start_hub()
     result = end_of(jobs, 200)
-    assert int(said(jobs, begun)[-1][1][2]) > 20
+    # etcd's client connects again by itself; TCPStore's does not, so the job is begun once more.
+    steps = [int(match[2]) for _, match in said(jobs, begun)]
+    assert (max(steps) > int(again[2])) == (backend == "c10d")
     assert result["world"] == 3
     assert result["steps"] == 120
     assert result["last_loss"] < result["first_loss"] / 2

@@ -208,7 +208,7 @@ def test_the_engine_dies(pair: Site) -> None:
     pair.wait_paths(DIRECT, 20)
 
 
-# ---- a flow that moves ----------------------------------------------------------------------------
+# ---- a flow that moves -----------------------------------------------------------------------
 
 
 def test_a_tcp_flow_moves_up_without_a_stall(pair: Site) -> None:

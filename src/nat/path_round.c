@@ -15,6 +15,7 @@
 /* Without a relay a pair that has no direct path does not talk at all. */
 #define SLOT_PERIOD_URGENT (10 * NSEC_PER_SEC)
 #define BACKOFF_MAX        3
+#define BACKOFF_URGENT     2
 /* An edge had traffic of late. */
 #define INTEREST (60 * NSEC_PER_SEC)
 /* Pongs of one pair that a round asks for: enough to measure it. */
@@ -46,7 +47,8 @@ void path__round_plan(struct path *e, nsec_t now)
     struct paths *p = e->owner;
     bool urgent = !p->relay_is_usable && e->chosen == 0;
     nsec_t period = urgent ? SLOT_PERIOD_URGENT : SLOT_PERIOD;
-    nsec_t stride = urgent ? period : period << e->backoff;
+    unsigned skip = urgent && e->backoff > BACKOFF_URGENT ? BACKOFF_URGENT : e->backoff;
+    nsec_t stride = period << skip;
     nsec_t phase = e->slot_phase % period;
     nsec_t shared = now + p->clock_offset;
     nsec_t into = (shared - phase) % stride;
@@ -143,7 +145,7 @@ static void begin_slot(struct path *e, nsec_t now)
     const struct path_pair *chosen = path__pair_of(e, e->chosen);
     bool interest = has_interest(e, now);
 
-    if (interest || !e->owner->relay_is_usable)
+    if (interest)
         e->backoff = 0;
     else if (e->backoff < BACKOFF_MAX)
         e->backoff++;

@@ -29,3 +29,11 @@ def weft() -> Path:
     if not program.exists():
         pytest.skip(f"{program} is not built; build it, or name another one in WEFT")
     return program
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Print what tests measured: lines that begin with FIGURE, which pytest keeps to itself."""
+    for report in terminalreporter.stats.get("passed", []):
+        for line in report.capstdout.splitlines():
+            if line.startswith("FIGURE"):
+                terminalreporter.write_line(line)

@@ -2,12 +2,14 @@
 #include "agent/launch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "agent/hub_link.h"
 #include "agent/reconcile.h"
 #include "api/client.h"
@@ -200,13 +202,23 @@ static int take_down(const struct state *st, const char *state_dir, struct err *
     return r;
 }
 
-/* Of an agent that was killed; nothing but a socket is removed. */
-static void remove_stale_socket(const char *path)
+/* Nothing but a socket is removed. */
+static void remove_socket(const char *path)
 {
     struct stat st;
 
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
         (void)unlink(path);
+}
+
+/* Those of an agent that was killed. */
+static void remove_stale_sockets(const char *path)
+{
+    char measure[PATH_MAX];
+
+    (void)snprintf(measure, sizeof(measure), "%s%s", path, AGENT_MEASURE_SUFFIX);
+    remove_socket(path);
+    remove_socket(measure);
 }
 
 int launch_leave_alone(
@@ -232,6 +244,6 @@ int launch_leave_alone(
     tell_hub(&st, ret);
     r = take_down(&st, state_dir, e);
     if (r == 0)
-        remove_stale_socket(socket_path);
+        remove_stale_sockets(socket_path);
     return r;
 }

@@ -139,6 +139,7 @@ def test_it_takes_less_than_a_fifth_of_a_second(site: Site) -> None:
 
 def test_the_hub_is_away(site: Site) -> None:
     site.agent.allow("the hub does not answer")
+    site.agent.allow("UDP to the hub fails, and so does TLS")
     site.daemon.kill9()
     done = site.run("run", "--nnodes", "2", "--job", "j", "torchrun", "t.py")
     assert done.rc == 1

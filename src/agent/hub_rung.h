@@ -5,9 +5,9 @@
  * requests that are then sent stay unanswered; or they are answered and no
  * session comes about all the same, because something on the way knows
  * WireGuard and refuses it. And it is left only for a stream that is there, after UDP was asked
- * again beside it: a hub that is away or just starts answers neither. On the stream UDP is asked now and then, and taken
- * again once it answers several times in a row. Each return that did not last
- * makes the next one wait longer.
+ * again beside it: a hub that is away or just starts answers neither. On the stream UDP is asked
+ * now and then, and taken again once it answers several times in a row. Each return that did not
+ * last makes the next one wait longer.
  *
  * Pure: times and facts in, wishes out.
  */

@@ -482,6 +482,9 @@ int rdzv_open(struct rdzv *rz, struct model_network *net, const char *interface,
 
     if (!n)
         return err_set(e, -ENOMEM, "no memory for rendezvous");
+    /* One of that name that was removed and is not yet taken down. */
+    if (n->net && n->net != net)
+        rdzv_close(rz, n->net, true);
     n->net = net;
     (void)snprintf(n->interface, sizeof(n->interface), "%s", interface);
     admission_init(&n->admission, RDZV__CONNECTIONS_MAX, RDZV__CONNECTIONS_MAX_BY_MEMBER, rz->seed);

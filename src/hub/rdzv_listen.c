@@ -175,7 +175,6 @@ static void on_listener_closed(uv_handle_t *h)
 {
     struct rdzv_listener *l = container_of((uv_poll_t *)h, struct rdzv_listener, poll);
 
-    (void)close(l->fd);
     free(l);
 }
 
@@ -229,8 +228,13 @@ void rdzv__unlisten(struct rdzv_job *job)
     struct rdzv_conn *tmp;
 
     for (unsigned i = 0; i < RDZV__LISTENERS_MAX; i++) {
-        if (job->listeners[i])
-            uv_close((uv_handle_t *)&job->listeners[i]->poll, on_listener_closed);
+        struct rdzv_listener *l = job->listeners[i];
+
+        if (!l)
+            continue;
+        /* Closed at once: another network may want the address in this very turn. */
+        uv_close((uv_handle_t *)&l->poll, on_listener_closed);
+        (void)close(l->fd);
         job->listeners[i] = NULL;
     }
     list_foreach_safe(c, tmp, &job->conns, link)

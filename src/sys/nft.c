@@ -2,8 +2,10 @@
 #include "sys/nft.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <nftables/libnftables.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -15,11 +17,25 @@ static void nft_freep(struct nft_ctx **ctx)
         nft_ctx_free(*ctx);
 }
 
+/* Asked first: without it libnftables ends the whole process. */
+static int check_kernel(struct err *e)
+{
+    _cleanup_(closep) int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+
+    if (fd >= 0)
+        return 0;
+    return err_set(e, -errno, "this kernel has no packet filter (nf_tables): %s", strerror(errno));
+}
+
 static int run(const char *commands, struct err *e)
 {
-    _cleanup_(nft_freep) struct nft_ctx *ctx = nft_ctx_new(NFT_CTX_DEFAULT);
+    _cleanup_(nft_freep) struct nft_ctx *ctx = NULL;
     const char *said;
+    int r = check_kernel(e);
 
+    if (r < 0)
+        return r;
+    ctx = nft_ctx_new(NFT_CTX_DEFAULT);
     if (!ctx || nft_ctx_buffer_output(ctx) < 0 || nft_ctx_buffer_error(ctx) < 0)
         return err_set(e, -ENOMEM, "no memory for the packet filter");
     if (nft_run_cmd_from_buffer(ctx, commands) == 0)

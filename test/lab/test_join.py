@@ -32,7 +32,8 @@ link n2 wan 203.0.113.12 2001:db8::12
 """
 CIDR4 = "10.42.0.0/16"
 STATE = "/var/lib/weft/node"
-HUB_AWAY = "the hub does not answer"
+# A hub that is away answers no UDP either; when it is back, TLS may be there first.
+HUB_AWAY = "the hub does not answer|UDP to the hub"
 
 
 class Node:

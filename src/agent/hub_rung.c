@@ -12,6 +12,9 @@
 #define DEAD_ASKED 5
 #define DEAD_AFTER (2 * NSEC_PER_SEC)
 
+/* So many of them beside a stream that is open: the hub is there, and UDP to it fails. */
+#define BESIDE_ASKED 4
+
 /* Answered, but no session for so long, by each way: two handshakes are lost, 5 s apart. */
 #define REFUSED_AFTER (12 * NSEC_PER_SEC)
 
@@ -28,8 +31,10 @@ static void take(struct hub_rung *hr, enum hub_rung_kind kind, nsec_t now)
     hr->kind = kind;
     hr->since = now;
     hr->suspected = 0;
+    hr->passes_since = 0;
     hr->n_answered = 0;
     hr->n_asked = 0;
+    hr->n_beside = 0;
 }
 
 static bool ask(struct hub_rung *hr, nsec_t now, nsec_t each)
@@ -54,6 +59,13 @@ static void leave_udp(struct hub_rung *hr, nsec_t now)
     take(hr, HUB_RUNG_STREAM, now);
 }
 
+static nsec_t pace_of_doubt(const struct hub_rung_facts *f)
+{
+    if (f->is_stream_open)
+        return ASK_RETURN;
+    return f->now - f->silent < REFUSED_AFTER ? ASK_DOUBT : ASK_LATER;
+}
+
 static struct hub_rung_wish look_at_udp(struct hub_rung *hr, const struct hub_rung_facts *f)
 {
     struct hub_rung_wish wish = {.ask = false};
@@ -62,16 +74,19 @@ static struct hub_rung_wish look_at_udp(struct hub_rung *hr, const struct hub_ru
 
     if (f->silent == 0) {
         hr->suspected = 0;
+        hr->passes_since = 0;
         hr->n_asked = 0;
+        hr->n_beside = 0;
         return wish;
     }
     if (hr->suspected == 0)
         hr->suspected = f->now;
-    wish.ask = ask(hr, f->now, f->now - f->silent < REFUSED_AFTER ? ASK_DOUBT : ASK_LATER);
+    wish.ask = ask(hr, f->now, pace_of_doubt(f));
+    hr->n_beside = f->is_stream_open ? hr->n_beside + wish.ask : 0;
     unanswered = f->now - nsec_max(hr->suspected, hr->answered);
-    is_refused = f->now - nsec_max(f->silent, hr->since) >= REFUSED_AFTER * f->n_ways;
+    is_refused = hr->passes_since != 0 && f->now - hr->passes_since >= REFUSED_AFTER * f->n_ways;
     wish.want_stream = is_refused || (hr->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER);
-    if (f->is_stream_open && wish.want_stream) {
+    if (f->is_stream_open && (is_refused || (wish.want_stream && hr->n_beside >= BESIDE_ASKED))) {
         leave_udp(hr, f->now);
         wish.changed = true;
     }
@@ -103,6 +118,9 @@ void hub_rung_on_answer(struct hub_rung *hr, nsec_t now)
 {
     hr->answered = now;
     hr->n_asked = 0;
+    hr->n_beside = 0;
+    if (hr->passes_since == 0)
+        hr->passes_since = now;
     if (hr->kind == HUB_RUNG_STREAM)
         hr->n_answered++;
 }

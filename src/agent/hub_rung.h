@@ -4,9 +4,10 @@
  * UDP is left only when it has really failed: the hub is silent, and the STUN
  * requests that are then sent stay unanswered; or they are answered and no
  * session comes about all the same, because something on the way knows
- * WireGuard and refuses it. On the stream UDP is asked now and then, and taken
- * again once it answers several times in a row. Each return that did not last
- * makes the next one wait longer.
+ * WireGuard and refuses it. And it is left only for a stream that is there, after UDP was asked
+ * again beside it: a hub that is away or just starts answers neither. On the stream UDP is asked
+ * now and then, and taken again once it answers several times in a row. Each return that did not
+ * last makes the next one wait longer.
  *
  * Pure: times and facts in, wishes out.
  */
@@ -26,9 +27,11 @@ struct hub_rung {
     nsec_t since;        /* when this rung was taken */
     nsec_t suspected;    /* since when UDP is being asked for want of the hub; 0: it is not */
     nsec_t answered;     /* when UDP last answered; 0: never */
+    nsec_t passes_since; /* when it first answered in this silence of the hub; 0: it did not */
     nsec_t asked;        /* when it was last asked; 0: never */
     unsigned n_answered; /* in a row, on the stream */
     unsigned n_asked;    /* since the last answer */
+    unsigned n_beside;   /* of them, since there is a stream to go to */
     nsec_t settle;       /* how long the stream is kept at least */
     nsec_t returned;     /* when UDP was last taken again; 0: never */
 };

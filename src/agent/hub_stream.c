@@ -269,11 +269,11 @@ static int make_claim(struct hub_stream *hs, const struct hub_stream_config *con
 static int start(struct hub_stream *hs, const struct hub_stream_config *config, struct err *e)
 {
     struct endpoint any = {.addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1})};
-    struct endpoint wireguard = {.addr = any.addr, .port = config->port};
+    struct endpoint nobody = {.port = 0};
     int r = make_claim(hs, config, e);
 
     if (r == 0)
-        r = stream_pump_open(&hs->pump, &any, &wireguard, false, e);
+        r = stream_pump_open(&hs->pump, &any, &nobody, false, e);
     if (r < 0)
         return r;
     hs->local = stream_pump_local(&hs->pump);
@@ -317,7 +317,7 @@ struct hub_stream *hub_stream_close(struct hub_stream *hs)
     return NULL;
 }
 
-void hub_stream_set_port(struct hub_stream *hs, uint16_t port)
+void hub_stream_join(struct hub_stream *hs, uint16_t port)
 {
     struct endpoint wireguard = {
         .addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1}), .port = port};

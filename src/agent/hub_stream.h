@@ -30,7 +30,6 @@ struct hub_stream_config {
     const struct x25519_secret *secret; /* the node's */
     const struct x25519_public *node;   /* its public half */
     const struct x25519_public *hub;    /* the hub's key */
-    uint16_t port;                      /* where WireGuard listens, host order; not 0 */
 };
 
 /** How it is now. */
@@ -48,8 +47,11 @@ int hub_stream_open(struct hub_stream **ret, const struct hub_stream_config *con
  */
 struct hub_stream *hub_stream_close(struct hub_stream *hs);
 
-/** hub_stream_set_port() - where WireGuard listens, host order. */
-void hub_stream_set_port(struct hub_stream *hs, uint16_t port);
+/**
+ * hub_stream_join() - carry WireGuard's datagrams from now on; until then none passes either way
+ * @port:	where it listens, host order; 0: not known yet, and nothing changes
+ */
+void hub_stream_join(struct hub_stream *hs, uint16_t port);
 
 /** hub_stream_endpoint() - what is the hub's endpoint for WireGuard. */
 struct endpoint hub_stream_endpoint(const struct hub_stream *hs);

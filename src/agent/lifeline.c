@@ -53,8 +53,7 @@ static void open_stream(struct lifeline *l, nsec_t now)
         .network = self->meta.network,
         .secret = &l->state->secret,
         .node = &self->key,
-        .hub = &l->hub_key,
-        .port = l->listen_port};
+        .hub = &l->hub_key};
     struct err e = ERR_NULL;
 
     if (l->listen_port == 0)
@@ -102,7 +101,6 @@ static void look_at_stream(struct lifeline *l)
     l->status = (struct hub_stream_status){.is_open = false};
     if (!l->stream)
         return;
-    hub_stream_set_port(l->stream, l->listen_port);
     hub_stream_look(l->stream, &l->status);
 }
 
@@ -123,6 +121,9 @@ static void act(struct lifeline *l, nsec_t now)
         tell_change(l);
     if (!wish.want_stream && l->rung.kind == HUB_RUNG_UDP)
         l->stream = hub_stream_close(l->stream);
+    /* Before that WireGuard would follow the hub to a stream that is only held ready. */
+    if (l->stream && l->rung.kind == HUB_RUNG_STREAM)
+        hub_stream_join(l->stream, l->listen_port);
     if (wish.ask || l->stream)
         (void)uv_timer_start(&l->timer, on_timer, HUB_RUNG_TICK / NSEC_PER_MSEC, 0);
     if (wish.changed)
@@ -151,7 +152,7 @@ void lifeline_look(struct lifeline *l, const struct lifeline_view *view)
 {
     if (!view->hub || !l->has_timer)
         return;
-    /* WireGuard follows the hub by itself to a stream that has just been opened. */
+    /* Heard through the stream is not heard by UDP. */
     if (view->silent == 0 && l->stream && is_at_stream(l, &view->heard_at))
         l->silent = l->silent ? l->silent : clock_now();
     else

@@ -71,8 +71,25 @@ static void test_blocked(void **state)
     assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
     w.facts.is_stream_open = true;
     pass(&w, HUB_RUNG_TICK);
+    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    pass(&w, 2 * NSEC_PER_SEC);
     assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
     assert_int_equal(w.n_changes, 1);
+}
+
+/* A hub that was away: when it is back, TLS is accepted and UDP answered, and UDP stays. */
+static void test_away_is_not_blocked(void **state)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    pass(&w, 10 * NSEC_PER_SEC);
+    assert_true(w.wants_stream);
+    w.facts.is_stream_open = true;
+    w.udp = true;
+    pass(&w, 5 * NSEC_PER_SEC);
+    assert_false(w.wants_stream);
+    assert_int_equal(w.n_changes, 0);
 }
 
 static void test_join_is_quick(void **state)
@@ -185,6 +202,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_heard_costs_nothing),
         cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_away_is_not_blocked),
         cmocka_unit_test(test_join_is_quick),
         cmocka_unit_test(test_slow_is_not_blocked),
         cmocka_unit_test(test_refused),

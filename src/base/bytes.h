@@ -106,6 +106,37 @@ static inline struct le64 le64_make(uint64_t v)
     return r;
 }
 
+/* The same at a place inside a packet. */
+static inline uint16_t be16_load(const uint8_t *p)
+{
+    struct be16 v;
+
+    memcpy(&v, p, sizeof(v));
+    return be16_get(v);
+}
+
+static inline uint32_t be32_load(const uint8_t *p)
+{
+    struct be32 v;
+
+    memcpy(&v, p, sizeof(v));
+    return be32_get(v);
+}
+
+static inline void be16_store(uint8_t *p, uint16_t v)
+{
+    struct be16 x = be16_make(v);
+
+    memcpy(p, &x, sizeof(x));
+}
+
+static inline void be32_store(uint8_t *p, uint32_t v)
+{
+    struct be32 x = be32_make(v);
+
+    memcpy(p, &x, sizeof(x));
+}
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the get and make functions assume it");
 
 /**

@@ -33,29 +33,6 @@ struct candidate {
     uint32_t seq;             /* TCP only */
 };
 
-static uint16_t take_be16(const uint8_t *p)
-{
-    struct be16 w;
-
-    memcpy(&w, p, sizeof(w));
-    return be16_get(w);
-}
-
-static uint32_t take_be32(const uint8_t *p)
-{
-    struct be32 w;
-
-    memcpy(&w, p, sizeof(w));
-    return be32_get(w);
-}
-
-static void put_be16(uint8_t *p, uint16_t v)
-{
-    struct be16 w = be16_make(v);
-
-    memcpy(p, &w, sizeof(w));
-}
-
 void gro_init(struct gro *g, bool tcp, bool udp)
 {
     g->n = 0;
@@ -76,7 +53,7 @@ static bool is_plain_tcp(struct candidate *c)
         (tcp[TCP_OFF_FLAGS] & ~TCP_FLAG_PSH) != TCP_FLAG_ACK)
         return false;
     c->header_len = c->ip->l4_off + len;
-    c->seq = take_be32(tcp + TCP_OFF_SEQ);
+    c->seq = be32_load(tcp + TCP_OFF_SEQ);
     return true;
 }
 
@@ -88,8 +65,8 @@ static bool is_plain_udp(struct candidate *c)
     if (c->ip->len <= (uint32_t)c->ip->l4_off + UDP_HEADER)
         return false;
     c->header_len = c->ip->l4_off + UDP_HEADER;
-    return take_be16(udp + UDP_OFF_LENGTH) == c->ip->len - c->ip->l4_off &&
-           take_be16(udp + UDP_OFF_CSUM) != 0;
+    return be16_load(udp + UDP_OFF_LENGTH) == c->ip->len - c->ip->l4_off &&
+           be16_load(udp + UDP_OFF_CSUM) != 0;
 }
 
 /* May this packet be part of a superpacket at all? */
@@ -259,17 +236,17 @@ static void finish_merged(struct gro_frame *f, struct virtio_net_hdr *note)
     };
     if (f->proto == IP_PROTO_UDP) {
         note->gso_type = VIRTIO_NET_HDR_GSO_UDP_L4;
-        put_be16(l4 + UDP_OFF_LENGTH, (uint16_t)l4_len);
+        be16_store(l4 + UDP_OFF_LENGTH, (uint16_t)l4_len);
     } else {
         note->gso_type = v6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4;
     }
     if (v6) {
-        put_be16(p + 4, (uint16_t)(f->len - IP_V6_HEADER));
+        be16_store(p + 4, (uint16_t)(f->len - IP_V6_HEADER));
     } else {
-        put_be16(p + 2, (uint16_t)f->len);
+        be16_store(p + 2, (uint16_t)f->len);
         ip_v4_set_checksum(p, f->l4_off);
     }
-    put_be16(l4 + note->csum_offset, ip_sum_fold(ip_sum_pseudo(&src, &dst, f->proto, l4_len)));
+    be16_store(l4 + note->csum_offset, ip_sum_fold(ip_sum_pseudo(&src, &dst, f->proto, l4_len)));
 }
 
 void gro_finish(struct gro *g)

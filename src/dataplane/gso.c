@@ -19,36 +19,6 @@
 #define TCP_FLAG_PSH 0x08
 #define TCP_FLAG_CWR 0x80
 
-static void put_be16(uint8_t *p, uint16_t v)
-{
-    struct be16 w = be16_make(v);
-
-    memcpy(p, &w, sizeof(w));
-}
-
-static uint16_t take_be16(const uint8_t *p)
-{
-    struct be16 w;
-
-    memcpy(&w, p, sizeof(w));
-    return be16_get(w);
-}
-
-static uint32_t take_be32(const uint8_t *p)
-{
-    struct be32 w;
-
-    memcpy(&w, p, sizeof(w));
-    return be32_get(w);
-}
-
-static void put_be32(uint8_t *p, uint32_t v)
-{
-    struct be32 w = be32_make(v);
-
-    memcpy(p, &w, sizeof(w));
-}
-
 /* Nothing to cut, but perhaps a checksum to complete. */
 static bool plan_single(
     struct gso_plan *ret, const struct virtio_net_hdr *note, const struct ip_info *ip)
@@ -115,23 +85,23 @@ static void complete_csum(const struct gso_plan *plan, uint8_t *dst, uint32_t le
     /* RFC 768: a UDP checksum that comes out as zero is sent as all ones. */
     if (sum == 0 && plan->csum_off == UDP_OFF_CSUM)
         sum = 0xffff;
-    put_be16(dst + plan->l4_off + plan->csum_off, sum);
+    be16_store(dst + plan->l4_off + plan->csum_off, sum);
 }
 
 static void set_ip_header(const struct ip_info *ip, uint8_t *dst, uint32_t len, uint32_t i)
 {
     if (ip->version == 6) {
-        put_be16(dst + 4, (uint16_t)(len - IP_V6_HEADER));
+        be16_store(dst + 4, (uint16_t)(len - IP_V6_HEADER));
         return;
     }
-    put_be16(dst + 2, (uint16_t)len);
-    put_be16(dst + 4, (uint16_t)(take_be16(dst + 4) + i));
+    be16_store(dst + 2, (uint16_t)len);
+    be16_store(dst + 4, (uint16_t)(be16_load(dst + 4) + i));
     ip_v4_set_checksum(dst, ip->l4_off);
 }
 
 static void set_tcp_header(const struct gso_plan *plan, uint8_t *tcp, uint32_t i)
 {
-    put_be32(tcp + TCP_OFF_SEQ, take_be32(tcp + TCP_OFF_SEQ) + i * plan->seg);
+    be32_store(tcp + TCP_OFF_SEQ, be32_load(tcp + TCP_OFF_SEQ) + i * plan->seg);
     /* RFC 3168: congestion window reduced is said once, with the first. */
     if (i > 0)
         tcp[TCP_OFF_FLAGS] &= (uint8_t)~TCP_FLAG_CWR;
@@ -156,8 +126,8 @@ void gso_cut(const struct gso_plan *plan, const uint8_t *p, const struct ip_info
     if (plan->proto == IP_PROTO_TCP)
         set_tcp_header(plan, dst + plan->l4_off, i);
     else
-        put_be16(dst + plan->l4_off + UDP_OFF_LENGTH, (uint16_t)l4_len);
-    put_be16(dst + plan->l4_off + plan->csum_off,
+        be16_store(dst + plan->l4_off + UDP_OFF_LENGTH, (uint16_t)l4_len);
+    be16_store(dst + plan->l4_off + plan->csum_off,
         ip_sum_fold(ip_sum_pseudo(&ip->src, &ip->dst, plan->proto, l4_len)));
     complete_csum(plan, dst, len);
 }

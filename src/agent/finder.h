@@ -12,7 +12,8 @@
  * A relay passes on only what belongs to a handshake that it has seen. So when a
  * peer goes back to the relay, or the hub has forgotten, a new handshake is
  * begun: by the end with the smaller key at once, by the other only if that did
- * not come about, because two at the same time would undo each other.
+ * not come about. Two at the same time are one too many, and a kernel's WireGuard
+ * gives up its own for the other's, so that between two of them neither comes about.
  *
  * Threads: the loop's.
  */

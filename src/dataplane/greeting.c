@@ -44,15 +44,9 @@ static void send_message(
     peer_count_tx(peer, len);
 }
 
-/* A consumed initiation has no index of ours yet: the response brings it. */
-static bool has_index(const struct handshake *hs)
-{
-    return hs->state != HANDSHAKE_STATE_NONE && hs->state != HANDSHAKE_STATE_INITIATION_CONSUMED;
-}
-
 void greeting_abandon(struct peer *peer)
 {
-    if (has_index(&peer->handshake))
+    if (peer->handshake.state != HANDSHAKE_STATE_NONE)
         index_release(&peer->device->port->index, peer->handshake.local_index);
     handshake_clear(&peer->handshake);
 }
@@ -96,18 +90,18 @@ void greeting_initiate(struct peer *peer, nsec_t now)
 
 /* ---- sessions ---- */
 
-/* A finished handshake becomes a keypair in its slot. */
-static bool begin_session(struct peer *peer, nsec_t now)
+/* A finished handshake becomes a keypair in its slot; without memory its index is given back. */
+static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
 {
     struct port *p = peer->device->port;
+    const struct aead_algorithm *alg = p->aead[hs->profile->transport];
     struct keypairs_evicted evicted;
     struct keypair *kp;
 
-    const struct aead_algorithm *alg = p->aead[peer->handshake.profile->transport];
-
-    if (handshake_derive(&peer->handshake, alg, peer, now, &kp) != 0) {
+    if (handshake_derive(hs, alg, peer, now, &kp) != 0) {
         drop(p, DROP_NO_BUFFER);
-        greeting_abandon(peer);
+        index_release(&p->index, hs->local_index);
+        handshake_clear(hs);
         return false;
     }
     index_publish(&p->index, kp);
@@ -136,7 +130,8 @@ void greeting_session_ready(struct peer *peer, nsec_t now)
  * Back to where the initiation came from, also when the peer is pinned elsewhere: a relay on the
  * way learns from the response whose packets it will carry.
  */
-static void send_response(struct peer *peer, const struct udp_path *path, nsec_t now)
+static void send_response(
+    struct peer *peer, struct handshake *hs, const struct udp_path *path, nsec_t now)
 {
     struct port *p = peer->device->port;
     struct wg_response msg;
@@ -146,12 +141,12 @@ static void send_response(struct peer *peer, const struct udp_path *path, nsec_t
         drop(p, DROP_NO_BUFFER);
         return;
     }
-    if (handshake_create_response(&peer->handshake, &peer->remote, index, &p->rng, &msg) != 0) {
+    if (handshake_create_response(hs, &peer->remote, index, &p->rng, &msg) != 0) {
         index_release(&p->index, index);
         drop(p, DROP_HANDSHAKE_INVALID);
         return;
     }
-    if (!begin_session(peer, now))
+    if (!begin_session(peer, hs, now))
         return;
     timers_on_response_sent(&peer->timers, now);
     send_message(peer, path, &msg, sizeof(msg), now);
@@ -196,15 +191,21 @@ static void on_stale_initiation(struct peer *peer, nsec_t now)
     control_poll_peer(peer, now);
 }
 
+/*
+ * The answer is a handshake of its own, which is over when this returns: one that we have begun
+ * goes on. If both ends begin at the same time and each gave up its own for the other's, neither
+ * could take the response to it, and they would be silent until one repeats five seconds later.
+ * This way both come about, and each end sends under one and receives under both.
+ */
 static void take_initiation(struct device *d, const struct greeting *g, nsec_t now)
 {
     struct handshake_incoming in;
+    struct handshake answer;
     struct wg_initiation msg;
-    bool had_index;
     struct peer *peer;
-    uint32_t old_index;
     int r;
 
+    handshake_clear(&answer);
     memcpy(&msg, g->msg, sizeof(msg));
     if (handshake_open_initiation(&d->local, noise_profiles, NOISE_PROFILE_N, &msg, &in) != 0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
@@ -215,9 +216,7 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
         drop(d->port, DROP_UNKNOWN_PEER);
         goto out;
     }
-    had_index = has_index(&peer->handshake);
-    old_index = peer->handshake.local_index;
-    r = handshake_consume_initiation(&peer->handshake, &peer->remote, &in, now);
+    r = handshake_consume_initiation(&answer, &peer->remote, &in, now);
     if (r == HANDSHAKE_E_PROFILE)
         on_mismatch(peer, in.profile, g, now);
     else if (r == HANDSHAKE_E_REPLAY)
@@ -226,14 +225,13 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
         drop(d->port, DROP_HANDSHAKE_INVALID);
     if (r != 0)
         goto out;
-    if (had_index)
-        index_release(&d->port->index, old_index);
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
     peer_learn_path(peer, &g->path);
-    send_response(peer, &g->path, now);
+    send_response(peer, &answer, &g->path, now);
     control_poll_peer(peer, now);
 out:
+    handshake_clear(&answer);
     secret_wipe(&in, sizeof(in));
 }
 
@@ -256,7 +254,7 @@ static void take_response(struct device *d, const struct greeting *g, nsec_t now
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
     peer_learn_path(peer, &g->path);
-    if (!begin_session(peer, now))
+    if (!begin_session(peer, &peer->handshake, now))
         return;
     timers_on_handshake_complete(&peer->timers, now);
     /* The responder may not send before it has heard from us under the new keys (5.4.5). */

@@ -57,7 +57,7 @@ struct peer {
     struct list siblings;        /* in device->peers, oldest first */
     struct heap_link due;        /* in port->timers */
     struct noise_remote remote;  /* its identity (immutable) and what is remembered of it */
-    struct handshake handshake;  /* under way */
+    struct handshake handshake;  /* that we have begun, under way */
     struct cookie_maker cookies; /* for the messages that we send it */
     nsec_t handshake_wall;       /* when the last session began, since 1970; 0: never */
     uint16_t keepalive_s;        /* persistent keepalive, seconds; 0: off */

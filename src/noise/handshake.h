@@ -1,8 +1,11 @@
 /*
  * handshake.h - Noise_IKpsk2 as WireGuard uses it: two messages, then a keypair.
  *
- * Theory of operation. Each peer has one `struct handshake`, which holds what
- * must survive between the two messages, and nothing in between handshakes.
+ * Theory of operation. A `struct handshake` holds what must survive between the
+ * two messages, and nothing in between handshakes. Each peer has one, for those
+ * that we begin. One that we answer is over with the answer, so it gets one of its
+ * own for that moment: had it the peer's, two ends that begin at the same time
+ * would each forget what the other is about to answer.
  *
  *   initiator                                responder
  *   create_initiation    ── initiation ──>   open_initiation: whose is it?

@@ -124,13 +124,13 @@ static void initiate(struct party *p, struct party_peer *peer, nsec_t now)
         send_handshake(p, peer, &msg, sizeof(msg), now);
 }
 
-static void begin_session(struct party *p, struct party_peer *peer, nsec_t now)
+static void begin_session(struct party_peer *peer, struct handshake *hs, nsec_t now)
 {
     struct keypairs_evicted evicted;
     struct keypair *kp;
 
     assert(handshake_derive(
-               &peer->hs, aead_reference(AEAD_CIPHER_CHACHA20POLY1305), peer, now, &kp) == 0);
+               hs, aead_reference(AEAD_CIPHER_CHACHA20POLY1305), peer, now, &kp) == 0);
     keypairs_add(&peer->keypairs, kp, &evicted);
     release(&evicted);
 }
@@ -147,6 +147,7 @@ static void take_initiation(
     struct party *p, const struct endpoint *from, const struct wg_initiation *msg, nsec_t now)
 {
     struct handshake_incoming in;
+    struct handshake answer;
     struct party_peer *peer;
     struct wg_response response;
 
@@ -154,13 +155,14 @@ static void take_initiation(
         handshake_open_initiation(&p->local, noise_profiles, 1, msg, &in) != 0)
         return;
     peer = find_peer(p, &in.public);
-    if (!peer || handshake_consume_initiation(&peer->hs, &peer->remote, &in, now) != 0)
+    handshake_clear(&answer);
+    if (!peer || handshake_consume_initiation(&answer, &peer->remote, &in, now) != 0)
         return;
     peer->ep = *from;
     if (handshake_create_response(
-            &peer->hs, &peer->remote, draw_index(p, peer), &p->rng, &response) != 0)
+            &answer, &peer->remote, draw_index(p, peer), &p->rng, &response) != 0)
         return;
-    begin_session(p, peer, now);
+    begin_session(peer, &answer, now);
     send_handshake(p, peer, &response, sizeof(response), now);
     p->events.receive(p->events.ctx, peer, NULL, 0);
 }
@@ -175,7 +177,7 @@ static void take_response(
         return;
     peer->ep = *from;
     peer->unanswered = 0;
-    begin_session(p, peer, now);
+    begin_session(peer, &peer->hs, now);
     party_send(p, peer, NULL, 0, now);
 }
 

@@ -32,7 +32,7 @@ struct party;
 
 struct party_peer {
     struct noise_remote remote;
-    struct handshake hs;
+    struct handshake hs; /* that we have begun */
     struct cookie_maker cookies;
     struct keypairs keypairs;
     struct endpoint ep;   /* where it is; learned */

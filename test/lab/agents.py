@@ -32,10 +32,10 @@ class AgentNode:
         self.joined_at = 0.0
         self.has_v6 = host.lab.topology.nodes[host.name].has_v6
 
-    def join(self, token: str, *words: str) -> None:
+    def join(self, token: str, *words: str, allow: Iterable[str] = ()) -> None:
         self.host.run([self.weft, "join", token, "--name", self.name, "--no-start", *words],
                       quiet=True)
-        self.start()
+        self.start(allow)
 
     def start(self, allow: Iterable[str] = ()) -> None:
         self.agent = self.host.spawn([self.weft, "agent"], name="agent", allow=allow)
@@ -86,20 +86,28 @@ class Site:
         wait_for(lambda: self.hub.run([self.weft, "nodes"], check=False, quiet=True).rc == 0, 20,
                  "the hub to answer")
 
-    def join(self, *names: str, words: Mapping[str, list[str]] | None = None) -> list[AgentNode]:
-        """All at the same time; gives them in that order."""
+    def join(self, *names: str, words: Mapping[str, list[str]] | None = None,
+             allow: Mapping[str, list[str]] | None = None) -> list[AgentNode]:
+        """All at the same time, each with words and allowed complaints; gives them in that order.
+        """
         token = self.hub.run(
             [self.weft, "token", "new", "--uses", str(len(names))], quiet=True).out.strip()
 
         def join(name: str) -> AgentNode:
             node = AgentNode(self.lab.host(name), self.weft)
-            node.join(token, *(words or {}).get(name, []))
+            node.join(token, *(words or {}).get(name, []), allow=(allow or {}).get(name, []))
             return node
 
         with ThreadPoolExecutor(8) as pool:
             made = list(pool.map(join, names))
         self.nodes.update({node.name: node for node in made})
         return made
+
+    def set_topology(self, topology: str) -> None:
+        """auto, hub or mesh, of the network."""
+        network = json.loads(self.hub.run([self.weft, "get", "Network", "default"], quiet=True).out)
+        network["spec"]["topology"] = topology
+        self.hub.run([self.weft, "apply", "-f", "-"], stdin=json.dumps(network))
 
     def kinds(self) -> dict[tuple[str, str], str]:
         """How each end says it reaches the other."""

@@ -103,8 +103,8 @@ def test_large_transfers_at_once(site: Site) -> None:
         rates = list(pool.map(lambda size: send(site, f"p{size}", TRANSFER), SIZES))
     took = time.monotonic() - began
     for size, rate in zip(SIZES, rates):
-        print(f"path of {size}: {TRANSFER >> 20} MiB at {rate:.0f} MB/s")
-    print(f"all of them at once in {took:.1f} s", flush=True)
+        print(f"FIGURE path of {size}: {TRANSFER >> 20} MiB at {rate:.0f} MB/s")
+    print(f"FIGURE all of them at once in {took:.1f} s", flush=True)
 
 
 def test_packet_too_big_from_inside(site: Site) -> None:
@@ -165,8 +165,8 @@ def test_black_hole_is_left(site: Site) -> None:
     assert send(site, "hole", 4 << 20) > 0
     site.lab.link("hole").set(path_mtu="1400")
     took = wait_mtu(src, "hole", inner(1400), 10)
-    print(f"a black hole was left after {took:.1f} s", flush=True)
-    print(f"then {send(site, 'hole', 4 << 20):.0f} MB/s", flush=True)
+    print(f"FIGURE a black hole was left after {took:.1f} s", flush=True)
+    print(f"FIGURE then {send(site, 'hole', 4 << 20):.0f} MB/s", flush=True)
     ping.stop()
 
 

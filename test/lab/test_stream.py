@@ -124,14 +124,14 @@ def test_join_where_udp_is_blocked(site: Site) -> None:
     site.n2.join(site.token())
     start = time.monotonic()
     said = site.n1.join(site.token())
-    print(f"join with UDP blocked: {time.monotonic() - start:.1f} s")
+    print(f"FIGURE join with UDP blocked: {time.monotonic() - start:.1f} s")
     assert "The hub at 127.0.0.1:" in said and "answers" in said
     wait_for(lambda: site.n1.status()["hub"]["reachable"], 10, "the hub to be heard by n1")
     status = site.n1.status()
     assert status["hub"]["udp"] is False
     assert BLOCKED in status["hub"]["why"]
     took = site.n1.reaches(site.n2, 10)
-    print(f"first packet after join: {took:.2f} s")
+    print(f"FIGURE first packet after join: {took:.2f} s")
     assert site.n1.can_ping(site.n2.address(), 1280 - 28), "as long as any path has to carry"
     wait_for(lambda: site.n1.path_to("n2") == "stream", 5, "the status to say stream")
     [peer] = site.n1.status()["peers"]
@@ -144,7 +144,7 @@ def test_udp_comes_back(site: Site) -> None:
     site.lab.nat("a").block_udp(False)
     start = time.monotonic()
     wait_for(lambda: site.n1.status()["hub"]["udp"], 30, "n1 to take UDP again")
-    print(f"back on UDP after {time.monotonic() - start:.1f} s")
+    print(f"FIGURE back on UDP after {time.monotonic() - start:.1f} s")
     site.n1.reaches(site.n2, 10)
     wait_for(lambda: site.n1.path_to("n2") != "stream", 5, "the status to say so")
     wait_for(lambda: site.metric("weft_streams") == 0, 10, "the stream to be closed")
@@ -158,7 +158,7 @@ def test_udp_is_blocked_for_both(site: Site) -> None:
     for node in (site.n1, site.n2):
         wait_for(lambda node=node: not node.status()["hub"]["udp"], 40, "UDP to be given up")
     site.n1.reaches(site.n2, 20)
-    print(f"from UDP to streams, both ends: {time.monotonic() - start:.1f} s")
+    print(f"FIGURE from UDP to streams, both ends: {time.monotonic() - start:.1f} s")
     wait_for(lambda: site.metric("weft_streams") == 2, 5, "two streams")
     assert site.n2.can_ping(site.n1.address(), 1280 - 28)
 
@@ -167,7 +167,7 @@ def test_the_hub_restarts_with_streams_open(site: Site) -> None:
     site.daemon.kill9()
     site.start_hub()
     took = site.n1.reaches(site.n2, 40)
-    print(f"traffic over streams again, from the hub's answer: {took:.1f} s")
+    print(f"FIGURE traffic over streams again, from the hub's answer: {took:.1f} s")
     assert site.metric("weft_streams") == 2
 
 
@@ -209,7 +209,7 @@ def test_throughput(site: Site) -> None:
     wait_for(lambda: site.n1.can_ping("10.42.0.1"), 10, "the hub to answer")
     direct = rate(site.n1.host, "10.42.0.1")
     relay = rate(site.n1.host, site.n2.address())
-    print(f"100 Mbit/s line: direct {direct:.0f}, relay {relay:.0f}, stream {stream:.0f} Mbit/s: "
-          f"{relay / direct:.2f} and {stream / direct:.2f} of direct")
-    assert stream > 0.3 * direct
-    assert relay > 0.3 * direct
+    print(f"FIGURE 100 Mbit/s line: direct {direct:.0f}, relay {relay:.0f}, stream {stream:.0f} "
+          f"Mbit/s: {relay / direct:.2f} and {stream / direct:.2f} of direct")
+    assert stream > 0.6 * direct
+    assert relay > 0.9 * direct

@@ -129,8 +129,7 @@ static void begin_session(struct party_peer *peer, struct handshake *hs, nsec_t 
     struct keypairs_evicted evicted;
     struct keypair *kp;
 
-    assert(handshake_derive(
-               hs, aead_reference(AEAD_CIPHER_CHACHA20POLY1305), peer, now, &kp) == 0);
+    assert(handshake_derive(hs, aead_reference(AEAD_CIPHER_CHACHA20POLY1305), peer, now, &kp) == 0);
     keypairs_add(&peer->keypairs, kp, &evicted);
     release(&evicted);
 }

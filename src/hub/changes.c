@@ -225,13 +225,17 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
 {
     struct hub *hub = ctx;
     const struct node *spec = &node->pub.spec;
-    bool moved = !x25519_public_equal(&spec->key, &before->key) ||
-                 !ip_addr_equal(&spec->address4, &before->address4) ||
-                 !ip_addr_equal(&spec->address6, &before->address6);
+    bool rekeyed = !x25519_public_equal(&spec->key, &before->key);
+    bool moved4 = !ip_addr_equal(&spec->address4, &before->address4);
+    bool moved6 = !ip_addr_equal(&spec->address6, &before->address6);
 
-    if (!x25519_public_equal(&spec->key, &before->key))
+    if (rekeyed)
         streams_end_node(node);
-    if (moved && node->net->is_up && !is_self(node) && hub->hooks.node_changed)
+    if (moved4)
+        rdzv_end_member(hub->rdzv, node->net, &before->address4);
+    if (moved6)
+        rdzv_end_member(hub->rdzv, node->net, &before->address6);
+    if ((rekeyed || moved4 || moved6) && node->net->is_up && !is_self(node) && hub->hooks.node_changed)
         hub->hooks.node_changed(hub->hooks.ctx, &node->pub, before);
     watch_tell_node(&hub->watcher, node, clock_now());
 }
@@ -269,6 +273,8 @@ static void on_node_removed(void *ctx, struct model_node *node)
     if (node->net->is_up && !is_self(node) && hub->hooks.node_cut)
         hub->hooks.node_cut(hub->hooks.ctx, &node->pub);
     watch_tell_node_removed(&hub->watcher, node, reason, now);
+    rdzv_end_member(hub->rdzv, node->net, &node->pub.spec.address4);
+    rdzv_end_member(hub->rdzv, node->net, &node->pub.spec.address6);
     if (!hub->reason) {
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->pub.spec.meta.name,
             node->net->pub.spec.meta.name, reason);

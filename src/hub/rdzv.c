@@ -512,6 +512,24 @@ void rdzv_close(struct rdzv *rz, struct model_network *net, bool is_removed)
     n->net = NULL;
 }
 
+void rdzv_end_member(
+    struct rdzv *rz, const struct model_network *net, const struct ip_addr *address)
+{
+    struct rdzv_network *n = find_network(rz, net->pub.spec.meta.name);
+    struct rdzv_job *job;
+    struct rdzv_conn *c;
+    struct rdzv_conn *tmp;
+
+    if (!n || n->net != net)
+        return;
+    list_foreach(job, &n->jobs, link) {
+        list_foreach_safe(c, tmp, &job->conns, link) {
+            if (ip_addr_equal(&c->from, address))
+                rdzv__hang_up(c);
+        }
+    }
+}
+
 /* ---- as others see it ----------------------------------------------------------------------- */
 
 json_t *rdzv_job_json(const struct rdzv_job *job)

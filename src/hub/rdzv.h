@@ -94,6 +94,10 @@ int rdzv_open(struct rdzv *rz, struct model_network *net, const char *interface,
 /** rdzv_close() - end the connections of a network; @is_removed: its jobs go with it. */
 void rdzv_close(struct rdzv *rz, struct model_network *net, bool is_removed);
 
+/** rdzv_end_member() - hang up on who has, or had, the node's address: it is no member any more. */
+void rdzv_end_member(
+    struct rdzv *rz, const struct model_network *net, const struct ip_addr *address);
+
 /**
  * rdzv_join() - a member is about to start: find the job, make it, or begin a new run of it
  * @name:	checked with parse_name()

@@ -109,7 +109,7 @@ static void on_timer(uv_timer_t *timer)
     if (r != 0) {
         s->n_failed++;
         log_limited(&s->limit, clock_now(), LOG_LEVEL_WARNING,
-            "rendezvous: what has changed is in memory only, for now: %s", err_text(&e));
+            "rendezvous: what has changed is in memory only, until the next try: %s", err_text(&e));
         (void)uv_timer_start(timer, on_timer, RETRY_MS, 0);
     }
     tell_waiting(s, r);

@@ -199,19 +199,25 @@ def test_what_etcd_has_acknowledged_survives_the_hub(hub: Hub) -> None:
     assert ask(a, port, HELLO + b"\x07", 8) == u64(0)
 
 
-def test_a_waiting_client_that_leaves_is_forgotten(hub: Hub) -> None:
-    (a,) = members(hub, "a")
-    port = join(a, "train")["etcdV2"]["port"]
-    waiting = [a.spawn(["curl", "-sN", f"http://10.42.0.1:{port}/v2/keys/x?wait=true"],
-                       name=f"wait{i}") for i in range(3)]
+def test_who_leaves_or_is_removed_is_forgotten(hub: Hub) -> None:
+    a, b = members(hub, "a", "b")
+    job = join(a, "train")
+    port = job["etcdV2"]["port"]
+    waiting = [host.spawn(["curl", "-sN", f"http://10.42.0.1:{port}/v2/keys/x?wait=true"],
+                          name=f"wait{i}") for i, host in enumerate((a, a, a, b))]
+    store = b.spawn([PYTHON, Path(__file__).parent / "member.py", "hold", "10.42.0.1",
+                     job["c10d"]["port"], "\\x03"], name="store")
     connections = re.compile(r"^weft_rendezvous_connections (\d+)$", re.MULTILINE)
 
     def count() -> int:
         return int(connections.search(hub.metrics())[1])
 
-    wait_for(lambda: count() == 3, 5, "three to wait")
+    wait_for(lambda: count() == 5, 5, "four to wait, and one at the store")
     waiting[0].kill9()
-    wait_for(lambda: count() == 2, 5, "one to be forgotten")
+    wait_for(lambda: count() == 4, 5, "one to be forgotten")
+    hub.run("node", "rm", "b")
+    wait_for(lambda: count() == 2, 5, "the removed node's two to be hung up on")
+    wait_for(lambda: not store.running and not waiting[3].running, 5, "it to be told")
     keys(a, "PUT", port, "/x", value="1")
-    wait_for(lambda: all("/x" in "".join(w.lines()) for w in waiting[1:]), 5, "two to be told")
+    wait_for(lambda: all("/x" in "".join(w.lines()) for w in waiting[1:3]), 5, "two to be told")
     hub.daemon.stop()

@@ -264,12 +264,28 @@ int rdzv_tree_set(struct rdzv_tree *t, const char *path, const char *value,
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
+/* A node that is there takes @value, if it is a file and not only refreshed, and a time to live. */
+static int change_node(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
+    const char *value, const struct rdzv_change *change, struct rdzv_when when,
+    struct rdzv_event **ret, struct rdzv_refusal *why)
+{
+    json_t *prev = rdzv_tree__json(n, 0, when);
+
+    if (!n->is_dir && !change->is_refresh && rdzv_tree__set_value(t, n, value) != 0) {
+        json_decref(prev);
+        return refuse_full(why);
+    }
+    if (!n->is_dir)
+        n->modified = t->index + 1;
+    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    return conclude(t, action, n, prev, change->is_refresh, when, ret, why);
+}
+
 int rdzv_tree_update(struct rdzv_tree *t, const char *path, const char *value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why)
 {
     struct rdzv_node *n;
-    json_t *prev;
     int r;
 
     if (is_root(path))
@@ -279,15 +295,7 @@ int rdzv_tree_update(struct rdzv_tree *t, const char *path, const char *value,
         return r;
     if (n->is_dir && value[0] != '\0')
         return refuse(why, RDZV_TREE_E_NOT_FILE, path);
-    prev = rdzv_tree__json(n, 0, when);
-    if (!n->is_dir && !change->is_refresh && rdzv_tree__set_value(t, n, value) != 0) {
-        json_decref(prev);
-        return refuse_full(why);
-    }
-    if (!n->is_dir)
-        n->modified = t->index + 1;
-    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
-    return conclude(t, RDZV_ACTION_UPDATE, n, prev, change->is_refresh, when, ret, why);
+    return change_node(t, RDZV_ACTION_UPDATE, n, value, change, when, ret, why);
 }
 
 /* Is the file as @change expects it? */
@@ -328,7 +336,6 @@ int rdzv_tree_swap(struct rdzv_tree *t, const char *path, const char *value,
     struct rdzv_refusal *why)
 {
     struct rdzv_node *n;
-    json_t *prev;
     int r;
 
     if (is_root(path))
@@ -336,14 +343,7 @@ int rdzv_tree_swap(struct rdzv_tree *t, const char *path, const char *value,
     r = find_expected(t, path, change, &n, why);
     if (r != 0)
         return r;
-    prev = rdzv_tree__json(n, 0, when);
-    if (!change->is_refresh && rdzv_tree__set_value(t, n, value) != 0) {
-        json_decref(prev);
-        return refuse_full(why);
-    }
-    n->modified = t->index + 1;
-    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
-    return conclude(t, RDZV_ACTION_COMPARE_AND_SWAP, n, prev, change->is_refresh, when, ret, why);
+    return change_node(t, RDZV_ACTION_COMPARE_AND_SWAP, n, value, change, when, ret, why);
 }
 
 /* ---- removing ------------------------------------------------------------------------------- */

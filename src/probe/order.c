@@ -65,6 +65,17 @@ static void get_id(struct fields *f, struct session_id *ret)
         fields_fail(f, "\"id\" is not %zu hex digits", len);
 }
 
+/* Zeroed room for an item of @size for each of the list's; NULL: nothing to do, or no memory. */
+static void *alloc_items(struct fields *f, const json_t *list, size_t size)
+{
+    size_t n = list ? json_array_size(list) : 0;
+    void *items = n > 0 ? calloc(n, size) : NULL;
+
+    if (n > 0 && !items)
+        f->failed = -ENOMEM;
+    return items;
+}
+
 static void get_addrs(
     struct fields *f, enum fields_need need, size_t min, size_t max, struct order *o)
 {
@@ -73,13 +84,9 @@ static void get_addrs(
     struct err e = ERR_NULL;
     size_t i;
 
-    if (!list || json_array_size(list) == 0)
+    o->addrs = alloc_items(f, list, sizeof(*o->addrs));
+    if (!o->addrs)
         return;
-    o->addrs = calloc(json_array_size(list), sizeof(*o->addrs));
-    if (!o->addrs) {
-        f->failed = -ENOMEM;
-        return;
-    }
     json_array_foreach(list, i, item) {
         if (!json_is_string(item) ||
             ip_addr_parse(&o->addrs[i], json_string_value(item), &e) != 0) {
@@ -96,13 +103,9 @@ static void get_names(struct fields *f, struct order *o)
     const json_t *item;
     size_t i;
 
-    if (!list || json_array_size(list) == 0)
+    o->names = alloc_items(f, list, sizeof(*o->names));
+    if (!o->names)
         return;
-    o->names = calloc(json_array_size(list), sizeof(*o->names));
-    if (!o->names) {
-        f->failed = -ENOMEM;
-        return;
-    }
     json_array_foreach(list, i, item) {
         struct fields g = fields_make(item, "a name", f->e);
 

@@ -5,7 +5,6 @@
 #include "agent/status.h"
 #include "base/err.h"
 #include "sys/clock.h"
-#include "sys/statefile.h"
 
 /* The hub has so long to answer; `weft leave` waits a little longer. */
 #define LEAVE_TIMEOUT_MS 3000
@@ -97,28 +96,11 @@ static const struct route routes[] = {
     ROUTES_END,
 };
 
-/* The socket's directory may be on a file system that was emptied at boot. */
-static int make_parent(const char *path, struct err *e)
-{
-    const char *slash = strrchr(path, '/');
-    char dir[PATH_MAX];
-
-    if (!slash || slash == path)
-        return 0;
-    if ((size_t)(slash - path) >= sizeof(dir))
-        return err_set(e, -ENAMETOOLONG, "the path \"%.40s...\" is too long", path);
-    memcpy(dir, path, (size_t)(slash - path));
-    dir[slash - path] = '\0';
-    return statefile_make_dir(dir, 0755, e);
-}
-
 int agent__open_door(struct agent *a, struct err *e)
 {
     struct server_config config = {.loop = &a->loop, .routes = routes, .ctx = a};
-    int r = make_parent(a->config->socket_path, e);
+    int r = server_new(&a->server, &config, e);
 
-    if (r == 0)
-        r = server_new(&a->server, &config, e);
     if (r == 0)
         r = server_listen_unix(a->server, a->config->socket_path, e);
     return r;

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/server_internal.h"
@@ -18,6 +16,7 @@
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
 #include "sys/tcp_listener.h"
+#include "sys/unix_socket.h"
 
 #define BACKLOG 512
 
@@ -216,41 +215,22 @@ int server_listen_overlay(struct server *s, const struct endpoint *at, const cha
     return listener_new(ret, s, fd, DOOR_OVERLAY, door_ctx, e);
 }
 
-/* Remove a socket that a dead daemon left; -EADDRINUSE when a living one answers there. */
-static int remove_stale(const struct sockaddr_un *sa, struct err *e)
-{
-    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct stat st;
-
-    if (lstat(sa->sun_path, &st) < 0)
-        return 0;
-    if (!S_ISSOCK(st.st_mode))
-        return err_set(e, -EEXIST, "\"%s\" exists and is not a socket", sa->sun_path);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) == 0)
-        return err_set(e, -EADDRINUSE, "another daemon answers at \"%s\" already", sa->sun_path);
-    (void)unlink(sa->sun_path);
-    return 0;
-}
-
 int server_listen_unix(struct server *s, const char *path, struct err *e)
 {
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    _cleanup_(closep) int fd = -1;
     struct server_listener *l = NULL;
+    int fd = unix_socket_listen(path, SOCK_STREAM);
     int r;
 
-    if (strlen(path) >= sizeof(sa.sun_path))
-        return err_set(e, -EINVAL, "socket path \"%.120s\" is longer than %zu bytes", path,
-            sizeof(sa.sun_path) - 1);
-    memcpy(sa.sun_path, path, strlen(path) + 1);
-    r = remove_stale(&sa, e);
-    if (r != 0)
-        return r;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* Linux gives the socket's mode to the file, so there is no moment at which others may in. */
-    if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-        return err_set(e, -errno, "socket \"%s\" cannot be made: %s", path, strerror(errno));
-    r = listener_new(&l, s, TAKE_FD(fd), DOOR_ADMIN, NULL, e);
+    if (fd == -EADDRINUSE)
+        return err_set(e, fd, "another daemon answers at \"%s\" already", path);
+    if (fd == -EEXIST)
+        return err_set(e, fd, "\"%s\" exists and is not a socket", path);
+    if (fd == -ENAMETOOLONG || fd == -EINVAL)
+        return err_set(
+            e, fd, "socket path \"%.120s\" is not 1 to %d bytes long", path, UNIX_SOCKET_PATH_MAX);
+    if (fd < 0)
+        return err_set(e, fd, "socket \"%s\" cannot be made: %s", path, strerror(-fd));
+    r = listener_new(&l, s, fd, DOOR_ADMIN, NULL, e);
     if (r == 0)
         l->path = strdup(path);
     return r;

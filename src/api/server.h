@@ -68,8 +68,7 @@ struct server *server_free(struct server *s);
 int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
 
-/** server_listen_unix() - the admin's door at @path, 0600. -EADDRINUSE: another one answers there.
- */
+/** server_listen_unix() - the admin's door at @path: unix_socket_listen(), with words. */
 int server_listen_unix(struct server *s, const char *path, struct err *e);
 
 /**

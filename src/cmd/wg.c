@@ -15,7 +15,6 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,6 +27,7 @@
 #include "dataplane/path_door.h"
 #include "dataplane/port.h"
 #include "dataplane/uapi_server.h"
+#include "sys/unix_socket.h"
 
 static struct {
     const char *ifname;
@@ -332,21 +332,20 @@ static void init_log(void)
 
 static int print_stats(void)
 {
-    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     static const char request[] = "stats=1\n\n";
-    char path[108], buf[4096];
+    char buf[4096];
+    char text[108];
+    const char *path = socket_path(text);
+    _cleanup_(closep) int fd = unix_socket_connect(path, SOCK_STREAM);
     ssize_t n;
 
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path(path));
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-        return cmd_fail("wg", "cannot reach %s: %s", address.sun_path, strerror(errno));
+    if (fd < 0)
+        return cmd_fail("wg", "cannot reach %s: %s", path, strerror(-fd));
     if (write(fd, request, sizeof(request) - 1) < 0 || shutdown(fd, SHUT_WR) < 0)
-        return cmd_fail("wg", "cannot ask %s: %s", address.sun_path, strerror(errno));
+        return cmd_fail("wg", "cannot ask %s: %s", path, strerror(errno));
     while ((n = read(fd, buf, sizeof(buf))) > 0)
         (void)fwrite(buf, 1, (size_t)n, stdout);
-    return n < 0 ? cmd_fail("wg", "no answer from %s: %s", address.sun_path, strerror(errno))
-                 : CMD_OK;
+    return n < 0 ? cmd_fail("wg", "no answer from %s: %s", path, strerror(errno)) : CMD_OK;
 }
 
 int cmd_wg(int argc, char **argv)

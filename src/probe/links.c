@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,6 +14,7 @@
 #include "probe/dial.h"
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
+#include "sys/unix_socket.h"
 
 #define WRITE_TIME (2 * NSEC_PER_SEC)
 
@@ -51,15 +51,9 @@ bool links_has(const struct links *l, size_t i)
 
 static int open_local(const char *path, struct err *e)
 {
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    _cleanup_(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = unix_socket_connect(path, SOCK_STREAM);
 
-    if (fd < 0 || strlen(path) >= sizeof(sa.sun_path))
-        return err_set(e, -ENAMETOOLONG, "%s cannot be opened", path);
-    memcpy(sa.sun_path, path, strlen(path) + 1);
-    if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
-        return err_set(e, -errno, "no measuring service at %s: %s", path, strerror(errno));
-    return TAKE_FD(fd);
+    return fd < 0 ? err_set(e, fd, "no measuring service at %s: %s", path, strerror(-fd)) : fd;
 }
 
 /* A connection on its way; it is ready when it can be written to. */

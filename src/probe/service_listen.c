@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -17,6 +15,7 @@
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
 #include "sys/thread.h"
+#include "sys/unix_socket.h"
 
 #define LOOK_PERIOD_MS 1000
 #define BACKLOG        64
@@ -42,25 +41,6 @@ static int open_inet(const struct service *s, const struct endpoint *ep, int typ
         return -EADDRNOTAVAIL;
     if (bind(fd, &sa.any, len) < 0 || (type == SOCK_STREAM && listen(fd, BACKLOG) < 0))
         return -errno;
-    return TAKE_FD(fd);
-}
-
-static int open_unix(const char *path)
-{
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    _cleanup_(closep) int fd = -1;
-
-    if (!path || strlen(path) >= sizeof(sa.sun_path))
-        return -1;
-    memcpy(sa.sun_path, path, strlen(path) + 1);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Before bind(2), which makes the file with the socket's own mode. */
-    if (fd < 0 || fchmod(fd, 0600) < 0)
-        return -1;
-    /* The agent's lock is held, so what lies there is a dead agent's. */
-    (void)unlink(path);
-    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, BACKLOG) < 0)
-        return -1;
     return TAKE_FD(fd);
 }
 
@@ -284,7 +264,8 @@ void *service__listen(void *service)
 {
     struct service *s = service;
 
-    s->unix_fd = open_unix(s->config.socket_path);
+    if (s->config.socket_path)
+        s->unix_fd = unix_socket_listen(s->config.socket_path, SOCK_STREAM);
     while (!service__is_stopping(s))
         turn(s);
     close_overlay(s);

@@ -65,6 +65,8 @@ static int fail_open(const char *name, int r, struct err *e)
             name);
     if (r == -EBUSY)
         return err_set(e, r, "interface %s is in use by another process", name);
+    if (r == -EINVAL && if_nametoindex(name) == 0)
+        return err_set(e, r, "interface name \"%s\" is not one that the kernel takes", name);
     if (r == -EINVAL)
         return err_set(e, r, "interface %s exists and is of another kind", name);
     return err_set(e, r, "cannot create interface %s: %s", name, strerror(-r));

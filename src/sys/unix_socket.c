@@ -11,20 +11,35 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "sys/statefile.h"
 
-/* Of the socket's name until it listens; and what is left for the name itself. */
+/* Of the socket's name until it listens. */
 #define FRESH_SUFFIX ".new"
-#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof(FRESH_SUFFIX))
+
+#define PATH_CAP sizeof(((struct sockaddr_un *)0)->sun_path)
+
+_Static_assert(UNIX_SOCKET_PATH_MAX + sizeof(FRESH_SUFFIX) == PATH_CAP, "room for the suffix");
 
 static int take_path(struct sockaddr_un *ret, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    if (strlen(path) > SOCKET_PATH_MAX)
+    /* Linux takes a socket without a path for one that has no place in the file system. */
+    if (path[0] == '\0')
+        return -EINVAL;
+    if (strlen(path) > UNIX_SOCKET_PATH_MAX)
         return -ENAMETOOLONG;
     memcpy(address.sun_path, path, strlen(path) + 1);
     *ret = address;
     return 0;
+}
+
+/* Is there something that is no socket? */
+static bool is_occupied(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
 }
 
 /* A socket file that nobody listens on is what a killed process leaves behind. */
@@ -38,12 +53,10 @@ static bool is_served(const struct sockaddr_un *address, int type)
 
 static int make_folder(const char *path)
 {
-    char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
-    const char *folder;
+    char copy[PATH_CAP];
 
     memcpy(copy, path, strlen(path) + 1);
-    folder = dirname(copy);
-    return mkdir(folder, 0755) < 0 && errno != EEXIST ? -errno : 0;
+    return statefile_make_dir(dirname(copy), 0755, NULL);
 }
 
 /*
@@ -54,25 +67,25 @@ static int listen_at(const struct sockaddr_un *address, int type)
 {
     _cleanup_(closep) int fd = -1;
     struct sockaddr_un fresh = *address;
-    mode_t mask;
     int r;
 
+    if (is_occupied(address->sun_path))
+        return -EEXIST;
     if (is_served(address, type))
         return -EADDRINUSE;
     memcpy(fresh.sun_path + strlen(fresh.sun_path), FRESH_SUFFIX, sizeof(FRESH_SUFFIX));
     (void)unlink(fresh.sun_path);
     fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
+    /* Linux gives the socket's mode to the file, so there is no moment at which others may in. */
+    if (fd < 0 || fchmod(fd, 0600) < 0 ||
+        bind(fd, (const struct sockaddr *)&fresh, sizeof(fresh)) < 0)
         return -errno;
-    /* Threads of ours create no files, so changing the process's mask for a moment is fine. */
-    mask = umask(0177);
-    r = bind(fd, (const struct sockaddr *)&fresh, sizeof(fresh)) < 0 ? -errno : 0;
-    (void)umask(mask);
-    if (r == 0 && (listen(fd, 16) < 0 || rename(fresh.sun_path, address->sun_path) < 0)) {
+    if (listen(fd, 16) < 0 || rename(fresh.sun_path, address->sun_path) < 0) {
         r = -errno;
         (void)unlink(fresh.sun_path);
+        return r;
     }
-    return r < 0 ? r : TAKE_FD(fd);
+    return TAKE_FD(fd);
 }
 
 int unix_socket_listen(const char *path, int type)

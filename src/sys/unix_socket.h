@@ -3,13 +3,18 @@
  */
 #pragma once
 
+/** Longest path, bytes: what the kernel has room for, less what the name has until it listens. */
+#define UNIX_SOCKET_PATH_MAX 103
+
 /**
  * unix_socket_listen() - make the place, bind, listen; mode 0600
- * @path:	its folder is made, mode 0755; a socket that nobody listens on is replaced
+ * @path:	its folder is made, mode 0755, with those above it; a socket that nobody listens on
+ *		is replaced
  * @type:	SOCK_STREAM or SOCK_SEQPACKET
  *
  * Return: a descriptor that does not block; -EADDRINUSE when another process
- * serves @path; -ENAMETOOLONG; or another negative errno.
+ * serves @path; -EEXIST when it is something else than a socket; -EINVAL for an
+ * empty path; -ENAMETOOLONG; or another negative errno.
  */
 int unix_socket_listen(const char *path, int type);
 

@@ -235,7 +235,8 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
         rdzv_end_member(hub->rdzv, node->net, &before->address4);
     if (moved6)
         rdzv_end_member(hub->rdzv, node->net, &before->address6);
-    if ((rekeyed || moved4 || moved6) && node->net->is_up && !is_self(node) && hub->hooks.node_changed)
+    if ((rekeyed || moved4 || moved6) && node->net->is_up && !is_self(node) &&
+        hub->hooks.node_changed)
         hub->hooks.node_changed(hub->hooks.ctx, &node->pub, before);
     watch_tell_node(&hub->watcher, node, clock_now());
 }

@@ -115,8 +115,8 @@ int network_request_decode(struct network_request *ret, const json_t *json, stru
     uint64_t mtu = NETWORK_MTU_DEFAULT;
 
     fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
-    fields_cidr(&f, "cidr4", FIELDS_OPTIONAL, true, 8, 30, &rq.cidr4);
-    fields_cidr(&f, "cidr6", FIELDS_OPTIONAL, false, 32, 124, &rq.cidr6);
+    fields_block(&f, "cidr4", FIELDS_OPTIONAL, true, &rq.cidr4);
+    fields_block(&f, "cidr6", FIELDS_OPTIONAL, false, &rq.cidr6);
     rq.topology = read_topology(&f);
     fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
     fields_u64(&f, "keepalive", FIELDS_OPTIONAL, 0, NETWORK_KEEPALIVE_MAX, &keepalive);

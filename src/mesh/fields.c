@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/parse.h"
+#include "mesh/block.h"
 #include "crypto/x25519.h"
 
 void fields_fail(struct fields *f, const char *fmt, ...)
@@ -165,30 +166,16 @@ void fields_address(
         *ret = a;
 }
 
-void fields_cidr(struct fields *f, const char *name, enum fields_need need, bool v4,
-    unsigned min_len, unsigned max_len, struct ip_prefix *ret)
+void fields_block(
+    struct fields *f, const char *name, enum fields_need need, bool v4, struct ip_prefix *ret)
 {
     const char *text = fields_string(f, name, need, 1, IP_PREFIX_TEXT_MAX);
     struct err e = ERR_NULL;
-    struct ip_prefix p;
-    struct ip_prefix net;
+    char what[64];
 
-    if (!text)
-        return;
-    if (ip_prefix_parse(&p, text, &e) < 0) {
-        fail_parsed(f, name, &e);
-        return;
-    }
-    net = ip_prefix_mask(&p);
-    if (ip_addr_is_v4(&p.addr) != v4)
-        fields_fail(f, "\"%s\" is \"%s\", which is not IPv%c", name, text, v4 ? '4' : '6');
-    else if (p.len < min_len || p.len > max_len)
-        fields_fail(f, "\"%s\" is \"%s\", and lengths /%u to /%u are allowed", name, text, min_len,
-            max_len);
-    else if (!ip_prefix_equal(&p, &net))
-        fields_fail(f, "\"%s\" is \"%s\", which has bits set after its length", name, text);
-    else
-        *ret = p;
+    (void)snprintf(what, sizeof(what), "\"%s\"", name);
+    if (text && block_parse(ret, text, v4, what, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
 }
 
 void fields_public_key(

@@ -70,9 +70,9 @@ void fields_name(struct fields *f, const char *name, enum fields_need need, char
 void fields_address(
     struct fields *f, const char *name, enum fields_need need, bool v4, struct ip_addr *ret);
 
-/** fields_cidr() - a block of that family, host bits zero, length in [@min_len, @max_len]. */
-void fields_cidr(struct fields *f, const char *name, enum fields_need need, bool v4,
-    unsigned min_len, unsigned max_len, struct ip_prefix *ret);
+/** fields_block() - a network's block of addresses, as block_parse() wants it. */
+void fields_block(
+    struct fields *f, const char *name, enum fields_need need, bool v4, struct ip_prefix *ret);
 
 /** fields_public_key() - base64 of 32 bytes that are not all zero. */
 void fields_public_key(

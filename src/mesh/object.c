@@ -134,8 +134,8 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
     if (r < 0)
         return r;
     f = fields_make(spec, where, e);
-    fields_cidr(&f, "cidr4", FIELDS_REQUIRED, true, 8, 30, &n.cidr4);
-    fields_cidr(&f, "cidr6", FIELDS_REQUIRED, false, 32, 124, &n.cidr6);
+    fields_block(&f, "cidr4", FIELDS_REQUIRED, true, &n.cidr4);
+    fields_block(&f, "cidr6", FIELDS_REQUIRED, false, &n.cidr6);
     fields_enum(&f, "topology", FIELDS_OPTIONAL, topology_names, TOPOLOGY_N, &topology);
     fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
     fields_u64(&f, "keepalive", FIELDS_OPTIONAL, 0, NETWORK_KEEPALIVE_MAX, &keepalive);

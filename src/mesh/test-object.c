@@ -153,6 +153,15 @@ static const struct {
         "Network \"default\": \"cidr4\" is \"10.0.0.0/31\", and lengths /8 to /30 are allowed"},
     {NETWORK_WITH("\"cidr4\": \"fd5a::/64\", \"cidr6\": \"fd5a::/64\""),
         "Network \"default\": \"cidr4\" is \"fd5a::/64\", which is not IPv4"},
+    {NETWORK_WITH("\"cidr4\": \"224.0.0.0/16\", \"cidr6\": \"fd5a::/64\""),
+        "Network \"default\": \"cidr4\" is \"224.0.0.0/16\", which overlaps 224.0.0.0/3, and nodes "
+        "cannot have those"},
+    {NETWORK_WITH("\"cidr4\": \"127.0.0.0/8\", \"cidr6\": \"fd5a::/64\""),
+        "Network \"default\": \"cidr4\" is \"127.0.0.0/8\", which overlaps 127.0.0.0/8, and nodes "
+        "cannot have those"},
+    {NETWORK_WITH("\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fe80::/64\""),
+        "Network \"default\": \"cidr6\" is \"fe80::/64\", which overlaps fe80::/10, and nodes "
+        "cannot have those"},
     {NETWORK_WITH("\"cidr4\": \"10.0.0.0/16\", \"cidr6\": \"fd5a::/64\", \"mtu\": 1279"),
         "Network \"default\": \"mtu\" is not a whole number from 1280 to 65455"},
 };

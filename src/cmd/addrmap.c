@@ -130,6 +130,7 @@ static int keep(struct err *e)
     _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
     const struct timespec period = {.tv_sec = arg.period / NSEC_PER_SEC};
     sigset_t ends;
+    int removed;
     int r;
 
     (void)sigemptyset(&ends);
@@ -137,13 +138,14 @@ static int keep(struct err *e)
     (void)sigaddset(&ends, SIGINT);
     (void)sigprocmask(SIG_BLOCK, &ends, NULL);
     r = follow(&m, true, e);
-    if (r == 0)
-        log_warning("%s", warning);
+    if (r != 0)
+        return r;
+    log_warning("%s", warning);
     while (r == 0 && sigtimedwait(&ends, NULL, &period) < 0)
         r = follow(&m, false, e);
-    if (r == 0)
-        r = translate_remove(e);
-    return r;
+    /* After a failure too: nobody would look after what is left. */
+    removed = translate_remove(r == 0 ? e : NULL);
+    return r == 0 ? removed : r;
 }
 
 int cmd_addrmap(int argc, char **argv)
@@ -154,6 +156,8 @@ int cmd_addrmap(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
+    if (arg.remove && (arg.print || arg.json))
+        return cmd_refuse("addrmap", "--remove prints nothing: give it without --print and --json");
     if (arg.print || arg.json)
         return print_map();
     if (geteuid() != 0)

@@ -97,7 +97,10 @@ int launch_ask(const char *socket_path, const char *method, const char *path, un
     int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
 
     if (r == CLIENT_E_UNREACHABLE)
-        return err_set(e, LAUNCH_E_NO_AGENT, "no agent answers on %s", socket_path);
+        return err_set(e, LAUNCH_E_NO_AGENT,
+            "no agent answers on %s: it does not run, or was started with another --socket (weft "
+            "agent)",
+            socket_path);
     if (r == 0 && ret)
         *ret = json_incref(answer.body);
     return r > 0 ? -EIO : r;

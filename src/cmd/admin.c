@@ -66,10 +66,8 @@ int admin_call(const struct admin_target *t, const char *command, const char *me
     int r;
 
     r = make_target(&target, t, token, &e);
-    if (r < 0) {
-        (void)cmd_fail(command, "%s", err_text(&e));
-        return CMD_USAGE;
-    }
+    if (r < 0)
+        return cmd_refuse(command, "%s", err_text(&e));
     r = client_call(&target, method, path, body, ADMIN_TIMEOUT_MS, &answer, &e);
     secret_wipe(token, sizeof(token));
     if (r != 0) {

@@ -10,7 +10,7 @@
 
 static struct {
     struct agent_config config;
-    const char *log_level;
+    enum log_level log_level;
 } arg;
 
 static const struct option options[] = {
@@ -20,7 +20,8 @@ static const struct option options[] = {
         "where weft status and weft leave find it"},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
-    {"--log-level", "LEVEL", option_text, &arg.log_level, "info", "error, warning, info or debug"},
+    {"--log-level", "LEVEL", option_log_level, &arg.log_level, "info",
+        "error, warning, info or debug"},
     OPTIONS_END,
 };
 
@@ -34,21 +35,14 @@ static const struct option_usage usage = {
 int cmd_agent(int argc, char **argv)
 {
     struct err e = ERR_NULL;
-    enum log_level level;
     enum agent_end end;
     int status;
     int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    level = log_level_parse(arg.log_level);
-    if (level == LOG_LEVEL_N) {
-        (void)cmd_fail(
-            "agent", "log level \"%.20s\" is none of error, warning, info, debug", arg.log_level);
-        return CMD_USAGE;
-    }
     (void)signal(SIGPIPE, SIG_IGN);
-    log_init("agent", level);
+    log_init("agent", arg.log_level);
     r = agent_run(&arg.config, &end, &e);
     if (r != 0) {
         log_error("%s", err_text(&e));

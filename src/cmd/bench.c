@@ -200,10 +200,8 @@ int cmd_bench(int argc, char **argv)
         return status;
     if (arg.history)
         return print_history();
-    if (arg.peer && arg.target.nodes) {
-        (void)cmd_fail("bench", "PEER and --nodes are two ways to say the same");
-        return CMD_USAGE;
-    }
+    if (arg.peer && arg.target.nodes)
+        return cmd_refuse("bench", "PEER and --nodes are two ways to say the same");
     if (arg.peer)
         arg.target.nodes = arg.peer;
     m.plan = (struct survey_plan){.pings = PINGS,

@@ -23,6 +23,9 @@ enum cmd_status {
  */
 int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/** cmd_refuse() - the same about a command line that is wrong in itself. Return: CMD_USAGE. */
+int cmd_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */
 int cmd_apply(int argc, char **argv);     /* object.c */

@@ -67,10 +67,8 @@ int cmd_env(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (env_text_parse(&form, arg.format, &e) != 0 || run_check(&arg.wish, &e) != 0) {
-        (void)cmd_fail("env", "%s", err_text(&e));
-        return CMD_USAGE;
-    }
+    if (env_text_parse(&form, arg.format, &e) != 0 || run_check(&arg.wish, &e) != 0)
+        return cmd_refuse("env", "%s", err_text(&e));
     if (arg.table)
         env_format_table(&out);
     else

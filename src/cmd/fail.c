@@ -4,14 +4,29 @@
 
 #include "cmd/cmd.h"
 
+static void say(const char *command, const char *fmt, va_list ap)
+{
+    (void)fprintf(stderr, "weft %s: ", command);
+    (void)vfprintf(stderr, fmt, ap);
+    (void)fputc('\n', stderr);
+}
+
 int cmd_fail(const char *command, const char *fmt, ...)
 {
     va_list ap;
 
-    (void)fprintf(stderr, "weft %s: ", command);
     va_start(ap, fmt);
-    (void)vfprintf(stderr, fmt, ap);
+    say(command, fmt, ap);
     va_end(ap);
-    (void)fputc('\n', stderr);
     return CMD_FAILED;
+}
+
+int cmd_refuse(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(command, fmt, ap);
+    va_end(ap);
+    return CMD_USAGE;
 }

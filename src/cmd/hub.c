@@ -15,8 +15,8 @@
 #include "cmd/options.h"
 #include "hub/hub.h"
 #include "hub/overlay.h"
+#include "mesh/block.h"
 #include "sys/resolve.h"
-#include "sys/statefile.h"
 
 static struct {
     struct option_list publics;
@@ -28,7 +28,7 @@ static struct {
     const char *state;
     const char *socket;
     const char *prefix;
-    const char *level;
+    enum log_level level;
     bool no_dataplane;
 } arg;
 
@@ -53,14 +53,7 @@ static int option_listen(const struct option *o, const char *text, struct err *e
 /* [struct ip_prefix] */
 static int option_cidr4(const struct option *o, const char *text, struct err *e)
 {
-    struct ip_prefix p;
-
-    if (ip_prefix_parse(&p, text, e) < 0)
-        return -EINVAL;
-    if (!ip_addr_is_v4(&p.addr) || p.len < 8 || p.len > 30)
-        return err_set(e, -EINVAL, "%s \"%s\" is not an IPv4 block of /8 to /30", o->name, text);
-    *(struct ip_prefix *)o->field = ip_prefix_mask(&p);
-    return 0;
+    return block_parse(o->field, text, true, o->name, e);
 }
 
 static const struct option options[] = {
@@ -79,7 +72,7 @@ static const struct option options[] = {
     {"--socket", "PATH", option_text, &arg.socket, "/run/weft/hub.sock", "the admin socket"},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
-    {"--log-level", "LEVEL", option_text, &arg.level, "info", "error, warning, info or debug"},
+    {"--log-level", "LEVEL", option_log_level, &arg.level, "info", "error, warning, info or debug"},
     {"--no-dataplane", NULL, option_flag, &arg.no_dataplane, NULL,
         "control only: no interfaces, no relay; uses interfaces that are there"},
     OPTIONS_END,
@@ -123,19 +116,6 @@ static int find_publics(struct hub_config *c, struct err *e)
     log_info("no --public was given: nodes will be told %s, the address of the default route",
         endpoint_format(&c->publics[0], text));
     return 0;
-}
-
-static int make_parent_dir(const char *path, struct err *e)
-{
-    _cleanup_(freep) char *dir = strdup(path);
-    char *slash = dir ? strrchr(dir, '/') : NULL;
-
-    if (!dir)
-        return err_set(e, -ENOMEM, "no memory for a path");
-    if (!slash || slash == dir)
-        return 0;
-    *slash = '\0';
-    return statefile_make_dir(dir, 0755, e);
 }
 
 /* A watch of each node is a descriptor, so take as many as the machine lets us. */
@@ -254,20 +234,15 @@ static int hub_up(int argc, char **argv)
     struct hub_config config = {.state_dir = NULL};
     _cleanup_(freep) char *url = NULL;
     struct err e = ERR_NULL;
-    enum log_level level;
     int status;
     int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    level = log_level_parse(arg.level);
-    if (level == LOG_LEVEL_N)
-        return cmd_fail(
-            usage.command, "--log-level \"%.40s\" is not error, warning, info or debug", arg.level);
-    log_init("hub", level);
+    log_init("hub", arg.level);
     if (!ip_addr_is_none(&arg.listen.addr))
-        return cmd_fail(usage.command, "--listen takes a port only: WireGuard answers from the "
-                                       "address that it was asked at");
+        return cmd_refuse(usage.command, "--listen takes a port only: WireGuard answers from the "
+                                         "address that it was asked at");
     if (!arg.store && asprintf(&url, "sqlite:%s/hub.db", arg.state) < 0)
         return cmd_fail(usage.command, "no memory for a path");
     config = (struct hub_config){.state_dir = arg.state,
@@ -278,8 +253,6 @@ static int hub_up(int argc, char **argv)
         .udp_port = arg.listen.port};
     raise_limits();
     r = find_publics(&config, &e);
-    if (r == 0)
-        r = make_parent_dir(arg.socket, &e);
     if (r != 0)
         return cmd_fail(usage.command, "%s", err_text(&e));
     return run_hub(&config);

@@ -21,7 +21,7 @@ static struct {
     const char *token;
     const char *name;
     struct option_list labels;
-    const char *engine;
+    enum engine_kind engine;
     const char *interface;
     struct option_list endpoints;
     uint64_t listen;
@@ -32,14 +32,26 @@ static struct {
     bool no_hosts;
 } arg;
 
+static int option_engine(const struct option *o, const char *text, struct err *e)
+{
+    return engine_kind_parse(o->field, text, e);
+}
+
+static int option_interface(const struct option *o, const char *text, struct err *e)
+{
+    int r = state_check_interface(text, e);
+
+    return r == 0 ? option_text(o, text, e) : r;
+}
+
 static const struct option options[] = {
     {"TOKEN", NULL, option_text, &arg.token, NULL,
         "from weft token new; - reads it from standard input", .need = OPTION_REQUIRED},
     {"--name", "NAME", option_name, &arg.name, NULL, "the node's name, instead of the host's"},
     {"--label", "KEY=VALUE", option_append, &arg.labels, NULL, "describe the node", .many = true},
-    {"--engine", "KIND", option_text, &arg.engine, "auto",
+    {"--engine", "KIND", option_engine, &arg.engine, "auto",
         "auto, userspace or kernel: auto takes the kernel's WireGuard where there is one"},
-    {"--interface", "NAME", option_text, &arg.interface, "weft0", "the interface to make"},
+    {"--interface", "NAME", option_interface, &arg.interface, "weft0", "the interface to make"},
     {"--endpoint", "ADDRESS[:PORT]", option_append, &arg.endpoints, NULL,
         "where others reach this machine, as a public address that a cloud maps to it one to one",
         .many = true},
@@ -184,54 +196,64 @@ static int start_agent(void)
     return CMD_OK;
 }
 
-static int join(struct err *e)
+/* What the command line says, but for the token. 0, or non-zero with words. */
+static int take_wish(struct join_wish *wish, struct label **labels,
+    struct endpoint given[static STATE_GIVEN_MAX], struct err *e)
 {
-    _cleanup_(freep) struct label *labels = NULL;
-    _cleanup_(state_deinit) struct state st = STATE_NULL;
-    struct endpoint given[STATE_GIVEN_MAX];
-    struct token token = TOKEN_NULL;
-    struct join_wish wish = {
-        .token = &token,
+    int r;
+
+    *wish = (struct join_wish){
         .name = arg.name,
+        .engine = arg.engine,
         .n_labels = arg.labels.n,
         .keeps_hosts = !arg.no_hosts,
         .proxy = arg.proxy,
         .interface = arg.interface,
         .state_dir = arg.state_dir,
     };
-    int r = engine_kind_parse(&wish.engine, arg.engine, e);
-
-    if (r == 0)
-        r = take_endpoints(given, &wish, e);
+    r = take_endpoints(given, wish, e);
     if (r == 0 && arg.name)
         r = node_check_name(arg.name, e);
     if (r == 0)
-        r = take_labels(&labels, e);
-    wish.labels = labels;
-    if (r == 0)
-        r = take_token(&token, e);
-    if (r == 0)
-        r = join_enrol(&wish, &st, e);
-    token_wipe(&token);
-    if (r == 0)
-        print_joined(&st);
+        r = take_labels(labels, e);
+    wish->labels = *labels;
     return r;
+}
+
+static int join(struct join_wish *wish)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct token token = TOKEN_NULL;
+    struct err e = ERR_NULL;
+    int r = take_token(&token, &e);
+
+    wish->token = &token;
+    if (r == 0)
+        r = join_enrol(wish, &st, &e);
+    token_wipe(&token);
+    if (r != 0)
+        return cmd_fail("join", "%s", err_text(&e));
+    print_joined(&st);
+    return arg.no_start ? CMD_OK : start_agent();
 }
 
 int cmd_join(int argc, char **argv)
 {
+    _cleanup_(freep) struct label *labels = NULL;
+    struct endpoint given[STATE_GIVEN_MAX];
+    struct join_wish wish;
     struct err e = ERR_NULL;
     int status;
-    int r;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (geteuid() != 0)
-        return cmd_fail("join", "only root can make a network interface");
-    r = join(&e);
+    if (take_wish(&wish, &labels, given, &e) != 0)
+        status = cmd_refuse("join", "%s", err_text(&e));
+    else if (geteuid() != 0)
+        status = cmd_fail("join", "only root can make a network interface");
+    else
+        status = join(&wish);
     option_list_deinit(&arg.labels);
     option_list_deinit(&arg.endpoints);
-    if (r != 0)
-        return cmd_fail("join", "%s", err_text(&e));
-    return arg.no_start ? CMD_OK : start_agent();
+    return status;
 }

@@ -223,7 +223,7 @@ int manifest_read(json_t **ret, const char *path, struct err *e)
         return -ENOMEM;
     len = fread(text, 1, MANIFEST_MAX + 1, in);
     if (ferror(in))
-        return err_set(e, -EIO, "%s cannot be read", name);
+        return err_set(e, -EIO, "%s cannot be read: %s", name, strerror(errno));
     if (len > MANIFEST_MAX)
         return err_set(e, -EFBIG, "%s is longer than 8 MiB", name);
     return manifest_parse(ret, text, len, name, e);

@@ -23,16 +23,8 @@ static struct {
     const char *path;
 } arg;
 
-/* Checked here because it becomes part of the URL; the hub knows what each kind means. */
-static int option_kind(const struct option *o, const char *text, struct err *e)
-{
-    static const char *const kinds[] = {"Network", "Node", "MeshEdge"};
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-        if (strcmp(text, kinds[i]) == 0)
-            return option_text(o, text, e);
-    return err_set(e, -EINVAL, "kind \"%.40s\" is none of Network, Node, MeshEdge", text);
-}
+/* Checked here because they become part of the URL; the hub knows what each kind means. */
+#define KINDS "Network, Node, MeshEdge"
 
 /* A name, or an edge's: two of them with "--" between. Here too for the sake of the URL. */
 static int check_object_name(const char *text, const char *what, struct err *e)
@@ -55,7 +47,7 @@ static int option_object_name(const struct option *o, const char *text, struct e
 }
 
 static const struct option get_options[] = {
-    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge",
+    {"KIND", NULL, option_word, &arg.kind, NULL, "Network, Node or MeshEdge", .words = KINDS,
         .need = OPTION_REQUIRED},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
@@ -92,13 +84,13 @@ static int put_object(const char *command, const json_t *object)
     const char *name = admin_field(object, "metadata", "name");
     const char *network = admin_field(object, "metadata", "network");
     struct err e = ERR_NULL;
-    struct option kind_option = {.field = &arg.kind};
+    const struct option kind_option = {.name = "kind", .field = &arg.kind, .words = KINDS};
     char path[256];
     int status;
 
     if (!*network)
         network = strcmp(kind, "Network") == 0 ? name : arg.network;
-    if (option_kind(&kind_option, kind, &e) < 0 ||
+    if (option_word(&kind_option, kind, &e) < 0 ||
         check_object_name(name, "metadata.name", &e) < 0 ||
         parse_name(network, "metadata.network", &e) < 0)
         return cmd_fail(command, "%s", err_text(&e));
@@ -149,8 +141,8 @@ int cmd_apply(int argc, char **argv)
 static const struct option edge_options[] = {
     {"A", NULL, option_name, &arg.a, NULL, "one node", .need = OPTION_REQUIRED},
     {"B", NULL, option_name, &arg.b, NULL, "the other", .need = OPTION_REQUIRED},
-    {"--path", "WORD", option_text, &arg.path, NULL, "auto, direct, relay or off",
-        .need = OPTION_REQUIRED},
+    {"--path", "WORD", option_word, &arg.path, NULL, "auto, direct, relay or off",
+        .words = "auto, direct, relay, off", .need = OPTION_REQUIRED},
     {"--network", "NAME", option_name, &arg.network, "default", "where both are members"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,

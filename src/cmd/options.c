@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
 
@@ -36,6 +37,33 @@ int option_name(const struct option *o, const char *text, struct err *e)
     if (r == 0)
         *(const char **)o->field = text;
     return r;
+}
+
+int option_word(const struct option *o, const char *text, struct err *e)
+{
+    size_t len = strlen(text);
+
+    for (const char *word = o->words; *word; word += strspn(word, ", ")) {
+        size_t n = strcspn(word, ", ");
+
+        if (n == len && memcmp(word, text, n) == 0) {
+            *(const char **)o->field = text;
+            return 0;
+        }
+        word += n;
+    }
+    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s", o->name, text, o->words);
+}
+
+int option_log_level(const struct option *o, const char *text, struct err *e)
+{
+    enum log_level level = log_level_parse(text);
+
+    if (level == LOG_LEVEL_N)
+        return err_set(
+            e, -EINVAL, "%s \"%.40s\" is none of error, warning, info, debug", o->name, text);
+    *(enum log_level *)o->field = level;
+    return 0;
 }
 
 int option_flag(const struct option *o, const char *text, struct err *e)

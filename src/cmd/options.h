@@ -51,6 +51,7 @@ struct option {
     void *field;           /* pins: what @parse fills, see there */
     const char *dflt;      /* parsed first, and shown in the help; NULL: none */
     const char *help;      /* one clause */
+    const char *words;     /* for option_word(): what is allowed, as "auto, hub, mesh" */
     uint64_t min;          /* for numbers; ns for durations */
     uint64_t max;          /* inclusive; 0: no bound */
     enum option_need need; /* see there */
@@ -81,12 +82,14 @@ struct option_list {
 void option_list_deinit(struct option_list *l);
 
 /* Parsers; the type of the field that each fills is in brackets. */
-int option_text(const struct option *o, const char *text, struct err *e);     /* const char * */
-int option_name(const struct option *o, const char *text, struct err *e);     /* const char * */
-int option_flag(const struct option *o, const char *text, struct err *e);     /* bool */
-int option_u64(const struct option *o, const char *text, struct err *e);      /* uint64_t */
-int option_rate(const struct option *o, const char *text, struct err *e);     /* uint64_t */
-int option_duration(const struct option *o, const char *text, struct err *e); /* nsec_t */
+int option_text(const struct option *o, const char *text, struct err *e);      /* const char * */
+int option_name(const struct option *o, const char *text, struct err *e);      /* const char * */
+int option_word(const struct option *o, const char *text, struct err *e);      /* const char * */
+int option_flag(const struct option *o, const char *text, struct err *e);      /* bool */
+int option_u64(const struct option *o, const char *text, struct err *e);       /* uint64_t */
+int option_rate(const struct option *o, const char *text, struct err *e);      /* uint64_t */
+int option_duration(const struct option *o, const char *text, struct err *e);  /* nsec_t */
+int option_log_level(const struct option *o, const char *text, struct err *e); /* enum log_level */
 int option_append(const struct option *o, const char *text, struct err *e); /* struct option_list */
 
 /**

@@ -107,10 +107,8 @@ int cmd_render(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (!arg.node == !arg.snapshot) {
-        (void)cmd_fail(usage.command, "give either NODE or --snapshot FILE");
-        return CMD_USAGE;
-    }
+    if (!arg.node == !arg.snapshot)
+        return cmd_refuse(usage.command, "give either NODE or --snapshot FILE");
     status = arg.snapshot ? read_file(&s) : ask_hub(&s);
     return status == CMD_OK ? print_config(&s) : status;
 }

@@ -91,10 +91,8 @@ int cmd_run(int argc, char **argv)
     /* The words are the last ones of argv, which ends with NULL, as exec needs it. */
     arg.wish.words = argv + argc - arg.words.n;
     option_list_deinit(&arg.words);
-    if (run_check(&arg.wish, &e) != 0) {
-        (void)cmd_fail("run", "%s", err_text(&e));
-        return CMD_USAGE;
-    }
+    if (run_check(&arg.wish, &e) != 0)
+        return cmd_refuse("run", "%s", err_text(&e));
     do {
         r = run_prepare(&run, &arg.wish, &e);
         if (r != 0)

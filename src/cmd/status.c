@@ -54,9 +54,6 @@ static int print_status(void)
     json_t *status = NULL;
     int r = launch_ask(arg.socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, &e);
 
-    if (r == LAUNCH_E_NO_AGENT)
-        return cmd_fail("status",
-            "%s: it does not run, or was started with another --socket (weft agent)", err_text(&e));
     if (r != 0)
         return cmd_fail("status", "%s", err_text(&e));
     r = arg.json ? admin_print_json(status) : print_table(status);

@@ -3,10 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "cmd/options.h"
 
 static struct {
@@ -16,6 +18,8 @@ static struct {
     struct option_list rest;
     nsec_t ttl;
     uint64_t uses;
+    const char *colour;
+    enum log_level level;
     bool json;
 } arg;
 
@@ -26,6 +30,8 @@ static const struct option table[] = {
     {"--label", "K=V", option_append, &arg.labels, NULL, "a label", .many = true},
     {"--ttl", "DURATION", option_duration, &arg.ttl, "1h", "life", .min = NSEC_PER_SEC},
     {"--uses", "N", option_u64, &arg.uses, "1", "how often", .min = 1, .max = 100},
+    {"--colour", "WORD", option_word, &arg.colour, "red", "which", .words = "red, green"},
+    {"--log-level", "LEVEL", option_log_level, &arg.level, "info", "how much"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     OPTIONS_END,
 };
@@ -58,6 +64,8 @@ static void test_defaults(void **state)
     assert_int_equal(arg.uses, 1);
     assert_false(arg.json);
     assert_int_equal(arg.labels.n, 0);
+    assert_string_equal(arg.colour, "red");
+    assert_int_equal(arg.level, LOG_LEVEL_INFO);
 }
 
 static void test_forms(void **state)
@@ -119,6 +127,21 @@ static void test_refusals(void **state)
     assert_true(READ("t", "--nope") < 0);
     assert_string_equal(failure.text, "there is no option \"--nope\"");
     assert_true(READ("t", "--network", "A") < 0);
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const wrong[] = {"", "re", "reds", "red, green"};
+        char sentence[80];
+
+        assert_true(READ("t", "--colour", wrong[i]) < 0);
+        (void)snprintf(
+            sentence, sizeof(sentence), "--colour \"%s\" is none of red, green", wrong[i]);
+        assert_string_equal(failure.text, sentence);
+    }
+    assert_int_equal(READ("t", "--colour", "green", "--log-level", "debug"), 0);
+    assert_string_equal(arg.colour, "green");
+    assert_int_equal(arg.level, LOG_LEVEL_DEBUG);
+    assert_true(READ("t", "--log-level", "loud") < 0);
+    assert_string_equal(
+        failure.text, "--log-level \"loud\" is none of error, warning, info, debug");
     assert_int_equal(READ("t", "--help"), OPTIONS_E_HELP);
 }
 

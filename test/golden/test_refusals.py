@@ -1,0 +1,129 @@
+"""What is said about a command line that cannot be right: one sentence, which names the value.
+
+Nothing here gets so far as to ask a hub or an agent: the sockets that are named are not there.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_golden import subcommands, told
+
+FAILED, USAGE = 1, 2
+AWAY = "/nonexistent/weft.sock"
+LONG = "/tmp/" + "x" * 120
+TOKEN = (Path(__file__).parents[1] / "corpus/token/whole").read_text().strip()
+A_NAME = "is not a name: 1 to 63 of a-z, 0-9 and '-'"
+
+# The words, the exit status, and what the sentence says besides.
+REFUSALS = [
+    ("frob", USAGE, '"frob" is not a command'),
+    ("hub down", USAGE, '"down" is not a command'),
+    ("hub up extra", USAGE, '"extra" is one argument too many'),
+    ("hub up --listen 70000", USAGE, '"70000" is not a number from 1 to 65535'),
+    ("hub up --listen x:1", USAGE, '"x:1" is not :PORT'),
+    ("hub up --listen 192.0.2.1:51820", USAGE, "--listen takes a port only"),
+    ("hub up --api foo", USAGE, '"foo" is not :PORT or ADDRESS:PORT'),
+    ("hub up --network Bad_Name", USAGE, f'"Bad_Name" {A_NAME}'),
+    ("hub up --cidr4 10.42.0.0/33", USAGE, '"33" is not a number from 0 to 32'),
+    ("hub up --cidr4 10.42.0.0/31", USAGE, '"10.42.0.0/31", and lengths /8 to /30 are allowed'),
+    ("hub up --cidr4 10.42.0.1/16", USAGE, '"10.42.0.1/16", which has bits set'),
+    ("hub up --cidr4 fd00::/64", USAGE, '"fd00::/64", which is not IPv4'),
+    ("hub up --cidr4 224.0.0.0/8", USAGE, '"224.0.0.0/8", which overlaps 224.0.0.0/3'),
+    ("hub up --interface-prefix a/b", USAGE, f'"a/b" {A_NAME}'),
+    ("hub up --log-level loud", USAGE, '"loud" is none of error, warning, info, debug'),
+    ("hub up --public 192.0.2.1:99999", FAILED, '"99999" is not a number from 1 to 65535'),
+    ("token new --ttl 0", USAGE, '"0" is not a duration from 1 s to 365 d'),
+    ("token new --ttl -1h", USAGE, '"-1h" is not a duration'),
+    ("token new --uses 0", USAGE, '"0" is not a number from 1 to 100000'),
+    ("token new --uses 99999999999999999999999", USAGE, "is not a number from 1 to 100000"),
+    ("token new --hub h:1", USAGE, "--hub h:1 needs --admin-token-file and --pin"),
+    ("token new --hub h:1 --admin-token-file t --pin zz", USAGE, '--pin "zz" is not 32 bytes'),
+    (f"token new --socket {AWAY}", FAILED, f"no hub answers at {AWAY}: start one"),
+    ("join", USAGE, "TOKEN is missing"),
+    ("join x --name Bad_Name", USAGE, f'"Bad_Name" {A_NAME}'),
+    ("join x --label foo", USAGE, 'label "foo" is not KEY=VALUE'),
+    ("join x --label =v", USAGE, 'label "=v" is not KEY=VALUE'),
+    ("join x --engine quick", USAGE, 'engine "quick" is none of auto, userspace, kernel'),
+    ("join x --interface a/b", USAGE, '"a/b" is not a name: 1 to 15 printable characters'),
+    ("join x --endpoint foo", USAGE, '"foo" is no endpoint: an address, or ADDRESS:PORT'),
+    ("join x --endpoint 192.0.2.1:0", USAGE, '"192.0.2.1:0" is no endpoint'),
+    ("join x --listen 65536", USAGE, '"65536" is not a number from 1 to 65535'),
+    ("agent --log-level loud", USAGE, '"loud" is none of error'),
+    ("agent --state /nonexistent/node", FAILED, "this machine has not joined a network"),
+    (f"status --socket {AWAY}", FAILED, f"no agent answers on {AWAY}: it does not run"),
+    (f"paths gpu --socket {AWAY}", FAILED, f"no agent answers on {AWAY}: it does not run"),
+    ("paths Bad_Name", USAGE, f'"Bad_Name" {A_NAME}'),
+    ("node rm A_B", USAGE, f'"A_B" {A_NAME}'),
+    ("nodes --network A_B", USAGE, f'"A_B" {A_NAME}'),
+    ("network add x --topology star", USAGE, '"star" is none of auto, hub, mesh'),
+    ("network add x --mtu 10", USAGE, '"10" is not a number from 1280 to 65535'),
+    ("network add x --keepalive 100000", USAGE, '"100000" is not a number from 1 to 65535'),
+    ("apply -f /nonexistent/file", FAILED, "/nonexistent/file: No such file"),
+    ("apply -f /", FAILED, "/ cannot be read: Is a directory"),
+    ("get Foo", USAGE, '"Foo" is none of Network, Node, MeshEdge'),
+    ("get Node A_B", USAGE, f'"A_B" {A_NAME}'),
+    ("edge set a b", USAGE, "--path is missing"),
+    ("edge set a b --path warp", USAGE, '"warp" is none of auto, direct, relay, off'),
+    ("render", USAGE, "give either NODE or --snapshot FILE"),
+    ("render --snapshot /nonexistent/file", FAILED, "/nonexistent/file does not exist"),
+    ("render x --listen-port 0", USAGE, '"0" is not a number from 1 to 65535'),
+    ("env --format xml", USAGE, '"xml" is none of sh, json, k8s, slurm'),
+    ("env --nnodes 4:2", USAGE, '"4:2" is neither a number of nodes nor MIN:MAX'),
+    ("env --rendezvous mpi", USAGE, '"mpi" is none of c10d, etcd-v2, none'),
+    (f"env --socket {AWAY}", FAILED, f"there is no agent on {AWAY}"),
+    ("run", USAGE, "COMMAND is missing"),
+    ("run --nnodes 99999999 -- true", USAGE, '"99999999" is neither a number of nodes'),
+    ("run --job A_B -- true", USAGE, f'"A_B" {A_NAME}'),
+    ("run --frob -- true", USAGE, 'no option "--frob"'),
+    (f"run --socket {AWAY} -- true", FAILED, f"there is no agent on {AWAY}"),
+    ("preflight --expect 10GB", USAGE, '"10GB" is not a rate in bits per second'),
+    ("preflight --expect 0", USAGE, '"0" is not a rate'),
+    (f"preflight --socket {AWAY}", FAILED, f"no agent answers on {AWAY}: it does not run"),
+    ("bench gpu --nodes a,b", USAGE, "PEER and --nodes"),
+    ("bench --streams 17", USAGE, '"17" is not a number from 1 to 16'),
+    ("bench --ms 0", USAGE, '"0" is not a number from 10 to 10000'),
+    ("bench --allreduce 9999999", USAGE, "is not a number from 0 to 256"),
+    ("addrmap --period 0", USAGE, '"0" is not a duration from 1 s to 1 h'),
+    ("addrmap --print --remove", USAGE, "--remove prints nothing"),
+    ("wg", USAGE, "IFNAME is missing"),
+    ("wg -f toolonginterfacename", FAILED, '"toolonginterfacename" must have 1 to 15 bytes'),
+    ("wg -f x --threads 9999", USAGE, '"9999" is not a number from 1 to 32'),
+    ("wg -f x --cpus 0-x", FAILED, 'CPU list "0-x" is not understood'),
+    ("wg -f x --no-offload frob", FAILED, '"frob" is not an offload'),
+    ("wg -f x --cipher des", FAILED, 'cipher "des" is not chacha20poly1305 or aes256gcm'),
+    ("wg -f x --cipher-library foo", FAILED, '"foo" is not there'),
+    (f"wg x --stats --socket {LONG}", FAILED, f"cannot reach {LONG}: File name too long"),
+]
+
+
+@pytest.mark.parametrize("line", [row[0] for row in REFUSALS])
+def test_a_refusal_names_the_value(weft: Path, line: str) -> None:
+    _, status, sentence = next(row for row in REFUSALS if row[0] == line)
+    done = subprocess.run([weft, *line.split()], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=10, check=False)
+    assert done.returncode == status, done.stderr
+    assert sentence in done.stderr
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, "one sentence"
+
+
+def test_values_and_flags(weft: Path) -> None:
+    """Each option with a value wants one; no flag takes one; nothing else is taken."""
+    count = 0
+    for name in subcommands(told(weft, "--help")):
+        for sub in subcommands(told(weft, name, "--help")) or [""]:
+            command = [name, *([sub] if sub else [])]
+            for option, value in re.findall(r"^  (--[a-z][a-z0-9-]*)( [A-Z[:]\S*)?(?: |$)",
+                                            told(weft, *command, "--help"), re.MULTILINE):
+                words = [option] if value else [f"{option}=x"]
+                wanted = (f"{option} needs a value" if value else
+                          "no option" if option == "--help" else f"{option} takes no value")
+                answer = told(weft, *command, *words)
+                assert wanted in answer and "exit status 2" in answer, answer
+                count += 1
+            assert 'no option "--frob"' in told(weft, *command, "--frob")
+    assert count > 100

@@ -162,6 +162,9 @@ void agent__finish(struct agent *a, enum agent_end end)
     a->is_ending = true;
     a->end = end;
     a->end_by = clock_now() + END_PATIENCE;
+    /* WireGuard goes on without us, but not by a path that goes through this process. */
+    if (end == AGENT_END_STOPPED && finder_retreat(a->finder, clock_now()))
+        agent__reconcile(a);
     arm_timer(a);
 }
 

@@ -27,10 +27,24 @@ static void send_frame(struct finder *f, const struct path_action *action)
         .len = action->len,
     };
 
-    if (action->socket != PATH_SOCKET_MAIN || action->len > sizeof(frame.data))
+    if (action->len > sizeof(frame.data))
         return;
     memcpy(frame.data, action->frame, action->len);
-    (void)frame_port_send(&f->port, &frame);
+    if (action->socket == PATH_SOCKET_MAIN)
+        (void)frame_port_send(&f->port, &frame);
+    else
+        spare_sockets_send(f->spare, action->socket, &frame);
+}
+
+static void open_socket(struct finder *f, uint32_t socket, nsec_t now)
+{
+    struct err e = ERR_NULL;
+    int r = spare_sockets_open(f->spare, socket, &e);
+
+    if (r < 0)
+        log_limited(&f->spare_limit, now, LOG_LEVEL_WARNING,
+            "the ports of this node's NAT can be guessed less well: %s", err_text(&e));
+    paths_on_socket(f->paths, socket, r == 0, now);
 }
 
 static void say(const struct path_action *action)
@@ -59,8 +73,12 @@ static void act(struct finder *f, const struct path_action *action, nsec_t now)
     case PATH_ACTION_FITS:
         finder__mtu_fits(f, action, now);
         return;
-    case PATH_ACTION_OPEN: /* None may be: see finder_new(). */
+    case PATH_ACTION_OPEN:
+        open_socket(f, action->socket, now);
+        return;
     case PATH_ACTION_CLOSE:
+        spare_sockets_close(f->spare, action->socket);
+        return;
     case PATH_ACTION_NONE:
     case PATH_ACTION_KIND_N:
         return;
@@ -115,12 +133,12 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
-static void on_frame(void *ctx, const struct engine_frame *frame)
+static void on_socket_frame(void *ctx, uint32_t socket, const struct engine_frame *frame)
 {
     struct path_arrival in = {
         .from = frame->remote,
         .local = frame->local,
-        .socket = PATH_SOCKET_MAIN,
+        .socket = socket,
         .at = frame->received_at,
     };
     uint8_t buf[ENGINE_FRAME_MAX];
@@ -136,11 +154,17 @@ static void on_frame(void *ctx, const struct engine_frame *frame)
     finder__run(f, now);
 }
 
+static void on_frame(void *ctx, const struct engine_frame *frame)
+{
+    on_socket_frame(ctx, PATH_SOCKET_MAIN, frame);
+}
+
 void finder_set_engine(struct finder *f, struct engine *engine, uint16_t port, nsec_t now)
 {
     uint16_t before = f->port.port;
     bool opened = frame_port_keep(&f->port, engine, port, now);
 
+    spare_sockets_set_port(f->spare, port);
     f->pins = engine && engine_kind_of(engine) == ENGINE_KIND_USERSPACE;
     if (!opened)
         return;
@@ -174,7 +198,6 @@ static int new_paths(struct finder *f, struct err *e)
     struct paths_options opt = {
         .secret = f->state->secret,
         .rng = f->rng,
-        .spray_sockets = PATHS_NO_SPRAY,
     };
     nsec_t now = clock_now();
     int r;
@@ -212,7 +235,9 @@ int finder_new(struct finder **ret, struct uv_loop_s *loop, const struct state *
     }
     (void)uv_timer_init(loop, f->timer);
     f->timer->data = f;
-    r = finder__start_self(f, e);
+    r = spare_sockets_new(&f->spare, loop, on_socket_frame, f, e);
+    if (r == 0)
+        r = finder__start_self(f, e);
     if (r < 0)
         f = finder_free(f, false);
     else
@@ -231,6 +256,7 @@ struct finder *finder_free(struct finder *f, bool leaving)
         return NULL;
     finder__stop_self(f, leaving);
     frame_port_close(&f->port);
+    f->spare = spare_sockets_free(f->spare);
     uv_close((uv_handle_t *)f->timer, on_closed);
     f->paths = paths_free(f->paths);
     for (size_t i = 0; i < f->n_peers; i++)

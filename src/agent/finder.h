@@ -86,6 +86,14 @@ void finder_take_observation(struct finder *f, const struct observe *seen, nsec_
  */
 void finder_on_applied(struct finder *f, struct reconcile *rc, nsec_t now);
 
+/**
+ * finder_retreat() - this process ends: paths that go through it are left for the relay
+ *
+ * Return: there were some, so finder_routes() has to be applied and finder_on_applied() called:
+ * it begins the handshakes.
+ */
+bool finder_retreat(struct finder *f, nsec_t now);
+
 /** finder_routes() - the direct paths, sorted by node; borrowed. */
 const struct render_path *finder_routes(const struct finder *f, size_t *ret_n);
 

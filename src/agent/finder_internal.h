@@ -8,7 +8,9 @@
 #include "agent/finder.h"
 #include "agent/frame_port.h"
 #include "agent/port_map.h"
+#include "agent/spare_sockets.h"
 #include "agent/stun_client.h"
+#include "base/log.h"
 #include "base/rng.h"
 #include "nat/paths.h"
 #include "sys/netlink.h"
@@ -37,6 +39,8 @@ struct finder {
     struct rng rng;
     struct paths *paths; /* owns */
     struct frame_port port;
+    struct spare_sockets *spare; /* owns */
+    struct log_limit spare_limit;
     struct uv_timer_s *timer; /* owns until it is closed; the earliest of all that is due */
 
     /* This machine. */

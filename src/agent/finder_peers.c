@@ -108,9 +108,29 @@ static void want_handshake(struct finder *f, struct finder_peer *peer, nsec_t no
     peer->handshake_due = first ? now : now + HANDSHAKE_TURN;
 }
 
+/*
+ * Where WireGuard has to send so that it goes that way. When that cannot be had the socket is
+ * closed, and the path is left at both ends because nothing answers on it.
+ */
+static bool find_endpoint(
+    struct finder *f, const struct path_action *action, struct endpoint *ret, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    *ret = action->remote;
+    if (action->socket == PATH_SOCKET_MAIN ||
+        spare_sockets_use(f->spare, action->socket, &action->remote, ret, &e) == 0)
+        return true;
+    log_limited(&f->spare_limit, now, LOG_LEVEL_WARNING, "the path to %s cannot be used: %s",
+        action->name, err_text(&e));
+    spare_sockets_close(f->spare, action->socket);
+    return false;
+}
+
 void finder__use(struct finder *f, const struct path_action *action, nsec_t now)
 {
     struct finder_peer *peer = finder__find_by_key(f, &action->peer);
+    struct endpoint endpoint;
     struct render_path *route;
     uint16_t keepalive = (uint16_t)(action->keepalive / NSEC_PER_SEC);
 
@@ -118,9 +138,11 @@ void finder__use(struct finder *f, const struct path_action *action, nsec_t now)
         return;
     route = finder__find_route(f, peer->node);
     if (action->path == PATH_KIND_LAN || action->path == PATH_KIND_DIRECT) {
+        if (!find_endpoint(f, action, &endpoint, now))
+            return;
         if (!route)
             route = add_route(f, peer->node);
-        route->endpoint = action->remote;
+        route->endpoint = endpoint;
         route->keepalive = keepalive;
         peer->handshake_due = NSEC_NEVER;
     } else if (route) {
@@ -131,6 +153,19 @@ void finder__use(struct finder *f, const struct path_action *action, nsec_t now)
     }
     finder__mtu_use(f, peer, &action->remote, now);
     f->listener.on_routes(f->listener.ctx);
+}
+
+bool finder_retreat(struct finder *f, nsec_t now)
+{
+    bool some = false;
+
+    paths_leave_sockets(f->paths, now);
+    finder__run(f, now);
+    for (size_t i = 0; i < f->n_peers; i++) {
+        some |= f->peers[i].handshake_due != NSEC_NEVER;
+        f->peers[i].handshake_due = nsec_min(f->peers[i].handshake_due, now);
+    }
+    return some;
 }
 
 const struct render_path *finder_routes(const struct finder *f, size_t *ret_n)
@@ -317,9 +352,10 @@ static json_t *encode_pair(const struct path_pair_view *pair, nsec_t now)
                         ? json_null()
                         : json_integer((json_int_t)((now - pair->tried_at) / NSEC_PER_SEC));
 
-    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:o, s:I, s:I}", "endpoint",
+    return json_pack("{s:s, s:s, s:b, s:s, s:o, s:f, s:o, s:I, s:I}", "endpoint",
         endpoint_format(&pair->remote.endpoint, text), "type",
-        candidate_kind_name(pair->remote.kind), "verdict", path_verdict_name(pair->verdict),
+        candidate_kind_name(pair->remote.kind), "ownSocket",
+        (int)(pair->socket != PATH_SOCKET_MAIN), "verdict", path_verdict_name(pair->verdict),
         "rttMs", encode_milliseconds(pair->rtt), "loss", pair->loss_permille / 1000.0,
         "triedSecondsAgo", tried, "pings", (json_int_t)pair->n_pings, "pongs",
         (json_int_t)pair->n_pongs);

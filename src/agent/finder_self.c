@@ -89,7 +89,7 @@ static bool is_side_equal(const struct path_side *a, const struct path_side *b)
 {
     bool same = candidates_equal(&a->candidates, &b->candidates) &&
                 is_nat_equal(&a->nat, &b->nat) && a->keepalive == b->keepalive &&
-                a->n_relays == b->n_relays;
+                a->can_spray == b->can_spray && a->n_relays == b->n_relays;
 
     for (unsigned i = 0; same && i < a->n_relays; i++)
         same = x25519_public_equal(&a->relays[i].key, &b->relays[i].key) &&
@@ -101,7 +101,8 @@ static bool is_side_equal(const struct path_side *a, const struct path_side *b)
 /* Put together what is known, and tell whoever wants to know when it is something new. */
 static void update_self(struct finder *f, nsec_t now)
 {
-    struct path_side side = {.generation = f->self.generation, .keepalive = f->self.keepalive};
+    struct path_side side = {
+        .generation = f->self.generation, .keepalive = f->self.keepalive, .can_spray = true};
 
     add_candidates(f, &side.candidates);
     set_relay(f, &side);

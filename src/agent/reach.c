@@ -62,6 +62,9 @@ static void judge_found(struct reach_peer *peer, const struct path_view *view)
     if (peer->kind == PATH_KIND_STREAM && view->kind == PATH_KIND_RELAY)
         return;
     peer->kind = view->kind;
+    /* The engine sends to our near end of that socket. */
+    if (view->socket != PATH_SOCKET_MAIN)
+        peer->remote = view->remote;
     if (view->why[0] != '\0' || view->kind == PATH_KIND_LAN || view->kind == PATH_KIND_DIRECT)
         memcpy(peer->why, view->why, sizeof(peer->why));
 }

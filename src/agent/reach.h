@@ -21,6 +21,7 @@ struct reach_peer {
     enum path_kind kind;
     char why[PATH_TEXT_MAX]; /* a clause; "" when there is nothing to explain */
     nsec_t since;            /* monotonic: how long it has been so */
+    struct endpoint remote;  /* it is there, whatever the engine thinks; none: as the engine says */
     bool is_measured;        /* the next two are known */
     nsec_t rtt;
     unsigned loss_permille;
@@ -31,7 +32,10 @@ struct reach {
     size_t n;
 };
 
-#define REACH_NULL {0}
+#define REACH_NULL                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 void reach_deinit(struct reach *p);
 

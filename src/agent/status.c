@@ -18,13 +18,18 @@ static json_t *encode_age(const struct observation *ob, nsec_t now)
     return age < 0 ? json_null() : json_integer(age);
 }
 
-static json_t *encode_endpoint(const struct observation *ob)
+static json_t *encode_endpoint(const struct endpoint *ep)
 {
     char text[ENDPOINT_TEXT_MAX];
 
-    if (!ob || endpoint_is_none(&ob->endpoint))
-        return json_null();
-    return json_string(endpoint_format(&ob->endpoint, text));
+    return ep && !endpoint_is_none(ep) ? json_string(endpoint_format(ep, text)) : json_null();
+}
+
+static json_t *encode_peer_endpoint(const struct reach_peer *path, const struct observation *ob)
+{
+    if (!endpoint_is_none(&path->remote))
+        return encode_endpoint(&path->remote);
+    return encode_endpoint(ob ? &ob->endpoint : NULL);
 }
 
 static json_t *encode_bytes(uint64_t bytes)
@@ -68,11 +73,11 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
     const struct observation *ob = observe_find(in->seen, &hub->key);
     bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
     json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:b, s:s, s:o, s:o}", "endpoint",
-        encode_endpoint(ob), "apiPort", hub->hub ? (int)hub->hub->api_port : 0,
-        "handshakeAgeSeconds", encode_age(ob, in->now), "reachable", (int)in->hub_heard, "udp",
-        (int)by_udp, "why", in->stream_why ? in->stream_why : "", "rxBytes",
-        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-        encode_bytes(ob ? ob->facts.tx_bytes : 0));
+        encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
+        hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
+        "reachable", (int)in->hub_heard, "udp", (int)by_udp, "why",
+        in->stream_why ? in->stream_why : "", "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
+        "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0));
 
     return join(encode_node(hub), more);
 }
@@ -93,11 +98,12 @@ static json_t *encode_peer(
     const struct observation *ob = observe_find(in->seen, &node->key);
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
     json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s}", "path",
-        path_kind_name(path->kind), "endpoint", encode_endpoint(ob), "handshakeAgeSeconds",
-        encode_age(ob, in->now), "rttMs", encode_rtt(path), "loss", encode_loss(path), "mtu",
-        (int)render_mtu(in->render, node), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
-        "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since,
-        "sinceSeconds", (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why);
+        path_kind_name(path->kind), "endpoint", encode_peer_endpoint(path, ob),
+        "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs", encode_rtt(path), "loss",
+        encode_loss(path), "mtu", (int)render_mtu(in->render, node), "rxBytes",
+        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "sinceSeconds",
+        (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why);
 
     return join(encode_node(node), more);
 }
@@ -130,11 +136,14 @@ json_t *status_encode_paths(const struct status_input *in, const struct finder *
 {
     const struct path_side *self = finder_self(finder);
     json_t *pairs = finder_encode_pairs(finder, node->meta.name, in->now);
+    struct path_view view = {.n_frames = 0};
 
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "name", node->meta.name,
-        "path", path_kind_name(peer->kind), "why", peer->why, "sinceSeconds",
+    (void)finder_view(finder, node->meta.name, &view, in->now);
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "name",
+        node->meta.name, "path", path_kind_name(peer->kind), "why", peer->why, "sinceSeconds",
         (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs", encode_rtt(peer), "loss",
-        encode_loss(peer), "self", path_report_encode_facts(self), "peer",
+        encode_loss(peer), "framesSent", (json_int_t)view.n_frames, "guessesSent",
+        (json_int_t)view.n_sprayed, "self", path_report_encode_facts(self), "peer",
         node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
         pairs ? pairs : json_array());
 }
@@ -291,7 +300,8 @@ static void add_pair(struct table *t, const json_t *pair)
     char buf[32];
 
     table_add(t, "%s", text_of(pair, "endpoint", "?"));
-    table_add(t, "%s", text_of(pair, "type", "?"));
+    table_add(t, "%s%s", text_of(pair, "type", "?"),
+        json_is_true(json_object_get(pair, "ownSocket")) ? ", own socket" : "");
     table_add(t, "%s", text_of(pair, "verdict", "?"));
     table_add(t, "%s", format_real(pair, "rttMs", 1, "ms", buf));
     table_add(t, "%lld/%lld", (long long)json_integer_value(json_object_get(pair, "pongs")),
@@ -339,7 +349,9 @@ void status_format_paths(const json_t *paths, struct str *out)
         str_addf(out, "%s\n", why);
     format_nat("here", json_object_get(paths, "self"), out);
     format_nat("there", json_object_get(paths, "peer"), out);
-    str_add(out, "\n");
+    str_addf(out, "%lld path frames were sent, %lld of them guesses at ports\n\n",
+        (long long)json_integer_value(json_object_get(paths, "framesSent")),
+        (long long)json_integer_value(json_object_get(paths, "guessesSent")));
     if (json_array_size(pairs) == 0)
         str_add(out, "nothing has been tried yet\n");
     else

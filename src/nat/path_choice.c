@@ -126,7 +126,7 @@ static void use_pair(struct path *e, struct path_pair *pair, nsec_t now)
     e->chosen = pair->id;
     e->since = now;
     e->n_failed = 0;
-    e->n_sprays = 0;
+    path__spray_on_used(e, now);
     e->is_worse = false;
     e->alarm_at = NSEC_NEVER;
     pair->n_better = 0;
@@ -145,6 +145,8 @@ void path__use_relay(struct path *e, const char *why, nsec_t now)
     uint32_t socket = pair ? pair->socket : PATH_SOCKET_MAIN;
 
     e->nomination.pair = e->nominated.pair = 0;
+    if (e->chosen != 0 && now - e->since >= STABLE_FOR)
+        e->n_sprays = 0;
     e->chosen = 0;
     e->since = now;
     e->choose_at = NSEC_NEVER;

@@ -160,6 +160,8 @@ static void adopt(struct path *e, const struct path_frame *f)
     e->peer_session = f->session;
     e->replay_top = f->sequence;
     e->replay_seen = 1;
+    for (unsigned i = 0; i < e->n_pairs; i++)
+        e->pairs[i].agreed = 0;
 }
 
 /* ---- in: what it means ---------------------------------------------------------------------- */
@@ -280,13 +282,17 @@ static void on_fresh(struct path *e, const struct path_arrival *in, const struct
     pair->local = in->local;
     switch (f->kind) {
     case PATH_FRAME_NOMINATE:
+        pair->agreed = f->sequence;
         path__on_nominate(e, pair, f->transaction, now);
         break;
     case PATH_FRAME_ACCEPT:
+        pair->agreed = f->sequence;
         path__on_accept(e, pair, f->transaction, now);
         break;
     case PATH_FRAME_LEAVE:
-        path__on_leave(e, pair, f->flags, now);
+        /* One that was overtaken is of the time before the two agreed anew. */
+        if (f->sequence > pair->agreed)
+            path__on_leave(e, pair, f->flags, now);
         break;
     case PATH_FRAME_PROBE:
         answer(e, in, f, len, now);

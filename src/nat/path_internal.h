@@ -21,6 +21,14 @@
 #include "nat/paths.h"
 #include "wire/path.h"
 
+/*
+ * Mappings that guessing may make in this node's own NAT, and the time in which that is allowed
+ * once more. NATs keep an unanswered mapping for two to five minutes (RFC 4787 section 4.3), and
+ * have room for some thousands.
+ */
+#define PATHS_MAPPINGS_MAX  1024
+#define PATHS_MAPPINGS_TIME (120 * NSEC_PER_SEC)
+
 #define PATH_PINGS_MAX 8 /* outstanding ones that a pair remembers */
 
 /** A ping that has been sent. */
@@ -53,6 +61,7 @@ struct path_pair {
     unsigned next_ping; /* place in @pings */
     uint64_t n_pings;
     uint64_t n_pongs;
+    uint64_t agreed; /* sequence of the peer's last NOMINATE or ACCEPT of it; 0: none in that run */
 };
 
 /** Pinging all pairs, or a part of them. */
@@ -177,8 +186,9 @@ struct paths {
 
     struct paths_bucket begin;
     struct paths_bucket answer;
-    unsigned spray_sockets; /* may be open at once */
-    unsigned n_sockets;     /* are */
+    struct paths_bucket mappings; /* that guessing makes in our NAT */
+    unsigned spray_sockets;       /* may be open at once */
+    unsigned n_sockets;           /* are */
     uint32_t last_socket;
     struct path *sprayer; /* the one edge that sprays; NULL: none */
     nsec_t fresh_at;      /* when FRESH was asked for last; 0: never */
@@ -251,6 +261,9 @@ void path__slot_tick(struct path *e, nsec_t now);
 /** path__round_plan() - when both ends try again. */
 void path__round_plan(struct path *e, nsec_t now);
 
+/** path__slot_after() - the first slot after @now of each 2^@skip-th: the same at both ends. */
+nsec_t path__slot_after(const struct path *e, unsigned skip, nsec_t now);
+
 /* ---- path_choice.c ---- */
 
 bool path__wants_direct(const struct path *e);
@@ -302,6 +315,12 @@ void path__spray_on_socket(struct path *e, uint32_t socket, bool opened, nsec_t 
 /** path__owns_socket() - the main one is every edge's, another only that of who asked for it. */
 bool path__owns_socket(const struct path *e, uint32_t socket);
 
+/** path__spray_on_used() - a path was found: another guess is not held back for long. */
+void path__spray_on_used(struct path *e, nsec_t now);
+
+/** path__leave_socket() - for the relay, if the chosen pair has a socket of its own. */
+void path__leave_socket(struct path *e, nsec_t now);
+
 /** path__spray_end() - close the sockets that are not in use. */
 void path__spray_end(struct path *e);
 
@@ -333,6 +352,13 @@ void paths__forget(struct paths *p, const struct path *e);
 
 /** paths__reserve() - @n frames that we begin: the time from which they may be sent. */
 nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now);
+
+/**
+ * paths__may_map() - that many mappings more in our NAT, by guessing? Then they are accounted for.
+ * paths__unmap() - so many of them were not made.
+ */
+bool paths__may_map(struct paths *p, unsigned n, nsec_t now);
+void paths__unmap(struct paths *p, unsigned n);
 
 /** paths__may_answer() - one more answer? */
 bool paths__may_answer(struct paths *p, nsec_t now);

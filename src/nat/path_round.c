@@ -42,24 +42,32 @@ static bool has_interest(const struct path *e, nsec_t now)
     return e->traffic_at != 0 && now - e->traffic_at < INTEREST;
 }
 
+static nsec_t slot_after(const struct path *e, nsec_t period, nsec_t stride, nsec_t now)
+{
+    nsec_t shared = now + e->owner->clock_offset;
+    nsec_t into = (shared - e->slot_phase % period) % stride;
+
+    if (into < 0)
+        into += stride;
+    return now + stride - into;
+}
+
+nsec_t path__slot_after(const struct path *e, unsigned skip, nsec_t now)
+{
+    return slot_after(e, SLOT_PERIOD, SLOT_PERIOD << skip, now);
+}
+
 void path__round_plan(struct path *e, nsec_t now)
 {
     struct paths *p = e->owner;
     bool urgent = !p->relay_is_usable && e->chosen == 0;
     nsec_t period = urgent ? SLOT_PERIOD_URGENT : SLOT_PERIOD;
     unsigned skip = urgent && e->backoff > BACKOFF_URGENT ? BACKOFF_URGENT : e->backoff;
-    nsec_t stride = period << skip;
-    nsec_t phase = e->slot_phase % period;
-    nsec_t shared = now + p->clock_offset;
-    nsec_t into = (shared - phase) % stride;
 
-    if (!path__wants_direct(e) || !e->has_side) {
+    if (!path__wants_direct(e) || !e->has_side)
         e->slot = NSEC_NEVER;
-        return;
-    }
-    if (into < 0)
-        into += stride;
-    e->slot = now + stride - into;
+    else
+        e->slot = slot_after(e, period, period << skip, now);
 }
 
 void path__round_start(struct path *e, bool is_full, nsec_t now)

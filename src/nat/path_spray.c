@@ -9,8 +9,11 @@
  * the other pings random ports. With 256 sockets and 1024 pings they meet with
  * 1 - exp(-256 * 1024 / 64512) = 98 %.
  *
- * That costs a thousand packets, so it is tried when a round of plain pings has
- * failed, by one edge of a node at a time, and less and less often.
+ * That costs a thousand packets, and as many mappings in the NAT of who guesses.
+ * So it is tried when the first round of plain pings has failed, if both ends
+ * take part, and then at slots less and less often; by one edge of a node at a
+ * time, and within what a node may put into its NAT (PATHS_MAPPINGS_MAX). An edge
+ * whose turn it is not waits for its next slot, where the other end does, too.
  */
 #include <stdlib.h>
 
@@ -31,15 +34,25 @@
 #define N_PASSES   2
 /* Mappings are kept until the other side must be through. */
 #define HARD_TIME (10 * NSEC_PER_SEC)
-/* After a failure, and doubling with each. */
-#define AGAIN_MIN (300 * NSEC_PER_SEC)
-#define AGAIN_MAX (4 * 3600 * NSEC_PER_SEC)
+/*
+ * After a failure each eighth slot counts (path_round.c), then each 16th, up to each 256th, which
+ * is four hours: both ends know it, also when only one of them could take part before.
+ */
+#define SKIP_MIN 3
+#define SKIP_MAX 8
+/* But not one that comes sooner than this; and one that comes so little late is not missed. */
+#define AGAIN_MIN   (120 * NSEC_PER_SEC)
+#define SLOT_MARGIN (1 * NSEC_PER_SEC)
+/* After a success, and doubling until a path lasts: whoever restarts is found again soon. */
+#define USED_MIN       (10 * NSEC_PER_SEC)
+#define USED_DOUBLINGS 8
 
 struct path_spray {
     bool is_hard;           /* we open sockets; else we guess ports */
     struct endpoint target; /* hard: the peer; else its NAT's address, any port */
     nsec_t next;
     nsec_t end;
+    unsigned n_mappings;   /* that were reserved */
     unsigned n_guessed;    /* of GUESSES */
     uint32_t port;         /* offset from PORT_FIRST of the next guess */
     uint32_t first_socket; /* hard: numbers from here */
@@ -197,6 +210,7 @@ void path__spray_end(struct path *e)
     for (unsigned i = 0; i < s->n_opened; i++)
         if (s->opened[i] != keep)
             path__close_socket(e, s->opened[i]);
+    paths__unmap(e->owner, s->n_mappings - (s->is_hard ? s->n_asked : s->n_guessed));
     free(s);
     e->spray = NULL;
     e->owner->sprayer = NULL;
@@ -204,37 +218,76 @@ void path__spray_end(struct path *e)
 
 /* ---- is it worth it? ------------------------------------------------------------------------ */
 
-static bool may_spray(const struct path *e, bool is_hard, nsec_t now)
+/* One side's mapping depends on the destination; and in vain unless both do their share. */
+static bool can_help(const struct path *e, bool is_hard)
 {
     const struct paths *p = e->owner;
+    const struct behavior *theirs = &e->side.nat;
 
-    /* Guessing is in vain where the other side does not open its share of sockets. */
-    return p->sprayer == NULL && now >= e->spray_after && (is_hard || e->side.can_spray) &&
-           (!is_hard || (p->spray_sockets > 0 && p->n_sockets < 2 * p->spray_sockets));
+    return is_hard != behavior_is_hard(theirs) && !p->self.nat.is_blocked && !theirs->is_blocked &&
+           p->spray_sockets > 0 && e->side.can_spray && public_endpoint(&e->side) != NULL;
+}
+
+static void plan_again(struct path *e, nsec_t now)
+{
+    unsigned skip = SKIP_MIN + e->n_sprays;
+
+    e->spray_after = path__slot_after(e, skip < SKIP_MAX ? skip : SKIP_MAX, now + AGAIN_MIN);
+    e->spray_after -= SLOT_MARGIN;
+}
+
+/* Our NAT's mappings, and our sockets, are enough; and it is nobody else's turn. */
+static bool take_turn(struct path *e, bool is_hard, unsigned n_mappings, nsec_t now)
+{
+    struct paths *p = e->owner;
+
+    return !p->sprayer && (!is_hard || p->n_sockets < p->spray_sockets) &&
+           paths__may_map(p, n_mappings, now);
+}
+
+void path__spray_on_used(struct path *e, nsec_t now)
+{
+    unsigned doublings = e->n_sprays < USED_DOUBLINGS ? e->n_sprays : USED_DOUBLINGS;
+
+    e->spray_after = nsec_min(e->spray_after, now + (USED_MIN << doublings));
+}
+
+void path__leave_socket(struct path *e, nsec_t now)
+{
+    const struct path_pair *pair = path__pair_of(e, e->chosen);
+
+    path__spray_end(e);
+    if (!pair || pair->socket == PATH_SOCKET_MAIN)
+        return;
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    path__use_relay(e, "the agent ends, through which the path went; through the relay again", now);
 }
 
 void path__spray_consider(struct path *e, nsec_t now)
 {
-    bool hard = behavior_is_hard(&e->owner->self.nat);
-    const struct endpoint *target = public_endpoint(&e->side);
+    struct paths *p = e->owner;
+    bool hard = behavior_is_hard(&p->self.nat);
+    unsigned n_mappings = hard ? p->spray_sockets : GUESSES;
     struct path_spray *s;
-    nsec_t again = AGAIN_MIN;
 
-    if (hard == behavior_is_hard(&e->side.nat) || !target || e->owner->self.nat.is_blocked ||
-        e->side.nat.is_blocked || !may_spray(e, hard, now))
+    if (now < e->spray_after || !can_help(e, hard))
         return;
-    s = calloc(1, sizeof(*s) + (hard ? e->owner->spray_sockets : 0) * sizeof(s->opened[0]));
-    if (!s)
+    plan_again(e, now);
+    if (!take_turn(e, hard, n_mappings, now))
         return;
+    s = calloc(1, sizeof(*s) + (hard ? p->spray_sockets : 0) * sizeof(s->opened[0]));
+    if (!s) {
+        paths__unmap(p, n_mappings);
+        return;
+    }
     s->is_hard = hard;
-    s->target = *target;
-    s->port = rng_u32(&e->owner->rng) % N_PORTS;
+    s->n_mappings = n_mappings;
+    s->target = *public_endpoint(&e->side);
+    s->port = rng_u32(&p->rng) % N_PORTS;
     s->next = now;
     s->end = now + HARD_TIME;
     e->spray = s;
-    e->owner->sprayer = e;
-    for (unsigned i = 0; i < e->n_sprays && again < AGAIN_MAX; i++)
-        again *= 2;
-    e->spray_after = now + nsec_min(again, AGAIN_MAX);
+    p->sprayer = e;
     e->n_sprays++;
 }

@@ -38,6 +38,9 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
         p->session = rng_u64(&p->rng);
     p->relay_is_usable = true;
     p->begin = bucket_make(opt->frames_per_second, FRAMES_PER_SECOND);
+    p->mappings = (struct paths_bucket){.interval = PATHS_MAPPINGS_TIME / PATHS_MAPPINGS_MAX,
+        .burst = PATHS_MAPPINGS_TIME,
+        .free_at = INT64_MIN / 2};
     p->answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
     p->spray_sockets = opt->spray_sockets ? opt->spray_sockets : SPRAY_SOCKETS;
     if (opt->spray_sockets == PATHS_NO_SPRAY)
@@ -368,6 +371,11 @@ void paths_on_relay(struct paths *p, bool usable, nsec_t now)
         return;
     p->relay_is_usable = usable;
     for_each(p, relay_changed, now);
+}
+
+void paths_leave_sockets(struct paths *p, nsec_t now)
+{
+    for_each(p, path__leave_socket, now);
 }
 
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)

@@ -31,7 +31,7 @@ struct paths_options {
     struct rng rng;              /* pins its context */
     unsigned frames_per_second;  /* that we begin: pings, nominations; 400 */
     unsigned answers_per_second; /* 1000 */
-    unsigned spray_sockets;      /* open at once, 256; PATHS_NO_SPRAY: none may be opened */
+    unsigned spray_sockets;      /* of one guess, 256; PATHS_NO_SPRAY: none may be opened */
 };
 
 #define PATHS_NO_SPRAY UINT32_MAX
@@ -107,6 +107,10 @@ void paths_on_network_change(struct paths *p, nsec_t now);
 
 /** paths_on_relay() - the relay can be used, or not (the hub is away). At first it can. */
 void paths_on_relay(struct paths *p, bool usable, nsec_t now);
+
+/** paths_leave_sockets() - the caller ends: paths that go through a socket are left for the relay.
+ */
+void paths_leave_sockets(struct paths *p, nsec_t now);
 
 /** paths_on_socket() - an OPEN was done, or could not be. */
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now);

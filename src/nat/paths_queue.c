@@ -116,6 +116,21 @@ nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now)
     return at;
 }
 
+bool paths__may_map(struct paths *p, unsigned n, nsec_t now)
+{
+    struct paths_bucket *b = &p->mappings;
+
+    if (nsec_max(b->free_at, now - b->burst) + n * b->interval > now)
+        return false;
+    (void)bucket_take(b, n, now);
+    return true;
+}
+
+void paths__unmap(struct paths *p, unsigned n)
+{
+    p->mappings.free_at -= n * p->mappings.interval;
+}
+
 bool paths__may_answer(struct paths *p, nsec_t now)
 {
     if (p->answer.free_at > now) {

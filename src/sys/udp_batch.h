@@ -72,6 +72,18 @@ struct udp_sockets {
 int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, bool share,
     const struct offloads *offloads, struct err *e);
 
+/**
+ * udp_open_at() - one socket only, of @local's family and bound to it
+ * @local:	port 0: the kernel chooses; an address of zeroes: all of that family
+ *
+ * Return: 0 or negative errno with words.
+ */
+int udp_open_at(struct udp_sockets *ret, const struct endpoint *local,
+    const struct offloads *offloads, struct err *e);
+
+/** udp_connect() - hear @remote only, with the socket of its family. 0 or negative errno. */
+int udp_connect(const struct udp_sockets *s, const struct endpoint *remote);
+
 /** udp_close() - idempotent. */
 void udp_close(struct udp_sockets *s);
 

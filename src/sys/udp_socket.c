@@ -90,31 +90,38 @@ static int bound_port(int fd, uint16_t *ret)
     return 0;
 }
 
-/* One family; *@port 0 is replaced by what the kernel chose. */
-static int open_family(int family, uint16_t *port, const struct bind_options *opt, int *ret_fd)
+/* One family, that of @at; *@ret_port is what the kernel chose. */
+static int open_at(
+    const struct endpoint *at, const struct bind_options *opt, uint16_t *ret_port, int *ret_fd)
 {
     union sockaddr_inet sa;
-    struct endpoint any = {.port = *port};
-    socklen_t len;
-    int fd, r;
+    socklen_t len = sockaddr_from_endpoint(&sa, at);
+    int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int r;
 
-    if (family == AF_INET)
-        any.addr = ip_addr_v4((const uint8_t[4]){0});
-    len = sockaddr_from_endpoint(&sa, &any);
-    fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    r = set_options(fd, family, opt);
+    r = set_options(fd, sa.any.sa_family, opt);
     if (r == 0 && bind(fd, &sa.any, len) < 0)
         r = -errno;
     if (r == 0)
-        r = bound_port(fd, port);
+        r = bound_port(fd, ret_port);
     if (r < 0) {
         (void)close(fd);
         return r;
     }
     *ret_fd = fd;
     return 0;
+}
+
+/* All addresses of one family; *@port 0 is replaced by what the kernel chose. */
+static int open_family(int family, uint16_t *port, const struct bind_options *opt, int *ret_fd)
+{
+    struct endpoint any = {.port = *port};
+
+    if (family == AF_INET)
+        any.addr = ip_addr_v4((const uint8_t[4]){0});
+    return open_at(&any, opt, port, ret_fd);
 }
 
 /* A family that this kernel or namespace does not have is no failure. */
@@ -153,6 +160,31 @@ int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, bool share
         return err_set(e, r, "cannot open UDP port %u: %s", port, strerror(-r));
     *ret = s;
     return 0;
+}
+
+int udp_open_at(struct udp_sockets *ret, const struct endpoint *local,
+    const struct offloads *offloads, struct err *e)
+{
+    struct bind_options opt = {.gro = offloads->on[OFFLOAD_UDP_GRO]};
+    enum udp_family family = ip_addr_is_v4(&local->addr) ? UDP_FAMILY_V4 : UDP_FAMILY_V6;
+    struct udp_sockets s = UDP_SOCKETS_NULL;
+    char text[ENDPOINT_TEXT_MAX];
+    int r = open_at(local, &opt, &s.port, &s.fd[family]);
+
+    if (r < 0)
+        return err_set(
+            e, r, "cannot open a UDP socket at %s: %s", endpoint_format(local, text), strerror(-r));
+    *ret = s;
+    return 0;
+}
+
+int udp_connect(const struct udp_sockets *s, const struct endpoint *remote)
+{
+    enum udp_family family = ip_addr_is_v4(&remote->addr) ? UDP_FAMILY_V4 : UDP_FAMILY_V6;
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, remote);
+
+    return connect(s->fd[family], &sa.any, len) < 0 ? -errno : 0;
 }
 
 void udp_close(struct udp_sockets *s)

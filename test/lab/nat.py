@@ -7,6 +7,7 @@ In the words of RFC 4787, with Linux doing the work:
   address-restricted  endpoint-independent   address-dependent           masquerade + map of both
   port-restricted     endpoint-independent   address- and port-dependent masquerade
   symmetric           address- and port-d.   address- and port-dependent masquerade fully-random
+  counting            address- and port-d.   address- and port-dependent masquerade to the next port
 
 Mapping is endpoint-independent as long as the source port is free outside: a second inside host
 with the same port may get another one for each destination, as with any Linux masquerade, and
@@ -44,7 +45,8 @@ TRANSLATE = """
 table ip nat {{
     chain postrouting {{
         type nat hook postrouting priority srcnat;
-        oifname "{out}" meta l4proto {{ tcp, udp }} masquerade {how}
+        oifname "{out}" meta l4proto udp masquerade {how_udp}
+        oifname "{out}" meta l4proto tcp masquerade {how}
         oifname "{out}" masquerade
     }}
 }}
@@ -68,6 +70,10 @@ table ip cone {{
     }}
 }}
 """
+
+# A mapping for each flow, with ports that follow each other.
+NEXT_PORT = ("numgen inc mod 4000 map { "
+             + ", ".join(f"{i} : {30000 + i}" for i in range(4000)) + " }")
 
 CONE_KEYS = {
     "full-cone": ("inet_service", "udp sport", "udp dport"),
@@ -99,7 +105,8 @@ def rules(node: Node, blocks_udp: bool, ports: str) -> str:
     how = f"to :{ports}" if ports else ""
     if node.kind == "symmetric":
         how += " fully-random"
-    text += TRANSLATE.format(out=node.outside, how=how)
+    how_udp = f"to : {NEXT_PORT}" if node.kind == "counting" else how
+    text += TRANSLATE.format(out=node.outside, how=how, how_udp=how_udp)
     if node.kind in CONE_KEYS:
         key_type, sent_key, received_key = CONE_KEYS[node.kind]
         text += CONE.format(

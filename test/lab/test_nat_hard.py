@@ -1,0 +1,161 @@
+"""Pairs that need more than a ping from both sides: NATs that make a mapping for each peer.
+
+                         hub
+                          |
+                 [ wan 203.0.113.0/24 ]
+      |         |         |         |         |
+    nat-s1    nat-s2    nat-c1    nat-p1    nat-p2
+  symmetric symmetric  counting  port-restricted
+      |         |         |         |         |
+     s1        s2        c1        p1        p2
+
+The pairs are s1 with p1 and s2 with p2 (ports at random), and c1 with p1 (ports in sequence);
+all other edges are told to stay on the relay.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+from lab.agents import AgentNode, Site
+
+pytestmark = pytest.mark.namespaces
+
+KINDS = {"s1": "symmetric", "s2": "symmetric", "c1": "counting", "p1": "port-restricted",
+         "p2": "port-restricted"}
+HARD = [("s1", "p1"), ("s2", "p2")]
+COUNTING = ("c1", "p1")
+
+# nat/path_spray.c: what one guess costs, and what a round's pings may add.
+GUESSES = 1024
+SOCKETS = 256
+PINGS = 2 * SOCKETS
+ROUNDS = 400
+
+
+def topology() -> str:
+    lines = ["switch wan 203.0.113.0/24", "host hub", "link hub wan 203.0.113.10"]
+    for number, (name, kind) in enumerate(KINDS.items(), 21):
+        lines += [f"switch lan-{name} 192.168.{number}.0/24 gateway=nat-{name}",
+                  f"nat nat-{name} {kind} out=wan",
+                  f"link nat-{name} wan 203.0.113.{number} delay=5ms",
+                  f"link nat-{name} lan-{name} 192.168.{number}.1",
+                  f"host {name} no-v6", f"link {name} lan-{name} 192.168.{number}.11"]
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(topology(), capture=False) as lab:
+        site = Site(lab, weft)
+        site.join(*KINDS)
+        for pair in itertools.combinations(KINDS, 2):
+            if pair not in HARD and pair[::-1] not in HARD and set(pair) != set(COUNTING):
+                site.hub.run([weft, "edge", "set", *pair, "--path", "relay"], quiet=True)
+        yield site
+
+
+def restart(site: Site, *names: str) -> None:
+    """Nothing is known any more of the paths."""
+    nodes = [site.nodes[name] for name in names]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda node: node.agent.stop(), nodes))
+        list(pool.map(lambda node: node.start(), nodes))
+
+
+def is_direct(a: AgentNode, b: AgentNode) -> bool:
+    return a.peers()[b.name]["path"] == "direct" and b.peers()[a.name]["path"] == "direct"
+
+
+def cost(a: AgentNode, b: AgentNode) -> tuple[int, int]:
+    """Path frames that one end has sent for the edge, and how many of them were guesses."""
+    paths = a.paths(b.name)
+    return paths["framesSent"], paths["guessesSent"]
+
+
+class Flow:
+    """Pings, and how long they were not answered."""
+
+    def __init__(self, a: AgentNode, b: AgentNode) -> None:
+        self.daemon = a.host.spawn(["ping", "-D", "-i", "0.05", b.address()], name="ping")
+        self.daemon.wait_line("bytes from", 10)
+
+    def longest_gap_s(self) -> float:
+        n = len(self.daemon.lines())
+        wait_for(lambda: len(self.daemon.lines()) > n + 10, 20, "more answers")
+        self.daemon.stop()
+        times = [float(m[1]) for m in (re.match(r"\[(\d+\.\d+)\] .*bytes from", line)
+                                       for line in self.daemon.lines()) if m]
+        return max(b - a for a, b in zip(times, times[1:]))
+
+
+def wait_until_tried(pairs: list[tuple[AgentNode, AgentNode]], within_s: float) -> list[bool]:
+    """Which of them are direct, when they are or that time is over."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end and not all(is_direct(a, b) for a, b in pairs):
+        time.sleep(0.3)
+    return [is_direct(a, b) for a, b in pairs]
+
+
+def test_symmetric_against_port_restricted(site: Site) -> None:
+    """Most become direct, at a bounded cost, and nobody waits for it."""
+    pairs = [(site.nodes[a], site.nodes[b]) for a, b in HARD]
+    tries = []
+    for _ in range(3):
+        flows = [Flow(a, b) for a, b in pairs]
+        restart(site, *itertools.chain(*HARD))
+        direct = wait_until_tried(pairs, 20)
+        for (hard, easy), is_found, flow in zip(pairs, direct, flows):
+            frames, pings = cost(hard, easy)
+            frames_easy, guesses = cost(easy, hard)
+            gap = flow.longest_gap_s()
+            tries.append(is_found)
+            print(f"FIGURE {hard.name} with {easy.name}: {'direct' if is_found else 'relay'}; "
+                  f"{frames} frames of the symmetric side, {pings} of them from spare sockets; "
+                  f"{frames_easy} of the other, {guesses} of them guesses; "
+                  f"longest silence {gap:.2f} s")
+            assert pings <= PINGS and guesses <= GUESSES
+            assert frames <= PINGS + ROUNDS and frames_easy <= GUESSES + ROUNDS
+            assert gap < 5
+    print(f"FIGURE symmetric against port-restricted: {sum(tries)} of {len(tries)} direct")
+    assert sum(tries) >= len(tries) // 2
+
+
+def test_the_agent_dies_under_a_path_of_its_own(site: Site) -> None:
+    """Such a path goes through the agent: without it the relay carries on, and it is found anew."""
+    hard, easy = (site.nodes[name] for name in HARD[0])
+    assert is_direct(hard, easy)
+    assert hard.peers()[easy.name]["endpoint"].startswith("203.0.113.")
+    flow = Flow(hard, easy)
+    hard.agent.kill9()
+    wait_for(lambda: easy.peers()[hard.name]["path"] == "relay", 10, "the relay to be used")
+    gap = flow.longest_gap_s()
+    hard.start()
+    print(f"FIGURE agent killed under its own path: no answer for {gap:.2f} s")
+    assert gap < 5
+    # The other side guesses again, unless it has done that too often of late.
+    (is_found,) = wait_until_tried([(hard, easy)], 25)
+    print(f"FIGURE and the path was {'found again' if is_found else 'not found again at once'}")
+
+
+def test_ports_in_sequence(site: Site) -> None:
+    """A NAT that counts is guessed with a few packets."""
+    hard, easy = (site.nodes[name] for name in COUNTING)
+    restart(site, *COUNTING)
+    (is_found,) = wait_until_tried([(hard, easy)], 20)
+    frames, _ = cost(hard, easy)
+    frames_easy, guesses = cost(easy, hard)
+    facts = hard.paths(easy.name)["self"]
+    print(f"FIGURE ports in sequence, step {facts['portStep']}: "
+          f"{'direct' if is_found else 'relay'} with {frames} and {frames_easy} frames, "
+          f"{guesses} of them guesses")
+    assert facts["portStep"] != 0
+    assert is_found
+    assert frames + frames_easy <= 400

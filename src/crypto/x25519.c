@@ -43,73 +43,36 @@ int x25519_public_compare(const struct x25519_public *a, const struct x25519_pub
     return memcmp(a->b, b->b, sizeof(a->b));
 }
 
-/* ---- who multiplies ---- */
+/* ---- the base point ---- */
 
-/* Fastest first; the last one is always there and is the judge. */
-static const struct x25519_backend *const backends[] = {
-    &x25519__boringssl,
-    &x25519__openssl,
-};
-
-#define N_BACKENDS (sizeof(backends) / sizeof(*backends))
-
-const struct x25519_backend *x25519_each(size_t i)
-{
-    return i < N_BACKENDS ? backends[i] : NULL;
-}
-
-/* Does it say what OpenSSL says, for some keys and for a point of small order? */
-static bool is_correct(const struct x25519_backend *backend)
-{
-    struct x25519_secret secret = {{1, 2, 3}};
-    struct x25519_public public[2], zero = {{0}};
-    struct x25519_shared shared[2];
-
-    for (uint8_t i = 0; i < 4; i++) {
-        secret.b[7] = i;
-        x25519_secret_clamp(&secret);
-        if (!backend->derive_public(&secret, &public[0]) ||
-            !x25519__openssl.derive_public(&secret, &public[1]) ||
-            !x25519_public_equal(&public[0], &public[1]))
-            return false;
-        if (!backend->dh(&secret, &public[0], &shared[0]) ||
-            !x25519__openssl.dh(&secret, &public[0], &shared[1]) ||
-            memcmp(&shared[0], &shared[1], sizeof(shared[0])) != 0)
-            return false;
-    }
-    return !backend->dh(&secret, &zero, &shared[0]);
-}
-
-/* Chosen once, at the first use. */
+/* Is the table there, and does it say what the ladder says? Found out once, at the first use. */
 static struct {
     pthread_once_t once;
-    const struct x25519_backend *backend;
-} chosen = {.once = PTHREAD_ONCE_INIT, .backend = &x25519__openssl};
+    bool is_good;
+} table = {.once = PTHREAD_ONCE_INIT};
 
-static void choose(void)
+static void check_table(void)
 {
-    size_t i = 0;
+    struct x25519_secret secret = {{1, 2, 3}};
+    struct x25519_public a, b;
+    bool is_good = x25519__has_table();
 
-    while (i + 1 < N_BACKENDS && !(backends[i]->is_available() && is_correct(backends[i])))
-        i++;
-    chosen.backend = backends[i];
-}
-
-static const struct x25519_backend *best(void)
-{
-    (void)pthread_once(&chosen.once, choose);
-    return chosen.backend;
+    for (uint8_t i = 0; is_good && i < 4; i++) {
+        secret.b[7] = i;
+        x25519_secret_clamp(&secret);
+        x25519__table(&secret, &a);
+        is_good = x25519__ladder(&secret, &b) && x25519_public_equal(&a, &b);
+    }
+    table.is_good = is_good;
 }
 
 bool x25519_derive_public(const struct x25519_secret *secret, struct x25519_public *ret)
 {
-    return best()->derive_public(secret, ret);
-}
-
-bool x25519_dh(const struct x25519_secret *secret, const struct x25519_public *public,
-    struct x25519_shared *ret)
-{
-    return best()->dh(secret, public, ret);
+    (void)pthread_once(&table.once, check_table);
+    if (!table.is_good)
+        return x25519__ladder(secret, ret);
+    x25519__table(secret, ret);
+    return true;
 }
 
 /* ---- keys as text ---- */

@@ -22,6 +22,13 @@
 
 #define EVENTS_PER_TURN 32
 
+/*
+ * Where it shares a core with a data thread that never rests, twice as much of it is control's:
+ * a stream whose keys are due stops until its handshake is done. No stranger gets that share
+ * for his messages, for he is asked for a cookie, and then limited.
+ */
+#define CONTROL_NICE (-3)
+
 /* ---- descriptors ---- */
 
 int control_add(struct port *p, struct control_event *ev, uint32_t epoll_events)
@@ -251,6 +258,7 @@ static void *control_main(void *arg)
     struct port *p = arg;
     bool busy = false;
 
+    thread_set_nice(CONTROL_NICE);
     (void)pthread_mutex_lock(&p->lock);
     while (!atomic_load(&p->is_stopping)) {
         struct epoll_event events[EVENTS_PER_TURN];

@@ -87,6 +87,7 @@ struct rx_worker {
     struct device *gro_device;  /* borrows, for the batch; NULL: nothing collected */
     struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
     unsigned next_greeting;
+    bool has_greeted; /* in this batch: control is to be woken */
     struct path_door_quota path_quota;
     struct drops drops;
 };

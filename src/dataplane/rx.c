@@ -286,7 +286,7 @@ static void greet(
         drop(w, DROP_QUEUE_FULL, 1);
         return;
     }
-    port__wake(p->wake_fd);
+    w->has_greeted = true;
 }
 
 static void take_others(struct rx_worker *w, const struct udp_run *run)
@@ -378,6 +378,9 @@ static bool receive(struct rx_worker *w, int fd)
     write_merged(w);
     udp_outbox_flush(&w->tx.out, &w->sockets);
     drop(w, DROP_UDP_SEND, w->tx.out.n_failed - failed);
+    if (w->has_greeted)
+        port__wake(w->port->wake_fd);
+    w->has_greeted = false;
     aead_lane_clear(w->lane);
     return true;
 }

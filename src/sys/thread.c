@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/err.h"
 
@@ -156,4 +157,10 @@ int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *),
     (void)pthread_setname_np(t, short_name);
     *ret = t;
     return 0;
+}
+
+void thread_set_nice(int nice)
+{
+    /* On Linux it is a thread's, and 0 means the caller. */
+    (void)setpriority(PRIO_PROCESS, 0, nice);
 }

@@ -65,3 +65,10 @@ void cpulist_allowed(struct cpulist *ret);
  * Return: 0 or negative errno.
  */
 int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *), void *arg);
+
+/**
+ * thread_set_nice() - the calling thread's share of the processor, as nice(1) has it
+ *
+ * Below 0 it takes CAP_SYS_NICE; without it the share stays what it is.
+ */
+void thread_set_nice(int nice);

@@ -10,7 +10,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     pair        one peer: TCP of one and four streams each way, small packets, round trips, CPU,
                 memory
     peers       1, 10, 1,000 and 60,000 peers: handshakes, memory, data of one and of 1,000 of them
-    handshakes  handshakes answered each second beside data at full rate
+    handshakes  handshakes answered each second by one core, alone and beside data at full rate
     relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
                 one that decrypts
     ciphers     sealing and opening with each back end
@@ -33,7 +33,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm")]
 
-import pair  # noqa: E402 - the path is set above
+import handshakes  # noqa: E402 - the path is set above
+import pair  # noqa: E402
 import swarm  # noqa: E402
 from lab import unavailable  # noqa: E402
 from report import ratios, table  # noqa: E402
@@ -59,7 +60,7 @@ def part_peers(args) -> dict:
 
 
 def part_handshakes(args) -> dict:
-    return {"handshakes": swarm.beside_data(20000, 2 * args.seconds)}
+    return {"handshakes": handshakes.measure(["wireguard-go", "weft"], 8000, args.seconds)}
 
 
 def part_relay(args) -> dict:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lab import Daemon, Host, Lab, wait_for
-from tunnel import PROGRAMS, ROOT, TOPOLOGY, Tunnel, cpu_s, rss_mib
+from tunnel import PROGRAMS, ROOT, TOPOLOGY, cpu_s, rss_mib
 
 SWARM = ROOT / "build/test/bench/swarm/bench-swarm"
 PORT = 51999
@@ -110,34 +110,4 @@ def measure(counts: list[int]) -> dict[str, dict[str, float]]:
                         found[f"unanswered{n}"] = n - step["answered"]
                     found[f"rssMiB{n}"] = step["rssMiB"]
                 loaded.stop()
-    return figures
-
-
-def beside_data(n: int, seconds: int) -> dict[str, dict[str, float]]:
-    """Handshakes answered each second while another peer of the same end sends at full rate."""
-    figures = {}
-    with swarm_lab() as (lab, scratch):
-        for number, name in enumerate(("wireguard-go", "weft")):
-            tunnel = Tunnel(name, number, lab)
-            config = scratch / f"{name}.conf"
-            config.write_text(tunnel.a.run([SWARM, "config", n], quiet=True).out)
-            tunnel.far.machine.run(["wg", "addconf", tunnel.far.interface, config], timeout_s=60)
-            alone = tunnel.tcp("tcp1", seconds)["tcp1Gbps"]
-            stream = tunnel.a.spawn(
-                ["iperf3", "--client", tunnel.address, "--json", "--time", seconds * 2],
-                name=f"stream-{name}")
-            target = f"{tunnel.b.address()}:{51820 + number}"
-            swarm = tunnel.a.spawn([SWARM, "run", n, tunnel.far.public_key, target, 1],
-                                   name=f"swarm-{name}")
-            swarm.wait(120)
-            stream.wait(60)
-            greet = json.loads(swarm.lines()[1])
-            end = json.loads("\n".join(stream.lines()))["end"]
-            figures[name] = {
-                "besideDataHandshakesPerSecond": greet["answered"] / greet["seconds"],
-                "dataBesideHandshakesGbps": end["sum_received"]["bits_per_second"] / 1e9,
-                "dataAloneGbps": alone,
-            }
-            for process in tunnel.processes:
-                process.stop()
     return figures

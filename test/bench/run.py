@@ -64,7 +64,7 @@ def part_handshakes(args) -> dict:
 
 
 def part_relay(args) -> dict:
-    hub = _module(HERE / "relay/run.py").run(args.rounds, args.seconds)["figures"]
+    hub = _module(HERE / "relay/run.py").run(args.rounds, args.seconds)
     bulk = subprocess.run([BUILT / "relay/bench-relay", "500"], capture_output=True, check=True)
     forwarders: dict[str, dict[str, float]] = {}
     for load, figures in json.loads(bulk.stdout).items():
@@ -83,7 +83,7 @@ def part_ciphers(_args) -> dict:
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
          "relay": part_relay, "ciphers": part_ciphers}
 # What the tables of a part that has no wireguard-go are divided by.
-REFERENCES = {"hub": "decrypt", "forwarders": "plain"}
+REFERENCES = {"hub": "wireguard-go hub", "forwarders": "plain"}
 
 
 def machine() -> dict[str, object]:

@@ -2,6 +2,7 @@
  * bench-relay.c - what it costs to relay, against forwarding without a thought, in one run.
  *
  *     bench-relay [MEGABYTES] > result.json
+ *     bench-relay forward PORT A B     between two endpoints, until it is killed: "batched" below
  *
  * Each forwarder is a process of its own, on the loopback, and sends on what comes from one
  * address to another. They take turns, round by round, so that noise is shared; the figure is the
@@ -365,11 +366,51 @@ static void bench(const struct load *load, uint64_t n_bytes, const char *separat
         seconds[0][ROUNDS / 2] / seconds[2][ROUNDS / 2], separator);
 }
 
+/* What comes from one of two ends goes to the other one. */
+static void forward_between(uint16_t port, const struct endpoint ends[static 2])
+{
+    struct udp_sockets s = open_sockets(port);
+    struct pollfd pfd = {.fd = s.fd[UDP_FAMILY_V4], .events = POLLIN};
+    struct udp_outbox out;
+    struct udp_inbox in;
+
+    if (udp_inbox_init(&in) < 0 || udp_outbox_init(&out, true, false) < 0)
+        die("memory");
+    for (;;) {
+        unsigned n = udp_receive(&in, pfd.fd);
+
+        for (unsigned i = 0; i < n; i++) {
+            bool is_first = endpoint_equal(&in.runs[i].path.remote, &ends[0]);
+
+            in.runs[i].path = (struct udp_path){.remote = ends[is_first ? 1 : 0]};
+            udp_outbox_add(&out, &s, &in.runs[i]);
+        }
+        udp_outbox_flush(&out, &s);
+        if (n == 0)
+            (void)poll(&pfd, 1, -1);
+    }
+}
+
+static int forward(char **words)
+{
+    struct endpoint ends[2];
+    struct err e = ERR_NULL;
+    uint64_t port;
+
+    if (parse_u64(&port, words[0], 1, UINT16_MAX, "PORT", &e) == 0 &&
+        endpoint_parse(&ends[0], words[1], &e) == 0 && endpoint_parse(&ends[1], words[2], &e) == 0)
+        forward_between((uint16_t)port, ends);
+    (void)fprintf(stderr, "bench-relay: %s\n", err_text(&e));
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     struct err e = ERR_NULL;
     uint64_t megabytes = 1000;
 
+    if (argc == 5 && strcmp(argv[1], "forward") == 0)
+        return forward(argv + 2);
     if (argc > 1 && parse_u64(&megabytes, argv[1], 1, 100000, "MEGABYTES", &e) != 0) {
         (void)fprintf(stderr, "bench-relay: %s\n", err_text(&e));
         return 2;

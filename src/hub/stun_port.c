@@ -30,6 +30,7 @@ static void answer(struct stun_port *sp, const struct udp_run *run, nsec_t now)
     /* Requests that arrive merged are none of an honest client's. */
     if (stun_decode_request(&req, run->buf, run->len) != 0)
         return;
+    stun_refuse_port(&req);
     reply.len = (uint32_t)stun_encode_answer(&req, &run->path.remote, out);
     reply.seg = (uint16_t)reply.len;
     if (reply.len > run->len && !ratelimit_allow(&sp->longer, &run->path.remote.addr, now))

@@ -5,7 +5,9 @@
  * behind a NAT that maps by destination (RFC 4787 section 4.1), which decides
  * which paths are worth trying. Nothing else is served here; a hub whose
  * firewall lets only its WireGuard port through works as well, and its nodes
- * then do not know their NAT's kind.
+ * then do not know their NAT's kind. An answer goes to where its request came
+ * from and nowhere else: RESPONSE-PORT is refused (420), and served on the
+ * WireGuard port.
  *
  * Threads: the loop's.
  */

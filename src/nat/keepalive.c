@@ -1,48 +1,45 @@
 /* keepalive.c - see keepalive.h. */
 #include "nat/keepalive.h"
 
-#define FIRST    (12 * NSEC_PER_SEC) /* says at once whether the usual 10 s are safe */
-#define LONGEST  (75 * NSEC_PER_SEC) /* more is of no use: see KEEPALIVE_MAX */
-#define SHORTEST (3 * NSEC_PER_SEC)
-#define GAP      (2 * NSEC_PER_SEC)     /* closer than this is not measured */
-#define WARM     (2500 * NSEC_PER_MSEC) /* Linux counts a flow as such after 2 s */
-#define ANSWER   (1 * NSEC_PER_SEC)     /* so long an answer is waited for */
-#define TRIES    3
-#define PAUSE    (60 * NSEC_PER_SEC)
+#define FIRST     (12 * NSEC_PER_SEC) /* says at once whether the usual 10 s are safe */
+#define SHORTEST  (3 * NSEC_PER_SEC)
+#define GAP       (2 * NSEC_PER_SEC)     /* closer than this is not measured */
+#define WARM      (2500 * NSEC_PER_MSEC) /* Linux counts a flow as such after 2 s */
+#define ANSWER    (1 * NSEC_PER_SEC)     /* so long an answer is waited for */
+#define TRIES     3
+#define PAUSE     (60 * NSEC_PER_SEC) /* the first; then twice as long, up to */
+#define PAUSE_MAX (3840 * NSEC_PER_SEC)
 
-static void begin_trial(struct keepalive *k, nsec_t now)
+static void begin_trial(struct keepalive *k, nsec_t at)
 {
     k->state = KEEPALIVE_STATE_LEARN;
     k->must_open = true;
     k->n_tries = 0;
-    k->due = now;
+    k->due = at;
 }
 
 /* The next rest worth a trial; 0: enough is known. */
-static nsec_t choose_rest(const struct keepalive *k)
+static nsec_t choose_rest(const struct keepalive_bounds *b)
 {
-    if (k->dies == NSEC_NEVER)
-        return k->lives == 0 ? FIRST : k->lives >= LONGEST ? 0 : nsec_min(2 * k->lives, LONGEST);
-    if (k->lives == 0)
-        return k->dies <= SHORTEST ? 0 : nsec_max(k->dies / 2, SHORTEST);
-    return k->dies - k->lives <= nsec_max(GAP, k->lives / 8) ? 0 : (k->lives + k->dies) / 2;
+    if (b->dies == NSEC_NEVER && b->lives == 0)
+        return FIRST;
+    if (b->dies == NSEC_NEVER)
+        return b->lives >= KEEPALIVE_LONGEST ? 0 : nsec_min(2 * b->lives, KEEPALIVE_LONGEST);
+    if (b->lives == 0)
+        return b->dies <= SHORTEST ? 0 : nsec_max(b->dies / 2, SHORTEST);
+    return b->dies - b->lives <= nsec_max(GAP, b->lives / 8) ? 0 : (b->lives + b->dies) / 2;
 }
 
-static void end_trial(struct keepalive *k, nsec_t now)
+static void finish(struct keepalive *k)
 {
-    k->rest = choose_rest(k);
-    if (k->rest != 0) {
-        begin_trial(k, now);
-        return;
-    }
     k->state = KEEPALIVE_STATE_DONE;
     k->due = NSEC_NEVER;
 }
 
-void keepalive_start(struct keepalive *k, nsec_t now)
+void keepalive_start(struct keepalive *k, nsec_t spread, nsec_t now)
 {
-    *k = (struct keepalive){.dies = NSEC_NEVER};
-    end_trial(k, now);
+    *k = (struct keepalive){.bounds = KEEPALIVE_UNKNOWN, .spread = spread};
+    begin_trial(k, now + spread);
 }
 
 void keepalive_stop(struct keepalive *k)
@@ -57,8 +54,8 @@ void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)
         k->state = KEEPALIVE_STATE_WARM;
         k->due = now + WARM;
     } else if (k->state == KEEPALIVE_STATE_AGAIN) {
-        k->state = KEEPALIVE_STATE_REST;
-        k->due = now + k->rest;
+        k->state = KEEPALIVE_STATE_PROVE;
+        k->due = now;
     } else {
         return;
     }
@@ -66,51 +63,77 @@ void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)
     k->n_tries = 0;
 }
 
-void keepalive_on_arrived(struct keepalive *k, nsec_t now)
+/* This way of measuring works, and just now. */
+static void on_proven(struct keepalive *k, nsec_t now)
 {
-    /* Also when it comes late: the mapping let it in. */
-    if (k->state != KEEPALIVE_STATE_ASK && k->state != KEEPALIVE_STATE_CHECK)
-        return;
-    k->lives = nsec_max(k->lives, k->rest);
-    end_trial(k, now);
+    if (k->suspect != 0)
+        k->bounds.dies = nsec_min(k->bounds.dies, k->suspect);
+    k->suspect = 0;
+    k->n_pauses = 0;
+    k->n_tries = 0;
+    k->obstacle = KEEPALIVE_OBSTACLE_NONE;
+    k->rest = choose_rest(&k->bounds);
+    k->state = KEEPALIVE_STATE_REST;
+    k->due = now + k->rest;
+    if (k->rest == 0)
+        finish(k);
 }
 
-void keepalive_on_checked(struct keepalive *k, nsec_t now)
+void keepalive_on_arrived(struct keepalive *k, nsec_t now)
 {
-    if (k->state != KEEPALIVE_STATE_CHECK)
-        return;
-    k->dies = nsec_min(k->dies, k->rest);
-    end_trial(k, now);
+    if (k->state == KEEPALIVE_STATE_PROVE) {
+        on_proven(k, now);
+    } else if (k->state == KEEPALIVE_STATE_ASK) {
+        k->bounds.lives = nsec_max(k->bounds.lives, k->rest);
+        if (choose_rest(&k->bounds) == 0)
+            finish(k);
+        else
+            begin_trial(k, now);
+    }
 }
 
 void keepalive_on_refused(struct keepalive *k)
 {
     keepalive_stop(k);
+    k->obstacle = KEEPALIVE_OBSTACLE_REFUSED;
 }
 
-static void pause_trial(struct keepalive *k, nsec_t now)
+static void pause_trial(struct keepalive *k, enum keepalive_obstacle obstacle, nsec_t now)
 {
+    nsec_t pause = k->n_pauses < 6 ? PAUSE << k->n_pauses : PAUSE_MAX;
+
+    k->n_pauses++;
+    k->obstacle = obstacle;
+    k->suspect = 0;
     k->state = KEEPALIVE_STATE_PAUSE;
-    k->due = now + PAUSE;
+    k->due = now + pause + k->spread;
 }
 
-/* A question is asked, unless it was asked often enough: then @done is what that means. */
-static enum keepalive_action ask(
-    struct keepalive *k, enum keepalive_action action, enum keepalive_state done, nsec_t now)
+/* Nobody has answered, as often as it was asked. */
+static void give_up(struct keepalive *k, nsec_t now)
 {
-    if (k->n_tries < TRIES) {
-        k->n_tries++;
-        k->due = now + ANSWER;
-        return action;
+    if (k->state == KEEPALIVE_STATE_ASK) {
+        k->suspect = k->rest;
+        begin_trial(k, now);
+    } else if (k->state == KEEPALIVE_STATE_PROVE) {
+        pause_trial(k, KEEPALIVE_OBSTACLE_ELSEWHERE, now);
+    } else {
+        pause_trial(k, KEEPALIVE_OBSTACLE_SILENCE, now);
     }
-    if (done == KEEPALIVE_STATE_PAUSE) {
-        pause_trial(k, now);
-        return KEEPALIVE_ACTION_NONE;
+}
+
+/* The question that belongs to the state. */
+static enum keepalive_action ask(struct keepalive *k, nsec_t now)
+{
+    bool from_spare = k->state == KEEPALIVE_STATE_LEARN || k->state == KEEPALIVE_STATE_AGAIN;
+
+    if (k->n_tries >= TRIES) {
+        give_up(k, now);
+        return keepalive_next(k, now);
     }
-    k->state = done;
-    k->n_tries = 1;
+    k->n_tries++;
     k->due = now + ANSWER;
-    return KEEPALIVE_ACTION_CHECK;
+    return from_spare ? KEEPALIVE_ACTION_LEARN : KEEPALIVE_ACTION_ASK;
 }
 
 enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)
@@ -120,30 +143,27 @@ enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)
     switch (k->state) {
     case KEEPALIVE_STATE_OFF:
     case KEEPALIVE_STATE_DONE:
-        break;
+        return KEEPALIVE_ACTION_NONE;
     case KEEPALIVE_STATE_PAUSE:
         begin_trial(k, now);
-        return keepalive_next(k, now);
+        break;
     case KEEPALIVE_STATE_WARM:
         k->state = KEEPALIVE_STATE_AGAIN;
-        return ask(k, KEEPALIVE_ACTION_LEARN, KEEPALIVE_STATE_PAUSE, now);
-    case KEEPALIVE_STATE_LEARN:
-        if (k->must_open) {
-            k->must_open = false;
-            return KEEPALIVE_ACTION_OPEN;
-        }
-        return ask(k, KEEPALIVE_ACTION_LEARN, KEEPALIVE_STATE_PAUSE, now);
-    case KEEPALIVE_STATE_AGAIN:
-        return ask(k, KEEPALIVE_ACTION_LEARN, KEEPALIVE_STATE_PAUSE, now);
+        break;
     case KEEPALIVE_STATE_REST:
         k->state = KEEPALIVE_STATE_ASK;
-        return ask(k, KEEPALIVE_ACTION_ASK, KEEPALIVE_STATE_CHECK, now);
+        break;
+    case KEEPALIVE_STATE_LEARN:
+    case KEEPALIVE_STATE_AGAIN:
+    case KEEPALIVE_STATE_PROVE:
     case KEEPALIVE_STATE_ASK:
-        return ask(k, KEEPALIVE_ACTION_ASK, KEEPALIVE_STATE_CHECK, now);
-    case KEEPALIVE_STATE_CHECK:
-        return ask(k, KEEPALIVE_ACTION_CHECK, KEEPALIVE_STATE_PAUSE, now);
+        break;
     }
-    return KEEPALIVE_ACTION_NONE;
+    if (k->must_open) {
+        k->must_open = false;
+        return KEEPALIVE_ACTION_OPEN;
+    }
+    return ask(k, now);
 }
 
 nsec_t keepalive_due(const struct keepalive *k)
@@ -151,15 +171,31 @@ nsec_t keepalive_due(const struct keepalive *k)
     return k->state == KEEPALIVE_STATE_OFF ? NSEC_NEVER : k->due;
 }
 
-nsec_t keepalive_interval(const struct keepalive *k, nsec_t until_known)
+bool keepalive_is_running(const struct keepalive *k)
 {
-    nsec_t safe = k->lives * 4 / 5;
+    return k->state != KEEPALIVE_STATE_OFF && k->state != KEEPALIVE_STATE_DONE;
+}
 
-    if (k->lives == 0 && k->dies == NSEC_NEVER)
-        return until_known;
-    /* So far all have died: less than the shortest of them, but not yet the least. */
-    if (k->lives == 0)
-        safe = k->dies / 3;
+nsec_t keepalive_interval(const struct keepalive_bounds *bounds)
+{
+    nsec_t safe = bounds->lives / 4 * 3;
+
+    if (bounds->lives == 0 && bounds->dies == NSEC_NEVER)
+        return 0;
+    if (bounds->lives == 0)
+        safe = bounds->dies / 3;
     safe -= safe % NSEC_PER_SEC;
     return nsec_min(nsec_max(safe, KEEPALIVE_MIN), KEEPALIVE_MAX);
+}
+
+nsec_t keepalive_cautious(const struct keepalive *k, nsec_t before)
+{
+    const struct keepalive_bounds *b = &k->bounds;
+    nsec_t feared = nsec_max(b->lives / 4 * 3, b->dies / 3);
+
+    /* One that was survived for longer is none to be feared. */
+    if (!keepalive_is_running(k) || b->dies == NSEC_NEVER || b->lives >= before)
+        return before;
+    feared -= feared % NSEC_PER_SEC;
+    return nsec_max(nsec_min(before, feared), KEEPALIVE_MIN);
 }

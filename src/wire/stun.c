@@ -14,7 +14,6 @@
 #define FINGERPRINT_SIZE   8           /* attribute header and value */
 #define FAMILY_V4          1           /* section 14.1 */
 #define FAMILY_V6          2
-#define UNKNOWN_ATTRIBUTE  420    /* section 14.8 */
 #define OPTIONAL_ATTRIBUTE 0x8000 /* set: may be ignored (section 14) */
 
 /* The attributes that we act upon, or need not understand to be right (section 18.3.1). */
@@ -170,6 +169,15 @@ int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len
     return 0;
 }
 
+void stun_refuse_port(struct stun_request *req)
+{
+    if (req->response_port == 0)
+        return;
+    req->response_port = 0;
+    if (req->n_unknown < STUN_UNKNOWN_MAX)
+        req->unknown[req->n_unknown++] = ATTR_RESPONSE_PORT;
+}
+
 /* What an address and port are hidden under, so that no NAT rewrites them (section 14.2). */
 struct address_mask {
     uint8_t b[16]; /* the cookie, then the transaction */
@@ -208,8 +216,8 @@ static void write_unknown_attributes(struct writer *w, const struct stun_request
     writer_be16(w, ATTR_ERROR_CODE);
     writer_be16(w, 4);
     writer_be16(w, 0);
-    writer_u8(w, UNKNOWN_ATTRIBUTE / 100);
-    writer_u8(w, UNKNOWN_ATTRIBUTE % 100);
+    writer_u8(w, STUN_UNKNOWN_ATTRIBUTE / 100);
+    writer_u8(w, STUN_UNKNOWN_ATTRIBUTE % 100);
     writer_be16(w, ATTR_UNKNOWN_ATTRIBUTES);
     writer_be16(w, (uint16_t)(2 * req->n_unknown));
     for (unsigned i = 0; i < req->n_unknown; i++)
@@ -335,5 +343,41 @@ int stun_decode_response(struct stun_response *ret, const uint8_t *msg, size_t l
     if (!has_mapped)
         return STUN_E_MALFORMED;
     *ret = resp;
+    return 0;
+}
+
+/* The class is the hundreds, in three bits; the number the rest (section 14.8). */
+static bool read_error_code(struct reader value, uint16_t *ret)
+{
+    uint32_t bits = reader_be32(&value);
+    unsigned class = bits >> 8 & 7;
+    unsigned number = bits & UINT8_MAX;
+
+    *ret = (uint16_t)(class * 100 + number);
+    return !value.failed && class >= 3 && class <= 6 && number <= 99;
+}
+
+int stun_decode_refusal(struct stun_refusal *ret, const uint8_t *msg, size_t len)
+{
+    struct stun_refusal refusal = {.code = 0};
+    struct reader r = reader_make(msg, len);
+    int e = decode_header(&r, TYPE_ERROR, &refusal.id, len);
+
+    if (e != 0)
+        return e;
+    while (reader_left(&r) > 0) {
+        struct reader value;
+        uint16_t type;
+
+        if (!next_attribute(&r, &type, &value))
+            return STUN_E_MALFORMED;
+        if (type == ATTR_FINGERPRINT && !is_fingerprint_valid(msg, len, &r, value))
+            return STUN_E_MALFORMED;
+        if (type == ATTR_ERROR_CODE && !read_error_code(value, &refusal.code))
+            return STUN_E_MALFORMED;
+    }
+    if (refusal.code == 0)
+        return STUN_E_MALFORMED;
+    *ret = refusal;
     return 0;
 }

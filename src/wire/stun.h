@@ -39,6 +39,15 @@ struct stun_response {
     struct endpoint mapped; /* where the request came from, as the server saw it */
 };
 
+/** What we need of a Binding error response. */
+struct stun_refusal {
+    struct stun_transaction id;
+    uint16_t code; /* 300 to 699 (RFC 8489 section 14.8) */
+};
+
+/** The code of a request with an attribute that the server had to understand, and does not. */
+#define STUN_UNKNOWN_ATTRIBUTE 420
+
 #define STUN_HEADER_SIZE 20
 /** Bytes of the request that stun_encode_request() makes: as long as its longest answer. */
 #define STUN_REQUEST_SIZE (STUN_HEADER_SIZE + 24)
@@ -87,6 +96,16 @@ void stun_encode_port_request(
 int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len);
 
 /**
+ * stun_refuse_port() - here no answer goes to another port than where the request came from
+ *
+ * So RESPONSE-PORT is an attribute that is not understood, and one that must be
+ * (its type is under 8000): the answer is error 420 with its name.
+ *
+ * Spec: RFC 5780 section 7.5, RFC 8489 section 6.3.1.
+ */
+void stun_refuse_port(struct stun_request *req);
+
+/**
  * stun_encode_answer() - the answer to @req
  * @mapped:	where the request came from
  * @out:	room for STUN_ANSWER_MAX bytes
@@ -108,3 +127,13 @@ size_t stun_encode_answer(const struct stun_request *req, const struct endpoint 
  * Return: 0; STUN_E_OTHER (also an error response); STUN_E_MALFORMED, also without an address.
  */
 int stun_decode_response(struct stun_response *ret, const uint8_t *msg, size_t len);
+
+/**
+ * stun_decode_refusal() - that a server refused, and why
+ * @msg:	@len bytes, one whole datagram
+ *
+ * The caller compares the transaction with the one that it sent.
+ *
+ * Return: 0; STUN_E_OTHER; STUN_E_MALFORMED, also without a code.
+ */
+int stun_decode_refusal(struct stun_refusal *ret, const uint8_t *msg, size_t len);

@@ -287,6 +287,63 @@ static void test_response_port(void **state)
     assert_int_equal(req.response_port, 0);
 }
 
+/* Where it is not served it is an attribute that is not understood (RFC 5780 section 7.5). */
+static void test_response_port_refused(void **state)
+{
+    struct endpoint from = endpoint("192.0.2.1:1");
+    struct msg in = msg(HEADER("0001", "0008") "0027000410e10000");
+    struct msg want = msg(HEADER("0111", "0010") "0009000400000414000a000200270000");
+    uint8_t out[STUN_ANSWER_MAX];
+    struct stun_refusal refusal;
+    struct stun_request req;
+
+    assert_int_equal(stun_decode_request(&req, in.b, in.len), 0);
+    stun_refuse_port(&req);
+    assert_int_equal(req.response_port, 0);
+    assert_int_equal(stun_encode_answer(&req, &from, out), want.len);
+    assert_memory_equal(out, want.b, want.len);
+    assert_int_equal(stun_decode_refusal(&refusal, out, want.len), 0);
+    assert_int_equal(refusal.code, STUN_UNKNOWN_ATTRIBUTE);
+    assert_memory_equal(refusal.id.b, req.id.b, sizeof(req.id.b));
+    /* A request without it is as good as before; one with many others stays within its room. */
+    in = msg(HEADER("0001", "0000"));
+    assert_int_equal(stun_decode_request(&req, in.b, in.len), 0);
+    stun_refuse_port(&req);
+    assert_int_equal(req.n_unknown, 0);
+    req.response_port = 1;
+    req.n_unknown = STUN_UNKNOWN_MAX;
+    stun_refuse_port(&req);
+    assert_int_equal(req.n_unknown, STUN_UNKNOWN_MAX);
+}
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        const char *hex;
+        int outcome;
+    } cases[] = {
+        {HEADER("0111", "0008") "0009000400000414", 0},
+        {HEADER("0111", "000c") "0009000500000500"
+                                "6e000000",
+            0}, /* with a phrase */
+        {HEADER("0101", "000c") "002000080001a147e112a643", STUN_E_OTHER},
+        {HEADER("0001", "0000"), STUN_E_OTHER},
+        {HEADER("0111", "0000"), STUN_E_MALFORMED}, /* no code */
+        {HEADER("0111", "0008") "0009000400000214", STUN_E_MALFORMED},
+        {HEADER("0111", "0008") "0009000400000714", STUN_E_MALFORMED},
+        {HEADER("0111", "0008") "0009000400000464", STUN_E_MALFORMED},
+        {HEADER("0111", "0004") "00090000", STUN_E_MALFORMED},
+        {HEADER("0111", "0008") "0009000800000414", STUN_E_MALFORMED},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct msg m = msg(cases[i].hex);
+        struct stun_refusal refusal;
+
+        assert_int_equal(stun_decode_refusal(&refusal, m.b, m.len), cases[i].outcome);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +353,8 @@ int main(void)
         cmocka_unit_test(test_asked_and_answered),
         cmocka_unit_test(test_longest_answers_fit),
         cmocka_unit_test(test_response_port),
+        cmocka_unit_test(test_response_port_refused),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_requests_refused),
         cmocka_unit_test(test_responses_refused),
         cmocka_unit_test(test_fingerprint_covers_all),

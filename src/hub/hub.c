@@ -317,7 +317,7 @@ static int add_first(
     struct hub *hub, const char *name, const struct ip_prefix *cidr4, nsec_t now, struct err *e)
 {
     struct network_request rq = {
-        .cidr4 = *cidr4, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_DEFAULT};
+        .cidr4 = *cidr4, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
     struct model_network *net;
 
     if (hub->model.networks.n > 0)

@@ -110,8 +110,7 @@ int network_request_decode(struct network_request *ret, const json_t *json, stru
 {
     _cleanup_(json_freep) json_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "network", e);
-    struct network_request rq = {.topology = TOPOLOGY_AUTO};
-    uint64_t keepalive = NETWORK_KEEPALIVE_DEFAULT;
+    struct network_request rq = {.topology = TOPOLOGY_AUTO, .keepalive = NETWORK_KEEPALIVE_AUTO};
     uint64_t mtu = NETWORK_MTU_DEFAULT;
 
     fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
@@ -119,10 +118,9 @@ int network_request_decode(struct network_request *ret, const json_t *json, stru
     fields_block(&f, "cidr6", FIELDS_OPTIONAL, false, &rq.cidr6);
     rq.topology = read_topology(&f);
     fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
-    fields_u64(&f, "keepalive", FIELDS_OPTIONAL, 0, NETWORK_KEEPALIVE_MAX, &keepalive);
+    network_keepalive_decode(&f, &rq.keepalive);
     fields_refuse_unknown(&f);
     rq.mtu = (uint16_t)mtu;
-    rq.keepalive = (uint16_t)keepalive;
     if (fields_end(&f) == 0)
         *ret = rq;
     return fields_end(&f);

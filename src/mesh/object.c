@@ -112,13 +112,33 @@ int object__decode_frame(struct object_meta *ret_meta, const json_t **ret_spec,
     return meta_decode(ret_meta, meta, kind, mode, where, e);
 }
 
+void network_keepalive_decode(struct fields *f, uint16_t *ret)
+{
+    const json_t *json = fields_get(f, "keepalive", FIELDS_OPTIONAL);
+    json_int_t seconds = json_integer_value(json);
+
+    if (!json)
+        return;
+    if (json_is_string(json) && strcmp(json_string_value(json), "auto") == 0)
+        *ret = NETWORK_KEEPALIVE_AUTO;
+    else if (json_is_integer(json) && seconds >= 0 && seconds <= NETWORK_KEEPALIVE_MAX)
+        *ret = (uint16_t)seconds;
+    else
+        fields_fail(f, "\"keepalive\" is neither \"auto\" nor a number from 0 to %d",
+            NETWORK_KEEPALIVE_MAX);
+}
+
+static json_t *network_keepalive_encode(uint16_t keepalive)
+{
+    return keepalive == NETWORK_KEEPALIVE_AUTO ? json_string("auto") : json_integer(keepalive);
+}
+
 int network_decode(struct network *ret, const json_t *json, enum object_mode mode, struct err *e)
 {
-    struct network n = {0};
+    struct network n = {.keepalive = NETWORK_KEEPALIVE_AUTO};
     unsigned topology = TOPOLOGY_AUTO;
     unsigned cipher = CIPHER_AUTO;
     uint64_t mtu = NETWORK_MTU_DEFAULT;
-    uint64_t keepalive = NETWORK_KEEPALIVE_DEFAULT;
     uint64_t key_rotation = 0;
     const json_t *status = NULL;
     const json_t *spec = NULL;
@@ -138,7 +158,7 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
     fields_block(&f, "cidr6", FIELDS_REQUIRED, false, &n.cidr6);
     fields_enum(&f, "topology", FIELDS_OPTIONAL, topology_names, TOPOLOGY_N, &topology);
     fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
-    fields_u64(&f, "keepalive", FIELDS_OPTIONAL, 0, NETWORK_KEEPALIVE_MAX, &keepalive);
+    network_keepalive_decode(&f, &n.keepalive);
     fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
     if (mode == OBJECT_STRICT)
@@ -148,7 +168,6 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
     n.topology = topology;
     n.cipher = cipher;
     n.mtu = (uint16_t)mtu;
-    n.keepalive = (uint16_t)keepalive;
     n.key_rotation = (uint32_t)key_rotation;
     *ret = n;
     return 0;
@@ -280,10 +299,11 @@ json_t *network_encode(const struct network *n)
 {
     char cidr4[IP_PREFIX_TEXT_MAX];
     char cidr6[IP_PREFIX_TEXT_MAX];
-    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:I}", "cidr4",
+    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I}", "cidr4",
         ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6), "topology",
-        topology_names[n->topology], "mtu", (int)n->mtu, "keepalive", (int)n->keepalive, "cipher",
-        cipher_names[n->cipher], "keyRotation", (json_int_t)n->key_rotation);
+        topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
+        network_keepalive_encode(n->keepalive), "cipher", cipher_names[n->cipher], "keyRotation",
+        (json_int_t)n->key_rotation);
 
     return object__encode_frame(&n->meta, OBJECT_KIND_NETWORK, spec, NULL);
 }

@@ -19,6 +19,7 @@
 #include "crypto/x25519.h"
 
 struct err;
+struct fields;
 struct path_side;
 
 #define OBJECT_NAME_MAX       (2 * NAME_MAX_LEN + 2) /* "a--b", the longest */
@@ -33,8 +34,9 @@ struct path_side;
 #define NETWORK_MTU_DEFAULT       1420 /* 1500 less IPv6, UDP and WireGuard */
 #define NETWORK_MTU_MIN           1280 /* IPv6 needs it */
 #define NETWORK_MTU_MAX           65455
-#define NETWORK_KEEPALIVE_DEFAULT 10 /* s; under the shortest UDP idle time seen in NATs */
 #define NETWORK_KEEPALIVE_MAX     3600
+#define NETWORK_KEEPALIVE_AUTO    UINT16_MAX /* as each node measures it */
+#define NETWORK_KEEPALIVE_UNKNOWN 10 /* s, until it has; under most UDP idle times seen in NATs */
 
 enum object_kind {
     OBJECT_KIND_NONE,
@@ -87,7 +89,7 @@ struct network {
     struct ip_prefix cidr6; /* /32 to /124, host bits zero */
     enum topology topology;
     uint16_t mtu;       /* bytes */
-    uint16_t keepalive; /* s; 0: none */
+    uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
     enum cipher cipher;
     uint32_t key_rotation; /* s; 0: never */
 };
@@ -181,6 +183,13 @@ int label_check(const char *key, const char *value, struct err *e);
  * Return: @buf.
  */
 const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_MAX + 1]);
+
+/**
+ * network_keepalive_decode() - the field "keepalive": "auto", or seconds
+ *
+ * @ret stays as it is when the field is absent.
+ */
+void network_keepalive_decode(struct fields *f, uint16_t *ret);
 
 /**
  * network_decode(), node_decode(), mesh_edge_decode() - check and take in an object

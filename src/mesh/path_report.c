@@ -8,8 +8,8 @@
 #include "mesh/fields.h"
 #include "nat/path.h"
 
-#define RTT_MAX       (60 * NSEC_PER_SEC)
-#define KEEPALIVE_MAX (3600 * NSEC_PER_SEC)
+#define RTT_MAX              (60 * NSEC_PER_SEC)
+#define KEEPALIVE_REPORT_MAX (3600 * NSEC_PER_SEC)
 
 /* ---- decoding ------------------------------------------------------------------------------- */
 
@@ -77,7 +77,8 @@ static int decode_facts(struct path_side *s, const json_t *json, const char *whe
     int r;
 
     fields_u64(&f, "generation", FIELDS_OPTIONAL, 0, INT64_MAX, &s->generation);
-    fields_u64(&f, "keepaliveMs", FIELDS_OPTIONAL, 0, KEEPALIVE_MAX / NSEC_PER_MSEC, &keepalive_ms);
+    fields_u64(
+        &f, "keepaliveMs", FIELDS_OPTIONAL, 0, KEEPALIVE_REPORT_MAX / NSEC_PER_MSEC, &keepalive_ms);
     fields_bool(&f, "canSpray", FIELDS_OPTIONAL, &s->can_spray);
     decode_nat(&f, &s->nat);
     s->keepalive = (nsec_t)keepalive_ms * NSEC_PER_MSEC;

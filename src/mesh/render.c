@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "nat/path.h"
 #include "wire/wg.h"
 
 const struct node *render_hub(const struct snapshot *s)
@@ -130,6 +131,20 @@ uint16_t render_mtu(const struct render_input *in, const struct node *peer)
     return mtu != 0 ? mtu : interface_mtu(in);
 }
 
+uint16_t render_keepalive(const struct render_input *in)
+{
+    const struct path_side *side = snapshot_self(in->snapshot)->side;
+    uint16_t fixed = in->snapshot->network.keepalive;
+
+    if (fixed != NETWORK_KEEPALIVE_AUTO)
+        return fixed;
+    if (in->keepalive != 0)
+        return in->keepalive;
+    if (side && side->keepalive >= NSEC_PER_SEC)
+        return (uint16_t)nsec_min(side->keepalive / NSEC_PER_SEC, NETWORK_KEEPALIVE_MAX);
+    return NETWORK_KEEPALIVE_UNKNOWN;
+}
+
 static void set_path(struct wg_peer *p, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node, enum render_route route)
 {
@@ -139,7 +154,7 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
         return;
     if (node->hub) {
         p->endpoint = hub_endpoint(in, node);
-        p->keepalive = in->snapshot->network.keepalive;
+        p->keepalive = render_keepalive(in);
     } else if (route == RENDER_ROUTE_RELAY) {
         p->endpoint = hub_endpoint(in, relay);
     } else if (route == RENDER_ROUTE_DIRECT) {

@@ -7,8 +7,8 @@
  * The peers of a node are
  *
  *   - every hub: its own two addresses as allowed-ips, its public endpoint, and
- *     the network's keepalive, which holds the NAT mapping that all relayed
- *     edges share;
+ *     the keepalive, which holds the NAT mapping that all relayed edges share:
+ *     the network's, or as the node has measured it;
  *   - every other node, unless an edge says "off": its two addresses, and as
  *     endpoint the path that was chosen for it. Without one that is the hub's
  *     endpoint, where packets are passed on unread.
@@ -39,7 +39,7 @@ struct render_path {
     char node[NAME_MAX_LEN + 1]; /* the other end; a hub too */
     struct endpoint endpoint;    /* where its packets go */
     uint16_t mtu;                /* inner bytes that it carries; 0: not measured */
-    uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is the network's. */
+    uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is render_keepalive(). */
 };
 
 struct render_input {
@@ -48,6 +48,7 @@ struct render_input {
     size_t n_paths;
     uint16_t listen_port; /* of this node; 0: any */
     uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
+    uint16_t keepalive;   /* s; as this node has measured it; 0: what it has reported counts */
     bool pins;            /* paths are found: their endpoints stay until they are changed here */
 };
 
@@ -89,6 +90,14 @@ struct render_decision render_decide(
 
 /** render_mtu() - how large an inner packet to @peer, another node, may be: the route's MTU. */
 uint16_t render_mtu(const struct render_input *in, const struct node *peer);
+
+/**
+ * render_keepalive() - how often this node says hello to its hubs, in s; 0: never
+ *
+ * The network's own figure, if it has one; else what was measured, or reported
+ * to have been; else NETWORK_KEEPALIVE_UNKNOWN.
+ */
+uint16_t render_keepalive(const struct render_input *in);
 
 /** render_hub() - lends the hub that relays: the first by name; NULL if there is none. */
 const struct node *render_hub(const struct snapshot *s);

@@ -37,7 +37,7 @@ static struct network network(void)
     struct network n = {
         .meta = {.name = "default", .resource_version = 1},
         .mtu = NETWORK_MTU_DEFAULT,
-        .keepalive = NETWORK_KEEPALIVE_DEFAULT,
+        .keepalive = NETWORK_KEEPALIVE_AUTO,
     };
 
     assert_int_equal(ip_prefix_parse(&n.cidr4, "10.42.0.0/16", NULL), 0);

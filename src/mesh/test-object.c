@@ -85,7 +85,7 @@ static void test_defaults(void **state)
             OBJECT_STRICT, &e),
         0);
     assert_int_equal(o.network.mtu, 1420);
-    assert_int_equal(o.network.keepalive, 10);
+    assert_int_equal(o.network.keepalive, NETWORK_KEEPALIVE_AUTO);
     assert_int_equal(o.network.topology, TOPOLOGY_AUTO);
     assert_int_equal(o.network.meta.resource_version, 3);
     object_deinit(&o);
@@ -222,6 +222,9 @@ static void test_round_trip(void **state)
         "{\"kind\": \"Network\", \"metadata\": {\"name\": \"default\", \"resourceVersion\": 3}, "
         "\"spec\": {\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", \"topology\": \"mesh\", "
         "\"mtu\": 1400, \"keepalive\": 25, \"cipher\": \"aes256gcm\", \"keyRotation\": 86400}}",
+        "{\"kind\": \"Network\", \"metadata\": {\"name\": \"default\", \"resourceVersion\": 3}, "
+        "\"spec\": {\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", \"topology\": \"auto\", "
+        "\"mtu\": 1400, \"keepalive\": \"auto\", \"cipher\": \"auto\", \"keyRotation\": 0}}",
         "{\"kind\": \"Node\", \"metadata\": {\"name\": \"gpu-1\", \"network\": \"default\", "
         "\"resourceVersion\": 9}, \"spec\": {\"publicKey\": " KEY ", \"address4\": \"10.42.0.1\", "
         "\"address6\": \"fd5a::1\", \"labels\": {\"gpu\": \"h100\"}, \"island\": \"\", "

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "mesh/diff.h"
 #include "mesh/render.h"
 #include "mesh/sample.h"
 #include "mesh/wg_quick.h"
@@ -301,6 +302,74 @@ static void test_wg_quick(void **state)
     snapshot_deinit(&s);
 }
 
+#define REPORTED(MS)                                                                               \
+    "{\"candidates\": [{\"type\": \"host\", \"endpoint\": \"10.0.0.7:51820\"}], "                  \
+    "\"paths\": {\"keepaliveMs\": " MS "}}"
+
+static void test_keepalive(void **state)
+{
+    static const struct {
+        uint16_t network;
+        uint16_t measured;
+        const char *status; /* what the node has reported */
+        uint16_t keepalive;
+    } cases[] = {
+        {NETWORK_KEEPALIVE_AUTO, 0, NULL, NETWORK_KEEPALIVE_UNKNOWN},
+        {NETWORK_KEEPALIVE_AUTO, 21, NULL, 21},
+        {NETWORK_KEEPALIVE_AUTO, 0, REPORTED("17000"), 17},
+        {NETWORK_KEEPALIVE_AUTO, 21, REPORTED("17000"), 21},
+        {NETWORK_KEEPALIVE_AUTO, 0, REPORTED("0"), 10},
+        {25, 21, REPORTED("17000"), 25},
+        {0, 21, NULL, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct snapshot s = sample_snapshot(3, 2);
+        struct render_input in = {.snapshot = &s, .keepalive = cases[i].measured};
+        struct wg_config c;
+        struct err e = ERR_NULL;
+
+        s.network.keepalive = cases[i].network;
+        put_status(&s, 2, cases[i].status);
+        assert_int_equal(render_keepalive(&in), cases[i].keepalive);
+        assert_int_equal(render_config(&c, &in, &e), 0);
+        assert_int_equal(peer(&c, 1)->keepalive, cases[i].keepalive);
+        /* One to the hub holds what all relayed edges share. */
+        assert_int_equal(peer(&c, 3)->keepalive, 0);
+        wg_config_deinit(&c);
+        snapshot_deinit(&s);
+    }
+}
+
+/* A new measurement touches the hubs' keepalive and nothing else, of nobody else. */
+static void test_new_keepalive_is_all_that_changes(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct render_path path = found_path("n3", "198.51.100.7:40000", 0);
+    struct render_input in = {.snapshot = &s, .paths = &path, .n_paths = 1, .keepalive = 10};
+    struct wg_config before;
+    struct wg_config after;
+    struct diff d = DIFF_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(render_config(&before, &in, &e), 0);
+    in.keepalive = 21;
+    assert_int_equal(render_config(&after, &in, &e), 0);
+    assert_int_equal(diff_make(&d, &before, &after, &before), 0);
+    assert_int_equal(d.n_peers, 1);
+    assert_memory_equal(&d.peers[0].peer.key, &peer(&after, 1)->key, sizeof(d.peers[0].peer.key));
+    assert_int_equal(d.peers[0].op, DIFF_OP_UPDATE);
+    assert_int_equal(d.peers[0].peer.keepalive, 21);
+    assert_true(d.peers[0].set_keepalive);
+    assert_false(d.peers[0].set_endpoint || d.peers[0].set_allowed || d.peers[0].set_psk ||
+                 d.peers[0].set_cipher || d.peers[0].set_pinned || d.peers[0].set_mtu);
+    assert_false(d.set_key || d.set_listen_port || d.set_fwmark);
+    diff_deinit(&d);
+    wg_config_deinit(&before);
+    wg_config_deinit(&after);
+    snapshot_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +378,8 @@ int main(void)
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_hub_path),
+        cmocka_unit_test(test_keepalive),
+        cmocka_unit_test(test_new_keepalive_is_all_that_changes),
         cmocka_unit_test(test_mtu),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_wg_quick),

@@ -435,6 +435,7 @@ static void stop(struct agent *a)
         server_stop(a->server);
     a->hub = hub_link_free(a->hub);
     lifeline_stop(&a->lifeline);
+    keepalive_probe_stop(&a->keepalive);
     a->finder = finder_free(a->finder, a->end != AGENT_END_STOPPED);
     uv_close((uv_handle_t *)&a->timer, NULL);
     for (unsigned i = 0; i < 2; i++)
@@ -486,6 +487,7 @@ int agent_run(const struct agent_config *config, enum agent_end *ret, struct err
     if (r == 0) {
         say_hello(&a);
         init_handles(&a);
+        agent__start_keepalive(&a);
         r = start(&a, e);
         if (r == 0)
             (void)uv_run(&a.loop, UV_RUN_DEFAULT);

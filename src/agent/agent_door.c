@@ -21,6 +21,7 @@ static struct status_input look(struct agent *a, struct render_input *render)
         .engine =
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
         .engine_why = a->reconcile.why,
+        .keepalive = &a->keepalive.plan,
         .stream_why = lifeline_why(&a->lifeline),
         .hub_heard = hub_link_is_heard(a->hub),
         .now = clock_now(),

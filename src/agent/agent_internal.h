@@ -1,6 +1,6 @@
 /*
  * agent_internal.h - the agent's parts: agent.c, agent_look.c, agent_door.c,
- * agent_measure.c, agent_names.c.
+ * agent_keepalive.c, agent_measure.c, agent_names.c.
  */
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "agent/finder.h"
 #include "agent/hub_link.h"
 #include "agent/hub_path.h"
+#include "agent/keepalive_probe.h"
 #include "agent/lifeline.h"
 #include "agent/observe.h"
 #include "agent/reach.h"
@@ -51,7 +52,9 @@ struct agent {
     nsec_t no_session;            /* since when there is none with the hub; 0: there is one */
     struct observe seen;
     struct reach reach;
-    struct finder *finder;      /* owns */
+    struct finder *finder; /* owns */
+    struct keepalive_probe keepalive;
+    bool keepalive_is_damaged;  /* keepalive.json does not parse, and is left alone */
     struct render_path *routes; /* owns: the hub's path and those that were found, sorted by node */
 
     struct hub_link *hub;        /* owns */
@@ -87,6 +90,15 @@ void agent__reconcile(struct agent *a);
 
 /** agent__look() - observe the engine, judge the hub and the paths, report if due. */
 void agent__look(struct agent *a);
+
+/** agent__start_keepalive() - with what an earlier run has measured. */
+void agent__start_keepalive(struct agent *a);
+
+/** agent__look_at_keepalive() - @has_session: with the hub. */
+void agent__look_at_keepalive(struct agent *a, bool has_session, nsec_t now);
+
+/** agent__keepalive() - what the way to the hub needs, as far as it is known; s. */
+uint16_t agent__keepalive(const struct agent *a);
 
 /** agent__hub_forgot() - the hub was started anew: what it relays has to be shown to it again. */
 void agent__hub_forgot(struct agent *a, nsec_t now);

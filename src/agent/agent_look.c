@@ -85,6 +85,7 @@ struct render_input agent__render_input(struct agent *a)
         .n_paths = n,
         .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
         .link_mtu = a->link_mtu,
+        .keepalive = agent__keepalive(a),
         .pins = finder_pins(a->finder),
     };
 }
@@ -328,6 +329,7 @@ void agent__look(struct agent *a)
     }
     choose_hub_path(a, ob, now);
     look_at_lifeline(a, ob, now);
+    agent__look_at_keepalive(a, observation_has_session(ob, now), now);
     lead_back(a, now);
     doubt_silent_peers(a, now);
     judge_paths(a, now);

@@ -72,6 +72,12 @@ void finder_set_link_mtu(struct finder *f, uint16_t mtu);
 /** finder_set_snapshot() - the network has changed: peers, hubs, what peers report. */
 void finder_set_snapshot(struct finder *f, const struct snapshot *s, nsec_t now);
 
+/** finder_set_keepalive() - to be told to peers: what holds this node's mappings; 0: not known. */
+void finder_set_keepalive(struct finder *f, nsec_t keepalive, nsec_t now);
+
+/** finder_outside() - at which address @server, a hub's endpoint, sees this node; none: unknown. */
+struct ip_addr finder_outside(const struct finder *f, const struct endpoint *server);
+
 /** finder_set_hub() - the hub is heard, or not. */
 void finder_set_hub(struct finder *f, bool heard, nsec_t now);
 

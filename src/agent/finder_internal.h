@@ -45,6 +45,7 @@ struct finder {
 
     /* This machine. */
     struct path_side self;
+    nsec_t keepalive; /* to be told to peers; 0: not known */
     struct netlink nl;
     struct stun_client stun;
     struct behavior_survey survey;

@@ -102,7 +102,7 @@ static bool is_side_equal(const struct path_side *a, const struct path_side *b)
 static void update_self(struct finder *f, nsec_t now)
 {
     struct path_side side = {
-        .generation = f->self.generation, .keepalive = f->self.keepalive, .can_spray = true};
+        .generation = f->self.generation, .keepalive = f->keepalive, .can_spray = true};
 
     add_candidates(f, &side.candidates);
     set_relay(f, &side);
@@ -115,6 +115,23 @@ static void update_self(struct finder *f, nsec_t now)
     f->self = side;
     paths_set_self(f->paths, &f->self, now);
     f->listener.on_self(f->listener.ctx);
+}
+
+void finder_set_keepalive(struct finder *f, nsec_t keepalive, nsec_t now)
+{
+    if (keepalive == f->keepalive)
+        return;
+    f->keepalive = keepalive;
+    update_self(f, now);
+    finder__run(f, now);
+}
+
+struct ip_addr finder_outside(const struct finder *f, const struct endpoint *server)
+{
+    for (unsigned i = 0; i < f->stun.n_views; i++)
+        if (f->stun.views[i].heard_at != 0 && endpoint_equal(&f->stun.views[i].server, server))
+            return f->stun.views[i].mapped.addr;
+    return (struct ip_addr){{0}};
 }
 
 /* ---- addresses ------------------------------------------------------------------------------ */

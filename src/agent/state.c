@@ -18,11 +18,13 @@
 #include "sys/rng_kernel.h"
 #include "sys/statefile.h"
 
-#define NODE_FILE     "node.json"
-#define SNAPSHOT_FILE "snapshot.json"
-#define KEY_FILE      "join.key"
-#define LOCK_FILE     "lock"
-#define NODE_MAX      (256u << 10) /* a node, its network and some hubs, with all their labels */
+#define NODE_FILE          "node.json"
+#define SNAPSHOT_FILE      "snapshot.json"
+#define KEEPALIVE_FILE     "keepalive.json"
+#define KEY_FILE           "join.key"
+#define LOCK_FILE          "lock"
+#define KEEPALIVE_FILE_MAX 4096
+#define NODE_MAX           (256u << 10) /* a node, its network, some hubs, all their labels */
 
 _Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
 
@@ -322,6 +324,62 @@ int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *
     return write_json(path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
 }
 
+/* ---- keepalive.json -------------------------------------------------------------------------- */
+
+static int decode_keepalive(
+    struct keepalive_known *ret, const json_t *json, const char *path, struct err *e)
+{
+    const uint64_t longest = KEEPALIVE_LONGEST / NSEC_PER_MSEC;
+    struct fields f = fields_make(json, path, e);
+    uint64_t lives = 0;
+    uint64_t dies = 0;
+    uint64_t measured_at = 0;
+    const char *address;
+
+    fields_u64(&f, "livesMs", FIELDS_REQUIRED, 0, longest, &lives);
+    fields_u64(&f, "diesMs", FIELDS_OPTIONAL, 1, longest, &dies);
+    fields_u64(&f, "measuredAt", FIELDS_REQUIRED, 1, INT64_MAX / NSEC_PER_SEC, &measured_at);
+    address = fields_string(&f, "address", FIELDS_REQUIRED, 1, IP_ADDR_TEXT_MAX);
+    if (address && ip_addr_parse(&ret->outside, address, NULL) < 0)
+        fields_fail(&f, "\"address\" is no address");
+    if (lives == 0 && dies == 0)
+        fields_fail(&f, "\"livesMs\" is 0, and there is no \"diesMs\"");
+    ret->bounds.lives = (nsec_t)lives * NSEC_PER_MSEC;
+    ret->bounds.dies = dies == 0 ? NSEC_NEVER : (nsec_t)dies * NSEC_PER_MSEC;
+    ret->measured_at = (nsec_t)measured_at * NSEC_PER_SEC;
+    return fields_end(&f);
+}
+
+int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct err *e)
+{
+    struct keepalive_known known = KEEPALIVE_KNOWN_NULL;
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    int r = read_json(path_of(dir, KEEPALIVE_FILE, path), KEEPALIVE_FILE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    r = decode_keepalive(&known, json, path, e);
+    json_decref(json);
+    if (r == 0)
+        *ret = known;
+    return r;
+}
+
+int state_write_keepalive(const struct keepalive_known *k, const char *dir, struct err *e)
+{
+    json_t *dies =
+        k->bounds.dies == NSEC_NEVER ? NULL : json_integer(k->bounds.dies / NSEC_PER_MSEC);
+    char address[IP_ADDR_TEXT_MAX];
+    char path[PATH_MAX];
+
+    return write_json(path_of(dir, KEEPALIVE_FILE, path),
+        json_pack("{s:I, s:o*, s:I, s:s}", "livesMs", (json_int_t)(k->bounds.lives / NSEC_PER_MSEC),
+            "diesMs", dies, "measuredAt", (json_int_t)(k->measured_at / NSEC_PER_SEC), "address",
+            ip_addr_format(&k->outside, address)),
+        e);
+}
+
 /* ---- join.key ------------------------------------------------------------------------------- */
 
 static int read_join_key(struct x25519_secret *ret, const char *path, struct err *e)
@@ -382,6 +440,8 @@ int state_remove(const char *dir, struct err *e)
 {
     int r = remove_file(dir, SNAPSHOT_FILE, e);
 
+    if (r == 0)
+        r = remove_file(dir, KEEPALIVE_FILE, e);
     if (r == 0)
         r = remove_file(dir, KEY_FILE, e);
     /* Last: as long as it is there this machine counts as joined. */

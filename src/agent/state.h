@@ -3,6 +3,7 @@
  *
  *     node.json      who this node is: its key, and the objects that it was born with; 0600
  *     snapshot.json  the last that was heard from the hub
+ *     keepalive.json how long an idle UDP mapping towards the hub lives
  *     join.key       the key of a join that has not ended yet; 0600
  *     lock           held by the agent while it runs
  *
@@ -13,6 +14,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "agent/keepalive_plan.h"
 #include "api/proxy.h"
 #include "api/token.h"
 #include "crypto/x25519.h"
@@ -93,6 +95,12 @@ int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e);
  * Return: 0; or negative errno with words that name the file.
  */
 int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *e);
+
+/** state_read_keepalive() - keepalive.json; as state_read(). */
+int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct err *e);
+
+/** state_write_keepalive() - 0; or negative errno with words that name the file. */
+int state_write_keepalive(const struct keepalive_known *k, const char *dir, struct err *e);
 
 /**
  * state_join_key() - the key to join with: the one of an earlier try, else a new one

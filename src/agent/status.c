@@ -122,13 +122,45 @@ static json_t *encode_peers(const struct status_input *in)
     return peers;
 }
 
+static const char *source_of_keepalive(const struct status_input *in)
+{
+    if (in->render->snapshot->network.keepalive != NETWORK_KEEPALIVE_AUTO)
+        return "network";
+    return keepalive_plan_is_known(in->keepalive) ? "measured" : "default";
+}
+
+/* Of a mapping: null for what is not known, or was not lived to see. */
+static json_t *encode_seconds(nsec_t t)
+{
+    return t == 0 || t == NSEC_NEVER ? json_null() : json_real((double)t / (double)NSEC_PER_SEC);
+}
+
+static json_t *encode_keepalive(const struct status_input *in)
+{
+    const struct keepalive_plan *plan = in->keepalive;
+    bool is_known = keepalive_plan_is_known(plan);
+    const struct keepalive_known *known = &plan->known;
+    nsec_t age = nsec_max(in->wall - known->measured_at, 0) / NSEC_PER_SEC;
+    char text[KEEPALIVE_TEXT_MAX] = "";
+
+    if (is_known)
+        keepalive_plan_describe(plan, text);
+    return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:s, s:s}", "seconds",
+        (int)render_keepalive(in->render), "from", source_of_keepalive(in), "survivedSeconds",
+        encode_seconds(known->bounds.lives), "forgottenSeconds", encode_seconds(known->bounds.dies),
+        "measured", is_known ? json_integer(known->measured_at / NSEC_PER_SEC) : json_null(),
+        "measuredSecondsAgo", is_known ? json_integer(age) : json_null(), "found", text, "why",
+        is_known ? "" : keepalive_plan_why(plan));
+}
+
 json_t *status_encode(const struct status_input *in)
 {
     const struct snapshot *s = in->render->snapshot;
     const struct node *hub = render_hub(s);
 
-    return json_pack("{s:o, s:o, s:o}", "self", encode_self(in, snapshot_self(s)), "hub",
-        hub ? encode_hub(in, hub) : json_null(), "peers", encode_peers(in));
+    return json_pack("{s:o, s:o, s:o*, s:o}", "self", encode_self(in, snapshot_self(s)), "hub",
+        hub ? encode_hub(in, hub) : json_null(), "keepalive",
+        in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in));
 }
 
 json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
@@ -179,9 +211,9 @@ static const char *format_bytes(const json_t *obj, const char *field, char buf[s
     return buf;
 }
 
-static const char *format_since(const json_t *peer, char buf[static 32])
+static const char *format_time(const json_t *obj, const char *field, char buf[static 32])
 {
-    long long s = (long long)json_integer_value(json_object_get(peer, "sinceSeconds"));
+    long long s = (long long)json_integer_value(json_object_get(obj, field));
 
     if (s < 120)
         (void)snprintf(buf, 32, "%lld s", s);
@@ -192,6 +224,11 @@ static const char *format_since(const json_t *peer, char buf[static 32])
     else
         (void)snprintf(buf, 32, "%lld d", s / 86400);
     return buf;
+}
+
+static const char *format_since(const json_t *peer, char buf[static 32])
+{
+    return format_time(peer, "sinceSeconds", buf);
 }
 
 /* "-" for what is not known. */
@@ -266,6 +303,25 @@ static void format_reasons(const json_t *peers, struct str *out)
     }
 }
 
+/* "keepalive 21 s: the NAT forgets a silent UDP mapping after about 28 s, seen 3 min ago" */
+static void format_keepalive(const json_t *keepalive, struct str *out)
+{
+    bool is_fixed = strcmp(text_of(keepalive, "from", ""), "network") == 0;
+    const char *found = text_of(keepalive, "found", NULL);
+    char buf[32];
+
+    if (!keepalive)
+        return;
+    str_addf(out, "keepalive %lld s%s",
+        (long long)json_integer_value(json_object_get(keepalive, "seconds")),
+        is_fixed ? ", which the network says" : "");
+    if (found)
+        str_addf(
+            out, ": %s, seen %s ago\n", found, format_time(keepalive, "measuredSecondsAgo", buf));
+    else
+        str_addf(out, "; not measured: %s\n", text_of(keepalive, "why", "no reason is known"));
+}
+
 void status_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
@@ -279,10 +335,12 @@ void status_format(const json_t *status, struct str *out)
     str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
         text_of(self, "engine", "no engine"),
         (long long)json_integer_value(json_object_get(self, "mtu")));
-    str_addf(out, "hub %s at %s: %s, last handshake %s\n\n", text_of(hub, "name", "?"),
+    str_addf(out, "hub %s at %s: %s, last handshake %s\n", text_of(hub, "name", "?"),
         text_of(hub, "endpoint", "an unknown place"),
         json_is_true(json_object_get(hub, "reachable")) ? "answers" : "does not answer",
         format_age(hub, age));
+    format_keepalive(json_object_get(status, "keepalive"), out);
+    str_add(out, "\n");
     if (json_array_size(peers) == 0) {
         str_add(out, "no other node yet\n");
         return;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "agent/finder.h"
+#include "agent/keepalive_plan.h"
 #include "agent/observe.h"
 #include "agent/reach.h"
 #include "base/clock.h"
@@ -24,8 +25,9 @@ struct status_input {
     const struct observe *seen;
     const struct reach *reach;
     const char *interface;
-    const char *engine;     /* "userspace" or "kernel"; NULL: none runs */
-    const char *engine_why; /* why that one; "" when it was asked for */
+    const char *engine;                     /* "userspace" or "kernel"; NULL: none runs */
+    const char *engine_why;                 /* why that one; "" when it was asked for */
+    const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     bool hub_heard;
     const char *stream_why; /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
     nsec_t now;             /* monotonic */

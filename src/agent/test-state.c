@@ -27,7 +27,8 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    static const char *const files[] = {"node.json", "snapshot.json", "join.key", "lock"};
+    static const char *const files[] = {
+        "node.json", "snapshot.json", "join.key", "lock", "keepalive.json"};
     char path[128];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
@@ -183,6 +184,35 @@ static void test_join_key(void **state)
     assert_non_null(strstr(e.text, "/join.key is damaged: it does not hold a key"));
 }
 
+static void test_keepalive(void **state)
+{
+    static const char *const damaged[] = {
+        "{}",
+        "{\"livesMs\": 0, \"measuredAt\": 1790000000, \"address\": \"192.0.2.1\"}",
+        "{\"livesMs\": 99000, \"measuredAt\": 1790000000, \"address\": \"192.0.2.1\"}",
+        "{\"livesMs\": 9000, \"measuredAt\": 1790000000, \"address\": \"here\"}",
+        "{\"livesMs\": 9000, \"measuredAt\": 0, \"address\": \"192.0.2.1\"}",
+    };
+    struct keepalive_known known = {.measured_at = 1790000000 * NSEC_PER_SEC,
+        .bounds = {.lives = 27 * NSEC_PER_SEC, .dies = 30 * NSEC_PER_SEC}};
+    struct keepalive_known again = KEEPALIVE_KNOWN_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(state_read_keepalive(&again, dir, &e), STATE_E_ABSENT);
+    assert_int_equal(ip_addr_parse(&known.outside, "198.51.100.7", NULL), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(state_write_keepalive(&known, dir, &e), 0);
+        assert_int_equal(state_read_keepalive(&again, dir, &e), 0);
+        assert_memory_equal(&again, &known, sizeof(known));
+        known.bounds.dies = NSEC_NEVER;
+    }
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(*damaged); i++) {
+        write_file("keepalive.json", damaged[i]);
+        assert_int_equal(state_read_keepalive(&again, dir, &e), -EINVAL);
+        assert_non_null(strstr(err_text(&e), "keepalive.json"));
+    }
+}
+
 static void test_remove(void **state)
 {
     struct state a = make_state();
@@ -235,6 +265,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_foreign_key, enter, leave),
         cmocka_unit_test_setup_teardown(test_snapshot, enter, leave),
         cmocka_unit_test_setup_teardown(test_join_key, enter, leave),
+        cmocka_unit_test_setup_teardown(test_keepalive, enter, leave),
         cmocka_unit_test_setup_teardown(test_remove, enter, leave),
         cmocka_unit_test_setup_teardown(test_lock, enter, leave),
         cmocka_unit_test(test_names),

@@ -22,6 +22,7 @@ struct scene {
     struct render_input render;
     struct observe seen;
     struct reach reach;
+    struct keepalive_plan keepalive;
 };
 
 static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
@@ -35,10 +36,12 @@ static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
 
 static void make_scene(struct scene *sc, bool hub_heard)
 {
+    struct keepalive_known none = KEEPALIVE_KNOWN_NULL;
     struct wg_config c = WG_CONFIG_NULL;
     struct wg_peer peers[] = {spoken(1, 12), spoken(3, 4), {.key = sample_key(4)}};
 
     *sc = (struct scene){.snapshot = sample_snapshot(4, 2)};
+    keepalive_plan_init(&sc->keepalive, &none);
     sc->render = (struct render_input){.snapshot = &sc->snapshot};
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(wg_config_add(&c, &peers[i]), 0);
@@ -63,6 +66,7 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .interface = "weft0",
         .engine = "userspace",
         .engine_why = "this kernel has no WireGuard",
+        .keepalive = &sc->keepalive,
         .hub_heard = hub_heard,
         .now = NOW,
         .wall = WALL};
@@ -87,6 +91,9 @@ static void test_json(void **state)
         "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"udp\": true, \"why\": \"\", "
         "\"rxBytes\": 1536, "
         "\"txBytes\": 20}, "
+        "\"keepalive\": {\"seconds\": 10, \"from\": \"default\", \"survivedSeconds\": null, "
+        "\"forgottenSeconds\": null, \"measured\": null, \"measuredSecondsAgo\": null, "
+        "\"found\": \"\", \"why\": \"there is no session with the hub by UDP\"}, "
         "\"peers\": [{\"name\": \"n3\", \"address4\": \"10.42.0.3\", \"address6\": \"fd5a:1::3\", "
         "\"publicKey\": \"AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", \"path\": \"relay\", "
@@ -134,6 +141,7 @@ static void test_table(void **state)
         "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
         "interface weft0 (userspace), MTU 1420\n"
         "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
+        "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
         "\n"
         "PEER  ADDRESS    PATH   RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
         "n3    10.42.0.3  relay  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
@@ -155,6 +163,7 @@ static void test_table_without_hub(void **state)
     check_table(json, "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
                       "interface weft0 (userspace), MTU 1420\n"
                       "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
+                      "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
                       "\n"
                       "PEER  ADDRESS    PATH  RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
                       "n3    10.42.0.3  none  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
@@ -162,6 +171,47 @@ static void test_table_without_hub(void **state)
                       "\n"
                       "none: the hub does not answer, and packets to this peer go through it\n");
     json_decref(json);
+    free_scene(&sc);
+}
+
+static void check_keepalive_line(struct scene *sc, const char *expected)
+{
+    json_t *json = encode(sc, true);
+    struct str out = STR_NULL;
+
+    status_format(json, &out);
+    if (!strstr(str_text(&out), expected))
+        fail_msg("\"%s\" is not in:\n%s", expected, str_text(&out));
+    str_deinit(&out);
+    json_decref(json);
+}
+
+/* What was measured is in force, unless the network says otherwise; and both are told. */
+static void test_keepalive(void **state)
+{
+    struct keepalive_known known = {.measured_at = WALL - 180 * SEC,
+        .bounds = {.lives = 28 * SEC, .dies = 29500 * NSEC_PER_MSEC}};
+    const json_t *keepalive;
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, true);
+    keepalive_plan_init(&sc.keepalive, &known);
+    sc.keepalive.view.is_natted = true;
+    sc.render.keepalive = 21;
+    json = encode(&sc, true);
+    keepalive = json_object_get(json, "keepalive");
+    assert_int_equal(json_integer_value(json_object_get(keepalive, "seconds")), 21);
+    assert_string_equal(json_string_value(json_object_get(keepalive, "from")), "measured");
+    assert_true(json_real_value(json_object_get(keepalive, "survivedSeconds")) == 28);
+    assert_true(json_real_value(json_object_get(keepalive, "forgottenSeconds")) == 29.5);
+    assert_int_equal(json_integer_value(json_object_get(keepalive, "measured")), WALL / SEC - 180);
+    assert_string_equal(json_string_value(json_object_get(keepalive, "why")), "");
+    json_decref(json);
+    check_keepalive_line(&sc,
+        "keepalive 21 s: the NAT forgets a silent UDP mapping after about 29 s, seen 3 min ago\n");
+    sc.snapshot.network.keepalive = 25;
+    check_keepalive_line(&sc, "keepalive 25 s, which the network says: the NAT forgets");
     free_scene(&sc);
 }
 
@@ -216,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_without_hub),
+        cmocka_unit_test(test_keepalive),
         cmocka_unit_test(test_table_of_strange_json),
         cmocka_unit_test(test_since),
     };

@@ -8,13 +8,13 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <uv.h>
-
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "wire/stun.h"
+
+struct stun_socket;
+struct uv_loop_s;
 
 /** Requests that may wait for their answers. */
 #define UDP_PROBE_MAX 32
@@ -30,18 +30,16 @@ struct udp_probe_request {
 };
 
 struct udp_probe {
-    uv_loop_t *loop;                                  /* pins */
-    uv_udp_t sock[2];                                 /* v4 and v6 */
-    bool is_there[2];                                 /* likewise: the handle is initialised */
+    struct uv_loop_s *loop;                           /* pins */
+    struct stun_socket *sock[2];                      /* owns; v4 and v6; NULL: not opened yet */
     struct rng rng;                                   /* the kernel's */
     struct udp_probe_request requests[UDP_PROBE_MAX]; /* the oldest gives way */
-    uint8_t room[128];                                /* for one answer; a longer one is none */
     udp_probe_fn on_answer;
     void *ctx; /* pins */
 };
 
 /** udp_probe_init() - its sockets are opened when they are needed. */
-void udp_probe_init(struct udp_probe *p, uv_loop_t *loop, udp_probe_fn on_answer, void *ctx);
+void udp_probe_init(struct udp_probe *p, struct uv_loop_s *loop, udp_probe_fn on_answer, void *ctx);
 
 /** udp_probe_stop() - its handles close in the loop's next turns. Idempotent. */
 void udp_probe_stop(struct udp_probe *p);

@@ -232,11 +232,9 @@ static void find_vanished(struct port *p)
 static void on_wake(void *ctx, uint32_t epoll_events)
 {
     struct port *p = ctx;
-    uint64_t ignored;
 
-    /* Emptied before the work is looked for, so that later work wakes again. */
-    if (read(p->wake_fd, &ignored, sizeof(ignored)) < 0)
-        return;
+    /* Before the work is looked for, so that later work wakes again. */
+    port__take_wake(p->wake_fd);
     find_vanished(p);
 }
 

@@ -308,6 +308,7 @@ static int attach(struct device *d)
     int r = 0;
 
     (void)pthread_mutex_lock(&p->lock);
+    d->number = ++p->n_devices;
     gate_close(&p->gate);
     list_add_tail(&p->devices, &d->siblings);
     gate_open(&p->gate);

@@ -151,6 +151,15 @@ void port__wake(int event_fd)
         return;
 }
 
+void port__take_wake(int event_fd)
+{
+    uint64_t ignored;
+
+    /* Fails only when it is unreadable already. */
+    if (read(event_fd, &ignored, sizeof(ignored)) < 0)
+        return;
+}
+
 static bool has_sockets(const struct port *p)
 {
     const struct udp_sockets *s = port__sockets(p);
@@ -158,7 +167,7 @@ static bool has_sockets(const struct port *p)
     return s->fd[UDP_FAMILY_V4] >= 0 || s->fd[UDP_FAMILY_V6] >= 0;
 }
 
-/* Wakes a worker, and waits until it has left the poll() that it may be in. */
+/* Wakes a worker, and waits until it has left the epoll_wait() that it may be in. */
 static void await_turn(struct rx_worker *w)
 {
     uint32_t before = atomic_load(&w->turn);
@@ -206,6 +215,11 @@ static int open_at(struct port *p, uint16_t listen_port, struct err *e)
     for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++) {
         r = udp_open(&s[i], chosen, p->fwmark, p->opt.n_workers > 1, &p->opt.offloads, e);
         chosen = s[i].port;
+    }
+    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++) {
+        r = rx_watch_sockets(&p->workers[i], &s[i]);
+        if (r < 0)
+            (void)err_set(e, r, "cannot wait for UDP port %u: %s", chosen, strerror(-r));
     }
     if (r < 0) {
         for (unsigned i = 0; i < p->opt.n_workers; i++)

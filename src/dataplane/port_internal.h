@@ -5,7 +5,7 @@
  *
  *   port->lock        everything that configures: devices, peers, handshakes, timers
  *   port->gate        closed by whoever holds the lock; entered by rx workers
- *   device->gate      the same, entered by the device's tx workers
+ *   device->gate      the same, entered by the device's tx workers; closed only with port->gate
  *   peer->lock        path and staged packets
  *   keypairs->lock, keypair->replay_lock   leaves
  *
@@ -77,6 +77,7 @@ struct rx_worker {
     unsigned i;                 /* its part of the port's gate */
     pthread_t thread;           /* valid while the port runs */
     int wake_fd;                /* owns: eventfd */
+    int epoll_fd;               /* owns: of wake_fd, the sockets, and TUN queues; see rx_watch() */
     _Atomic uint32_t turn;      /* of its loop, by itself; who changes sockets waits for the next */
     struct udp_sockets sockets; /* owns; changed with the gates closed. The kernel spreads
                                    senders over the workers' sockets */
@@ -85,6 +86,7 @@ struct rx_worker {
     struct aead_lane *lane;     /* owns */
     struct gro gro;             /* what is to be written to gro_device */
     struct device *gro_device;  /* borrows, for the batch; NULL: nothing collected */
+    struct device *written;     /* borrows, for the batch: to whose interface it wrote last */
     struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
     unsigned next_greeting;
     bool has_greeted; /* in this batch: control is to be woken */
@@ -108,6 +110,7 @@ struct port {
     _Atomic(struct peer *) told;  /* a stack of peers: see peer_tell() */
     _Atomic bool is_stopping;     /* threads end */
     _Atomic bool has_path_client; /* somebody finds paths: see path_door.h */
+    _Atomic nsec_t busy_at;       /* when a worker last had much at once: see port__is_quiet() */
     int wake_fd;                  /* owns: the control thread's eventfd */
 
     /* Changed with the gates closed, read inside them. */
@@ -120,6 +123,7 @@ struct port {
     bool is_running;      /* threads are there: devices that come later start theirs */
     bool is_controlled;   /* the control thread is there */
     unsigned n_started;   /* rx workers that are there */
+    uint64_t n_devices;   /* ever attached: the latest one's number */
     unsigned n_removals;  /* of events from the loop, ever */
     uint16_t listen_port; /* to bind, or bound; 0: not chosen yet */
     uint32_t fwmark;
@@ -146,6 +150,7 @@ struct port {
 struct device {
     /* Immutable after device_new(). */
     struct port *port;          /* pins */
+    uint64_t number;            /* among all that the port ever had, from 1 */
     struct noise_choice cipher; /* of peers about whom nothing else is said */
     struct offloads offloads;
     struct tun tun;
@@ -159,6 +164,7 @@ struct device {
     _Atomic bool refuses_tso;  /* the kernel refused a merged TCP frame: merge no more */
     _Atomic bool refuses_uso;  /* the same, UDP */
     _Atomic bool has_vanished; /* a tx worker could not read any more */
+    _Atomic uint64_t n_lent;   /* times that a tx worker lent its queue: see tx.c */
 
     /* Changed with the gates closed, read inside them. */
     struct list siblings; /* in port->devices */
@@ -201,10 +207,47 @@ int port__set_fwmark(struct port *p, uint32_t fwmark);
 /** port__drops() - port_drops() under the lock. */
 void port__drops(struct port *p, uint64_t sum[static DROP_REASON_N]);
 
+/** Packets at once that need no second thread. */
+#define QUIET_PACKETS 4
+
+/** After this long without more than that at once a port is quiet again. */
+#define QUIET_AFTER (20 * NSEC_PER_MSEC)
+
+/** port__count_load() - a worker handled @n packets in one turn. Any thread. */
+static inline void port__count_load(struct port *p, unsigned n, nsec_t now)
+{
+    /* Not at every turn: all workers share the cache line. */
+    if (n > QUIET_PACKETS &&
+        now - atomic_load_explicit(&p->busy_at, memory_order_relaxed) > NSEC_PER_MSEC)
+        atomic_store_explicit(&p->busy_at, now, memory_order_relaxed);
+}
+
+/** port__is_quiet() - one thread for both directions does, and saves wake-ups: see tx_serve(). */
+static inline bool port__is_quiet(const struct port *p, nsec_t now)
+{
+    return now - atomic_load_explicit(&p->busy_at, memory_order_relaxed) > QUIET_AFTER;
+}
+
 /** rx_start() - an rx worker's thread. 0 or negative errno. */
 int rx_start(struct rx_worker *w, int cpu);
 int rx_init(struct rx_worker *w, struct port *p, unsigned i);
 void rx_deinit(struct rx_worker *w);
+
+/** rx_watch_sockets() - have the worker wake up for these; closing them ends it. 0 or -errno. */
+int rx_watch_sockets(struct rx_worker *w, const struct udp_sockets *s);
+
+/**
+ * rx_watch_queue() - know a device's TUN queue, but do not wake up for it yet
+ *
+ * Return: 0 or negative errno.
+ */
+int rx_watch_queue(struct rx_worker *w, const struct device *d, unsigned i);
+
+/** rx_wake_for_queue() - from now on, or no more. */
+void rx_wake_for_queue(struct rx_worker *w, const struct device *d, unsigned i, bool on);
+
+/** rx_unwatch_queue() - before it is closed. */
+void rx_unwatch_queue(struct rx_worker *w, const struct device *d, unsigned i);
 
 /** tx_init() - the tx workers of a device; tx_start() begins, tx_stop() ends them. */
 int tx_init(struct device *d);
@@ -213,8 +256,20 @@ void tx_stop(struct device *d);
 void tx_deinit(struct device *d);
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N]);
 
+/**
+ * tx_serve() - send what waits in queue @i, if its own thread has lent it
+ *
+ * Threads: the rx worker that borrows the queue, inside the port's gate, which is closed
+ * whenever the device's is.
+ */
+void tx_serve(struct device *d, unsigned i);
+
+/** tx_return() - give queue @i back to its own thread. Same thread; only after an event of it. */
+void tx_return(struct device *d, unsigned i);
+
 /** device__on_link() - the interface changed: up, down, MTU, moved, deleted. Under the lock. */
 void device__on_link(struct device *d);
 
-/** port__wake() - make the eventfd readable. */
+/** port__wake() - make the eventfd readable; port__take_wake() - make it unreadable. */
 void port__wake(int event_fd);
+void port__take_wake(int event_fd);

@@ -15,10 +15,10 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -35,8 +35,18 @@
 /* Packets opened before the window is asked, at most. */
 #define CHUNK 128
 
-/* Receives from one family before the other one is looked at, though it is not known to wait. */
-#define FAMILY_TURN 64
+/* Receive calls before anything else that has happened is looked at. */
+#define RECEIVES_PER_EVENT 8
+
+#define EVENTS_PER_TURN 16
+
+/* What an event is of: a socket, by its family, or one of these. */
+#define EVENT_WAKE  UDP_FAMILY_N
+#define EVENT_QUEUE (EVENT_WAKE + 1)
+
+/* TUN queues are told apart by their device's number and their own. */
+#define EVENT_DEVICE_SHIFT 8
+static_assert(EVENT_QUEUE + TUN_QUEUES_MAX <= 1 << EVENT_DEVICE_SHIFT, "a queue's number fits");
 
 /** Authentic packets of one run. */
 struct opened {
@@ -90,6 +100,7 @@ static void write_merged(struct rx_worker *w)
     for (uint32_t i = 0; i < w->gro.n; i++)
         write_frame(w, d, &w->gro.frames[i]);
     gro_clear(&w->gro);
+    w->written = d;
     w->gro_device = NULL;
 }
 
@@ -363,18 +374,21 @@ static void take_run(struct rx_worker *w, const struct udp_run *run)
     }
 }
 
-/* One receive call with all that follows; inside the gate. False when nothing was there. */
+/* One receive call with all that follows; inside the gate. False when no more is likely there. */
 static bool receive(struct rx_worker *w, int fd)
 {
     unsigned n = udp_receive(&w->inbox, fd);
     uint64_t failed = w->tx.out.n_failed;
+    unsigned n_packets = 0;
 
     if (n == 0)
         return false;
     w->tx.now = clock_now();
     w->tx.room_used = 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
+        n_packets += udp_run_count(&w->inbox.runs[i]);
         take_run(w, &w->inbox.runs[i]);
+    }
     write_merged(w);
     udp_outbox_flush(&w->tx.out, &w->sockets);
     drop(w, DROP_UDP_SEND, w->tx.out.n_failed - failed);
@@ -382,50 +396,110 @@ static bool receive(struct rx_worker *w, int fd)
         port__wake(w->port->wake_fd);
     w->has_greeted = false;
     aead_lane_clear(w->lane);
-    return true;
+    port__count_load(w->port, n_packets, w->tx.now);
+    return n_packets > QUIET_PACKETS;
 }
 
-/* Waits for a family to have something. Returns the set of those that have. */
-static unsigned wait_families(struct rx_worker *w, const int fd[static UDP_FAMILY_N])
+/* Sends the answer, which the kernel may have had ready before the write to the interface
+ * returned. */
+static void answer(struct rx_worker *w)
 {
-    struct pollfd pfds[UDP_FAMILY_N + 1];
-    unsigned ready = 0;
-    uint64_t ignored;
+    if (w->written)
+        tx_serve(w->written, w->i % w->written->tun.n);
+    w->written = NULL;
+}
 
-    for (int i = 0; i < UDP_FAMILY_N; i++)
-        pfds[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
-    pfds[UDP_FAMILY_N] = (struct pollfd){.fd = w->wake_fd, .events = POLLIN};
-    (void)poll(pfds, UDP_FAMILY_N + 1, -1);
-    for (int i = 0; i < UDP_FAMILY_N; i++)
-        if (pfds[i].revents)
-            ready |= 1u << i;
-    /* Only its being readable matters: the sockets have changed, or we are to stop. */
-    if (pfds[UDP_FAMILY_N].revents && read(w->wake_fd, &ignored, sizeof(ignored)) < 0)
-        return ready;
-    return ready;
+/* ---- what to wait for ---- */
+
+static uint64_t queue_event(const struct device *d, unsigned i)
+{
+    return d->number << EVENT_DEVICE_SHIFT | (EVENT_QUEUE + i);
+}
+
+static int watch(struct rx_worker *w, int op, int fd, uint64_t what, uint32_t epoll_events)
+{
+    struct epoll_event ev = {.events = epoll_events, .data.u64 = what};
+
+    return epoll_ctl(w->epoll_fd, op, fd, &ev) < 0 ? -errno : 0;
+}
+
+int rx_watch_sockets(struct rx_worker *w, const struct udp_sockets *s)
+{
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < UDP_FAMILY_N; i++)
+        if (s->fd[i] >= 0)
+            r = watch(w, EPOLL_CTL_ADD, s->fd[i], i, EPOLLIN);
+    return r;
+}
+
+int rx_watch_queue(struct rx_worker *w, const struct device *d, unsigned i)
+{
+    return watch(w, EPOLL_CTL_ADD, d->tun.fd[i], queue_event(d, i), 0);
+}
+
+void rx_wake_for_queue(struct rx_worker *w, const struct device *d, unsigned i, bool on)
+{
+    /* Fails only when the interface is gone, and the worker has unwatched it. */
+    (void)watch(w, EPOLL_CTL_MOD, d->tun.fd[i], queue_event(d, i), on ? EPOLLIN : 0);
+}
+
+void rx_unwatch_queue(struct rx_worker *w, const struct device *d, unsigned i)
+{
+    (void)watch(w, EPOLL_CTL_DEL, d->tun.fd[i], 0, 0);
+}
+
+/* A queue has frames, or is gone, which epoll tells whoever has it. */
+static void on_queue(struct rx_worker *w, uint64_t what, uint32_t epoll_events)
+{
+    unsigned i = (unsigned)(what & ((1 << EVENT_DEVICE_SHIFT) - 1)) - EVENT_QUEUE;
+    struct device *d;
+
+    list_foreach(d, &w->port->devices, siblings) {
+        if (d->number != what >> EVENT_DEVICE_SHIFT)
+            continue;
+        if (epoll_events & (EPOLLERR | EPOLLHUP)) {
+            rx_unwatch_queue(w, d, i);
+            control_device_gone(d);
+        } else if (port__is_quiet(w->port, clock_now())) {
+            tx_serve(d, i);
+        } else {
+            tx_return(d, i);
+        }
+        return;
+    }
+}
+
+static void on_event(struct rx_worker *w, uint64_t what, uint32_t epoll_events)
+{
+    if (what >= EVENT_QUEUE) {
+        on_queue(w, what, epoll_events);
+        return;
+    }
+    /* Only that it came matters: we are to stop, or somebody waits for our next turn. */
+    if (what == EVENT_WAKE) {
+        port__take_wake(w->wake_fd);
+        return;
+    }
+    for (unsigned i = 0; i < RECEIVES_PER_EVENT; i++)
+        if (w->sockets.fd[what] < 0 || !receive(w, w->sockets.fd[what]))
+            break;
+    answer(w);
 }
 
 static void *rx_main(void *arg)
 {
     struct rx_worker *w = arg;
-    unsigned ready = 0;
 
-    for (unsigned turn = 0; !atomic_load(&w->port->is_stopping); turn++) {
-        int fd[UDP_FAMILY_N];
+    while (!atomic_load(&w->port->is_stopping)) {
+        struct epoll_event events[EVENTS_PER_TURN];
+        int n = epoll_wait(w->epoll_fd, events, EVENTS_PER_TURN, -1);
 
-        atomic_store(&w->turn, turn);
-        if (turn % FAMILY_TURN == 0 && ready)
-            ready = (1u << UDP_FAMILY_N) - 1;
-        /* The descriptors may be closed by the time of the poll; then its wake-up comes too. */
+        atomic_fetch_add(&w->turn, 1);
         gate_enter(&w->port->gate, w->i);
-        for (int i = 0; i < UDP_FAMILY_N; i++) {
-            fd[i] = w->sockets.fd[i];
-            if ((ready & 1u << i) && (fd[i] < 0 || !receive(w, fd[i])))
-                ready &= ~(1u << i);
-        }
+        for (int i = 0; i < n; i++)
+            on_event(w, events[i].data.u64, events[i].events);
         gate_leave(&w->port->gate, w->i);
-        if (!ready)
-            ready = wait_families(w, fd);
     }
     return NULL;
 }
@@ -434,11 +508,18 @@ int rx_init(struct rx_worker *w, struct port *p, unsigned i)
 {
     int r;
 
-    *w = (struct rx_worker){.port = p, .i = i, .wake_fd = -1, .sockets = UDP_SOCKETS_NULL};
+    *w = (struct rx_worker){
+        .port = p, .i = i, .wake_fd = -1, .epoll_fd = -1, .sockets = UDP_SOCKETS_NULL};
     w->tx = (struct port_tx){.port = p, .drops = &w->drops, .worker = i};
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->wake_fd < 0)
         return -errno;
+    w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (w->epoll_fd < 0)
+        return -errno;
+    r = watch(w, EPOLL_CTL_ADD, w->wake_fd, EVENT_WAKE, EPOLLIN);
+    if (r < 0)
+        return r;
     w->greetings = calloc(GREETINGS_PER_WORKER, sizeof(*w->greetings));
     w->tx.room = malloc(PORT_TX_ROOM);
     if (!w->greetings || !w->tx.room)
@@ -466,6 +547,8 @@ void rx_deinit(struct rx_worker *w)
     free(w->greetings);
     if (w->wake_fd >= 0)
         (void)close(w->wake_fd);
+    if (w->epoll_fd >= 0)
+        (void)close(w->epoll_fd);
 }
 
 /* ---- what a filter may do: port.h ---- */

@@ -5,6 +5,13 @@
  * one queue, and a worker handles its queue in order, so flows stay in order
  * however many workers there are. The second half is sender.c.
  *
+ * Lending. While a port is quiet, a queue's thread lends it to an rx worker,
+ * which then waits for both directions: an answer leaves by the thread that
+ * wrote the question to the interface, and nobody has to be woken for it. When
+ * there is much to do, the rx worker returns it, and each direction has a
+ * thread again. All of the worker belongs to whom the queue belongs, so it
+ * changes hands with is_lent, and frames leave in the order of reading.
+ *
  *   collect   read frames, check them (classify), cut them into packets in the
  *             batch's buffer, each with room around it for header and tag
  *   route     one allowed-IPs look-up a frame, inside the gate
@@ -56,14 +63,18 @@ struct tx_batch {
     struct tx_frame frames[BATCH_PACKETS];
 };
 
-/** A sending thread. All of it but @drops belongs to that thread. */
+/** A sending thread. All that changes, but @drops, belongs to that thread, or while the queue is
+ * lent to the rx worker. */
 struct tx_worker {
     struct device *device; /* pins */
+    struct rx_worker *rx;  /* pins: whom the queue is lent to */
     unsigned i;            /* its queue and its part of the device's gate */
     int fd;                /* borrows: the queue */
     int wake_fd;           /* owns: eventfd */
     pthread_t thread;
     bool is_started;
+    _Atomic bool is_lent; /* set by the thread, cleared by the rx worker */
+    nsec_t now;           /* of the latest batch */
     struct sender sender;
     struct tx_batch batch;
     struct icmp_budget icmp;
@@ -154,12 +165,12 @@ static bool cut_frame(struct tx_worker *w, unsigned mtu)
     return fits;
 }
 
-/* Fills the batch. False when nothing more waits in the queue. */
-static bool collect(struct tx_worker *w)
+/* Fills the batch with at most @n_frames. False when nothing more waits in the queue. */
+static bool collect(struct tx_worker *w, unsigned n_frames)
 {
     unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);
 
-    while (w->batch.len < BATCH_GOAL) {
+    while (w->batch.len < BATCH_GOAL && w->batch.n_frames < n_frames) {
         if (w->next == w->plan.n && !read_frame(w))
             return false;
         if (!cut_frame(w, mtu))
@@ -219,9 +230,10 @@ static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
 }
 
 /* Hands runs of frames for one peer to the sender. */
-static void hand_over(struct tx_worker *w, nsec_t now)
+static void hand_over(struct tx_worker *w)
 {
     struct tx_batch *b = &w->batch;
+    nsec_t now = w->now;
 
     for (unsigned i = 0, next; i < b->n_frames; i = next) {
         const struct tx_frame *f = &b->frames[i];
@@ -244,25 +256,79 @@ static void hand_over(struct tx_worker *w, nsec_t now)
     }
 }
 
+/* Inside the device's gate, or the port's. */
 static void send_batch(struct tx_worker *w)
 {
-    nsec_t now = clock_now();
-
-    gate_enter(&w->device->gate, w->i);
+    w->now = clock_now();
+    port__count_load(w->device->port, w->batch.n, w->now);
     route(w);
-    hand_over(w, now);
+    hand_over(w);
     sender_flush(&w->sender);
-    gate_leave(&w->device->gate, w->i);
     w->batch.n = w->batch.n_frames = w->batch.len = 0;
 }
 
-/* Until there is a frame or we are to stop. False when the interface is gone. */
+/* ---- lending ---- */
+
+static void lend(struct tx_worker *w)
+{
+    atomic_fetch_add_explicit(&w->device->n_lent, 1, memory_order_relaxed);
+    /* Release: all that was done here is seen there, which may be from now on. */
+    atomic_store_explicit(&w->is_lent, true, memory_order_release);
+    rx_wake_for_queue(w->rx, w->device, w->i, true);
+}
+
+void tx_return(struct device *d, unsigned i)
+{
+    struct tx_worker *w = &d->workers[i];
+
+    rx_wake_for_queue(w->rx, d, i, false);
+    atomic_store_explicit(&w->is_lent, false, memory_order_release);
+    port__wake(w->wake_fd);
+}
+
+void tx_serve(struct device *d, unsigned i)
+{
+    struct tx_worker *w = &d->workers[i];
+    unsigned n_frames = 1;
+    bool more = true;
+
+    if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
+        return;
+    /* The first, which is mostly the only one, leaves before anybody looks for a second; then
+     * what else there is, but no frame stays half cut. */
+    for (int n = 0; more && (n < 2 || w->next < w->plan.n); n++) {
+        more = collect(w, n_frames);
+        if (w->batch.n > 0)
+            send_batch(w);
+        n_frames = BATCH_PACKETS;
+    }
+}
+
+/* ---- the thread ---- */
+
+/* Until there is a frame, or we are woken. False when the interface is gone. */
 static bool wait_frames(struct tx_worker *w)
 {
-    struct pollfd pfds[] = {{.fd = w->fd, .events = POLLIN}, {.fd = w->wake_fd, .events = POLLIN}};
+    struct pollfd pfds[] = {{.fd = w->wake_fd, .events = POLLIN}, {.fd = w->fd, .events = POLLIN}};
+    bool is_lent = atomic_load_explicit(&w->is_lent, memory_order_acquire);
 
-    (void)poll(pfds, 2, -1);
-    return !(pfds[0].revents & (POLLERR | POLLHUP | POLLNVAL));
+    (void)poll(pfds, is_lent ? 1 : 2, -1);
+    if (pfds[0].revents)
+        port__take_wake(w->wake_fd);
+    return !(pfds[1].revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
+/* Sends a batch of what waits. False when nothing more does. */
+static bool send_some(struct tx_worker *w)
+{
+    bool more = collect(w, BATCH_PACKETS);
+
+    if (w->batch.n > 0) {
+        gate_enter(&w->device->gate, w->i);
+        send_batch(w);
+        gate_leave(&w->device->gate, w->i);
+    }
+    return more;
 }
 
 static void *tx_main(void *arg)
@@ -270,11 +336,13 @@ static void *tx_main(void *arg)
     struct tx_worker *w = arg;
 
     while (!atomic_load(&w->device->is_stopping)) {
-        bool more = collect(w);
-
-        if (w->batch.n > 0)
-            send_batch(w);
-        if (!more && !wait_frames(w)) {
+        if (!atomic_load_explicit(&w->is_lent, memory_order_acquire)) {
+            if (send_some(w))
+                continue;
+            if (port__is_quiet(w->device->port, w->now))
+                lend(w);
+        }
+        if (!wait_frames(w)) {
             control_device_gone(w->device);
             break;
         }
@@ -284,7 +352,10 @@ static void *tx_main(void *arg)
 
 static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
 {
-    *w = (struct tx_worker){.device = d, .i = i, .fd = d->tun.fd[i]};
+    *w = (struct tx_worker){.device = d,
+        .rx = &d->port->workers[i % d->port->opt.n_workers],
+        .i = i,
+        .fd = d->tun.fd[i]};
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->wake_fd < 0)
         return -errno;
@@ -314,8 +385,10 @@ int tx_start(struct device *d)
     for (unsigned i = 0; i < d->tun.n; i++) {
         struct tx_worker *w = &d->workers[i];
         char name[32];
-        int r;
+        int r = rx_watch_queue(w->rx, d, i);
 
+        if (r < 0)
+            return r;
         (void)snprintf(name, sizeof(name), "tx%u-%s", i, d->name);
         r = thread_start(&w->thread, name, cpus->n ? cpus->cpu[i % cpus->n] : -1, tx_main, w);
         if (r < 0)
@@ -336,6 +409,7 @@ void tx_stop(struct device *d)
         port__wake(w->wake_fd);
         (void)pthread_join(w->thread, NULL);
         w->is_started = false;
+        rx_unwatch_queue(w->rx, d, i);
     }
 }
 

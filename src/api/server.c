@@ -378,11 +378,12 @@ static enum MHD_Result take_body(struct server__connection *c, const char *p, si
     return MHD_YES;
 }
 
-static bool says_too_long(struct MHD_Connection *mhd)
+/* Bytes of body that the header announces; 0: none, or it does not say. */
+static unsigned long long announced(struct MHD_Connection *mhd)
 {
     const char *text = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
 
-    return text && strtoull(text, NULL, 10) > BODY_MAX;
+    return text ? strtoull(text, NULL, 10) : 0;
 }
 
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
@@ -392,9 +393,10 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
 
     if (!*request) {
         *request = c;
-        c->too_long = says_too_long(mhd);
-        /* Said in the header, it is refused before a byte of it is read. */
-        return c->too_long ? dispatch(c, method, path) : MHD_YES;
+        c->too_long = announced(mhd) > BODY_MAX;
+        /* Who is answered while it still sends may find the connection closed before it reads, so
+         * only what would not be read to its end is refused before a byte of it is. */
+        return announced(mhd) > DISCARD_MAX ? dispatch(c, method, path) : MHD_YES;
     }
     if (*data_len > 0) {
         size_t len = *data_len;

@@ -4,13 +4,12 @@
     elastic_job DIRECTORY
 
 Counts steps, each an all-reduce over Gloo, from the checkpoint in the directory, until there is a
-file "finish" in it. Rank 0 says each step, with the world's size and its host's name.
+file "finish" in it. Rank 0 says each step, with the world's size.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 from datetime import timedelta
@@ -38,7 +37,7 @@ def main(directory: Path) -> None:
             fresh = checkpoint.with_suffix(".new")
             fresh.write_text(str(int(step)))
             os.replace(fresh, checkpoint)
-            print(f"step {int(step)} world {world} on {socket.gethostname()}", flush=True)
+            print(f"step {int(step)} world {world}", flush=True)
         if state[1] > 0:
             break
         time.sleep(PAUSE_S)

@@ -277,6 +277,21 @@ static int take_ways(const struct join_wish *wish, struct state_ways *ways, stru
     return r == PROXY_E_NONE ? 0 : r;
 }
 
+/* The kernel's WireGuard hands nothing on. */
+static int choose_engine(const struct join_wish *wish, struct state *st, struct err *e)
+{
+    st->engine = wish->engine;
+    st->wants_relay = wish->wants_relay;
+    if (!wish->wants_relay)
+        return 0;
+    if (wish->engine == ENGINE_KIND_KERNEL)
+        return err_set(e, -EINVAL,
+            "a relay needs the userspace engine, and --engine says kernel: leave it out, or say "
+            "userspace");
+    st->engine = ENGINE_KIND_USERSPACE;
+    return 0;
+}
+
 int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
@@ -285,6 +300,8 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     struct join_wish chosen = *wish;
     int r = state_check_dir(wish->state_dir, e);
 
+    if (r == 0)
+        r = choose_engine(wish, &st, e);
     if (r == 0)
         r = state_check_interface(wish->interface, e);
     if (r == 0)
@@ -300,7 +317,6 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     }
     if (r == 0)
         r = check_interface(&nl, wish->interface, e);
-    st.engine = wish->engine;
     st.keeps_hosts = wish->keeps_hosts;
     st.listen_port = wish->listen_port;
     for (st.n_given = 0; st.n_given < wish->n_given; st.n_given++)
@@ -309,6 +325,7 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     if (r == 0)
         r = take_ways(wish, &st.ways, e);
     chosen.proxy = st.ways.proxy[0] ? st.ways.proxy : NULL;
+    chosen.engine = st.engine;
     if (r == 0)
         r = enrol(&chosen, &nl, &st, e);
     if (r != 0)

@@ -24,6 +24,7 @@ struct join_wish {
     size_t n_labels;
     enum engine_kind engine;
     bool keeps_hosts;  /* see struct state */
+    bool wants_relay;  /* likewise; needs the userspace engine */
     const char *proxy; /* see proxy.h; NULL: as the environment says; "none": none */
     const char *interface;
     uint16_t listen_port;         /* 0: any */

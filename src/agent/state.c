@@ -221,6 +221,7 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     decode_ways(&f, &st->ways);
     st->keeps_hosts = true;
     fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
+    fields_bool(&f, "relay", FIELDS_OPTIONAL, &st->wants_relay);
     decode_given(&f, st);
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
     r = fields_end(&f);
@@ -290,10 +291,10 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     json_t *json;
 
     x25519_secret_write(&st->secret, text);
-    json = json_pack("{s:s, s:s, s:b, s:i, s:o, s:s, s:o}", "interface", st->interface, "engine",
-        engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "listenPort",
-        (int)st->listen_port, "endpoints", encode_given(st), "privateKey", text, "joined",
-        encode_birth(&st->snapshot));
+    json = json_pack("{s:s, s:s, s:b, s:b, s:i, s:o, s:s, s:o}", "interface", st->interface,
+        "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "relay",
+        (int)st->wants_relay, "listenPort", (int)st->listen_port, "endpoints", encode_given(st),
+        "privateKey", text, "joined", encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
     if (json && !encode_ways(json, &st->ways))
         json = (json_decref(json), NULL);

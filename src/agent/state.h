@@ -51,6 +51,7 @@ struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
     char interface[STATE_INTERFACE_MAX];
     enum engine_kind engine; /* as it was asked for at the join */
+    bool wants_relay;        /* to be a relay for others, if the hub admits it; likewise */
     bool keeps_hosts;        /* the nodes' names are put into the hosts file; likewise */
     struct state_ways ways;
     uint16_t listen_port;                   /* the same, UDP; 0: any */
@@ -60,7 +61,10 @@ struct state {
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 
-#define STATE_NULL {0}
+#define STATE_NULL                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** state_deinit() - wipe and release; idempotent. */
 void state_deinit(struct state *st);

@@ -7,12 +7,14 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "agent/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/relay_only.h"
 #include "hub/hub.h"
 #include "hub/overlay.h"
 #include "mesh/block.h"
@@ -30,7 +32,12 @@ static struct {
     const char *prefix;
     enum log_level level;
     bool no_dataplane;
+    bool relay_only;
+    const char *token;
+    const char *name;
 } arg;
+
+#define SOCKET_DEFAULT "/run/weft/hub.sock"
 
 /* ":51820", "51820" or "ADDRESS:PORT". [struct endpoint] */
 static int option_listen(const struct option *o, const char *text, struct err *e)
@@ -69,12 +76,18 @@ static const struct option options[] = {
     {"--store", "URL", option_text, &arg.store, NULL,
         "sqlite:PATH or memory: (default sqlite:STATE/hub.db)"},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
-    {"--socket", "PATH", option_text, &arg.socket, "/run/weft/hub.sock", "the admin socket"},
+    {"--socket", "PATH", option_text, &arg.socket, SOCKET_DEFAULT, "the admin socket"},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
     {"--log-level", "LEVEL", option_log_level, &arg.level, "info", "error, warning, info or debug"},
     {"--no-dataplane", NULL, option_flag, &arg.no_dataplane, NULL,
         "control only: no interfaces, no relay; uses interfaces that are there"},
+    {"--relay-only", NULL, option_flag, &arg.relay_only, NULL,
+        "be a relay of a network that has its hub elsewhere: a member without API or store"},
+    {"--token", "TOKEN", option_text, &arg.token, NULL,
+        "for --relay-only, the first time: from weft token new --relay"},
+    {"--name", "NAME", option_name, &arg.name, NULL,
+        "for --relay-only: the node's name, instead of the host's"},
     OPTIONS_END,
 };
 
@@ -229,6 +242,32 @@ static int run_hub(const struct hub_config *config)
     return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
 }
 
+static int run_relay(void)
+{
+    struct hub_config publics = {.udp_port = arg.listen.port};
+    char interface[STATE_INTERFACE_MAX];
+    struct relay_only wish = {
+        .token = arg.token,
+        .name = arg.name,
+        .state_dir = arg.state,
+        .socket_path = strcmp(arg.socket, SOCKET_DEFAULT) == 0 ? STATE_SOCKET_DEFAULT : arg.socket,
+        .interface = interface,
+        .listen_port = arg.listen.port,
+        .publics = publics.publics,
+    };
+    struct err e = ERR_NULL;
+    int r = 0;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)snprintf(interface, sizeof(interface), "%.13s0", arg.prefix);
+    if (arg.publics.n > 0)
+        r = find_publics(&publics, &e);
+    wish.n_publics = publics.n_publics;
+    if (r == 0)
+        r = relay_only_run(&wish, &e);
+    return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
+}
+
 static int hub_up(int argc, char **argv)
 {
     struct hub_config config = {.state_dir = NULL};
@@ -243,6 +282,10 @@ static int hub_up(int argc, char **argv)
     if (!ip_addr_is_none(&arg.listen.addr))
         return cmd_refuse(usage.command, "--listen takes a port only: WireGuard answers from the "
                                          "address that it was asked at");
+    if (arg.relay_only)
+        return run_relay();
+    if (arg.token || arg.name)
+        return cmd_refuse(usage.command, "--token and --name are for --relay-only");
     if (!arg.store && asprintf(&url, "sqlite:%s/hub.db", arg.state) < 0)
         return cmd_fail(usage.command, "no memory for a path");
     config = (struct hub_config){.state_dir = arg.state,

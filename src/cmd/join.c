@@ -28,6 +28,7 @@ static struct {
     const char *state_dir;
     const char *socket;
     const char *proxy;
+    bool relay;
     bool no_start;
     bool no_hosts;
 } arg;
@@ -63,6 +64,10 @@ static const struct option options[] = {
     {"--proxy", "URL", option_text, &arg.proxy, NULL,
         "ask the hub through this HTTP proxy, now and where UDP is blocked; none: through none "
         "(default: as https_proxy and no_proxy say)"},
+    {"--relay", NULL, option_flag, &arg.relay, NULL,
+        "relay for nodes that have no better path to each other, once the hub admits it: by a "
+        "token "
+        "made with --relay, or weft node set"},
     {"--no-start", NULL, option_flag, &arg.no_start, NULL,
         "do not start the agent: a service manager will run weft agent"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
@@ -166,6 +171,10 @@ static void print_joined(const struct state *st)
     (void)printf("%s has joined the network %s: %s and %s on %s.\n", self->meta.name,
         self->meta.network, ip_addr_format(&self->address4, a4),
         ip_addr_format(&self->address6, a6), st->interface);
+    if (st->wants_relay && !self->relay)
+        (void)printf(
+            "It will relay for others once the hub admits it: weft node set %s --relay yes\n",
+            self->meta.name);
 }
 
 static const char *text_in(const json_t *obj, const char *outer, const char *inner)
@@ -207,6 +216,7 @@ static int take_wish(struct join_wish *wish, struct label **labels,
         .engine = arg.engine,
         .n_labels = arg.labels.n,
         .keeps_hosts = !arg.no_hosts,
+        .wants_relay = arg.relay,
         .proxy = arg.proxy,
         .interface = arg.interface,
         .state_dir = arg.state_dir,

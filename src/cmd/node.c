@@ -1,6 +1,7 @@
-/* node.c - weft nodes and weft node rm: who is in a network. */
+/* node.c - weft nodes, weft node rm, weft node set: who is in a network, and what each may. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/client.h"
 #include "base/cleanup.h"
@@ -13,6 +14,7 @@ static struct {
     struct admin_target target;
     const char *network;
     const char *name;
+    const char *relay;
     bool json;
 } arg;
 
@@ -97,9 +99,59 @@ static int node_rm(int argc, char **argv)
     return status;
 }
 
+static const struct option set_options[] = {
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
+    {"--network", "NAME", option_name, &arg.network, "default", "where it is a member"},
+    {"--relay", "YES", option_text, &arg.relay, NULL,
+        "yes: it may relay for others, if it wants to; no: it may not"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage set_usage = {
+    .command = "node set",
+    .summary = "Say what a node may do.",
+    .options = set_options,
+};
+
+/* The node as it is, with one thing changed; refused if somebody else changes it meanwhile. */
+static int put_relay(const char *path, json_t *node, bool relay)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    if (json_object_set_new(json_object_get(node, "spec"), "relay", json_boolean(relay)) < 0)
+        return cmd_fail(set_usage.command, "out of memory");
+    return admin_call(&arg.target, set_usage.command, "PUT", path, node, &answer);
+}
+
+static int node_set(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    char path[256];
+    bool relay;
+    int status;
+
+    if (options_parse(&set_usage, argc, argv, &status))
+        return status;
+    if (!arg.relay)
+        return cmd_fail(set_usage.command, "there is nothing to set: say --relay yes or no");
+    relay = strcmp(arg.relay, "yes") == 0;
+    if (!relay && strcmp(arg.relay, "no") != 0)
+        return cmd_fail(set_usage.command, "--relay \"%.40s\" is not yes or no", arg.relay);
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Node/%s", arg.network, arg.name);
+    status = admin_call(&arg.target, set_usage.command, "GET", path, NULL, &answer);
+    if (status == CMD_OK)
+        status = put_relay(path, answer.body, relay);
+    if (status == CMD_OK)
+        (void)printf("node %s of network %s %s relay for others\n", arg.name, arg.network,
+            relay ? "may" : "may not");
+    return status;
+}
+
 int cmd_node(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
+        {"set", node_set, "say what a node may do"},
         {"rm", node_rm, "remove a node and cut it off everywhere"},
         {NULL, NULL, NULL},
     };

@@ -17,6 +17,7 @@ static struct {
     nsec_t ttl;
     uint64_t uses;
     bool ephemeral;
+    bool relay;
     bool json;
 } arg;
 
@@ -28,6 +29,8 @@ static const struct option options[] = {
         .max = TOKEN_USES_MAX},
     {"--ephemeral", NULL, option_flag, &arg.ephemeral, NULL,
         "its nodes are removed by themselves once they stay away"},
+    {"--relay", NULL, option_flag, &arg.relay, NULL,
+        "its nodes may relay for others: they see who talks to whom, and cannot read it"},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
@@ -48,8 +51,8 @@ static int token_new(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    body = json_pack("{s:I, s:I, s:b}", "ttlSeconds", (json_int_t)(arg.ttl / NSEC_PER_SEC), "uses",
-        (json_int_t)arg.uses, "ephemeral", arg.ephemeral);
+    body = json_pack("{s:I, s:I, s:b, s:b}", "ttlSeconds", (json_int_t)(arg.ttl / NSEC_PER_SEC),
+        "uses", (json_int_t)arg.uses, "ephemeral", arg.ephemeral, "relay", arg.relay);
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
     status = admin_call(&arg.target, usage.command, "POST", path, body, &answer);
     json_decref(body);

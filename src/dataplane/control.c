@@ -11,6 +11,7 @@
 #include "dataplane/greeting.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/relay_device.h"
 #include "sys/clock.h"
 
 /* Greetings handled before timers and descriptors get their turn. */
@@ -111,8 +112,9 @@ void peer_tell(struct peer *peer)
 static void tell_listener(struct peer *peer)
 {
     const struct device_listener *l = &peer->device->listener;
-    struct udp_path path = peer_get_path(peer);
+    struct udp_path path = peer_get_heard(peer);
 
+    relay_device_on_heard(peer, &path);
     if (l->on_path)
         l->on_path(l->ctx, &peer->remote.public, &path);
 }
@@ -178,11 +180,15 @@ void control_poll_peer(struct peer *peer, nsec_t now)
 static void run_timers(struct port *p, nsec_t now)
 {
     struct heap_link *link;
+    struct device *d;
 
     while ((link = heap_pop_due(&p->timers, now)) != NULL)
         control_poll_peer(container_of(link, struct peer, due), now);
     if (p->reclaim_due <= now || p->n_retired >= RECLAIM_MANY)
         control_reclaim(p);
+    p->expire_due = NSEC_NEVER;
+    list_foreach(d, &p->devices, siblings)
+        p->expire_due = nsec_min(p->expire_due, relay_device_expire(d, now));
 }
 
 /* ---- the loop ---- */
@@ -240,7 +246,7 @@ static void on_wake(void *ctx, uint32_t epoll_events)
 
 static int wait_ms(const struct port *p, bool busy, nsec_t now)
 {
-    nsec_t due = nsec_min(heap_due(&p->timers), p->reclaim_due);
+    nsec_t due = nsec_min(heap_due(&p->timers), nsec_min(p->reclaim_due, p->expire_due));
     nsec_t ms;
 
     if (busy || due <= now)

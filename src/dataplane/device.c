@@ -16,6 +16,7 @@
 #include "dataplane/greeting.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/relay_device.h"
 #include "sys/clock.h"
 #include "sys/netlink.h"
 #include "sys/rtnl.h"
@@ -35,6 +36,8 @@ void device__set_key(struct device *d, const struct x25519_secret *secret)
 {
     struct peer *peer, *next;
 
+    /* Its router knows the old key; whoever wants a relay says so again. */
+    (void)relay_device_set(d, false);
     noise_local_set(&d->local, secret);
     port__close_gates(d->port, d);
     cookie_checker_set_key(&d->checker, &d->local.public);
@@ -331,6 +334,7 @@ int device_new(
     d->port = port;
     d->cipher = opt->cipher;
     d->link = (struct link_watch)LINK_WATCH_NULL;
+    d->relay_due = NSEC_NEVER;
     list_init(&d->siblings);
     list_init(&d->peers);
     htab_init(&d->by_key, rng_u64(&port->rng));
@@ -363,6 +367,7 @@ static void detach(struct device *d)
     list_remove(&d->siblings);
     gate_open(&p->gate);
     control_forget_greetings(p, d);
+    (void)relay_device_set(d, false);
     device__remove_peers(d);
     if (d->workers)
         tx_drops(d, p->past_drops);

@@ -8,6 +8,7 @@
 #include "dataplane/control.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/relay_device.h"
 #include "sys/clock.h"
 #include "wire/wg.h"
 
@@ -58,7 +59,9 @@ static int take_index(struct peer *peer, uint32_t *ret)
     struct port *p = peer->device->port;
     int r = index_take(&p->index, peer, &p->rng, ret);
 
-    while (r == 0 && l->is_index_taken && l->is_index_taken(l->ctx, &peer->remote.public, *ret)) {
+    while (
+        r == 0 && ((l->is_index_taken && l->is_index_taken(l->ctx, &peer->remote.public, *ret)) ||
+                      relay_device_has_index(peer, *ret))) {
         index_release(&p->index, *ret);
         r = index_take(&p->index, peer, &p->rng, ret);
     }
@@ -114,14 +117,14 @@ static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
 void greeting_session_ready(struct peer *peer, nsec_t now)
 {
     const struct device_listener *l = &peer->device->listener;
+    struct udp_path path;
 
     peer->handshake_wall = clock_wall();
     sender_add_staged(&peer->device->port->sender, peer, now);
-    if (l->on_session) {
-        struct udp_path path = peer_get_path(peer);
-
+    path = peer_get_heard(peer);
+    relay_device_on_heard(peer, &path);
+    if (l->on_session)
         l->on_session(l->ctx, &peer->remote.public, &path);
-    }
 }
 
 /* ---- messages in ---- */
@@ -227,7 +230,7 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
         goto out;
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
-    peer_learn_path(peer, &g->path);
+    peer_learn_path(peer, &g->path, false);
     send_response(peer, &answer, &g->path, now);
     control_poll_peer(peer, now);
 out:
@@ -253,7 +256,7 @@ static void take_response(struct device *d, const struct greeting *g, nsec_t now
     }
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
-    peer_learn_path(peer, &g->path);
+    peer_learn_path(peer, &g->path, true);
     if (!begin_session(peer, &peer->handshake, now))
         return;
     timers_on_handshake_complete(&peer->timers, now);

@@ -8,6 +8,7 @@
 #include "base/drop.h"
 #include "dataplane/control.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/relay_device.h"
 
 static uint64_t key_hash(const struct device *d, const struct x25519_public *public)
 {
@@ -54,6 +55,7 @@ void peer_unlink(struct peer *peer)
     list_remove(&peer->siblings);
     heap_remove(&d->port->timers, &peer->due);
     control_forget_session(peer);
+    relay_device_forget(peer);
     d->n_peers--;
     d->port->n_peers--;
 }
@@ -103,39 +105,50 @@ void peer_set_endpoint(struct peer *peer, const struct endpoint *ep)
     (void)pthread_mutex_unlock(&peer->lock);
 }
 
-void peer_set_pinned(struct peer *peer, bool pinned)
+struct udp_path peer_get_heard(struct peer *peer)
+{
+    struct udp_path heard;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    heard = peer->heard;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return heard;
+}
+
+void peer_set_pin(struct peer *peer, enum pin pin)
 {
     (void)pthread_mutex_lock(&peer->lock);
-    peer->is_pinned = pinned;
+    peer->pin = pin;
     (void)pthread_mutex_unlock(&peer->lock);
 }
 
-bool peer_is_pinned(struct peer *peer)
+enum pin peer_get_pin(struct peer *peer)
 {
-    bool pinned;
+    enum pin pin;
 
     (void)pthread_mutex_lock(&peer->lock);
-    pinned = peer->is_pinned;
+    pin = peer->pin;
     (void)pthread_mutex_unlock(&peer->lock);
-    return pinned;
+    return pin;
 }
 
 /* Under the peer's lock. */
-static bool is_held(const struct peer *peer)
+static bool is_held(const struct peer *peer, bool begins)
 {
-    return peer->is_pinned && !endpoint_is_none(&peer->path.remote) &&
+    bool can_be = peer->pin == PIN_FIXED || (peer->pin == PIN_SESSION && !begins);
+
+    return can_be && !endpoint_is_none(&peer->path.remote) &&
            atomic_load_explicit(&peer->device->port->has_path_client, memory_order_relaxed);
 }
 
-void peer_learn_path(struct peer *peer, const struct udp_path *path)
+void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins)
 {
     bool moved;
 
     (void)pthread_mutex_lock(&peer->lock);
-    moved = !endpoint_equal(&peer->path.remote, &path->remote);
-    if (moved && is_held(peer))
-        moved = false;
-    else
+    moved = !endpoint_equal(&peer->heard.remote, &path->remote);
+    peer->heard = *path;
+    if (endpoint_equal(&peer->path.remote, &path->remote) || !is_held(peer, begins))
         peer->path = *path;
     (void)pthread_mutex_unlock(&peer->lock);
     if (moved) {

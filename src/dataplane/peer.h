@@ -22,6 +22,7 @@
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"
+#include "noise/pin.h"
 #include "noise/remote.h"
 #include "noise/timers.h"
 #include "route/allowedips.h"
@@ -29,6 +30,7 @@
 
 struct device;
 struct drops;
+struct router_node;
 struct sender;
 
 /** Packets that wait for a session, per peer; the oldest give way. */
@@ -53,15 +55,17 @@ struct peer {
     struct device *device; /* pins; immutable */
 
     /* Under the port's lock: control thread and configuration. */
-    struct htab_link by_key;     /* in device->by_key */
-    struct list siblings;        /* in device->peers, oldest first */
-    struct heap_link due;        /* in port->timers */
-    struct noise_remote remote;  /* its identity (immutable) and what is remembered of it */
-    struct handshake handshake;  /* that we have begun, under way */
-    struct cookie_maker cookies; /* for the messages that we send it */
-    nsec_t handshake_wall;       /* when the last session began, since 1970; 0: never */
-    uint16_t keepalive_s;        /* persistent keepalive, seconds; 0: off */
-    bool is_unlinked;            /* about to be freed: nothing may be armed any more */
+    struct htab_link by_key;       /* in device->by_key */
+    struct list siblings;          /* in device->peers, oldest first */
+    struct heap_link due;          /* in port->timers */
+    struct noise_remote remote;    /* its identity (immutable) and what is remembered of it */
+    struct handshake handshake;    /* that we have begun, under way */
+    struct cookie_maker cookies;   /* for the messages that we send it */
+    nsec_t handshake_wall;         /* when the last session began, since 1970; 0: never */
+    uint16_t keepalive_s;          /* persistent keepalive, seconds; 0: off */
+    bool is_unlinked;              /* about to be freed: nothing may be armed any more */
+    bool is_relayed;               /* to others of its kind, while the device relays */
+    struct router_node *at_router; /* lent; NULL: nothing is relayed for it */
 
     /* Changed with the gates closed, read inside them. */
     struct allowedips_owner allowed; /* its inner addresses */
@@ -79,9 +83,10 @@ struct peer {
 
     /* Guarded by lock. Lock order: port->lock, gates, then this; a leaf but for keypairs. */
     pthread_mutex_t lock;
-    struct udp_path path; /* where it is; endpoint none: unknown */
-    bool is_pinned;       /* does not follow its packets' source: see peer_set_pinned() */
-    struct staged staged; /* waits for a session */
+    struct udp_path path;  /* where its packets go; endpoint none: unknown */
+    struct udp_path heard; /* where its last authentic packet came from; none: never */
+    enum pin pin;          /* does not follow its packets' source: see peer_set_pin() */
+    struct staged staged;  /* waits for a session */
 };
 
 /** peer_new() - not yet linked anywhere but in the device. Under the port's lock. 0 or -ENOMEM. */
@@ -109,22 +114,29 @@ struct udp_path peer_get_path(struct peer *peer);
 /** peer_set_endpoint() - as configured: our own address is forgotten. Any thread. */
 void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
 
+/** peer_get_heard() - where it speaks from, whatever it is pinned to; a copy. Any thread. */
+struct udp_path peer_get_heard(struct peer *peer);
+
 /**
- * peer_set_pinned() - leave the endpoint to whoever finds paths, while there is somebody
+ * peer_set_pin() - leave the endpoint to whoever finds paths, while there is somebody
  *
  * Both ends of an edge try and change paths together. Without it each would
  * follow the other's packets from the old path back, and they would flap.
- * Any thread.
+ *
+ * Through a relay a session goes the way that its handshake went, for no other
+ * relay knows its indices. So there either end moves both, by a handshake,
+ * and none follows data. Any thread.
  */
-void peer_set_pinned(struct peer *peer, bool pinned);
-bool peer_is_pinned(struct peer *peer);
+void peer_set_pin(struct peer *peer, enum pin pin);
+enum pin peer_get_pin(struct peer *peer);
 
 /**
  * peer_learn_path() - an authentic message came by @path: answer there
+ * @begins:	it is the first of a session under which we send from now on
  *
  * Unless the peer is pinned to another endpoint. Any thread.
  */
-void peer_learn_path(struct peer *peer, const struct udp_path *path);
+void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins);
 
 /** peer_count_rx() - @n_bytes of authentic messages arrived. Any thread. */
 static inline void peer_count_rx(struct peer *peer, uint64_t n_bytes)

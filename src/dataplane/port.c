@@ -78,6 +78,7 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
     p->rng = rng_kernel();
     p->epoll_fd = p->wake_fd = p->path_fd = -1;
     p->reclaim_due = NSEC_NEVER;
+    p->expire_due = NSEC_NEVER;
     list_init(&p->devices);
     (void)pthread_mutex_init(&p->lock, NULL);
     ratelimit_init(&p->ratelimit, rng_u64(&p->rng));
@@ -367,10 +368,19 @@ void port_drops(struct port *p, uint64_t sum[static DROP_REASON_N])
     (void)pthread_mutex_unlock(&p->lock);
 }
 
-void port_set_filter(struct port *p, port_filter_fn fn, void *ctx)
+void port__set_filter(struct port *p, port_filter_fn fn, void *ctx)
 {
+    gate_close(&p->gate);
     p->filter = fn;
     p->filter_ctx = ctx;
+    gate_open(&p->gate);
+}
+
+void port_set_filter(struct port *p, port_filter_fn fn, void *ctx)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    port__set_filter(p, fn, ctx);
+    (void)pthread_mutex_unlock(&p->lock);
 }
 
 int port_send(struct port *p, const struct udp_run *run)

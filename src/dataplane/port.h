@@ -97,7 +97,7 @@ struct port_tx;
  */
 typedef bool (*port_filter_fn)(void *ctx, struct port_tx *tx, const struct udp_run *run);
 
-/** port_set_filter() - before port_start(). @ctx is pinned. */
+/** port_set_filter() - from now on; NULL: none. @ctx is pinned until another one is set. */
 void port_set_filter(struct port *p, port_filter_fn fn, void *ctx);
 
 /**

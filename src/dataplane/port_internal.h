@@ -41,6 +41,8 @@
 #include "sys/tun.h"
 #include "sys/udp_batch.h"
 
+struct relay;
+struct router_network;
 struct tx_worker;
 
 /** Handshake messages that wait for the control thread, per rx worker; of them at most half from
@@ -99,8 +101,6 @@ struct port {
     struct port_options opt;
     const struct aead_algorithm *aead[AEAD_CIPHER_N]; /* back ends for data messages */
     struct rng rng;
-    port_filter_fn filter;     /* NULL: none */
-    void *filter_ctx;          /* pins */
     struct rx_worker *workers; /* owns opt.n_workers */
     struct gate gate;          /* rx workers */
 
@@ -114,7 +114,9 @@ struct port {
     int wake_fd;                  /* owns: the control thread's eventfd */
 
     /* Changed with the gates closed, read inside them. */
-    int path_fd; /* borrows: the path door's client; -1: none */
+    int path_fd;           /* borrows: the path door's client; -1: none */
+    port_filter_fn filter; /* NULL: none */
+    void *filter_ctx;      /* pins */
     struct list devices;
     struct index_table index; /* find inside a gate, the rest under the lock */
 
@@ -133,6 +135,7 @@ struct port {
     struct htab_link
         *retired; /* keypairs out of their slots, by link.next; owns a reference each */
     unsigned n_retired;
+    nsec_t expire_due;                  /* of relays' leases; NSEC_NEVER: there is no relay */
     nsec_t reclaim_due;                 /* when to free them; NSEC_NEVER: none waits */
     struct ratelimit ratelimit;         /* of handshakes */
     struct log_limit mismatch_log;      /* of peers that want another cipher */
@@ -184,6 +187,9 @@ struct device {
     bool is_up;          /* link up: messages are sent and taken */
     bool is_gone;        /* link deleted */
     struct device_listener listener;
+    struct relay *relay;                  /* owns; NULL: it does not relay */
+    struct router_network *relay_network; /* lent by its router */
+    nsec_t relay_due;                     /* give back what has expired; NSEC_NEVER: nothing does */
 };
 
 /** port__close_gates() - nobody is in port->gate nor in @d's gate (NULL: any device's). */
@@ -203,6 +209,9 @@ void port__close_sockets(struct port *p);
 /** port__set_listen_port() - rebind if open. 0 or negative errno; on failure nothing changes. */
 int port__set_listen_port(struct port *p, uint16_t listen_port, struct err *e);
 int port__set_fwmark(struct port *p, uint32_t fwmark);
+
+/** port__set_filter() - port_set_filter() under the lock. */
+void port__set_filter(struct port *p, port_filter_fn fn, void *ctx);
 
 /** port__drops() - port_drops() under the lock. */
 void port__drops(struct port *p, uint64_t sum[static DROP_REASON_N]);

@@ -208,10 +208,11 @@ static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *
 {
     nsec_t now = w->tx.now;
     bool tell = false;
+    bool is_confirmed = keypairs_confirm(&peer->keypairs, kp);
 
     peer_count_rx(peer, tally->n_bytes);
-    peer_learn_path(peer, &run->path);
-    if (keypairs_confirm(&peer->keypairs, kp)) {
+    peer_learn_path(peer, &run->path, is_confirmed);
+    if (is_confirmed) {
         atomic_store(&peer->has_confirmed, true);
         tell = timers_on_session_confirmed(&peer->timers, now);
     }

@@ -107,8 +107,12 @@ static void test_flags(void **state)
     (void)parse("handshake=now", UAPI_KEY_HANDSHAKE);
     assert_int_equal(parse("mtu=1408", UAPI_KEY_MTU).mtu, 1408);
     assert_int_equal(parse("mtu=0", UAPI_KEY_MTU).mtu, 0);
-    assert_true(parse("pinned_endpoint=true", UAPI_KEY_PINNED).pinned);
-    assert_false(parse("pinned_endpoint=false", UAPI_KEY_PINNED).pinned);
+    assert_int_equal(parse("pinned_endpoint=true", UAPI_KEY_PINNED).pin, PIN_FIXED);
+    assert_int_equal(parse("pinned_endpoint=false", UAPI_KEY_PINNED).pin, PIN_NONE);
+    assert_int_equal(parse("pinned_endpoint=session", UAPI_KEY_PINNED).pin, PIN_SESSION);
+    assert_true(parse("relay=true", UAPI_KEY_RELAY).is_relaying);
+    assert_false(parse("relay=false", UAPI_KEY_RELAY).is_relaying);
+    assert_true(parse("relayed=true", UAPI_KEY_RELAYED).is_relaying);
 }
 
 static void test_values(void **state)

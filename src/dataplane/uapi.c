@@ -15,6 +15,7 @@
 #include "dataplane/greeting.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/relay_device.h"
 #include "dataplane/uapi_request.h"
 #include "sys/clock.h"
 
@@ -104,6 +105,8 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_REPLACE_PEERS:
         device__remove_peers(d);
         return 0;
+    case UAPI_KEY_RELAY:
+        return relay_device_set(d, item->is_relaying);
     default:
         return -EINVAL;
     }
@@ -220,11 +223,13 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         device__set_peer_mtu(peer, item->mtu);
         return 0;
     case UAPI_KEY_PINNED:
-        peer_set_pinned(peer, item->pinned);
+        peer_set_pin(peer, item->pin);
         return 0;
     case UAPI_KEY_HANDSHAKE:
         begin_handshake(peer, clock_now());
         return 0;
+    case UAPI_KEY_RELAYED:
+        return relay_device_set_peer(peer, item->is_relaying);
     default:
         return -EINVAL;
     }

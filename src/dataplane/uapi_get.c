@@ -7,6 +7,7 @@
 #include "crypto/aead.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/relay_device.h"
 #include "dataplane/uapi_request.h"
 
 static void get_device(struct device *d, struct uapi_text *out)
@@ -22,6 +23,8 @@ static void get_device(struct device *d, struct uapi_text *out)
         uapi_text_add(out, "listen_port=%u\n", d->port->listen_port);
     if (d->port->fwmark)
         uapi_text_add(out, "fwmark=%u\n", d->port->fwmark);
+    if (relay_device_is_on(d))
+        uapi_text_add(out, "relay=true\n");
 }
 
 static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_text *out)
@@ -48,8 +51,10 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
     (void)keypair_unref(kp);
     if (atomic_load(&peer->mtu))
         uapi_text_add(out, "mtu=%u\n", atomic_load(&peer->mtu));
-    if (peer_is_pinned(peer))
-        uapi_text_add(out, "pinned_endpoint=true\n");
+    if (peer_get_pin(peer) != PIN_NONE)
+        uapi_text_add(out, "pinned_endpoint=%s\n", pin_name(peer_get_pin(peer)));
+    if (peer->is_relayed)
+        uapi_text_add(out, "relayed=true\n");
 }
 
 static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)

@@ -108,8 +108,13 @@ static int take_mtu(struct uapi_item *ret, const char *value)
 
 static int take_pinned(struct uapi_item *ret, const char *value)
 {
-    ret->pinned = strcmp(value, "true") == 0;
-    return ret->pinned || strcmp(value, "false") == 0 ? 0 : -EINVAL;
+    return pin_parse(&ret->pin, value) ? 0 : -EINVAL;
+}
+
+static int take_relaying(struct uapi_item *ret, const char *value)
+{
+    ret->is_relaying = strcmp(value, "true") == 0;
+    return ret->is_relaying || strcmp(value, "false") == 0 ? 0 : -EINVAL;
 }
 
 static int take_now(struct uapi_item *ret, const char *value)
@@ -128,6 +133,7 @@ static const struct {
     [UAPI_KEY_LISTEN_PORT] = {"listen_port", take_listen_port},
     [UAPI_KEY_FWMARK] = {"fwmark", take_fwmark},
     [UAPI_KEY_REPLACE_PEERS] = {"replace_peers", take_true},
+    [UAPI_KEY_RELAY] = {"relay", take_relaying},
     [UAPI_KEY_PUBLIC_KEY] = {"public_key", take_public_key},
     [UAPI_KEY_REMOVE] = {"remove", take_true},
     [UAPI_KEY_UPDATE_ONLY] = {"update_only", take_true},
@@ -141,6 +147,7 @@ static const struct {
     [UAPI_KEY_MTU] = {"mtu", take_mtu},
     [UAPI_KEY_PINNED] = {"pinned_endpoint", take_pinned},
     [UAPI_KEY_HANDSHAKE] = {"handshake", take_now},
+    [UAPI_KEY_RELAYED] = {"relayed", take_relaying},
 };
 _Static_assert(sizeof(table) / sizeof(*table) == UAPI_KEY_N, "a parser per key");
 

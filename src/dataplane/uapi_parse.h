@@ -12,6 +12,7 @@
 #include "base/addr.h"
 #include "crypto/x25519.h"
 #include "noise/choice.h"
+#include "noise/pin.h"
 #include "noise/remote.h"
 
 enum uapi_key {
@@ -25,6 +26,7 @@ enum uapi_key {
     UAPI_KEY_LISTEN_PORT,
     UAPI_KEY_FWMARK,
     UAPI_KEY_REPLACE_PEERS,
+    UAPI_KEY_RELAY,      /* weft's own: docs/DATAPLANE.md */
     UAPI_KEY_PUBLIC_KEY, /* from here on of that peer */
     /* of a peer */
     UAPI_KEY_REMOVE,
@@ -36,9 +38,10 @@ enum uapi_key {
     UAPI_KEY_ALLOWED_IP,
     UAPI_KEY_PROTOCOL_VERSION,
     UAPI_KEY_CIPHER, /* weft's own: docs/wire/aes.md */
-    UAPI_KEY_MTU,    /* weft's own, like the next two: docs/DATAPLANE.md */
+    UAPI_KEY_MTU,    /* weft's own, like the next three: docs/DATAPLANE.md */
     UAPI_KEY_PINNED,
     UAPI_KEY_HANDSHAKE,
+    UAPI_KEY_RELAYED,
     UAPI_KEY_N,
 };
 
@@ -58,7 +61,8 @@ struct uapi_item {
         uint16_t mtu;
         uint32_t fwmark;
         struct noise_choice cipher;
-        bool pinned;
+        enum pin pin;
+        bool is_relaying; /* of a device, or of a peer */
         struct {
             struct ip_prefix prefix;
             bool is_removal; /* "-10.0.0.0/8": take it away */

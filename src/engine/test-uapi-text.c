@@ -65,7 +65,9 @@ static void test_encode(void **state)
     add(&first, peer(1, "192.0.2.1:7", "10.42.0.1/32"));
     add(&first, peer(2, "[2001:db8::1]:7", "fd5a::2/128"));
     first.peers[0].keepalive = 10;
-    first.peers[0].is_pinned = true;
+    first.peers[0].pin = PIN_SESSION;
+    first.peers[0].is_relayed = true;
+    first.is_relay = true;
     first.peers[0].mtu = 1424;
     first.peers[1].cipher = (struct noise_choice){AEAD_CIPHER_AES256GCM, true};
     check_request(&none, &first,
@@ -73,10 +75,12 @@ static void test_encode(void **state)
         "private_key=ab00000000000000000000000000000000000000000000000000000000000000\n"
         "listen_port=51820\n"
         "fwmark=9\n"
+        "relay=true\n"
         "public_key=" KEY_1 "\n"
         "endpoint=192.0.2.1:7\n"
         "persistent_keepalive_interval=10\n"
-        "pinned_endpoint=true\n"
+        "pinned_endpoint=session\n"
+        "relayed=true\n"
         "mtu=1424\n"
         "replace_allowed_ips=true\n"
         "allowed_ip=10.42.0.1/32\n"
@@ -92,6 +96,7 @@ static void test_encode(void **state)
     add(&second, peer(3, NULL, "10.42.0.3/32"));
     check_request(&first, &second,
         "set=1\n"
+        "relay=false\n"
         "public_key=" KEY_1 "\n"
         "remove=true\n"
         "public_key=" KEY_2 "\n"
@@ -129,6 +134,7 @@ static void test_decode(void **state)
         "private_key=ab00000000000000000000000000000000000000000000000000000000000000\n"
         "listen_port=40000\n"
         "fwmark=0x1f\n"
+        "relay=true\n"
         "weather=sunny\n"
         "public_key=" KEY_1 "\n"
         "preshared_key=" KEY_3 "\n"
@@ -141,7 +147,8 @@ static void test_decode(void **state)
         "persistent_keepalive_interval=25\n"
         "cipher=aes256gcm\n"
         "session_cipher=aes256gcm\n"
-        "pinned_endpoint=true\n"
+        "pinned_endpoint=session\n"
+        "relayed=true\n"
         "mtu=8928\n"
         "allowed_ip=10.42.0.1/32\n"
         "allowed_ip=fd5a::1/128\n"
@@ -161,8 +168,9 @@ static void test_decode(void **state)
     assert_string_equal(endpoint_format(&c.peers[0].endpoint, text), "192.0.2.1:7");
     assert_int_equal(c.peers[0].keepalive, 25);
     assert_int_equal(c.peers[0].cipher.wanted, AEAD_CIPHER_AES256GCM);
-    assert_true(c.peers[0].is_pinned);
-    assert_false(c.peers[1].is_pinned);
+    assert_int_equal(c.peers[0].pin, PIN_SESSION);
+    assert_int_equal(c.peers[1].pin, PIN_NONE);
+    assert_true(c.is_relay && c.peers[0].is_relayed && !c.peers[1].is_relayed);
     assert_true(noise_choice_is_null(c.peers[1].cipher));
     assert_int_equal(c.peers[0].n_allowed, 2);
     assert_int_equal(c.peers[0].facts.handshake_sec, 1790000000);

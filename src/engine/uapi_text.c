@@ -55,8 +55,10 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "endpoint=%s\n", endpoint_format(&p->endpoint, endpoint));
     if (change->set_keepalive)
         str_addf(out, "persistent_keepalive_interval=%u\n", p->keepalive);
-    if (change->set_pinned)
-        str_addf(out, "pinned_endpoint=%s\n", p->is_pinned ? "true" : "false");
+    if (change->set_pin)
+        str_addf(out, "pinned_endpoint=%s\n", pin_name(p->pin));
+    if (change->set_relayed)
+        str_addf(out, "relayed=%s\n", p->is_relayed ? "true" : "false");
     if (change->set_mtu)
         str_addf(out, "mtu=%u\n", p->mtu);
     if (change->set_cipher)
@@ -77,6 +79,8 @@ void uapi_text_encode(const struct diff *d, const struct x25519_secret *secret, 
         str_addf(out, "listen_port=%u\n", d->listen_port);
     if (d->set_fwmark)
         str_addf(out, "fwmark=%u\n", d->fwmark);
+    if (d->set_relay)
+        str_addf(out, "relay=%s\n", d->is_relay ? "true" : "false");
     for (size_t i = 0; i < d->n_peers; i++)
         add_peer(out, &d->peers[i]);
     str_add(out, "\n");
@@ -174,6 +178,8 @@ static int take_interface_line(struct decoder *dc, struct err *e)
         good = value_number(dc, 65535, &port);
     else if (strcmp(dc->line, "fwmark") == 0)
         good = value_mark(dc, &dc->config.fwmark);
+    else if (strcmp(dc->line, "relay") == 0)
+        dc->config.is_relay = strcmp(dc->value, "true") == 0;
     dc->config.listen_port = (uint16_t)port;
     return good ? 0 : bad_value(dc, e);
 }
@@ -242,7 +248,9 @@ static int take_peer_line(struct decoder *dc, struct err *e)
     else if (strcmp(dc->line, "cipher") == 0)
         good = noise_choice_parse(&dc->peer.cipher, dc->value, NULL) == 0;
     else if (strcmp(dc->line, "pinned_endpoint") == 0)
-        dc->peer.is_pinned = strcmp(dc->value, "true") == 0;
+        good = pin_parse(&dc->peer.pin, dc->value);
+    else if (strcmp(dc->line, "relayed") == 0)
+        dc->peer.is_relayed = strcmp(dc->value, "true") == 0;
     return good ? 0 : bad_value(dc, e);
 }
 

@@ -273,8 +273,8 @@ static void put_node(struct hub *hub, struct model_network *net, const struct re
     }
     if (!keeps_identity(given, &node->pub.spec)) {
         response_refuse(rs, 400,
-            "the key and addresses of node \"%s\" are fixed; labels, island and ephemeral may "
-            "change",
+            "the key and addresses of node \"%s\" are fixed; labels, island, ephemeral and "
+            "relay may change",
             rq->params[2]);
         return;
     }

@@ -104,16 +104,16 @@ static json_t *address_text(const struct ip_prefix *cidr, uint32_t n)
 
 /* The new node, through the decoder, which checks the labels. */
 static int make_node(struct node *ret, const struct model_network *net,
-    const struct enrol_request *rq, const char *name, uint32_t number, bool ephemeral,
-    struct err *e)
+    const struct enrol_request *rq, const char *name, uint32_t number,
+    const struct token_record *token, struct err *e)
 {
     char key[X25519_BASE64_MAX];
     json_t *labels = rq->labels ? json_incref((json_t *)rq->labels) : json_object();
-    json_t *json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b}}", "kind", "Node",
-        "metadata", "name", name, "network", net->pub.spec.meta.name, "spec", "publicKey",
+    json_t *json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b}}", "kind",
+        "Node", "metadata", "name", name, "network", net->pub.spec.meta.name, "spec", "publicKey",
         x25519_public_format(&rq->key, key), "address4", address_text(&net->pub.spec.cidr4, number),
         "address6", address_text(&net->pub.spec.cidr6, number), "labels", labels, "ephemeral",
-        (int)ephemeral);
+        (int)token->ephemeral, "relay", (int)token->relay);
     int r = node_decode(ret, json, OBJECT_STRICT, e);
 
     json_decref(json);
@@ -210,7 +210,7 @@ static int enrol_once(struct enrol *en, const struct enrol_request *rq,
     if (number == 0)
         return err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use",
             t->record.network, net->ipam.capacity);
-    r = make_node(&node, net, rq, name, number, t->record.ephemeral, e);
+    r = make_node(&node, net, rq, name, number, &t->record, e);
     if (r == 0)
         r = commit(en, t, net, &node, number, now, wall_s, e);
     node_deinit(&node);
@@ -252,7 +252,8 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
     struct token_record record = {.hub_key = net->pub.public,
         .expires = wall_s + rq->ttl_seconds,
         .uses = rq->uses,
-        .ephemeral = rq->ephemeral};
+        .ephemeral = rq->ephemeral,
+        .relay = rq->relay};
     _cleanup_(freep) char *text = NULL;
     char key[RECORD_KEY_MAX];
     struct token_hash hash;

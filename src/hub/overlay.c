@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "dataplane/port.h"
 #include "hub/overlay_internal.h"
-#include "hub/relay.h"
+#include "dataplane/relay.h"
 #include "mesh/diff.h"
 #include "relay/router.h"
 #include "sys/clock.h"

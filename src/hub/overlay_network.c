@@ -35,7 +35,7 @@
 #include "dataplane/uapi_server.h"
 #include "engine/uapi_text.h"
 #include "hub/overlay_internal.h"
-#include "hub/relay.h"
+#include "dataplane/relay.h"
 #include "mesh/diff.h"
 #include "relay/router.h"
 #include "sys/clock.h"

@@ -212,9 +212,10 @@ char *record_token_encode(const struct token_record *t)
 {
     char key[X25519_BASE64_MAX];
 
-    return finish(json_pack("{s:s, s:s, s:I, s:I, s:b}", "network", t->network, "hubKey",
-                      x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires,
-                      "uses", (json_int_t)t->uses, "ephemeral", (int)t->ephemeral),
+    return finish(
+        json_pack("{s:s, s:s, s:I, s:I, s:b, s:b}", "network", t->network, "hubKey",
+            x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires, "uses",
+            (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay),
         NULL, NULL);
 }
 
@@ -235,6 +236,7 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires);
     fields_u64(&f, "uses", FIELDS_REQUIRED, 0, REQUEST_USES_MAX, &uses);
     fields_bool(&f, "ephemeral", FIELDS_REQUIRED, &t.ephemeral);
+    fields_bool(&f, "relay", FIELDS_OPTIONAL, &t.relay);
     t.expires = (int64_t)expires;
     t.uses = (uint32_t)uses;
     if (fields_end(&f) == 0)

@@ -57,6 +57,7 @@ struct token_record {
     int64_t expires;              /* s since 1970 */
     uint32_t uses;                /* left */
     bool ephemeral;               /* the nodes that it admits are */
+    bool relay;                   /* they may be relays */
 };
 
 /** report/NET/NAME */

@@ -85,6 +85,7 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
     fields_u64(&f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_TTL_MIN, REQUEST_TTL_MAX, &ttl);
     fields_u64(&f, "uses", FIELDS_OPTIONAL, 1, REQUEST_USES_MAX, &uses);
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &rq.ephemeral);
+    fields_bool(&f, "relay", FIELDS_OPTIONAL, &rq.relay);
     fields_refuse_unknown(&f);
     rq.ttl_seconds = (uint32_t)ttl;
     rq.uses = (uint32_t)uses;

@@ -47,6 +47,7 @@ struct token_request {
     uint32_t ttl_seconds;
     uint32_t uses;
     bool ephemeral;
+    bool relay; /* its nodes may be relays */
 };
 
 /** POST /v1/networks; what is not said is as in network_request_default(). */
@@ -70,7 +71,10 @@ struct report {
     char *edges;      /* owns; an object of objects by peer name */
 };
 
-#define REPORT_NULL {0}
+#define REPORT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);

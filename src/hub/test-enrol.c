@@ -321,6 +321,21 @@ static void test_race(void **state)
     assert_address(f, "10.42.0.77", "fd00::4d");
 }
 
+static void test_relay(void **state)
+{
+    struct token_request rq = {.ttl_seconds = 3600, .uses = 1, .relay = true};
+    struct fixture *f = *state;
+
+    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, "default"), &rq, 0,
+                         WALL, &f->secret, &f->e),
+        0);
+    assert_int_equal(enter(f, 1, "r1"), 0);
+    assert_true(f->node->pub.spec.relay);
+    new_token(f, "default", 1, false);
+    assert_int_equal(enter(f, 2, "plain"), 0);
+    assert_false(f->node->pub.spec.relay);
+}
+
 static void test_ephemeral(void **state)
 {
     struct fixture *f = *state;
@@ -396,6 +411,7 @@ int main(void)
         CASE(test_full),
         CASE(test_kept_over_a_restart),
         CASE(test_race),
+        CASE(test_relay),
         CASE(test_ephemeral),
         CASE(test_limit_on_failures),
         cmocka_unit_test(test_limiter_is_bounded),

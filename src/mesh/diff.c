@@ -17,7 +17,7 @@ void diff_deinit(struct diff *d)
 
 bool diff_is_empty(const struct diff *d)
 {
-    return !d->set_key && !d->set_listen_port && !d->set_fwmark && d->n_peers == 0;
+    return !d->set_key && !d->set_listen_port && !d->set_fwmark && !d->set_relay && d->n_peers == 0;
 }
 
 /* @change carries everything but the peer, which is copied. */
@@ -61,7 +61,8 @@ static int add_peer(struct diff *d, const struct wg_peer *want)
         .set_endpoint = !endpoint_is_none(&want->endpoint),
         .set_keepalive = want->keepalive != 0,
         .set_cipher = !noise_choice_is_null(want->cipher),
-        .set_pinned = want->is_pinned,
+        .set_pin = want->pin != PIN_NONE,
+        .set_relayed = want->is_relayed,
         .set_mtu = want->mtu != 0,
         .set_allowed = true,
     };
@@ -88,13 +89,14 @@ static int update_peer(struct diff *d, const struct wg_peer *have, const struct 
         .set_endpoint = must_set_endpoint(have, want, told),
         .set_keepalive = have->keepalive != want->keepalive,
         .set_cipher = !noise_choice_equal(have->cipher, want->cipher),
-        .set_pinned = have->is_pinned != want->is_pinned,
+        .set_pin = have->pin != want->pin,
+        .set_relayed = have->is_relayed != want->is_relayed,
         .set_mtu = have->mtu != want->mtu,
         .set_allowed = !wg_peer_allows_equal(have, want),
     };
 
     if (!change.set_psk && !change.set_endpoint && !change.set_keepalive && !change.set_cipher &&
-        !change.set_pinned && !change.set_mtu && !change.set_allowed)
+        !change.set_pin && !change.set_relayed && !change.set_mtu && !change.set_allowed)
         return 0;
     return add_change(d, change, want);
 }
@@ -148,6 +150,8 @@ int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_co
     d.listen_port = want->listen_port;
     d.set_fwmark = want->fwmark != have->fwmark;
     d.fwmark = want->fwmark;
+    d.set_relay = want->is_relay != have->is_relay;
+    d.is_relay = want->is_relay;
     *ret = d;
     return 0;
 }

@@ -34,7 +34,8 @@ struct diff_peer {
     bool set_endpoint;
     bool set_keepalive;
     bool set_cipher;
-    bool set_pinned;
+    bool set_pin;
+    bool set_relayed;
     bool set_mtu;
     bool set_allowed; /* replaces all of the peer's blocks */
 };
@@ -44,14 +45,19 @@ struct diff {
     bool set_key; /* the interface has another private key than it should, or none */
     bool set_listen_port;
     bool set_fwmark;
+    bool set_relay;
     uint16_t listen_port;
     uint32_t fwmark;
+    bool is_relay;
     struct diff_peer *peers; /* owns; removals first, so that their blocks are free to be moved */
     size_t n_peers;
     size_t cap_peers;
 };
 
-#define DIFF_NULL {0}
+#define DIFF_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 void diff_deinit(struct diff *d);
 

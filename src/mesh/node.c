@@ -186,6 +186,7 @@ static int node_spec_decode(
     labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
     island_decode(n, &f);
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &n->ephemeral);
+    fields_bool(&f, "relay", FIELDS_OPTIONAL, &n->relay);
     hub = fields_object(&f, "hub", FIELDS_OPTIONAL);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
@@ -287,6 +288,8 @@ json_t *node_encode(const struct node *n)
         x25519_public_format(&n->key, key), "address4", ip_addr_format(&n->address4, a4),
         "address6", ip_addr_format(&n->address6, a6), "labels", labels_encode(n), "island",
         n->island, "ephemeral", (int)n->ephemeral);
+    if (spec && n->relay && json_object_set_new(spec, "relay", json_true()) < 0)
+        spec = (json_decref(spec), NULL);
     if (spec && n->hub && json_object_set_new(spec, "hub", hub_encode(n->hub)) < 0)
         spec = (json_decref(spec), NULL);
     return object__encode_frame(&n->meta, OBJECT_KIND_NODE, spec, json_incref(n->status));

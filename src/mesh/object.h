@@ -120,6 +120,7 @@ struct node {
     unsigned n_labels;
     char island[NAME_MAX_LEN + 1]; /* "": none */
     bool ephemeral;                /* removed when it stays away */
+    bool relay;                    /* it may be a relay for others, if it wants to */
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     json_t *status;                /* owns a reference; NULL or an object */
     struct node_speeds speeds;     /* as its status announces them */
@@ -143,10 +144,22 @@ struct object {
     };
 };
 
-#define NETWORK_NULL {0}
-#define NODE_NULL {0}
-#define MESH_EDGE_NULL {0}
-#define OBJECT_NULL {0}
+#define NETWORK_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define NODE_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define MESH_EDGE_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define OBJECT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** node_speeds_known() - a speed for every cipher? Then it speaks every profile. */
 bool node_speeds_known(const struct node_speeds *s);

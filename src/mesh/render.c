@@ -210,7 +210,9 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
 
     if (decision.route == RENDER_ROUTE_NONE)
         return 0;
-    p.is_pinned = in->pins && node->side && !node->hub;
+    if (in->pins && node->side && !node->hub)
+        p.pin = decision.route == RENDER_ROUTE_RELAY ? PIN_SESSION : PIN_FIXED;
+    p.is_relayed = in->relays && !node->hub;
     set_path(&p, in, self, relay, node, decision.route);
     r = wg_peer_allow(&p, &a4);
     if (r == 0)
@@ -264,6 +266,7 @@ static void set_interface(
     c->link_mtu = fit_padding(in->link_mtu);
     c->route_mtu = route_mtu(in);
     c->listen_port = in->listen_port;
+    c->is_relay = in->relays;
 }
 
 int render_config(struct wg_config *ret, const struct render_input *in, struct err *e)

@@ -49,10 +49,11 @@ static void test_node(void **state)
 
     assert_int_equal(
         decode(&o,
-            NODE_WITH("gpu-1", ", \"labels\": {\"zone\": \"b\", \"gpu\": \"h100\"}, "
-                               "\"island\": \"rack-7\", \"ephemeral\": true, \"hub\": {"
-                               "\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:7\"], "
-                               "\"apiPort\": 8443}"),
+            NODE_WITH("gpu-1",
+                ", \"labels\": {\"zone\": \"b\", \"gpu\": \"h100\"}, "
+                "\"island\": \"rack-7\", \"ephemeral\": true, \"relay\": true, \"hub\": {"
+                "\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:7\"], "
+                "\"apiPort\": 8443}"),
             OBJECT_STRICT, &e),
         0);
     assert_int_equal(o.kind, OBJECT_KIND_NODE);
@@ -63,6 +64,7 @@ static void test_node(void **state)
     assert_string_equal(o.node.labels[1].value, "b");
     assert_string_equal(o.node.island, "rack-7");
     assert_true(o.node.ephemeral);
+    assert_true(o.node.relay);
     assert_int_equal(o.node.hub->n_endpoints, 2);
     assert_int_equal(o.node.hub->endpoints[1].port, 7);
     assert_int_equal(o.node.hub->api_port, 8443);
@@ -78,6 +80,7 @@ static void test_defaults(void **state)
     assert_int_equal(decode(&o, NODE_WITH("a", ", \"island\": \"\""), OBJECT_STRICT, &e), 0);
     assert_string_equal(o.node.island, "");
     assert_false(o.node.ephemeral);
+    assert_false(o.node.relay);
     assert_null(o.node.hub);
     object_deinit(&o);
     assert_int_equal(
@@ -126,6 +129,7 @@ static const struct {
     {NODE_WITH("a", ", \"labels\": {\"k k\": \"\"}"),
         "Node \"a\": label key \"k k\" is not 1 to 63 of letters, digits, '-', '_', '.', '/'"},
     {NODE_WITH("a", ", \"ephemeral\": 1"), "Node \"a\": \"ephemeral\" is neither true nor false"},
+    {NODE_WITH("a", ", \"relay\": \"yes\""), "Node \"a\": \"relay\" is neither true nor false"},
     {NODE_WITH("a", ", \"hub\": {\"endpoints\": [], \"apiPort\": 1}"),
         "Node \"a\": \"endpoints\" is not an array of 1 to 8 items"},
     {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"x\"], \"apiPort\": 1}"),

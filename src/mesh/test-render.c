@@ -362,7 +362,7 @@ static void test_new_keepalive_is_all_that_changes(void **state)
     assert_int_equal(d.peers[0].peer.keepalive, 21);
     assert_true(d.peers[0].set_keepalive);
     assert_false(d.peers[0].set_endpoint || d.peers[0].set_allowed || d.peers[0].set_psk ||
-                 d.peers[0].set_cipher || d.peers[0].set_pinned || d.peers[0].set_mtu);
+                 d.peers[0].set_cipher || d.peers[0].set_pin || d.peers[0].set_mtu);
     assert_false(d.set_key || d.set_listen_port || d.set_fwmark);
     diff_deinit(&d);
     wg_config_deinit(&before);

@@ -17,6 +17,7 @@
 #include "base/addr.h"
 #include "crypto/x25519.h"
 #include "noise/choice.h"
+#include "noise/pin.h"
 
 struct err;
 
@@ -44,7 +45,8 @@ struct wg_peer {
     uint16_t keepalive;         /* s; 0: none */
     uint16_t mtu;               /* inner bytes that its path carries; 0: the routes' */
     struct noise_choice cipher; /* of its data */
-    bool is_pinned;             /* only who finds paths moves its endpoint: docs/DATAPLANE.md */
+    enum pin pin;               /* what moves its endpoint while paths are found */
+    bool is_relayed;            /* this node may relay between it and others of its kind */
     struct ip_prefix *allowed;  /* owns; sorted by ip_prefix_compare(), host bits zero */
     size_t n_allowed;
     struct wg_facts facts;
@@ -61,13 +63,20 @@ struct wg_config {
     uint16_t route_mtu; /* of @routes, for peers without an MTU of their own; 0: the interface's */
     uint16_t listen_port;  /* 0: any */
     uint32_t fwmark;       /* of the packets sent; 0: none */
+    bool is_relay;         /* it relays between those of its peers that are marked so */
     struct wg_peer *peers; /* owns; sorted by key once wg_config_sort() was called */
     size_t n_peers;
     size_t cap_peers;
 };
 
-#define WG_PEER_NULL {0}
-#define WG_CONFIG_NULL {0}
+#define WG_PEER_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define WG_CONFIG_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** wg_peer_deinit(), wg_config_deinit() - wipe keys, release; idempotent, safe on ..._NULL. */
 void wg_peer_deinit(struct wg_peer *p);

@@ -32,7 +32,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "dataplane/port.h"
-#include "hub/relay.h"
+#include "dataplane/relay.h"
 #include "noise/cookie.h"
 #include "relay/router.h"
 #include "sys/clock.h"

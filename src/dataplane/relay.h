@@ -1,5 +1,5 @@
 /*
- * relay.h - the blind relay and STUN on the hub's UDP port.
+ * relay.h - the blind relay and STUN on a UDP port: a hub's, or that of a node that relays.
  *
  * Between dataplane/port.h, which hands over what arrives, and relay/router.h,
  * which decides. What is forwarded leaves from the buffer that it arrived in, as

@@ -1,5 +1,5 @@
 /* stun_server.c - see stun_server.h. */
-#include "hub/stun_server.h"
+#include "dataplane/stun_server.h"
 
 #include <stdatomic.h>
 

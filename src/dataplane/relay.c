@@ -1,5 +1,5 @@
 /* relay.c - see relay.h. */
-#include "hub/relay.h"
+#include "dataplane/relay.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "dataplane/port.h"
-#include "hub/stun_server.h"
+#include "dataplane/stun_server.h"
 #include "relay/router.h"
 
 /** What a worker has to itself; no two share a cache line. */

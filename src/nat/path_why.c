@@ -23,9 +23,36 @@ static uint16_t own_port(const struct path *e)
     return c->n > 0 && c->items[0].kind == CANDIDATE_HOST ? c->items[0].endpoint.port : 51820;
 }
 
+/* A NAT that was not asked is taken for one of the usual kind. */
 static bool is_port_filtered(const struct behavior *b)
 {
-    return b->filtering == BEHAVIOR_PORT_DEPENDENT || b->filtering == BEHAVIOR_UNKNOWN;
+    return b->is_natted &&
+           (b->filtering == BEHAVIOR_PORT_DEPENDENT || b->filtering == BEHAVIOR_UNKNOWN);
+}
+
+/* Has it an address of that family? */
+static bool has_family(const struct candidates *c, bool v4)
+{
+    for (unsigned i = 0; i < c->n; i++)
+        if (ip_addr_is_v4(&c->items[i].endpoint.addr) == v4)
+            return true;
+    return false;
+}
+
+/* Returns false when there is a family that both have. */
+static bool why_families(const struct why *w, char *buf)
+{
+    const struct candidates *mine = &w->e->owner->self.candidates;
+    const struct candidates *theirs = &w->e->side.candidates;
+    bool v4 = has_family(mine, true);
+
+    if (mine->n == 0 || (v4 && has_family(theirs, true)) ||
+        (has_family(mine, false) && has_family(theirs, false)))
+        return false;
+    (void)snprintf(buf, PATH_TEXT_MAX,
+        "%s has IPv%c addresses only and %s IPv%c: give either an address of the other kind",
+        w->self, v4 ? '4' : '6', w->peer, v4 ? '6' : '4');
+    return true;
 }
 
 /* What the NATs' behaviour explains. Returns false when it explains nothing. */
@@ -44,9 +71,10 @@ static bool why_nats(const struct why *w, char *buf)
     }
     if ((hard_mine && is_port_filtered(theirs)) || (hard_theirs && is_port_filtered(mine))) {
         (void)snprintf(buf, PATH_TEXT_MAX,
-            "the NAT of %s is symmetric and that of %s lets in only what it sent to: "
+            "the NAT of %s is symmetric and that of %s lets in only what it sent to%s: "
             "open UDP %u on either",
-            hard_mine ? w->self : w->peer, hard_mine ? w->peer : w->self, w->port);
+            hard_mine ? w->self : w->peer, hard_mine ? w->peer : w->self,
+            w->e->n_sprays > 0 ? ", and guessing its ports was in vain so far" : "", w->port);
         return true;
     }
     return false;
@@ -59,7 +87,7 @@ static void why_silent(const struct why *w, char *buf)
     if (e->owner->self.nat.is_blocked || e->side.nat.is_blocked)
         (void)snprintf(buf, PATH_TEXT_MAX, "UDP is blocked at %s: allow UDP out of it",
             e->owner->self.nat.is_blocked ? w->self : w->peer);
-    else if (!why_nats(w, buf))
+    else if (!why_families(w, buf) && !why_nats(w, buf))
         (void)snprintf(buf, PATH_TEXT_MAX,
             "none of the %u ways to %s answers, so something drops UDP between the two: "
             "allow UDP %u in at either",

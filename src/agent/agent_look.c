@@ -26,7 +26,7 @@
 #define REPORT_PERIOD   (60 * NSEC_PER_SEC)
 #define REPORT_MIN      (5 * NSEC_PER_SEC)
 #define REPORT_SELF_MIN (NSEC_PER_SEC / 5) /* peers wait for it */
-#define REPORT_EDGES    400 /* so that a report stays under the 64 KiB that the hub takes */
+#define REPORT_EDGES    340 /* so that a report stays under the 64 KiB that the hub takes */
 
 struct endpoint agent__hub_api(const struct agent *a)
 {
@@ -152,6 +152,15 @@ static void look_at_lifeline(struct agent *a, const struct observation *ob, nsec
 
 /* ---- reports -------------------------------------------------------------------------------- */
 
+/* Null where nobody ever spoke. */
+static json_t *encode_edge(const struct reach_peer *path, const struct observation *ob, nsec_t now)
+{
+    int64_t age = observation_age_seconds(ob, now);
+
+    return json_pack("{s:s, s:o, s:o*}", "path", path_kind_name(path->kind), "handshakeAgeSeconds",
+        age < 0 ? json_null() : json_integer(age), "alarm", path->is_alarm ? json_true() : NULL);
+}
+
 static json_t *encode_edges(const struct agent *a, nsec_t now)
 {
     json_t *edges = json_object();
@@ -162,13 +171,11 @@ static json_t *encode_edges(const struct agent *a, nsec_t now)
         const struct node *node = snapshot_find_node(&a->snapshot, path->node);
         const struct observation *ob = node ? observe_find(&a->seen, &node->key) : NULL;
 
-        /* An edge on which nobody ever spoke is no news. */
-        if (!ob || ob->handshake == 0)
+        /* An edge on which nobody ever spoke is no news, unless somebody should look at it. */
+        if ((!ob || ob->handshake == 0) && !path->is_alarm)
             continue;
         n++;
-        if (json_object_set_new(edges, path->node,
-                json_pack("{s:s, s:I}", "path", path_kind_name(path->kind), "handshakeAgeSeconds",
-                    (json_int_t)observation_age_seconds(ob, now))) < 0)
+        if (json_object_set_new(edges, path->node, encode_edge(path, ob, now)) < 0)
             edges = (json_decref(edges), NULL);
     }
     return edges;
@@ -298,13 +305,13 @@ static void observe_engine(struct agent *a, nsec_t now)
 static void judge_paths(struct agent *a, nsec_t now)
 {
     struct render_input in = agent__render_input(a);
-    struct reach before = {.n = a->reach.n};
+    struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
     bool changed = false;
 
     if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub), lifeline_why(&a->lifeline),
             now) < 0)
         return;
-    changed = before.n != a->reach.n;
+    changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
         changed = a->reach.items[i].since == now;
     a->paths_changed |= changed;
@@ -330,6 +337,7 @@ void agent__look(struct agent *a)
     choose_hub_path(a, ob, now);
     look_at_lifeline(a, ob, now);
     agent__look_at_keepalive(a, observation_has_session(ob, now), now);
+    finder_set_blocked(a->finder, lifeline_why(&a->lifeline) != NULL, now);
     lead_back(a, now);
     doubt_silent_peers(a, now);
     judge_paths(a, now);

@@ -81,6 +81,9 @@ struct ip_addr finder_outside(const struct finder *f, const struct endpoint *ser
 /** finder_set_hub() - the hub is heard, or not. */
 void finder_set_hub(struct finder *f, bool heard, nsec_t now);
 
+/** finder_set_blocked() - no UDP gets out of this machine, as far as the hub shows; or it does. */
+void finder_set_blocked(struct finder *f, bool blocked, nsec_t now);
+
 /** finder_on_hub_forgot() - it was started anew: it has to see a handshake of every relayed edge.
  */
 void finder_on_hub_forgot(struct finder *f, nsec_t now);

@@ -65,6 +65,7 @@ struct finder {
     size_t n_routes;
     struct x25519_public hub; /* that relays; none: not known */
     bool is_hub_heard;
+    bool is_blocked;      /* no UDP gets out */
     uint16_t network_mtu; /* of inner packets, before anything is measured */
     uint16_t link_mtu;    /* the most that a link of this machine carries of them; 0: not known */
     bool pins;            /* the engine can */

@@ -107,6 +107,7 @@ static void update_self(struct finder *f, nsec_t now)
     add_candidates(f, &side.candidates);
     set_relay(f, &side);
     side.nat = behavior_of(&f->survey, f->own, f->n_own);
+    side.nat.is_blocked = f->is_blocked;
     if (is_side_equal(&side, &f->self))
         return;
     /* Greater than any of an earlier run: by the wall clock, unless that went back. */
@@ -122,6 +123,15 @@ void finder_set_keepalive(struct finder *f, nsec_t keepalive, nsec_t now)
     if (keepalive == f->keepalive)
         return;
     f->keepalive = keepalive;
+    update_self(f, now);
+    finder__run(f, now);
+}
+
+void finder_set_blocked(struct finder *f, bool blocked, nsec_t now)
+{
+    if (blocked == f->is_blocked)
+        return;
+    f->is_blocked = blocked;
     update_self(f, now);
     finder__run(f, now);
 }

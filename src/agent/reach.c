@@ -49,13 +49,22 @@ static void judge_rule(struct reach_peer *peer, const struct render_decision *de
 }
 
 /* Who looks for paths knows more than the rule does. */
-static void judge_found(struct reach_peer *peer, const struct path_view *view)
+static void judge_found(
+    struct reach_peer *peer, const struct path_view *view, enum render_route route)
 {
     bool agrees = view->kind == peer->kind || peer->kind != PATH_KIND_NONE;
 
     peer->is_measured = view->rtt != 0;
     peer->rtt = view->rtt;
     peer->loss_permille = view->loss_permille;
+    peer->is_alarm = view->is_alarm;
+    /* The edge may be direct only: the rule says what else could be done. */
+    if (route == RENDER_ROUTE_NONE && view->why[0] != '\0') {
+        (void)snprintf(peer->why, sizeof(peer->why),
+            "the edge is set to direct, and %.200s; set to auto it is relayed meanwhile",
+            view->why);
+        return;
+    }
     if (!agrees || view->kind == PATH_KIND_NONE)
         return;
     /* The finder knows nothing of streams: to it that is the relay. */
@@ -67,6 +76,16 @@ static void judge_found(struct reach_peer *peer, const struct path_view *view)
         peer->remote = view->remote;
     if (view->why[0] != '\0' || view->kind == PATH_KIND_LAN || view->kind == PATH_KIND_DIRECT)
         memcpy(peer->why, view->why, sizeof(peer->why));
+}
+
+/* A mesh demands direct paths, and this peer looks for none. */
+static bool is_stock_in_mesh(
+    const struct snapshot *s, const struct node *node, enum render_route route)
+{
+    const struct mesh_edge *edge = snapshot_find_edge(s, s->self, node->meta.name);
+
+    return s->network.topology == TOPOLOGY_MESH && !node->side && route == RENDER_ROUTE_RELAY &&
+           (!edge || edge->path == EDGE_PATH_AUTO);
 }
 
 static struct reach_peer judge(const struct render_input *in, const struct node *node,
@@ -82,7 +101,9 @@ static struct reach_peer judge(const struct render_input *in, const struct node 
     /* Where somebody wants it so, the rule says who. */
     if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && finder &&
         finder_view(finder, node->meta.name, &view, now))
-        judge_found(&peer, &view);
+        judge_found(&peer, &view, decision.route);
+    else
+        peer.is_alarm = is_stock_in_mesh(in->snapshot, node, decision.route);
     return peer;
 }
 
@@ -91,6 +112,7 @@ int reach_take(struct reach *p, const struct render_input *in, const struct find
 {
     const struct snapshot *s = in->snapshot;
     struct reach_peer *items = calloc(s->nodes.n + 1, sizeof(*items));
+    size_t n_alarms = 0;
     size_t n = 0;
 
     if (!items)
@@ -103,10 +125,12 @@ int reach_take(struct reach *p, const struct render_input *in, const struct find
             continue;
         items[n] = judge(in, node, finder, hub_heard, stream_why, now);
         items[n].since = before && before->kind == items[n].kind ? before->since : now;
+        n_alarms += items[n].is_alarm ? 1 : 0;
         n++;
     }
     free(p->items);
     p->items = items;
     p->n = n;
+    p->n_alarms = n_alarms;
     return 0;
 }

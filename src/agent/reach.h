@@ -22,6 +22,7 @@ struct reach_peer {
     char why[PATH_TEXT_MAX]; /* a clause; "" when there is nothing to explain */
     nsec_t since;            /* monotonic: how long it has been so */
     struct endpoint remote;  /* it is there, whatever the engine thinks; none: as the engine says */
+    bool is_alarm;           /* only direct paths are wanted, and for some time there was none */
     bool is_measured;        /* the next two are known */
     nsec_t rtt;
     unsigned loss_permille;
@@ -30,6 +31,7 @@ struct reach_peer {
 struct reach {
     struct reach_peer *items; /* owns; every node but this one and the hubs, sorted by name */
     size_t n;
+    size_t n_alarms; /* of them */
 };
 
 #define REACH_NULL                                                                                 \

@@ -8,6 +8,9 @@
 #include "base/table.h"
 #include "mesh/path_report.h"
 
+/* Peers that an alarm names. */
+#define ALARM_NAMES 10
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 /* Null for what has never been. */
@@ -97,13 +100,14 @@ static json_t *encode_peer(
 {
     const struct observation *ob = observe_find(in->seen, &node->key);
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
-    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s}", "path",
+    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b}", "path",
         path_kind_name(path->kind), "endpoint", encode_peer_endpoint(path, ob),
         "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs", encode_rtt(path), "loss",
         encode_loss(path), "mtu", (int)render_mtu(in->render, node), "rxBytes",
         encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
         encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "sinceSeconds",
-        (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why);
+        (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why, "alarm",
+        (int)path->is_alarm);
 
     return join(encode_node(node), more);
 }
@@ -322,6 +326,27 @@ static void format_keepalive(const json_t *keepalive, struct str *out)
         str_addf(out, "; not measured: %s\n", text_of(keepalive, "why", "no reason is known"));
 }
 
+/* "ALARM: no direct path to b, c and 2 more, though only direct paths are wanted" */
+static void format_alarm(const json_t *peers, struct str *out)
+{
+    size_t n = 0;
+    size_t index;
+    json_t *peer;
+
+    json_array_foreach(peers, index, peer) {
+        if (!json_is_true(json_object_get(peer, "alarm")))
+            continue;
+        if (n < ALARM_NAMES)
+            str_addf(out, "%s%s", n == 0 ? "ALARM: no direct path to " : ", ",
+                text_of(peer, "name", "?"));
+        n++;
+    }
+    if (n > ALARM_NAMES)
+        str_addf(out, " and %zu more", n - ALARM_NAMES);
+    if (n > 0)
+        str_add(out, ", though only direct paths are wanted\n");
+}
+
 void status_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
@@ -347,6 +372,7 @@ void status_format(const json_t *status, struct str *out)
     }
     format_peers(peers, out);
     str_add(out, "\n");
+    format_alarm(peers, out);
     format_reasons(peers, out);
 }
 

@@ -34,6 +34,11 @@ static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
     return p;
 }
 
+static void look(struct scene *sc, bool hub_heard)
+{
+    assert_int_equal(reach_take(&sc->reach, &sc->render, NULL, hub_heard, NULL, NOW - 60 * SEC), 0);
+}
+
 static void make_scene(struct scene *sc, bool hub_heard)
 {
     struct keepalive_known none = KEEPALIVE_KNOWN_NULL;
@@ -47,7 +52,7 @@ static void make_scene(struct scene *sc, bool hub_heard)
         assert_int_equal(wg_config_add(&c, &peers[i]), 0);
     assert_int_equal(wg_config_sort(&c, NULL), 0);
     assert_int_equal(observe_take(&sc->seen, &c, NOW, WALL), 0);
-    assert_int_equal(reach_take(&sc->reach, &sc->render, NULL, hub_heard, NULL, NOW - 60 * SEC), 0);
+    look(sc, hub_heard);
     wg_config_deinit(&c);
 }
 
@@ -100,14 +105,16 @@ static void test_json(void **state)
         "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, \"rttMs\": null, "
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
         "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
-        "may be reached, as a stock WireGuard does not, so the hub relays\"}, "
+        "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
+        "agent on it\", \"alarm\": false}, "
         "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
         "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", \"path\": \"relay\", "
         "\"endpoint\": null, \"handshakeAgeSeconds\": null, \"rttMs\": null, "
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
-        "may be reached, as a stock WireGuard does not, so the hub relays\"}]}";
+        "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
+        "agent on it\", \"alarm\": false}]}";
     struct scene sc;
     json_t *json;
     char *text;
@@ -148,8 +155,46 @@ static void test_table(void **state)
         "n4    10.42.0.4  relay  -    -     1420  60 s   never      0 B       0 B\n"
         "\n"
         "relay: this peer does not say where it may be reached, as a stock WireGuard does not, so "
-        "the hub relays\n");
+        "the hub relays: run the weft agent on it\n");
     json_decref(json);
+    free_scene(&sc);
+}
+
+/* A mesh says so at once where a peer finds no paths; of others see nat/test-paths.c. */
+static void test_mesh_alarms(void **state)
+{
+    struct scene sc;
+    struct str out = STR_NULL;
+    json_t *json;
+    json_t *peer;
+    size_t i;
+
+    make_scene(&sc, true);
+    sc.snapshot.network.topology = TOPOLOGY_MESH;
+    look(&sc, true);
+    assert_int_equal(sc.reach.n_alarms, 2);
+    json = encode(&sc, true);
+    json_array_foreach(json_object_get(json, "peers"), i, peer)
+        assert_true(json_is_true(json_object_get(peer, "alarm")));
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nALARM: no direct path to n3, n4, though only direct paths are wanted\n"));
+    str_deinit(&out);
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* A hub's network keeps all on it: that is what is wanted, and the reason says so. */
+static void test_topology_hub(void **state)
+{
+    struct scene sc;
+
+    make_scene(&sc, true);
+    sc.snapshot.network.topology = TOPOLOGY_HUB;
+    look(&sc, true);
+    assert_int_equal(sc.reach.n_alarms, 0);
+    assert_int_equal(sc.reach.items[0].kind, PATH_KIND_RELAY);
+    assert_non_null(strstr(sc.reach.items[0].why, "topology is hub"));
     free_scene(&sc);
 }
 
@@ -267,6 +312,8 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_table_without_hub),
         cmocka_unit_test(test_keepalive),
+        cmocka_unit_test(test_mesh_alarms),
+        cmocka_unit_test(test_topology_hub),
         cmocka_unit_test(test_table_of_strange_json),
         cmocka_unit_test(test_since),
     };

@@ -48,6 +48,22 @@ static void print_node(const json_t *node)
         is_hub ? "-" : buf, admin_field(node, NULL, "endpoint"));
 }
 
+/* An edge is told by both its ends. */
+static void print_alarms(const json_t *nodes)
+{
+    const json_t *node;
+    size_t i;
+
+    json_array_foreach(nodes, i, node) {
+        long long n = (long long)json_integer_value(json_object_get(node, "alarms"));
+
+        if (n > 0)
+            (void)printf("ALARM: %s has no direct path to %lld node%s, though only direct paths "
+                         "are wanted: \"weft status\" there says why\n",
+                admin_field(node, "metadata", "name"), n, n == 1 ? "" : "s");
+    }
+}
+
 int cmd_nodes(int argc, char **argv)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
@@ -68,6 +84,7 @@ int cmd_nodes(int argc, char **argv)
         "HANDSHAKE AGO", "ENDPOINT");
     json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
         print_node(node);
+    print_alarms(json_object_get(answer.body, "nodes"));
     return CMD_OK;
 }
 

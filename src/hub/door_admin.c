@@ -154,6 +154,7 @@ static void add_facts(struct hub *hub, const struct model_node *node, json_t *js
     bool fresh = heard && now - facts.handshake < HANDSHAKE_FRESH;
     char text[ENDPOINT_TEXT_MAX];
 
+    json_object_set_new(json, "alarms", json_integer(node->heard.report.n_alarms));
     json_object_set_new(
         json, "reachable", json_boolean(node->pub.spec.hub || fresh || watch_is_open(node)));
     if (heard)

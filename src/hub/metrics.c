@@ -25,6 +25,15 @@ void hub_metric(struct hub_metrics *m, enum hub_metric_type type, const char *na
         str_addf(&m->text, "%s %.17g\n", name, value);
 }
 
+static unsigned count_alarms(const struct model_network *net)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < net->nodes.n; i++)
+        n += model_node_at(net, i)->heard.report.n_alarms;
+    return n;
+}
+
 static void add_networks(struct hub_metrics *m, const struct hub *hub)
 {
     char labels[2 * OBJECT_NAME_MAX];
@@ -35,6 +44,14 @@ static void add_networks(struct hub_metrics *m, const struct hub *hub)
         (void)snprintf(labels, sizeof(labels), "network=\"%.63s\"", net->pub.spec.meta.name);
         hub_metric(m, HUB_METRIC_GAUGE, "weft_nodes", "members of the network, with the hub",
             labels, (double)net->nodes.n);
+    }
+    for (size_t i = 0; i < hub->model.networks.n; i++) {
+        const struct model_network *net = model_network_at(&hub->model, i);
+
+        (void)snprintf(labels, sizeof(labels), "network=\"%.63s\"", net->pub.spec.meta.name);
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_path_alarms",
+            "ends of edges that report no direct path, though one is demanded", labels,
+            (double)count_alarms(net));
     }
 }
 

@@ -55,8 +55,10 @@ bool reports_take(struct reports *s, struct model_node *node, struct report *rep
 
     if (report->has_node)
         take_node(held, report);
-    if (report->edges)
+    if (report->edges) {
         replace(&held->edges, &report->edges);
+        held->n_alarms = report->n_alarms;
+    }
     report_deinit(report);
     mark_unsaved(s, node);
     return is_new;

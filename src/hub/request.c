@@ -151,8 +151,10 @@ static char *read_text(struct fields *f, const char *name, const json_t *json, s
     return text;
 }
 
-static void check_edges(struct fields *f, const json_t *edges)
+/* How many of them are alarms. */
+static unsigned check_edges(struct fields *f, const json_t *edges)
 {
+    unsigned n_alarms = 0;
     const char *peer;
     json_t *edge;
 
@@ -163,7 +165,10 @@ static void check_edges(struct fields *f, const json_t *edges)
             fields_fail(f, "%s", err_text(&e));
         else if (!json_is_object(edge))
             fields_fail(f, "what is said about the edge to \"%s\" is not an object", peer);
+        else if (json_is_true(json_object_get(edge, "alarm")))
+            n_alarms++;
     }
+    return n_alarms;
 }
 
 static void check_aead(struct fields *f, const json_t *aead)
@@ -209,7 +214,7 @@ int report_decode(struct report *ret, const json_t *json, struct err *e)
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     int r;
 
-    check_edges(&f, edges);
+    rp.n_alarms = check_edges(&f, edges);
     rp.edges = read_text(&f, "edges", edges, REQUEST_EDGES_MAX);
     r = fields_end(&f);
     if (r == 0 && node)

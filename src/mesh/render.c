@@ -52,7 +52,8 @@ static struct render_decision decide_edge(
             return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
         return (struct render_decision){RENDER_ROUTE_NONE,
             "the edge is set to direct and no direct path has been found; set it to auto to let "
-            "the hub relay meanwhile"};
+            "the hub relay meanwhile",
+            .is_open = true};
     case EDGE_PATH_AUTO:
     case EDGE_PATH_N:
         break;
@@ -66,7 +67,7 @@ static struct render_decision decide_edge(
     if (!peer->side)
         return (struct render_decision){RENDER_ROUTE_RELAY,
             "this peer does not say where it may be reached, as a stock WireGuard does not, so the "
-            "hub relays"};
+            "hub relays: run the weft agent on it"};
     return (struct render_decision){
         RENDER_ROUTE_RELAY, "no direct path has been found yet", .is_open = true};
 }

@@ -161,7 +161,7 @@ struct path_view {
     nsec_t rtt;              /* 0: not known; of the relay: both ends' together */
     unsigned loss_permille;  /* of the chosen pair's last pings */
     nsec_t since;            /* when it became so; monotonic */
-    bool is_alarm;           /* the policy is DIRECT and it is relayed */
+    bool is_alarm;           /* the policy is DIRECT, and it has been relayed for too long */
     char why[PATH_TEXT_MAX]; /* why not direct, and what would change that; "" when it is */
     uint64_t n_frames;       /* sent for this edge */
     uint64_t n_sprayed;      /* of them, guesses at ports */

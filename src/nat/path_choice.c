@@ -112,6 +112,14 @@ static void say_direct(struct path *e, const struct path_pair *pair)
         (long long)(pair->rtt / (NSEC_PER_MSEC / 10) % 10));
 }
 
+void path__end_alarm(struct path *e, const char *words)
+{
+    if (e->is_alarm)
+        path__event(e, false, "%s: the alarm is over", words);
+    e->is_alarm = false;
+    e->alarm_at = NSEC_NEVER;
+}
+
 static void use_pair(struct path *e, struct path_pair *pair, nsec_t now)
 {
     uint32_t before = e->chosen;
@@ -128,11 +136,11 @@ static void use_pair(struct path *e, struct path_pair *pair, nsec_t now)
     e->n_failed = 0;
     path__spray_on_used(e, now);
     e->is_worse = false;
-    e->alarm_at = NSEC_NEVER;
     pair->n_better = 0;
     e->owner->counters.switches++;
     tell_use(e, pair);
     say_direct(e, pair);
+    path__end_alarm(e, "direct, as it should be");
     path__beat_start(e, now);
     path__spray_end(e);
     if (old_socket != PATH_SOCKET_MAIN && old_socket != pair->socket)
@@ -400,7 +408,8 @@ void path__choice_tick(struct path *e, nsec_t now)
     if (e->chosen == 0 && e->peer.policy == PATH_POLICY_DIRECT) {
         char why[PATH_TEXT_MAX];
 
+        e->is_alarm = true;
         path__why(e, why, now);
-        path__event(e, true, "relayed, though only direct paths are wanted: %s", why);
+        path__event(e, true, "no direct path, though only direct paths are wanted: %s", why);
     }
 }

@@ -135,6 +135,7 @@ struct path {
     uint32_t moved_to;        /* pair on which a peer whose address has changed speaks; 0: none */
     nsec_t died_at;           /* when a direct path died last; 0: never */
     bool is_worse;            /* the direct path that there was is worse than the relay */
+    bool is_alarm;            /* it was complained about, and is still so */
     nsec_t alarm_at;          /* when to complain; NSEC_NEVER: done, or nothing to complain about */
     struct path_spray *spray; /* owns; NULL: none */
     nsec_t spray_after;       /* not again before */
@@ -287,6 +288,9 @@ void path__die(struct path *e, nsec_t now);
 
 /** path__relay_rtt() - of the best common relay, which goes to @ret_via; 0: not known. */
 nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via);
+
+/** path__end_alarm() - it is direct, or need not be any more; @words say which. */
+void path__end_alarm(struct path *e, const char *words);
 
 /** path__check_relay() - tell when another relay is the best now. */
 void path__check_relay(struct path *e);

@@ -180,6 +180,8 @@ int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
         return 0;
     }
     e->peer = *peer;
+    if (peer->policy != PATH_POLICY_DIRECT)
+        path__end_alarm(e, "it may be relayed now");
     if (!path__wants_direct(e)) {
         path__round_stop(e);
         path__spray_end(e);
@@ -431,7 +433,7 @@ bool paths_view(
     ret->rtt = path__relay_rtt(e, &via);
     if (ret->kind == PATH_KIND_RELAY && via.is_stream)
         ret->kind = PATH_KIND_STREAM;
-    ret->is_alarm = e->peer.policy == PATH_POLICY_DIRECT;
+    ret->is_alarm = e->is_alarm;
     return true;
 }
 

@@ -9,8 +9,9 @@
       |         |         |         |         |
      s1        s2        c1        p1        p2
 
-The pairs are s1 with p1 and s2 with p2 (ports at random), and c1 with p1 (ports in sequence);
-all other edges are told to stay on the relay.
+The network is a mesh. The pairs are s1 with p1 and s2 with p2 (ports at random), c1 with p1 (ports
+in sequence), and s1 with s2, which cannot become direct; all other edges are told to stay on the
+relay.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ KINDS = {"s1": "symmetric", "s2": "symmetric", "c1": "counting", "p1": "port-res
          "p2": "port-restricted"}
 HARD = [("s1", "p1"), ("s2", "p2")]
 COUNTING = ("c1", "p1")
+HOPELESS = ("s1", "s2")
+ALARM = "no direct path, though only direct paths are wanted"
 
 # nat/path_spray.c: what one guess costs, and what a round's pings may add.
 GUESSES = 1024
@@ -57,8 +60,11 @@ def site(weft: Path) -> Iterator[Site]:
         site = Site(lab, weft)
         site.join(*KINDS)
         for pair in itertools.combinations(KINDS, 2):
-            if pair not in HARD and pair[::-1] not in HARD and set(pair) != set(COUNTING):
-                site.hub.run([weft, "edge", "set", *pair, "--path", "relay"], quiet=True)
+            if pair not in [*HARD, COUNTING, HOPELESS]:
+                site.hub.run([weft, "edge", "set", *sorted(pair), "--path", "relay"], quiet=True)
+        site.set_topology("mesh")
+        for node in site.nodes.values():
+            node.agent.allow(ALARM)
         yield site
 
 
@@ -67,7 +73,7 @@ def restart(site: Site, *names: str) -> None:
     nodes = [site.nodes[name] for name in names]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda node: node.agent.stop(), nodes))
-        list(pool.map(lambda node: node.start(), nodes))
+        list(pool.map(lambda node: node.start(allow=[ALARM]), nodes))
 
 
 def is_direct(a: AgentNode, b: AgentNode) -> bool:
@@ -137,7 +143,7 @@ def test_the_agent_dies_under_a_path_of_its_own(site: Site) -> None:
     hard.agent.kill9()
     wait_for(lambda: easy.peers()[hard.name]["path"] == "relay", 10, "the relay to be used")
     gap = flow.longest_gap_s()
-    hard.start()
+    hard.start(allow=[ALARM])
     print(f"FIGURE agent killed under its own path: no answer for {gap:.2f} s")
     assert gap < 5
     # The other side guesses again, unless it has done that too often of late.
@@ -159,3 +165,40 @@ def test_ports_in_sequence(site: Site) -> None:
     assert facts["portStep"] != 0
     assert is_found
     assert frames + frames_easy <= 400
+
+
+def test_a_mesh_complains(site: Site) -> None:
+    """Seen at the node, at the hub and in its metrics; said once, and once when it is over."""
+    a, b = (site.nodes[name] for name in HOPELESS)
+    wait_for(lambda: a.peers()[b.name]["alarm"] and b.peers()[a.name]["alarm"], 45, "the alarm")
+    why = a.peers()[b.name]["why"]
+    assert re.match(r"both NATs are symmetric: open UDP \d+ on either, or give s1 or s2 a ", why)
+    assert not a.peers()["p2"]["alarm"]  # it is told to be relayed
+    text = a.host.run([a.weft, "status"], quiet=True).out
+    assert f"ALARM: no direct path to {b.name}, though only direct paths are wanted" in text
+
+    def hub_says() -> bool:
+        nodes = site.hub.run([site.weft, "nodes"], quiet=True).out
+        return all(f"ALARM: {name} has no direct path to 1 node" in nodes for name in HOPELESS)
+
+    wait_for(hub_says, 10, "the hub to show it")
+    metrics = site.hub.run(["curl", "-s", "--unix-socket", "/run/weft/hub.sock",
+                            "http://hub/v1/metrics"], quiet=True).out
+    assert re.search(r'^weft_path_alarms\{network="default"\} 2$', metrics, re.MULTILINE)
+    site.hub.run([site.weft, "edge", "set", *HOPELESS, "--path", "relay"])
+    for node, other in ((a, b), (b, a)):
+        wait_for(lambda: not node.peers()[other.name]["alarm"], 5, "the alarm to end")
+        said = [line for line in node.agent.lines() if other.name in line]
+        assert len([line for line in said if ALARM in line]) == 1
+        assert len([line for line in said if "the alarm is over" in line]) == 1
+
+
+def test_topology_hub(site: Site) -> None:
+    """All goes through the hub, also what was direct, and the reason says what would change it."""
+    site.set_topology("hub")
+    for node in site.nodes.values():
+        wait_for(lambda: {peer["path"] for peer in node.peers().values()} == {"relay"}, 10,
+                 f"{node.name} to reach all by the hub")
+    hard, easy = (site.nodes[name] for name in HARD[0])
+    assert "topology is hub" in hard.peers()[easy.name]["why"]
+    hard.reaches(easy, 5)

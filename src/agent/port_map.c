@@ -7,11 +7,21 @@
 #include <string.h>
 #include <uv.h>
 
+#include "agent/port_map_internal.h"
 #include "base/err.h"
 #include "sys/clock.h"
 
 /* A router that grants nothing may learn to: another one is there, or it was set to. */
 #define RETRY (600 * NSEC_PER_SEC)
+
+/*
+ * A router that was restarted has forgotten what it granted. By NAT-PMP it takes two small packets
+ * to have it again (RFC 6886 section 3.6); UPnP's search is noisier, and left to RETRY.
+ */
+#define NAT_PMP_CHECK (30 * NSEC_PER_SEC)
+
+/* Whatever lifetime a router tells. */
+#define PAUSE_MIN (30 * NSEC_PER_SEC)
 
 struct port_map {
     port_map_fn fn;
@@ -44,12 +54,13 @@ static void drop(struct port_map *pm)
     free(pm);
 }
 
-/* How long to leave the router alone after an answer. */
-static nsec_t pause_after(const struct port_mapping *pm, bool granted)
+nsec_t port_map__pause_after(const struct port_mapping *pm)
 {
-    if (!granted)
+    nsec_t most = pm->kind == PORT_MAPPING_NAT_PMP ? NAT_PMP_CHECK : RETRY;
+
+    if (pm->kind == PORT_MAPPING_NONE)
         return RETRY;
-    return pm->lifetime == NSEC_NEVER ? RETRY : nsec_max(pm->lifetime / 2, 30 * NSEC_PER_SEC);
+    return nsec_min(most, nsec_max(pm->lifetime / 2, PAUSE_MIN));
 }
 
 /* Under the lock, but not while the router is being asked. */
@@ -58,19 +69,18 @@ static nsec_t ask_router(struct port_map *pm)
     struct port_mapping before = pm->granted;
     struct port_mapping now = {.kind = PORT_MAPPING_NONE};
     uint16_t port = pm->wanted_port;
-    bool granted;
 
     pm->is_asked = false;
     uv_mutex_unlock(&pm->lock);
-    granted = port_mapping_ask(&now, port,
-                  before.kind != PORT_MAPPING_NONE && before.internal_port == port ? &before : NULL,
-                  NULL) == 0;
+    /* What is not granted stays of no kind. */
+    (void)port_mapping_ask(&now, port,
+        before.kind != PORT_MAPPING_NONE && before.internal_port == port ? &before : NULL, NULL);
     uv_mutex_lock(&pm->lock);
     pm->granted = now;
     /* The handle may be closed by then. */
     if (!pm->is_ending)
         (void)uv_async_send(&pm->news);
-    return pause_after(&now, granted);
+    return port_map__pause_after(&now);
 }
 
 static void run(void *arg)

@@ -2,8 +2,8 @@
  * port_map.h - keeps a port of the router's mapped to ours, in a thread of its own.
  *
  * The router is asked when the port is known and when the network has changed,
- * and again at half of what it granted. Nothing waits for it: the answer comes
- * when it comes, or never.
+ * and again at half of what it granted, or sooner, for it may have been
+ * restarted. Nothing waits for it: the answer comes when it comes, or never.
  *
  * Threads: port_map_*() are the loop's; the thread only asks and sleeps.
  */

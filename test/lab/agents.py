@@ -109,6 +109,11 @@ class Site:
         network["spec"]["topology"] = topology
         self.hub.run([self.weft, "apply", "-f", "-"], stdin=json.dumps(network))
 
+    def hub_nodes(self) -> dict[str, dict]:
+        """All members as the hub knows them, by name."""
+        answer = json.loads(self.hub.run([self.weft, "nodes", "--json"], quiet=True).out)
+        return {node["metadata"]["name"]: node for node in answer["nodes"]}
+
     def kinds(self) -> dict[tuple[str, str], str]:
         """How each end says it reaches the other."""
         with ThreadPoolExecutor(4) as pool:

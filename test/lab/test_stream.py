@@ -137,6 +137,8 @@ def test_join_where_udp_is_blocked(site: Site) -> None:
     [peer] = site.n1.status()["peers"]
     assert BLOCKED in peer["why"] and "let UDP port 51820 out" in peer["why"]
     assert site.n2.path_to("n1") in ("relay", "direct")
+    wait_for(lambda: "UDP is blocked at n1: allow UDP out" in site.n2.status()["peers"][0]["why"],
+             20, "n2 to say whose UDP it is")
     assert site.metric("weft_streams") == 1
 
 

@@ -1,0 +1,33 @@
+/*
+ * sample_engine.h - an engine without a data path, for tests of who sends frames through one.
+ *
+ * It keeps what was sent, and gives what the test puts in.
+ */
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/frames.h"
+
+#define SAMPLE_ENGINE_SENT_MAX 512
+
+struct sample_engine {
+    struct engine engine;
+    struct engine_frames frames;
+    bool refuses;    /* to open frames */
+    bool is_gone;    /* says so when something is sent or received */
+    unsigned n_open; /* frames that are */
+    unsigned n_opened;
+    struct engine_frame in; /* the next to be received */
+    bool has_in;
+    struct endpoint sent_to[SAMPLE_ENGINE_SENT_MAX]; /* the oldest first */
+    uint8_t sent[SAMPLE_ENGINE_SENT_MAX][64];        /* the first bytes */
+    unsigned n_sent;
+};
+
+/** sample_engine_init() - of that kind. */
+void sample_engine_init(struct sample_engine *se, enum engine_kind kind);
+void sample_engine_deinit(struct sample_engine *se);
+
+/** sample_engine_put() - @len bytes arrive from @remote; one at a time. */
+void sample_engine_put(
+    struct sample_engine *se, const struct endpoint *remote, const uint8_t *data, size_t len);

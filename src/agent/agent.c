@@ -13,6 +13,7 @@
 #include "crypto/aead_speed.h"
 #include "mesh/watch_event.h"
 #include "sys/clock.h"
+#include "sys/offload.h"
 
 #define SOON             (5 * NSEC_PER_MSEC) /* so that a burst of events makes one pass */
 #define RECONCILE_PERIOD (10 * NSEC_PER_SEC) /* somebody may have changed the interface by hand */
@@ -50,11 +51,27 @@ void agent__schedule(struct agent *a, nsec_t *deadline, nsec_t at)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
+/* The engine has said it where nobody reads: it is a process of its own in the background. */
+static void log_offloads(const struct agent *a)
+{
+    struct offloads o;
+    struct err e = ERR_NULL;
+
+    if (engine_offloads(a->reconcile.engine, &o, &e) != 0)
+        return;
+    for (int i = 0; i < OFFLOAD_N; i++)
+        if (!o.on[i])
+            log_info("%s: the offload %s is off: %s", a->state.interface,
+                offload_name((enum offload)i), o.why[i]);
+}
+
 static void log_pass(struct agent *a, const struct reconcile_result *result)
 {
-    if (result->opened)
+    if (result->opened) {
         log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
             a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
+        log_offloads(a);
+    }
     if (result->n_changes > 0)
         log_info("revision %llu applied to %s: %zu change%s",
             (unsigned long long)a->snapshot.revision, a->state.interface, result->n_changes,

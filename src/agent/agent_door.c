@@ -5,6 +5,7 @@
 #include "agent/status.h"
 #include "base/err.h"
 #include "sys/clock.h"
+#include "sys/offload.h"
 
 /* The hub has so long to answer; `weft leave` waits a little longer. */
 #define LEAVE_TIMEOUT_MS 3000
@@ -33,7 +34,12 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
 {
     struct render_input render;
     struct status_input in = look(ctx, &render);
+    const struct agent *a = ctx;
+    struct offloads offloads;
+    struct err e = ERR_NULL;
 
+    if (a->reconcile.engine && engine_offloads(a->reconcile.engine, &offloads, &e) == 0)
+        in.offloads = &offloads;
     response_json(rs, 200, status_encode(&in));
 }
 

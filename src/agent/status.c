@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/table.h"
 #include "mesh/path_report.h"
+#include "sys/offload.h"
 
 /* Peers that an alarm names. */
 #define ALARM_NAMES 10
@@ -61,12 +62,26 @@ static json_t *join(json_t *a, json_t *b)
     return a;
 }
 
+/* Null while no userspace engine tells. */
+static json_t *encode_offloads(const struct offloads *o)
+{
+    json_t *list = o ? json_array() : json_null();
+
+    for (int i = 0; o && list && i < OFFLOAD_N; i++)
+        if (json_array_append_new(
+                list, json_pack("{s:s, s:b, s:s}", "name", offload_name((enum offload)i), "on",
+                          (int)o->on[i], "why", o->why[i])) < 0)
+            list = (json_decref(list), NULL);
+    return list;
+}
+
 static json_t *encode_self(const struct status_input *in, const struct node *self)
 {
     const struct network *network = &in->render->snapshot->network;
-    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:i, s:I}", "network", network->meta.name,
-        "interface", in->interface, "engine", in->engine, "engineWhy", in->engine_why, "mtu",
-        (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
+    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:o, s:i, s:I}", "network", network->meta.name,
+        "interface", in->interface, "engine", in->engine, "engineWhy", in->engine_why, "offloads",
+        encode_offloads(in->offloads), "mtu", (int)network->mtu, "revision",
+        (json_int_t)in->render->snapshot->revision);
 
     return join(encode_node(self), more);
 }
@@ -347,6 +362,18 @@ static void format_alarm(const json_t *peers, struct str *out)
         str_add(out, ", though only direct paths are wanted\n");
 }
 
+/* Only what is missing is worth a line. */
+static void format_offloads(const json_t *offloads, struct str *out)
+{
+    const json_t *offload;
+    size_t index;
+
+    json_array_foreach(offloads, index, offload)
+        if (!json_is_true(json_object_get(offload, "on")))
+            str_addf(out, "the offload %s is off: %s\n", text_of(offload, "name", "?"),
+                text_of(offload, "why", "?"));
+}
+
 void status_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
@@ -360,6 +387,7 @@ void status_format(const json_t *status, struct str *out)
     str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
         text_of(self, "engine", "no engine"),
         (long long)json_integer_value(json_object_get(self, "mtu")));
+    format_offloads(json_object_get(self, "offloads"), out);
     str_addf(out, "hub %s at %s: %s, last handshake %s\n", text_of(hub, "name", "?"),
         text_of(hub, "endpoint", "an unknown place"),
         json_is_true(json_object_get(hub, "reachable")) ? "answers" : "does not answer",

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "mesh/render.h"
 
+struct offloads;
 struct str;
 
 /** Everything that a status tells of. Borrowed. */
@@ -26,6 +27,7 @@ struct status_input {
     const struct reach *reach;
     const char *interface;
     const char *engine;                     /* "userspace" or "kernel"; NULL: none runs */
+    const struct offloads *offloads;        /* of the userspace engine; NULL: not known */
     const char *engine_why;                 /* why that one; "" when it was asked for */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     bool hub_heard;

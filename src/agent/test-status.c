@@ -11,6 +11,7 @@
 #include "agent/status.h"
 #include "base/str.h"
 #include "mesh/sample.h"
+#include "sys/offload.h"
 
 #define SEC  NSEC_PER_SEC
 #define NOW  (500 * SEC)
@@ -65,18 +66,22 @@ static void free_scene(struct scene *sc)
 
 static json_t *encode(const struct scene *sc, bool hub_heard)
 {
+    struct offloads offloads = offloads_all();
     struct status_input in = {.render = &sc->render,
         .seen = &sc->seen,
         .reach = &sc->reach,
         .interface = "weft0",
         .engine = "userspace",
         .engine_why = "this kernel has no WireGuard",
+        .offloads = &offloads,
         .keepalive = &sc->keepalive,
         .hub_heard = hub_heard,
         .now = NOW,
         .wall = WALL};
-    json_t *json = status_encode(&in);
+    json_t *json;
 
+    offload_off(&offloads, OFFLOAD_UDP_GSO, "it got lost");
+    json = status_encode(&in);
     assert_non_null(json);
     return json;
 }
@@ -88,7 +93,11 @@ static void test_json(void **state)
         "\"publicKey\": \"AgAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", "
         "\"network\": \"default\", \"interface\": \"weft0\", \"engine\": \"userspace\", "
-        "\"engineWhy\": \"this kernel has no WireGuard\", \"mtu\": 1420, \"revision\": 40}, "
+        "\"engineWhy\": \"this kernel has no WireGuard\", "
+        "\"offloads\": [{\"name\": \"udp-gso\", \"on\": false, \"why\": \"it got lost\"}, "
+        "{\"name\": \"udp-gro\", \"on\": true, \"why\": \"\"}, "
+        "{\"name\": \"tso\", \"on\": true, \"why\": \"\"}, "
+        "{\"name\": \"uso\", \"on\": true, \"why\": \"\"}], \"mtu\": 1420, \"revision\": 40}, "
         "\"hub\": {\"name\": \"hub\", \"address4\": \"10.42.0.1\", \"address6\": \"fd5a:1::1\", "
         "\"publicKey\": \"AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", "
@@ -147,6 +156,7 @@ static void test_table(void **state)
     check_table(json,
         "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
         "interface weft0 (userspace), MTU 1420\n"
+        "the offload udp-gso is off: it got lost\n"
         "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
         "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
         "\n"
@@ -207,6 +217,7 @@ static void test_table_without_hub(void **state)
     json = encode(&sc, false);
     check_table(json, "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
                       "interface weft0 (userspace), MTU 1420\n"
+                      "the offload udp-gso is off: it got lost\n"
                       "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
                       "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
                       "\n"

@@ -274,6 +274,16 @@ void device__on_link(struct device *d)
 
 /* ---- life ---- */
 
+static void log_offloads(const struct device *d)
+{
+    for (int i = 0; i < OFFLOAD_N; i++) {
+        const char *why = device_offload_why(d, (enum offload)i);
+
+        if (why)
+            log_info("%s: the offload %s is off: %s", d->name, offload_name((enum offload)i), why);
+    }
+}
+
 static int open_tun(struct device *d, const struct device_options *opt, struct err *e)
 {
     int r;
@@ -291,6 +301,7 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
         log_warning("%s: cannot set the MTU to %u", d->name, opt->mtu ? opt->mtu : DEFAULT_MTU);
     (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
     (void)tun_set_speed(&d->tun, TUN_SPEED_MBIT);
+    log_offloads(d);
     return 0;
 }
 
@@ -388,6 +399,18 @@ struct device *device_free(struct device *d)
     cookie_checker_deinit(&d->checker);
     noise_local_deinit(&d->local);
     free(d);
+    return NULL;
+}
+
+const char *device_offload_why(const struct device *d, enum offload which)
+{
+    if (!d->offloads.on[which])
+        return d->offloads.why[which];
+    if ((which == OFFLOAD_TSO && atomic_load(&d->refuses_tso)) ||
+        (which == OFFLOAD_USO && atomic_load(&d->refuses_uso)))
+        return "the kernel refused a merged packet";
+    if (which == OFFLOAD_UDP_GSO && atomic_load(&d->port->refuses_gso))
+        return "the kernel could not send a segmented batch";
     return NULL;
 }
 

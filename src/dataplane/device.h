@@ -13,6 +13,7 @@
 
 #include "base/addr.h"
 #include "noise/choice.h"
+#include "sys/offload.h"
 
 struct device;
 struct err;
@@ -61,6 +62,9 @@ int device_new(
 
 /** device_free() - detach, end the sending threads, wipe the keys, delete the interface. */
 struct device *device_free(struct device *d);
+
+/** device_offload_why() - why an offload is not in use; NULL: it is. Any thread. */
+const char *device_offload_why(const struct device *d, enum offload which);
 
 /** device_name() - the interface's name when it was created. */
 const char *device_name(const struct device *d);

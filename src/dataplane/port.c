@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "dataplane/control.h"
 #include "dataplane/port_internal.h"
 #include "sys/rng_kernel.h"
@@ -159,6 +160,15 @@ void port__take_wake(int event_fd)
     /* Fails only when it is unreadable already. */
     if (read(event_fd, &ignored, sizeof(ignored)) < 0)
         return;
+}
+
+void port__watch_gso(struct port *p, const struct udp_outbox *out)
+{
+    if (out->gso || !p->opt.offloads.on[OFFLOAD_UDP_GSO] || atomic_exchange(&p->refuses_gso, true))
+        return;
+    log_warning("port %u: the offload %s is off from now on: the kernel could not send a segmented "
+                "batch",
+        p->listen_port, offload_name(OFFLOAD_UDP_GSO));
 }
 
 static bool has_sockets(const struct port *p)

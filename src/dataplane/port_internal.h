@@ -109,6 +109,7 @@ struct port {
     _Atomic unsigned n_greetings; /* in it */
     _Atomic(struct peer *) told;  /* a stack of peers: see peer_tell() */
     _Atomic bool is_stopping;     /* threads end */
+    _Atomic bool refuses_gso;     /* a segmented send failed for its being one */
     _Atomic bool has_path_client; /* somebody finds paths: see path_door.h */
     _Atomic nsec_t busy_at;       /* when a worker last had much at once: see port__is_quiet() */
     int wake_fd;                  /* owns: the control thread's eventfd */
@@ -278,6 +279,9 @@ void tx_return(struct device *d, unsigned i);
 
 /** device__on_link() - the interface changed: up, down, MTU, moved, deleted. Under the lock. */
 void device__on_link(struct device *d);
+
+/** port__watch_gso() - after a flush of @out: has it given up segmentation? Tells so, once. */
+void port__watch_gso(struct port *p, const struct udp_outbox *out);
 
 /** port__wake() - make the eventfd readable; port__take_wake() - make it unreadable. */
 void port__wake(int event_fd);

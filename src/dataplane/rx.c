@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/drop.h"
+#include "base/log.h"
 #include "dataplane/control.h"
 #include "dataplane/path_door.h"
 #include "dataplane/peer.h"
@@ -71,6 +72,14 @@ static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
 
 /* ---- write ---- */
 
+/* Said once; from a data thread, because it happens once. */
+static void on_refused(const struct device *d, _Atomic bool *refuses, enum offload which)
+{
+    if (!atomic_exchange(refuses, true))
+        log_warning("%s: the offload %s is off from now on: %s", d->name, offload_name(which),
+            device_offload_why(d, which));
+}
+
 static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame *f)
 {
     ssize_t n;
@@ -85,9 +94,9 @@ static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame 
         return;
     /* The kernel refuses what it said it would take: single packets from now on. */
     if (f->proto == IP_PROTO_TCP)
-        atomic_store(&d->refuses_tso, true);
+        on_refused(d, &d->refuses_tso, OFFLOAD_TSO);
     else
-        atomic_store(&d->refuses_uso, true);
+        on_refused(d, &d->refuses_uso, OFFLOAD_USO);
 }
 
 static void write_merged(struct rx_worker *w)
@@ -393,6 +402,7 @@ static bool receive(struct rx_worker *w, int fd)
     write_merged(w);
     udp_outbox_flush(&w->tx.out, &w->sockets);
     drop(w, DROP_UDP_SEND, w->tx.out.n_failed - failed);
+    port__watch_gso(w->port, &w->tx.out);
     if (w->has_greeted)
         port__wake(w->port->wake_fd);
     w->has_greeted = false;

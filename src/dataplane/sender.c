@@ -42,6 +42,7 @@ void sender_flush(struct sender *s)
     udp_outbox_flush(&s->out, port__sockets(s->port));
     if (s->out.n_failed != failed)
         drop_count(s->drops, DROP_UDP_SEND, s->out.n_failed - failed);
+    port__watch_gso(s->port, &s->out);
     aead_lane_clear(s->lane);
     while (s->n_used > 0)
         (void)keypair_unref(s->used[--s->n_used]);

@@ -96,13 +96,12 @@ void uapi_stats(struct device *d, struct uapi_text *out)
     for (int i = 0; i < AEAD_CIPHER_N; i++)
         uapi_text_add(out, "backend_%s=%s\n", d->port->aead[i]->name, d->port->aead[i]->backend);
     for (int i = 0; i < OFFLOAD_N; i++) {
-        bool on = d->offloads.on[i] && !(i == OFFLOAD_TSO && atomic_load(&d->refuses_tso)) &&
-                  !(i == OFFLOAD_USO && atomic_load(&d->refuses_uso));
+        const char *name = offload_name((enum offload)i);
+        const char *why = device_offload_why(d, (enum offload)i);
 
-        uapi_text_add(out, "offload_%s=%s\n", offload_name((enum offload)i), on ? "on" : "off");
-        if (!on)
-            uapi_text_add(out, "offload_%s_why=%s\n", offload_name((enum offload)i),
-                d->offloads.why[i][0] ? d->offloads.why[i] : "the kernel refused a merged packet");
+        uapi_text_add(out, "offload_%s=%s\n", name, why ? "off" : "on");
+        if (why)
+            uapi_text_add(out, "offload_%s_why=%s\n", name, why);
     }
     uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\nqueues_lent=%llu\n", d->n_peers,
         d->port->opt.n_workers, d->tun.n, (unsigned long long)atomic_load(&d->n_lent));

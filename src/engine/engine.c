@@ -89,6 +89,11 @@ int engine_handshake(struct engine *engine, const struct x25519_public *peer, st
     return engine->ops->handshake(engine, peer, e);
 }
 
+int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e)
+{
+    return engine->ops->offloads ? engine->ops->offloads(engine, ret, e) : ENGINE_E_UNSUPPORTED;
+}
+
 int engine_open_frames(
     struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
 {

@@ -20,6 +20,7 @@ struct diff;
 struct engine;
 struct engine_frames;
 struct err;
+struct offloads;
 struct wg_config;
 
 /** The engine or its interface is not there any more: open a new one. */
@@ -47,6 +48,9 @@ struct engine_ops {
 
     /* As engine_handshake(). */
     int (*handshake)(struct engine *engine, const struct x25519_public *peer, struct err *e);
+
+    /* As engine_offloads(); NULL: it keeps that to itself. */
+    int (*offloads)(struct engine *engine, struct offloads *ret, struct err *e);
 
     /* As engine_open_frames(). */
     int (*open_frames)(
@@ -116,6 +120,13 @@ int engine_apply(
  * Return: as engine_get(); -ENOENT with words when there is no such peer.
  */
 int engine_handshake(struct engine *engine, const struct x25519_public *peer, struct err *e);
+
+/**
+ * engine_offloads() - which of the kernel's segmentation offloads it uses, and why not the rest
+ *
+ * Return: as engine_get(); ENGINE_E_UNSUPPORTED without words for the kernel's own.
+ */
+int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e);
 
 /**
  * engine_open_frames() - path frames through its UDP port: frames.h

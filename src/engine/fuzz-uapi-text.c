@@ -9,6 +9,7 @@
 #include "engine/uapi_text.h"
 #include "mesh/diff.h"
 #include "mesh/wg_config.h"
+#include "sys/offload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -21,7 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct diff d = DIFF_NULL;
     struct str text = STR_NULL;
     struct err e = ERR_NULL;
+    struct offloads offloads;
 
+    (void)uapi_text_decode_offloads(&offloads, (const char *)data, len, &e);
     if (uapi_text_decode(&a, (const char *)data, len, &e) < 0)
         return 0;
     if (wg_config_sort(&a, &e) == 0 && diff_make(&d, &nothing, &a, NULL) == 0) {

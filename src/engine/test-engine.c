@@ -251,10 +251,24 @@ static void test_interface_is_deleted(void **state)
         assert_int_equal(engine_get(engine, &c, &e), ENGINE_E_GONE);
 }
 
+/* The kernel's engine keeps that to itself; the other one says why what is off is off. */
+static void test_offloads(void **state)
+{
+    struct engine *engine = need(state);
+    struct offloads o;
+    struct err e = ERR_NULL;
+    int r = engine_offloads(engine, &o, &e);
+
+    assert_int_equal(r, engine_kind_of(engine) == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
+    for (int i = 0; r == 0 && i < OFFLOAD_N; i++)
+        assert_int_equal(o.on[i], o.why[i][0] == '\0');
+}
+
 #define CONTRACT(set_up_it)                                                                        \
     cmocka_unit_test_setup_teardown(test_fresh, set_up_it, tear_down),                             \
         cmocka_unit_test_setup_teardown(test_converges, set_up_it, tear_down),                     \
         cmocka_unit_test_setup_teardown(test_block_moves, set_up_it, tear_down),                   \
+        cmocka_unit_test_setup_teardown(test_offloads, set_up_it, tear_down),                      \
         cmocka_unit_test_setup_teardown(test_interface_is_deleted, set_up_it, tear_down)
 
 int main(void)

@@ -12,6 +12,7 @@
 #include "engine/uapi_text.h"
 #include "mesh/diff.h"
 #include "mesh/wg_config.h"
+#include "sys/offload.h"
 
 #define KEY_1 "0100000000000000000000000000000000000000000000000000000000000000"
 #define KEY_2 "0200000000000000000000000000000000000000000000000000000000000000"
@@ -229,6 +230,31 @@ static void test_long_line(void **state)
     assert_string_equal(e.text, "the engine answered with a line of 1026 bytes");
 }
 
+/* The answer to "stats=1" has other lines, too. */
+static void test_offloads(void **state)
+{
+    static const char good[] =
+        "cipher=chacha20poly1305\noffload_udp-gso=off\noffload_udp-gso_why=it got lost\n"
+        "offload_udp-gro=on\noffload_tso=on\noffload_uso=on\noffload_lro=on\npeers=3\nerrno=0\n\n";
+    static const char *const bad[] = {
+        "offload_udp-gso=on\noffload_udp-gro=on\noffload_tso=on\nerrno=0\n\n",
+        "offload_udp-gso=perhaps\noffload_udp-gro=on\noffload_tso=on\noffload_uso=on\nerrno=0\n\n",
+        "hello\n\n",
+        "",
+    };
+    struct offloads o;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(uapi_text_decode_offloads(&o, good, strlen(good), &e), 0);
+    assert_false(o.on[OFFLOAD_UDP_GSO]);
+    assert_string_equal(o.why[OFFLOAD_UDP_GSO], "it got lost");
+    assert_true(o.on[OFFLOAD_UDP_GRO] && o.on[OFFLOAD_TSO] && o.on[OFFLOAD_USO]);
+    assert_string_equal(o.why[OFFLOAD_TSO], "");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        assert_int_equal(uapi_text_decode_offloads(&o, bad[i], strlen(bad[i]), &e), -EBADMSG);
+    assert_int_equal(uapi_text_decode_offloads(&o, "errno=22\n\n", 10, &e), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_decode),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_offloads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

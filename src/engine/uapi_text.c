@@ -2,6 +2,7 @@
 #include "engine/uapi_text.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "crypto/x25519.h"
 #include "mesh/diff.h"
 #include "mesh/wg_config.h"
+#include "sys/offload.h"
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
@@ -322,6 +324,53 @@ int uapi_text_decode(struct wg_config *ret, const char *text, size_t len, struct
     }
     *ret = dc.config;
     return 0;
+}
+
+/* "offload_NAME=on", and "offload_NAME_why=TEXT"; other lines are not meant. */
+static bool take_offload_line(const struct decoder *dc, struct offloads *o, bool *is_said)
+{
+    static const char prefix[] = "offload_", suffix[] = "_why";
+    const char *name = dc->line + strlen(prefix);
+    size_t len = strlen(dc->line);
+    int which;
+
+    if (len < strlen(prefix) || strncmp(dc->line, prefix, strlen(prefix)) != 0)
+        return true;
+    len -= strlen(prefix);
+    which = offload_find(name, len);
+    if (which >= 0) {
+        is_said[which] = true;
+        o->on[which] = strcmp(dc->value, "on") == 0;
+        return o->on[which] || strcmp(dc->value, "off") == 0;
+    }
+    if (len > strlen(suffix) && strcmp(name + len - strlen(suffix), suffix) == 0)
+        which = offload_find(name, len - strlen(suffix));
+    if (which >= 0)
+        (void)snprintf(o->why[which], sizeof(o->why[which]), "%s", dc->value);
+    return true;
+}
+
+int uapi_text_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e)
+{
+    struct decoder dc = {.next = text, .end = text + len};
+    bool is_said[OFFLOAD_N] = {false};
+    struct offloads o = {0};
+    int r;
+
+    do {
+        if (!read_line(&dc, &r, e))
+            return r < 0 ? r : err_set(e, -EBADMSG, "the engine's answer does not end with errno");
+        if (!take_offload_line(&dc, &o, is_said))
+            return bad_value(&dc, e);
+    } while (strcmp(dc.line, "errno") != 0);
+    r = take_errno(&dc, e);
+    for (int i = 0; r == 0 && i < OFFLOAD_N; i++)
+        if (!is_said[i])
+            r = err_set(e, -EBADMSG, "the engine does not say whether it uses %s",
+                offload_name((enum offload)i));
+    if (r == 0)
+        *ret = o;
+    return r;
 }
 
 int uapi_text_result(const char *text, size_t len, struct err *e)

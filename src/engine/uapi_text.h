@@ -12,6 +12,7 @@
 
 struct diff;
 struct err;
+struct offloads;
 struct str;
 struct wg_config;
 struct x25519_public;
@@ -19,6 +20,9 @@ struct x25519_secret;
 
 /** The request that asks for everything. */
 #define UAPI_TEXT_GET "get=1\n\n"
+
+/** The request that asks for counters and offloads. */
+#define UAPI_TEXT_STATS "stats=1\n\n"
 
 /** Longest line of an answer. */
 #define UAPI_TEXT_LINE_MAX 1024
@@ -45,6 +49,14 @@ void uapi_text_encode_handshake(const struct x25519_public *peer, struct str *ou
  * answered, negative, with words; -ENOMEM.
  */
 int uapi_text_decode(struct wg_config *ret, const char *text, size_t len, struct err *e);
+
+/**
+ * uapi_text_decode_offloads() - of the answer to UAPI_TEXT_STATS
+ * @ret:	untouched on failure
+ *
+ * Return: as uapi_text_decode(); -EBADMSG with words, too, for one of which nothing is said.
+ */
+int uapi_text_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e);
 
 /** uapi_text_result() - what the last line, "errno=N", of any answer says: 0 or as above. */
 int uapi_text_result(const char *text, size_t len, struct err *e);

@@ -83,6 +83,20 @@ static int userspace_handshake(
     return request((struct userspace *)engine, &in, e);
 }
 
+static int userspace_offloads(struct engine *engine, struct offloads *ret, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    char *out = NULL;
+    size_t len = 0;
+    int r = u->fn(u->ctx, UAPI_TEXT_STATS, strlen(UAPI_TEXT_STATS), &out, &len, e);
+
+    if (r != 0)
+        return r;
+    r = uapi_text_decode_offloads(ret, out, len, e);
+    free(out);
+    return r;
+}
+
 static int userspace_open_frames(
     struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
 {
@@ -107,6 +121,7 @@ static const struct engine_ops userspace_ops = {
     .get = userspace_get,
     .apply = userspace_apply,
     .handshake = userspace_handshake,
+    .offloads = userspace_offloads,
     .open_frames = userspace_open_frames,
     .close = userspace_close,
 };

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "dataplane/device.h"
 #include "dataplane/port.h"
 #include "hub/overlay_internal.h"
 #include "dataplane/relay.h"
@@ -310,6 +311,23 @@ static void add_drops(struct overlay *o, struct hub_metrics *m)
     }
 }
 
+static void add_offloads(struct overlay *o, struct hub_metrics *m)
+{
+    const struct overlay_network *net;
+    char labels[256];
+
+    list_foreach(net, &o->networks, siblings)
+        for (int i = 0; i < OFFLOAD_N; i++) {
+            const char *why = device_offload_why(net->device, (enum offload)i);
+
+            (void)snprintf(labels, sizeof(labels), "interface=\"%s\",offload=\"%s\",why=\"%s\"",
+                device_name(net->device), offload_name((enum offload)i), why ? why : "");
+            hub_metric(m, HUB_METRIC_GAUGE, "weft_offload",
+                "whether a segmentation offload of the kernel is in use, and why not", labels,
+                why ? 0 : 1);
+        }
+}
+
 static void on_metrics(void *ctx, struct hub_metrics *m)
 {
     struct overlay *o = ctx;
@@ -326,6 +344,7 @@ static void on_metrics(void *ctx, struct hub_metrics *m)
     hub_metric(m, HUB_METRIC_COUNTER, "weft_stun_answers_total", "STUN requests answered", "",
         (double)n.stun_answers);
     add_drops(o, m);
+    add_offloads(o, m);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ const char *offload_name(enum offload which)
     return names[which];
 }
 
-static int offload_find(const char *name, size_t len)
+int offload_find(const char *name, size_t len)
 {
     for (int i = 0; i < OFFLOAD_N; i++)
         if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)

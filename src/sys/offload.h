@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct err;
 
@@ -33,6 +34,9 @@ void offload_off(struct offloads *o, enum offload which, const char *fmt, ...)
 
 /** offload_name() - "udp-gso". */
 const char *offload_name(enum offload which);
+
+/** offload_find() - the one of that name, of @len bytes; -1: none. */
+int offload_find(const char *name, size_t len);
 
 /** offload_parse() - turn off those in @list ("udp-gso,tso" or "all"). 0 or -EINVAL with words. */
 int offload_parse(struct offloads *o, const char *list, struct err *e);

@@ -11,9 +11,10 @@ typedef int (*cmd_fn)(int argc, char **argv);
 
 /** Exit statuses of every subcommand. */
 enum cmd_status {
-    CMD_OK = 0,     /* done */
-    CMD_FAILED = 1, /* understood, but could not be done; the sentence says why */
-    CMD_USAGE = 2,  /* the command line itself is wrong */
+    CMD_OK = 0,         /* done */
+    CMD_FAILED = 1,     /* understood, but could not be done; the sentence says why */
+    CMD_USAGE = 2,      /* the command line itself is wrong */
+    CMD_VERDICT_NO = 3, /* it was found out, and the answer is no */
 };
 
 /**
@@ -41,6 +42,7 @@ int cmd_node(int argc, char **argv);      /* node.c */
 int cmd_nodes(int argc, char **argv);     /* node.c */
 int cmd_paths(int argc, char **argv);     /* paths.c */
 int cmd_preflight(int argc, char **argv); /* preflight.c */
+int cmd_probe(int argc, char **argv);     /* probe.c */
 int cmd_render(int argc, char **argv);    /* render.c */
 int cmd_run(int argc, char **argv);       /* run.c */
 int cmd_status(int argc, char **argv);    /* status.c */

@@ -25,6 +25,7 @@ static const struct {
     {"env", cmd_env, "print the environment that training commands need"},
     {"preflight", cmd_preflight, "say whether a training job would run, pair by pair"},
     {"addrmap", cmd_addrmap, "lead private addresses to public ones, unencrypted"},
+    {"probe", cmd_probe, "watch whether every member is reached, without the agent"},
     {"bench", cmd_bench, "measure throughput, latency and all-reduce"},
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},

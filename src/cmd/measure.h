@@ -10,9 +10,6 @@
 
 struct err;
 
-/** Exit status of a measurement that went well and whose answer is no. */
-#define CMD_VERDICT_NO 3
-
 /** What the options said. */
 struct measure_target {
     const char *socket; /* of the agent */

@@ -57,6 +57,8 @@ REFUSALS = [
     (f"status --socket {AWAY}", FAILED, f"no agent answers on {AWAY}: it does not run"),
     (f"paths gpu --socket {AWAY}", FAILED, f"no agent answers on {AWAY}: it does not run"),
     ("paths Bad_Name", USAGE, f'"Bad_Name" {A_NAME}'),
+    ("probe --once --state /nonexistent/node", FAILED, "this machine has not joined a network"),
+    ("probe --period 100ms", USAGE, '"100ms" is not a duration from 1 s'),
     ("node rm A_B", USAGE, f'"A_B" {A_NAME}'),
     ("nodes --network A_B", USAGE, f'"A_B" {A_NAME}'),
     ("network add x --topology star", USAGE, '"star" is none of auto, hub, mesh'),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -360,6 +361,39 @@ def test_traffic_goes_on_without_the_agent(site: Site) -> None:
 
     without_loss(site.n1, far, kill)
     assert "changes" not in "\n".join(site.n1.agent.lines())
+
+
+def test_probe_sees_what_agents_do_not_tell(site: Site) -> None:
+    site.both_join()
+
+    def look() -> tuple[int, dict[str, tuple[str, str]]]:
+        done = site.n1.run("probe", "--once", "--json", check=False)
+        members = json.loads(done.out)["members"]
+        return done.rc, {m["name"]: (m["ipv4"]["state"], m["ipv6"]["state"]) for m in members}
+
+    everybody = {name: ("reached", "reached") for name in ("hub", "n2")}
+    wait_for(lambda: look() == (0, everybody), 10, "all to be reached")
+    metrics = "/var/lib/weft/probe.prom"
+    probe = site.n1.host.spawn([site.weft, "probe", "--metrics", metrics], name="probe",
+                               allow=["n2 does not answer"])
+    probe.wait_line("n2 is reached over ipv6")
+    for node in (site.n1, site.n2):
+        node.agent.kill9()
+    assert look() == (0, everybody), "the tunnel does not need the agents"
+
+    for pid in site.n2.pids("weft-wg"):
+        os.kill(pid, signal.SIGKILL)
+    probe.wait_line("n2 does not answer over ipv4: ")
+    assert look() == (3, everybody | {"n2": ("silent", "silent")})
+    assert re.search(r"^n2 +no answer +100.0 % +no answer ", site.n1.run(
+        "probe", "--once", check=False).out, re.MULTILINE)
+    wait_for(lambda: 'weft_probe_reached{node="n2",family="ipv4"} 0\n' in
+             site.n1.host.run(["cat", metrics], quiet=True).out, 10, "the metrics to say so")
+    for node in (site.n1, site.n2):
+        node.start()
+    wait_for(lambda: sum("n2 is reached over ipv4" in line for line in probe.lines()) == 2, 20,
+             "n2 to answer again")
+    probe.stop()
 
 
 def test_data_plane_comes_back(site: Site) -> None:

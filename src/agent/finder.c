@@ -145,7 +145,9 @@ static void on_socket_frame(void *ctx, uint32_t socket, const struct engine_fram
     struct finder *f = ctx;
     nsec_t now = clock_now();
 
-    if (frame->len > 0 && frame->data[0] == PATH_FRAME_TYPE) {
+    if (socket == FINDER_FRESH_SOCKET) {
+        finder__take_fresh(f, frame, now);
+    } else if (frame->len > 0 && frame->data[0] == PATH_FRAME_TYPE) {
         memcpy(buf, frame->data, frame->len);
         paths_on_frame(f->paths, &in, buf, frame->len, now);
     } else {

@@ -15,6 +15,9 @@
 #include "nat/paths.h"
 #include "sys/netlink.h"
 
+/** The spare socket from which the newest port is asked for; paths never gets to that number. */
+#define FINDER_FRESH_SOCKET UINT32_MAX
+
 /** What is kept of one peer that finds paths, too. */
 struct finder_peer {
     char node[NAME_MAX_LEN + 1];
@@ -30,6 +33,13 @@ struct finder_peer {
     uint64_t tx_bytes;
 
     nsec_t wanted_at; /* when one was asked for: a later one is that */
+};
+
+/** The newest port of a NAT that counts, asked for from a socket that it has not seen before. */
+struct finder_fresh {
+    struct endpoint server; /* that is asked; none: none is */
+    struct stun_transaction id;
+    uint16_t port; /* as told last; 0: not known */
 };
 
 struct finder {
@@ -49,6 +59,7 @@ struct finder {
     struct netlink nl;
     struct stun_client stun;
     struct behavior_survey survey;
+    struct finder_fresh fresh;
     struct port_map *port_map;   /* owns */
     struct port_mapping mapping; /* what the router has granted */
     struct uv_poll_s *net_poll;  /* owns until it is closed */
@@ -86,6 +97,9 @@ void finder__ask_stun(struct finder *f, nsec_t now);
 
 /** finder__take_stun() - an answer, perhaps. */
 void finder__take_stun(struct finder *f, const struct engine_frame *frame, nsec_t now);
+
+/** finder__take_fresh() - the same, to FINDER_FRESH_SOCKET. */
+void finder__take_fresh(struct finder *f, const struct engine_frame *frame, nsec_t now);
 
 /** finder__refresh_stun() - a symmetric NAT is to be guessed: its newest port is wanted. */
 void finder__refresh_stun(struct finder *f, nsec_t now);

@@ -108,6 +108,8 @@ static void update_self(struct finder *f, nsec_t now)
     set_relay(f, &side);
     side.nat = behavior_of(&f->survey, f->own, f->n_own);
     side.nat.is_blocked = f->is_blocked;
+    if (side.nat.port_step != 0 && f->fresh.port != 0)
+        side.nat.last_port = f->fresh.port;
     if (is_side_equal(&side, &f->self))
         return;
     /* Greater than any of an earlier run: by the wall clock, unless that went back. */
@@ -211,6 +213,7 @@ void finder__gather(struct finder *f, bool force, nsec_t now)
     memcpy(f->own, look.own, sizeof(f->own));
     f->n_own = look.n_own;
     behavior_survey_clear(&f->survey);
+    f->fresh.port = 0;
     stun_client_forget(&f->stun, now);
     port_map_ask(f->port_map, f->port.port);
     update_self(f, now);
@@ -241,6 +244,15 @@ void finder__ask_stun(struct finder *f, nsec_t now)
         (void)frame_port_send(&f->port, &frame);
 }
 
+/* Has the NAT given us another port for that server since? Then it is the newest one. */
+static bool is_moved(const struct finder *f, const struct stun_view *v)
+{
+    for (unsigned i = 0; i < f->survey.n; i++)
+        if (endpoint_equal(&f->survey.samples[i].server, &v->server))
+            return !endpoint_equal(&f->survey.samples[i].mapped, &v->mapped);
+    return true;
+}
+
 void finder__take_stun(struct finder *f, const struct engine_frame *frame, nsec_t now)
 {
     const struct stun_view *v;
@@ -248,14 +260,52 @@ void finder__take_stun(struct finder *f, const struct engine_frame *frame, nsec_
     v = stun_client_take(&f->stun, frame->data, frame->len, &frame->remote, frame->received_at);
     if (!v)
         return;
+    if (is_moved(f, v))
+        f->fresh.port = 0;
     behavior_survey_add(&f->survey, &v->server, &v->mapped, v->heard_at);
     update_self(f, now);
 }
 
+/* Where a server has answered over IPv4; NULL: none has. */
+static const struct endpoint *find_server(const struct finder *f)
+{
+    for (unsigned i = 0; i < f->stun.n_views; i++)
+        if (f->stun.views[i].heard_at != 0 && ip_addr_is_v4(&f->stun.views[i].server.addr))
+            return &f->stun.views[i].server;
+    return NULL;
+}
+
 void finder__refresh_stun(struct finder *f, nsec_t now)
 {
+    struct engine_frame frame = {.len = STUN_REQUEST_SIZE};
+    const struct endpoint *server = find_server(f);
+
     stun_client_restart(&f->stun, now);
     finder__ask_stun(f, now);
+    /* To servers that our port has asked before the NAT keeps its mappings: they say nothing new.
+     */
+    spare_sockets_close(f->spare, FINDER_FRESH_SOCKET);
+    if (!server || spare_sockets_open(f->spare, FINDER_FRESH_SOCKET, NULL) < 0)
+        return;
+    f->fresh.server = *server;
+    rng_fill(&f->rng, f->fresh.id.b, sizeof(f->fresh.id.b));
+    stun_encode_request(&f->fresh.id, frame.data);
+    frame.remote = *server;
+    spare_sockets_send(f->spare, FINDER_FRESH_SOCKET, &frame);
+}
+
+void finder__take_fresh(struct finder *f, const struct engine_frame *frame, nsec_t now)
+{
+    struct stun_response resp;
+
+    if (!endpoint_equal(&frame->remote, &f->fresh.server) ||
+        stun_decode_response(&resp, frame->data, frame->len) != 0 ||
+        memcmp(resp.id.b, f->fresh.id.b, sizeof(resp.id.b)) != 0)
+        return;
+    spare_sockets_close(f->spare, FINDER_FRESH_SOCKET);
+    f->fresh.server = (struct endpoint){.port = 0};
+    f->fresh.port = resp.mapped.port;
+    update_self(f, now);
 }
 
 void finder__set_servers(struct finder *f, const struct snapshot *s, nsec_t now)

@@ -33,6 +33,9 @@ static const nsec_t step_after[] = {
     1500 * NSEC_PER_MSEC,
 };
 
+/* The steps in which ports are guessed: the last one after the peer has told its newest. */
+#define GUESS_STEPS 4
+
 #define N_STEPS (sizeof(step_after) / sizeof(step_after[0]))
 /* After the last step, how long its pongs may take. */
 #define LAST_WAIT (1000 * NSEC_PER_MSEC)
@@ -70,10 +73,22 @@ void path__round_plan(struct path *e, nsec_t now)
         e->slot = slot_after(e, period, period << skip, now);
 }
 
+/* Our NAT counts, and the peer is about to guess. */
+static void want_fresh(const struct path *e, nsec_t now)
+{
+    struct paths *p = e->owner;
+
+    if (e->chosen == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
+        (p->fresh_at == 0 || now - p->fresh_at >= SLOT_PERIOD) &&
+        paths__add(p, NULL, PATH_ACTION_FRESH))
+        p->fresh_at = now;
+}
+
 void path__round_start(struct path *e, bool is_full, nsec_t now)
 {
     if (!path__wants_direct(e) || e->n_pairs == 0)
         return;
+    want_fresh(e, now);
     if (e->round.next != NSEC_NEVER) {
         e->round.is_full |= is_full;
         return;
@@ -83,11 +98,6 @@ void path__round_start(struct path *e, bool is_full, nsec_t now)
     e->round_at = now;
     for (unsigned i = 0; i < e->n_pairs; i++)
         e->pairs[i].n_round_pongs = 0;
-    if (e->chosen == 0 && behavior_is_hard(&e->owner->self.nat) &&
-        e->owner->self.nat.port_step != 0 &&
-        (e->owner->fresh_at == 0 || now - e->owner->fresh_at >= SLOT_PERIOD) &&
-        paths__add(e->owner, NULL, PATH_ACTION_FRESH))
-        e->owner->fresh_at = now;
 }
 
 void path__round_stop(struct path *e)
@@ -140,7 +150,7 @@ void path__round_tick(struct path *e, nsec_t now)
     for (unsigned i = 0; i < e->n_pairs; i++)
         if (is_asked(e, &e->pairs[i]))
             path__ping(e, &e->pairs[i], now);
-    if (r->step < 3 && e->chosen == 0)
+    if (r->step < GUESS_STEPS && e->chosen == 0)
         path__guess_ports(e, now);
     r->is_reserved = false;
     r->step++;

@@ -36,6 +36,14 @@ COUNTING = ("c1", "p1")
 HOPELESS = ("s1", "s2")
 ALARM = "no direct path, though only direct paths are wanted"
 
+# A mapping for each of 200 destinations.
+BURN = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for port in range(20000, 20200):
+    s.sendto(b"x", (sys.argv[1], port))
+"""
+
 # nat/path_spray.c: what one guess costs, and what a round's pings may add.
 GUESSES = 1024
 SOCKETS = 256
@@ -154,6 +162,8 @@ def test_the_agent_dies_under_a_path_of_its_own(site: Site) -> None:
 def test_ports_in_sequence(site: Site) -> None:
     """A NAT that counts is guessed with a few packets."""
     hard, easy = (site.nodes[name] for name in COUNTING)
+    # The NAT goes on counting, while it keeps the ports that servers have seen.
+    hard.host.run(["/usr/bin/python3", "-c", BURN, site.hub.address()])
     restart(site, *COUNTING)
     (is_found,) = wait_until_tried([(hard, easy)], 20)
     frames, _ = cost(hard, easy)

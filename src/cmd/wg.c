@@ -129,6 +129,8 @@ static int take_port_options(struct port_options *opt, struct err *e)
     *opt = (struct port_options){.offloads = offloads_all(), .sockets_follow_links = true};
     if (arg.cpus)
         r = cpulist_parse(&opt->cpus, arg.cpus, e);
+    if (r == 0 && arg.cpus)
+        r = cpulist_confine(&opt->cpus, e);
     if (r == 0 && arg.no_offload)
         r = offload_parse(&opt->offloads, arg.no_offload, e);
     opt->aead_backend = arg.library;

@@ -1,5 +1,6 @@
 /* test-thread.c - the gate, and lists of CPUs. */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -78,11 +79,54 @@ static void test_cpulist(void **state)
     assert_true(l.n >= 1);
 }
 
+static void test_cpulist_format(void **state)
+{
+    static const char *const texts[] = {"0", "0-1", "0-1,3,7-9", "1023"};
+    char buf[CPULIST_TEXT_MAX];
+    struct cpulist l;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        assert_int_equal(cpulist_parse(&l, texts[i], NULL), 0);
+        assert_string_equal(cpulist_format(&l, buf), texts[i]);
+    }
+    l.n = 0;
+    for (unsigned cpu = 1; cpu < 500; cpu += 2)
+        l.cpu[l.n++] = (unsigned short)cpu;
+    assert_string_equal(cpulist_format(&l, buf) + strlen(buf) - 4, ",...");
+}
+
+static void *allowed_here(void *ret)
+{
+    cpulist_allowed(ret);
+    return NULL;
+}
+
+/* A thread that is started later is confined, too; a CPU that is not allowed is named. */
+static void test_confine(void **state)
+{
+    struct cpulist before, one, seen;
+    struct err e = ERR_NULL;
+    pthread_t thread;
+
+    cpulist_allowed(&before);
+    one = (struct cpulist){.cpu = {before.cpu[before.n - 1]}, .n = 1};
+    assert_int_equal(cpulist_confine(&one, &e), 0);
+    assert_int_equal(thread_start(&thread, "confined", -1, allowed_here, &seen), 0);
+    (void)pthread_join(thread, NULL);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.cpu[0], one.cpu[0]);
+    one.cpu[0] = CPU_SETSIZE - 1;
+    assert_int_equal(cpulist_confine(&one, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "CPU 1023 cannot be used: this process may run on "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gate),
         cmocka_unit_test(test_cpulist),
+        cmocka_unit_test(test_cpulist_format),
+        cmocka_unit_test(test_confine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

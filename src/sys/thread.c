@@ -128,6 +128,49 @@ void cpulist_allowed(struct cpulist *ret)
     list_from_set(ret, &set);
 }
 
+const char *cpulist_format(const struct cpulist *l, char buf[static CPULIST_TEXT_MAX])
+{
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (unsigned i = 0, last; i < l->n; i = last + 1) {
+        const char *comma = i > 0 ? "," : "";
+
+        for (last = i; last + 1 < l->n && l->cpu[last + 1] == l->cpu[last] + 1; last++)
+            ;
+        if (len + sizeof("65535-65535,...") > CPULIST_TEXT_MAX) {
+            (void)snprintf(buf + len, CPULIST_TEXT_MAX - len, ",...");
+            break;
+        }
+        len += (size_t)snprintf(buf + len, CPULIST_TEXT_MAX - len,
+            last > i ? "%s%u-%u" : "%s%u", comma, l->cpu[i], l->cpu[last]);
+    }
+    return buf;
+}
+
+int cpulist_confine(const struct cpulist *l, struct err *e)
+{
+    char text[CPULIST_TEXT_MAX];
+    struct cpulist allowed;
+    cpu_set_t have, set;
+
+    cpulist_allowed(&allowed);
+    CPU_ZERO(&have);
+    CPU_ZERO(&set);
+    for (unsigned i = 0; i < allowed.n; i++)
+        CPU_SET(allowed.cpu[i], &have);
+    for (unsigned i = 0; i < l->n; i++) {
+        if (!CPU_ISSET(l->cpu[i], &have))
+            return err_set(e, -EINVAL, "CPU %u cannot be used: this process may run on %s",
+                l->cpu[i], cpulist_format(&allowed, text));
+        CPU_SET(l->cpu[i], &set);
+    }
+    if (sched_setaffinity(0, sizeof(set), &set) < 0)
+        return err_set(e, -errno, "cannot run on CPUs %s only: %s", cpulist_format(l, text),
+            strerror(errno));
+    return 0;
+}
+
 int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *), void *arg)
 {
     char short_name[16];

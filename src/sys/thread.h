@@ -57,6 +57,18 @@ int cpulist_parse(struct cpulist *ret, const char *text, struct err *e);
 /** cpulist_allowed() - the CPUs that this process may run on. */
 void cpulist_allowed(struct cpulist *ret);
 
+#define CPULIST_TEXT_MAX 256
+
+/** cpulist_format() - "0,2-5" into @buf, cut short with "..." when it is too long; returns @buf. */
+const char *cpulist_format(const struct cpulist *l, char buf[static CPULIST_TEXT_MAX]);
+
+/**
+ * cpulist_confine() - the calling thread, and those that it starts, run only there
+ *
+ * Return: 0, or -EINVAL with words that name a CPU that is not allowed, and those that are.
+ */
+int cpulist_confine(const struct cpulist *l, struct err *e);
+
 /**
  * thread_start() - a thread with all signals blocked
  * @name:	at most 15 bytes are shown by ps and top

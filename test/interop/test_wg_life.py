@@ -152,6 +152,35 @@ def is_instrumented(program: Path) -> bool:
     return b"__tsan_init" in content or b"__asan_init" in content
 
 
+def confinement(pid: int) -> dict[str, str]:
+    """Where each of a process's threads may run, by its name."""
+    texts = [(task / "status").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return {text.split("Name:")[1].split()[0]: text.split("Cpus_allowed_list:")[1].split()[0]
+            for text in texts}
+
+
+def test_cpus_are_obeyed(lab, weft):
+    """--cpus: every thread stays there, with as many workers as fit; the rest is refused."""
+    last = max(os.sched_getaffinity(0))
+    u = WgPeer.userspace(lab.host("u"), [weft, "wg", "--cpus", str(last)])
+    threads = confinement(u.daemon.pid)
+    assert set(threads.values()) == {str(last)}
+    assert {"rx0", "tx0-wg0", "control"} <= set(threads)
+    assert not {"rx1", "tx1-wg0"} & set(threads)
+    v = WgPeer.userspace(lab.host("v"), [weft, "wg", "--cpus", str(last), "--threads", "2"])
+    assert {"rx0", "rx1", "tx0-wg0", "tx1-wg0", "control"} <= set(confinement(v.daemon.pid))
+    assert set(confinement(v.daemon.pid).values()) == {str(last)}
+    for wrong, said in {
+        "1023": "CPU 1023 cannot be used: this process may run on ",
+        "0-": 'CPU list "0-" is not understood; it is numbers and ranges below 1024, as in "0,2-5"',
+        "all": 'CPU list "all" is not understood; it is numbers and ranges below 1024',
+    }.items():
+        refused = lab.host("u").run([weft, "wg", "-f", "wg1", "--cpus", wrong], check=False)
+        assert refused.rc != 0
+        assert said in refused.err
+        assert refused.err.count("\n") == 1
+
+
 def test_idle_costs_little(ends, weft):
     """Idle with peers: less than 10 MiB resident, and next to no CPU time."""
     u, _ = ends

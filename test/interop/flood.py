@@ -10,6 +10,7 @@ import base64
 import hashlib
 import os
 import random
+import select
 import signal
 import socket
 import struct
@@ -34,6 +35,16 @@ def initiation(rng, mac1_key):
     return body + mac1 + bytes(16)
 
 
+def answers(sock):
+    """The sizes of those that have come."""
+    sizes = []
+    try:
+        while True:
+            sizes.append(len(sock.recv(2048, socket.MSG_DONTWAIT)))
+    except OSError:
+        return sizes
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=["garbage", "initiations"])
@@ -41,6 +52,8 @@ def main():
     parser.add_argument("port", type=int)
     parser.add_argument("--key", default="")
     parser.add_argument("--rate", type=int, default=0, help="at most so many a second")
+    parser.add_argument("--ahead", type=int, default=0,
+                        help="at most so many that are not answered, so that no queue runs over")
     args = parser.parse_args()
 
     rng = random.Random(1)
@@ -56,7 +69,7 @@ def main():
     sock.connect((args.address, args.port))
     stopped = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
-    n_sent = n_answers = answer_bytes = 0
+    n_sent = n_answers = answer_bytes = n_lost = 0
     started = time.monotonic()
     print(f"ready {os.getpid()}", flush=True)
     while not stopped:
@@ -69,15 +82,17 @@ def main():
             if n_sent % 64:
                 continue
             # Not a wait for anything: the pace is what this program is asked for.
-            ahead = started + n_sent / args.rate - time.monotonic() if args.rate else 0
-            if ahead > 0:
-                time.sleep(ahead)
-            try:
-                while True:
-                    answer_bytes += len(sock.recv(2048, socket.MSG_DONTWAIT))
-                    n_answers += 1
-            except OSError:
-                pass
+            early_s = started + n_sent / args.rate - time.monotonic() if args.rate else 0
+            if early_s > 0:
+                time.sleep(early_s)
+            sizes = answers(sock)
+            while args.ahead and n_sent - n_lost - n_answers - len(sizes) >= args.ahead:
+                # What is not answered in a second never will be.
+                if not select.select([sock], [], [], 1)[0]:
+                    n_lost = n_sent - n_answers - len(sizes)
+                sizes += answers(sock)
+            n_answers += len(sizes)
+            answer_bytes += sum(sizes)
             if stopped:
                 break
     print(f"sent {n_sent}, answers {n_answers}, answer bytes {answer_bytes}", flush=True)

@@ -307,7 +307,7 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
 
 static int init_parts(struct device *d)
 {
-    int r = gate_init(&d->gate, d->tun.n);
+    int r = gate_init(&d->gate, tun_readers(&d->tun));
 
     if (r == 0)
         r = tx_init(d);

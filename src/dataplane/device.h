@@ -26,7 +26,7 @@ struct device_options {
     const char *name;   /* of the interface; "%d" in it becomes a free number */
     int tun_fd;         /* taken: an open TUN descriptor instead of a new interface; -1: none */
     unsigned mtu;       /* bytes; 0: 1420 */
-    unsigned n_workers; /* sending threads, one a TUN queue; 0: 1 */
+    unsigned n_workers; /* sending threads; 0: 1 */
     struct noise_choice cipher; /* of peers about whom nothing else is said */
 };
 

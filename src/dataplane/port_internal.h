@@ -88,7 +88,6 @@ struct rx_worker {
     struct aead_lane *lane;     /* owns */
     struct gro gro;             /* what is to be written to gro_device */
     struct device *gro_device;  /* borrows, for the batch; NULL: nothing collected */
-    struct device *written;     /* borrows, for the batch: to whose interface it wrote last */
     struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
     unsigned next_greeting;
     bool has_greeted; /* in this batch: control is to be woken */
@@ -159,7 +158,7 @@ struct device {
     struct offloads offloads;
     struct tun tun;
     char name[IFNAMSIZ];
-    struct tx_worker *workers; /* owns tun.n */
+    struct tx_worker *workers; /* owns tun_readers() */
     struct gate gate;          /* tx workers */
 
     /* Any thread. */
@@ -267,15 +266,15 @@ void tx_deinit(struct device *d);
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N]);
 
 /**
- * tx_serve() - send what waits in queue @i, if its own thread has lent it
+ * tx_serve() - send what waits in TUN queue @queue, which its own thread has lent
  *
- * Threads: the rx worker that borrows the queue, inside the port's gate, which is closed
- * whenever the device's is.
+ * Threads: the rx worker that borrows it, after an event of it; inside the port's gate, which
+ * is closed whenever the device's is.
  */
-void tx_serve(struct device *d, unsigned i);
+void tx_serve(struct device *d, unsigned queue);
 
-/** tx_return() - give queue @i back to its own thread. Same thread; only after an event of it. */
-void tx_return(struct device *d, unsigned i);
+/** tx_return() - give @queue, and its worker's others, back to their thread. Same thread. */
+void tx_return(struct device *d, unsigned queue);
 
 /** device__on_link() - the interface changed: up, down, MTU, moved, deleted. Under the lock. */
 void device__on_link(struct device *d);

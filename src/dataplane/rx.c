@@ -46,7 +46,7 @@
 #define EVENT_QUEUE (EVENT_WAKE + 1)
 
 /* TUN queues are told apart by their device's number and their own. */
-#define EVENT_DEVICE_SHIFT 8
+#define EVENT_DEVICE_SHIFT 16
 static_assert(EVENT_QUEUE + TUN_QUEUES_MAX <= 1 << EVENT_DEVICE_SHIFT, "a queue's number fits");
 
 /** Authentic packets of one run. */
@@ -85,7 +85,7 @@ static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame 
     ssize_t n;
 
     do
-        n = writev(d->tun.fd[w->i % d->tun.n], f->iov, (int)f->n);
+        n = writev(d->tun.fd[w->i % tun_readers(&d->tun) * d->tun.each], f->iov, (int)f->n);
     while (n < 0 && errno == EINTR);
     if (n >= 0)
         return;
@@ -109,7 +109,6 @@ static void write_merged(struct rx_worker *w)
     for (uint32_t i = 0; i < w->gro.n; i++)
         write_frame(w, d, &w->gro.frames[i]);
     gro_clear(&w->gro);
-    w->written = d;
     w->gro_device = NULL;
 }
 
@@ -411,15 +410,6 @@ static bool receive(struct rx_worker *w, int fd)
     return n_packets > QUIET_PACKETS;
 }
 
-/* Sends the answer, which the kernel may have had ready before the write to the interface
- * returned. */
-static void answer(struct rx_worker *w)
-{
-    if (w->written)
-        tx_serve(w->written, w->i % w->written->tun.n);
-    w->written = NULL;
-}
-
 /* ---- what to wait for ---- */
 
 static uint64_t queue_event(const struct device *d, unsigned i)
@@ -495,7 +485,6 @@ static void on_event(struct rx_worker *w, uint64_t what, uint32_t epoll_events)
     for (unsigned i = 0; i < RECEIVES_PER_EVENT; i++)
         if (w->sockets.fd[what] < 0 || !receive(w, w->sockets.fd[what]))
             break;
-    answer(w);
 }
 
 static void *rx_main(void *arg)

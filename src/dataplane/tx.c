@@ -1,15 +1,17 @@
 /*
  * tx.c - the way out, first half: interface, classify, cut, look up.
  *
- * One worker per TUN queue. The kernel puts all packets of an inner flow into
- * one queue, and a worker handles its queue in order, so flows stay in order
- * however many workers there are. The second half is sender.c.
+ * A worker has some of the TUN queues. All packets of an inner flow wait in
+ * one queue (sys/tun_steer.h), and a worker handles each in order, so flows stay
+ * in order however many workers there are. It reads its queues in turn, so a
+ * flow with little to send is not behind all that another one has ready. The
+ * second half is sender.c.
  *
- * Lending. While a port is quiet, a queue's thread lends it to an rx worker,
- * which then waits for both directions: an answer leaves by the thread that
- * wrote the question to the interface, and nobody has to be woken for it. When
- * there is much to do, the rx worker returns it, and each direction has a
- * thread again. All of the worker belongs to whom the queue belongs, so it
+ * Lending. While a port is quiet, a worker's thread lends its queues to an rx
+ * worker, which then waits for both directions: an answer leaves by the thread
+ * that wrote the question to the interface, and no other has to be woken for
+ * it. When there is much to do, the rx worker returns them, and each direction
+ * has a thread again. All of the worker belongs to whom its queues belong, so it
  * changes hands with is_lent, and frames leave in the order of reading.
  *
  *   collect   read frames, check them (classify), cut them into packets in the
@@ -17,6 +19,7 @@
  *   route     one allowed-IPs look-up a frame, inside the gate
  *   hand over neighbouring frames for one peer go to the sender together
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -41,6 +44,8 @@
 /* Enough for one send call; waiting for more would only add delay. */
 #define BATCH_GOAL 57344
 
+static_assert(TUN_QUEUES_EACH <= 32, "a bit for each queue");
+
 /** A frame's place in the batch. */
 struct tx_frame {
     struct ip_addr dst; /* inner */
@@ -63,14 +68,17 @@ struct tx_batch {
     struct tx_frame frames[BATCH_PACKETS];
 };
 
-/** A sending thread. All that changes, but @drops, belongs to that thread, or while the queue is
+/** A sending thread. All that changes, but @drops, belongs to that thread, or while its queues are
  * lent to the rx worker. */
 struct tx_worker {
     struct device *device; /* pins */
-    struct rx_worker *rx;  /* pins: whom the queue is lent to */
-    unsigned i;            /* its queue and its part of the device's gate */
-    int fd;                /* borrows: the queue */
-    int wake_fd;           /* owns: eventfd */
+    struct rx_worker *rx;  /* pins: whom its queues are lent to */
+    unsigned i;            /* its part of the device's gate */
+    unsigned first;        /* of its queues, among the device's */
+    unsigned n_queues;
+    unsigned turn;  /* the queue, counted from its first, that is read next */
+    uint32_t ready; /* a bit for each: it may have frames */
+    int wake_fd;    /* owns: eventfd */
     pthread_t thread;
     bool is_started;
     _Atomic bool is_lent; /* set by the thread, cleared by the rx worker */
@@ -116,11 +124,17 @@ static bool classify(struct tx_worker *w, size_t len)
     return true;
 }
 
-/* The next frame that can be cut. False when the queue is empty (or gone: see wait_frames()). */
-static bool read_frame(struct tx_worker *w)
+static int queue_fd(const struct tx_worker *w, unsigned i)
+{
+    return w->device->tun.fd[w->first + i];
+}
+
+/* The next frame of a queue that can be cut. False when it is empty (or gone: see wait_frames()).
+ */
+static bool read_frame(struct tx_worker *w, unsigned queue)
 {
     for (;;) {
-        ssize_t n = read(w->fd, w->frame, TUN_FRAME_MAX);
+        ssize_t n = read(queue_fd(w, queue), w->frame, TUN_FRAME_MAX);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -132,13 +146,16 @@ static bool read_frame(struct tx_worker *w)
 }
 
 /* Stage: cut. As many packets of the frame as fit; false when the batch is full. */
-static bool cut_frame(struct tx_worker *w, unsigned mtu)
+static bool cut_frame(struct tx_worker *w)
 {
+    unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);
     struct tx_batch *b = &w->batch;
     struct tx_frame *f = &b->frames[b->n_frames];
     const uint8_t *p = w->frame + TUN_HEADER;
     bool fits = true;
 
+    if (b->n == BATCH_PACKETS)
+        return false;
     *f = (struct tx_frame){.dst = w->ip.dst,
         .first = (uint16_t)b->n,
         .longest = (uint16_t)gso_len(&w->plan, 0),
@@ -165,18 +182,43 @@ static bool cut_frame(struct tx_worker *w, unsigned mtu)
     return fits;
 }
 
-/* Fills the batch with at most @n_frames. False when nothing more waits in the queue. */
-static bool collect(struct tx_worker *w, unsigned n_frames)
+/* From one queue: frames until there are @n_bytes of them, or no more. False when the batch is
+ * full.
+ */
+static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
 {
-    unsigned mtu = atomic_load_explicit(&w->device->mtu, memory_order_relaxed);
+    uint32_t end = w->batch.len + n_bytes;
 
-    while (w->batch.len < BATCH_GOAL && w->batch.n_frames < n_frames) {
-        if (w->next == w->plan.n && !read_frame(w))
-            return false;
-        if (!cut_frame(w, mtu))
+    while (w->batch.len < end) {
+        if (!read_frame(w, queue)) {
+            w->ready &= ~(1u << queue);
             return true;
+        }
+        if (!cut_frame(w))
+            return false;
     }
-    return true;
+    return w->batch.len < BATCH_GOAL;
+}
+
+static bool is_cutting(const struct tx_worker *w)
+{
+    return w->next < w->plan.n;
+}
+
+/* Fills the batch: from each queue that may have frames its share. The first in line is another
+ * one every time, so that each has its turn when the batch is full early. */
+static void collect(struct tx_worker *w)
+{
+    uint32_t share = w->ready ? BATCH_GOAL / (uint32_t)__builtin_popcount(w->ready) : 0;
+
+    if (is_cutting(w) && !cut_frame(w))
+        return;
+    for (unsigned n = 0; n < w->n_queues && w->ready; n++) {
+        unsigned queue = w->turn++ % w->n_queues;
+
+        if ((w->ready & 1u << queue) && !collect_from(w, queue, share))
+            return;
+    }
 }
 
 /* Stage: route. */
@@ -198,7 +240,7 @@ static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
 
     drop_count(&w->drops, DROP_NO_ROUTE, f->n);
     icmp_send_unreachable(
-        &w->icmp, w->fd, w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
+        &w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
 }
 
 /* The peer's MTU if the frame is too big for it, else 0. What may be fragmented is, outside. */
@@ -220,8 +262,8 @@ static void refuse_size(struct tx_worker *w, const struct tx_frame *f, uint16_t 
     const struct packet *pkt = &w->batch.pkts[f->first];
 
     drop_count(&w->drops, DROP_TOO_BIG, f->n);
-    icmp_send_too_big(
-        &w->icmp, w->fd, w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, mtu, now);
+    icmp_send_too_big(&w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data),
+        pkt->len, mtu, now);
 }
 
 static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
@@ -274,61 +316,78 @@ static void lend(struct tx_worker *w)
     atomic_fetch_add_explicit(&w->device->n_lent, 1, memory_order_relaxed);
     /* Release: all that was done here is seen there, which may be from now on. */
     atomic_store_explicit(&w->is_lent, true, memory_order_release);
-    rx_wake_for_queue(w->rx, w->device, w->i, true);
+    for (unsigned i = 0; i < w->n_queues; i++)
+        rx_wake_for_queue(w->rx, w->device, w->first + i, true);
 }
 
-void tx_return(struct device *d, unsigned i)
+static struct tx_worker *worker_of(struct device *d, unsigned queue)
 {
-    struct tx_worker *w = &d->workers[i];
+    return &d->workers[queue / d->tun.each];
+}
 
-    rx_wake_for_queue(w->rx, d, i, false);
+void tx_return(struct device *d, unsigned queue)
+{
+    struct tx_worker *w = worker_of(d, queue);
+
+    if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
+        return;
+    for (unsigned i = 0; i < w->n_queues; i++)
+        rx_wake_for_queue(w->rx, d, w->first + i, false);
     atomic_store_explicit(&w->is_lent, false, memory_order_release);
     port__wake(w->wake_fd);
 }
 
-void tx_serve(struct device *d, unsigned i)
+void tx_serve(struct device *d, unsigned queue)
 {
-    struct tx_worker *w = &d->workers[i];
-    unsigned n_frames = 1;
-    bool more = true;
+    struct tx_worker *w = worker_of(d, queue);
 
+    /* Another of its queues may have been returned just now, and this one with it. */
     if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
         return;
-    /* The first, which is mostly the only one, leaves before anybody looks for a second; then
-     * what else there is, but no frame stays half cut. */
-    for (int n = 0; more && (n < 2 || w->next < w->plan.n); n++) {
-        more = collect(w, n_frames);
-        if (w->batch.n > 0)
-            send_batch(w);
-        n_frames = BATCH_PACKETS;
+    /* The first frame, which is mostly the only one, leaves before anybody looks for a second;
+     * then what else there is, but no frame stays half cut. */
+    w->ready = 1u << (queue - w->first);
+    (void)collect_from(w, queue - w->first, 1);
+    for (unsigned n = 0; w->batch.n > 0; n++) {
+        send_batch(w);
+        if (n == 0 || is_cutting(w))
+            collect(w);
     }
 }
 
 /* ---- the thread ---- */
 
-/* Until there is a frame, or we are woken. False when the interface is gone. */
+/* Until there is a frame or we are woken, or just a look. False when the interface is gone. */
 static bool wait_frames(struct tx_worker *w)
 {
-    struct pollfd pfds[] = {{.fd = w->wake_fd, .events = POLLIN}, {.fd = w->fd, .events = POLLIN}};
     bool is_lent = atomic_load_explicit(&w->is_lent, memory_order_acquire);
+    struct pollfd pfds[TUN_QUEUES_EACH + 1];
+    bool has_more = !is_lent && (w->ready || is_cutting(w));
 
-    (void)poll(pfds, is_lent ? 1 : 2, -1);
+    for (unsigned i = 0; i < w->n_queues; i++)
+        pfds[i + 1] = (struct pollfd){.fd = queue_fd(w, i), .events = POLLIN};
+    pfds[0] = (struct pollfd){.fd = w->wake_fd, .events = POLLIN};
+    if (poll(pfds, is_lent ? 1 : 1 + w->n_queues, has_more ? 0 : -1) <= 0)
+        return true;
     if (pfds[0].revents)
         port__take_wake(w->wake_fd);
-    return !(pfds[1].revents & (POLLERR | POLLHUP | POLLNVAL));
+    for (unsigned i = 0; i < w->n_queues; i++) {
+        if (pfds[i + 1].revents & (POLLERR | POLLHUP | POLLNVAL))
+            return false;
+        if (pfds[i + 1].revents)
+            w->ready |= 1u << i;
+    }
+    return true;
 }
 
-/* Sends a batch of what waits. False when nothing more does. */
-static bool send_some(struct tx_worker *w)
+static void send_some(struct tx_worker *w)
 {
-    bool more = collect(w, BATCH_PACKETS);
-
-    if (w->batch.n > 0) {
-        gate_enter(&w->device->gate, w->i);
-        send_batch(w);
-        gate_leave(&w->device->gate, w->i);
-    }
-    return more;
+    collect(w);
+    if (w->batch.n == 0)
+        return;
+    gate_enter(&w->device->gate, w->i);
+    send_batch(w);
+    gate_leave(&w->device->gate, w->i);
 }
 
 static void *tx_main(void *arg)
@@ -336,16 +395,15 @@ static void *tx_main(void *arg)
     struct tx_worker *w = arg;
 
     while (!atomic_load(&w->device->is_stopping)) {
-        if (!atomic_load_explicit(&w->is_lent, memory_order_acquire)) {
-            if (send_some(w))
-                continue;
-            if (port__is_quiet(w->device->port, w->now))
-                lend(w);
-        }
         if (!wait_frames(w)) {
             control_device_gone(w->device);
             break;
         }
+        if (atomic_load_explicit(&w->is_lent, memory_order_acquire))
+            continue;
+        send_some(w);
+        if (!w->ready && !is_cutting(w) && port__is_quiet(w->device->port, w->now))
+            lend(w);
     }
     return NULL;
 }
@@ -355,7 +413,8 @@ static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
     *w = (struct tx_worker){.device = d,
         .rx = &d->port->workers[i % d->port->opt.n_workers],
         .i = i,
-        .fd = d->tun.fd[i]};
+        .first = i * d->tun.each,
+        .n_queues = d->tun.each};
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->wake_fd < 0)
         return -errno;
@@ -370,10 +429,10 @@ int tx_init(struct device *d)
 {
     int r = 0;
 
-    d->workers = calloc(d->tun.n, sizeof(*d->workers));
+    d->workers = calloc(tun_readers(&d->tun), sizeof(*d->workers));
     if (!d->workers)
         return -ENOMEM;
-    for (unsigned i = 0; r == 0 && i < d->tun.n; i++)
+    for (unsigned i = 0; r == 0 && i < tun_readers(&d->tun); i++)
         r = worker_init(&d->workers[i], d, i);
     return r;
 }
@@ -382,11 +441,13 @@ int tx_start(struct device *d)
 {
     const struct cpulist *cpus = &d->port->opt.cpus;
 
-    for (unsigned i = 0; i < d->tun.n; i++) {
+    for (unsigned i = 0; i < tun_readers(&d->tun); i++) {
         struct tx_worker *w = &d->workers[i];
         char name[32];
-        int r = rx_watch_queue(w->rx, d, i);
+        int r = 0;
 
+        for (unsigned q = 0; r == 0 && q < w->n_queues; q++)
+            r = rx_watch_queue(w->rx, d, w->first + q);
         if (r < 0)
             return r;
         (void)snprintf(name, sizeof(name), "tx%u-%s", i, d->name);
@@ -401,7 +462,7 @@ int tx_start(struct device *d)
 void tx_stop(struct device *d)
 {
     atomic_store(&d->is_stopping, true);
-    for (unsigned i = 0; d->workers && i < d->tun.n; i++) {
+    for (unsigned i = 0; d->workers && i < tun_readers(&d->tun); i++) {
         struct tx_worker *w = &d->workers[i];
 
         if (!w->is_started)
@@ -409,13 +470,14 @@ void tx_stop(struct device *d)
         port__wake(w->wake_fd);
         (void)pthread_join(w->thread, NULL);
         w->is_started = false;
-        rx_unwatch_queue(w->rx, d, i);
+        for (unsigned q = 0; q < w->n_queues; q++)
+            rx_unwatch_queue(w->rx, d, w->first + q);
     }
 }
 
 void tx_deinit(struct device *d)
 {
-    for (unsigned i = 0; d->workers && i < d->tun.n; i++) {
+    for (unsigned i = 0; d->workers && i < tun_readers(&d->tun); i++) {
         struct tx_worker *w = &d->workers[i];
 
         sender_deinit(&w->sender);
@@ -430,6 +492,6 @@ void tx_deinit(struct device *d)
 
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N])
 {
-    for (unsigned i = 0; i < d->tun.n; i++)
+    for (unsigned i = 0; i < tun_readers(&d->tun); i++)
         drops_add(&d->workers[i].drops, sum);
 }

@@ -103,8 +103,9 @@ void uapi_stats(struct device *d, struct uapi_text *out)
         if (why)
             uapi_text_add(out, "offload_%s_why=%s\n", name, why);
     }
-    uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\nqueues_lent=%llu\n", d->n_peers,
-        d->port->opt.n_workers, d->tun.n, (unsigned long long)atomic_load(&d->n_lent));
+    uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\ntx_queues=%u\n", d->n_peers,
+        d->port->opt.n_workers, tun_readers(&d->tun), d->tun.n);
+    uapi_text_add(out, "queues_lent=%llu\n", (unsigned long long)atomic_load(&d->n_lent));
     port__drops(d->port, drops);
     for (int i = 0; i < DROP_REASON_N; i++)
         uapi_text_add(out, "drop_%s=%llu\n", drop_reason_name((enum drop_reason)i),

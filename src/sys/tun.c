@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "sys/offload.h"
+#include "sys/tun_steer.h"
 
 /* Since Linux 6.2; the headers of Debian 12 are older. */
 #ifndef TUN_F_USO4
@@ -39,7 +40,7 @@ static void set_offloads(int fd, struct offloads *o)
     (void)ioctl(fd, TUNSETOFFLOAD, 0);
 }
 
-static int open_queue(const char *name, bool multi, char ret_name[static IFNAMSIZ])
+static int open_queue(const char *name, int more_flags, char ret_name[static IFNAMSIZ])
 {
     _cleanup_(closep) int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
     struct ifreq ifr = {0};
@@ -47,7 +48,7 @@ static int open_queue(const char *name, bool multi, char ret_name[static IFNAMSI
     if (fd < 0)
         return -errno;
     memcpy(ifr.ifr_name, name, strlen(name));
-    ifr.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR | (multi ? IFF_MULTI_QUEUE : 0));
+    ifr.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR | more_flags);
     if (ioctl(fd, TUNSETIFF, &ifr) < 0)
         return -errno;
     memcpy(ret_name, ifr.ifr_name, IFNAMSIZ);
@@ -72,22 +73,59 @@ static int fail_open(const char *name, int r, struct err *e)
     return err_set(e, r, "cannot create interface %s: %s", name, strerror(-r));
 }
 
+static bool has_flag(int fd, int flag)
+{
+    struct ifreq ifr = {0};
+
+    return ioctl(fd, TUNGETIFF, &ifr) == 0 && (ifr.ifr_flags & flag);
+}
+
+/* A queue of an interface that is there already. */
+static int attach(struct tun *t)
+{
+    _cleanup_(closep) int fd = open_queue(t->name, 0, t->name);
+
+    if (fd != -EINVAL)
+        return TAKE_FD(fd);
+    /* It may be one of several queues, of which the kernel gives one to anybody who asks. */
+    fd = open_queue(t->name, IFF_MULTI_QUEUE, t->name);
+    if (fd >= 0 && !has_flag(fd, IFF_PERSIST))
+        return -EBUSY;
+    return TAKE_FD(fd);
+}
+
+static int open_queues(struct tun *t, unsigned n_readers)
+{
+    int fd = open_queue(t->name, IFF_MULTI_QUEUE | IFF_TUN_EXCL, t->name);
+
+    if (fd == -EBUSY)
+        fd = attach(t);
+    if (fd >= 0 && !has_flag(fd, IFF_MULTI_QUEUE))
+        n_readers = 1;
+    else if (fd >= 0 && tun_steer(fd) == 0)
+        t->each = TUN_QUEUES_EACH;
+    while (fd >= 0) {
+        t->fd[t->n++] = fd;
+        if (t->n == n_readers * t->each)
+            return 0;
+        fd = open_queue(t->name, IFF_MULTI_QUEUE, t->name);
+    }
+    return fd;
+}
+
 int tun_open(
-    struct tun *ret, const char *name, unsigned n_queues, struct offloads *offloads, struct err *e)
+    struct tun *ret, const char *name, unsigned n_readers, struct offloads *offloads, struct err *e)
 {
     struct tun t = TUN_NULL;
+    int r;
 
     if (name[0] == '\0' || strlen(name) >= IFNAMSIZ)
         return err_set(e, -EINVAL, "interface name \"%.40s\" must have 1 to 15 bytes", name);
     memcpy(t.name, name, strlen(name) + 1);
-    for (; t.n < n_queues; t.n++) {
-        int fd = open_queue(t.name, n_queues > 1, t.name);
-
-        if (fd < 0) {
-            tun_close(&t);
-            return fail_open(name, fd, e);
-        }
-        t.fd[t.n] = fd;
+    r = open_queues(&t, n_readers);
+    if (r < 0) {
+        tun_close(&t);
+        return fail_open(name, r, e);
     }
     set_offloads(t.fd[0], offloads);
     t.ifindex = if_nametoindex(t.name);
@@ -98,7 +136,7 @@ int tun_open(
 int tun_adopt(struct tun *ret, int fd, struct offloads *offloads, struct err *e)
 {
     struct ifreq ifr = {0};
-    struct tun t = {.fd = {fd}, .n = 1};
+    struct tun t = {.fd = {fd}, .n = 1, .each = 1};
 
     if (ioctl(fd, TUNGETIFF, &ifr) < 0)
         return err_set(e, -errno, "descriptor %d is not a TUN interface: %s", fd, strerror(errno));

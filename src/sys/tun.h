@@ -22,30 +22,43 @@ struct offloads;
 /** Longest frame that the kernel hands out or takes. */
 #define TUN_FRAME_MAX (65535 + TUN_HEADER)
 
-#define TUN_QUEUES_MAX 32
+#define TUN_QUEUES_MAX  256 /* as the kernel has it */
+#define TUN_READERS_MAX 32
+
+/** Queues of each reader: as many flows as that can wait without one being behind another. */
+#define TUN_QUEUES_EACH (TUN_QUEUES_MAX / TUN_READERS_MAX)
 
 struct tun {
-    int fd[TUN_QUEUES_MAX]; /* owns; one a queue; the kernel spreads flows over them */
+    int fd[TUN_QUEUES_MAX]; /* owns; one a queue; flows are spread over them */
     unsigned n;             /* queues */
+    unsigned each;          /* of them belong to one reader: the first to the first, and so on */
     char name[IFNAMSIZ];    /* as the kernel has it */
     unsigned ifindex;       /* in the namespace where it was opened */
 };
 
 #define TUN_NULL                                                                                   \
     {                                                                                              \
-        .n = 0                                                                                     \
+        .n = 0, .each = 1                                                                          \
     }
+
+/** tun_readers() - how many there are queues for. */
+static inline unsigned tun_readers(const struct tun *t)
+{
+    return t->n / t->each;
+}
 
 /**
  * tun_open() - make the interface, or attach to a persistent one
  * @name:	1 to 15 bytes; "%d" in it becomes a free number
- * @n_queues:	1 to TUN_QUEUES_MAX
+ * @n_readers:	1 to TUN_READERS_MAX; each gets TUN_QUEUES_EACH queues. Where flows cannot be kept
+ *		on them (see tun_steer.h) it gets one, and a persistent interface that was made
+ *		with one queue has one reader
  * @offloads:	TSO and USO are turned off in it, with a reason, where the kernel lacks them
  *
  * Return: 0 or negative errno with words (-EBUSY: another process has it).
  */
-int tun_open(
-    struct tun *ret, const char *name, unsigned n_queues, struct offloads *offloads, struct err *e);
+int tun_open(struct tun *ret, const char *name, unsigned n_readers, struct offloads *offloads,
+    struct err *e);
 
 /** tun_adopt() - take a descriptor that another process opened; it must have IFF_VNET_HDR. */
 int tun_adopt(struct tun *ret, int fd, struct offloads *offloads, struct err *e);

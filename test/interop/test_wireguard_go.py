@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import pytest
 from lab import Lab, wait_for
 
-from .traffic import flood, inner_address, stats, transfer
+from .traffic import drops, flood, inner_address, stats, transfer
 from .wgpeer import WgPeer, preshared_key
 
 pytestmark = pytest.mark.namespaces

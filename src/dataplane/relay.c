@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "dataplane/port.h"
@@ -36,9 +37,13 @@ int relay_new(struct relay **ret, unsigned n_workers, const struct rng *rng)
         free(r);
         return -ENOMEM;
     }
-    r->n_workers = n_workers;
+    memset(r->workers, 0, n_workers * sizeof(*r->workers));
     for (unsigned i = 0; i < n_workers; i++) {
-        stun_server_init(&r->workers[i].stun, rng_u64(rng));
+        if (stun_server_init(&r->workers[i].stun, rng_u64(rng)) != 0) {
+            (void)relay_free(r);
+            return -ENOMEM;
+        }
+        r->n_workers++;
         atomic_init(&r->workers[i].packets, 0);
         atomic_init(&r->workers[i].bytes, 0);
     }
@@ -125,4 +130,12 @@ void relay_read_counts(const struct relay *r, struct relay_counts *ret)
         sum.stun_answers += atomic_load_explicit(&w->stun.n_answers, memory_order_relaxed);
     }
     *ret = sum;
+}
+
+bool relay_find_heard(struct relay *r, const struct stun_transaction *id, struct stun_hearing *ret)
+{
+    for (unsigned i = 0; i < r->n_workers; i++)
+        if (stun_heard_find(&r->workers[i].stun.heard, id, ret))
+            return true;
+    return false;
 }

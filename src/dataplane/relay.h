@@ -15,6 +15,8 @@ struct port_tx;
 struct relay;
 struct rng;
 struct router;
+struct stun_hearing;
+struct stun_transaction;
 struct udp_run;
 
 /** What has been done so far, by all workers. */
@@ -38,3 +40,6 @@ bool relay_filter(void *ctx, struct port_tx *tx, const struct udp_run *run);
 
 /** relay_read_counts() - any thread; may lag by what is under way. */
 void relay_read_counts(const struct relay *r, struct relay_counts *ret);
+
+/** relay_find_heard() - has a STUN request of that id come of late? Any thread. */
+bool relay_find_heard(struct relay *r, const struct stun_transaction *id, struct stun_hearing *ret);

@@ -7,15 +7,17 @@
 #include "dataplane/port.h"
 #include "wire/stun.h"
 
-void stun_server_init(struct stun_server *s, uint64_t seed)
+int stun_server_init(struct stun_server *s, uint64_t seed)
 {
     ratelimit_init(&s->limited, seed);
     atomic_init(&s->n_answers, 0);
+    return stun_heard_init(&s->heard);
 }
 
 void stun_server_deinit(struct stun_server *s)
 {
     ratelimit_deinit(&s->limited);
+    stun_heard_deinit(&s->heard);
 }
 
 /* To another port than asked from an answer is never the longer one, and always limited. */
@@ -35,6 +37,7 @@ static void answer(struct stun_server *s, struct port_tx *tx, const struct udp_r
     uint8_t *out = port_tx_room(tx, STUN_ANSWER_MAX);
     struct udp_run reply = {.buf = out, .path = run->path};
 
+    stun_heard_add(&s->heard, &req->id, &run->path.remote, port_tx_now(tx));
     if (!out) {
         port_tx_drop(tx, DROP_NO_BUFFER, 1);
         return;

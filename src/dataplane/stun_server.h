@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dataplane/stun_heard.h"
 #include "noise/ratelimit.h"
 
 struct port_tx;
@@ -19,11 +20,12 @@ struct udp_run;
 
 struct stun_server {
     struct ratelimit limited; /* of answers that are longer than their requests, or go elsewhere */
+    struct stun_heard heard;  /* requests that could be read, answered or not */
     _Atomic uint64_t n_answers; /* for metrics */
 };
 
-/** stun_server_init() - @seed: random, unknown to strangers. */
-void stun_server_init(struct stun_server *s, uint64_t seed);
+/** stun_server_init() - @seed: random, unknown to strangers. 0 or -ENOMEM. */
+int stun_server_init(struct stun_server *s, uint64_t seed);
 
 void stun_server_deinit(struct stun_server *s);
 

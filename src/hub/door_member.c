@@ -7,8 +7,10 @@
 #include "api/stream.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "dataplane/stun_heard.h"
 
 struct model_node *door_member(struct hub *hub, const struct request *rq, struct response *rs)
 {
@@ -55,6 +57,30 @@ void door_report(void *ctx, const struct request *rq, struct response *rs)
         watch_tell_node(&hub->watcher, node, rq->now);
     }
     response_empty(rs);
+}
+
+/* For a member whose request by UDP stays unanswered: was it lost on its way here, or back? */
+void door_heard(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct stun_hearing hearing;
+    struct stun_transaction id;
+    char text[ENDPOINT_TEXT_MAX];
+
+    if (!door_member(hub, rq, rs))
+        return;
+    if (!hex_decode(rq->params[0], id.b, sizeof(id.b))) {
+        response_refuse(rs, 400, "\"%.40s\" is no transaction: %zu hex digits are one",
+            rq->params[0], 2 * sizeof(id.b));
+        return;
+    }
+    if (hub->hooks.heard && hub->hooks.heard(hub->hooks.ctx, &id, &hearing))
+        response_json(rs, 200,
+            json_pack("{s:b, s:s, s:f}", "heard", 1, "endpoint",
+                endpoint_format(&hearing.from, text), "secondsAgo",
+                (double)(rq->now - hearing.at) / (double)NSEC_PER_SEC));
+    else
+        response_json(rs, 200, json_pack("{s:b}", "heard", 0));
 }
 
 void door_leave(void *ctx, const struct request *rq, struct response *rs)

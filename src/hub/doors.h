@@ -19,6 +19,7 @@ void door_stream(void *ctx, const struct request *rq, struct response *rs);
 /* door_member.c */
 void door_watch(void *ctx, const struct request *rq, struct response *rs);
 void door_report(void *ctx, const struct request *rq, struct response *rs);
+void door_heard(void *ctx, const struct request *rq, struct response *rs);
 void door_leave(void *ctx, const struct request *rq, struct response *rs);
 
 /** door_member() - who asks, seen by that; NULL: it is no member, and @rs says 403. */

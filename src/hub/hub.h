@@ -30,6 +30,8 @@
 struct err;
 struct hub;
 struct hub_metrics;
+struct stun_hearing;
+struct stun_transaction;
 struct uv_loop_s;
 
 /** How a hub is set up; fixed while it runs. Texts are borrowed until hub_free(). */
@@ -118,6 +120,9 @@ struct hub_hooks {
 
     /* Fill in what is known of @node; false when nothing is. */
     bool (*facts)(void *ctx, const struct hub_node *node, struct hub_facts *ret);
+
+    /* Has a STUN request of that id come by UDP of late? Fills in from where and when. */
+    bool (*heard)(void *ctx, const struct stun_transaction *id, struct stun_hearing *ret);
 
     /* Add to GET /v1/metrics with hub_metric(). */
     void (*metrics)(void *ctx, struct hub_metrics *m);

@@ -328,6 +328,13 @@ static void add_offloads(struct overlay *o, struct hub_metrics *m)
         }
 }
 
+static bool on_heard(void *ctx, const struct stun_transaction *id, struct stun_hearing *ret)
+{
+    struct overlay *o = ctx;
+
+    return relay_find_heard(o->relay, id, ret);
+}
+
 static void on_metrics(void *ctx, struct hub_metrics *m)
 {
     struct overlay *o = ctx;
@@ -415,6 +422,7 @@ struct hub_hooks overlay_hooks(struct overlay *o)
         .edge_changed = on_edge_changed,
         .node_at = on_node_at,
         .facts = on_facts,
+        .heard = on_heard,
         .metrics = on_metrics,
     };
 }

@@ -12,6 +12,8 @@ const struct route hub__routes[] = {
 
     {"GET", "/v1/watch", DOOR_OVERLAY, door_watch, "a node's view, and what changes in it"},
     {"PUT", "/v1/status", DOOR_OVERLAY, door_report, "what a node reports"},
+    {"GET", "/v1/heard/{transaction}", DOOR_OVERLAY, door_heard,
+        "has that STUN request come by UDP?"},
     {"POST", "/v1/leave", DOOR_OVERLAY, door_leave, "remove the node that asks"},
     {"GET", "/v1/jobs", DOOR_OVERLAY, door_jobs_list, "the jobs of the member's network"},
     {"GET", "/v1/jobs/{job}/rendezvous", DOOR_OVERLAY, door_jobs_get, "where a job meets"},

@@ -410,10 +410,26 @@ static void on_hub_moved(void *ctx)
     hub_link_poke(a->hub);
 }
 
+static void on_heard(void *ctx, const struct endpoint *from)
+{
+    struct agent *a = ctx;
+
+    if (!a->is_ending)
+        lifeline_on_heard(&a->lifeline, from);
+}
+
+static bool ask_heard(void *ctx, const struct stun_transaction *id)
+{
+    struct agent *a = ctx;
+
+    return hub_link_ask_heard(a->hub, id, on_heard, a);
+}
+
 static int start(struct agent *a, struct err *e)
 {
     struct hub_link_listener listener = {
         .on_event = on_event, .on_change = on_hub_change, .ctx = a};
+    struct lifeline_listener life = {.on_change = on_hub_moved, .ask_heard = ask_heard, .ctx = a};
     struct finder_listener paths = {.on_routes = on_routes, .on_self = on_self, .ctx = a};
     struct render_input in;
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
@@ -428,7 +444,7 @@ static int start(struct agent *a, struct err *e)
         r = start_signals(a, e);
     if (r < 0)
         return r;
-    lifeline_init(&a->lifeline, &a->loop, &a->state, on_hub_moved, a);
+    lifeline_init(&a->lifeline, &a->loop, &a->state, &life);
     measure_ciphers(a);
     finder_set_snapshot(a->finder, &a->snapshot, clock_now());
     in = agent__render_input(a);

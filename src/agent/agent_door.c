@@ -24,6 +24,7 @@ static struct status_input look(struct agent *a, struct render_input *render)
         .engine_why = a->reconcile.why,
         .keepalive = &a->keepalive.plan,
         .stream_why = lifeline_why(&a->lifeline),
+        .one_way = lifeline_one_way(&a->lifeline),
         .hub_heard = hub_link_is_heard(a->hub),
         .now = clock_now(),
         .wall = clock_wall(),

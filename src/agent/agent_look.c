@@ -144,9 +144,15 @@ static void look_at_lifeline(struct agent *a, const struct observation *ob, nsec
         .hub = render_hub(&a->snapshot),
         .listen_port = a->listen_port};
 
-    if (ob)
+    if (ob) {
         view.heard_at = ob->endpoint;
-
+        view.rx_bytes = ob->facts.rx_bytes;
+    }
+    /* What arrives does not prove that the hub hears us, too. */
+    if (view.silent == 0 && a->reconcile.engine) {
+        view.silent = hub_link_unheard(a->hub, now);
+        view.is_doubt = view.silent != 0;
+    }
     lifeline_look(&a->lifeline, &view);
 }
 

@@ -9,21 +9,35 @@
 #include "api/client.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "mesh/watch_event.h"
 #include "sys/clock.h"
 #include "sys/rng_kernel.h"
+#include "sys/tcp_traffic.h"
+#include "wire/stun.h"
 
 #define RETRY_FIRST       (250 * NSEC_PER_MSEC)
 #define RETRY_MAX         (8 * NSEC_PER_SEC)
 #define HEARTBEAT         (10 * NSEC_PER_SEC)
 #define REPORT_TIMEOUT_MS 10000
 
+/* Some segments that come twice are nothing; so many, and nothing new, and ours get lost. */
+#define REPEATED 3
+
+/* A heartbeat that comes so much later is one that was lost. */
+#define LATE (2 * NSEC_PER_SEC)
+
 struct hub_link {
     const char *interface; /* pins */
     struct hub_link_listener listener;
-    struct client_loop *client;      /* owns */
-    struct client_request *stream;   /* in flight; NULL: waiting for the timer */
-    struct client_request *report;   /* in flight; NULL: none */
+    struct client_loop *client;    /* owns */
+    struct client_request *stream; /* in flight; NULL: waiting for the timer */
+    struct client_request *report; /* in flight; NULL: none */
+    struct client_request *asking; /* in flight; NULL: none */
+    struct tcp_traffic traffic;    /* of the stream, when there was news last */
+    nsec_t spoken;                 /* when the hub last said something, on any; 0: no target */
+    hub_link_heard_fn on_heard;    /* of that, with its ctx, which is pinned */
+    void *heard_ctx;
     char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
     uv_timer_t timer;                /* until the next try */
     nsec_t retry;                    /* how long the next wait is, before its jitter */
@@ -75,6 +89,7 @@ static void on_line(void *ctx, const char *line, size_t len)
     int r = watch_event_decode(&ev, line, len, &e);
 
     hl->line = clock_now();
+    hl->spoken = hl->line;
     if (r == 0)
         r = hl->listener.on_event(hl->listener.ctx, &ev, &e);
     if (r < 0) {
@@ -124,6 +139,7 @@ void hub_link_set_target(struct hub_link *hl, const struct endpoint *api)
     if (strcmp(endpoint_format(api, address), hl->address) == 0)
         return;
     (void)snprintf(hl->address, sizeof(hl->address), "%s", address);
+    hl->spoken = clock_now();
     hl->stream = client_cancel(hl->stream);
     hl->line = 0;
     open_stream(hl);
@@ -176,6 +192,59 @@ bool hub_link_report(struct hub_link *hl, json_t *body)
             on_reported, hl, &hl->report, &e);
     json_decref(body);
     return r == 0;
+}
+
+/* The hub repeats what it has sent, and has nothing new to say. */
+static bool is_repeating(struct hub_link *hl)
+{
+    struct tcp_traffic traffic;
+
+    if (!hl->stream || !client_look(hl->stream, &traffic))
+        return false;
+    if (traffic.bytes != hl->traffic.bytes)
+        hl->traffic = traffic;
+    return traffic.segments - hl->traffic.segments >= REPEATED;
+}
+
+nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now)
+{
+    bool is_late = hl->spoken != 0 && now - hl->spoken >= HEARTBEAT + LATE;
+
+    return is_repeating(hl) || is_late ? nsec_max(hl->spoken, 1) : 0;
+}
+
+static void on_heard_answer(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct hub_link *hl = ctx;
+    const json_t *heard = json_object_get(answer->body, "heard");
+    const char *text = json_string_value(json_object_get(answer->body, "endpoint"));
+    struct endpoint from;
+
+    hl->asking = NULL;
+    if (result != 0 || !json_is_boolean(heard))
+        return;
+    if (json_is_false(heard))
+        hl->on_heard(hl->heard_ctx, NULL);
+    else if (text && endpoint_parse(&from, text, NULL) == 0)
+        hl->on_heard(hl->heard_ctx, &from);
+}
+
+bool hub_link_ask_heard(
+    struct hub_link *hl, const struct stun_transaction *id, hub_link_heard_fn fn, void *ctx)
+{
+    struct client_target target = {
+        .door = CLIENT_DOOR_OVERLAY, .address = hl->address, .interface = hl->interface};
+    char path[sizeof("/v1/heard/") + 2 * sizeof(id->b)] = "/v1/heard/";
+    struct err e = ERR_NULL;
+
+    if (!hl->heard || hl->asking)
+        return false;
+    hex_encode(id->b, sizeof(id->b), path + strlen(path));
+    hl->on_heard = fn;
+    hl->heard_ctx = ctx;
+    return client_start(hl->client, &target, "GET", path, NULL, REPORT_TIMEOUT_MS, on_heard_answer,
+               hl, &hl->asking, &e) == 0;
 }
 
 int hub_link_tell_leave(

@@ -17,6 +17,7 @@
 
 struct err;
 struct hub_link;
+struct stun_transaction;
 struct uv_loop_s;
 struct watch_event;
 
@@ -71,6 +72,34 @@ void hub_link_restart(struct hub_link *hl);
 
 /** hub_link_is_heard() - the stream is open and not silent. */
 bool hub_link_is_heard(const struct hub_link *hl);
+
+/**
+ * hub_link_unheard() - does the hub hear what we send? Each second
+ *
+ * When it does not, its kernel repeats what ours has acknowledged already, and heartbeats stay
+ * away.
+ *
+ * Return: since when it seems not to; 0: it does, or there is nothing to tell by.
+ */
+nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now);
+
+/**
+ * hub_link_heard_fn - what the hub says to hub_link_ask_heard()
+ * @from:	where the request came from, as the hub saw it; NULL: it did not come
+ *
+ * Not called when the hub does not say: it is away, or too old to be asked.
+ */
+typedef void (*hub_link_heard_fn)(void *ctx, const struct endpoint *from);
+
+/**
+ * hub_link_ask_heard() - GET /v1/heard/TRANSACTION
+ *
+ * While one is on its way another is dropped.
+ *
+ * Return: it was sent.
+ */
+bool hub_link_ask_heard(
+    struct hub_link *hl, const struct stun_transaction *id, hub_link_heard_fn fn, void *ctx);
 
 /**
  * hub_link_report() - PUT /v1/status

@@ -85,6 +85,7 @@ static struct hub_rung_wish look_at_udp(struct hub_rung *hr, const struct hub_ru
     hr->n_beside = f->is_stream_open ? hr->n_beside + wish.ask : 0;
     unanswered = f->now - nsec_max(hr->suspected, hr->answered);
     is_refused = hr->passes_since != 0 && f->now - hr->passes_since >= REFUSED_AFTER * f->n_ways;
+    is_refused = is_refused && !f->is_doubt;
     wish.want_stream = is_refused || (hr->n_asked >= DEAD_ASKED && unanswered >= DEAD_AFTER);
     if (f->is_stream_open && (is_refused || (wish.want_stream && hr->n_beside >= BESIDE_ASKED))) {
         leave_udp(hr, f->now);

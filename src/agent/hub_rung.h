@@ -39,8 +39,9 @@ struct hub_rung {
 /** What is the case now. */
 struct hub_rung_facts {
     nsec_t now;
-    nsec_t silent;       /* since when the hub has not been heard by UDP; 0: it is heard */
-    unsigned n_ways;     /* public endpoints of the hub that are tried in turn, at least 1 */
+    nsec_t silent;   /* since when the hub has not been heard by UDP; 0: it is heard */
+    bool is_doubt;   /* it does not seem to hear us, and is heard: STUN alone may say it fails */
+    unsigned n_ways; /* public endpoints of the hub that are tried in turn, at least 1 */
     bool is_stream_open; /* a stream is there and carries */
 };
 

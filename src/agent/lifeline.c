@@ -8,7 +8,19 @@
 #include "mesh/snapshot.h"
 #include "sys/clock.h"
 
+/* So late an answer is none. */
+#define OVERDUE (1500 * NSEC_PER_MSEC)
+
+/* The hub remembers requests for longer (dataplane/stun_heard.h). */
+#define REMEMBERED (15 * NSEC_PER_SEC)
+
 static void act(struct lifeline *l, nsec_t now);
+
+static void take_answer(struct lifeline *l)
+{
+    hub_rung_on_answer(&l->rung, clock_now());
+    one_way_clear(&l->one_way);
+}
 
 static void on_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
 {
@@ -16,7 +28,7 @@ static void on_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
 
     for (unsigned i = 0; i < l->hub.n_endpoints; i++)
         if (endpoint_equal(to, &l->hub.endpoints[i]))
-            hub_rung_on_answer(&l->rung, clock_now());
+            take_answer(l);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -25,9 +37,9 @@ static void on_timer(uv_timer_t *timer)
 }
 
 void lifeline_init(struct lifeline *l, uv_loop_t *loop, const struct state *state,
-    void (*on_change)(void *ctx), void *ctx)
+    const struct lifeline_listener *listener)
 {
-    *l = (struct lifeline){.state = state, .on_change = on_change, .ctx = ctx};
+    *l = (struct lifeline){.state = state, .listener = *listener};
     udp_probe_init(&l->probe, loop, on_answer, l);
     (void)uv_timer_init(loop, &l->timer);
     l->timer.data = l;
@@ -78,20 +90,88 @@ static void tell_failure(struct lifeline *l, nsec_t now)
         l->status.through[0] ? " through " : "", l->status.through, l->status.why);
 }
 
+/* Why it is a stream; which way UDP is broken; and the one change that would mend it. */
+static void compose_why(struct lifeline *l)
+{
+    const char *proxy = l->status.through[0] ? " through the proxy " : "";
+    const struct endpoint *hub = &l->hub.endpoints[0];
+    char from[ENDPOINT_TEXT_MAX];
+    char at[ENDPOINT_TEXT_MAX];
+
+    (void)endpoint_format(hub, at);
+    switch (l->told) {
+    case ONE_WAY_IN:
+        (void)snprintf(l->why, sizeof(l->why),
+            "the hub hears this node at %s, but nothing that the hub sends by UDP arrives: a "
+            "firewall or NAT on this side drops UDP in; packets go in TLS to %.80s%s%.80s; let UDP "
+            "from %s in",
+            endpoint_format(&l->one_way.from, from), l->status.to, proxy, l->status.through, at);
+        return;
+    case ONE_WAY_OUT:
+        (void)snprintf(l->why, sizeof(l->why),
+            "the hub's datagrams arrive, but it does not hear this node: a firewall on this side "
+            "drops UDP out to %s; packets go in TLS to %.80s%s%.80s; let UDP port %u out",
+            at, l->status.to, proxy, l->status.through, hub->port);
+        return;
+    case ONE_WAY_UNKNOWN:
+    case ONE_WAY_N:
+        break;
+    }
+    (void)snprintf(l->why, sizeof(l->why),
+        "UDP to the hub at %s is blocked, packets go in TLS to %.120s%s%.120s; let UDP port %u out",
+        at, l->status.to, proxy, l->status.through, hub->port);
+}
+
 static void tell_change(struct lifeline *l)
 {
-    char text[ENDPOINT_TEXT_MAX];
-
     if (l->rung.kind == HUB_RUNG_UDP) {
         log_info("UDP to the hub passes again, the stream is left");
         return;
     }
-    (void)snprintf(l->why, sizeof(l->why),
-        "UDP to the hub at %s is blocked, packets go in TLS to %.120s%s%.120s; let UDP port %u out",
-        endpoint_format(&l->hub.endpoints[0], text), l->status.to,
-        l->status.through[0] ? " through the proxy " : "", l->status.through,
-        l->hub.endpoints[0].port);
+    l->told = one_way_of(&l->one_way);
+    compose_why(l);
     log_warning("%s", l->why);
+}
+
+/* ---- which way is broken -------------------------------------------------------------------- */
+
+/* A request that should have been answered: was it lost on the way there, or its answer? */
+static void ask_heard(struct lifeline *l, nsec_t now)
+{
+    const struct udp_probe_request *rq;
+
+    if (!l->status.is_open || l->hub.n_endpoints == 0 || !one_way_wants_to_ask(&l->one_way, now))
+        return;
+    /* Each of the hub's endpoints in turn: perhaps there is no way at all to some. */
+    l->next_asked = (l->next_asked + 1) % l->hub.n_endpoints;
+    rq = udp_probe_unanswered(&l->probe, &l->hub.endpoints[l->next_asked], OVERDUE, now);
+    if (rq && now - rq->sent <= REMEMBERED && l->listener.ask_heard(l->listener.ctx, &rq->id))
+        one_way_on_asked(&l->one_way, now);
+}
+
+/* Once for each verdict: an answer by UDP clears it, and then this is silent again. */
+static void tell_one_way(struct lifeline *l)
+{
+    enum one_way_kind kind = one_way_of(&l->one_way);
+
+    if (kind == l->told || l->rung.kind != HUB_RUNG_STREAM || l->one_way.silent == 0)
+        return;
+    l->told = kind;
+    compose_why(l);
+    log_warning("%s", l->why);
+}
+
+void lifeline_on_heard(struct lifeline *l, const struct endpoint *from)
+{
+    if (l->rung.kind != HUB_RUNG_STREAM || l->one_way.silent == 0)
+        return;
+    one_way_on_heard(&l->one_way, from);
+    tell_one_way(l);
+}
+
+enum one_way_kind lifeline_one_way(const struct lifeline *l)
+{
+    return one_way_of(&l->one_way);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -106,7 +186,8 @@ static void look_at_stream(struct lifeline *l)
 
 static void act(struct lifeline *l, nsec_t now)
 {
-    struct hub_rung_facts facts = {.now = now, .silent = l->silent, .n_ways = l->hub.n_endpoints};
+    struct hub_rung_facts facts = {
+        .now = now, .silent = l->silent, .is_doubt = l->is_doubt, .n_ways = l->hub.n_endpoints};
     struct hub_rung_wish wish;
 
     look_at_stream(l);
@@ -126,8 +207,10 @@ static void act(struct lifeline *l, nsec_t now)
         hub_stream_join(l->stream, l->listen_port);
     if (wish.ask || l->stream)
         (void)uv_timer_start(&l->timer, on_timer, HUB_RUNG_TICK / NSEC_PER_MSEC, 0);
+    if (l->rung.kind == HUB_RUNG_STREAM)
+        ask_heard(l, now);
     if (wish.changed)
-        l->on_change(l->ctx);
+        l->listener.on_change(l->listener.ctx);
 }
 
 static bool is_at_stream(const struct lifeline *l, const struct endpoint *at)
@@ -161,6 +244,8 @@ void lifeline_look(struct lifeline *l, const struct lifeline_view *view)
     l->hub_address = view->hub->address4;
     l->hub_key = view->hub->key;
     l->listen_port = view->listen_port;
+    l->is_doubt = view->is_doubt;
+    one_way_look(&l->one_way, l->silent, view->rx_bytes, l->rung.kind == HUB_RUNG_UDP, clock_now());
     act(l, clock_now());
 }
 

@@ -14,6 +14,7 @@
 
 #include "agent/hub_rung.h"
 #include "agent/hub_stream.h"
+#include "agent/one_way.h"
 #include "agent/udp_probe.h"
 #include "base/log.h"
 #include "mesh/object.h"
@@ -21,16 +22,26 @@
 /** What the agent sees. */
 struct lifeline_view {
     nsec_t silent;            /* since when the hub has not been heard; 0: it is heard */
+    bool is_doubt;            /* it is heard, and @silent is since when it seems not to hear us */
     struct endpoint heard_at; /* where the engine has it */
+    uint64_t rx_bytes;        /* received from it */
     const struct node *hub;   /* borrowed for the call; NULL: there is none */
     uint16_t listen_port;     /* WireGuard's; 0: not known yet */
 };
 
-struct lifeline {
-    /* Pinned. */
-    const struct state *state;
+/** Who is told; called from lifeline_look() and from the loop. */
+struct lifeline_listener {
     void (*on_change)(void *ctx); /* the hub's endpoint is another one now */
-    void *ctx;
+
+    /* Ask the hub whether it has heard that STUN request: lifeline_on_heard(). false: not now. */
+    bool (*ask_heard)(void *ctx, const struct stun_transaction *id);
+
+    void *ctx; /* pinned */
+};
+
+struct lifeline {
+    const struct state *state; /* pins */
+    struct lifeline_listener listener;
 
     uv_timer_t timer; /* while UDP is in doubt, or a stream is there */
     bool has_timer;
@@ -39,22 +50,26 @@ struct lifeline {
     struct hub_stream *stream;       /* owns; NULL: none */
     struct hub_stream_status status; /* of it, as last looked at */
     nsec_t silent;                   /* since when it has not been heard by UDP; 0: it is */
+    bool is_doubt;                   /* as last viewed */
     struct node_hub hub;             /* as last viewed, likewise the next three */
     struct ip_addr hub_address;
     struct x25519_public hub_key;
     uint16_t listen_port;
-    char why[512];    /* why it is a stream, a clause */
-    char failed[512]; /* what was last said about a stream that failed */
+    struct one_way one_way;
+    enum one_way_kind told; /* which way is broken, as @why says */
+    unsigned next_asked;    /* of the hub's endpoints */
+    char why[512];          /* why it is a stream, a clause */
+    char failed[512];       /* what was last said about a stream that failed */
     struct log_limit limit;
 };
 
 /**
  * lifeline_init() - by UDP, at first
  * @state:	pinned: who this node is, and the hub's ways
- * @on_change:	called from lifeline_look() and from the loop
+ * @listener:	copied
  */
 void lifeline_init(struct lifeline *l, uv_loop_t *loop, const struct state *state,
-    void (*on_change)(void *ctx), void *ctx);
+    const struct lifeline_listener *listener);
 
 /** lifeline_stop() - its handles close in the loop's next turns. Idempotent. */
 void lifeline_stop(struct lifeline *l);
@@ -70,3 +85,10 @@ struct endpoint lifeline_endpoint(const struct lifeline *l);
 
 /** lifeline_why() - why packets go through a stream, a clause; NULL while they do not. */
 const char *lifeline_why(const struct lifeline *l);
+
+/** lifeline_on_heard() - what the hub says to ask_heard(). @from: where it heard it; NULL: it did
+ * not. */
+void lifeline_on_heard(struct lifeline *l, const struct endpoint *from);
+
+/** lifeline_one_way() - which way UDP is broken, as far as that is known. */
+enum one_way_kind lifeline_one_way(const struct lifeline *l);

@@ -90,12 +90,13 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
     bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
-    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:b, s:s, s:o, s:o}", "endpoint",
+    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:b, s:s, s:s, s:o, s:o}", "endpoint",
         encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
         hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
         "reachable", (int)in->hub_heard, "udp", (int)by_udp, "why",
-        in->stream_why ? in->stream_why : "", "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
-        "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0));
+        in->stream_why ? in->stream_why : "", "oneWay", one_way_name(in->one_way), "rxBytes",
+        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0));
 
     return join(encode_node(hub), more);
 }
@@ -392,6 +393,8 @@ void status_format(const json_t *status, struct str *out)
         text_of(hub, "endpoint", "an unknown place"),
         json_is_true(json_object_get(hub, "reachable")) ? "answers" : "does not answer",
         format_age(hub, age));
+    if (text_of(hub, "why", NULL))
+        str_addf(out, "hub: %s\n", text_of(hub, "why", NULL));
     format_keepalive(json_object_get(status, "keepalive"), out);
     str_add(out, "\n");
     if (json_array_size(peers) == 0) {

@@ -13,6 +13,7 @@
 #include "agent/finder.h"
 #include "agent/keepalive_plan.h"
 #include "agent/observe.h"
+#include "agent/one_way.h"
 #include "agent/reach.h"
 #include "base/clock.h"
 #include "mesh/render.h"
@@ -31,9 +32,10 @@ struct status_input {
     const char *engine_why;                 /* why that one; "" when it was asked for */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     bool hub_heard;
-    const char *stream_why; /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
-    nsec_t now;             /* monotonic */
-    nsec_t wall;            /* since 1970 */
+    const char *stream_why;    /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
+    enum one_way_kind one_way; /* which way UDP to the hub is broken */
+    nsec_t now;                /* monotonic */
+    nsec_t wall;               /* since 1970 */
 };
 
 /** status_encode() - a new reference, NULL for no memory. */

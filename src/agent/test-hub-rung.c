@@ -197,6 +197,22 @@ static void test_no_flapping(void **state)
     assert_in_range(w.n_changes - n_hour, 1, 8);
 }
 
+/* The hub is heard, and seems not to hear us: as long as STUN is answered that is no failure. */
+static void test_doubt(void **state)
+{
+    struct world w = world_of(true);
+
+    silence(&w);
+    w.facts.is_doubt = true;
+    w.facts.is_stream_open = true;
+    pass(&w, 600 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 0);
+    assert_false(w.wants_stream);
+    w.udp = false;
+    pass(&w, 10 * NSEC_PER_SEC);
+    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -209,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_return),
         cmocka_unit_test(test_one_answer),
         cmocka_unit_test(test_no_flapping),
+        cmocka_unit_test(test_doubt),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,7 @@ static void test_json(void **state)
         "\"island\": \"\", "
         "\"endpoint\": \"203.0.113.10:51820\", \"apiPort\": 8443, "
         "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"udp\": true, \"why\": \"\", "
+        "\"oneWay\": \"\", "
         "\"rxBytes\": 1536, "
         "\"txBytes\": 20}, "
         "\"keepalive\": {\"seconds\": 10, \"from\": \"default\", \"survivedSeconds\": null, "

@@ -66,3 +66,18 @@ void udp_probe_ask(struct udp_probe *p, const struct endpoint *to, nsec_t now)
     stun_encode_request(&rq->id, request);
     stun_socket_send(*sock, to, request, sizeof(request));
 }
+
+const struct udp_probe_request *udp_probe_unanswered(
+    const struct udp_probe *p, const struct endpoint *to, nsec_t age, nsec_t now)
+{
+    const struct udp_probe_request *newest = NULL;
+
+    for (unsigned i = 0; i < UDP_PROBE_MAX; i++) {
+        const struct udp_probe_request *rq = &p->requests[i];
+
+        if (rq->sent != 0 && now - rq->sent >= age && endpoint_equal(&rq->to, to) &&
+            (!newest || rq->sent > newest->sent))
+            newest = rq;
+    }
+    return newest;
+}

@@ -44,5 +44,14 @@ void udp_probe_init(struct udp_probe *p, struct uv_loop_s *loop, udp_probe_fn on
 /** udp_probe_stop() - its handles close in the loop's next turns. Idempotent. */
 void udp_probe_stop(struct udp_probe *p);
 
+/**
+ * udp_probe_unanswered() - a request that should have been answered by now
+ * @age:	at least so old
+ *
+ * Return: the newest of them; lends it until the next udp_probe_ask(). NULL: there is none.
+ */
+const struct udp_probe_request *udp_probe_unanswered(
+    const struct udp_probe *p, const struct endpoint *to, nsec_t age, nsec_t now);
+
 /** udp_probe_ask() - one request; what cannot be sent is as good as lost. */
 void udp_probe_ask(struct udp_probe *p, const struct endpoint *to, nsec_t now);

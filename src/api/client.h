@@ -12,10 +12,12 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct err;
+struct tcp_traffic;
 struct uv_loop_s;
 
 /** Longest answer to a single call, bytes: a snapshot of a large network. */
@@ -131,6 +133,9 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
 int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
     unsigned idle_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e);
+
+/** client_look() - @ret is untouched when it is false: there is no connection by TCP. */
+bool client_look(const struct client_request *rq, struct tcp_traffic *ret);
 
 /** client_cancel() - end a call; its callbacks are not called any more. NULL is fine. Always NULL.
  */

@@ -18,6 +18,7 @@
 #include "api/client_internal.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "sys/tcp_traffic.h"
 
 /* Between two probes of a silent stream's connection, s. */
 #define WATCH_KEEPALIVE_S 5L
@@ -37,6 +38,7 @@ struct client_request {
     client_line_fn line;       /* of a stream; NULL for a call */
     client_done_fn done;       /* at the end */
     void *ctx;                 /* pins: for both */
+    curl_socket_t fd;          /* libcurl's, while it watches one for this; else CURL_SOCKET_BAD */
     bool added;                /* libcurl knows it */
     bool cancelled;            /* drop it without a word */
 };
@@ -157,6 +159,22 @@ static int want_timer(CURLM *multi, long timeout_ms, void *ctx)
     return 0;
 }
 
+/* CURLINFO_ACTIVESOCKET knows it only at the end. */
+static void note_socket(CURL *easy, curl_socket_t fd, int what)
+{
+    struct client_request *rq;
+    void *x = NULL;
+
+    /* libcurl closes idle connections with a handle of its own. */
+    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x) != CURLE_OK || !x)
+        return;
+    rq = container_of(x, struct client_request, x);
+    if (what != CURL_POLL_REMOVE)
+        rq->fd = fd;
+    else if (rq->fd == fd)
+        rq->fd = CURL_SOCKET_BAD;
+}
+
 /* libcurl: watch this socket, or stop watching it. */
 static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
 {
@@ -164,6 +182,7 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *
     struct watched *w = socket_ctx;
     int events = 0;
 
+    note_socket(easy, fd, what);
     if (what == CURL_POLL_REMOVE) {
         if (w) {
             curl_multi_assign(cl->multi, fd, NULL);
@@ -247,6 +266,7 @@ static int request_new(struct client_request **ret, struct client_loop *cl,
         return r;
     }
     rq->cl = cl;
+    rq->fd = CURL_SOCKET_BAD;
     list_add_tail(&cl->requests, &rq->link);
     *ret = rq;
     return 0;
@@ -348,6 +368,11 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     curl_easy_setopt(rq->x.easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(rq->x.easy, CURLOPT_LOW_SPEED_TIME, (long)(idle_ms + 999) / 1000);
     return begin(rq, ret, e);
+}
+
+bool client_look(const struct client_request *rq, struct tcp_traffic *ret)
+{
+    return rq->fd != CURL_SOCKET_BAD && tcp_traffic_read(rq->fd, ret);
 }
 
 struct client_request *client_cancel(struct client_request *rq)

@@ -91,14 +91,23 @@ table inet filter {
 """
 
 
-def rules(node: Node, blocks_udp: bool, ports: str) -> str:
+BLOCKED = {
+    False: "",
+    True: "meta l4proto udp drop",
+    "in": 'iifname "{out}" meta l4proto udp drop',
+    "out": 'oifname "{out}" meta l4proto udp drop',
+}
+
+
+def rules(node: Node, blocks_udp: bool | str, ports: str) -> str:
     """The whole rule set of a router, firewall or NAT.
 
+    `blocks_udp` is one of BLOCKED.
     `ports` is "" to keep source ports where possible, else a range that mappings come from.
     """
     if not node.filters:
         return ROUTER_BLOCK if blocks_udp else ""
-    blocked = "meta l4proto udp drop" if blocks_udp else ""
+    blocked = BLOCKED[blocks_udp].format(out=node.outside)
     text = FILTER.format(out=node.outside, blocked=blocked)
     if node.role == "firewall":
         return text
@@ -130,7 +139,7 @@ class Filter:
     def __init__(self, node: Node, namespace: Namespace) -> None:
         self.node = node
         self._namespace = namespace
-        self._blocks_udp = node.blocks_udp
+        self._blocks_udp: bool | str = node.blocks_udp
         self._ports = ""
         self._n_moves = 0
 
@@ -151,9 +160,13 @@ class Filter:
             ["sysctl", "-q", "-w", f"{prefix}={idle_s}", f"{prefix}_stream={stream_idle_s}"],
             quiet=True)
 
-    def block_udp(self, blocked: bool = True) -> None:
-        """Let no UDP through any more, in neither direction and neither family; or again."""
-        print(f"{self.node.name}: UDP {'blocked' if blocked else 'let through'}", flush=True)
+    def block_udp(self, blocked: bool | str = True) -> None:
+        """Let no UDP through any more, in neither direction and neither family; or again.
+
+        "in" and "out" block only what comes in, or goes out, through a NAT or firewall.
+        """
+        what = {False: "let through", True: "blocked"}.get(blocked, f"blocked {blocked}")
+        print(f"{self.node.name}: UDP {what}", flush=True)
         self._blocks_udp = blocked
         self._load()
 

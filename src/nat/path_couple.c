@@ -122,6 +122,7 @@ void couple_tell(struct couple *c)
         assert_true(candidates_add(&sides[i].candidates, CANDIDATE_HOST, &c->nodes[i].ep));
         if (c->has_v6)
             assert_true(candidates_add(&sides[i].candidates, CANDIDATE_HOST, &c->nodes[i].ep6));
+        sides[i].keepalive = c->nodes[i].keepalive;
         paths_set_self(c->nodes[i].paths, &sides[i], c->now);
     }
     for (unsigned i = 0; i < 2; i++) {

@@ -32,7 +32,8 @@ struct couple_node {
     unsigned n_fits;
     struct path_action fits; /* the last one */
     char event[PATH_TEXT_MAX];
-    bool is_deaf; /* what is sent to it is lost */
+    nsec_t keepalive; /* that it tells it needs; 0: not known */
+    bool is_deaf;     /* what is sent to it is lost */
 };
 
 struct couple {

@@ -95,6 +95,43 @@ static void test_idle_is_cheap_and_steady(void **state)
     couple_stop(c);
 }
 
+/* An idle direct path is pinged as often as the shorter memory of the two NATs needs. */
+static void test_idle_pace_is_the_shorter_keepalive(void **state)
+{
+    static const struct {
+        nsec_t keepalive[2];
+        unsigned pings; /* in 600 s */
+    } cases[] = {{{4, 0}, 150}, {{0, 4}, 150}, {{20, 40}, 30}, {{40, 20}, 30}, {{40, 40}, 15}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct couple *c = &couple;
+        uint64_t before;
+
+        couple_start(c, PATH_POLICY_AUTO);
+        c->nodes[0].keepalive = cases[i].keepalive[0] * SEC;
+        c->nodes[1].keepalive = cases[i].keepalive[1] * SEC;
+        couple_tell(c);
+        couple_run(c, 10 * SEC);
+        before = c->n_sent;
+        couple_run(c, 600 * SEC);
+        assert_direct(c);
+        assert_in_range(c->n_sent - before, 2 * cases[i].pings - 4, 2 * cases[i].pings + 50);
+        couple_stop(c);
+    }
+}
+
+/* A relayed pair has nothing of its own to keep alive: the hub's mapping serves all. */
+static void test_relayed_pair_sends_nothing(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_RELAY);
+    couple_tell(c);
+    couple_run(c, 3600 * SEC);
+    assert_int_equal(c->n_sent, 0);
+    couple_stop(c);
+}
+
 static void test_dead_path_is_left_in_time(void **state)
 {
     struct couple *c = &couple;
@@ -461,6 +498,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_relay_at_once_then_direct),
         cmocka_unit_test(test_idle_is_cheap_and_steady),
+        cmocka_unit_test(test_idle_pace_is_the_shorter_keepalive),
+        cmocka_unit_test(test_relayed_pair_sends_nothing),
         cmocka_unit_test(test_dead_path_is_left_in_time),
         cmocka_unit_test(test_one_way_break_takes_both_away),
         cmocka_unit_test(test_idle_path_that_died_is_left_when_data_flows),

@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "agent/finder.h"
+#include "agent/reach.h"
 #include "agent/state.h"
 #include "engine/sample_engine.h"
 #include "mesh/sample.h"
@@ -173,6 +174,24 @@ static void test_peers(void **state)
     assert_false(finder_retreat(w->finder, clock_now()));
 }
 
+/* Such an edge is not relayed meanwhile, and both what is the matter and what could be done is
+ * said.
+ */
+static void check_direct_only(const struct world *w)
+{
+    const struct render_input in = {.snapshot = &w->snapshot};
+    const struct reach_peer *peer;
+    struct reach reach = REACH_NULL;
+
+    assert_int_equal(reach_take(&reach, &in, w->finder, true, NULL, clock_now()), 0);
+    peer = reach_find(&reach, "n3");
+    assert_non_null(peer);
+    assert_int_equal(peer->kind, PATH_KIND_NONE);
+    assert_string_equal(peer->why, "the edge is set to direct, and the ways to n3 are being tried; "
+                                   "set to auto it is relayed meanwhile");
+    reach_deinit(&reach);
+}
+
 static void test_topology_hub_tries_nothing(void **state)
 {
     struct world *w = *state;
@@ -190,6 +209,7 @@ static void test_topology_hub_tries_nothing(void **state)
     finder_set_snapshot(w->finder, &w->snapshot, clock_now());
     assert_true(finder_view(w->finder, "n3", &view, clock_now()));
     assert_int_equal(view.peer.policy, PATH_POLICY_DIRECT);
+    check_direct_only(w);
     sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_OFF));
     finder_set_snapshot(w->finder, &w->snapshot, clock_now());
     assert_false(finder_view(w->finder, "n3", &view, clock_now()));

@@ -80,6 +80,30 @@ static bool why_nats(const struct why *w, char *buf)
     return false;
 }
 
+/*
+ * In the last round a frame of the peer came in, and none of our pings there was answered: then it
+ * hears nothing from here, since it answers whatever it hears.
+ */
+static bool why_one_way(const struct why *w, char *buf)
+{
+    const struct path *e = w->e;
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (unsigned i = 0; i < e->n_pairs; i++) {
+        const struct path_pair *pair = &e->pairs[i];
+
+        if (e->round_at == 0 || pair->heard_at <= e->round_at || pair->tried_at < e->round_at ||
+            pair->valid_at >= e->round_at)
+            continue;
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "what %s sends from %s arrives here, but it does not hear this node: let UDP %u in "
+            "there, or out here",
+            w->peer, endpoint_format(&pair->remote.endpoint, text), pair->remote.endpoint.port);
+        return true;
+    }
+    return false;
+}
+
 static void why_silent(const struct why *w, char *buf)
 {
     const struct path *e = w->e;
@@ -87,7 +111,7 @@ static void why_silent(const struct why *w, char *buf)
     if (e->owner->self.nat.is_blocked || e->side.nat.is_blocked)
         (void)snprintf(buf, PATH_TEXT_MAX, "UDP is blocked at %s: allow UDP out of it",
             e->owner->self.nat.is_blocked ? w->self : w->peer);
-    else if (!why_families(w, buf) && !why_nats(w, buf))
+    else if (!why_families(w, buf) && !why_nats(w, buf) && !why_one_way(w, buf))
         (void)snprintf(buf, PATH_TEXT_MAX,
             "none of the %u ways to %s answers, so something drops UDP between the two: "
             "allow UDP %u in at either",

@@ -169,6 +169,30 @@ static void test_one_way_break_takes_both_away(void **state)
     }
 }
 
+/* The end that hears the other, and gets no answer, can say so; the one that is deaf cannot. */
+static void test_one_way_break_is_named(void **state)
+{
+    struct couple *c = &couple;
+    struct path_view views[2];
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    run_with_traffic(c, 10 * SEC);
+    assert_direct(c);
+    c->nodes[0].is_deaf = true;
+    run_with_traffic(c, 200 * SEC);
+    assert_relayed(c);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(paths_view(c->nodes[i].paths, &c->nodes[1 - i].key, &views[i], c->now));
+    assert_non_null(strstr(views[1].why, "arrives here, but it does not hear this node"));
+    assert_null(strstr(views[0].why, "arrives here"));
+    c->nodes[1].is_deaf = true;
+    run_with_traffic(c, 200 * SEC);
+    assert_true(paths_view(c->nodes[1].paths, &c->nodes[0].key, &views[1], c->now));
+    assert_null(strstr(views[1].why, "arrives here"));
+    couple_stop(c);
+}
+
 static void test_idle_path_that_died_is_left_when_data_flows(void **state)
 {
     struct couple *c = &couple;
@@ -502,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_relayed_pair_sends_nothing),
         cmocka_unit_test(test_dead_path_is_left_in_time),
         cmocka_unit_test(test_one_way_break_takes_both_away),
+        cmocka_unit_test(test_one_way_break_is_named),
         cmocka_unit_test(test_idle_path_that_died_is_left_when_data_flows),
         cmocka_unit_test(test_policy),
         cmocka_unit_test(test_mesh_complains_about_the_relay),

@@ -72,6 +72,13 @@ static int print_report(
     return CMD_OK;
 }
 
+/* A job on this node is started as this command is: its limits are ours, and not the agent's. */
+static void take_own_limits(struct survey *s)
+{
+    if (s->nodes[0].present)
+        facts_gather_limits(&s->nodes[0].facts);
+}
+
 static int judge(struct measure *m)
 {
     struct preflight_report report = PREFLIGHT_REPORT_NULL;
@@ -110,8 +117,10 @@ int cmd_preflight(int argc, char **argv)
         status = cmd_fail("preflight", "no memory for %zu members", m.roster.n);
     if (status == CMD_OK && m.plan.progress)
         (void)fprintf(stderr, "\r\033[K");
-    if (status == CMD_OK)
+    if (status == CMD_OK) {
+        take_own_limits(&m.survey);
         status = judge(&m);
+    }
     measure_close(&m);
     return status;
 }

@@ -73,5 +73,8 @@ int facts_decode(struct facts *ret, const json_t *json, struct err *e);
  */
 void facts_gather(struct facts *ret, const char *interface, const struct ip_addr *address);
 
+/** facts_gather_limits() - those of this process, as facts_gather() takes them. */
+void facts_gather_limits(struct facts *f);
+
 /** software_find() - python, torch and NCCL as installed; the rest is left (software.c). */
 void software_find(struct facts_versions *v);

@@ -31,7 +31,7 @@ static uint64_t limit_value(rlim_t v)
     return v == RLIM_INFINITY || v > FACTS_UNLIMITED ? FACTS_UNLIMITED : (uint64_t)v;
 }
 
-static void gather_limits(struct facts *f)
+void facts_gather_limits(struct facts *f)
 {
     struct rlimit files = {0};
     struct rlimit locked = {0};
@@ -197,7 +197,7 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
     if (uname(&kernel) == 0)
         copy(ret->versions.kernel, sizeof(ret->versions.kernel), kernel.release);
     software_find(&ret->versions);
-    gather_limits(ret);
+    facts_gather_limits(ret);
     ret->has_rdma = has_entries("/sys/class/infiniband");
     ret->tcp_receive_max = read_third("/proc/sys/net/ipv4/tcp_rmem");
     ret->tcp_send_max = read_third("/proc/sys/net/ipv4/tcp_wmem");

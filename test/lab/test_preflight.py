@@ -169,6 +169,12 @@ def test_wrong_interface(mesh: Mesh) -> None:
     done, report = mesh.preflight(*few, "--plain", env=good)
     assert done.rc == 0
     assert grave(report) == []
+    # On this node the limits are those of the shell in which the job would be started.
+    done = mesh.lab.host("n1").run(
+        ["prlimit", "--nofile=512:512", mesh.weft, "preflight", "--json", *few], check=False)
+    assert done.rc == NO
+    [finding] = grave(json.loads(done.out))
+    assert (finding["fault"], finding["nodes"]) == ("open-files", ["n1"])
 
 
 def test_who_may_ask(mesh: Mesh) -> None:

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "dataplane/control.h"
 #include "dataplane/device_internal.h"
-#include "dataplane/greeting.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
@@ -93,8 +92,7 @@ void device__set_cipher(struct peer *peer, struct noise_choice choice)
     noise_remote_set_choice(&peer->remote, choice);
     if (before == choice.wanted)
         return;
-    if (peer->handshake.state == HANDSHAKE_STATE_INITIATION_CREATED)
-        greeting_abandon(peer);
+    /* A handshake under way goes on: packets wait for it. take_response() has the rest. */
     kp = keypairs_acquire_current(&peer->keypairs);
     if (kp && kp->alg->cipher != choice.wanted && timers_on_rekey_wanted(&peer->timers))
         peer_tell(peer);

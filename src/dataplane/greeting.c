@@ -240,6 +240,7 @@ out:
 
 static void take_response(struct device *d, const struct greeting *g, nsec_t now)
 {
+    const struct noise_profile *profile;
     struct wg_response msg;
     struct peer *peer;
 
@@ -257,9 +258,13 @@ static void take_response(struct device *d, const struct greeting *g, nsec_t now
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
     peer_learn_path(peer, &g->path, true);
+    profile = peer->handshake.profile;
     if (!begin_session(peer, &peer->handshake, now))
         return;
     timers_on_handshake_complete(&peer->timers, now);
+    /* The peer's cipher was changed while this was under way: the next session has the new one. */
+    if (profile != peer->remote.profile)
+        (void)timers_on_rekey_wanted(&peer->timers);
     /* The responder may not send before it has heard from us under the new keys (5.4.5). */
     if (atomic_load(&peer->staged.n) == 0)
         (void)sender_keepalive(&d->port->sender, peer, now);

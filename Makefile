@@ -48,7 +48,8 @@ demo: ## four nodes behind two NATs train a model over Weft; KEEP=1 leaves it up
 lab: ## the tests in network namespaces; T=name for one
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
-	WEFT_LAB_TRANSFER=$${WEFT_LAB_TRANSFER:-1073741824} $(PYTEST) -v test/lab $(if $(T),-k '$(T)')
+	WEFT_LAB_TRANSFER=$${WEFT_LAB_TRANSFER:-1073741824} WEFT_LAB_IDLE_S=$${WEFT_LAB_IDLE_S:-60} \
+	    $(PYTEST) -v test/lab $(if $(T),-k '$(T)')
 
 san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test

@@ -124,7 +124,7 @@ void agent__reconcile(struct agent *a)
         hub_link_set_target(a->hub, &api);
     if (result.opened) {
         hub_link_poke(a->hub);
-        agent__schedule(a, &a->due.observe, now);
+        agent__stir(a, now);
     }
     finder_on_applied(a->finder, &a->reconcile, now);
     agent__tell_members(a);
@@ -161,7 +161,7 @@ static void on_timer(uv_timer_t *timer)
         if (now >= a->due.reconcile)
             agent__reconcile(a);
         if (now >= a->due.observe)
-            agent__look(a);
+            agent__glance(a);
         if (now >= a->due.save)
             save(a);
         if (now >= a->due.names)
@@ -256,6 +256,7 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
         agent__schedule(a, &a->due.save, now + SAVE_DELAY);
         agent__schedule(a, &a->due.names, now + NAMES_DELAY);
         finder_set_snapshot(a->finder, &a->snapshot, now);
+        a->is_stirred = true;
     }
     return r;
 }
@@ -273,13 +274,14 @@ static void on_hub_change(void *ctx, bool heard, const char *why)
     } else {
         log_warning("the hub does not answer, known peers stay: %s", why);
     }
-    agent__schedule(a, &a->due.observe, clock_now());
+    agent__stir(a, clock_now());
 }
 
 static void on_routes(void *ctx)
 {
     struct agent *a = ctx;
 
+    a->is_stirred = true;
     if (!a->is_ending)
         agent__schedule(a, &a->due.reconcile, clock_now());
 }
@@ -290,7 +292,7 @@ static void on_self(void *ctx)
 
     a->self_changed = true;
     if (!a->is_ending)
-        agent__schedule(a, &a->due.observe, clock_now() + SOON);
+        agent__stir(a, clock_now() + SOON);
 }
 
 /* The interface was changed, or is gone: look at it at once. */

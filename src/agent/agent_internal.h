@@ -51,6 +51,9 @@ struct agent {
     uint16_t listen_port;         /* the engine's; 0: not known yet */
     nsec_t no_session;            /* since when there is none with the hub; 0: there is one */
     struct observe seen;
+    nsec_t looked;      /* when the engine was looked at last; 0: never */
+    uint64_t n_packets; /* that had passed through the interface by then */
+    bool is_stirred;    /* something has happened since then */
     struct reach reach;
     struct finder *finder; /* owns */
     struct keepalive_probe keepalive;
@@ -99,6 +102,12 @@ void agent__look_at_keepalive(struct agent *a, bool has_session, nsec_t now);
 
 /** agent__keepalive() - what the way to the hub needs, as far as it is known; s. */
 uint16_t agent__keepalive(const struct agent *a);
+
+/** agent__glance() - the same, if there may be anything new to be seen. */
+void agent__glance(struct agent *a);
+
+/** agent__stir() - something has happened: look at @at, or earlier. */
+void agent__stir(struct agent *a, nsec_t at);
 
 /** agent__hub_forgot() - the hub was started anew: what it relays has to be shown to it again. */
 void agent__hub_forgot(struct agent *a, nsec_t now);

@@ -1,4 +1,10 @@
-/* agent_look.c - once a second: what the engine sees, whether the hub answers, what to report. */
+/*
+ * agent_look.c - what the engine sees, whether the hub answers, what to report.
+ *
+ * A look asks the engine about every peer, which is most of what an idle node costs. So once a
+ * second there is only a glance: whether anything has passed through the interface, or has happened
+ * to this agent. If not, the last look is as good as a new one, for a while.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +17,7 @@
 
 /* How often the engine is asked: its answer grows with the network. */
 #define OBSERVE_SMALL   (1 * NSEC_PER_SEC)
+#define OBSERVE_REST    (10 * NSEC_PER_SEC) /* at the latest, though nothing is to be seen */
 #define OBSERVE_LARGE   (10 * NSEC_PER_SEC)
 #define OBSERVE_LARGE_N 500
 
@@ -323,6 +330,44 @@ static void judge_paths(struct agent *a, nsec_t now)
     a->paths_changed |= changed;
 }
 
+/* What has gone through the interface so far; 0: there is none. */
+static uint64_t count_packets(struct agent *a)
+{
+    struct rtnl_link link;
+    int r = rtnl_find_link(&a->reconcile.nl, a->state.interface, &link);
+
+    return r == 0 ? link.n_packets : 0;
+}
+
+/* All is as the last look left it, and it left nothing open. */
+static bool can_rest(struct agent *a, nsec_t now)
+{
+    if (a->is_stirred || a->self_changed || a->paths_changed || now - a->looked >= OBSERVE_REST)
+        return false;
+    if (!hub_link_is_heard(a->hub) || !lifeline_is_calm(&a->lifeline) ||
+        finder_awaits_handshake(a->finder))
+        return false;
+    return a->n_packets != 0 && a->n_packets == count_packets(a);
+}
+
+void agent__stir(struct agent *a, nsec_t at)
+{
+    a->is_stirred = true;
+    agent__schedule(a, &a->due.observe, at);
+}
+
+void agent__glance(struct agent *a)
+{
+    nsec_t now = clock_now();
+
+    if (!can_rest(a, now)) {
+        agent__look(a);
+        return;
+    }
+    a->due.observe = NSEC_NEVER;
+    agent__schedule(a, &a->due.observe, now + OBSERVE_SMALL);
+}
+
 void agent__look(struct agent *a)
 {
     nsec_t now = clock_now();
@@ -330,6 +375,10 @@ void agent__look(struct agent *a)
     nsec_t handshake = ob ? ob->handshake : 0;
     nsec_t period;
 
+    /* What passes or happens meanwhile is for the next one. */
+    a->looked = now;
+    a->is_stirred = false;
+    a->n_packets = count_packets(a);
     observe_engine(a, now);
     ob = hub_observation(a);
     /* The hub has just proved that it is there; and when its session was a young one, that it has

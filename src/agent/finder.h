@@ -103,6 +103,9 @@ void finder_on_applied(struct finder *f, struct reconcile *rc, nsec_t now);
  */
 bool finder_retreat(struct finder *f, nsec_t now);
 
+/** finder_awaits_handshake() - one is wanted, and was not observed yet. */
+bool finder_awaits_handshake(const struct finder *f);
+
 /** finder_routes() - the direct paths, sorted by node; borrowed. */
 const struct render_path *finder_routes(const struct finder *f, size_t *ret_n);
 

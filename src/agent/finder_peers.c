@@ -185,6 +185,11 @@ nsec_t finder__handshake_due(const struct finder *f)
     return due;
 }
 
+bool finder_awaits_handshake(const struct finder *f)
+{
+    return finder__handshake_due(f) != NSEC_NEVER;
+}
+
 void finder_on_applied(struct finder *f, struct reconcile *rc, nsec_t now)
 {
     for (size_t i = 0; i < f->n_peers; i++) {

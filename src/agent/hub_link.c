@@ -39,7 +39,7 @@ struct hub_link {
     hub_link_heard_fn on_heard;    /* of that, with its ctx, which is pinned */
     void *heard_ctx;
     char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
-    uv_timer_t timer;                /* until the next try */
+    uv_timer_t timer;                /* until the next try; with a stream: until it is too silent */
     nsec_t retry;                    /* how long the next wait is, before its jitter */
     nsec_t line;                     /* when the last line came; 0: none on this stream */
     bool heard;                      /* as last told to the listener */
@@ -47,6 +47,7 @@ struct hub_link {
 };
 
 static void open_stream(struct hub_link *hl);
+static void give_up_stream(struct hub_link *hl);
 
 static void tell_change(struct hub_link *hl, bool heard, const char *why)
 {
@@ -58,7 +59,18 @@ static void tell_change(struct hub_link *hl, bool heard, const char *why)
 
 static void on_timer(uv_timer_t *timer)
 {
-    open_stream(timer->data);
+    struct hub_link *hl = timer->data;
+
+    if (hl->stream)
+        give_up_stream(hl);
+    else
+        open_stream(hl);
+}
+
+/* libcurl's own watch over silence wakes up each second. */
+static void await_line(struct hub_link *hl)
+{
+    (void)uv_timer_start(&hl->timer, on_timer, HUB_LINK_SILENCE / NSEC_PER_MSEC, 0);
 }
 
 /* Between a half and the whole of a time that doubles: so that agents spread out. */
@@ -81,6 +93,12 @@ static void restart(struct hub_link *hl)
     retry_later(hl);
 }
 
+static void give_up_stream(struct hub_link *hl)
+{
+    tell_change(hl, false, "it says nothing any more");
+    restart(hl);
+}
+
 static void on_line(void *ctx, const char *line, size_t len)
 {
     struct watch_event ev = WATCH_EVENT_NULL;
@@ -90,6 +108,7 @@ static void on_line(void *ctx, const char *line, size_t len)
 
     hl->line = clock_now();
     hl->spoken = hl->line;
+    await_line(hl);
     if (r == 0)
         r = hl->listener.on_event(hl->listener.ctx, &ev, &e);
     if (r < 0) {
@@ -125,7 +144,9 @@ static void open_stream(struct hub_link *hl)
     (void)uv_timer_stop(&hl->timer);
     r = client_watch(hl->client, &target, "/v1/watch", HUB_LINK_SILENCE / NSEC_PER_MSEC,
         WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
-    if (r < 0) {
+    if (r == 0) {
+        await_line(hl);
+    } else {
         log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING, "the hub cannot be asked: %s",
             err_text(&e));
         retry_later(hl);

@@ -249,6 +249,11 @@ void lifeline_look(struct lifeline *l, const struct lifeline_view *view)
     act(l, clock_now());
 }
 
+bool lifeline_is_calm(const struct lifeline *l)
+{
+    return l->silent == 0 && l->rung.kind == HUB_RUNG_UDP && !l->stream;
+}
+
 struct endpoint lifeline_endpoint(const struct lifeline *l)
 {
     if (l->rung.kind == HUB_RUNG_UDP || !l->stream)

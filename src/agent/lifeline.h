@@ -74,11 +74,14 @@ void lifeline_init(struct lifeline *l, uv_loop_t *loop, const struct state *stat
 /** lifeline_stop() - its handles close in the loop's next turns. Idempotent. */
 void lifeline_stop(struct lifeline *l);
 
-/** lifeline_look() - at least each second. */
+/** lifeline_look() - at least each second, unless lifeline_is_calm(). */
 void lifeline_look(struct lifeline *l, const struct lifeline_view *view);
 
 /** lifeline_speak() - let the hub hear this node where it is now; after the engine was told. */
 void lifeline_speak(struct lifeline *l);
+
+/** lifeline_is_calm() - the hub is heard by UDP, and nothing is being tried. */
+bool lifeline_is_calm(const struct lifeline *l);
 
 /** lifeline_endpoint() - where the hub is for WireGuard; none: by UDP, where it says. */
 struct endpoint lifeline_endpoint(const struct lifeline *l);

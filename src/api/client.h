@@ -123,7 +123,7 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
 
 /**
  * client_watch() - GET a stream of lines
- * @idle_ms:	without a byte for so long the stream ends, as CLIENT_E_UNREACHABLE
+ * @connect_ms:	how long connecting may take; how long silence may last is the caller's to watch
  * @line_max:	a longer line ends the stream, as CLIENT_E_UNREACHABLE
  * @line:	called for each line; may cancel the request
  * @done:	called once, when the stream has ended (0: the server ended it in order)
@@ -131,7 +131,7 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
  * Return: 0 or negative errno with words, and then @done is not called.
  */
 int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
-    unsigned idle_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
+    unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e);
 
 /** client_look() - @ret is untouched when it is false: there is no connection by TCP. */

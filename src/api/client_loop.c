@@ -343,7 +343,7 @@ static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
 }
 
 int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
-    unsigned idle_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
+    unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e)
 {
     struct client_request *rq;
@@ -357,7 +357,7 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     rq->x.max = line_max;
     curl_easy_setopt(rq->x.easy, CURLOPT_WRITEFUNCTION, on_stream);
     curl_easy_setopt(rq->x.easy, CURLOPT_WRITEDATA, rq);
-    curl_easy_setopt(rq->x.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)idle_ms);
+    curl_easy_setopt(rq->x.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
     /*
      * A stream only listens. Over the overlay something has to be sent as well, or WireGuard does
      * not notice that the other end was restarted and knows the session no more.
@@ -365,8 +365,6 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, WATCH_KEEPALIVE_S);
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_KEEPALIVE_S);
-    curl_easy_setopt(rq->x.easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(rq->x.easy, CURLOPT_LOW_SPEED_TIME, (long)(idle_ms + 999) / 1000);
     return begin(rq, ret, e);
 }
 

@@ -43,6 +43,9 @@
 /* Unread bytes of a body that is too long, before the connection is cut without an answer. */
 #define DISCARD_MAX (1u << 20)
 
+/* Between two looks at who has kept us waiting too long. */
+#define TICK_MS 1000
+
 /* Rounds of the engine in one turn of the loop. */
 #define ENGINE_ROUNDS 8
 
@@ -133,6 +136,7 @@ static struct server__connection *connection_of(struct MHD_Connection *mhd)
 }
 
 static void engine_run(struct server *s);
+static void on_tick(uv_timer_t *timer);
 
 void server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
 {
@@ -173,6 +177,8 @@ void server__take(struct server_listener *l, int fd, const struct endpoint *from
         .is_inside = true,
         .deadline = now + REQUEST_TIME};
     list_add_tail(&s->connections, &c->link);
+    if (!uv_is_active((uv_handle_t *)&s->tick))
+        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
     s->counts.accepted++;
     s->counts.connections++;
     /* The engine only wants an address for limits of its own, which are off. */
@@ -189,6 +195,8 @@ static void on_tick(uv_timer_t *timer)
     struct server__connection *c;
     nsec_t now = clock_now();
 
+    if (list_is_empty(&s->connections))
+        (void)uv_timer_stop(timer);
     /* A walk over all of them, each second: cheap, and no timer for each. */
     list_foreach(c, &s->connections, link) {
         if (c->deadline <= now || (c->stream && stream_is_stalled(c->stream, now)))
@@ -491,7 +499,6 @@ int server_new(struct server **ret, const struct server_config *config, struct e
     engine_start(s);
     (void)uv_timer_init(config->loop, &s->tick);
     s->tick.data = s;
-    (void)uv_timer_start(&s->tick, on_tick, 1000, 1000);
     *ret = s;
     return 0;
 }

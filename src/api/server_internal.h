@@ -19,7 +19,7 @@ struct server {
     uv_poll_t poll;                      /* of the engine's epoll descriptor */
     uv_timer_t again;                    /* the engine has more to do at once */
     struct tls_front *front;             /* owns: the public door's TLS; NULL: there is none */
-    uv_timer_t tick;                     /* looks for deadlines, each second */
+    uv_timer_t tick;                     /* looks for deadlines, while there are connections */
     struct list listeners;               /* of struct server_listener */
     struct list connections;             /* of struct server__connection */
     struct server_counts counts;         /* see there */

@@ -111,10 +111,8 @@ void service_set_members(
     free(s->members);
     s->members = copy;
     s->n_members = n;
-    if (!ip_addr_equal(&s->own, own)) {
-        s->own = *own;
-        wake(s);
-    }
+    s->own = *own;
+    wake(s);
     (void)pthread_mutex_unlock(&s->lock);
 }
 

@@ -232,12 +232,16 @@ static void take_pings(struct service *s)
 static void turn(struct service *s)
 {
     struct pollfd fds[5];
+    bool is_on = session_is_on(&s->session, clock_now());
+    int patience_ms;
     uint64_t count;
     int underlay_fd;
 
     keep_overlay_open(s);
-    if (!session_is_on(&s->session, clock_now()))
+    if (!is_on)
         service__close_underlay(s);
+    /* Otherwise whoever tells members wakes us, and does so when the interface has changed. */
+    patience_ms = is_on || s->tcp_fd < 0 ? LOOK_PERIOD_MS : -1;
     (void)pthread_mutex_lock(&s->lock);
     underlay_fd = s->underlay_fd;
     (void)pthread_mutex_unlock(&s->lock);
@@ -246,7 +250,7 @@ static void turn(struct service *s)
     fds[2] = (struct pollfd){.fd = s->udp_fd, .events = POLLIN};
     fds[3] = (struct pollfd){.fd = s->unix_fd, .events = POLLIN};
     fds[4] = (struct pollfd){.fd = underlay_fd, .events = POLLIN};
-    if (poll(fds, 5, LOOK_PERIOD_MS) <= 0)
+    if (poll(fds, 5, patience_ms) <= 0)
         return;
     if (fds[0].revents)
         (void)!read(s->wake_fd, &count, sizeof(count));

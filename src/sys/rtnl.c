@@ -76,6 +76,16 @@ static uint32_t get_u32(const struct nlattr *attr)
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
+static uint64_t count_packets(const struct nlattr *stats)
+{
+    struct rtnl_link_stats64 s = {0};
+
+    if (!stats || mnl_attr_get_payload_len(stats) < offsetof(struct rtnl_link_stats64, rx_bytes))
+        return 0;
+    memcpy(&s, mnl_attr_get_payload(stats), offsetof(struct rtnl_link_stats64, rx_bytes));
+    return s.rx_packets + s.tx_packets;
+}
+
 static int take_link(const struct nlmsghdr *nlh, void *ctx)
 {
     const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
@@ -90,6 +100,7 @@ static int take_link(const struct nlmsghdr *nlh, void *ctx)
         .ifindex = (unsigned)ifi->ifi_index,
         .mtu = get_u32(attrs[IFLA_MTU]),
         .up = ifi->ifi_flags & IFF_UP,
+        .n_packets = count_packets(attrs[IFLA_STATS64]),
     };
     copy_text(attrs[IFLA_IFNAME], link->name, sizeof(link->name));
     if (attrs[IFLA_LINKINFO]) {

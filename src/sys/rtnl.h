@@ -25,6 +25,7 @@ struct rtnl_link {
     unsigned ifindex;
     unsigned mtu;
     bool up;             /* administratively */
+    uint64_t n_packets;  /* that went in or out so far; may start again with the interface */
     char name[IFNAMSIZ]; /* now; it may be renamed */
     char kind[16];       /* "wireguard", "tun", ...; "" for hardware */
 };

@@ -142,8 +142,8 @@ const char *cpulist_format(const struct cpulist *l, char buf[static CPULIST_TEXT
             (void)snprintf(buf + len, CPULIST_TEXT_MAX - len, ",...");
             break;
         }
-        len += (size_t)snprintf(buf + len, CPULIST_TEXT_MAX - len,
-            last > i ? "%s%u-%u" : "%s%u", comma, l->cpu[i], l->cpu[last]);
+        len += (size_t)snprintf(buf + len, CPULIST_TEXT_MAX - len, last > i ? "%s%u-%u" : "%s%u",
+            comma, l->cpu[i], l->cpu[last]);
     }
     return buf;
 }
@@ -166,8 +166,8 @@ int cpulist_confine(const struct cpulist *l, struct err *e)
         CPU_SET(l->cpu[i], &set);
     }
     if (sched_setaffinity(0, sizeof(set), &set) < 0)
-        return err_set(e, -errno, "cannot run on CPUs %s only: %s", cpulist_format(l, text),
-            strerror(errno));
+        return err_set(
+            e, -errno, "cannot run on CPUs %s only: %s", cpulist_format(l, text), strerror(errno));
     return 0;
 }
 

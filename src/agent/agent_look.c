@@ -344,8 +344,8 @@ static bool can_rest(struct agent *a, nsec_t now)
 {
     if (a->is_stirred || a->self_changed || a->paths_changed || now - a->looked >= OBSERVE_REST)
         return false;
-    if (!hub_link_is_heard(a->hub) || !lifeline_is_calm(&a->lifeline) ||
-        finder_awaits_handshake(a->finder))
+    if (!hub_link_is_heard(a->hub) || hub_link_unheard(a->hub, now) != 0 ||
+        !lifeline_is_calm(&a->lifeline) || finder_awaits_handshake(a->finder))
         return false;
     return a->n_packets != 0 && a->n_packets == count_packets(a);
 }

@@ -15,7 +15,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
                 one that decrypts
     ciphers     sealing and opening with each back end
 
-Tables go to standard output, and everything as JSON to --out.
+Tables go to standard output, and everything as JSON to --out. A part that fails says why, the
+others go on, and the exit status tells.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import os
 import platform
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -104,9 +106,15 @@ def main() -> None:
     if unavailable():
         sys.exit(unavailable())
     result: dict = {"machine": machine(), "rounds": args.rounds, "seconds": args.seconds}
+    failed = []
     for name in args.parts:
-        with contextlib.redirect_stdout(sys.stderr):
-            found = PARTS[name](args)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                found = PARTS[name](args)
+        except (Exception, SystemExit):  # pylint: disable=broad-except - the others still count
+            traceback.print_exc()
+            failed.append(name)
+            continue
         for title, figures in found.items():
             reference = REFERENCES.get(title, REFERENCE)
             print(table(f"{name}: {title}", figures, reference), "\n", flush=True)
@@ -114,6 +122,8 @@ def main() -> None:
                 "figures": figures, "ratios": ratios(figures, reference)}
         args.out.write_text(json.dumps(result, indent=2) + "\n")
     print(f"written: {args.out}")
+    if failed:
+        sys.exit(f"these parts failed, as is told above: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,9 @@ class Way:
     def iperf(self, *options: str) -> dict | None:
         done = self.a.run(["iperf3", "--client", self.address, "--json", *options],
                           check=False, timeout_s=60, quiet=True)
-        return json.loads(done.out)["end"] if done.rc == 0 else None
+        end = json.loads(done.out)["end"] if done.rc == 0 else None
+        # It may end well and have measured nothing.
+        return end if end and {"sum", "sum_received"} & set(end) else None
 
     def tcp(self, label: str, seconds: int, *options: str) -> dict[str, float]:
         """Throughput, and the CPU time of the processes for each gigabyte."""
@@ -108,6 +110,8 @@ class Way:
                 low, best = pace, rate * (1 - total["lost_packets"] / total["packets"])
             else:
                 high = pace
+        if best == 0:
+            raise SystemExit(f"{self.name}: more than 1 % is lost at any rate of small packets")
         return {"smallKpps": best / 1e3}
 
     def round_trip(self, label: str, count: int = PINGS) -> dict[str, float]:

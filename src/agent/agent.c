@@ -126,6 +126,7 @@ void agent__reconcile(struct agent *a)
         hub_link_poke(a->hub);
         agent__stir(a, now);
     }
+    finder_set_relay(a->finder, in.relays, result.opened, now);
     finder_on_applied(a->finder, &a->reconcile, now);
     agent__tell_members(a);
 }

@@ -94,6 +94,8 @@ struct render_input agent__render_input(struct agent *a)
         .link_mtu = a->link_mtu,
         .keepalive = agent__keepalive(a),
         .pins = finder_pins(a->finder),
+        .relays = a->state.wants_relay && a->state.engine == ENGINE_KIND_USERSPACE &&
+                  snapshot_self(&a->snapshot)->relay,
     };
 }
 
@@ -258,6 +260,7 @@ static void lead_back(struct agent *a, nsec_t now)
         const struct observation *ob = node->side ? observe_find(&a->seen, &node->key) : NULL;
 
         if (!ob || node->hub || endpoint_is_none(&ob->endpoint) ||
+            finder_is_relay_at(a->finder, node->meta.name, &ob->endpoint) ||
             !reconcile_doubt(&a->reconcile, &ob->key, &ob->endpoint))
             continue;
         log_limited(&a->doubt_limit, now, LOG_LEVEL_INFO,

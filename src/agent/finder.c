@@ -95,6 +95,7 @@ static void arm(struct finder *f, nsec_t now)
     nsec_t wait;
 
     due = nsec_min(due, nsec_min(finder__handshake_due(f), finder__mtu_due(f)));
+    due = nsec_min(due, finder__hub_beat_due(f, now));
     if (frame_port_is_open(&f->port))
         due = nsec_min(due, stun_client_due(&f->stun));
     if (due == NSEC_NEVER) {
@@ -106,12 +107,26 @@ static void arm(struct finder *f, nsec_t now)
     (void)uv_timer_start(f->timer, on_timer, (uint64_t)(wait / NSEC_PER_MSEC + 1), 0);
 }
 
+/* After the edges: which relays there are follows from how their own edges go. */
+static bool look_at_relays(struct finder *f, nsec_t now)
+{
+    if (!f->has_changed)
+        return false;
+    f->has_changed = false;
+    if (finder__choose_legs(f, now))
+        f->listener.on_routes(f->listener.ctx);
+    finder__update_self(f, now);
+    return true;
+}
+
 void finder__run(struct finder *f, nsec_t now)
 {
     struct path_action action;
 
-    while (paths_next(f->paths, &action))
-        act(f, &action, now);
+    do {
+        while (paths_next(f->paths, &action))
+            act(f, &action, now);
+    } while (look_at_relays(f, now));
     arm(f, now);
 }
 
@@ -127,6 +142,7 @@ static void on_timer(uv_timer_t *timer)
     if (now >= finder__handshake_due(f))
         f->listener.on_routes(f->listener.ctx);
     finder__mtu_tick(f, now);
+    finder__hub_beat_tick(f, now);
     paths_tick(f->paths, now);
     finder__run(f, now);
 }
@@ -193,6 +209,24 @@ const struct path_side *finder_self(const struct finder *f)
     return &f->self;
 }
 
+static void on_hub_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
+{
+    finder__on_hub_answer(ctx, to, clock_now());
+}
+
+void finder_set_relay(struct finder *f, bool relays, bool is_new, nsec_t now)
+{
+    if (is_new)
+        f->run = rng_u64(&f->rng) >> 1 | 1;
+    if (relays == f->relays && !is_new)
+        return;
+    if (relays != f->relays)
+        log_info(relays ? "this node relays for others now" : "this node does not relay any more");
+    f->relays = relays;
+    finder__update_self(f, now);
+    finder__run(f, now);
+}
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
 static int new_paths(struct finder *f, struct err *e)
@@ -229,12 +263,14 @@ int finder_new(struct finder **ret, struct uv_loop_s *loop, const struct state *
     f->gather_due = NSEC_NEVER;
     f->timer = calloc(1, sizeof(*f->timer));
     frame_port_init(&f->port, loop, on_frame, f);
+    f->run = rng_u64(&f->rng) >> 1 | 1;
     r = f->timer ? new_paths(f, e) : -ENOMEM;
     if (r < 0) {
         free(f->timer);
         free(f);
         return r;
     }
+    udp_probe_init(&f->hub_probe, loop, on_hub_answer, f);
     (void)uv_timer_init(loop, f->timer);
     f->timer->data = f;
     r = spare_sockets_new(&f->spare, loop, on_socket_frame, f, e);
@@ -257,6 +293,7 @@ struct finder *finder_free(struct finder *f, bool leaving)
     if (!f)
         return NULL;
     finder__stop_self(f, leaving);
+    udp_probe_stop(&f->hub_probe);
     frame_port_close(&f->port);
     f->spare = spare_sockets_free(f->spare);
     uv_close((uv_handle_t *)f->timer, on_closed);

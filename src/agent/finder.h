@@ -115,6 +115,15 @@ bool finder_pins(const struct finder *f);
 /** finder_self() - what to report of this node; borrowed. */
 const struct path_side *finder_self(const struct finder *f);
 
+/** finder_set_relay() - this node is a relay for others; @is_new: what it relayed is forgotten. */
+void finder_set_relay(struct finder *f, bool relays, bool is_new, nsec_t now);
+
+/** finder_is_relay_at() - that node is relayed, and @at is where some relay is. */
+bool finder_is_relay_at(const struct finder *f, const char *node, const struct endpoint *at);
+
+/** finder_encode_relays() - those through which that node may be reached; NULL: no memory. */
+json_t *finder_encode_relays(const struct finder *f, const char *node);
+
 /** finder_view() - how that node is reached; false: it is no peer of ours, or finds no paths. */
 bool finder_view(const struct finder *f, const char *node, struct path_view *ret, nsec_t now);
 

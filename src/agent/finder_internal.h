@@ -1,5 +1,6 @@
 /*
- * finder_internal.h - the finder's parts: finder.c, finder_self.c, finder_peers.c, finder_mtu.c.
+ * finder_internal.h - the finder's parts: finder.c, finder_self.c, finder_peers.c, finder_relays.c,
+ * finder_mtu.c.
  */
 #pragma once
 
@@ -10,6 +11,7 @@
 #include "agent/port_map.h"
 #include "agent/spare_sockets.h"
 #include "agent/stun_client.h"
+#include "agent/udp_probe.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "nat/paths.h"
@@ -17,6 +19,8 @@
 
 /** The spare socket from which the newest port is asked for; paths never gets to that number. */
 #define FINDER_FRESH_SOCKET UINT32_MAX
+
+struct observation;
 
 /** What is kept of one peer that finds paths, too. */
 struct finder_peer {
@@ -33,6 +37,24 @@ struct finder_peer {
     uint64_t tx_bytes;
 
     nsec_t wanted_at; /* when one was asked for: a later one is that */
+
+    bool is_relay;            /* it relays for others, and may */
+    uint64_t relay_run;       /* of it, as it reported last */
+    bool is_leg;              /* it is one that we keep ready: finder_relays.c */
+    bool has_session;         /* as observed */
+    struct x25519_public via; /* the relay of this edge, a node; none: the hub, or a direct path */
+    bool is_applied;          /* the engine knows where we want it */
+};
+
+/** Is the hub alive, while it relays? */
+struct finder_hub_beat {
+    nsec_t next;             /* question */
+    nsec_t first_unanswered; /* of the questions since the last answer */
+    unsigned n_unanswered;
+    uint64_t bytes;  /* counted of what it relays */
+    nsec_t moved_at; /* when that changed; 0: never */
+    bool has_other;  /* there is another relay */
+    bool is_dead;
 };
 
 /** The newest port of a NAT that counts, asked for from a socket that it has not seen before. */
@@ -75,6 +97,13 @@ struct finder {
     struct render_path *routes; /* owns; sorted by node; room for one of each peer */
     size_t n_routes;
     struct x25519_public hub; /* that relays; none: not known */
+    char hub_name[NAME_MAX_LEN + 1];
+    struct endpoint hub_at; /* where the engine has it; none: not known */
+    struct finder_hub_beat hub_beat;
+    struct udp_probe hub_probe;
+    uint64_t run;     /* of this node as a relay; random */
+    bool relays;      /* it is one */
+    bool has_changed; /* a relay was found or lost: look at all of them */
     bool is_hub_heard;
     bool is_blocked;      /* no UDP gets out */
     uint16_t network_mtu; /* of inner packets, before anything is measured */
@@ -112,6 +141,46 @@ void finder__use(struct finder *f, const struct path_action *action, nsec_t now)
 
 struct finder_peer *finder__find_by_key(const struct finder *f, const struct x25519_public *key);
 struct render_path *finder__find_route(const struct finder *f, const char *node);
+
+struct finder_peer *finder__find_peer(const struct finder *f, const char *node);
+
+/** The end with the greater key begins a handshake so much later, if there was none by then. */
+#define FINDER_TURN       NSEC_PER_SEC
+#define FINDER_RELAY_TURN (300 * NSEC_PER_MSEC) /* to leave a relay */
+
+/** finder__want_handshake() - of an edge that goes another way: the smaller key's turn is now. */
+void finder__want_handshake(struct finder *f, struct finder_peer *peer, nsec_t turn, nsec_t now);
+
+/** finder__update_self() - tell what is new of this node. */
+void finder__update_self(struct finder *f, nsec_t now);
+
+/* ---- finder_relays.c ---- */
+
+/** finder__choose_legs() - which relays are kept ready; true: routes have changed. */
+bool finder__choose_legs(struct finder *f, nsec_t now);
+
+/** finder__tell_relays() - what this node reports of relays, itself included. */
+void finder__tell_relays(const struct finder *f, struct path_side *side, nsec_t now);
+
+/** finder__relay_at() - whose direct path leads there; NULL: no relay's. */
+const struct finder_peer *finder__relay_at(const struct finder *f, const struct endpoint *at);
+
+/** finder__follow() - a peer's session may have come about through another relay. */
+void finder__follow(
+    struct finder *f, struct finder_peer *peer, const struct observation *ob, nsec_t now);
+
+/** finder__relay_moved() - the path to a relay is another one. */
+void finder__relay_moved(struct finder *f, struct finder_peer *relay, nsec_t now);
+
+/** finder__relay_forgot() - it has to see a handshake of all that goes through it. */
+void finder__relay_forgot(struct finder *f, struct finder_peer *relay, nsec_t now);
+
+/** finder__count_relayed() - after an observation: which relays carry data. */
+void finder__count_relayed(struct finder *f, nsec_t now);
+
+nsec_t finder__hub_beat_due(const struct finder *f, nsec_t now);
+void finder__hub_beat_tick(struct finder *f, nsec_t now);
+void finder__on_hub_answer(struct finder *f, const struct endpoint *from, nsec_t now);
 
 /** finder__mtu_use() - a peer's direct path is the one to @remote; none: it has none. */
 void finder__mtu_use(

@@ -12,9 +12,6 @@
 #include "mesh/snapshot.h"
 #include "sys/clock.h"
 
-/* The end with the greater key begins a handshake so much later, if there was none by then. */
-#define HANDSHAKE_TURN NSEC_PER_SEC
-
 /* One that did not come about is begun again. */
 #define HANDSHAKE_RETRY NSEC_PER_SEC
 
@@ -25,7 +22,7 @@ static int compare_peer(const void *name, const void *peer)
     return strcmp(name, ((const struct finder_peer *)peer)->node);
 }
 
-static struct finder_peer *find_peer(const struct finder *f, const char *node)
+struct finder_peer *finder__find_peer(const struct finder *f, const char *node)
 {
     return f->n_peers > 0 ? bsearch(node, f->peers, f->n_peers, sizeof(*f->peers), compare_peer)
                           : NULL;
@@ -54,7 +51,8 @@ static enum path_policy policy_of(const struct snapshot *s, const struct node *n
     case EDGE_PATH_N:
         break;
     }
-    if (s->network.topology == TOPOLOGY_HUB)
+    /* A relay is one of the hubs: it has to be reached itself. */
+    if (s->network.topology == TOPOLOGY_HUB && !node->relay && !snapshot_self(s)->relay)
         return PATH_POLICY_RELAY;
     return s->network.topology == TOPOLOGY_MESH ? PATH_POLICY_DIRECT : PATH_POLICY_AUTO;
 }
@@ -98,14 +96,13 @@ static struct render_path *add_route(struct finder *f, const char *node)
     return &f->routes[i];
 }
 
-/* The smaller key's turn is now; the greater one's when that did nothing. */
-static void want_handshake(struct finder *f, struct finder_peer *peer, nsec_t now)
+void finder__want_handshake(struct finder *f, struct finder_peer *peer, nsec_t turn, nsec_t now)
 {
     struct x25519_public own = snapshot_self(&f->state->snapshot)->key;
     bool first = x25519_public_compare(&own, &peer->key) < 0;
 
     peer->wanted_at = now;
-    peer->handshake_due = first ? now : now + HANDSHAKE_TURN;
+    peer->handshake_due = first ? now : now + turn;
 }
 
 /*
@@ -127,30 +124,98 @@ static bool find_endpoint(
     return false;
 }
 
+static bool use_direct(
+    struct finder *f, struct finder_peer *peer, const struct path_action *action, nsec_t now)
+{
+    struct render_path *route = finder__find_route(f, peer->node);
+    struct endpoint endpoint;
+
+    if (!find_endpoint(f, action, &endpoint, now))
+        return false;
+    if (!route)
+        route = add_route(f, peer->node);
+    route->via[0] = '\0';
+    route->endpoint = endpoint;
+    route->keepalive = (uint16_t)(action->keepalive / NSEC_PER_SEC);
+    peer->handshake_due = NSEC_NEVER;
+    peer->via = (struct x25519_public){{0}};
+    if (peer->is_relay)
+        finder__relay_moved(f, peer, now);
+    return true;
+}
+
+/* Where @relay is reached; false for the hub, which render knows. */
+static bool find_relay(
+    const struct finder *f, const struct finder_peer *relay, struct endpoint *ret)
+{
+    const struct render_path *route = relay ? finder__find_route(f, relay->node) : NULL;
+
+    if (!route || route->via[0] != '\0')
+        return false;
+    *ret = route->endpoint;
+    return true;
+}
+
+static void set_relay_route(struct finder *f, const struct finder_peer *peer,
+    const struct finder_peer *relay, const struct endpoint *at)
+{
+    struct render_path *route = finder__find_route(f, peer->node);
+
+    if (!route)
+        route = add_route(f, peer->node);
+    memcpy(route->via, relay->node, sizeof(route->via));
+    route->endpoint = *at;
+    route->mtu = 0;
+    route->keepalive = 0;
+    route->is_leg = false;
+}
+
+/* What never had a session needs none before there is something to send. */
+static bool has_lived(const struct finder_peer *peer, nsec_t now)
+{
+    return peer->handshake != 0 && now - peer->handshake < OBSERVE_SESSION_MAX;
+}
+
+static bool use_relay(
+    struct finder *f, struct finder_peer *peer, const struct path_action *action, nsec_t now)
+{
+    const struct finder_peer *relay = finder__find_by_key(f, &action->via.key);
+    const struct render_path *route = finder__find_route(f, peer->node);
+    struct x25519_public before = peer->via;
+    bool was_direct = route && route->via[0] == '\0';
+    struct endpoint at;
+
+    if (find_relay(f, relay, &at)) {
+        set_relay_route(f, peer, relay, &at);
+        peer->via = relay->key;
+    } else {
+        remove_route(f, peer->node);
+        peer->via = (struct x25519_public){{0}};
+    }
+    if (!was_direct && x25519_public_equal(&before, &peer->via))
+        return false;
+    peer->wanted_at = now;
+    if (was_direct)
+        finder__want_handshake(f, peer, FINDER_TURN, now);
+    else if (!action->is_followed && has_lived(peer, now))
+        finder__want_handshake(f, peer, FINDER_RELAY_TURN, now);
+    return true;
+}
+
 void finder__use(struct finder *f, const struct path_action *action, nsec_t now)
 {
     struct finder_peer *peer = finder__find_by_key(f, &action->peer);
-    struct endpoint endpoint;
-    struct render_path *route;
-    uint16_t keepalive = (uint16_t)(action->keepalive / NSEC_PER_SEC);
+    bool changed;
 
     if (!peer)
         return;
-    route = finder__find_route(f, peer->node);
-    if (action->path == PATH_KIND_LAN || action->path == PATH_KIND_DIRECT) {
-        if (!find_endpoint(f, action, &endpoint, now))
-            return;
-        if (!route)
-            route = add_route(f, peer->node);
-        route->endpoint = endpoint;
-        route->keepalive = keepalive;
-        peer->handshake_due = NSEC_NEVER;
-    } else if (route) {
-        remove_route(f, peer->node);
-        want_handshake(f, peer, now);
-    } else {
+    changed = action->path == PATH_KIND_LAN || action->path == PATH_KIND_DIRECT
+                  ? use_direct(f, peer, action, now)
+                  : use_relay(f, peer, action, now);
+    if (!changed)
         return;
-    }
+    peer->is_applied = false;
+    f->has_changed |= peer->is_relay;
     finder__mtu_use(f, peer, &action->remote, now);
     f->listener.on_routes(f->listener.ctx);
 }
@@ -196,6 +261,7 @@ void finder_on_applied(struct finder *f, struct reconcile *rc, nsec_t now)
         struct finder_peer *peer = &f->peers[i];
         struct err e = ERR_NULL;
 
+        peer->is_applied = true;
         if (now < peer->handshake_due)
             continue;
         peer->handshake_due = now + HANDSHAKE_RETRY;
@@ -209,12 +275,14 @@ void finder_on_hub_forgot(struct finder *f, nsec_t now)
 {
     for (size_t i = 0; i < f->n_peers; i++)
         if (!finder__find_route(f, f->peers[i].node) && f->peers[i].handshake != 0)
-            want_handshake(f, &f->peers[i], now);
+            finder__want_handshake(f, &f->peers[i], FINDER_TURN, now);
     f->listener.on_routes(f->listener.ctx);
 }
 
 void finder_take_observation(struct finder *f, const struct observe *seen, nsec_t now)
 {
+    const struct observation *hub = observe_find(seen, &f->hub);
+
     for (size_t i = 0; i < f->n_peers; i++) {
         struct finder_peer *peer = &f->peers[i];
         const struct observation *ob = observe_find(seen, &peer->key);
@@ -222,6 +290,8 @@ void finder_take_observation(struct finder *f, const struct observe *seen, nsec_
         if (!ob)
             continue;
         peer->handshake = ob->handshake;
+        peer->has_session = observation_has_session(ob, now);
+        finder__follow(f, peer, ob, now);
         /* An idle edge needs none before there is something to send. */
         if (ob->handshake > peer->wanted_at)
             peer->handshake_due = NSEC_NEVER;
@@ -229,8 +299,12 @@ void finder_take_observation(struct finder *f, const struct observe *seen, nsec_
             ob->facts.rx_bytes != peer->rx_bytes, now);
         peer->tx_bytes = ob->facts.tx_bytes;
         peer->rx_bytes = ob->facts.rx_bytes;
-        paths_on_traffic(f->paths, &peer->key, ob->facts.rx_bytes, ob->facts.tx_bytes, now);
+        if (!peer->is_leg)
+            paths_on_traffic(f->paths, &peer->key, ob->facts.rx_bytes, ob->facts.tx_bytes, now);
     }
+    f->hub_at = hub ? hub->endpoint : (struct endpoint){.port = 0};
+    finder__count_relayed(f, now);
+    f->has_changed = true;
     finder__run(f, now);
 }
 
@@ -249,7 +323,7 @@ void finder_set_hub(struct finder *f, bool heard, nsec_t now)
 static struct finder_peer make_peer(
     struct finder *f, const struct node *node, enum path_policy policy)
 {
-    struct finder_peer *before = find_peer(f, node->meta.name);
+    struct finder_peer *before = finder__find_peer(f, node->meta.name);
     struct finder_peer peer = {
         .key = node->key, .policy = PATH_POLICY_N, .handshake_due = NSEC_NEVER};
 
@@ -265,14 +339,20 @@ static struct finder_peer make_peer(
 static void tell_peer(struct finder *f, struct finder_peer *peer, const struct node *node,
     enum path_policy policy, nsec_t now)
 {
-    struct path_peer told = {.key = node->key, .policy = policy};
+    bool is_relay = node->relay && node->side->relay_run != 0;
+    struct path_peer told = {.key = node->key, .policy = policy, .is_relay = is_relay};
 
-    if (peer->policy != policy) {
+    if (peer->policy != policy || peer->is_relay != is_relay) {
         memcpy(told.name, node->meta.name, strlen(node->meta.name) + 1);
         if (paths_put_peer(f->paths, &told, now) < 0)
             return;
+        f->has_changed |= peer->is_relay != is_relay;
         peer->policy = policy;
+        peer->is_relay = is_relay;
     }
+    if (is_relay && peer->relay_run != 0 && peer->relay_run != node->side->relay_run)
+        finder__relay_forgot(f, peer, now);
+    peer->relay_run = node->side->relay_run;
     if (node->side->generation == peer->generation)
         return;
     peer->generation = node->side->generation;
@@ -287,6 +367,7 @@ static void forget_absent(struct finder *f, nsec_t now)
         paths_remove_peer(f->paths, &f->peers[i].key, now);
         f->peers[i].mtu = finder__mtu_free(f->peers[i].mtu);
         remove_route(f, f->peers[i].node);
+        f->has_changed |= f->peers[i].is_relay;
     }
 }
 
@@ -340,7 +421,7 @@ void finder_set_snapshot(struct finder *f, const struct snapshot *s, nsec_t now)
 
 bool finder_view(const struct finder *f, const char *node, struct path_view *ret, nsec_t now)
 {
-    const struct finder_peer *peer = find_peer(f, node);
+    const struct finder_peer *peer = finder__find_peer(f, node);
 
     return peer && paths_view(f->paths, &peer->key, ret, now);
 }
@@ -368,7 +449,7 @@ static json_t *encode_pair(const struct path_pair_view *pair, nsec_t now)
 
 json_t *finder_encode_pairs(const struct finder *f, const char *node, nsec_t now)
 {
-    const struct finder_peer *peer = find_peer(f, node);
+    const struct finder_peer *peer = finder__find_peer(f, node);
     struct path_pair_view pairs[PATHS_PAIRS_MAX];
     json_t *items;
     size_t n;

@@ -1,5 +1,6 @@
 /* finder_self.c - see finder.h: where this machine may be reached, and what its NAT does. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,46 +20,9 @@
 /* Host candidates, so that others have room beside them. */
 #define HOST_MAX (CANDIDATES_MAX / 2)
 
-/* A relay's RTT is told anew when it has changed by a quarter, and at least by so much. */
-#define RTT_NEWS (3 * NSEC_PER_MSEC)
-
 #define DIGEST_SEED 0x9e3779b97f4a7c15u
 
 /* ---- what is reported ----------------------------------------------------------------------- */
-
-static struct path_relay look_at_relay(const struct finder *f)
-{
-    struct path_relay relay = {.key = f->hub};
-
-    for (unsigned i = 0; i < f->stun.n_views; i++) {
-        const struct stun_view *v = &f->stun.views[i];
-
-        if (v->heard_at != 0 && (relay.rtt == 0 || v->rtt < relay.rtt))
-            relay.rtt = nsec_max(v->rtt, 1);
-    }
-    return relay;
-}
-
-/* A little up and down is not worth telling everybody. */
-static bool is_rtt_news(nsec_t before, nsec_t now)
-{
-    nsec_t difference = before > now ? before - now : now - before;
-
-    return (before == 0) != (now == 0) || difference > nsec_max(RTT_NEWS, before / 4);
-}
-
-static void set_relay(struct finder *f, struct path_side *side)
-{
-    struct path_relay relay = look_at_relay(f);
-
-    side->n_relays = 0;
-    if (x25519_public_is_none(&f->hub))
-        return;
-    if (f->self.n_relays == 1 && x25519_public_equal(&f->self.relays[0].key, &relay.key) &&
-        !is_rtt_news(f->self.relays[0].rtt, relay.rtt))
-        relay.rtt = f->self.relays[0].rtt;
-    side->relays[side->n_relays++] = relay;
-}
 
 static void add_candidates(const struct finder *f, struct candidates *c)
 {
@@ -89,7 +53,8 @@ static bool is_side_equal(const struct path_side *a, const struct path_side *b)
 {
     bool same = candidates_equal(&a->candidates, &b->candidates) &&
                 is_nat_equal(&a->nat, &b->nat) && a->keepalive == b->keepalive &&
-                a->can_spray == b->can_spray && a->n_relays == b->n_relays;
+                a->can_spray == b->can_spray && a->relay_run == b->relay_run &&
+                a->n_relays == b->n_relays;
 
     for (unsigned i = 0; same && i < a->n_relays; i++)
         same = x25519_public_equal(&a->relays[i].key, &b->relays[i].key) &&
@@ -99,13 +64,13 @@ static bool is_side_equal(const struct path_side *a, const struct path_side *b)
 }
 
 /* Put together what is known, and tell whoever wants to know when it is something new. */
-static void update_self(struct finder *f, nsec_t now)
+void finder__update_self(struct finder *f, nsec_t now)
 {
     struct path_side side = {
         .generation = f->self.generation, .keepalive = f->keepalive, .can_spray = true};
 
     add_candidates(f, &side.candidates);
-    set_relay(f, &side);
+    finder__tell_relays(f, &side, now);
     side.nat = behavior_of(&f->survey, f->own, f->n_own);
     side.nat.is_blocked = f->is_blocked;
     if (side.nat.port_step != 0 && f->fresh.port != 0)
@@ -125,7 +90,7 @@ void finder_set_keepalive(struct finder *f, nsec_t keepalive, nsec_t now)
     if (keepalive == f->keepalive)
         return;
     f->keepalive = keepalive;
-    update_self(f, now);
+    finder__update_self(f, now);
     finder__run(f, now);
 }
 
@@ -134,7 +99,7 @@ void finder_set_blocked(struct finder *f, bool blocked, nsec_t now)
     if (blocked == f->is_blocked)
         return;
     f->is_blocked = blocked;
-    update_self(f, now);
+    finder__update_self(f, now);
     finder__run(f, now);
 }
 
@@ -216,7 +181,7 @@ void finder__gather(struct finder *f, bool force, nsec_t now)
     f->fresh.port = 0;
     stun_client_forget(&f->stun, now);
     port_map_ask(f->port_map, f->port.port);
-    update_self(f, now);
+    finder__update_self(f, now);
     if (!first)
         paths_on_network_change(f->paths, now);
     finder__ask_stun(f, now);
@@ -263,7 +228,7 @@ void finder__take_stun(struct finder *f, const struct engine_frame *frame, nsec_
     if (is_moved(f, v))
         f->fresh.port = 0;
     behavior_survey_add(&f->survey, &v->server, &v->mapped, v->heard_at);
-    update_self(f, now);
+    finder__update_self(f, now);
 }
 
 /* Where a server has answered over IPv4; NULL: none has. */
@@ -305,7 +270,7 @@ void finder__take_fresh(struct finder *f, const struct engine_frame *frame, nsec
     spare_sockets_close(f->spare, FINDER_FRESH_SOCKET);
     f->fresh.server = (struct endpoint){.port = 0};
     f->fresh.port = resp.mapped.port;
-    update_self(f, now);
+    finder__update_self(f, now);
 }
 
 void finder__set_servers(struct finder *f, const struct snapshot *s, nsec_t now)
@@ -324,8 +289,10 @@ void finder__set_servers(struct finder *f, const struct snapshot *s, nsec_t now)
         }
     }
     f->hub = relay ? relay->key : (struct x25519_public){{0}};
+    (void)snprintf(
+        f->hub_name, sizeof(f->hub_name), "%.*s", NAME_MAX_LEN, relay ? relay->meta.name : "");
     stun_client_set_servers(&f->stun, servers, n, now);
-    update_self(f, now);
+    finder__update_self(f, now);
     finder__ask_stun(f, now);
 }
 
@@ -341,7 +308,7 @@ static void on_mapping(void *ctx, const struct port_mapping *pm)
         log_info("the router has opened %s for this node (%s)",
             endpoint_format(&pm->external, text), port_mapping_kind_name(pm->kind));
     f->mapping = *pm;
-    update_self(f, now);
+    finder__update_self(f, now);
     finder__run(f, now);
 }
 

@@ -25,17 +25,20 @@ const struct reach_peer *reach_find(const struct reach *p, const char *node)
 }
 
 static void judge_rule(struct reach_peer *peer, const struct render_decision *decision,
-    bool hub_heard, const char *stream_why)
+    const struct render_path *found, bool hub_heard, const char *stream_why)
 {
+    bool is_other = found && found->via[0] != '\0'; /* than the hub */
     const char *why = decision->why;
 
     switch (decision->route) {
     case RENDER_ROUTE_RELAY:
-        if (hub_heard)
+        if (is_other)
+            peer->kind = PATH_KIND_RELAY;
+        else if (hub_heard)
             peer->kind = stream_why ? PATH_KIND_STREAM : PATH_KIND_RELAY;
-        if (hub_heard && stream_why)
+        if (!is_other && hub_heard && stream_why)
             why = stream_why;
-        if (!hub_heard)
+        if (!is_other && !hub_heard)
             why = "the hub does not answer, and packets to this peer go through it";
         break;
     case RENDER_ROUTE_DIRECT:
@@ -91,19 +94,25 @@ static bool is_stock_in_mesh(
 static struct reach_peer judge(const struct render_input *in, const struct node *node,
     const struct finder *finder, bool hub_heard, const char *stream_why, nsec_t now)
 {
-    struct render_decision decision =
-        render_decide(in->snapshot, node, render_find_path(in, node->meta.name));
+    const struct render_path *found = render_find_path(in, node->meta.name);
+    struct render_decision decision = render_decide(in->snapshot, node, found);
+    const struct node *hub = render_hub(in->snapshot);
     struct reach_peer peer = {.kind = PATH_KIND_NONE};
     struct path_view view;
 
     (void)snprintf(peer.node, sizeof(peer.node), "%.*s", NAME_MAX_LEN, node->meta.name);
-    judge_rule(&peer, &decision, hub_heard, stream_why);
+    judge_rule(&peer, &decision, found, hub_heard, stream_why);
     /* Where somebody wants it so, the rule says who. */
     if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && finder &&
         finder_view(finder, node->meta.name, &view, now))
         judge_found(&peer, &view, decision.route);
     else
         peer.is_alarm = is_stock_in_mesh(in->snapshot, node, decision.route);
+    if (peer.kind == PATH_KIND_RELAY || peer.kind == PATH_KIND_STREAM)
+        (void)snprintf(peer.relay, sizeof(peer.relay), "%.*s", NAME_MAX_LEN,
+            found && found->via[0] != '\0' ? found->via
+            : hub                          ? hub->meta.name
+                                           : "");
     return peer;
 }
 

@@ -111,16 +111,22 @@ static json_t *encode_loss(const struct reach_peer *path)
     return path->is_measured ? json_real(path->loss_permille / 1000.0) : json_null();
 }
 
+/* Null where there is none. */
+static json_t *encode_relay(const struct reach_peer *path)
+{
+    return path->relay[0] != '\0' ? json_string(path->relay) : json_null();
+}
+
 static json_t *encode_peer(
     const struct status_input *in, const struct node *node, const struct reach_peer *path)
 {
     const struct observation *ob = observe_find(in->seen, &node->key);
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
-    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b}", "path",
-        path_kind_name(path->kind), "endpoint", encode_peer_endpoint(path, ob),
-        "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs", encode_rtt(path), "loss",
-        encode_loss(path), "mtu", (int)render_mtu(in->render, node), "rxBytes",
-        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b}",
+        "path", path_kind_name(path->kind), "relay", encode_relay(path), "endpoint",
+        encode_peer_endpoint(path, ob), "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs",
+        encode_rtt(path), "loss", encode_loss(path), "mtu", (int)render_mtu(in->render, node),
+        "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
         encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "sinceSeconds",
         (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why, "alarm",
         (int)path->is_alarm);
@@ -191,13 +197,13 @@ json_t *status_encode_paths(const struct status_input *in, const struct finder *
     struct path_view view = {.n_frames = 0};
 
     (void)finder_view(finder, node->meta.name, &view, in->now);
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "name",
-        node->meta.name, "path", path_kind_name(peer->kind), "why", peer->why, "sinceSeconds",
-        (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs", encode_rtt(peer), "loss",
-        encode_loss(peer), "framesSent", (json_int_t)view.n_frames, "guessesSent",
-        (json_int_t)view.n_sprayed, "self", path_report_encode_facts(self), "peer",
+    return json_pack("{s:s, s:s, s:o, s:s, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
+        node->meta.name, "path", path_kind_name(peer->kind), "relay", encode_relay(peer), "why",
+        peer->why, "sinceSeconds", (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs",
+        encode_rtt(peer), "loss", encode_loss(peer), "framesSent", (json_int_t)view.n_frames,
+        "guessesSent", (json_int_t)view.n_sprayed, "self", path_report_encode_facts(self), "peer",
         node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
-        pairs ? pairs : json_array());
+        pairs ? pairs : json_array(), "relays", finder_encode_relays(finder, node->meta.name));
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
@@ -263,13 +269,24 @@ static const char *format_real(
     return buf;
 }
 
+/* "relay via r1" */
+static const char *format_path(const json_t *peer, char buf[static 128])
+{
+    const char *relay = text_of(peer, "relay", NULL);
+
+    (void)snprintf(buf, 128, "%.40s%s%.64s", text_of(peer, "path", "?"), relay ? " via " : "",
+        relay ? relay : "");
+    return buf;
+}
+
 static void add_peer(struct table *t, const json_t *peer)
 {
+    char path[128];
     char buf[32];
 
     table_add(t, "%s", text_of(peer, "name", "?"));
     table_add(t, "%s", text_of(peer, "address4", "?"));
-    table_add(t, "%s", text_of(peer, "path", "?"));
+    table_add(t, "%s", format_path(peer, path));
     table_add(t, "%s", format_real(peer, "rttMs", 1, "ms", buf));
     table_add(t, "%s", format_real(peer, "loss", 100, "%", buf));
     table_add(t, "%lld", (long long)json_integer_value(json_object_get(peer, "mtu")));
@@ -443,6 +460,40 @@ static void format_pairs(const json_t *pairs, struct str *out)
     table_deinit(&t);
 }
 
+static const char *describe_relay(const json_t *relay)
+{
+    const char *verdict = text_of(relay, "verdict", "?");
+
+    if (strcmp(verdict, path_verdict_name(PATH_VERDICT_SILENT)) == 0)
+        return "not reached there";
+    return verdict;
+}
+
+/* Those that this node reaches; the best is the one with the smallest sum. */
+static void format_relays(const json_t *relays, struct str *out)
+{
+    struct table t;
+    size_t index;
+    json_t *relay;
+
+    str_add(out, "\n");
+    table_init(&t, 4);
+    table_add(&t, "RELAY");
+    table_add(&t, "VERDICT");
+    table_add(&t, "RTT HERE");
+    table_add(&t, "RTT THERE");
+    json_array_foreach(relays, index, relay) {
+        char buf[32];
+
+        table_add(&t, "%s", text_of(relay, "name", "?"));
+        table_add(&t, "%s", describe_relay(relay));
+        table_add(&t, "%s", format_real(relay, "rttMs", 1, "ms", buf));
+        table_add(&t, "%s", format_real(relay, "peerRttMs", 1, "ms", buf));
+    }
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
 /* "endpoint-independent mapping, natted" */
 static void format_nat(const char *whose, const json_t *nat, struct str *out)
 {
@@ -454,11 +505,13 @@ static void format_nat(const char *whose, const json_t *nat, struct str *out)
 void status_format_paths(const json_t *paths, struct str *out)
 {
     const json_t *pairs = json_object_get(paths, "candidates");
+    const json_t *relays = json_object_get(paths, "relays");
     const char *why = text_of(paths, "why", NULL);
+    char path[128];
     char buf[32];
 
     str_addf(out, "%s is reached by %s for %s, RTT %s\n", text_of(paths, "name", "?"),
-        text_of(paths, "path", "?"), format_since(paths, buf),
+        format_path(paths, path), format_since(paths, buf),
         format_real(paths, "rttMs", 1, "ms", (char[32]){0}));
     if (why)
         str_addf(out, "%s\n", why);
@@ -471,4 +524,6 @@ void status_format_paths(const json_t *paths, struct str *out)
         str_add(out, "nothing has been tried yet\n");
     else
         format_pairs(pairs, out);
+    if (json_array_size(relays) > 0)
+        format_relays(relays, out);
 }

@@ -80,6 +80,7 @@ static int decode_facts(struct path_side *s, const json_t *json, const char *whe
     fields_u64(
         &f, "keepaliveMs", FIELDS_OPTIONAL, 0, KEEPALIVE_REPORT_MAX / NSEC_PER_MSEC, &keepalive_ms);
     fields_bool(&f, "canSpray", FIELDS_OPTIONAL, &s->can_spray);
+    fields_u64(&f, "relayRun", FIELDS_OPTIONAL, 0, INT64_MAX, &s->relay_run);
     decode_nat(&f, &s->nat);
     s->keepalive = (nsec_t)keepalive_ms * NSEC_PER_MSEC;
     r = fields_end(&f);
@@ -144,10 +145,11 @@ json_t *path_report_encode_facts(const struct path_side *side)
 {
     const struct behavior *nat = &side->nat;
 
-    return json_pack("{s:I, s:s, s:s, s:b, s:b, s:i, s:i, s:I, s:b, s:o}", "generation",
+    return json_pack("{s:I, s:s, s:s, s:b, s:b, s:i, s:i, s:I, s:b, s:I, s:o}", "generation",
         (json_int_t)side->generation, "mapping", behavior_rule_name(nat->mapping), "filtering",
         behavior_rule_name(nat->filtering), "natted", (int)nat->is_natted, "blocked",
         (int)nat->is_blocked, "portStep", (int)nat->port_step, "lastPort", (int)nat->last_port,
         "keepaliveMs", (json_int_t)(side->keepalive / NSEC_PER_MSEC), "canSpray",
-        (int)side->can_spray, "relays", encode_relays(side));
+        (int)side->can_spray, "relayRun", (json_int_t)side->relay_run, "relays",
+        encode_relays(side));
 }

@@ -51,14 +51,14 @@ static struct render_decision decide_edge(
         if (found)
             return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
         return (struct render_decision){RENDER_ROUTE_NONE,
-            "the edge is set to direct and no direct path has been found; set it to auto to let "
-            "the hub relay meanwhile",
+            "the edge is set to direct and no direct path has been found; set it to auto to have "
+            "it relayed meanwhile",
             .is_open = true};
     case EDGE_PATH_AUTO:
     case EDGE_PATH_N:
         break;
     }
-    if (s->network.topology == TOPOLOGY_HUB)
+    if (s->network.topology == TOPOLOGY_HUB && !peer->relay && !snapshot_self(s)->relay)
         return (struct render_decision){RENDER_ROUTE_RELAY,
             "the network's topology is hub, which sends every pair through it; auto would allow "
             "direct paths"};
@@ -79,7 +79,7 @@ struct render_decision render_decide(
 
     if (self->hub || peer->hub)
         return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
-    return decide_edge(s, peer, found != NULL);
+    return decide_edge(s, peer, found && found->via[0] == '\0');
 }
 
 /* The hub's public endpoint: the one that was found to work, else the first that it names. */
@@ -157,10 +157,10 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
         p->endpoint = hub_endpoint(in, node);
         p->keepalive = render_keepalive(in);
     } else if (route == RENDER_ROUTE_RELAY) {
-        p->endpoint = hub_endpoint(in, relay);
+        p->endpoint = found && found->via[0] != '\0' ? found->endpoint : hub_endpoint(in, relay);
     } else if (route == RENDER_ROUTE_DIRECT) {
         p->endpoint = found->endpoint;
-        p->keepalive = found->keepalive;
+        p->keepalive = found->is_leg ? render_keepalive(in) : found->keepalive;
         p->mtu = path_mtu(in, found);
     }
 }

@@ -34,10 +34,12 @@
 
 struct err;
 
-/** A path that somebody has found, better than what render would choose. */
+/** A path that somebody has found, better than what render would choose; or a relay. */
 struct render_path {
     char node[NAME_MAX_LEN + 1]; /* the other end; a hub too */
     struct endpoint endpoint;    /* where its packets go */
+    bool is_leg;                 /* to a relay that we use: it is kept alive as a hub is */
+    char via[NAME_MAX_LEN + 1];  /* the node that relays them; "": they go to itself */
     uint16_t mtu;                /* inner bytes that it carries; 0: not measured */
     uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is render_keepalive(). */
 };
@@ -70,7 +72,7 @@ int render_config(struct wg_config *ret, const struct render_input *in, struct e
 enum render_route {
     RENDER_ROUTE_NONE,   /* not at all: see the reason */
     RENDER_ROUTE_DIRECT, /* by a path that was found, or to the hub itself */
-    RENDER_ROUTE_RELAY,  /* through the hub */
+    RENDER_ROUTE_RELAY,  /* through the relay that was found, else the hub */
     RENDER_ROUTE_N,
 };
 

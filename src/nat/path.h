@@ -70,7 +70,8 @@ struct path_side {
     struct behavior nat;
     nsec_t keepalive; /* that holds its NAT's mapping; 0: not measured */
     bool can_spray; /* it opens sockets so that its NAT's ports may be guessed (PATH_ACTION_OPEN) */
-    struct path_relay relays[PATH_RELAYS_MAX];
+    uint64_t relay_run; /* it relays for others; another number: it has forgotten; 0: it does not */
+    struct path_relay relays[PATH_RELAYS_MAX]; /* that it reaches itself; a hub first */
     unsigned n_relays;
 };
 
@@ -79,6 +80,7 @@ struct path_peer {
     struct x25519_public key;
     char name[NAME_MAX_LEN + 1];
     enum path_policy policy;
+    bool is_relay; /* one that we may use: watched more closely */
 };
 
 /** The socket whose frames go through WireGuard's own port. Others were asked for. */
@@ -121,6 +123,7 @@ struct path_action {
     enum path_kind path;   /* USE: LAN, DIRECT, RELAY (glue knows of streams) or NONE */
     nsec_t keepalive;      /* USE: what the path needs of WireGuard; 0: nothing, pings hold it */
     struct path_relay via; /* USE of the relay: which; zero key: any */
+    bool is_followed;      /* USE of the relay: the other end has begun the session there */
 
     uint64_t probe; /* FITS: as paths_probe() gave it */
     uint16_t size;  /* FITS: bytes of UDP payload */
@@ -152,19 +155,28 @@ struct path_pair_view {
     uint64_t n_pongs;       /* that answered them */
 };
 
+/** One relay for an edge, for people. */
+struct path_relay_view {
+    struct x25519_public key;
+    nsec_t here;               /* RTT from this node; 0: not measured */
+    nsec_t there;              /* from the peer; 0: it does not reach it, or has not measured */
+    enum path_verdict verdict; /* CHOSEN, WORKS, or SILENT: the peer does not reach it */
+};
+
 /** One edge, for people. */
 struct path_view {
     struct path_peer peer;
     enum path_kind kind;
-    struct endpoint remote;  /* none for the relay */
-    uint32_t socket;         /* of a direct path */
-    nsec_t rtt;              /* 0: not known; of the relay: both ends' together */
-    unsigned loss_permille;  /* of the chosen pair's last pings */
-    nsec_t since;            /* when it became so; monotonic */
-    bool is_alarm;           /* the policy is DIRECT, and it has been relayed for too long */
-    char why[PATH_TEXT_MAX]; /* why not direct, and what would change that; "" when it is */
-    uint64_t n_frames;       /* sent for this edge */
-    uint64_t n_sprayed;      /* of them, guesses at ports */
+    struct endpoint remote;   /* none for the relay */
+    uint32_t socket;          /* of a direct path */
+    nsec_t rtt;               /* 0: not known; of the relay: both ends' together */
+    struct x25519_public via; /* of the relay: which; none: any */
+    unsigned loss_permille;   /* of the chosen pair's last pings */
+    nsec_t since;             /* when it became so; monotonic */
+    bool is_alarm;            /* the policy is DIRECT, and it has been relayed for too long */
+    char why[PATH_TEXT_MAX];  /* why not direct, and what would change that; "" when it is */
+    uint64_t n_frames;        /* sent for this edge */
+    uint64_t n_sprayed;       /* of them, guesses at ports */
 };
 
 /** path_kind_name() - "none", "lan", "direct", "relay", "stream". */

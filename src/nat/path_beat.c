@@ -17,6 +17,10 @@
 #define IDLE_DEFAULT (10 * NSEC_PER_SEC)
 #define IDLE_MIN     (2 * NSEC_PER_SEC)
 #define IDLE_MAX     (60 * NSEC_PER_SEC)
+/* The same towards a relay, which carries others' data: it is to be left within 2 s by both ends of
+ * each. It does not know of the data, so we do not wait for its pings. */
+#define BEAT_RELAY       (300 * NSEC_PER_MSEC)
+#define DEAD_AFTER_RELAY (700 * NSEC_PER_MSEC)
 /* How much longer the side that waits for the other's ping waits. */
 #define SLACK_ACTIVE (200 * NSEC_PER_MSEC)
 #define SLACK_IDLE   (1000 * NSEC_PER_MSEC)
@@ -48,6 +52,8 @@ static nsec_t quiet_time(const struct path *e, nsec_t now)
     bool active = is_active(e, now);
     nsec_t time = active ? BEAT_ACTIVE : idle_interval(e);
 
+    if (active && e->peer.is_relay)
+        return BEAT_RELAY;
     if (!e->nominates)
         time += active ? SLACK_ACTIVE : SLACK_IDLE;
     return time;
@@ -86,7 +92,7 @@ void path__beat_tick(struct path *e, nsec_t now)
 
     if (!pair || now < b->next)
         return;
-    patience = DEAD_AFTER + 3 * pair->rtt;
+    patience = (e->peer.is_relay ? DEAD_AFTER_RELAY : DEAD_AFTER) + 3 * pair->rtt;
     if (b->n_unanswered >= DEAD_PINGS && now - b->first_unanswered >= patience) {
         path__die(e, now);
         return;

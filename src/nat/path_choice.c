@@ -39,65 +39,24 @@ bool path__wants_direct(const struct path *e)
     return e->peer.policy == PATH_POLICY_AUTO || e->peer.policy == PATH_POLICY_DIRECT;
 }
 
-/* ---- the relay ------------------------------------------------------------------------------ */
+/* ---- telling ------------------------------------------------------------------------------- */
 
-static const struct path_relay *find_relay(const struct path_side *s, const struct path_relay *r)
-{
-    for (unsigned i = 0; i < s->n_relays; i++)
-        if (x25519_public_equal(&s->relays[i].key, &r->key))
-            return &s->relays[i];
-    return NULL;
-}
-
-nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via)
-{
-    const struct path_side *self = &e->owner->self;
-    nsec_t best = 0;
-
-    *ret_via = (struct path_relay){0};
-    for (unsigned i = 0; i < self->n_relays; i++) {
-        const struct path_relay *mine = &self->relays[i];
-        const struct path_relay *theirs = find_relay(&e->side, mine);
-        nsec_t rtt = theirs ? mine->rtt + theirs->rtt : 0;
-
-        if (!theirs || mine->rtt == 0 || theirs->rtt == 0)
-            continue;
-        /* Equal ones by key: both ends compute this from the same reports and must agree. */
-        if (best == 0 || rtt < best ||
-            (rtt == best && x25519_public_compare(&mine->key, &ret_via->key) < 0)) {
-            best = rtt;
-            *ret_via = *mine;
-            ret_via->rtt = rtt;
-        }
-    }
-    return best;
-}
-
-static void tell_use(struct path *e, const struct path_pair *pair)
+struct paths_item *path__tell_use(struct path *e, const struct path_pair *pair)
 {
     struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_USE);
 
     if (!item)
-        return;
+        return NULL;
     if (pair) {
         item->action.path = path__pair_kind(pair);
         item->action.remote = pair->remote.endpoint;
         item->action.socket = pair->socket;
         item->action.local = pair->local;
-        return;
+        return item;
     }
     item->action.path = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
     (void)path__relay_rtt(e, &item->action.via);
-    e->via = item->action.via.key;
-}
-
-void path__check_relay(struct path *e)
-{
-    struct path_relay via;
-
-    (void)path__relay_rtt(e, &via);
-    if (e->chosen == 0 && !x25519_public_equal(&via.key, &e->via))
-        tell_use(e, NULL);
+    return item;
 }
 
 /* ---- switching ------------------------------------------------------------------------------ */
@@ -138,7 +97,7 @@ static void use_pair(struct path *e, struct path_pair *pair, nsec_t now)
     e->is_worse = false;
     pair->n_better = 0;
     e->owner->counters.switches++;
-    tell_use(e, pair);
+    (void)path__tell_use(e, pair);
     say_direct(e, pair);
     path__end_alarm(e, "direct, as it should be");
     path__beat_start(e, now);
@@ -161,7 +120,8 @@ void path__use_relay(struct path *e, const char *why, nsec_t now)
     path__beat_stop(e);
     if (why)
         e->owner->counters.switches++;
-    tell_use(e, NULL);
+    path__relay_enter(e);
+    (void)path__tell_use(e, NULL);
     if (why)
         path__event(e, false, "%s", why);
     e->alarm_at = e->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
@@ -298,7 +258,7 @@ static void follow_late(struct path *e, struct path_pair *pair, nsec_t now)
 static bool is_relay_better(const struct path *e, const struct path_pair *pair)
 {
     struct path_relay via;
-    nsec_t rtt = path__relay_rtt(e, &via);
+    nsec_t rtt = path__relay_best(e, &via);
 
     if (!e->owner->relay_is_usable || e->peer.policy == PATH_POLICY_DIRECT)
         return false;

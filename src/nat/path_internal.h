@@ -5,6 +5,7 @@
  * path_frame.c   frames out and in
  * path_round.c   pinging all pairs together with the other side
  * path_choice.c  which pair is used: nominate, follow, leave
+ * path_relay.c   through which relay, while none is
  * path_beat.c    is the chosen pair alive?
  * path_spray.c   guessing the ports of a symmetric NAT
  * path_why.c     words
@@ -92,6 +93,13 @@ struct path_beat {
 
 struct path_spray;
 
+/** The relay of an edge, while no pair is chosen. */
+struct path_relaying {
+    struct x25519_public key; /* none: the first that is told of */
+    nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
+    nsec_t held_until;        /* not before, whatever is better: the other end has led here */
+};
+
 /** One edge. */
 struct path {
     struct paths *owner; /* pins */
@@ -120,9 +128,9 @@ struct path {
 
     uint32_t chosen; /* pair; 0: the relay */
     nsec_t since;
-    nsec_t ticked_at;         /* last path__tick() */
-    struct x25519_public via; /* relay that was told to be used */
-    nsec_t choose_at;         /* not before; NSEC_NEVER: nothing to choose from yet */
+    nsec_t ticked_at; /* last path__tick() */
+    struct path_relaying relay;
+    nsec_t choose_at; /* not before; NSEC_NEVER: nothing to choose from yet */
     struct path_nomination nomination;
     struct path_nomination nominated; /* by the peer, for a pair that is not valid here yet */
     struct path_beat beat;
@@ -286,14 +294,31 @@ void path__use_relay(struct path *e, const char *why, nsec_t now);
 /** path__die() - the chosen pair does not answer any more. */
 void path__die(struct path *e, nsec_t now);
 
-/** path__relay_rtt() - of the best common relay, which goes to @ret_via; 0: not known. */
-nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via);
+/** path__tell_use() - the action that says so; NULL @pair: the relay. NULL: no memory. */
+struct paths_item *path__tell_use(struct path *e, const struct path_pair *pair);
 
 /** path__end_alarm() - it is direct, or need not be any more; @words say which. */
 void path__end_alarm(struct path *e, const char *words);
 
-/** path__check_relay() - tell when another relay is the best now. */
-void path__check_relay(struct path *e);
+/* ---- path_relay.c ---- */
+
+/** path__relay_best() - the best common relay, and its RTT, both ends' together; 0: none known. */
+nsec_t path__relay_best(const struct path *e, struct path_relay *ret);
+
+/** path__relay_rtt() - the same of the one in use. */
+nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via);
+
+/** path__relay_enter() - no pair is chosen any more: choose one without asking what was before. */
+void path__relay_enter(struct path *e);
+
+/** path__check_relay() - one end's relays have changed, or what they cost. */
+void path__check_relay(struct path *e, nsec_t now);
+void path__relay_tick(struct path *e, nsec_t now);
+
+/** path__on_relayed() - the other end has moved the edge to that one. */
+void path__on_relayed(struct path *e, const struct x25519_public *via, nsec_t now);
+
+size_t path__relays(const struct path *e, struct path_relay_view *ret, size_t cap);
 
 /* ---- path_beat.c ---- */
 

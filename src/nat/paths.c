@@ -148,7 +148,7 @@ static int add(struct paths *p, const struct path_peer *peer, struct path **ret,
     e->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
     e->slot_phase = slot_phase(&e->keys);
     e->since = now;
-    e->choose_at = e->slot = e->alarm_at = NSEC_NEVER;
+    e->choose_at = e->slot = e->alarm_at = e->relay.move_at = NSEC_NEVER;
     e->round.next = e->beat.next = NSEC_NEVER;
     /* So that a deadline can always be armed later. */
     if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
@@ -226,6 +226,8 @@ void path__rearm(struct path *e)
     if (e->chosen == 0 && e->nominates && e->choose_at > e->ticked_at)
         due = nsec_min(due, e->choose_at);
     due = nsec_min(due, nsec_min(e->alarm_at, path__spray_due(e)));
+    if (e->chosen == 0)
+        due = nsec_min(due, e->relay.move_at);
     /* Room was reserved when the edge was added. */
     (void)heap_set(&e->owner->timers, &e->timer, due);
 }
@@ -238,6 +240,7 @@ void path__tick(struct path *e, nsec_t now)
     path__slot_tick(e, now);
     path__round_tick(e, now);
     path__spray_tick(e, now);
+    path__relay_tick(e, now);
     path__rearm(e);
 }
 
@@ -284,13 +287,12 @@ void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now)
 static void self_changed(struct path *e, nsec_t now)
 {
     path__round_start(e, true, now);
-    path__check_relay(e);
+    path__check_relay(e, now);
 }
 
 static void relays_changed(struct path *e, nsec_t now)
 {
-    (void)now;
-    path__check_relay(e);
+    path__check_relay(e, now);
 }
 
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
@@ -319,7 +321,7 @@ void paths_set_peer_side(
         path__round_plan(e, now);
         path__round_start(e, true, now);
     }
-    path__check_relay(e);
+    path__check_relay(e, now);
     path__rearm(e);
 }
 
@@ -380,6 +382,17 @@ void paths_leave_sockets(struct paths *p, nsec_t now)
     for_each(p, path__leave_socket, now);
 }
 
+void paths_on_relayed(
+    struct paths *p, const struct x25519_public *key, const struct x25519_public *relay, nsec_t now)
+{
+    struct path *e = find(p, key);
+
+    if (!e)
+        return;
+    path__on_relayed(e, relay, now);
+    path__rearm(e);
+}
+
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
 {
     struct paths_item *item;
@@ -431,6 +444,7 @@ bool paths_view(
     }
     ret->kind = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
     ret->rtt = path__relay_rtt(e, &via);
+    ret->via = via.key;
     if (ret->kind == PATH_KIND_RELAY && via.is_stream)
         ret->kind = PATH_KIND_STREAM;
     ret->is_alarm = e->is_alarm;
@@ -458,6 +472,14 @@ size_t paths_pairs(
         };
     }
     return n;
+}
+
+size_t paths_relays(
+    const struct paths *p, const struct x25519_public *key, struct path_relay_view *ret, size_t cap)
+{
+    const struct path *e = find(p, key);
+
+    return e ? path__relays(e, ret, cap) : 0;
 }
 
 const struct paths_counters *paths_counters(const struct paths *p)

@@ -112,6 +112,14 @@ void paths_on_relay(struct paths *p, bool usable, nsec_t now);
  */
 void paths_leave_sockets(struct paths *p, nsec_t now);
 
+/**
+ * paths_on_relayed() - a session with a peer has come about through that relay
+ *
+ * The other end began it there, and so moved the edge; nothing happens when it was there already.
+ */
+void paths_on_relayed(struct paths *p, const struct x25519_public *key,
+    const struct x25519_public *relay, nsec_t now);
+
 /** paths_on_socket() - an OPEN was done, or could not be. */
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now);
 
@@ -141,6 +149,10 @@ bool paths_view(
 /** paths_pairs() - all that was tried for a peer: at most @cap into @ret; returns how many. */
 size_t paths_pairs(
     const struct paths *p, const struct x25519_public *key, struct path_pair_view *ret, size_t cap);
+
+/** paths_relays() - the relays for a peer: at most @cap into @ret; returns how many. */
+size_t paths_relays(const struct paths *p, const struct x25519_public *key,
+    struct path_relay_view *ret, size_t cap);
 
 /** Most pairs of one edge. */
 #define PATHS_PAIRS_MAX 48

@@ -1,0 +1,100 @@
+/* test-path-relay.c - which relay a pair goes through, and when it changes to another. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nat/path_couple.h"
+
+#define MSEC NSEC_PER_MSEC
+#define SEC  NSEC_PER_SEC
+
+static struct couple couple;
+
+static struct x25519_public relay_key(uint8_t n)
+{
+    return (struct x25519_public){{n, 1}};
+}
+
+/* Node @i reaches relay n+1 in rtt[n] ms; 0: not at all. Both ends hear of it. */
+static void tell(struct couple *c, unsigned i, const unsigned rtt_ms[static 2])
+{
+    struct path_side side = {.generation = 1};
+
+    for (unsigned n = 0; n < 2; n++)
+        if (rtt_ms[n] != 0)
+            side.relays[side.n_relays++] = (struct path_relay){
+                .key = relay_key((uint8_t)(n + 1)), .rtt = (nsec_t)rtt_ms[n] * MSEC};
+    paths_set_self(c->nodes[i].paths, &side, c->now);
+    paths_set_peer_side(c->nodes[1 - i].paths, &c->nodes[i].key, &side, c->now);
+    couple_run(c, 0);
+}
+
+static void assert_via(struct couple *c, unsigned i, uint8_t n)
+{
+    struct x25519_public key = relay_key(n);
+    struct path_view view;
+
+    couple_run(c, 1 * MSEC);
+    assert_true(paths_view(c->nodes[i].paths, &c->nodes[1 - i].key, &view, c->now));
+    assert_true(x25519_public_equal(&view.via, &key));
+}
+
+static void test_better_only_after_a_while_and_by_the_first(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    tell(c, 0, (unsigned[]){20, 10});
+    tell(c, 1, (unsigned[]){20, 10});
+    couple_run(c, 1500 * MSEC);
+    assert_via(c, 0, 1);
+    couple_run(c, 1000 * MSEC);
+    assert_via(c, 0, 2);
+    /* The other end waits to be taken along. */
+    assert_via(c, 1, 1);
+    paths_on_relayed(c->nodes[1].paths, &c->nodes[0].key, &(struct x25519_public){{2, 1}}, c->now);
+    assert_via(c, 1, 2);
+    couple_stop(c);
+}
+
+static void test_little_better_is_not_worth_it(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    tell(c, 0, (unsigned[]){20, 18});
+    tell(c, 1, (unsigned[]){20, 18});
+    couple_run(c, 10 * SEC);
+    assert_via(c, 0, 1);
+    couple_stop(c);
+}
+
+static void test_lost_one_is_left_at_once_by_either(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct couple *c = &couple;
+
+        couple_start(c, PATH_POLICY_AUTO);
+        tell(c, 0, (unsigned[]){10, 20});
+        tell(c, 1, (unsigned[]){10, 20});
+        assert_via(c, i, 1);
+        tell(c, i, (unsigned[]){0, 20});
+        assert_via(c, i, 2);
+        couple_stop(c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_better_only_after_a_while_and_by_the_first),
+        cmocka_unit_test(test_little_better_is_not_worth_it),
+        cmocka_unit_test(test_lost_one_is_left_at_once_by_either),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

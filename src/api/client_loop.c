@@ -290,7 +290,7 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
     const char *path, const json_t *body, unsigned timeout_ms, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e)
 {
-    struct client_request *rq;
+    struct client_request *rq = NULL;
     int r = request_new(&rq, cl, target, method, path, body, e);
 
     if (r != 0)
@@ -346,7 +346,7 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e)
 {
-    struct client_request *rq;
+    struct client_request *rq = NULL;
     int r = request_new(&rq, cl, target, "GET", path, NULL, e);
 
     if (r != 0)

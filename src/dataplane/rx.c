@@ -540,6 +540,8 @@ int rx_start(struct rx_worker *w, int cpu)
 
 void rx_deinit(struct rx_worker *w)
 {
+    if (!w->port)
+        return; /* one before it could not be made */
     w->lane = aead_lane_free(w->lane);
     udp_outbox_deinit(&w->tx.out);
     udp_inbox_deinit(&w->inbox);

@@ -499,7 +499,7 @@ static int sqlite_new(struct sqlite **ret, const char *path, struct err *e)
 static int open_existing(struct store **ret, const char *path, struct err *e)
 {
     _cleanup_(store_freep) struct store *s = NULL;
-    struct sqlite *q;
+    struct sqlite *q = NULL;
     int r = sqlite_new(&q, path, e);
 
     if (r != 0)
@@ -518,7 +518,7 @@ static int open_existing(struct store **ret, const char *path, struct err *e)
 static int fill_new(const char *path, struct err *e)
 {
     _cleanup_(store_freep) struct store *s = NULL;
-    struct sqlite *q;
+    struct sqlite *q = NULL;
     int r = sqlite_new(&q, path, e);
 
     if (r != 0)

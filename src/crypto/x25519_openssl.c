@@ -24,8 +24,9 @@ typedef void (*any_fn)(void);
 
 static struct {
     pthread_once_t once;
-    bool is_found; /* all of these */
-    void *context; /* the provider's */
+    EVP_KEYEXCH *exchange; /* owns, for the life of the process: keeps the provider loaded */
+    bool is_found;         /* all of these */
+    void *context;         /* the provider's */
     OSSL_FUNC_keymgmt_new_fn *key_new;
     OSSL_FUNC_keymgmt_import_fn *key_import;
     OSSL_FUNC_keymgmt_free_fn *key_free;
@@ -78,9 +79,10 @@ static bool find_all(const OSSL_PROVIDER *from)
 /* Of the provider that EVP would take. It and its functions stay for the life of the process. */
 static void load(void)
 {
-    EVP_KEYEXCH *exchange = EVP_KEYEXCH_fetch(NULL, NAME, NULL);
-    const OSSL_PROVIDER *from = exchange ? EVP_KEYEXCH_get0_provider(exchange) : NULL;
+    const OSSL_PROVIDER *from;
 
+    provider.exchange = EVP_KEYEXCH_fetch(NULL, NAME, NULL);
+    from = provider.exchange ? EVP_KEYEXCH_get0_provider(provider.exchange) : NULL;
     if (!from)
         return;
     provider.context = OSSL_PROVIDER_get0_provider_ctx(from);

@@ -232,6 +232,8 @@ static void check_observed(
         return;
     }
     e->is_moved = true;
+    /* Until the peer has followed, its answers say that it uses another pair: our old address. */
+    path__beat_on_nominate(e, now);
     path__ping(e, pair, now);
 }
 

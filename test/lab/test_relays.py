@@ -1,41 +1,66 @@
-"""Relays other than the hub: which is chosen for a pair, and what happens when one dies.
+"""Relays other than the hub: which is chosen for a pair, and what happens when one dies or goes.
 
     hub, r1, r2 ── [ wan ] ── nat-K ── [ lan-K ] ── K     for a, b: both NATs symmetric
 
 r1 is a node that joined with --relay, r2 is `weft hub up --relay-only`. r1 is the nearest of the
 three, then the hub, then r2.
+
+    hub, r1, a, b ── [ wan ] ── core ── [ east ] ── r2, c, d
+
+With two coasts r1 is the nearest for a and b, r2 for c and d, and the hub for nobody.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
 from lab.agents import AgentNode, Site
+from lab.wire import exchange
 
 pytestmark = pytest.mark.namespaces
 
 # What a node may say of a hub or a relay that was killed.
 COMPLAINTS = ["the hub does not answer|UDP to the hub"]
+PORT = 51820
 
 R1_DELAY, HUB_DELAY, R2_DELAY = "4ms", "9ms", "15ms"
 
 
-def topology() -> str:
+def behind_nat(name: str, wan: str, address: str, number: int) -> list[str]:
+    return [f"switch lan-{name} 192.168.{number}.0/24 gateway=nat-{name}",
+            f"nat nat-{name} symmetric out={wan}", f"link nat-{name} {wan} {address}",
+            f"link nat-{name} lan-{name} 192.168.{number}.1",
+            f"host {name} no-v6", f"link {name} lan-{name} 192.168.{number}.11"]
+
+
+def one_wan() -> str:
     lines = ["switch wan 203.0.113.0/24", "host hub no-v6",
              f"link hub wan 203.0.113.10 delay={HUB_DELAY}",
              "host r1 no-v6", f"link r1 wan 203.0.113.11 delay={R1_DELAY}",
              "host r2 no-v6", f"link r2 wan 203.0.113.12 delay={R2_DELAY}"]
     for number, name in enumerate("ab", 21):
-        lines += [f"switch lan-{name} 192.168.{number}.0/24 gateway=nat-{name}",
-                  f"nat nat-{name} symmetric out=wan", f"link nat-{name} wan 203.0.113.{number}",
-                  f"link nat-{name} lan-{name} 192.168.{number}.1",
-                  f"host {name} no-v6", f"link {name} lan-{name} 192.168.{number}.11"]
+        lines += behind_nat(name, "wan", f"203.0.113.{number}", number)
+    return "\n".join(lines)
+
+
+def two_coasts() -> str:
+    lines = ["switch wan 203.0.113.0/24 gateway=core", "switch east 198.51.100.0/24 gateway=core",
+             "router core", "link core wan 203.0.113.1", "link core east 198.51.100.1 delay=10ms",
+             "host hub no-v6", "link hub wan 203.0.113.10 delay=25ms",
+             "host r1 no-v6", "link r1 wan 203.0.113.11 delay=4ms",
+             "host r2 no-v6", "link r2 east 198.51.100.12 delay=4ms"]
+    for number, name in enumerate("ab", 21):
+        lines += behind_nat(name, "wan", f"203.0.113.{number}", number)
+    for number, name in enumerate("cd", 23):
+        lines += behind_nat(name, "east", f"198.51.100.{number}", number)
     return "\n".join(lines)
 
 
@@ -47,11 +72,11 @@ class RelaySite(Site):
 
     def start_relays(self) -> None:
         r1 = AgentNode(self.lab.host("r1"), self.weft)
-        r1.join(self.relay_token(), "--relay", "--endpoint", "203.0.113.11:51820")
+        r1.join(self.relay_token(), "--relay", "--endpoint", f"{r1.host.address()}:{PORT}")
         r2 = AgentNode(self.lab.host("r2"), self.weft)
         r2.agent = r2.host.spawn(
-            [self.weft, "hub", "up", "--relay-only", "--name", "r2", "--public", "203.0.113.12",
-             "--token", self.relay_token()], name="relay-only")
+            [self.weft, "hub", "up", "--relay-only", "--name", "r2",
+             "--public", r2.host.address(), "--token", self.relay_token()], name="relay-only")
         r2.agent.wait_line("this node relays for others", 20)
         r1.agent.wait_line("this node relays for others", 10)
         self.nodes.update({"r1": r1, "r2": r2})
@@ -61,14 +86,14 @@ class RelaySite(Site):
         peer = self.nodes[a].peers()[b]
         return peer["relay"] if peer["path"] == "relay" else None
 
-    def wait_relay(self, relay: str, within_s: float) -> None:
+    def wait_relay(self, relay: str, within_s: float, a: str = "a", b: str = "b") -> None:
         def both() -> bool:
-            return self.relay_of("a", "b") == self.relay_of("b", "a") == relay
+            return self.relay_of(a, b) == self.relay_of(b, a) == relay
 
         try:
-            wait_for(both, within_s, f"a and b to go through {relay}")
+            wait_for(both, within_s, f"{a} and {b} to go through {relay}")
         except AssertionError:
-            self.show({("a", "b"): f"{self.relay_of('a', 'b')}", ("b", "a"): relay})
+            self.show({(a, b): f"{self.relay_of(a, b)}", (b, a): f"{self.relay_of(b, a)}"})
             raise
 
     def cut_power(self, name: str) -> None:
@@ -94,7 +119,13 @@ def data_plane_of(node: AgentNode) -> int:
 
 @pytest.fixture
 def site(weft: Path) -> Iterator[RelaySite]:
-    with Lab.from_text(topology(), capture=False) as lab:
+    with Lab.from_text(one_wan(), capture=False) as lab:
+        yield RelaySite(lab, weft)
+
+
+@pytest.fixture
+def coasts(weft: Path) -> Iterator[RelaySite]:
+    with Lab.from_text(two_coasts(), capture=False) as lab:
         yield RelaySite(lab, weft)
 
 
@@ -116,9 +147,10 @@ class Pings:
         n = len(self.daemon.lines())
         wait_for(lambda: len(self.daemon.lines()) > n + 400, 30, "answers")
 
-    def longest_gap_s(self) -> float:
+    def longest_gap_s(self, since: float = 0) -> float:
+        """Between two answers, of which the second came after that time."""
         times = answers(self.daemon.lines())
-        return max(after - before for before, after in zip(times, times[1:]))
+        return max(after - before for before, after in zip(times, times[1:]) if after > since)
 
 
 def test_two_relays_and_a_hub(site: RelaySite) -> None:
@@ -148,3 +180,65 @@ def test_two_relays_and_a_hub(site: RelaySite) -> None:
     site.wait_relay("r2", 10)
     assert flow.wait(30) == 0
     pings.daemon.stop()
+
+
+# ---- taken away by the administrator ----
+
+
+def garbage(n: int) -> list[bytes]:
+    """Datagrams of no sense, most with the type and nearly the length of a real message."""
+    rng = random.Random(11)
+    lengths = {1: 148, 2: 92, 3: 64, 4: 1452}
+    made = []
+    for _ in range(n):
+        kind = rng.choice([0, 1, 2, 3, 4, 0x80, 0x81, 0xff])
+        length = lengths.get(kind, rng.randrange(1500)) + rng.choice([0, 0, -1])
+        made.append((bytes([kind, 0, 0, 0]) + rng.randbytes(1500))[:max(length, 0)])
+    return made
+
+
+def dropped(node: AgentNode) -> int:
+    """How many packets the node's data plane has thrown away, for any reason."""
+    lines = node.host.run([node.weft, "wg", "--stats", "weft0"], quiet=True).out.splitlines()
+    return sum(int(line.split("=")[1]) for line in lines if line.startswith("drop_"))
+
+
+def test_a_relay_is_withdrawn_and_one_is_removed(coasts: RelaySite) -> None:
+    """Each pair has the relay that is near it, garbage there harms nobody, and both are left."""
+    site = coasts
+    site.start_relays()
+    a, b, c, d = site.join("a", "b", "c", "d")
+    a.reaches(b)
+    c.reaches(d)
+    site.wait_relay("r1", 30)
+    site.wait_relay("r2", 30, "c", "d")
+    west, east = Pings(a, b), Pings(c, d)
+    r1 = site.nodes["r1"]
+    before, began = dropped(r1), time.time()
+    assert exchange(site.hub, r1.host.address(), PORT, garbage(1000), 0.3) == []
+    assert dropped(r1) > before + 500
+    west.flow()
+    assert west.longest_gap_s(began) < 1
+    assert site.relay_of("a", "b") == site.relay_of("b", "a") == "r1"
+    began = time.time()
+    site.hub.run([site.weft, "node", "set", "r1", "--relay", "no"])
+    r1.agent.wait_line("this node does not relay any more")
+    west.flow()
+    site.wait_relay("r2", 10)
+    gap = west.longest_gap_s(began)
+    print(f"FIGURE a relay is withdrawn: no answer for {gap:.2f} s at most")
+    assert gap < 4
+    assert "r1" not in {relay["name"] for relay in a.paths("b")["relays"]}
+    began = time.time()
+    site.hub.run([site.weft, "node", "rm", "r2"])
+    del site.nodes["r2"]
+    west.flow()
+    east.flow()
+    site.wait_relay("hub", 10)
+    site.wait_relay("hub", 10, "c", "d")
+    gap = max(west.longest_gap_s(began), east.longest_gap_s(began))
+    print(f"FIGURE a relay is removed: no answer for {gap:.2f} s at most")
+    assert gap < 4
+    assert "r2" not in a.peers()
+    west.daemon.stop()
+    east.daemon.stop()

@@ -21,6 +21,7 @@ import pytest
 from lab import Lab
 from lab.agents import AgentNode, Site
 from lab.condition import wait_for
+from lab.wire import DONT_FRAGMENT, MORE_FRAGMENTS, Datagram, capture
 
 pytestmark = pytest.mark.namespaces
 
@@ -95,6 +96,52 @@ def test_every_size_is_found_and_used(site: Site) -> None:
             assert src.can_ping(node.address(6), "-M", "do", "-s", inner(size) - 48)
         else:  # A datagram around the least IPv6 packet is fragmented outside.
             assert src.can_ping(node.address(6), "-M", "do", "-s", 1280 - 48)
+
+
+# ---- DF on the wire ------------------------------------------------------------------------------
+
+# The length of a path frame that is no probe; docs/wire/path.md.
+PATH_FRAME = 120
+
+
+def kind(seen: Datagram) -> str:
+    """What a datagram is, by what it shows in the clear: its type, and how long it is."""
+    if seen.payload[0] == 0x80:
+        return "probe" if len(seen.payload) > PATH_FRAME else "path frame"
+    return {1: "handshake", 2: "handshake", 4: "data"}.get(seen.payload[0], "STUN")
+
+
+DF_TOPOLOGY = """
+switch wan 203.0.113.0/24
+host hub
+link hub wan 203.0.113.10
+host src
+link src wan 203.0.113.11
+host slim
+link slim wan 203.0.113.12 mtu=1280
+"""
+
+
+def test_df_is_set_on_probes_alone(weft: Path) -> None:
+    """All that two nodes say to each other, from the beginning."""
+    with (Lab.from_text(DF_TOPOLOGY, capture=False) as lab,
+          capture(lab.host("src"), "wan") as seen):
+        site = Site(lab, weft)
+        src, slim = site.join("src", "slim")
+        slim.reaches(src, 10)
+        site.wait_paths({("src", "slim"): {"lan", "direct"}}, 20)
+        wait_mtu(slim, "src", inner(1280), 20)
+        # The least that IPv6 may carry is too much for the node's link: fragments, which arrive.
+        assert slim.can_ping(src.address(6), "-M", "do", "-s", 1280 - 48)
+        cut = seen.wait_for(lambda d: d.flags & MORE_FRAGMENTS, "a fragmented datagram")
+        ours = [d for d in seen.datagrams() if kind(d) != "STUN"]
+    assert {(kind(d), d.source[0]) for d in cut} == {("data", "203.0.113.12")}
+    for node in ("203.0.113.11", "203.0.113.12"):
+        sent = {kind(d) for d in ours if d.source[0] == node}
+        assert sent >= {"data", "probe", "path frame"}, sent
+    assert "handshake" in map(kind, ours)
+    wrong = [d for d in ours if bool(d.flags & DONT_FRAGMENT) != (kind(d) == "probe")]
+    assert not wrong, [(kind(d), d.source, len(d.payload)) for d in wrong]
 
 
 def test_large_transfers_at_once(site: Site) -> None:

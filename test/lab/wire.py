@@ -13,6 +13,7 @@ from .condition import wait_for
 from .laboratory import Host
 
 ETHERNET, IP_V4, UDP = 14, 20, 8
+DONT_FRAGMENT, MORE_FRAGMENTS = 0x4000, 0x2000  # of the IPv4 header, RFC 791
 
 # Sends each payload from one socket, and prints what came back until nothing did for a while.
 EXCHANGE = """
@@ -42,11 +43,12 @@ raw.sendto(struct.pack(">HHHH", source, port, 8 + len(payload), 0) + payload, (a
 
 @dataclass(frozen=True)
 class Datagram:
-    """A UDP datagram over IPv4."""
+    """A UDP datagram over IPv4, or the first fragment of one."""
 
     source: tuple[str, int]
     to: tuple[str, int]
     tos: int  # DSCP and ECN
+    flags: int  # DONT_FRAGMENT, MORE_FRAGMENTS
     payload: bytes
 
 
@@ -67,8 +69,10 @@ class Capture:
             if len(ip) < IP_V4 + UDP:
                 break  # it is just being written
             ports = struct.unpack_from(">HH", ip, IP_V4)
+            (flags,) = struct.unpack_from(">H", ip, 6)
             found.append(Datagram((_dotted(ip[12:16]), ports[0]), (_dotted(ip[16:20]), ports[1]),
-                                  ip[1], ip[IP_V4 + UDP:]))
+                                  ip[1], flags & (DONT_FRAGMENT | MORE_FRAGMENTS),
+                                  ip[IP_V4 + UDP:]))
         return found
 
     def wait_for(self, condition, what: str) -> list[Datagram]:
@@ -77,11 +81,13 @@ class Capture:
 
 
 @contextmanager
-def capture(host: Host, interface: str, port: int) -> Iterator[Capture]:
-    """See all datagrams over IPv4 from or to a UDP port."""
-    path = host.lab.logs / f"{host.name}-{interface}-{port}.pcap"
-    tcpdump = host.spawn(["tcpdump", "-i", interface, "-U", "--immediate-mode", "-w", path,
-                          f"ip and udp port {port}"])
+def capture(host: Host, interface: str, port: int | None = None) -> Iterator[Capture]:
+    """See all datagrams over IPv4, or those from or to a UDP port."""
+    path = host.lab.logs / f"{host.name}-{interface}-{port or 'all'}.pcap"
+    # Without a port later fragments would pass, too.
+    wanted = f"ip and udp port {port}" if port else "ip and udp and ip[6:2] & 0x1fff = 0"
+    tcpdump = host.spawn(
+        ["tcpdump", "-i", interface, "-U", "--immediate-mode", "-w", path, wanted])
     tcpdump.wait_line("listening on")
     yield Capture(path)
     tcpdump.stop()

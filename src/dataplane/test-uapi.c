@@ -60,6 +60,11 @@ static void test_refused(void **state)
         "mtu=575",
         "mtu=65536",
         "pinned_endpoint=1",
+        "pinned_endpoint=sessions",
+        "relay=1",
+        "relay=",
+        "relayed=yes",
+        "relayed=session",
         "handshake=true",
     };
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from lab import Host, Lab, wait_for
 
+from .own_keys import drops, set_peer, uapi
 from .wgpeer import WgPeer
 
 pytestmark = pytest.mark.namespaces
@@ -58,26 +58,8 @@ def pair(lab: Lab) -> Iterator[Callable[[list, list], tuple[WgPeer, WgPeer]]]:
         yield make
 
 
-def uapi(end: WgPeer, request: str) -> dict[str, str]:
-    """Ask the configuration socket itself; of repeated keys the last counts."""
-    socket = f"/run/wireguard/{end.interface}.sock"
-    answer = end.machine.run(
-        ["socat", "-t5", "-", f"UNIX-CONNECT:{socket}"], stdin=request, quiet=True).out
-    return dict(line.split("=", 1) for line in answer.splitlines() if line)
-
-
-def set_cipher(end: WgPeer, peer: WgPeer, choice: str) -> None:
-    key = base64.b64decode(peer.public_key).hex()
-    answer = uapi(end, f"set=1\npublic_key={key}\nupdate_only=true\ncipher={choice}\n\n")
-    assert answer == {"errno": "0"}
-
-
 def session_cipher(end: WgPeer) -> str:
     return uapi(end, "get=1\n\n").get("session_cipher", "chacha20poly1305")
-
-
-def drops(end: WgPeer, reason: str) -> int:
-    return int(uapi(end, "stats=1\n\n")[f"drop_{reason}"])
 
 
 def try_ping(host: Host, address: str) -> bool:
@@ -114,7 +96,7 @@ def test_a_mismatch_is_no_session_and_said(pair, argv_a, argv_b, wanted):
     # Nothing but initiations came, and none of them was answered.
     assert a.state(b).rx_bytes == 0
     # Told to agree, they do, without anything being restarted.
-    set_cipher(b, a, wanted)
+    set_peer(b, a, f"cipher={wanted}")
     a.ping(b)
     assert session_cipher(a) == session_cipher(b) == wanted
 
@@ -123,7 +105,7 @@ def test_an_open_choice_takes_what_the_initiator_wants(pair):
     a, b = pair(PLAIN, BOTH)
     a.ping(b)
     assert session_cipher(a) == session_cipher(b) == "chacha20poly1305"
-    set_cipher(a, b, "aes256gcm")
+    set_peer(a, b, "cipher=aes256gcm")
     wait_for(lambda: session_cipher(b) == "aes256gcm", 15, "the session in AES")
     b.ping(a)
 
@@ -133,12 +115,12 @@ def test_a_switch_loses_nothing(pair):
     a, b = pair(PLAIN, PLAIN)
     a.ping(b)
     pinging = a.machine.spawn(["ping", "-q", "-i", "0.02", "-c", "300", "10.7.0.2"])
-    set_cipher(a, b, "aes256gcm")
+    set_peer(a, b, "cipher=aes256gcm")
     b.daemon.wait_line(MISMATCH)
     # The old session goes on meanwhile.
     assert try_ping(a.machine, "10.7.0.2")
     assert session_cipher(a) == "chacha20poly1305"
-    set_cipher(b, a, "aes256gcm")
+    set_peer(b, a, "cipher=aes256gcm")
     wait_for(lambda: session_cipher(a) == session_cipher(b) == "aes256gcm", 20,
              "both sessions in AES")
     assert try_ping(a.machine, "10.7.0.2")
@@ -149,7 +131,7 @@ def test_a_switch_loses_nothing(pair):
 
 def test_stock_peers_never_meet_it(pair):
     a, b = pair(BOTH, ["wireguard-go"])
-    set_cipher(a, b, "chacha20poly1305,aes256gcm")
+    set_peer(a, b, "cipher=chacha20poly1305,aes256gcm")
     b.ping(a)
     a.ping(b)
     assert session_cipher(a) == "chacha20poly1305"

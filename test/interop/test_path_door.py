@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from lab import Daemon, Lab, wait_for
+from lab import Lab, wait_for
 
+from .door import CLIENT, Door
+from .own_keys import drops, set_peer, uapi
 from .wgpeer import WgPeer
 
 pytestmark = pytest.mark.namespaces
@@ -26,29 +26,7 @@ host b
 link a s 192.0.2.1 2001:db8::1
 link b s 192.0.2.2 2001:db8::2
 """
-CLIENT = Path(__file__).with_name("door_client.py")
 STUN_ANSWER = "010100002112a442" + "00" * 12
-
-
-class Door:
-    """A client of an end's path door."""
-
-    def __init__(self, end: WgPeer) -> None:
-        self.host = end.machine
-        self.fifo = f"/run/{end.interface}.commands"
-        self.daemon: Daemon = self.host.spawn([sys.executable, CLIENT, end.interface, self.fifo])
-        self.daemon.wait_line("^open$")
-
-    def send(self, address: str, frame: str, *words: str) -> None:
-        command = " ".join(["send", address, "51820", frame, *words])
-        self.host.run(["sh", "-c", f"echo {command} > {self.fifo}"], quiet=True)
-
-    def wait_frame(self, frame: str) -> dict:
-        return json.loads(self.daemon.wait_line(f'^{{.*"frame": "{frame}"}}$').string)
-
-    def close(self) -> None:
-        self.daemon.kill9()
-        self.host.run(["rm", self.fifo], quiet=True)
 
 
 @pytest.fixture
@@ -63,23 +41,6 @@ def ends(weft: Path) -> Iterator[tuple[WgPeer, WgPeer]]:
         made[0].add_peer(made[1], endpoint=True)
         made[1].add_peer(made[0], endpoint=True)
         yield made[0], made[1]
-
-
-def uapi(end: WgPeer, request: str) -> dict[str, str]:
-    """Ask the configuration socket itself; of repeated keys the last counts."""
-    socket = f"UNIX-CONNECT:/run/wireguard/{end.interface}.sock"
-    answer = end.machine.run(["socat", "-t5", "-", socket], stdin=request, quiet=True).out
-    return dict(line.split("=", 1) for line in answer.splitlines() if line)
-
-
-def set_peer(end: WgPeer, peer: WgPeer, line: str) -> None:
-    key = base64.b64decode(peer.public_key).hex()
-    answer = uapi(end, f"set=1\npublic_key={key}\nupdate_only=true\n{line}\n\n")
-    assert answer == {"errno": "0"}
-
-
-def drops(end: WgPeer, reason: str) -> int:
-    return int(uapi(end, "stats=1\n\n")[f"drop_{reason}"])
 
 
 def test_frames_go_both_ways(ends):

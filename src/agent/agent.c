@@ -296,6 +296,14 @@ static void on_self(void *ctx)
         agent__stir(a, clock_now() + SOON);
 }
 
+static void on_network(void *ctx)
+{
+    struct agent *a = ctx;
+
+    reconcile_on_network(&a->reconcile);
+    on_routes(a);
+}
+
 /* The interface was changed, or is gone: look at it at once. */
 static void on_link(uv_poll_t *poll, int status, int events)
 {
@@ -433,7 +441,8 @@ static int start(struct agent *a, struct err *e)
     struct hub_link_listener listener = {
         .on_event = on_event, .on_change = on_hub_change, .ctx = a};
     struct lifeline_listener life = {.on_change = on_hub_moved, .ask_heard = ask_heard, .ctx = a};
-    struct finder_listener paths = {.on_routes = on_routes, .on_self = on_self, .ctx = a};
+    struct finder_listener paths = {
+        .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = a};
     struct render_input in;
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
 

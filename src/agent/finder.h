@@ -40,9 +40,10 @@ struct uv_loop_s;
 
 /** Who is told; called from the loop. */
 struct finder_listener {
-    void (*on_routes)(void *ctx); /* finder_routes() has changed: reconcile at once */
-    void (*on_self)(void *ctx);   /* finder_self() has changed: report it soon */
-    void *ctx;                    /* pinned */
+    void (*on_routes)(void *ctx);  /* finder_routes() has changed: reconcile at once */
+    void (*on_self)(void *ctx);    /* finder_self() has changed: report it soon */
+    void (*on_network)(void *ctx); /* this machine's addresses or ways out have changed */
+    void *ctx;                     /* pinned */
 };
 
 /**

@@ -182,8 +182,10 @@ void finder__gather(struct finder *f, bool force, nsec_t now)
     stun_client_forget(&f->stun, now);
     port_map_ask(f->port_map, f->port.port);
     finder__update_self(f, now);
-    if (!first)
+    if (!first) {
         paths_on_network_change(f->paths, now);
+        f->listener.on_network(f->listener.ctx);
+    }
     finder__ask_stun(f, now);
 }
 

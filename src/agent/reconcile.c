@@ -104,6 +104,17 @@ static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
     }
 }
 
+/* An endpoint that the engine seems to lack is told. */
+static void hide_endpoints(struct wg_config *have, const struct wg_config *want)
+{
+    for (size_t i = 0; i < have->n_peers; i++) {
+        const struct wg_peer *wanted = wg_config_find(want, &have->peers[i].key);
+
+        if (wanted && endpoint_equal(&have->peers[i].endpoint, &wanted->endpoint))
+            have->peers[i].endpoint = (struct endpoint){0};
+    }
+}
+
 static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
 {
@@ -113,6 +124,8 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
 
     if (r == 0)
         adopt_mtus(rc, &have);
+    if (r == 0 && rc->tells_all)
+        hide_endpoints(&have, want);
     if (r == 0)
         r = diff_make(&d, &have, want, rc->has_told ? &rc->told : NULL);
     if (r == 0)
@@ -120,6 +133,7 @@ static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
     if (r == 0) {
         res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark;
         remember(rc, want);
+        rc->tells_all = false;
     }
     diff_deinit(&d);
     wg_config_deinit(&have);
@@ -297,6 +311,11 @@ bool reconcile_doubt(
     /* What it was never told differs from whatever is wanted. */
     told->endpoint = (struct endpoint){0};
     return true;
+}
+
+void reconcile_on_network(struct reconcile *rc)
+{
+    rc->tells_all = true;
 }
 
 uint16_t reconcile_see_links(struct reconcile *rc)

@@ -29,6 +29,7 @@ struct reconcile {
     bool lacks_v6;            /* this machine takes no IPv6 address */
     struct wg_config told;    /* what the engine was last told */
     bool has_told;            /* it was told something, by us or by an earlier agent */
+    bool tells_all;           /* the next pass tells every endpoint, also one that it has */
 };
 
 #define RECONCILE_NULL {.nl = NETLINK_NULL}
@@ -89,6 +90,15 @@ int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, 
  */
 bool reconcile_doubt(
     struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at);
+
+/**
+ * reconcile_on_network() - this machine's addresses or ways out are others
+ *
+ * WireGuard answers from the address at which a peer was heard last, also where
+ * that is a dead end by now. An endpoint that it is told anew makes it choose
+ * again: the next pass does that for all peers that are where they should be.
+ */
+void reconcile_on_network(struct reconcile *rc);
 
 /**
  * reconcile_see_links() - how large can packets of this machine be?

@@ -49,6 +49,10 @@ static void on_self(void *ctx)
     w->n_self++;
 }
 
+static void on_network(void *ctx)
+{
+}
+
 static struct endpoint endpoint(const char *text)
 {
     struct endpoint ep;
@@ -73,7 +77,8 @@ static void put_side(struct snapshot *s)
 static int set_up(void **state)
 {
     static struct world w;
-    struct finder_listener listener = {.on_routes = on_routes, .on_self = on_self, .ctx = &w};
+    struct finder_listener listener = {
+        .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = &w};
 
     w = (struct world){.n_self = 0};
     w.state.secret.b[0] = 8;

@@ -353,6 +353,9 @@ void paths_on_traffic(
 /* The chosen pair may be gone, and there may be better ones. */
 static void network_changed(struct path *e, nsec_t now)
 {
+    /* Our address of that time may be a dead end: let the kernel choose. */
+    for (unsigned i = 0; i < e->n_pairs; i++)
+        e->pairs[i].local = (struct ip_addr){0};
     if (e->chosen != 0 && e->beat.n_unanswered == 0)
         e->beat.next = now;
     path__round_start(e, true, now);

@@ -1,0 +1,42 @@
+"""Pings in a row from one node to another, and how long none of them was answered.
+
+    pings = Pings(a.host, b.address())
+    began = time.time()
+    ...
+    pings.wait_more()
+    assert pings.longest_gap_s(since=began) < 3
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from .condition import wait_for
+from .laboratory import Host
+
+ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*bytes from")
+
+
+class Pings:
+    """100 a second, until they are stopped."""
+
+    def __init__(self, host: Host, address: str) -> None:
+        self.daemon = host.spawn(["ping", "-D", "-i", "0.01", address], name="ping")
+        self.daemon.wait_line("bytes from", 10)
+
+    def answered(self) -> list[float]:
+        """When answers came, by the clock of time.time()."""
+        return [float(m[1]) for m in map(ANSWER.match, self.daemon.lines()) if m]
+
+    def longest_gap_s(self, since: float = 0) -> float:
+        """Between two answers that follow each other, the later of them after `since`."""
+        return max(b - a for a, b in itertools.pairwise(self.answered()) if b > since)
+
+    def wait_more(self, within_s: float = 30) -> None:
+        """Until there are 20 more answers."""
+        n = len(self.answered())
+        wait_for(lambda: len(self.answered()) > n + 20, within_s, "answers")
+
+    def stop(self) -> None:
+        self.daemon.stop()

@@ -8,8 +8,8 @@
 #define VALID_FOR (4 * NSEC_PER_SEC)
 /* Below so many pings a share of losses is chance. */
 #define LOSS_SAMPLES 20
-/* So many in a row are no loss but an outage. */
-#define OUTAGE 0xff
+/* So many in a row are no loss but an outage: of those a path dies (path_beat.c). */
+#define OUTAGE_PINGS 4
 /* What is better by less than this is not better. */
 #define RTT_MARGIN           (5 * NSEC_PER_MSEC)
 #define LOSS_MARGIN_PERMILLE 20
@@ -167,6 +167,18 @@ static void end_earlier(struct path_pair *pair, const struct path_ping *answered
     }
 }
 
+/* The way is open again: what was lost while it was closed says nothing of how good it is. */
+static void forget_outage(struct path_pair *pair)
+{
+    unsigned run = pair->lost == UINT64_MAX ? 64 : (unsigned)__builtin_ctzll(~pair->lost);
+
+    if (run < OUTAGE_PINGS)
+        return;
+    pair->lost = run < 64 ? pair->lost >> run : 0;
+    pair->n_known -= run < pair->n_known ? run : pair->n_known;
+    pair->n_samples = 0;
+}
+
 bool path__pair_on_pong(struct path_pair *pair, uint64_t transaction, nsec_t rtt, nsec_t now)
 {
     struct path_ping *slot = NULL;
@@ -178,8 +190,8 @@ bool path__pair_on_pong(struct path_pair *pair, uint64_t transaction, nsec_t rtt
         return false;
     end_earlier(pair, slot);
     slot->sent_at = 0;
-    /* What was lost while the way did not exist says nothing of how good it is. */
-    if (pair->valid_at == 0 || (pair->lost & OUTAGE) == OUTAGE)
+    forget_outage(pair);
+    if (pair->valid_at == 0)
         pair->n_samples = pair->n_known = 0;
     learn_end(pair, false);
     pair->rtt = pair->n_samples == 0 ? rtt : (3 * pair->rtt + rtt) / 4;

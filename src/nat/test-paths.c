@@ -151,6 +151,31 @@ static void test_dead_path_is_left_in_time(void **state)
     couple_stop(c);
 }
 
+/* What was lost in it is no share of losses for which the relay would be better afterwards. */
+static void test_outage_that_ends_in_time_is_not_loss(void **state)
+{
+    struct couple *c = &couple;
+    uint64_t n_sent;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    run_with_traffic(c, 5 * SEC);
+    assert_direct(c);
+    for (unsigned i = 0; i < 3; i++) {
+        c->nodes[0].is_deaf = c->nodes[1].is_deaf = true;
+        n_sent = c->n_sent;
+        run_with_traffic(c, 1000 * MSEC);
+        couple_run(c, 100 * MSEC);
+        assert_true(c->n_sent - n_sent >= 4);
+        c->nodes[0].is_deaf = c->nodes[1].is_deaf = false;
+        run_with_traffic(c, 5 * SEC);
+    }
+    assert_direct(c);
+    assert_int_equal(c->nodes[0].n_uses, 2);
+    assert_int_equal(c->nodes[1].n_uses, 2);
+    couple_stop(c);
+}
+
 static void test_one_way_break_takes_both_away(void **state)
 {
     for (unsigned deaf = 0; deaf < 2; deaf++) {
@@ -527,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_idle_pace_is_the_shorter_keepalive),
         cmocka_unit_test(test_relayed_pair_sends_nothing),
         cmocka_unit_test(test_dead_path_is_left_in_time),
+        cmocka_unit_test(test_outage_that_ends_in_time_is_not_loss),
         cmocka_unit_test(test_one_way_break_takes_both_away),
         cmocka_unit_test(test_one_way_break_is_named),
         cmocka_unit_test(test_idle_path_that_died_is_left_when_data_flows),

@@ -293,14 +293,31 @@ static void send_data(struct world *w, unsigned edge, unsigned end)
     }
 }
 
+/*
+ * When something broke last for the edge. What breaks again just as data is about to flow takes
+ * its time anew: nobody can have noticed the second break before it happened.
+ */
+static nsec_t broken_at(const struct world *w, const struct edge *e)
+{
+    nsec_t at = w->hub_changed_at;
+
+    for (unsigned end = 0; end < 2; end++) {
+        const struct world_node *n = &w->nodes[e->nodes[end]];
+
+        at = nsec_max(at, nsec_max(n->moved_at, w->sites[n->site].broken_at));
+    }
+    return at;
+}
+
 static void flow(struct world *w, unsigned edge)
 {
     struct edge *e = &w->edges[edge];
+    nsec_t broken = broken_at(w, e);
     struct event *next;
 
     for (unsigned end = 0; end < 2; end++) {
         struct end *d = &e->ends[end];
-        nsec_t since = nsec_max(nsec_max(e->active_from, d->heard_at), w->hub_changed_at);
+        nsec_t since = nsec_max(nsec_max(e->active_from, d->heard_at), broken);
 
         if (w->hub_is_up)
             check_gap(w, e, end, w->now - since);
@@ -457,6 +474,7 @@ void world_move_node(struct world *w, unsigned node, unsigned site)
     struct event *ev = world__event(EVENT_GATHER, node);
 
     settle(w, node, site);
+    w->nodes[node].moved_at = w->now;
     ev->is_change = true;
     world__push(w, ev, w->now + NOTICE);
 }

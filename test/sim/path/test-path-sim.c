@@ -291,24 +291,33 @@ static void print_costs(const struct world *w, nsec_t time)
         (double)w->worst_gap / (double)SEC, (unsigned long long)w->n_foreign);
 }
 
+static void chaos_then_quiet(uint64_t seed)
+{
+    struct world_options opt = {.seed = seed,
+        .plane = 60,
+        .nat_timeout = (40 + 20 * (nsec_t)(seed % 4)) * SEC,
+        .loss_permille = 20,
+        .dup_permille = 10,
+        .jitter = 8 * NSEC_PER_MSEC};
+    struct world *w = world_new(&opt);
+
+    build(w, 40, 6);
+    run_chaos(w, 300 * SEC, 300, 6);
+    printf("\nseed %llu: ", (unsigned long long)seed);
+    check_quiet(w);
+    print_costs(w, 475 * SEC);
+    world_free(w);
+}
+
 static void test_chaos_then_quiet(void **state)
 {
-    for (uint64_t seed = first_seed(); seed < first_seed() + 4; seed++) {
-        struct world_options opt = {.seed = seed,
-            .plane = 60,
-            .nat_timeout = (40 + 20 * (nsec_t)(seed % 4)) * SEC,
-            .loss_permille = 20,
-            .dup_permille = 10,
-            .jitter = 8 * NSEC_PER_MSEC};
-        struct world *w = world_new(&opt);
+    /* Those that have found something: a moved end that flapped, two breaks at once. */
+    static const uint64_t found[] = {104, 12};
 
-        build(w, 40, 6);
-        run_chaos(w, 300 * SEC, 300, 6);
-        printf("\nseed %llu: ", (unsigned long long)seed);
-        check_quiet(w);
-        print_costs(w, 475 * SEC);
-        world_free(w);
-    }
+    for (uint64_t seed = first_seed(); seed < first_seed() + 4; seed++)
+        chaos_then_quiet(seed);
+    for (unsigned i = 0; i < sizeof(found) / sizeof(found[0]) && !getenv("WEFT_SIM_SEED"); i++)
+        chaos_then_quiet(found[i]);
 }
 
 static void test_big(void **state)

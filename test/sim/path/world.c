@@ -295,9 +295,11 @@ void world_run(struct world *w, nsec_t time)
 void world_reset_nat(struct world *w, unsigned site)
 {
     sim_nat_reset(&w->sites[site].nat);
+    w->sites[site].broken_at = w->now;
 }
 
 void world_cut(struct world *w, unsigned site, nsec_t time)
 {
     w->sites[site].cut_until = w->now + time;
+    w->sites[site].broken_at = w->now;
 }

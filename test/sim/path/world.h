@@ -21,6 +21,7 @@ struct site {
     double y;
     struct sim_nat nat;
     nsec_t cut_until; /* from all other sites; the hub is reached */
+    nsec_t broken_at; /* the last time that it was cut, or its NAT was reset */
     unsigned *hosts;  /* owns; nodes that are or were here */
     unsigned n_hosts;
 };
@@ -45,7 +46,8 @@ struct edge {
 
 struct world_node {
     unsigned site;
-    uint16_t host; /* last part of its private address */
+    nsec_t moved_at; /* last */
+    uint16_t host;   /* last part of its private address */
     struct paths *paths;
     struct x25519_public key;
     struct endpoint inner; /* private, or public where there is no NAT */

@@ -89,6 +89,14 @@ static bool is_fingerprint_valid(
     return reader_be32(&value) == (crc32_iso(msg, len - FINGERPRINT_SIZE) ^ FINGERPRINT_MASK);
 }
 
+/* The next attribute; false where it is cut off, or is a fingerprint of something else. */
+static bool take_attribute(
+    struct reader *r, const uint8_t *msg, size_t len, uint16_t *type, struct reader *value)
+{
+    return next_attribute(r, type, value) &&
+           (*type != ATTR_FINGERPRINT || is_fingerprint_valid(msg, len, r, *value));
+}
+
 static bool is_understood(uint16_t type)
 {
     switch (type) {
@@ -150,11 +158,9 @@ int stun_decode_request(struct stun_request *ret, const uint8_t *msg, size_t len
         struct reader value;
         uint16_t type;
 
-        if (!next_attribute(&r, &type, &value))
+        if (!take_attribute(&r, msg, len, &type, &value))
             return STUN_E_MALFORMED;
         if (type == ATTR_FINGERPRINT) {
-            if (!is_fingerprint_valid(msg, len, &r, value))
-                return STUN_E_MALFORMED;
             req.has_fingerprint = true;
         } else if (!is_signed && type == ATTR_RESPONSE_PORT) {
             if (!read_response_port(value, &req.response_port))
@@ -330,9 +336,7 @@ int stun_decode_response(struct stun_response *ret, const uint8_t *msg, size_t l
         struct reader value;
         uint16_t type;
 
-        if (!next_attribute(&r, &type, &value))
-            return STUN_E_MALFORMED;
-        if (type == ATTR_FINGERPRINT && !is_fingerprint_valid(msg, len, &r, value))
+        if (!take_attribute(&r, msg, len, &type, &value))
             return STUN_E_MALFORMED;
         if (type == ATTR_XOR_MAPPED_ADDRESS && !has_mapped) {
             if (!read_mapped_address(value, &resp.id, &resp.mapped))
@@ -369,9 +373,7 @@ int stun_decode_refusal(struct stun_refusal *ret, const uint8_t *msg, size_t len
         struct reader value;
         uint16_t type;
 
-        if (!next_attribute(&r, &type, &value))
-            return STUN_E_MALFORMED;
-        if (type == ATTR_FINGERPRINT && !is_fingerprint_valid(msg, len, &r, value))
+        if (!take_attribute(&r, msg, len, &type, &value))
             return STUN_E_MALFORMED;
         if (type == ATTR_ERROR_CODE && !read_error_code(value, &refusal.code))
             return STUN_E_MALFORMED;

@@ -159,22 +159,34 @@ def test_the_agent_dies_under_a_path_of_its_own(site: Site) -> None:
     print(f"FIGURE and the path was {'found again' if is_found else 'not found again at once'}")
 
 
-def test_ports_in_sequence(site: Site) -> None:
-    """A NAT that counts is guessed with a few packets."""
-    hard, easy = (site.nodes[name] for name in COUNTING)
+def guess_in_sequence(site: Site, hard: AgentNode, easy: AgentNode) -> tuple[int, bool, int]:
+    """Ports burnt, agents begun again: the step that was seen, whether direct, frames sent."""
     # The NAT goes on counting, while it keeps the ports that servers have seen.
     hard.host.run(["/usr/bin/python3", "-c", BURN, site.hub.address()])
     restart(site, *COUNTING)
     (is_found,) = wait_until_tried([(hard, easy)], 20)
     frames, _ = cost(hard, easy)
     frames_easy, guesses = cost(easy, hard)
-    facts = hard.paths(easy.name)["self"]
-    print(f"FIGURE ports in sequence, step {facts['portStep']}: "
-          f"{'direct' if is_found else 'relay'} with {frames} and {frames_easy} frames, "
-          f"{guesses} of them guesses")
-    assert facts["portStep"] != 0
+    step = hard.paths(easy.name)["self"]["portStep"]
+    print(f"FIGURE ports in sequence, step {step}: {'direct' if is_found else 'relay'} with "
+          f"{frames} and {frames_easy} frames, {guesses} of them guesses")
+    return step, is_found, frames + frames_easy
+
+
+def test_ports_in_sequence(site: Site) -> None:
+    """A NAT that counts is guessed with a few packets.
+
+    Another socket of the node that takes a port between two requests hides the step; then the
+    ports are guessed as those of any other NAT, and the next start sees it.
+    """
+    hard, easy = (site.nodes[name] for name in COUNTING)
+    tries = []
+    while not any(step for step, _, _ in tries) and len(tries) < 4:
+        tries.append(guess_in_sequence(site, hard, easy))
+    step, is_found, n_frames = tries[-1]
+    assert step != 0, tries
     assert is_found
-    assert frames + frames_easy <= 400
+    assert n_frames <= 400
 
 
 def test_a_mesh_complains(site: Site) -> None:

@@ -1,7 +1,8 @@
 /*
  * rdzv.c - networks and their jobs: which there are, and when they begin anew and end.
  *
- * What is in a job is in rdzv_kv.c (TCPStore), how it is reached in rdzv_listen.c.
+ * What is in a job is in rdzv_kv.c (TCPStore), how it is reached in rdzv_listen.c, how it
+ * comes back after a restart in rdzv_load.c.
  */
 #include "rdzv.h"
 
@@ -61,11 +62,16 @@ static struct rdzv_job *find_job(struct rdzv_network *n, const char *name)
     return NULL;
 }
 
-struct rdzv_job *rdzv_find(struct rdzv *rz, const struct model_network *net, const char *name)
+struct rdzv_job *rdzv__find_job(struct rdzv *rz, const char *network, const char *name)
 {
-    struct rdzv_network *n = find_network(rz, net->pub.spec.meta.name);
+    struct rdzv_network *n = find_network(rz, network);
 
     return n ? find_job(n, name) : NULL;
+}
+
+struct rdzv_job *rdzv_find(struct rdzv *rz, const struct model_network *net, const char *name)
+{
+    return rdzv__find_job(rz, net->pub.spec.meta.name, name);
 }
 
 /* Where a job of that name goes in the list, which is in the order of names. */
@@ -106,6 +112,14 @@ static struct rdzv_job *job_new(
     }
     list_add_tail(behind(n, name), &job->link);
     return job;
+}
+
+int rdzv__add_job(struct rdzv *rz, const char *network, const char *name,
+    const struct rdzv_job_record *record, nsec_t now)
+{
+    struct rdzv_network *n = acquire_network(rz, network);
+
+    return n && job_new(n, name, record, now) ? 0 : -ENOMEM;
 }
 
 /* Its connections have been hung up. */
@@ -333,80 +347,6 @@ struct rdzv_tree_saver rdzv__tree_saver(struct rdzv_job *job)
     return (struct rdzv_tree_saver){.ctx = job, .put = on_put, .drop = on_drop};
 }
 
-/* ---- loading -------------------------------------------------------------------------------- */
-
-/* What a read of all that is kept needs. */
-struct load {
-    struct rdzv *rz; /* borrowed */
-    struct rdzv_when when;
-    struct err *e;         /* borrowed */
-    struct rdzv_key first; /* whose blob is being put together; kind NONE: nobody's */
-    struct str blob;       /* of it, so far */
-};
-
-/* The blob is complete: it goes into its job. */
-static int load_blob(struct load *load)
-{
-    struct rdzv_network *n = find_network(load->rz, load->first.network);
-    struct rdzv_job *job = n ? find_job(n, load->first.job) : NULL;
-    int r = 0;
-
-    /* One without a job is what a hub left behind that died while it forgot the job. */
-    if (load->first.kind == RDZV_KEY_ENTRY && job)
-        r = rdzv_kv_load(&job->kv, str_text(&load->blob), load->blob.len, load->e);
-    if (load->first.kind == RDZV_KEY_NODE && job)
-        r = rdzv_tree_load(&job->tree, str_text(&load->blob), load->blob.len, load->when, load->e);
-    if (r != 0)
-        return err_prefix(
-            load->e, "job \"%s\" of network \"%s\"", load->first.job, load->first.network);
-    load->first.kind = RDZV_KEY_NONE;
-    load->blob.len = 0;
-    return 0;
-}
-
-static int load_job(struct load *load, const struct rdzv_key *k, const char *text)
-{
-    struct rdzv_network *n = acquire_network(load->rz, k->network);
-    struct rdzv_job_record record;
-    int r = rdzv_job_decode(&record, text, load->e);
-
-    if (r != 0)
-        return r;
-    return n && job_new(n, k->job, &record, load->when.now) ? 0 : -ENOMEM;
-}
-
-static int load_item(void *ctx, const struct store_item *item)
-{
-    struct load *load = ctx;
-    struct rdzv_key k = rdzv_key_parse(item->key);
-    int r = 0;
-
-    if (k.kind == RDZV_KEY_NONE)
-        return 0;
-    if (k.chunk == 0) {
-        r = load_blob(load);
-        load->first = k;
-    }
-    if (r == 0)
-        r = k.kind == RDZV_KEY_JOB ? load_job(load, &k, item->value)
-                                   : rdzv_chunk_decode(&load->blob, item->value, load->e);
-    return r == 0 ? 0 : err_prefix(load->e, "record \"%s\"", item->key);
-}
-
-static int load_all(struct rdzv *rz, struct err *e)
-{
-    struct load load = {.rz = rz, .e = e, .blob = STR_NULL};
-    int r;
-
-    load.when = (struct rdzv_when){.now = clock_now(), .wall = clock_wall()};
-    r = store_list(rz->model->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
-
-    if (r == 0)
-        r = load_blob(&load);
-    str_deinit(&load.blob);
-    return r;
-}
-
 /* ---- life ----------------------------------------------------------------------------------- */
 
 int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
@@ -423,7 +363,7 @@ int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uin
     rz->epoch = epoch;
     list_init(&rz->networks);
     rdzv_save_init(&rz->save, model, seed);
-    r = load_all(rz, e);
+    r = rdzv__load(rz, e);
     if (r == 0)
         *ret = rz;
     else

@@ -2,6 +2,7 @@
  * rdzv_internal.h - rendezvous as its own files see it: networks, jobs, listeners, connections.
  *
  *     rdzv.c         networks and jobs
+ *     rdzv_load.c    jobs out of the hub's store
  *     rdzv_listen.c  the ports, and connections until it is known what they speak
  *     rdzv_store.c   connections that speak TCPStore
  *     rdzv_http.c    connections that speak HTTP
@@ -99,6 +100,16 @@ struct rdzv_conn {
     struct MHD_Connection *mhd;        /* libmicrohttpd's; NULL before it started, and at its end */
     struct rdzv_http_request *request; /* what it asks now; NULL: nothing */
 };
+
+/** rdzv__find_job() - lends; NULL if there is none of that name. */
+struct rdzv_job *rdzv__find_job(struct rdzv *rz, const char *network, const char *name);
+
+/** rdzv__add_job() - as @record has it; not saved, not served. 0 or -ENOMEM. */
+int rdzv__add_job(struct rdzv *rz, const char *network, const char *name,
+    const struct rdzv_job_record *record, nsec_t now);
+
+/** rdzv__load() - all that is kept, into an empty @rz. 0 or negative errno with words. */
+int rdzv__load(struct rdzv *rz, struct err *e);
 
 /** rdzv__listen() - open the job's ports; what cannot be opened is named in a warning. */
 void rdzv__listen(struct rdzv_job *job);

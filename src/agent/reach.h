@@ -35,10 +35,7 @@ struct reach {
     size_t n_alarms; /* of them */
 };
 
-#define REACH_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define REACH_NULL {0}
 
 void reach_deinit(struct reach *p);
 

@@ -61,10 +61,7 @@ struct state {
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 
-#define STATE_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define STATE_NULL {0}
 
 /** state_deinit() - wipe and release; idempotent. */
 void state_deinit(struct state *st);

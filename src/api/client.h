@@ -55,10 +55,7 @@ struct client_answer {
     json_t *body; /* owns a reference; NULL when the answer had none */
 };
 
-#define CLIENT_ANSWER_NULL                                                                         \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define CLIENT_ANSWER_NULL {0}
 
 /** client_answer_deinit() - idempotent. */
 void client_answer_deinit(struct client_answer *a);

@@ -82,10 +82,7 @@ struct route {
 };
 
 /** The last row of a table. */
-#define ROUTES_END                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define ROUTES_END {0}
 
 /**
  * route_find() - the row for a request

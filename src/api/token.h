@@ -41,10 +41,7 @@ struct token {
     int64_t expires; /* s since 1970 */
 };
 
-#define TOKEN_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define TOKEN_NULL {0}
 
 /** token_wipe() - overwrite all of it. */
 void token_wipe(struct token *t);

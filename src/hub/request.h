@@ -72,10 +72,7 @@ struct report {
     unsigned n_alarms; /* of the edges: not direct, though they should be */
 };
 
-#define REPORT_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define REPORT_NULL {0}
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);

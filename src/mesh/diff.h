@@ -54,10 +54,7 @@ struct diff {
     size_t cap_peers;
 };
 
-#define DIFF_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define DIFF_NULL {0}
 
 void diff_deinit(struct diff *d);
 

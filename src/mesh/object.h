@@ -144,22 +144,10 @@ struct object {
     };
 };
 
-#define NETWORK_NULL                                                                               \
-    {                                                                                              \
-        0                                                                                          \
-    }
-#define NODE_NULL                                                                                  \
-    {                                                                                              \
-        0                                                                                          \
-    }
-#define MESH_EDGE_NULL                                                                             \
-    {                                                                                              \
-        0                                                                                          \
-    }
-#define OBJECT_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define NETWORK_NULL {0}
+#define NODE_NULL {0}
+#define MESH_EDGE_NULL {0}
+#define OBJECT_NULL {0}
 
 /** node_speeds_known() - a speed for every cipher? Then it speaks every profile. */
 bool node_speeds_known(const struct node_speeds *s);

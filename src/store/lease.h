@@ -16,10 +16,7 @@ struct leases {
     struct heap by_end; /* the same */
 };
 
-#define LEASES_NULL                                                                                \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define LEASES_NULL {0}
 
 /** leases_deinit() - forget all. Idempotent. */
 void leases_deinit(struct leases *l);

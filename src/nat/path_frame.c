@@ -241,7 +241,6 @@ static void on_pong(
     struct path *e, const struct path_arrival *in, const struct path_frame *f, nsec_t now)
 {
     struct path_pair *pair = path__pair_find(e, in->socket, &in->from);
-    nsec_t rtt = in->at - (nsec_t)f->clock - (nsec_t)f->held_us * NSEC_PER_USEC;
 
     if (f->echo != e->owner->session)
         return;
@@ -250,7 +249,7 @@ static void on_pong(
         (void)hear(e, in, now);
         return;
     }
-    if (!path__pair_on_pong(pair, f->transaction, nsec_max(rtt, NSEC_PER_USEC), now))
+    if (!path__pair_on_pong(pair, f, in->at, now))
         return;
     adopt(e, f);
     pair->local = in->local;

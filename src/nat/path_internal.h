@@ -225,8 +225,13 @@ void path__pairs_drop_socket(struct path *e, uint32_t socket);
 
 void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now);
 
-/** path__pair_on_pong() - false when it answers no ping that is outstanding. */
-bool path__pair_on_pong(struct path_pair *pair, uint64_t transaction, nsec_t rtt, nsec_t now);
+/**
+ * path__pair_on_pong() - it came in at @at; false when it answers no ping that is outstanding
+ *
+ * Also when its clock is not that ping's: the time is ours, and no other is reckoned with.
+ */
+bool path__pair_on_pong(
+    struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now);
 
 /** path__pair_is_valid() - it answered of late. */
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);

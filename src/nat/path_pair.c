@@ -179,15 +179,29 @@ static void forget_outage(struct path_pair *pair)
     pair->n_samples = 0;
 }
 
-bool path__pair_on_pong(struct path_pair *pair, uint64_t transaction, nsec_t rtt, nsec_t now)
+/* The ping that is answered; NULL: none that is outstanding. */
+static struct path_ping *find_ping(struct path_pair *pair, const struct path_frame *pong)
 {
-    struct path_ping *slot = NULL;
+    for (unsigned i = 0; i < PATH_PINGS_MAX; i++) {
+        struct path_ping *slot = &pair->pings[i];
 
-    for (unsigned i = 0; i < PATH_PINGS_MAX; i++)
-        if (pair->pings[i].sent_at != 0 && pair->pings[i].transaction == transaction)
-            slot = &pair->pings[i];
-    if (!slot || rtt < 0)
+        if (slot->sent_at != 0 && slot->transaction == pong->transaction &&
+            (uint64_t)slot->sent_at == pong->clock)
+            return slot;
+    }
+    return NULL;
+}
+
+bool path__pair_on_pong(
+    struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now)
+{
+    struct path_ping *slot = find_ping(pair, pong);
+    nsec_t rtt;
+
+    if (!slot)
         return false;
+    rtt = at - slot->sent_at - (nsec_t)pong->held_us * NSEC_PER_USEC;
+    rtt = nsec_max(rtt, NSEC_PER_USEC);
     end_earlier(pair, slot);
     slot->sent_at = 0;
     forget_outage(pair);

@@ -1,4 +1,4 @@
-/* test-parts.c - candidates, and what STUN answers say of a NAT. */
+/* test-parts.c - candidates, what STUN answers say of a NAT, and what a pong is taken for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 
 #include "nat/behavior.h"
 #include "nat/candidate.h"
+#include "nat/path_internal.h"
 
 static struct endpoint ep(const char *text)
 {
@@ -174,6 +175,34 @@ static void test_steps(void **state)
     assert_int_equal(behavior_predict(&b, 0), 0);
 }
 
+/* The peer may put into its pong what it likes: no time is reckoned from that. */
+static void test_pongs(void **state)
+{
+    const nsec_t sent = 5 * NSEC_PER_SEC;
+    const nsec_t at = sent + 7 * NSEC_PER_MSEC;
+    struct path_pair pair = {.id = 1};
+    struct path_frame pong = {.transaction = 3, .held_us = 2000};
+    const uint64_t others[] = {0, (uint64_t)sent - 1, (uint64_t)INT64_MIN, UINT64_MAX};
+
+    path__pair_on_ping(&pair, 3, sent);
+    for (unsigned i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        pong.clock = others[i];
+        assert_false(path__pair_on_pong(&pair, &pong, at, at));
+    }
+    assert_int_equal(pair.rtt, 0);
+    pong.clock = (uint64_t)sent;
+    assert_true(path__pair_on_pong(&pair, &pong, at, at));
+    assert_int_equal(pair.rtt, 5 * NSEC_PER_MSEC);
+    assert_false(path__pair_on_pong(&pair, &pong, at, at));
+    /* One that says that it was held for longer than it was away has taken no time. */
+    path__pair_on_ping(&pair, 4, sent);
+    pair.n_samples = 0;
+    pong.transaction = 4;
+    pong.held_us = UINT32_MAX;
+    assert_true(path__pair_on_pong(&pair, &pong, at, at));
+    assert_int_equal(pair.rtt, NSEC_PER_USEC);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +214,7 @@ int main(void)
         cmocka_unit_test(test_mapping),
         cmocka_unit_test(test_no_nat),
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_pongs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

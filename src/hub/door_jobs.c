@@ -73,7 +73,7 @@ void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)
 
     if (!job)
         return;
-    r = rdzv_end(job, &rq->from.addr, rq->now, &e);
+    r = rdzv_end(job, &rq->from.addr, &e);
     if (r == RDZV_E_BUSY)
         response_refuse(rs, 409, "%s", err_text(&e));
     else if (r != 0)

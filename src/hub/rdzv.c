@@ -131,14 +131,15 @@ static void job_free(struct rdzv_job *job)
     free(job);
 }
 
-static int save_job(struct rdzv_job *job)
+static int save_job(struct rdzv_job *job, struct err *e)
 {
     char key[RDZV_KEY_MAX];
     char *text = rdzv_job_encode(&job->record);
 
-    return text ? rdzv_save_put(
-                      &job->rz->save, rdzv_key_of_job(key, job->network->name, job->name), text)
-                : -ENOMEM;
+    (void)rdzv_key_of_job(key, job->network->name, job->name);
+    if (!text || rdzv_save_put(&job->rz->save, key, text) != 0)
+        return err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
+    return 0;
 }
 
 /* A job and all that is in it goes, from the disk too. */
@@ -188,6 +189,7 @@ static int make(
 {
     struct rdzv_job_record record = {.port = choose_port(n, name), .run = 1};
     struct rdzv_job *job;
+    int r;
 
     if (record.port == 0)
         return err_set(e, RDZV_E_FULL,
@@ -195,8 +197,9 @@ static int make(
             "has gone",
             n->name, RDZV_JOBS_MAX, (int)(RDZV_IDLE / NSEC_PER_SEC / 3600));
     job = job_new(n, name, &record, now);
-    if (!job || save_job(job) != 0)
-        return err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
+    r = job ? save_job(job, e) : err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
+    if (r != 0)
+        return r;
     rdzv__listen(job);
     *ret = job;
     return 0;
@@ -225,16 +228,21 @@ static void hang_up_all(struct rdzv_job *job)
         rdzv__hang_up(c);
 }
 
-static int begin_run(struct rdzv_job *job)
+static int begin_run(struct rdzv_job *job, struct err *e)
 {
     hang_up_all(job);
     rdzv_kv_clear(&job->kv);
     rdzv_tree_clear(&job->tree);
     job->record.run++;
-    job->ended = false;
+    job->record.ended = false;
     log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name,
         job->record.run);
-    return save_job(job);
+    return save_job(job, e);
+}
+
+static bool is_over(const struct rdzv_job *job, nsec_t now)
+{
+    return job->record.ended || (now - job->heard > RDZV_QUIET && !is_busy(job, NULL));
 }
 
 int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec_t now,
@@ -242,12 +250,12 @@ int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec
 {
     struct rdzv_network *n = acquire_network(rz, net->pub.spec.meta.name);
     struct rdzv_job *job = n ? find_job(n, name) : NULL;
-    int r = n ? 0 : -ENOMEM;
+    int r = n ? 0 : err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
 
     if (r == 0 && !job)
         r = make(n, name, now, &job, e);
-    else if (r == 0 && (job->ended || (now - job->heard > RDZV_QUIET && !is_busy(job, NULL))))
-        r = begin_run(job);
+    else if (r == 0 && is_over(job, now))
+        r = begin_run(job, e);
     if (r == 0)
         r = rdzv_save_now(&rz->save, e);
     if (r != 0)
@@ -257,13 +265,16 @@ int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec
     return 0;
 }
 
-int rdzv_end(struct rdzv_job *job, const struct ip_addr *who, nsec_t now, struct err *e)
+int rdzv_end(struct rdzv_job *job, const struct ip_addr *who, struct err *e)
 {
+    int r;
+
     if (is_busy(job, who))
         return err_set(
             e, RDZV_E_BUSY, "other members of job \"%s\" are still connected", job->name);
-    job->ended = true;
-    return 0;
+    job->record.ended = true;
+    r = save_job(job, e);
+    return r == 0 ? rdzv_save_now(&job->rz->save, e) : r;
 }
 
 void rdzv_tick(struct rdzv *rz, nsec_t now)

@@ -117,9 +117,11 @@ struct rdzv_job *rdzv_find(struct rdzv *rz, const struct model_network *net, con
  * rdzv_end() - the run is over; who comes next begins a new one
  * @who:	says so; that it is connected itself does not matter
  *
+ * When it returns 0 that is on the disk.
+ *
  * Return: 0; RDZV_E_BUSY with words; or negative errno with words.
  */
-int rdzv_end(struct rdzv_job *job, const struct ip_addr *who, nsec_t now, struct err *e);
+int rdzv_end(struct rdzv_job *job, const struct ip_addr *who, struct err *e);
 
 /** rdzv_job_json() - as the API shows it; gives a reference. NULL: no memory. */
 json_t *rdzv_job_json(const struct rdzv_job *job);

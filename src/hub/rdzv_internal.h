@@ -71,13 +71,12 @@ struct rdzv_job {
     struct rdzv *rz;                                      /* pins */
     struct rdzv_network *network;                         /* pins */
     char name[NAME_MAX_LEN + 1];                          /* see parse_name() */
-    struct rdzv_job_record record;                        /* port and run */
+    struct rdzv_job_record record;                        /* as it is in the store */
     struct rdzv_quota quota;                              /* of what is in it */
     struct rdzv_kv kv;                                    /* its TCPStore */
     struct rdzv_tree tree;                                /* its etcd */
     struct rdzv_listener *listeners[RDZV__LISTENERS_MAX]; /* NULL: none */
     struct list conns;                                    /* of struct rdzv_conn */
-    bool ended;                                           /* who comes next begins a new run */
     nsec_t heard;                                         /* when somebody spoke last */
 };
 

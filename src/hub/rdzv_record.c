@@ -129,7 +129,8 @@ char *rdzv_job_encode(const struct rdzv_job_record *job)
 {
     char *text = NULL;
 
-    if (asprintf(&text, "{\"port\":%u,\"run\":%u}", job->port, job->run) < 0)
+    if (asprintf(&text, "{\"port\":%u,\"run\":%u,\"ended\":%s}", job->port, job->run,
+            job->ended ? "true" : "false") < 0)
         return NULL;
     return text;
 }
@@ -139,10 +140,11 @@ int rdzv_job_decode(struct rdzv_job_record *ret, const char *text, struct err *e
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     json_int_t port = json_integer_value(json_object_get(json, "port"));
     json_int_t run = json_integer_value(json_object_get(json, "run"));
+    bool ended = json_is_true(json_object_get(json, "ended"));
 
     json_decref(json);
     if (port < 1 || port > UINT16_MAX || run < 1 || run > UINT32_MAX)
         return err_set(e, -EINVAL, "a rendezvous without \"port\" and \"run\"");
-    *ret = (struct rdzv_job_record){.port = (uint16_t)port, .run = (uint32_t)run};
+    *ret = (struct rdzv_job_record){.port = (uint16_t)port, .run = (uint32_t)run, .ended = ended};
     return 0;
 }

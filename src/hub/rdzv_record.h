@@ -1,7 +1,7 @@
 /*
  * rdzv_record.h - what a rendezvous keeps in the hub's store: keys, and values to and from bytes.
  *
- *     rdzv/NET/JOB             the job: its port, and how many runs it has had
+ *     rdzv/NET/JOB             the job: its port, how many runs it has had, if the last is over
  *     rdzv/NET/JOB/t/HASH      an entry of its TCPStore
  *     rdzv/NET/JOB/e/HASH      a node of its etcd tree
  *
@@ -55,6 +55,7 @@ struct rdzv_key {
 struct rdzv_job_record {
     uint16_t port; /* where it is served */
     uint32_t run;  /* number of the current one, from 1 */
+    bool ended;    /* it is over: who comes next begins another */
 };
 
 /** rdzv_key_parse() - kind RDZV_KEY_NONE when it is no key of ours. */

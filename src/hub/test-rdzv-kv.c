@@ -298,6 +298,28 @@ static void test_saving(void **state)
     rdzv_kv_init(&f->kv, &saver, &f->quota, 1);
 }
 
+static void test_job_records(void **state)
+{
+    const struct rdzv_job_record jobs[] = {
+        {.port = 1, .run = 1}, {.port = 65535, .run = UINT32_MAX, .ended = true}};
+    struct rdzv_job_record again;
+    struct err e = ERR_NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        char *text = rdzv_job_encode(&jobs[i]);
+
+        assert_int_equal(rdzv_job_decode(&again, text, &e), 0);
+        assert_int_equal(again.port, jobs[i].port);
+        assert_int_equal(again.run, jobs[i].run);
+        assert_int_equal(again.ended, jobs[i].ended);
+        free(text);
+    }
+    /* As an older hub has written it. */
+    assert_int_equal(rdzv_job_decode(&again, "{\"port\":29600,\"run\":3}", &e), 0);
+    assert_false(again.ended);
+    assert_int_equal(rdzv_job_decode(&again, "{\"port\":0,\"run\":3}", &e), -EINVAL);
+}
+
 static void test_records(void **state)
 {
     struct str blob = STR_NULL;
@@ -340,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saving, set_up, tear_down),
         cmocka_unit_test(test_records),
+        cmocka_unit_test(test_job_records),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,12 @@ def test_a_run_ends_when_somebody_says_so(hub: Hub) -> None:
     again = join(a, "train")
     assert again["run"] == "train.2"
     assert member_call(a, "GET", "/v1/jobs/train/rendezvous") == (200, again)
+    # That it is over is kept, too: the next one must not find what a closed run left behind.
+    assert member_call(a, "DELETE", "/v1/jobs/train/rendezvous") == (204, None)
+    hub.restart()
+    assert join(a, "train")["run"] == "train.3"
+    hub.restart()
+    assert join(a, "train")["run"] == "train.3", "a restart alone ends nothing"
     status, answer = member_call(a, "POST", "/v1/jobs/No_Name/rendezvous")
     assert status == 400 and "No_Name" in answer["error"]
 

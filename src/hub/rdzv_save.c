@@ -11,8 +11,9 @@
 #include "hub/rdzv_record.h"
 #include "sys/clock.h"
 
-/* Changes in one commit. */
-#define BATCH 512
+/* Changes in one commit, about: it ends with a whole blob. */
+#define BATCH     512
+#define BATCH_MAX (BATCH + RDZV_CHUNKS_MAX)
 
 /* The loop spends at most one part in so many on commits. */
 #define COST_SHARE 10
@@ -49,17 +50,26 @@ static struct change *find_change(struct rdzv_save *s, const char *key, uint64_t
 
 /* ---- committing ----------------------------------------------------------------------------- */
 
+/*
+ * A commit that is large enough ends before @c. Not within a blob: its chunks are next to each
+ * other, and of a hub that died between two commits a part would be left, which cannot be read.
+ */
+static bool ends_before(const struct change *c, size_t n)
+{
+    return n == BATCH_MAX || (n >= BATCH && rdzv_key_parse(c->key).chunk == 0);
+}
+
 /* The oldest changes as one commit. */
 static int commit_some(struct rdzv_save *s, struct err *e)
 {
-    struct store_op ops[BATCH];
-    struct change *done[BATCH];
+    struct store_op ops[BATCH_MAX];
+    struct change *done[BATCH_MAX];
     struct change *c;
     size_t n = 0;
     int r;
 
     list_foreach(c, &s->order, link) {
-        if (n == BATCH)
+        if (ends_before(c, n))
             break;
         done[n] = c;
         ops[n++] = (struct store_op){.kind = c->text ? STORE_OP_PUT : STORE_OP_DELETE,
@@ -131,7 +141,9 @@ int rdzv_save_put(struct rdzv_save *s, const char *key, char *text)
     uint64_t hash = hash_bytes(s->by_key.seed, key, len);
     struct change *c = find_change(s, key, hash);
 
-    if (!c) {
+    if (c) {
+        list_remove(&c->link);
+    } else {
         c = malloc(sizeof(*c) + len + 1);
         if (!c || htab_add(&s->by_key, &c->hash, hash) != 0) {
             free(c);
@@ -140,8 +152,8 @@ int rdzv_save_put(struct rdzv_save *s, const char *key, char *text)
         }
         c->text = NULL;
         memcpy(c->key, key, len + 1);
-        list_add_tail(&s->order, &c->link);
     }
+    list_add_tail(&s->order, &c->link);
     free(c->text);
     c->text = text;
     arm(s);

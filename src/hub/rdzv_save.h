@@ -3,7 +3,8 @@
  *
  * Theory of operation. A change is applied in memory first and put here, where
  * the last change of a key replaces the one before it; then all that has
- * gathered goes to the store as one commit. Who must not answer before the
+ * gathered goes to the store as one commit, or as several, in the order of the
+ * changes and none of which ends within a blob. Who must not answer before the
  * change is on the disk (etcd) waits with rdzv_save_wait(): the commit then
  * comes at the end of the loop's turn, with what all others did in that turn.
  * Who answers from memory (TCPStore) waits for nothing: the commit comes within
@@ -31,7 +32,7 @@ struct model;
 struct rdzv_save {
     struct model *model;    /* pins */
     struct htab by_key;     /* of struct change: the same as in @order */
-    struct list order;      /* owns them; what changed first is first */
+    struct list order;      /* owns them; what changed last is last */
     struct list waiting;    /* of struct rdzv_save_wait */
     uv_timer_t timer;       /* to the next commit */
     nsec_t cost;            /* of the last commit */

@@ -142,6 +142,7 @@ static void open_stream(struct hub_link *hl)
     if (hl->stream || hl->address[0] == '\0')
         return;
     (void)uv_timer_stop(&hl->timer);
+    hl->traffic = (struct tcp_traffic){.bytes = 0};
     r = client_watch(hl->client, &target, "/v1/watch", HUB_LINK_SILENCE / NSEC_PER_MSEC,
         WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
     if (r == 0) {

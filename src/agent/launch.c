@@ -89,6 +89,23 @@ int launch_agent(const char *state_dir, const char *socket_path, struct launch *
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
+/* Words that lead to what is missing. */
+static int explain_no_agent(const char *socket_path, struct err *e)
+{
+    if (access(socket_path, F_OK) == 0 && access(socket_path, W_OK) < 0)
+        return err_set(e, LAUNCH_E_NO_AGENT,
+            "the agent's socket %s is not for this user: run it as root, or with sudo -E",
+            socket_path);
+    if (access(socket_path, F_OK) == 0)
+        return err_set(e, LAUNCH_E_NO_AGENT,
+            "no agent answers on %s: it has ended (weft agent, or systemctl start weft-agent)",
+            socket_path);
+    return err_set(e, LAUNCH_E_NO_AGENT,
+        "there is no agent on %s: this machine has not joined a network (weft join TOKEN), or its "
+        "agent does not run (weft agent) or has another --socket",
+        socket_path);
+}
+
 int launch_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
     json_t **ret, struct err *e)
 {
@@ -97,10 +114,7 @@ int launch_ask(const char *socket_path, const char *method, const char *path, un
     int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
 
     if (r == CLIENT_E_UNREACHABLE)
-        return err_set(e, LAUNCH_E_NO_AGENT,
-            "no agent answers on %s: it does not run, or was started with another --socket (weft "
-            "agent)",
-            socket_path);
+        return explain_no_agent(socket_path, e);
     if (r == 0 && ret)
         *ret = json_incref(answer.body);
     return r > 0 ? -EIO : r;

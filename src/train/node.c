@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/launch.h"
 #include "base/cleanup.h"
@@ -92,23 +91,6 @@ static long read_speed(const char *interface)
     return speed;
 }
 
-/* Words that lead to what is missing. */
-static int explain_no_agent(const char *socket_path, struct err *e)
-{
-    if (access(socket_path, F_OK) == 0 && access(socket_path, W_OK) < 0)
-        return err_set(e, TRAIN_NODE_E_NO_AGENT,
-            "the agent's socket %s is not for this user: run it as root, or with sudo -E",
-            socket_path);
-    if (access(socket_path, F_OK) == 0)
-        return err_set(e, TRAIN_NODE_E_NO_AGENT,
-            "no agent answers on %s: it has ended (weft agent, or systemctl start weft-agent)",
-            socket_path);
-    return err_set(e, TRAIN_NODE_E_NO_AGENT,
-        "there is no agent on %s: this machine has not joined a network (weft join TOKEN), or "
-        "its agent does not run (weft agent)",
-        socket_path);
-}
-
 int train_node_look(struct train_node *ret, const char *socket_path, struct err *e)
 {
     struct train_node n = {0};
@@ -116,8 +98,6 @@ int train_node_look(struct train_node *ret, const char *socket_path, struct err 
     bool good;
     int r = launch_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
 
-    if (r == LAUNCH_E_NO_AGENT)
-        return explain_no_agent(socket_path, e);
     if (r != 0)
         return r;
     good = take_status(&n, status);

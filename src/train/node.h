@@ -27,12 +27,9 @@ struct train_node {
     long speed_mbit;     /* as the kernel says of the interface; -1: it does not */
 };
 
-/** No agent answers, or it is not for us to ask. */
-#define TRAIN_NODE_E_NO_AGENT 1
-
 /**
  * train_node_look() - ask the agent
  *
- * Return: 0; TRAIN_NODE_E_NO_AGENT with words; or negative errno with words.
+ * Return: 0; LAUNCH_E_NO_AGENT with words; or negative errno with words.
  */
 int train_node_look(struct train_node *ret, const char *socket_path, struct err *e);

@@ -79,8 +79,10 @@ static int choose_name(struct enrol *en, const struct model_network *net,
 {
     if (rq->name[0]) {
         if (model_find_node(net, rq->name))
-            return err_set(e, ENROL_E_TAKEN, "network \"%s\" has a node \"%s\" already",
-                net->pub.spec.meta.name, rq->name);
+            return err_set(e, ENROL_E_TAKEN,
+                "network \"%s\" has a node \"%s\" already: choose another name, or, if that "
+                "machine is gone, \"weft node rm %s --network %s\" on the hub makes room",
+                net->pub.spec.meta.name, rq->name, rq->name, net->pub.spec.meta.name);
         (void)snprintf(name, NAME_MAX_LEN + 1, "%s", rq->name);
         return 0;
     }

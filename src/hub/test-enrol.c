@@ -235,7 +235,9 @@ static void test_refusals(void **state)
     assert_int_equal(enter_at(f, 1, "", WALL + 3700), ENROL_E_DENIED);
     assert_int_equal(enter(f, 2, "a"), 0);
     assert_int_equal(enter(f, 3, "a"), ENROL_E_TAKEN);
-    assert_string_equal(f->e.text, "network \"default\" has a node \"a\" already");
+    assert_string_equal(f->e.text,
+        "network \"default\" has a node \"a\" already: choose another name, or, if that machine is "
+        "gone, \"weft node rm a --network default\" on the hub makes room");
 }
 
 static void test_labels(void **state)

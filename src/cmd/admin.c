@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/client.h"
+#include "api/token.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -37,6 +38,8 @@ static int make_target(struct client_target *ret, const struct admin_target *t,
         *ret = (struct client_target){.door = CLIENT_DOOR_UNIX, .address = t->socket};
         return 0;
     }
+    if (token_api_check(t->hub, NULL) < 0)
+        return err_set(e, -EINVAL, "--hub \"%.80s\" is not HOST:PORT", t->hub);
     if (!t->token_file || !t->pin)
         return err_set(e, -EINVAL, "--hub %s needs --admin-token-file and --pin as well", t->hub);
     *ret = (struct client_target){.door = CLIENT_DOOR_HTTPS, .address = t->hub, .bearer = token};
@@ -50,8 +53,8 @@ static int explain(
 {
     if (result == CLIENT_E_UNREACHABLE && !t->hub)
         return cmd_fail(command,
-            "no hub answers at %s: start one with \"weft hub up\", or name its socket with "
-            "--socket",
+            "no hub answers at %s: on the hub's machine start it with \"weft hub up\", elsewhere "
+            "name it with --hub, or its socket with --socket",
             t->socket);
     return cmd_fail(command, "%s", err_text(e));
 }

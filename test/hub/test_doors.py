@@ -291,4 +291,4 @@ def test_a_second_hub_is_refused(hub, lab):
 
 def test_without_a_hub_the_sentence_says_how_to_start_one(hub):
     hub.daemon.stop()
-    assert 'start one with "weft hub up"' in hub.run("nodes", check=False).err
+    assert 'start it with "weft hub up"' in hub.run("nodes", check=False).err

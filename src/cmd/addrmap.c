@@ -42,7 +42,7 @@ static const struct option_usage usage = {
     .options = options,
     .notes =
         "NOTHING IS ENCRYPTED OR AUTHENTICATED on that way: only for links that you trust.\n"
-        "Run it on every node; it keeps the translation until it is ended, and removes it then.\n",
+        "Run it on every node; it keeps the translation until it is ended, and removes it then.",
 };
 
 static const char *const warning =

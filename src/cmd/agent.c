@@ -29,7 +29,7 @@ static const struct option_usage usage = {
     .command = "agent",
     .summary = "Keep a machine that has joined as its network wants it.",
     .options = options,
-    .notes = "The interface and its engine outlive it: traffic goes on while it is stopped.\n",
+    .notes = "The interface and its engine outlive it: traffic goes on while it is stopped.",
 };
 
 int cmd_agent(int argc, char **argv)

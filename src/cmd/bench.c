@@ -74,7 +74,7 @@ static const struct option_usage usage = {
     .options = options,
     .notes =
         "It fills the members' lines for as long as it takes, so it refuses to run where a job\n"
-        "does. Exit status: 0, 3 where --expect is not reached, 1 when nothing was measured.\n",
+        "does. Exit status: 0, 3 where --expect is not reached, 1 when nothing was measured.",
 };
 
 static int print_text(struct str *out)

@@ -39,7 +39,7 @@ static const struct option_usage usage = {
     .command = "env",
     .summary = "Print the environment with which training commands work over the overlay.",
     .options = options,
-    .notes = "What is set already is left out, except with --format json and --explain.\n",
+    .notes = "What is set already is left out, except with --format json and --explain.",
 };
 
 /* 0 or non-zero with words. */

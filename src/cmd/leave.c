@@ -24,7 +24,7 @@ static const struct option_usage usage = {
     .command = "leave",
     .summary = "Leave the network: tell the hub, remove the interface and the node's state.",
     .options = options,
-    .notes = "It also works while the agent or the hub is away; what could not be done is said.\n",
+    .notes = "It also works while the agent or the hub is away; what could not be done is said.",
 };
 
 static void print_farewell(const char *network, const char *interface, bool told, const char *why)

@@ -50,7 +50,7 @@ static const struct option_usage usage = {
     .options = options,
     .notes = "The NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY and GLOO_SOCKET_IFNAME of this command's\n"
              "environment are taken for the job's. Exit status: 0 it would run, 3 it would not,\n"
-             "1 that could not be found out.\n",
+             "1 that could not be found out.",
 };
 
 static int print_report(

@@ -60,7 +60,7 @@ static const struct option_usage usage = {
     .options = options,
     .notes =
         "Exit status of --once: 0 every member answers over IPv4, 3 one does not, 1 that could\n"
-        "not be found out.\n",
+        "not be found out.",
 };
 
 /** A process that watches. */

@@ -47,7 +47,7 @@ static const struct option_usage usage = {
     .notes =
         "It knows torchrun, python -m torch.distributed.run, mpirun, accelerate and deepspeed;\n"
         "anything else is a plain script. What you have set yourself is never changed.\n"
-        "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run.\n",
+        "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run.",
 };
 
 /* Standard output is the command's; what we say goes beside it. */

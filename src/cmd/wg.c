@@ -71,7 +71,7 @@ static const struct option_usage usage = {
     .summary = "Run a WireGuard interface in user space.",
     .options = options,
     .notes = "Environment: LOG_LEVEL is error, info, verbose (or debug) or silent. WG_TUN_FD and\n"
-             "WG_UAPI_FD are descriptors to use instead of opening the interface and the socket.\n",
+             "WG_UAPI_FD are descriptors to use instead of opening the interface and the socket.",
 };
 
 /* ---- what to run ---- */

@@ -29,7 +29,7 @@ static const struct {
     {"bench", cmd_bench, "measure throughput, latency and all-reduce"},
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
-    {"node", cmd_node, "remove a node"},
+    {"node", cmd_node, "say what a node may do, or remove it"},
     {"network", cmd_network, "add, remove or list networks"},
     {"get", cmd_get, "print objects of the desired state"},
     {"apply", cmd_apply, "make the hub's objects as a file says"},
@@ -58,6 +58,7 @@ static cmd_fn find_command(const char *name)
 
 int main(int argc, char **argv)
 {
+    static char help[] = "--help";
     cmd_fn run;
 
     if (argc < 2) {
@@ -67,6 +68,11 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0) {
         (void)printf("weft %s\n", WEFT_VERSION);
         return CMD_OK;
+    }
+    /* "help edge set" is "edge set --help". */
+    if (strcmp(argv[1], "help") == 0 && argc > 2) {
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof(*argv));
+        argv[argc - 1] = help;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_help(stdout);

@@ -54,6 +54,13 @@ def test_help(weft: Path) -> None:
     compare(helps(weft), "help")
 
 
+def test_help_of(weft: Path) -> None:
+    """The other way to ask for it."""
+    for words in (["join"], ["edge", "set"]):
+        asked, other = told(weft, *words, "--help"), told(weft, "help", *words)
+        assert asked.split("\n", 1)[1] == other.split("\n", 1)[1]
+
+
 def test_mistakes(weft: Path) -> None:
     compare({f"mistake-{name}": told(weft, *words) for name, words in MISTAKES.items()}, "mistake")
 

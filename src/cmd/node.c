@@ -119,8 +119,8 @@ static int node_rm(int argc, char **argv)
 static const struct option set_options[] = {
     {"NAME", NULL, option_name, &arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
     {"--network", "NAME", option_name, &arg.network, "default", "where it is a member"},
-    {"--relay", "YES", option_text, &arg.relay, NULL,
-        "yes: it may relay for others, if it wants to; no: it may not"},
+    {"--relay", "YES", option_word, &arg.relay, NULL,
+        "yes: it may relay for others, if it wants to; no: it may not", .words = "yes, no"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
@@ -151,10 +151,8 @@ static int node_set(int argc, char **argv)
     if (options_parse(&set_usage, argc, argv, &status))
         return status;
     if (!arg.relay)
-        return cmd_fail(set_usage.command, "there is nothing to set: say --relay yes or no");
+        return cmd_refuse(set_usage.command, "there is nothing to set: say --relay yes or no");
     relay = strcmp(arg.relay, "yes") == 0;
-    if (!relay && strcmp(arg.relay, "no") != 0)
-        return cmd_fail(set_usage.command, "--relay \"%.40s\" is not yes or no", arg.relay);
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Node/%s", arg.network, arg.name);
     status = admin_call(&arg.target, set_usage.command, "GET", path, NULL, &answer);
     if (status == CMD_OK)

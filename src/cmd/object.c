@@ -164,6 +164,8 @@ static int edge_set(int argc, char **argv)
 
     if (options_parse(&edge_usage, argc, argv, &status))
         return status;
+    if (strcmp(arg.a, arg.b) == 0)
+        return cmd_refuse(edge_usage.command, "\"%s\" and \"%s\" are the same node", arg.a, arg.b);
     first = strcmp(arg.a, arg.b) < 0 ? arg.a : arg.b;
     second = first == arg.a ? arg.b : arg.a;
     (void)snprintf(name, sizeof(name), "%s--%s", first, second);

@@ -278,7 +278,7 @@ static int hub_up(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    log_init("hub", arg.level);
+    log_init(arg.relay_only ? "relay" : "hub", arg.level);
     if (!ip_addr_is_none(&arg.listen.addr))
         return cmd_refuse(usage.command, "--listen takes a port only: WireGuard answers from the "
                                          "address that it was asked at");

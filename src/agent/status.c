@@ -397,6 +397,7 @@ void status_format(const json_t *status, struct str *out)
     const json_t *self = json_object_get(status, "self");
     const json_t *hub = json_object_get(status, "hub");
     const json_t *peers = json_object_get(status, "peers");
+    const char *stream_why = text_of(hub, "why", NULL);
     char age[32];
 
     str_addf(out, "%s in the network %s: %s, %s\n", text_of(self, "name", "?"),
@@ -406,12 +407,14 @@ void status_format(const json_t *status, struct str *out)
         text_of(self, "engine", "no engine"),
         (long long)json_integer_value(json_object_get(self, "mtu")));
     format_offloads(json_object_get(self, "offloads"), out);
-    str_addf(out, "hub %s at %s: %s, last handshake %s\n", text_of(hub, "name", "?"),
-        text_of(hub, "endpoint", "an unknown place"),
+    /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
+    str_addf(out, "hub %s %s%s: %s, last handshake %s\n", text_of(hub, "name", "?"),
+        stream_why ? "in TLS" : "at ",
+        stream_why ? "" : text_of(hub, "endpoint", "an unknown place"),
         json_is_true(json_object_get(hub, "reachable")) ? "answers" : "does not answer",
         format_age(hub, age));
-    if (text_of(hub, "why", NULL))
-        str_addf(out, "hub: %s\n", text_of(hub, "why", NULL));
+    if (stream_why)
+        str_addf(out, "hub: %s\n", stream_why);
     format_keepalive(json_object_get(status, "keepalive"), out);
     str_add(out, "\n");
     if (json_array_size(peers) == 0) {

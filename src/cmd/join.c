@@ -181,7 +181,7 @@ static const char *text_in(const json_t *obj, const char *outer, const char *inn
 {
     const char *text = json_string_value(json_object_get(json_object_get(obj, outer), inner));
 
-    return text ? text : "?";
+    return text ? text : "";
 }
 
 static int start_agent(void)
@@ -189,14 +189,19 @@ static int start_agent(void)
     struct err e = ERR_NULL;
     struct launch launch;
     json_t *status = NULL;
+    const char *why;
     int r = launch_agent(arg.state_dir, arg.socket, &launch, &e);
 
     if (r == 0)
         r = launch_wait(&launch, arg.socket, WAIT_MS, &status, &e);
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
-    (void)printf("The hub at %s answers; the agent runs the %s engine",
-        text_in(status, "hub", "endpoint"), text_in(status, "self", "engine"));
+    why = text_in(status, "hub", "why");
+    if (why[0] != '\0')
+        (void)printf("The hub answers in TLS: %s.\nThe agent", why);
+    else
+        (void)printf("The hub at %s answers; the agent", text_in(status, "hub", "endpoint"));
+    (void)printf(" runs the %s engine", text_in(status, "self", "engine"));
     if (launch.by_systemd)
         (void)printf(" under systemd.\n");
     else

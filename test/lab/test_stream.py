@@ -125,11 +125,12 @@ def test_join_where_udp_is_blocked(site: Site) -> None:
     start = time.monotonic()
     said = site.n1.join(site.token())
     print(f"FIGURE join with UDP blocked: {time.monotonic() - start:.1f} s")
-    assert "The hub at 127.0.0.1:" in said and "answers" in said
+    assert f"The hub answers in TLS: {BLOCKED}" in said and "127.0.0.1" not in said
     wait_for(lambda: site.n1.status()["hub"]["reachable"], 10, "the hub to be heard by n1")
     status = site.n1.status()
     assert status["hub"]["udp"] is False
     assert BLOCKED in status["hub"]["why"]
+    assert "hub hub in TLS: answers" in site.n1.host.run([site.n1.weft, "status"]).out
     took = site.n1.reaches(site.n2, 10)
     print(f"FIGURE first packet after join: {took:.2f} s")
     assert site.n1.can_ping(site.n2.address(), 1280 - 28), "as long as any path has to carry"

@@ -119,7 +119,8 @@ static void run_plain(uint16_t port, uint16_t from, uint16_t to)
     }
 }
 
-static void run_batched(uint16_t port, uint16_t from, uint16_t to)
+/* What comes from one of two ends goes to the other one. */
+static void forward_between(uint16_t port, const struct endpoint ends[static 2])
 {
     struct udp_sockets s = open_sockets(port);
     struct pollfd pfd = {.fd = s.fd[UDP_FAMILY_V4], .events = POLLIN};
@@ -132,13 +133,22 @@ static void run_batched(uint16_t port, uint16_t from, uint16_t to)
         unsigned n = udp_receive(&in, pfd.fd);
 
         for (unsigned i = 0; i < n; i++) {
-            in.runs[i].path = (struct udp_path){.remote = loopback(to)};
+            bool is_first = endpoint_equal(&in.runs[i].path.remote, &ends[0]);
+
+            in.runs[i].path = (struct udp_path){.remote = ends[is_first ? 1 : 0]};
             udp_outbox_add(&out, &s, &in.runs[i]);
         }
         udp_outbox_flush(&out, &s);
         if (n == 0)
             (void)poll(&pfd, 1, -1);
     }
+}
+
+static void run_batched(uint16_t port, uint16_t from, uint16_t to)
+{
+    const struct endpoint ends[] = {loopback(from), loopback(to)};
+
+    forward_between(port, ends);
 }
 
 static struct router_node *add_node(
@@ -364,31 +374,6 @@ static void bench(const struct load *load, uint64_t n_bytes, const char *separat
     (void)printf(", \"relayToBatched\": %.2f, \"relayToPlain\": %.2f}%s\n",
         seconds[0][ROUNDS / 2] / seconds[1][ROUNDS / 2],
         seconds[0][ROUNDS / 2] / seconds[2][ROUNDS / 2], separator);
-}
-
-/* What comes from one of two ends goes to the other one. */
-static void forward_between(uint16_t port, const struct endpoint ends[static 2])
-{
-    struct udp_sockets s = open_sockets(port);
-    struct pollfd pfd = {.fd = s.fd[UDP_FAMILY_V4], .events = POLLIN};
-    struct udp_outbox out;
-    struct udp_inbox in;
-
-    if (udp_inbox_init(&in) < 0 || udp_outbox_init(&out, true, false) < 0)
-        die("memory");
-    for (;;) {
-        unsigned n = udp_receive(&in, pfd.fd);
-
-        for (unsigned i = 0; i < n; i++) {
-            bool is_first = endpoint_equal(&in.runs[i].path.remote, &ends[0]);
-
-            in.runs[i].path = (struct udp_path){.remote = ends[is_first ? 1 : 0]};
-            udp_outbox_add(&out, &s, &in.runs[i]);
-        }
-        udp_outbox_flush(&out, &s);
-        if (n == 0)
-            (void)poll(&pfd, 1, -1);
-    }
 }
 
 static int forward(char **words)

@@ -33,10 +33,10 @@ class Pings:
         """Between two answers that follow each other, the later of them after `since`."""
         return max(b - a for a, b in itertools.pairwise(self.answered()) if b > since)
 
-    def wait_more(self, within_s: float = 30) -> None:
-        """Until there are 20 more answers."""
-        n = len(self.answered())
-        wait_for(lambda: len(self.answered()) > n + 20, within_s, "answers")
+    def wait_more(self, n: int = 20, within_s: float = 30) -> None:
+        """Until there are so many more answers."""
+        before = len(self.answered())
+        wait_for(lambda: len(self.answered()) > before + n, within_s, "answers")
 
     def stop(self) -> None:
         self.daemon.stop()

@@ -26,6 +26,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.agents import AgentNode, Site
+from lab.pinging import Pings
 
 pytestmark = pytest.mark.namespaces
 
@@ -94,20 +95,11 @@ def cost(a: AgentNode, b: AgentNode) -> tuple[int, int]:
     return paths["framesSent"], paths["guessesSent"]
 
 
-class Flow:
-    """Pings, and how long they were not answered."""
-
-    def __init__(self, a: AgentNode, b: AgentNode) -> None:
-        self.daemon = a.host.spawn(["ping", "-D", "-i", "0.05", b.address()], name="ping")
-        self.daemon.wait_line("bytes from", 10)
-
-    def longest_gap_s(self) -> float:
-        n = len(self.daemon.lines())
-        wait_for(lambda: len(self.daemon.lines()) > n + 10, 20, "more answers")
-        self.daemon.stop()
-        times = [float(m[1]) for m in (re.match(r"\[(\d+\.\d+)\] .*bytes from", line)
-                                       for line in self.daemon.lines()) if m]
-        return max(b - a for a, b in zip(times, times[1:]))
+def longest_gap_s(pings: Pings) -> float:
+    """How long they were not answered, once they are again; ends them."""
+    pings.wait_more()
+    pings.stop()
+    return pings.longest_gap_s()
 
 
 def wait_until_tried(pairs: list[tuple[AgentNode, AgentNode]], within_s: float) -> list[bool]:
@@ -123,13 +115,13 @@ def test_symmetric_against_port_restricted(site: Site) -> None:
     pairs = [(site.nodes[a], site.nodes[b]) for a, b in HARD]
     tries = []
     for _ in range(3):
-        flows = [Flow(a, b) for a, b in pairs]
+        flows = [Pings(a.host, b.address()) for a, b in pairs]
         restart(site, *itertools.chain(*HARD))
         direct = wait_until_tried(pairs, 20)
         for (hard, easy), is_found, flow in zip(pairs, direct, flows):
             frames, pings = cost(hard, easy)
             frames_easy, guesses = cost(easy, hard)
-            gap = flow.longest_gap_s()
+            gap = longest_gap_s(flow)
             tries.append(is_found)
             print(f"FIGURE {hard.name} with {easy.name}: {'direct' if is_found else 'relay'}; "
                   f"{frames} frames of the symmetric side, {pings} of them from spare sockets; "
@@ -147,10 +139,10 @@ def test_the_agent_dies_under_a_path_of_its_own(site: Site) -> None:
     hard, easy = (site.nodes[name] for name in HARD[0])
     assert wait_until_tried([(hard, easy)], 25) == [True]
     assert hard.peers()[easy.name]["endpoint"].startswith("203.0.113.")
-    flow = Flow(hard, easy)
+    flow = Pings(hard.host, easy.address())
     hard.agent.kill9()
     wait_for(lambda: easy.peers()[hard.name]["path"] == "relay", 10, "the relay to be used")
-    gap = flow.longest_gap_s()
+    gap = longest_gap_s(flow)
     hard.start(allow=[ALARM])
     print(f"FIGURE agent killed under its own path: no answer for {gap:.2f} s")
     assert gap < 5

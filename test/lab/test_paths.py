@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.agents import Site
+from lab.pinging import Pings
 
 pytestmark = pytest.mark.namespaces
 
@@ -49,21 +50,6 @@ def pair(weft: Path) -> Iterator[Site]:
         yield Site(lab, weft)
 
 
-def longest_gap_s(log: list[str]) -> float:
-    """Between two answers of `ping -D`, from its log."""
-    times = [float(m[1]) for m in (re.match(r"\[(\d+\.\d+)\] .*bytes from", line) for line in log)
-             if m]
-    return max(b - a for a, b in zip(times, times[1:]))
-
-
-def pinging(site: Site):
-    """100 a second from a to b, until it is stopped."""
-    a, b = site.nodes["a"], site.nodes["b"]
-    daemon = a.host.spawn(["ping", "-D", "-i", "0.01", b.address()], name="ping")
-    daemon.wait_line("bytes from", 10)
-    return daemon
-
-
 def block_between(site: Site, on: bool) -> None:
     """Nothing passes between the two NATs any more; the hub is reached by both as before."""
     for name, other in (("nat-a", "203.0.113.22"), ("nat-b", "203.0.113.21")):
@@ -88,12 +74,12 @@ def test_first_packet_and_direct(pair: Site) -> None:
 def test_a_path_that_dies_is_left_and_found_again(pair: Site) -> None:
     a, b = pair.join("a", "b")
     pair.wait_paths(DIRECT, 15)
-    ping = pinging(pair)
+    pings = Pings(a.host, b.address())
     block_between(pair, True)
     pair.wait_paths(RELAY, 10)
-    wait_more(ping)
-    ping.stop()
-    gap = longest_gap_s(ping.lines())
+    pings.wait_more()
+    pings.stop()
+    gap = pings.longest_gap_s()
     print(f"FIGURE path dies, direct to relay: no answer for {gap:.2f} s")
     assert gap < 3
     block_between(pair, False)
@@ -106,12 +92,6 @@ def test_a_path_that_dies_is_left_and_found_again(pair: Site) -> None:
     pair.wait_paths(DIRECT, 15)
 
 
-def wait_more(ping) -> None:
-    """Until there are 20 more answers."""
-    n = len(ping.lines())
-    wait_for(lambda: len(ping.lines()) > n + 20, 30, "answers")
-
-
 def n_remembered(site: Site) -> int:
     """Of how many nodes the hub has written down where they are; it does so each two seconds."""
     done = site.hub.run(["cat", "/var/lib/weft/hub/addresses.json"], check=False, quiet=True)
@@ -119,20 +99,19 @@ def n_remembered(site: Site) -> int:
 
 
 def test_the_hub_dies_under_relayed_edges(pair: Site) -> None:
-    pair.join("a", "b")
+    a, b = pair.join("a", "b")
     pair.hub.run([pair.weft, "edge", "set", "a", "b", "--path", "relay"])
     pair.wait_paths(RELAY, 5)
     for node in pair.nodes.values():
         node.agent.allow("the hub does not answer|UDP to the hub")
-    ping = pinging(pair)
+    pings = Pings(a.host, b.address())
     wait_for(lambda: n_remembered(pair) == 2, 10, "the hub to remember both nodes")
     pair.daemon.kill9()
     pair.start_hub()
     up = time.time()
-    wait_more(ping)
-    ping.stop()
-    after = [float(m[1]) for m in (re.match(r"\[(\d+\.\d+)\]", line) for line in ping.lines())
-             if m and float(m[1]) > up]
+    pings.wait_more()
+    pings.stop()
+    after = [moment for moment in pings.answered() if moment > up]
     print(f"FIGURE hub killed: relayed again {after[0] - up:.2f} s after it was back")
     assert after[0] - up < 3
 

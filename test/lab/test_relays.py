@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.agents import AgentNode, Site
+from lab.pinging import Pings
 from lab.wire import exchange
 
 pytestmark = pytest.mark.namespaces
@@ -30,6 +30,8 @@ pytestmark = pytest.mark.namespaces
 # What a node may say of a hub or a relay that was killed.
 COMPLAINTS = ["the hub does not answer|UDP to the hub"]
 PORT = 51820
+# Answers to pings: data that goes on is watched more closely.
+FLOW = 400
 
 R1_DELAY, HUB_DELAY, R2_DELAY = "4ms", "9ms", "15ms"
 
@@ -129,30 +131,6 @@ def coasts(weft: Path) -> Iterator[RelaySite]:
         yield RelaySite(lab, weft)
 
 
-def answers(log: list[str]) -> list[float]:
-    """When each answer of `ping -D` came."""
-    return [float(m[1]) for m in (re.match(r"\[(\d+\.\d+)\] .*bytes from", line) for line in log)
-            if m]
-
-
-class Pings:
-    """100 a second from one node to another."""
-
-    def __init__(self, a: AgentNode, b: AgentNode) -> None:
-        self.daemon = a.host.spawn(["ping", "-D", "-i", "0.01", b.address()], name="ping")
-        self.daemon.wait_line("bytes from", 10)
-
-    def flow(self) -> None:
-        """Until there are 400 answers more: data that goes on is watched more closely."""
-        n = len(self.daemon.lines())
-        wait_for(lambda: len(self.daemon.lines()) > n + 400, 30, "answers")
-
-    def longest_gap_s(self, since: float = 0) -> float:
-        """Between two answers, of which the second came after that time."""
-        times = answers(self.daemon.lines())
-        return max(after - before for before, after in zip(times, times[1:]) if after > since)
-
-
 def test_two_relays_and_a_hub(site: RelaySite) -> None:
     """The nearest carries the pair; each death under way is survived, down to the last relay."""
     site.start_relays()
@@ -165,21 +143,21 @@ def test_two_relays_and_a_hub(site: RelaySite) -> None:
     assert relays["r1"]["rttMs"] < relays["hub"]["rttMs"] < relays["r2"]["rttMs"]
     b.host.spawn(["iperf3", "-s", "-1", "--forceflush"], name="iperf-server").wait_line("listening")
     flow = a.host.spawn(["iperf3", "-c", b.address(), "-t", "14", "-b", "5M"], name="iperf")
-    pings = Pings(a, b)
-    pings.flow()
+    pings = Pings(a.host, b.address())
+    pings.wait_more(FLOW)
     site.cut_power("r1")
-    pings.flow()
+    pings.wait_more(FLOW)
     relay_gap = pings.longest_gap_s()
     print(f"FIGURE path dies, relay to relay: no answer for {relay_gap:.2f} s")
     site.wait_relay("hub", 10)
     site.daemon.kill9()
-    pings.flow()
+    pings.wait_more(FLOW)
     hub_gap = pings.longest_gap_s()
     print(f"FIGURE the hub dies under what it relays: no answer for {hub_gap:.2f} s at most")
     assert relay_gap < 2 and hub_gap < 2
     site.wait_relay("r2", 10)
     assert flow.wait(30) == 0
-    pings.daemon.stop()
+    pings.stop()
 
 
 # ---- taken away by the administrator ----
@@ -212,18 +190,18 @@ def test_a_relay_is_withdrawn_and_one_is_removed(coasts: RelaySite) -> None:
     c.reaches(d)
     site.wait_relay("r1", 30)
     site.wait_relay("r2", 30, "c", "d")
-    west, east = Pings(a, b), Pings(c, d)
+    west, east = Pings(a.host, b.address()), Pings(c.host, d.address())
     r1 = site.nodes["r1"]
     before, began = dropped(r1), time.time()
     assert exchange(site.hub, r1.host.address(), PORT, garbage(1000), 0.3) == []
     assert dropped(r1) > before + 500
-    west.flow()
+    west.wait_more(FLOW)
     assert west.longest_gap_s(began) < 1
     assert site.relay_of("a", "b") == site.relay_of("b", "a") == "r1"
     began = time.time()
     site.hub.run([site.weft, "node", "set", "r1", "--relay", "no"])
     r1.agent.wait_line("this node does not relay any more")
-    west.flow()
+    west.wait_more(FLOW)
     site.wait_relay("r2", 10)
     gap = west.longest_gap_s(began)
     print(f"FIGURE a relay is withdrawn: no answer for {gap:.2f} s at most")
@@ -232,13 +210,13 @@ def test_a_relay_is_withdrawn_and_one_is_removed(coasts: RelaySite) -> None:
     began = time.time()
     site.hub.run([site.weft, "node", "rm", "r2"])
     del site.nodes["r2"]
-    west.flow()
-    east.flow()
+    west.wait_more(FLOW)
+    east.wait_more(FLOW)
     site.wait_relay("hub", 10)
     site.wait_relay("hub", 10, "c", "d")
     gap = max(west.longest_gap_s(began), east.longest_gap_s(began))
     print(f"FIGURE a relay is removed: no answer for {gap:.2f} s at most")
     assert gap < 4
     assert "r2" not in a.peers()
-    west.daemon.stop()
-    east.daemon.stop()
+    west.stop()
+    east.stop()

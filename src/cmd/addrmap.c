@@ -2,8 +2,9 @@
 #include "mesh/addrmap.h"
 
 #include <jansson.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/state.h"
@@ -14,6 +15,7 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "sys/end_signals.h"
 #include "train/translate.h"
 
 static struct {
@@ -128,20 +130,18 @@ static int follow(struct addrmap *have, bool first, struct err *e)
 static int keep(struct err *e)
 {
     _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
-    const struct timespec period = {.tv_sec = arg.period / NSEC_PER_SEC};
-    sigset_t ends;
+    _cleanup_(closep) int signal_fd = end_signals_open();
+    struct pollfd pfd = {.fd = signal_fd, .events = POLLIN};
     int removed;
     int r;
 
-    (void)sigemptyset(&ends);
-    (void)sigaddset(&ends, SIGTERM);
-    (void)sigaddset(&ends, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &ends, NULL);
+    if (signal_fd < 0)
+        return err_set(e, signal_fd, "cannot wait for signals: %s", strerror(-signal_fd));
     r = follow(&m, true, e);
     if (r != 0)
         return r;
     log_warning("%s", warning);
-    while (r == 0 && sigtimedwait(&ends, NULL, &period) < 0)
+    while (r == 0 && poll(&pfd, 1, (int)(arg.period / NSEC_PER_MSEC)) == 0)
         r = follow(&m, false, e);
     /* After a failure too: nobody would look after what is left. */
     removed = translate_remove(r == 0 ? e : NULL);

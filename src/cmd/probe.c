@@ -2,11 +2,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "agent/state.h"
@@ -20,6 +18,7 @@
 #include "probe/lookout.h"
 #include "probe/lookout_text.h"
 #include "sys/clock.h"
+#include "sys/end_signals.h"
 #include "sys/rng_kernel.h"
 #include "sys/statefile.h"
 
@@ -255,18 +254,6 @@ static int keep_looking(struct probe *p)
     return CMD_OK;
 }
 
-static int open_signals(void)
-{
-    sigset_t set;
-
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 int cmd_probe(int argc, char **argv)
 {
     struct probe p = {.lookout = LOOKOUT_NULL};
@@ -278,7 +265,9 @@ int cmd_probe(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     log_init("probe", LOG_LEVEL_INFO);
-    p.signal_fd = open_signals();
+    p.signal_fd = end_signals_open();
+    if (p.signal_fd < 0)
+        return cmd_fail(usage.command, "cannot wait for signals: %s", strerror(-p.signal_fd));
     p.looked = clock_now();
     r = look(&p, &e);
     if (r == 0)

@@ -8,12 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,6 +25,7 @@
 #include "dataplane/path_door.h"
 #include "dataplane/port.h"
 #include "dataplane/uapi_server.h"
+#include "sys/end_signals.h"
 #include "sys/unix_socket.h"
 
 static struct {
@@ -208,21 +207,6 @@ static int wg_start(struct wg *wg, struct err *e)
 
 /* ---- life as a process ---- */
 
-/* Blocks the signals that end us, for threads that are started later, too. */
-static int open_signals(void)
-{
-    sigset_t set;
-    int fd;
-
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    fd = signalfd(-1, &set, SFD_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
 static void wait_end(const struct wg *wg, int signal_fd)
 {
     struct pollfd pfds[] = {
@@ -257,7 +241,7 @@ static void leave_terminal(void)
 /* Runs until the end. @ready_fd: told (and closed) when everything is there; -1: nobody waits. */
 static int run(int ready_fd)
 {
-    _cleanup_(closep) int signal_fd = open_signals();
+    _cleanup_(closep) int signal_fd = end_signals_open();
     struct err e = ERR_NULL;
     struct wg wg;
 

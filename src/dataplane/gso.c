@@ -23,15 +23,17 @@
 static bool plan_single(
     struct gso_plan *ret, const struct virtio_net_hdr *note, const struct ip_info *ip)
 {
-    *ret = (struct gso_plan){.n = 1, .payload = ip->len};
-    if (!(note->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
-        return true;
-    if (note->csum_start < ip->l4_off ||
-        (uint32_t)note->csum_start + note->csum_offset + 2 > ip->len)
-        return false;
-    ret->fill_csum = true;
-    ret->l4_off = note->csum_start;
-    ret->csum_off = note->csum_offset;
+    struct gso_plan plan = {.n = 1, .payload = ip->len};
+
+    if (note->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) {
+        if (note->csum_start < ip->l4_off ||
+            (uint32_t)note->csum_start + note->csum_offset + 2 > ip->len)
+            return false;
+        plan.fill_csum = true;
+        plan.l4_off = note->csum_start;
+        plan.csum_off = note->csum_offset;
+    }
+    *ret = plan;
     return true;
 }
 

@@ -39,7 +39,7 @@ struct gso_plan {
  * @p:		the packet, @ip->len bytes
  * @ip:		from ip_parse() of @p
  *
- * Return: false when they contradict each other (DROP_OFFLOAD_INVALID).
+ * Return: false when they contradict each other (DROP_OFFLOAD_INVALID); @ret is untouched then.
  */
 bool gso_plan_make(struct gso_plan *ret, const struct virtio_net_hdr *note, const uint8_t *p,
     const struct ip_info *ip);

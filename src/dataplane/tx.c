@@ -44,6 +44,9 @@
 /* Enough for one send call; waiting for more would only add delay. */
 #define BATCH_GOAL 57344
 
+/* The largest inner packet: with its padding it is a message of one datagram. */
+#define PACKET_MAX ((UDP_RUN_BYTES_MAX - WG_DATA_OVERHEAD) / WG_PADDING * WG_PADDING)
+
 static_assert(TUN_QUEUES_EACH <= 32, "a bit for each queue");
 
 /** A frame's place in the batch. */
@@ -100,6 +103,20 @@ static void drop(struct tx_worker *w, enum drop_reason reason)
     drop_count(&w->drops, reason, 1);
 }
 
+static int queue_fd(const struct tx_worker *w, unsigned i)
+{
+    return w->device->tun.fd[w->first + i];
+}
+
+/* No datagram carries that much, whatever the interface's MTU says. */
+static void refuse_longest(struct tx_worker *w)
+{
+    drop(w, DROP_TOO_BIG);
+    icmp_send_too_big(
+        &w->icmp, queue_fd(w, 0), w->frame + TUN_HEADER, w->ip.len, PACKET_MAX, clock_now());
+    w->next = w->plan.n;
+}
+
 /* Stage: classify. Is this a frame that we can cut? */
 static bool classify(struct tx_worker *w, size_t len)
 {
@@ -120,13 +137,12 @@ static bool classify(struct tx_worker *w, size_t len)
         drop(w, DROP_OFFLOAD_INVALID);
         return false;
     }
+    if (gso_len(&w->plan, 0) > PACKET_MAX) {
+        refuse_longest(w);
+        return false;
+    }
     w->next = 0;
     return true;
-}
-
-static int queue_fd(const struct tx_worker *w, unsigned i)
-{
-    return w->device->tun.fd[w->first + i];
 }
 
 /* The next frame of a queue that can be cut. False when it is empty (or gone: see wait_frames()).

@@ -140,6 +140,21 @@ def test_datagrams_longer_than_any_message(pair):
     pair.v.ping(pair.u)
 
 
+def test_packets_longer_than_any_datagram(pair):
+    """The interface takes them, a datagram does not: their sender is told what one carries."""
+    for end in (pair.u, pair.v):
+        end.machine.run(["ip", "link", "set", "wg0", "mtu", 65535])
+    pair.u.ping(pair.v)
+    longest = 65472  # in 65,507 bytes, with padding, header and tag
+    argv = ["ping", "-c", 1, "-W", 2, "-M", "do"]
+    for size in (65535, 65504, 65490, longest + 1):
+        said = pair.u.machine.run([*argv, "-s", size - 28, "10.7.0.2"], check=False).out
+        assert f"mtu = {longest}" in said, said
+        pair.u.machine.run(["ip", "route", "flush", "cache"])
+    assert pair.dropped()["too-big"] == 4
+    pair.u.ping(pair.v, size=longest - 28)
+
+
 def test_an_idle_pair_is_small(pair, weft):
     if is_sanitized(weft):
         pytest.skip("a sanitizer's memory is not weft's")

@@ -224,7 +224,11 @@ static int open_at(struct port *p, uint16_t listen_port, struct err *e)
 
     no_sockets(s);
     for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++) {
-        r = udp_open(&s[i], chosen, p->fwmark, p->opt.n_workers > 1, &p->opt.offloads, e);
+        enum udp_share share = i > 0                  ? UDP_SHARE_NEXT
+                               : p->opt.n_workers > 1 ? UDP_SHARE_FIRST
+                                                      : UDP_SHARE_NONE;
+
+        r = udp_open(&s[i], chosen, p->fwmark, share, &p->opt.offloads, e);
         chosen = s[i].port;
     }
     for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++) {

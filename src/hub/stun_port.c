@@ -93,7 +93,7 @@ int stun_port_new(
     if (r == 0)
         r = udp_outbox_init(&sp->outbox, false, false);
     r = r < 0 ? err_set(e, r, "no memory for a STUN port")
-              : udp_open(&sp->sockets, port, 0, false, &none, e);
+              : udp_open(&sp->sockets, port, 0, UDP_SHARE_NONE, &none, e);
     if (r < 0) {
         udp_inbox_deinit(&sp->inbox);
         udp_outbox_deinit(&sp->outbox);

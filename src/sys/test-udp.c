@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <cmocka.h>
 
 #include "base/err.h"
@@ -25,8 +26,8 @@ static void open_pair(struct pair *p, bool gso, bool gro)
 
     if (!gro)
         offload_off(&offloads, OFFLOAD_UDP_GRO, "for this test");
-    if (udp_open(&p->a, 0, 0, false, &offloads, &e) < 0 ||
-        udp_open(&p->b, 0, 0, false, &offloads, &e) < 0)
+    if (udp_open(&p->a, 0, 0, UDP_SHARE_NONE, &offloads, &e) < 0 ||
+        udp_open(&p->b, 0, 0, UDP_SHARE_NONE, &offloads, &e) < 0)
         fail_msg("%s", err_text(&e));
     assert_int_equal(udp_inbox_init(&p->in), 0);
     assert_int_equal(udp_outbox_init(&p->out, gso, true), 0);
@@ -234,9 +235,61 @@ static void test_port_taken(void **state)
     struct pair p;
 
     open_pair(&p, true, true);
-    assert_int_equal(udp_open(&other, p.a.port, 0, false, &offloads, &e), -EADDRINUSE);
+    assert_int_equal(udp_open(&other, p.a.port, 0, UDP_SHARE_NONE, &offloads, &e), -EADDRINUSE);
     assert_non_null(strstr(err_text(&e), "in use"));
     close_pair(&p);
+}
+
+/* One datagram each from @n sockets of their own. */
+static void send_from_many(const struct udp_path *to, unsigned n)
+{
+    struct offloads offloads = offloads_all();
+
+    for (unsigned i = 0; i < n; i++) {
+        struct udp_sockets from;
+
+        assert_int_equal(udp_open(&from, 0, 0, UDP_SHARE_NONE, &offloads, NULL), 0);
+        assert_int_equal(udp_connect(&from, &to->remote), 0);
+        assert_int_equal(send(fd_for(&from, to), "x", 1, 0), 1);
+        udp_close(&from);
+    }
+}
+
+static unsigned count_waiting(int fd)
+{
+    unsigned n = 0;
+    uint8_t byte;
+
+    while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) == 1)
+        n++;
+    return n;
+}
+
+/* What comes from many places is spread over both sockets, and no stranger gets any of it. */
+static void test_port_shared(void **state)
+{
+    static const char *const addresses[UDP_FAMILY_N] = {"127.0.0.1", "::1"};
+    struct offloads offloads = offloads_all();
+    struct udp_sockets first, next, stranger;
+
+    assert_int_equal(udp_open(&first, 0, 0, UDP_SHARE_FIRST, &offloads, NULL), 0);
+    assert_int_equal(udp_open(&next, first.port, 0, UDP_SHARE_NEXT, &offloads, NULL), 0);
+    assert_int_equal(
+        udp_open(&stranger, first.port, 0, UDP_SHARE_FIRST, &offloads, NULL), -EADDRINUSE);
+    for (unsigned f = 0; f < UDP_FAMILY_N; f++) {
+        struct udp_path to = path_to(&first, addresses[f]);
+        unsigned n;
+
+        if (first.fd[f] < 0)
+            continue;
+        send_from_many(&to, 32);
+        n = count_waiting(first.fd[f]);
+        /* That all go one way is as likely as one in two thousand million. */
+        assert_in_range(n, 1, 31);
+        assert_int_equal(count_waiting(next.fd[f]), 32 - n);
+    }
+    udp_close(&first);
+    udp_close(&next);
 }
 
 static void test_offload_names(void **state)
@@ -281,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_local_address),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_port_taken),
+        cmocka_unit_test(test_port_shared),
         cmocka_unit_test(test_offload_names),
         cmocka_unit_test(test_offload_test),
     };

@@ -60,16 +60,22 @@ struct udp_sockets {
         .fd = { -1, -1 }                                                                           \
     }
 
+/** Is the port shared (SO_REUSEPORT), among several workers of one process? */
+enum udp_share {
+    UDP_SHARE_NONE,
+    UDP_SHARE_FIRST, /* with those that will come; until then the port is nobody's */
+    UDP_SHARE_NEXT,  /* with the first */
+};
+
 /**
  * udp_open() - bind both families to one port
  * @port:	0 to have the kernel choose
  * @fwmark:	SO_MARK of everything sent; 0 for none
- * @share:	SO_REUSEPORT, for further workers on the same port
  * @offloads:	UDP_GRO is turned on where it may be used
  *
  * Return: 0; -EADDRINUSE; other negative errno. With words.
  */
-int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, bool share,
+int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, enum udp_share share,
     const struct offloads *offloads, struct err *e);
 
 /**

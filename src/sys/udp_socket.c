@@ -19,7 +19,7 @@
 
 struct bind_options {
     uint32_t fwmark;
-    bool share;
+    enum udp_share share;
     bool gro;
 };
 
@@ -67,8 +67,6 @@ static int set_options(int fd, int family, const struct bind_options *opt)
     int r = set_family_options(fd, family);
 
     set_buffers(fd);
-    if (r == 0 && opt->share)
-        r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
     if (r == 0 && opt->gro)
         (void)set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
     if (r == 0 && opt->fwmark)
@@ -90,6 +88,18 @@ static int bound_port(int fd, uint16_t *ret)
     return 0;
 }
 
+/* The first binds before it shares, or it would share with another process that does the same. */
+static int bind_shared(int fd, const union sockaddr_inet *sa, socklen_t len, enum udp_share share)
+{
+    int r = share == UDP_SHARE_NEXT ? set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
+
+    if (r == 0 && bind(fd, &sa->any, len) < 0)
+        r = -errno;
+    if (r == 0 && share == UDP_SHARE_FIRST)
+        r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    return r;
+}
+
 /* One family, that of @at; *@ret_port is what the kernel chose. */
 static int open_at(
     const struct endpoint *at, const struct bind_options *opt, uint16_t *ret_port, int *ret_fd)
@@ -102,8 +112,8 @@ static int open_at(
     if (fd < 0)
         return -errno;
     r = set_options(fd, sa.any.sa_family, opt);
-    if (r == 0 && bind(fd, &sa.any, len) < 0)
-        r = -errno;
+    if (r == 0)
+        r = bind_shared(fd, &sa, len, opt->share);
     if (r == 0)
         r = bound_port(fd, ret_port);
     if (r < 0) {
@@ -146,7 +156,7 @@ static int open_pair(struct udp_sockets *s, uint16_t port, const struct bind_opt
     return r;
 }
 
-int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, bool share,
+int udp_open(struct udp_sockets *ret, uint16_t port, uint32_t fwmark, enum udp_share share,
     const struct offloads *offloads, struct err *e)
 {
     struct bind_options opt = {

@@ -88,7 +88,7 @@ static struct udp_sockets open_sockets(uint16_t port)
     struct udp_sockets s;
 
     offload_test_udp(&offloads);
-    if (udp_open(&s, port, 0, false, &offloads, &e) < 0) {
+    if (udp_open(&s, port, 0, UDP_SHARE_NONE, &offloads, &e) < 0) {
         (void)fprintf(stderr, "bench-relay: %s\n", err_text(&e));
         exit(1);
     }

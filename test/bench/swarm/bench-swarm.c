@@ -336,7 +336,7 @@ static void open_swarm(struct swarm *s, uint32_t n)
     if (!s->members || aead_lane_new(&s->lane) < 0 || udp_inbox_init(&s->in) < 0 ||
         udp_outbox_init(&s->out, true, true) < 0)
         die("no memory");
-    if (udp_open(&s->sockets, 0, 0, false, &offloads, &e) < 0)
+    if (udp_open(&s->sockets, 0, 0, UDP_SHARE_NONE, &offloads, &e) < 0)
         die(err_text(&e));
 }
 

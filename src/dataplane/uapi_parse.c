@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 typedef int (*value_fn)(struct uapi_item *ret, const char *value);
@@ -165,6 +166,7 @@ int uapi_parse(struct uapi_item *ret, const char *line)
         r = table[i].take(&item, eq + 1);
         if (r == 0)
             *ret = item;
+        secret_wipe(&item, sizeof(item));
         return r;
     }
     return -EINVAL;

@@ -56,13 +56,6 @@ static bool may_answer(const uint8_t *p, const struct ip_info *ip)
            !(ip->proto == IP_PROTO_ICMPV6 && (!has_type || p[ip->l4_off] < ICMP6_INFO_FIRST));
 }
 
-static void put_u16(uint8_t *p, uint16_t v)
-{
-    struct be16 w = be16_make(v);
-
-    memcpy(p, &w, sizeof(w));
-}
-
 static size_t make_v4(
     const uint8_t *p, const struct ip_info *ip, const struct icmp_word *word, uint8_t *ret)
 {
@@ -74,7 +67,7 @@ static size_t make_v4(
     memset(ret, 0, IP_V4_HEADER_MIN + ICMP_HEADER);
     ret[0] = 0x45;
     ret[1] = 0xc0; /* RFC 1812 4.3.2.5: precedence internetwork control */
-    put_u16(ret + 2, (uint16_t)len);
+    be16_store(ret + 2, (uint16_t)len);
     ret[8] = 64;
     ret[9] = IP_PROTO_ICMP;
     memcpy(ret + 12, p + 16, 4);
@@ -82,9 +75,9 @@ static size_t make_v4(
     ip_v4_set_checksum(ret, IP_V4_HEADER_MIN);
     icmp[0] = word->type;
     icmp[1] = word->code;
-    put_u16(icmp + 6, word->mtu); /* RFC 1191 section 4 */
+    be16_store(icmp + 6, word->mtu); /* RFC 1191 section 4 */
     memcpy(icmp + ICMP_HEADER, p, quoted);
-    put_u16(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(0, icmp, ICMP_HEADER + quoted)));
+    be16_store(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(0, icmp, ICMP_HEADER + quoted)));
     return len;
 }
 
@@ -99,16 +92,16 @@ static size_t make_v6(
 
     memset(ret, 0, IP_V6_HEADER + ICMP_HEADER);
     ret[0] = 0x60;
-    put_u16(ret + 4, (uint16_t)icmp_len);
+    be16_store(ret + 4, (uint16_t)icmp_len);
     ret[6] = IP_PROTO_ICMPV6;
     ret[7] = 64;
     memcpy(ret + 8, p + 24, 16);
     memcpy(ret + 24, p + 8, 16);
     icmp[0] = word->type;
     icmp[1] = word->code;
-    put_u16(icmp + 6, word->mtu); /* RFC 4443 3.2: the lower half of 32 bits */
+    be16_store(icmp + 6, word->mtu); /* RFC 4443 3.2: the lower half of 32 bits */
     memcpy(icmp + ICMP_HEADER, p, quoted);
-    put_u16(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(sum, icmp, icmp_len)));
+    be16_store(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(sum, icmp, icmp_len)));
     return IP_V6_HEADER + icmp_len;
 }
 

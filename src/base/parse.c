@@ -76,7 +76,8 @@ static bool read_decimal(const char *text, const char **end, uint64_t unit, uint
 
         for ((*end)++; **end >= '0' && **end <= '9'; (*end)++) {
             part /= 10;
-            v += part * (uint64_t)(**end - '0');
+            if (__builtin_add_overflow(v, part * (uint64_t)(**end - '0'), &v))
+                return false;
         }
     }
     *ret = v;

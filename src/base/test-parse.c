@@ -81,7 +81,7 @@ static void test_rate(void **state)
     } cases[] = {{"10Gbit", 10000000000}, {"2.5Gbit", 2500000000}, {"500Mbit", 500000000},
         {"64kbit", 64000}, {"1000", 1000}, {"9bit", 9}, {"1Tbit", 1000000000000}, {"0.5kbit", 500},
         {"", 0}, {"0", 0}, {"Gbit", 0}, {"10gbit", 0}, {"10 Gbit", 0}, {"-1", 0}, {"1.Gbi", 0},
-        {"99999999Tbit", 0}, {"184467440737095516160Gbit", 0}};
+        {"99999999Tbit", 0}, {"184467440737095516160Gbit", 0}, {"18446744.9Tbit", 0}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct err e = ERR_NULL;

@@ -76,5 +76,5 @@ bool service__is_stopping(struct service *s);
 /** service__open_underlay() - for the session that is on. The port, or negative errno. */
 int service__open_underlay(struct service *s);
 
-/** service__close_underlay() - idempotent. */
+/** service__close_underlay() - idempotent. Threads: the listening one. */
 void service__close_underlay(struct service *s);

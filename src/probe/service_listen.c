@@ -73,32 +73,46 @@ static void keep_overlay_open(struct service *s)
         close_overlay(s);
 }
 
-int service__open_underlay(struct service *s)
+/* Every address but the overlay's interface: so without binding to that one. */
+static int listen_anywhere(void)
 {
-    static const uint8_t any[4];
-    struct endpoint ep = {.addr = ip_addr_v4(any)};
+    struct endpoint ep = {.addr = ip_addr_v4((const uint8_t[4]){0})};
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &ep);
+    _cleanup_(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || bind(fd, &sa.any, len) < 0 || listen(fd, BACKLOG) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+static int port_of(int fd)
+{
     union sockaddr_inet sa;
     socklen_t len = sizeof(sa);
     struct endpoint bound;
-    uint64_t one = 1;
-    int fd;
 
-    /* Every address but the overlay's interface: so without binding to that one. */
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    len = sockaddr_from_endpoint(&sa, &ep);
-    if (bind(fd, &sa.any, len) < 0 || listen(fd, BACKLOG) < 0 ||
-        getsockname(fd, &sa.any, &len) < 0 || !sockaddr_to_endpoint(&sa, &bound)) {
-        (void)close(fd);
+    if (getsockname(fd, &sa.any, &len) < 0 || !sockaddr_to_endpoint(&sa, &bound))
         return -EADDRNOTAVAIL;
-    }
+    return bound.port;
+}
+
+/* One that is open stays: nobody but the listening thread, which waits at it, may close it. */
+int service__open_underlay(struct service *s)
+{
+    uint64_t one = 1;
+    int r = 0;
+
     (void)pthread_mutex_lock(&s->lock);
-    closep(&s->underlay_fd);
-    s->underlay_fd = fd;
+    if (s->underlay_fd < 0)
+        r = listen_anywhere();
+    if (r > 0)
+        s->underlay_fd = r;
+    if (r >= 0)
+        r = port_of(s->underlay_fd);
     (void)pthread_mutex_unlock(&s->lock);
     (void)!write(s->wake_fd, &one, sizeof(one));
-    return bound.port;
+    return r;
 }
 
 void service__close_underlay(struct service *s)

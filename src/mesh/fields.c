@@ -84,6 +84,15 @@ const char *fields_string(
     return text;
 }
 
+void fields_text(
+    struct fields *f, const char *name, enum fields_need need, size_t min, size_t cap, char *ret)
+{
+    const char *text = fields_string(f, name, need, min, cap - 1);
+
+    if (text)
+        memcpy(ret, text, strlen(text) + 1);
+}
+
 void fields_u64(struct fields *f, const char *name, enum fields_need need, uint64_t min,
     uint64_t max, uint64_t *ret)
 {

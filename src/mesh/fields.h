@@ -51,6 +51,10 @@ const json_t *fields_get(struct fields *f, const char *name, enum fields_need ne
 const char *fields_string(
     struct fields *f, const char *name, enum fields_need need, size_t min, size_t max);
 
+/** fields_text() - the same, of @min bytes at least, copied into @ret of @cap bytes. */
+void fields_text(
+    struct fields *f, const char *name, enum fields_need need, size_t min, size_t cap, char *ret);
+
 void fields_u64(struct fields *f, const char *name, enum fields_need need, uint64_t min,
     uint64_t max, uint64_t *ret);
 

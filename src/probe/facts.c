@@ -1,8 +1,6 @@
 /* facts.c - see facts.h: the struct and its JSON. */
 #include "probe/facts.h"
 
-#include <string.h>
-
 #include "mesh/fields.h"
 
 static json_t *encode_versions(const struct facts_versions *v)
@@ -44,14 +42,6 @@ json_t *facts_encode(const struct facts *f)
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
-static void get_text(struct fields *f, const char *name, size_t cap, char *ret)
-{
-    const char *text = fields_string(f, name, FIELDS_REQUIRED, 0, cap - 1);
-
-    if (text)
-        memcpy(ret, text, strlen(text) + 1);
-}
-
 static void get_any_address(struct fields *f, const char *name, struct ip_addr *ret)
 {
     const char *text = fields_string(f, name, FIELDS_REQUIRED, 1, IP_ADDR_TEXT_MAX - 1);
@@ -83,11 +73,11 @@ static void get_versions(struct fields *f, struct facts_versions *v)
 
     if (!json)
         return;
-    get_text(&g, "weft", sizeof(v->weft), v->weft);
-    get_text(&g, "kernel", sizeof(v->kernel), v->kernel);
-    get_text(&g, "python", sizeof(v->python), v->python);
-    get_text(&g, "torch", sizeof(v->torch), v->torch);
-    get_text(&g, "nccl", sizeof(v->nccl), v->nccl);
+    fields_text(&g, "weft", FIELDS_REQUIRED, 0, sizeof(v->weft), v->weft);
+    fields_text(&g, "kernel", FIELDS_REQUIRED, 0, sizeof(v->kernel), v->kernel);
+    fields_text(&g, "python", FIELDS_REQUIRED, 0, sizeof(v->python), v->python);
+    fields_text(&g, "torch", FIELDS_REQUIRED, 0, sizeof(v->torch), v->torch);
+    fields_text(&g, "nccl", FIELDS_REQUIRED, 0, sizeof(v->nccl), v->nccl);
     if (fields_end(&g) != 0)
         f->failed = fields_end(&g);
 }
@@ -103,7 +93,8 @@ static void get_interfaces(struct fields *f, struct facts *ret)
     json_array_foreach(list, i, item) {
         struct fields g = fields_make(item, "an interface", f->e);
 
-        get_text(&g, "name", sizeof(ret->interfaces[i].name), ret->interfaces[i].name);
+        fields_text(&g, "name", FIELDS_REQUIRED, 0, sizeof(ret->interfaces[i].name),
+            ret->interfaces[i].name);
         get_any_address(&g, "address", &ret->interfaces[i].address);
         fields_bool(&g, "running", FIELDS_REQUIRED, &ret->interfaces[i].running);
         if (fields_end(&g) != 0) {
@@ -124,11 +115,11 @@ int facts_decode(struct facts *ret, const json_t *json, struct err *e)
     fields_u64(&f, "memlock", FIELDS_REQUIRED, 0, INT64_MAX, &facts.memlock_hard);
     fields_bool(&f, "rdma", FIELDS_REQUIRED, &facts.has_rdma);
     get_pair(&f, "tcpBuffers", &facts.tcp_receive_max, &facts.tcp_send_max);
-    get_text(&f, "interface", sizeof(facts.interface), facts.interface);
+    fields_text(&f, "interface", FIELDS_REQUIRED, 0, sizeof(facts.interface), facts.interface);
     get_any_address(&f, "address", &facts.address);
     get_any_address(&f, "hostAddress", &facts.host_address);
-    get_text(&f, "ncclIfname", sizeof(facts.nccl_ifname), facts.nccl_ifname);
-    get_text(&f, "ncclFamily", sizeof(facts.nccl_family), facts.nccl_family);
+    fields_text(&f, "ncclIfname", FIELDS_REQUIRED, 0, sizeof(facts.nccl_ifname), facts.nccl_ifname);
+    fields_text(&f, "ncclFamily", FIELDS_REQUIRED, 0, sizeof(facts.nccl_family), facts.nccl_family);
     fields_u64(&f, "traffic", FIELDS_REQUIRED, 0, INT64_MAX, &facts.traffic);
     fields_u64(&f, "jobs", FIELDS_REQUIRED, 0, UINT32_MAX, &facts.jobs);
     get_interfaces(&f, &facts);

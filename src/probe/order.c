@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "base/secret.h"
@@ -150,12 +149,9 @@ static void get_allreduce(struct fields *f, struct order *o)
 
 static void get_session(struct fields *f, struct order *o)
 {
-    const char *purpose = fields_string(f, "purpose", FIELDS_REQUIRED, 1, sizeof(o->purpose) - 1);
-
+    fields_text(f, "purpose", FIELDS_REQUIRED, 1, sizeof(o->purpose), o->purpose);
     get_id(f, &o->id);
     get_u32(f, "seconds", 1, ORDER_SECONDS_MAX, &o->seconds);
-    if (purpose)
-        memcpy(o->purpose, purpose, strlen(purpose) + 1);
 }
 
 static void get_source(struct fields *f, struct order *o)

@@ -2,7 +2,6 @@
 #include "probe/result.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "mesh/fields.h"
 
@@ -17,14 +16,6 @@ static void get_u32(struct fields *f, const char *name, uint64_t max, uint32_t *
 
     fields_u64(f, name, FIELDS_REQUIRED, 0, max, &v);
     *ret = (uint32_t)v;
-}
-
-static void get_text(struct fields *f, const char *name, size_t cap, char *ret)
-{
-    const char *text = fields_string(f, name, FIELDS_REQUIRED, 0, cap - 1);
-
-    if (text)
-        memcpy(ret, text, strlen(text) + 1);
 }
 
 /* ---- light --------------------------------------------------------------------------------- */
@@ -46,7 +37,7 @@ int light_decode(struct light *ret, const json_t *json, struct err *e)
     struct light l = {0};
     const json_t *clock;
 
-    get_text(&f, "path", sizeof(l.path), l.path);
+    fields_text(&f, "path", FIELDS_REQUIRED, 0, sizeof(l.path), l.path);
     get_u32(&f, "sent", COUNT_MAX, &l.sent);
     get_u32(&f, "heard", COUNT_MAX, &l.heard);
     get_u32(&f, "back", COUNT_MAX, &l.back);
@@ -59,7 +50,7 @@ int light_decode(struct light *ret, const json_t *json, struct err *e)
     fields_bool(&f, "connected", FIELDS_REQUIRED, &l.connected);
     get_u32(&f, "mss", UINT16_MAX, &l.mss);
     fields_bool(&f, "transferred", FIELDS_REQUIRED, &l.transferred);
-    get_text(&f, "why", sizeof(l.why), l.why);
+    fields_text(&f, "why", FIELDS_REQUIRED, 0, sizeof(l.why), l.why);
     clock = fields_get(&f, "clockUs", FIELDS_REQUIRED);
     if (clock && !json_is_integer(clock))
         fields_fail(&f, "\"clockUs\" is no integer");
@@ -105,8 +96,8 @@ int bulk_decode(struct bulk *ret, const json_t *json, struct err *e)
 
     get_flow(&f, "out", &b.out);
     get_flow(&f, "in", &b.in);
-    get_text(&f, "via", sizeof(b.via), b.via);
-    get_text(&f, "why", sizeof(b.why), b.why);
+    fields_text(&f, "via", FIELDS_REQUIRED, 0, sizeof(b.via), b.via);
+    fields_text(&f, "why", FIELDS_REQUIRED, 0, sizeof(b.why), b.why);
     if (fields_end(&f) == 0)
         *ret = b;
     return fields_end(&f);
@@ -129,7 +120,7 @@ int reduction_decode(struct reduction *ret, const json_t *json, struct err *e)
     fields_u64(&f, "elapsedNs", FIELDS_REQUIRED, 0, USEC_MAX * 1000ull, &elapsed);
     get_u32(&f, "repeats", COUNT_MAX, &rd.repeats);
     fields_bool(&f, "correct", FIELDS_REQUIRED, &rd.correct);
-    get_text(&f, "why", sizeof(rd.why), rd.why);
+    fields_text(&f, "why", FIELDS_REQUIRED, 0, sizeof(rd.why), rd.why);
     rd.elapsed = (nsec_t)elapsed;
     if (fields_end(&f) == 0)
         *ret = rd;

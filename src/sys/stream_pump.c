@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "sys/sockaddr.h"
+#include "sys/udp_batch.h"
 #include "wire/stream_frame.h"
 
 /* Datagrams are collected up to a TLS record (RFC 8446 section 5.1), then written. */
@@ -28,10 +29,6 @@
 
 /* Rounds of one call, so that the two directions, and other streams, get their turns. */
 #define ROUNDS 16
-
-/* What the kernel takes in one message with UDP_SEGMENT. */
-#define SEGMENTS_MAX 64
-#define BURST_MAX    65000
 
 /* What may wait for the stream: some tens of milliseconds at a gigabit. */
 #define RECEIVE_BUFFER (2 << 20)
@@ -215,7 +212,7 @@ int stream_pump_outward(struct stream_pump *p, const struct stream_bytes *bytes)
 
 /* Datagrams of one size, gathered from between their lengths. */
 struct burst {
-    struct iovec iov[SEGMENTS_MAX];
+    struct iovec iov[UDP_RUN_SEGMENTS_MAX];
     unsigned n;
     size_t seg; /* of the first */
     size_t len; /* of all */
@@ -260,7 +257,7 @@ static void send_burst(struct stream_pump *p, struct burst *b)
 /* May the datagram follow the others? A shorter one may, as the last. */
 static bool fits(const struct burst *b, size_t len)
 {
-    return b->n < SEGMENTS_MAX && len <= b->seg && b->len + len <= BURST_MAX &&
+    return b->n < UDP_RUN_SEGMENTS_MAX && len <= b->seg && b->len + len <= UDP_RUN_BYTES_MAX &&
            b->len == b->n * b->seg;
 }
 

@@ -48,6 +48,9 @@ int proxy_check(const char *text, struct err *e)
 
     for (const char *p = text; *p; p++)
         printable &= *p > ' ' && *p < 0x7f;
+    if (printable && !skip_scheme(text))
+        return err_set(e, -EINVAL, "the proxy's scheme \"%.*s\" is neither http nor https",
+            (int)strcspn(text, ":"), text);
     if (strlen(text) >= PROXY_TEXT_MAX || !printable || !find_address(text) ||
         token_api_check(proxy_name(text, name), &why) != 0)
         return err_set(e, -EINVAL,

@@ -17,16 +17,17 @@ static void test_check(void **state)
         "proxy:3128", "http://me:se%40cret@[fd00::1]:3128", "HTTP://proxy:1/"};
     static const char *const bad[] = {"", "http://", "http://proxy", "socks5://proxy:1080",
         "http://proxy:99999", "http://pro xy:1", "http://me:geheim@proxy", "http://proxy:1\r\n"};
+    struct err e = ERR_NULL;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         assert_int_equal(proxy_check(good[i], NULL), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        struct err e = ERR_NULL;
-
         if (proxy_check(bad[i], &e) != -EINVAL)
             fail_msg("\"%s\" was taken", bad[i]);
         assert_null(strstr(err_text(&e), "geheim"));
     }
+    assert_int_equal(proxy_check("socks5://me:geheim@proxy:1080", &e), -EINVAL);
+    assert_string_equal(err_text(&e), "the proxy's scheme \"socks5\" is neither http nor https");
 }
 
 static void test_name(void **state)

@@ -20,6 +20,7 @@ struct place {
     struct ip_addr private[PRIVATE_MAX];
     unsigned n_private;
     struct ip_addr public; /* none: not known */
+    struct ip_addr own;    /* a public address on an interface of its own; none: it has none */
 };
 
 /** An address that a node says is its own. */
@@ -84,6 +85,8 @@ static void take_candidate(struct place *p, const json_t *json)
     else if ((kind == CANDIDATE_GIVEN || kind == CANDIDATE_REFLEXIVE) &&
              !candidate_is_private(&ep.addr) && ip_addr_is_none(&p->public))
         p->public = ep.addr;
+    else if (kind == CANDIDATE_HOST && ip_addr_is_none(&p->own))
+        p->own = ep.addr;
 }
 
 static struct place place_of(const struct node *n)
@@ -98,6 +101,9 @@ static struct place place_of(const struct node *n)
         if (index < OBJECT_CANDIDATES_MAX)
             take_candidate(&p, item);
     }
+    /* A node reports no address twice, so one that a hub sees as it is has no other kind. */
+    if (ip_addr_is_none(&p.public))
+        p.public = p.own;
     if (take_v4(&said, label_of(n, ADDRMAP_LABEL_PRIVATE))) {
         p.n_private = 0;
         add_private(&p, &said);

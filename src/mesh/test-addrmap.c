@@ -70,12 +70,14 @@ static void test_map(void **state)
 
     report(&s, 2, "host 10.1.0.2, reflexive 203.0.113.2");
     report(&s, 3, "host 10.2.0.3, host fd00::1, host 172.17.0.1, reflexive 203.0.113.3");
-    report(&s, 4, "host 198.51.100.4, reflexive 198.51.100.4");
+    report(&s, 4, "host 198.51.100.4");
     add_label(&o, ADDRMAP_LABEL_PUBLIC, "203.0.113.5");
     sample_put(&s, o);
     check(&s, "n3 10.2.0.3 203.0.113.3; n3 172.17.0.1 203.0.113.3; ");
     report(&s, 5, "host 10.2.0.5, given 203.0.113.50, reflexive 203.0.113.5");
     check(&s, "n3 10.2.0.3 203.0.113.3; n3 172.17.0.1 203.0.113.3; n5 10.2.0.5 203.0.113.50; ");
+    report(&s, 3, "host 10.2.0.3, host 198.51.100.3");
+    check(&s, "n3 10.2.0.3 198.51.100.3; n5 10.2.0.5 203.0.113.50; ");
     snapshot_deinit(&s);
 }
 

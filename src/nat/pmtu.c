@@ -51,6 +51,7 @@ static nsec_t wait_of(const struct pmtu *p)
 static void begin_round(struct pmtu *p, uint16_t first, nsec_t now)
 {
     p->next = first;
+    p->round_low = p->low;
     p->n_sent = 0;
     p->round_end = now + wait_of(p);
 }
@@ -123,9 +124,21 @@ static void end_sweep(struct pmtu *p, nsec_t now)
     bisect(p, now);
 }
 
+/*
+ * A size is given up after TRIES rounds that brought nothing new. Probes are lost together, in a
+ * queue on their way or before the other end listens: when a later round proves a size, those
+ * above it have been tried once at most, and after rounds without any answer not at all.
+ */
+static uint8_t count_tries(const struct pmtu *p)
+{
+    if (p->low == p->round_low)
+        return p->n_tries + 1;
+    return p->round_low == 0 && p->n_tries > 0 ? 0 : 1;
+}
+
 static void end_sweep_round(struct pmtu *p, nsec_t now)
 {
-    p->n_tries++;
+    p->n_tries = count_tries(p);
     if (p->n_tries == TRIES) {
         end_sweep(p, now);
         return;

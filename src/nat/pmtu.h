@@ -10,14 +10,14 @@
  * All sizes are of whole IP packets on the wire, in bytes.
  *
  * Theory of operation. A *sweep* sends one probe of each size that is common in
- * the world, at once, and up to twice more those above the largest that was
- * answered. What lies between that one and its neighbour is then *bisected*.
- * *Settled*, a path whose data moves is *confirmed* every few seconds with one
- * probe of the size in use. A probe without an answer leads to a sweep that
- * begins a new epoch: late answers of older ones prove nothing any more. When
- * smaller probes are answered there and the present size is not, the path has
- * become a black hole for it. When nothing is answered the path is dead, which is
- * no matter of size: it is asked again later and later.
+ * the world, at once, and those above the largest that was answered again until
+ * two rounds have brought no larger one. What lies between that one and its
+ * neighbour is then *bisected*. *Settled*, a path whose data moves is *confirmed*
+ * every few seconds with one probe of the size in use. A probe without an answer
+ * leads to a sweep that begins a new epoch: late answers of older ones prove
+ * nothing any more. When smaller probes are answered there and the present size
+ * is not, the path has become a black hole for it. When nothing is answered the
+ * path is dead, which is no matter of size: it is asked again later and later.
  *
  *   state     allowed                               leaves for
  *   NONE      nothing                               SWEEP, by pmtu_on_path()
@@ -83,15 +83,16 @@ struct pmtu {
     bool is_measured;
 
     /* A search. */
-    uint16_t low;     /* the largest answered; 0: none yet */
-    uint16_t high;    /* sweep: the largest to be tried; bisect: the smallest that failed */
-    uint16_t next;    /* to be sent in this round; 0: all are sent */
-    uint8_t n_sent;   /* of this round */
-    uint8_t n_tries;  /* rounds of a sweep, or probes of one size, that are over */
-    uint16_t doubted; /* the size in use that the search is about; 0: it is not */
-    nsec_t round_end; /* answers are waited for until then; SILENT: quiet */
-    nsec_t rtt;       /* the last measured; 0: none yet */
-    nsec_t backoff;   /* of SILENT */
+    uint16_t low;       /* the largest answered; 0: none yet */
+    uint16_t high;      /* sweep: the largest to be tried; bisect: the smallest that failed */
+    uint16_t next;      /* to be sent in this round; 0: all are sent */
+    uint16_t round_low; /* what @low was when the round began */
+    uint8_t n_sent;     /* of this round */
+    uint8_t n_tries;    /* rounds of a sweep in vain, or probes of one size, that are over */
+    uint16_t doubted;   /* the size in use that the search is about; 0: it is not */
+    nsec_t round_end;   /* answers are waited for until then; SILENT: quiet */
+    nsec_t rtt;         /* the last measured; 0: none yet */
+    nsec_t backoff;     /* of SILENT */
 
     /* Data. */
     nsec_t moved;     /* when data was last sent; negative: never */

@@ -20,6 +20,8 @@ struct link {
     uint64_t seed;
     unsigned carries; /* bytes; 0: nothing at all */
     unsigned loss;    /* of 1000 packets, in each direction */
+    unsigned burst;   /* packets that it takes at one moment; 0: any number */
+    nsec_t opens;     /* takes none before */
     nsec_t rtt;
     bool has_data; /* a packet each 100 ms, and one back */
     bool is_mute;  /* data gets no answer */
@@ -29,6 +31,8 @@ struct link {
         nsec_t at;
     } answers[ANSWERS_MAX];
     unsigned n_answers;
+    nsec_t burst_at; /* when the last probe was sent, and how many with it */
+    unsigned n_burst;
     unsigned n_probes;
     unsigned n_sets;
     unsigned used; /* what the machine last said */
@@ -58,11 +62,19 @@ static void link_start(struct link *l, uint64_t seed, unsigned carries, const st
     pmtu_on_path(&l->pmtu, b, l->now);
 }
 
+/* Is it there, and has it room for one more? */
+static bool is_taken(struct link *l)
+{
+    l->n_burst = l->burst_at == l->now ? l->n_burst + 1 : 1;
+    l->burst_at = l->now;
+    return l->now >= l->opens && (l->burst == 0 || l->n_burst <= l->burst);
+}
+
 static void send_probe(struct link *l, const struct pmtu_probe *probe)
 {
     l->n_probes++;
     assert_true(probe->size <= l->pmtu.bounds.ceiling);
-    if (probe->size > l->carries || is_lost(l) || is_lost(l))
+    if (!is_taken(l) || probe->size > l->carries || is_lost(l) || is_lost(l))
         return;
     assert_true(l->n_answers < ANSWERS_MAX);
     l->answers[l->n_answers].probe = *probe;
@@ -217,6 +229,32 @@ static void test_every_path_with_loss(void **state)
         fail_msg("%u of %u paths were taken for smaller than they are", n_wrong, PATHS);
 }
 
+/* Probes that never left say nothing about their sizes: what was not lost with others counts. */
+static void test_lost_bursts_cost_time_alone(void **state)
+{
+    static const unsigned sizes[] = {1280, 1420, 1460, 1500, 8896};
+    struct link l;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        /* The other end does not listen yet. */
+        link_start(&l, i, sizes[i], &jumbo);
+        l.opens = 900 * MSEC;
+        run(&l, 2 * NSEC_PER_SEC);
+        assert_int_equal(l.used, sizes[i]);
+        l.opens = l.now + 2500 * MSEC;
+        pmtu_on_path(&l.pmtu, &jumbo, l.now);
+        run(&l, 5 * NSEC_PER_SEC);
+        assert_int_equal(l.used, sizes[i]);
+        /* A queue on the way has room for the first few of each round. */
+        for (unsigned burst = 2; burst <= 5; burst++) {
+            link_start(&l, i, sizes[i], &jumbo);
+            l.burst = burst;
+            run(&l, 3 * NSEC_PER_SEC);
+            assert_int_equal(l.used, sizes[i]);
+        }
+    }
+}
+
 static void test_black_hole_is_answered_in_time(void **state)
 {
     struct link l;
@@ -362,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_common_sizes_are_found_at_once),
         cmocka_unit_test(test_odd_sizes_are_bisected),
         cmocka_unit_test(test_every_path_with_loss),
+        cmocka_unit_test(test_lost_bursts_cost_time_alone),
         cmocka_unit_test(test_black_hole_is_answered_in_time),
         cmocka_unit_test(test_larger_again),
         cmocka_unit_test(test_dead_path_changes_nothing),

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "dataplane/control.h"
 #include "dataplane/port_internal.h"
+#include "sys/socket_room.h"
 #include "sys/unix_socket.h"
 #include "wire/stun.h"
 
@@ -207,6 +208,7 @@ static void on_connection(void *ctx, uint32_t epoll_events)
         door->client.fd = -1;
         return;
     }
+    socket_set_send_room(fd, PATH_DOOR_ROOM);
     set_client(door, fd);
 }
 

@@ -40,6 +40,10 @@ struct udp_run;
 /** Frames a second that each rx worker hands on, after a burst of as many. */
 #define PATH_DOOR_RATE 2048
 
+/** Bytes that may wait for either end, as the kernel counts: the probes of dozens of paths that
+ * begin at once, the longest of which take 16 KiB each. */
+#define PATH_DOOR_ROOM (4 << 20)
+
 /** Send with DF, and never cut into fragments here: an MTU probe. */
 #define PATH_DOOR_DONT_FRAGMENT 0x0001u
 

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "dataplane/path_door.h"
 #include "dataplane/uapi_server.h"
+#include "sys/socket_room.h"
 #include "sys/unix_socket.h"
 
 _Static_assert(ENGINE_FRAME_MAX == PATH_DOOR_FRAME_MAX, "one length for all engines");
@@ -120,6 +121,7 @@ int engine_frames_open_door(struct engine_frames **ret, const char *interface, s
         free(ef);
         return err_set(e, fd, "the engine's path door %s does not open: %s", path, strerror(-fd));
     }
+    socket_set_send_room(fd, PATH_DOOR_ROOM);
     *ef = (struct engine_frames){.ops = &door_ops, .fd = fd};
     *ret = ef;
     return 0;

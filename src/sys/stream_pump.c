@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "sys/sockaddr.h"
+#include "sys/socket_room.h"
 #include "sys/udp_batch.h"
 #include "wire/stream_frame.h"
 
@@ -41,7 +42,6 @@ int stream_pump_open(struct stream_pump *p, const struct endpoint *local,
     _cleanup_(closep) int fd = -1;
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, local);
-    int size = RECEIVE_BUFFER;
     int one = 1;
     int r;
 
@@ -49,8 +49,7 @@ int stream_pump_open(struct stream_pump *p, const struct endpoint *local,
     if (fd < 0 || bind(fd, &sa.any, len) < 0)
         return err_set(e, -errno, "a UDP socket on loopback cannot be made: %s", strerror(errno));
     /* Both are better to have; without them it works, only slower. */
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    socket_set_receive_room(fd, RECEIVE_BUFFER);
     (void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
     *p = (struct stream_pump){.udp_fd = fd, .echoes = echoes, .gso = true};
     if (!endpoint_is_none(remote)) {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "sys/offload.h"
 #include "sys/sockaddr.h"
+#include "sys/socket_room.h"
 #include "sys/udp_batch.h"
 
 /* What four TCP streams have under way, 4 MB each (tcp_wmem), while the thread that should receive
@@ -31,15 +32,6 @@ struct bind_options {
 static int set_int(int fd, int level, int option, int value)
 {
     return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
-}
-
-static void set_buffers(int fd)
-{
-    /* The forced form needs CAP_NET_ADMIN; the other is cut to the system's limit, silently. */
-    if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER) < 0)
-        (void)set_int(fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
-    if (set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER) < 0)
-        (void)set_int(fd, SOL_SOCKET, SO_SNDBUF, SEND_BUFFER);
 }
 
 static int set_dont_fragment(int fd, int family, bool on)
@@ -71,7 +63,8 @@ static int set_options(int fd, int family, const struct bind_options *opt)
 {
     int r = set_family_options(fd, family);
 
-    set_buffers(fd);
+    socket_set_receive_room(fd, RECEIVE_BUFFER);
+    socket_set_send_room(fd, SEND_BUFFER);
     if (r == 0 && opt->gro)
         (void)set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
     if (r == 0 && opt->fwmark)

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -80,6 +82,21 @@ def test_too_many_frames_are_dropped_and_counted(ends):
     a.machine.run([sys.executable, "-c", script])
     wait_for(lambda: drops(b, "path-quota") > 0, 5, "the quota to be used up")
     a.ping(b)
+
+
+def test_frames_wait_for_a_client_that_is_busy(ends):
+    """The MTU probes of many paths come at once, and the agent may be doing something else."""
+    a, b = ends
+    door = Door(b)
+    os.kill(door.daemon.pid, signal.SIGSTOP)
+    script = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+              "for i in range(400): s.sendto(b'\\x80' + bytes(1399), ('192.0.2.2', 51820))\n"
+              "s.sendto(b'\\x80\\xee', ('192.0.2.2', 51820))")
+    a.machine.run([sys.executable, "-c", script])
+    os.kill(door.daemon.pid, signal.SIGCONT)
+    door.wait_frame("80ee")
+    assert drops(b, "path-queue-full") == 0
+    assert len([line for line in door.daemon.lines() if "frame" in line]) == 401
 
 
 def test_a_pinned_peer_stays_where_it_is(ends):

@@ -491,6 +491,7 @@ static void *rx_main(void *arg)
 {
     struct rx_worker *w = arg;
 
+    courtesy_begin(&w->courtesy);
     while (!atomic_load(&w->port->is_stopping)) {
         struct epoll_event events[EVENTS_PER_TURN];
         int n = epoll_wait(w->epoll_fd, events, EVENTS_PER_TURN, -1);
@@ -500,7 +501,9 @@ static void *rx_main(void *arg)
         for (int i = 0; i < n; i++)
             on_event(w, events[i].data.u64, events[i].events);
         gate_leave(&w->port->gate, w->i);
+        courtesy_turn(&w->courtesy, port__is_quiet(w->port, clock_now()));
     }
+    courtesy_end(&w->courtesy);
     return NULL;
 }
 

@@ -61,6 +61,8 @@ def test_order_is_kept_while_queues_change_hands(lab: Lab, weft: Path, threads: 
     # Every burst took the queues back, and they were lent again after it.
     assert all(_lendings(end, weft) - was >= ROUNDS // 2 for end, was in zip(ends, before))
     assert sum(sum(drops(end, weft).values()) for end in ends) == 0
+    # While it was quiet, the worker preempted nobody.
+    assert all(int(stats(end, weft)["courtesies"]) > 0 for end in ends)
     for end in ends:
         end.remove()
 

@@ -1,0 +1,44 @@
+/*
+ * courtesy.h - a thread that lets whoever woke it come to its end first
+ *
+ * A program that sends a packet wakes the thread that carries it on. The
+ * scheduler then often stops the program in the midst of its call, a moment before
+ * it would have waited for the answer anyway. That is a switch too many, and on the
+ * crowded run queue what the thread wakes in turn is sent to another processor,
+ * asleep and with cold caches. A thread of the batch policy preempts nobody when it
+ * wakes (sched(7), SCHED_BATCH), so it runs when the sender sleeps: some microseconds
+ * later, and the answer is back earlier. Linux 6.19 begins to do the same for
+ * wake-ups by a waker that is about to sleep.
+ *
+ * Where a program computes on every processor, though, such a thread waits out that
+ * program's slice, some milliseconds. So courtesy is watched: the kernel tells how
+ * long the thread had to wait for a processor, and when that is long it is an ordinary
+ * thread again, for longer after each trial that failed.
+ *
+ * Threads: all of it but @n_begun belongs to the thread itself.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct courtesy {
+    int fd;        /* owns: the thread's schedstat; -1: not readable here, so never courteous */
+    bool is_on;    /* the thread's policy is SCHED_BATCH */
+    unsigned turn; /* since the wait was last read */
+    uint64_t waited, n_runs;  /* as last read: nanoseconds runnable but not running; times run */
+    unsigned rest;            /* turns without courtesy that are left */
+    unsigned next_rest;       /* turns, after the next trial that fails */
+    _Atomic uint64_t n_begun; /* times that it became courteous; any thread may read it */
+};
+
+/** courtesy_begin() - for the calling thread, not courteous yet; @c is all zero. */
+void courtesy_begin(struct courtesy *c);
+void courtesy_end(struct courtesy *c);
+
+/**
+ * courtesy_turn() - once in each turn of the thread's loop
+ * @may:	it has little to do, and waits for others more than they for it
+ */
+void courtesy_turn(struct courtesy *c, bool may);

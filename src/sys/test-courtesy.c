@@ -1,0 +1,172 @@
+/* test-courtesy.c - courteous while that costs nothing, ordinary beside who computes all the time.
+ */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "sys/courtesy.h"
+#include "sys/thread.h"
+
+static atomic_bool is_over;
+
+static void *compute(void *arg)
+{
+    (void)arg;
+    while (!atomic_load_explicit(&is_over, memory_order_relaxed))
+        ;
+    return NULL;
+}
+
+/* A timer that goes off every 50 us. */
+static int open_ticks(void)
+{
+    const struct timespec often = {.tv_nsec = 50000};
+    const struct itimerspec ticks = {.it_interval = often, .it_value = often};
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_int_equal(timerfd_settime(fd, 0, &ticks, NULL), 0);
+    return fd;
+}
+
+/* A thread with little to do: it sleeps, wakes up, and has a turn. */
+static void one_turn(struct courtesy *c, int ticks)
+{
+    uint64_t n;
+
+    assert_int_equal(read(ticks, &n, sizeof(n)), sizeof(n));
+    courtesy_turn(c, true);
+}
+
+static void test_follows_what_it_may(void **state)
+{
+    struct courtesy c = {0};
+
+    courtesy_begin(&c);
+    assert_true(c.fd >= 0);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+    courtesy_turn(&c, true);
+    assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
+    courtesy_turn(&c, false);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+    courtesy_turn(&c, true);
+    courtesy_end(&c);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+}
+
+/* Who cannot tell how long it waits is never courteous. */
+static void test_needs_to_know_its_wait(void **state)
+{
+    struct courtesy c = {0};
+
+    courtesy_begin(&c);
+    courtesy_end(&c);
+    courtesy_turn(&c, true);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+}
+
+/* Beside a thread that never sleeps, on the same processor. */
+static void test_ends_beside_one_that_computes(void **state)
+{
+    pthread_t computing;
+    struct cpulist cpus;
+    struct courtesy c = {0};
+    unsigned n_turns = 0;
+    int ticks = open_ticks();
+
+    cpulist_allowed(&cpus);
+    cpus.n = 1;
+    assert_int_equal(cpulist_confine(&cpus, NULL), 0);
+    courtesy_begin(&c);
+    courtesy_turn(&c, true);
+    assert_true(c.is_on);
+    assert_int_equal(thread_start(&computing, "compute", cpus.cpu[0], compute, NULL), 0);
+    for (; c.is_on && n_turns < 20000; n_turns++)
+        one_turn(&c, ticks);
+    atomic_store(&is_over, true);
+    (void)pthread_join(computing, NULL);
+    (void)close(ticks);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+    courtesy_end(&c);
+}
+
+/* In place of the kernel: runs so far, and microseconds of waiting before each of them. */
+static void say(struct courtesy *c, unsigned n_runs, unsigned wait)
+{
+    assert_int_equal(ftruncate(c->fd, 0), 0);
+    assert_true(dprintf(c->fd, "1 %llu %u\n", n_runs * wait * 1000ULL, n_runs) > 0);
+    assert_int_equal(lseek(c->fd, 0, SEEK_SET), 0);
+}
+
+/* Turns until it is what @on says. */
+static unsigned turns_until(struct courtesy *c, bool on)
+{
+    unsigned n = 0;
+
+    for (; c->is_on != on && n < 1000000; n++)
+        courtesy_turn(c, true);
+    return n;
+}
+
+static void test_trials_become_rare_while_they_fail(void **state)
+{
+    struct courtesy c = {0};
+    unsigned rest, longest = 0;
+
+    courtesy_begin(&c);
+    courtesy_end(&c);
+    c.fd = memfd_create("schedstat", 0);
+    for (int i = 0; i < 12; i++, longest = rest) {
+        say(&c, 100, 0);
+        rest = turns_until(&c, true);
+        assert_true(rest >= longest);
+        say(&c, 200, 4000);
+        assert_in_range(turns_until(&c, false), 1, 100);
+    }
+    assert_in_range(longest, 10000, 100000);
+
+    /* One that succeeds makes the next rest a short one again. */
+    say(&c, 100, 0);
+    (void)turns_until(&c, true);
+    for (unsigned i = 0; i < 1000; i++)
+        courtesy_turn(&c, true);
+    assert_true(c.is_on);
+    say(&c, 200, 4000);
+    (void)turns_until(&c, false);
+    say(&c, 100, 0);
+    assert_in_range(turns_until(&c, true), 100, 2000);
+    courtesy_end(&c);
+}
+
+static void test_no_number_is_no_courtesy(void **state)
+{
+    struct courtesy c = {0};
+
+    courtesy_begin(&c);
+    courtesy_end(&c);
+    c.fd = memfd_create("schedstat", 0);
+    courtesy_turn(&c, true);
+    assert_false(c.is_on);
+    courtesy_end(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_follows_what_it_may),
+        cmocka_unit_test(test_needs_to_know_its_wait),
+        cmocka_unit_test(test_no_number_is_no_courtesy),
+        cmocka_unit_test(test_trials_become_rare_while_they_fail),
+        cmocka_unit_test(test_ends_beside_one_that_computes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

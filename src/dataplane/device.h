@@ -31,9 +31,9 @@ struct device_options {
 };
 
 /**
- * Told about what happens. All calls come on the port's control thread, with
- * its lock held: they may not call anything of port.h or device.h. NULL
- * members are skipped.
+ * Told about what happens. Calls come on the port's control thread, or on that
+ * of a caller who removes a peer; always with the port's lock held: they may not
+ * call anything of port.h or device.h. NULL members are skipped.
  */
 struct device_listener {
     /* A session with @peer is ready to send; @path is where it speaks from, and to. */

@@ -92,8 +92,7 @@ static void set_accept(struct overlay_network *net)
     device_set_accept(net->device, &accept);
 }
 
-/* ---- listeners: on the port's control thread, with its lock held
- * --------------------------------- */
+/* ---- listeners: with the port's lock held; see device.h ---- */
 
 static void learn_path(struct overlay_node *node, const struct udp_path *path)
 {

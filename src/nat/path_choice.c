@@ -293,11 +293,13 @@ void path__choose(struct path *e, nsec_t now)
     best = best_pair(e, now);
     if (!best)
         return;
-    e->is_worse = is_relay_better(e, best);
-    if (!e->is_worse)
+    if (!is_relay_better(e, best)) {
+        e->is_worse = false;
         path__nominate(e, best, now);
-    else
+    } else if (best->n_samples >= PATH_SAMPLES_SURE) {
+        e->is_worse = true;
         best->held_until = now + WORSE_FOR;
+    }
 }
 
 /* The chosen pair has a new figure: would the relay be better? Twice in a row it must be. */

@@ -18,7 +18,8 @@ static struct couple_node *other(struct couple *c, unsigned i)
 static void send_frame(struct couple *c, unsigned from, const struct path_action *a)
 {
     bool v6 = c->has_v6 && endpoint_equal(&a->remote, &other(c, from)->ep6);
-    nsec_t at = c->now + (v6 ? c->delay6 : COUPLE_DELAY);
+    nsec_t at =
+        c->now + (v6 ? c->delay6 : COUPLE_DELAY) + (c->now < c->slow_until ? c->slow_by : 0);
     size_t place = c->n_frames;
     struct couple_frame *f;
 

@@ -44,8 +44,10 @@ struct couple {
     size_t n_frames;
     struct couple_frame kept; /* copy of the last frame to node 1 */
     uint64_t n_sent;
-    bool has_v6;   /* both have another address, with a delay of its own */
-    nsec_t delay6; /* one way */
+    bool has_v6;       /* both have another address, with a delay of its own */
+    nsec_t delay6;     /* one way */
+    nsec_t slow_until; /* what is sent before takes as much longer as @slow_by says */
+    nsec_t slow_by;
 };
 
 /** couple_start() - two nodes that know each other; no candidates told yet. */

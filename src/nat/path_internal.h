@@ -30,7 +30,8 @@
 #define PATHS_MAPPINGS_MAX  1024
 #define PATHS_MAPPINGS_TIME (120 * NSEC_PER_SEC)
 
-#define PATH_PINGS_MAX 8 /* outstanding ones that a pair remembers */
+#define PATH_PINGS_MAX    8 /* outstanding ones that a pair remembers */
+#define PATH_SAMPLES_SURE 4 /* pongs that a round asks for: with fewer no relay is preferred */
 
 /** A ping that has been sent. */
 struct path_ping {
@@ -48,7 +49,7 @@ struct path_pair {
     nsec_t tried_at;          /* last ping; 0: never */
     nsec_t heard_at;          /* last fresh frame; 0: never */
     nsec_t valid_at;          /* last pong; 0: never */
-    nsec_t rtt;               /* smoothed; valid after a pong */
+    nsec_t rtt;               /* the least of the first pongs, then smoothed; valid after one */
     unsigned n_samples;       /* pongs since it was last silent */
     unsigned n_round_pongs;   /* in this round */
     unsigned n_better;        /* measurements in a row that beat the chosen one */
@@ -333,7 +334,6 @@ void path__beat_stop(struct path *e);
 void path__beat_on_nominate(struct path *e, nsec_t now);
 void path__beat_on_alive(struct path *e, nsec_t now);
 void path__beat_tick(struct path *e, nsec_t now);
-
 /** path__beat_on_agreement() - does the peer, who has answered on the chosen pair, use it? */
 void path__beat_on_agreement(struct path *e, struct path_pair *pair, bool agrees, nsec_t now);
 void path__on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now);

@@ -192,6 +192,18 @@ static struct path_ping *find_ping(struct path_pair *pair, const struct path_fra
     return NULL;
 }
 
+/* Where many paths begin at once the first answers tell how busy the two ends are. */
+static void learn_rtt(struct path_pair *pair, nsec_t rtt)
+{
+    if (pair->n_samples == 0)
+        pair->rtt = rtt;
+    else if (pair->n_samples < PATH_SAMPLES_SURE)
+        pair->rtt = nsec_min(pair->rtt, rtt);
+    else
+        pair->rtt = (3 * pair->rtt + rtt) / 4;
+    pair->n_samples++;
+}
+
 bool path__pair_on_pong(
     struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now)
 {
@@ -208,8 +220,7 @@ bool path__pair_on_pong(
     if (pair->valid_at == 0)
         pair->n_samples = pair->n_known = 0;
     learn_end(pair, false);
-    pair->rtt = pair->n_samples == 0 ? rtt : (3 * pair->rtt + rtt) / 4;
-    pair->n_samples++;
+    learn_rtt(pair, rtt);
     pair->n_round_pongs++;
     pair->n_pongs++;
     pair->valid_at = pair->heard_at = now;

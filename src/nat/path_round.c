@@ -18,8 +18,6 @@
 #define BACKOFF_URGENT     2
 /* An edge had traffic of late. */
 #define INTEREST (60 * NSEC_PER_SEC)
-/* Pongs of one pair that a round asks for: enough to measure it. */
-#define ROUND_PONGS 4
 /* A direct path that is as good as this needs no search for a better one. */
 #define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
 
@@ -107,7 +105,7 @@ void path__round_stop(struct path *e)
 
 static bool is_asked(const struct path *e, const struct path_pair *pair)
 {
-    if (pair->n_round_pongs >= ROUND_PONGS)
+    if (pair->n_round_pongs >= PATH_SAMPLES_SURE)
         return false;
     return e->round.is_full || pair->is_answered || pair->tried_at == 0 || pair->id == e->chosen;
 }

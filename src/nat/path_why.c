@@ -80,6 +80,21 @@ static bool why_nats(const struct why *w, char *buf)
     return false;
 }
 
+/* This end does not choose, and in the last round its pings were answered. */
+static bool why_declined(const struct why *w, char *buf)
+{
+    const struct path *e = w->e;
+
+    for (unsigned i = 0; !e->nominates && i < e->n_pairs; i++)
+        if (e->round_at != 0 && e->pairs[i].valid_at >= e->round_at) {
+            (void)snprintf(buf, PATH_TEXT_MAX,
+                "the direct path works, but %s finds that the relay is faster or loses less",
+                w->peer);
+            return true;
+        }
+    return false;
+}
+
 /*
  * In the last round a frame of the peer came in, and none of our pings there was answered: then it
  * hears nothing from here, since it answers whatever it hears.
@@ -111,7 +126,8 @@ static void why_silent(const struct why *w, char *buf)
     if (e->owner->self.nat.is_blocked || e->side.nat.is_blocked)
         (void)snprintf(buf, PATH_TEXT_MAX, "UDP is blocked at %s: allow UDP out of it",
             e->owner->self.nat.is_blocked ? w->self : w->peer);
-    else if (!why_families(w, buf) && !why_nats(w, buf) && !why_one_way(w, buf))
+    else if (!why_declined(w, buf) && !why_families(w, buf) && !why_nats(w, buf) &&
+             !why_one_way(w, buf))
         (void)snprintf(buf, PATH_TEXT_MAX,
             "none of the %u ways to %s answers, so something drops UDP between the two: "
             "allow UDP %u in at either",

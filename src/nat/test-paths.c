@@ -525,6 +525,31 @@ static void test_relay_that_is_better(void **state)
     couple_stop(c);
 }
 
+/* Where many paths begin at once, a first answer tells how busy the nodes were. */
+static void test_first_answers_do_not_decide_for_the_relay(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    c->slow_until = c->now + 200 * MSEC;
+    c->slow_by = 50 * MSEC;
+    set_relay(c, 15 * MSEC);
+    run_with_traffic(c, 3 * SEC);
+    assert_direct(c);
+    assert_int_equal(c->nodes[0].n_uses, 2); /* the relay, and then this */
+    couple_stop(c);
+    /* One that stays slow is left to the relay, and both ends say so. */
+    couple_start(c, PATH_POLICY_AUTO);
+    c->slow_until = NSEC_NEVER;
+    c->slow_by = 50 * MSEC;
+    set_relay(c, 15 * MSEC);
+    run_with_traffic(c, 20 * SEC);
+    assert_relayed(c);
+    assert_non_null(strstr(view(c, 0).why, "the relay is faster"));
+    assert_non_null(strstr(view(c, 1).why, "the relay is faster"));
+    couple_stop(c);
+}
+
 static void test_hub_absence_changes_nothing_direct(void **state)
 {
     struct couple *c = &couple;
@@ -567,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_v6_when_it_is_better),
         cmocka_unit_test(test_switch_only_to_what_is_clearly_better),
         cmocka_unit_test(test_relay_that_is_better),
+        cmocka_unit_test(test_first_answers_do_not_decide_for_the_relay),
         cmocka_unit_test(test_hub_absence_changes_nothing_direct),
     };
 

@@ -156,16 +156,17 @@ static void on_change(
         tell(m, family, &m->edge[family], now);
 }
 
-static void keep_metrics(const struct probe *p)
+/* 0 or negative errno with words. */
+static int write_metrics(const struct probe *p, struct err *e)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    struct err e = ERR_NULL;
+    int r;
 
     if (!arg.metrics)
-        return;
+        return 0;
     lookout_format_metrics(&p->lookout, &out);
-    if (statefile_replace(arg.metrics, str_text(&out), out.len, METRICS_MODE, &e) < 0)
-        log_warning("the metrics are not written: %s", err_text(&e));
+    r = statefile_replace(arg.metrics, str_text(&out), out.len, METRICS_MODE, e);
+    return r < 0 ? err_prefix(e, "the metrics are not written") : 0;
 }
 
 /* ---- watching ------------------------------------------------------------------------------- */
@@ -218,6 +219,7 @@ static int look_once(struct probe *p)
 {
     const struct lookout *l = &p->lookout;
     nsec_t end = clock_now() + ONCE_TIME;
+    struct err e = ERR_NULL;
     int status;
 
     p->is_silent = true;
@@ -226,7 +228,8 @@ static int look_once(struct probe *p)
         if (wait(p, end))
             return cmd_fail(usage.command, "ended by a signal");
     }
-    keep_metrics(p);
+    if (write_metrics(p, &e) < 0)
+        return cmd_fail(usage.command, "%s", err_text(&e));
     status = print_report(p);
     for (size_t i = 0; status == CMD_OK && i < l->n; i++)
         if (l->members[i].edge[LOOKOUT_V4].state != EDGE_REACHED)
@@ -247,7 +250,9 @@ static int keep_looking(struct probe *p)
         if (now - p->looked < LOOK_PERIOD)
             continue;
         p->looked = now;
-        keep_metrics(p);
+        /* A disk that is full now may have room the next time. */
+        if (write_metrics(p, &e) < 0)
+            log_warning("%s", err_text(&e));
         if (look(p, &e) != 0)
             return cmd_fail(usage.command, "%s", err_text(&e));
     } while (!wait(p, p->looked + LOOK_PERIOD));
@@ -273,6 +278,8 @@ int cmd_probe(int argc, char **argv)
     if (r == 0)
         r = lookout_open(&p.lookout, p.interface, arg.once ? ONCE_PERIOD : arg.period,
             rng_u64(&rng), on_change, &p, &e);
+    if (r == 0)
+        r = write_metrics(&p, &e);
     if (r != 0)
         status = cmd_fail(usage.command, "%s", err_text(&e));
     else

@@ -373,6 +373,8 @@ def test_probe_sees_what_agents_do_not_tell(site: Site) -> None:
 
     everybody = {name: ("reached", "reached") for name in ("hub", "n2")}
     wait_for(lambda: look() == (0, everybody), 10, "all to be reached")
+    refused = site.n1.run("probe", "--metrics", "/nowhere/probe.prom", check=False)
+    assert refused.rc == 1 and "metrics are not written: " in refused.err, refused
     metrics = "/var/lib/weft/probe.prom"
     probe = site.n1.host.spawn([site.weft, "probe", "--metrics", metrics], name="probe",
                                allow=["n2 does not answer"])

@@ -54,7 +54,8 @@ static const struct option_usage usage = {
 static void print_advice(const struct run *run)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    const char *line;
+    const char *text;
+    size_t len;
 
     if (!arg.quiet) {
         run_summary(run, &out);
@@ -62,8 +63,11 @@ static void print_advice(const struct run *run)
         str_deinit(&out);
     }
     run_advise(run, &out);
-    for (line = str_text(&out); *line != '\0'; line += strcspn(line, "\n") + 1)
-        (void)fprintf(stderr, "weft run: note: %.*s\n", (int)strcspn(line, "\n"), line);
+    text = str_text(&out);
+    for (size_t off = 0; text[off] != '\0'; off += len + 1) {
+        len = strcspn(text + off, "\n");
+        (void)fprintf(stderr, "weft run: note: %.*s\n", (int)len, text + off);
+    }
 }
 
 static int explain(const struct run *run)

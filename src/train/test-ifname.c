@@ -92,7 +92,7 @@ static void test_nccl_takes_sixteen(void **state)
     struct ifname_choice c;
 
     for (size_t i = 0; i < f.n_interfaces; i++) {
-        (void)snprintf(f.interfaces[i].name, IFNAMSIZ, "eth%zu", i);
+        (void)snprintf(f.interfaces[i].name, IFNAMSIZ, "eth%u", (unsigned)i);
         assert_int_equal(ip_addr_parse(&f.interfaces[i].address, "10.0.0.1", NULL), 0);
         f.interfaces[i].running = true;
     }

@@ -129,7 +129,8 @@ static void get_bulk(struct fields *f, struct order *o)
     fields_u64(f, "bytes", FIELDS_REQUIRED, 1, ORDER_BYTES_MAX, &o->bytes);
     fields_enum(f, "way", FIELDS_REQUIRED, way_names, ORDER_DIRECTION_N, &way);
     fields_u64(f, "port", FIELDS_OPTIONAL, 1, 65535, &port);
-    get_addrs(f, FIELDS_OPTIONAL, 1, ORDER_ADDRS_MAX, o);
+    /* A port beside the overlay is at those addresses. */
+    get_addrs(f, port != 0 ? FIELDS_REQUIRED : FIELDS_OPTIONAL, 1, ORDER_ADDRS_MAX, o);
     o->way = way;
     o->port = (uint16_t)port;
 }

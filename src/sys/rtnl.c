@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <linux/ip.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "sys/netlink.h"
 
 #define RP_FILTER_LOOSE 2 /* Linux Documentation/networking/ip-sysctl.rst */
@@ -462,98 +462,73 @@ int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void
     return netlink_request(nl, rq.nlh, take_route, &w);
 }
 
-static int take_source(const struct nlmsghdr *nlh, void *ctx)
+/* How the kernel would send a packet. */
+struct way {
+    struct ip_addr source; /* none: not told */
+    unsigned ifindex;      /* 0: not told */
+};
+
+static int take_way(const struct nlmsghdr *nlh, void *ctx)
 {
     const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
     const struct nlattr *attrs[RTA_MAX + 1];
+    struct way *way = ctx;
 
     if (nlh->nlmsg_type != RTM_NEWROUTE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*rtm)))
         return 0;
     index_attributes(nlh, sizeof(*rtm), attrs, RTA_MAX + 1);
-    (void)get_address(attrs[RTA_PREFSRC], rtm->rtm_family, ctx);
+    (void)get_address(attrs[RTA_PREFSRC], rtm->rtm_family, &way->source);
+    way->ifindex = get_u32(attrs[RTA_OIF]);
     return 0;
+}
+
+/* Begins the question for the way to @dst. */
+static struct rtmsg *start_way(struct request *rq, const struct ip_addr *dst)
+{
+    struct rtmsg *rtm = start_request(rq, RTM_GETROUTE, NLM_F_ACK, sizeof(*rtm));
+
+    rtm->rtm_family = family_of(dst);
+    rtm->rtm_dst_len = ip_addr_is_v4(dst) ? 32 : 128;
+    put_address(rq->nlh, RTA_DST, dst);
+    return rtm;
+}
+
+static int ask_way(struct netlink *nl, struct request *rq, struct way *ret)
+{
+    int r = netlink_request(nl, rq->nlh, take_way, ret);
+
+    return r == -ENETUNREACH || r == -EHOSTUNREACH ? RTNL_E_ABSENT : r;
 }
 
 int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_addr *ret)
 {
-    struct ip_addr source = {0};
+    struct way way = {0};
     struct request rq;
-    struct rtmsg *rtm = start_request(&rq, RTM_GETROUTE, NLM_F_ACK, sizeof(*rtm));
     int r;
 
-    rtm->rtm_family = family_of(dst);
-    rtm->rtm_dst_len = ip_addr_is_v4(dst) ? 32 : 128;
-    put_address(rq.nlh, RTA_DST, dst);
-    r = netlink_request(nl, rq.nlh, take_source, &source);
-    if (r == -ENETUNREACH || r == -EHOSTUNREACH)
+    (void)start_way(&rq, dst);
+    r = ask_way(nl, &rq, &way);
+    if (r == 0 && ip_addr_is_none(&way.source))
         return RTNL_E_ABSENT;
-    if (r < 0)
-        return r;
-    if (ip_addr_is_none(&source))
-        return RTNL_E_ABSENT;
-    *ret = source;
-    return 0;
+    if (r == 0)
+        *ret = way.source;
+    return r;
 }
 
-/* ---- is a block free? ----------------------------------------------------------------------- */
-
-struct search {
-    const struct ip_prefix *block;
-    const unsigned *own; /* interfaces that do not count */
-    size_t n_own;
-    bool found;             /* some entry is in the way */
-    struct rtnl_entry what; /* the first of them */
-};
-
-static bool is_own(const struct search *s, unsigned ifindex)
+int rtnl_way_out(struct netlink *nl, const struct rtnl_flow *flow, unsigned *ret)
 {
-    for (size_t i = 0; i < s->n_own; i++)
-        if (s->own[i] == ifindex)
-            return true;
-    return false;
-}
+    struct way way = {0};
+    struct request rq;
+    int r;
 
-static int look_at(const struct rtnl_entry *entry, void *ctx)
-{
-    struct search *s = ctx;
-    struct ip_prefix used = entry->prefix;
-
-    if (entry->type == RTNL_ENTRY_ROUTE && used.len <= 1)
-        return 0;
-    /* An address takes up itself; what its block takes up is said by its route. */
-    if (entry->type == RTNL_ENTRY_ADDRESS)
-        used.len = ip_addr_is_v4(&used.addr) ? 32 : 128;
-    if (s->found || is_own(s, entry->ifindex) || !ip_prefix_overlaps(&used, s->block))
-        return 0;
-    s->found = true;
-    s->what = *entry;
-    return 0;
-}
-
-int rtnl_check_free(struct netlink *nl, const struct ip_prefix *block, unsigned own, struct err *e)
-{
-    return rtnl_check_free_but(nl, block, &own, own ? 1 : 0, e);
-}
-
-int rtnl_check_free_but(struct netlink *nl, const struct ip_prefix *block, const unsigned *own,
-    size_t n_own, struct err *e)
-{
-    struct search s = {.block = block, .own = own, .n_own = n_own};
-    char block_text[IP_PREFIX_TEXT_MAX];
-    char what_text[IP_PREFIX_TEXT_MAX];
-    struct rtnl_link link = {.name = "no interface"};
-    int r = rtnl_each_address(nl, 0, look_at, &s);
-
-    if (r == 0 && !s.found)
-        r = rtnl_each_route(nl, 0, look_at, &s);
-    if (r < 0)
-        return err_set(e, r, "the routes of this machine cannot be read: %s", strerror(-r));
-    if (!s.found)
-        return 0;
-    if (s.what.ifindex)
-        (void)get_link(nl, NULL, s.what.ifindex, &link);
-    return err_set(e, -EADDRINUSE, "the block %s collides with the %s %s of %s",
-        ip_prefix_format(block, block_text),
-        s.what.type == RTNL_ENTRY_ADDRESS ? "address" : "route",
-        ip_prefix_format(&s.what.prefix, what_text), link.name);
+    start_way(&rq, &flow->to.addr)->rtm_src_len = ip_addr_is_v4(&flow->from) ? 32 : 128;
+    put_address(rq.nlh, RTA_SRC, &flow->from);
+    mnl_attr_put_u32(rq.nlh, RTA_MARK, flow->fwmark);
+    mnl_attr_put_u8(rq.nlh, RTA_IP_PROTO, IPPROTO_UDP);
+    mnl_attr_put_u16(rq.nlh, RTA_SPORT, htons(flow->from_port));
+    mnl_attr_put_u16(rq.nlh, RTA_DPORT, htons(flow->to.port));
+    r = ask_way(nl, &rq, &way);
+    if (r == 0)
+        *ret = way.ifindex;
+    return r == 0 && way.ifindex == 0 ? RTNL_E_ABSENT : r;
 }

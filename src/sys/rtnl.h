@@ -148,3 +148,19 @@ int rtnl_check_free_but(struct netlink *nl, const struct ip_prefix *block, const
  * Return: 0, RTNL_E_ABSENT when there is no way to it, or negative errno.
  */
 int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_addr *ret);
+
+/** UDP packets, as rules and routes tell them apart. */
+struct rtnl_flow {
+    struct endpoint to;
+    struct ip_addr from;
+    uint16_t from_port;
+    uint32_t fwmark; /* 0: none */
+};
+
+/**
+ * rtnl_way_out() - the interface by which they leave
+ * @ret:	its number
+ *
+ * Return: 0; RTNL_E_ABSENT when there is no way, from @flow->from, too; or negative errno.
+ */
+int rtnl_way_out(struct netlink *nl, const struct rtnl_flow *flow, unsigned *ret);

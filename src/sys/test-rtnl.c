@@ -253,6 +253,32 @@ static void test_source(void **state)
     assert_true(ip_addr_equal(&source, &a.addr));
 }
 
+/* Two uplinks: by which one packets leave is a matter of the routes, and of rules. */
+static void test_way_out(void **state)
+{
+    struct netlink *nl = need(state);
+    struct rtnl_link links[2] = {add_link(nl, "lan0"), add_link(nl, "lan1")};
+    struct ip_prefix own[2] = {prefix("192.168.7.1/24"), prefix("192.168.8.1/24")};
+    struct ip_prefix far = prefix("203.0.113.0/24");
+    struct rtnl_flow flow = {.to = {.addr = prefix("203.0.113.5").addr, .port = 51820},
+        .from = own[0].addr,
+        .from_port = 51820,
+        .fwmark = 7};
+    unsigned ifindex = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(rtnl_set_link(nl, links[i].ifindex, true, 0), 0);
+        assert_int_equal(rtnl_add_address(nl, links[i].ifindex, &own[i]), 0);
+    }
+    assert_int_equal(rtnl_way_out(nl, &flow, &ifindex), RTNL_E_ABSENT);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(rtnl_add_route(nl, links[i].ifindex, &far), 0);
+        assert_int_equal(rtnl_way_out(nl, &flow, &ifindex), 0);
+        assert_int_equal(ifindex, links[i].ifindex);
+        assert_int_equal(rtnl_remove_route(nl, links[i].ifindex, &far), 0);
+    }
+}
+
 /** A route of the interface, as the walk finds it. */
 struct found {
     struct ip_prefix prefix;
@@ -345,6 +371,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_source_check, enter, leave),
         cmocka_unit_test_setup_teardown(test_check_free, enter, leave),
         cmocka_unit_test_setup_teardown(test_source, enter, leave),
+        cmocka_unit_test_setup_teardown(test_way_out, enter, leave),
         cmocka_unit_test_setup_teardown(test_route_metrics, enter, leave),
         cmocka_unit_test_setup_teardown(test_largest_mtu, enter, leave),
     };

@@ -12,6 +12,7 @@
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
+#include "dataplane/source.h"
 #include "sys/clock.h"
 
 /* Greetings handled before timers and descriptors get their turn. */
@@ -125,6 +126,8 @@ static void take_told(struct peer *peer, nsec_t now)
         return;
     if (atomic_exchange(&peer->has_moved, false))
         tell_listener(peer);
+    if (atomic_exchange(&peer->has_new_path, false))
+        source_check(peer, now);
     if (atomic_exchange(&peer->has_confirmed, false))
         greeting_session_ready(peer, now);
     control_poll_peer(peer, now);
@@ -186,6 +189,7 @@ static void run_timers(struct port *p, nsec_t now)
         control_poll_peer(container_of(link, struct peer, due), now);
     if (p->reclaim_due <= now || p->n_retired >= RECLAIM_MANY)
         control_reclaim(p);
+    source_watch_tick(p, now);
     p->expire_due = NSEC_NEVER;
     list_foreach(d, &p->devices, siblings)
         p->expire_due = nsec_min(p->expire_due, relay_device_expire(d, now));
@@ -249,6 +253,7 @@ static int wait_ms(const struct port *p, bool busy, nsec_t now)
     nsec_t due = nsec_min(heap_due(&p->timers), nsec_min(p->reclaim_due, p->expire_due));
     nsec_t ms;
 
+    due = nsec_min(due, p->source.due);
     if (busy || due <= now)
         return 0;
     if (due == NSEC_NEVER)

@@ -115,6 +115,25 @@ struct udp_path peer_get_heard(struct peer *peer)
     return heard;
 }
 
+void peer_set_left(struct peer *peer, const struct udp_path *path)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->left = path ? *path : (struct udp_path){.ifindex = 0};
+    if (path && udp_path_equal(&peer->path, path))
+        peer->path = (struct udp_path){.remote = path->remote};
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
+struct udp_path peer_get_left(struct peer *peer)
+{
+    struct udp_path left;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    left = peer->left;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return left;
+}
+
 void peer_set_pin(struct peer *peer, enum pin pin)
 {
     (void)pthread_mutex_lock(&peer->lock);
@@ -141,20 +160,35 @@ static bool is_held(const struct peer *peer, bool begins)
            atomic_load_explicit(&peer->device->port->has_path_client, memory_order_relaxed);
 }
 
+/* Under the peer's lock. True when it is another one, whose route is to be looked at. */
+static bool take_path(struct peer *peer, const struct udp_path *path)
+{
+    if (udp_path_equal(&peer->path, path))
+        return false;
+    if (udp_path_equal(&peer->left, path)) {
+        peer->path = (struct udp_path){.remote = path->remote};
+        return false;
+    }
+    peer->path = *path;
+    return true;
+}
+
 void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins)
 {
-    bool moved;
+    bool moved, is_new = false;
 
     (void)pthread_mutex_lock(&peer->lock);
     moved = !endpoint_equal(&peer->heard.remote, &path->remote);
     peer->heard = *path;
     if (endpoint_equal(&peer->path.remote, &path->remote) || !is_held(peer, begins))
-        peer->path = *path;
+        is_new = take_path(peer, path);
     (void)pthread_mutex_unlock(&peer->lock);
-    if (moved) {
+    if (moved)
         atomic_store(&peer->has_moved, true);
+    if (is_new)
+        atomic_store(&peer->has_new_path, true);
+    if (moved || is_new)
         peer_tell(peer);
-    }
 }
 
 void staged_free(struct staged_packet *list)

@@ -65,6 +65,7 @@ struct peer {
     uint16_t keepalive_s;          /* persistent keepalive, seconds; 0: off */
     bool is_unlinked;              /* about to be freed: nothing may be armed any more */
     bool is_relayed;               /* to others of its kind, while the device relays */
+    bool follows_route;            /* where it is answered from, too: see source.h */
     struct router_node *at_router; /* lent; NULL: nothing is relayed for it */
 
     /* Changed with the gates closed, read inside them. */
@@ -78,12 +79,14 @@ struct peer {
     _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
     _Atomic bool is_told;       /* in port->told already */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
+    _Atomic bool has_new_path;  /* it is answered in another way: for source_check() */
     _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */
     struct peer *next_told;     /* in port->told; written by whoever set is_told */
 
     /* Guarded by lock. Lock order: port->lock, gates, then this; a leaf but for keypairs. */
     pthread_mutex_t lock;
     struct udp_path path;  /* where its packets go; endpoint none: unknown */
+    struct udp_path left;  /* the same, but our address is not on the route; none: there is none */
     struct udp_path heard; /* where its last authentic packet came from; none: never */
     enum pin pin;          /* does not follow its packets' source: see peer_set_pin() */
     struct staged staged;  /* waits for a session */
@@ -116,6 +119,15 @@ void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
 
 /** peer_get_heard() - where it speaks from, whatever it is pinned to; a copy. Any thread. */
 struct udp_path peer_get_heard(struct peer *peer);
+
+/**
+ * peer_set_left() - its packets do not leave from our address on @path any more
+ * @path:	as peer_get_path() gave it; NULL: there is none of that kind
+ *
+ * Another one is learned as ever. Any thread.
+ */
+void peer_set_left(struct peer *peer, const struct udp_path *path);
+struct udp_path peer_get_left(struct peer *peer);
 
 /**
  * peer_set_pin() - leave the endpoint to whoever finds paths, while there is somebody

@@ -1,7 +1,7 @@
 /*
  * net_watch.h - has anything changed in this machine's network?
  *
- * Links, addresses and routes, of any interface. What changed is not told: who
+ * Links, addresses, routes and routing rules, of any interface. What changed is not told: who
  * wants to know looks again (rtnl.h).
  */
 #pragma once

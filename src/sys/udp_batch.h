@@ -32,6 +32,12 @@ struct udp_path {
     uint32_t ifindex;       /* arrived on; used when sending to link-local addresses only */
 };
 
+static inline bool udp_path_equal(const struct udp_path *a, const struct udp_path *b)
+{
+    return a->ifindex == b->ifindex && ip_addr_equal(&a->local, &b->local) &&
+           endpoint_equal(&a->remote, &b->remote);
+}
+
 /** Datagrams of one size, back to back. */
 struct udp_run {
     uint8_t *buf;         /* borrows: the first datagram */

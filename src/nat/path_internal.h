@@ -306,26 +306,6 @@ struct paths_item *path__tell_use(struct path *e, const struct path_pair *pair);
 /** path__end_alarm() - it is direct, or need not be any more; @words say which. */
 void path__end_alarm(struct path *e, const char *words);
 
-/* ---- path_relay.c ---- */
-
-/** path__relay_best() - the best common relay, and its RTT, both ends' together; 0: none known. */
-nsec_t path__relay_best(const struct path *e, struct path_relay *ret);
-
-/** path__relay_rtt() - the same of the one in use. */
-nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via);
-
-/** path__relay_enter() - no pair is chosen any more: choose one without asking what was before. */
-void path__relay_enter(struct path *e);
-
-/** path__check_relay() - one end's relays have changed, or what they cost. */
-void path__check_relay(struct path *e, nsec_t now);
-void path__relay_tick(struct path *e, nsec_t now);
-
-/** path__on_relayed() - the other end has moved the edge to that one. */
-void path__on_relayed(struct path *e, const struct x25519_public *via, nsec_t now);
-
-size_t path__relays(const struct path *e, struct path_relay_view *ret, size_t cap);
-
 /* ---- path_beat.c ---- */
 
 void path__beat_start(struct path *e, nsec_t now);

@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "nat/path_internal.h"
+#include "nat/path_relay_internal.h"
 
 /* A better relay must have been so for this long, and by so much or a fifth. */
 #define BETTER_FOR (2 * NSEC_PER_SEC)
 #define BETTER_BY  (5 * NSEC_PER_MSEC)
-/* Where the other end has led, it had its reasons: its report of them may still be on its way. */
+/* Where the other end has led, it had its reasons: its report of them may still be on its way.
+ * A relay that either end announces anew ends that: most often it is the one that was left. */
 #define HOLD (60 * NSEC_PER_SEC)
 
 static const struct path_relay *find(const struct path_side *s, const struct x25519_public *key)
@@ -177,6 +179,19 @@ void path__on_relayed(struct path *e, const struct x25519_public *via, nsec_t no
     if (item)
         item->action.is_followed = true;
     path__event(e, false, "through another relay, as the other end wants it");
+}
+
+bool path__announces_relay(const struct path_side *before, const struct path_side *now)
+{
+    for (unsigned i = 0; i < now->n_relays; i++)
+        if (!find(before, &now->relays[i].key))
+            return true;
+    return false;
+}
+
+void path__release_relay(struct path *e, nsec_t now)
+{
+    e->relay.held_until = nsec_min(e->relay.held_until, now);
 }
 
 size_t path__relays(const struct path *e, struct path_relay_view *ret, size_t cap)

@@ -7,6 +7,7 @@
 
 #include "base/secret.h"
 #include "nat/path_internal.h"
+#include "nat/path_relay_internal.h"
 
 #define FRAMES_PER_SECOND  400
 #define ANSWERS_PER_SECOND 1000
@@ -300,6 +301,8 @@ void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
     bool is_new = self->generation != p->self.generation ||
                   !candidates_equal(&self->candidates, &p->self.candidates);
 
+    if (path__announces_relay(&p->self, self))
+        for_each(p, path__release_relay, now);
     p->self = *self;
     for_each(p, is_new ? self_changed : relays_changed, now);
 }
@@ -314,6 +317,8 @@ void paths_set_peer_side(
         return;
     is_new = !e->has_side || side->generation != e->side.generation ||
              !candidates_equal(&side->candidates, &e->side.candidates);
+    if (path__announces_relay(&e->side, side))
+        path__release_relay(e, now);
     e->side = *side;
     e->has_side = true;
     if (is_new) {

@@ -88,12 +88,37 @@ static void test_lost_one_is_left_at_once_by_either(void **state)
     }
 }
 
+/* The other end has left the relay of both and led here; once it is there again, both go back. */
+static void test_announced_anew_is_gone_back_to(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct couple *c = &couple;
+
+        couple_start(c, PATH_POLICY_AUTO);
+        tell(c, 0, (unsigned[]){10, 40});
+        tell(c, 1, (unsigned[]){10, 40});
+        paths_on_relayed(
+            c->nodes[0].paths, &c->nodes[1].key, &(struct x25519_public){{2, 1}}, c->now);
+        couple_run(c, 10 * SEC);
+        /* Whatever the reports say: they may be old. */
+        assert_via(c, 0, 2);
+        tell(c, i, (unsigned[]){0, 40});
+        tell(c, i, (unsigned[]){10, 40});
+        couple_run(c, 1500 * MSEC);
+        assert_via(c, 0, 2);
+        couple_run(c, 1000 * MSEC);
+        assert_via(c, 0, 1);
+        couple_stop(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_better_only_after_a_while_and_by_the_first),
         cmocka_unit_test(test_little_better_is_not_worth_it),
         cmocka_unit_test(test_lost_one_is_left_at_once_by_either),
+        cmocka_unit_test(test_announced_anew_is_gone_back_to),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

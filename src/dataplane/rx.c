@@ -495,13 +495,15 @@ static void *rx_main(void *arg)
     while (!atomic_load(&w->port->is_stopping)) {
         struct epoll_event events[EVENTS_PER_TURN];
         int n = epoll_wait(w->epoll_fd, events, EVENTS_PER_TURN, -1);
+        nsec_t now;
 
         atomic_fetch_add(&w->turn, 1);
         gate_enter(&w->port->gate, w->i);
         for (int i = 0; i < n; i++)
             on_event(w, events[i].data.u64, events[i].events);
         gate_leave(&w->port->gate, w->i);
-        courtesy_turn(&w->courtesy, port__is_quiet(w->port, clock_now()));
+        now = clock_now();
+        courtesy_turn(&w->courtesy, port__is_quiet(w->port, now), now);
     }
     courtesy_end(&w->courtesy);
     return NULL;

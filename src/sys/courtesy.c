@@ -9,8 +9,11 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-/* Turns from one look at the wait to the next. */
+/* Turns from one look at pace and wait to the next. */
 #define LOOK_EVERY 16
+
+/* On average between two turns. What comes faster than that would pile up meanwhile. */
+#define TURN_MIN NSEC_PER_MSEC
 
 /* On average, for one run: more means that others compute where the thread should run. */
 #define WAIT_MAX (200 * NSEC_PER_USEC)
@@ -33,7 +36,6 @@ static bool read_wait(struct courtesy *c)
     (void)strsep(&rest, " ");
     waited = strsep(&rest, " ");
     n_runs = strsep(&rest, "\n");
-    c->turn = 0;
     return waited && n_runs && parse_u64(&c->waited, waited, 0, UINT64_MAX, "wait", NULL) == 0 &&
            parse_u64(&c->n_runs, n_runs, 0, UINT64_MAX, "runs", NULL) == 0;
 }
@@ -60,6 +62,7 @@ static void set(struct courtesy *c, bool on)
 void courtesy_begin(struct courtesy *c)
 {
     c->next_rest = REST_MIN;
+    c->is_rare = true;
     c->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 
@@ -72,26 +75,32 @@ void courtesy_end(struct courtesy *c)
     c->fd = -1;
 }
 
-void courtesy_turn(struct courtesy *c, bool may)
+/* A trial is over. */
+static void judge(struct courtesy *c, bool is_good)
 {
+    c->rest = is_good ? 0 : c->next_rest;
+    if (is_good)
+        c->next_rest = REST_MIN;
+    else if (c->next_rest < REST_MAX)
+        c->next_rest *= 2;
+}
+
+void courtesy_turn(struct courtesy *c, bool may, nsec_t now)
+{
+    bool is_look = ++c->turn == LOOK_EVERY;
+
     if (c->rest > 0)
         c->rest--;
-    may = may && c->fd >= 0 && c->rest == 0;
-    if (!c->is_on) {
-        if (may && read_wait(c)) {
-            set(c, true);
-            atomic_fetch_add_explicit(&c->n_begun, c->is_on, memory_order_relaxed);
-        }
+    if (is_look) {
+        c->is_rare = now - c->looked >= LOOK_EVERY * TURN_MIN;
+        c->looked = now;
+        c->turn = 0;
+        if (c->is_on && c->is_rare)
+            judge(c, is_served(c));
+    }
+    may = may && c->is_rare && c->rest == 0 && c->fd >= 0;
+    if (may == c->is_on || (may && !read_wait(c)))
         return;
-    }
-    if (may && ++c->turn == LOOK_EVERY) {
-        may = is_served(c);
-        c->rest = may ? 0 : c->next_rest;
-        if (may)
-            c->next_rest = REST_MIN;
-        else if (c->next_rest < REST_MAX)
-            c->next_rest *= 2;
-    }
-    if (!may)
-        set(c, false);
+    set(c, may);
+    atomic_fetch_add_explicit(&c->n_begun, c->is_on, memory_order_relaxed);
 }

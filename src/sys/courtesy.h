@@ -13,7 +13,8 @@
  * Where a program computes on every processor, though, such a thread waits out that
  * program's slice, some milliseconds. So courtesy is watched: the kernel tells how
  * long the thread had to wait for a processor, and when that is long it is an ordinary
- * thread again, for longer after each trial that failed.
+ * thread again, for longer after each trial that failed. And it is one while its turns
+ * come more often than once a millisecond: more would pile up than queues hold.
  *
  * Threads: all of it but @n_begun belongs to the thread itself.
  */
@@ -23,10 +24,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 struct courtesy {
     int fd;        /* owns: the thread's schedstat; -1: not readable here, so never courteous */
     bool is_on;    /* the thread's policy is SCHED_BATCH */
-    unsigned turn; /* since the wait was last read */
+    bool is_rare;  /* turns were, at the last look */
+    unsigned turn; /* since the last look at pace and wait */
+    nsec_t looked; /* when that was */
     uint64_t waited, n_runs;  /* as last read: nanoseconds runnable but not running; times run */
     unsigned rest;            /* turns without courtesy that are left */
     unsigned next_rest;       /* turns, after the next trial that fails */
@@ -41,4 +46,4 @@ void courtesy_end(struct courtesy *c);
  * courtesy_turn() - once in each turn of the thread's loop
  * @may:	it has little to do, and waits for others more than they for it
  */
-void courtesy_turn(struct courtesy *c, bool may);
+void courtesy_turn(struct courtesy *c, bool may, nsec_t now);

@@ -17,6 +17,14 @@
 
 static atomic_bool is_over;
 
+/* Turns are rare, for all that these clocks tell. */
+static nsec_t tick(void)
+{
+    static nsec_t now;
+
+    return now += 5 * NSEC_PER_MSEC;
+}
+
 static void *compute(void *arg)
 {
     (void)arg;
@@ -43,7 +51,7 @@ static void one_turn(struct courtesy *c, int ticks)
     uint64_t n;
 
     assert_int_equal(read(ticks, &n, sizeof(n)), sizeof(n));
-    courtesy_turn(c, true);
+    courtesy_turn(c, true, tick());
 }
 
 static void test_follows_what_it_may(void **state)
@@ -53,11 +61,11 @@ static void test_follows_what_it_may(void **state)
     courtesy_begin(&c);
     assert_true(c.fd >= 0);
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-    courtesy_turn(&c, true);
+    courtesy_turn(&c, true, tick());
     assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
-    courtesy_turn(&c, false);
+    courtesy_turn(&c, false, tick());
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-    courtesy_turn(&c, true);
+    courtesy_turn(&c, true, tick());
     courtesy_end(&c);
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
@@ -69,7 +77,7 @@ static void test_needs_to_know_its_wait(void **state)
 
     courtesy_begin(&c);
     courtesy_end(&c);
-    courtesy_turn(&c, true);
+    courtesy_turn(&c, true, tick());
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
 
@@ -86,7 +94,7 @@ static void test_ends_beside_one_that_computes(void **state)
     cpus.n = 1;
     assert_int_equal(cpulist_confine(&cpus, NULL), 0);
     courtesy_begin(&c);
-    courtesy_turn(&c, true);
+    courtesy_turn(&c, true, tick());
     assert_true(c.is_on);
     assert_int_equal(thread_start(&computing, "compute", cpus.cpu[0], compute, NULL), 0);
     for (; c.is_on && n_turns < 20000; n_turns++)
@@ -112,8 +120,34 @@ static unsigned turns_until(struct courtesy *c, bool on)
     unsigned n = 0;
 
     for (; c->is_on != on && n < 1000000; n++)
-        courtesy_turn(c, true);
+        courtesy_turn(c, true, tick());
     return n;
+}
+
+/* What comes often would pile up behind a thread that waits for its turn. */
+static void test_is_for_rare_turns(void **state)
+{
+    struct courtesy c = {0};
+    nsec_t now = 0;
+
+    courtesy_begin(&c);
+    courtesy_end(&c);
+    c.fd = memfd_create("schedstat", 0);
+    say(&c, 100, 0);
+    courtesy_turn(&c, true, now);
+    assert_true(c.is_on);
+    for (unsigned i = 0; i < 100; i++)
+        courtesy_turn(&c, true, now += 100 * NSEC_PER_USEC);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+    /* Not even when there is less at a time for a while. */
+    courtesy_turn(&c, false, now += NSEC_PER_MSEC);
+    courtesy_turn(&c, true, now += NSEC_PER_MSEC);
+    assert_false(c.is_on);
+    for (unsigned i = 0; i < 100; i++)
+        courtesy_turn(&c, true, now += 2 * NSEC_PER_MSEC);
+    assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
+    assert_int_equal(atomic_load(&c.n_begun), 2);
+    courtesy_end(&c);
 }
 
 static void test_trials_become_rare_while_they_fail(void **state)
@@ -137,7 +171,7 @@ static void test_trials_become_rare_while_they_fail(void **state)
     say(&c, 100, 0);
     (void)turns_until(&c, true);
     for (unsigned i = 0; i < 1000; i++)
-        courtesy_turn(&c, true);
+        courtesy_turn(&c, true, tick());
     assert_true(c.is_on);
     say(&c, 200, 4000);
     (void)turns_until(&c, false);
@@ -153,7 +187,7 @@ static void test_no_number_is_no_courtesy(void **state)
     courtesy_begin(&c);
     courtesy_end(&c);
     c.fd = memfd_create("schedstat", 0);
-    courtesy_turn(&c, true);
+    courtesy_turn(&c, true, tick());
     assert_false(c.is_on);
     courtesy_end(&c);
 }
@@ -163,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_follows_what_it_may),
         cmocka_unit_test(test_needs_to_know_its_wait),
+        cmocka_unit_test(test_is_for_rare_turns),
         cmocka_unit_test(test_no_number_is_no_courtesy),
         cmocka_unit_test(test_trials_become_rare_while_they_fail),
         cmocka_unit_test(test_ends_beside_one_that_computes),

@@ -130,7 +130,7 @@ void finder__take_stun(struct finder *f, const struct engine_frame *frame, nsec_
 /** finder__take_fresh() - the same, to FINDER_FRESH_SOCKET. */
 void finder__take_fresh(struct finder *f, const struct engine_frame *frame, nsec_t now);
 
-/** finder__refresh_stun() - a symmetric NAT is to be guessed: its newest port is wanted. */
+/** finder__refresh_stun() - our address may have changed, or a NAT's newest port is wanted. */
 void finder__refresh_stun(struct finder *f, nsec_t now);
 
 /** finder__set_servers() - the STUN servers of that snapshot's hubs. */

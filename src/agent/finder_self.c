@@ -249,10 +249,11 @@ void finder__refresh_stun(struct finder *f, nsec_t now)
 
     stun_client_restart(&f->stun, now);
     finder__ask_stun(f, now);
-    /* To servers that our port has asked before the NAT keeps its mappings: they say nothing new.
-     */
+    /* A symmetric NAT keeps its mappings to servers that our port has asked: what they say of its
+     * newest port is old. */
     spare_sockets_close(f->spare, FINDER_FRESH_SOCKET);
-    if (!server || spare_sockets_open(f->spare, FINDER_FRESH_SOCKET, NULL) < 0)
+    if (!server || f->self.nat.port_step == 0 ||
+        spare_sockets_open(f->spare, FINDER_FRESH_SOCKET, NULL) < 0)
         return;
     f->fresh.server = *server;
     rng_fill(&f->rng, f->fresh.id.b, sizeof(f->fresh.id.b));

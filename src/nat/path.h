@@ -100,7 +100,7 @@ enum path_action_kind {
     PATH_ACTION_USE,   /* @peer's packets go by @path, @remote, @socket from now on */
     PATH_ACTION_OPEN,  /* a UDP socket of its own, to be known as @socket; any port */
     PATH_ACTION_CLOSE, /* that one again */
-    PATH_ACTION_FRESH, /* ask STUN servers again and report: a symmetric NAT is to be guessed */
+    PATH_ACTION_FRESH, /* ask STUN servers again and report: a path has died, or is to be guessed */
     PATH_ACTION_FITS,  /* @peer answered the probe @probe of @size bytes */
     PATH_ACTION_EVENT, /* @text is worth a line of the log */
     PATH_ACTION_KIND_N,

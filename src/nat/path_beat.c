@@ -84,6 +84,12 @@ void path__beat_on_alive(struct path *e, nsec_t now)
     e->beat.next = now + quiet_time(e, now);
 }
 
+void path__beat_now(struct path *e, nsec_t now)
+{
+    if (e->chosen != 0 && e->beat.n_unanswered == 0)
+        e->beat.next = now;
+}
+
 void path__beat_tick(struct path *e, nsec_t now)
 {
     struct path_pair *pair = path__pair_of(e, e->chosen);

@@ -156,6 +156,7 @@ static void bury(struct path *e, struct path_pair *pair, const char *words, nsec
     pair->n_samples = 0;
     pair->is_answered = false;
     e->died_at = now;
+    path__ask_address(e, now);
     (void)snprintf(text, sizeof(text), "%s at %s; through the relay again", words,
         endpoint_format(&pair->remote.endpoint, ep));
     path__use_relay(e, text, now);

@@ -57,6 +57,8 @@ static void take_actions(struct couple *c, unsigned i)
             n->fits = a;
             n->n_fits++;
         }
+        if (a.kind == PATH_ACTION_FRESH)
+            n->n_fresh++;
         if (a.kind == PATH_ACTION_EVENT) {
             n->n_events++;
             (void)snprintf(n->event, sizeof(n->event), "%s", a.text);

@@ -30,6 +30,7 @@ struct couple_node {
     unsigned n_uses;
     unsigned n_events;
     unsigned n_fits;
+    unsigned n_fresh;        /* times that it wanted to know its own address */
     struct path_action fits; /* the last one */
     char event[PATH_TEXT_MAX];
     nsec_t keepalive; /* that it tells it needs; 0: not known */

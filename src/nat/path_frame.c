@@ -27,6 +27,9 @@
 #define ASK_INTERVAL (250 * NSEC_PER_MSEC)
 #define ASK_BURST    (2 * NSEC_PER_SEC)
 
+/* So long our address of before a change of the network is not gone back to. */
+#define LEFT_FOR (5 * NSEC_PER_SEC)
+
 /* ---- out ------------------------------------------------------------------------------------ */
 
 static struct paths_item *add_frame(
@@ -166,6 +169,20 @@ static void adopt(struct path *e, const struct path_frame *f)
 
 /* ---- in: what it means ---------------------------------------------------------------------- */
 
+/*
+ * We are answered where we spoke from. But after a change of the network a peer may go on at our
+ * old address, and from there nothing leaves any more: let it find the new one first.
+ */
+static void learn_local(
+    const struct path *e, struct path_pair *pair, const struct path_arrival *in, nsec_t now)
+{
+    nsec_t changed_at = e->owner->changed_at;
+
+    if (changed_at != 0 && now - changed_at < LEFT_FOR && ip_addr_equal(&pair->left, &in->local))
+        return;
+    pair->local = in->local;
+}
+
 static bool may_ask_back(struct path *e, const struct path_pair *pair, nsec_t now)
 {
     if (pair->id == e->chosen || path__pair_is_valid(pair, now) ||
@@ -190,7 +207,7 @@ static struct path_pair *hear(struct path *e, const struct path_arrival *in, nse
 
     if (!pair)
         return NULL;
-    pair->local = in->local;
+    learn_local(e, pair, in, now);
     if (may_ask_back(e, pair, now))
         path__ping(e, pair, now);
     if (is_round_due(e, now))
@@ -252,7 +269,7 @@ static void on_pong(
     if (!path__pair_on_pong(pair, f, in->at, now))
         return;
     adopt(e, f);
-    pair->local = in->local;
+    learn_local(e, pair, in, now);
     check_observed(e, pair, f, now);
     if (pair->id == e->chosen) {
         path__beat_on_alive(e, now);
@@ -280,7 +297,7 @@ static void on_fresh(struct path *e, const struct path_arrival *in, const struct
     if (!pair)
         return;
     pair->heard_at = now;
-    pair->local = in->local;
+    learn_local(e, pair, in, now);
     switch (f->kind) {
     case PATH_FRAME_NOMINATE:
         pair->agreed = f->sequence;

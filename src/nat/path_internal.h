@@ -45,6 +45,7 @@ struct path_pair {
     uint32_t socket;
     struct candidate remote;
     struct ip_addr local;     /* our address on it; none: not known */
+    struct ip_addr left;      /* the same before the network changed last; none: not known */
     struct endpoint observed; /* our address as the peer sees it; none: not known */
     nsec_t tried_at;          /* last ping; 0: never */
     nsec_t heard_at;          /* last fresh frame; 0: never */
@@ -201,7 +202,9 @@ struct paths {
     unsigned n_sockets;           /* are */
     uint32_t last_socket;
     struct path *sprayer; /* the one edge that sprays; NULL: none */
-    nsec_t fresh_at;      /* when FRESH was asked for last; 0: never */
+    nsec_t fresh_at;      /* when FRESH was asked for a guess last; 0: never */
+    nsec_t asked_at;      /* the same, because a path had died */
+    nsec_t changed_at;    /* when this machine's network changed last; 0: never */
     struct paths_counters counters;
 };
 
@@ -273,6 +276,9 @@ void path__round_stop(struct path *e);
 void path__round_tick(struct path *e, nsec_t now);
 void path__slot_tick(struct path *e, nsec_t now);
 
+/** path__ask_address() - a path has died: is our NAT another one since, or has it forgotten us? */
+void path__ask_address(const struct path *e, nsec_t now);
+
 /** path__round_plan() - when both ends try again. */
 void path__round_plan(struct path *e, nsec_t now);
 
@@ -313,6 +319,8 @@ void path__beat_stop(struct path *e);
 /** path__beat_on_nominate() - the peer is about to use the chosen pair (again). */
 void path__beat_on_nominate(struct path *e, nsec_t now);
 void path__beat_on_alive(struct path *e, nsec_t now);
+/** path__beat_now() - the chosen pair may be gone: ask, unless that is done already. */
+void path__beat_now(struct path *e, nsec_t now);
 void path__beat_tick(struct path *e, nsec_t now);
 /** path__beat_on_agreement() - does the peer, who has answered on the chosen pair, use it? */
 void path__beat_on_agreement(struct path *e, struct path_pair *pair, bool agrees, nsec_t now);

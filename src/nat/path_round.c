@@ -21,6 +21,9 @@
 /* A direct path that is as good as this needs no search for a better one. */
 #define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
 
+/* Our own address is not asked for more often, however many paths die. */
+#define ASK_ADDRESS_MIN NSEC_PER_SEC
+
 /* When each step comes, since the step before. */
 static const nsec_t step_after[] = {
     0,
@@ -80,6 +83,16 @@ static void want_fresh(const struct path *e, nsec_t now)
         (p->fresh_at == 0 || now - p->fresh_at >= SLOT_PERIOD) &&
         paths__add(p, NULL, PATH_ACTION_FRESH))
         p->fresh_at = now;
+}
+
+void path__ask_address(const struct path *e, nsec_t now)
+{
+    struct paths *p = e->owner;
+
+    /* When many die at once it is asked once for all. */
+    if ((p->asked_at == 0 || now - p->asked_at >= ASK_ADDRESS_MIN) &&
+        paths__add(p, NULL, PATH_ACTION_FRESH))
+        p->asked_at = now;
 }
 
 void path__round_start(struct path *e, bool is_full, nsec_t now)

@@ -291,6 +291,13 @@ static void self_changed(struct path *e, nsec_t now)
     path__check_relay(e, now);
 }
 
+/* Whoever has a path to where we were is to hear of it, and of where we are, at once. */
+static void address_changed(struct path *e, nsec_t now)
+{
+    path__beat_now(e, now);
+    self_changed(e, now);
+}
+
 static void relays_changed(struct path *e, nsec_t now)
 {
     path__check_relay(e, now);
@@ -298,13 +305,13 @@ static void relays_changed(struct path *e, nsec_t now)
 
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
 {
-    bool is_new = self->generation != p->self.generation ||
-                  !candidates_equal(&self->candidates, &p->self.candidates);
+    bool has_moved = !candidates_equal(&self->candidates, &p->self.candidates);
+    bool is_new = has_moved || self->generation != p->self.generation;
 
     if (path__announces_relay(&p->self, self))
         for_each(p, path__release_relay, now);
     p->self = *self;
-    for_each(p, is_new ? self_changed : relays_changed, now);
+    for_each(p, has_moved ? address_changed : is_new ? self_changed : relays_changed, now);
 }
 
 void paths_set_peer_side(
@@ -359,15 +366,17 @@ void paths_on_traffic(
 static void network_changed(struct path *e, nsec_t now)
 {
     /* Our address of that time may be a dead end: let the kernel choose. */
-    for (unsigned i = 0; i < e->n_pairs; i++)
+    for (unsigned i = 0; i < e->n_pairs; i++) {
+        e->pairs[i].left = e->pairs[i].local;
         e->pairs[i].local = (struct ip_addr){0};
-    if (e->chosen != 0 && e->beat.n_unanswered == 0)
-        e->beat.next = now;
+    }
+    path__beat_now(e, now);
     path__round_start(e, true, now);
 }
 
 void paths_on_network_change(struct paths *p, nsec_t now)
 {
+    p->changed_at = now;
     for_each(p, network_changed, now);
 }
 

@@ -168,17 +168,15 @@ def guess_in_sequence(site: Site, hard: AgentNode, easy: AgentNode) -> tuple[int
 def test_ports_in_sequence(site: Site) -> None:
     """A NAT that counts is guessed with a few packets.
 
-    Another socket of the node that takes a port between two requests hides the step; then the
-    ports are guessed as those of any other NAT, and the next start sees it.
+    Another socket of the node that takes a port between two requests hides the step, and one that
+    does so before the guess spoils that; then the ports are guessed as those of any other NAT, and
+    the next start sees the sequence.
     """
     hard, easy = (site.nodes[name] for name in COUNTING)
     tries = []
-    while not any(step for step, _, _ in tries) and len(tries) < 4:
+    while not any(step and found and n <= 400 for step, found, n in tries):
+        assert len(tries) < 4, tries
         tries.append(guess_in_sequence(site, hard, easy))
-    step, is_found, n_frames = tries[-1]
-    assert step != 0, tries
-    assert is_found
-    assert n_frames <= 400
 
 
 def test_a_mesh_complains(site: Site) -> None:

@@ -7,8 +7,7 @@
  * crowded run queue what the thread wakes in turn is sent to another processor,
  * asleep and with cold caches. A thread of the batch policy preempts nobody when it
  * wakes (sched(7), SCHED_BATCH), so it runs when the sender sleeps: some microseconds
- * later, and the answer is back earlier. Linux 6.19 begins to do the same for
- * wake-ups by a waker that is about to sleep.
+ * later, and the answer is back earlier.
  *
  * Where a program computes on every processor, though, such a thread waits out that
  * program's slice, some milliseconds. So courtesy is watched: the kernel tells how

@@ -177,3 +177,49 @@ void couple_run(struct couple *c, nsec_t time)
     }
     c->now = end;
 }
+
+void couple_traffic(struct couple *c)
+{
+    c->n_bytes++;
+    for (unsigned i = 0; i < 2; i++)
+        paths_on_traffic(c->nodes[i].paths, &other(c, i)->key, c->n_bytes, c->n_bytes, c->now);
+}
+
+void couple_run_with_traffic(struct couple *c, nsec_t time)
+{
+    nsec_t step = 500 * NSEC_PER_MSEC;
+
+    for (nsec_t t = 0; t < time; t += step) {
+        couple_traffic(c);
+        couple_run(c, step);
+    }
+}
+
+struct path_view couple_view(const struct couple *c, unsigned i)
+{
+    struct path_view view;
+
+    assert_true(paths_view(c->nodes[i].paths, &c->nodes[1 - i].key, &view, c->now));
+    return view;
+}
+
+void couple_assert_direct(const struct couple *c)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        const struct path_action *use = &c->nodes[i].use;
+
+        assert_int_equal(use->path, PATH_KIND_DIRECT);
+        assert_true(endpoint_equal(&use->remote, &c->nodes[1 - i].ep));
+        assert_int_equal(couple_view(c, i).kind, PATH_KIND_DIRECT);
+        assert_string_equal(couple_view(c, i).why, "");
+    }
+}
+
+void couple_assert_relayed(const struct couple *c)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(c->nodes[i].use.path, PATH_KIND_RELAY);
+        assert_int_equal(couple_view(c, i).kind, PATH_KIND_RELAY);
+        assert_true(strlen(couple_view(c, i).why) > 0);
+    }
+}

@@ -49,6 +49,7 @@ struct couple {
     nsec_t delay6;     /* one way */
     nsec_t slow_until; /* what is sent before takes as much longer as @slow_by says */
     nsec_t slow_by;
+    uint64_t n_bytes; /* that the engines have counted, each way */
 };
 
 /** couple_start() - two nodes that know each other; no candidates told yet. */
@@ -60,6 +61,21 @@ void couple_tell(struct couple *c);
 
 /** couple_run() - let time pass. */
 void couple_run(struct couple *c, nsec_t time);
+
+/** couple_run_with_traffic() - the same, and each half second the counters show that data flows. */
+void couple_run_with_traffic(struct couple *c, nsec_t time);
+
+/** couple_traffic() - the counters show now that data has flowed. */
+void couple_traffic(struct couple *c);
+
+/** couple_view() - how node @i sees its edge. */
+struct path_view couple_view(const struct couple *c, unsigned i);
+
+/** couple_assert_direct() - both ends use the direct path, and say so. */
+void couple_assert_direct(const struct couple *c);
+
+/** couple_assert_relayed() - both ends use the relay, and say why. */
+void couple_assert_relayed(const struct couple *c);
 
 /** couple_inject() - @frame arrives at node @to now, from @from. */
 void couple_inject(

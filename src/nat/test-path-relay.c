@@ -1,4 +1,7 @@
-/* test-path-relay.c - which relay a pair goes through, and when it changes to another. */
+/*
+ * test-path-relay.c - when a pair goes through a relay rather than directly, through which one, and
+ * when it changes to another.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -112,6 +115,94 @@ static void test_announced_anew_is_gone_back_to(void **state)
     }
 }
 
+/* A relayed pair has nothing of its own to keep alive: the hub's mapping serves all. */
+static void test_relayed_pair_sends_nothing(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_RELAY);
+    couple_tell(c);
+    couple_run(c, 3600 * SEC);
+    assert_int_equal(c->n_sent, 0);
+    couple_stop(c);
+}
+
+static void set_relay(struct couple *c, nsec_t rtt)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct path_side side = {.generation = 1, .n_relays = 1};
+
+        side.relays[0] = (struct path_relay){.key = {{5}}, .rtt = rtt / 2};
+        assert_true(candidates_add(&side.candidates, CANDIDATE_HOST, &c->nodes[i].ep));
+        paths_set_self(c->nodes[i].paths, &side, c->now);
+        paths_set_peer_side(c->nodes[1 - i].paths, &c->nodes[i].key, &side, c->now);
+    }
+}
+
+static void test_relay_that_is_better(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 19 * MSEC);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_direct(c);
+    set_relay(c, 5 * MSEC);
+    couple_run_with_traffic(c, 3 * SEC);
+    couple_assert_relayed(c);
+    assert_non_null(strstr(couple_view(c, 0).why, "the relay is faster"));
+    assert_true(couple_view(c, 0).rtt == 5 * MSEC);
+    set_relay(c, 60 * MSEC);
+    couple_run_with_traffic(c, 130 * SEC);
+    couple_assert_direct(c);
+    couple_stop(c);
+}
+
+/* Where many paths begin at once, a first answer tells how busy the nodes were. */
+static void test_first_answers_do_not_decide_for_the_relay(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    c->slow_until = c->now + 200 * MSEC;
+    c->slow_by = 50 * MSEC;
+    set_relay(c, 15 * MSEC);
+    couple_run_with_traffic(c, 3 * SEC);
+    couple_assert_direct(c);
+    assert_int_equal(c->nodes[0].n_uses, 2); /* the relay, and then this */
+    couple_stop(c);
+    /* One that stays slow is left to the relay, and both ends say so. */
+    couple_start(c, PATH_POLICY_AUTO);
+    c->slow_until = NSEC_NEVER;
+    c->slow_by = 50 * MSEC;
+    set_relay(c, 15 * MSEC);
+    couple_run_with_traffic(c, 20 * SEC);
+    couple_assert_relayed(c);
+    assert_non_null(strstr(couple_view(c, 0).why, "the relay is faster"));
+    assert_non_null(strstr(couple_view(c, 1).why, "the relay is faster"));
+    couple_stop(c);
+}
+
+static void test_hub_absence_changes_nothing_direct(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    couple_run_with_traffic(c, 5 * SEC);
+    for (unsigned i = 0; i < 2; i++)
+        paths_on_relay(c->nodes[i].paths, false, c->now);
+    c->nodes[0].is_deaf = true;
+    couple_run_with_traffic(c, 20 * SEC);
+    couple_assert_relayed(c);
+    /* From the last candidates, at slots that come each ten seconds without a relay. */
+    c->nodes[0].is_deaf = false;
+    couple_run_with_traffic(c, 12 * SEC);
+    couple_assert_direct(c);
+    couple_stop(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +210,10 @@ int main(void)
         cmocka_unit_test(test_little_better_is_not_worth_it),
         cmocka_unit_test(test_lost_one_is_left_at_once_by_either),
         cmocka_unit_test(test_announced_anew_is_gone_back_to),
+        cmocka_unit_test(test_relayed_pair_sends_nothing),
+        cmocka_unit_test(test_relay_that_is_better),
+        cmocka_unit_test(test_first_answers_do_not_decide_for_the_relay),
+        cmocka_unit_test(test_hub_absence_changes_nothing_direct),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
  * Received data is no proof: it may have come through the relay already.
  */
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
+#include "nat/paths_internal.h"
 
 #define BEAT_ACTIVE  (500 * NSEC_PER_MSEC)
 #define BEAT_AGAIN   (200 * NSEC_PER_MSEC)

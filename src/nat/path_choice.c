@@ -8,7 +8,9 @@
 #include <stdio.h>
 
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
 #include "nat/path_relay_internal.h"
+#include "nat/paths_internal.h"
 
 /* After the first pair is valid: a better one may be on its way. */
 #define CHOOSE_DELAY (100 * NSEC_PER_MSEC)

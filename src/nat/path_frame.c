@@ -10,6 +10,8 @@
 #include <limits.h>
 
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
+#include "nat/paths_internal.h"
 
 /* How much a frame may overtake others. */
 #define REPLAY_BITS 64

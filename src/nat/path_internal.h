@@ -1,5 +1,5 @@
 /*
- * path_internal.h - the parts of one edge's machine, and what they share of the node's.
+ * path_internal.h - one edge's machine, and its parts.
  *
  * path_pair.c    what was tried, and its measurements
  * path_frame.c   frames out and in
@@ -9,8 +9,9 @@
  * path_beat.c    is the chosen pair alive?
  * path_spray.c   guessing the ports of a symmetric NAT
  * path_why.c     words
- * paths_queue.c  actions and the budget of a node
- * paths.c        the functions of paths.h
+ *
+ * The pairs are in path_pair_internal.h, the relays in path_relay_internal.h, and
+ * what all edges of a node share is in paths_internal.h.
  *
  * Every event ends with path__rearm(), which puts the earliest of the edge's
  * deadlines into the node's heap.
@@ -19,53 +20,13 @@
 
 #include "base/heap.h"
 #include "base/htab.h"
-#include "nat/paths.h"
+#include "nat/path.h"
 #include "wire/path.h"
 
-/*
- * Mappings that guessing may make in this node's own NAT, and the time in which that is allowed
- * once more. NATs keep an unanswered mapping for two to five minutes (RFC 4787 section 4.3), and
- * have room for some thousands.
- */
-#define PATHS_MAPPINGS_MAX  1024
-#define PATHS_MAPPINGS_TIME (120 * NSEC_PER_SEC)
-
-#define PATH_PINGS_MAX    8 /* outstanding ones that a pair remembers */
-#define PATH_SAMPLES_SURE 4 /* pongs that a round asks for: with fewer no relay is preferred */
-
-/** A ping that has been sent. */
-struct path_ping {
-    uint64_t transaction;
-    nsec_t sent_at; /* 0: none, or its end is known */
-};
-
-/** One of our sockets and one endpoint of the peer. */
-struct path_pair {
-    uint32_t id; /* of this edge's; never 0, never again */
-    uint32_t socket;
-    struct candidate remote;
-    struct ip_addr local;     /* our address on it; none: not known */
-    struct ip_addr left;      /* the same before the network changed last; none: not known */
-    struct endpoint observed; /* our address as the peer sees it; none: not known */
-    nsec_t tried_at;          /* last ping; 0: never */
-    nsec_t heard_at;          /* last fresh frame; 0: never */
-    nsec_t valid_at;          /* last pong; 0: never */
-    nsec_t rtt;               /* the least of the first pongs, then smoothed; valid after one */
-    unsigned n_samples;       /* pongs since it was last silent */
-    unsigned n_round_pongs;   /* in this round */
-    unsigned n_better;        /* measurements in a row that beat the chosen one */
-    unsigned n_deaths;        /* of late, while chosen */
-    nsec_t held_until;        /* not to be chosen before */
-    bool is_answered;         /* the last ping that was sent got its pong */
-    bool has_died;            /* and was not valid since */
-    uint64_t lost;            /* bit i: the ping i before the last known one was lost */
-    unsigned n_known;         /* of those bits */
-    struct path_ping pings[PATH_PINGS_MAX];
-    unsigned next_ping; /* place in @pings */
-    uint64_t n_pings;
-    uint64_t n_pongs;
-    uint64_t agreed; /* sequence of the peer's last NOMINATE or ACCEPT of it; 0: none in that run */
-};
+struct path_pair;
+struct path_spray;
+struct paths;
+struct paths_item;
 
 /** Pinging all pairs, or a part of them. */
 struct path_round {
@@ -92,8 +53,6 @@ struct path_beat {
     nsec_t agree_by;      /* until then the other end may still be about to switch */
     unsigned n_disagreed; /* answers of an other end that does not use the pair, in a row */
 };
-
-struct path_spray;
 
 /** The relay of an edge, while no pair is chosen. */
 struct path_relaying {
@@ -159,94 +118,6 @@ struct path {
     uint64_t n_frames;
     uint64_t n_sprayed;
 };
-
-/** Frames a second, as the time at which the next one is free (GCRA). */
-struct paths_bucket {
-    nsec_t interval; /* of one frame */
-    nsec_t burst;    /* how far behind the clock @free_at may be */
-    nsec_t free_at;
-};
-
-/** Something in the queue. */
-struct paths_item {
-    struct path_action action;
-    struct path *path;       /* NULL: of no edge, or it is gone */
-    struct path_frame frame; /* SEND: sealed when it is taken */
-    char *text;              /* owns; EVENT */
-};
-
-struct paths {
-    struct x25519_secret secret;
-    struct x25519_public public;
-    char name[NAME_MAX_LEN + 1];
-    struct rng rng;
-    uint64_t session; /* this run */
-    nsec_t clock_offset;
-    bool relay_is_usable;
-    struct path_side self;
-    struct htab by_key;
-    struct htab by_tag;
-    struct heap timers;
-
-    struct paths_item *items; /* owns; a ring of @cap_items */
-    size_t first_item;
-    size_t n_items;
-    size_t cap_items;
-    char *text; /* owns; of the EVENT that was taken last */
-    uint8_t frame[PATH_FRAME_MAX];
-
-    struct paths_bucket begin;
-    struct paths_bucket answer;
-    struct paths_bucket mappings; /* that guessing makes in our NAT */
-    unsigned spray_sockets;       /* may be open at once */
-    unsigned n_sockets;           /* are */
-    uint32_t last_socket;
-    struct path *sprayer; /* the one edge that sprays; NULL: none */
-    nsec_t fresh_at;      /* when FRESH was asked for a guess last; 0: never */
-    nsec_t asked_at;      /* the same, because a path had died */
-    nsec_t changed_at;    /* when this machine's network changed last; 0: never */
-    struct paths_counters counters;
-};
-
-/* ---- path_pair.c ---- */
-
-struct path_pair *path__pair_find(
-    const struct path *e, uint32_t socket, const struct endpoint *remote);
-struct path_pair *path__pair_of(const struct path *e, uint32_t id);
-
-/** path__pair_add() - find or make; NULL: no memory, or 48 pairs that all matter more. */
-struct path_pair *path__pair_add(
-    struct path *e, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket);
-
-/** path__pairs_take_side() - a pair for each candidate; those of old ones go, unless they work. */
-void path__pairs_take_side(struct path *e);
-
-/** path__pairs_drop_silent() - those where the peer was heard, but never answers. */
-void path__pairs_drop_silent(struct path *e);
-
-/** path__pairs_drop_socket() - all pairs of a socket that was closed. */
-void path__pairs_drop_socket(struct path *e, uint32_t socket);
-
-void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now);
-
-/**
- * path__pair_on_pong() - it came in at @at; false when it answers no ping that is outstanding
- *
- * Also when its clock is not that ping's: the time is ours, and no other is reckoned with.
- */
-bool path__pair_on_pong(
-    struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now);
-
-/** path__pair_is_valid() - it answered of late. */
-bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);
-
-unsigned path__pair_loss(const struct path_pair *pair);
-enum path_kind path__pair_kind(const struct path_pair *pair);
-
-/** path__pair_beats() - @a is better than @b by more than chance. */
-bool path__pair_beats(const struct path_pair *a, const struct path_pair *b);
-
-enum path_verdict path__pair_verdict(const struct path *e, const struct path_pair *pair);
 
 /* ---- path_frame.c ---- */
 
@@ -363,26 +234,3 @@ void path__event(struct path *e, bool is_warning, const char *fmt, ...)
 /** path__rearm() - after whatever changed one of the edge's deadlines. */
 void path__rearm(struct path *e);
 void path__tick(struct path *e, nsec_t now);
-
-/* ---- paths_queue.c ---- */
-
-/** paths__add() - an action; NULL when there is no memory, or too much in the queue already. */
-struct paths_item *paths__add(struct paths *p, struct path *e, enum path_action_kind kind);
-
-/** paths__forget() - the edge goes: nothing in the queue may name it. */
-void paths__forget(struct paths *p, const struct path *e);
-
-/** paths__reserve() - @n frames that we begin: the time from which they may be sent. */
-nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now);
-
-/**
- * paths__may_map() - that many mappings more in our NAT, by guessing? Then they are accounted for.
- * paths__unmap() - so many of them were not made.
- */
-bool paths__may_map(struct paths *p, unsigned n, nsec_t now);
-void paths__unmap(struct paths *p, unsigned n);
-
-/** paths__may_answer() - one more answer? */
-bool paths__may_answer(struct paths *p, nsec_t now);
-
-void paths__queue_deinit(struct paths *p);

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
+#include "nat/paths.h"
 
 /* A pong is proof of a way for so long; the choice is among those. */
 #define VALID_FOR (4 * NSEC_PER_SEC)

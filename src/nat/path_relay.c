@@ -12,6 +12,7 @@
 
 #include "nat/path_internal.h"
 #include "nat/path_relay_internal.h"
+#include "nat/paths_internal.h"
 
 /* A better relay must have been so for this long, and by so much or a fifth. */
 #define BETTER_FOR (2 * NSEC_PER_SEC)

@@ -10,6 +10,8 @@
  * eighth slot meets who skips all but each fourth at each eighth.
  */
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
+#include "nat/paths_internal.h"
 
 #define SLOT_PERIOD (60 * NSEC_PER_SEC)
 /* Without a relay a pair that has no direct path does not talk at all. */

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
+#include "nat/paths_internal.h"
 
 /* Ports that NATs give out (RFC 4787 section 4.2.2). */
 #define PORT_FIRST 1024

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
+#include "nat/paths_internal.h"
 
 /* So many rounds must have failed before it is said that they do. */
 #define ROUNDS_MIN 1

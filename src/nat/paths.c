@@ -7,7 +7,9 @@
 
 #include "base/secret.h"
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
 #include "nat/path_relay_internal.h"
+#include "nat/paths_internal.h"
 
 #define FRAMES_PER_SECOND  400
 #define ANSWERS_PER_SECOND 1000

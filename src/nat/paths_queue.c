@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "nat/path_internal.h"
+#include "nat/paths_internal.h"
 
 /* A caller that takes its actions never has so many; frames beyond are dropped. */
 #define ITEMS_MAX 16384

@@ -10,6 +10,7 @@
 #include "nat/behavior.h"
 #include "nat/candidate.h"
 #include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
 
 static struct endpoint ep(const char *text)
 {

@@ -3,12 +3,18 @@
  *
  *   receive   runs of datagrams, with UDP_GRO up to 64 KiB each
  *   split     into runs of data with one receiver index; anything else goes on alone
- *   filter    may take the run (relay, STUN, path frames); see port.h
+ *   filter    may take the run (relay, STUN); see port.h
  *   greet     handshake messages with a good mac1 go to the control thread
+ *   look up   the keypair, by the receiver index
  *   open      all data messages of the run, in place
  *   check     the counters, against the replay window, once for the run
- *   deliver   inner header and source; merge with neighbours (gro.h)
+ *   deliver   inner header and source
+ *   merge     with the packets of its flow that came before (gro.h)
+ *   learn     what the peer's state has of authentic packets
  *   write     superpackets to the interface
+ *
+ * The functions stand in the order of the calls from the last to the first:
+ * receive() is the one to begin with. docs/DATAPLANE.md has the walk.
  *
  * Several workers may have packets of one peer at once (IPv4 and IPv6, or a
  * move); what they share is locked once a run.
@@ -80,6 +86,7 @@ static void on_refused(const struct device *d, _Atomic bool *refuses, enum offlo
             device_offload_why(d, which));
 }
 
+/* Stage: write. One call a frame, whose pieces lie where they were decrypted. */
 static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame *f)
 {
     ssize_t n;
@@ -99,6 +106,7 @@ static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame 
         on_refused(d, &d->refuses_uso, OFFLOAD_USO);
 }
 
+/* All that was merged; at the end of a receive call, or when there is no more room for it. */
 static void write_merged(struct rx_worker *w)
 {
     struct device *d = w->gro_device;
@@ -112,6 +120,7 @@ static void write_merged(struct rx_worker *w)
     w->gro_device = NULL;
 }
 
+/* Stage: merge. Into the frame that it continues, or one of its own. */
 static void merge(struct rx_worker *w, struct device *d, uint8_t *p, const struct ip_info *ip)
 {
     assert(d);
@@ -193,6 +202,7 @@ static void deliver(struct rx_worker *w, struct peer *peer, uint8_t *p, uint32_t
     merge(w, d, p, &ip);
 }
 
+/* Those that the check has let through, each by itself. */
 static void deliver_fresh(struct rx_worker *w, struct peer *peer, const struct opened *o,
     uint8_t tos, struct tally *tally)
 {
@@ -210,7 +220,7 @@ static void deliver_fresh(struct rx_worker *w, struct peer *peer, const struct o
     }
 }
 
-/* What the peer's state learns from authentic packets. */
+/* Stage: learn. Where the peer is, whether it has the session, and what its timers must know. */
 static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *kp,
     const struct udp_run *run, const struct tally *tally)
 {
@@ -234,6 +244,7 @@ static void learn(struct rx_worker *w, struct peer *peer, const struct keypair *
         peer_tell(peer);
 }
 
+/* Stages: look up, open, check, deliver, learn. A run of data for one receiver index. */
 static void take_data(struct rx_worker *w, const struct udp_run *run, uint32_t index)
 {
     struct keypair *kp = index_find(&w->port->index, index);
@@ -309,6 +320,7 @@ static void greet(
     w->has_greeted = true;
 }
 
+/* Anything else: path frames go to the agent, handshake messages to the control thread. */
 static void take_others(struct rx_worker *w, const struct udp_run *run)
 {
     for (uint32_t off = 0; off < run->len; off += run->seg) {
@@ -364,6 +376,7 @@ static struct udp_run split(
     return part;
 }
 
+/* What came from one place in one call: split, filtered, and handed on by its kind. */
 static void take_run(struct rx_worker *w, const struct udp_run *run)
 {
     const struct port *p = w->port;
@@ -383,7 +396,10 @@ static void take_run(struct rx_worker *w, const struct udp_run *run)
     }
 }
 
-/* One receive call with all that follows; inside the gate. False when no more is likely there. */
+/*
+ * One turn of the way in: one receive call with all that follows, inside the gate. False when no
+ * more is likely there.
+ */
 static bool receive(struct rx_worker *w, int fd)
 {
     unsigned n = udp_receive(&w->inbox, fd);
@@ -556,41 +572,4 @@ void rx_deinit(struct rx_worker *w)
         (void)close(w->wake_fd);
     if (w->epoll_fd >= 0)
         (void)close(w->epoll_fd);
-}
-
-/* ---- what a filter may do: port.h ---- */
-
-void port_tx_send(struct port_tx *tx, const struct udp_run *run)
-{
-    udp_outbox_add(&tx->out, &tx->port->workers[tx->worker].sockets, run);
-}
-
-uint8_t *port_tx_room(struct port_tx *tx, size_t len)
-{
-    uint8_t *p = tx->room + tx->room_used;
-
-    if (len > PORT_TX_ROOM - tx->room_used)
-        return NULL;
-    tx->room_used += len;
-    return p;
-}
-
-void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n)
-{
-    drop_count(tx->drops, reason, n);
-}
-
-bool port_tx_has_index(const struct port_tx *tx, uint32_t index)
-{
-    return index_is_used(&tx->port->index, index);
-}
-
-nsec_t port_tx_now(const struct port_tx *tx)
-{
-    return tx->now;
-}
-
-unsigned port_tx_worker(const struct port_tx *tx)
-{
-    return tx->worker;
 }

@@ -48,7 +48,8 @@ void sender_flush(struct sender *s)
         (void)keypair_unref(s->used[--s->n_used]);
 }
 
-/* The keypair to send with, kept until the flush; NULL when there is none that may be used. */
+/* Stage: session. The keypair to send with, kept until the flush; NULL when there is none that may
+ * be used. */
 static struct keypair *acquire_session(struct sender *s, struct peer *peer, nsec_t now)
 {
     struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
@@ -65,7 +66,7 @@ static struct keypair *acquire_session(struct sender *s, struct peer *peer, nsec
     return kp;
 }
 
-/* Stage: seal. Returns how many, from the first on, are ready to go. */
+/* Stages: nonces, seal. Returns how many packets, from the first on, are ready to go. */
 static unsigned seal_all(
     struct sender *s, struct keypair *kp, uint8_t *buf, const struct packet *pkts, unsigned n_pkts)
 {
@@ -110,7 +111,7 @@ static uint64_t coalesce(struct sender *s, uint8_t *buf, const struct packet *pk
     return n_bytes;
 }
 
-/* Seals and queues @n_pkts for @path; then tells the timers. */
+/* From a session to the outbox: seals and queues @n_pkts for @path; then tells the timers. */
 static void send_under(struct sender *s, struct peer *peer, struct keypair *kp, uint8_t *buf,
     const struct packet *pkts, unsigned n_pkts, const struct udp_path *path, uint8_t tos,
     nsec_t now)
@@ -131,6 +132,7 @@ static void send_under(struct sender *s, struct peer *peer, struct keypair *kp, 
         peer_tell(peer);
 }
 
+/* No session: the packets wait with the peer, and a handshake is asked for. */
 static void stage_all(struct sender *s, struct peer *peer, const uint8_t *buf,
     const struct packet *pkts, unsigned n_pkts, uint8_t tos)
 {

@@ -4,6 +4,12 @@
  * One per thread that sends to peers: each tx worker has one, and the control
  * thread, for handshakes, keepalives and packets that waited for a session.
  *
+ *   session   the peer's keypair to send with, or the packets wait for one
+ *   nonces    as many counters as there are packets, at once
+ *   seal      each packet, in place
+ *   coalesce  neighbours of one size become one run of datagrams
+ *   send      by sender_flush(), all that was added
+ *
  * A sender keeps references to the keypairs of a batch until sender_flush(),
  * because its lane borrows their keys.
  */
@@ -15,6 +21,7 @@
 
 #include "base/clock.h"
 #include "sys/udp_batch.h"
+#include "wire/wg.h"
 
 struct aead_lane;
 struct drops;
@@ -32,11 +39,11 @@ struct packet {
 /** packet_room() - bytes of the buffer that the finished message takes. */
 static inline uint32_t packet_room(const struct packet *pkt)
 {
-    return (uint32_t)pkt->padded + 32; /* WG_DATA_OVERHEAD */
+    return (uint32_t)(pkt->padded + WG_DATA_OVERHEAD);
 }
 
 #define SENDER_KEYPAIRS_MAX 32
-#define SENDER_ROOM         (65536 + 32) /* the largest inner packet as a message */
+#define SENDER_ROOM         (65536 + WG_DATA_OVERHEAD) /* the largest inner packet as a message */
 
 struct sender {
     struct port *port;   /* pins */

@@ -18,6 +18,9 @@
  *             batch's buffer, each with room around it for header and tag
  *   route     one allowed-IPs look-up a frame, inside the gate
  *   hand over neighbouring frames for one peer go to the sender together
+ *
+ * tx_main() is the thread, send_some() one turn of it. docs/DATAPLANE.md has
+ * the walk.
  */
 #include <assert.h>
 #include <errno.h>
@@ -71,8 +74,10 @@ struct tx_batch {
     struct tx_frame frames[BATCH_PACKETS];
 };
 
-/** A sending thread. All that changes, but @drops, belongs to that thread, or while its queues are
- * lent to the rx worker. */
+/**
+ * A sending thread. All that changes, but @drops, belongs to that thread, or to the rx worker while
+ * the queues are lent to it.
+ */
 struct tx_worker {
     struct device *device; /* pins */
     struct rx_worker *rx;  /* pins: whom its queues are lent to */
@@ -145,8 +150,7 @@ static bool classify(struct tx_worker *w, size_t len)
     return true;
 }
 
-/* The next frame of a queue that can be cut. False when it is empty (or gone: see wait_frames()).
- */
+/* The next frame of a queue that can be cut. False when it is empty, or gone (wait_frames()). */
 static bool read_frame(struct tx_worker *w, unsigned queue)
 {
     for (;;) {
@@ -198,9 +202,7 @@ static bool cut_frame(struct tx_worker *w)
     return fits;
 }
 
-/* From one queue: frames until there are @n_bytes of them, or no more. False when the batch is
- * full.
- */
+/* Frames of one queue: @n_bytes of them, or all there are. False when the batch is full. */
 static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
 {
     uint32_t end = w->batch.len + n_bytes;
@@ -221,8 +223,8 @@ static bool is_cutting(const struct tx_worker *w)
     return w->next < w->plan.n;
 }
 
-/* Fills the batch: from each queue that may have frames its share. The first in line is another
- * one every time, so that each has its turn when the batch is full early. */
+/* Stage: collect. Fills the batch: from each queue that may have frames its share. The first in
+ * line is another one every time, so that each has its turn when the batch is full early. */
 static void collect(struct tx_worker *w)
 {
     uint32_t share = w->ready ? BATCH_GOAL / (uint32_t)__builtin_popcount(w->ready) : 0;
@@ -237,7 +239,7 @@ static void collect(struct tx_worker *w)
     }
 }
 
-/* Stage: route. */
+/* Stage: route. The peer whose allowed IPs have each frame's destination. */
 static void route(struct tx_worker *w)
 {
     struct tx_batch *b = &w->batch;
@@ -287,7 +289,7 @@ static bool goes_with(const struct tx_frame *next, const struct tx_frame *f)
     return next->peer == f->peer && next->tos == f->tos && exceeded_mtu(next) == 0;
 }
 
-/* Hands runs of frames for one peer to the sender. */
+/* Stage: hand over. Neighbouring frames for one peer go to the sender together. */
 static void hand_over(struct tx_worker *w)
 {
     struct tx_batch *b = &w->batch;
@@ -314,7 +316,7 @@ static void hand_over(struct tx_worker *w)
     }
 }
 
-/* Inside the device's gate, or the port's. */
+/* What was collected goes out. Inside the device's gate, or the port's. */
 static void send_batch(struct tx_worker *w)
 {
     w->now = clock_now();
@@ -396,6 +398,7 @@ static bool wait_frames(struct tx_worker *w)
     return true;
 }
 
+/* One turn of the way out: every stage is called from here, or from tx_serve(). */
 static void send_some(struct tx_worker *w)
 {
     collect(w);

@@ -4,13 +4,14 @@
 Only the ratios of one run mean anything: another machine, or the next minute on this one, has other
 absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed one.
 
-    test/bench/run.py [--parts pair peers relay] [--underlay veth nic] [--rounds 3]
+    test/bench/run.py [--parts pair peers paths] [--underlay veth nic] [--rounds 3]
                       [--seconds 3] [--out build/bench.json]
 
     pair        one peer: TCP of one and four streams each way, small packets, round trips, CPU,
                 memory
     peers       1, 10, 1,000 and 60,000 peers: handshakes, memory, data of one and of 1,000 of them
     handshakes  handshakes answered each second by one core, alone and beside data at full rate
+    paths       TCP and round trips by each kind of path beside the bare line, through 100 Mbit/s
     relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
                 one that decrypts
     ciphers     sealing and opening with each back end
@@ -37,6 +38,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE), str(HERE / "swarm")]
 
 import handshakes  # noqa: E402 - the path is set above
 import pair  # noqa: E402
+import paths  # noqa: E402
 import swarm  # noqa: E402
 from lab import unavailable  # noqa: E402
 from report import ratios, table  # noqa: E402
@@ -65,6 +67,10 @@ def part_handshakes(args) -> dict:
     return {"handshakes": handshakes.measure(["wireguard-go", "weft"], 8000, args.seconds)}
 
 
+def part_paths(args) -> dict:
+    return {"paths": paths.measure(args.rounds, args.seconds)}
+
+
 def part_relay(args) -> dict:
     hub = _module(HERE / "relay/run.py").run(args.rounds, args.seconds)
     bulk = subprocess.run([BUILT / "relay/bench-relay", "500"], capture_output=True, check=True)
@@ -83,9 +89,9 @@ def part_ciphers(_args) -> dict:
 
 
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
-         "relay": part_relay, "ciphers": part_ciphers}
+         "paths": part_paths, "relay": part_relay, "ciphers": part_ciphers}
 # What the tables of a part that has no wireguard-go are divided by.
-REFERENCES = {"hub": "wireguard-go hub", "forwarders": "plain"}
+REFERENCES = {"paths": paths.REFERENCE, "hub": "wireguard-go hub", "forwarders": "plain"}
 
 
 def machine() -> dict[str, object]:

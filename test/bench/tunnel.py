@@ -68,17 +68,19 @@ def rss_mib(process: Daemon) -> float:
 class Way:
     """From a to an address of b; `processes` are those whose CPU counts."""
 
-    def __init__(self, name: str, a: Host, b: Host, address: str, processes: list[Daemon]) -> None:
+    def __init__(self, name: str, a: Host, b: Host, address: str, processes: list[Daemon],
+                 port: int = 5201) -> None:
         self.name = name
         self.a, self.b = a, b
         self.address = address
+        self.port = port
         self.processes = processes
-        b.spawn(["iperf3", "--server", "--bind", address], name=f"iperf3-{name}")
+        b.spawn(["iperf3", "--server", "--bind", address, "--port", port], name=f"iperf3-{name}")
         wait_for(lambda: self.iperf("--time", "1") is not None, 10, f"iperf3 behind {name}")
 
     def iperf(self, *options: str) -> dict | None:
-        done = self.a.run(["iperf3", "--client", self.address, "--json", *options],
-                          check=False, timeout_s=60, quiet=True)
+        done = self.a.run(["iperf3", "--client", self.address, "--port", self.port, "--json",
+                           *options], check=False, timeout_s=60, quiet=True)
         end = json.loads(done.out)["end"] if done.rc == 0 else None
         # It may end well and have measured nothing.
         return end if end and {"sum", "sum_received"} & set(end) else None
@@ -121,8 +123,8 @@ class Way:
                 f"{label}P99Ms": times[math.ceil(len(times) * 0.99) - 1]}
 
     def round_trip_beside_tcp(self, seconds: int) -> dict[str, float]:
-        stream = self.a.spawn(["iperf3", "--client", self.address, "--time", seconds + 1],
-                              name=f"stream-{self.name}")
+        stream = self.a.spawn(["iperf3", "--client", self.address, "--port", self.port,
+                               "--time", seconds + 1], name=f"stream-{self.name}")
         try:
             return self.round_trip("rttLoaded", count=seconds * 50)
         finally:

@@ -48,7 +48,7 @@ link n3 lan-c 10.3.0.13
 """
 PROXY = Path(__file__).with_name("connect_proxy.py")
 BLOCKED = "UDP to the hub at 198.51.100.10:51820 is blocked"
-RATE_S = 3
+BULK_BYTES = 16 << 20
 
 
 class Node:
@@ -191,28 +191,28 @@ def test_through_a_proxy(site: Site) -> None:
     assert "secret" not in log
 
 
-def rate(client: Host, address: str) -> float:
-    """Mbit/s of TCP towards an iperf3 server."""
-    said = client.run(["iperf3", "-c", address, "-t", RATE_S, "-J"], quiet=True, timeout_s=30)
-    return json.loads(said.out)["end"]["sum_received"]["bits_per_second"] / 1e6
+def carries(client: Host, address: str) -> str:
+    """A bulk transfer by TCP to an iperf3 server, which ends when all is sent; gives its rate."""
+    said = client.run(["iperf3", "-c", address, "-n", BULK_BYTES, "-J"], quiet=True, timeout_s=60)
+    end = json.loads(said.out)["end"]["sum_received"]
+    assert end["bytes"] > BULK_BYTES / 2
+    return f"{end['bits_per_second'] / 1e6:.0f} Mbit/s"
 
 
-def test_throughput(site: Site) -> None:
-    """The hub is a peer like any other: its session, by UDP, is the direct path of n1's line."""
+def test_bulk(site: Site) -> None:
+    """Bulk data passes in a stream, through the relay, and by UDP to the hub, a peer like any
+    other. How fast each is beside the others, test/bench/paths.py tells."""
     site.hub.run([site.weft, "edge", "set", "n1", "n2", "--path", "relay"])
     for host in (site.hub, site.n2.host):
         host.spawn(["iperf3", "-s", "--forceflush"], name="iperf3").wait_line("Server listening")
     assert not site.n1.status()["hub"]["udp"]
-    stream = rate(site.n1.host, "10.42.0.1")
+    stream = carries(site.n1.host, "10.42.0.1")
     for nat in ("a", "b"):
         site.lab.nat(nat).block_udp(False)
     for node in (site.n1, site.n2):
         wait_for(lambda node=node: node.status()["hub"]["udp"], 60, "UDP to be taken again")
     site.n1.reaches(site.n2, 20)
     wait_for(lambda: site.n1.can_ping("10.42.0.1"), 10, "the hub to answer")
-    direct = rate(site.n1.host, "10.42.0.1")
-    relay = rate(site.n1.host, site.n2.address())
-    print(f"FIGURE 100 Mbit/s line: direct {direct:.0f}, relay {relay:.0f}, stream {stream:.0f} "
-          f"Mbit/s: {relay / direct:.2f} and {stream / direct:.2f} of direct")
-    assert stream > 0.6 * direct
-    assert relay > 0.9 * direct
+    direct = carries(site.n1.host, "10.42.0.1")
+    relay = carries(site.n1.host, site.n2.address())
+    print(f"FIGURE line of 100 Mbit/s: direct {direct}, relay {relay}, stream {stream}")

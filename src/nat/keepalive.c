@@ -66,13 +66,16 @@ void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)
 /* This way of measuring works, and just now. */
 static void on_proven(struct keepalive *k, nsec_t now)
 {
+    bool is_news = k->suspect < k->bounds.dies;
+
     if (k->suspect != 0)
         k->bounds.dies = nsec_min(k->bounds.dies, k->suspect);
     k->suspect = 0;
     k->n_pauses = 0;
     k->n_tries = 0;
     k->obstacle = KEEPALIVE_OBSTACLE_NONE;
-    k->rest = choose_rest(&k->bounds);
+    /* Closer than this machine can keep a moment is not measured. */
+    k->rest = is_news ? choose_rest(&k->bounds) : 0;
     k->state = KEEPALIVE_STATE_REST;
     k->due = now + k->rest;
     if (k->rest == 0)
@@ -151,6 +154,9 @@ enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)
         k->state = KEEPALIVE_STATE_AGAIN;
         break;
     case KEEPALIVE_STATE_REST:
+        /* Who is woken late has rested for longer, and that is what the answer is about. */
+        k->rest = nsec_min(k->rest + (now - k->due), KEEPALIVE_LONGEST);
+        k->rest -= k->rest % NSEC_PER_MSEC;
         k->state = KEEPALIVE_STATE_ASK;
         break;
     case KEEPALIVE_STATE_LEARN:

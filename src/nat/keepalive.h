@@ -83,7 +83,7 @@ struct keepalive {
     enum keepalive_state state;
     enum keepalive_obstacle obstacle; /* when last paused or ended without a result */
     struct keepalive_bounds bounds;
-    nsec_t rest;       /* of the present trial */
+    nsec_t rest;       /* of the present trial; when it is over, in whole milliseconds */
     nsec_t suspect;    /* of the one before, which was not answered; 0: it was */
     nsec_t due;        /* of what comes next */
     nsec_t spread;     /* put on top of each pause */

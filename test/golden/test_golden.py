@@ -20,7 +20,7 @@ MISTAKES = {"no-command": [], "no-such-command": ["wobble"]}
 def told(weft: Path, *words: str) -> str:
     """The exit status and the output of one call, as a golden file has them."""
     done = subprocess.run([weft, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=10, check=False)
+                          stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
     return f"$ weft {' '.join(words)}".rstrip() + f"\n{done.stdout}exit status {done.returncode}\n"
 
 
@@ -68,7 +68,7 @@ def test_mistakes(weft: Path) -> None:
 def test_variables(weft: Path) -> None:
     """The table of variables in docs/TRAINING.md is the program's own."""
     document = HERE.parents[1] / "docs/TRAINING.md"
-    table = subprocess.run([weft, "env", "--table"], stdout=subprocess.PIPE, text=True, timeout=10,
+    table = subprocess.run([weft, "env", "--table"], stdout=subprocess.PIPE, text=True, timeout=60,
                            check=True).stdout
     kept = re.search(r"^\| variable \|.*?\n(?=\n|\Z)", document.read_text(), re.M | re.S)
     assert kept

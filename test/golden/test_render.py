@@ -26,7 +26,7 @@ def test_render(weft: Path) -> None:
 @pytest.mark.skipif(not shutil.which("wg-quick"), reason="wg-quick is not installed")
 def test_wg_quick_takes_it(weft: Path, tmp_path: Path) -> None:
     for snapshot in SNAPSHOTS:
-        rendered = subprocess.run([weft, "render", "--snapshot", snapshot], check=False, timeout=10,
+        rendered = subprocess.run([weft, "render", "--snapshot", snapshot], check=False, timeout=60,
                                   capture_output=True, text=True)
         if rendered.returncode != 0:
             assert rendered.stderr
@@ -34,7 +34,7 @@ def test_wg_quick_takes_it(weft: Path, tmp_path: Path) -> None:
         conf = tmp_path / "wgtest0.conf"
         conf.write_text(rendered.stdout)
         conf.chmod(0o600)
-        stripped = subprocess.run(["wg-quick", "strip", conf], check=True, timeout=10,
+        stripped = subprocess.run(["wg-quick", "strip", conf], check=True, timeout=60,
                                   capture_output=True, text=True).stdout
         # What wg-quick handles itself is gone; every peer, and all that wg(8) reads, is left.
         assert stripped.count("[Peer]") == rendered.stdout.count("[Peer]") > 0

@@ -28,7 +28,7 @@ class Server:
         self.first = 0
         self.first = self.index()
 
-    def raw(self, method: str, path: str, fields: dict | None = None, timeout: float = 10):
+    def raw(self, method: str, path: str, fields: dict | None = None, timeout: float = 60):
         connection = http.client.HTTPConnection(*self.at, timeout=timeout)
         body, headers = None, {}
         if fields is not None and method in ("PUT", "POST"):
@@ -55,6 +55,8 @@ class Server:
             return value - self.first
         if name == "expiration":
             return re.sub(r"\d", "0", value)[:20]
+        if name == "ttl":
+            return (value + 9) // 10 * 10  # a second or two are gone on a busy machine
         if isinstance(value, str):
             value = re.sub(r"/0{10}(\d{10})", lambda m: f"/order{int(m[1]) - self.first}", value)
             return re.sub(r"(?<=[\[ /])\d+(?=[\] /])", "N", value) if name == "cause" else value
@@ -163,7 +165,8 @@ def case_expiry(s: Server) -> object:
 
 
 def later(*calls) -> threading.Timer:
-    timer = threading.Timer(0.3, lambda: [call() for call in calls])
+    """Once the main thread waits for an answer, of which nothing can be seen from here."""
+    timer = threading.Timer(1, lambda: [call() for call in calls])
     timer.start()
     return timer
 
@@ -217,7 +220,7 @@ def case_history(s: Server) -> object:
     first = s.index() + 1
 
     def write() -> None:
-        connection = http.client.HTTPConnection(*s.at, timeout=10)
+        connection = http.client.HTTPConnection(*s.at, timeout=60)
         for _ in range(50):
             connection.request("PUT", "/v2/keys/many", "value=x",
                                {"Content-Type": "application/x-www-form-urlencoded"})
@@ -257,7 +260,7 @@ def case_client(s: Server) -> object:
     try:
         client.watch("/py/x", timeout=1)
     except etcd.EtcdWatchTimedOut:
-        answers.append(0.5 < time.monotonic() - start < 5)
+        answers.append(0.5 < time.monotonic() - start < 30)
     client.refresh("/py/x", ttl=30)
     client.delete("/py", recursive=True)
     return answers

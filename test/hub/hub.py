@@ -46,7 +46,7 @@ class UnixConnection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("hub", timeout=20)
+        super().__init__("hub", timeout=60)
         self._path = str(path)
 
     def connect(self) -> None:
@@ -118,7 +118,7 @@ class Hub:
 
     def public(self, host: Host, method: str, path: str, body: object = None) -> tuple[int, object]:
         """Ask with curl over TLS, with the pin."""
-        argv = ["curl", "-sk", "--pinnedpubkey", f"sha256//{self.pin}", "-X", method, "-m", "20",
+        argv = ["curl", "-sk", "--pinnedpubkey", f"sha256//{self.pin}", "-X", method, "-m", "60",
                 "-w", "\n%{http_code}", f"https://192.0.2.1:8443{path}"]
         stdin = None
         if body is not None:
@@ -138,7 +138,7 @@ class Hub:
 
 def member_call(host: Host, method: str, path: str, body: object = None) -> tuple[int, object]:
     """Ask at the hub's overlay address."""
-    argv = ["curl", "-s", "-X", method, "-m", "20", "-w", "\n%{http_code}",
+    argv = ["curl", "-s", "-X", method, "-m", "60", "-w", "\n%{http_code}",
             f"http://10.42.0.1:8443{path}"]
     stdin = None
     if body is not None:

@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 
-PATIENCE_S = 25
+PATIENCE_S = 60
 
 
 def hold(address: str, port: str, first: str, pace: str = "0") -> dict:
@@ -39,7 +39,7 @@ def hold(address: str, port: str, first: str, pace: str = "0") -> dict:
 
 
 def report(address: str, port: str, mark: str) -> None:
-    connection = http.client.HTTPConnection(address, int(port), timeout=20)
+    connection = http.client.HTTPConnection(address, int(port), timeout=60)
     node = {"candidates": [mark + "x" * 6000]}
     connection.request("PUT", "/v1/status", json.dumps({"node": node}))
     assert connection.getresponse().status == 204
@@ -48,7 +48,7 @@ def report(address: str, port: str, mark: str) -> None:
 
 def doze(address: str, port: str, rounds: str) -> dict:
     """Fall behind, then catch up; every line must be whole, and the last state must come."""
-    connection = http.client.HTTPConnection(address, int(port), timeout=20)
+    connection = http.client.HTTPConnection(address, int(port), timeout=60)
     connection.request("GET", "/v1/watch")
     stream = connection.getresponse()
     kinds = [json.loads(stream.readline())["type"]]
@@ -66,7 +66,7 @@ def doze(address: str, port: str, rounds: str) -> dict:
 def store(address: str, port: str, count: str) -> dict:
     """Ask a job's port with bytes."""
     request = sys.stdin.read()
-    with socket.create_connection((address, int(port)), timeout=20) as sock:
+    with socket.create_connection((address, int(port)), timeout=60) as sock:
         sock.sendall(bytes.fromhex(request))
         answer = b""
         while len(answer) < int(count):

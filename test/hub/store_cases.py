@@ -33,7 +33,7 @@ class Raw:
     """A connection that is asked with bytes."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self.sock = socket.create_connection(address, timeout=10)
+        self.sock = socket.create_connection(address, timeout=60)
 
     def ask(self, *parts: bytes) -> None:
         self.sock.sendall(b"".join(parts))
@@ -58,7 +58,7 @@ class Raw:
         except TimeoutError:
             return True
         finally:
-            self.sock.settimeout(10)
+            self.sock.settimeout(60)
 
 
 def case_set_get(store, other, raw) -> object:

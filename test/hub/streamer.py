@@ -28,7 +28,7 @@ from noise_reference import public_of, x25519  # noqa: E402
 
 PORT = 8443
 LABEL = b"weft stream 1"
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 def hkdf1(key: bytes, data: bytes) -> bytes:

@@ -171,7 +171,7 @@ def test_the_keys_answer_as_those_of_etcd(hub: Hub, tmp_path: Path) -> None:
 
 def keys(host, method: str, port: int, key: str, **fields: object) -> dict:
     """Ask the keys API with curl."""
-    argv = ["curl", "-s", "-X", method, "-m", "20", f"http://10.42.0.1:{port}/v2/keys{key}"]
+    argv = ["curl", "-s", "-X", method, "-m", "60", f"http://10.42.0.1:{port}/v2/keys{key}"]
     for name, value in fields.items():
         argv += ["-d", f"{name}={value}"]
     return json.loads(host.run(argv, quiet=True).out)
@@ -180,7 +180,7 @@ def keys(host, method: str, port: int, key: str, **fields: object) -> dict:
 def test_what_etcd_has_acknowledged_survives_the_hub(hub: Hub) -> None:
     (a,) = members(hub, "a")
     port = join(a, "train")["etcdV2"]["port"]
-    keys(a, "PUT", port, "/run/state", value="1", ttl=5)
+    keys(a, "PUT", port, "/run/state", value="1", ttl=10)
     keys(a, "PUT", port, "/run/gone", value="1")
     keys(a, "DELETE", port, "/run/gone")
     long = keys(a, "PUT", port, "/run/long", value="x" * 100000)
@@ -189,13 +189,13 @@ def test_what_etcd_has_acknowledged_survives_the_hub(hub: Hub) -> None:
     state = keys(a, "GET", port, "/run")["node"]["nodes"]
     assert [node["key"] for node in state] == ["/run/long", "/run/state"]
     assert state[0] == long["node"]
-    assert state[1]["value"] == "1" and 0 < state[1]["ttl"] <= 5
+    assert state[1]["value"] == "1" and 0 < state[1]["ttl"] <= 10
     assert keys(a, "PUT", port, "/x", value="1")["node"]["modifiedIndex"] == before + 1
     # What happened before is not known any more, and that is said.
     cleared = a.run(["curl", "-s", f"http://10.42.0.1:{port}/v2/keys/run?wait=true&waitIndex=1"])
     assert json.loads(cleared.out)["errorCode"] == 401
     # The time to live has begun anew, and still ends.
-    wait_for(lambda: keys(a, "GET", port, "/run/state").get("errorCode") == 100, 10,
+    wait_for(lambda: keys(a, "GET", port, "/run/state").get("errorCode") == 100, 20,
              "the state to end")
     # One port serves both, and a new run has neither.
     ask(a, port, HELLO + b"\1" + text(b"key") + text(b"value") + b"\x07", 8)

@@ -61,8 +61,7 @@ def test_a_wrong_preshared_key_is_noticed(ends):
     kernel, other = ends["kernel"], ends["userspace"]
     other.add_peer(kernel, preshared_key=preshared_key())
     kernel.add_peer(other, endpoint=True, preshared_key=preshared_key())
-    with pytest.raises(AssertionError, match="to answer"):
-        kernel.ping(other, deadline_s=2)
+    assert not kernel.can_ping(other)
     assert kernel.state(other).handshake == 0
 
 

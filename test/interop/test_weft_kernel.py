@@ -232,8 +232,7 @@ def test_a_wrong_preshared_key_gives_no_session(ends, first):
     initiator, responder = ends.order(first)
     responder.add_peer(initiator, preshared_key=preshared_key())
     initiator.add_peer(responder, endpoint=True, preshared_key=preshared_key())
-    with pytest.raises(AssertionError, match="to answer"):
-        initiator.ping(responder, deadline_s=2)
+    assert not initiator.can_ping(responder)
     assert initiator.state(responder).handshake == 0
     assert responder.state(initiator).handshake == 0
     if first == "weft":

@@ -135,13 +135,16 @@ class WgPeer:
                     endpoint, allowed_ips.split(","), int(handshake), int(rx), int(tx), keepalive)
         raise KeyError(f"{self.machine.name} does not know {peer.machine.name}")
 
+    def can_ping(self, peer: WgPeer, version: int = 4, size: int = 56, wait_s: float = 1) -> bool:
+        """One try: to see that something does not get through."""
+        address = next(a.ip for a in peer.addresses if a.version == version)
+        argv = ["ping", "-c", 1, "-W", wait_s, "-s", size, address]
+        return self.machine.run(argv, check=False, quiet=True).rc == 0
+
     def ping(self, peer: WgPeer, version: int = 4, size: int = 56, deadline_s: int = 15) -> None:
         """Insist that the other end answers through the tunnel before the deadline."""
-        address = next(a.ip for a in peer.addresses if a.version == version)
-        argv = ["ping", "-c", 1, "-W", 1, "-s", size, address]
-        wait_for(
-            lambda: self.machine.run(argv, check=False, quiet=True).rc == 0, deadline_s,
-            f"{address} of {peer.machine.name} to answer {self.machine.name}")
+        wait_for(lambda: self.can_ping(peer, version, size), deadline_s,
+                 f"{peer.machine.name} to answer {self.machine.name} over IPv{version}")
 
     def _show(self, what: str) -> str:
         return self.machine.run(["wg", "show", self.interface, what], quiet=True).out.strip()

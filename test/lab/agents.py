@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .condition import wait_for
 from .laboratory import Host, Lab
-from .process import Daemon
+from .process import Daemon, quoted
 
 CIDR4 = "10.42.0.0/16"
 
@@ -55,12 +55,16 @@ class AgentNode:
         return json.loads(self.host.run([self.weft, "paths", name, "--json"], quiet=True).out)
 
     def can_ping(self, address: str, *words: object) -> bool:
+        """One try, one second: to see that something does not get through."""
         argv = ["ping", "-c", 1, "-W", 1, *words, address]
         return self.host.run(argv, check=False, quiet=True).rc == 0
 
+    def insist_ping(self, address: str, *words: object, within_s: float = 10) -> None:
+        wait_for(lambda: self.can_ping(address, *words), within_s,
+                 f"{address} to answer {self.name} (ping {quoted(words)})")
+
     def reaches(self, other: AgentNode, within_s: float = 10, version: int = 4) -> None:
-        address = other.address(version)
-        wait_for(lambda: self.can_ping(address), within_s, f"{self.name} to reach {other.name}")
+        self.insist_ping(other.address(version), within_s=within_s)
 
 
 class Site:

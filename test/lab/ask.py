@@ -16,7 +16,7 @@ import urllib.parse
 
 def connection(url: urllib.parse.SplitResult, path: str | None) -> http.client.HTTPConnection:
     if path:
-        unix = http.client.HTTPConnection("hub", timeout=10)
+        unix = http.client.HTTPConnection("hub", timeout=60)
         unix.sock = socket.socket(socket.AF_UNIX)
         unix.sock.connect(path)
         return unix
@@ -24,8 +24,8 @@ def connection(url: urllib.parse.SplitResult, path: str | None) -> http.client.H
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        return http.client.HTTPSConnection(url.hostname, url.port, timeout=10, context=context)
-    return http.client.HTTPConnection(url.hostname, url.port, timeout=10)
+        return http.client.HTTPSConnection(url.hostname, url.port, timeout=60, context=context)
+    return http.client.HTTPConnection(url.hostname, url.port, timeout=60)
 
 
 def main() -> None:

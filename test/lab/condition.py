@@ -6,6 +6,12 @@ import time
 from collections.abc import Callable
 
 
+# A limit says what a machine needs that has its processors to itself. One that shares them, and has
+# none for a second now and then, gets so many times as long; who waits in vain is told later, and
+# nothing else depends on it. What a requirement bounds is measured and asserted, not waited for.
+PATIENCE = 3
+
+
 class ConditionError(AssertionError):
     """A condition did not become true before its deadline."""
 
@@ -13,16 +19,18 @@ class ConditionError(AssertionError):
 def wait_for(condition: Callable[[], object], deadline_s: float, what: str) -> object:
     """Call `condition` until it returns something true, and return that.
 
-    `what` completes the sentence "waited N s for ...".  An exception from `condition` is not
-    caught: it is a failure, not a reason to wait on.
+    In vain it waits PATIENCE times as long as the deadline says.  `what` completes the sentence
+    "waited N s for ...".  An exception from `condition` is not caught: it is a failure, not a
+    reason to wait on.
     """
-    end = time.monotonic() + deadline_s
+    patience_s = PATIENCE * deadline_s
+    end = time.monotonic() + patience_s
     pause = 0.005
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() >= end:
-            raise ConditionError(f"waited {deadline_s:g} s for {what}, in vain")
+            raise ConditionError(f"waited {patience_s:g} s for {what}, in vain")
         time.sleep(pause)
         pause = min(pause * 2, 0.1)

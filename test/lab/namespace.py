@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from .condition import PATIENCE
 from .process import TAG_VARIABLE, CommandError, Result, quoted, start_time
 
 # A private /run (sockets such as /run/wireguard/wg0.sock, pid files) and private changes to /etc
@@ -113,7 +114,8 @@ class Namespace:
         """Run a command to its end.
 
         It fails with CommandError if the command does (unless `check` is false) or does not end
-        in time.  `quiet` leaves out the echo, for commands that a condition repeats.
+        in PATIENCE times the time.  `quiet` leaves out the echo, for commands that a condition
+        repeats.
         """
         command = f"{self.name}$ {quoted(argv)}" if quiet else self.echo(argv)
         # Files, not pipes: a daemon that the command leaves behind would keep a pipe open.
@@ -124,11 +126,12 @@ class Namespace:
             process = subprocess.Popen(
                 self.enter(argv), env=self.environment(env), stdin=feed, stdout=out, stderr=err,
                 start_new_session=True)
-            in_time = _wait(process, timeout_s)
+            patience_s = PATIENCE * timeout_s
+            in_time = _wait(process, patience_s)
             result = Result(command, process.returncode, _content(out), _content(err))
         if not in_time:
             raise CommandError(
-                f"{command}\ndid not end within {timeout_s:g} s\n{result.out}{result.err}")
+                f"{command}\ndid not end within {patience_s:g} s\n{result.out}{result.err}")
         return result.check() if check else result
 
     def start(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from interop.wgpeer import WgPeer
 
+from .condition import wait_for
 from .laboratory import Host
 
 ASK = Path(__file__).with_name("ask.py")
@@ -116,9 +117,12 @@ class Node:
         other.wg.add_peer(self.wg, endpoint=self.hub.endpoint)
 
     def can_ping(self, address: str, size: int = 56) -> bool:
-        """One try, one second."""
+        """One try, one second: to see that something does not get through."""
         argv = ["ping", "-c", 1, "-W", 1, "-s", size, address]
         return self.host.run(argv, check=False, quiet=True).rc == 0
+
+    def insist_ping(self, address: str, size: int = 56, within_s: float = 10) -> None:
+        wait_for(lambda: self.can_ping(address, size), within_s, f"{address} to answer {self.name}")
 
     @property
     def address4(self) -> str:

@@ -64,12 +64,12 @@ class Prober:
         if answer is not True:
             raise OSError(answer)
 
-    def receive(self, timeout_s: float = 5) -> tuple[str, tuple[str, int]] | None:
+    def receive(self, timeout_s: float = 15) -> tuple[str, tuple[str, int]] | None:
         """The next datagram and who sent it; None if none came in time."""
         answer = self._ask(f"receive {timeout_s}")
         return (answer[0], (answer[1], answer[2])) if answer else None
 
-    def receives(self, text: str, timeout_s: float = 5) -> tuple[str, int]:
+    def receives(self, text: str, timeout_s: float = 15) -> tuple[str, int]:
         """Insist that the next datagram is `text`, and return who sent it."""
         received = self.receive(timeout_s)
         assert received, f"{self.endpoint} received nothing instead of {text!r}"

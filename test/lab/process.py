@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .condition import wait_for
+from .condition import PATIENCE, wait_for
 
 TAG_VARIABLE = "WEFT_LAB"
 COMPLAINT = re.compile(r"\b(warning|error):", re.IGNORECASE)
@@ -91,7 +91,7 @@ class Daemon:
         if self.running:
             self._popen.terminate()
             try:
-                self._popen.wait(deadline_s)
+                self._popen.wait(PATIENCE * deadline_s)
             except subprocess.TimeoutExpired:
                 self.kill9()
         return self.rc

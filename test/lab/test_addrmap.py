@@ -106,7 +106,7 @@ def test_torchrun_on_private_addresses(site: Site) -> None:
                                          allow=["UNENCRYPTED"]) for name in NODES]
     for keeper in keepers:
         keeper.wait_line("warning: .* UNENCRYPTED and UNAUTHENTICATED")
-    assert reaches(site, "n1", "10.2.0.12")
+    wait_for(lambda: reaches(site, "n1", "10.2.0.12"), 10, "n1 to reach n2's private address")
 
     jobs = []
     for rank, name in enumerate(NODES):

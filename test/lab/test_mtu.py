@@ -90,12 +90,12 @@ def test_every_size_is_found_and_used(site: Site) -> None:
         assert route_mtu(src, node.address(4)) == inner(size)
         assert route_mtu(src, node.address(6)) == max(inner(size), 1280)
         # As much as fits is taken whole, and not a byte more.
-        assert src.can_ping(node.address(4), "-M", "do", "-s", inner(size) - 28)
+        src.insist_ping(node.address(4), "-M", "do", "-s", inner(size) - 28)
         assert not src.can_ping(node.address(4), "-M", "do", "-s", inner(size) - 27)
         if inner(size) >= 1280:
-            assert src.can_ping(node.address(6), "-M", "do", "-s", inner(size) - 48)
+            src.insist_ping(node.address(6), "-M", "do", "-s", inner(size) - 48)
         else:  # A datagram around the least IPv6 packet is fragmented outside.
-            assert src.can_ping(node.address(6), "-M", "do", "-s", 1280 - 48)
+            src.insist_ping(node.address(6), "-M", "do", "-s", 1280 - 48)
 
 
 # ---- DF on the wire ------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_df_is_set_on_probes_alone(weft: Path) -> None:
         site.wait_paths({("src", "slim"): {"lan", "direct"}}, 20)
         wait_mtu(slim, "src", inner(1280), 20)
         # The least that IPv6 may carry is too much for the node's link: fragments, which arrive.
-        assert slim.can_ping(src.address(6), "-M", "do", "-s", 1280 - 48)
+        slim.insist_ping(src.address(6), "-M", "do", "-s", 1280 - 48)
         cut = seen.wait_for(lambda d: d.flags & MORE_FRAGMENTS, "a fragmented datagram")
         ours = [d for d in seen.datagrams() if kind(d) != "STUN"]
     assert {(kind(d), d.source[0]) for d in cut} == {("data", "203.0.113.12")}
@@ -164,7 +164,7 @@ def test_packet_too_big_from_inside(site: Site) -> None:
         src.host.run(["ip", family, "route", "del", f"{address}/{length}", "dev", "weft0"])
         src.host.run(["ip", family, "route", "add", f"{address}/{length}", "dev", "weft0",
                       "proto", "static", "metric", "1"])
-        said = src.host.run(["ping", "-c", 1, "-W", 2, "-M", "do", "-s", 1400, address],
+        said = src.host.run(["ping", "-c", 1, "-W", 10, "-M", "do", "-s", 1400, address],
                             check=False).out
         assert re.search(rf"(mtu ?= ?|MTU ?[:=] ?){inner(1400)}", said), said
         src.host.run(["ip", family, "route", "del", f"{address}/{length}", "dev", "weft0",
@@ -175,7 +175,7 @@ def test_packet_too_big_from_inside(site: Site) -> None:
 
 CONNECT = """
 import socket, sys
-s = socket.create_connection((sys.argv[1], 5001), 5)
+s = socket.create_connection((sys.argv[1], 5001), 20)
 print(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG))
 """
 

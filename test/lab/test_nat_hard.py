@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.agents import AgentNode, Site
-from lab.pinging import Pings
+from lab.pinging import LONGEST_GAP_S, Pings
 
 pytestmark = pytest.mark.namespaces
 
@@ -136,10 +136,10 @@ def test_symmetric_against_port_restricted(site: Site) -> None:
             print(f"FIGURE {hard.name} with {easy.name}: {'direct' if is_found else 'relay'}; "
                   f"{frames} frames of the symmetric side, {pings} of them from spare sockets; "
                   f"{frames_easy} of the other, {guesses} of them guesses; "
-                  f"longest silence {gap:.2f} s")
+                  f"longest silence {gap:.2f} s (to be below 3)")
             assert pings <= PINGS and guesses <= GUESSES
             assert frames <= PINGS + ROUNDS and frames_easy <= GUESSES + ROUNDS
-            assert gap < 5
+            assert gap < LONGEST_GAP_S
     print(f"FIGURE symmetric against port-restricted: {sum(tries)} of {len(tries)} direct")
     assert sum(tries) >= len(tries) // 2
 
@@ -153,8 +153,8 @@ def test_the_agent_dies_under_a_path_of_its_own(site: Site) -> None:
     wait_for(lambda: easy.peers()[hard.name]["path"] == "relay", 10, "the relay to be used")
     gap = longest_gap_s(flow)
     hard.start(allow=[ALARM])
-    print(f"FIGURE agent killed under its own path: no answer for {gap:.2f} s")
-    assert gap < 5
+    print(f"FIGURE agent killed under its own path: no answer for {gap:.2f} s (to be below 3)")
+    assert gap < LONGEST_GAP_S
     # The other side guesses again, unless it has done that too often of late.
     (is_found,) = wait_until_tried([(hard, easy)], 25)
     print(f"FIGURE and the path was {'found again' if is_found else 'not found again at once'}")
@@ -198,7 +198,8 @@ def test_a_mesh_complains(site: Site) -> None:
     assert re.match(r"both NATs are symmetric: open UDP \d+ on either, or give s1 or s2 a ", why)
     assert not a.peers()["p2"]["alarm"]  # it is told to be relayed
     text = a.host.run([a.weft, "status"], quiet=True).out
-    assert f"ALARM: no direct path to {b.name}, though only direct paths are wanted" in text
+    assert re.search(rf"^ALARM: no direct path to .*\b{b.name}\b.*, though only direct paths are "
+                     "wanted$", text, re.MULTILINE)
 
     def hub_says() -> bool:
         nodes = site.hub.run([site.weft, "nodes"], quiet=True).out

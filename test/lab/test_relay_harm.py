@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Town:
             self.hub.add_node(lab.host(name), [weft, "wg"]) for name in ("n1", "n2", "n3"))
         self.n1.meet(self.n2)
         self.n1.wg.ping(self.n2.wg)
-        self.n3.host.run(["ping", "-c1", "-W5", self.n3.hub_spec["address4"]])
+        self.n3.host.run(["ping", "-c1", "-W15", self.n3.hub_spec["address4"]])
         self.stranger = lab.host("stranger")
         self.hub_address = self.hub.host.address()
 
@@ -69,23 +70,29 @@ def steal(town: Town) -> bytes:
         return d.source[0] == town.n1.host.address() and len(d.payload) == DATAGRAM
 
     with capture(town.hub.host, "net", PORT) as seen:
-        assert town.n1.can_ping(town.n2.address4, PING)
+        town.n1.insist_ping(town.n2.address4, PING)
         return seen.wait_for(is_it, "a datagram to steal")[0].payload
+
+
+def wait_dropped(town: Town, reason: str, n: float) -> None:
+    """Until the hub has dropped so many, and not one more."""
+    wait_for(lambda: town.hub.drops(reason) >= n, 5, f"the hub to count {n:g} {reason}")
+    assert town.hub.drops(reason) == n
 
 
 def test_a_stolen_index_moves_nothing_from_elsewhere(town: Town) -> None:
     stolen = steal(town)
     made_up = stolen[:8] + os.urandom(len(stolen) - 8)
-    relayed, dropped = town.hub.relayed(), town.hub.drops("relay-unknown-sender")
+    relayed, before = town.hub.relayed(), town.hub.drops("relay-unknown-sender")
     assert exchange(town.stranger, town.hub_address, PORT, [stolen, made_up], 0.3) == []
-    assert town.hub.drops("relay-unknown-sender") == dropped + 2
+    wait_dropped(town, "relay-unknown-sender", before + 2)
     # Nor does a member's address help: the index is not one of its own sessions.
-    dropped = town.hub.drops("relay-no-lease")
+    before = town.hub.drops("relay-no-lease")
     for payload in (stolen, made_up):
         send_from_port(town.n3.host, town.n3.wg.port(), town.hub_address, PORT, payload)
-    wait_for(lambda: town.hub.drops("relay-no-lease") == dropped + 2, 5, "the hub to drop both")
+    wait_dropped(town, "relay-no-lease", before + 2)
     assert town.hub.relayed() == relayed
-    assert town.n1.can_ping(town.n2.address4, PING), "and the session goes on"
+    town.n1.insist_ping(town.n2.address4, PING)  # and the session goes on
 
 
 def test_a_stranger_gets_nothing_for_garbage(town: Town) -> None:
@@ -95,7 +102,7 @@ def test_a_stranger_gets_nothing_for_garbage(town: Town) -> None:
     typed = [struct.pack("<I", kind) + os.urandom(n - 4)
              for kind, n in ((1, 148), (2, 92), (3, 64), (4, 32), (4, 1300))]
     assert exchange(town.stranger, town.hub_address, PORT, garbage + typed * 50, 0.5) == []
-    assert town.n1.can_ping(town.n2.address4)
+    town.n1.insist_ping(town.n2.address4)
 
 
 @pytest.mark.parametrize(("version", "length"), [(4, 32), (6, 44)])
@@ -113,12 +120,14 @@ def test_stun_tells_where_a_request_came_from(town: Town, version: int, length: 
 
 def test_stun_amplifies_little_and_seldom(town: Town) -> None:
     """Answers that are longer than their requests are few; the others are as many as asked for."""
+    before, began = town.hub.drops("stun-rate-limited"), time.monotonic()
     short = exchange(town.stranger, town.hub_address, PORT, [BINDING] * 200, 0.3)
-    assert 1 <= len(short) <= 5 + 20, "five at once and twenty a second"
-    padded = exchange(town.stranger, town.hub_address, PORT, [BINDING_PADDED] * 100, 0.3)
+    took = time.monotonic() - began
+    assert 1 <= len(short) <= 5 + 20 * took, "five at once and twenty a second"
+    wait_dropped(town, "stun-rate-limited", before + 200 - len(short))
+    padded = exchange(town.stranger, town.hub_address, PORT, [BINDING_PADDED] * 100)
     assert len(padded) == 100
     assert all(len(answer) <= len(BINDING_PADDED) for answer in padded)
-    assert town.hub.drops("stun-rate-limited") >= 175
 
 
 def test_nothing_crosses_in_the_hubs_own_sessions(town: Town) -> None:
@@ -133,8 +142,8 @@ def test_nothing_crosses_in_the_hubs_own_sessions(town: Town) -> None:
     before = town.hub.drops("not-served")
     assert not n3.can_ping(town.n1.address4)
     assert n3.host.run(["ping", "-c1", "-W1", town.n1.wg.addresses[1].ip], check=False).rc != 0
-    assert town.hub.drops("not-served") == before + 2
-    assert n3.can_ping(spec["address4"])
+    wait_dropped(town, "not-served", before + 2)
+    n3.insist_ping(spec["address4"])
     n3.wg.set("peer", spec["publicKey"], "allowed-ips", f"{spec['address4']},{spec['address6']}")
 
 
@@ -148,7 +157,7 @@ def test_an_edge_that_is_off_is_not_relayed(town: Town) -> None:
 
 def test_a_removed_node_is_cut_off(town: Town) -> None:
     """At once for relayed packets; its own session with the hub within two seconds."""
-    assert town.n1.can_ping(town.n2.address4)
+    town.n1.insist_ping(town.n2.address4)
     town.hub.run("node", "rm", "n2")
     assert not town.n1.can_ping(town.n2.address4)
     assert not town.n2.can_ping(town.n1.address4)

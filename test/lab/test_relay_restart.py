@@ -51,8 +51,7 @@ def test_nodes_are_found_at_once_and_edges_soon(hub: Hub, weft: Path) -> None:
     hub.daemon.kill9()
     hub.start()
     for node in (n1, n2):
-        wait_for(lambda node=node: node.can_ping(node.hub_spec["address4"]), 4,
-                 f"{node.name} to reach the hub")
+        node.insist_ping(node.hub_spec["address4"], within_s=4)
     n1.wg.ping(n2.wg, deadline_s=SILENCE_S + 10)
     assert remembered(hub)[n1.wg.public_key] == f"{n1.host.address()}:{n1.wg.port()}"
 
@@ -62,5 +61,5 @@ def test_a_damaged_memory_is_named_and_left_alone(hub: Hub) -> None:
     hub.host.run(["tee", MEMORY], stdin='{"default": ')
     hub.start_allowing(r"warning: hub: .*addresses\.json, line 1: .* it is left as it is")
     n1 = hub.add_node(hub.host.lab.host("n1"), ["wireguard-go"])
-    wait_for(lambda: n1.can_ping(n1.hub_spec["address4"]), 10, "n1 to reach the hub")
+    n1.insist_ping(n1.hub_spec["address4"])
     assert hub.host.run(["cat", MEMORY]).out == '{"default": '

@@ -19,7 +19,7 @@ import pytest
 from lab import Lab, wait_for
 from lab.agents import Site
 from lab.overlay import ask
-from lab.pinging import Pings
+from lab.pinging import LONGEST_GAP_S, Pings
 from lab.process import Daemon
 
 pytestmark = pytest.mark.namespaces
@@ -139,12 +139,11 @@ def test_traffic_outlives_every_move(site: Site) -> None:
         searches[what] = time.monotonic() - moment
         wait_moving(flow)
         gaps[what] = pings.longest_gap_s(since=began)
-        print(f"FIGURE {what}: no answer for {gaps[what]:.2f} s; "
+        print(f"FIGURE {what}: no answer for {gaps[what]:.2f} s (to be below 3); "
               f"direct after {searches[what]:.1f} s", flush=True)
     assert flow.running
     flow.stop()
     pings.stop()
-    # The aim is 3 s; a machine that is busy otherwise is slower to find out.
-    assert all(gap < 5 for gap in gaps.values()), gaps
+    assert all(gap < LONGEST_GAP_S for gap in gaps.values()), gaps
     # Some 4 s. By itself a node asks what its address is each 30 s.
     assert searches["a NAT that restarts"] < 20, searches

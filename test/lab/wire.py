@@ -15,7 +15,8 @@ from .laboratory import Host
 ETHERNET, IP_V4, UDP = 14, 20, 8
 DONT_FRAGMENT, MORE_FRAGMENTS = 0x4000, 0x2000  # of the IPv4 header, RFC 791
 
-# Sends each payload from one socket, and prints what came back until nothing did for a while.
+# Sends each payload from one socket, and prints what came back, until each has had an answer or
+# nothing came for a while.
 EXCHANGE = """
 import json, socket, sys
 address, port, wait_s = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
@@ -25,10 +26,11 @@ for payload in json.load(sys.stdin):
 udp.settimeout(wait_s)
 answers = []
 try:
-    while True:
+    while len(answers) < int(sys.argv[4]):
         answers.append(udp.recv(65536).hex())
 except TimeoutError:
-    print(json.dumps(answers))
+    pass
+print(json.dumps(answers))
 """
 
 # The kernel writes the IP header around it; the UDP checksum may be left out.
@@ -94,9 +96,13 @@ def capture(host: Host, interface: str, port: int | None = None) -> Iterator[Cap
 
 
 def exchange(host: Host, address: str, port: int, payloads: list[bytes],
-             wait_s: float = 1) -> list[bytes]:
-    """Send all from one new socket; gives what is answered."""
-    done = host.run(["/usr/bin/python3", "-c", EXCHANGE, address, port, wait_s], quiet=True,
+             wait_s: float = 10) -> list[bytes]:
+    """Send all from one new socket; gives what is answered.
+
+    That ends with a silence of `wait_s`, or with as many answers as there were payloads.
+    """
+    argv = ["/usr/bin/python3", "-c", EXCHANGE, address, port, wait_s, len(payloads)]
+    done = host.run(argv, quiet=True,
                     stdin=json.dumps([payload.hex() for payload in payloads]))
     return [bytes.fromhex(answer) for answer in json.loads(done.out)]
 

@@ -36,7 +36,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tx, \
          socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as rx:
         rx.bind(("127.0.0.1", 0))
-        rx.settimeout(5)
+        rx.settimeout(20)
         rx.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
         tx.connect(rx.getsockname())
         yield tx, rx

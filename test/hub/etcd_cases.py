@@ -166,7 +166,7 @@ def case_expiry(s: Server) -> object:
 
 def later(*calls) -> threading.Timer:
     """Once the main thread waits for an answer, of which nothing can be seen from here."""
-    timer = threading.Timer(1, lambda: [call() for call in calls])
+    timer = threading.Timer(0.6, lambda: [call() for call in calls])
     timer.start()
     return timer
 

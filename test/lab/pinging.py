@@ -15,8 +15,8 @@ import re
 from .condition import wait_for
 from .laboratory import Host
 
-# By itself WireGuard begins anew after 15 s without an answer. What is there to find that out sooner
-# has to, on a machine that is busy otherwise, too; what it takes at rest is for figures to say.
+# By itself WireGuard begins anew after 15 s without an answer. What is there to find that out
+# sooner has to, on a machine that is busy otherwise, too; figures say what it takes at rest.
 LONGEST_GAP_S = 8
 
 ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*bytes from")

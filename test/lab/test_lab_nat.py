@@ -134,7 +134,7 @@ def test_inside_hosts_with_the_same_port_are_kept_apart(site):
         site.inside.receives("to-first")
 
 
-@every_kind("udp-idle=4s")
+@every_kind("udp-idle=3s")
 def test_an_idle_mapping_expires(kind, site):
     mapped = site.open()
     site.asked.send(mapped, "while-alive")

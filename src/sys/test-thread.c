@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -95,6 +96,27 @@ static void test_cpulist_format(void **state)
     assert_string_equal(cpulist_format(&l, buf) + strlen(buf) - 4, ",...");
 }
 
+static void *use_stack(void *ret)
+{
+    volatile uint8_t room[600 * 1024];
+
+    for (size_t i = 0; i < sizeof(room); i += 1024)
+        room[i] = 1;
+    *(bool *)ret = room[0] == 1;
+    return NULL;
+}
+
+/* The threads that speak TLS and resolve names run libraries that are generous with the stack. */
+static void test_stack(void **state)
+{
+    bool is_done = false;
+    pthread_t thread;
+
+    assert_int_equal(thread_start(&thread, "deep", -1, use_stack, &is_done), 0);
+    (void)pthread_join(thread, NULL);
+    assert_true(is_done);
+}
+
 static void *allowed_here(void *ret)
 {
     cpulist_allowed(ret);
@@ -126,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_gate),
         cmocka_unit_test(test_cpulist),
         cmocka_unit_test(test_cpulist_format),
+        cmocka_unit_test(test_stack),
         cmocka_unit_test(test_confine),
     };
 

@@ -78,8 +78,9 @@ def pair(lab: Lab, weft: Path) -> Iterator[Pair]:
 
 
 def is_sanitized(program: Path) -> bool:
-    """Is it an ASan build, whose memory says nothing?"""
-    return b"__asan_init" in program.read_bytes()
+    """Is it an ASan or TSan build, whose memory says nothing?"""
+    code = program.read_bytes()
+    return b"__asan_init" in code or b"__tsan_init" in code
 
 
 def rss_kib(daemon: Daemon) -> int:

@@ -149,7 +149,7 @@ def test_an_idle_node_is_reached_at_once(site: Site) -> None:
     One of four may be lost to a keepalive that a busy machine has sent too late.
     """
     s1, l1 = site.nodes["s1"], site.nodes["l1"]
-    wait_for(lambda: l1.peers()["s1"]["path"] == "direct", 20, "l1 and s1 to meet")
+    wait_for(lambda: l1.peers()["s1"]["path"] == "direct", 30, "l1 and s1 to meet")
     before = l1.peers()["s1"]["since"]
     argv = ["ping", "-c", 4, "-i", SHORT_S + 1, "-W", 2, s1.address()]
     with ThreadPoolExecutor(2) as pool:

@@ -55,7 +55,7 @@ def site(weft: Path) -> Iterator[Site]:
     with Lab.from_text(TOPOLOGY, capture=False) as lab:
         site = Site(lab, weft)
         site.join("src", "hole", "door", *(f"p{size}" for size in SIZES))
-        site.wait_paths({("src", f"p{size}"): {"lan", "direct"} for size in SIZES}, 20)
+        site.wait_paths({("src", f"p{size}"): {"lan", "direct"} for size in SIZES}, 30)
         yield site
 
 
@@ -129,7 +129,7 @@ def test_df_is_set_on_probes_alone(weft: Path) -> None:
         site = Site(lab, weft)
         src, slim = site.join("src", "slim")
         slim.reaches(src, 10)
-        site.wait_paths({("src", "slim"): {"lan", "direct"}}, 20)
+        site.wait_paths({("src", "slim"): {"lan", "direct"}}, 30)
         wait_mtu(slim, "src", inner(1280), 20)
         # The least that IPv6 may carry is too much for the node's link: fragments, which arrive.
         slim.insist_ping(src.address(6), "-M", "do", "-s", 1280 - 48)

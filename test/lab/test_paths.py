@@ -65,7 +65,7 @@ def test_first_packet_and_direct(pair: Site) -> None:
     start = time.monotonic()
     a.reaches(b, 5)
     first = time.monotonic() - start
-    pair.wait_paths(DIRECT, 10)
+    pair.wait_paths(DIRECT, 30)
     direct = time.monotonic() - start
     print(f"FIGURE first packet after join: {first:.2f} s (to be below 1); "
           f"direct: {direct:.2f} s (to be below 3); 50 ms RTT")
@@ -77,7 +77,7 @@ def test_first_packet_and_direct(pair: Site) -> None:
 
 def test_a_path_that_dies_is_left_and_found_again(pair: Site) -> None:
     a, b = pair.join("a", "b")
-    pair.wait_paths(DIRECT, 15)
+    pair.wait_paths(DIRECT, 30)
     pings = Pings(a.host, b.address())
     block_between(pair, True)
     pair.wait_paths(RELAY, 10)
@@ -93,7 +93,7 @@ def test_a_path_that_dies_is_left_and_found_again(pair: Site) -> None:
         node.agent.stop()
         node.start()
     a.reaches(b, 5)
-    pair.wait_paths(DIRECT, 15)
+    pair.wait_paths(DIRECT, 30)
 
 
 def n_remembered(site: Site) -> int:
@@ -123,11 +123,11 @@ def test_the_hub_dies_under_relayed_edges(pair: Site) -> None:
 
 def test_the_engine_dies(pair: Site) -> None:
     a, b = pair.join("a", "b")
-    pair.wait_paths(DIRECT, 15)
+    pair.wait_paths(DIRECT, 30)
     a.agent.allow("is gone|does not answer|trying again|cannot")
     a.host.run(["ip", "link", "delete", "weft0"])
     a.reaches(b, 20)
-    pair.wait_paths(DIRECT, 20)
+    pair.wait_paths(DIRECT, 30)
 
 
 # ---- a flow that moves -----------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_a_tcp_flow_moves_up(pair: Site) -> None:
                         name="iperf")
     wait_moving(flow)
     pair.hub.run([pair.weft, "edge", "set", "a", "b", "--path", "auto"])
-    pair.wait_paths(DIRECT, 15)
+    pair.wait_paths(DIRECT, 30)
     wait_moving(flow)
     stall = longest_run(amount == 0 for amount in moved(flow))
     flow.stop()

@@ -131,7 +131,7 @@ def test_nat_pmp(site: Site, tmp_path: Path) -> None:
     a.agent.stop()
     a.start()
     a.agent.wait_line(r"the router has opened 11\.0\.0\.21:\d+ for this node \(NAT-PMP\)", 20)
-    site.wait_paths({("a", "b"): {"direct"}}, 20)
+    site.wait_paths({("a", "b"): {"direct"}}, 30)
     a.reaches(b, 5)
     assert len(mapped(site, "a")) == 1
     assert any(way["type"] == "mapped" and way["verdict"] == "chosen"
@@ -151,7 +151,7 @@ def test_upnp(site: Site, tmp_path: Path) -> None:
     router.start(natpmp=False, upnp=True)
     a, b = site.join("a", "b")
     a.agent.wait_line(r"the router has opened 11\.0\.0\.21:\d+ for this node \(UPnP\)", 20)
-    site.wait_paths({("a", "b"): {"direct"}}, 20)
+    site.wait_paths({("a", "b"): {"direct"}}, 30)
     a.reaches(b, 5)
     a.host.run([a.weft, "leave"])
     wait_for(lambda: not router.grants(), 15, "the mapping to be given back")

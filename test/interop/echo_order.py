@@ -45,7 +45,7 @@ class Flow:
     def __init__(self, address: str) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.connect((address, PORT))
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         self.sent = self.received = 0
 
     def send(self) -> None:

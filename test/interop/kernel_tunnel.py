@@ -104,7 +104,7 @@ def tunnel(vm: KernelVm, host: Host, program: Path) -> Iterator[Ends]:
         yield Ends(kernel, weft, program)
 
 
-def transfer_to_kernel(ends: Ends, size: int, deadline_s: float = 60) -> None:
+def transfer_to_kernel(ends: Ends, size: int, deadline_s: float = 180) -> None:
     """Send `size` bytes over TCP from weft's end, and compare what arrived."""
     data = hashlib.sha256(b"seed").digest() * (size // 32)
     vm, host = ends.kernel.machine, ends.weft.machine
@@ -122,7 +122,7 @@ def transfer_to_kernel(ends: Ends, size: int, deadline_s: float = 60) -> None:
     assert vm.run(["md5sum", "/tmp/in"]).out.split()[0] == hashlib.md5(data).hexdigest()
 
 
-def transfer_from_kernel(ends: Ends, size: int, deadline_s: float = 60) -> None:
+def transfer_from_kernel(ends: Ends, size: int, deadline_s: float = 180) -> None:
     """The same from the kernel's end."""
     vm, host = ends.kernel.machine, ends.weft.machine
     received = hashlib.md5()

@@ -76,5 +76,5 @@ def test_commands_in_the_machine(kernel_vm):
 def test_the_machine_has_the_addresses_of_its_host(kernel_vm):
     u = kernel_vm.host.lab.host("u")
     for version in (4, 6):
-        u.run(["ping", "-c1", "-W5", kernel_vm.address(version)])
-        kernel_vm.run(["ping", "-c1", "-W5", u.address(version)])
+        u.run(["ping", "-c1", "-W15", kernel_vm.address(version)])
+        kernel_vm.run(["ping", "-c1", "-W15", u.address(version)])

@@ -177,7 +177,7 @@ class Uapi:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # The host's own /run, seen from outside.
         self.socket.connect(f"/proc/{end.daemon.pid}/root/run/wireguard/wg0.sock")
-        self.socket.settimeout(20)
+        self.socket.settimeout(60)
 
     def ask(self, request: bytes) -> bytes:
         self.socket.sendall(request)

@@ -109,7 +109,7 @@ def _echo_tos(ends: Ends, tos: int, version: int) -> tuple[int, int, int]:
     """Ping with this TOS; gives that of weft's datagram, of the kernel's, of the answer."""
     address = "10.7.0.1" if version == 4 else "fd07::1"
     with ends.capture() as outer, Capture(ends.weft.machine, "wg0") as inner:
-        ends.weft.machine.run(["ping", "-c1", "-W5", "-Q", tos, address])
+        ends.weft.machine.run(["ping", "-c1", "-W15", "-Q", tos, address])
         ours = outer.messages(DATA, is_outgoing=True)
         theirs = outer.messages(DATA, is_outgoing=False)
         answers = [packet for packet in inner.datagrams() if not packet.is_outgoing]

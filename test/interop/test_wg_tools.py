@@ -184,8 +184,8 @@ PresharedKey = {psk}
 AllowedIPs = 10.7.0.{3 - n}/32, fd07::{3 - n}/128
 Endpoint = {other.address()}:51820
 """)
-    u.run(["ping", "-c1", "-W5", "10.7.0.2"])
-    g.run(["ping", "-c1", "-W5", "fd07::1"])
+    u.run(["ping", "-c1", "-W15", "10.7.0.2"])
+    g.run(["ping", "-c1", "-W15", "fd07::1"])
     for host in (u, g):
         host.run(["wg-quick", "down", "wg0"])
         wait_for(lambda host=host: host.run(["ls", "/run/wireguard"], quiet=True).out == "", 5,

@@ -114,7 +114,7 @@ def test_inner_packets_larger_than_the_path(ends, tmp_path):
 def test_packets_before_the_session_are_not_lost(ends):
     """The first packet waits for the handshake that it causes, and then goes."""
     ours, theirs = connect(ends)
-    result = ours.machine.run(["ping", "-c1", "-W5", inner_address(theirs, 4)])
+    result = ours.machine.run(["ping", "-c1", "-W15", inner_address(theirs, 4)])
     assert " 0% packet loss" in result.out
 
 

@@ -30,7 +30,7 @@ def transfer(tmp_path: Path, src: WgPeer, dst: WgPeer, version: int = 4, n_bytes
         ["socat", "-u", f"TCP{version}-LISTEN:7000,reuseaddr,bind={where}", f"CREATE:{got}"])
     wait_for(lambda: dst.machine.run(["ss", "-Hltn", "sport = :7000"], quiet=True).out, 5,
              "the listener")
-    target = f"TCP{version}:{where}:7000,connect-timeout=10"
+    target = f"TCP{version}:{where}:7000,connect-timeout=60"
     src.machine.run(["socat", "-u", f"OPEN:{sent}", target], timeout_s=deadline_s)
     listener.wait(deadline_s)
     assert got.read_bytes() == sent.read_bytes()

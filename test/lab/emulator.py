@@ -72,7 +72,7 @@ class Emulator:
 
     def _connect(self) -> socket.socket:
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        client.settimeout(5)
+        client.settimeout(60)
         try:
             client.connect(str(self.control))
         except OSError:

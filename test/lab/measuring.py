@@ -23,13 +23,13 @@ def ask(sock: socket.socket, order: dict) -> str:
 
 
 def connect(address: str) -> socket.socket:
-    return socket.create_connection((address, PORT), timeout=5)
+    return socket.create_connection((address, PORT), timeout=60)
 
 
 def ping(address: str, session: bytes) -> str:
     frame = struct.pack(">IBBH16sIIqqq", MAGIC, PING, 0, 0, session, 1, 0, 0, 0, 0)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(1)
+        sock.settimeout(3)
         sock.sendto(frame + bytes(1000), (address, PORT))
         try:
             return f"answered with {len(sock.recv(2000))} bytes"

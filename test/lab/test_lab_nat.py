@@ -194,7 +194,7 @@ def test_blocked_udp(site):
     site.nat.block_udp()
     site.inside.send(site.asked.endpoint, "out")
     site.asked.send(mapped, "in")
-    site.lab.host("in1").run(["ping", "-c1", "-W5", "203.0.113.1"])
+    site.lab.host("in1").run(["ping", "-c1", "-W15", "203.0.113.1"])
     site.nat.block_udp(False)
     assert site.open() == mapped
     site.asked.send(mapped, "in-again")
@@ -207,7 +207,7 @@ def test_udp_blocked_from_the_start_in_both_families(site):
             Prober(site.lab.host("out1"), "2001:db8::1") as asked6:
         site.inside.send(site.asked.endpoint, "blocked")
         inside6.send(asked6.endpoint, "blocked")
-        site.lab.host("in1").run(["ping", "-c1", "-W5", "2001:db8::1"])
+        site.lab.host("in1").run(["ping", "-c1", "-W15", "2001:db8::1"])
         site.nat.block_udp(False)
         inside6.send(asked6.endpoint, "open")
         asked6.receives("open")

@@ -18,7 +18,7 @@ def test_two_providers():
     with Lab.from_file(TOPO / "two-providers.topo") as lab:
         hub = lab.host("hub")
         for name in NODES:
-            lab.host(name).run(["ping", "-c1", "-W5", hub.address()])
+            lab.host(name).run(["ping", "-c1", "-W15", hub.address()])
             v6 = lab.host(name).run(["ip", "-6", "route", "show", "default"]).out
             assert v6 == "", f"{name} should have IPv4 only"
         with Prober(lab.host("n1")) as n1, Prober(lab.host("n3")) as n3, \
@@ -34,8 +34,8 @@ def test_two_providers_with_v6():
     with Lab.from_file(TOPO / "two-providers-v6.topo") as lab:
         hub6 = lab.host("hub").address(6)
         for name in NODES:
-            lab.host(name).run(["ping", "-c1", "-W5", lab.host("hub").address()])
-            lab.host(name).run(["ping", "-c1", "-W5", hub6])
+            lab.host(name).run(["ping", "-c1", "-W15", lab.host("hub").address()])
+            lab.host(name).run(["ping", "-c1", "-W15", hub6])
         with Prober(lab.host("n1"), lab.host("n1").address(6)) as n1, \
                 Prober(lab.host("hub"), hub6) as asked:
             assert seen(n1, asked) == n1.endpoint

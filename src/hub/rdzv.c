@@ -1,20 +1,17 @@
 /*
- * rdzv.c - networks and their jobs: which there are, and when they begin anew and end.
+ * rdzv.c - networks, and which jobs they have; the functions of rdzv.h.
  *
- * What is in a job is in rdzv_kv.c (TCPStore), how it is reached in rdzv_listen.c, how it
- * comes back after a restart in rdzv_load.c.
+ * One job's life is in rdzv_job.c, how it is reached in rdzv_listen.c, how it comes back after a
+ * restart in rdzv_load.c.
  */
 #include "rdzv.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "hub/rdzv_internal.h"
 #include "sys/clock.h"
 
@@ -74,176 +71,15 @@ struct rdzv_job *rdzv_find(struct rdzv *rz, const struct model_network *net, con
     return rdzv__find_job(rz, net->pub.spec.meta.name, name);
 }
 
-/* Where a job of that name goes in the list, which is in the order of names. */
-static struct list *behind(struct rdzv_network *n, const char *name)
-{
-    struct rdzv_job *job;
-
-    list_foreach(job, &n->jobs, link) {
-        if (strcmp(job->name, name) > 0)
-            return &job->link;
-    }
-    return &n->jobs;
-}
-
-static struct rdzv_job *job_new(
-    struct rdzv_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now)
-{
-    struct rdzv_job *job = calloc(1, sizeof(*job));
-    struct rdzv_tree_saver tree_saver;
-    struct rdzv_kv_saver saver;
-
-    if (!job)
-        return NULL;
-    job->rz = n->rz;
-    job->network = n;
-    job->record = *record;
-    job->heard = now;
-    job->quota = (struct rdzv_quota){
-        .parent = &n->quota, .bytes_max = RDZV_JOB_BYTES_MAX, .entries_max = RDZV_JOB_ENTRIES_MAX};
-    (void)snprintf(job->name, sizeof(job->name), "%s", name);
-    list_init(&job->conns);
-    saver = rdzv__store_saver(job);
-    rdzv_kv_init(&job->kv, &saver, &job->quota, n->rz->seed);
-    tree_saver = rdzv__tree_saver(job);
-    if (rdzv_tree_init(&job->tree, &tree_saver, &job->quota) != 0) {
-        free(job);
-        return NULL;
-    }
-    list_add_tail(behind(n, name), &job->link);
-    return job;
-}
-
 int rdzv__add_job(struct rdzv *rz, const char *network, const char *name,
     const struct rdzv_job_record *record, nsec_t now)
 {
     struct rdzv_network *n = acquire_network(rz, network);
 
-    return n && job_new(n, name, record, now) ? 0 : -ENOMEM;
+    return n && rdzv__job_new(n, name, record, now) ? 0 : -ENOMEM;
 }
 
-/* Its connections have been hung up. */
-static void job_free(struct rdzv_job *job)
-{
-    rdzv_kv_deinit(&job->kv);
-    rdzv_tree_deinit(&job->tree);
-    list_remove(&job->link);
-    free(job);
-}
-
-static int save_job(struct rdzv_job *job, struct err *e)
-{
-    char key[RDZV_KEY_MAX];
-    char *text = rdzv_job_encode(&job->record);
-
-    (void)rdzv_key_of_job(key, job->network->name, job->name);
-    if (!text || rdzv_save_put(&job->rz->save, key, text) != 0)
-        return err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
-    return 0;
-}
-
-/* A job and all that is in it goes, from the disk too. */
-static void forget(struct rdzv_job *job)
-{
-    char key[RDZV_KEY_MAX];
-
-    rdzv__unlisten(job);
-    rdzv_kv_clear(&job->kv);
-    rdzv_tree_clear(&job->tree);
-    rdzv_tree_forget_index(&job->tree);
-    (void)rdzv_save_put(&job->rz->save, rdzv_key_of_job(key, job->network->name, job->name), NULL);
-    job_free(job);
-}
-
-static bool is_port_taken(struct rdzv_network *n, uint16_t port)
-{
-    struct rdzv_job *job;
-
-    list_foreach(job, &n->jobs, link) {
-        if (job->record.port == port)
-            return true;
-    }
-    return false;
-}
-
-/* A free port; 0: there is none. The search begins where the name says, so that a job that was
- * forgotten most likely comes back where it was. */
-static uint16_t choose_port(struct rdzv_network *n, const char *name)
-{
-    unsigned first = (unsigned)(hash_bytes(0, name, strlen(name)) % RDZV_JOBS_MAX);
-
-    if (strcmp(name, RDZV_DEFAULT) == 0)
-        return RDZV_DEFAULT_C10D;
-    for (unsigned i = 0; i < RDZV_JOBS_MAX; i++) {
-        uint16_t port = (uint16_t)(RDZV_PORT_FIRST + (first + i) % RDZV_JOBS_MAX);
-
-        if (!is_port_taken(n, port))
-            return port;
-    }
-    return 0;
-}
-
-/* Made, served, and to be saved. */
-static int make(
-    struct rdzv_network *n, const char *name, nsec_t now, struct rdzv_job **ret, struct err *e)
-{
-    struct rdzv_job_record record = {.port = choose_port(n, name), .run = 1};
-    struct rdzv_job *job;
-    int r;
-
-    if (record.port == 0)
-        return err_set(e, RDZV_E_FULL,
-            "network \"%s\" has %d jobs already; one is forgotten %d hours after its last member "
-            "has gone",
-            n->name, RDZV_JOBS_MAX, (int)(RDZV_IDLE / NSEC_PER_SEC / 3600));
-    job = job_new(n, name, &record, now);
-    r = job ? save_job(job, e) : err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
-    if (r != 0)
-        return r;
-    rdzv__listen(job);
-    *ret = job;
-    return 0;
-}
-
-/* ---- runs ----------------------------------------------------------------------------------- */
-
-/* Is somebody connected but @who, who may be nobody? */
-static bool is_busy(const struct rdzv_job *job, const struct ip_addr *who)
-{
-    struct rdzv_conn *c;
-
-    list_foreach(c, &job->conns, link) {
-        if (!who || !ip_addr_equal(&c->from, who))
-            return true;
-    }
-    return false;
-}
-
-static void hang_up_all(struct rdzv_job *job)
-{
-    struct rdzv_conn *c;
-    struct rdzv_conn *tmp;
-
-    list_foreach_safe(c, tmp, &job->conns, link)
-        rdzv__hang_up(c);
-}
-
-static int begin_run(struct rdzv_job *job, struct err *e)
-{
-    hang_up_all(job);
-    rdzv_kv_clear(&job->kv);
-    rdzv_tree_clear(&job->tree);
-    job->record.run++;
-    job->record.ended = false;
-    log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name,
-        job->record.run);
-    return save_job(job, e);
-}
-
-static bool is_over(const struct rdzv_job *job, nsec_t now)
-{
-    return job->record.ended || (now - job->heard > RDZV_QUIET && !is_busy(job, NULL));
-}
+/* ---- members come, and time passes ---------------------------------------------------------- */
 
 int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec_t now,
     struct rdzv_job **ret, struct err *e)
@@ -253,9 +89,9 @@ int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec
     int r = n ? 0 : err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
 
     if (r == 0 && !job)
-        r = make(n, name, now, &job, e);
-    else if (r == 0 && is_over(job, now))
-        r = begin_run(job, e);
+        r = rdzv__job_make(n, name, now, &job, e);
+    else if (r == 0)
+        r = rdzv__job_enter(job, now, e);
     if (r == 0)
         r = rdzv_save_now(&rz->save, e);
     if (r != 0)
@@ -265,18 +101,6 @@ int rdzv_join(struct rdzv *rz, struct model_network *net, const char *name, nsec
     return 0;
 }
 
-int rdzv_end(struct rdzv_job *job, const struct ip_addr *who, struct err *e)
-{
-    int r;
-
-    if (is_busy(job, who))
-        return err_set(
-            e, RDZV_E_BUSY, "other members of job \"%s\" are still connected", job->name);
-    job->record.ended = true;
-    r = save_job(job, e);
-    return r == 0 ? rdzv_save_now(&job->rz->save, e) : r;
-}
-
 void rdzv_tick(struct rdzv *rz, nsec_t now)
 {
     struct rdzv_network *n;
@@ -284,16 +108,8 @@ void rdzv_tick(struct rdzv *rz, nsec_t now)
     struct rdzv_job *tmp;
 
     list_foreach(n, &rz->networks, link) {
-        list_foreach_safe(job, tmp, &n->jobs, link) {
-            if (now - job->heard <= RDZV_IDLE || is_busy(job, NULL))
-                continue;
-            if (strcmp(job->name, RDZV_DEFAULT) != 0) {
-                forget(job);
-            } else {
-                rdzv_kv_clear(&job->kv);
-                rdzv_tree_clear(&job->tree);
-            }
-        }
+        list_foreach_safe(job, tmp, &n->jobs, link)
+            rdzv__job_tick(job, now);
     }
     rdzv_http_tick(&rz->http, now);
 }
@@ -327,35 +143,6 @@ void rdzv__arm_ttl(struct rdzv_job *job)
     ms = left > 0 ? (uint64_t)(left / NSEC_PER_MSEC) + 1 : 0;
     if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
         (void)uv_timer_start(timer, on_ttl, ms, 0);
-}
-
-/* ---- saving the tree ------------------------------------------------------------------------ */
-
-static void on_put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-    struct rdzv_job *job = ctx;
-    char key[RDZV_KEY_MAX];
-
-    /* Without memory for it the change is in the answers only. */
-    (void)rdzv_save_blob(&job->rz->save,
-        rdzv_key_of_blob(key, RDZV_KEY_NODE, job->network->name, job->name, name, name_len), p, len,
-        before);
-}
-
-static void on_drop(void *ctx, const void *name, size_t name_len, size_t before)
-{
-    struct rdzv_job *job = ctx;
-    char key[RDZV_KEY_MAX];
-
-    (void)rdzv_save_drop_blob(&job->rz->save,
-        rdzv_key_of_blob(key, RDZV_KEY_NODE, job->network->name, job->name, name, name_len),
-        before);
-}
-
-struct rdzv_tree_saver rdzv__tree_saver(struct rdzv_job *job)
-{
-    return (struct rdzv_tree_saver){.ctx = job, .put = on_put, .drop = on_drop};
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -417,7 +204,7 @@ struct rdzv *rdzv_free(struct rdzv *rz)
         struct rdzv_job *next;
 
         list_foreach_safe(job, next, &n->jobs, link)
-            job_free(job);
+            rdzv__job_free(job);
         list_remove(&n->link);
         free(n);
     }
@@ -443,7 +230,7 @@ int rdzv_open(struct rdzv *rz, struct model_network *net, const char *interface,
         rdzv__listen(job);
         rdzv__arm_ttl(job);
     }
-    return find_job(n, RDZV_DEFAULT) ? 0 : make(n, RDZV_DEFAULT, clock_now(), &job, e);
+    return find_job(n, RDZV_DEFAULT) ? 0 : rdzv__job_make(n, RDZV_DEFAULT, clock_now(), &job, e);
 }
 
 void rdzv_close(struct rdzv *rz, struct model_network *net, bool is_removed)
@@ -457,7 +244,7 @@ void rdzv_close(struct rdzv *rz, struct model_network *net, bool is_removed)
     list_foreach_safe(job, tmp, &n->jobs, link) {
         rdzv__unlisten(job);
         if (is_removed)
-            forget(job);
+            rdzv__job_forget(job);
     }
     admission_deinit(&n->admission);
     n->net = NULL;
@@ -482,31 +269,6 @@ void rdzv_end_member(
 }
 
 /* ---- as others see it ----------------------------------------------------------------------- */
-
-json_t *rdzv_job_json(const struct rdzv_job *job)
-{
-    const struct hub_network *net = &job->network->net->pub;
-    uint16_t port = job->record.port;
-    uint16_t etcd = strcmp(job->name, RDZV_DEFAULT) == 0 ? RDZV_DEFAULT_ETCD : port;
-    char run[NAME_MAX_LEN + 16];
-    char address[IP_ADDR_TEXT_MAX];
-    char address6[IP_ADDR_TEXT_MAX];
-    char c10d_at[IP_ADDR_TEXT_MAX + 8];
-    char etcd_at[IP_ADDR_TEXT_MAX + 8];
-    char epoch[2 * sizeof(uint64_t) + 1];
-
-    ip_addr_format(&net->address4, address);
-    ip_addr_format(&net->address6, address6);
-    (void)snprintf(run, sizeof(run), "%s.%u", job->name, job->record.run);
-    (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
-    (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
-    (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, job->rz->epoch);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I}",
-        "job", job->name, "network", job->network->name, "run", run, "epoch", epoch, "address4",
-        address, "address6", address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2",
-        "endpoint", etcd_at, "port", etcd, "idleSeconds", (json_int_t)(RDZV_IDLE / NSEC_PER_SEC),
-        "keys", (json_int_t)job->quota.entries, "bytes", (json_int_t)job->quota.bytes);
-}
 
 json_t *rdzv_list_json(struct rdzv *rz, const struct model_network *net)
 {

@@ -1,7 +1,8 @@
 /*
  * rdzv_internal.h - rendezvous as its own files see it: networks, jobs, listeners, connections.
  *
- *     rdzv.c         networks and jobs
+ *     rdzv.c         networks, and which jobs they have
+ *     rdzv_job.c     one job: its life, and its runs
  *     rdzv_load.c    jobs out of the hub's store
  *     rdzv_listen.c  the ports, and connections until it is known what they speak
  *     rdzv_store.c   connections that speak TCPStore
@@ -107,6 +108,30 @@ struct rdzv_job *rdzv__find_job(struct rdzv *rz, const char *network, const char
 int rdzv__add_job(struct rdzv *rz, const char *network, const char *name,
     const struct rdzv_job_record *record, nsec_t now);
 
+/** rdzv__job_new() - the same; NULL: no memory. */
+struct rdzv_job *rdzv__job_new(
+    struct rdzv_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now);
+
+/**
+ * rdzv__job_make() - one with a port of its own, served, and to be saved
+ *
+ * Return: 0; RDZV_E_FULL with words: there is no port left; or negative errno with words.
+ */
+int rdzv__job_make(
+    struct rdzv_network *n, const char *name, nsec_t now, struct rdzv_job **ret, struct err *e);
+
+/** rdzv__job_enter() - a member comes: a new run if the last one is over. 0 or -errno. */
+int rdzv__job_enter(struct rdzv_job *job, nsec_t now, struct err *e);
+
+/** rdzv__job_tick() - forget it, or what is in the default one, once nobody came for RDZV_IDLE. */
+void rdzv__job_tick(struct rdzv_job *job, nsec_t now);
+
+/** rdzv__job_forget() - it goes with all that is in it, from the disk too. */
+void rdzv__job_forget(struct rdzv_job *job);
+
+/** rdzv__job_free() - from memory alone; its connections have been hung up. */
+void rdzv__job_free(struct rdzv_job *job);
+
 /** rdzv__load() - all that is kept, into an empty @rz. 0 or negative errno with words. */
 int rdzv__load(struct rdzv *rz, struct err *e);
 
@@ -127,9 +152,6 @@ void rdzv__close(struct rdzv_conn *c);
 
 /** rdzv__arm_ttl() - something in the job's tree may end sooner than was thought. */
 void rdzv__arm_ttl(struct rdzv_job *job);
-
-/** rdzv__tree_saver() - for the job's tree: to the hub's store. */
-struct rdzv_tree_saver rdzv__tree_saver(struct rdzv_job *job);
 
 /** rdzv__poll() - be told of these events only. */
 void rdzv__poll(struct rdzv_conn *c, int events, uv_poll_cb cb);

@@ -169,6 +169,27 @@ int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uin
     return r;
 }
 
+static void forget_jobs(struct rdzv_network *n)
+{
+    struct rdzv_job *job;
+    struct rdzv_job *tmp;
+
+    list_foreach_safe(job, tmp, &n->jobs, link)
+        rdzv__job_forget(job);
+}
+
+/* Jobs of networks that are gone: the hub ended after one was removed, and before its jobs were.
+ * The next network of that name would have them. */
+static void forget_orphans(struct rdzv *rz)
+{
+    struct rdzv_network *n;
+
+    list_foreach(n, &rz->networks, link) {
+        if (!model_find_network(rz->model, n->name))
+            forget_jobs(n);
+    }
+}
+
 int rdzv_start(struct rdzv *rz, struct err *e)
 {
     int r = rdzv_http_start(&rz->http, rz->loop, e);
@@ -179,6 +200,7 @@ int rdzv_start(struct rdzv *rz, struct err *e)
     rdzv_save_start(&rz->save, rz->loop);
     (void)uv_timer_init(rz->loop, &rz->ttl);
     rz->ttl.data = rz;
+    forget_orphans(rz);
     return 0;
 }
 
@@ -237,15 +259,14 @@ void rdzv_close(struct rdzv *rz, struct model_network *net, bool is_removed)
 {
     struct rdzv_network *n = find_network(rz, net->pub.spec.meta.name);
     struct rdzv_job *job;
-    struct rdzv_job *tmp;
 
-    if (!n || n->net != net)
+    /* Another one of that name is served, and has the jobs. */
+    if (!n || (n->net && n->net != net))
         return;
-    list_foreach_safe(job, tmp, &n->jobs, link) {
+    list_foreach(job, &n->jobs, link)
         rdzv__unlisten(job);
-        if (is_removed)
-            rdzv__job_forget(job);
-    }
+    if (is_removed)
+        forget_jobs(n);
     admission_deinit(&n->admission);
     n->net = NULL;
 }

@@ -71,6 +71,8 @@ int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uin
 /**
  * rdzv_start() - from now on what changes is committed; before any network is opened
  *
+ * Jobs whose network was removed while they were not served are forgotten.
+ *
  * Return: 0 or negative errno with words.
  */
 int rdzv_start(struct rdzv *rz, struct err *e);

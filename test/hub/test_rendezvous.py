@@ -46,6 +46,18 @@ def test_jobs_are_made_kept_and_shared(hub: Hub) -> None:
     assert [job["job"] for job in answer["jobs"]] == ["default", "other", "train"]
 
 
+def test_jobs_do_not_outlive_their_network(hub: Hub) -> None:
+    (a,) = members(hub, "a")
+    join(a, "train")
+    hub.run("network", "rm", "default")
+    # Killed before it has forgotten them, it finds jobs of a network that there is no more, and
+    # makes its first network once more, with nothing of the former one in it.
+    hub.restart()
+    members(hub, "a")
+    _, answer = member_call(a, "GET", "/v1/jobs")
+    assert [job["job"] for job in answer["jobs"]] == ["default"]
+
+
 def test_a_run_ends_when_somebody_says_so(hub: Hub) -> None:
     (a,) = members(hub, "a")
     assert member_call(a, "GET", "/v1/jobs/train/rendezvous")[0] == 404

@@ -47,8 +47,10 @@ static void take_actions(struct couple *c, unsigned i)
     struct path_action a;
 
     while (paths_next(n->paths, &a)) {
-        if (a.kind == PATH_ACTION_SEND)
+        if (a.kind == PATH_ACTION_SEND) {
+            n->spoke_at = a.local;
             send_frame(c, i, &a);
+        }
         if (a.kind == PATH_ACTION_USE) {
             n->use = a;
             n->n_uses++;
@@ -137,7 +139,7 @@ void couple_tell(struct couple *c)
 void couple_inject(
     struct couple *c, unsigned to, const struct endpoint *from, const uint8_t *frame, size_t len)
 {
-    struct path_arrival in = {.from = *from, .at = c->now};
+    struct path_arrival in = {.from = *from, .local = c->nodes[to].heard_at, .at = c->now};
     uint8_t copy[PATH_FRAME_MAX];
 
     memcpy(copy, frame, len);

@@ -25,8 +25,10 @@ struct couple_node {
     struct paths *paths;
     struct x25519_public key;
     struct endpoint ep;
-    struct endpoint ep6;    /* told only where @has_v6 */
-    struct path_action use; /* the last one */
+    struct endpoint ep6;     /* told only where @has_v6 */
+    struct ip_addr heard_at; /* its address that frames come to; none: that is not known */
+    struct ip_addr spoke_at; /* the one that it wanted the last frame to leave from; or none */
+    struct path_action use;  /* the last one */
     unsigned n_uses;
     unsigned n_events;
     unsigned n_fits;

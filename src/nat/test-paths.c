@@ -245,6 +245,37 @@ static void test_address_change_is_followed_at_once(void **state)
     }
 }
 
+/* The peer goes on at our address of before until it has found the new one. */
+static void test_address_of_before_a_change_is_not_gone_back_to(void **state)
+{
+    static const uint8_t addrs[2][4] = {{192, 0, 2, 1}, {192, 0, 2, 2}};
+    struct ip_addr before = ip_addr_v4(addrs[0]);
+    struct ip_addr after = ip_addr_v4(addrs[1]);
+    struct couple *c = &couple;
+    struct couple_node *mover = &c->nodes[0];
+
+    couple_start(c, PATH_POLICY_AUTO);
+    mover->heard_at = before;
+    couple_tell(c);
+    couple_run_with_traffic(c, 10 * SEC);
+    assert_true(ip_addr_equal(&mover->spoke_at, &before));
+    paths_on_network_change(mover->paths, c->now);
+    for (unsigned i = 0; i < 9; i++) {
+        couple_run_with_traffic(c, 500 * MSEC);
+        assert_true(ip_addr_is_none(&mover->spoke_at));
+    }
+    /* It was the right one all the same: what arrives there five seconds later says so. */
+    couple_run_with_traffic(c, 3 * SEC);
+    assert_true(ip_addr_equal(&mover->spoke_at, &before));
+    /* A new one is answered from at once. */
+    paths_on_network_change(mover->paths, c->now);
+    mover->heard_at = after;
+    couple_run_with_traffic(c, 1500 * MSEC);
+    assert_true(ip_addr_equal(&mover->spoke_at, &after));
+    couple_assert_direct(c);
+    couple_stop(c);
+}
+
 static void test_probe_of_the_mtu(void **state)
 {
     struct couple *c = &couple;
@@ -352,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_old_and_foreign_frames_change_nothing),
         cmocka_unit_test(test_frames_of_an_earlier_run_move_nothing),
         cmocka_unit_test(test_address_change_is_followed_at_once),
+        cmocka_unit_test(test_address_of_before_a_change_is_not_gone_back_to),
         cmocka_unit_test(test_probe_of_the_mtu),
         cmocka_unit_test(test_peer_that_goes),
         cmocka_unit_test(test_v6_when_it_is_better),

@@ -19,7 +19,7 @@
 
 #define CLIENTS_MAX 64
 
-/* Read in one turn of the control thread, so that a long configuration does not stop the rest. */
+/* Read at a time, so that a long configuration does not stop the rest. */
 #define READ_MAX 16384
 
 struct uapi_server {
@@ -35,12 +35,15 @@ struct client {
     struct control_event event; /* its connection; owns the descriptor */
     struct list siblings;       /* in server->clients */
     struct uapi_request request;
-    struct uapi_text out; /* answers, of which out_done bytes are sent */
+    char in[READ_MAX]; /* read, of which in_done of in_len bytes are taken */
+    size_t in_len;
+    size_t in_done;
+    struct uapi_text out; /* an answer, of which out_done bytes are sent */
     size_t out_done;
     char line[UAPI_LINE_MAX + 1]; /* begun, not ended yet */
     size_t line_len;
     bool is_too_long; /* skip to the line's end */
-    bool has_ended;   /* sends no more; hang up when all answers are out */
+    bool has_ended;   /* sends no more; hang up when the last answer is out */
 };
 
 static void client_free(struct client *c)
@@ -74,18 +77,34 @@ static void take_byte(struct client *c, char byte)
     c->is_too_long = false;
 }
 
+static bool has_input(const struct client *c)
+{
+    return c->in_done < c->in_len;
+}
+
 /* False when the connection is of no use any more. */
 static bool read_some(struct client *c)
 {
-    char buf[READ_MAX];
-    ssize_t n = recv(c->event.fd, buf, sizeof(buf), MSG_DONTWAIT);
+    ssize_t n = recv(c->event.fd, c->in, sizeof(c->in), MSG_DONTWAIT);
 
     if (n < 0)
         return errno == EAGAIN || errno == EINTR;
-    for (ssize_t i = 0; i < n; i++)
-        take_byte(c, buf[i]);
+    c->in_len = (size_t)n;
+    c->in_done = 0;
     c->has_ended = n == 0;
-    secret_wipe(buf, (size_t)n);
+    return true;
+}
+
+/* Up to the end of a request, which is answered at once. Nothing more is taken until all of the
+ * answer is sent: so there is at most one to keep, however many are asked for in one go. */
+static bool take_input(struct client *c)
+{
+    while (has_input(c) && c->out.len == 0)
+        take_byte(c, c->in[c->in_done++]);
+    if (!has_input(c)) {
+        secret_wipe(c->in, c->in_len);
+        c->in_len = c->in_done = 0;
+    }
     return !c->out.has_failed;
 }
 
@@ -104,7 +123,8 @@ static bool write_some(struct client *c)
     return !c->has_ended;
 }
 
-/* While an answer waits to be taken no further request is read: that bounds what we keep. */
+/* One request at most: who has asked for many takes its turn with the control thread's other work.
+ */
 static void on_client(void *ctx, uint32_t epoll_events)
 {
     struct client *c = ctx;
@@ -112,14 +132,14 @@ static void on_client(void *ctx, uint32_t epoll_events)
 
     list_remove(&c->siblings);
     list_add_tail(&c->server->clients, &c->siblings);
-    if (c->out.len == 0)
+    if (c->out.len == 0 && !has_input(c))
         ok = read_some(c);
-    if (ok)
-        ok = write_some(c);
+    ok = ok && take_input(c) && write_some(c);
     if (!ok)
         client_free(c);
     else
-        control_change(c->server->device->port, &c->event, c->out.len > 0 ? EPOLLOUT : EPOLLIN);
+        control_change(c->server->device->port, &c->event,
+            c->out.len > 0 || has_input(c) ? EPOLLOUT : EPOLLIN);
 }
 
 static void on_connection(void *ctx, uint32_t epoll_events)

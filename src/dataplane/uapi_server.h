@@ -2,7 +2,9 @@
  * uapi_server.h - the configuration socket of one device, /run/wireguard/NAME.sock.
  *
  * Served by the port's control thread. A client may send any number of
- * requests; it is never waited for. Only the socket's owner may connect (mode 0600).
+ * requests; it is never waited for, and one answer at a time is kept for it: the
+ * next request is read when all of that was taken. Only the socket's owner may
+ * connect (mode 0600).
  */
 #pragma once
 

@@ -248,6 +248,21 @@ def test_65536_peers(pair, tmp_path):
     pair.v.ping(pair.u)
     refused = pair.u.machine.run(["wg", "set", "wg0", "peer", "B" * 42 + "A="], check=False)
     assert refused.rc != 0
+    check_answers_wait(pair)
+
+
+def check_answers_wait(pair):
+    """Many long answers are asked for at once, and not read: one at a time is kept."""
+    with Uapi(pair.u) as reader, Uapi(pair.u) as other:
+        length = len(reader.ask(b"get=1\n\n"))
+        before = rss_kib(pair.u.daemon)
+        reader.socket.sendall(8 * b"get=1\n\n")
+        assert other.ask(b"set=1\n\n") == b"errno=0\n\n"
+        if not is_sanitized(pair.program):
+            assert rss_kib(pair.u.daemon) < before + 3 * length // 1024
+        left = 8 * length
+        while left > length // 2:  # counters and ages in it may have changed their width
+            left -= len(reader.socket.recv(1 << 20))
 
 
 # ---- sudden death ----

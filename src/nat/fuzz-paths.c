@@ -17,12 +17,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+/** Who they are, made once: the keys cost more than the rest of a short script. */
+struct people {
+    struct x25519_secret self;
+    struct x25519_public keys[N_PEERS];
+    struct path_keys sealing[N_PEERS]; /* of frames from a peer to the node, and back */
+};
+
 struct world {
+    const struct people *people;
     uint64_t seed;
     nsec_t now;
     struct paths *paths;
-    struct x25519_public keys[N_PEERS];
-    struct path_keys sealing[N_PEERS];
     uint64_t session; /* of the node, learned from what it sends */
     uint64_t clock;   /* of its last frame */
     uint64_t transaction;
@@ -37,28 +43,43 @@ static struct endpoint read_endpoint(struct reader *r)
     return (struct endpoint){.addr = ip_addr_v4(b), .port = (uint16_t)(reader_u8(r) + 1)};
 }
 
+/** The last frame to a peer. */
+struct sent {
+    size_t len; /* 0: none */
+    uint8_t frame[PATH_FRAME_MAX];
+};
+
+/* What the peer reads in it is what its next answer may fit. */
+static void read_sent(struct world *w, unsigned peer, struct sent *sent)
+{
+    struct path_frame f;
+
+    assert(path_frame_open(&w->people->sealing[peer], sent->frame, sent->len, &f));
+    w->session = f.session;
+    w->clock = f.clock;
+    w->transaction = f.transaction;
+}
+
 static void take_actions(struct world *w)
 {
+    struct sent sent[N_PEERS] = {{0}};
     struct path_action a;
 
     for (unsigned n = 0; paths_next(w->paths, &a); n++) {
-        struct path_frame f;
-        uint8_t copy[PATH_FRAME_MAX];
-
         assert(n < 20000);
         if (a.kind == PATH_ACTION_OPEN)
             w->socket = a.socket;
         if (a.kind != PATH_ACTION_SEND)
             continue;
-        memcpy(copy, a.frame, a.len);
         for (unsigned i = 0; i < N_PEERS; i++)
-            if (x25519_public_equal(&a.peer, &w->keys[i])) {
-                assert(path_frame_open(&w->sealing[i], copy, a.len, &f));
-                w->session = f.session;
-                w->clock = f.clock;
-                w->transaction = f.transaction;
+            if (x25519_public_equal(&a.peer, &w->people->keys[i])) {
+                sent[i].len = a.len;
+                memcpy(sent[i].frame, a.frame, a.len);
             }
     }
+    for (unsigned i = 0; i < N_PEERS; i++)
+        if (sent[i].len > 0)
+            read_sent(w, i, &sent[i]);
 }
 
 /* What peers say fits what they were asked, or not: a byte for each field decides. */
@@ -79,7 +100,7 @@ static void peer_frame(struct world *w, struct reader *r)
 
     in.socket = reader_u8(r) % 4 ? PATH_SOCKET_MAIN : w->socket;
     f.observed = read_endpoint(r);
-    assert(path_frame_seal(&w->sealing[i], &f, &nonce, sizeof(msg), msg));
+    assert(path_frame_seal(&w->people->sealing[i], &f, &nonce, sizeof(msg), msg));
     paths_on_frame(w->paths, &in, msg, sizeof(msg), w->now);
 }
 
@@ -115,7 +136,7 @@ static void side(struct world *w, struct reader *r)
     if (who == N_PEERS)
         paths_set_self(w->paths, &s, w->now);
     else
-        paths_set_peer_side(w->paths, &w->keys[who], &s, w->now);
+        paths_set_peer_side(w->paths, &w->people->keys[who], &s, w->now);
 }
 
 static void pass_time(struct world *w, nsec_t time)
@@ -127,7 +148,7 @@ static void pass_time(struct world *w, nsec_t time)
 
 static void put_peer(struct world *w, unsigned i, unsigned policy)
 {
-    struct path_peer peer = {.key = w->keys[i], .name = "peer"};
+    struct path_peer peer = {.key = w->people->keys[i], .name = "peer"};
 
     peer.policy = (enum path_policy)(policy % PATH_POLICY_N);
     assert(paths_put_peer(w->paths, &peer, w->now) == 0);
@@ -148,7 +169,7 @@ static void step(struct world *w, struct reader *r)
         pass_time(w, reader_u8(r) * NSEC_PER_SEC);
         break;
     case 3:
-        paths_on_traffic(w->paths, &w->keys[0], reader_u8(r), reader_u8(r), w->now);
+        paths_on_traffic(w->paths, &w->people->keys[0], reader_u8(r), reader_u8(r), w->now);
         break;
     case 4:
         paths_on_socket(w->paths, w->socket, reader_u8(r) % 2, w->now);
@@ -157,7 +178,7 @@ static void step(struct world *w, struct reader *r)
         put_peer(w, reader_u8(r) % N_PEERS, reader_u8(r));
         break;
     case 6:
-        paths_remove_peer(w->paths, &w->keys[reader_u8(r) % N_PEERS], w->now);
+        paths_remove_peer(w->paths, &w->people->keys[reader_u8(r) % N_PEERS], w->now);
         put_peer(w, 0, PATH_POLICY_AUTO);
         put_peer(w, 1, PATH_POLICY_DIRECT);
         break;
@@ -166,7 +187,7 @@ static void step(struct world *w, struct reader *r)
         paths_on_network_change(w->paths, w->now);
         break;
     case 8:
-        (void)paths_probe(w->paths, &w->keys[0], reader_be16(r), &probe, w->now);
+        (void)paths_probe(w->paths, &w->people->keys[0], reader_be16(r), &probe, w->now);
         break;
     case 9:
         pass_time(w, reader_u8(r) * NSEC_PER_MSEC);
@@ -178,27 +199,39 @@ static void step(struct world *w, struct reader *r)
     take_actions(w);
 }
 
-static void start(struct world *w)
+static const struct people *the_people(void)
 {
-    struct paths_options opt = {.secret = {{8}}, .name = "self", .spray_sockets = 32};
+    static struct people p = {.self = {{8}}};
+    static bool is_made;
     struct x25519_public own;
 
-    opt.rng = rng_seeded(&w->seed);
-    assert(x25519_derive_public(&opt.secret, &own));
-    assert(paths_new(&w->paths, &opt, w->now) == 0);
+    if (is_made)
+        return &p;
+    assert(x25519_derive_public(&p.self, &own));
     for (unsigned i = 0; i < N_PEERS; i++) {
         struct x25519_secret secret = {{(uint8_t)(16 * (i + 1))}};
 
-        assert(x25519_derive_public(&secret, &w->keys[i]));
-        assert(path_keys_derive(&w->sealing[i], &secret, &w->keys[i], &own));
-        put_peer(w, i, PATH_POLICY_AUTO);
+        assert(x25519_derive_public(&secret, &p.keys[i]));
+        assert(path_keys_derive(&p.sealing[i], &secret, &p.keys[i], &own));
     }
+    is_made = true;
+    return &p;
+}
+
+static void start(struct world *w)
+{
+    struct paths_options opt = {.secret = w->people->self, .name = "self", .spray_sockets = 32};
+
+    opt.rng = rng_seeded(&w->seed);
+    assert(paths_new(&w->paths, &opt, w->now) == 0);
+    for (unsigned i = 0; i < N_PEERS; i++)
+        put_peer(w, i, PATH_POLICY_AUTO);
     take_actions(w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct world w = {.seed = 1, .now = 1000 * NSEC_PER_SEC};
+    struct world w = {.people = the_people(), .seed = 1, .now = 1000 * NSEC_PER_SEC};
     struct reader r = reader_make(data, len);
 
     start(&w);

@@ -37,6 +37,7 @@ struct port_map {
     bool gives_back;
     unsigned n_holders;          /* the thread, and the loop's handle: the last one frees */
     struct port_mapping granted; /* the last answer */
+    struct port_mapping held;    /* the last that granted something: the router may have it still */
     struct port_mapping told;    /* the loop's own: as it was last told */
 };
 
@@ -77,6 +78,8 @@ static nsec_t ask_router(struct port_map *pm)
         before.kind != PORT_MAPPING_NONE && before.internal_port == port ? &before : NULL, NULL);
     uv_mutex_lock(&pm->lock);
     pm->granted = now;
+    if (now.kind != PORT_MAPPING_NONE)
+        pm->held = now;
     /* The handle may be closed by then. */
     if (!pm->is_ending)
         (void)uv_async_send(&pm->news);
@@ -101,7 +104,7 @@ static void run(void *arg)
     }
     uv_mutex_unlock(&pm->lock);
     if (pm->gives_back)
-        port_mapping_remove(&pm->granted);
+        port_mapping_remove(&pm->held);
     drop(pm);
 }
 
@@ -170,7 +173,7 @@ struct port_map *port_map_free(struct port_map *pm, bool give_back)
     if (!pm)
         return NULL;
     uv_mutex_lock(&pm->lock);
-    waits = give_back && pm->granted.kind != PORT_MAPPING_NONE;
+    waits = give_back && pm->held.kind != PORT_MAPPING_NONE;
     pm->is_ending = true;
     pm->gives_back = give_back;
     uv_cond_signal(&pm->wake);

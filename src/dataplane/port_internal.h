@@ -250,17 +250,19 @@ void rx_deinit(struct rx_worker *w);
 int rx_watch_sockets(struct rx_worker *w, const struct udp_sockets *s);
 
 /**
- * rx_watch_queue() - know a device's TUN queue, but do not wake up for it yet
+ * rx_watch_queues() - know a tx worker's queues, but do not wake up for them yet
+ * @i:	the worker's number in @d
+ * @fd:	is readable when one of them is
  *
  * Return: 0 or negative errno.
  */
-int rx_watch_queue(struct rx_worker *w, const struct device *d, unsigned i);
+int rx_watch_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd);
 
-/** rx_wake_for_queue() - from now on, or no more. */
-void rx_wake_for_queue(struct rx_worker *w, const struct device *d, unsigned i, bool on);
+/** rx_wake_for_queues() - from now on, or no more. */
+void rx_wake_for_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd, bool on);
 
-/** rx_unwatch_queue() - before it is closed. */
-void rx_unwatch_queue(struct rx_worker *w, const struct device *d, unsigned i);
+/** rx_unwatch_queues() - before @fd is closed. */
+void rx_unwatch_queues(struct rx_worker *w, int fd);
 
 /** tx_init() - the tx workers of a device; tx_start() begins, tx_stop() ends them. */
 int tx_init(struct device *d);
@@ -270,15 +272,17 @@ void tx_deinit(struct device *d);
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N]);
 
 /**
- * tx_serve() - send what waits in TUN queue @queue, which its own thread has lent
+ * tx_serve() - send what waits in the queues of tx worker @worker, which its own thread has lent
  *
- * Threads: the rx worker that borrows it, after an event of it; inside the port's gate, which
+ * Threads: the rx worker that borrows them, after an event of them; inside the port's gate, which
  * is closed whenever the device's is.
+ *
+ * Return: false when the interface is gone.
  */
-void tx_serve(struct device *d, unsigned queue);
+bool tx_serve(struct device *d, unsigned worker);
 
-/** tx_return() - give @queue, and its worker's others, back to their thread. Same thread. */
-void tx_return(struct device *d, unsigned queue);
+/** tx_return() - give a worker's queues back to their thread, if they are lent. Same thread. */
+void tx_return(struct device *d, unsigned worker);
 
 /** device__on_link() - the interface changed: up, down, MTU, moved, deleted. Under the lock. */
 void device__on_link(struct device *d);

@@ -48,12 +48,12 @@
 #define EVENTS_PER_TURN 16
 
 /* What an event is of: a socket, by its family, or one of these. */
-#define EVENT_WAKE  UDP_FAMILY_N
-#define EVENT_QUEUE (EVENT_WAKE + 1)
+#define EVENT_WAKE   UDP_FAMILY_N
+#define EVENT_QUEUES (EVENT_WAKE + 1)
 
-/* TUN queues are told apart by their device's number and their own. */
+/* A tx worker's queues are told apart by their device's number and the worker's. */
 #define EVENT_DEVICE_SHIFT 16
-static_assert(EVENT_QUEUE + TUN_QUEUES_MAX <= 1 << EVENT_DEVICE_SHIFT, "a queue's number fits");
+static_assert(EVENT_QUEUES + TUN_READERS_MAX <= 1 << EVENT_DEVICE_SHIFT, "a worker's number fits");
 
 /** Authentic packets of one run. */
 struct opened {
@@ -428,9 +428,9 @@ static bool receive(struct rx_worker *w, int fd)
 
 /* ---- what to wait for ---- */
 
-static uint64_t queue_event(const struct device *d, unsigned i)
+static uint64_t queues_event(const struct device *d, unsigned i)
 {
-    return d->number << EVENT_DEVICE_SHIFT | (EVENT_QUEUE + i);
+    return d->number << EVENT_DEVICE_SHIFT | (EVENT_QUEUES + i);
 }
 
 static int watch(struct rx_worker *w, int op, int fd, uint64_t what, uint32_t epoll_events)
@@ -450,47 +450,42 @@ int rx_watch_sockets(struct rx_worker *w, const struct udp_sockets *s)
     return r;
 }
 
-int rx_watch_queue(struct rx_worker *w, const struct device *d, unsigned i)
+int rx_watch_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd)
 {
-    return watch(w, EPOLL_CTL_ADD, d->tun.fd[i], queue_event(d, i), 0);
+    return watch(w, EPOLL_CTL_ADD, fd, queues_event(d, i), 0);
 }
 
-void rx_wake_for_queue(struct rx_worker *w, const struct device *d, unsigned i, bool on)
+void rx_wake_for_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd, bool on)
 {
-    /* Fails only when the interface is gone, and the worker has unwatched it. */
-    (void)watch(w, EPOLL_CTL_MOD, d->tun.fd[i], queue_event(d, i), on ? EPOLLIN : 0);
+    /* Fails only when the worker has unwatched them, because the interface is gone. */
+    (void)watch(w, EPOLL_CTL_MOD, fd, queues_event(d, i), on ? EPOLLIN : 0);
 }
 
-void rx_unwatch_queue(struct rx_worker *w, const struct device *d, unsigned i)
+void rx_unwatch_queues(struct rx_worker *w, int fd)
 {
-    (void)watch(w, EPOLL_CTL_DEL, d->tun.fd[i], 0, 0);
+    (void)watch(w, EPOLL_CTL_DEL, fd, 0, 0);
 }
 
-/* A queue has frames, or is gone, which epoll tells whoever has it. */
-static void on_queue(struct rx_worker *w, uint64_t what, uint32_t epoll_events)
+/* Queues that were lent have frames, or are gone. */
+static void on_queues(struct rx_worker *w, uint64_t what)
 {
-    unsigned i = (unsigned)(what & ((1 << EVENT_DEVICE_SHIFT) - 1)) - EVENT_QUEUE;
+    unsigned i = (unsigned)(what & ((1 << EVENT_DEVICE_SHIFT) - 1)) - EVENT_QUEUES;
     struct device *d;
 
     list_foreach(d, &w->port->devices, siblings) {
         if (d->number != what >> EVENT_DEVICE_SHIFT)
             continue;
-        if (epoll_events & (EPOLLERR | EPOLLHUP)) {
-            rx_unwatch_queue(w, d, i);
-            control_device_gone(d);
-        } else if (port__is_quiet(w->port, clock_now())) {
-            tx_serve(d, i);
-        } else {
+        /* An interface that is gone is for their own thread to tell of. */
+        if (!port__is_quiet(w->port, clock_now()) || !tx_serve(d, i))
             tx_return(d, i);
-        }
         return;
     }
 }
 
-static void on_event(struct rx_worker *w, uint64_t what, uint32_t epoll_events)
+static void on_event(struct rx_worker *w, uint64_t what)
 {
-    if (what >= EVENT_QUEUE) {
-        on_queue(w, what, epoll_events);
+    if (what >= EVENT_QUEUES) {
+        on_queues(w, what);
         return;
     }
     /* Only that it came matters: we are to stop, or somebody waits for our next turn. */
@@ -516,7 +511,7 @@ static void *rx_main(void *arg)
         atomic_fetch_add(&w->turn, 1);
         gate_enter(&w->port->gate, w->i);
         for (int i = 0; i < n; i++)
-            on_event(w, events[i].data.u64, events[i].events);
+            on_event(w, events[i].data.u64);
         gate_leave(&w->port->gate, w->i);
         now = clock_now();
         courtesy_turn(&w->courtesy, port__is_quiet(w->port, now), now);

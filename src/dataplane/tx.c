@@ -3,9 +3,9 @@
  *
  * A worker has some of the TUN queues. All packets of an inner flow wait in
  * one queue (sys/tun_steer.h), and a worker handles each in order, so flows stay
- * in order however many workers there are. It reads its queues in turn, so a
- * flow with little to send is not behind all that another one has ready. The
- * second half is sender.c.
+ * in order however many workers there are. It reads its queues in turn, and
+ * first those that were empty before (turns.h), so a flow with little to send
+ * is not behind all that others have ready. The second half is sender.c.
  *
  * Lending. While a port is quiet, a worker's thread lends its queues to an rx
  * worker, which then waits for both directions: an answer leaves by the thread
@@ -28,15 +28,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/drop.h"
 #include "dataplane/control.h"
 #include "dataplane/gso.h"
 #include "dataplane/icmp.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/turns.h"
 #include "sys/clock.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
@@ -50,7 +53,7 @@
 /* The largest inner packet: with its padding it is a message of one datagram. */
 #define PACKET_MAX ((UDP_RUN_BYTES_MAX - WG_DATA_OVERHEAD) / WG_PADDING * WG_PADDING)
 
-static_assert(TUN_QUEUES_EACH <= 32, "a bit for each queue");
+static_assert(TUN_QUEUES_EACH <= TURNS_QUEUES_MAX, "a bit for each queue");
 
 /** A frame's place in the batch. */
 struct tx_frame {
@@ -83,10 +86,9 @@ struct tx_worker {
     struct rx_worker *rx;  /* pins: whom its queues are lent to */
     unsigned i;            /* its part of the device's gate */
     unsigned first;        /* of its queues, among the device's */
-    unsigned n_queues;
-    unsigned turn;  /* the queue, counted from its first, that is read next */
-    uint32_t ready; /* a bit for each: it may have frames */
-    int wake_fd;    /* owns: eventfd */
+    struct turns turns;    /* of them, counted from the first */
+    int queues_fd;         /* owns: epoll of them */
+    int wake_fd;           /* owns: eventfd */
     pthread_t thread;
     bool is_started;
     _Atomic bool is_lent; /* set by the thread, cleared by the rx worker */
@@ -209,7 +211,7 @@ static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
 
     while (w->batch.len < end) {
         if (!read_frame(w, queue)) {
-            w->ready &= ~(1u << queue);
+            turns_on_empty(&w->turns, queue);
             return true;
         }
         if (!cut_frame(w))
@@ -223,20 +225,23 @@ static bool is_cutting(const struct tx_worker *w)
     return w->next < w->plan.n;
 }
 
-/* Stage: collect. Fills the batch: from each queue that may have frames its share. The first in
- * line is another one every time, so that each has its turn when the batch is full early. */
+static bool has_more(const struct tx_worker *w)
+{
+    return w->turns.ready || is_cutting(w);
+}
+
+/* Stage: collect. Fills the batch: from each queue that may have frames its share, in turns.h's
+ * order. */
 static void collect(struct tx_worker *w)
 {
-    uint32_t share = w->ready ? BATCH_GOAL / (uint32_t)__builtin_popcount(w->ready) : 0;
+    unsigned n_ready = turns_begin(&w->turns);
+    int queue;
 
     if (is_cutting(w) && !cut_frame(w))
         return;
-    for (unsigned n = 0; n < w->n_queues && w->ready; n++) {
-        unsigned queue = w->turn++ % w->n_queues;
-
-        if ((w->ready & 1u << queue) && !collect_from(w, queue, share))
+    while ((queue = turns_next(&w->turns)) >= 0)
+        if (!collect_from(w, (unsigned)queue, BATCH_GOAL / n_ready))
             return;
-    }
 }
 
 /* Stage: route. The peer whose allowed IPs have each frame's destination. */
@@ -327,6 +332,40 @@ static void send_batch(struct tx_worker *w)
     w->batch.n = w->batch.n_frames = w->batch.len = 0;
 }
 
+/* ---- what waits ---- */
+
+/* Learns which queues have frames. False when the interface is gone. */
+static bool look(struct tx_worker *w)
+{
+    struct epoll_event events[TUN_QUEUES_EACH];
+    int n = epoll_wait(w->queues_fd, events, TUN_QUEUES_EACH, 0);
+    uint64_t ready = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (events[i].events & (EPOLLERR | EPOLLHUP))
+            return false;
+        ready |= UINT64_C(1) << events[i].data.u32;
+    }
+    turns_on_ready(&w->turns, ready);
+    return true;
+}
+
+/* Until there is a frame or we are woken, or just a look. False when the interface is gone. */
+static bool wait_frames(struct tx_worker *w)
+{
+    bool is_lent = atomic_load_explicit(&w->is_lent, memory_order_acquire);
+    struct pollfd pfds[] = {
+        {.fd = w->wake_fd, .events = POLLIN}, {.fd = w->queues_fd, .events = POLLIN}};
+
+    if (!is_lent && has_more(w))
+        return look(w);
+    if (poll(pfds, is_lent ? 1 : 2, -1) <= 0)
+        return true;
+    if (pfds[0].revents)
+        port__take_wake(w->wake_fd);
+    return !pfds[1].revents || look(w);
+}
+
 /* ---- lending ---- */
 
 static void lend(struct tx_worker *w)
@@ -334,69 +373,46 @@ static void lend(struct tx_worker *w)
     atomic_fetch_add_explicit(&w->device->n_lent, 1, memory_order_relaxed);
     /* Release: all that was done here is seen there, which may be from now on. */
     atomic_store_explicit(&w->is_lent, true, memory_order_release);
-    for (unsigned i = 0; i < w->n_queues; i++)
-        rx_wake_for_queue(w->rx, w->device, w->first + i, true);
+    rx_wake_for_queues(w->rx, w->device, w->i, w->queues_fd, true);
 }
 
-static struct tx_worker *worker_of(struct device *d, unsigned queue)
+void tx_return(struct device *d, unsigned worker)
 {
-    return &d->workers[queue / d->tun.each];
-}
-
-void tx_return(struct device *d, unsigned queue)
-{
-    struct tx_worker *w = worker_of(d, queue);
+    struct tx_worker *w = &d->workers[worker];
 
     if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
         return;
-    for (unsigned i = 0; i < w->n_queues; i++)
-        rx_wake_for_queue(w->rx, d, w->first + i, false);
+    rx_wake_for_queues(w->rx, d, w->i, w->queues_fd, false);
     atomic_store_explicit(&w->is_lent, false, memory_order_release);
     port__wake(w->wake_fd);
 }
 
-void tx_serve(struct device *d, unsigned queue)
+bool tx_serve(struct device *d, unsigned worker)
 {
-    struct tx_worker *w = worker_of(d, queue);
+    struct tx_worker *w = &d->workers[worker];
+    int queue;
 
-    /* Another of its queues may have been returned just now, and this one with it. */
+    /* It may have been returned since the event. */
     if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
-        return;
+        return true;
+    if (!look(w))
+        return false;
+    (void)turns_begin(&w->turns);
+    queue = turns_next(&w->turns);
+    if (queue < 0)
+        return true;
     /* The first frame, which is mostly the only one, leaves before anybody looks for a second;
      * then what else there is, but no frame stays half cut. */
-    w->ready = 1u << (queue - w->first);
-    (void)collect_from(w, queue - w->first, 1);
+    (void)collect_from(w, (unsigned)queue, 1);
     for (unsigned n = 0; w->batch.n > 0; n++) {
         send_batch(w);
         if (n == 0 || is_cutting(w))
             collect(w);
     }
+    return true;
 }
 
 /* ---- the thread ---- */
-
-/* Until there is a frame or we are woken, or just a look. False when the interface is gone. */
-static bool wait_frames(struct tx_worker *w)
-{
-    bool is_lent = atomic_load_explicit(&w->is_lent, memory_order_acquire);
-    struct pollfd pfds[TUN_QUEUES_EACH + 1];
-    bool has_more = !is_lent && (w->ready || is_cutting(w));
-
-    for (unsigned i = 0; i < w->n_queues; i++)
-        pfds[i + 1] = (struct pollfd){.fd = queue_fd(w, i), .events = POLLIN};
-    pfds[0] = (struct pollfd){.fd = w->wake_fd, .events = POLLIN};
-    if (poll(pfds, is_lent ? 1 : 1 + w->n_queues, has_more ? 0 : -1) <= 0)
-        return true;
-    if (pfds[0].revents)
-        port__take_wake(w->wake_fd);
-    for (unsigned i = 0; i < w->n_queues; i++) {
-        if (pfds[i + 1].revents & (POLLERR | POLLHUP | POLLNVAL))
-            return false;
-        if (pfds[i + 1].revents)
-            w->ready |= 1u << i;
-    }
-    return true;
-}
 
 /* One turn of the way out: every stage is called from here, or from tx_serve(). */
 static void send_some(struct tx_worker *w)
@@ -421,7 +437,7 @@ static void *tx_main(void *arg)
         if (atomic_load_explicit(&w->is_lent, memory_order_acquire))
             continue;
         send_some(w);
-        if (!w->ready && !is_cutting(w) && port__is_quiet(w->device->port, w->now))
+        if (!has_more(w) && port__is_quiet(w->device->port, w->now))
             lend(w);
     }
     return NULL;
@@ -433,10 +449,18 @@ static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
         .rx = &d->port->workers[i % d->port->opt.n_workers],
         .i = i,
         .first = i * d->tun.each,
-        .n_queues = d->tun.each};
+        .queues_fd = -1,
+        .wake_fd = -1};
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (w->wake_fd < 0)
+    w->queues_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (w->wake_fd < 0 || w->queues_fd < 0)
         return -errno;
+    for (uint32_t q = 0; q < d->tun.each; q++) {
+        struct epoll_event ev = {.events = EPOLLIN, .data.u32 = q};
+
+        if (epoll_ctl(w->queues_fd, EPOLL_CTL_ADD, queue_fd(w, q), &ev) < 0)
+            return -errno;
+    }
     w->frame = malloc(TUN_FRAME_MAX);
     w->batch.buf = malloc(BATCH_ROOM);
     if (!w->frame || !w->batch.buf)
@@ -463,10 +487,8 @@ int tx_start(struct device *d)
     for (unsigned i = 0; i < tun_readers(&d->tun); i++) {
         struct tx_worker *w = &d->workers[i];
         char name[32];
-        int r = 0;
+        int r = rx_watch_queues(w->rx, d, w->i, w->queues_fd);
 
-        for (unsigned q = 0; r == 0 && q < w->n_queues; q++)
-            r = rx_watch_queue(w->rx, d, w->first + q);
         if (r < 0)
             return r;
         (void)snprintf(name, sizeof(name), "tx%u-%s", i, d->name);
@@ -489,8 +511,7 @@ void tx_stop(struct device *d)
         port__wake(w->wake_fd);
         (void)pthread_join(w->thread, NULL);
         w->is_started = false;
-        for (unsigned q = 0; q < w->n_queues; q++)
-            rx_unwatch_queue(w->rx, d, w->first + q);
+        rx_unwatch_queues(w->rx, w->queues_fd);
     }
 }
 
@@ -499,11 +520,13 @@ void tx_deinit(struct device *d)
     for (unsigned i = 0; d->workers && i < tun_readers(&d->tun); i++) {
         struct tx_worker *w = &d->workers[i];
 
+        if (!w->device)
+            break; /* one before it could not be made */
         sender_deinit(&w->sender);
         free(w->frame);
         free(w->batch.buf);
-        if (w->wake_fd > 0)
-            (void)close(w->wake_fd);
+        closep(&w->queues_fd);
+        closep(&w->wake_fd);
     }
     free(d->workers);
     d->workers = NULL;

@@ -70,7 +70,7 @@ static void bring_up(const struct tun *t)
     (void)close(fd);
 }
 
-#define FLOWS    64
+#define FLOWS    1024
 #define PORT     7000
 #define UDP_AT   (TUN_HEADER + 20)
 #define EACH_GOT 3
@@ -147,6 +147,7 @@ static void test_a_flow_keeps_its_queue(void **state)
         skip();
     }
     assert_int_equal(tun_readers(&t), 2);
+    assert_int_equal(t.each, TUN_QUEUES_EACH);
     bring_up(&t);
     fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     memset(queue_of, -1, sizeof(queue_of));
@@ -166,8 +167,8 @@ static void test_a_flow_keeps_its_queue(void **state)
             is_used |= queue_of[i] == (int)q;
         used += is_used;
     }
-    /* 64 flows that fall on 16 queues by chance leave more than a third empty once in a million. */
-    assert_in_range(used, t.n * 2 / 3, t.n);
+    /* By chance 1,024 flows leave none of 128 queues empty, mostly. */
+    assert_in_range(used, t.n * 9 / 10, t.n);
     (void)close(fd);
     tun_close(&t);
 }

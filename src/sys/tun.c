@@ -94,6 +94,13 @@ static int attach(struct tun *t)
     return TAKE_FD(fd);
 }
 
+static unsigned queues_each(unsigned n_readers)
+{
+    unsigned part = TUN_QUEUES_MAX / n_readers;
+
+    return part < TUN_QUEUES_EACH ? part : TUN_QUEUES_EACH;
+}
+
 static int open_queues(struct tun *t, unsigned n_readers)
 {
     int fd = open_queue(t->name, IFF_MULTI_QUEUE | IFF_TUN_EXCL, t->name);
@@ -103,7 +110,7 @@ static int open_queues(struct tun *t, unsigned n_readers)
     if (fd >= 0 && !has_flag(fd, IFF_MULTI_QUEUE))
         n_readers = 1;
     else if (fd >= 0 && tun_steer(fd) == 0)
-        t->each = TUN_QUEUES_EACH;
+        t->each = queues_each(n_readers);
     while (fd >= 0) {
         t->fd[t->n++] = fd;
         if (t->n == n_readers * t->each)

@@ -25,8 +25,8 @@ struct offloads;
 #define TUN_QUEUES_MAX  256 /* as the kernel has it */
 #define TUN_READERS_MAX 32
 
-/** Queues of each reader: as many flows as that can wait without one being behind another. */
-#define TUN_QUEUES_EACH (TUN_QUEUES_MAX / TUN_READERS_MAX)
+/** Queues of each reader, at most: as many flows can wait without one being behind another. */
+#define TUN_QUEUES_EACH 64
 
 struct tun {
     int fd[TUN_QUEUES_MAX]; /* owns; one a queue; flows are spread over them */
@@ -50,9 +50,9 @@ static inline unsigned tun_readers(const struct tun *t)
 /**
  * tun_open() - make the interface, or attach to a persistent one
  * @name:	1 to 15 bytes; "%d" in it becomes a free number
- * @n_readers:	1 to TUN_READERS_MAX; each gets TUN_QUEUES_EACH queues. Where flows cannot be kept
- *		on them (see tun_steer.h) it gets one, and a persistent interface that was made
- *		with one queue has one reader
+ * @n_readers:	1 to TUN_READERS_MAX; each gets TUN_QUEUES_EACH queues, or its part of
+ *		TUN_QUEUES_MAX. Where flows cannot be kept on them (see tun_steer.h) it gets one,
+ *		and a persistent interface that was made with one queue has one reader
  * @offloads:	TSO and USO are turned off in it, with a reason, where the kernel lacks them
  *
  * Return: 0 or negative errno with words (-EBUSY: another process has it).

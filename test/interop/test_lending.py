@@ -68,13 +68,13 @@ def test_order_is_kept_while_queues_change_hands(lab: Lab, weft: Path, threads: 
 
 
 def test_many_at_once_cross_a_lone_flow(lab: Lab, weft: Path):
-    """A full stream against the lone datagrams' way: both directions go on, each in its order."""
+    """Full streams beside lone datagrams, both ways: they pass the streams, each in its order."""
     u, v = _pair(lab, [weft, "wg"])
     near, far = (inner_address(end, 4) for end in (u, v))
     echo = HERE / "echo_order.py"
     v.machine.spawn([sys.executable, echo, "serve", far]).wait_line("^ready")
     server = u.machine.spawn(["iperf3", "--server", "--one-off", "--forceflush", "--bind", near])
     server.wait_line("listening")
-    stream = v.machine.spawn(["iperf3", "--client", near, "--time", "2"])
+    stream = v.machine.spawn(["iperf3", "--client", near, "--time", "2", "--bidir"])
     assert u.machine.run([sys.executable, echo, "ask", far, 5], timeout_s=60).out.startswith("in")
     stream.wait(20)

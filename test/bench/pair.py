@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from lab import Lab
 from tunnel import PROGRAMS, TOPOLOGY, Tunnel, Way, in_turns, set_underlay
 
+FOUR, BACK = ("--parallel", "4"), ("--reverse",)
+# By name, what is measured of each way in @seconds.
+STEPS: dict[str, Callable[[Way, int], dict[str, float]]] = {
+    "rttIdle": lambda way, _: way.round_trip("rttIdle"),
+    "tcp1": lambda way, seconds: way.tcp("tcp1", seconds),
+    "tcp4": lambda way, seconds: way.tcp("tcp4", seconds, *FOUR),
+    "tcp1Reverse": lambda way, seconds: way.tcp("tcp1Reverse", seconds, *BACK),
+    "tcp4Reverse": lambda way, seconds: way.tcp("tcp4Reverse", seconds, *FOUR, *BACK),
+    "rttLoaded": lambda way, seconds: way.round_trip_beside_tcp("rttLoaded", seconds),
+    "rttLoaded4": lambda way, seconds: way.round_trip_beside_tcp("rttLoaded4", seconds, *FOUR),
+    "small": lambda way, _: way.small_packets(1),
+}
 
-def measure(underlay: str, rounds: int, seconds: int) -> dict[str, dict[str, float]]:
+
+def measure(underlay: str, rounds: int, seconds: int,
+            steps: Iterable[str]) -> dict[str, dict[str, float]]:
     """The figures of each implementation, and of the bare wire as "raw"."""
     with Lab.from_text(TOPOLOGY, capture=False) as lab:
         set_underlay(lab, underlay)
         raw = Way("raw", lab.host("a"), lab.host("b"), lab.host("b").address(), [])
         tunnels = [Tunnel(name, number, lab) for number, name in enumerate(PROGRAMS)]
         ways = [raw, *tunnels]
-        four, back = ("--parallel", "4"), ("--reverse",)
-        steps = [
-            lambda way: way.round_trip("rttIdle"),
-            lambda way: way.tcp("tcp1", seconds),
-            lambda way: way.tcp("tcp4", seconds, *four),
-            lambda way: way.tcp("tcp1Reverse", seconds, *back),
-            lambda way: way.tcp("tcp4Reverse", seconds, *four, *back),
-            lambda way: way.round_trip_beside_tcp(seconds),
-            lambda way: way.small_packets(1),
-        ]
         figures: dict[str, dict[str, float]] = {way.name: {} for way in ways}
         for step in steps:
-            for name, found in in_turns(ways, rounds, step).items():
+            for name, found in in_turns(
+                    ways, rounds, lambda way, step=step: STEPS[step](way, seconds)).items():
                 figures[name].update(found)
         for tunnel in tunnels:
             figures[tunnel.name].update(tunnel.memory())

@@ -8,7 +8,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
                       [--seconds 3] [--out build/bench.json]
 
     pair        one peer: TCP of one and four streams each way, small packets, round trips, CPU,
-                memory
+                memory; --steps for some of these
     peers       1, 10, 1,000 and 60,000 peers: handshakes, memory, data of one and of 1,000 of them
     handshakes  handshakes answered each second by one core, alone and beside data at full rate
     paths       TCP and round trips by each kind of path beside the bare line, through 100 Mbit/s
@@ -55,7 +55,7 @@ def _module(path: Path):
 
 
 def part_pair(args) -> dict:
-    return {underlay: pair.measure(underlay, args.rounds, args.seconds)
+    return {underlay: pair.measure(underlay, args.rounds, args.seconds, args.steps)
             for underlay in args.underlay}
 
 
@@ -104,6 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--underlay", nargs="+", choices=UNDERLAYS, default=["veth", "nic"])
+    parser.add_argument("--steps", nargs="+", choices=pair.STEPS, default=list(pair.STEPS))
     parser.add_argument("--peers", nargs="+", type=int, default=[1, 10, 1000, 60000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)

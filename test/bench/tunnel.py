@@ -20,12 +20,15 @@ from lab import Daemon, Host, Lab, wait_for
 ROOT = Path(__file__).resolve().parents[2]
 WEFT = Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
 REFERENCE = "wireguard-go"
-# The program of each implementation, started as wireguard-go is.
+# The program of each implementation, started as wireguard-go is. $WEFT_BASE is another build of
+# weft to compare with.
 PROGRAMS = {
     REFERENCE: [os.environ.get("WIREGUARD_GO", "wireguard-go")],
     "weft": [WEFT, "wg"],
     "weft-aes": [WEFT, "wg", "--cipher", "aes256gcm"],
 }
+if "WEFT_BASE" in os.environ:
+    PROGRAMS["weft-base"] = [Path(os.environ["WEFT_BASE"]).resolve(), "wg"]
 TOPOLOGY = """
 # a ---- wire ---- b
 switch wire 10.9.0.0/24
@@ -122,13 +125,17 @@ class Way:
         return {f"{label}MedianMs": statistics.median(times),
                 f"{label}P99Ms": times[math.ceil(len(times) * 0.99) - 1]}
 
-    def round_trip_beside_tcp(self, seconds: int) -> dict[str, float]:
-        stream = self.a.spawn(["iperf3", "--client", self.address, "--port", self.port,
-                               "--time", seconds + 1], name=f"stream-{self.name}")
+    def round_trip_beside_tcp(self, label: str, seconds: int, *options: str) -> dict[str, float]:
+        """Pings while TCP sends the same way, and how often TCP had to repeat itself."""
+        stream = self.a.spawn(["iperf3", "--client", self.address, "--port", self.port, "--json",
+                               "--time", seconds + 1, *options], name=f"stream-{self.name}")
         try:
-            return self.round_trip("rttLoaded", count=seconds * 50)
+            figures = self.round_trip(label, count=seconds * 50)
         finally:
             stream.wait(30)
+        sent = json.loads("\n".join(stream.lines()))["end"]["sum_sent"]
+        figures[f"{label}RetransmitsPerGB"] = sent["retransmits"] / (sent["bytes"] / 1e9)
+        return figures
 
 
 class Tunnel(Way):

@@ -25,11 +25,12 @@
 #define EVENTS_PER_TURN 32
 
 /*
- * Where it shares a core with a data thread that never rests, twice as much of it is control's:
- * a stream whose keys are due stops until its handshake is done. No stranger gets that share
- * for his messages, for he is asked for a cookie, and then limited.
+ * Where it shares a core with a data thread that never rests, six parts of seven are control's, as
+ * long as it has work: a stream whose keys are due stops until its handshake is done, and a hub
+ * that was restarted is greeted by all at once. No stranger gets that share for his messages, for
+ * he is asked for a cookie, and then limited.
  */
-#define CONTROL_NICE (-3)
+#define CONTROL_NICE (-8)
 
 /* ---- descriptors ---- */
 

@@ -26,8 +26,10 @@
 #define HOLD_MIN   (2 * NSEC_PER_SEC)
 #define HOLD_MAX   (60 * NSEC_PER_SEC)
 #define STABLE_FOR (300 * NSEC_PER_SEC)
-/* A pair that works, but worse than the relay, is looked at again after so long. */
-#define WORSE_FOR (60 * NSEC_PER_SEC)
+/* A pair that works, but worse than the relay, is looked at again after so long: soon, for it may
+ * have been a busy moment, and later each time, so that traffic does not go to and fro. */
+#define WORSE_MIN (10 * NSEC_PER_SEC)
+#define WORSE_MAX (60 * NSEC_PER_SEC)
 /* What loses so much is no way to go, if there is a relay. */
 #define LOSS_UNUSABLE_PERMILLE 250
 #define LOSS_SAMPLES           20
@@ -144,6 +146,20 @@ static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
     if (pair->n_deaths > 0)
         pair->held_until = now + nsec_min(time, HOLD_MAX);
     pair->n_deaths++;
+}
+
+/* The relay is better than a pair that works. */
+static void hold_worse(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    nsec_t time = WORSE_MIN;
+
+    if (pair->id == e->chosen && now - e->since >= STABLE_FOR)
+        pair->n_worse = 0;
+    for (unsigned i = 0; i < pair->n_worse && time < WORSE_MAX; i++)
+        time *= 2;
+    pair->n_worse++;
+    pair->held_until = now + nsec_min(time, WORSE_MAX);
+    e->is_worse = true;
 }
 
 /* The pair is silent from both sides, or the other one says so. */
@@ -301,8 +317,8 @@ void path__choose(struct path *e, nsec_t now)
         e->is_worse = false;
         path__nominate(e, best, now);
     } else if (best->n_samples >= PATH_SAMPLES_SURE) {
-        e->is_worse = true;
-        best->held_until = now + WORSE_FOR;
+        hold_worse(e, best, now);
+        path__round_plan(e, now);
     }
 }
 
@@ -316,8 +332,7 @@ static void judge_chosen(struct path *e, struct path_pair *pair, nsec_t now)
     if (++pair->n_better < BETTER_MIN)
         return;
     pair->n_better = 0;
-    pair->held_until = now + WORSE_FOR;
-    e->is_worse = true;
+    hold_worse(e, pair, now);
     path__tell(e, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++e->transaction, now);
     path__tell(e, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++e->transaction, now);
     path__use_relay(e, "the relay is better than the direct path", now);

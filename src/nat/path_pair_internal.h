@@ -33,6 +33,7 @@ struct path_pair {
     unsigned n_round_pongs;   /* in this round */
     unsigned n_better;        /* measurements in a row that beat the chosen one */
     unsigned n_deaths;        /* of late, while chosen */
+    unsigned n_worse;         /* how often of late the relay was better */
     nsec_t held_until;        /* not to be chosen before */
     bool is_answered;         /* the last ping that was sent got its pong */
     bool has_died;            /* and was not valid since */

@@ -14,7 +14,8 @@
 #include "nat/paths_internal.h"
 
 #define SLOT_PERIOD (60 * NSEC_PER_SEC)
-/* Without a relay a pair that has no direct path does not talk at all. */
+/* Without a relay a pair that has no direct path does not talk at all; and one that has left a
+ * direct path for a better relay may have done so in a bad moment. */
 #define SLOT_PERIOD_URGENT (10 * NSEC_PER_SEC)
 #define BACKOFF_MAX        3
 #define BACKOFF_URGENT     2
@@ -63,10 +64,14 @@ nsec_t path__slot_after(const struct path *e, unsigned skip, nsec_t now)
     return slot_after(e, SLOT_PERIOD, SLOT_PERIOD << skip, now);
 }
 
+static bool is_urgent(const struct path *e, nsec_t now)
+{
+    return e->chosen == 0 && (!e->owner->relay_is_usable || (e->is_worse && has_interest(e, now)));
+}
+
 void path__round_plan(struct path *e, nsec_t now)
 {
-    struct paths *p = e->owner;
-    bool urgent = !p->relay_is_usable && e->chosen == 0;
+    bool urgent = is_urgent(e, now);
     nsec_t period = urgent ? SLOT_PERIOD_URGENT : SLOT_PERIOD;
     unsigned skip = urgent && e->backoff > BACKOFF_URGENT ? BACKOFF_URGENT : e->backoff;
 
@@ -109,8 +114,12 @@ void path__round_start(struct path *e, bool is_full, nsec_t now)
     e->owner->counters.rounds++;
     e->round = (struct path_round){.next = now, .is_full = is_full};
     e->round_at = now;
-    for (unsigned i = 0; i < e->n_pairs; i++)
+    for (unsigned i = 0; i < e->n_pairs; i++) {
         e->pairs[i].n_round_pongs = 0;
+        /* What the relay was better than is judged by how it is now. */
+        if (e->is_worse)
+            e->pairs[i].n_samples = 0;
+    }
 }
 
 void path__round_stop(struct path *e)

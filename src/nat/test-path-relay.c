@@ -159,6 +159,46 @@ static void test_relay_that_is_better(void **state)
     couple_stop(c);
 }
 
+/* Time with traffic until the direct path is used again, after it was slow for a moment. */
+static nsec_t away_after_a_busy_moment(struct couple *c)
+{
+    nsec_t since = c->now;
+
+    c->slow_until = c->now + 3 * SEC;
+    c->slow_by = 50 * MSEC;
+    couple_run_with_traffic(c, 3 * SEC);
+    couple_assert_relayed(c);
+    while (couple_view(c, 0).kind == PATH_KIND_RELAY && c->now - since < 200 * SEC)
+        couple_run_with_traffic(c, SEC);
+    couple_assert_direct(c);
+    return c->now - since;
+}
+
+/* The relay was better when both ends had other things to do. That may happen again. */
+static void test_busy_moment_is_soon_over(void **state)
+{
+    struct couple *c = &couple;
+    nsec_t away;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 15 * MSEC);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_direct(c);
+    away = away_after_a_busy_moment(c);
+    assert_in_range(away, 10 * SEC, 27 * SEC);
+    away = away_after_a_busy_moment(c);
+    assert_in_range(away, 20 * SEC, 37 * SEC);
+    (void)away_after_a_busy_moment(c);
+    (void)away_after_a_busy_moment(c);
+    away = away_after_a_busy_moment(c);
+    assert_in_range(away, 60 * SEC, 77 * SEC);
+    couple_run_with_traffic(c, 310 * SEC);
+    away = away_after_a_busy_moment(c);
+    assert_in_range(away, 10 * SEC, 27 * SEC);
+    couple_stop(c);
+}
+
 /* Where many paths begin at once, a first answer tells how busy the nodes were. */
 static void test_first_answers_do_not_decide_for_the_relay(void **state)
 {
@@ -212,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_announced_anew_is_gone_back_to),
         cmocka_unit_test(test_relayed_pair_sends_nothing),
         cmocka_unit_test(test_relay_that_is_better),
+        cmocka_unit_test(test_busy_moment_is_soon_over),
         cmocka_unit_test(test_first_answers_do_not_decide_for_the_relay),
         cmocka_unit_test(test_hub_absence_changes_nothing_direct),
     };

@@ -81,6 +81,13 @@ def new_uplink(site: Site) -> None:
     a.run(["ip", "route", "replace", "default", "via", "198.51.100.1", "dev", "other"])
 
 
+def moved_route(site: Site) -> None:
+    """The first uplink is back and preferred; the other one, and its address, stay up."""
+    a = site.lab.host("a")
+    a.run(["ip", "link", "set", "lan-a", "up"])
+    a.run(["ip", "route", "replace", "default", "via", "192.168.1.1", "dev", "lan-a"])
+
+
 def relayed(site: Site) -> int:
     """How many packets the hub has relayed so far."""
     metrics = ask(site.hub, "GET", "http://hub/v1/metrics", socket="/run/weft/hub.sock")
@@ -121,6 +128,7 @@ EVENTS: dict[str, Callable[[Site], None]] = {
     "a new address": new_address,
     "a NAT that restarts": nat_restarts,
     "a new uplink": new_uplink,
+    "a moved route": moved_route,
 }
 
 

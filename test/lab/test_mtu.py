@@ -161,7 +161,10 @@ def test_packet_too_big_from_inside(site: Site) -> None:
         address = peer.address(version)
         family = f"-{version}"
         length = 32 if version == 4 else 128
-        src.host.run(["ip", family, "route", "del", f"{address}/{length}", "dev", "weft0"])
+        of_the_path = ["ip", family, "route", "del", f"{address}/{length}", "dev", "weft0"]
+        # It goes with a path that is lost on a busy machine, and comes again with the next.
+        wait_for(lambda argv=of_the_path: src.host.run(argv, check=False, quiet=True).rc == 0, 15,
+                 "the route with the path's MTU")
         src.host.run(["ip", family, "route", "add", f"{address}/{length}", "dev", "weft0",
                       "proto", "static", "metric", "1"])
         said = src.host.run(["ping", "-c", 1, "-W", 10, "-M", "do", "-s", 1400, address],

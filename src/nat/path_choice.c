@@ -278,13 +278,15 @@ static void follow_late(struct path *e, struct path_pair *pair, nsec_t now)
 static bool is_relay_better(const struct path *e, const struct path_pair *pair)
 {
     struct path_relay via;
-    nsec_t rtt = path__relay_best(e, &via);
+    nsec_t relayed = path__relay_best(e, &via);
+    /* One late answer is in the smoothed value of several to come. */
+    nsec_t rtt = nsec_min(pair->rtt, pair->last_rtt);
 
     if (!e->owner->relay_is_usable || e->peer.policy == PATH_POLICY_DIRECT)
         return false;
     if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE)
         return true;
-    return rtt != 0 && rtt + nsec_max(RELAY_MARGIN, pair->rtt / 2) <= pair->rtt;
+    return relayed != 0 && relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt;
 }
 
 static struct path_pair *best_pair(struct path *e, nsec_t now)

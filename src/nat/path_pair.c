@@ -203,6 +203,7 @@ static void learn_rtt(struct path_pair *pair, nsec_t rtt)
         pair->rtt = nsec_min(pair->rtt, rtt);
     else
         pair->rtt = (3 * pair->rtt + rtt) / 4;
+    pair->last_rtt = rtt;
     pair->n_samples++;
 }
 

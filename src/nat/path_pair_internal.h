@@ -29,6 +29,7 @@ struct path_pair {
     nsec_t heard_at;          /* last fresh frame; 0: never */
     nsec_t valid_at;          /* last pong; 0: never */
     nsec_t rtt;               /* the least of the first pongs, then smoothed; valid after one */
+    nsec_t last_rtt;          /* of the last pong by itself */
     unsigned n_samples;       /* pongs since it was last silent */
     unsigned n_round_pongs;   /* in this round */
     unsigned n_better;        /* measurements in a row that beat the chosen one */

@@ -199,6 +199,26 @@ static void test_busy_moment_is_soon_over(void **state)
     couple_stop(c);
 }
 
+/* An answer that was late by itself, as when an uplink changes, is no reason to leave. */
+static void test_one_late_answer_is_nothing(void **state)
+{
+    struct couple *c = &couple;
+
+    couple_start(c, PATH_POLICY_AUTO);
+    couple_tell(c);
+    set_relay(c, 15 * MSEC);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_direct(c);
+    c->slow_until = c->now + 450 * MSEC;
+    c->slow_by = 400 * MSEC;
+    couple_run_with_traffic(c, SEC);
+    assert_true(couple_view(c, 0).rtt > 60 * MSEC || couple_view(c, 1).rtt > 60 * MSEC);
+    couple_run_with_traffic(c, 10 * SEC);
+    couple_assert_direct(c);
+    assert_int_equal(c->nodes[0].n_uses, 2); /* the relay, and then this */
+    couple_stop(c);
+}
+
 /* Where many paths begin at once, a first answer tells how busy the nodes were. */
 static void test_first_answers_do_not_decide_for_the_relay(void **state)
 {
@@ -252,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_announced_anew_is_gone_back_to),
         cmocka_unit_test(test_relayed_pair_sends_nothing),
         cmocka_unit_test(test_relay_that_is_better),
+        cmocka_unit_test(test_one_late_answer_is_nothing),
         cmocka_unit_test(test_busy_moment_is_soon_over),
         cmocka_unit_test(test_first_answers_do_not_decide_for_the_relay),
         cmocka_unit_test(test_hub_absence_changes_nothing_direct),

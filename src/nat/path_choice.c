@@ -29,7 +29,6 @@
 /* A pair that works, but worse than the relay, is looked at again after so long: soon, for it may
  * have been a busy moment, and later each time, so that traffic does not go to and fro. */
 #define WORSE_MIN (10 * NSEC_PER_SEC)
-#define WORSE_MAX (60 * NSEC_PER_SEC)
 /* What loses so much is no way to go, if there is a relay. */
 #define LOSS_UNUSABLE_PERMILLE 250
 #define LOSS_SAMPLES           20
@@ -135,30 +134,31 @@ void path__use_relay(struct path *e, const char *why, nsec_t now)
         path__close_socket(e, socket);
 }
 
+/* It doubles each time. */
+static nsec_t hold_time(nsec_t first, unsigned n_before)
+{
+    nsec_t time = first;
+
+    for (unsigned i = 0; i < n_before && time < HOLD_MAX; i++)
+        time *= 2;
+    return nsec_min(time, HOLD_MAX);
+}
+
 static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
 {
-    nsec_t time = HOLD_MIN;
-
     if (now - since >= STABLE_FOR)
         pair->n_deaths = 0;
-    for (unsigned i = 1; i < pair->n_deaths && time < HOLD_MAX; i++)
-        time *= 2;
     if (pair->n_deaths > 0)
-        pair->held_until = now + nsec_min(time, HOLD_MAX);
+        pair->held_until = now + hold_time(HOLD_MIN, pair->n_deaths - 1);
     pair->n_deaths++;
 }
 
 /* The relay is better than a pair that works. */
 static void hold_worse(struct path *e, struct path_pair *pair, nsec_t now)
 {
-    nsec_t time = WORSE_MIN;
-
     if (pair->id == e->chosen && now - e->since >= STABLE_FOR)
         pair->n_worse = 0;
-    for (unsigned i = 0; i < pair->n_worse && time < WORSE_MAX; i++)
-        time *= 2;
-    pair->n_worse++;
-    pair->held_until = now + nsec_min(time, WORSE_MAX);
+    pair->held_until = now + hold_time(WORSE_MIN, pair->n_worse++);
     e->is_worse = true;
 }
 

@@ -12,7 +12,7 @@
 
 #include "api/form.h"
 #include "base/err.h"
-#include "hub/rdzv_etcd.h"
+#include "rendezvous/rdzv_etcd.h"
 #include "hub/rdzv_internal.h"
 #include "sys/clock.h"
 

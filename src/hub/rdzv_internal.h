@@ -20,11 +20,11 @@
 #include "hub/model.h"
 #include "hub/rdzv.h"
 #include "hub/rdzv_http.h"
-#include "hub/rdzv_kv.h"
-#include "hub/rdzv_quota.h"
-#include "hub/rdzv_record.h"
+#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/rdzv_quota.h"
+#include "rendezvous/rdzv_record.h"
 #include "hub/rdzv_save.h"
-#include "hub/rdzv_tree.h"
+#include "rendezvous/rdzv_tree.h"
 
 /** Connections of a network at once, and of one member. */
 #define RDZV__CONNECTIONS_MAX           16384

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/model.h"
-#include "hub/rdzv_record.h"
+#include "rendezvous/rdzv_record.h"
 #include "sys/clock.h"
 
 /* Changes in one commit, about: it ends with a whole blob. */

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "hub/model.h"
-#include "hub/rdzv_record.h"
+#include "rendezvous/rdzv_record.h"
 #include "hub/rdzv_save.h"
 #include "store/store.h"
 #include "sys/clock.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hub/rdzv_tree_internal.h"
+#include "rendezvous/rdzv_tree_internal.h"
 
 static const char *const action_names[] = {
     [RDZV_ACTION_CREATE] = "create",

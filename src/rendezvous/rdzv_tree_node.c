@@ -8,8 +8,8 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "hub/rdzv_record.h"
-#include "hub/rdzv_tree_internal.h"
+#include "rendezvous/rdzv_record.h"
+#include "rendezvous/rdzv_tree_internal.h"
 
 /* What a node costs beside its path and value, about. */
 #define OVERHEAD 320

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "api/form.h"
-#include "hub/rdzv_tree.h"
+#include "rendezvous/rdzv_tree.h"
 
 /** What happens with a request. */
 enum rdzv_etcd_way {

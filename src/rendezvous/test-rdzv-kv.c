@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/rdzv_kv.h"
-#include "hub/rdzv_record.h"
+#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/rdzv_record.h"
 
 /* ---- a disk: the blobs by name -------------------------------------------------------------- */
 

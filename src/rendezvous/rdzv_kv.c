@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "hub/rdzv_kv_internal.h"
+#include "rendezvous/rdzv_kv_internal.h"
 
 /* Room for output that a client keeps when there is none. */
 #define OUT_KEEP 4096

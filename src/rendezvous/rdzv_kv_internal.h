@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "hub/rdzv_kv.h"
+#include "rendezvous/rdzv_kv.h"
 
 /** What is known of a key. */
 struct rdzv_entry {

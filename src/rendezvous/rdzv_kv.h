@@ -22,7 +22,7 @@
 #include "base/htab.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "hub/rdzv_quota.h"
+#include "rendezvous/rdzv_quota.h"
 #include "wire/tcpstore.h"
 
 struct err;

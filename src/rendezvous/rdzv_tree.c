@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hub/rdzv_tree_internal.h"
+#include "rendezvous/rdzv_tree_internal.h"
 
 /* Of a value, what a refusal shows. */
 #define CAUSE_VALUE_MAX 900

@@ -26,7 +26,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "hub/rdzv_quota.h"
+#include "rendezvous/rdzv_quota.h"
 #include "store/keys.h"
 
 struct err;

@@ -5,8 +5,8 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "hub/rdzv_kv_internal.h"
-#include "hub/rdzv_record.h"
+#include "rendezvous/rdzv_kv_internal.h"
+#include "rendezvous/rdzv_record.h"
 
 /* What an entry costs beside its bytes, about. */
 #define OVERHEAD 160

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/rdzv_tree.h"
+#include "rendezvous/rdzv_tree.h"
 
 #define SECOND NSEC_PER_SEC
 

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "hub/rdzv_tree.h"
+#include "rendezvous/rdzv_tree.h"
 
 /** A file or a directory. */
 struct rdzv_node {

@@ -14,6 +14,9 @@
 #include "base/text.h"
 #include "hub/model_internal.h"
 
+/* Leases that end in one commit. */
+#define EXPIRE_MAX 256
+
 /* ---- networks ------------------------------------------------------------------------------- */
 
 static int add_network(
@@ -325,5 +328,21 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
 
     if (r == 0 && model_sync(m, &sync) != 0)
         m->listener.broken(m->listener.ctx, "", &sync);
+    return r;
+}
+
+int model_expire(struct model *m, nsec_t now, struct err *e)
+{
+    const char *ended[EXPIRE_MAX];
+    struct store_op ops[EXPIRE_MAX];
+    size_t n;
+    int r = 0;
+
+    while (r == 0 && (n = store_ended(m->store, now, ended, EXPIRE_MAX)) > 0) {
+        for (size_t i = 0; i < n; i++)
+            ops[i] = (struct store_op){
+                .kind = STORE_OP_DELETE, .key = ended[i], .expect = STORE_EXPECT_ANY};
+        r = model_commit(m, ops, n, now, NULL, e);
+    }
     return r;
 }

@@ -84,7 +84,7 @@ static void expire(struct hub *hub, nsec_t now)
 
     if (store_due(hub->store) > now)
         return;
-    if (store_expire(hub->store, now, &e) != 0 || model_sync(&hub->model, &e) != 0)
+    if (model_expire(&hub->model, now, &e) != 0)
         log_warning("what has expired stays until the next try: %s", err_text(&e));
 }
 

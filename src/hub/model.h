@@ -170,6 +170,13 @@ int model_sync(struct model *m, struct err *e);
 int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     size_t *ret_failed, struct err *e);
 
+/**
+ * model_expire() - remove what has a lease that has ended
+ *
+ * Return: 0 or negative errno with words; what is left then is tried again by the next call.
+ */
+int model_expire(struct model *m, nsec_t now, struct err *e);
+
 /** model_bury() - free a removed node. Always NULL. */
 struct model_node *model_bury(struct model_node *node);
 

@@ -347,8 +347,7 @@ static void test_ephemeral(void **state)
     assert_true(f->node->pub.spec.ephemeral);
     assert_int_equal(store_due(f->store), (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC);
     assert_int_equal(
-        store_expire(f->store, (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC, &f->e), 0);
-    assert_int_equal(model_sync(&f->model, &f->e), 0);
+        model_expire(&f->model, (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC, &f->e), 0);
     assert_null(model_find_node(model_find_network(&f->model, "default"), "guest"));
 }
 

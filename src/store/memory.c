@@ -102,6 +102,26 @@ static int memory_list(
     return r;
 }
 
+static int memory_walk(struct store *s, const char *prefix, const char *from,
+    enum store_order order, store_item_fn fn, void *ctx, struct err *e)
+{
+    struct memory *m = memory_of(s);
+    size_t len = strlen(prefix);
+    bool is_up = order == STORE_ASCENDING;
+    int r = 0;
+
+    /* A store for tests: what is outside is stepped over. */
+    for (size_t i = 0; r == 0 && i < m->items.n; i++) {
+        const struct keyed *k = m->items.items[is_up ? i : m->items.n - 1 - i];
+        int side = from ? strcmp(k->key, from) : 0;
+
+        if (strncmp(k->key, prefix, len) != 0 || (from && (is_up ? side <= 0 : side >= 0)))
+            continue;
+        r = tell(container_of(k, struct memory_item, keyed), fn, ctx);
+    }
+    return r;
+}
+
 static int log_append(struct memory *m, const struct store_op *op, uint64_t revision)
 {
     struct memory_change *c = calloc(1, sizeof(*c));
@@ -239,6 +259,7 @@ static const struct store_ops memory_ops = {
     .free = memory_free,
     .get = memory_get,
     .list = memory_list,
+    .walk = memory_walk,
     .commit = memory_commit,
     .changes = memory_changes,
 };

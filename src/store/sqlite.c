@@ -19,6 +19,8 @@
 enum query {
     QUERY_GET,
     QUERY_LIST,
+    QUERY_WALK_UP,
+    QUERY_WALK_DOWN,
     QUERY_REVISION_OF,
     QUERY_PUT,
     QUERY_DELETE,
@@ -35,6 +37,10 @@ static const char *const query_text[QUERY_N] = {
     [QUERY_GET] = "SELECT key, value, revision, ttl FROM item WHERE key = ?1",
     [QUERY_LIST] = "SELECT key, value, revision, ttl FROM item"
                    " WHERE key >= ?1 AND key < ?1 || '~' ORDER BY key",
+    [QUERY_WALK_UP] = "SELECT key, value, revision, ttl FROM item"
+                      " WHERE key >= ?1 AND key < ?1 || '~' AND key > ?2 ORDER BY key",
+    [QUERY_WALK_DOWN] = "SELECT key, value, revision, ttl FROM item"
+                        " WHERE key >= ?1 AND key < ?1 || '~' AND key < ?2 ORDER BY key DESC",
     [QUERY_REVISION_OF] = "SELECT revision FROM item WHERE key = ?1",
     [QUERY_PUT] = "INSERT OR REPLACE INTO item(key, value, revision, ttl) VALUES(?1, ?2, ?3, ?4)",
     [QUERY_DELETE] = "DELETE FROM item WHERE key = ?1",
@@ -133,6 +139,19 @@ static int sqlite_list(
     size_t n = 0;
 
     bind_text(st, 1, prefix);
+    return tell_rows(q, st, fn, ctx, &n, e);
+}
+
+static int sqlite_walk(struct store *s, const char *prefix, const char *from,
+    enum store_order order, store_item_fn fn, void *ctx, struct err *e)
+{
+    struct sqlite *q = sqlite_of(s);
+    bool is_up = order == STORE_ASCENDING;
+    sqlite3_stmt *st = query(q, is_up ? QUERY_WALK_UP : QUERY_WALK_DOWN);
+    size_t n = 0;
+
+    bind_text(st, 1, prefix);
+    bind_text(st, 2, from ? from : is_up ? "" : "~");
     return tell_rows(q, st, fn, ctx, &n, e);
 }
 
@@ -299,6 +318,7 @@ static const struct store_ops sqlite_ops = {
     .free = sqlite_free,
     .get = sqlite_get,
     .list = sqlite_list,
+    .walk = sqlite_walk,
     .commit = sqlite_commit,
     .changes = sqlite_changes,
 };

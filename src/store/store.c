@@ -133,6 +133,16 @@ int store_list(struct store *s, const char *prefix, store_item_fn fn, void *ctx,
     return r;
 }
 
+int store_walk(struct store *s, const char *prefix, const char *from, enum store_order order,
+    store_item_fn fn, void *ctx, struct err *e)
+{
+    int r = check_key(prefix, 0, e);
+
+    if (r == 0 && from)
+        r = check_key(from, 1, e);
+    return r == 0 ? s->ops->walk(s, prefix, from, order, fn, ctx, e) : r;
+}
+
 static int check_op(const struct store_op *op, struct err *e)
 {
     int r = check_key(op->key, 1, e);
@@ -186,23 +196,9 @@ nsec_t store_due(struct store *s)
     return leases_due(&s->leases);
 }
 
-int store_expire(struct store *s, nsec_t now, struct err *e)
+size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap)
 {
-    const char *ended[256];
-    struct store_op ops[256];
-    size_t n;
-
-    while ((n = leases_ended(&s->leases, now, ended, 256)) > 0) {
-        int r;
-
-        for (size_t i = 0; i < n; i++)
-            ops[i] = (struct store_op){
-                .kind = STORE_OP_DELETE, .key = ended[i], .expect = STORE_EXPECT_ANY};
-        r = store_commit(s, ops, n, now, NULL, NULL, e);
-        if (r != 0)
-            return r;
-    }
-    return 0;
+    return leases_ended(&s->leases, now, ret, cap);
 }
 
 uint64_t store_revision(const struct store *s)

@@ -113,6 +113,24 @@ int store_get(struct store *s, const char *key, store_item_fn fn, void *ctx, str
 int store_list(struct store *s, const char *prefix, store_item_fn fn, void *ctx,
     uint64_t *ret_revision, struct err *e);
 
+/** Which way store_walk() goes. */
+enum store_order {
+    STORE_ASCENDING,
+    STORE_DESCENDING,
+};
+
+/**
+ * store_walk() - read keys that start with @prefix, from a place on, either way
+ * @from:	the key to go on behind; NULL: from the first (the last, when descending)
+ * @fn:		called for each; a non-zero result ends the walk and is returned
+ *
+ * What is behind the end costs nothing, so a long list is read in pages.
+ *
+ * Return: 0, @fn's result, or negative errno with words.
+ */
+int store_walk(struct store *s, const char *prefix, const char *from, enum store_order order,
+    store_item_fn fn, void *ctx, struct err *e);
+
 /**
  * store_commit() - all of the operations, or none
  * @ops:		@n_ops (1 to STORE_OPS_MAX) of them, each key at most once
@@ -135,11 +153,15 @@ int store_keep(struct store *s, const char *key, nsec_t now, struct err *e);
 nsec_t store_due(struct store *s);
 
 /**
- * store_expire() - delete the keys whose lease has ended, as one commit
+ * store_ended() - the keys whose lease has ended, in byte order
+ * @ret:	room for @cap texts, borrowed until the next commit
  *
- * Return: 0 or negative errno with words.
+ * They stay until their owner deletes them, in a commit of its own, with what has to go or to be
+ * told with them.
+ *
+ * Return: how many, at most @cap.
  */
-int store_expire(struct store *s, nsec_t now, struct err *e);
+size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap);
 
 /** store_revision() - of the last commit that changed something. */
 uint64_t store_revision(const struct store *s);

@@ -16,6 +16,9 @@ struct store_ops {
     int (*get)(struct store *s, const char *key, store_item_fn fn, void *ctx, struct err *e);
     int (*list)(struct store *s, const char *prefix, store_item_fn fn, void *ctx, struct err *e);
 
+    int (*walk)(struct store *s, const char *prefix, const char *from, enum store_order order,
+        store_item_fn fn, void *ctx, struct err *e);
+
     /* Raises s->revision when something changed. */
     int (*commit)(struct store *s, const struct store_op *ops, size_t n_ops, size_t *ret_failed,
         struct err *e);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,37 @@ static void test_get_and_list(void **state)
     assert_list(f, "", "node=root@4 node/a/1=x@3 node/a/2=[1]@2 node/b/1={}@1");
     put(f, "node/a/1", "y");
     assert_list(f, "node/a/", "node/a/1=y@5 node/a/2=[1]@2");
+}
+
+static void assert_walk(struct fixture *f, const char *prefix, const char *from,
+    enum store_order order, const char *expected)
+{
+    struct said said = {0};
+
+    assert_int_equal(store_walk(f->s, prefix, from, order, say_item, &said, &f->e), 0);
+    assert_string_equal(said.text, expected);
+}
+
+static void test_walk(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "a/1", "x");
+    put(f, "a/2", "y");
+    put(f, "a/3", "z");
+    put(f, "b/1", "other");
+    assert_walk(f, "a/", NULL, STORE_ASCENDING, "a/1=x@1 a/2=y@2 a/3=z@3");
+    assert_walk(f, "a/", NULL, STORE_DESCENDING, "a/3=z@3 a/2=y@2 a/1=x@1");
+    assert_walk(f, "a/", "a/1", STORE_ASCENDING, "a/2=y@2 a/3=z@3");
+    assert_walk(f, "a/", "a/3", STORE_DESCENDING, "a/2=y@2 a/1=x@1");
+    /* The place itself need not exist. */
+    assert_walk(f, "a/", "a/15", STORE_ASCENDING, "a/2=y@2 a/3=z@3");
+    assert_walk(f, "a/", "a/15", STORE_DESCENDING, "a/1=x@1");
+    assert_walk(f, "a/", "a/3", STORE_ASCENDING, "");
+    assert_walk(f, "", "a/3", STORE_ASCENDING, "b/1=other@4");
+    assert_walk(f, "c/", NULL, STORE_DESCENDING, "");
+    assert_int_equal(
+        store_walk(f->s, "a/", "no key", STORE_ASCENDING, say_item, NULL, &f->e), -EINVAL);
 }
 
 static int stop_at_second(void *ctx, const struct store_item *item)
@@ -354,6 +386,21 @@ static void test_watch_compaction(void **state)
     store_watch_close(w);
 }
 
+/* Delete what has ended, as a hub does. */
+static void expire(struct fixture *f, nsec_t now)
+{
+    const char *ended[4];
+    struct store_op ops[4];
+    size_t n = store_ended(f->s, now, ended, 4);
+
+    for (size_t i = 0; i < n; i++)
+        ops[i] =
+            (struct store_op){.kind = STORE_OP_DELETE, .key = ended[i], .expect = STORE_EXPECT_ANY};
+    if (n > 0)
+        assert_int_equal(store_commit(f->s, ops, n, now, NULL, NULL, &f->e), 0);
+    assert_int_equal(store_ended(f->s, now, ended, 4), 0);
+}
+
 static void put_lease(struct fixture *f, const char *key, uint32_t ttl, nsec_t now)
 {
     struct store_op op = {.kind = STORE_OP_PUT,
@@ -382,11 +429,11 @@ static void test_leases(void **state)
     assert_int_equal(store_keep(f->s, "kept", 5 * NSEC_PER_SEC, &f->e), 0);
     assert_int_equal(store_keep(f->s, "freed", 0, &f->e), STORE_E_ABSENT);
     assert_int_equal(store_keep(f->s, "nobody", 0, &f->e), STORE_E_ABSENT);
-    assert_int_equal(store_expire(f->s, 10 * NSEC_PER_SEC - 1, &f->e), 0);
+    expire(f, 10 * NSEC_PER_SEC - 1);
     assert_int_equal(store_revision(f->s), 5);
-    assert_int_equal(store_expire(f->s, 12 * NSEC_PER_SEC, &f->e), 0);
+    expire(f, 12 * NSEC_PER_SEC);
     assert_int_equal(store_due(f->s), 15 * NSEC_PER_SEC);
-    assert_int_equal(store_expire(f->s, 15 * NSEC_PER_SEC, &f->e), 0);
+    expire(f, 15 * NSEC_PER_SEC);
     assert_list(f, "", "freed=1@5 long=1@2");
     assert_int_equal(store_poll(f->s, &f->e), 0);
     assert_string_equal(said.text, "short=(gone)@6 kept=(gone)@7");
@@ -403,6 +450,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         ON_BOTH(test_get_and_list),
+        ON_BOTH(test_walk),
         ON_BOTH(test_list_ends_early),
         ON_BOTH(test_compare_and_put),
         ON_BOTH(test_commit_is_atomic),

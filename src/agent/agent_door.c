@@ -97,10 +97,12 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
 }
 
 static const struct route routes[] = {
-    {"GET", "/v1/status", DOOR_ADMIN, get_status, "the node, its hub and its peers"},
-    {"GET", "/v1/snapshot", DOOR_ADMIN, get_snapshot, "the network as this node knows it"},
-    {"GET", "/v1/paths/{name}", DOOR_ADMIN, get_paths, "all that was tried to reach a peer"},
-    {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network"},
+    {"GET", "/v1/status", DOOR_ADMIN, get_status, "the node, its hub and its peers", ROLE_VIEWER},
+    {"GET", "/v1/snapshot", DOOR_ADMIN, get_snapshot, "the network as this node knows it",
+        ROLE_VIEWER},
+    {"GET", "/v1/paths/{name}", DOOR_ADMIN, get_paths, "all that was tried to reach a peer",
+        ROLE_VIEWER},
+    {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network", ROLE_ADMIN},
     ROUTES_END,
 };
 

@@ -17,20 +17,27 @@ static void handle(void *ctx, const struct request *rq, struct response *rs)
 
 static const struct route table[] = {
     {"GET", "/v1/health", DOOR_PUBLIC, handle, ""},
-    {"GET", "/v1/networks/{network}/objects/{kind}", DOOR_ADMIN, handle, ""},
-    {"PUT", "/v1/networks/{network}/objects/{kind}/{name}", DOOR_ADMIN, handle, ""},
+    {"GET", "/v1/networks/{network}/objects/{kind}", DOOR_ADMIN, handle, "", ROLE_VIEWER,
+        ROUTE_SCOPE_NETWORK},
+    {"GET", "/v1/networks/{network}/objects/{kind=Network}/{name}", DOOR_ADMIN, handle, "",
+        ROLE_ADMIN, ROUTE_SCOPE_NETWORK},
+    {"PUT", "/v1/networks/{network}/objects/{kind}/{name}", DOOR_ADMIN, handle, "", ROLE_OPERATOR,
+        ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/watch", DOOR_OVERLAY, handle, ""},
     ROUTES_END,
 };
 
 static void check_path(const char *path, enum door door)
 {
-    char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1];
+    struct request rq = {.door = door, .caller = {.role = ROLE_VIEWER, .network = "one"}};
     struct response rs = {0};
-    const struct route *row = route_find(table, door, "GET", path, params, &rs);
+    const struct route *row = route_find(table, "GET", path, rq.params, &rs);
 
-    if (row) {
+    if (row && route_admits(row, &rq, &rs)) {
         assert(row->doors & door);
+        assert(door != DOOR_ADMIN || row->role <= ROLE_VIEWER);
+        assert(row->scope != ROUTE_SCOPE_NETWORK || door != DOOR_ADMIN ||
+               strcmp(rq.params[0], "one") == 0);
     } else {
         assert(rs.status >= 400 && rs.status < 500);
         assert(body_refusal_text(rs.body));

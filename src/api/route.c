@@ -81,6 +81,16 @@ static const char *take_param(const char *path, char param[ROUTE_PARAM_MAX + 1])
     return path + n;
 }
 
+/* Does the pattern's part at @pattern, "{name}" or "{name=word}", allow @param? */
+static bool is_allowed(const char *pattern, const char *param)
+{
+    size_t len = strcspn(pattern, "=}");
+    const char *word = pattern + len + 1;
+
+    return pattern[len] == '}' ||
+           (strlen(param) == strcspn(word, "}") && strncmp(word, param, strlen(param)) == 0);
+}
+
 static bool path_matches(
     const char *pattern, const char *path, char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1])
 {
@@ -88,9 +98,10 @@ static bool path_matches(
 
     while (*pattern) {
         if (*pattern == '{' && n < ROUTE_PARAMS_MAX) {
-            path = take_param(path, params[n++]);
-            if (!path)
+            path = take_param(path, params[n]);
+            if (!path || !is_allowed(pattern, params[n]))
                 return false;
+            n++;
             pattern = strchr(pattern, '}') + 1;
         } else if (*pattern++ != *path++) {
             return false;
@@ -99,22 +110,8 @@ static bool path_matches(
     return *path == '\0';
 }
 
-static void refuse_door(struct response *rs, enum door door, const struct route *row)
-{
-    if (door == DOOR_PUBLIC && (row->doors & DOOR_ADMIN))
-        response_refuse(rs, 401,
-            "%s %s is for administrators: it needs \"Authorization: Bearer TOKEN\" with the "
-            "hub's admin token",
-            row->method, row->path);
-    else if (row->doors & DOOR_OVERLAY)
-        response_refuse(
-            rs, 403, "%s %s is for members, at the hub's overlay address", row->method, row->path);
-    else
-        response_refuse(rs, 403, "%s %s is not for members", row->method, row->path);
-}
-
-const struct route *route_find(const struct route *table, enum door door, const char *method,
-    const char *path, char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs)
+const struct route *route_find(const struct route *table, const char *method, const char *path,
+    char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs)
 {
     const struct route *same_path = NULL;
 
@@ -126,16 +123,88 @@ const struct route *route_find(const struct route *table, enum door door, const 
         if (!path_matches(row->path, path, params))
             continue;
         same_path = row;
-        if (strcmp(row->method, method) != 0)
-            continue;
-        if (row->doors & door)
+        if (strcmp(row->method, method) == 0)
             return row;
-        refuse_door(rs, door, row);
-        return NULL;
     }
     if (same_path)
         response_refuse(rs, 405, "%s takes no %.20s", same_path->path, method);
     else
         response_refuse(rs, 404, "there is no \"%.100s\"", path);
     return NULL;
+}
+
+/* Somebody at the public door wants what is for administrators. */
+static void refuse_stranger(
+    struct response *rs, const struct route *row, const struct caller *caller)
+{
+    switch (caller->verdict) {
+    case CALLER_NONE:
+    case CALLER_KNOWN:
+        response_refuse(rs, 401,
+            "%s %s is for administrators: it needs \"Authorization: Bearer TOKEN\" with an "
+            "admin token of role \"%s\"",
+            row->method, row->path, role_name(row->role));
+        break;
+    case CALLER_UNKNOWN:
+        response_refuse(rs, 401,
+            "the hub does not know this admin token: it is another hub's, or was removed or "
+            "replaced; \"weft admin new NAME --role %s\" on the hub makes one",
+            role_name(row->role));
+        break;
+    case CALLER_EXPIRED:
+        response_refuse(rs, 401,
+            "the admin token of %s has expired, by the hub's clock: \"weft admin new NAME --role "
+            "%s\" on the hub makes another",
+            caller->name, role_name(row->role));
+        break;
+    case CALLER_LIMITED:
+        response_refuse(
+            rs, 429, "too many wrong admin tokens came from this address: try again in a minute");
+        break;
+    }
+}
+
+static bool admits_caller(const struct route *row, const struct request *rq, struct response *rs)
+{
+    const struct caller *caller = &rq->caller;
+
+    if (caller->role < row->role) {
+        response_refuse(rs, 403, "%s %s needs an admin token of role \"%s\"; %s has role \"%s\"",
+            row->method, row->path, role_name(row->role), caller->name, role_name(caller->role));
+        return false;
+    }
+    if (caller->network[0] == '\0' || row->scope == ROUTE_SCOPE_FILTERED ||
+        (row->scope == ROUTE_SCOPE_NETWORK && strcmp(rq->params[0], caller->network) == 0))
+        return true;
+    response_refuse(rs, 403,
+        "%s %s needs an admin token of role \"%s\" for %s; %s is for network \"%s\" only",
+        row->method, row->path, role_name(row->role),
+        row->scope == ROUTE_SCOPE_NETWORK ? "that network" : "all networks", caller->name,
+        caller->network);
+    return false;
+}
+
+bool route_admits(const struct route *row, const struct request *rq, struct response *rs)
+{
+    if (row->doors & rq->door) {
+        /* What a stranger may call, or a member, needs no role. */
+        return rq->door != DOOR_ADMIN || (row->doors & DOOR_PUBLIC) || admits_caller(row, rq, rs);
+    }
+    if (rq->door == DOOR_PUBLIC && (row->doors & DOOR_ADMIN))
+        refuse_stranger(rs, row, &rq->caller);
+    else if (row->doors & DOOR_OVERLAY)
+        response_refuse(
+            rs, 403, "%s %s is for members, at the hub's overlay address", row->method, row->path);
+    else
+        response_refuse(rs, 403, "%s %s is not for members", row->method, row->path);
+    return false;
+}
+
+int route_check(const struct route *table, struct err *e)
+{
+    for (const struct route *row = table; row->method; row++)
+        if ((row->doors & DOOR_ADMIN) && !(row->doors & DOOR_PUBLIC) && row->role == ROLE_NONE)
+            return err_set(
+                e, -EINVAL, "%s %s names no role that may call it", row->method, row->path);
+    return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
+#include "api/role.h"
 
 struct err;
 struct stream;
@@ -37,6 +38,8 @@ struct request {
     struct endpoint from;                               /* the other end; none: unix socket */
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1]; /* the path's variable parts, in order */
     const char *authorization;                          /* that header; NULL: none was sent */
+    struct caller caller;                               /* at the admin's door; see there */
+    const void *query;                                  /* for request_query() */
     const json_t *body;                                 /* an object; NULL: none was sent */
     nsec_t now;                                         /* monotonic time of this turn */
 };
@@ -73,12 +76,22 @@ void response_fail(struct response *rs, const struct err *e);
 /** Answers a request. @ctx is the table's owner. */
 typedef void (*route_fn)(void *ctx, const struct request *rq, struct response *rs);
 
+/** For whom of the administrators a route is whose token is for one network only. */
+enum route_scope {
+    ROUTE_SCOPE_HUB,      /* none of them: it is about the whole hub */
+    ROUTE_SCOPE_NETWORK,  /* those whose network is the path's first variable part */
+    ROUTE_SCOPE_FILTERED, /* all of them: the handler tells of the caller's network only */
+};
+
 struct route {
-    const char *method; /* "GET" */
-    const char *path;   /* "/v1/networks/{network}": braces hold a variable part */
-    unsigned doors;     /* enum door, or-ed */
-    route_fn handle;    /* see there */
-    const char *help;   /* one clause */
+    const char *method;     /* "GET" */
+    const char *path;       /* "/v1/networks/{network}": braces hold a variable part; "{kind=Node}"
+                             * one that must be that word. The first row that matches is taken. */
+    unsigned doors;         /* enum door, or-ed */
+    route_fn handle;        /* see there */
+    const char *help;       /* one clause */
+    enum role role;         /* the least that may call it through the admin's door */
+    enum route_scope scope; /* see there */
 };
 
 /** The last row of a table. */
@@ -89,10 +102,29 @@ struct route {
  * @path:	as sent, without a query; a variable part is 1 to ROUTE_PARAM_MAX of the characters
  *		that names are made of, and '.', '_', ':'
  * @params:	filled in as far as the row has variable parts
- * @rs:		when there is no row: 404, or 405 for another method, or 401 or 403 for another
- *		door, each with a sentence
+ * @rs:		when there is no row: 404, or 405 for another method, each with a sentence
  *
  * Return: NULL when @rs has the answer already.
  */
-const struct route *route_find(const struct route *table, enum door door, const char *method,
-    const char *path, char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs);
+const struct route *route_find(const struct route *table, const char *method, const char *path,
+    char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs);
+
+/**
+ * route_admits() - may who asks call it? The one place that decides by door, role and network.
+ * @rq:	its door, caller and parameters are looked at
+ * @rs:	when not: 401 without a valid admin token, 403 for another door, too low a role or
+ *		another network, 429 after too many failures; each with a sentence that says what
+ *		is needed
+ *
+ * Return: false when @rs has the answer already.
+ */
+bool route_admits(const struct route *row, const struct request *rq, struct response *rs);
+
+/**
+ * route_check() - is each row of a table fit to be served?
+ *
+ * A row that only administrators may call must name a role.
+ *
+ * Return: 0, or -EINVAL with the row.
+ */
+int route_check(const struct route *table, struct err *e);

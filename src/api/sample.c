@@ -209,20 +209,26 @@ static void handle_nothing(void *ctx, const struct request *rq, struct response 
 static const struct route routes[] = {
     {"GET", "/v1/health", DOOR_PUBLIC | DOOR_ADMIN | DOOR_OVERLAY, handle_health, ""},
     {"POST", "/v1/echo/{name}", DOOR_PUBLIC | DOOR_ADMIN, handle_echo, ""},
-    {"DELETE", "/v1/echo/{name}", DOOR_ADMIN, handle_nothing, ""},
+    {"DELETE", "/v1/echo/{name}", DOOR_ADMIN, handle_nothing, "", ROLE_ADMIN},
     {"GET", "/v1/numbers/{n}/{len}", DOOR_PUBLIC | DOOR_ADMIN, handle_numbers, ""},
-    {"GET", "/v1/silence", DOOR_ADMIN, handle_silence, ""},
+    {"GET", "/v1/silence", DOOR_ADMIN, handle_silence, "", ROLE_VIEWER},
     {"GET", "/v1/hear", DOOR_PUBLIC | DOOR_ADMIN, handle_hear, ""},
-    {"POST", "/v1/say/{n}", DOOR_ADMIN, handle_say, ""},
+    {"POST", "/v1/say/{n}", DOOR_ADMIN, handle_say, "", ROLE_ADMIN},
     {"GET", "/v1/upgrade", DOOR_PUBLIC | DOOR_ADMIN, handle_upgrade, ""},
     {"GET", "/v1/member", DOOR_OVERLAY, handle_health, ""},
     ROUTES_END,
 };
 
-static bool is_admin(void *ctx, const char *bearer)
+static enum caller_verdict identify(
+    void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret)
 {
-    return strlen(bearer) == strlen(SAMPLE_BEARER) &&
-           secret_equal(bearer, SAMPLE_BEARER, strlen(SAMPLE_BEARER));
+    bool is_admin = strcmp(bearer, SAMPLE_BEARER) == 0;
+
+    if (!is_admin && strcmp(bearer, SAMPLE_VIEWER) != 0)
+        return CALLER_UNKNOWN;
+    ret->role = is_admin ? ROLE_ADMIN : ROLE_VIEWER;
+    memcpy(ret->name, "admin:test", sizeof("admin:test"));
+    return CALLER_KNOWN;
 }
 
 static void on_term(uv_signal_t *sig, int signum)
@@ -253,7 +259,7 @@ static void run_daemon(const char *dir, int ready)
     if (identity_open(&id, key, cert, &e) != 0 ||
         server_new(&s,
             &(struct server_config){
-                .loop = &loop, .routes = routes, .identity = &id, .is_admin = is_admin},
+                .loop = &loop, .routes = routes, .identity = &id, .identify = identify},
             &e) != 0 ||
         server_listen_tls(s, &at, &port, &e) != 0 || server_listen_unix(s, sock, &e) != 0) {
         (void)fprintf(stderr, "%s\n", err_text(&e));

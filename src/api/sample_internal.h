@@ -13,6 +13,7 @@
 #include "base/err.h"
 
 #define SAMPLE_BEARER "the-admin-token"
+#define SAMPLE_VIEWER "the-viewer-token"
 
 struct sample_daemon {
     pid_t pid;

@@ -138,6 +138,16 @@ static struct server__connection *connection_of(struct MHD_Connection *mhd)
 static void engine_run(struct server *s);
 static void on_tick(uv_timer_t *timer);
 
+/* Who is at the other end of a unix socket; nobody when the kernel does not say. */
+static uint32_t peer_uid(int fd)
+{
+    struct ucred who = {.uid = UINT32_MAX};
+    socklen_t len = sizeof(who);
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+    return who.uid;
+}
+
 void server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
 {
     struct server *s = l->s;
@@ -174,6 +184,7 @@ void server__take(struct server_listener *l, int fd, const struct endpoint *from
         .door = l->door,
         .door_ctx = l->door_ctx,
         .from = *from,
+        .uid = l->door == DOOR_ADMIN ? peer_uid(fd) : 0,
         .is_inside = true,
         .deadline = now + REQUEST_TIME};
     list_add_tail(&s->connections, &c->link);
@@ -304,52 +315,79 @@ static enum MHD_Result answer(struct server__connection *c, struct response *rs)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* The admin token opens the admin's door on the public one. */
-static enum door door_of(const struct server__connection *c)
+const char *request_query(const struct request *rq, const char *name)
+{
+    /* The engine takes it as one that may change. */
+    return rq->query ? MHD_lookup_connection_value(
+                           (struct MHD_Connection *)rq->query, MHD_GET_ARGUMENT_KIND, name)
+                     : NULL;
+}
+
+/* An admin token opens the admin's door on the public one. */
+static void find_caller(const struct server__connection *c, struct request *rq)
 {
     static const char word[] = "Bearer ";
     const struct server_config *config = &c->s->config;
-    const char *header;
+    struct caller *caller = &rq->caller;
 
-    if (c->door != DOOR_PUBLIC || !config->is_admin)
-        return c->door;
-    header = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Authorization");
-    if (header && strncmp(header, word, sizeof(word) - 1) == 0 &&
-        config->is_admin(config->ctx, header + sizeof(word) - 1))
-        return DOOR_ADMIN;
-    return DOOR_PUBLIC;
+    rq->door = c->door;
+    if (c->door == DOOR_ADMIN) {
+        *caller = (struct caller){.role = ROLE_ADMIN, .verdict = CALLER_KNOWN};
+        (void)snprintf(caller->name, sizeof(caller->name), "uid:%u", c->uid);
+        return;
+    }
+    if (c->door != DOOR_PUBLIC || !config->identify || !rq->authorization ||
+        strncmp(rq->authorization, word, sizeof(word) - 1) != 0)
+        return;
+    caller->verdict = config->identify(
+        config->ctx, rq->authorization + sizeof(word) - 1, &rq->from, rq->now, caller);
+    if (caller->verdict == CALLER_KNOWN)
+        rq->door = DOOR_ADMIN;
 }
 
-static void handle(
-    struct server__connection *c, const char *method, const char *path, struct response *rs)
+static void call(
+    struct server__connection *c, const struct route *row, struct request *rq, struct response *rs)
 {
-    struct request rq = {.door_ctx = c->door_ctx, .from = c->from, .now = clock_now()};
     struct err e = ERR_NULL;
-    const struct route *row;
     const char *protocol;
     json_t *body = NULL;
 
-    if (c->too_long) {
-        response_refuse(rs, 413, "the body is longer than %u bytes", BODY_MAX);
-        return;
-    }
-    rq.door = door_of(c);
-    rq.authorization = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Authorization");
-    row = route_find(c->s->config.routes, rq.door, method, path, rq.params, rs);
-    if (!row)
-        return;
     if (c->body_len > 0 && body_parse(&body, c->body, c->body_len, &e) != 0) {
         response_fail(rs, &e);
         return;
     }
-    rq.body = body;
-    row->handle(c->s->config.ctx, &rq, rs);
+    rq->body = body;
+    row->handle(c->s->config.ctx, rq, rs);
+    rq->body = NULL;
     json_decref(body);
     if (!rs->upgrade || server__wants_upgrade(c, rs->upgrade->protocol))
         return;
     protocol = rs->upgrade->protocol;
     give_back(rs);
     response_refuse(rs, 426, "%s %s needs \"Upgrade: %s\"", row->method, row->path, protocol);
+}
+
+static void handle(
+    struct server__connection *c, const char *method, const char *path, struct response *rs)
+{
+    const struct server_config *config = &c->s->config;
+    struct request rq = {.door_ctx = c->door_ctx, .from = c->from, .now = clock_now()};
+    const struct route *row;
+
+    if (c->too_long) {
+        response_refuse(rs, 413, "the body is longer than %u bytes", BODY_MAX);
+        return;
+    }
+    rq.query = c->mhd;
+    rq.authorization = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Authorization");
+    find_caller(c, &rq);
+    if (config->begin)
+        config->begin(config->ctx, &rq);
+    row = route_find(config->routes, method, path, rq.params, rs);
+    if (row && route_admits(row, &rq, rs))
+        call(c, row, &rq, rs);
+    if (config->end)
+        config->end(config->ctx, &rq, row, rs);
 }
 
 static enum MHD_Result dispatch(struct server__connection *c, const char *method, const char *path)
@@ -487,7 +525,9 @@ int server_new(struct server **ret, const struct server_config *config, struct e
     s->seed = rng_u64(&rng);
     list_init(&s->listeners);
     list_init(&s->connections);
-    r = engine_open(s, e);
+    r = route_check(config->routes, e);
+    if (r == 0)
+        r = engine_open(s, e);
     if (r == 0 && config->identity)
         r = tls_front_new(&s->front, config->identity, e);
     if (r != 0) {

@@ -31,8 +31,18 @@ struct server_config {
     void *ctx;                       /* pins: for the handlers */
     const struct identity *identity; /* borrowed; NULL: no TLS door */
 
-    /* Is this what came after "Bearer " the admin token? NULL: there is none. Constant time. */
-    bool (*is_admin)(void *ctx, const char *bearer);
+    /*
+     * Who has the admin token @bearer, what came after "Bearer "? NULL: there are none. Fills in
+     * @ret; with CALLER_KNOWN the request comes through the admin's door. Constant time.
+     */
+    enum caller_verdict (*identify)(
+        void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
+
+    /* Before and after each request's handler. @row is NULL for a path that is none, @rs what will
+     * be answered. NULL: nobody wants to know. */
+    void (*begin)(void *ctx, const struct request *rq);
+    void (*end)(
+        void *ctx, const struct request *rq, const struct route *row, const struct response *rs);
 };
 
 /** What has happened since the start. */
@@ -85,6 +95,9 @@ int server_listen_overlay(struct server *s, const struct endpoint *at, const cha
 /** server_listener_close() - with the connections that came through it. NULL is fine. Always NULL.
  */
 struct server_listener *server_listener_close(struct server_listener *l);
+
+/** request_query() - the value of "?name=value"; borrowed; NULL: there is none. */
+const char *request_query(const struct request *rq, const char *name);
 
 /** server_counts() - for the metrics. */
 struct server_counts server_counts(const struct server *s);

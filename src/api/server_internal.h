@@ -54,6 +54,7 @@ struct server__connection {
     enum door door;                   /* of the listener */
     void *door_ctx;                   /* of the listener */
     struct endpoint from;             /* the other end */
+    uint32_t uid;                     /* of the other end of a unix socket */
     nsec_t deadline;                  /* when it is cut; NSEC_NEVER for a stream */
     char *body;                       /* owns; what has come of the request's body */
     size_t body_len;                  /* bytes */

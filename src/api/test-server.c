@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,6 +23,7 @@
 #include "api/body.h"
 #include "api/route.h"
 #include "api/sample_internal.h"
+#include "api/server.h"
 
 static void test_doors(void **state)
 {
@@ -40,6 +42,47 @@ static void test_doors(void **state)
     t.pin.b[31] ^= 1;
     assert_int_equal(sample_call(t, "GET", "/v1/health", NULL), CLIENT_E_UNTRUSTED);
     assert_int_equal(sample_answer.status, 0);
+}
+
+/* What a role may not call is refused by the route, before its handler. */
+static void test_roles(void **state)
+{
+    struct client_target t = sample_by_https();
+
+    t.bearer = SAMPLE_VIEWER;
+    assert_int_equal(sample_call(t, "GET", "/v1/health", NULL), 0);
+    assert_int_equal(json_integer_value(json_object_get(sample_answer.body, "door")), DOOR_ADMIN);
+    assert_int_equal(sample_call(t, "DELETE", "/v1/echo/x", NULL), CLIENT_E_REFUSED);
+    assert_int_equal(sample_answer.status, 403);
+    assert_string_equal(sample_words.text,
+        "DELETE /v1/echo/{name} needs an admin token of role \"admin\"; admin:test has role "
+        "\"viewer\"");
+    /* What strangers may call needs no role. */
+    assert_int_equal(sample_call(t, "POST", "/v1/echo/x", json_object()), 0);
+    t.bearer = SAMPLE_BEARER;
+    assert_int_equal(sample_call(t, "DELETE", "/v1/echo/x", NULL), 0);
+    t.bearer = "wrong";
+    assert_int_equal(sample_call(t, "DELETE", "/v1/echo/x", NULL), CLIENT_E_REFUSED);
+    assert_int_equal(sample_answer.status, 401);
+}
+
+static void nothing(void *ctx, const struct request *rq, struct response *rs)
+{
+}
+
+/* A table with a row that no role guards is served by nobody. */
+static void test_a_row_without_a_role(void **state)
+{
+    static const struct route table[] = {
+        {"GET", "/v1/health", DOOR_PUBLIC | DOOR_ADMIN, nothing, ""},
+        {"GET", "/v1/secret", DOOR_ADMIN, nothing, ""},
+        ROUTES_END,
+    };
+    struct server *s = NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(server_new(&s, &(struct server_config){.routes = table}, &e), -EINVAL);
+    assert_string_equal(e.text, "GET /v1/secret names no role that may call it");
 }
 
 static void test_refusals(void **state)
@@ -240,6 +283,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_doors),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_a_row_without_a_role),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_bodies),

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/client.h"
@@ -95,4 +96,15 @@ const char *admin_field(const json_t *obj, const char *outer, const char *inner)
     const char *text = json_string_value(json_object_get(holder, inner));
 
     return text ? text : "";
+}
+
+const char *admin_time(const json_t *obj, const char *name, char buf[static ADMIN_TIME_MAX])
+{
+    time_t when = (time_t)json_integer_value(json_object_get(obj, name));
+    struct tm utc;
+
+    if (when <= 0 || !gmtime_r(&when, &utc) ||
+        strftime(buf, ADMIN_TIME_MAX, "%Y-%m-%d %H:%M:%S", &utc) == 0)
+        (void)snprintf(buf, ADMIN_TIME_MAX, "-");
+    return buf;
 }

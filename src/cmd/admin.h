@@ -51,6 +51,13 @@ int admin_call(const struct admin_target *target, const char *command, const cha
  */
 int admin_print_json(const json_t *body);
 
+/** Room for admin_time(). */
+#define ADMIN_TIME_MAX 32
+
+/** admin_time() - the seconds since 1970 at obj.@name as "2026-11-22 07:30:00", UTC; "-" if none.
+ */
+const char *admin_time(const json_t *obj, const char *name, char buf[static ADMIN_TIME_MAX]);
+
 /** admin_field() - the text at obj.@outer.@inner (or obj.@inner, when @outer is NULL); "" if none.
  */
 const char *admin_field(const json_t *obj, const char *outer, const char *inner);

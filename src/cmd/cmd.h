@@ -28,6 +28,7 @@ int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(pr
 int cmd_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
+int cmd_admin(int argc, char **argv);     /* admin_tokens.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */
 int cmd_apply(int argc, char **argv);     /* object.c */
 int cmd_bench(int argc, char **argv);     /* bench.c */

@@ -31,6 +31,7 @@ static const struct {
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
     {"node", cmd_node, "say what a node may do, or remove it"},
     {"network", cmd_network, "add, remove or list networks"},
+    {"admin", cmd_admin, "say who may administer the hub from elsewhere"},
     {"get", cmd_get, "print objects of the desired state"},
     {"apply", cmd_apply, "make the hub's objects as a file says"},
     {"edge", cmd_edge, "say how two nodes talk"},

@@ -52,8 +52,13 @@ void door_networks_list(void *ctx, const struct request *rq, struct response *rs
     struct hub *hub = ctx;
     json_t *list = json_array();
 
-    for (size_t i = 0; i < hub->model.networks.n; i++)
-        json_array_append_new(list, network_json(model_network_at(&hub->model, i)));
+    for (size_t i = 0; i < hub->model.networks.n; i++) {
+        const struct model_network *net = model_network_at(&hub->model, i);
+        const char *only = rq->caller.network;
+
+        if (only[0] == '\0' || strcmp(net->pub.spec.meta.name, only) == 0)
+            json_array_append_new(list, network_json(net));
+    }
     response_json(rs, 200, json_pack("{s:o}", "networks", list));
 }
 

@@ -49,6 +49,13 @@ struct model_network *door_find_network(
 struct model_node *door_find_node(
     struct model_network *net, const struct request *rq, struct response *rs);
 
+/* door_access.c */
+void door_admins_list(void *ctx, const struct request *rq, struct response *rs);
+void door_admins_add(void *ctx, const struct request *rq, struct response *rs);
+void door_admins_remove(void *ctx, const struct request *rq, struct response *rs);
+void door_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs);
+void door_routes_list(void *ctx, const struct request *rq, struct response *rs);
+
 /* door_objects.c */
 void door_objects_list(void *ctx, const struct request *rq, struct response *rs);
 void door_objects_get(void *ctx, const struct request *rq, struct response *rs);

@@ -162,43 +162,6 @@ int hub__remove_node(
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Read the admin token, or make one. */
-static int open_admin_token(struct hub *hub, struct err *e)
-{
-    uint8_t secret[32];
-    char path[512];
-    char *text = NULL;
-    int r = statefile_read(hub__path(hub, path, "admin.token"), 256, &text, NULL, e);
-
-    if (r == STATEFILE_E_ABSENT) {
-        rng_fill(&hub->rng, secret, sizeof(secret));
-        base64url_encode(secret, sizeof(secret), hub->admin_token);
-        secret_wipe(secret, sizeof(secret));
-        return statefile_replace(path, hub->admin_token, strlen(hub->admin_token), 0600, e);
-    }
-    if (r != 0)
-        return r;
-    text[strcspn(text, "\r\n")] = '\0';
-    if (strlen(text) < 16 || strlen(text) > HUB__ADMIN_TOKEN_MAX)
-        r = err_set(e, -EUCLEAN,
-            "\"%s\" does not hold an admin token of 16 to %d characters; it is left as it is: "
-            "remove it to have one made",
-            path, HUB__ADMIN_TOKEN_MAX);
-    else
-        memcpy(hub->admin_token, text, strlen(text) + 1);
-    secret_wipe(text, strlen(text));
-    free(text);
-    return r;
-}
-
-bool hub__is_admin(void *ctx, const char *bearer)
-{
-    const struct hub *hub = ctx;
-    size_t len = strlen(hub->admin_token);
-
-    return len > 0 && strlen(bearer) == len && secret_equal(bearer, hub->admin_token, len);
-}
-
 static int open_files(struct hub *hub, struct err *e)
 {
     char key[512];
@@ -210,8 +173,6 @@ static int open_files(struct hub *hub, struct err *e)
     if (r == 0)
         r = identity_open(&hub->identity, hub__path(hub, key, "tls.key"),
             hub__path(hub, certificate, "tls.crt"), e);
-    if (r == 0)
-        r = open_admin_token(hub, e);
     return r;
 }
 
@@ -233,6 +194,7 @@ static void init_parts(struct hub *hub)
     reports_init(&hub->reports, &hub->model);
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
+    admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
     streams_init(&hub->streams, hub->loop, hub->config.udp_port);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
@@ -242,6 +204,7 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     const struct hub_hooks *hooks, struct err *e)
 {
     struct hub *hub = calloc(1, sizeof(*hub));
+    char path[512];
     int r;
 
     if (!hub)
@@ -260,6 +223,10 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (r == 0)
         r = model_load(&hub->model, e);
     if (r == 0)
+        r = admin_tokens_load(&hub->admins, e);
+    if (r == 0)
+        r = admin_tokens_open_file(&hub->admins, hub__path(hub, path, "admin.token"), e);
+    if (r == 0)
         r = rdzv_new(&hub->rdzv, loop, &hub->model, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
     if (r != 0) {
         hub_free(hub);
@@ -271,6 +238,14 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
 
 /* ---- starting and stopping ------------------------------------------------------------------ */
 
+static enum caller_verdict identify(
+    void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret)
+{
+    struct hub *hub = ctx;
+
+    return admin_tokens_identify(&hub->admins, bearer, &from->addr, now, hub__wall(), ret);
+}
+
 static int open_server(struct hub *hub, struct err *e)
 {
     struct server_config config = {
@@ -278,7 +253,7 @@ static int open_server(struct hub *hub, struct err *e)
         .routes = hub__routes,
         .ctx = hub,
         .identity = &hub->identity,
-        .is_admin = hub__is_admin,
+        .identify = identify,
     };
     int r = server_new(&hub->server, &config, e);
 
@@ -398,10 +373,10 @@ struct hub *hub_free(struct hub *hub)
     server_free(hub->server);
     rdzv_free(hub->rdzv);
     enrol_deinit(&hub->enrol);
+    admin_tokens_deinit(&hub->admins);
     model_deinit(&hub->model);
     store_free(hub->store);
     identity_close(&hub->identity);
-    secret_wipe(hub->admin_token, sizeof(hub->admin_token));
     free(hub);
     return NULL;
 }

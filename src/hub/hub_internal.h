@@ -9,6 +9,7 @@
 
 #include "api/identity.h"
 #include "api/server.h"
+#include "hub/admin_tokens.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "hub/enrol.h"
@@ -21,36 +22,33 @@
 #include "hub/watch.h"
 #include "store/store.h"
 
-/** Longest admin token, as text. */
-#define HUB__ADMIN_TOKEN_MAX 64
-
 /** The name of the hub's own node in each network. */
 #define HUB__SELF "hub"
 
 struct hub {
-    struct hub_config config;                   /* borrows its texts */
-    struct hub_hooks hooks;                     /* all NULL without a data half */
-    bool has_hooks;                             /* a data half is plugged in */
-    uv_loop_t *loop;                            /* pins */
-    struct rng rng;                             /* the kernel's */
-    struct store *store;                        /* owns */
-    struct model model;                         /* what is in the store */
-    struct reports reports;                     /* what nodes report */
-    struct watcher watcher;                     /* who listens */
-    struct enrol enrol;                         /* who comes in */
-    struct streams streams;                     /* members whose UDP is blocked */
-    struct identity identity;                   /* TLS */
-    char admin_token[HUB__ADMIN_TOKEN_MAX + 1]; /* secret; "" never opens */
-    struct rdzv *rdzv;                          /* owns */
-    struct server *server;                      /* owns */
-    uint16_t api_port;                          /* of the public door, and of the overlay's */
-    struct stun_port *stun;                     /* owns; NULL: the UDP port is taken */
-    uv_timer_t tick;                            /* each second */
-    uv_timer_t bury;    /* when removed nodes have been told for long enough */
-    nsec_t kept;        /* when the leases of ephemeral nodes were last looked at */
-    const char *reason; /* why nodes are removed right now; NULL: they were away too long */
-    bool is_running;    /* the networks are up: hooks are called */
-    bool has_timers;    /* @tick and @bury are in the loop */
+    struct hub_config config;   /* borrows its texts */
+    struct hub_hooks hooks;     /* all NULL without a data half */
+    bool has_hooks;             /* a data half is plugged in */
+    uv_loop_t *loop;            /* pins */
+    struct rng rng;             /* the kernel's */
+    struct store *store;        /* owns */
+    struct model model;         /* what is in the store */
+    struct reports reports;     /* what nodes report */
+    struct watcher watcher;     /* who listens */
+    struct enrol enrol;         /* who comes in */
+    struct streams streams;     /* members whose UDP is blocked */
+    struct identity identity;   /* TLS */
+    struct admin_tokens admins; /* who administers from afar */
+    struct rdzv *rdzv;          /* owns */
+    struct server *server;      /* owns */
+    uint16_t api_port;          /* of the public door, and of the overlay's */
+    struct stun_port *stun;     /* owns; NULL: the UDP port is taken */
+    uv_timer_t tick;            /* each second */
+    uv_timer_t bury;            /* when removed nodes have been told for long enough */
+    nsec_t kept;                /* when the leases of ephemeral nodes were last looked at */
+    const char *reason;         /* why nodes are removed right now; NULL: they were away too long */
+    bool is_running;            /* the networks are up: hooks are called */
+    bool has_timers;            /* @tick and @bury are in the loop */
 };
 
 /** hub__changes() - who is told when the model changes; its ctx is the hub. */
@@ -82,6 +80,3 @@ int64_t hub__wall(void);
 
 /** The table of all routes; its handlers' ctx is the hub. */
 extern const struct route hub__routes[];
-
-/** hub__is_admin() - for the server: is this the admin token? */
-bool hub__is_admin(void *ctx, const char *bearer);

@@ -116,11 +116,14 @@ class Hub:
 
     # ---- the public door
 
-    def public(self, host: Host, method: str, path: str, body: object = None) -> tuple[int, object]:
-        """Ask with curl over TLS, with the pin."""
+    def public(self, host: Host, method: str, path: str, body: object = None,
+               bearer: str = "") -> tuple[int, object]:
+        """Ask with curl over TLS, with the pin; perhaps with an admin token."""
         argv = ["curl", "-sk", "--pinnedpubkey", f"sha256//{self.pin}", "-X", method, "-m", "60",
                 "-w", "\n%{http_code}", f"https://192.0.2.1:8443{path}"]
         stdin = None
+        if bearer:
+            argv += ["-H", f"Authorization: Bearer {bearer}"]
         if body is not None:
             argv += ["--data-binary", "@-"]
             stdin = body if isinstance(body, str) else json.dumps(body)

@@ -11,6 +11,10 @@
 /* Of a value, what a refusal shows. */
 #define CAUSE_VALUE_MAX 900
 
+/* A number out of a header, in words. */
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+
 /* ---- refusals ------------------------------------------------------------------------------- */
 
 static int refuse(struct rdzv_refusal *why, int code, const char *cause)
@@ -228,12 +232,17 @@ int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, const char 
     struct rdzv_refusal *why)
 {
     char below[RDZV_TREE_PATH_MAX + 1];
+    char clean[RDZV_TREE_PATH_MAX + 1];
     int n = snprintf(below, sizeof(below), "%s/%020llu", is_root(path) ? "" : path,
         (unsigned long long)(t->index + 1));
 
     if (n < 0 || (size_t)n >= sizeof(below))
         return refuse(why, RDZV_TREE_E_FORM, "the key is too long");
-    return rdzv_tree_create(t, below, value, change, when, ret, why);
+    /* The name is one more part of a path that may have as many as are allowed already. */
+    if (!rdzv_tree_clean(below, clean))
+        return refuse(
+            why, RDZV_TREE_E_FORM, "the key has more than " STRING(RDZV_TREE_DEPTH_MAX) " parts");
+    return rdzv_tree_create(t, clean, value, change, when, ret, why);
 }
 
 int rdzv_tree_set(struct rdzv_tree *t, const char *path, const char *value,

@@ -232,6 +232,29 @@ static void test_paths(void **state)
     assert_false(rdzv_tree_clean(deep, ret));
 }
 
+/* A name made by the tree is a part of the path like any other: one part too many is refused, and
+ * all that was taken is loaded again. */
+static void test_depth(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_change change = {.is_dir = false};
+    char deep[2 * RDZV_TREE_DEPTH_MAX + 1];
+    struct rdzv_event *ev = NULL;
+
+    for (size_t i = 0; i + 1 < sizeof(deep); i++)
+        deep[i] = i % 2 ? 'd' : '/';
+    deep[sizeof(deep) - 1] = '\0';
+    f->quota.entries_max = 2 * RDZV_TREE_DEPTH_MAX;
+    assert_int_equal(rdzv_tree_create_in_order(&f->tree, deep, "", &change, f->when, &ev, &f->why),
+        RDZV_TREE_E_FORM);
+    assert_string_equal(f->why.cause, "the key has more than 64 parts");
+    assert_int_equal(f->n_saved, 0);
+    deep[sizeof(deep) - 3] = '\0';
+    assert_int_equal(
+        rdzv_tree_create_in_order(&f->tree, deep, "", &change, f->when, &ev, &f->why), 0);
+    rdzv_event_unref(ev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waiting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_depth, set_up, tear_down),
         cmocka_unit_test(test_paths),
     };
 

@@ -20,6 +20,11 @@ static struct tcpstore_bytes value_of(const struct rdzv_entry *en)
     return en ? (struct tcpstore_bytes){en->value, en->value_len} : nothing;
 }
 
+static struct tcpstore_bytes bytes_of(const char *text)
+{
+    return (struct tcpstore_bytes){(const uint8_t *)text, strlen(text)};
+}
+
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* Room for @len more bytes of output; they count as the job's. */
@@ -248,14 +253,13 @@ static int add(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_reques
 {
     char text[32];
     int64_t sum;
-    int n;
 
     if (!number_of(rdzv_kv__find(kv, rq->key), &sum) ||
         __builtin_add_overflow(sum, rq->amount, &sum))
         return RDZV_KV_E_REFUSED;
-    n = snprintf(text, sizeof(text), "%" PRId64, sum);
+    (void)snprintf(text, sizeof(text), "%" PRId64, sum);
     answer_number(kv, c, (uint64_t)sum);
-    return set(kv, rq->key, (struct tcpstore_bytes){(const uint8_t *)text, (size_t)n});
+    return set(kv, rq->key, bytes_of(text));
 }
 
 static int delete_key(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
@@ -403,6 +407,35 @@ static void queue_pop(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore
     rdzv_kv__release(kv, en);
 }
 
+/* ---- barriers ------------------------------------------------------------------------------- */
+
+/* The key counts who has come, and wakes nobody until all have: then whoever waits for the key.
+ * Who comes later than that, finds the barrier open. */
+static int barrier(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+{
+    struct rdzv_entry *en;
+    char text[32];
+    int64_t count;
+    int r;
+
+    if (!number_of(rdzv_kv__find(kv, rq->key), &count) || __builtin_add_overflow(count, 1, &count))
+        return RDZV_KV_E_REFUSED;
+    en = rdzv_kv__acquire(kv, rq->key);
+    if (!en)
+        return RDZV_KV_E_FULL;
+    (void)snprintf(text, sizeof(text), "%" PRId64, count);
+    r = rdzv_kv__put(kv, en, bytes_of(text), nothing);
+    if (r == 0 && count < rq->amount) {
+        r = add_wait(en, c, &c->waits, &en->waits);
+        c->n_awaited = r == 0;
+    } else if (r == 0) {
+        wake_all(kv, en);
+        answer_word(kv, c, TCPSTORE_STOP_WAITING);
+    }
+    rdzv_kv__release(kv, en);
+    return r;
+}
+
 /* ---- requests ------------------------------------------------------------------------------- */
 
 static int dispatch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
@@ -456,6 +489,8 @@ static int dispatch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_r
     case TCPSTORE_LIST:
         list_keys(kv, c);
         return 0;
+    case TCPSTORE_BARRIER:
+        return barrier(kv, c, rq);
     case TCPSTORE_OP_N:
         break;
     }

@@ -221,6 +221,43 @@ static void test_queues(void **state)
     assert_out(f, 1, "\1\0\0\0\0\0\0\0");
 }
 
+static int barrier(struct fixture *f, int client, const char *key, int64_t n)
+{
+    struct tcpstore_request rq = {.op = TCPSTORE_BARRIER, .key = bytes(key), .amount = n};
+
+    return rdzv_kv_handle(&f->kv, &f->clients[client], &rq);
+}
+
+/* All wait for the last; the key counts them, and counting alone wakes nobody. */
+static void test_barrier(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(barrier(f, 0, "b", 3), 0);
+    assert_int_equal(barrier(f, 1, "b", 3), 0);
+    assert_out(f, 0, "");
+    assert_out(f, 1, "");
+    assert_int_equal(ask(f, 2, TCPSTORE_GET, "b", NULL, NULL), 0);
+    assert_out(f, 2,
+        "\1\0\0\0\0\0\0\0"
+        "2");
+    assert_int_equal(barrier(f, 2, "b", 3), 0);
+    assert_out(f, 0, "\0");
+    assert_out(f, 1, "\0");
+    assert_out(f, 2, "\0");
+    /* It stays open. Who has given up is not told, and has been counted. */
+    assert_int_equal(barrier(f, 0, "b", 3), 0);
+    assert_out(f, 0, "\0");
+    assert_int_equal(barrier(f, 0, "c", 2), 0);
+    assert_int_equal(ask(f, 0, TCPSTORE_CANCEL_WAIT, "", NULL, NULL), 0);
+    assert_out(f, 0, "\1");
+    assert_int_equal(barrier(f, 1, "c", 2), 0);
+    assert_out(f, 0, "");
+    assert_out(f, 1, "\0");
+    assert_int_equal(set(f, "word", "x"), 0);
+    assert_int_equal(barrier(f, 0, "word", 1), RDZV_KV_E_REFUSED);
+}
+
 /* The newer server answers with nothing for a key that is not there, the older one hangs up. */
 static void test_nothing(void **state)
 {
@@ -358,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waiting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_giving_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_queues, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_barrier, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saving, set_up, tear_down),

@@ -56,6 +56,7 @@ enum tcpstore_op {
     TCPSTORE_QUEUE_POP,
     TCPSTORE_QUEUE_LEN,
     TCPSTORE_LIST,
+    TCPSTORE_BARRIER,
     TCPSTORE_OP_N,
 };
 
@@ -88,7 +89,7 @@ struct tcpstore_request {
     struct tcpstore_bytes key;
     struct tcpstore_bytes value;   /* of COMPARE_SET: what is expected */
     struct tcpstore_bytes desired; /* of COMPARE_SET */
-    int64_t amount;                /* of ADD */
+    int64_t amount;                /* of ADD; of BARRIER: how many are to come */
     uint32_t nonce;                /* of PING */
     uint64_t count;                /* of keys, or keys with values, in @items */
     struct reader items;           /* complete and within bounds: tcpstore_next() */

@@ -106,6 +106,11 @@ static void test_numbers(void **state)
     assert_int_equal(decode(TCPSTORE_VALIDATED).op, TCPSTORE_DELETE_KEY);
     begin(17);
     assert_int_equal(decode(TCPSTORE_VALIDATED).op, TCPSTORE_LIST);
+    begin(18);
+    put_text("k");
+    put_u64(512);
+    assert_int_equal(decode(TCPSTORE_VALIDATED).op, TCPSTORE_BARRIER);
+    assert_int_equal(decode(TCPSTORE_VALIDATED).amount, 512);
 }
 
 static void test_items(void **state)
@@ -141,7 +146,8 @@ static void test_bounds(void **state)
         {TCPSTORE_CLASSIC, 12, 0},
         {TCPSTORE_CLASSIC, 'G', 0},
         {TCPSTORE_VALIDATED, 0, 0},
-        {TCPSTORE_VALIDATED, 18, 0},
+        {TCPSTORE_CLASSIC, 17, 0},
+        {TCPSTORE_VALIDATED, 19, 0},
     };
     struct tcpstore_request rq;
     size_t used;

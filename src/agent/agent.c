@@ -494,6 +494,7 @@ static void stop(struct agent *a)
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
     free(a->routes);
+    json_decref(a->names_left_out);
     (void)uv_loop_close(&a->loop);
 }
 

@@ -23,6 +23,7 @@ static struct status_input look(struct agent *a, struct render_input *render)
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
         .engine_why = a->reconcile.why,
         .keepalive = &a->keepalive.plan,
+        .names_left_out = a->names_left_out,
         .stream_why = lifeline_why(&a->lifeline),
         .one_way = lifeline_one_way(&a->lifeline),
         .hub_heard = hub_link_is_heard(a->hub),

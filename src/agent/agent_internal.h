@@ -62,6 +62,7 @@ struct agent {
 
     struct hub_link *hub;        /* owns */
     struct server *server;       /* owns; the node's own socket */
+    json_t *names_left_out;      /* owns; as the status has it; NULL: not known yet */
     struct service *measure;     /* owns; NULL: none is offered */
     char measure_path[PATH_MAX]; /* its unix socket */
     struct link_watch link;

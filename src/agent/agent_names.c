@@ -1,11 +1,13 @@
 /*
- * agent_names.c - the nodes of the network by name, in the machine's hosts file.
+ * agent_names.c - the nodes of the network by name, in the machine's hosts file (docs/NAMES.md).
  *
  * Follows the snapshot, a little later than the interface does, so that many
  * nodes that come at once are written once; and looks whether the block is
  * still there when nothing changes.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "agent/agent_internal.h"
 #include "base/cleanup.h"
@@ -14,30 +16,102 @@
 #include "mesh/hosts.h"
 #include "sys/clock.h"
 #include "sys/hosts_file.h"
+#include "sys/statefile.h"
 
 #define LOOK_PERIOD (10 * NSEC_PER_SEC)
+
+/* Names that a status tells of; the rest is counted by whoever reads the file. */
+#define TOLD_MAX 64
+
+/* What is left out, for `weft status`; this node's own names lead to it anyway. */
+static json_t *encode_left_out(
+    const struct snapshot *s, const struct hosts_extra *extras, size_t n_extras)
+{
+    json_t *list = json_array();
+    char why[128];
+
+    for (size_t i = 0; list && i < n_extras && json_array_size(list) < TOLD_MAX; i++) {
+        const struct node *node = &s->nodes.items[extras[i].node]->node;
+
+        if (extras[i].verdict == HOSTS_KEPT || strcmp(node->meta.name, s->self) == 0)
+            continue;
+        if (json_array_append_new(
+                list, json_pack("{s:s, s:s, s:s}", "name", extras[i].name, "node", node->meta.name,
+                          "why", hosts_describe(&extras[i], why))) < 0)
+            list = (json_decref(list), NULL);
+    }
+    return list;
+}
+
+/* Said once when it begins, for each name. */
+static void log_left_out(const json_t *before, const json_t *now)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(now, i, item) {
+        const json_t *old = NULL;
+        bool is_old = false;
+        size_t j;
+
+        json_array_foreach(before, j, old)
+            is_old |= json_equal(old, item) != 0;
+        if (!is_old)
+            log_info("the name \"%s\" of node %s is not in " HOSTS_FILE_DEFAULT ": %s",
+                json_string_value(json_object_get(item, "name")),
+                json_string_value(json_object_get(item, "node")),
+                json_string_value(json_object_get(item, "why")));
+    }
+}
+
+/* The names besides the qualified ones, and what speaks against them. NULL: none, or no memory. */
+static struct hosts_extra *choose_extras(struct agent *a, const char *owner, size_t *ret_n)
+{
+    _cleanup_(freep) struct hosts_extra *extras = hosts_list_extras(&a->snapshot, ret_n);
+    _cleanup_(freep) char *file = NULL;
+    size_t len = 0;
+
+    /* A file that cannot be read now is none to be written, which is said then. */
+    if (extras && statefile_read(HOSTS_FILE_DEFAULT, HOSTS_FILE_MAX, &file, &len, NULL) == 0 &&
+        !hosts_mark_taken(extras, *ret_n, file, len, owner))
+        *ret_n = 0;
+    return TAKE_PTR(extras);
+}
+
+static void tell(struct agent *a, const struct hosts_extra *extras, size_t n_extras)
+{
+    json_t *left_out = encode_left_out(&a->snapshot, extras, n_extras);
+
+    log_left_out(a->names_left_out, left_out);
+    json_decref(a->names_left_out);
+    a->names_left_out = left_out;
+}
 
 void agent__name_nodes(struct agent *a)
 {
     _cleanup_(str_deinit) struct str block = STR_NULL;
+    _cleanup_(freep) struct hosts_extra *extras = NULL;
     char owner[HOSTS_OWNER_MAX];
     struct err e = ERR_NULL;
     nsec_t now = clock_now();
     bool changed = false;
+    size_t n_extras;
     int r;
 
     a->due.names = NSEC_NEVER;
     if (!a->state.keeps_hosts)
         return;
-    hosts_add_block(&block, &a->snapshot, !a->reconcile.lacks_v6);
+    extras = choose_extras(a, hosts_owner(&a->snapshot, owner), &n_extras);
+    hosts_add_block(&block, &a->snapshot, extras, n_extras, !a->reconcile.lacks_v6);
     r = block.failed ? err_set(&e, -ENOMEM, "no memory for %zu names", a->snapshot.nodes.n)
-                     : hosts_file_put(HOSTS_FILE_DEFAULT, hosts_owner(&a->snapshot, owner),
-                           str_text(&block), &changed, &e);
+                     : hosts_file_put(HOSTS_FILE_DEFAULT, owner, str_text(&block), &changed, &e);
     if (r < 0)
         log_limited(&a->names_limit, now, LOG_LEVEL_WARNING,
             "the nodes' names are not kept, trying again: %s", err_text(&e));
     else if (changed)
         log_info("%zu names are in " HOSTS_FILE_DEFAULT, a->snapshot.nodes.n);
+    if (r == 0)
+        tell(a, extras, n_extras);
     agent__schedule(a, &a->due.names, now + LOOK_PERIOD);
 }
 

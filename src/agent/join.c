@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "mesh/render.h"
+#include "mesh/reserved.h"
 #include "sys/netlink.h"
 #include "sys/rtnl.h"
 #include "sys/statefile.h"
@@ -54,7 +55,8 @@ static int check_interface(struct netlink *nl, const char *interface, struct err
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
-/* The host's name as a node's: foreign characters become '-', and never two in a row. */
+/* The host's name as a node's: foreign characters become '-', and never two in a row. false: it
+ * has none that a node may have. */
 static bool host_name(char ret[static NAME_MAX_LEN + 1])
 {
     char host[256];
@@ -75,7 +77,8 @@ static bool host_name(char ret[static NAME_MAX_LEN + 1])
     while (n > 0 && ret[n - 1] == '-')
         n--;
     ret[n] = '\0';
-    return n > 0;
+    /* Many machines are called localhost. */
+    return n > 0 && !reserved_is(ret);
 }
 
 static json_t *encode_labels(const struct join_wish *wish)

@@ -184,9 +184,10 @@ json_t *status_encode(const struct status_input *in)
     const struct snapshot *s = in->render->snapshot;
     const struct node *hub = render_hub(s);
 
-    return json_pack("{s:o, s:o, s:o*, s:o}", "self", encode_self(in, snapshot_self(s)), "hub",
+    return json_pack("{s:o, s:o, s:o*, s:o, s:o}", "self", encode_self(in, snapshot_self(s)), "hub",
         hub ? encode_hub(in, hub) : json_null(), "keepalive",
-        in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in));
+        in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in), "namesLeftOut",
+        in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array());
 }
 
 json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
@@ -392,6 +393,16 @@ static void format_offloads(const json_t *offloads, struct str *out)
                 text_of(offload, "why", "?"));
 }
 
+static void format_names(const json_t *names, struct str *out)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(names, i, item)
+        str_addf(out, "the name \"%s\" of node %s is left out of the hosts file: %s\n",
+            text_of(item, "name", "?"), text_of(item, "node", "?"), text_of(item, "why", "?"));
+}
+
 void status_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
@@ -416,6 +427,7 @@ void status_format(const json_t *status, struct str *out)
     if (stream_why)
         str_addf(out, "hub: %s\n", stream_why);
     format_keepalive(json_object_get(status, "keepalive"), out);
+    format_names(json_object_get(status, "namesLeftOut"), out);
     str_add(out, "\n");
     if (json_array_size(peers) == 0) {
         str_add(out, "no other node yet\n");

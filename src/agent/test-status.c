@@ -124,7 +124,8 @@ static void test_json(void **state)
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"alarm\": false}]}";
+        "agent on it\", \"alarm\": false}], "
+        "\"namesLeftOut\": []}";
     struct scene sc;
     json_t *json;
     char *text;
@@ -190,6 +191,27 @@ static void test_mesh_alarms(void **state)
     status_format(json, &out);
     assert_non_null(strstr(str_text(&out),
         "\nALARM: no direct path to n3, n4, though only direct paths are wanted\n"));
+    str_deinit(&out);
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* A name that would take the place of another is told, with the reason. */
+static void test_names_left_out(void **state)
+{
+    struct scene sc;
+    json_t *json;
+    struct str out = STR_NULL;
+
+    make_scene(&sc, true);
+    json = encode(&sc, true);
+    (void)json_object_set_new(json, "namesLeftOut",
+        json_pack("[{s:s, s:s, s:s}]", "name", "minio", "node", "n3", "why",
+            "this machine's resolver leads it to 192.0.2.7"));
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nthe name \"minio\" of node n3 is left out of the hosts file: this machine's resolver "
+        "leads it to 192.0.2.7\n"));
     str_deinit(&out);
     json_decref(json);
     free_scene(&sc);
@@ -325,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_table_without_hub),
         cmocka_unit_test(test_keepalive),
         cmocka_unit_test(test_mesh_alarms),
+        cmocka_unit_test(test_names_left_out),
         cmocka_unit_test(test_topology_hub),
         cmocka_unit_test(test_table_of_strange_json),
         cmocka_unit_test(test_since),

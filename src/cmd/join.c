@@ -14,6 +14,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "mesh/object.h"
+#include "mesh/reserved.h"
 
 #define WAIT_MS 15000
 
@@ -38,6 +39,15 @@ static int option_engine(const struct option *o, const char *text, struct err *e
     return engine_kind_parse(o->field, text, e);
 }
 
+static int option_node_name(const struct option *o, const char *text, struct err *e)
+{
+    int r = node_check_name(text, e);
+
+    if (r == 0)
+        r = reserved_check(text, e);
+    return r == 0 ? option_text(o, text, e) : r;
+}
+
 static int option_interface(const struct option *o, const char *text, struct err *e)
 {
     int r = state_check_interface(text, e);
@@ -48,7 +58,7 @@ static int option_interface(const struct option *o, const char *text, struct err
 static const struct option options[] = {
     {"TOKEN", NULL, option_text, &arg.token, NULL,
         "from weft token new; - reads it from standard input", .need = OPTION_REQUIRED},
-    {"--name", "NAME", option_name, &arg.name, NULL, "the node's name, instead of the host's"},
+    {"--name", "NAME", option_node_name, &arg.name, NULL, "the node's name, instead of the host's"},
     {"--label", "KEY=VALUE", option_append, &arg.labels, NULL, "describe the node", .many = true},
     {"--engine", "KIND", option_engine, &arg.engine, "auto",
         "auto, userspace or kernel: auto takes the kernel's WireGuard where there is one"},

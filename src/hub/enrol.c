@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "mesh/reserved.h"
 
 /* Tries when somebody else changed the same keys, and names that are tried. */
 #define RETRIES 8
@@ -78,6 +79,10 @@ static int choose_name(struct enrol *en, const struct model_network *net,
     const struct enrol_request *rq, char name[NAME_MAX_LEN + 1], struct err *e)
 {
     if (rq->name[0]) {
+        int r = reserved_check(rq->name, e);
+
+        if (r != 0)
+            return r;
         if (model_find_node(net, rq->name))
             return err_set(e, ENROL_E_TAKEN,
                 "network \"%s\" has a node \"%s\" already: choose another name, or, if that "

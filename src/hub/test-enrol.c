@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,6 +241,21 @@ static void test_refusals(void **state)
         "gone, \"weft node rm a --network default\" on the hub makes room");
 }
 
+/* A name by which programs reach something else, on every member that has it in its hosts file. */
+static void test_reserved_names(void **state)
+{
+    static const char *const reserved[] = {"localhost", "hub", "registry", "ip6-localhost", "127"};
+    struct fixture *f = *state;
+
+    new_token(f, "default", 1, false);
+    for (unsigned i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
+        assert_int_equal(enter(f, 1, reserved[i]), -EINVAL);
+        assert_non_null(strstr(f->e.text, reserved[i]));
+    }
+    /* It has cost no use. */
+    assert_int_equal(enter(f, 1, "registry-1"), 0);
+}
+
 static void test_labels(void **state)
 {
     struct fixture *f = *state;
@@ -407,6 +423,7 @@ int main(void)
         CASE(test_asking_again),
         CASE(test_uses),
         CASE(test_refusals),
+        CASE(test_reserved_names),
         CASE(test_labels),
         CASE(test_network_gone),
         CASE(test_full),

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "mesh/hosts.h"
 
-#define OWNER "default/n1"
+#define OWNER "default/n1/5f02a1b3"
 #define BLOCK "10.42.0.2\tn1.default.weft n1\n"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -149,8 +149,15 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
         fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
     const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
     const json_t *speeds = fields_object(&f, "aead", FIELDS_OPTIONAL);
-    int r = fields_end(&f);
+    char hostname[NAME_MAX_LEN + 1] = "";
+    int r;
 
+    fields_name(&f, "hostname", FIELDS_OPTIONAL, hostname);
+    r = fields_end(&f);
+    if (r == 0 && hostname[0] != '\0') {
+        n->hostname = strdup(hostname);
+        r = n->hostname ? 0 : -ENOMEM;
+    }
     if (r == 0 && json_array_size(candidates) > 0) {
         n->side = calloc(1, sizeof(*n->side));
         r = n->side ? path_report_decode(n->side, candidates, paths, where, e) : -ENOMEM;
@@ -300,6 +307,7 @@ void node_deinit(struct node *n)
     free(n->labels);
     free(n->hub);
     free(n->side);
+    free(n->hostname);
     json_decref(n->status);
     *n = (struct node)NODE_NULL;
 }

@@ -123,6 +123,8 @@ struct node {
     bool relay;                    /* it may be a relay for others, if it wants to */
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
     json_t *status;                /* owns a reference; NULL or an object */
+    char *hostname;                /* owns; of its machine, where that is no name of the node's and
+                                      has no domain: as its status says; NULL: not said */
     struct node_speeds speeds;     /* as its status announces them */
     struct path_side *side;        /* owns; the same: where it may be reached; NULL: not said */
 };

@@ -16,8 +16,6 @@
 #include "mesh/hosts.h"
 #include "sys/statefile.h"
 
-#define FILE_MAX (16u << 20)
-
 /* Is @path still the file that is open as @fd? */
 static bool is_same(int fd, const char *path)
 {
@@ -94,7 +92,7 @@ int hosts_file_put(
     *ret_changed = false;
     if (r < 0 || fd < 0)
         return r;
-    r = statefile_read(path, FILE_MAX, &old, &len, e);
+    r = statefile_read(path, HOSTS_FILE_MAX, &old, &len, e);
     if (r != 0)
         return r < 0 ? r : err_set(e, -ENOENT, "\"%s\" is gone", path);
     hosts_replace(&text, old, len, owner, block);

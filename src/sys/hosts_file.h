@@ -13,6 +13,9 @@ struct err;
 
 #define HOSTS_FILE_DEFAULT "/etc/hosts"
 
+/** Longest that is read or written, bytes. */
+#define HOSTS_FILE_MAX (16u << 20)
+
 /**
  * hosts_file_put() - have exactly @block in it
  * @path:	made if it does not exist, unless there is nothing to put

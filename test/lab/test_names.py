@@ -1,0 +1,154 @@
+"""The names of nodes in the hosts files of others: never in the place of something else.
+
+    hub        203.0.113.10       hub2      203.0.113.20
+     |                             |
+   [            wan                 ]
+    |            |            |
+   a1           a2        localhost    .11, .12, .13; machines whose names are no node's
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Host, Lab, wait_for
+
+pytestmark = pytest.mark.namespaces
+
+TOPOLOGY = """
+switch wan 203.0.113.0/24
+host hub
+host hub2
+host a1
+host a2
+host localhost
+link hub wan 203.0.113.10
+link hub2 wan 203.0.113.20
+link a1 wan 203.0.113.11
+link a2 wan 203.0.113.12
+link localhost wan 203.0.113.13
+"""
+
+
+class Node:
+    """A machine in a network, with a state and an interface of that network's own."""
+
+    def __init__(self, host: Host, weft: Path, interface: str = "weft0") -> None:
+        self.host = host
+        self.weft = weft
+        self.interface = interface
+        self.places = ["--state", f"/var/lib/weft/{interface}", "--socket",
+                       f"/run/weft-{interface}.sock"]
+
+    def join(self, token: str, *words: str) -> None:
+        self.host.run([self.weft, "join", token, "--no-start", "--interface", self.interface,
+                       *words, *self.places])
+        agent = self.host.spawn([self.weft, "agent", *self.places], name=f"agent-{self.interface}")
+        agent.wait_line("the hub answers")
+
+    def status(self) -> dict:
+        return json.loads(self.host.run(
+            [self.weft, "status", "--json", *self.places[2:]], quiet=True).out)
+
+    def address(self) -> str:
+        return self.status()["self"]["address4"]
+
+    def left_out(self) -> dict[str, str]:
+        return {item["name"]: item["why"] for item in self.status()["namesLeftOut"]}
+
+
+def leads(host: Host, name: str) -> str:
+    """Where a program of that machine would connect to; "" for nowhere."""
+    found = host.run(["getent", "ahostsv4", name], check=False, quiet=True).out
+    return found.split(" ")[0]
+
+
+def wait_leads(host: Host, name: str, address: str, within_s: float = 15) -> None:
+    wait_for(lambda: leads(host, name) == address, within_s,
+             f"{name} to be {address} on {host.name}")
+
+
+class Site:
+    def __init__(self, lab: Lab, weft: Path) -> None:
+        self.lab = lab
+        self.weft = weft
+        for name, cidr in (("hub", "10.42.0.0/16"), ("hub2", "10.43.0.0/16")):
+            host = lab.host(name)
+            hub = host.spawn([weft, "hub", "up", "--public", host.address(), "--cidr4", cidr],
+                             name=name)
+            hub.wait_line("weft hub is up")
+        self.a1 = Node(lab.host("a1"), weft)
+        self.a2 = Node(lab.host("a2"), weft)
+
+    def token(self, hub: str = "hub") -> str:
+        return self.lab.host(hub).run([self.weft, "token", "new"]).out.strip()
+
+
+@pytest.fixture
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(TOPOLOGY) as lab:
+        yield Site(lab, weft)
+
+
+def test_reserved_names_are_refused(site: Site) -> None:
+    """And cost no use of the token; a machine that is called so gets a name from the hub."""
+    host = site.lab.host("localhost")
+    token = site.token()
+    for name in ("localhost", "registry", "hub", "ip6-localhost"):
+        refused = host.run([site.weft, "join", token, "--no-start", "--name", name], check=False)
+        assert refused.rc == 2
+        assert f'node name "{name}" is reserved' in refused.err
+    site.a1.join(site.token(), "--name", "gpu-1")
+    node = Node(host, site.weft)
+    node.join(token)
+    name = node.status()["self"]["name"]
+    assert name.startswith("node-")
+    wait_leads(site.a1.host, f"{name}.default.weft", node.address())
+    assert leads(site.a1.host, "localhost") == "127.0.0.1"
+
+
+def test_what_the_file_has_stays(site: Site) -> None:
+    """A bare name that another line has, and gets in once that line is gone."""
+    host = site.a1.host
+    host.run(["sh", "-c", "cp /etc/hosts /run/before; echo 192.0.2.9 GPU-2 >> /etc/hosts"])
+    site.a1.join(site.token(), "--name", "gpu-1")
+    site.a2.join(site.token(), "--name", "gpu-2")
+    wait_leads(host, "gpu-2.default.weft", site.a2.address())
+    assert leads(host, "gpu-2") == "192.0.2.9"
+    wait_for(lambda: site.a1.left_out().get("gpu-2") == "another line of the hosts file has it",
+             15, "the status to say so")
+    said = host.run([site.weft, "status", *site.a1.places[2:]]).out
+    assert 'the name "gpu-2" of node gpu-2 is left out of the hosts file' in said
+    host.run(["cp", "/run/before", "/etc/hosts"])
+    wait_leads(host, "gpu-2", site.a2.address())
+    assert site.a1.left_out() == {}
+
+
+def test_two_networks_of_one_name(site: Site) -> None:
+    """Two hubs whose networks and nodes are called alike: a block each, and each leaves alone."""
+    host = site.a1.host
+    before = host.run(["cat", "/etc/hosts"]).out
+    other = Node(host, site.weft, "weft1")
+    site.a1.join(site.token("hub"), "--name", "gpu-1")
+    other.join(site.token("hub2"), "--name", "gpu-1")
+    site.a2.join(site.token("hub2"), "--name", "gpu-2")
+
+    def blocks() -> int:
+        return host.run(["cat", "/etc/hosts"], quiet=True).out.count("# weft begin default/gpu-1/")
+
+    wait_for(lambda: blocks() == 2, 15, "a block of each network")
+    wait_leads(host, "gpu-2", site.a2.address())
+    assert site.a2.address().startswith("10.43.")
+    # Somebody takes one away.
+    block = host.run(["grep", "-o", "-m1", "default/gpu-1/.*", "/etc/hosts"]).out.strip()
+    host.run(["sed", "-i", f"\\;begin {block};,\\;end {block};d", "/etc/hosts"])
+    assert blocks() == 1
+    wait_for(lambda: blocks() == 2, 15, "the block to be written again")
+    host.run([site.weft, "leave", *site.a1.places])
+    assert blocks() == 1
+    assert leads(host, "gpu-2") == site.a2.address()
+    host.run([site.weft, "leave", *other.places])
+    assert host.run(["cat", "/etc/hosts"]).out == before

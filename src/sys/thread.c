@@ -189,8 +189,10 @@ int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *),
         CPU_SET((unsigned)cpu, &set);
         (void)pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
     }
-    /* Inherited by the new thread: signals are for the thread that waits for them. */
+    /* Inherited by the new thread: signals are for the thread that waits for them, but for the one
+     * that a refused system call raises (sys/sandbox.h). */
     (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGSYS);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&t, &attr, fn, arg);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);

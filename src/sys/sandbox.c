@@ -1,0 +1,64 @@
+/* sandbox.c - see sandbox.h. The order of the parts, and what holds for every process. */
+#include "sys/sandbox.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/err.h"
+#include "sys/sandbox_internal.h"
+
+static const char *const kind_names[] = {
+    [SANDBOX_HUB] = "hub",
+    [SANDBOX_AGENT] = "agent",
+    [SANDBOX_WG] = "wg",
+    [SANDBOX_PROBE] = "probe",
+    [SANDBOX_RENDEZVOUS] = "rendezvous",
+    [SANDBOX_HOSTS] = "hosts",
+};
+_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == SANDBOX_N, "a name per kind");
+
+const char *sandbox_kind_name(enum sandbox_kind kind)
+{
+    return kind_names[kind];
+}
+
+int sandbox_harden(struct err *e)
+{
+    const struct rlimit none = {0, 0};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_set(e, -errno, "new privileges cannot be renounced: %s", strerror(errno));
+    if (setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_set(e, -errno, "core dumps cannot be turned off: %s", strerror(errno));
+#ifndef SANDBOX_HAS_SANITIZER
+    /* The leak sanitizer traces its own process at the end. */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_set(e, -errno, "tracing cannot be turned off: %s", strerror(errno));
+#endif
+    return 0;
+}
+
+int sandbox_enter(const struct sandbox *s, struct sandbox_result *ret, struct err *e)
+{
+    struct sandbox_result result = {0};
+    int r = sandbox_harden(e);
+
+    if (r == 0 && !s->all_files) {
+        r = sandbox__files(s->paths, s->n_paths, e);
+        result.has_landlock = r == 0;
+        if (r == SANDBOX_E_NO_LANDLOCK)
+            r = 0;
+    }
+    if (r == 0)
+        r = sandbox__user(s, &result.capabilities, e);
+    /* A change of user makes the process one that can be traced and dumped again. */
+    if (r == 0)
+        r = sandbox_harden(e);
+    if (r == 0)
+        r = sandbox__calls(s->kind, &result.has_calls, e);
+    if (r == 0 && ret)
+        *ret = result;
+    return r;
+}

@@ -13,6 +13,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "hub/model_internal.h"
+#include "hub/seal.h"
 
 /* Leases that end in one commit. */
 #define EXPIRE_MAX 256
@@ -40,13 +41,26 @@ static int add_network(
     return r;
 }
 
-static int put_network(struct model *m, const struct store_item *item, struct err *e)
+/* Does the value speak of the object that its key names? */
+static int check_name(const struct object_meta *meta, const char *network, const char *name,
+    enum object_kind kind, struct err *e)
+{
+    if (strcmp(meta->name, name) == 0 && strcmp(meta->network, network) == 0)
+        return 0;
+    return err_set(e, -EINVAL, "it holds the %s \"%s\" of network \"%s\"", object_kind_name(kind),
+        meta->name, meta->network);
+}
+
+static int put_network(
+    struct model *m, const char *name, const struct store_item *item, struct err *e)
 {
     struct x25519_public hub_key;
     struct model_network *net;
     struct network spec;
     int r = record_network_decode(&spec, &hub_key, item->value, e);
 
+    if (r == 0)
+        r = check_name(&spec.meta, "", name, OBJECT_KIND_NETWORK, e);
     if (r != 0)
         return r;
     spec.meta.resource_version = item->revision;
@@ -85,8 +99,27 @@ static int change_node(struct model_node *node, struct node *spec, struct err *e
     return r;
 }
 
-static int put_node(
-    struct model *m, struct model_network *net, const struct store_item *item, struct err *e)
+/* A key or an address is one node's only, and the addresses are of one number. */
+static int check_node(const struct model_network *net, const struct node *spec, struct err *e)
+{
+    const struct network *n = &net->pub.spec;
+    const struct model_node *owners[] = {model_find_key(net, &spec->key),
+        model_find_address(net, &spec->address4), model_find_address(net, &spec->address6)};
+    uint32_t number = ipam_number(&n->cidr4, &spec->address4);
+    struct ip_addr address6 = ipam_address(&n->cidr6, number);
+
+    if (number == 0 || !ip_addr_equal(&spec->address6, &address6))
+        return err_set(
+            e, -EINVAL, "its addresses are none of a node of network \"%s\"", n->meta.name);
+    for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
+        if (owners[i] && strcmp(owners[i]->pub.spec.meta.name, spec->meta.name) != 0)
+            return err_set(e, -EINVAL, "its key or its addresses are those of node \"%s\"",
+                owners[i]->pub.spec.meta.name);
+    return 0;
+}
+
+static int put_node(struct model *m, struct model_network *net, const char *name,
+    const struct store_item *item, struct err *e)
 {
     struct token_hash token;
     struct model_node *node;
@@ -95,6 +128,13 @@ static int put_node(
 
     if (r != 0)
         return r;
+    r = check_name(&spec.meta, net->pub.spec.meta.name, name, OBJECT_KIND_NODE, e);
+    if (r == 0)
+        r = check_node(net, &spec, e);
+    if (r != 0) {
+        node_deinit(&spec);
+        return r;
+    }
     spec.meta.resource_version = item->revision;
     net->everybody = line_unref(net->everybody);
     node = model_find_node(net, spec.meta.name);
@@ -125,29 +165,68 @@ static void delete_node(struct model *m, struct model_network *net, const char *
 
 /* ---- edges ---------------------------------------------------------------------------------- */
 
-static int put_edge(
-    struct model *m, struct model_network *net, const struct store_item *item, struct err *e)
+/* @spec is taken. */
+static int take_edge(
+    struct model *m, struct model_network *net, struct mesh_edge *spec, struct err *e)
 {
+    struct model_edge *edge = model_find_edge(net, spec->nodes[0], spec->nodes[1]);
     enum edge_path before = EDGE_PATH_AUTO;
-    struct model_edge *edge;
+
+    if (edge) {
+        before = edge->spec.path;
+        mesh_edge_deinit(&edge->spec);
+        edge->spec = *spec;
+    } else if (model__add_edge(net, spec, &edge) != 0) {
+        return err_set(e, -ENOMEM, "no memory for an edge");
+    }
+    m->listener.edge_changed(m->listener.ctx, edge, before);
+    return 0;
+}
+
+static int put_edge(struct model *m, struct model_network *net, const char *name,
+    const struct store_item *item, struct err *e)
+{
     struct mesh_edge spec;
     int r = record_edge_decode(&spec, item->value, e);
 
     if (r != 0)
         return r;
-    spec.meta.resource_version = item->revision;
-    edge = model_find_edge(net, spec.nodes[0], spec.nodes[1]);
-    if (edge) {
-        before = edge->spec.path;
-        mesh_edge_deinit(&edge->spec);
-        edge->spec = spec;
-    } else {
-        r = model__add_edge(net, &spec, &edge);
-        if (r != 0)
-            return err_set(e, r, "no memory for an edge");
+    r = check_name(&spec.meta, net->pub.spec.meta.name, name, OBJECT_KIND_MESH_EDGE, e);
+    if (r != 0) {
+        mesh_edge_deinit(&spec);
+        return r;
     }
-    m->listener.edge_changed(m->listener.ctx, edge, before);
-    return 0;
+    spec.meta.resource_version = item->revision;
+    return take_edge(m, net, &spec, e);
+}
+
+/*
+ * What was said about an edge is not known any more. It may have been that the two shall not talk,
+ * so they do not. The hub is everybody's peer, whatever was said.
+ */
+static void put_damaged_edge(
+    struct model *m, struct model_network *net, const char *name, uint64_t revision)
+{
+    struct mesh_edge spec = {.path = EDGE_PATH_OFF, .meta.resource_version = revision};
+    char expected[OBJECT_NAME_MAX + 1];
+    const char *middle = strstr(name, "--");
+    struct err e = ERR_NULL;
+
+    if (!middle || middle - name > NAME_MAX_LEN || strlen(middle + 2) > NAME_MAX_LEN)
+        return;
+    (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "%s", name);
+    memcpy(spec.meta.network, net->pub.spec.meta.name, sizeof(spec.meta.network));
+    memcpy(spec.nodes[0], name, (size_t)(middle - name));
+    memcpy(spec.nodes[1], middle + 2, strlen(middle + 2) + 1);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct model_node *node = model_find_node(net, spec.nodes[i]);
+
+        if (node_check_name(spec.nodes[i], &e) != 0 || (node && node->pub.spec.hub))
+            return;
+    }
+    if (strcmp(edge_name(spec.nodes[0], spec.nodes[1], expected), name) == 0 &&
+        take_edge(m, net, &spec, &e) != 0)
+        m->listener.broken(m->listener.ctx, "", &e);
 }
 
 static void delete_edge(struct model *m, struct model_network *net, const char *name)
@@ -170,11 +249,16 @@ static void delete_edge(struct model *m, struct model_network *net, const char *
 
 static int put_ipam(struct model_network *net, const struct store_item *item, struct err *e)
 {
-    int r = record_ipam_decode(&net->ipam.next, item->value, e);
+    uint32_t high = 0;
+    int r = record_ipam_decode(&net->ipam.next, &high, item->value, e);
 
-    if (r == 0)
-        net->ipam_revision = item->revision;
-    return r;
+    if (r != 0)
+        return r;
+    if (high > net->ipam.high)
+        net->ipam.high = high;
+    net->ipam.forgot = false;
+    net->ipam_revision = item->revision;
+    return 0;
 }
 
 static int change_token(
@@ -227,12 +311,12 @@ static int apply_in_network(
     switch (k->kind) {
     case RECORD_NODE:
         if (item->value)
-            return put_node(m, net, item, e);
+            return put_node(m, net, k->name, item, e);
         delete_node(m, net, k->name);
         return 0;
     case RECORD_EDGE:
         if (item->value)
-            return put_edge(m, net, item, e);
+            return put_edge(m, net, k->name, item, e);
         delete_edge(m, net, k->name);
         return 0;
     case RECORD_IPAM:
@@ -248,17 +332,69 @@ static int apply_in_network(
     return 0;
 }
 
+/* Is the record whole, as far as that can be seen without its kind? */
+static int check_item(const struct model *m, const struct store_item *item, struct err *e)
+{
+    if (strlen(item->value) != item->value_len)
+        return err_set(e, -EINVAL, "there is a zero byte in it");
+    if (item->revision == 0 || item->revision > store_revision(m->store))
+        return err_set(e, -EINVAL, "its revision is %llu, and the store's is %llu",
+            (unsigned long long)item->revision, (unsigned long long)store_revision(m->store));
+    return seal_check(item->key, item->value, e);
+}
+
+/* Of a record that cannot be understood: what has to be so for safety's sake. */
+static void apply_damaged(struct model *m, const struct store_item *item)
+{
+    struct record_key k = record_key_parse(item->key);
+    struct model_network *net = model_find_network(m, k.network);
+    struct token_hash hash;
+    struct model_token *t;
+
+    if (k.kind == RECORD_EDGE && net)
+        put_damaged_edge(m, net, k.name, item->revision);
+    if (k.kind == RECORD_IPAM && net) {
+        net->ipam.forgot = true;
+        net->ipam_revision = item->revision;
+    }
+    if (k.kind == RECORD_TOKEN && hex_decode(k.name, hash.b, sizeof(hash.b))) {
+        t = model_find_token(m, &hash);
+        if (t)
+            model__remove_token(m, t);
+    }
+}
+
+/* A key of no kind is another version's, or somebody else's, unless it starts as one of ours. */
+static int check_key(const char *key, const struct record_key *k, struct err *e)
+{
+    bool has_name = k->kind != RECORD_NETWORK && k->kind != RECORD_IPAM;
+    bool is_whole = k->kind != RECORD_NONE && has_name == (k->name[0] != '\0');
+
+    for (int kind = RECORD_NONE + 1; !is_whole && kind < RECORD_N; kind++) {
+        const char *prefix = record_prefix((enum record_kind)kind);
+
+        if (strncmp(key, prefix, strlen(prefix)) == 0)
+            return err_set(e, -EINVAL, "its key has not the parts that follow \"%s\"", prefix);
+    }
+    return 0;
+}
+
 static int apply(struct model *m, const struct store_item *item, struct err *e)
 {
     struct record_key k = record_key_parse(item->key);
+    int r = item->value ? check_key(item->key, &k, e) : 0;
 
+    if (r == 0 && item->value && k.kind != RECORD_NONE)
+        r = check_item(m, item, e);
+    if (r != 0)
+        return r;
     switch (k.kind) {
     case RECORD_NONE:
     case RECORD_N:
         return 0;
     case RECORD_NETWORK:
         if (item->value)
-            return put_network(m, item, e);
+            return put_network(m, k.network, item, e);
         delete_network(m, k.network);
         return 0;
     case RECORD_TOKEN:
@@ -274,6 +410,28 @@ static int apply(struct model *m, const struct store_item *item, struct err *e)
 
 /* ---- from the store ------------------------------------------------------------------------- */
 
+void model_set_aside(struct model *m, const char *key, const struct err *why)
+{
+    if (damaged_add(&m->damaged, key, why))
+        m->listener.broken(m->listener.ctx, key, why);
+}
+
+/* Take it in, or set it aside. 0, or -ENOMEM with words. */
+static int take(struct model *m, const struct store_item *item, struct err *e)
+{
+    int r = apply(m, item, e);
+
+    if (r == -ENOMEM)
+        return err_prefix(e, "record \"%s\"", item->key);
+    if (r == 0) {
+        (void)damaged_remove(&m->damaged, item->key);
+        return 0;
+    }
+    apply_damaged(m, item);
+    model_set_aside(m, item->key, e);
+    return 0;
+}
+
 static void on_change(void *ctx, const struct store_item *item)
 {
     struct model *m = ctx;
@@ -281,9 +439,9 @@ static void on_change(void *ctx, const struct store_item *item)
 
     if (!item)
         (void)err_set(&e, -ESTALE, "the hub fell behind its store; it has to be started again");
-    else if (apply(m, item, &e) == 0)
+    else if (take(m, item, &e) == 0)
         return;
-    m->listener.broken(m->listener.ctx, item ? item->key : "", &e);
+    m->listener.broken(m->listener.ctx, "", &e);
 }
 
 /* What a read of one kind at the start needs. */
@@ -295,9 +453,8 @@ struct load {
 static int load_item(void *ctx, const struct store_item *item)
 {
     struct load *load = ctx;
-    int r = apply(load->m, item, load->e);
 
-    return r == 0 ? 0 : err_prefix(load->e, "record \"%s\"", item->key);
+    return take(load->m, item, load->e);
 }
 
 int model_load(struct model *m, struct err *e)
@@ -320,11 +477,51 @@ int model_sync(struct model *m, struct err *e)
     return store_poll(m->store, e);
 }
 
+static void free_values(struct store_op *ops, size_t n_ops)
+{
+    for (size_t i = 0; ops && i < n_ops; i++)
+        free((char *)ops[i].value);
+    free(ops);
+}
+
+/* The same operations with values of their own, sealed where the model knows the kind. */
+static struct store_op *seal(const struct store_op *ops, size_t n_ops)
+{
+    struct store_op *sealed = calloc(n_ops, sizeof(*sealed));
+
+    for (size_t i = 0; sealed && i < n_ops; i++) {
+        bool is_ours = record_key_parse(ops[i].key).kind != RECORD_NONE;
+
+        sealed[i] = ops[i];
+        if (ops[i].value)
+            sealed[i].value = is_ours ? seal_add(ops[i].key, ops[i].value) : strdup(ops[i].value);
+        if (ops[i].value && !sealed[i].value) {
+            free_values(sealed, i);
+            return NULL;
+        }
+    }
+    return sealed;
+}
+
+int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    size_t *ret_failed, struct err *e)
+{
+    struct store_op *sealed = seal(ops, n_ops);
+    int r = -ENOMEM;
+
+    if (sealed)
+        r = store_commit(m->store, sealed, n_ops, now, NULL, ret_failed, e);
+    else
+        (void)err_set(e, r, "no memory for a commit");
+    free_values(sealed, n_ops);
+    return r;
+}
+
 int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     size_t *ret_failed, struct err *e)
 {
     struct err sync = ERR_NULL;
-    int r = store_commit(m->store, ops, n_ops, now, NULL, ret_failed, e);
+    int r = model_store(m, ops, n_ops, now, ret_failed, e);
 
     if (r == 0 && model_sync(m, &sync) != 0)
         m->listener.broken(m->listener.ctx, "", &sync);

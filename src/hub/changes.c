@@ -299,7 +299,11 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
 
 static void on_broken(void *ctx, const char *key, const struct err *e)
 {
-    log_error("%s%s%s", key, key[0] ? ": " : "", err_text(e));
+    if (key[0])
+        log_error("the record \"%s\" is set aside and left as it is (see weft-hub(8)): %s", key,
+            err_text(e));
+    else
+        log_error("%s", err_text(e));
 }
 
 struct model_listener hub__changes(struct hub *hub)

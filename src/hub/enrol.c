@@ -75,6 +75,13 @@ static int again(struct model_node *node, const struct enrol_request *rq,
     return 0;
 }
 
+/* Has another node that name, or the record of one that cannot be read? */
+static bool is_taken(const struct model_network *net, const char *name)
+{
+    return model_find_node(net, name) ||
+           model_is_damaged(net->model, RECORD_NODE, net->pub.spec.meta.name, name);
+}
+
 static int choose_name(struct enrol *en, const struct model_network *net,
     const struct enrol_request *rq, char name[NAME_MAX_LEN + 1], struct err *e)
 {
@@ -83,7 +90,7 @@ static int choose_name(struct enrol *en, const struct model_network *net,
 
         if (r != 0)
             return r;
-        if (model_find_node(net, rq->name))
+        if (is_taken(net, rq->name))
             return err_set(e, ENROL_E_TAKEN,
                 "network \"%s\" has a node \"%s\" already: choose another name, or, if that "
                 "machine is gone, \"weft node rm %s --network %s\" on the hub makes room",
@@ -95,7 +102,7 @@ static int choose_name(struct enrol *en, const struct model_network *net,
         /* Longer when there are many, so that a free one is found at once. */
         (void)snprintf(name, NAME_MAX_LEN + 1, net->nodes.n < 1000 ? "node-%04x" : "node-%08x",
             net->nodes.n < 1000 ? rng_u32(&en->rng) & 0xffff : rng_u32(&en->rng));
-        if (!model_find_node(net, name))
+        if (!is_taken(net, name))
             return 0;
     }
     return err_set(e, ENROL_E_TAKEN, "no free name was found; give one with --name");
@@ -167,6 +174,7 @@ static int commit(struct enrol *en, const struct model_token *t, struct model_ne
     _cleanup_(writes_deinit) struct writes w = {.n = 0};
     const char *network = net->pub.spec.meta.name;
     struct token_record used = t->record;
+    uint32_t high = number > net->ipam.high ? number : net->ipam.high;
     int r;
 
     used.uses--;
@@ -175,7 +183,7 @@ static int commit(struct enrol *en, const struct model_token *t, struct model_ne
     (void)token_hash_key(w.keys[1], &t->hash);
     add_write(&w, record_token_encode(&used), t->revision, token_ttl(&used, wall_s));
     (void)record_key(w.keys[2], RECORD_IPAM, network, "");
-    add_write(&w, record_ipam_encode(number + 1), net->ipam_revision, 0);
+    add_write(&w, record_ipam_encode(number + 1, high), net->ipam_revision, 0);
     (void)record_key(w.keys[3], RECORD_NODE, network, node->meta.name);
     add_write(&w, record_node_encode(node, &t->hash), STORE_EXPECT_ABSENT,
         node->ephemeral ? ENROL_EPHEMERAL_SECONDS : 0);
@@ -213,10 +221,11 @@ static int enrol_once(struct enrol *en, const struct enrol_request *rq,
     r = choose_name(en, net, rq, name, e);
     if (r != 0)
         return r;
-    number = ipam_next(&net->ipam);
+    number = model_next_number(net);
     if (number == 0)
-        return err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use",
-            t->record.network, net->ipam.capacity);
+        return err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use%s",
+            t->record.network, net->ipam.capacity,
+            model_is_wary(net) ? ", or may be those of nodes whose records are damaged" : "");
     r = make_node(&node, net, rq, name, number, &t->record, e);
     if (r == 0)
         r = commit(en, t, net, &node, number, now, wall_s, e);

@@ -29,6 +29,7 @@ static void check_value(const char *text)
     struct mesh_edge edge;
     struct node node;
     uint32_t next;
+    uint32_t high;
 
     if (record_node_decode(&node, &hash, text, &e) == 0) {
         char *again = record_node_encode(&node, &hash);
@@ -44,7 +45,7 @@ static void check_value(const char *text)
     if (record_report_decode(&report, text, &e) == 0)
         report_deinit(&report.report);
     (void)record_network_decode(&network, &key, text, &e);
-    (void)record_ipam_decode(&next, text, &e);
+    (void)record_ipam_decode(&next, &high, text, &e);
     (void)record_token_decode(&token, text, &e);
 }
 

@@ -295,7 +295,9 @@ static int add_first(
         .cidr4 = *cidr4, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
     struct model_network *net;
 
-    if (hub->model.networks.n > 0)
+    /* One whose record is damaged is there, too. */
+    if (hub->model.networks.n > 0 ||
+        damaged_find_below(&hub->model.damaged, record_prefix(RECORD_NETWORK)))
         return 0;
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
     return networks_add(hub, &rq, now, &net, e);

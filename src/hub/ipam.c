@@ -73,6 +73,8 @@ int ipam_take(struct ipam *p, uint32_t n)
     bool touches_before = i > 0 && p->runs[i - 1].last + 1 == n;
     bool touches_after = i < p->n_runs && p->runs[i].first == n + 1;
 
+    if (n > p->high)
+        p->high = n;
     if (i < p->n_runs && p->runs[i].first <= n)
         return 0;
     if (touches_before && touches_after) {
@@ -120,11 +122,14 @@ static uint32_t free_from(const struct ipam *p, uint32_t n)
     return i < p->n_runs && p->runs[i].first <= n ? p->runs[i].last + 1 : n;
 }
 
-uint32_t ipam_next(const struct ipam *p)
+uint32_t ipam_next(const struct ipam *p, bool is_wary)
 {
-    uint32_t n = free_from(p, p->next);
+    bool is_behind = is_wary || p->forgot;
+    uint32_t n = free_from(p, is_behind && p->high >= p->next ? p->high + 1 : p->next);
 
-    if (n > p->capacity)
+    if (is_wary && p->forgot)
+        return 0;
+    if (n > p->capacity && !is_wary)
         n = free_from(p, 1);
     return n <= p->capacity ? n : 0;
 }

@@ -11,6 +11,10 @@
  * block that is nearly full is a few runs, however large, and the next free
  * number behind the cursor is a binary search away.
  *
+ * The highest number that was ever given out is stored with the cursor. While
+ * it is not known who has which number, because a node's record is damaged, a
+ * number is free only if it is above that one.
+ *
  * Pure: no I/O, no clock.
  */
 #pragma once
@@ -33,6 +37,8 @@ struct ipam_run {
 struct ipam {
     uint32_t capacity;     /* numbers are 1 to this */
     uint32_t next;         /* the cursor: where the search for a free one begins */
+    uint32_t high;         /* the highest number that was ever taken */
+    bool forgot;           /* @next and @high are not what was stored: that is damaged */
     struct ipam_run *runs; /* owns; in order, none touching the next */
     size_t n_runs;         /* how many */
     size_t cap;            /* room in the array */
@@ -55,8 +61,11 @@ int ipam_take(struct ipam *p, uint32_t n);
 /** ipam_release() - it is not any more; fine when it was not. 0 or -ENOMEM. */
 int ipam_release(struct ipam *p, uint32_t n);
 
-/** ipam_next() - the free number that is next, without taking it; 0 when there is none. */
-uint32_t ipam_next(const struct ipam *p);
+/**
+ * ipam_next() - the free number that is next, without taking it; 0 when there is none
+ * @is_wary:	a number may be somebody's although it is not taken
+ */
+uint32_t ipam_next(const struct ipam *p, bool is_wary);
 
 /** ipam_address() - address number @n of @cidr. */
 struct ip_addr ipam_address(const struct ip_prefix *cidr, uint32_t n);

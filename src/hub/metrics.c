@@ -102,6 +102,9 @@ char *hub__metrics(struct hub *hub)
         (double)hub->enrol.n_refused);
     hub_metric(&m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
         (double)store_revision(hub->store));
+    hub_metric(&m, HUB_METRIC_GAUGE, "weft_damaged_records",
+        "records of the store that cannot be understood, and are set aside", "",
+        (double)hub->model.damaged.records.n);
     rdzv_metrics(hub->rdzv, &m);
     if (hub->hooks.metrics)
         hub->hooks.metrics(hub->hooks.ctx, &m);

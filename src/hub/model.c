@@ -93,6 +93,28 @@ struct model_token *model_find_token(const struct model *m, const struct token_h
     return NULL;
 }
 
+bool model_is_damaged(
+    const struct model *m, enum record_kind kind, const char *network, const char *name)
+{
+    char key[RECORD_KEY_MAX];
+
+    return damaged_find(&m->damaged, record_key(key, kind, network, name)) != NULL;
+}
+
+bool model_is_wary(const struct model_network *net)
+{
+    char prefix[RECORD_KEY_MAX];
+
+    (void)snprintf(
+        prefix, sizeof(prefix), "%s%s/", record_prefix(RECORD_NODE), net->pub.spec.meta.name);
+    return damaged_find_below(&net->model->damaged, prefix) != NULL;
+}
+
+uint32_t model_next_number(const struct model_network *net)
+{
+    return ipam_next(&net->ipam, model_is_wary(net));
+}
+
 bool model_may_talk(const struct model_node *a, const struct model_node *b)
 {
     const struct model_edge *edge;
@@ -386,4 +408,5 @@ void model_deinit(struct model *m)
         model__remove_token(m, container_of(l, struct model_token, link));
     }
     htab_deinit(&m->tokens);
+    damaged_deinit(&m->damaged);
 }

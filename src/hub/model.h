@@ -7,6 +7,9 @@
  * everything; it may write to the store, and then that change comes later in
  * the same sync, or in the next one.
  *
+ * A record that cannot be understood changes nothing but the list of those that
+ * are set aside (damaged.h); the listener is told when it gets longer.
+ *
  * What is removed leaves all indexes at once, but its struct stays until its
  * owner says model_bury() or model_bury_network(): somebody may have to tell it
  * first.
@@ -27,6 +30,7 @@
 #include "base/err.h"
 #include "base/htab.h"
 #include "base/list.h"
+#include "hub/damaged.h"
 #include "hub/hub.h"
 #include "hub/ipam.h"
 #include "hub/record.h"
@@ -126,7 +130,8 @@ struct model_listener {
     void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_bury() */
     /* @before: the path as it was; NULL in @edge's ends means that the node has gone. */
     void (*edge_changed)(void *ctx, struct model_edge *edge, enum edge_path before);
-    /* A record that cannot be understood, or a network without its key. */
+    /* A record was set aside: it cannot be understood, or is a network without its key. Without
+     * @key something else stops the model from following the store. */
     void (*broken)(void *ctx, const char *key, const struct err *e);
 };
 
@@ -138,6 +143,7 @@ struct model {
     struct keys networks;           /* of struct model_network */
     struct list buried;             /* removed networks; of struct model_network */
     struct htab tokens;             /* of struct model_token */
+    struct damaged damaged;         /* records that were set aside */
     uint64_t seed;                  /* for all hash tables */
 };
 
@@ -151,10 +157,9 @@ void model_deinit(struct model *m);
 /**
  * model_load() - read the store; the listener hears of everything as added
  *
- * A record that cannot be understood ends it: a hub that left part of its
- * state out would be worse than one that does not start.
+ * A record that cannot be understood is set aside, and the rest is read.
  *
- * Return: 0 or negative errno with words that name the record.
+ * Return: 0 or negative errno with words: the store cannot be read, or no memory.
  */
 int model_load(struct model *m, struct err *e);
 
@@ -162,7 +167,24 @@ int model_load(struct model *m, struct err *e);
 int model_sync(struct model *m, struct err *e);
 
 /**
- * model_commit() - store_commit(), and if that is done, model_sync()
+ * model_set_aside() - the record with @key cannot be understood: list it, and tell the listener
+ * once
+ *
+ * For those as well who read kinds of records that the model does not know. The
+ * next change of that key takes it off the list, or has it judged again.
+ */
+void model_set_aside(struct model *m, const char *key, const struct err *why);
+
+/**
+ * model_store() - store_commit(), each record with its sum (seal.h)
+ *
+ * What it changes is taken in by the next model_sync(). Return: as store_commit().
+ */
+int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    size_t *ret_failed, struct err *e);
+
+/**
+ * model_commit() - model_store(), and if that is done, model_sync()
  *
  * Return: as store_commit(). A failure of the sync is not the commit's: it is
  * tried again by the next one.
@@ -191,6 +213,16 @@ struct model_node *model_find_address(
     const struct model_network *net, const struct ip_addr *address);
 struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b);
 struct model_token *model_find_token(const struct model *m, const struct token_hash *hash);
+
+/** model_is_damaged() - is that record set aside? The parts of its key are as in record_key(). */
+bool model_is_damaged(
+    const struct model *m, enum record_kind kind, const char *network, const char *name);
+
+/** model_is_wary() - is a node's record damaged, so that its address is not known? */
+bool model_is_wary(const struct model_network *net);
+
+/** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
+uint32_t model_next_number(const struct model_network *net);
 
 /** model_may_talk() - hub_may_talk(). */
 bool model_may_talk(const struct model_node *a, const struct model_node *b);

@@ -188,7 +188,7 @@ static int store_network(struct hub *hub, const struct network *spec,
     struct node_hub nh;
     struct node self = own_node(spec, public, &nh);
     _cleanup_(freep) char *network = record_network_encode(spec, public);
-    _cleanup_(freep) char *ipam = record_ipam_encode(IPAM_HUB + 1);
+    _cleanup_(freep) char *ipam = record_ipam_encode(IPAM_HUB + 1, IPAM_HUB);
     _cleanup_(freep) char *node = NULL;
     struct store_op ops[3];
 
@@ -222,6 +222,11 @@ int networks_add(struct hub *hub, const struct network_request *rq, nsec_t now,
     if (model_find_network(&hub->model, rq->name))
         return err_set(
             e, NETWORKS_E_EXISTS, "there is a network \"%s\" on this hub already", rq->name);
+    /* Before anything is made: its key file is still there. */
+    if (model_is_damaged(&hub->model, RECORD_NETWORK, rq->name, ""))
+        return err_set(e, NETWORKS_E_EXISTS,
+            "there is a network \"%s\" on this hub already, whose record is damaged and set aside",
+            rq->name);
     r = make_key(hub, rq->name, &public, e);
     if (r == 0)
         r = store_network(hub, &spec, &public, now, e);

@@ -187,25 +187,32 @@ int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e)
     return r == 0 ? mesh_edge_decode(ret, json, OBJECT_LENIENT, e) : r;
 }
 
-char *record_ipam_encode(uint32_t next)
+char *record_ipam_encode(uint32_t next, uint32_t high)
 {
-    return finish(json_pack("{s:I}", "next", (json_int_t)next), NULL, NULL);
+    return finish(
+        json_pack("{s:I, s:I}", "next", (json_int_t)next, "high", (json_int_t)high), NULL, NULL);
 }
 
-int record_ipam_decode(uint32_t *ret_next, const char *text, struct err *e)
+int record_ipam_decode(uint32_t *ret_next, uint32_t *ret_high, const char *text, struct err *e)
 {
     _cleanup_(json_freep) json_t *json = NULL;
     struct fields f;
     uint64_t next = 0;
+    uint64_t high = 0;
     int r = parse(&json, text, e);
 
     if (r != 0)
         return r;
     f = fields_make(json, "address cursor", e);
     fields_u64(&f, "next", FIELDS_REQUIRED, 1, UINT32_MAX, &next);
-    if (fields_end(&f) == 0)
-        *ret_next = (uint32_t)next;
-    return fields_end(&f);
+    /* Without it the record is an earlier version's, which began again where the block ended. */
+    high = next > 0 ? next - 1 : 0;
+    fields_u64(&f, "high", FIELDS_OPTIONAL, 0, UINT32_MAX, &high);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    *ret_next = (uint32_t)next;
+    *ret_high = (uint32_t)high;
+    return 0;
 }
 
 char *record_token_encode(const struct token_record *t)

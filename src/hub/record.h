@@ -4,7 +4,7 @@
  *     network/NET         the Network, and "hubKey", the hub's public key in it
  *     node/NET/NAME       the Node, and "token", the hash of the secret that admitted it
  *     edge/NET/A--B       the MeshEdge
- *     ipam/NET            {"next": the cursor of ipam.h}
+ *     ipam/NET            {"next": the cursor of ipam.h, "high": its highest number}
  *     token/HASH          who may enrol; HASH is the SHA-256 of the secret, in hex
  *     report/NET/NAME     the last report of a node, and when it was heard
  *
@@ -94,8 +94,8 @@ int record_node_decode(
     struct node *ret, struct token_hash *ret_token, const char *text, struct err *e);
 char *record_edge_encode(const struct mesh_edge *edge);
 int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e);
-char *record_ipam_encode(uint32_t next);
-int record_ipam_decode(uint32_t *ret_next, const char *text, struct err *e);
+char *record_ipam_encode(uint32_t next, uint32_t high);
+int record_ipam_decode(uint32_t *ret_next, uint32_t *ret_high, const char *text, struct err *e);
 char *record_token_encode(const struct token_record *t);
 int record_token_decode(struct token_record *ret, const char *text, struct err *e);
 char *record_report_encode(const struct report_record *r);

@@ -99,7 +99,7 @@ static int flush_some(struct reports *s, nsec_t now, struct err *e)
             break;
     }
     if (n > 0)
-        r = store_commit(s->model->store, ops, n, now, NULL, NULL, e);
+        r = model_store(s->model, ops, n, now, NULL, e);
     for (size_t i = 0; i < n; i++)
         free((char *)ops[i].value);
     if (r != 0)

@@ -97,7 +97,7 @@ static void add_network(struct fixture *f, const char *name, const char *cidr4)
     assert_int_equal(ip_prefix_parse(&n.cidr4, cidr4, NULL), 0);
     assert_int_equal(ip_prefix_parse(&n.cidr6, "fd00::/64", NULL), 0);
     put(f, RECORD_NETWORK, name, "", record_network_encode(&n, &hub_public));
-    put(f, RECORD_IPAM, name, "", record_ipam_encode(2));
+    put(f, RECORD_IPAM, name, "", record_ipam_encode(2, 1));
     assert_int_equal(model_sync(&f->model, &f->e), 0);
 }
 
@@ -334,7 +334,7 @@ static void test_race(void **state)
     struct fixture *f = *state;
 
     new_token(f, "default", 1, false);
-    put(f, RECORD_IPAM, "default", "", record_ipam_encode(77));
+    put(f, RECORD_IPAM, "default", "", record_ipam_encode(77, 76));
     assert_int_equal(enter(f, 1, ""), 0);
     assert_address(f, "10.42.0.77", "fd00::4d");
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -155,21 +157,66 @@ def test_full_disk(lab, weft, tmp_path):
 @pytest.mark.parametrize("name, size, word", [
     ("hub.db", 0, "left as it is"), ("hub.db", 5000, "left as it is"),
     ("tls.key", 0, "left as it is"), ("tls.key", 100, "left as it is"),
-    ("tls.crt", 100, "left as it is"), ("admin.token", 3, "left as it is"),
-    ("keys/default.key", 0, "left as it is"), ("keys/default.key", 20, "left as it is"),
-    ("keys/default.key", None, "is missing")])
+    ("tls.crt", 100, "left as it is"), ("admin.token", 3, "left as it is")])
 def test_damaged_files_are_named_and_left(hub, name, size, word):
     assert hub.daemon.stop() == 0
     path = hub.state / name
+    with path.open("r+b") as file:
+        file.truncate(size)
+    before = path.read_bytes()
+    done = hub.lab.host("hub").run(hub.argv(), check=False)
+    assert done.rc == 1 and str(path) in done.err and word in done.err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("size, word", [
+    (0, "left as it is"), (20, "left as it is"), (None, "is missing")])
+def test_a_network_without_its_key_stays_down(hub, lab, size, word):
+    """The others live; its record is left as it is, and so is the file."""
+    assert hub.admin("POST", "/v1/networks", {"name": "other", "cidr4": "10.50.0.0/16"})[0] == 201
+    assert hub.daemon.stop() == 0
+    path = hub.state / "keys/default.key"
+    key = path.read_bytes()
     if size is None:
         path.unlink()
     else:
-        with path.open("r+b") as file:
-            file.truncate(size)
-        before = path.read_bytes()
-    done = hub.lab.host("hub").run(hub.argv(), check=False)
-    assert done.rc == 1 and str(path) in done.err and word in done.err
-    assert size is None or path.read_bytes() == before
+        path.write_bytes(key[:size])
+    hub.start()
+    hub.daemon.allow("is set aside")
+    hub.daemon.wait_line(f'"network/default" is set aside.*{word}')
+    assert "weft_damaged_records 1" in hub.metrics()
+    networks = hub.admin("GET", "/v1/networks")[1]["networks"]
+    assert [n["metadata"]["name"] for n in networks] == ["other"]
+    assert hub.enrol(lab.host("a"), hub.secret("other"))[0] == 200
+    assert hub.admin("POST", "/v1/networks", {"name": "default"})[0] == 409
+    assert path.exists() == (size is not None)
+    assert size is None or path.read_bytes() == key[:size]
+    path.write_bytes(key)
+    hub.restart()
+    assert "weft_damaged_records 0" in hub.metrics()
+    assert hub.nodes().keys() == {"hub"}
+
+
+def damage(hub, key: str, value: str) -> None:
+    with closing(sqlite3.connect(hub.state / "hub.db")) as db, db:
+        assert db.execute("UPDATE item SET value = ? WHERE key = ?", (value, key)).rowcount == 1
+
+
+def test_damaged_records_are_named_and_set_aside(hub, lab):
+    secret = hub.secret(uses=9)
+    for name in ("gpu-1", "gpu-2", "gpu-3"):
+        assert hub.enrol(lab.host("a"), secret, name=name)[0] == 200
+    assert hub.daemon.stop() == 0
+    damage(hub, "node/default/gpu-2", "{")
+    hub.start()
+    hub.daemon.allow("is set aside")
+    hub.daemon.wait_line('"node/default/gpu-2" is set aside')
+    assert "weft_damaged_records 1" in hub.metrics()
+    assert hub.nodes().keys() == {"hub", "gpu-1", "gpu-3"}
+    status, body = hub.enrol(lab.host("a"), secret, name="gpu-2")
+    assert status == 409 and "gpu-2" in body["error"]
+    status, body = hub.enrol(lab.host("a"), secret, name="gpu-4")
+    assert status == 200 and hub.nodes()["gpu-4"]["spec"]["address4"] == "10.42.0.5"
 
 
 def test_unwritable_state(lab, weft):

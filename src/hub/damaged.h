@@ -1,0 +1,56 @@
+/*
+ * damaged.h - the records of the store that did not load, and why.
+ *
+ * A record that cannot be understood is set aside: it stays in the store as it
+ * is, nothing is made of it, and it is listed here until a later write of its
+ * key can be understood or deletes it. What is not done meanwhile for its sake,
+ * so that nobody gains by the damage, is described in weft-hub(8).
+ *
+ * Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "store/keys.h"
+
+struct damaged_record {
+    struct keyed keyed; /* its key in the store; in the list's records */
+    struct err why;     /* in words */
+};
+
+/** In the order of their keys. */
+struct damaged {
+    struct keys records; /* of struct damaged_record */
+};
+
+#define DAMAGED_NULL {KEYS_NULL}
+
+/** damaged_deinit() - forget all of them. Idempotent. */
+void damaged_deinit(struct damaged *d);
+
+/**
+ * damaged_add() - the record with @key cannot be understood
+ *
+ * Return: true when it was not in the list before. Without memory it is not in
+ * the list, and true.
+ */
+bool damaged_add(struct damaged *d, const char *key, const struct err *why);
+
+/** damaged_remove() - it can be understood now, or is gone. True when it was in the list. */
+bool damaged_remove(struct damaged *d, const char *key);
+
+/** damaged_find() - lends; NULL: it is not in the list. */
+const struct damaged_record *damaged_find(const struct damaged *d, const char *key);
+
+/** damaged_find_below() - lends the first one whose key starts with @prefix, NULL if none. */
+const struct damaged_record *damaged_find_below(const struct damaged *d, const char *prefix);
+
+/** damaged_at() - lends number @i of d->records.n. */
+static inline const struct damaged_record *damaged_at(const struct damaged *d, size_t i)
+{
+    return container_of(d->records.items[i], struct damaged_record, keyed);
+}

@@ -1,0 +1,21 @@
+/*
+ * seal.h - a sum in each record of the store, so that a damaged one is seen as such.
+ *
+ *     {"next":7}   of key "ipam/default"   is kept as   {"next":7,"sum":"0f1e2d3c4b5a6978"}
+ *
+ * The sum is the beginning of the SHA-256 of the key, a newline and the text
+ * without the sum, so a bit that flipped is seen, and so is a record that lies
+ * under another one's key. It is no signature: who can write to the store can
+ * make it. A record without one, of a hub that wrote none, passes.
+ *
+ * Pure.
+ */
+#pragma once
+
+struct err;
+
+/** seal_add() - the JSON object @text with the sum; free(). NULL: no memory, or no object. */
+char *seal_add(const char *key, const char *text);
+
+/** seal_check() - 0: the sum is right, or there is none; -EINVAL with words; -ENOMEM. */
+int seal_check(const char *key, const char *text, struct err *e);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "probe/order.h"
 #include "probe/service.h"
+#include "sys/clock.h"
 
 void agent__start_measuring(struct agent *a)
 {
@@ -28,6 +29,8 @@ void agent__tell_members(struct agent *a)
 {
     const struct snapshot *s = &a->snapshot;
     struct service_member *members;
+    nsec_t now = clock_now();
+    struct path_view view;
     size_t n = 0;
 
     if (!a->measure)
@@ -38,6 +41,13 @@ void agent__tell_members(struct agent *a)
         const struct reach_peer *path = reach_find(&a->reach, node->meta.name);
 
         members[n].address = node->address4;
+        (void)snprintf(
+            members[n].name, sizeof(members[n].name), "%.*s", NAME_MAX_LEN, node->meta.name);
+        (void)snprintf(members[n].hostname, sizeof(members[n].hostname), "%s",
+            node->hostname ? node->hostname : "");
+        if (path && (path->kind == PATH_KIND_LAN || path->kind == PATH_KIND_DIRECT) &&
+            finder_view(a->finder, node->meta.name, &view, now))
+            members[n].underlay = view.remote.addr;
         if (path)
             (void)snprintf(
                 members[n].path, sizeof(members[n].path), "%s", path_kind_name(path->kind));

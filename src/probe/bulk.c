@@ -15,7 +15,7 @@
 #include "sys/clock.h"
 
 #define DIAL_TIME     (1500 * NSEC_PER_MSEC)
-#define UNDERLAY_TIME (400 * NSEC_PER_MSEC)  /* for each address that is tried */
+#define UNDERLAY_TIME (800 * NSEC_PER_MSEC)
 #define DRAIN_TIME    (1500 * NSEC_PER_MSEC) /* after the end, for what is on its way */
 
 /* ---- who was asked to ---------------------------------------------------------------------- */
@@ -126,26 +126,63 @@ static int transfer_all(struct bulk *ret, struct lanes *lanes, const struct orde
     return collect(lanes, &ret->out, e);
 }
 
-/* The first of the peer's own addresses at which it, and nobody else, answers. */
-static int find_underlay(struct dial_target *to, const struct order *o, struct err *e)
+/* What an address must not be, whoever has given it: a connection to it would not be to the peer.
+ */
+static bool is_fit(const struct ip_addr *a)
 {
-    struct order sink = {.kind = ORDER_SINK, .ms = 1};
+    static const char *const unfit[] = {
+        "127.0.0.0/8", "0.0.0.0/8", "224.0.0.0/3", "::/127", "ff00::/8"};
 
-    to->interface = NULL;
-    to->port = o->port;
-    for (size_t i = 0; i < o->n_addrs; i++) {
-        int fd;
+    if (ip_addr_is_none(a) || ip_addr_is_link_local(a) || dial_is_own(a))
+        return false;
+    for (size_t i = 0; i < sizeof(unfit) / sizeof(*unfit); i++) {
+        struct ip_prefix p;
 
-        to->peer = o->addrs[i];
-        if (dial_data(to, &sink, clock_now() + UNDERLAY_TIME, &fd, NULL) == 0) {
-            (void)close(fd);
-            return 0;
-        }
+        if (ip_prefix_parse(&p, unfit[i], NULL) < 0 || ip_prefix_has(&p, a))
+            return false;
     }
-    return err_set(e, -EHOSTUNREACH, "none of its own addresses answers outside the overlay");
+    return true;
 }
 
-void bulk_run(struct bulk *ret, const struct dial_target *to, const struct order *o)
+/* Where the peer takes this session's data connections beside the overlay. */
+static int find_underlay(struct dial_target *to, const struct ip_addr *underlay, struct err *e)
+{
+    static const struct order ask = {.kind = ORDER_PORT};
+    json_t *answer = NULL;
+    json_int_t port;
+    int r;
+
+    if (!is_fit(underlay))
+        return err_set(e, -EHOSTUNREACH, "there is no direct path to it beside the overlay");
+    r = dial_ask(to, &ask, clock_now() + DIAL_TIME, &answer, e);
+    if (r < 0)
+        return r;
+    port = json_integer_value(json_object_get(answer, "port"));
+    json_decref(answer);
+    if (port < 1 || port > UINT16_MAX)
+        return err_set(e, -EPROTO, "it names no port beside the overlay");
+    to->interface = NULL;
+    to->peer = *underlay;
+    to->port = (uint16_t)port;
+    return 0;
+}
+
+/* Is it there, and nobody else? Where TCP does not pass, that is found out before it is measured.
+ */
+static int try_underlay(const struct dial_target *to, struct err *e)
+{
+    struct order sink = {.kind = ORDER_SINK, .ms = 1};
+    int fd;
+    int r = dial_data(to, &sink, clock_now() + UNDERLAY_TIME, &fd, NULL);
+
+    if (r < 0)
+        return err_set(e, r, "TCP does not pass to it beside the overlay");
+    (void)close(fd);
+    return 0;
+}
+
+void bulk_run(struct bulk *ret, const struct dial_target *to, const struct order *o,
+    const struct ip_addr *underlay)
 {
     struct dial_target end = *to;
     struct lanes lanes = {.n = 0};
@@ -153,8 +190,10 @@ void bulk_run(struct bulk *ret, const struct dial_target *to, const struct order
     int r = 0;
 
     *ret = (struct bulk){0};
-    if (o->port != 0)
-        r = find_underlay(&end, o, &e);
+    if (o->underlay)
+        r = find_underlay(&end, underlay, &e);
+    if (r == 0 && o->underlay)
+        r = try_underlay(&end, &e);
     if (r == 0 && o->way != ORDER_IN)
         r = open_lanes(&lanes, &end, o, true, &e);
     if (r == 0 && o->way != ORDER_OUT)

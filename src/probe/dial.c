@@ -111,8 +111,8 @@ static int send_order(int fd, const struct order *o, nsec_t deadline, struct err
     return r;
 }
 
-/* Only "yes" or the refusal is of interest. */
-static int take_answer(int fd, nsec_t deadline, struct err *e)
+/* @ret: gives a reference; NULL: only "yes" or the refusal is of interest. */
+static int take_answer(int fd, nsec_t deadline, json_t **ret, struct err *e)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
     json_t *json = NULL;
@@ -120,6 +120,8 @@ static int take_answer(int fd, nsec_t deadline, struct err *e)
 
     if (r == 0)
         r = line_check_answer(json, e);
+    if (r == 0 && ret)
+        *ret = json_incref(json);
     json_decref(json);
     return r;
 }
@@ -141,7 +143,7 @@ static int dial_steps(const struct dial_target *to, const struct order *o, size_
     for (size_t i = 0; r == 0 && i < n; i++)
         r = send_order(fds[i], &own, deadline, e);
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = take_answer(fds[i], deadline, e);
+        r = take_answer(fds[i], deadline, NULL, e);
     return r;
 }
 
@@ -161,6 +163,35 @@ int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec
             closep(&fds[i]);
     }
     return r;
+}
+
+int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadline, json_t **ret,
+    struct err *e)
+{
+    _cleanup_(closep) int fd = -1;
+    struct order own = *o;
+    int r = open_towards(to, SOCK_STREAM, &fd);
+
+    own.id = to->id;
+    if (r == 0)
+        r = finish_connect(fd, deadline);
+    if (r < 0)
+        return fail_connect(to, r, e);
+    r = send_order(fd, &own, deadline, e);
+    return r == 0 ? take_answer(fd, deadline, ret, e) : r;
+}
+
+bool dial_is_own(const struct ip_addr *a)
+{
+    /* Nothing is sent: the kernel only says which address it would send from. */
+    struct dial_target to = {.peer = *a, .port = PROBE_PORT};
+    union sockaddr_inet sa;
+    socklen_t len = sizeof(sa);
+    struct endpoint from;
+    _cleanup_(closep) int fd = -1;
+
+    return open_towards(&to, SOCK_DGRAM, &fd) == 0 && getsockname(fd, &sa.any, &len) == 0 &&
+           sockaddr_to_endpoint(&sa, &from) && ip_addr_equal(&from.addr, a);
 }
 
 int dial_data(const struct dial_target *to, const struct order *o, nsec_t deadline, int *ret_fd,

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/addr.h"
@@ -35,6 +37,16 @@ int dial_data(const struct dial_target *to, const struct order *o, nsec_t deadli
     struct err *e);
 
 /**
+ * dial_ask() - one order to a member that takes it without a session of its own; its answer
+ * @o:		PORT; its id is set from @to
+ * @ret:	gives a reference; no refusal
+ *
+ * Return: as dial_data().
+ */
+int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadline, json_t **ret,
+    struct err *e);
+
+/**
  * dial_all() - several data connections at once, in the time of one
  * @n:		how many; at most ORDER_STREAMS_MAX
  * @ret_fds:	room for @n
@@ -46,6 +58,9 @@ int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec
 
 /** dial_wait() - until the socket is ready for poll(2)'s @events. 0 or -ETIMEDOUT. */
 int dial_wait(int fd, short events, nsec_t deadline);
+
+/** dial_is_own() - does the address belong to this machine, as it would route to it? */
+bool dial_is_own(const struct ip_addr *a);
 
 /** dial_bind_device() - only this interface; NULL is fine. 0 or negative errno. */
 int dial_bind_device(int fd, const char *interface);

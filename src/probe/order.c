@@ -10,7 +10,7 @@
 #include "mesh/fields.h"
 
 static const char *const kind_names[] = {"none", "session", "facts", "names", "warm", "light",
-    "bulk", "heard", "underlay", "allreduce", "sink", "source", "hop"};
+    "bulk", "heard", "underlay", "allreduce", "sink", "source", "hop", "port"};
 static const char *const way_names[] = {"out", "in", "both"};
 static const char *const algorithm_names[] = {"ring", "tree"};
 
@@ -30,7 +30,7 @@ const char *order_algorithm_name(enum order_algorithm a)
 
 bool order_is_data(enum order_kind kind)
 {
-    return kind == ORDER_SINK || kind == ORDER_SOURCE || kind == ORDER_HOP;
+    return kind == ORDER_SINK || kind == ORDER_SOURCE || kind == ORDER_HOP || kind == ORDER_PORT;
 }
 
 bool session_id_equal(const struct session_id *a, const struct session_id *b)
@@ -75,10 +75,9 @@ static void *alloc_items(struct fields *f, const json_t *list, size_t size)
     return items;
 }
 
-static void get_addrs(
-    struct fields *f, enum fields_need need, size_t min, size_t max, struct order *o)
+static void get_addrs(struct fields *f, size_t min, struct order *o)
 {
-    const json_t *list = fields_array(f, "addresses", need, min, max);
+    const json_t *list = fields_array(f, "addresses", FIELDS_REQUIRED, min, ORDER_NODES_MAX);
     const json_t *item;
     struct err e = ERR_NULL;
     size_t i;
@@ -121,25 +120,21 @@ static void get_names(struct fields *f, struct order *o)
 static void get_bulk(struct fields *f, struct order *o)
 {
     unsigned way = ORDER_OUT;
-    uint64_t port = 0;
 
     fields_address(f, "peer", FIELDS_REQUIRED, true, &o->peer);
     get_u32(f, "streams", 1, ORDER_STREAMS_MAX, &o->streams);
     get_u32(f, "ms", 1, ORDER_MS_MAX, &o->ms);
     fields_u64(f, "bytes", FIELDS_REQUIRED, 1, ORDER_BYTES_MAX, &o->bytes);
     fields_enum(f, "way", FIELDS_REQUIRED, way_names, ORDER_DIRECTION_N, &way);
-    fields_u64(f, "port", FIELDS_OPTIONAL, 1, 65535, &port);
-    /* A port beside the overlay is at those addresses. */
-    get_addrs(f, port != 0 ? FIELDS_REQUIRED : FIELDS_OPTIONAL, 1, ORDER_ADDRS_MAX, o);
+    fields_bool(f, "underlay", FIELDS_OPTIONAL, &o->underlay);
     o->way = way;
-    o->port = (uint16_t)port;
 }
 
 static void get_allreduce(struct fields *f, struct order *o)
 {
     unsigned algorithm = ORDER_RING;
 
-    get_addrs(f, FIELDS_REQUIRED, 2, ORDER_NODES_MAX, o);
+    get_addrs(f, 2, o);
     get_u32(f, "rank", 0, o->n_addrs > 0 ? o->n_addrs - 1 : 0, &o->rank);
     fields_u64(f, "bytes", FIELDS_REQUIRED, 4, ORDER_VECTOR_MAX, &o->bytes);
     get_u32(f, "repeats", 1, ORDER_REPEATS_MAX, &o->repeats);
@@ -172,7 +167,7 @@ static void get_fields(struct fields *f, struct order *o)
         get_names(f, o);
         break;
     case ORDER_WARM:
-        get_addrs(f, FIELDS_REQUIRED, 1, ORDER_NODES_MAX, o);
+        get_addrs(f, 1, o);
         break;
     case ORDER_LIGHT:
         fields_address(f, "peer", FIELDS_REQUIRED, true, &o->peer);
@@ -194,6 +189,9 @@ static void get_fields(struct fields *f, struct order *o)
     case ORDER_HOP:
         get_id(f, &o->id);
         get_u32(f, "rank", 0, ORDER_NODES_MAX - 1, &o->rank);
+        break;
+    case ORDER_PORT:
+        get_id(f, &o->id);
         break;
     case ORDER_NONE:
     case ORDER_FACTS:
@@ -256,9 +254,7 @@ static json_t *encode_bulk(const struct order *o, const char *op)
         ip_addr_format(&o->peer, peer), "streams", (int)o->streams, "ms", (int)o->ms, "bytes",
         (json_int_t)o->bytes, "way", way_names[o->way]);
 
-    if (json && o->port != 0 &&
-        (json_object_set_new(json, "port", json_integer(o->port)) < 0 ||
-            json_object_set_new(json, "addresses", encode_addrs(o)) < 0))
+    if (json && o->underlay && json_object_set_new(json, "underlay", json_true()) < 0)
         json = (json_decref(json), NULL);
     return json;
 }
@@ -294,6 +290,8 @@ json_t *order_encode(const struct order *o)
             (json_int_t)o->bytes);
     case ORDER_HOP:
         return json_pack("{s:s, s:s, s:i}", "op", op, "id", id, "rank", (int)o->rank);
+    case ORDER_PORT:
+        return json_pack("{s:s, s:s}", "op", op, "id", id);
     case ORDER_NONE:
     case ORDER_FACTS:
     case ORDER_HEARD:

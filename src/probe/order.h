@@ -34,7 +34,6 @@ struct err;
 #define ORDER_VECTOR_MAX  (256ull << 20) /* bytes of an all-reduce's vector */
 #define ORDER_REPEATS_MAX 1000           /* of one all-reduce */
 #define ORDER_SECONDS_MAX 600            /* of one session */
-#define ORDER_ADDRS_MAX   16             /* to try for the underlay */
 
 enum order_kind {
     ORDER_NONE,
@@ -50,6 +49,7 @@ enum order_kind {
     ORDER_SINK,      /* data connection: what follows is to be swallowed */
     ORDER_SOURCE,    /* data connection: send for so long */
     ORDER_HOP,       /* data connection: an all-reduce's neighbour */
+    ORDER_PORT,      /* between members: which port is open beside the overlay? */
     ORDER_N,
 };
 
@@ -79,20 +79,20 @@ struct order_name {
 
 struct order {
     enum order_kind kind;
-    struct session_id id;           /* SESSION, SINK, SOURCE, HOP */
-    char purpose[16];               /* SESSION: "preflight", "bench" */
-    uint32_t seconds;               /* SESSION: how long at most */
-    struct ip_addr peer;            /* LIGHT, BULK */
-    uint32_t pings;                 /* LIGHT */
-    uint32_t streams;               /* BULK */
-    uint32_t ms;                    /* BULK, SINK, SOURCE: how long; ALLREDUCE: at most */
-    uint64_t bytes;                 /* BULK, SOURCE: at most; ALLREDUCE: of the vector */
-    enum order_direction way;       /* BULK */
-    uint16_t port;                  /* BULK over the underlay; 0: over the overlay */
-    uint32_t rank;                  /* ALLREDUCE, HOP: who I am in @nodes */
-    uint32_t repeats;               /* ALLREDUCE */
+    struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT */
+    char purpose[16];         /* SESSION: "preflight", "bench" */
+    uint32_t seconds;         /* SESSION: how long at most */
+    struct ip_addr peer;      /* LIGHT, BULK */
+    uint32_t pings;           /* LIGHT */
+    uint32_t streams;         /* BULK */
+    uint32_t ms;              /* BULK, SINK, SOURCE: how long; ALLREDUCE: at most */
+    uint64_t bytes;           /* BULK, SOURCE: at most; ALLREDUCE: of the vector */
+    enum order_direction way; /* BULK */
+    bool underlay;            /* BULK: beside the overlay; where is not for the order to say */
+    uint32_t rank;            /* ALLREDUCE, HOP: who I am in @nodes */
+    uint32_t repeats;         /* ALLREDUCE */
     enum order_algorithm algorithm; /* ALLREDUCE */
-    struct ip_addr *addrs; /* owns; ALLREDUCE: by rank; WARM; BULK: to try for the underlay */
+    struct ip_addr *addrs;          /* owns; ALLREDUCE: by rank; WARM */
     size_t n_addrs;
     struct order_name *names; /* owns; NAMES */
     size_t n_names;

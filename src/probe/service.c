@@ -116,8 +116,8 @@ void service_set_members(
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-bool service__find_path(
-    struct service *s, const struct ip_addr *address, char ret[static RESULT_PATH_MAX])
+bool service__find_member(
+    struct service *s, const struct ip_addr *address, struct service_member *ret)
 {
     const struct service_member *found = NULL;
 
@@ -125,7 +125,7 @@ bool service__find_path(
     if (s->n_members > 0)
         found = bsearch(address, s->members, s->n_members, sizeof(*s->members), compare_members);
     if (found)
-        memcpy(ret, found->path, sizeof(found->path));
+        *ret = *found;
     (void)pthread_mutex_unlock(&s->lock);
     return found != NULL;
 }

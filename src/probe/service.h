@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "base/addr.h"
+#include "base/parse.h"
 #include "probe/result.h"
 
 struct err;
@@ -27,7 +28,10 @@ struct service;
 /** A member, and how it is reached. */
 struct service_member {
     struct ip_addr address;     /* IPv4, on the overlay */
+    struct ip_addr underlay;    /* where its sealed frames come from; none: not known */
     char path[RESULT_PATH_MAX]; /* "lan", "direct", "relay", ...; "" for the node itself */
+    char name[NAME_MAX_LEN + 1];
+    char hostname[NAME_MAX_LEN + 1]; /* of its machine, if that has another name; "" */
 };
 
 struct service_config {

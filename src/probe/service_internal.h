@@ -66,9 +66,12 @@ void *service__listen(void *service);
 /** service__serve() - what a connection brings, to its end; closes nothing. */
 void service__serve(struct service_connection *c);
 
-/** service__find_path() - how that member is reached; false if it is none. */
-bool service__find_path(
-    struct service *s, const struct ip_addr *address, char ret[static RESULT_PATH_MAX]);
+/** service__find_member() - who has that address on the overlay; false if nobody. */
+bool service__find_member(
+    struct service *s, const struct ip_addr *address, struct service_member *ret);
+
+/** service__underlay_port() - that is open for the session that is on; 0: none. */
+uint16_t service__underlay_port(struct service *s);
 
 /** service__is_stopping() - the owner has let go. */
 bool service__is_stopping(struct service *s);

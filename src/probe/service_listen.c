@@ -74,16 +74,28 @@ static void keep_overlay_open(struct service *s)
 }
 
 /* Every address but the overlay's interface: so without binding to that one. */
-static int listen_anywhere(void)
+static int listen_on_family(int family)
 {
-    struct endpoint ep = {.addr = ip_addr_v4((const uint8_t[4]){0})};
-    union sockaddr_inet sa;
-    socklen_t len = sockaddr_from_endpoint(&sa, &ep);
-    _cleanup_(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    union sockaddr_inet sa = {.any.sa_family = (sa_family_t)family};
+    socklen_t len = family == AF_INET6 ? sizeof(sa.v6) : sizeof(sa.v4);
+    _cleanup_(closep) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int off = 0;
 
-    if (fd < 0 || bind(fd, &sa.any, len) < 0 || listen(fd, BACKLOG) < 0)
+    if (fd < 0)
+        return -errno;
+    if (family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (bind(fd, &sa.any, len) < 0 || listen(fd, BACKLOG) < 0)
         return -errno;
     return TAKE_FD(fd);
+}
+
+/* Both families by one socket; a machine without IPv6 has the other. */
+static int listen_anywhere(void)
+{
+    int r = listen_on_family(AF_INET6);
+
+    return r < 0 ? listen_on_family(AF_INET) : r;
 }
 
 static int port_of(int fd)
@@ -113,6 +125,17 @@ int service__open_underlay(struct service *s)
     (void)pthread_mutex_unlock(&s->lock);
     (void)!write(s->wake_fd, &one, sizeof(one));
     return r;
+}
+
+uint16_t service__underlay_port(struct service *s)
+{
+    int port = 0;
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->underlay_fd >= 0)
+        port = port_of(s->underlay_fd);
+    (void)pthread_mutex_unlock(&s->lock);
+    return port > 0 ? (uint16_t)port : 0;
 }
 
 void service__close_underlay(struct service *s)
@@ -183,7 +206,7 @@ static void start_connection(
 /* One a turn from each door, so that none of them keeps the others waiting. */
 static void accept_one(struct service *s, int listener, enum service_door door)
 {
-    char path[RESULT_PATH_MAX];
+    struct service_member member;
     union sockaddr_inet sa = {0};
     socklen_t len = sizeof(sa);
     struct endpoint from = {0};
@@ -197,7 +220,7 @@ static void accept_one(struct service *s, int listener, enum service_door door)
         from.addr = s->own;
         (void)pthread_mutex_unlock(&s->lock);
     } else if (!sockaddr_to_endpoint(&sa, &from) ||
-               (door == SERVICE_DOOR_OVERLAY && !service__find_path(s, &from.addr, path))) {
+               (door == SERVICE_DOOR_OVERLAY && !service__find_member(s, &from.addr, &member))) {
         (void)close(fd);
         return;
     }

@@ -101,6 +101,21 @@ static int tell_facts(struct service_connection *c)
     return answer(c, json);
 }
 
+/* The names of members may be asked for, and no others: what else this machine can resolve is not
+ * for a member to know. */
+static bool are_names_of_members(struct service_connection *c, const struct order *o)
+{
+    for (size_t i = 0; i < o->n_names; i++) {
+        const struct order_name *n = &o->names[i];
+        struct service_member member;
+
+        if (!service__find_member(c->service, &n->address, &member) ||
+            (strcmp(n->name, member.name) != 0 && strcmp(n->name, member.hostname) != 0))
+            return false;
+    }
+    return true;
+}
+
 /* Only names that do not lead where they should are told. */
 static int tell_names(struct service_connection *c, const struct order *o)
 {
@@ -109,6 +124,10 @@ static int tell_names(struct service_connection *c, const struct order *o)
     char text[IP_ADDR_TEXT_MAX];
     bool late = false;
 
+    if (!are_names_of_members(c, o)) {
+        json_decref(wrong);
+        return refuse(c, "a name is not that of the member with that address");
+    }
     if (!answers || names_resolve(o->names, o->n_names, clock_now() + NAMES_TIME, answers) < 0) {
         json_decref(wrong);
         return refuse(c, "no memory");
@@ -139,14 +158,34 @@ static int tell_heard(struct service_connection *c)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
+/* Another member of this network; false: refused. */
+static bool is_peer(struct service_connection *c, const struct ip_addr *a)
+{
+    struct service_member member;
+    struct ip_addr own;
+
+    (void)pthread_mutex_lock(&c->service->lock);
+    own = c->service->own;
+    (void)pthread_mutex_unlock(&c->service->lock);
+    return !ip_addr_equal(a, &own) && service__find_member(c->service, a, &member);
+}
+
+static bool are_members(struct service_connection *c, const struct order *o)
+{
+    struct service_member member;
+
+    for (size_t i = 0; i < o->n_addrs; i++)
+        if (!service__find_member(c->service, &o->addrs[i], &member))
+            return false;
+    return true;
+}
+
 static int warm_up(struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to = aim(c, &o->addrs[0], id);
-    char path[RESULT_PATH_MAX];
 
-    for (size_t i = 0; i < o->n_addrs; i++)
-        if (!service__find_path(c->service, &o->addrs[i], path))
-            return refuse(c, "a peer is not a member of this network");
+    if (!are_members(c, o))
+        return refuse(c, "a peer is not a member of this network");
     light_warm(&to, o->addrs, o->n_addrs);
     return accept_order(c);
 }
@@ -155,13 +194,13 @@ static int measure_light(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to = aim(c, &o->peer, id);
-    char path[RESULT_PATH_MAX] = "";
+    struct service_member member;
     struct light result;
 
-    if (!service__find_path(c->service, &o->peer, path))
-        return refuse(c, "the peer is not a member of this network");
+    if (!is_peer(c, &o->peer) || !service__find_member(c->service, &o->peer, &member))
+        return refuse(c, "the peer is no other member of this network");
     light_run(&result, &to, o->pings);
-    memcpy(result.path, path, sizeof(path));
+    memcpy(result.path, member.path, sizeof(result.path));
     return answer(c, light_encode(&result));
 }
 
@@ -169,12 +208,12 @@ static int measure_bulk(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to = aim(c, &o->peer, id);
-    char path[RESULT_PATH_MAX];
+    struct service_member member;
     struct bulk result;
 
-    if (!service__find_path(c->service, &o->peer, path))
-        return refuse(c, "the peer is not a member of this network");
-    bulk_run(&result, &to, o);
+    if (!is_peer(c, &o->peer) || !service__find_member(c->service, &o->peer, &member))
+        return refuse(c, "the peer is no other member of this network");
+    bulk_run(&result, &to, o, &member.underlay);
     return answer(c, bulk_encode(&result));
 }
 
@@ -182,12 +221,10 @@ static int take_part(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to = aim(c, &o->addrs[o->rank], id);
-    char path[RESULT_PATH_MAX];
     struct reduction result;
 
-    for (size_t i = 0; i < o->n_addrs; i++)
-        if (!service__find_path(c->service, &o->addrs[i], path))
-            return refuse(c, "a member of the all-reduce is none of this network");
+    if (!are_members(c, o))
+        return refuse(c, "a member of the all-reduce is none of this network");
     reduce_run(&result, &to, o, &c->service->session);
     return answer(c, reduction_encode(&result));
 }
@@ -225,6 +262,7 @@ static int obey(struct service_connection *c, const struct order *o, const struc
     case ORDER_SINK:
     case ORDER_SOURCE:
     case ORDER_HOP:
+    case ORDER_PORT:
     case ORDER_N:
         break;
     }
@@ -279,6 +317,13 @@ static void run_data(struct service_connection *c, const struct order *o)
 {
     if (!session_has(&c->service->session, &o->id, clock_now())) {
         (void)refuse(c, "it is not in that session");
+        return;
+    }
+    if (o->kind == ORDER_PORT) {
+        uint16_t port = service__underlay_port(c->service);
+
+        (void)(port == 0 ? refuse(c, "no port is open beside the overlay")
+                         : answer(c, json_pack("{s:i}", "port", (int)port)));
         return;
     }
     if (o->kind == ORDER_HOP) {

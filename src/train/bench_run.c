@@ -19,7 +19,7 @@ struct bench_work {
     struct survey *s;
     const struct survey_plan *plan;
     struct bench_pair *more;
-    uint16_t *ports;      /* owns; by member: of the underlay, 0: none */
+    bool *has_port;       /* owns; by member: one is open beside the overlay */
     bool *asked;          /* owns; by pair */
     bool *measured;       /* owns; by pair */
     struct order *orders; /* owns; by pair */
@@ -79,35 +79,17 @@ static void take_both(struct bench_work *w, size_t pair)
 
 /* ---- the underlay -------------------------------------------------------------------------- */
 
-static bool is_worth_trying(const struct facts_interface *itf, const struct facts *f)
-{
-    static const char *const inside[] = {"lo", "docker", "virbr", "veth", "br-", "cni"};
-
-    if (!itf->running || !ip_addr_is_v4(&itf->address) || ip_addr_is_link_local(&itf->address) ||
-        strcmp(itf->name, f->interface) == 0)
-        return false;
-    for (size_t i = 0; i < sizeof(inside) / sizeof(*inside); i++)
-        if (strncmp(itf->name, inside[i], strlen(inside[i])) == 0)
-            return false;
-    return true;
-}
-
 static bool order_raw(struct bench_work *w, size_t pair, enum order_direction way, uint32_t streams)
 {
     const struct preflight_pair *p = &w->s->pairs[pair];
-    const struct facts *f = &w->s->nodes[p->b].facts;
     struct order *o = &w->orders[pair];
 
-    if (!p->has_bulk || w->ports[p->b] == 0)
+    if (!p->has_bulk || !w->has_port[p->b])
         return false;
     (void)order_overlay(w, pair, way);
     o->streams = streams;
-    o->port = w->ports[p->b];
-    o->addrs = calloc(ORDER_ADDRS_MAX, sizeof(*o->addrs));
-    for (size_t i = 0; o->addrs && i < f->n_interfaces && o->n_addrs < ORDER_ADDRS_MAX; i++)
-        if (is_worth_trying(&f->interfaces[i], f))
-            o->addrs[o->n_addrs++] = f->interfaces[i].address;
-    return o->n_addrs > 0;
+    o->underlay = true;
+    return true;
 }
 
 static bool order_raw_one(struct bench_work *w, size_t pair, enum order_direction way)
@@ -155,9 +137,9 @@ static void open_ports(struct bench_work *w)
     if (orders)
         links_ask(&w->s->links, orders, clock_now() + ASK_TIME);
     for (size_t i = 0; i < w->s->n_nodes; i++) {
-        json_int_t port = json_integer_value(json_object_get(w->s->links.items[i].answer, "port"));
+        const json_t *answer = w->s->links.items[i].answer;
 
-        w->ports[i] = port > 0 && port <= UINT16_MAX ? (uint16_t)port : 0;
+        w->has_port[i] = json_is_integer(json_object_get(answer, "port"));
     }
 }
 
@@ -247,7 +229,7 @@ static void reduce(
 
 static void work_deinit(struct bench_work *w)
 {
-    free(w->ports);
+    free(w->has_port);
     free(w->asked);
     free(w->measured);
     free(w->orders);
@@ -260,12 +242,12 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
     struct bench_work w = {.s = s,
         .plan = plan,
         .more = more,
-        .ports = calloc(s->n_nodes + 1, sizeof(*w.ports)),
+        .has_port = calloc(s->n_nodes + 1, sizeof(*w.has_port)),
         .asked = calloc(s->n_pairs + 1, sizeof(*w.asked)),
         .measured = calloc(s->n_pairs + 1, sizeof(*w.measured)),
         .orders = calloc(s->n_pairs + 1, sizeof(*w.orders)),
         .results = calloc(s->n_pairs + 1, sizeof(*w.results))};
-    int r = w.ports && w.asked && w.measured && w.orders && w.results ? 0 : -ENOMEM;
+    int r = w.has_port && w.asked && w.measured && w.orders && w.results ? 0 : -ENOMEM;
 
     if (r == 0) {
         ask_all(&w, ORDER_BOTH, order_overlay, take_both);

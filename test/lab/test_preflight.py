@@ -212,6 +212,38 @@ def test_who_may_ask(mesh: Mesh) -> None:
                     "ping of another session: silence"]
 
 
+LISTENER = """
+import socket
+sock = socket.create_server(("", 6379))
+print("listening", flush=True)
+while True:
+    print("a connection from", sock.accept()[1][0], flush=True)
+"""
+
+
+def test_no_order_leads_elsewhere(mesh: Mesh) -> None:
+    """A member does not have another connect to that one's own services, nor to its neighbours'."""
+    n1 = mesh.lab.host("n1")
+    listeners = [mesh.lab.host(name).spawn(["/usr/bin/python3", "-c", LISTENER], name="listener")
+                 for name in ("n2", "n3")]
+    for listener in listeners:
+        listener.wait_line("listening")
+    script = Path(__file__).with_name("misleading.py")
+    places = [f"{host}:6379" for host in ("127.0.0.1", "203.0.113.12", "203.0.113.13",
+                                          mesh.address("n2"), mesh.address("n3"))]
+    said = n1.run(["/usr/bin/python3", script, mesh.address("n2"), mesh.address("n3"),
+                   *places]).out.splitlines()
+    assert len(said) == len(places) + 5
+    assert not [line for line in said if line.endswith((" measured", " told"))]
+    # They would have been heard.
+    for name, listener in zip(("n2", "n3"), listeners, strict=True):
+        mesh.lab.host(name).run(["/usr/bin/python3", "-c",
+                                 "import socket; socket.create_connection(('127.0.0.1', 6379))"])
+        listener.wait_line("a connection from 127.0.0.1")
+        assert sum("a connection" in line for line in listener.lines()) == 1
+        listener.stop()
+
+
 def bench(mesh: Mesh, *words: str, rc: int = 0) -> Result:
     done = mesh.lab.host("n1").run([mesh.weft, "bench", *words], check=False, timeout_s=120)
     assert done.rc == rc, done.out + done.err
@@ -229,7 +261,8 @@ def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
             assert min(pair[what].values()) > 0
         assert 0 < pair["rttMinUs"] <= pair["rttMedianUs"] <= pair["rttP99Us"]
         number = pair["nodes"][1][1:]
-        assert pair["underlay"]["via"] == f"203.0.113.{10 + int(number)}"
+        assert pair["underlay"]["via"] in (f"203.0.113.{10 + int(number)}",
+                                           f"2001:db8::{10 + int(number)}")
         assert min(pair["underlay"]["oneStream"].values()) > 0
         assert pair["underlay"]["oneStreamCostPercent"] <= 100
     for algorithm in ("ring", "tree"):

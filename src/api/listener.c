@@ -212,7 +212,10 @@ int server_listen_overlay(struct server *s, const struct endpoint *at, const cha
         return err_set(e, r, "this machine has no IPv6");
     if (r != 0)
         return r;
-    return listener_new(ret, s, fd, DOOR_OVERLAY, door_ctx, e);
+    r = listener_new(ret, s, fd, DOOR_OVERLAY, door_ctx, e);
+    if (r == 0)
+        (*ret)->own = at->addr;
+    return r;
 }
 
 int server_listen_unix(struct server *s, const char *path, struct err *e)

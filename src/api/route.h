@@ -8,11 +8,13 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/addr.h"
 #include "base/clock.h"
 #include "api/role.h"
 
+struct deferred;
 struct err;
 struct stream;
 struct upgrade;
@@ -37,21 +39,26 @@ struct request {
     void *door_ctx;                                     /* of the listener it came through */
     struct endpoint from;                               /* the other end; none: unix socket */
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1]; /* the path's variable parts, in order */
+    const char *method;                                 /* "GET" */
+    const char *path;                                   /* decoded, without a query */
     const char *authorization;                          /* that header; NULL: none was sent */
     struct caller caller;                               /* at the admin's door; see there */
     const void *query;                                  /* for request_query() */
+    const void *bytes;                                  /* the body as sent; NULL: none was */
+    size_t n_bytes;                                     /* of that */
     const json_t *body;                                 /* an object; NULL: none was sent */
     nsec_t now;                                         /* monotonic time of this turn */
 };
 
 /** What a handler answers. Starts as zeroes, which is 500. */
 struct response {
-    int status;              /* HTTP's */
-    json_t *body;            /* owns a reference; NULL: none */
-    char *text;              /* owns; what to send instead of a body */
-    const char *type;        /* of @text, as in Content-Type; a constant */
-    struct stream *stream;   /* pins; lines for ever instead of a body (stream.h) */
-    struct upgrade *upgrade; /* pins; bytes both ways, and no answer (upgrade.h) */
+    int status;                /* HTTP's */
+    json_t *body;              /* owns a reference; NULL: none */
+    char *text;                /* owns; what to send instead of a body */
+    const char *type;          /* of @text, as in Content-Type; a constant */
+    struct stream *stream;     /* pins; lines for ever instead of a body (stream.h) */
+    struct upgrade *upgrade;   /* pins; bytes both ways, and no answer (upgrade.h) */
+    struct deferred *deferred; /* pins; the answer comes later (deferred.h) */
 };
 
 /** response_deinit() - release what it owns. Idempotent. */

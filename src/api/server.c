@@ -24,6 +24,7 @@
 
 #include "api/body.h"
 #include "api/identity.h"
+#include "api/origin.h"
 #include "api/server_internal.h"
 #include "api/stream.h"
 #include "api/tls_front.h"
@@ -73,6 +74,7 @@ static void connection_free(struct server__connection *c)
     c->s->counts.connections--;
     server__leave_door(c);
     server__end_upgrade(c);
+    server__end_deferred(c);
     if (c->stream) {
         c->stream->wake = NULL;
         c->stream->on_closed(c->stream);
@@ -96,13 +98,19 @@ void server__run_soon(struct server *s)
  * run: so that is done here, in the next turn of the loop, since this may be
  * called from within a run.
  */
-static void resume(struct server__connection *c)
+void server__resume(struct server__connection *c)
 {
     if (!c->suspended)
         return;
     c->suspended = false;
     MHD_resume_connection(c->mhd);
     server__run_soon(c->s);
+}
+
+void server__suspend(struct server__connection *c)
+{
+    c->suspended = true;
+    MHD_suspend_connection(c->mhd);
 }
 
 void server__cut(struct server__connection *c)
@@ -112,7 +120,7 @@ void server__cut(struct server__connection *c)
     c->deadline = NSEC_NEVER;
     /* The descriptor is the engine's; it sees the end, and closes it. */
     (void)shutdown(c->fd, SHUT_RDWR);
-    resume(c);
+    server__resume(c);
 }
 
 /* The engine has started or ended a connection. */
@@ -219,7 +227,7 @@ static void on_tick(uv_timer_t *timer)
 
 static void wake_stream(struct stream *st)
 {
-    resume(st->server_ctx);
+    server__resume(st->server_ctx);
 }
 
 /* The engine wants bytes of a stream. */
@@ -241,8 +249,7 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
         return (ssize_t)n;
     if (st->ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    c->suspended = true;
-    MHD_suspend_connection(c->mhd);
+    server__suspend(c);
     return 0;
 }
 
@@ -294,13 +301,14 @@ static struct MHD_Response *make_answer(struct server__connection *c, struct res
     return rs->stream ? make_stream(c, rs->stream) : make_text(rs);
 }
 
-static enum MHD_Result answer(struct server__connection *c, struct response *rs)
+enum MHD_Result server__answer(struct server__connection *c, struct response *rs)
 {
     struct MHD_Response *r = make_answer(c, rs);
     enum MHD_Result result;
 
     if (!r) {
         give_back(rs);
+        response_deinit(rs);
         return MHD_NO;
     }
     if (!rs->stream)
@@ -310,10 +318,16 @@ static enum MHD_Result answer(struct server__connection *c, struct response *rs)
     (void)MHD_add_response_header(r, "Cache-Control", "no-store");
     result = MHD_queue_response(c->mhd, (unsigned)(rs->status ? rs->status : 500), r);
     MHD_destroy_response(r);
+    response_deinit(rs);
     return result;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
+
+static const char *header_of(const struct server__connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, name);
+}
 
 const char *request_query(const struct request *rq, const char *name)
 {
@@ -345,6 +359,23 @@ static void find_caller(const struct server__connection *c, struct request *rq)
         rq->door = DOOR_ADMIN;
 }
 
+/* Is it a request for the door @rq came through? If not, @rs says 403. */
+static bool is_meant(
+    const struct server__connection *c, const struct request *rq, struct response *rs)
+{
+    struct origin o = {.host = header_of(c, "Host"),
+        .origin = header_of(c, "Origin"),
+        .door = rq->door,
+        .is_unix = endpoint_is_none(&c->from),
+        .own = c->listener->own};
+    struct err e = ERR_NULL;
+
+    if (origin_check(&o, &e) == 0)
+        return true;
+    response_refuse(rs, 403, "%s", err_text(&e));
+    return false;
+}
+
 static void call(
     struct server__connection *c, const struct route *row, struct request *rq, struct response *rs)
 {
@@ -371,19 +402,26 @@ static void handle(
     struct server__connection *c, const char *method, const char *path, struct response *rs)
 {
     const struct server_config *config = &c->s->config;
-    struct request rq = {.door_ctx = c->door_ctx, .from = c->from, .now = clock_now()};
-    const struct route *row;
+    struct request rq = {.door_ctx = c->door_ctx,
+        .from = c->from,
+        .method = method,
+        .path = path,
+        .bytes = c->body,
+        .n_bytes = c->body_len,
+        .now = clock_now()};
+    const struct route *row = NULL;
 
     if (c->too_long) {
         response_refuse(rs, 413, "the body is longer than %u bytes", BODY_MAX);
         return;
     }
     rq.query = c->mhd;
-    rq.authorization = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Authorization");
+    rq.authorization = header_of(c, "Authorization");
     find_caller(c, &rq);
     if (config->begin)
         config->begin(config->ctx, &rq);
-    row = route_find(config->routes, method, path, rq.params, rs);
+    if (is_meant(c, &rq, rs))
+        row = route_find(config->routes, method, path, rq.params, rs);
     if (row && route_admits(row, &rq, rs))
         call(c, row, &rq, rs);
     if (config->end)
@@ -393,16 +431,17 @@ static void handle(
 static enum MHD_Result dispatch(struct server__connection *c, const char *method, const char *path)
 {
     struct response rs = {0};
-    enum MHD_Result result;
 
     /* Its door has been closed: what the door led to may be gone. */
     if (!c->listener)
         return MHD_NO;
     c->s->counts.requests++;
     handle(c, method, path, &rs);
-    result = answer(c, &rs);
-    response_deinit(&rs);
-    return result;
+    if (rs.deferred) {
+        c->deadline = clock_now() + ANSWER_TIME;
+        return server__defer(c, rs.deferred);
+    }
+    return server__answer(c, &rs);
 }
 
 /* A piece of the body. What goes beyond the limit is read and thrown away, up to a limit too. */
@@ -444,6 +483,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
          * only what would not be read to its end is refused before a byte of it is. */
         return announced(mhd) > DISCARD_MAX ? dispatch(c, method, path) : MHD_YES;
     }
+    if (c->deferred)
+        return server__answer_deferred(c);
     if (*data_len > 0) {
         size_t len = *data_len;
 
@@ -556,7 +597,7 @@ void server_stop(struct server *s)
         server_listener_close(l);
     list_foreach(c, &s->connections, link) {
         server__end_upgrade(c);
-        resume(c);
+        server__resume(c);
     }
     engine_stop(s);
     s->front = tls_front_free(s->front);

@@ -10,6 +10,7 @@
 #include "api/server.h"
 #include "base/list.h"
 
+struct deferred;
 struct tls_front;
 struct upgrade;
 
@@ -38,6 +39,7 @@ struct server_listener {
     unsigned n_handles;         /* not closed yet */
     enum door door;             /* see there */
     void *door_ctx;             /* pins: for the handlers */
+    struct ip_addr own;         /* DOOR_OVERLAY: the address that it is bound to */
     char *path;                 /* owns; of a unix socket, to unlink it */
     struct admission admission; /* its limits */
     nsec_t window;              /* when the current window of the pace began */
@@ -62,6 +64,7 @@ struct server__connection {
     size_t discarded;                 /* bytes of it that were thrown away */
     struct stream *stream;            /* pins; the answer, if it is one */
     bool is_inside;                   /* it counts among those of its door */
+    struct deferred *deferred;        /* pins; the answer that is waited for, if any */
     struct upgrade *upgrade;          /* pins; what has become, or becomes, of it, if anything */
     struct MHD_UpgradeResponseHandle *urh; /* libmicrohttpd's, of an upgrade that is open */
     bool cut;                              /* it shall end, whatever is left to send */
@@ -88,6 +91,24 @@ struct MHD_Response *server__make_upgrade(struct server__connection *c, struct u
 
 /** server__end_upgrade() - on the server's behalf; nothing if it is none. */
 void server__end_upgrade(struct server__connection *c);
+
+/** server__suspend() - the engine leaves the connection alone until server__resume(). */
+void server__suspend(struct server__connection *c);
+
+/** server__resume() - the engine asks for what is to be sent again. Nothing if not suspended. */
+void server__resume(struct server__connection *c);
+
+/** server__answer() - @rs is what goes out, and released. */
+enum MHD_Result server__answer(struct server__connection *c, struct response *rs);
+
+/** server__defer() - @d will be the answer. */
+enum MHD_Result server__defer(struct server__connection *c, struct deferred *d);
+
+/** server__answer_deferred() - the engine asks for it: it is there, or will never be. */
+enum MHD_Result server__answer_deferred(struct server__connection *c);
+
+/** server__end_deferred() - the connection ends; nothing if no answer is waited for. */
+void server__end_deferred(struct server__connection *c);
 
 /** server__cut() - end a connection now; its memory goes when libmicrohttpd has noticed. */
 void server__cut(struct server__connection *c);

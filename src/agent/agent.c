@@ -10,6 +10,7 @@
 #include "agent/mss_clamp.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "crypto/aead_speed.h"
 #include "mesh/watch_event.h"
 #include "sys/clock.h"
@@ -362,6 +363,7 @@ static int load(struct agent *a, struct err *e)
 static void init_handles(struct agent *a)
 {
     (void)uv_loop_init(&a->loop);
+    list_init(&a->job_calls);
     (void)uv_timer_init(&a->loop, &a->timer);
     a->timer.data = a;
     for (unsigned i = 0; i < 2; i++) {
@@ -436,6 +438,17 @@ static bool ask_heard(void *ctx, const struct stun_transaction *id)
     return hub_link_ask_heard(a->hub, id, on_heard, a);
 }
 
+/* For the hub that the machine has joined at; its key is pinned by the join token. */
+static int make_signer(struct agent *a, struct err *e)
+{
+    const struct node *hub = render_hub(&a->state.snapshot);
+
+    /* Without a hub there is nobody to ask. */
+    if (!hub || member_proof_signer_init(&a->signer, &a->state.secret, &hub->key))
+        return 0;
+    return err_set(e, -EINVAL, "the hub's key in node.json is one that nobody can have");
+}
+
 static int start(struct agent *a, struct err *e)
 {
     struct hub_link_listener listener = {
@@ -447,9 +460,11 @@ static int start(struct agent *a, struct err *e)
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
 
     if (r == 0)
+        r = make_signer(a, e);
+    if (r == 0)
         r = finder_new(&a->finder, &a->loop, &a->state, &paths, e);
     if (r == 0)
-        r = hub_link_new(&a->hub, &a->loop, a->state.interface, &listener, e);
+        r = hub_link_new(&a->hub, &a->loop, a->state.interface, &a->signer, &listener, e);
     if (r == 0)
         r = agent__open_door(a, e);
     if (r == 0)
@@ -502,6 +517,7 @@ static void unload(struct agent *a)
 {
     snapshot_deinit(&a->snapshot);
     state_deinit(&a->state);
+    secret_wipe(&a->signer, sizeof(a->signer));
     closep(&a->lock_fd);
 }
 

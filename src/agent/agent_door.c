@@ -1,4 +1,4 @@
-/* agent_door.c - the node's own socket: `weft status` and `weft leave` ask here. */
+/* agent_door.c - the node's own socket: `weft status`, `weft run` and `weft leave` ask here. */
 #include <string.h>
 
 #include "agent/agent_internal.h"
@@ -84,7 +84,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "the agent is ending already");
         return;
     }
-    r = hub_link_tell_leave(&api, a->state.interface, LEAVE_TIMEOUT_MS, &told);
+    r = hub_link_tell_leave(&api, a->state.interface, &a->signer, LEAVE_TIMEOUT_MS, &told);
     if (agent__take_down(a, &e) < 0) {
         response_fail(rs, &e);
         return;
@@ -97,12 +97,27 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
             a->state.interface, "hubTold", (int)(r == 0), "why", r == 0 ? "" : err_text(&told)));
 }
 
+/*
+ * Three kinds of routes: read, run and administer. What runs a job changes nothing of this node,
+ * and goes to the hub with the node's proof; what administers does.
+ */
 static const struct route routes[] = {
+    /* read */
     {"GET", "/v1/status", DOOR_ADMIN, get_status, "the node, its hub and its peers", ROLE_VIEWER},
     {"GET", "/v1/snapshot", DOOR_ADMIN, get_snapshot, "the network as this node knows it",
         ROLE_VIEWER},
     {"GET", "/v1/paths/{name}", DOOR_ADMIN, get_paths, "all that was tried to reach a peer",
         ROLE_VIEWER},
+    {"GET", "/v1/jobs", DOOR_ADMIN, agent__jobs, "the jobs of the network, as the hub knows them",
+        ROLE_VIEWER},
+    {"GET", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, agent__job_get, "where a job meets",
+        ROLE_VIEWER},
+    /* run */
+    {"POST", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, agent__job_join,
+        "where a job meets; makes it, or begins a new run of it", ROLE_OPERATOR},
+    {"DELETE", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, agent__job_end, "a job's run is over",
+        ROLE_OPERATOR},
+    /* administer */
     {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network", ROLE_ADMIN},
     ROUTES_END,
 };

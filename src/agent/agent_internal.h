@@ -1,6 +1,6 @@
 /*
  * agent_internal.h - the agent's parts: agent.c, agent_look.c, agent_door.c,
- * agent_keepalive.c, agent_measure.c, agent_names.c.
+ * agent_jobs.c, agent_keepalive.c, agent_measure.c, agent_names.c.
  */
 #pragma once
 
@@ -18,8 +18,10 @@
 #include "agent/reconcile.h"
 #include "agent/state.h"
 #include "api/server.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "sys/link_watch.h"
+#include "wire/member_proof.h"
 
 /* When something is to be done at last; NSEC_NEVER when there is nothing. */
 struct agent_deadlines {
@@ -60,15 +62,17 @@ struct agent {
     bool keepalive_is_damaged;  /* keepalive.json does not parse, and is left alone */
     struct render_path *routes; /* owns: the hub's path and those that were found, sorted by node */
 
-    struct hub_link *hub;        /* owns */
-    struct server *server;       /* owns; the node's own socket */
-    json_t *names_left_out;      /* owns; as the status has it; NULL: not known yet */
-    struct service *measure;     /* owns; NULL: none is offered */
-    char measure_path[PATH_MAX]; /* its unix socket */
+    struct member_proof_signer signer; /* with this node's key, for the hub */
+    struct hub_link *hub;              /* owns */
+    struct server *server;             /* owns; the node's own socket */
+    json_t *names_left_out;            /* owns; as the status has it; NULL: not known yet */
+    struct service *measure;           /* owns; NULL: none is offered */
+    char measure_path[PATH_MAX];       /* its unix socket */
     struct link_watch link;
     uv_poll_t link_poll; /* of link.fd; initialised while that is open */
     uv_timer_t timer;    /* the earliest of the deadlines */
     uv_signal_t signals[2];
+    struct list job_calls; /* of agent_jobs.c, oldest first */
     struct agent_deadlines due;
 
     bool is_ending; /* @end is set, and nothing new is begun */
@@ -118,6 +122,16 @@ struct endpoint agent__hub_api(const struct agent *a);
 
 /** agent__open_door() - the node's own socket. 0 or negative errno with words. */
 int agent__open_door(struct agent *a, struct err *e);
+
+/**
+ * agent__jobs() and the others - a job's calls to the hub, for commands of this machine
+ *
+ * Handlers of agent_door.c's routes; the answer is the hub's.
+ */
+void agent__jobs(void *ctx, const struct request *rq, struct response *rs);
+void agent__job_get(void *ctx, const struct request *rq, struct response *rs);
+void agent__job_join(void *ctx, const struct request *rq, struct response *rs);
+void agent__job_end(void *ctx, const struct request *rq, struct response *rs);
 
 /** agent__name_nodes() - have the nodes' names in the hosts file; plans the next look. */
 void agent__name_nodes(struct agent *a);

@@ -1,6 +1,7 @@
 /* hub_link.c - see hub_link.h. */
 #include "agent/hub_link.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,13 @@
 #define LATE (2 * NSEC_PER_SEC)
 
 struct hub_link {
-    const char *interface; /* pins */
+    const char *interface;              /* pins */
+    struct member_proof_signer *signer; /* pins */
     struct hub_link_listener listener;
     struct client_loop *client;    /* owns */
     struct client_request *stream; /* in flight; NULL: waiting for the timer */
-    struct client_request *report; /* in flight; NULL: none */
-    struct client_request *asking; /* in flight; NULL: none */
+    struct hub_ask *report;        /* in flight; NULL: none */
+    struct hub_ask *asking;        /* in flight; NULL: none */
     struct tcp_traffic traffic;    /* of the stream, when there was news last */
     nsec_t spoken;                 /* when the hub last said something, on any; 0: no target */
     hub_link_heard_fn on_heard;    /* of that, with its ctx, which is pinned */
@@ -43,6 +45,7 @@ struct hub_link {
     nsec_t retry;                    /* how long the next wait is, before its jitter */
     nsec_t line;                     /* when the last line came; 0: none on this stream */
     bool heard;                      /* as last told to the listener */
+    bool has_learned;                /* this stream is the second try, see hub_ask.h */
     struct log_limit limit;          /* of what the hub's words can make us log */
 };
 
@@ -84,6 +87,14 @@ static void retry_later(struct hub_link *hl)
     (void)uv_timer_start(&hl->timer, on_timer, wait_ms, 0);
 }
 
+static struct client_target target_of(const struct hub_link *hl)
+{
+    return (struct client_target){.door = CLIENT_DOOR_OVERLAY,
+        .address = hl->address,
+        .interface = hl->interface,
+        .signer = hl->signer};
+}
+
 /* ---- the stream ----------------------------------------------------------------------------- */
 
 static void restart(struct hub_link *hl)
@@ -118,6 +129,7 @@ static void on_line(void *ctx, const char *line, size_t len)
         return;
     }
     hl->retry = RETRY_FIRST;
+    hl->has_learned = false;
     tell_change(hl, true, "");
 }
 
@@ -128,14 +140,19 @@ static void on_stream_end(
 
     hl->stream = NULL;
     hl->line = 0;
+    if (!hl->has_learned && hub_ask_learn(hl->signer, result, answer)) {
+        hl->has_learned = true;
+        open_stream(hl);
+        return;
+    }
+    hl->has_learned = false;
     tell_change(hl, false, result == 0 ? "it ended the connection" : err_text(e));
     retry_later(hl);
 }
 
 static void open_stream(struct hub_link *hl)
 {
-    struct client_target target = {
-        .door = CLIENT_DOOR_OVERLAY, .address = hl->address, .interface = hl->interface};
+    struct client_target target = target_of(hl);
     struct err e = ERR_NULL;
     int r;
 
@@ -204,14 +221,16 @@ static void on_reported(
 
 bool hub_link_report(struct hub_link *hl, json_t *body)
 {
-    struct client_target target = {
-        .door = CLIENT_DOOR_OVERLAY, .address = hl->address, .interface = hl->interface};
+    struct hub_ask_call call = {.target = target_of(hl),
+        .method = "PUT",
+        .path = "/v1/status",
+        .body = body,
+        .timeout_ms = REPORT_TIMEOUT_MS};
     struct err e = ERR_NULL;
     int r = -1;
 
     if (body && hl->heard && !hl->report)
-        r = client_start(hl->client, &target, "PUT", "/v1/status", body, REPORT_TIMEOUT_MS,
-            on_reported, hl, &hl->report, &e);
+        r = hub_ask_start(hl->client, &call, on_reported, hl, &hl->report, &e);
     json_decref(body);
     return r == 0;
 }
@@ -255,8 +274,6 @@ static void on_heard_answer(
 bool hub_link_ask_heard(
     struct hub_link *hl, const struct stun_transaction *id, hub_link_heard_fn fn, void *ctx)
 {
-    struct client_target target = {
-        .door = CLIENT_DOOR_OVERLAY, .address = hl->address, .interface = hl->interface};
     char path[sizeof("/v1/heard/") + 2 * sizeof(id->b)] = "/v1/heard/";
     struct err e = ERR_NULL;
 
@@ -265,20 +282,37 @@ bool hub_link_ask_heard(
     hex_encode(id->b, sizeof(id->b), path + strlen(path));
     hl->on_heard = fn;
     hl->heard_ctx = ctx;
-    return client_start(hl->client, &target, "GET", path, NULL, REPORT_TIMEOUT_MS, on_heard_answer,
-               hl, &hl->asking, &e) == 0;
+    return hub_link_ask(hl, "GET", path, REPORT_TIMEOUT_MS, on_heard_answer, hl, &hl->asking, &e) ==
+           0;
 }
 
-int hub_link_tell_leave(
-    const struct endpoint *api, const char *interface, unsigned timeout_ms, struct err *e)
+/* ---- other calls ---------------------------------------------------------------------------- */
+
+int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsigned timeout_ms,
+    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
+{
+    struct hub_ask_call call = {
+        .target = target_of(hl), .method = method, .path = path, .timeout_ms = timeout_ms};
+
+    if (hl->address[0] == '\0')
+        return err_set(e, -ENOTCONN, "this node knows of no hub yet");
+    return hub_ask_start(hl->client, &call, done, ctx, ret, e);
+}
+
+int hub_link_tell_leave(const struct endpoint *api, const char *interface,
+    struct member_proof_signer *signer, unsigned timeout_ms, struct err *e)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
     char address[ENDPOINT_TEXT_MAX];
-    struct client_target target = {.door = CLIENT_DOOR_OVERLAY, .interface = interface};
+    struct hub_ask_call call = {
+        .target = {.door = CLIENT_DOOR_OVERLAY, .interface = interface, .signer = signer},
+        .method = "POST",
+        .path = "/v1/leave",
+        .timeout_ms = timeout_ms};
     int r;
 
-    target.address = endpoint_format(api, address);
-    r = client_call(&target, "POST", "/v1/leave", NULL, timeout_ms, &answer, e);
+    call.target.address = endpoint_format(api, address);
+    r = hub_ask_wait(&call, &answer, e);
     client_answer_deinit(&answer);
     return r;
 }
@@ -286,7 +320,7 @@ int hub_link_tell_leave(
 /* ---- life ----------------------------------------------------------------------------------- */
 
 int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *interface,
-    const struct hub_link_listener *listener, struct err *e)
+    struct member_proof_signer *signer, const struct hub_link_listener *listener, struct err *e)
 {
     struct hub_link *hl = calloc(1, sizeof(*hl));
     int r;
@@ -294,6 +328,7 @@ int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *inte
     if (!hl)
         return err_set(e, -ENOMEM, "no memory for the connection to the hub");
     hl->interface = interface;
+    hl->signer = signer;
     hl->listener = *listener;
     hl->retry = RETRY_FIRST;
     r = client_loop_new(&hl->client, loop, e);
@@ -315,6 +350,8 @@ static void on_closed(uv_handle_t *handle)
 struct hub_link *hub_link_free(struct hub_link *hl)
 {
     if (hl) {
+        hl->report = hub_ask_cancel(hl->report);
+        hl->asking = hub_ask_cancel(hl->asking);
         hl->client = client_loop_free(hl->client);
         uv_close((uv_handle_t *)&hl->timer, on_closed);
     }

@@ -12,11 +12,13 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "agent/hub_ask.h"
 #include "base/addr.h"
 #include "base/clock.h"
 
 struct err;
 struct hub_link;
+struct member_proof_signer;
 struct stun_transaction;
 struct uv_loop_s;
 struct watch_event;
@@ -41,12 +43,13 @@ struct hub_link_listener {
 /**
  * hub_link_new() - nothing is opened yet
  * @interface:	pinned; the overlay's: the hub is asked through no other
+ * @signer:	pinned; signs all requests
  * @listener:	copied
  *
  * Return: 0 or negative errno with words.
  */
 int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *interface,
-    const struct hub_link_listener *listener, struct err *e);
+    struct member_proof_signer *signer, const struct hub_link_listener *listener, struct err *e);
 
 /**
  * hub_link_free() - end everything, silently
@@ -113,11 +116,19 @@ bool hub_link_ask_heard(
 bool hub_link_report(struct hub_link *hl, json_t *body);
 
 /**
+ * hub_link_ask() - any other call of the overlay door, without a body
+ *
+ * To be cancelled before hub_link_free(). As hub_ask_start(); -ENOTCONN: no hub is known yet.
+ */
+int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsigned timeout_ms,
+    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e);
+
+/**
  * hub_link_tell_leave() - POST /v1/leave, and wait for the answer
  *
- * Needs no struct hub_link: the interface is enough.
+ * Needs no struct hub_link: interface and signer are enough.
  *
  * Return: 0, or non-zero with words, at the latest after @timeout_ms.
  */
-int hub_link_tell_leave(
-    const struct endpoint *api, const char *interface, unsigned timeout_ms, struct err *e);
+int hub_link_tell_leave(const struct endpoint *api, const char *interface,
+    struct member_proof_signer *signer, unsigned timeout_ms, struct err *e);

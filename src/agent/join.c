@@ -19,6 +19,7 @@
 #include "sys/netlink.h"
 #include "sys/rtnl.h"
 #include "sys/statefile.h"
+#include "wire/member_proof.h"
 
 #define ENROL_TIMEOUT_MS 10000
 #define STATUS_CONFLICT  409
@@ -110,10 +111,14 @@ static json_t *encode_request(
 
 /* One of the hub's addresses, through the proxy if there is one, then without. */
 static int ask_one(const struct token *token, const char *api, const char *proxy,
-    const json_t *body, struct client_answer *ret, struct err *e)
+    struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
+    struct err *e)
 {
-    struct client_target target = {
-        .door = CLIENT_DOOR_HTTPS, .address = api, .pin = token->pin, .proxy = proxy};
+    struct client_target target = {.door = CLIENT_DOOR_HTTPS,
+        .address = api,
+        .pin = token->pin,
+        .proxy = proxy,
+        .signer = signer};
     char name[PROXY_TEXT_MAX];
     struct err direct = ERR_NULL;
     int r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, e);
@@ -130,8 +135,9 @@ static int ask_one(const struct token *token, const char *api, const char *proxy
 }
 
 /* Each of the hub's addresses in turn: 0, or as client_call(), with words about all of them. */
-static int ask_each(const struct token *token, const char *proxy, const json_t *body,
-    struct client_answer *ret, struct err *e)
+static int ask_each(const struct token *token, const char *proxy,
+    struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
+    struct err *e)
 {
     _cleanup_(str_deinit) struct str tried = STR_NULL;
     int r = CLIENT_E_UNREACHABLE;
@@ -139,7 +145,7 @@ static int ask_each(const struct token *token, const char *proxy, const json_t *
     for (unsigned i = 0; i < token->n_api; i++) {
         struct err once = ERR_NULL;
 
-        r = ask_one(token, token->api[i], proxy, body, ret, &once);
+        r = ask_one(token, token->api[i], proxy, signer, body, ret, &once);
         /* A refusal is the hub's own word, and the same at each address. */
         if (r == 0 || r == CLIENT_E_REFUSED) {
             (void)err_set(e, r, "the hub refuses: %s", err_text(&once));
@@ -151,33 +157,33 @@ static int ask_each(const struct token *token, const char *proxy, const json_t *
 }
 
 static int ask_with_name(const struct join_wish *wish, const struct x25519_public *public,
-    const char *name, struct client_answer *ret, struct err *e)
+    struct member_proof_signer *signer, const char *name, struct client_answer *ret, struct err *e)
 {
     json_t *body = encode_request(wish, public, name);
     int r;
 
     if (!body)
         return err_set(e, -ENOMEM, "no memory for the request");
-    r = ask_each(wish->token, wish->proxy, body, ret, e);
+    r = ask_each(wish->token, wish->proxy, signer, body, ret, e);
     body_wipe_text(body, "secret");
     json_decref(body);
     return r;
 }
 
 static int ask(const struct join_wish *wish, const struct x25519_public *public,
-    struct client_answer *ret, struct err *e)
+    struct member_proof_signer *signer, struct client_answer *ret, struct err *e)
 {
     char host[NAME_MAX_LEN + 1];
     int r;
 
     if (wish->name || !host_name(host))
-        return ask_with_name(wish, public, wish->name, ret, e);
-    r = ask_with_name(wish, public, host, ret, e);
+        return ask_with_name(wish, public, signer, wish->name, ret, e);
+    r = ask_with_name(wish, public, signer, host, ret, e);
     if (r != CLIENT_E_REFUSED || ret->status != STATUS_CONFLICT)
         return r;
     /* Nobody asked for the host's name: then let the hub find one. */
     client_answer_deinit(ret);
-    return ask_with_name(wish, public, NULL, ret, e);
+    return ask_with_name(wish, public, signer, NULL, ret, e);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
@@ -244,6 +250,20 @@ static int keep(const struct state *st, const char *dir, struct err *e)
     return r;
 }
 
+/* With the proof of the key, since the hub may have the node already: its answer was lost. */
+static int ask_proven(const struct join_wish *wish, const struct x25519_secret *secret,
+    const struct x25519_public *public, struct client_answer *ret, struct err *e)
+{
+    struct member_proof_signer signer;
+    int r;
+
+    if (!member_proof_signer_init(&signer, secret, &wish->token->hub_key))
+        return err_set(e, -EINVAL, "the hub's key in the token is one that nobody can have");
+    r = ask(wish, public, &signer, ret, e);
+    secret_wipe(&signer, sizeof(signer));
+    return r;
+}
+
 static int enrol(const struct join_wish *wish, struct netlink *nl, struct state *st, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
@@ -253,7 +273,7 @@ static int enrol(const struct join_wish *wish, struct netlink *nl, struct state 
     if (r == 0 && !x25519_derive_public(&st->secret, &public))
         r = -ENOMEM;
     if (r == 0)
-        r = ask(wish, &public, &answer, e);
+        r = ask_proven(wish, &st->secret, &public, &answer, e);
     if (r == 0)
         r = take_answer(wish, nl, &public, answer.body, st, e);
     if (r == 0)

@@ -15,11 +15,13 @@
 #include "api/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/secret.h"
 #include "mesh/hosts.h"
 #include "mesh/render.h"
 #include "sys/clock.h"
 #include "sys/hosts_file.h"
 #include "sys/process.h"
+#include "wire/member_proof.h"
 
 #define UNIT              "weft-agent.service"
 #define SYSTEMCTL_WAIT_MS 20000
@@ -188,15 +190,17 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
 static void tell_hub(const struct state *st, struct launch_farewell *ret)
 {
     const struct node *hub = render_hub(&st->snapshot);
+    struct member_proof_signer signer;
     struct err e = ERR_NULL;
     struct endpoint api;
 
-    if (!hub) {
+    if (!hub || !member_proof_signer_init(&signer, &st->secret, &hub->key)) {
         (void)snprintf(ret->why, sizeof(ret->why), "it is not known");
         return;
     }
     api = (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
-    ret->told = hub_link_tell_leave(&api, st->interface, LEAVE_TIMEOUT_MS, &e) == 0;
+    ret->told = hub_link_tell_leave(&api, st->interface, &signer, LEAVE_TIMEOUT_MS, &e) == 0;
+    secret_wipe(&signer, sizeof(signer));
     if (!ret->told)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));
 }

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "wire/member_proof.h"
 
 void client_answer_deinit(struct client_answer *a)
 {
@@ -132,7 +133,21 @@ static bool add_header(struct client__exchange *x, const char *line)
     return longer != NULL;
 }
 
-static int set_headers(struct client__exchange *x, const struct client_target *t, struct err *e)
+/* "Authorization" with the proof of the whole request, whose body is set already. */
+static bool add_proof(
+    struct client__exchange *x, const struct client_target *t, const char *method, const char *path)
+{
+    static const char name[] = "Authorization: ";
+    struct member_proof_request rq = {
+        .method = method, .path = path, .body = x->sent, .body_len = x->sent ? strlen(x->sent) : 0};
+    char line[sizeof(name) + MEMBER_PROOF_TEXT_MAX];
+
+    memcpy(line, name, sizeof(name));
+    return member_proof_sign(t->signer, &rq, line + sizeof(name) - 1) && add_header(x, line);
+}
+
+static int set_headers(struct client__exchange *x, const struct client_target *t,
+    const char *method, const char *path, struct err *e)
 {
     char line[600];
     /* "Expect:" spares a round trip that bodies as small as ours are not worth. */
@@ -143,6 +158,8 @@ static int set_headers(struct client__exchange *x, const struct client_target *t
         ok = add_header(x, line);
         secret_wipe(line, sizeof(line));
     }
+    if (ok && t->signer)
+        ok = add_proof(x, t, method, path);
     if (ok)
         ok = curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers) == CURLE_OK;
     return ok ? 0 : err_set(e, -ENOMEM, "no memory for a request");
@@ -194,9 +211,9 @@ int client__exchange_init(struct client__exchange *x, const struct client_target
     if (r == 0)
         r = set_door(x, target, e);
     if (r == 0)
-        r = set_headers(x, target, e);
-    if (r == 0)
         r = set_body(x, method, body, e);
+    if (r == 0)
+        r = set_headers(x, target, method, path, e);
     if (r != 0)
         client__exchange_deinit(x);
     return r;

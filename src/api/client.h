@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 struct err;
+struct member_proof_signer;
 struct tcp_traffic;
 struct uv_loop_s;
 
@@ -42,11 +43,12 @@ struct client_pin {
 /** Where to ask. All texts are borrowed for as long as the call lasts. */
 struct client_target {
     enum client_door door;
-    const char *address;   /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
-    struct client_pin pin; /* HTTPS */
-    const char *proxy;     /* HTTPS: through this one, see proxy.h; NULL: none */
-    const char *bearer;    /* HTTPS: the admin token; NULL: none */
-    const char *interface; /* OVERLAY: only through this one; NULL: as routed */
+    const char *address;                /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
+    struct client_pin pin;              /* HTTPS */
+    const char *proxy;                  /* HTTPS: through this one, see proxy.h; NULL: none */
+    const char *bearer;                 /* HTTPS: the admin token; NULL: none */
+    const char *interface;              /* OVERLAY: only through this one; NULL: as routed */
+    struct member_proof_signer *signer; /* OVERLAY, HTTPS: signs each request; NULL: nobody does */
 };
 
 /** What came back. */

@@ -1,8 +1,9 @@
 /*
  * door_member.c - what a member may ask, over its network's interface.
  *
- * The source address of the connection is the member: WireGuard has checked
- * that who sends from it has the key that it was given to.
+ * The source address of the connection names the member: WireGuard has checked that who sends from
+ * it is the machine that has the key. That it is the member itself, and no other program of that
+ * machine, is what proof.h checks, for each request.
  */
 #include "api/stream.h"
 #include "base/err.h"
@@ -23,6 +24,8 @@ struct model_node *door_member(struct hub *hub, const struct request *rq, struct
             ip_addr_format(&rq->from.addr, text), net->pub.spec.meta.name);
         return NULL;
     }
+    if (!proof_take(node, rq, rs))
+        return NULL;
     reports_seen(&hub->reports, node, rq->now, hub__wall());
     return node;
 }

@@ -32,11 +32,24 @@ static void refuse(struct response *rs, int r, const struct err *e)
         response_fail(rs, e);
 }
 
+/* The request's proof; NULL: none was sent. What is no proof verifies as none, so it is zeroes. */
+static const struct enrol_proof *proof_of(const struct request *rq, struct enrol_proof *buf)
+{
+    if (!rq->authorization)
+        return NULL;
+    *buf = (struct enrol_proof){
+        .request = {
+            .method = rq->method, .path = rq->path, .body = rq->bytes, .body_len = rq->n_bytes}};
+    (void)member_proof_parse(&buf->proof, rq->authorization);
+    return buf;
+}
+
 void door_enrol(void *ctx, const struct request *rq, struct response *rs)
 {
     static struct log_limit refusals;
     struct hub *hub = ctx;
     struct enrol_request er;
+    struct enrol_proof proof;
     struct err e = ERR_NULL;
     struct model_node *node;
     char from[ENDPOINT_TEXT_MAX];
@@ -46,7 +59,8 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
         response_fail(rs, &e);
         return;
     }
-    r = enrol_node(&hub->enrol, &er, &rq->from.addr, rq->now, hub__wall(), &node, &e);
+    r = enrol_node(
+        &hub->enrol, &er, proof_of(rq, &proof), &rq->from.addr, rq->now, hub__wall(), &node, &e);
     secret_wipe(&er.secret, sizeof(er.secret));
     if (r != 0) {
         log_limited(&refusals, rq->now, LOG_LEVEL_INFO, "enrolment from %s is refused: %s",

@@ -22,7 +22,11 @@ void door_report(void *ctx, const struct request *rq, struct response *rs);
 void door_heard(void *ctx, const struct request *rq, struct response *rs);
 void door_leave(void *ctx, const struct request *rq, struct response *rs);
 
-/** door_member() - who asks, seen by that; NULL: it is no member, and @rs says 403. */
+/**
+ * door_member() - who asks, seen by that
+ *
+ * Return: NULL when it is no member, and @rs says 403, or does not prove to be it (401).
+ */
 struct model_node *door_member(struct hub *hub, const struct request *rq, struct response *rs);
 
 /* door_jobs.c */

@@ -57,12 +57,34 @@ static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s
     return 0;
 }
 
+/* Was @proof made by who has the secret of the key? @node: who has that key already, or NULL. */
+static bool is_proven(struct model_network *net, struct model_node *node,
+    const struct enrol_request *rq, const struct enrol_proof *proof, nsec_t now)
+{
+    struct member_proof_key own = {{0}};
+    const struct member_proof_key *key = NULL;
+    bool ok;
+
+    if (node)
+        key = proof_key(node, now);
+    else if (member_proof_key_make(&own, &net->pub.secret, &rq->key, &rq->key))
+        key = &own;
+    ok = key && member_proof_verify(&proof->proof, key, &proof->request);
+    secret_wipe(&own, sizeof(own));
+    return ok;
+}
+
 /* A node of this key is there already: is it the same machine asking again? */
-static int again(struct model_node *node, const struct enrol_request *rq,
+static int again(struct model_node *node, const struct enrol_request *rq, bool proven,
     const struct token_hash *hash, struct model_node **ret, struct err *e)
 {
     if (node->pub.spec.hub)
         return err_set(e, -EINVAL, "the public key is the hub's own");
+    if (!proven)
+        return err_set(e, ENROL_E_TAKEN,
+            "a node of network \"%s\" has this public key already, and the request does not prove "
+            "to come from it",
+            node->net->pub.spec.meta.name);
     if (!secret_equal(node->token.b, hash->b, sizeof(hash->b)))
         return err_set(e, ENROL_E_TAKEN,
             "this machine's key is that of node \"%s\" already: \"weft leave\" on it, or \"weft "
@@ -198,8 +220,8 @@ static int commit(struct enrol *en, const struct model_token *t, struct model_ne
 }
 
 static int enrol_once(struct enrol *en, const struct enrol_request *rq,
-    const struct token_hash *hash, nsec_t now, int64_t wall_s, struct model_node **ret,
-    struct err *e)
+    const struct enrol_proof *proof, const struct token_hash *hash, nsec_t now, int64_t wall_s,
+    struct model_node **ret, struct err *e)
 {
     struct node node = NODE_NULL;
     char name[NAME_MAX_LEN + 1];
@@ -212,8 +234,12 @@ static int enrol_once(struct enrol *en, const struct enrol_request *rq,
     if (r != 0)
         return r;
     known = model_find_key(net, &rq->key);
+    if (proof && !is_proven(net, known, rq, proof, now))
+        return err_set(e, ENROL_E_DENIED,
+            "the request's \"Authorization\" does not prove that who asks has the secret of the "
+            "public key that it names");
     if (known)
-        return again(known, rq, hash, ret, e);
+        return again(known, rq, proof != NULL, hash, ret, e);
     if (t->record.uses == 0)
         return err_set(e, ENROL_E_DENIED,
             "the token is used up: make a new one with \"weft token new --network %s\"",
@@ -235,8 +261,8 @@ static int enrol_once(struct enrol *en, const struct enrol_request *rq,
     return r;
 }
 
-int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct ip_addr *from,
-    nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e)
+int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct ip_addr *from, nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e)
 {
     struct token_hash hash = token_hash_of(&rq->secret);
     struct model_node *node = NULL;
@@ -248,7 +274,7 @@ int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct ip
             "too many enrolments from this address have failed: try again in a minute");
     }
     for (int i = 0; i < RETRIES && r == RACED; i++)
-        r = enrol_once(en, rq, &hash, now, wall_s, &node, e);
+        r = enrol_once(en, rq, proof, &hash, now, wall_s, &node, e);
     if (r == RACED || (r == 0 && !node))
         r = err_set(e, -EAGAIN, "the hub is too busy to take the node in: try again");
     if (r == ENROL_E_DENIED)

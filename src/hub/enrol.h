@@ -4,7 +4,8 @@
  * One commit takes a use from the token, the next host number from the network
  * and writes the node; so a hub that dies at any moment has done all of it or
  * nothing. A machine whose answer was lost asks again with the same key and
- * secret and gets the same node, without another use.
+ * secret and gets the same node, without another use, if it proves that it has
+ * the key's own secret: a public key is no secret, and a token may be shared.
  *
  * Threads: the hub's loop only.
  */
@@ -15,6 +16,7 @@
 #include "hub/limiter.h"
 #include "hub/request.h"
 #include "hub/model.h"
+#include "wire/member_proof.h"
 
 struct err;
 
@@ -22,11 +24,17 @@ struct err;
 #define ENROL_EPHEMERAL_SECONDS 600
 
 /* Outcomes. */
-#define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired */
-#define ENROL_E_TAKEN   2 /* another machine has the name, or this one has another name */
+#define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired; or the proof is wrong */
+#define ENROL_E_TAKEN   2 /* another machine has the name or key, or this one has another name */
 #define ENROL_E_GONE    3 /* the token's network does not exist any more */
 #define ENROL_E_FULL    4 /* no address is left */
 #define ENROL_E_TOO_OFT 5 /* too many failures from this address */
+
+/** What was sent to prove that who asks has the secret of the key. */
+struct enrol_proof {
+    struct member_proof proof; /* its stamp is not looked at: TLS lets nobody repeat it */
+    struct member_proof_request request;
+};
 
 struct enrol {
     struct model *model;    /* pins */
@@ -43,13 +51,14 @@ void enrol_deinit(struct enrol *en);
 
 /**
  * enrol_node() - take in a machine
+ * @proof:	NULL: none was sent. A machine that has enrolled before is told nothing without
  * @from:	where it asks from; none: not limited
  * @wall_s:	seconds since 1970, for the token's expiry
  *
  * Return: 0; ENROL_E_* with words; or negative errno with words (-EINVAL: labels).
  */
-int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct ip_addr *from,
-    nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e);
+int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct ip_addr *from, nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e);
 
 /**
  * enrol_new_secret() - make and store what admits to @net

@@ -176,6 +176,7 @@ static void node_free(struct model_node *node)
     list_remove(&node->bury);
     line_unref(node->text);
     free(node->keyed.key);
+    secret_wipe(&node->proof, sizeof(node->proof));
     free(node);
 }
 

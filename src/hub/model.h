@@ -33,6 +33,7 @@
 #include "hub/damaged.h"
 #include "hub/hub.h"
 #include "hub/ipam.h"
+#include "hub/proof.h"
 #include "hub/record.h"
 #include "store/keys.h"
 #include "store/store.h"
@@ -92,6 +93,8 @@ struct model_node {
     struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
     /* streams.c's */
     struct list streams; /* of struct stream_end: its own, oldest first */
+    /* proof.c's */
+    struct proof_state proof;
 };
 
 /** An edge, as one of its nodes has it. */

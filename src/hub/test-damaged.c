@@ -131,7 +131,7 @@ static int enter(struct fixture *f, unsigned token, uint8_t key, const char *nam
     struct enrol_request rq = {.secret = f->secrets[token], .key = {.b = {9, key}}};
 
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
-    return enrol_node(&f->enrol, &rq, &from, 0, WALL, &f->node, &f->e);
+    return enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e);
 }
 
 static uint8_t number_of(const struct model_node *node)

@@ -141,21 +141,56 @@ static void new_token(struct fixture *f, const char *network, uint32_t uses, boo
     assert_int_equal(enrol_new_secret(&f->enrol, net, &rq, 0, WALL, &f->secret, &f->e), 0);
 }
 
+static struct x25519_secret secret_of(uint8_t n)
+{
+    /* Not in the lowest byte, whose lowest bits do not count. */
+    struct x25519_secret secret = {{0, n}};
+
+    x25519_secret_clamp(&secret);
+    return secret;
+}
+
 static struct x25519_public key_of(uint8_t n)
 {
-    struct x25519_public key = {{n, 1}};
+    struct x25519_secret secret = secret_of(n);
+    struct x25519_public key;
 
+    assert_true(x25519_derive_public(&secret, &key));
     return key;
 }
 
-/* Enrol the machine with key @n under @name ("": none). */
-static int enter_at(struct fixture *f, uint8_t n, const char *name, int64_t wall)
+/* The proof that the machine with key @n makes. */
+static struct enrol_proof proof_by(uint8_t n)
+{
+    struct enrol_proof proof = {
+        .request = {.method = "POST", .path = "/v1/enrol", .body = "{}", .body_len = 2}};
+    struct x25519_secret secret = secret_of(n);
+    struct x25519_public public = key_of(n);
+    struct member_proof_key key;
+
+    assert_true(member_proof_key_make(&key, &secret, &hub_public, &public));
+    assert_true(member_proof_make(&proof.proof, &key, &proof.request));
+    return proof;
+}
+
+/* Ask for the machine with key @n under @name ("": none). */
+static int ask(
+    struct fixture *f, uint8_t n, const char *name, const struct enrol_proof *proof, int64_t wall)
 {
     struct enrol_request rq = {.secret = f->secret, .key = key_of(n)};
 
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
     f->e = (struct err)ERR_NULL;
-    return enrol_node(&f->enrol, &rq, &(struct ip_addr){{0}}, NSEC_PER_SEC, wall, &f->node, &f->e);
+    return enrol_node(
+        &f->enrol, &rq, proof, &(struct ip_addr){{0}}, NSEC_PER_SEC, wall, &f->node, &f->e);
+}
+
+/* Enrol the machine with key @n under @name ("": none). */
+static int enter_at(struct fixture *f, uint8_t n, const char *name, int64_t wall)
+{
+    struct enrol_proof proof = proof_by(n);
+
+    return ask(f, n, name, &proof, wall);
 }
 
 static int enter(struct fixture *f, uint8_t n, const char *name)
@@ -209,6 +244,31 @@ static void test_asking_again(void **state)
     new_token(f, "default", 1, false);
     assert_int_equal(enter(f, 1, ""), ENROL_E_TAKEN);
     assert_non_null(strstr(f->e.text, "\"gpu-1\""));
+}
+
+/* Who has the token and a member's public key, which is no secret, is told nothing of that member.
+ */
+static void test_asking_for_another(void **state)
+{
+    struct enrol_proof other = proof_by(2);
+    struct fixture *f = *state;
+
+    new_token(f, "default", 9, false);
+    /* A machine of which only the public key is known here, as a stock WireGuard's is. */
+    assert_int_equal(ask(f, 1, "gpu-1", NULL, WALL), 0);
+    f->node = NULL;
+    assert_int_equal(ask(f, 1, "gpu-1", NULL, WALL), ENROL_E_TAKEN);
+    assert_string_equal(f->e.text,
+        "a node of network \"default\" has this public key already, and the request does not prove "
+        "to come from it");
+    assert_int_equal(ask(f, 1, "", &other, WALL), ENROL_E_DENIED);
+    assert_non_null(strstr(f->e.text, "does not prove"));
+    assert_null(f->node);
+    assert_int_equal(enter(f, 1, ""), 0);
+    assert_string_equal(f->node->pub.spec.meta.name, "gpu-1");
+    /* A wrong proof is worse than none, the first time, too. */
+    assert_int_equal(ask(f, 3, "", &other, WALL), ENROL_E_DENIED);
+    assert_int_equal(ask(f, 3, "", NULL, WALL), 0);
 }
 
 static void test_uses(void **state)
@@ -267,11 +327,11 @@ static void test_labels(void **state)
     new_token(f, "default", 1, false);
     rq.secret = f->secret;
     rq.labels = bad;
-    assert_true(enrol_node(&f->enrol, &rq, &from, 0, WALL, &f->node, &f->e) < 0);
+    assert_true(enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e) < 0);
     assert_non_null(strstr(f->e.text, "white space"));
     /* It has cost no use. */
     rq.labels = good;
-    assert_int_equal(enrol_node(&f->enrol, &rq, &from, 0, WALL, &f->node, &f->e), 0);
+    assert_int_equal(enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e), 0);
     assert_int_equal(f->node->pub.spec.n_labels, 1);
     assert_string_equal(f->node->pub.spec.labels[0].value, "h100");
     json_decref(good);
@@ -371,6 +431,7 @@ static void test_limit_on_failures(void **state)
 {
     struct fixture *f = *state;
     struct enrol_request rq = {.key = key_of(1)};
+    struct enrol_proof proof = proof_by(1);
     struct ip_addr from;
     struct ip_addr neighbour;
     struct ip_addr other;
@@ -381,18 +442,18 @@ static void test_limit_on_failures(void **state)
     assert_int_equal(ip_addr_parse(&other, "2001:db8:1::1", NULL), 0);
     for (int i = 0; i < LIMITER_BURST; i++)
         assert_int_equal(
-            enrol_node(&f->enrol, &rq, &from, now, WALL, &f->node, &f->e), ENROL_E_DENIED);
+            enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e), ENROL_E_DENIED);
     new_token(f, "default", 1, false);
     rq.secret = f->secret;
     assert_int_equal(
-        enrol_node(&f->enrol, &rq, &from, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
+        enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
     assert_int_equal(
-        enrol_node(&f->enrol, &rq, &neighbour, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
+        enrol_node(&f->enrol, &rq, NULL, &neighbour, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
     now += LIMITER_EACH - 1;
     assert_int_equal(
-        enrol_node(&f->enrol, &rq, &from, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
-    assert_int_equal(enrol_node(&f->enrol, &rq, &from, now + 1, WALL, &f->node, &f->e), 0);
-    assert_int_equal(enrol_node(&f->enrol, &rq, &other, now, WALL, &f->node, &f->e), 0);
+        enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
+    assert_int_equal(enrol_node(&f->enrol, &rq, NULL, &from, now + 1, WALL, &f->node, &f->e), 0);
+    assert_int_equal(enrol_node(&f->enrol, &rq, &proof, &other, now, WALL, &f->node, &f->e), 0);
 }
 
 static void test_limiter_is_bounded(void **state)
@@ -421,6 +482,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         CASE(test_enters),
         CASE(test_asking_again),
+        CASE(test_asking_for_another),
         CASE(test_uses),
         CASE(test_refusals),
         CASE(test_reserved_names),

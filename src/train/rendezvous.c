@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "api/client.h"
-#include "base/addr.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "sys/clock.h"
+
+/* The agent answers so when the hub does not answer it. */
+#define STATUS_HUB_AWAY 502
 
 #define ASK_TIMEOUT_MS  10000
 #define END_TIMEOUT_MS  2000
@@ -27,24 +29,21 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
     return snprintf(buf, cap, "%s", text ? text : "") < (int)cap;
 }
 
-static int ask(const struct endpoint *hub, const char *interface, const char *job,
-    const char *method, unsigned timeout_ms, struct client_answer *answer, struct err *e)
+static int ask(const char *socket_path, const char *job, const char *method, unsigned timeout_ms,
+    struct client_answer *answer, struct err *e)
 {
-    struct client_target target = {.door = CLIENT_DOOR_OVERLAY, .interface = interface};
-    char address[ENDPOINT_TEXT_MAX];
+    struct client_target target = {.door = CLIENT_DOOR_UNIX, .address = socket_path};
     char path[NAME_MAX_LEN + 32];
 
-    target.address = endpoint_format(hub, address);
     (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);
     return client_call(&target, method, path, NULL, timeout_ms, answer, e);
 }
 
-int rendezvous_ask(const struct endpoint *hub, const char *interface, const char *job,
-    struct env_meeting *ret, struct err *e)
+int rendezvous_ask(const char *socket_path, const char *job, struct env_meeting *ret, struct err *e)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct env_meeting m = {0};
-    int r = ask(hub, interface, job, "POST", ASK_TIMEOUT_MS, &answer, e);
+    int r = ask(socket_path, job, "POST", ASK_TIMEOUT_MS, &answer, e);
 
     if (r == CLIENT_E_REFUSED && answer.status == 404)
         return err_set(e, r, "the hub is of a version without a rendezvous");
@@ -62,19 +61,17 @@ int rendezvous_ask(const struct endpoint *hub, const char *interface, const char
     return 0;
 }
 
-bool rendezvous_has_epoch(
-    const struct endpoint *hub, const char *interface, const char *job, const char *epoch)
+bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *epoch)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const char *present;
 
-    (void)ask(hub, interface, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
     present = json_string_value(json_object_get(answer.body, "epoch"));
     return present && strcmp(present, epoch) == 0;
 }
 
-bool rendezvous_wait(
-    const struct endpoint *hub, const char *interface, const char *job, unsigned patience_ms)
+bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms)
 {
     nsec_t deadline = clock_now() + (nsec_t)patience_ms * NSEC_PER_MSEC;
 
@@ -82,18 +79,18 @@ bool rendezvous_wait(
         _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
         /* A job that the hub has forgotten is an answer, too. */
-        (void)ask(hub, interface, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
-        if (answer.status != 0)
+        (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+        if (answer.status != 0 && answer.status != STATUS_HUB_AWAY)
             return true;
         (void)poll(NULL, 0, LOOK_PAUSE_MS);
     } while (clock_now() < deadline);
     return false;
 }
 
-void rendezvous_end(const struct endpoint *hub, const char *interface, const char *job)
+void rendezvous_end(const char *socket_path, const char *job)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
     /* Refused while other nodes go on; whoever is last is not, and a run ends by itself, too. */
-    (void)ask(hub, interface, job, "DELETE", END_TIMEOUT_MS, &answer, NULL);
+    (void)ask(socket_path, job, "DELETE", END_TIMEOUT_MS, &answer, NULL);
 }

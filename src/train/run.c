@@ -126,7 +126,7 @@ static int ask_meeting(struct run *run, const char *backend, struct err *e)
 
     if (run->node.hub.port == 0)
         return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
-    r = rendezvous_ask(&run->node.hub, run->node.interface, run->job, &run->meeting, e);
+    r = rendezvous_ask(run->socket_path, run->job, &run->meeting, e);
     return r == 0 ? choose_endpoint(&run->meeting, backend, e) : r;
 }
 
@@ -180,7 +180,7 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
 {
     /* Without a command, variables are wanted for whatever will be run, so for torchrun too. */
-    struct run run = {.command = {.kind = COMMAND_KIND_TORCHRUN}};
+    struct run run = {.socket_path = wish->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
     const char *nnodes;
     int r = train_node_look(&run.node, wish->socket_path, e);
 

@@ -25,6 +25,7 @@ struct run_wish {
 };
 
 struct run {
+    const char *socket_path; /* of the agent; borrowed from the wish */
     struct command command;
     struct torch_install torch;
     struct train_node node;

@@ -58,12 +58,9 @@ static int environment_init(struct environment *env, const struct env_plan *plan
 /* Did it end because the hub was lost? Waits for the hub then, and says whether it is back. */
 static bool was_cut_off(const struct run *run)
 {
-    const struct endpoint *hub = &run->node.hub;
-    const char *interface = run->node.interface;
-
-    if (!run->is_elastic || rendezvous_has_epoch(hub, interface, run->job, run->meeting.epoch))
+    if (!run->is_elastic || rendezvous_has_epoch(run->socket_path, run->job, run->meeting.epoch))
         return false;
-    return rendezvous_wait(hub, interface, run->job, HUB_PATIENCE_MS);
+    return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS);
 }
 
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
@@ -81,6 +78,6 @@ int run_exec(const struct run *run, char *const words[], int *ret_status, struct
         *ret_status = end.status;
     if (r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))
         return RUN_E_CUT_OFF;
-    rendezvous_end(&run->node.hub, run->node.interface, run->job);
+    rendezvous_end(run->socket_path, run->job);
     return r;
 }

@@ -8,9 +8,13 @@ import json
 import os
 import re
 import socket
+import sys
 from pathlib import Path
 
 from lab import Daemon, Host, Lab
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
+from member_reference import Signer, key_of, public_of  # noqa: E402
 
 TOPOLOGY = """
 switch wan 192.0.2.0/24
@@ -32,9 +36,18 @@ link c weft-other 10.42.0.2
 """
 
 
+SECRETS: dict[str, bytes] = {}  # of the keys that new_key() has made
+SIGNERS: dict[Host, Signer] = {}  # of the member that each machine is, see Hub.enrol()
+MACHINES = {("default", "10.42.0.2"): "a", ("default", "10.42.0.3"): "b",
+            ("other", "10.42.0.2"): "c"}
+
+
 def new_key() -> str:
-    """A public key that nobody has the secret of; the hub does not ask for it."""
-    return base64.b64encode(os.urandom(32)).decode()
+    """The public key of a new pair."""
+    secret = os.urandom(32)
+    public = base64.b64encode(public_of(secret)).decode()
+    SECRETS[public] = secret
+    return public
 
 
 def secret_of(token: str) -> str:
@@ -117,10 +130,10 @@ class Hub:
     # ---- the public door
 
     def public(self, host: Host, method: str, path: str, body: object = None,
-               bearer: str = "") -> tuple[int, object]:
-        """Ask with curl over TLS, with the pin; perhaps with an admin token."""
+               *more: str, bearer: str = "") -> tuple[int, object]:
+        """Ask with curl over TLS, with the pin; perhaps with an admin token, or `more` words."""
         argv = ["curl", "-sk", "--pinnedpubkey", f"sha256//{self.pin}", "-X", method, "-m", "60",
-                "-w", "\n%{http_code}", f"https://192.0.2.1:8443{path}"]
+                "-w", "\n%{http_code}", *more, f"https://192.0.2.1:8443{path}"]
         stdin = None
         if bearer:
             argv += ["-H", f"Authorization: Bearer {bearer}"]
@@ -134,14 +147,50 @@ class Hub:
         except ValueError:
             return int(status), text
 
-    def enrol(self, host: Host, secret: str, **fields: object) -> tuple[int, object]:
-        body = {"secret": secret, "publicKey": new_key()} | fields
-        return self.public(host, "POST", "/v1/enrol", body)
+    def enrol(self, host: Host, secret: str, *more: str, **fields: object) -> tuple[int, object]:
+        """The machine that has the member's address can speak for it from then on."""
+        key = fields.get("publicKey") or new_key()
+        body = {"secret": secret, "publicKey": key} | fields
+        status, answer = self.public(host, "POST", "/v1/enrol", body, *more)
+        if status == 200:
+            self._remember(answer, key)
+        return status, answer
+
+    def enrol_again(self, host: Host, secret: str, key: str) -> tuple[int, object]:
+        """As the machine whose key it is, and whose address."""
+        body = json.dumps({"secret": secret, "publicKey": key})
+        return self.public(host, "POST", "/v1/enrol", body,
+                           *proof_of(host, "POST", "/v1/enrol", body))
+
+    def _remember(self, snapshot: dict, key: str) -> None:
+        nodes = {node["metadata"]["name"]: node["spec"] for node in snapshot["nodes"]}
+        network = snapshot["network"]["metadata"]["name"]
+        machine = MACHINES.get((network, nodes[snapshot["self"]]["address4"]))
+        if machine and key in SECRETS:
+            hub_key = base64.b64decode(nodes["hub"]["publicKey"])
+            SIGNERS[self.lab.host(machine)] = Signer(
+                key_of(SECRETS[key], hub_key, base64.b64decode(key)))
+
+
+def proof_of(host: Host, method: str, path: str, body: str = "") -> list[str]:
+    """Arguments of curl with the proof of the member that the machine is; none if it is none."""
+    signer = SIGNERS.get(host)
+    return ["-H", f"Authorization: {signer.sign(method, path, body.encode())}"] if signer else []
 
 
 def member_call(host: Host, method: str, path: str, body: object = None) -> tuple[int, object]:
-    """Ask at the hub's overlay address."""
-    argv = ["curl", "-s", "-X", method, "-m", "60", "-w", "\n%{http_code}",
+    """Ask at the hub's overlay address, with a proof; again when the hub says which it takes."""
+    text = "" if body is None else json.dumps(body)
+    status, answer = plain_call(host, method, path, body, *proof_of(host, method, path, text))
+    if status == 401 and host in SIGNERS and SIGNERS[host].learn(answer):
+        return plain_call(host, method, path, body, *proof_of(host, method, path, text))
+    return status, answer
+
+
+def plain_call(host: Host, method: str, path: str, body: object, *more: str | int,
+               before: tuple = ()) -> tuple[int, object]:
+    """Ask at the hub's overlay address, with more arguments of curl."""
+    argv = [*before, "curl", "-s", "-X", method, "-m", "60", "-w", "\n%{http_code}", *more,
             f"http://10.42.0.1:8443{path}"]
     stdin = None
     if body is not None:
@@ -154,8 +203,10 @@ def member_call(host: Host, method: str, path: str, body: object = None) -> tupl
 class Watch:
     """A watch of a member, by curl; its lines are the log."""
 
-    def __init__(self, host: Host) -> None:
-        self.daemon = host.spawn(["curl", "-sN", "http://10.42.0.1:8443/v1/watch"], name="watch")
+    def __init__(self, host: Host, url: str = "http://10.42.0.1:8443/v1/watch") -> None:
+        member_call(host, "GET", "/v1/jobs")  # so that the hub has said which proofs it takes
+        proof = proof_of(host, "GET", "/v1/watch")
+        self.daemon = host.spawn(["curl", "-sN", *proof, url], name="watch")
 
     def events(self) -> list[dict]:
         return [json.loads(line) for line in self.daemon.lines() if line.startswith("{")]

@@ -3,8 +3,9 @@
 
     member hold ADDRESS PORT BYTES [PACE]   connect, send BYTES, then one byte each PACE seconds
                                             (default: none); how long until the hub ends it
-    member doze ADDRESS PORT ROUNDS         open a watch and do not read it while ROUNDS reports
-                                            are made; then read until the last one is told
+    member doze ADDRESS PORT ROUNDS KEY     open a watch and do not read it while ROUNDS reports
+                                            are made; then read until the last one is told; KEY
+                                            is that of the member's proofs
     member store ADDRESS PORT COUNT         send the bytes that stdin has in hex; the first COUNT
                                             bytes that come back
 """
@@ -17,6 +18,10 @@ import select
 import socket
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
+from member_reference import Signer  # noqa: E402
 
 PATIENCE_S = 60
 
@@ -38,22 +43,30 @@ def hold(address: str, port: str, first: str, pace: str = "0") -> dict:
     return {"seconds": None}
 
 
-def report(address: str, port: str, mark: str) -> None:
-    connection = http.client.HTTPConnection(address, int(port), timeout=60)
+def ask(at: tuple[str, int], signer: Signer, method: str, path: str,
+        body: str = "") -> http.client.HTTPResponse:
+    """Signed, and again when the hub says which proofs it takes."""
+    while True:
+        connection = http.client.HTTPConnection(*at, timeout=60)
+        connection.request(method, path, body or None,
+                           {"Authorization": signer.sign(method, path, body.encode())})
+        answer = connection.getresponse()
+        if answer.status != 401 or not signer.learn(json.loads(answer.read())):
+            return answer
+
+
+def report(at: tuple[str, int], signer: Signer, mark: str) -> None:
     node = {"candidates": [mark + "x" * 6000]}
-    connection.request("PUT", "/v1/status", json.dumps({"node": node}))
-    assert connection.getresponse().status == 204
-    connection.close()
+    assert ask(at, signer, "PUT", "/v1/status", json.dumps({"node": node})).status == 204
 
 
-def doze(address: str, port: str, rounds: str) -> dict:
+def doze(address: str, port: str, rounds: str, key: str) -> dict:
     """Fall behind, then catch up; every line must be whole, and the last state must come."""
-    connection = http.client.HTTPConnection(address, int(port), timeout=60)
-    connection.request("GET", "/v1/watch")
-    stream = connection.getresponse()
+    at, signer = (address, int(port)), Signer(bytes.fromhex(key))
+    stream = ask(at, signer, "GET", "/v1/watch")
     kinds = [json.loads(stream.readline())["type"]]
     for i in range(int(rounds)):
-        report(address, port, f"{i:06d}")
+        report(at, signer, f"{i:06d}")
     last = f"{int(rounds) - 1:06d}"
     while True:
         line = stream.readline()

@@ -94,7 +94,7 @@ def test_everything_is_there_after_kill_9(hub, lab):
     assert hub.admin("GET", "/v1/networks/default/objects/MeshEdge/a--b")[1] == edge
     # Tokens too: the used one is still used, its machine still welcome, the other has one use.
     assert hub.enrol(lab.host("a"), used)[0] == 401
-    assert hub.enrol(lab.host("a"), used, publicKey=key)[1]["self"] == "a"
+    assert hub.enrol_again(lab.host("a"), used, key)[1]["self"] == "a"
     assert hub.enrol(lab.host("a"), keep)[0] == 200
     assert hub.enrol(lab.host("a"), keep)[0] == 401
 

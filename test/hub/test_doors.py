@@ -8,7 +8,7 @@ import stat
 import pytest
 from lab import wait_for
 
-from .hub import Watch, member_call, new_key, put_of
+from .hub import SIGNERS, Watch, member_call, new_key, plain_call, proof_of, put_of
 
 pytestmark = pytest.mark.namespaces
 
@@ -32,11 +32,20 @@ def test_enrolment(hub, lab):
 
 
 def test_a_lost_answer_costs_nothing(hub, lab):
-    secret, key = hub.secret(), new_key()
-    first = hub.enrol(lab.host("a"), secret, publicKey=key)
-    again = hub.enrol(lab.host("a"), secret, publicKey=key)
-    assert first[0] == again[0] == 200
-    assert first[1]["self"] == again[1]["self"]
+    """To the machine that has the key. To others a public key and a token tell nothing."""
+    a = lab.host("a")
+    secret, key = hub.secret(uses=9), new_key()
+    status, first = hub.enrol(a, secret, publicKey=key)
+    assert status == 200
+    status, answer = hub.enrol(a, secret, publicKey=key)
+    assert status == 409 and "does not prove" in answer["error"]
+    assert first["self"] not in answer["error"]
+    body = json.dumps({"secret": secret, "publicKey": key})
+    for forged, expected in ((False, 200), (True, 401)):
+        proof = SIGNERS[a].sign("POST", "/v1/enrol", body.encode() + b" " * forged)
+        status, again = hub.public(a, "POST", "/v1/enrol", body, "-H", f"Authorization: {proof}")
+        assert status == expected, again
+        assert forged or again["self"] == first["self"]
     assert len(hub.nodes()) == 2
 
 
@@ -141,8 +150,7 @@ def test_the_overlay_door_over_ipv6(hub, lab):
         lab.host(host).run(["ip", "addr", "add", spec[name]["address6"] + "/64", "dev",
                             "weft-default", "nodad"])
     url = f"http://[{spec['hub']['address6']}]:8443/v1/watch"
-    watch = lab.host("a").spawn(["curl", "-sN", url], name="watch")
-    assert json.loads(watch.wait_line('"type":"snapshot"').string)["self"] == "a"
+    assert Watch(lab.host("a"), url).wait('"type":"snapshot"')["self"] == "a"
 
 
 def test_leave(hub, lab):
@@ -150,6 +158,76 @@ def test_leave(hub, lab):
     assert member_call(lab.host("a"), "POST", "/v1/leave") == (204, None)
     assert hub.nodes().keys() == {"hub"}
     assert member_call(lab.host("a"), "POST", "/v1/leave")[0] == 403
+
+
+WRITES = [("PUT", "/v1/status", {"node": {}}), ("POST", "/v1/leave", None),
+          ("POST", "/v1/jobs/train/rendezvous", None),
+          ("DELETE", "/v1/jobs/train/rendezvous", None)]
+READS = [("GET", path, None) for path in (
+    "/v1/watch", "/v1/jobs", "/v1/jobs/default/rendezvous", "/v1/heard/" + "0" * 24)]
+
+
+def test_another_program_of_the_machine_is_not_the_node(hub, lab):
+    """It has the node's address, and not its key."""
+    join(hub, lab, "a", "a")
+    a = lab.host("a")
+    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    for method, path, body in WRITES + READS:
+        status, answer = plain_call(a, method, path, body, before=nobody)
+        assert status == 401 and "does not prove" in answer["error"], (method, path)
+    assert plain_call(a, "GET", "/v1/health", None, before=nobody)[0] == 200
+    assert hub.nodes().keys() == {"hub", "a"}
+
+
+def test_a_proof_is_good_for_one_request(hub, lab):
+    join(hub, lab, "a", "a")
+    a = lab.host("a")
+    assert member_call(a, "PUT", "/v1/status", {"node": {}})[0] == 204
+    proof = proof_of(a, "POST", "/v1/jobs/train/rendezvous")
+    assert plain_call(a, "POST", "/v1/leave", None, *proof)[0] == 401
+    assert plain_call(a, "POST", "/v1/jobs/train/rendezvous", {"x": 1}, *proof)[0] == 401
+    assert plain_call(a, "POST", "/v1/jobs/train/rendezvous", None, *proof)[0] == 200
+    assert plain_call(a, "POST", "/v1/jobs/train/rendezvous", None, *proof)[0] == 401
+    # Another node's, and one of before the hub was started anew.
+    join(hub, lab, "b", "b")
+    old = proof_of(a, "POST", "/v1/leave")
+    assert plain_call(lab.host("b"), "POST", "/v1/leave", None, *old)[0] == 401
+    hub.restart()
+    assert plain_call(a, "POST", "/v1/leave", None, *old)[0] == 401
+    assert hub.nodes().keys() == {"hub", "a", "b"}
+    assert member_call(a, "POST", "/v1/leave")[0] == 204
+
+
+def test_proofs_that_overtake_each_other(hub, lab):
+    join(hub, lab, "a", "a")
+    a = lab.host("a")
+    assert member_call(a, "GET", "/v1/jobs")[0] == 200
+    proofs = [proof_of(a, "GET", "/v1/jobs") for _ in range(5)]
+    for proof in reversed(proofs):
+        assert plain_call(a, "GET", "/v1/jobs", None, *proof)[0] == 200
+    assert plain_call(a, "GET", "/v1/jobs", None, *proofs[2])[0] == 401
+
+
+def test_web_pages_have_no_door(hub, lab):
+    """With the best of proofs: what a browser adds is enough to be refused."""
+    join(hub, lab, "a", "a")
+    a = lab.host("a")
+    assert member_call(a, "GET", "/v1/jobs")[0] == 200
+    for header, words in (("Origin: http://evil.example", "web page"), ("Origin: null", "web page"),
+                          ("Host: evil.example:8443", "evil.example"),
+                          ("Host: hub", '"Host: hub"')):
+        proof = proof_of(a, "POST", "/v1/leave")
+        status, answer = plain_call(a, "POST", "/v1/leave", None, *proof, "-H", header)
+        assert status == 403 and words in answer["error"], (header, answer)
+        argv = ["curl", "-s", "-w", "\n%{http_code}", "--unix-socket", hub.socket, "-H", header,
+                "http://hub/v1/networks"]
+        text, _, status = lab.host("hub").run(argv).out.rpartition("\n")
+        assert int(status) == (200 if header == "Host: hub" else 403), (header, text)
+    bearer = (hub.state / "admin.token").read_text().strip()
+    assert hub.public(a, "GET", "/v1/networks", bearer=bearer)[0] == 200
+    status, _ = hub.public(a, "GET", "/v1/networks", None, "-H", "Origin: null", bearer=bearer)
+    assert status == 403
+    assert hub.nodes().keys() == {"hub", "a"}
 
 
 def test_an_edge_that_is_off(hub, lab):

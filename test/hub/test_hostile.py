@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .hub import Watch, member_call, new_key
+from .hub import SIGNERS, Watch, member_call, new_key
 
 pytestmark = pytest.mark.namespaces
 
@@ -139,7 +139,8 @@ def test_one_address_cannot_take_all_places(hub, lab):
 
 def test_a_reader_that_dozes_gets_a_new_snapshot(hub, lab):
     assert hub.enrol(lab.host("a"), hub.secret(), name="a")[0] == 200
-    done = lab.host("a").run([sys.executable, MEMBER, "doze", "10.42.0.1", "8443", "3000"],
+    done = lab.host("a").run([sys.executable, MEMBER, "doze", "10.42.0.1", "8443", "3000",
+                              SIGNERS[lab.host("a")].key.hex()],
                              timeout_s=90)
     # 18 MB were said; the queue keeps 1 MiB, the sockets a few more.
     seen = json.loads(done.out)

@@ -17,6 +17,8 @@ from lab.overlay import API_PORT, Hub, Node
 
 pytestmark = pytest.mark.namespaces
 
+VECTORS = Path(__file__).resolve().parents[1] / "vectors"
+
 TOPOLOGY = """
 switch net 198.51.100.0/24
 host hub
@@ -31,10 +33,21 @@ link n3  net 198.51.100.13
 link n4  net 198.51.100.14
 """
 # The first line of the watch: who the hub takes the asking node for.
-FIRST_EVENT = """
-import sys, urllib.request
-with urllib.request.urlopen(sys.argv[1], timeout=60) as watch:
-    print(watch.readline().decode())
+FIRST_EVENT = f"""
+import json, sys, urllib.error, urllib.request
+sys.path.insert(0, "{VECTORS}")
+from member_reference import signer_of
+url, secret, hub = sys.argv[1:]
+signer = signer_of(secret, hub)
+for _ in range(2):
+    proof = signer.sign("GET", "/v1/watch")
+    request = urllib.request.Request(url, headers={{"Authorization": proof}})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as watch:
+            print(watch.readline().decode())
+            break
+    except urllib.error.HTTPError as refused:
+        assert refused.code == 401 and signer.learn(json.loads(refused.read()))
 """
 
 
@@ -63,7 +76,8 @@ def twins(weft: Path) -> Iterator[Twins]:
 def first_event(node: Node) -> dict:
     """The node's watch, over the overlay."""
     url = f"http://{node.hub_spec['address4']}:{API_PORT}/v1/watch"
-    return json.loads(node.host.run(["/usr/bin/python3", "-c", FIRST_EVENT, url]).out)
+    return json.loads(node.host.run(["/usr/bin/python3", "-c", FIRST_EVENT, url,
+                                     node.wg.private_key, node.hub_spec["publicKey"]]).out)
 
 
 def echo_replies(node: Node) -> int:

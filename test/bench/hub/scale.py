@@ -27,6 +27,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "test/vectors"))
+from member_reference import Signer, key_of, public_of  # noqa: E402
+
 WEFT = pathlib.Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
 HUB = ("10.42.0.1", 8443)
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -80,29 +83,61 @@ def new_secret(directory: str, uses: int) -> str:
     return json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))["s"]
 
 
-def enrol(secret: str, n: int) -> str:
-    """One node; gives its address. The snapshot is read only as far as is needed."""
+class Member:
+    """A node: its address, and what signs its requests."""
+
+    def __init__(self, address: str, secret: bytes, hub_key: str) -> None:
+        self.address = address
+        self.signer = Signer(key_of(secret, base64.b64decode(hub_key), public_of(secret)))
+
+    def header(self, method: str, path: str, body: str = "") -> str:
+        return self.signer.sign(method, path, body.encode())
+
+
+def field_of(text: bytes, begin: bytes, name: bytes) -> str:
+    """The first text of that name after @begin."""
+    return text[text.index(begin):].split(b'"%s":"' % name, 1)[1].split(b'"', 1)[0].decode()
+
+
+def enrol(secret: str, n: int) -> Member:
+    """One node. The snapshot is read only as far as is needed."""
     connection = http.client.HTTPSConnection("172.16.0.1", 8443, context=TLS, timeout=60)
-    key = base64.b64encode(os.urandom(32)).decode()
+    own = os.urandom(32)
+    key = base64.b64encode(public_of(own)).decode()
     connection.request("POST", "/v1/enrol", json.dumps(
         {"secret": secret, "publicKey": key, "name": f"node-{n:05d}"}))
     answer = connection.getresponse()
     text = answer.read()
     assert answer.status == 200, text
     connection.close()
-    at = text.index(b'"publicKey":"%s"' % key.encode())
-    return text[at:].split(b'"address4":"', 1)[1].split(b'"', 1)[0].decode()
+    address = field_of(text, b'"publicKey":"%s"' % key.encode(), b"address4")
+    return Member(address, own, field_of(text, b'"metadata":{"name":"hub"', b"publicKey"))
+
+
+def send(member: Member, request: str) -> socket.socket:
+    """A connection from the node's address, with the beginning of its request."""
+    sock = socket.socket()
+    sock.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
+    sock.bind((member.address, 0))
+    sock.connect(HUB)
+    sock.sendall(request.encode())
+    return sock
+
+
+def learn(member: Member) -> None:
+    """Ask in vain, so that the hub says which proofs it takes; what an agent does once a run."""
+    sock = send(member, f"GET /v1/jobs HTTP/1.1\r\nHost: {HUB[0]}\r\n\r\n")
+    with sock, sock.makefile("rb") as answer:
+        assert member.signer.learn(json.loads(answer.read().partition(b"\r\n\r\n")[2]))
 
 
 class Watch:
     """One node's watch; counts bytes and looks for a mark."""
 
-    def __init__(self, address: str) -> None:
-        self.sock = socket.socket()
-        self.sock.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
-        self.sock.bind((address, 0))
-        self.sock.connect(HUB)
-        self.sock.sendall(b"GET /v1/watch HTTP/1.1\r\nHost: hub\r\n\r\n")
+    def __init__(self, member: Member) -> None:
+        learn(member)
+        self.sock = send(member, f"GET /v1/watch HTTP/1.1\r\nHost: {HUB[0]}\r\n"
+                         f"Authorization: {member.header('GET', '/v1/watch')}\r\n\r\n")
         self.tail = b""
 
     def take(self, mark: bytes) -> bool:
@@ -129,9 +164,11 @@ def resident_mib(pid: int) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
-def report(address: str, mark: str) -> None:
-    connection = http.client.HTTPConnection(*HUB, source_address=(address, 0), timeout=60)
-    connection.request("PUT", "/v1/status", json.dumps({"node": {"candidates": [mark]}}))
+def report(member: Member, mark: str) -> None:
+    connection = http.client.HTTPConnection(*HUB, source_address=(member.address, 0), timeout=60)
+    body = json.dumps({"node": {"candidates": [mark]}})
+    connection.request("PUT", "/v1/status", body,
+                       {"Authorization": member.header("PUT", "/v1/status", body)})
     assert connection.getresponse().status == 204
     connection.close()
 
@@ -140,17 +177,17 @@ def measure(n: int, directory: str, holder: int) -> dict:
     hub = start_hub(holder, directory)
     secret = new_secret(directory, n)
     began = time.monotonic()
-    addresses = [enrol(secret, i) for i in range(n)]
+    members = [enrol(secret, i) for i in range(n)]
     enrolled = time.monotonic()
     selector = selectors.DefaultSelector()
-    for address in addresses:
-        watch = Watch(address)
+    for member in members:
+        watch = Watch(member)
         selector.register(watch.sock, selectors.EVENT_READ, watch)
     listening = wait_for_all(selector, n, b"]}\n")
     times = []
     for i in range(5):
         start = time.monotonic()
-        report(addresses[i], f"mark-{i}")
+        report(members[i], f"mark-{i}")
         times.append(wait_for_all(selector, n, f"mark-{i}".encode()) - start)
     result = {"nodes": n, "enrol_per_s": round(n / (enrolled - began)),
               "snapshots_s": round(listening - enrolled, 2),

@@ -1,0 +1,38 @@
+/*
+ * proof.h - does a request come from the node whose address it has, or only from its machine?
+ *
+ * The hub's end of wire/member_proof.h. Each node's key is derived once, on its first proof, and
+ * kept with the node: so however many requests come, there is one multiplication a node, and as
+ * many keys as nodes. Numbers that were taken are kept with it, too; they begin at the hub's
+ * monotonic clock, so that a node that was removed and enrolled again under the same key starts
+ * beyond all that it has used before.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "wire/member_proof.h"
+
+struct model_node;
+struct request;
+struct response;
+
+/** What the hub keeps for it with each node. Zeroes at first; wiped with the node. */
+struct proof_state {
+    struct member_proof_key key;
+    struct member_proof_window window;
+    bool has_key; /* both are set */
+};
+
+/** proof_key() - of @node, derived if it was not; NULL: its public key is one nobody can have. */
+const struct member_proof_key *proof_key(struct model_node *node, nsec_t now);
+
+/**
+ * proof_take() - does @node itself ask, and for the first time?
+ *
+ * A proof is taken once. If it is not, @rs says 401, and which stamps are.
+ */
+bool proof_take(struct model_node *node, const struct request *rq, struct response *rs);

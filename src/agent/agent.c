@@ -8,6 +8,7 @@
 
 #include "agent/agent_internal.h"
 #include "agent/mss_clamp.h"
+#include "agent/name_check.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -510,6 +511,7 @@ static void stop(struct agent *a)
     reach_deinit(&a->reach);
     free(a->routes);
     json_decref(a->names_left_out);
+    a->names = name_check_free(a->names);
     (void)uv_loop_close(&a->loop);
 }
 

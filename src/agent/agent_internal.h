@@ -31,6 +31,7 @@ struct agent_deadlines {
     nsec_t names;     /* write the hosts file */
 };
 
+struct name_check;
 struct service;
 
 struct agent {
@@ -65,6 +66,7 @@ struct agent {
     struct member_proof_signer signer; /* with this node's key, for the hub */
     struct hub_link *hub;              /* owns */
     struct server *server;             /* owns; the node's own socket */
+    struct name_check *names;          /* owns; NULL: no thread could be had, or none is needed */
     json_t *names_left_out;            /* owns; as the status has it; NULL: not known yet */
     struct service *measure;           /* owns; NULL: none is offered */
     char measure_path[PATH_MAX];       /* its unix socket */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
+#include "agent/name_check.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -18,7 +19,8 @@
 #include "sys/hosts_file.h"
 #include "sys/statefile.h"
 
-#define LOOK_PERIOD (10 * NSEC_PER_SEC)
+#define LOOK_PERIOD    (10 * NSEC_PER_SEC)
+#define PENDING_PERIOD (NSEC_PER_SEC / 4) /* while the resolver is being asked */
 
 /* Names that a status tells of; the rest is counted by whoever reads the file. */
 #define TOLD_MAX 64
@@ -33,7 +35,8 @@ static json_t *encode_left_out(
     for (size_t i = 0; list && i < n_extras && json_array_size(list) < TOLD_MAX; i++) {
         const struct node *node = &s->nodes.items[extras[i].node]->node;
 
-        if (extras[i].verdict == HOSTS_KEPT || strcmp(node->meta.name, s->self) == 0)
+        if (extras[i].verdict == HOSTS_KEPT || extras[i].verdict == HOSTS_PENDING ||
+            strcmp(node->meta.name, s->self) == 0)
             continue;
         if (json_array_append_new(
                 list, json_pack("{s:s, s:s, s:s}", "name", extras[i].name, "node", node->meta.name,
@@ -78,6 +81,60 @@ static struct hosts_extra *choose_extras(struct agent *a, const char *owner, siz
     return TAKE_PTR(extras);
 }
 
+/* This machine's own names lead to it, whoever answers. */
+static bool is_checked(const struct snapshot *s, const struct hosts_extra *x)
+{
+    return x->verdict == HOSTS_KEPT &&
+           strcmp(s->nodes.items[x->node]->node.meta.name, s->self) != 0;
+}
+
+/* Have the resolver asked for those that nothing speaks against so far. */
+static void want_extras(struct agent *a, const struct hosts_extra *extras, size_t n_extras)
+{
+    _cleanup_(freep) struct name_query *queries = calloc(n_extras + 1, sizeof(*queries));
+    const struct snapshot *s = &a->snapshot;
+    size_t n = 0;
+
+    for (size_t i = 0; queries && i < n_extras; i++) {
+        const struct node *node = &s->nodes.items[extras[i].node]->node;
+
+        if (is_checked(s, &extras[i]))
+            queries[n++] = (struct name_query){.name = extras[i].name,
+                .address4 = node->address4,
+                .address6 = node->address6,
+                .ours = {s->network.cidr4, s->network.cidr6}};
+    }
+    if (queries)
+        (void)name_check_want(a->names, queries, n);
+}
+
+/* Take in what the resolver has said; true while it is being asked. */
+static bool check_extras(struct agent *a, struct hosts_extra *extras, size_t n_extras, nsec_t now)
+{
+    bool is_pending = false;
+    struct err e = ERR_NULL;
+
+    if (n_extras > 0 && !a->names && name_check_new(&a->names, name_lookup, &e) < 0)
+        log_limited(&a->names_limit, now, LOG_LEVEL_WARNING, "only qualified names are given: %s",
+            err_text(&e));
+    if (a->names)
+        want_extras(a, extras, n_extras);
+    for (size_t i = 0; i < n_extras; i++) {
+        enum name_verdict verdict = NAME_VERDICT_PENDING;
+
+        if (!is_checked(&a->snapshot, &extras[i]))
+            continue;
+        if (a->names)
+            verdict = name_check_ask(a->names, extras[i].name, now, &extras[i].elsewhere);
+        if (verdict == NAME_VERDICT_ELSEWHERE)
+            extras[i].verdict = HOSTS_ELSEWHERE;
+        if (verdict == NAME_VERDICT_PENDING)
+            extras[i].verdict = HOSTS_PENDING;
+        is_pending |= verdict == NAME_VERDICT_PENDING;
+    }
+    return is_pending;
+}
+
 static void tell(struct agent *a, const struct hosts_extra *extras, size_t n_extras)
 {
     json_t *left_out = encode_left_out(&a->snapshot, extras, n_extras);
@@ -94,14 +151,16 @@ void agent__name_nodes(struct agent *a)
     char owner[HOSTS_OWNER_MAX];
     struct err e = ERR_NULL;
     nsec_t now = clock_now();
+    bool is_pending;
     bool changed = false;
-    size_t n_extras;
+    size_t n_extras = 0;
     int r;
 
     a->due.names = NSEC_NEVER;
     if (!a->state.keeps_hosts)
         return;
     extras = choose_extras(a, hosts_owner(&a->snapshot, owner), &n_extras);
+    is_pending = check_extras(a, extras, n_extras, now);
     hosts_add_block(&block, &a->snapshot, extras, n_extras, !a->reconcile.lacks_v6);
     r = block.failed ? err_set(&e, -ENOMEM, "no memory for %zu names", a->snapshot.nodes.n)
                      : hosts_file_put(HOSTS_FILE_DEFAULT, owner, str_text(&block), &changed, &e);
@@ -112,7 +171,7 @@ void agent__name_nodes(struct agent *a)
         log_info("%zu names are in " HOSTS_FILE_DEFAULT, a->snapshot.nodes.n);
     if (r == 0)
         tell(a, extras, n_extras);
-    agent__schedule(a, &a->due.names, now + LOOK_PERIOD);
+    agent__schedule(a, &a->due.names, now + (is_pending ? PENDING_PERIOD : LOOK_PERIOD));
 }
 
 int agent__forget_names(const struct agent *a, struct err *e)

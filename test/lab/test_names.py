@@ -152,3 +152,28 @@ def test_two_networks_of_one_name(site: Site) -> None:
     assert leads(host, "gpu-2") == site.a2.address()
     host.run([site.weft, "leave", *other.places])
     assert host.run(["cat", "/etc/hosts"]).out == before
+
+
+def test_what_the_resolver_knows_stays(site: Site) -> None:
+    """Also when it begins to answer after the bare name was written."""
+    host, server = site.a1.host, site.lab.host("hub2")
+    script = Path(__file__).with_name("name_server.py")
+    host.run(["sh", "-c", f"echo nameserver {server.address()} > /etc/resolv.conf"])
+    site.a1.join(site.token(), "--name", "gpu-1")
+    site.a2.join(site.token(), "--name", "gpu-2")
+    # Nobody answers there yet.
+    wait_leads(host, "gpu-2", site.a2.address())
+    daemon = server.spawn(["/usr/bin/python3", script, "gpu-2=192.0.2.7", "minio-1=192.0.2.8"],
+                          name="names")
+    daemon.wait_line("listening")
+    wait_leads(host, "gpu-2", "192.0.2.7", 45)
+    assert leads(host, "gpu-2.default.weft") == site.a2.address()
+    wait_for(lambda: "gpu-2" in site.a1.left_out(), 15, "the status to say so")
+    assert "this machine's " in site.a1.left_out()["gpu-2"]
+    # A name that the resolver knows already is not written at all.
+    third = Node(site.lab.host("localhost"), site.weft)
+    third.join(site.token(), "--name", "minio-1")
+    wait_leads(host, "minio-1.default.weft", third.address())
+    wait_for(lambda: site.a1.left_out().get("minio-1") ==
+             "this machine's resolver leads it to 192.0.2.8", 15, "the status to say so")
+    assert leads(host, "minio-1") == "192.0.2.8"

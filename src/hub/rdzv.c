@@ -145,6 +145,19 @@ void rdzv__arm_ttl(struct rdzv_job *job)
         (void)uv_timer_start(timer, on_ttl, ms, 0);
 }
 
+/* What has changed in TCPStores since the last commit goes with the next. */
+static void gather(void *ctx)
+{
+    struct rdzv *rz = ctx;
+    struct rdzv_network *n;
+    struct rdzv_job *job;
+
+    list_foreach(n, &rz->networks, link) {
+        list_foreach(job, &n->jobs, link)
+            (void)rdzv_kv_flush(&job->kv, SIZE_MAX);
+    }
+}
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
 int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
@@ -161,6 +174,8 @@ int rdzv_new(struct rdzv **ret, struct uv_loop_s *loop, struct model *model, uin
     rz->epoch = epoch;
     list_init(&rz->networks);
     rdzv_save_init(&rz->save, model, seed);
+    rz->save.gather = gather;
+    rz->save.gather_ctx = rz;
     r = rdzv__load(rz, e);
     if (r == 0)
         *ret = rz;
@@ -200,6 +215,7 @@ int rdzv_start(struct rdzv *rz, struct err *e)
     rdzv_save_start(&rz->save, rz->loop);
     (void)uv_timer_init(rz->loop, &rz->ttl);
     rz->ttl.data = rz;
+    rdzv__store_start(rz);
     forget_orphans(rz);
     return 0;
 }
@@ -211,6 +227,7 @@ void rdzv_stop(struct rdzv *rz)
     rz->started = false;
     rdzv_save_stop(&rz->save);
     rdzv_http_stop(&rz->http);
+    rdzv__store_stop(rz);
     uv_close((uv_handle_t *)&rz->ttl, NULL);
 }
 
@@ -309,13 +326,16 @@ void rdzv_metrics(const struct rdzv *rz, struct hub_metrics *m)
     struct rdzv_network *n;
     size_t connections = 0;
     size_t jobs = 0;
+    size_t unsaved = rz->save.by_key.n;
 
     list_foreach(n, &rz->networks, link) {
         struct rdzv_job *job;
 
         connections += n->admission.n;
-        list_foreach(job, &n->jobs, link)
+        list_foreach(job, &n->jobs, link) {
             jobs++;
+            unsaved += job->kv.n_unsaved;
+        }
     }
     hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_jobs", "jobs, the default ones included", "",
         (double)jobs);
@@ -328,7 +348,7 @@ void rdzv_metrics(const struct rdzv *rz, struct hub_metrics *m)
     hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_hung_up_total",
         "connections that were ended or refused", "", (double)rz->n_hung_up);
     hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_unsaved", "changes not on the disk yet", "",
-        (double)rz->save.by_key.n);
+        (double)unsaved);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_total", "commits of changes in jobs",
         "", (double)rz->save.n_commits);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_failed_total",

@@ -47,6 +47,8 @@ struct rdzv {
     struct rdzv_save save;            /* what is not on the disk yet */
     struct rdzv_http http;            /* the connections that speak HTTP */
     uv_timer_t ttl;                   /* when the next node of some tree ends */
+    uv_timer_t turn;                  /* the next turn of the loop is for @turns */
+    struct list turns;                /* of struct rdzv_conn that have used up their time */
     struct list networks;             /* of struct rdzv_network */
     uint64_t n_requests;              /* of TCPStore, since the start */
     uint64_t n_hung_up;               /* connections that we ended */
@@ -95,6 +97,10 @@ struct rdzv_conn {
     uint8_t *in;               /* owns; a request of which not all has come */
     size_t in_len;             /* bytes of it */
     size_t in_cap;             /* room of it */
+    size_t in_need;            /* so many must be there before it is of use to look at them */
+    bool has_more;             /* of what has come not all has been looked at */
+    struct list turn;          /* in rdzv.turns while it waits for a turn to do that */
+    size_t charged;            /* what it counts for in the network's quota */
     /* rdzv_http.c's */
     bool is_http;                      /* it speaks HTTP */
     struct MHD_Connection *mhd;        /* libmicrohttpd's; NULL before it started, and at its end */
@@ -155,6 +161,15 @@ void rdzv__arm_ttl(struct rdzv_job *job);
 
 /** rdzv__poll() - be told of these events only. */
 void rdzv__poll(struct rdzv_conn *c, int events, uv_poll_cb cb);
+
+/** rdzv__store_start() - before the first connection. */
+void rdzv__store_start(struct rdzv *rz);
+
+/** rdzv__store_stop() - after the last; then run the loop until it is empty. */
+void rdzv__store_stop(struct rdzv *rz);
+
+/** rdzv__charge() - it counts in the network's quota until it is detached. False: no room. */
+bool rdzv__charge(struct rdzv_conn *c, size_t cost);
 
 /** rdzv__store_begin() - the connection speaks TCPStore; what it said is still to be read. */
 void rdzv__store_begin(struct rdzv_conn *c);

@@ -253,9 +253,11 @@ json_t *rdzv_job_json(const struct rdzv_job *job)
     (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
     (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
     (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, job->rz->epoch);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I}",
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I, s:I, s:s*}",
         "job", job->name, "network", job->network->name, "run", run, "epoch", epoch, "address4",
         address, "address6", address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2",
         "endpoint", etcd_at, "port", etcd, "idleSeconds", (json_int_t)(RDZV_IDLE / NSEC_PER_SEC),
-        "keys", (json_int_t)job->quota.entries, "bytes", (json_int_t)job->quota.bytes);
+        "keys", (json_int_t)job->quota.entries, "bytes", (json_int_t)job->quota.bytes, "limitHits",
+        (json_int_t)job->quota.n_refused, "lastLimit", job->quota.last_refusal);
 }

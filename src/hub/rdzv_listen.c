@@ -58,10 +58,22 @@ void rdzv__detach(struct rdzv_conn *c)
         rdzv_client_deinit(&c->job->kv, &c->client);
     }
     rdzv_http_detach(c);
+    rdzv_quota_give(&c->job->network->quota, c->charged, 0);
+    c->charged = 0;
     admission_leave(&c->job->network->admission, &c->from);
     c->job->heard = clock_now();
     list_remove(&c->link);
     c->job = NULL;
+}
+
+bool rdzv__charge(struct rdzv_conn *c, size_t cost)
+{
+    if (!rdzv_quota_try(&c->job->network->quota, cost, 0)) {
+        rdzv_quota_refuse(&c->job->quota, "the network has no room for a connection");
+        return false;
+    }
+    c->charged += cost;
+    return true;
 }
 
 void rdzv__close(struct rdzv_conn *c)
@@ -98,9 +110,10 @@ static void on_first(uv_poll_t *poll, int status, int events)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n == 1 && first < ' ')
+    if (n == 1 && first < ' ' && rdzv__charge(c, RDZV_COST_CONN))
         rdzv__store_begin(c);
-    else if (n == 1 && first >= 'A' && first <= 'Z')
+    else if (n == 1 && first >= 'A' && first <= 'Z' &&
+             rdzv__charge(c, RDZV_COST_CONN + RDZV_COST_HTTP))
         rdzv_http_begin(&c->rz->http, c);
     else
         rdzv__hang_up(c);

@@ -89,6 +89,8 @@ int rdzv_save_now(struct rdzv_save *s, struct err *e)
     nsec_t start = clock_now();
     int r = 0;
 
+    if (s->gather)
+        s->gather(s->gather_ctx);
     while (r == 0 && !list_is_empty(&s->order))
         r = commit_some(s, e);
     s->cost = clock_now() - start;
@@ -131,6 +133,11 @@ static void arm(struct rdzv_save *s)
 
     if (!uv_is_active((uv_handle_t *)&s->timer) && !uv_is_closing((uv_handle_t *)&s->timer))
         (void)uv_timer_start(&s->timer, on_timer, (uint64_t)(after / NSEC_PER_MSEC), 0);
+}
+
+void rdzv_save_later(struct rdzv_save *s)
+{
+    arm(s);
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */

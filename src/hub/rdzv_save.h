@@ -30,15 +30,17 @@ struct model;
 #define RDZV_SAVE_AFTER (20 * NSEC_PER_MSEC)
 
 struct rdzv_save {
-    struct model *model;    /* pins */
-    struct htab by_key;     /* of struct change: the same as in @order */
-    struct list order;      /* owns them; what changed last is last */
-    struct list waiting;    /* of struct rdzv_save_wait */
-    uv_timer_t timer;       /* to the next commit */
-    nsec_t cost;            /* of the last commit */
-    uint64_t n_commits;     /* since the start */
-    uint64_t n_failed;      /* of them */
-    struct log_limit limit; /* of the words about those */
+    struct model *model;       /* pins */
+    struct htab by_key;        /* of struct change: the same as in @order */
+    struct list order;         /* owns them; what changed last is last */
+    struct list waiting;       /* of struct rdzv_save_wait */
+    void (*gather)(void *ctx); /* before a commit: put what has changed meanwhile; NULL: nothing */
+    void *gather_ctx;          /* pinned: handed to it */
+    uv_timer_t timer;          /* to the next commit */
+    nsec_t cost;               /* of the last commit */
+    uint64_t n_commits;        /* since the start */
+    uint64_t n_failed;         /* of them */
+    struct log_limit limit;    /* of the words about those */
 };
 
 /** One who waits for the disk. */
@@ -76,6 +78,9 @@ int rdzv_save_blob(struct rdzv_save *s, const char *key, const void *p, size_t l
 
 /** rdzv_save_drop_blob() - it is gone; @before: its length. 0 or -ENOMEM. */
 int rdzv_save_drop_blob(struct rdzv_save *s, const char *key, size_t before);
+
+/** rdzv_save_later() - there is something for @gather; it is called with the next commit. */
+void rdzv_save_later(struct rdzv_save *s);
 
 /** rdzv_save_wait() - call @w->done when all of the above is on the disk; never in this call. */
 void rdzv_save_wait(struct rdzv_save *s, struct rdzv_save_wait *w);

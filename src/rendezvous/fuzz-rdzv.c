@@ -20,9 +20,13 @@ static void drop(void *ctx, const void *name, size_t name_len, size_t before)
 {
 }
 
+static void unsaved(void *ctx)
+{
+}
+
 static void check_entry(const uint8_t *data, size_t len)
 {
-    struct rdzv_kv_saver saver = {.put = put, .drop = drop};
+    struct rdzv_kv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
     struct err e = ERR_NULL;
     struct rdzv_kv kv;

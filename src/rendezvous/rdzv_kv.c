@@ -10,16 +10,6 @@
 #include "base/bytes.h"
 #include "rendezvous/rdzv_kv_internal.h"
 
-/* Room for output that a client keeps when there is none. */
-#define OUT_KEEP 4096
-
-static const struct tcpstore_bytes nothing = {.p = NULL};
-
-static struct tcpstore_bytes value_of(const struct rdzv_entry *en)
-{
-    return en ? (struct tcpstore_bytes){en->value, en->value_len} : nothing;
-}
-
 static struct tcpstore_bytes bytes_of(const char *text)
 {
     return (struct tcpstore_bytes){(const uint8_t *)text, strlen(text)};
@@ -27,36 +17,18 @@ static struct tcpstore_bytes bytes_of(const char *text)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Room for @len more bytes of output; they count as the job's. */
-static bool make_room(struct rdzv_kv *kv, struct rdzv_client *c, size_t len)
+/* Something was added to its output; or it could not be. */
+static void answered(struct rdzv_kv *kv, struct rdzv_client *c, bool worked)
 {
-    size_t need = c->out_len + len;
-    size_t cap = 2 * c->out_cap > need ? 2 * c->out_cap : need + 64;
-    uint8_t *out;
-
-    if (need <= c->out_cap)
-        return true;
-    if (need > RDZV_KV_OUT_MAX || !rdzv_quota_has(kv->quota, cap - c->out_cap, 0))
-        return false;
-    out = realloc(c->out, cap);
-    if (!out)
-        return false;
-    rdzv_quota_take(kv->quota, cap - c->out_cap, 0);
-    c->out = out;
-    c->out_cap = cap;
-    return true;
+    if (!worked)
+        c->failed = true;
+    if (list_is_empty(&c->ready))
+        list_add_tail(&kv->ready, &c->ready);
 }
 
 static void answer(struct rdzv_kv *kv, struct rdzv_client *c, const void *p, size_t len)
 {
-    if (!c->failed && !make_room(kv, c, len))
-        c->failed = true;
-    if (!c->failed && len > 0) {
-        memcpy(c->out + c->out_len, p, len);
-        c->out_len += len;
-    }
-    if (list_is_empty(&c->ready))
-        list_add_tail(&kv->ready, &c->ready);
+    answered(kv, c, !c->failed && rdzv_out_add(&c->out, kv->quota, p, len));
 }
 
 static void answer_word(struct rdzv_kv *kv, struct rdzv_client *c, enum tcpstore_word word)
@@ -79,15 +51,35 @@ static void answer_bytes(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpst
     answer(kv, c, b.p, b.len);
 }
 
+/* The first @len bytes of @s, which may be NULL when that is 0. */
+static void answer_shared(
+    struct rdzv_kv *kv, struct rdzv_client *c, struct rdzv_shared *s, size_t len)
+{
+    answer_number(kv, c, len);
+    answered(kv, c, !c->failed && rdzv_out_share(&c->out, kv->quota, s, len));
+}
+
+static void answer_value(struct rdzv_kv *kv, struct rdzv_client *c, const struct rdzv_entry *en)
+{
+    answer_shared(kv, c, en ? en->value : NULL, rdzv_kv__value(en).len);
+}
+
 /* ---- waiting -------------------------------------------------------------------------------- */
+
+/* It is in no list any more; what is known of its key stays. */
+static void wait_unlink(struct rdzv_kv *kv, struct rdzv_wait *w)
+{
+    list_remove(&w->of_client);
+    list_remove(&w->of_entry);
+    rdzv_quota_give(kv->quota, RDZV_COST_WAIT, 0);
+    free(w);
+}
 
 static void wait_free(struct rdzv_kv *kv, struct rdzv_wait *w)
 {
     struct rdzv_entry *en = w->entry;
 
-    list_remove(&w->of_client);
-    list_remove(&w->of_entry);
-    free(w);
+    wait_unlink(kv, w);
     rdzv_kv__release(kv, en);
 }
 
@@ -102,13 +94,15 @@ static void stop_waiting(struct rdzv_kv *kv, struct rdzv_client *c)
 }
 
 /* @in_client, @in_entry: the lists that it goes into. */
-static int add_wait(
-    struct rdzv_entry *en, struct rdzv_client *c, struct list *in_client, struct list *in_entry)
+static int add_wait(struct rdzv_kv *kv, struct rdzv_entry *en, struct rdzv_client *c,
+    struct list *in_client, struct list *in_entry)
 {
-    struct rdzv_wait *w = calloc(1, sizeof(*w));
+    struct rdzv_wait *w =
+        rdzv_quota_has(kv->quota, RDZV_COST_WAIT, 0) ? calloc(1, sizeof(*w)) : NULL;
 
     if (!w)
         return RDZV_KV_E_FULL;
+    rdzv_quota_take(kv->quota, RDZV_COST_WAIT, 0);
     w->client = c;
     w->entry = en;
     list_add_tail(in_client, &w->of_client);
@@ -121,9 +115,7 @@ static bool came(struct rdzv_kv *kv, struct rdzv_wait *w)
 {
     struct rdzv_client *c = w->client;
 
-    list_remove(&w->of_client);
-    list_remove(&w->of_entry);
-    free(w);
+    wait_unlink(kv, w);
     if (--c->n_awaited > 0)
         return false;
     answer_word(kv, c, TCPSTORE_STOP_WAITING);
@@ -151,88 +143,96 @@ static void wake_one(struct rdzv_kv *kv, struct rdzv_entry *en)
     }
 }
 
-static void tell_watching(struct rdzv_kv *kv, struct rdzv_entry *en, enum tcpstore_word what,
-    struct tcpstore_bytes before, struct tcpstore_bytes after)
+/* A value as it was: it only grows at its end. */
+struct before {
+    struct rdzv_shared *value; /* counted */
+    size_t len;
+};
+
+static void tell_watching(
+    struct rdzv_kv *kv, struct rdzv_entry *en, enum tcpstore_word what, const struct before *before)
 {
     struct rdzv_wait *w;
 
     list_foreach(w, &en->watches, of_entry) {
-        answer_word(kv, w->client, what);
-        answer_bytes(kv, w->client, (struct tcpstore_bytes){en->key, en->key_len});
-        answer_bytes(kv, w->client, before);
-        answer_bytes(kv, w->client, after);
+        struct rdzv_client *c = w->client;
+
+        answered(kv, c, c->out.cost <= RDZV_UNREAD_WATCH_MAX);
+        answer_word(kv, c, what);
+        answer_bytes(kv, c, (struct tcpstore_bytes){en->key, en->key_len});
+        answer_shared(kv, c, before->value, before->len);
+        answer_value(kv, c, en);
     }
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-/* The value becomes @a and @b; whoever waits or watches is told. */
+typedef int (*change_fn)(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value);
+
+/* The value is put, or appended to; whoever waits or watches is told. */
 static int change(
-    struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes a, struct tcpstore_bytes b)
+    struct rdzv_kv *kv, struct tcpstore_bytes key, struct tcpstore_bytes value, change_fn do_change)
 {
-    enum tcpstore_word what = en->has_value ? TCPSTORE_KEY_UPDATED : TCPSTORE_KEY_CREATED;
-    uint8_t *before = NULL;
-    size_t before_len = en->value_len;
+    struct rdzv_entry *en = rdzv_kv__acquire(kv, key);
+    enum tcpstore_word what;
+    struct before before;
     int r;
 
-    /* Kept for those who are told of it. */
-    if (!list_is_empty(&en->watches) && before_len > 0) {
-        before = malloc(before_len);
-        if (!before)
-            return RDZV_KV_E_FULL;
-        memcpy(before, en->value, before_len);
-    }
-    r = rdzv_kv__put(kv, en, a, b);
+    if (!en)
+        return RDZV_KV_E_FULL;
+    what = en->has_value ? TCPSTORE_KEY_UPDATED : TCPSTORE_KEY_CREATED;
+    before = (struct before){rdzv_shared_ref(en->value), rdzv_kv__value(en).len};
+    /* Held by nobody else, what is appended to need not be kept. */
+    if (list_is_empty(&en->watches))
+        before.value = rdzv_shared_unref(before.value);
+    r = do_change(kv, en, value);
     if (r == 0) {
-        tell_watching(kv, en, what, (struct tcpstore_bytes){before, before_len}, value_of(en));
+        tell_watching(kv, en, what, &before);
         wake_all(kv, en);
     }
-    free(before);
+    rdzv_shared_unref(before.value);
+    rdzv_kv__release(kv, en);
     return r;
 }
 
 static int set(struct rdzv_kv *kv, struct tcpstore_bytes key, struct tcpstore_bytes value)
 {
-    struct rdzv_entry *en = rdzv_kv__acquire(kv, key);
-    int r = en ? change(kv, en, value, nothing) : RDZV_KV_E_FULL;
-
-    if (en)
-        rdzv_kv__release(kv, en);
-    return r;
+    return change(kv, key, value, rdzv_kv__put);
 }
 
-static int append(struct rdzv_kv *kv, struct tcpstore_request *rq)
+/* A value of the request is the answer. */
+static int give_back(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_bytes value)
 {
-    struct rdzv_entry *en = rdzv_kv__acquire(kv, rq->key);
-    int r = en ? change(kv, en, value_of(en), rq->value) : RDZV_KV_E_FULL;
+    struct rdzv_shared *s = rdzv_shared_new(kv->quota, value.len);
 
-    if (en)
-        rdzv_kv__release(kv, en);
-    return r;
+    if (!s)
+        return RDZV_KV_E_FULL;
+    rdzv_shared_add(s, value.p, value.len);
+    answer_shared(kv, c, s, s->len);
+    rdzv_shared_unref(s);
+    return 0;
 }
 
 static int compare_set(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
 {
     struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
     bool has_value = en && en->has_value;
+    int r = 0;
 
     /* Without a key nothing is as expected but the empty value; any other is given back. */
-    if (!has_value && rq->value.len > 0) {
-        answer_bytes(kv, c, rq->value);
-        return 0;
-    }
-    if (has_value && !tcpstore_bytes_equal(value_of(en), rq->value)) {
-        answer_bytes(kv, c, value_of(en));
-        return 0;
-    }
-    answer_bytes(kv, c, rq->desired);
-    return set(kv, rq->key, rq->desired);
+    if (!has_value && rq->value.len > 0)
+        return give_back(kv, c, rq->value);
+    if (!has_value || tcpstore_bytes_equal(rdzv_kv__value(en), rq->value))
+        r = set(kv, rq->key, rq->desired);
+    if (r == 0)
+        answer_value(kv, c, rdzv_kv__find(kv, rq->key));
+    return r;
 }
 
 /* The value as a decimal number, as C's strtoll() reads it; no value is 0. */
 static bool number_of(const struct rdzv_entry *en, int64_t *ret)
 {
-    struct tcpstore_bytes v = value_of(en);
+    struct tcpstore_bytes v = rdzv_kv__value(en);
     char text[64];
     char *end;
 
@@ -253,25 +253,31 @@ static int add(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_reques
 {
     char text[32];
     int64_t sum;
+    int r;
 
     if (!number_of(rdzv_kv__find(kv, rq->key), &sum) ||
         __builtin_add_overflow(sum, rq->amount, &sum))
         return RDZV_KV_E_REFUSED;
     (void)snprintf(text, sizeof(text), "%" PRId64, sum);
-    answer_number(kv, c, (uint64_t)sum);
-    return set(kv, rq->key, bytes_of(text));
+    r = set(kv, rq->key, bytes_of(text));
+    if (r == 0)
+        answer_number(kv, c, (uint64_t)sum);
+    return r;
 }
 
 static int delete_key(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
 {
     struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
     bool was_there = en && en->has_value;
+    struct before before;
 
     answer_number(kv, c, was_there);
     if (!was_there)
         return 0;
-    tell_watching(kv, en, TCPSTORE_KEY_DELETED, value_of(en), nothing);
+    before = (struct before){rdzv_shared_ref(en->value), rdzv_kv__value(en).len};
     rdzv_kv__remove(kv, en);
+    tell_watching(kv, en, TCPSTORE_KEY_DELETED, &before);
+    rdzv_shared_unref(before.value);
     rdzv_kv__release(kv, en);
     return 0;
 }
@@ -285,7 +291,7 @@ static int get(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_bytes 
 
     if ((!en || !en->has_value) && c->dialect == TCPSTORE_CLASSIC)
         return RDZV_KV_E_REFUSED;
-    answer_bytes(kv, c, value_of(en));
+    answer_value(kv, c, en);
     return 0;
 }
 
@@ -340,7 +346,7 @@ static int wait(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_reque
         if (is_there(kv, key))
             continue;
         en = rdzv_kv__acquire(kv, key);
-        r = en ? add_wait(en, c, &c->waits, &en->waits) : RDZV_KV_E_FULL;
+        r = en ? add_wait(kv, en, c, &c->waits, &en->waits) : RDZV_KV_E_FULL;
         if (r == 0)
             c->n_awaited++;
         else if (en)
@@ -354,7 +360,7 @@ static int wait(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_reque
 static int watch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
 {
     struct rdzv_entry *en = c->n_watches < RDZV_KV_WAITS_MAX ? rdzv_kv__acquire(kv, rq->key) : NULL;
-    int r = en ? add_wait(en, c, &c->watches, &en->watches) : RDZV_KV_E_FULL;
+    int r = en ? add_wait(kv, en, c, &c->watches, &en->watches) : RDZV_KV_E_FULL;
 
     if (r == 0) {
         c->n_watches++;
@@ -365,18 +371,38 @@ static int watch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_requ
     return r;
 }
 
-static void list_keys(struct rdzv_kv *kv, struct rdzv_client *c)
+/* All keys with values, each behind its length. NULL: no room, no memory. */
+static struct rdzv_shared *build_listed(struct rdzv_kv *kv)
 {
+    struct rdzv_shared *s =
+        rdzv_shared_new(kv->quota, kv->keys_len + kv->n_keys * sizeof(struct le64));
     size_t cursor = 0;
 
-    answer_number(kv, c, kv->n_keys);
+    if (!s)
+        return NULL;
     for (struct htab_link *l = htab_each(&kv->entries, &cursor, NULL); l;
          l = htab_each(&kv->entries, &cursor, l)) {
         const struct rdzv_entry *en = container_of(l, struct rdzv_entry, link);
+        struct le64 len = le64_make(en->key_len);
 
-        if (en->has_value)
-            answer_bytes(kv, c, (struct tcpstore_bytes){en->key, en->key_len});
+        if (!en->has_value)
+            continue;
+        rdzv_shared_add(s, &len, sizeof(len));
+        rdzv_shared_add(s, en->key, en->key_len);
     }
+    return s;
+}
+
+/* Whoever asks before the keys change shares one list. */
+static int list_keys(struct rdzv_kv *kv, struct rdzv_client *c)
+{
+    if (!kv->listed)
+        kv->listed = build_listed(kv);
+    if (!kv->listed)
+        return RDZV_KV_E_FULL;
+    answer_number(kv, c, kv->n_keys);
+    answered(kv, c, !c->failed && rdzv_out_share(&c->out, kv->quota, kv->listed, kv->listed->len));
+    return 0;
 }
 
 /* ---- queues --------------------------------------------------------------------------------- */
@@ -393,18 +419,21 @@ static int queue_push(struct rdzv_kv *kv, struct tcpstore_request *rq)
     return r;
 }
 
-static void queue_pop(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int queue_pop(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
 {
     struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
-    struct rdzv_item *item;
+    size_t n = en ? en->n_queue : 0;
+    struct rdzv_shared *value = en ? rdzv_kv__pop(kv, en) : NULL;
 
-    answer_number(kv, c, en ? en->n_queue : 0);
-    item = en ? rdzv_kv__pop(kv, en) : NULL;
-    if (!item)
-        return;
-    answer_bytes(kv, c, (struct tcpstore_bytes){item->value, item->len});
-    free(item);
+    if (n > 0 && !value)
+        return RDZV_KV_E_FULL;
+    answer_number(kv, c, n);
+    if (!value)
+        return 0;
+    answer_shared(kv, c, value, value->len);
+    rdzv_shared_unref(value);
     rdzv_kv__release(kv, en);
+    return 0;
 }
 
 /* ---- barriers ------------------------------------------------------------------------------- */
@@ -424,9 +453,9 @@ static int barrier(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_re
     if (!en)
         return RDZV_KV_E_FULL;
     (void)snprintf(text, sizeof(text), "%" PRId64, count);
-    r = rdzv_kv__put(kv, en, bytes_of(text), nothing);
+    r = rdzv_kv__put(kv, en, bytes_of(text));
     if (r == 0 && count < rq->amount) {
-        r = add_wait(en, c, &c->waits, &en->waits);
+        r = add_wait(kv, en, c, &c->waits, &en->waits);
         c->n_awaited = r == 0;
     } else if (r == 0) {
         wake_all(kv, en);
@@ -465,7 +494,7 @@ static int dispatch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_r
     case TCPSTORE_DELETE_KEY:
         return delete_key(kv, c, rq);
     case TCPSTORE_APPEND:
-        return append(kv, rq);
+        return change(kv, rq->key, rq->value, rdzv_kv__append);
     case TCPSTORE_MULTI_GET:
         return multi_get(kv, c, rq);
     case TCPSTORE_MULTI_SET:
@@ -480,15 +509,13 @@ static int dispatch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_r
     case TCPSTORE_QUEUE_PUSH:
         return queue_push(kv, rq);
     case TCPSTORE_QUEUE_POP:
-        queue_pop(kv, c, rq);
-        return 0;
+        return queue_pop(kv, c, rq);
     case TCPSTORE_QUEUE_LEN:
         en = rdzv_kv__find(kv, rq->key);
         answer_number(kv, c, en ? en->n_queue : 0);
         return 0;
     case TCPSTORE_LIST:
-        list_keys(kv, c);
-        return 0;
+        return list_keys(kv, c);
     case TCPSTORE_BARRIER:
         return barrier(kv, c, rq);
     case TCPSTORE_OP_N:
@@ -503,7 +530,13 @@ int rdzv_kv_handle(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_re
 
     stop_waiting(kv, c);
     r = dispatch(kv, c, rq);
-    return r == 0 && c->failed ? RDZV_KV_E_FULL : r;
+    if (r == 0 && c->failed)
+        r = RDZV_KV_E_FULL;
+    if (r == RDZV_KV_E_FULL)
+        rdzv_quota_refuse(kv->quota, "the job or its network is full");
+    if (r == RDZV_KV_E_LONG)
+        rdzv_quota_refuse(kv->quota, "a value was too long");
+    return r;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -511,9 +544,10 @@ int rdzv_kv_handle(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_re
 void rdzv_kv_init(
     struct rdzv_kv *kv, const struct rdzv_kv_saver *saver, struct rdzv_quota *quota, uint64_t seed)
 {
-    *kv = (struct rdzv_kv){.saver = *saver, .quota = quota, .scratch = STR_NULL};
+    *kv = (struct rdzv_kv){.saver = *saver, .quota = quota};
     htab_init(&kv->entries, seed);
     list_init(&kv->ready);
+    list_init(&kv->unsaved);
 }
 
 void rdzv_client_init(struct rdzv_client *c, enum tcpstore_dialect dialect)
@@ -522,24 +556,12 @@ void rdzv_client_init(struct rdzv_client *c, enum tcpstore_dialect dialect)
     list_init(&c->ready);
     list_init(&c->waits);
     list_init(&c->watches);
+    rdzv_out_init(&c->out);
 }
 
-static void forget_output(struct rdzv_kv *kv, struct rdzv_client *c)
+void rdzv_client_sent(struct rdzv_client *c, size_t len)
 {
-    rdzv_quota_give(kv->quota, c->out_cap, 0);
-    free(c->out);
-    c->out = NULL;
-    c->out_len = 0;
-    c->out_cap = 0;
-}
-
-void rdzv_client_sent(struct rdzv_kv *kv, struct rdzv_client *c, size_t len)
-{
-    c->out_len -= len;
-    if (c->out_len > 0)
-        memmove(c->out, c->out + len, c->out_len);
-    else if (c->out_cap > OUT_KEEP)
-        forget_output(kv, c);
+    rdzv_out_sent(&c->out, len);
 }
 
 void rdzv_client_deinit(struct rdzv_kv *kv, struct rdzv_client *c)
@@ -552,5 +574,5 @@ void rdzv_client_deinit(struct rdzv_kv *kv, struct rdzv_client *c)
         wait_free(kv, w);
     c->n_watches = 0;
     list_remove(&c->ready);
-    forget_output(kv, c);
+    rdzv_out_clear(&c->out);
 }

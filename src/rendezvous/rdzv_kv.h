@@ -10,8 +10,13 @@
  * queue, who waits for it and who watches it; it is there for as long as any of
  * these is. A request changes entries and appends answers to the clients'
  * output, the asking one's and those of whoever waited; all clients with output
- * are in rdzv_kv.ready, where the owner collects and sends it. What has changed
- * is told, as blobs (rdzv_record.h), to the owner, who saves them.
+ * are in rdzv_kv.ready, where the owner collects and sends it. Values are shared
+ * with the outputs, not copied into them.
+ *
+ * What has changed is told, as blobs (rdzv_blob.h), to the owner, who saves them.
+ * A value is not told at once: its entry goes into rdzv_kv.unsaved, and the owner
+ * asks for what is in there when it has room for it, so a value that is appended
+ * to a thousand times meanwhile is told once.
  */
 #pragma once
 
@@ -21,7 +26,7 @@
 
 #include "base/htab.h"
 #include "base/list.h"
-#include "base/str.h"
+#include "rendezvous/rdzv_out.h"
 #include "rendezvous/rdzv_quota.h"
 #include "wire/tcpstore.h"
 
@@ -30,16 +35,18 @@ struct err;
 /** Keys that a client may wait for or watch at once. */
 #define RDZV_KV_WAITS_MAX 16384
 
-/** Unsent bytes of a client after which it is given up. */
-#define RDZV_KV_OUT_MAX (8u << 20)
-
 /* Outcomes. */
 #define RDZV_KV_E_REFUSED 1 /* the real one would have hung up: no such key, no number */
-#define RDZV_KV_E_FULL    2 /* over a limit, or no memory */
+#define RDZV_KV_E_FULL    2 /* no room left in the job or its network, or no memory */
+#define RDZV_KV_E_LONG    3 /* the value would be over TCPSTORE_VALUE_MAX */
 
-/** What has to be saved. Called while a request is handled; may not call back. */
+/** What has to be saved. Called while a request is handled, or by rdzv_kv_flush(); may not call
+ * back. */
 struct rdzv_kv_saver {
     void *ctx; /* pinned: handed to the calls */
+
+    /* There is something for rdzv_kv_flush() now, where there was nothing. */
+    void (*unsaved)(void *ctx);
 
     /* The blob called @name is now @len bytes; it had @before (0: is new). */
     void (*put)(
@@ -54,9 +61,12 @@ struct rdzv_kv {
     struct rdzv_quota *quota;   /* pins */
     struct htab entries;        /* owns struct rdzv_entry, by key */
     struct list ready;          /* of struct rdzv_client: those with output */
+    struct list unsaved;        /* of struct rdzv_entry: values to be told to the saver */
+    size_t n_unsaved;           /* in it */
     size_t n_keys;              /* with a value */
+    size_t keys_len;            /* bytes of those keys */
+    struct rdzv_shared *listed; /* counted; the answer to LIST, while it is still right */
     uint64_t next_item;         /* number of the next item in any queue */
-    struct str scratch;         /* for building blobs */
 };
 
 /** A connection, as the store sees it; embedded in the owner's. */
@@ -67,9 +77,7 @@ struct rdzv_client {
     struct list watches;           /* of struct rdzv_wait: the keys that it watches */
     size_t n_awaited;              /* keys that must come before it goes on */
     size_t n_watches;              /* in @watches */
-    uint8_t *out;                  /* owns; answers to be sent */
-    size_t out_len;                /* bytes in it */
-    size_t out_cap;                /* room of it */
+    struct rdzv_out out;           /* answers to be sent */
     bool failed;                   /* it cannot be given an answer any more: hang up */
 };
 
@@ -84,8 +92,30 @@ void rdzv_kv_deinit(struct rdzv_kv *kv);
  */
 void rdzv_kv_clear(struct rdzv_kv *kv);
 
-/** rdzv_kv_load() - a blob as the saver got it. 0, -EINVAL with words, or -ENOMEM. */
+/**
+ * rdzv_kv_load() - a blob as the saver got it
+ *
+ * May go over the quota: what was taken once is not lost because a limit became smaller.
+ *
+ * Return: 0, -EINVAL with words, or -ENOMEM; then nothing has changed.
+ */
 int rdzv_kv_load(struct rdzv_kv *kv, const void *p, size_t len, struct err *e);
+
+/**
+ * rdzv_kv_name() - what a blob was called when the saver got it
+ * @ret, @ret_len:	borrowed from @p
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int rdzv_kv_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
+
+/**
+ * rdzv_kv_flush() - tell the saver what has changed
+ * @max:	bytes, about; it ends with a whole blob
+ *
+ * Return: true when there is nothing more to tell.
+ */
+bool rdzv_kv_flush(struct rdzv_kv *kv, size_t max);
 
 /** rdzv_client_init() - it has connected. */
 void rdzv_client_init(struct rdzv_client *c, enum tcpstore_dialect dialect);
@@ -94,11 +124,13 @@ void rdzv_client_init(struct rdzv_client *c, enum tcpstore_dialect dialect);
 void rdzv_client_deinit(struct rdzv_kv *kv, struct rdzv_client *c);
 
 /** rdzv_client_sent() - the first @len bytes of its output have been sent. */
-void rdzv_client_sent(struct rdzv_kv *kv, struct rdzv_client *c, size_t len);
+void rdzv_client_sent(struct rdzv_client *c, size_t len);
 
 /**
  * rdzv_kv_handle() - do what a request asks for
  *
- * Return: 0; RDZV_KV_E_REFUSED or RDZV_KV_E_FULL: there is no answer but to hang up.
+ * A limit that it is over is counted in the quota.
+ *
+ * Return: 0; RDZV_KV_E_...: there is no answer but to hang up, behind what is in its output.
  */
 int rdzv_kv_handle(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq);

@@ -5,11 +5,8 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "rendezvous/rdzv_blob.h"
 #include "rendezvous/rdzv_kv_internal.h"
-#include "rendezvous/rdzv_record.h"
-
-/* What an entry costs beside its bytes, about. */
-#define OVERHEAD 160
 
 /* A blob: what it is, a number, a key behind its length, and the value up to the end. */
 enum blob_kind {
@@ -41,14 +38,10 @@ struct rdzv_entry *rdzv_kv__find(const struct rdzv_kv *kv, struct tcpstore_bytes
     return find(kv, key, hash_of(kv, key));
 }
 
-struct rdzv_entry *rdzv_kv__acquire(struct rdzv_kv *kv, struct tcpstore_bytes key)
+static struct rdzv_entry *entry_new(struct rdzv_kv *kv, struct tcpstore_bytes key, uint64_t hash)
 {
-    uint64_t hash = hash_of(kv, key);
-    struct rdzv_entry *en = find(kv, key, hash);
+    struct rdzv_entry *en = calloc(1, sizeof(*en));
 
-    if (en || !rdzv_quota_has(kv->quota, key.len + OVERHEAD, 1))
-        return en;
-    en = calloc(1, sizeof(*en));
     if (!en)
         return NULL;
     en->key = malloc(key.len + 1);
@@ -59,11 +52,23 @@ struct rdzv_entry *rdzv_kv__acquire(struct rdzv_kv *kv, struct tcpstore_bytes ke
     }
     memcpy(en->key, key.p, key.len);
     en->key_len = key.len;
+    en->is_sorted = true;
     list_init(&en->queue);
     list_init(&en->waits);
     list_init(&en->watches);
-    rdzv_quota_take(kv->quota, en->key_len + OVERHEAD, 1);
+    list_init(&en->unsaved);
+    rdzv_quota_take(kv->quota, en->key_len + RDZV_COST_ENTRY, 1);
     return en;
+}
+
+struct rdzv_entry *rdzv_kv__acquire(struct rdzv_kv *kv, struct tcpstore_bytes key)
+{
+    uint64_t hash = hash_of(kv, key);
+    struct rdzv_entry *en = find(kv, key, hash);
+
+    if (en || !rdzv_quota_has(kv->quota, key.len + RDZV_COST_ENTRY, 1))
+        return en;
+    return entry_new(kv, key, hash);
 }
 
 void rdzv_kv__release(struct rdzv_kv *kv, struct rdzv_entry *en)
@@ -71,7 +76,7 @@ void rdzv_kv__release(struct rdzv_kv *kv, struct rdzv_entry *en)
     if (en->has_value || en->n_queue > 0 || !list_is_empty(&en->waits) ||
         !list_is_empty(&en->watches))
         return;
-    rdzv_quota_give(kv->quota, en->key_len + OVERHEAD, 1);
+    rdzv_quota_give(kv->quota, en->key_len + RDZV_COST_ENTRY, 1);
     htab_remove(&kv->entries, &en->link);
     free(en->key);
     free(en);
@@ -79,81 +84,142 @@ void rdzv_kv__release(struct rdzv_kv *kv, struct rdzv_entry *en)
 
 /* ---- blobs ---------------------------------------------------------------------------------- */
 
-/* What the blob of a value or an item is called: unlike any other in the job. Into the scratch. */
-static void build_head(
-    struct rdzv_kv *kv, enum blob_kind kind, uint64_t number, const struct rdzv_entry *en)
+/* What the blob of a value or an item is called: unlike any other in the job. */
+static void put_name(
+    struct writer *w, enum blob_kind kind, uint64_t number, const struct rdzv_entry *en)
 {
     struct le64 n = le64_make(number);
     struct le64 len = le64_make(en->key_len);
 
-    kv->scratch.len = 0;
-    str_add_bytes(&kv->scratch, (const char[]){(char)kind}, 1);
-    str_add_bytes(&kv->scratch, (const char *)&n, sizeof(n));
-    str_add_bytes(&kv->scratch, (const char *)&len, sizeof(len));
-    str_add_bytes(&kv->scratch, (const char *)en->key, en->key_len);
+    writer_u8(w, (uint8_t)kind);
+    writer_put(w, &n, sizeof(n));
+    writer_put(w, &len, sizeof(len));
+    writer_put(w, en->key, en->key_len);
 }
 
-static void save_put(struct rdzv_kv *kv, enum blob_kind kind, uint64_t number,
+/* The blob's length; 0: no memory for it, and on the disk stays what was there before. */
+static size_t save_put(struct rdzv_kv *kv, enum blob_kind kind, uint64_t number,
     const struct rdzv_entry *en, struct tcpstore_bytes value, size_t before)
 {
-    size_t head;
+    size_t name_len = BLOB_HEAD + en->key_len;
+    size_t len = RDZV_BLOB_HEAD + name_len + value.len;
+    struct writer w;
+    uint8_t *blob = rdzv_blob_new(name_len + value.len, &w);
 
-    build_head(kv, kind, number, en);
-    head = kv->scratch.len;
-    str_add_bytes(&kv->scratch, (const char *)value.p, value.len);
-    /* Without memory the last state on the disk stays the one before. */
-    if (!kv->scratch.failed)
-        kv->saver.put(
-            kv->saver.ctx, kv->scratch.text, head, kv->scratch.text, kv->scratch.len, before);
+    if (!blob)
+        return 0;
+    put_name(&w, kind, number, en);
+    if (value.len > 0)
+        writer_put(&w, value.p, value.len);
+    rdzv_blob_seal(blob, len);
+    kv->saver.put(kv->saver.ctx, blob + RDZV_BLOB_HEAD, name_len, blob, len, before);
+    free(blob);
+    return len;
 }
 
 static void save_drop(struct rdzv_kv *kv, enum blob_kind kind, uint64_t number,
     const struct rdzv_entry *en, size_t before)
 {
-    build_head(kv, kind, number, en);
-    if (!kv->scratch.failed)
-        kv->saver.drop(kv->saver.ctx, kv->scratch.text, kv->scratch.len, before);
+    uint8_t name[BLOB_HEAD + TCPSTORE_KEY_MAX];
+    struct writer w = writer_make(name, sizeof(name));
+
+    put_name(&w, kind, number, en);
+    kv->saver.drop(kv->saver.ctx, name, writer_len(&w), before);
 }
 
-static size_t blob_len(const struct rdzv_entry *en, size_t value_len)
+static void is_unsaved(struct rdzv_kv *kv, struct rdzv_entry *en)
 {
-    return BLOB_HEAD + en->key_len + value_len;
+    if (!list_is_empty(&en->unsaved))
+        return;
+    list_add_tail(&kv->unsaved, &en->unsaved);
+    if (kv->n_unsaved++ == 0)
+        kv->saver.unsaved(kv->saver.ctx);
+}
+
+static void is_not_unsaved(struct rdzv_kv *kv, struct rdzv_entry *en)
+{
+    if (list_is_empty(&en->unsaved))
+        return;
+    list_remove(&en->unsaved);
+    kv->n_unsaved--;
+}
+
+bool rdzv_kv_flush(struct rdzv_kv *kv, size_t max)
+{
+    struct rdzv_entry *en;
+    size_t told = 0;
+
+    while (told < max && (en = list_first(&kv->unsaved, struct rdzv_entry, unsaved))) {
+        size_t len = save_put(kv, BLOB_VALUE, 0, en, rdzv_kv__value(en), en->saved);
+
+        /* Without memory now there may be some at the next change of it. */
+        is_not_unsaved(kv, en);
+        en->saved = len > 0 ? len : en->saved;
+        told += RDZV_BLOB_HEAD + BLOB_HEAD + en->key_len + rdzv_kv__value(en).len;
+    }
+    return kv->n_unsaved == 0;
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* Takes @value. */
-static void set_value(struct rdzv_kv *kv, struct rdzv_entry *en, uint8_t *value, size_t len)
+struct tcpstore_bytes rdzv_kv__value(const struct rdzv_entry *en)
 {
-    rdzv_quota_give(kv->quota, en->value_len, 0);
-    rdzv_quota_take(kv->quota, len, 0);
-    free(en->value);
-    en->value = value;
-    en->value_len = len;
-    if (!en->has_value)
-        kv->n_keys++;
-    en->has_value = true;
+    return en && en->value ? (struct tcpstore_bytes){en->value->b, en->value->len}
+                           : (struct tcpstore_bytes){.p = NULL};
 }
 
-int rdzv_kv__put(
-    struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes a, struct tcpstore_bytes b)
+/* The keys are others now. */
+static void forget_listed(struct rdzv_kv *kv)
 {
-    size_t before = en->has_value ? blob_len(en, en->value_len) : 0;
-    size_t len = a.len + b.len;
-    uint8_t *value;
+    kv->listed = rdzv_shared_unref(kv->listed);
+}
 
-    if (len > TCPSTORE_VALUE_MAX ||
-        (len > en->value_len && !rdzv_quota_has(kv->quota, len - en->value_len, 0)))
+/* Takes @value. */
+static void set_value(struct rdzv_kv *kv, struct rdzv_entry *en, struct rdzv_shared *value)
+{
+    rdzv_shared_unref(en->value);
+    en->value = value;
+    if (en->has_value)
+        return;
+    en->has_value = true;
+    kv->n_keys++;
+    kv->keys_len += en->key_len;
+    forget_listed(kv);
+}
+
+int rdzv_kv__put(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value)
+{
+    struct rdzv_shared *s = NULL;
+
+    if (value.len > TCPSTORE_VALUE_MAX)
+        return RDZV_KV_E_LONG;
+    if (value.len > 0) {
+        s = rdzv_shared_new(kv->quota, value.len);
+        if (!s)
+            return RDZV_KV_E_FULL;
+        rdzv_shared_add(s, value.p, value.len);
+    }
+    set_value(kv, en, s);
+    is_unsaved(kv, en);
+    return 0;
+}
+
+int rdzv_kv__append(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value)
+{
+    struct rdzv_shared *s;
+
+    if (value.len == 0)
+        return en->has_value ? 0 : rdzv_kv__put(kv, en, value);
+    if (rdzv_kv__value(en).len + value.len > TCPSTORE_VALUE_MAX)
+        return RDZV_KV_E_LONG;
+    s = rdzv_shared_grow(en->value, kv->quota, value.len, TCPSTORE_VALUE_MAX);
+    if (!s)
         return RDZV_KV_E_FULL;
-    value = malloc(len + 1);
-    if (!value)
-        return RDZV_KV_E_FULL;
-    if (a.len > 0)
-        memcpy(value, a.p, a.len);
-    if (b.len > 0)
-        memcpy(value + a.len, b.p, b.len);
-    set_value(kv, en, value, len);
-    save_put(kv, BLOB_VALUE, 0, en, (struct tcpstore_bytes){value, len}, before);
+    rdzv_shared_add(s, value.p, value.len);
+    /* The reference went over to what came back. */
+    en->value = NULL;
+    set_value(kv, en, s);
+    is_unsaved(kv, en);
     return 0;
 }
 
@@ -161,126 +227,196 @@ void rdzv_kv__remove(struct rdzv_kv *kv, struct rdzv_entry *en)
 {
     if (!en->has_value)
         return;
-    save_drop(kv, BLOB_VALUE, 0, en, blob_len(en, en->value_len));
-    rdzv_quota_give(kv->quota, en->value_len, 0);
-    free(en->value);
-    en->value = NULL;
-    en->value_len = 0;
+    is_not_unsaved(kv, en);
+    if (en->saved > 0)
+        save_drop(kv, BLOB_VALUE, 0, en, en->saved);
+    en->saved = 0;
+    en->value = rdzv_shared_unref(en->value);
     en->has_value = false;
     kv->n_keys--;
+    kv->keys_len -= en->key_len;
+    forget_listed(kv);
 }
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
+/* Takes @value. NULL: no memory. */
 static struct rdzv_item *add_item(
-    struct rdzv_kv *kv, struct rdzv_entry *en, uint64_t number, struct tcpstore_bytes value)
+    struct rdzv_kv *kv, struct rdzv_entry *en, uint64_t number, struct rdzv_shared *value)
 {
-    struct rdzv_item *item = malloc(sizeof(*item) + value.len);
+    struct rdzv_item *item = value ? malloc(sizeof(*item)) : NULL;
 
-    if (!item)
+    if (!item) {
+        rdzv_shared_unref(value);
         return NULL;
-    item->number = number;
-    item->len = value.len;
-    memcpy(item->value, value.p, value.len);
+    }
+    *item = (struct rdzv_item){.number = number, .value = value};
     list_add_tail(&en->queue, &item->link);
     en->n_queue++;
-    rdzv_quota_take(kv->quota, value.len + OVERHEAD, 1);
+    rdzv_quota_take(kv->quota, RDZV_COST_ITEM, 1);
     return item;
 }
 
 int rdzv_kv__push(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value)
 {
-    uint64_t number = kv->next_item;
+    struct rdzv_shared *s = NULL;
+    struct rdzv_item *item;
 
-    if (!rdzv_quota_has(kv->quota, value.len + OVERHEAD, 1) || !add_item(kv, en, number, value))
+    if (rdzv_quota_has(kv->quota, RDZV_COST_ITEM, 1))
+        s = rdzv_shared_new(kv->quota, value.len);
+    if (s)
+        rdzv_shared_add(s, value.p, value.len);
+    item = add_item(kv, en, kv->next_item, s);
+    if (!item)
         return RDZV_KV_E_FULL;
     kv->next_item++;
-    save_put(kv, BLOB_ITEM, number, en, value, 0);
+    item->saved = save_put(kv, BLOB_ITEM, item->number, en, value, 0);
     return 0;
 }
 
-struct rdzv_item *rdzv_kv__pop(struct rdzv_kv *kv, struct rdzv_entry *en)
+static int by_number(const void *a, const void *b)
 {
-    struct rdzv_item *item = list_first(&en->queue, struct rdzv_item, link);
+    uint64_t na = (*(struct rdzv_item *const *)a)->number;
+    uint64_t nb = (*(struct rdzv_item *const *)b)->number;
 
-    if (!item)
+    return (na > nb) - (na < nb);
+}
+
+/* Items are loaded in no order; their numbers have it. False: no memory. */
+static bool sort(struct rdzv_entry *en)
+{
+    struct rdzv_item **all = malloc(en->n_queue * sizeof(*all));
+    struct rdzv_item *item;
+    size_t n = 0;
+
+    if (!all)
+        return false;
+    list_foreach(item, &en->queue, link)
+        all[n++] = item;
+    qsort(all, n, sizeof(*all), by_number);
+    list_init(&en->queue);
+    for (size_t i = 0; i < n; i++)
+        list_add_tail(&en->queue, &all[i]->link);
+    free(all);
+    en->is_sorted = true;
+    return true;
+}
+
+struct rdzv_shared *rdzv_kv__pop(struct rdzv_kv *kv, struct rdzv_entry *en)
+{
+    struct rdzv_item *item;
+    struct rdzv_shared *value;
+
+    if (en->n_queue == 0 || (!en->is_sorted && !sort(en)))
         return NULL;
+    item = list_first(&en->queue, struct rdzv_item, link);
     list_remove(&item->link);
     en->n_queue--;
-    rdzv_quota_give(kv->quota, item->len + OVERHEAD, 1);
-    save_drop(kv, BLOB_ITEM, item->number, en, blob_len(en, item->len));
-    return item;
+    rdzv_quota_give(kv->quota, RDZV_COST_ITEM, 1);
+    if (item->saved > 0)
+        save_drop(kv, BLOB_ITEM, item->number, en, item->saved);
+    value = item->value;
+    free(item);
+    return value;
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* The hash in the items' names does not keep their order; their numbers do. */
-static void sort_in(struct rdzv_entry *en, struct rdzv_item *item)
-{
-    struct rdzv_item *at;
+/* A blob's parts. */
+struct parts {
+    enum blob_kind kind;
+    uint64_t number; /* of an item */
+    struct tcpstore_bytes name;
+    struct tcpstore_bytes key;
+    struct tcpstore_bytes value;
+};
 
-    list_remove(&item->link);
-    list_foreach(at, &en->queue, link) {
-        if (at->number > item->number)
-            break;
-    }
-    list_add_tail(&at->link, &item->link);
+static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
+{
+    const uint8_t *plain;
+    size_t plain_len;
+    struct reader r;
+    struct le64 number;
+    struct le64 key_len;
+    int result = rdzv_blob_open(p, len, &plain, &plain_len, e);
+
+    if (result != 0)
+        return result;
+    r = reader_make(plain, plain_len);
+    ret->kind = (enum blob_kind)reader_u8(&r);
+    reader_copy(&r, &number, sizeof(number));
+    reader_copy(&r, &key_len, sizeof(key_len));
+    ret->number = le64_get(number);
+    ret->key.len = le64_get(key_len);
+    if (r.failed || ret->key.len > reader_left(&r) || ret->key.len > TCPSTORE_KEY_MAX ||
+        (ret->kind != BLOB_VALUE && ret->kind != BLOB_ITEM) || ret->number == UINT64_MAX)
+        return err_set(e, -EINVAL, "not an entry of a TCPStore");
+    ret->key.p = reader_take(&r, ret->key.len);
+    ret->value = (struct tcpstore_bytes){.p = r.p, .len = reader_left(&r)};
+    ret->name = (struct tcpstore_bytes){plain, BLOB_HEAD + ret->key.len};
+    if (ret->value.len > TCPSTORE_VALUE_MAX)
+        return err_set(
+            e, -EINVAL, "a value of %zu bytes, over %u", ret->value.len, TCPSTORE_VALUE_MAX);
+    return 0;
 }
 
-static int load_item(
-    struct rdzv_kv *kv, struct rdzv_entry *en, uint64_t number, struct tcpstore_bytes value)
+int rdzv_kv_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+{
+    struct parts parts;
+    int r = decode(&parts, p, len, e);
+
+    if (r != 0)
+        return r;
+    *ret = parts.name.p;
+    *ret_len = parts.name.len;
+    return 0;
+}
+
+static int load_item(struct rdzv_kv *kv, struct rdzv_entry *en, uint64_t number, size_t saved,
+    struct rdzv_shared *value)
 {
     struct rdzv_item *item = add_item(kv, en, number, value);
 
     if (!item)
         return -ENOMEM;
-    sort_in(en, item);
+    item->saved = saved;
+    en->is_sorted = false;
     if (number >= kv->next_item)
         kv->next_item = number + 1;
     return 0;
 }
 
-static int load_value(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value)
+static struct rdzv_shared *load_value(struct rdzv_kv *kv, struct tcpstore_bytes value)
 {
-    uint8_t *copy = malloc(value.len + 1);
+    struct rdzv_shared *s = rdzv_shared_load(kv->quota, value.len);
 
-    if (!copy)
-        return -ENOMEM;
-    memcpy(copy, value.p, value.len);
-    set_value(kv, en, copy, value.len);
-    return 0;
+    if (s)
+        rdzv_shared_add(s, value.p, value.len);
+    return s;
 }
 
 int rdzv_kv_load(struct rdzv_kv *kv, const void *p, size_t len, struct err *e)
 {
-    struct reader r = reader_make(p, len);
-    uint8_t kind = reader_u8(&r);
-    struct le64 number;
-    struct tcpstore_bytes key;
-    struct tcpstore_bytes value;
-    struct le64 key_len;
+    struct parts parts;
     struct rdzv_entry *en;
-    int result;
+    struct rdzv_shared *value;
+    int r = decode(&parts, p, len, e);
 
-    reader_copy(&r, &number, sizeof(number));
-    reader_copy(&r, &key_len, sizeof(key_len));
-    if (r.failed || le64_get(key_len) > reader_left(&r) || le64_get(key_len) > TCPSTORE_KEY_MAX ||
-        (kind != BLOB_VALUE && kind != BLOB_ITEM) || le64_get(number) == UINT64_MAX)
-        return err_set(e, -EINVAL, "not an entry of a TCPStore");
-    key.len = le64_get(key_len);
-    key.p = reader_take(&r, key.len);
-    value = (struct tcpstore_bytes){.p = r.p, .len = reader_left(&r)};
-    if (value.len > TCPSTORE_VALUE_MAX)
-        return err_set(e, -EINVAL, "a value of %zu bytes, over %u", value.len, TCPSTORE_VALUE_MAX);
-    en = rdzv_kv__acquire(kv, key);
+    if (r != 0)
+        return r;
+    en = rdzv_kv__find(kv, parts.key);
     if (!en)
-        return err_set(e, -ENOMEM, "no room for a TCPStore");
-    result =
-        kind == BLOB_VALUE ? load_value(kv, en, value) : load_item(kv, en, le64_get(number), value);
-    if (result != 0)
-        (void)err_set(e, result, "no memory for a TCPStore");
-    rdzv_kv__release(kv, en);
-    return result;
+        en = entry_new(kv, parts.key, hash_of(kv, parts.key));
+    value = en ? load_value(kv, parts.value) : NULL;
+    if (value && parts.kind == BLOB_VALUE) {
+        set_value(kv, en, value);
+        en->saved = len;
+    } else if (!value || load_item(kv, en, parts.number, len, value) != 0) {
+        r = err_set(e, -ENOMEM, "no memory for a TCPStore");
+    }
+    if (en)
+        rdzv_kv__release(kv, en);
+    return r;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -288,8 +424,10 @@ int rdzv_kv_load(struct rdzv_kv *kv, const void *p, size_t len, struct err *e)
 static void empty(struct rdzv_kv *kv, struct rdzv_entry *en)
 {
     rdzv_kv__remove(kv, en);
+    /* In no order, which costs no memory. */
+    en->is_sorted = true;
     while (en->n_queue > 0)
-        free(rdzv_kv__pop(kv, en));
+        rdzv_shared_unref(rdzv_kv__pop(kv, en));
     rdzv_kv__release(kv, en);
 }
 
@@ -309,6 +447,10 @@ void rdzv_kv_clear(struct rdzv_kv *kv)
     empty_all(kv);
 }
 
+static void unsaved_nowhere(void *ctx)
+{
+}
+
 static void put_nowhere(
     void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
 {
@@ -320,8 +462,9 @@ static void drop_nowhere(void *ctx, const void *name, size_t name_len, size_t be
 
 void rdzv_kv_deinit(struct rdzv_kv *kv)
 {
-    kv->saver = (struct rdzv_kv_saver){.put = put_nowhere, .drop = drop_nowhere};
+    kv->saver = (struct rdzv_kv_saver){
+        .unsaved = unsaved_nowhere, .put = put_nowhere, .drop = drop_nowhere};
     empty_all(kv);
+    forget_listed(kv);
     htab_deinit(&kv->entries);
-    str_deinit(&kv->scratch);
 }

@@ -31,9 +31,14 @@ static bool take_part(const char **at, char *ret, size_t cap)
 
 static bool take_chunk(const char *at, unsigned *ret)
 {
-    if (strlen(at) != 2 || strspn(at, "0123456789") != 2)
+    size_t len = strlen(at);
+
+    /* Two digits, as hubs have written it when a blob had at most 2 MiB. */
+    if (len < 2 || len > 3 || strspn(at, "0123456789") != len)
         return false;
-    *ret = (unsigned)(at[0] - '0') * 10 + (unsigned)(at[1] - '0');
+    *ret = 0;
+    for (size_t i = 0; i < len; i++)
+        *ret = *ret * 10 + (unsigned)(at[i] - '0');
     return *ret > 0 && *ret < RDZV_CHUNKS_MAX;
 }
 
@@ -88,7 +93,7 @@ const char *rdzv_key_of_blob(char buf[static RDZV_KEY_MAX], enum rdzv_key_kind k
 
 const char *rdzv_key_of_chunk(char buf[static RDZV_KEY_MAX], const char *first, unsigned chunk)
 {
-    (void)snprintf(buf, RDZV_KEY_MAX, chunk ? "%s/%02u" : "%s", first, chunk);
+    (void)snprintf(buf, RDZV_KEY_MAX, chunk ? "%s/%03u" : "%s", first, chunk);
     return buf;
 }
 

@@ -7,8 +7,8 @@
  *
  * HASH is the BLAKE2s of the entry's own key or path, in hex, because those may hold any byte and
  * be longer than a key of the store. An entry is a run of bytes, its *blob*; what is too long for
- * one value of the store goes on under HASH/01, HASH/02 and so on, which the store lists in order.
- * Pure.
+ * one value of the store goes on under HASH/001, HASH/002 and so on, which the store lists in
+ * order. Pure.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct err;
 #define RDZV_CHUNK 48000u
 
 /** Longest blob, and the chunks that it makes. */
-#define RDZV_BLOB_MAX   (2u << 20)
+#define RDZV_BLOB_MAX   (9u << 20)
 #define RDZV_CHUNKS_MAX (RDZV_BLOB_MAX / RDZV_CHUNK + 1)
 
 enum rdzv_key_kind {

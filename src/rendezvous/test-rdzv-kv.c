@@ -75,6 +75,13 @@ static size_t n_blobs(void)
     return n;
 }
 
+static int n_unsaved; /* times that the store has said so */
+
+static void unsaved(void *ctx)
+{
+    n_unsaved++;
+}
+
 /* ---- a store with three clients ------------------------------------------------------------- */
 
 struct fixture {
@@ -88,7 +95,7 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct rdzv_kv_saver saver = {.put = put, .drop = drop};
+    struct rdzv_kv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
 
     f->quota = (struct rdzv_quota){.bytes_max = 1u << 20, .entries_max = 32};
     rdzv_kv_init(&f->kv, &saver, &f->quota, 1);
@@ -154,18 +161,40 @@ static int wait_for(struct fixture *f, int client, const char *a, const char *b)
     return rdzv_kv_handle(&f->kv, &f->clients[client], &rq);
 }
 
+/* What a client was answered, as it would be sent; its length. */
+static size_t take_out(struct rdzv_client *c, uint8_t *buf, size_t cap)
+{
+    struct iovec iov[16];
+    size_t len = 0;
+    size_t n;
+
+    while ((n = rdzv_out_peek(&c->out, iov, 16)) > 0) {
+        size_t sent = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            assert_true(len + iov[i].iov_len <= cap);
+            memcpy(buf + len, iov[i].iov_base, iov[i].iov_len);
+            len += iov[i].iov_len;
+            sent += iov[i].iov_len;
+        }
+        rdzv_client_sent(c, sent);
+    }
+    return len;
+}
+
 /* The client was answered with these bytes, and with nothing since. */
 #define assert_out(f, client, text) assert_out_(f, client, text, sizeof(text) - 1)
 static void assert_out_(struct fixture *f, int client, const char *text, size_t len)
 {
     struct rdzv_client *c = &f->clients[client];
+    uint8_t out[1024];
 
-    assert_int_equal(c->out_len, len);
+    assert_int_equal(c->out.len, len);
+    assert_int_equal(take_out(c, out, sizeof(out)), len);
     if (len > 0)
-        assert_memory_equal(c->out, text, len);
+        assert_memory_equal(out, text, len);
     assert_int_equal(list_is_empty(&c->ready), len == 0);
     list_remove(&c->ready);
-    rdzv_client_sent(&f->kv, c, len);
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
@@ -296,7 +325,7 @@ static void test_limits(void **state)
 static void test_saving(void **state)
 {
     struct fixture *f = *state;
-    struct rdzv_kv_saver saver = {.put = put, .drop = drop};
+    struct rdzv_kv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 32};
     struct rdzv_client c;
     struct err e = ERR_NULL;
@@ -311,6 +340,7 @@ static void test_saving(void **state)
     for (int i = 0; i < 5; i++)
         assert_int_equal(
             ask(f, 2, TCPSTORE_QUEUE_PUSH, "a", (char[]){(char)('0' + i), 0}, NULL), 0);
+    assert_true(rdzv_kv_flush(&f->kv, SIZE_MAX));
     assert_int_equal(n_blobs(), 7);
     rdzv_kv_init(&again, &saver, &quota, 2);
     /* The store lists them in no order that matters. */
@@ -322,9 +352,10 @@ static void test_saving(void **state)
     rdzv_client_init(&c, TCPSTORE_VALIDATED);
     for (int i = 0; i < 5; i++) {
         struct tcpstore_request rq = {.op = TCPSTORE_QUEUE_POP, .key = bytes("a")};
+        uint8_t out[32];
 
         assert_int_equal(rdzv_kv_handle(&again, &c, &rq), 0);
-        assert_int_equal(c.out[c.out_len - 1], '0' + i);
+        assert_int_equal(out[take_out(&c, out, sizeof(out)) - 1], '0' + i);
     }
     rdzv_client_deinit(&again, &c);
     rdzv_kv_clear(&again);
@@ -333,6 +364,87 @@ static void test_saving(void **state)
     /* The disk is empty now: the first store must not drop from it again. */
     rdzv_kv_deinit(&f->kv);
     rdzv_kv_init(&f->kv, &saver, &f->quota, 1);
+}
+
+/* Where the bytes of a key are that a client is sent. */
+static const void *place_of(struct fixture *f, const char *key, size_t *ret_len)
+{
+    struct iovec iov[2];
+
+    assert_int_equal(ask(f, 0, TCPSTORE_GET, key, NULL, NULL), 0);
+    list_remove(&f->clients[0].ready);
+    assert_int_equal(rdzv_out_peek(&f->clients[0].out, iov, 2), 2);
+    *ret_len = iov[1].iov_len;
+    rdzv_client_sent(&f->clients[0], f->clients[0].out.len);
+    return iov[1].iov_base;
+}
+
+/* Appending costs what is appended: the value is moved a few times only, and told to the saver once
+ * however often it has changed. What a reader was given before stays as it was. */
+static void test_append(void **state)
+{
+    struct fixture *f = *state;
+    const void *place = NULL;
+    char many[301];
+    size_t moved = 0;
+    size_t len;
+
+    memset(many, 'x', sizeof(many) - 1);
+    many[sizeof(many) - 1] = '\0';
+    n_unsaved = 0;
+    assert_int_equal(ask(f, 2, TCPSTORE_APPEND, "a", many, NULL), 0);
+    assert_int_equal(ask(f, 1, TCPSTORE_GET, "a", NULL, NULL), 0);
+    for (size_t i = 0; i < 100000; i++) {
+        const void *now;
+
+        assert_int_equal(ask(f, 2, TCPSTORE_APPEND, "a", i % 2 ? "y" : "", NULL), 0);
+        now = place_of(f, "a", &len);
+        moved += now != place;
+        place = now;
+    }
+    assert_int_equal(len, 300 + 50000);
+    assert_in_range(moved, 2, 12);
+    assert_in_range(f->quota.bytes, len, 3 * len);
+    assert_int_equal(f->clients[1].out.len, 308);
+    assert_int_equal(n_unsaved, 1);
+    assert_int_equal(n_blobs(), 0);
+    assert_true(rdzv_kv_flush(&f->kv, SIZE_MAX));
+    assert_int_equal(n_blobs(), 1);
+    assert_int_equal(ask(f, 2, TCPSTORE_APPEND, "a", "", NULL), 0);
+    assert_int_equal(f->kv.n_unsaved, 0);
+}
+
+/* What many are sent costs once, until the last has read it; each alone is bounded. */
+static void test_unread(void **state)
+{
+    struct fixture *f = *state;
+    char *many = malloc(900001);
+    size_t before;
+
+    memset(many, 'x', 900000);
+    many[900000] = '\0';
+    f->quota.bytes_max = 2u << 20;
+    assert_int_equal(set(f, "a", many), 0);
+    before = f->quota.bytes;
+    for (int i = 0; i < 3; i++)
+        for (int n = 0; n < 16; n++)
+            assert_int_equal(ask(f, i, TCPSTORE_GET, "a", NULL, NULL), 0);
+    assert_in_range(f->quota.bytes, before, before + 3 * 16 * 512);
+    assert_int_equal(f->clients[0].out.len, 16 * 900008);
+    /* It is the job's as long as somebody is to be sent it. */
+    assert_int_equal(ask(f, 2, TCPSTORE_DELETE_KEY, "a", NULL, NULL), 0);
+    assert_in_range(f->quota.bytes, 900000, SIZE_MAX);
+    for (int i = 0; i < 3; i++)
+        rdzv_client_sent(&f->clients[i], f->clients[i].out.len);
+    assert_in_range(f->quota.bytes, 0, 1000);
+    /* One who reads nothing is given up, and counted. */
+    assert_int_equal(set(f, "b", many), 0);
+    for (size_t n = 0; n < RDZV_UNREAD_BYTES_MAX / 900000; n++)
+        assert_int_equal(ask(f, 0, TCPSTORE_GET, "b", NULL, NULL), 0);
+    assert_int_equal(ask(f, 0, TCPSTORE_GET, "b", NULL, NULL), RDZV_KV_E_FULL);
+    assert_int_equal(f->quota.n_refused, 1);
+    assert_true(f->clients[0].failed);
+    free(many);
 }
 
 static void test_job_records(void **state)
@@ -377,7 +489,7 @@ static void test_records(void **state)
     assert_true(strcmp(buf, chunk) < 0);
     assert_int_equal(rdzv_key_parse("rdzv/net").kind, RDZV_KEY_NONE);
     assert_int_equal(rdzv_key_parse("rdzv/net/job/x/00").kind, RDZV_KEY_NONE);
-    assert_int_equal(rdzv_key_parse("rdzv/net/job/t/00/99").kind, RDZV_KEY_NONE);
+    assert_int_equal(rdzv_key_parse("rdzv/net/job/t/00/999").kind, RDZV_KEY_NONE);
     assert_int_equal(rdzv_key_parse("node/net/a").kind, RDZV_KEY_NONE);
     text = rdzv_chunk_encode("\0\xff", 2);
     assert_int_equal(rdzv_chunk_decode(&blob, text, &e), 0);
@@ -399,6 +511,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saving, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_append, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unread, set_up, tear_down),
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_job_records),
     };

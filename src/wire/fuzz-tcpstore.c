@@ -41,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         /* No shorter piece of it is a request. */
         assert(used >= 1 && used <= len - off);
         assert(tcpstore_decode(&again, dialect, data + off, most, &most) == TCPSTORE_E_MORE);
+        assert(most == used);
         use(&rq);
         off += used;
     }

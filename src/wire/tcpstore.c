@@ -68,25 +68,33 @@ static enum tcpstore_op op_of(enum tcpstore_dialect dialect, uint8_t code)
     return code < TCPSTORE_CANCEL_WAIT ? (enum tcpstore_op)code : TCPSTORE_OP_N;
 }
 
-/* A length and so many bytes. @bad: the length is over @max, whatever may still come. */
-static struct tcpstore_bytes take_bytes(struct reader *r, size_t max, bool *bad)
+/* How it went. */
+struct outcome {
+    bool is_bad;    /* a number is over its bound, whatever may still come */
+    size_t missing; /* bytes of the field that has not come in whole; 0: not known */
+};
+
+/* A length and so many bytes. */
+static struct tcpstore_bytes take_bytes(struct reader *r, size_t max, struct outcome *o)
 {
     struct tcpstore_bytes b = {.p = NULL};
     struct le64 len = {{0}};
 
     reader_copy(r, &len, sizeof(len));
     if (le64_get(len) > max) {
-        *bad = true;
+        o->is_bad = true;
         return b;
     }
-    b.len = le64_get(len);
-    b.p = reader_take(r, b.len);
-    if (!b.p)
-        b.len = 0;
+    b.p = reader_take(r, le64_get(len));
+    if (b.p)
+        b.len = le64_get(len);
+    else if (o->missing == 0)
+        o->missing = le64_get(len);
     return b;
 }
 
-static void take_items(struct tcpstore_request *ret, struct reader *r, bool has_values, bool *bad)
+static void take_items(
+    struct tcpstore_request *ret, struct reader *r, bool has_values, struct outcome *o)
 {
     struct reader start;
     struct le64 count = {{0}};
@@ -94,17 +102,17 @@ static void take_items(struct tcpstore_request *ret, struct reader *r, bool has_
     reader_copy(r, &count, sizeof(count));
     ret->count = le64_get(count);
     if (ret->count > TCPSTORE_COUNT_MAX)
-        *bad = true;
+        o->is_bad = true;
     start = *r;
-    for (uint64_t i = 0; i < ret->count && !r->failed && !*bad; i++) {
-        (void)take_bytes(r, TCPSTORE_KEY_MAX, bad);
+    for (uint64_t i = 0; i < ret->count && !r->failed && !o->is_bad; i++) {
+        (void)take_bytes(r, TCPSTORE_KEY_MAX, o);
         if (has_values)
-            (void)take_bytes(r, TCPSTORE_VALUE_MAX, bad);
+            (void)take_bytes(r, TCPSTORE_VALUE_MAX, o);
     }
     ret->items = (struct reader){.p = start.p, .end = r->p};
 }
 
-static void take_fields(struct tcpstore_request *ret, struct reader *r, bool *bad)
+static void take_fields(struct tcpstore_request *ret, struct reader *r, struct outcome *o)
 {
     enum layout layout = layouts[ret->op];
     struct le32 nonce = {{0}};
@@ -112,7 +120,7 @@ static void take_fields(struct tcpstore_request *ret, struct reader *r, bool *ba
 
     switch (layout) {
     case LAYOUT_NONE:
-        *bad = true;
+        o->is_bad = true;
         return;
     case LAYOUT_EMPTY:
         return;
@@ -122,7 +130,7 @@ static void take_fields(struct tcpstore_request *ret, struct reader *r, bool *ba
         return;
     case LAYOUT_KEYS:
     case LAYOUT_PAIRS:
-        take_items(ret, r, layout == LAYOUT_PAIRS, bad);
+        take_items(ret, r, layout == LAYOUT_PAIRS, o);
         return;
     case LAYOUT_KEY:
     case LAYOUT_KEY_NUMBER:
@@ -130,15 +138,15 @@ static void take_fields(struct tcpstore_request *ret, struct reader *r, bool *ba
     case LAYOUT_KEY_VALUE_VALUE:
         break;
     }
-    ret->key = take_bytes(r, TCPSTORE_KEY_MAX, bad);
+    ret->key = take_bytes(r, TCPSTORE_KEY_MAX, o);
     if (layout == LAYOUT_KEY_NUMBER) {
         reader_copy(r, &amount, sizeof(amount));
         ret->amount = (int64_t)le64_get(amount);
     }
     if (layout == LAYOUT_KEY_VALUE || layout == LAYOUT_KEY_VALUE_VALUE)
-        ret->value = take_bytes(r, TCPSTORE_VALUE_MAX, bad);
+        ret->value = take_bytes(r, TCPSTORE_VALUE_MAX, o);
     if (layout == LAYOUT_KEY_VALUE_VALUE)
-        ret->desired = take_bytes(r, TCPSTORE_VALUE_MAX, bad);
+        ret->desired = take_bytes(r, TCPSTORE_VALUE_MAX, o);
 }
 
 int tcpstore_decode(struct tcpstore_request *ret, enum tcpstore_dialect dialect, const void *p,
@@ -146,26 +154,31 @@ int tcpstore_decode(struct tcpstore_request *ret, enum tcpstore_dialect dialect,
 {
     struct tcpstore_request rq = {.op = TCPSTORE_OP_N};
     struct reader r = reader_make(p, len);
-    bool bad = false;
+    struct outcome o = {.is_bad = false};
+    size_t read;
 
+    *ret_used = 1;
     if (len == 0)
         return TCPSTORE_E_MORE;
     rq.op = op_of(dialect, reader_u8(&r));
     if (rq.op == TCPSTORE_OP_N)
         return TCPSTORE_E_BAD;
-    take_fields(&rq, &r, &bad);
-    if (bad || len - reader_left(&r) > TCPSTORE_REQUEST_MAX)
+    take_fields(&rq, &r, &o);
+    read = len - reader_left(&r);
+    if (o.is_bad || read + o.missing > TCPSTORE_REQUEST_MAX)
         return TCPSTORE_E_BAD;
-    if (r.failed)
-        return len > TCPSTORE_REQUEST_MAX ? TCPSTORE_E_BAD : TCPSTORE_E_MORE;
+    if (r.failed) {
+        *ret_used = read + o.missing > len ? read + o.missing : len + 1;
+        return *ret_used > TCPSTORE_REQUEST_MAX ? TCPSTORE_E_BAD : TCPSTORE_E_MORE;
+    }
     *ret = rq;
-    *ret_used = len - reader_left(&r);
+    *ret_used = read;
     return 0;
 }
 
 struct tcpstore_bytes tcpstore_next(struct reader *items)
 {
-    bool bad = false;
+    struct outcome o = {.is_bad = false};
 
-    return take_bytes(items, TCPSTORE_VALUE_MAX, &bad);
+    return take_bytes(items, TCPSTORE_VALUE_MAX, &o);
 }

@@ -20,9 +20,9 @@
 
 /** Longest key, longest value, most keys in a request, longest request; bytes. */
 #define TCPSTORE_KEY_MAX     8192u
-#define TCPSTORE_VALUE_MAX   (1u << 20)
+#define TCPSTORE_VALUE_MAX   (8u << 20)
 #define TCPSTORE_COUNT_MAX   16384u
-#define TCPSTORE_REQUEST_MAX (4u << 20)
+#define TCPSTORE_REQUEST_MAX (2 * TCPSTORE_VALUE_MAX + (64u << 10))
 
 /** What a validated connection begins with, behind a zero byte. */
 #define TCPSTORE_MAGIC 0x3c85f7ceu
@@ -104,9 +104,10 @@ enum tcpstore_dialect tcpstore_dialect(const void *p, size_t len);
 /**
  * tcpstore_decode() - the request at the start of @len bytes
  * @dialect:	not TCPSTORE_UNKNOWN
- * @ret_used:	bytes of it
+ * @ret_used:	bytes of it; with TCPSTORE_E_MORE so many must have come before it is of use to
+ *		ask again, more than @len
  *
- * Return: 0; TCPSTORE_E_MORE: ask again when more has come; TCPSTORE_E_BAD.
+ * Return: 0; TCPSTORE_E_MORE; TCPSTORE_E_BAD.
  */
 int tcpstore_decode(struct tcpstore_request *ret, enum tcpstore_dialect dialect, const void *p,
     size_t len, size_t *ret_used);

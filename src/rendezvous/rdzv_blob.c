@@ -1,0 +1,55 @@
+/* rdzv_blob.c - see rdzv_blob.h. */
+#include "rdzv_blob.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/htab.h"
+
+#define MARK       0xb5
+#define PLAIN_LAST 3 /* the kinds of plain blobs are 1 to that */
+
+/* Part of the format: another one, and no record could be read. */
+#define SEED 0x7765667462303031u
+
+uint8_t *rdzv_blob_new(size_t plain_len, struct writer *ret)
+{
+    uint8_t *blob = malloc(RDZV_BLOB_HEAD + plain_len);
+
+    if (!blob)
+        return NULL;
+    blob[0] = MARK;
+    *ret = writer_make(blob + RDZV_BLOB_HEAD, plain_len);
+    return blob;
+}
+
+void rdzv_blob_seal(uint8_t *blob, size_t len)
+{
+    struct le64 sum = le64_make(hash_bytes(SEED, blob + RDZV_BLOB_HEAD, len - RDZV_BLOB_HEAD));
+
+    memcpy(blob + 1, &sum, sizeof(sum));
+}
+
+int rdzv_blob_open(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+{
+    struct reader r = reader_make(p, len);
+    uint8_t mark = reader_u8(&r);
+    struct le64 sum;
+
+    if (mark >= 1 && mark <= PLAIN_LAST) {
+        *ret = p;
+        *ret_len = len;
+        return 0;
+    }
+    reader_copy(&r, &sum, sizeof(sum));
+    if (r.failed || mark != MARK)
+        return err_set(e, -EINVAL, "%zu bytes that are no record", len);
+    if (le64_get(sum) != hash_bytes(SEED, r.p, reader_left(&r)))
+        return err_set(e, -EINVAL, "a record of %zu bytes whose checksum does not fit", len);
+    *ret = r.p;
+    *ret_len = reader_left(&r);
+    return 0;
+}

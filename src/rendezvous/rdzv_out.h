@@ -1,0 +1,46 @@
+/*
+ * rdzv_out.h - the answers to a client that have not been sent. Sans-I/O.
+ *
+ * A list of pieces: short bytes are copied into a piece, long ones are a reference to what the
+ * store holds (rdzv_shared.h), so a hundred clients that are sent one value cost it once. What a
+ * client's pieces cost alone counts in the job's quota.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/uio.h>
+
+#include "base/list.h"
+#include "rendezvous/rdzv_shared.h"
+
+struct rdzv_out {
+    struct rdzv_quota *quota; /* pins; NULL: until the first piece */
+    struct list pieces;       /* owns struct rdzv_out_piece; to be sent in this order */
+    size_t len;               /* bytes in all of them, without those that were sent */
+    size_t cost;              /* what they cost, without what is shared */
+};
+
+/** rdzv_out_init() - empty. */
+void rdzv_out_init(struct rdzv_out *out);
+
+/** rdzv_out_clear() - forget all of it. Idempotent. */
+void rdzv_out_clear(struct rdzv_out *out);
+
+/**
+ * rdzv_out_add() - @len bytes, copied
+ * @quota:	of the job: pinned, always the same
+ *
+ * Return: false: over a limit, or no memory; part of it may be there.
+ */
+bool rdzv_out_add(struct rdzv_out *out, struct rdzv_quota *quota, const void *p, size_t len);
+
+/** rdzv_out_share() - the first @len bytes of @s, by reference unless they are few. The same. */
+bool rdzv_out_share(
+    struct rdzv_out *out, struct rdzv_quota *quota, struct rdzv_shared *s, size_t len);
+
+/** rdzv_out_peek() - what is to be sent next, at most @max runs; how many there are. */
+size_t rdzv_out_peek(const struct rdzv_out *out, struct iovec *iov, size_t max);
+
+/** rdzv_out_sent() - the first @len bytes of it have been sent. */
+void rdzv_out_sent(struct rdzv_out *out, size_t len);

@@ -24,6 +24,7 @@ static void send_frame(struct finder *f, const struct path_action *action)
         .remote = action->remote,
         .local = action->local,
         .dont_fragment = action->dont_fragment,
+        .hops = action->hops,
         .len = action->len,
     };
 

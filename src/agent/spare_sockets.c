@@ -407,6 +407,7 @@ void spare_sockets_send(struct spare_sockets *ss, uint32_t socket, const struct 
     struct udp_run run = {.buf = (uint8_t *)(uintptr_t)frame->data,
         .len = (uint32_t)frame->len,
         .seg = (uint16_t)frame->len,
+        .hops = frame->hops,
         .path = {.remote = frame->remote, .local = frame->local}};
 
     if (!s || frame->len == 0)

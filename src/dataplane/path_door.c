@@ -89,7 +89,10 @@ void path_door_offer(
 
 static struct udp_run run_of(const struct path_door_header *h, uint8_t *frame, size_t len)
 {
-    struct udp_run run = {.buf = frame, .len = (uint32_t)len, .seg = (uint16_t)len};
+    struct udp_run run = {.buf = frame,
+        .len = (uint32_t)len,
+        .seg = (uint16_t)len,
+        .hops = (uint8_t)(h->flags >> PATH_DOOR_HOPS_SHIFT)};
 
     memcpy(run.path.remote.addr.b, h->remote, sizeof(h->remote));
     memcpy(run.path.local.b, h->local, sizeof(h->local));

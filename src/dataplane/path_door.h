@@ -47,6 +47,9 @@ struct udp_run;
 /** Send with DF, and never cut into fragments here: an MTU probe. */
 #define PATH_DOOR_DONT_FRAGMENT 0x0001u
 
+/** The flags' upper byte is the IP time to live (hop limit) to send with; 0: as usual. */
+#define PATH_DOOR_HOPS_SHIFT 8
+
 /** Before each frame, both ways. Both ends are on one machine: host order. */
 struct path_door_header {
     uint8_t remote[16];  /*  0: the other end; IPv4 as v4-mapped */

@@ -50,7 +50,8 @@ static int door_send(struct engine_frames *ef, const struct engine_frame *frame)
 {
     struct path_door_header header = {
         .port = frame->remote.port,
-        .flags = frame->dont_fragment ? PATH_DOOR_DONT_FRAGMENT : 0,
+        .flags = (uint16_t)((frame->dont_fragment ? PATH_DOOR_DONT_FRAGMENT : 0) |
+                            frame->hops << PATH_DOOR_HOPS_SHIFT),
         .ifindex = frame->remote.scope ? frame->remote.scope : frame->ifindex,
     };
     struct iovec iov[] = {
@@ -91,6 +92,7 @@ static int door_receive(struct engine_frames *ef, struct engine_frame *ret)
     ret->ifindex = header.ifindex;
     ret->received_at = header.received_at;
     ret->dont_fragment = false;
+    ret->hops = 0;
     ret->len = (size_t)n - sizeof(header);
     return 0;
 }

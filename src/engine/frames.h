@@ -28,6 +28,7 @@ struct engine_frame {
     uint32_t ifindex;       /* arrived on; 0: not known */
     nsec_t received_at;     /* monotonic; in only */
     bool dont_fragment;     /* out only: an MTU probe */
+    uint8_t hops;           /* out only: IP time to live (hop limit); 0: as usual */
     size_t len;
     uint8_t data[ENGINE_FRAME_MAX];
 };

@@ -16,8 +16,10 @@ struct frames_raw {
 static int raw_send(struct engine_frames *ef, const struct engine_frame *frame)
 {
     struct frames_raw *fr = (struct frames_raw *)ef;
-    struct raw_udp_packet to = {
-        .remote = frame->remote, .local = frame->local, .dont_fragment = frame->dont_fragment};
+    struct raw_udp_packet to = {.remote = frame->remote,
+        .local = frame->local,
+        .dont_fragment = frame->dont_fragment,
+        .hops = frame->hops};
     int r = raw_udp_send(&fr->udp, &to, frame->data, frame->len);
 
     /* As through the door of `weft wg`: what does not go out is a lost frame, and no more. */
@@ -39,6 +41,7 @@ static int raw_receive(struct engine_frames *ef, struct engine_frame *ret)
     ret->ifindex = packet.ifindex;
     ret->received_at = clock_now();
     ret->dont_fragment = false;
+    ret->hops = 0;
     return 0;
 }
 

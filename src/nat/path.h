@@ -119,6 +119,7 @@ struct path_action {
     const uint8_t *frame; /* SEND: @len bytes */
     size_t len;
     bool dont_fragment; /* SEND: an MTU probe */
+    uint8_t hops;       /* SEND: IP time to live (hop limit) to send with; 0: as usual */
 
     enum path_kind path;   /* USE: LAN, DIRECT, RELAY (glue knows of streams) or NONE */
     nsec_t keepalive;      /* USE: what the path needs of WireGuard; 0: nothing, pings hold it */

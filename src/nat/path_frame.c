@@ -52,18 +52,26 @@ static struct paths_item *add_frame(
     return item;
 }
 
-static void ping(struct path *e, uint32_t socket, const struct endpoint *remote,
-    struct path_pair *pair, nsec_t now)
+/* NULL: no memory. */
+static struct paths_item *add_ping(
+    struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now)
 {
     struct paths_item *item = add_frame(e, PATH_FRAME_PING, socket, remote);
 
     if (!item)
-        return;
+        return NULL;
     item->frame.transaction = ++e->transaction;
     item->frame.clock = (uint64_t)now;
     if (e->is_moved)
         item->frame.flags |= PATH_FRAME_MOVED;
-    if (!pair)
+    return item;
+}
+
+void path__ping(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    struct paths_item *item = add_ping(e, pair->socket, &pair->remote.endpoint, now);
+
+    if (!item)
         return;
     item->action.local = pair->local;
     if (pair->is_answered)
@@ -71,14 +79,19 @@ static void ping(struct path *e, uint32_t socket, const struct endpoint *remote,
     path__pair_on_ping(pair, e->transaction, now);
 }
 
-void path__ping(struct path *e, struct path_pair *pair, nsec_t now)
+void path__open(struct path *e, const struct path_pair *pair, uint8_t hops, nsec_t now)
 {
-    ping(e, pair->socket, &pair->remote.endpoint, pair, now);
+    struct paths_item *item = add_ping(e, pair->socket, &pair->remote.endpoint, now);
+
+    if (!item)
+        return;
+    item->action.local = pair->local;
+    item->action.hops = hops;
 }
 
 void path__ping_loose(struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now)
 {
-    ping(e, socket, remote, NULL, now);
+    (void)add_ping(e, socket, remote, now);
     e->n_sprayed++;
     e->owner->counters.sprayed++;
 }

@@ -124,6 +124,14 @@ struct path {
 /** path__ping() - on a pair, now; counted against the budget, never refused. */
 void path__ping(struct path *e, struct path_pair *pair, nsec_t now);
 
+/**
+ * path__open() - a ping that opens our own NAT, and ends before it reaches the peer's
+ * @hops:	its IP time to live
+ *
+ * It is not counted as a ping of the pair, because no answer is expected.
+ */
+void path__open(struct path *e, const struct path_pair *pair, uint8_t hops, nsec_t now);
+
 /** path__ping_loose() - at an endpoint that is a guess. */
 void path__ping_loose(struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now);
 
@@ -143,6 +151,10 @@ void path__on_frame(
 
 /** path__round_start() - now, or as soon as the budget allows; one that runs goes on. */
 void path__round_start(struct path *e, bool is_full, nsec_t now);
+
+/** path__round_meet() - an end has told new addresses: a round that needs openers begins again. */
+void path__round_meet(struct path *e, nsec_t now);
+
 void path__round_stop(struct path *e);
 void path__round_tick(struct path *e, nsec_t now);
 void path__slot_tick(struct path *e, nsec_t now);

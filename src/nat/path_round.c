@@ -27,20 +27,49 @@
 /* Our own address is not asked for more often, however many paths die. */
 #define ASK_ADDRESS_MIN NSEC_PER_SEC
 
-/* When each step comes, since the step before. */
-static const nsec_t step_after[] = {
-    0,
-    150 * NSEC_PER_MSEC,
-    250 * NSEC_PER_MSEC,
-    500 * NSEC_PER_MSEC,
-    1000 * NSEC_PER_MSEC,
-    1500 * NSEC_PER_MSEC,
+/*
+ * A Linux gateway that masquerades and drops nothing on its INPUT chain takes a packet from
+ * outside, which no mapping expects, as one for itself. Its connection tracking then remembers
+ * the packet's addresses and ports, and the inside host that sends the same way afterwards is
+ * given another port, which its peer does not expect. So our first packet must not reach the
+ * peer's NAT before the peer's own has gone out there. Each round therefore begins with openers:
+ * pings whose IP time to live grows by one from step to step. One of them is long enough to pass
+ * our own NAT; by the time that one is long enough for the peer's NAT, the peer has sent its
+ * shorter ones. Neither distance has to be known. Whose own addresses are new waits with the
+ * longer ones until the hub may be expected to have told the peer, who then begins; the short ones
+ * have opened our NAT for the peer's pings.
+ */
+struct round_step {
+    nsec_t after;    /* since the step before */
+    bool pings_open; /* pairs that need no opener are pinged */
+    bool pings_all;  /* so are the others, who have had theirs */
+    uint8_t first;   /* openers go out with a time to live from this one; 0: none */
+    uint8_t last;    /* to this one */
+    bool guesses;    /* ports are guessed: the last time after the peer has told its newest */
 };
 
-/* The steps in which ports are guessed: the last one after the peer has told its newest. */
-#define GUESS_STEPS 4
+static const struct round_step steps[] = {
+    {.after = 0, .pings_open = true, .first = 2, .last = 2, .guesses = true},
+    {.after = 150 * NSEC_PER_MSEC, .pings_open = true, .first = 2, .last = 2, .guesses = true},
+    {.after = 300 * NSEC_PER_MSEC, .pings_open = true, .first = 3, .last = 3},
+    {.after = 150 * NSEC_PER_MSEC, .first = 4, .last = 8},
+    {.after = 150 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true, .guesses = true},
+    {.after = 450 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true, .guesses = true},
+    {.after = 1000 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true},
+    {.after = 1500 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true},
+};
 
-#define N_STEPS (sizeof(step_after) / sizeof(step_after[0]))
+#define N_STEPS (sizeof(steps) / sizeof(steps[0]))
+/* The first step with an opener that could reach a peer's NAT where one router is between the two.
+ */
+#define STEP_NEAR 2
+/* The first one that could reach it across several, and how long that waits after our own addresses
+ * have changed: a report's way through the hub, and the agents' pauses. */
+#define STEP_FAR 3
+#define FAR_WAIT (1000 * NSEC_PER_MSEC)
+
+/* Who was heard on a pair so short a time ago has a mapping for us: no opener is needed. */
+#define OPEN_FOR (10 * NSEC_PER_SEC)
 /* After the last step, how long its pongs may take. */
 #define LAST_WAIT (1000 * NSEC_PER_MSEC)
 
@@ -134,13 +163,101 @@ static bool is_asked(const struct path *e, const struct path_pair *pair)
     return e->round.is_full || pair->is_answered || pair->tried_at == 0 || pair->id == e->chosen;
 }
 
-static unsigned count_asked(const struct path *e)
+/* The peer is behind a NAT there, which we must not surprise. IPv6 is not translated, and a
+ * firewall forgets the packets that it drops. */
+static bool needs_opener(const struct path_pair *pair, nsec_t now)
+{
+    return pair->remote.kind == CANDIDATE_REFLEXIVE && ip_addr_is_v4(&pair->remote.endpoint.addr) &&
+           (pair->heard_at == 0 || now - pair->heard_at > OPEN_FOR);
+}
+
+/* The peers have been told of an address of ours, so they may send to it. */
+static bool is_announced(const struct path *e)
+{
+    return e->owner->self_changed_at != 0;
+}
+
+/* What a step does about a pair. */
+enum round_deed {
+    ROUND_DEED_NONE,
+    ROUND_DEED_PING,
+    ROUND_DEED_OPEN,
+};
+
+static enum round_deed deed_of(
+    const struct path *e, const struct path_pair *pair, const struct round_step *step, nsec_t now)
+{
+    if (!is_asked(e, pair))
+        return ROUND_DEED_NONE;
+    if (!needs_opener(pair, now))
+        return step->pings_open ? ROUND_DEED_PING : ROUND_DEED_NONE;
+    if (!is_announced(e) && step - steps >= STEP_NEAR)
+        return ROUND_DEED_NONE;
+    if (step->pings_all)
+        return ROUND_DEED_PING;
+    return step->first != 0 ? ROUND_DEED_OPEN : ROUND_DEED_NONE;
+}
+
+/* How many frames a step sends on a pair. */
+static unsigned count_frames(
+    const struct path *e, const struct path_pair *pair, const struct round_step *step, nsec_t now)
+{
+    switch (deed_of(e, pair, step, now)) {
+    case ROUND_DEED_PING:
+        return 1;
+    case ROUND_DEED_OPEN:
+        return 1u + step->last - step->first;
+    case ROUND_DEED_NONE:
+        break;
+    }
+    return 0;
+}
+
+static unsigned count_all(const struct path *e, const struct round_step *step, nsec_t now)
 {
     unsigned n = 0;
 
     for (unsigned i = 0; i < e->n_pairs; i++)
-        n += is_asked(e, &e->pairs[i]) ? 1 : 0;
+        n += count_frames(e, &e->pairs[i], step, now);
     return n;
+}
+
+static bool has_openers(const struct path *e, nsec_t now)
+{
+    for (unsigned i = 0; i < e->n_pairs; i++)
+        if (is_asked(e, &e->pairs[i]) && needs_opener(&e->pairs[i], now))
+            return true;
+    return false;
+}
+
+void path__round_meet(struct path *e, nsec_t now)
+{
+    if (e->round.next != NSEC_NEVER && has_openers(e, now))
+        path__round_stop(e);
+    path__round_start(e, true, now);
+}
+
+/* The far step comes when the peers may be expected to know where we are. */
+static nsec_t may_go_far_at(const struct path *e, nsec_t now)
+{
+    if (e->round.step != STEP_FAR || !is_announced(e) || !has_openers(e, now))
+        return now;
+    return e->owner->self_changed_at + FAR_WAIT;
+}
+
+static void ask(struct path *e, struct path_pair *pair, const struct round_step *step, nsec_t now)
+{
+    switch (deed_of(e, pair, step, now)) {
+    case ROUND_DEED_PING:
+        path__ping(e, pair, now);
+        break;
+    case ROUND_DEED_OPEN:
+        for (uint8_t hops = step->first; hops <= step->last; hops++)
+            path__open(e, pair, hops, now);
+        break;
+    case ROUND_DEED_NONE:
+        break;
+    }
 }
 
 static void end_round(struct path *e, nsec_t now)
@@ -156,27 +273,28 @@ static void end_round(struct path *e, nsec_t now)
 void path__round_tick(struct path *e, nsec_t now)
 {
     struct path_round *r = &e->round;
+    const struct round_step *step = r->step < N_STEPS ? &steps[r->step] : NULL;
 
     if (now < r->next)
         return;
-    if (r->step == N_STEPS) {
+    if (!step) {
         end_round(e, now);
         return;
     }
     if (!r->is_reserved) {
         r->is_reserved = true;
-        r->next = paths__reserve(e->owner, count_asked(e), now);
+        r->next = paths__reserve(e->owner, count_all(e, step, now), now);
         if (r->next > now)
             return;
     }
     for (unsigned i = 0; i < e->n_pairs; i++)
-        if (is_asked(e, &e->pairs[i]))
-            path__ping(e, &e->pairs[i], now);
-    if (r->step < GUESS_STEPS && e->chosen == 0)
+        ask(e, &e->pairs[i], step, now);
+    if (step->guesses && e->chosen == 0)
         path__guess_ports(e, now);
     r->is_reserved = false;
     r->step++;
-    r->next = now + (r->step < N_STEPS ? step_after[r->step] : LAST_WAIT);
+    r->next = now + (r->step < N_STEPS ? steps[r->step].after : LAST_WAIT);
+    r->next = nsec_max(r->next, may_go_far_at(e, now));
 }
 
 /* Not on each slot are all ways of an idle edge tried, and on a good path none. */

@@ -289,7 +289,7 @@ void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now)
 
 static void self_changed(struct path *e, nsec_t now)
 {
-    path__round_start(e, true, now);
+    path__round_meet(e, now);
     path__check_relay(e, now);
 }
 
@@ -313,6 +313,8 @@ void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
     if (path__announces_relay(&p->self, self))
         for_each(p, path__release_relay, now);
     p->self = *self;
+    if (has_moved)
+        p->self_changed_at = now;
     for_each(p, has_moved ? address_changed : is_new ? self_changed : relays_changed, now);
 }
 
@@ -333,7 +335,7 @@ void paths_set_peer_side(
     if (is_new) {
         path__pairs_take_side(e);
         path__round_plan(e, now);
-        path__round_start(e, true, now);
+        path__round_meet(e, now);
     }
     path__check_relay(e, now);
     path__rearm(e);

@@ -62,10 +62,11 @@ struct paths {
     unsigned spray_sockets;       /* may be open at once */
     unsigned n_sockets;           /* are */
     uint32_t last_socket;
-    struct path *sprayer; /* the one edge that sprays; NULL: none */
-    nsec_t fresh_at;      /* when FRESH was asked for a guess last; 0: never */
-    nsec_t asked_at;      /* the same, because a path had died */
-    nsec_t changed_at;    /* when this machine's network changed last; 0: never */
+    struct path *sprayer;   /* the one edge that sprays; NULL: none */
+    nsec_t fresh_at;        /* when FRESH was asked for a guess last; 0: never */
+    nsec_t asked_at;        /* the same, because a path had died */
+    nsec_t changed_at;      /* when this machine's network changed last; 0: never */
+    nsec_t self_changed_at; /* our candidates last did; 0: never */
     struct paths_counters counters;
 };
 

@@ -234,14 +234,14 @@ static size_t put_ip_header(
         .ihl = sizeof(v4) / 4,
         .tot_len = htons((uint16_t)(sizeof(v4) + udp_len)),
         .frag_off = to->dont_fragment ? htons(IP_DF) : 0,
-        .ttl = TTL,
+        .ttl = to->hops ? to->hops : TTL,
         .protocol = IPPROTO_UDP,
     };
     struct ip6_hdr v6 = {
         .ip6_flow = htonl(6u << 28),
         .ip6_plen = htons((uint16_t)udp_len),
         .ip6_nxt = IPPROTO_UDP,
-        .ip6_hlim = TTL,
+        .ip6_hlim = to->hops ? to->hops : TTL,
     };
 
     if (ip_addr_is_v4(source)) {

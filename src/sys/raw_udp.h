@@ -47,6 +47,7 @@ struct raw_udp_packet {
     struct ip_addr local;   /* our address on it; when sending, none: the kernel chooses */
     uint32_t ifindex;       /* arrived on */
     bool dont_fragment;     /* when sending: with DF, whatever is known of the path */
+    uint8_t hops;           /* when sending: IP time to live (hop limit); 0: as usual */
 };
 
 /**

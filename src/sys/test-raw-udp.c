@@ -22,6 +22,7 @@ static int open_owner(const char *address, struct endpoint *ret)
     union sockaddr_inet sa;
     struct endpoint ep;
     socklen_t len;
+    int on = 1;
     int fd;
 
     assert_int_equal(endpoint_parse(&ep, address, NULL), 0);
@@ -30,6 +31,10 @@ static int open_owner(const char *address, struct endpoint *ret)
     fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, &sa.any, len) < 0)
         skip();
+    if (sa.any.sa_family == AF_INET)
+        assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_RECVTTL, &on, sizeof(on)), 0);
+    else
+        assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, &on, sizeof(on)), 0);
     len = sizeof(sa);
     assert_int_equal(getsockname(fd, &sa.any, &len), 0);
     assert_true(sockaddr_to_endpoint(&sa, ret));
@@ -57,6 +62,24 @@ static void expect(struct raw_udp *ru, const struct endpoint *from, const void *
     assert_int_equal(n, len);
     assert_memory_equal(got, data, len);
     assert_true(endpoint_equal(&packet.remote, from));
+}
+
+/* Takes a datagram into @got; returns its time to live (hop limit). */
+static int receive_with_hops(int fd, uint8_t *got, size_t cap)
+{
+    _Alignas(struct cmsghdr) uint8_t control[256];
+    struct iovec iov = {got, cap};
+    struct msghdr mh = {.msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control)};
+    int hops = 0;
+
+    assert_true(recvmsg(fd, &mh, 0) > 0);
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&mh); c; c = CMSG_NXTHDR(&mh, c))
+        if (c->cmsg_type == IP_TTL || c->cmsg_type == IPV6_HOPLIMIT)
+            memcpy(&hops, CMSG_DATA(c), sizeof(hops));
+    return hops;
 }
 
 static void run_pair(const char *address)
@@ -91,10 +114,12 @@ static void run_pair(const char *address)
     assert_int_equal(raw_udp_receive(&ru, &packet, got, sizeof(got), &n), RAW_UDP_E_EMPTY);
     assert_int_equal(recv(owner, got, sizeof(got), 0), sizeof(data_message));
     /* Out: the receiver's kernel has checked the sum, and the source is the owner's port. */
-    packet = (struct raw_udp_packet){.remote = other, .dont_fragment = true};
-    assert_int_equal(raw_udp_send(&ru, &packet, frame, sizeof(frame)), 0);
-    assert_int_equal(recv(peer, got, sizeof(got), 0), sizeof(frame));
-    assert_memory_equal(got, frame, sizeof(frame));
+    for (uint8_t hops = 0; hops < 4; hops++) {
+        packet = (struct raw_udp_packet){.remote = other, .dont_fragment = true, .hops = hops};
+        assert_int_equal(raw_udp_send(&ru, &packet, frame, sizeof(frame)), 0);
+        assert_int_equal(receive_with_hops(peer, got, sizeof(got)), hops ? hops : 64);
+        assert_memory_equal(got, frame, sizeof(frame));
+    }
     raw_udp_close(&ru);
     (void)close(owner);
     (void)close(peer);

@@ -1,5 +1,6 @@
 /* test-udp.c - batches of datagrams through the loopback, and the names of offloads. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,6 +201,63 @@ static void test_local_address(void **state)
 }
 
 /* What cannot be sent is counted, datagram by datagram, and does not stop the rest. */
+/* What the next datagram on @fd had as its time to live (hop limit). */
+static int receive_hops(int fd)
+{
+    uint8_t bytes[16];
+    _Alignas(struct cmsghdr) uint8_t control[256];
+    struct iovec iov = {bytes, sizeof(bytes)};
+    struct msghdr mh = {.msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control)};
+    int hops = 0;
+
+    assert_true(recvmsg(fd, &mh, 0) > 0);
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&mh); c; c = CMSG_NXTHDR(&mh, c))
+        if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
+            (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT))
+            memcpy(&hops, CMSG_DATA(c), sizeof(hops));
+    return hops;
+}
+
+/* One datagram with a time to live of its own; those before and after it have the usual one. */
+static void check_hops(const char *address)
+{
+    uint8_t byte = 7;
+    int on = 1;
+    struct pair p;
+    struct udp_run run = {.buf = &byte, .len = 1, .seg = 1, .tos = 1};
+    int fd;
+
+    open_pair(&p, true, true);
+    run.path = path_to(&p.b, address);
+    fd = fd_for(&p.b, &run.path);
+    if (fd >= 0) {
+        bool v4 = ip_addr_is_v4(&run.path.remote.addr);
+        static const uint8_t hops[] = {0, 3, 0, 255};
+
+        assert_int_equal(setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6,
+                             v4 ? IP_RECVTTL : IPV6_RECVHOPLIMIT, &on, sizeof(on)),
+            0);
+        for (unsigned i = 0; i < sizeof(hops); i++) {
+            run.hops = hops[i];
+            udp_outbox_add(&p.out, &p.a, &run);
+        }
+        udp_outbox_flush(&p.out, &p.a);
+        assert_int_equal(p.out.n_failed, 0);
+        for (unsigned i = 0; i < sizeof(hops); i++)
+            assert_int_equal(receive_hops(fd), hops[i] ? hops[i] : 64);
+    }
+    close_pair(&p);
+}
+
+static void test_hops(void **state)
+{
+    check_hops("127.0.0.1");
+    check_hops("::1");
+}
+
 static void test_failures(void **state)
 {
     uint8_t *bytes = some_bytes(400);
@@ -370,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_v6),
         cmocka_unit_test(test_many_destinations),
         cmocka_unit_test(test_local_address),
+        cmocka_unit_test(test_hops),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_burst),
         cmocka_unit_test(test_port_taken),

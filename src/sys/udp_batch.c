@@ -130,7 +130,7 @@ unsigned udp_receive(struct udp_inbox *in, int fd)
 /* ---- sending ---- */
 
 #define SEND_CONTROL                                                                               \
-    (CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int)) +                            \
+    (CMSG_SPACE(sizeof(struct in6_pktinfo)) + 2 * CMSG_SPACE(sizeof(int)) +                        \
         CMSG_SPACE(sizeof(uint16_t)))
 
 struct udp_outbox_slots {
@@ -186,7 +186,14 @@ static void put_local(struct msghdr *mh, const struct udp_path *path)
     }
 }
 
-/* Fills message @i for @run, of which the path and TOS are used; @iov is already set. */
+static void put_int(struct msghdr *mh, const struct udp_run *run, int type4, int type6, int value)
+{
+    bool v4 = ip_addr_is_v4(&run->path.remote.addr);
+
+    put_control(mh, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? type4 : type6, &value, sizeof(value));
+}
+
+/* Fills message @i for @run, of which the path, TOS and hops are used; @iov is already set. */
 static void fill_message(struct udp_outbox_slots *s, unsigned i, const struct udp_run *run)
 {
     struct msghdr *mh = &s->msgs[i].msg_hdr;
@@ -200,13 +207,10 @@ static void fill_message(struct udp_outbox_slots *s, unsigned i, const struct ud
         .msg_iovlen = 1,
         .msg_control = s->control[i]};
     put_local(mh, &run->path);
-    if (run->tos) {
-        int tos = run->tos;
-        bool v4 = ip_addr_is_v4(&run->path.remote.addr);
-
-        put_control(
-            mh, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, &tos, sizeof(tos));
-    }
+    if (run->tos)
+        put_int(mh, run, IP_TOS, IPV6_TCLASS, run->tos);
+    if (run->hops)
+        put_int(mh, run, IP_TTL, IPV6_HOPLIMIT, run->hops);
     if (run->len > run->seg)
         put_control(mh, IPPROTO_UDP, UDP_SEGMENT, &run->seg, sizeof(run->seg));
     if (mh->msg_controllen == 0)

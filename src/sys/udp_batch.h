@@ -44,6 +44,7 @@ struct udp_run {
     uint32_t len;         /* bytes of all together, at least 1 */
     uint16_t seg;         /* bytes of each but the last, which may be shorter */
     uint8_t tos;          /* the IP header's TOS or traffic class byte */
+    uint8_t hops;         /* IP time to live (hop limit) when sending; 0: the socket's own */
     struct udp_path path; /* from or to */
 };
 

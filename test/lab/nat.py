@@ -6,12 +6,18 @@ In the words of RFC 4787, with Linux doing the work:
   full-cone           endpoint-independent   endpoint-independent        masquerade + map of ports
   address-restricted  endpoint-independent   address-dependent           masquerade + map of both
   port-restricted     endpoint-independent   address- and port-dependent masquerade
+  masquerade          endpoint-independent   address- and port-dependent masquerade, no filter
   symmetric           address- and port-d.   address- and port-dependent masquerade fully-random
   counting            address- and port-d.   address- and port-dependent masquerade to the next port
 
 Mapping is endpoint-independent as long as the source port is free outside: a second inside host
 with the same port may get another one for each destination, as with any Linux masquerade, and
-the two cone kinds treat it as port-restricted.  None of them hairpins.  IPv6 is never
+the two cone kinds treat it as port-restricted.  None of them hairpins.
+
+The kind masquerade is the usual Linux gateway or Docker host, with no chain that drops anything.
+What nobody inside has asked for goes to the gateway itself, and connection tracking remembers it:
+if somebody inside sends to that stranger afterwards, from that port, the mapping gets another port.
+The other kinds drop such a packet, and what is dropped is not remembered.  IPv6 is never
 translated, but filtered: only what was asked for from inside comes in.
 """
 
@@ -37,6 +43,15 @@ table inet filter {{
         iifname != "{out}" accept
         icmp type echo-request accept
         icmpv6 type {{ echo-request, nd-neighbor-solicit, nd-neighbor-advert }} accept
+    }}
+}}
+"""
+
+NO_FILTER = """
+table inet filter {{
+    chain forward {{
+        type filter hook forward priority filter;
+        {blocked}
     }}
 }}
 """
@@ -108,7 +123,8 @@ def rules(node: Node, blocks_udp: bool | str, ports: str) -> str:
     if not node.filters:
         return ROUTER_BLOCK if blocks_udp else ""
     blocked = BLOCKED[blocks_udp].format(out=node.outside)
-    text = FILTER.format(out=node.outside, blocked=blocked)
+    how_filtered = NO_FILTER if node.kind == "masquerade" else FILTER
+    text = how_filtered.format(out=node.outside, blocked=blocked)
     if node.role == "firewall":
         return text
     how = f"to :{ports}" if ports else ""

@@ -2,6 +2,8 @@
 
     hub ── [ wan ] ── nat-K-S ── [ lan-K-S ] ── K-S         for each kind of NAT K, twice
               │           └── pr-c beside pr-a, behind one NAT
+              ├── core ── [ up-ma-S ] ── nat-ma-S ── [ lan-ma-S ] ── ma-S
+              │                                             plain masquerade, one router apart
               ├────── nat-six-S ── [ lan-six-S ] ── six-S   IPv4 through a symmetric NAT (a) or a
               │                                             port-restricted one (b), and IPv6
               ├────── nat-v6-S ─── [ lan-v6-S ] ─── v6-S    IPv6 alone
@@ -27,7 +29,8 @@ from lab.agents import Site
 
 pytestmark = pytest.mark.namespaces
 
-KINDS = {"fc": "full-cone", "ar": "address-restricted", "pr": "port-restricted", "sy": "symmetric"}
+KINDS = {"fc": "full-cone", "ar": "address-restricted", "pr": "port-restricted", "sy": "symmetric",
+         "ma": "masquerade"}
 DUAL = {"six-a": "sy", "six-b": "pr"}  # how their IPv4 goes out
 LINE = "delay=12500us"
 
@@ -39,22 +42,30 @@ def behind(name: str, number: int, nat: str, v4: bool, v6: bool) -> list[str]:
     outside = [f"203.0.113.{number}"] * v4 + [f"2001:db8::{number}"] * v6
     inside = [f"192.168.{number}"] * v4 + [f"2001:db8:{number}:"] * v6
     lan = [f"{net}.0/24" if "." in net else f"{net}:/64" for net in inside]
+    wan = "wan"
+    if name.startswith("ma"):
+        wan, outside = f"up-{name}", [f"198.51.{number}.2"]
     at = {end: " ".join(f"{net}.{end}" if "." in net else f"{net}:{end}" for net in inside)
           for end in (1, 11)}
     return [f"switch lan-{name} {' '.join(lan)} gateway=nat-{name}",
-            nat, f"link nat-{name} wan {' '.join(outside)} {LINE}",
+            nat.replace("out=wan", f"out={wan}"),
+            f"link nat-{name} {wan} {' '.join(outside)} {LINE}",
             f"link nat-{name} lan-{name} {at[1]}",
             f"host {name}{'' if v6 else ' no-v6'}", f"link {name} lan-{name} {at[11]}"]
 
 
 def topology() -> str:
-    lines = ["switch wan 203.0.113.0/24 2001:db8::/64", "host hub",
+    lines = ["switch wan 203.0.113.0/24 2001:db8::/64 gateway=core", "router core",
+             "link core wan 203.0.113.1", "host hub",
              "link hub wan 203.0.113.10 2001:db8::10",
              "host open no-v6", f"link open wan 203.0.113.11 {LINE}"]
     routed = {}
     for number, (kind, side) in enumerate(itertools.product([*KINDS, "six", "v6", "tcp"], "ab"),
                                           start=21):
         name = f"{kind}-{side}"
+        if kind == "ma":
+            lines += [f"switch up-{name} 198.51.{number}.0/24 gateway=core",
+                      f"link core up-{name} 198.51.{number}.1"]
         nat = f"nat nat-{name} {KINDS[DUAL.get(name, kind if kind in KINDS else 'pr')]} out=wan"
         if kind == "v6":
             nat = f"firewall nat-{name} out=wan"
@@ -86,7 +97,7 @@ def expected(a: str, b: str) -> set[str]:
     kinds = {kind_v4(a), kind_v4(b)}
     if "" in kinds or kinds == {"sy"}:
         return {"relay"}
-    if kinds == {"sy", "pr"}:
+    if kinds in ({"sy", "pr"}, {"sy", "ma"}):
         return {"relay", "direct"}
     return {"direct"}
 

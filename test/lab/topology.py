@@ -14,7 +14,8 @@ from pathlib import Path
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Prefix = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-NAT_KINDS = ("full-cone", "address-restricted", "port-restricted", "symmetric", "counting")
+NAT_KINDS = ("full-cone", "address-restricted", "port-restricted", "masquerade", "symmetric",
+             "counting")
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,13}[a-z0-9])?")
 SECONDS = re.compile(r"([1-9][0-9]{0,5})s")
 EMULATION = {

@@ -43,8 +43,10 @@ void sim_nat_reset(struct sim_nat *n)
     for (unsigned i = 0; i < n->n_mappings; i++)
         mapping_free(n->mappings[i]);
     free(n->mappings);
+    free(n->taken);
     n->mappings = NULL;
-    n->n_mappings = n->cap_mappings = 0;
+    n->taken = NULL;
+    n->n_mappings = n->cap_mappings = n->n_taken = 0;
 }
 
 /* Ports first: lists are long, and most of their members differ in it. */
@@ -143,6 +145,76 @@ static void permit(
     *old = (struct permission){seen, now};
 }
 
+/* ---- strangers ------------------------------------------------------------------------------ */
+
+static struct sim_taken *find_taken(struct sim_nat *n, const struct endpoint *from, uint16_t port)
+{
+    for (unsigned i = 0; i < n->n_taken; i++)
+        if (n->taken[i].port == port && is_same(&n->taken[i].from, from))
+            return &n->taken[i];
+    return NULL;
+}
+
+static void take_stranger(struct sim_nat *n, const struct endpoint *from, uint16_t port, nsec_t now)
+{
+    struct sim_taken *t = find_taken(n, from, port);
+
+    if (!t) {
+        n->taken = realloc(n->taken, (n->n_taken + 1) * sizeof(*n->taken));
+        assert(n->taken);
+        t = &n->taken[n->n_taken++];
+    }
+    *t = (struct sim_taken){*from, port, now};
+}
+
+static bool has_permission(
+    const struct sim_nat *n, const struct sim_mapping *m, const struct endpoint *from, nsec_t now)
+{
+    struct endpoint seen = seen_by(n->kind.filtering, from);
+
+    for (unsigned k = 0; k < m->n_permissions; k++)
+        if (is_same(&m->permissions[k].to, &seen) && now - m->permissions[k].at < n->timeout)
+            return true;
+    return false;
+}
+
+/* Does connection tracking keep the port of @m for what @to has sent to the gateway? */
+static bool is_kept_from(
+    struct sim_nat *n, const struct sim_mapping *m, const struct endpoint *to, nsec_t now)
+{
+    const struct sim_taken *t = find_taken(n, to, m->outer.port);
+
+    return t && now - t->at < SIM_TAKEN_FOR && !has_permission(n, m, to, now);
+}
+
+/* ---- packets -------------------------------------------------------------------------------- */
+
+/* The mapping of @inner towards exactly @to, where the usual one was kept from it. */
+static struct sim_mapping *find_own(
+    struct sim_nat *n, const struct endpoint *inner, const struct endpoint *to, nsec_t now)
+{
+    for (unsigned i = 0; i < n->n_mappings; i++)
+        if (is_same(&n->mappings[i]->inner, inner) && is_same(&n->mappings[i]->to, to) &&
+            now - n->mappings[i]->used_at < n->timeout)
+            return n->mappings[i];
+    return NULL;
+}
+
+static struct sim_mapping *add_own(
+    struct sim_nat *n, const struct endpoint *inner, const struct endpoint *to, nsec_t now)
+{
+    struct sim_mapping *m = find_own(n, inner, to, now);
+
+    if (m)
+        return m;
+    expire(n, now);
+    m = add_mapping(n, inner, to);
+    m->to = *to;
+    while (m->outer.port == inner->port || m->outer.port < 1024)
+        m->outer.port = (uint16_t)(1024 + (m->outer.port * 31u + 7) % 64512);
+    return m;
+}
+
 bool sim_nat_out(struct sim_nat *n, const struct endpoint *inner, const struct endpoint *to,
     nsec_t now, struct endpoint *ret_outer)
 {
@@ -159,6 +231,8 @@ bool sim_nat_out(struct sim_nat *n, const struct endpoint *inner, const struct e
         expire(n, now);
         m = add_mapping(n, inner, to);
     }
+    if (n->kind.takes_strangers && is_kept_from(n, m, to, now))
+        m = add_own(n, inner, to, now);
     m->used_at = now;
     permit(m, n, to, now);
     *ret_outer = m->outer;
@@ -168,18 +242,17 @@ bool sim_nat_out(struct sim_nat *n, const struct endpoint *inner, const struct e
 bool sim_nat_in(struct sim_nat *n, const struct endpoint *from, const struct endpoint *outer,
     nsec_t now, struct endpoint *ret_inner)
 {
-    struct endpoint seen = seen_by(n->kind.filtering, from);
-
     for (unsigned i = 0; i < n->n_mappings; i++) {
         const struct sim_mapping *m = n->mappings[i];
 
         if (!is_same(&m->outer, outer) || now - m->used_at >= n->timeout)
             continue;
-        for (unsigned k = 0; k < m->n_permissions; k++)
-            if (is_same(&m->permissions[k].to, &seen) && now - m->permissions[k].at < n->timeout) {
-                *ret_inner = m->inner;
-                return true;
-            }
+        if (has_permission(n, m, from, now)) {
+            *ret_inner = m->inner;
+            return true;
+        }
     }
+    if (n->kind.takes_strangers)
+        take_stranger(n, from, outer->port, now);
     return false;
 }

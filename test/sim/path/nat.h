@@ -28,9 +28,25 @@ struct sim_nat_kind {
     bool hairpins;
     bool is_blocked; /* no UDP at all */
     bool is_absent;  /* a public address, and nothing in between */
+    /*
+     * Linux that masquerades and drops nothing on INPUT: a packet that no mapping expects is taken
+     * for the gateway itself, and its connection tracking keeps that port for that sender. Whoever
+     * inside sends to it from the same port meanwhile is given another one.
+     */
+    bool takes_strangers;
 };
 
 struct sim_mapping;
+
+/** A stranger's packets that the gateway itself has taken. */
+struct sim_taken {
+    struct endpoint from;
+    uint16_t port; /* ours, that they came to */
+    nsec_t at;     /* the last one */
+};
+
+/** So long connection tracking remembers a packet that was not answered. */
+#define SIM_TAKEN_FOR (30 * NSEC_PER_SEC)
 
 struct sim_nat {
     struct sim_nat_kind kind;
@@ -39,6 +55,8 @@ struct sim_nat {
     struct sim_mapping **mappings; /* owns */
     unsigned n_mappings;
     unsigned cap_mappings;
+    struct sim_taken *taken; /* owns; of takes_strangers */
+    unsigned n_taken;
     uint16_t next_port;
     uint64_t *seed; /* pins */
 };

@@ -130,7 +130,7 @@ static void send_frame(struct world *w, unsigned node, const struct path_action 
     ev->meant_for = other_node(edge_to(w, node, &a->peer), node);
     ev->len = a->len;
     memcpy(ev->bytes, a->frame, a->len);
-    world__route(w, node, a->socket, &a->remote, ev);
+    world__route(w, node, a->socket, &a->remote, a->hops, ev);
 }
 
 static void open_socket(struct world *w, unsigned node, uint32_t socket)
@@ -284,7 +284,7 @@ static void send_data(struct world *w, unsigned edge, unsigned end)
     ev->meant_for = to;
     ev->edge = edge;
     if (!relayed) {
-        world__route(w, from, d->use.socket, &d->use.remote, ev);
+        world__route(w, from, d->use.socket, &d->use.remote, 0, ev);
     } else if (w->hub_is_up && !world_chance(w, w->is_lossless ? 0 : w->opt.loss_permille)) {
         world__push(w, ev,
             w->now + world__to_hub(w, w->nodes[from].site) + world__to_hub(w, w->nodes[to].site));

@@ -2,6 +2,7 @@
  * test-path-sim.c - the path machine among NATs of each RFC 4787 kind.
  *
  *   matrix    every kind against every kind: direct wherever RFC 4787 lets it be
+ *   plain     gateways that masquerade and filter nothing, in many places and orders
  *   chaos     sites, moves, NAT reboots, cuts, hub restarts, loss; then quiet: all
  *             pairs talk, and those that can be direct are
  *   big       1,000 nodes and an hour (WEFT_SIM_BIG=1, this alone); else 100 and ten minutes
@@ -31,6 +32,7 @@ static const struct sim_nat_kind kinds[] = {
     {.name = "ei/ei", .mapping = EI, .filtering = EI, .hairpins = true},
     {.name = "ei/ad", .mapping = EI, .filtering = AD},
     {.name = "ei/pd", .mapping = EI, .filtering = PD, .ports = SIM_PORTS_RANDOM},
+    {.name = "masq", .mapping = EI, .filtering = PD, .takes_strangers = true},
     {.name = "ad/ei", .mapping = AD, .filtering = EI, .ports = SIM_PORTS_RANDOM},
     {.name = "ad/ad", .mapping = AD, .filtering = AD, .ports = SIM_PORTS_RANDOM, .hairpins = true},
     {.name = "ad/pd", .mapping = AD, .filtering = PD, .ports = SIM_PORTS_RANDOM},
@@ -184,8 +186,26 @@ static void share(const char *words, const struct sim_nat_kind *hard, unsigned n
 static void test_symmetric_against_port_restricted(void **state)
 {
     printf("\n");
-    share("symmetric, random ports,", &kinds[9], 20);
-    share("symmetric, ports in sequence,", &kinds[10], 20);
+    share("symmetric, random ports,", &kinds[10], 20);
+    share("symmetric, ports in sequence,", &kinds[11], 20);
+}
+
+/* ---- plain masquerade ----------------------------------------------------------------------- */
+
+/* try_pair() fails the test for a pair that is not direct within 3 s. */
+static void test_plain_masquerade(void **state)
+{
+    static const unsigned easy[] = {1, 2, 3, 4};
+    nsec_t after = 0;
+    unsigned n = 0;
+
+    assert_true(kinds[4].takes_strangers);
+    for (unsigned i = 0; i < 200; i++, n++)
+        after += try_pair(&kinds[4], &kinds[easy[i % 4]], first_seed() + 9000 + i, 20 * SEC).after;
+    printf(
+        "\nplain masquerade against kinds with one mapping for all: %u of %u direct, after %.2f s "
+        "in the mean\n",
+        n, n, (double)after / (double)SEC / n);
 }
 
 /* ---- chaos ---------------------------------------------------------------------------------- */
@@ -349,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matrix),
         cmocka_unit_test(test_symmetric_against_port_restricted),
+        cmocka_unit_test(test_plain_masquerade),
         cmocka_unit_test(test_chaos_then_quiet),
         cmocka_unit_test(test_big),
     };

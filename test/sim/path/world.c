@@ -182,8 +182,20 @@ static bool is_cut(const struct world *w, unsigned a, unsigned b)
     return a != b && (w->sites[a].cut_until > w->now || w->sites[b].cut_until > w->now);
 }
 
-void world__route(
-    struct world *w, unsigned node, uint32_t socket, const struct endpoint *to, struct event *ev)
+/* Routers between the NATs of two sites: one, and more the farther they are. */
+static unsigned routers_between(const struct world *w, unsigned a, unsigned b)
+{
+    return 1 + (unsigned)(between(w, a, b) / (8 * NSEC_PER_MSEC));
+}
+
+/* Does a packet with that time to live get as far as the NAT of the other site? */
+static bool reaches(const struct world *w, unsigned from, unsigned to, uint8_t hops)
+{
+    return hops == 0 || hops >= 2 + routers_between(w, from, to);
+}
+
+void world__route(struct world *w, unsigned node, uint32_t socket, const struct endpoint *to,
+    uint8_t hops, struct event *ev)
 {
     struct world_node *n = &w->nodes[node];
     struct endpoint inner = ip_addr_is_v4(&to->addr) ? n->inner : n->inner6;
@@ -193,7 +205,7 @@ void world__route(
     if (socket != PATH_SOCKET_MAIN)
         inner.port = world__socket_port(socket);
     if (!find_target(w, n->site, to, ev) || !leave_site(w, node, &inner, to, ev) ||
-        is_cut(w, n->site, ev->site) ||
+        is_cut(w, n->site, ev->site) || !reaches(w, n->site, ev->site, hops) ||
         world_chance(w, w->is_lossless ? 0 : w->opt.loss_permille)) {
         free(ev);
         return;

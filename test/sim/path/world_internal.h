@@ -39,9 +39,12 @@ void world__push(struct world *w, struct event *ev, nsec_t at);
 nsec_t world__to_hub(const struct world *w, unsigned site);
 struct endpoint world__hub(unsigned i);
 
-/** world__route() - @ev, a packet, leaves @node for @to; taken. */
-void world__route(
-    struct world *w, unsigned node, uint32_t socket, const struct endpoint *to, struct event *ev);
+/**
+ * world__route() - @ev, a packet, leaves @node for @to; taken
+ * @hops:	its time to live; 0: enough. Two or more pass the sender's own NAT
+ */
+void world__route(struct world *w, unsigned node, uint32_t socket, const struct endpoint *to,
+    uint8_t hops, struct event *ev);
 
 /** world__arrive() - who gets the packet, at @ret; NULL: nobody. */
 struct world_node *world__arrive(struct world *w, const struct event *ev, struct endpoint *ret);

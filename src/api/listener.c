@@ -1,5 +1,5 @@
 /*
- * listener.c - the server's listening sockets: binding them, and the pace of taking connections.
+ * listener.c - the server's listening sockets: binding them, and the pace of beginning connections.
  *
  * What happens with a connection is in server.c.
  */
@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "sys/clock.h"
+#include "sys/rng_kernel.h"
 #include "sys/sockaddr.h"
 #include "sys/tcp_listener.h"
 #include "sys/unix_socket.h"
@@ -27,13 +28,23 @@
 #define OVERLAY_MAX_BY_ADDRESS 8
 #define ADMIN_MAX              64
 
-/* The pace: so many connections in each window, then a pause until it ends. A TLS handshake costs
- * up to a millisecond, so strangers get a quarter of the loop's time at most. */
-#define PACE_WINDOW  (100 * NSEC_PER_MSEC)
-#define PACE_PUBLIC  25
-#define PACE_MEMBERS 500
+/* The pace: a connection begins each so often, and after a quiet while so many at once. A TLS
+ * handshake costs up to a millisecond, so strangers get a quarter of a core's time at most. */
+#define PACE_PUBLIC_EACH  (4 * NSEC_PER_MSEC)
+#define PACE_MEMBERS_EACH (NSEC_PER_MSEC / 5)
+#define PACE_BURST        25
 
-/* Taken in one turn of the loop, so that a burst does not hold up everything else. */
+/* Accepted, and waiting for their turn: waiting.h says whose goes when there are more. */
+#define WAITING_MAX 512
+
+/* How long nothing is accepted for when that fails, for want of descriptors or memory. */
+#define PAUSE_MS 100
+
+/* How long one may have waited and still begin: the client has given up, or soon will. */
+#define WAITING_TIME (8 * NSEC_PER_SEC)
+
+/* Accepted, and begun, in one turn of the loop, so that a burst does not hold up everything else.
+ */
 #define TAKE_AT_ONCE 32
 
 static void on_listener_closed(uv_handle_t *h)
@@ -45,6 +56,16 @@ static void on_listener_closed(uv_handle_t *h)
     (void)close(l->fd);
     free(l->path);
     free(l);
+}
+
+/* Those who wait for a door that closes. */
+static void send_away(struct server_listener *l)
+{
+    struct waiting_connection c;
+
+    while (waiting_take(&l->waiting, &c))
+        (void)close(c.fd);
+    waiting_deinit(&l->waiting);
 }
 
 struct server_listener *server_listener_close(struct server_listener *l)
@@ -60,11 +81,13 @@ struct server_listener *server_listener_close(struct server_listener *l)
         }
     }
     list_remove(&l->link);
+    send_away(l);
     admission_deinit(&l->admission);
     if (l->path)
         (void)unlink(l->path);
     uv_close((uv_handle_t *)&l->poll, on_listener_closed);
     uv_close((uv_handle_t *)&l->pause, on_listener_closed);
+    uv_close((uv_handle_t *)&l->turn, on_listener_closed);
     return NULL;
 }
 
@@ -77,42 +100,80 @@ static void on_pause_over(uv_timer_t *timer)
     (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
 }
 
-/* May one more be taken now? If not, a pause has begun. */
-static bool is_in_pace(struct server_listener *l, nsec_t now)
+static nsec_t pace_of(const struct server_listener *l)
 {
-    unsigned most = l->door == DOOR_PUBLIC ? PACE_PUBLIC : PACE_MEMBERS;
-
-    if (now - l->window >= PACE_WINDOW) {
-        l->window = now;
-        l->taken = 0;
-    }
-    if (l->taken < most) {
-        l->taken++;
-        return true;
-    }
-    (void)uv_poll_stop(&l->poll);
-    (void)uv_timer_start(&l->pause, on_pause_over, (uint64_t)(PACE_WINDOW / NSEC_PER_MSEC), 0);
-    return false;
+    return l->door == DOOR_PUBLIC ? PACE_PUBLIC_EACH : PACE_MEMBERS_EACH;
 }
 
+static void on_turn(uv_timer_t *timer);
+
+/* Begin those whose turn it is, as far as the pace allows; then wait for it. */
+static void begin_waiting(struct server_listener *l, nsec_t now)
+{
+    nsec_t each = pace_of(l);
+    struct waiting_connection c;
+
+    for (int i = 0; i < TAKE_AT_ONCE && l->paced - now <= (PACE_BURST - 1) * each; i++) {
+        if (!waiting_take(&l->waiting, &c))
+            return;
+        if (now - c.at >= WAITING_TIME) {
+            l->s->counts.refused++;
+            (void)close(c.fd);
+        } else if (server__take(l, c.fd, &c.from, c.at)) {
+            l->paced = nsec_max(l->paced, now) + each;
+        }
+    }
+    if (l->waiting.n > 0)
+        (void)uv_timer_start(
+            &l->turn, on_turn, (uint64_t)((each + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC), 0);
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+    begin_waiting(timer->data, clock_now());
+}
+
+static void pause_accepting(struct server_listener *l)
+{
+    (void)uv_poll_stop(&l->poll);
+    (void)uv_timer_start(&l->pause, on_pause_over, PAUSE_MS, 0);
+}
+
+/* False: there are no more for now. */
+static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
+{
+    struct waiting_connection c = {.at = now};
+    struct waiting_connection gone;
+    union sockaddr_inet sa;
+    socklen_t len = sizeof(sa);
+
+    c.fd = accept4(l->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (c.fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            pause_accepting(l);
+        return errno == ECONNABORTED;
+    }
+    if (l->door != DOOR_ADMIN)
+        (void)sockaddr_to_endpoint(&sa, &c.from);
+    if (waiting_add(&l->waiting, &c, rng_u64(rng), &gone)) {
+        l->s->counts.refused++;
+        (void)close(gone.fd);
+    }
+    return true;
+}
+
+/* All are accepted at once: only then is it known from whom they come, and the kernel's queue has
+ * room for the next one, whoever that is. */
 static void on_connectable(uv_poll_t *poll, int status, int events)
 {
     struct server_listener *l = poll->data;
+    struct rng rng = rng_kernel();
     nsec_t now = clock_now();
+    int n = 0;
 
-    for (int i = 0; i < TAKE_AT_ONCE && is_in_pace(l, now); i++) {
-        struct endpoint from = {0};
-        union sockaddr_inet sa;
-        socklen_t len = sizeof(sa);
-        int fd = accept4(l->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        /* Without descriptors or memory the pace makes sure that we do not spin. */
-        if (fd < 0)
-            return;
-        if (l->door != DOOR_ADMIN)
-            (void)sockaddr_to_endpoint(&sa, &from);
-        server__take(l, fd, &from, now);
-    }
+    while (n < TAKE_AT_ONCE && accept_one(l, &rng, now))
+        n++;
+    begin_waiting(l, now);
 }
 
 /* A listener on a bound socket, which is taken. */
@@ -129,7 +190,8 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd, 
         return r;
     }
     *l = (struct server_listener){
-        .s = s, .fd = fd, .n_handles = 2, .door = door, .door_ctx = door_ctx};
+        .s = s, .fd = fd, .n_handles = 3, .door = door, .door_ctx = door_ctx};
+    waiting_init(&l->waiting, WAITING_MAX, s->seed);
     switch (door) {
     case DOOR_PUBLIC:
         admission_init(&l->admission, PUBLIC_MAX, PUBLIC_MAX_BY_ADDRESS, s->seed);
@@ -144,8 +206,10 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd, 
     /* Neither can fail on a descriptor that is open and watched by nobody else. */
     (void)uv_poll_init(s->config.loop, &l->poll, fd);
     (void)uv_timer_init(s->config.loop, &l->pause);
+    (void)uv_timer_init(s->config.loop, &l->turn);
     l->poll.data = l;
     l->pause.data = l;
+    l->turn.data = l;
     (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
     list_add_tail(&s->listeners, &l->link);
     *ret = l;

@@ -156,7 +156,7 @@ static uint32_t peer_uid(int fd)
     return who.uid;
 }
 
-void server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
+bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
 {
     struct server *s = l->s;
     struct server__connection *c = NULL;
@@ -178,13 +178,13 @@ void server__take(struct server_listener *l, int fd, const struct endpoint *from
     if (!c) {
         s->counts.refused++;
         (void)close(fd);
-        return;
+        return false;
     }
     if (l->door == DOOR_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
         s->counts.refused++;
         admission_leave(&l->admission, &from->addr);
         free(c);
-        return;
+        return false;
     }
     *c = (struct server__connection){.s = s,
         .listener = l,
@@ -206,6 +206,7 @@ void server__take(struct server_listener *l, int fd, const struct endpoint *from
         connection_free(c);
     s->starting = NULL;
     engine_run(s);
+    return true;
 }
 
 static void on_tick(uv_timer_t *timer)

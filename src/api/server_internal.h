@@ -8,6 +8,7 @@
 
 #include "api/admission.h"
 #include "api/server.h"
+#include "api/waiting.h"
 #include "base/list.h"
 
 struct deferred;
@@ -35,15 +36,16 @@ struct server_listener {
     struct server *s;           /* pins */
     int fd;                     /* owns */
     uv_poll_t poll;             /* of it */
-    uv_timer_t pause;           /* ends a pause in taking connections */
+    uv_timer_t pause;           /* ends a pause in accepting connections */
+    uv_timer_t turn;            /* when the next one of those that wait may begin */
     unsigned n_handles;         /* not closed yet */
     enum door door;             /* see there */
     void *door_ctx;             /* pins: for the handlers */
     struct ip_addr own;         /* DOOR_OVERLAY: the address that it is bound to */
     char *path;                 /* owns; of a unix socket, to unlink it */
     struct admission admission; /* its limits */
-    nsec_t window;              /* when the current window of the pace began */
-    unsigned taken;             /* connections taken in it */
+    struct waiting waiting;     /* accepted, and not begun */
+    nsec_t paced;               /* the pace: until then all would be used up at its rate */
 };
 
 /** One connection, one request. */
@@ -72,10 +74,12 @@ struct server__connection {
 };
 
 /**
- * server__take() - a new connection, accepted by @l
+ * server__take() - begin a connection, accepted by @l at @now
  * @fd:	taken
+ *
+ * Return: false when it is over a limit, and closed.
  */
-void server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now);
+bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now);
 
 /** server__leave_door() - it does not count any more among those of its door. Idempotent. */
 void server__leave_door(struct server__connection *c);

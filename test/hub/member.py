@@ -6,6 +6,8 @@
     member doze ADDRESS PORT ROUNDS KEY     open a watch and do not read it while ROUNDS reports
                                             are made; then read until the last one is told; KEY
                                             is that of the member's proofs
+    member flood ADDRESS PORT RATE SECONDS  so many connections a second, silent, 500 kept open;
+                                            says "flooding" first
     member store ADDRESS PORT COUNT         send the bytes that stdin has in hex; the first COUNT
                                             bytes that come back
 """
@@ -76,6 +78,24 @@ def doze(address: str, port: str, rounds: str, key: str) -> dict:
             return {"snapshots": kinds.count("snapshot"), "puts": kinds.count("put")}
 
 
+def flood(address: str, port: str, rate: str, seconds: str) -> dict:
+    """Whatever becomes of them: it is refused, taken or left waiting."""
+    start, sent, held = time.monotonic(), 0, []
+    while (elapsed := time.monotonic() - start) < float(seconds):
+        for _ in range(max(1, int(elapsed * float(rate)) - sent)):
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.connect_ex((address, int(port)))
+            held.append(sock)
+            sent += 1
+        while len(held) > 500:
+            held.pop(0).close()
+        if sent >= float(rate) / 2 and sent - float(rate) / 2 < 10:
+            print("flooding", flush=True)
+        time.sleep(0.002)
+    return {"sent": sent}
+
+
 def store(address: str, port: str, count: str) -> dict:
     """Ask a job's port with bytes."""
     request = sys.stdin.read()
@@ -91,4 +111,5 @@ def store(address: str, port: str, count: str) -> dict:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"hold": hold, "doze": doze, "store": store}[sys.argv[1]](*sys.argv[2:])))
+    VERBS = {"hold": hold, "doze": doze, "flood": flood, "store": store}
+    print(json.dumps(VERBS[sys.argv[1]](*sys.argv[2:])))

@@ -161,6 +161,12 @@ int network_decode(struct network *ret, const json_t *json, enum object_mode mod
     network_keepalive_decode(&f, &n.keepalive);
     fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
     fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
+    /* An earlier hub may have taken another number in, which nobody has ever acted on. */
+    if (mode == OBJECT_STRICT && key_rotation != 0)
+        fields_fail(&f,
+            "\"keyRotation\" is %llu, and only 0 is allowed: keys are not replaced by the "
+            "clock yet",
+            (unsigned long long)key_rotation);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     if (fields_end(&f) != 0)

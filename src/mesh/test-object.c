@@ -220,12 +220,31 @@ static void test_too_many_labels(void **state)
     json_decref(json);
 }
 
+/* Nothing acts on it, so nobody is left to believe that it does. */
+static void test_key_rotation(void **state)
+{
+    json_t *json =
+        load("{\"kind\": \"Network\", \"metadata\": {\"name\": \"default\"}, \"spec\": {\"cidr4\": "
+             "\"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", \"keyRotation\": 86400}}");
+    struct object o = OBJECT_NULL;
+    struct err e = ERR_NULL;
+
+    assert_true(object_decode(&o, json, OBJECT_STRICT, &e) < 0);
+    assert_string_equal(e.text,
+        "Network \"default\": \"keyRotation\" is 86400, and only 0 is allowed: keys are not "
+        "replaced by the clock yet");
+    /* As an earlier hub has stored it. */
+    assert_int_equal(object_decode(&o, json, OBJECT_LENIENT, &e), 0);
+    assert_int_equal(o.network.key_rotation, 86400);
+    json_decref(json);
+}
+
 static void test_round_trip(void **state)
 {
     static const char *const cases[] = {
         "{\"kind\": \"Network\", \"metadata\": {\"name\": \"default\", \"resourceVersion\": 3}, "
         "\"spec\": {\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", \"topology\": \"mesh\", "
-        "\"mtu\": 1400, \"keepalive\": 25, \"cipher\": \"aes256gcm\", \"keyRotation\": 86400}}",
+        "\"mtu\": 1400, \"keepalive\": 25, \"cipher\": \"aes256gcm\", \"keyRotation\": 0}}",
         "{\"kind\": \"Network\", \"metadata\": {\"name\": \"default\", \"resourceVersion\": 3}, "
         "\"spec\": {\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\", \"topology\": \"auto\", "
         "\"mtu\": 1400, \"keepalive\": \"auto\", \"cipher\": \"auto\", \"keyRotation\": 0}}",
@@ -274,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_public_key_refused),
         cmocka_unit_test(test_too_many_labels),
+        cmocka_unit_test(test_key_rotation),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_edge_name),
     };

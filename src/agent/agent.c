@@ -342,7 +342,7 @@ static int load_snapshot(struct agent *a, struct err *e)
             err_text(&damaged));
     }
     json = snapshot_encode(&a->state.snapshot);
-    r = json ? snapshot_decode(&a->snapshot, json, e) : -ENOMEM;
+    r = json ? snapshot_decode(&a->snapshot, json, NULL, e) : -ENOMEM;
     json_decref(json);
     return r;
 }

@@ -128,6 +128,10 @@ static void on_line(void *ctx, const char *line, size_t len)
         restart(hl);
         return;
     }
+    if (ev.skips.n > 0)
+        log_limited(&hl->limit, hl->line, LOG_LEVEL_WARNING,
+            "%zu of the hub's objects cannot be used and %s passed over: %s", ev.skips.n,
+            ev.skips.n == 1 ? "is" : "are", err_text(&ev.skips.first));
     hl->retry = RETRY_FIRST;
     hl->has_learned = false;
     tell_change(hl, true, "");

@@ -224,7 +224,7 @@ static int check_blocks(struct netlink *nl, const struct snapshot *s, struct err
 static int take_answer(const struct join_wish *wish, struct netlink *nl,
     const struct x25519_public *public, const json_t *body, struct state *st, struct err *e)
 {
-    int r = snapshot_decode(&st->snapshot, body, e);
+    int r = snapshot_decode(&st->snapshot, body, NULL, e);
 
     if (r < 0) {
         (void)err_prefix(e, "the hub's answer cannot be used");

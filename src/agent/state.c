@@ -226,7 +226,7 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
     r = fields_end(&f);
     if (r == 0) {
-        r = snapshot_decode(&st->snapshot, birth, e);
+        r = snapshot_decode(&st->snapshot, birth, NULL, e);
         if (r < 0)
             (void)err_prefix(e, "%s", path);
     }
@@ -311,7 +311,7 @@ int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e)
 
     if (r != 0)
         return r;
-    r = snapshot_decode(ret, json, e);
+    r = snapshot_decode(ret, json, NULL, e);
     json_decref(json);
     if (r < 0)
         (void)err_prefix(e, "%s is damaged", path);

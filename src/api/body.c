@@ -6,6 +6,33 @@
 #include "base/err.h"
 #include "base/secret.h"
 
+/* Deeper than @max levels? It looks no further. */
+static bool is_deeper(const json_t *json, unsigned max)
+{
+    const char *key;
+    json_t *value;
+    size_t i;
+
+    if (!json_is_object(json) && !json_is_array(json))
+        return false;
+    if (max == 0)
+        return true;
+    json_object_foreach((json_t *)json, key, value)
+        if (is_deeper(value, max - 1))
+            return true;
+    json_array_foreach(json, i, value)
+        if (is_deeper(value, max - 1))
+            return true;
+    return false;
+}
+
+int body_check_depth(const json_t *json, unsigned max, struct err *e)
+{
+    if (!is_deeper(json, max))
+        return 0;
+    return err_set(e, -EINVAL, "the body has more than %u objects or arrays in one another", max);
+}
+
 int body_parse(json_t **ret, const char *text, size_t len, struct err *e)
 {
     json_error_t je;
@@ -19,6 +46,10 @@ int body_parse(json_t **ret, const char *text, size_t len, struct err *e)
     if (!json_is_object(json)) {
         json_decref(json);
         return err_set(e, -EINVAL, "the body is JSON, but not an object");
+    }
+    if (body_check_depth(json, BODY_DEPTH_MAX, e) != 0) {
+        json_decref(json);
+        return -EINVAL;
     }
     *ret = json;
     return 0;

@@ -14,16 +14,23 @@ struct err;
 /** Longest body of a request, bytes. */
 #define BODY_MAX (64u << 10)
 
+/** Objects and arrays in one another. No body of ours needs half of it. */
+#define BODY_DEPTH_MAX 32
+
 /**
  * body_parse() - bytes to JSON
  * @text:	@len bytes, not zero-terminated
  * @ret:	gives a reference: an object
  *
- * A key that appears twice in one object is refused, and so is a zero byte in a text.
+ * A key that appears twice in one object is refused, and so are a zero byte in a
+ * text and what is deeper than BODY_DEPTH_MAX.
  *
  * Return: 0; -EINVAL with words; -ENOMEM.
  */
 int body_parse(json_t **ret, const char *text, size_t len, struct err *e);
+
+/** body_check_depth() - at most @max objects and arrays in one another? 0; -EINVAL with words. */
+int body_check_depth(const json_t *json, unsigned max, struct err *e);
 
 /** body_format() - compact text; owned by the caller, free(). NULL for no memory. */
 char *body_format(const json_t *json);

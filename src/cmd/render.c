@@ -47,6 +47,18 @@ static int fail(const struct err *e)
     return cmd_fail(usage.command, "%s", err_text(e));
 }
 
+/* An agent passes over what it cannot use; a person is told. */
+static int decode_whole(struct snapshot *ret, const json_t *json, struct err *e)
+{
+    struct snapshot_skips skips = SNAPSHOT_SKIPS_NULL;
+    int r = snapshot_decode(ret, json, &skips, e);
+
+    if (r != 0 || skips.n == 0)
+        return r;
+    *e = skips.first;
+    return e->code;
+}
+
 static int read_file(struct snapshot *ret)
 {
     _cleanup_(freep) char *text = NULL;
@@ -64,7 +76,7 @@ static int read_file(struct snapshot *ret)
     if (!json)
         return cmd_fail(
             usage.command, "%s is not JSON: %s in line %d", arg.snapshot, error.text, error.line);
-    r = snapshot_decode(ret, json, &e);
+    r = decode_whole(ret, json, &e);
     json_decref(json);
     return r == 0 ? CMD_OK : fail(&e);
 }
@@ -80,7 +92,7 @@ static int ask_hub(struct snapshot *ret)
     status = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
     if (status != CMD_OK)
         return status;
-    return snapshot_decode(ret, answer.body, &e) == 0 ? CMD_OK : fail(&e);
+    return decode_whole(ret, answer.body, &e) == 0 ? CMD_OK : fail(&e);
 }
 
 static int print_config(const struct snapshot *s)

@@ -202,7 +202,27 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
     check_aead(&f, aead);
     rp->aead = read_text(&f, "aead", aead, REQUEST_CANDIDATES_MAX);
-    return fields_end(&f);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    /* By the decoder of those who will be told. */
+    return node_check_status(node, "report", e);
+}
+
+static size_t length_of(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+/* All in one record, and in one event: texts may be longer here than they were in the body. */
+static int check_size(const struct report *rp, struct err *e)
+{
+    size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead) +
+               length_of(rp->edges);
+
+    if (n <= REQUEST_REPORT_MAX)
+        return 0;
+    return err_set(
+        e, -EINVAL, "report: it has %zu bytes, and %u are allowed", n, REQUEST_REPORT_MAX);
 }
 
 int report_decode(struct report *ret, const json_t *json, struct err *e)
@@ -217,8 +237,12 @@ int report_decode(struct report *ret, const json_t *json, struct err *e)
     rp.n_alarms = check_edges(&f, edges);
     rp.edges = read_text(&f, "edges", edges, REQUEST_EDGES_MAX);
     r = fields_end(&f);
+    if (r == 0)
+        r = body_check_depth(json ? json : owner, REQUEST_DEPTH_MAX, e);
     if (r == 0 && node)
         r = read_node(&rp, node, e);
+    if (r == 0)
+        r = check_size(&rp, e);
     if (r != 0)
         return r;
     *ret = rp;

@@ -24,6 +24,10 @@ struct err;
 #define REQUEST_CANDIDATES_MAX (8u << 10)
 #define REQUEST_PATHS_MAX      4096
 #define REQUEST_EDGES_MAX      (48u << 10)
+#define REQUEST_REPORT_MAX     (60u << 10) /* of all together */
+
+/** Objects and arrays in one another in a report. In what others are told they stand deeper. */
+#define REQUEST_DEPTH_MAX 16
 
 /** Ciphers that a node may say its speed of. */
 #define REQUEST_CIPHERS_MAX 8

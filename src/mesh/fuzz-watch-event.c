@@ -26,10 +26,12 @@ static void check(const struct snapshot *s)
     struct render_input in = {.snapshot = s};
     struct wg_config c = WG_CONFIG_NULL;
     struct snapshot copy = SNAPSHOT_NULL;
+    struct snapshot_skips skips = SNAPSHOT_SKIPS_NULL;
     struct err e = ERR_NULL;
     json_t *json = snapshot_encode(s);
 
-    assert(json && snapshot_decode(&copy, json, &e) == 0);
+    assert(json && snapshot_decode(&copy, json, &skips, &e) == 0);
+    assert(skips.n == 0);
     json_decref(json);
     snapshot_deinit(&copy);
     if (render_config(&c, &in, &e) < 0)

@@ -165,6 +165,19 @@ static int node_status_decode(struct node *n, const json_t *json, const char *wh
     return r == 0 && speeds ? speeds_decode(&n->speeds, speeds, where, e) : r;
 }
 
+int node_check_status(const json_t *status, const char *where, struct err *e)
+{
+    struct node n = NODE_NULL;
+    struct path_side side;
+    int r = node_status_decode(&n, status, where, e);
+
+    /* Without candidates they are not looked at by this version. */
+    if (r == 0)
+        r = path_report_decode(&side, NULL, json_object_get(status, "paths"), where, e);
+    node_deinit(&n);
+    return r;
+}
+
 /* "" is the same as none. */
 static void island_decode(struct node *n, struct fields *f)
 {

@@ -207,6 +207,15 @@ int node_decode(struct node *ret, const json_t *json, enum object_mode mode, str
 int mesh_edge_decode(
     struct mesh_edge *ret, const json_t *json, enum object_mode mode, struct err *e);
 
+/**
+ * node_check_status() - could others take in what a node says of itself?
+ * @status:	an object: `status` of a Node
+ * @where:	for the words
+ *
+ * Return: 0; -EINVAL with words; -ENOMEM.
+ */
+int node_check_status(const json_t *status, const char *where, struct err *e);
+
 /** network_encode(), node_encode(), mesh_edge_encode() - a new reference, NULL for no memory. */
 json_t *network_encode(const struct network *n);
 json_t *node_encode(const struct node *n);

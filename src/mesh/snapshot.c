@@ -123,16 +123,26 @@ static void list_delete(struct snapshot_list *l, const char *name)
     memmove(l->items + place, l->items + place + 1, (l->n - place) * sizeof(*l->items));
 }
 
-/* Sorts, and refuses two of one name. */
-static int list_sort(struct snapshot_list *l, struct err *e)
+/* Sorts, and passes over all but one of those with the same name. */
+static void list_sort(struct snapshot_list *l, struct snapshot_skips *skips)
 {
+    struct err why = ERR_NULL;
+    size_t n = 0;
+
     if (l->n > 0)
         qsort(l->items, l->n, sizeof(*l->items), compare_items);
-    for (size_t i = 1; i < l->n; i++)
-        if (compare_items(&l->items[i - 1], &l->items[i]) == 0)
-            return err_set(e, -EINVAL, "the snapshot has %s \"%s\" twice",
+    for (size_t i = 0; i < l->n; i++) {
+        if (n > 0 && compare_items(&l->items[n - 1], &l->items[i]) == 0) {
+            (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" twice",
                 object_kind_name(l->items[i]->kind), item_name(l->items[i]));
-    return 0;
+            snapshot_skip(skips, &why);
+            object_deinit(l->items[i]);
+            free(l->items[i]);
+        } else {
+            l->items[n++] = l->items[i];
+        }
+    }
+    l->n = n;
 }
 
 /* ---- lookups -------------------------------------------------------------------------------- */
@@ -217,43 +227,89 @@ int snapshot_delete(struct snapshot *s, enum object_kind kind, const char *name,
 
 /* ---- decode and encode ---------------------------------------------------------------------- */
 
+void snapshot_skip(struct snapshot_skips *skips, const struct err *why)
+{
+    if (skips && skips->n++ == 0)
+        skips->first = *why;
+}
+
+/* The node without its status, when that is all that is wrong with it. */
+static int decode_without_status(struct object *ret, const json_t *json)
+{
+    json_t *plain = json_object_get(json, "status") ? json_copy((json_t *)json) : NULL;
+    int r = -EINVAL;
+
+    if (plain && json_object_del(plain, "status") == 0)
+        r = object_decode(ret, plain, OBJECT_LENIENT, NULL);
+    json_decref(plain);
+    return r;
+}
+
+int snapshot_decode_object(
+    struct object *ret, const json_t *json, struct snapshot_skips *skips, struct err *e)
+{
+    struct object o = OBJECT_NULL;
+    struct err why = ERR_NULL;
+    int r = object_decode(&o, json, OBJECT_LENIENT, &why);
+
+    if (r == -ENOMEM)
+        return err_set(e, r, "no memory for an object");
+    if (r != 0) {
+        snapshot_skip(skips, &why);
+        r = decode_without_status(&o, json);
+    }
+    if (r == -ENOMEM)
+        return err_set(e, r, "no memory for an object");
+    *ret = o;
+    return 0;
+}
+
 /* Appends all and sorts once: inserting each in its place would take n² moves. */
 static int list_decode(struct snapshot *s, struct snapshot_list *l, enum object_kind kind,
-    size_t max, const json_t *json, struct err *e)
+    const json_t *json, struct snapshot_skips *skips, struct err *e)
 {
     for (size_t i = 0; i < json_array_size(json); i++) {
         _cleanup_(object_deinit) struct object o = OBJECT_NULL;
-        int r = object_decode(&o, json_array_get(json, i), OBJECT_LENIENT, e);
+        struct err why = ERR_NULL;
+        int r = snapshot_decode_object(&o, json_array_get(json, i), skips, e);
 
-        if (r < 0)
-            return r;
-        if (o.kind != kind)
-            return err_set(e, -EINVAL, "the snapshot has %s \"%s\" where a %s is expected",
+        if (r == 0 && o.kind == OBJECT_KIND_NONE)
+            continue;
+        if (r == 0 && o.kind != kind) {
+            (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" where a %s is expected",
                 object_kind_name(o.kind), item_name(&o), object_kind_name(kind));
-        r = check_network(s, &o, e);
+            snapshot_skip(skips, &why);
+            continue;
+        }
+        if (r == 0 && check_network(s, &o, &why) != 0) {
+            snapshot_skip(skips, &why);
+            continue;
+        }
         if (r == 0)
-            r = list_insert(l, l->n, max, &o, e);
+            r = list_insert(l, l->n, json_array_size(json), &o, e);
         if (r < 0)
             return r;
     }
-    return list_sort(l, e);
+    list_sort(l, skips);
+    return 0;
 }
 
 static int decode_parts(struct snapshot *s, const json_t *network, const json_t *nodes,
-    const json_t *edges, struct err *e)
+    const json_t *edges, struct snapshot_skips *skips, struct err *e)
 {
     int r = network_decode(&s->network, network, OBJECT_LENIENT, e);
 
     if (r == 0)
-        r = list_decode(s, &s->nodes, OBJECT_KIND_NODE, SNAPSHOT_NODES_MAX, nodes, e);
+        r = list_decode(s, &s->nodes, OBJECT_KIND_NODE, nodes, skips, e);
     if (r == 0)
-        r = list_decode(s, &s->edges, OBJECT_KIND_MESH_EDGE, SNAPSHOT_EDGES_MAX, edges, e);
+        r = list_decode(s, &s->edges, OBJECT_KIND_MESH_EDGE, edges, skips, e);
     if (r == 0 && !snapshot_self(s))
         r = err_set(e, -EINVAL, "the snapshot of \"%s\" does not hold that node", s->self);
     return r;
 }
 
-int snapshot_decode(struct snapshot *ret, const json_t *json, struct err *e)
+int snapshot_decode(
+    struct snapshot *ret, const json_t *json, struct snapshot_skips *skips, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
     struct fields f = fields_make(json, "the snapshot", e);
@@ -270,7 +326,7 @@ int snapshot_decode(struct snapshot *ret, const json_t *json, struct err *e)
     edges = fields_array(&f, "edges", FIELDS_REQUIRED, 0, SNAPSHOT_EDGES_MAX);
     r = fields_end(&f);
     if (r == 0)
-        r = decode_parts(&s, network, nodes, edges, e);
+        r = decode_parts(&s, network, nodes, edges, skips, e);
     if (r < 0)
         return r;
     *ret = s;

@@ -14,9 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "mesh/object.h"
-
-struct err;
 
 #define SNAPSHOT_NODES_MAX 65536
 #define SNAPSHOT_EDGES_MAX 65536
@@ -40,17 +39,45 @@ struct snapshot {
 
 #define SNAPSHOT_NULL {0}
 
+/** What was passed over, because it could not be understood: objects, or a node's status. */
+struct snapshot_skips {
+    size_t n;
+    struct err first; /* which one, and why */
+};
+
+#define SNAPSHOT_SKIPS_NULL {0}
+
+/** snapshot_skip() - one more was passed over, for the reason in @why. NULL for @skips is fine. */
+void snapshot_skip(struct snapshot_skips *skips, const struct err *why);
+
 /** snapshot_deinit() - release everything; idempotent, safe on SNAPSHOT_NULL. */
 void snapshot_deinit(struct snapshot *s);
 
 /**
+ * snapshot_decode_object() - one object of a view
+ * @ret:	untouched on failure, else to be released with object_deinit(); its kind is NONE
+ *		when it was passed over
+ * @skips:	gets longer by what is passed over; may be NULL
+ *
+ * A node whose status cannot be understood is taken without it. The status is
+ * the node's own word, and its peers need the rest.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int snapshot_decode_object(
+    struct object *ret, const json_t *json, struct snapshot_skips *skips, struct err *e);
+
+/**
  * snapshot_decode() - take in a "snapshot" event, or the file that was made of one
  * @ret:	untouched on failure, else to be released with snapshot_deinit()
+ * @skips:	gets longer by what is passed over: an object that cannot be understood, is of
+ *		another network, or has the name of another; may be NULL
  *
- * Return: 0; -EINVAL with words: a field is out of bounds, a name appears
- * twice, an object is of another network, or the node itself is missing; -ENOMEM.
+ * Return: 0; -EINVAL with words: a field is out of bounds, the network cannot be
+ * understood, or the node itself is missing; -ENOMEM.
  */
-int snapshot_decode(struct snapshot *ret, const json_t *json, struct err *e);
+int snapshot_decode(
+    struct snapshot *ret, const json_t *json, struct snapshot_skips *skips, struct err *e);
 
 /** snapshot_encode() - the "snapshot" event; a new reference, NULL for no memory. */
 json_t *snapshot_encode(const struct snapshot *s);

@@ -60,10 +60,10 @@ static int decode_json(struct watch_event *ev, const json_t *json, struct err *e
         return r;
     switch (ev->kind) {
     case WATCH_EVENT_SNAPSHOT:
-        return snapshot_decode(&ev->snapshot, json, e);
+        return snapshot_decode(&ev->snapshot, json, &ev->skips, e);
     case WATCH_EVENT_PUT:
-        return object_decode(
-            &ev->object, fields_get(&f, "object", FIELDS_OPTIONAL), OBJECT_LENIENT, e);
+        return snapshot_decode_object(
+            &ev->object, fields_get(&f, "object", FIELDS_OPTIONAL), &ev->skips, e);
     case WATCH_EVENT_DELETE:
         return decode_deleted(ev, &f);
     case WATCH_EVENT_REMOVED:
@@ -124,6 +124,7 @@ json_t *watch_event_encode(const struct watch_event *ev)
 
 static int apply_delta(struct snapshot *s, struct watch_event *ev, struct err *e)
 {
+    struct err why = ERR_NULL;
     int r = 0;
 
     if (s->self[0] == '\0')
@@ -131,10 +132,15 @@ static int apply_delta(struct snapshot *s, struct watch_event *ev, struct err *e
     if (ev->revision < s->revision)
         return err_set(e, -EINVAL, "the hub sent revision %" PRIu64 " after revision %" PRIu64,
             ev->revision, s->revision);
-    if (ev->kind == WATCH_EVENT_PUT)
-        r = snapshot_put(s, &ev->object, e);
-    else if (ev->kind == WATCH_EVENT_DELETE)
+    if (ev->kind == WATCH_EVENT_PUT && ev->object.kind != OBJECT_KIND_NONE) {
+        r = snapshot_put(s, &ev->object, &why);
+        if (r == -EINVAL) {
+            snapshot_skip(&ev->skips, &why);
+            r = 0;
+        }
+    } else if (ev->kind == WATCH_EVENT_DELETE) {
         r = snapshot_delete(s, ev->deleted.kind, ev->deleted.name, e);
+    }
     if (r == 0)
         s->revision = ev->revision;
     return r;

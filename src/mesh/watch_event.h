@@ -31,10 +31,11 @@ enum watch_event_kind {
 
 struct watch_event {
     enum watch_event_kind kind;
-    uint64_t revision; /* 0 in REMOVED, which is about no revision */
+    uint64_t revision;           /* 0 in REMOVED, which is about no revision */
+    struct snapshot_skips skips; /* what was passed over in decoding and applying it */
     union {
         struct snapshot snapshot; /* SNAPSHOT */
-        struct object object;     /* PUT */
+        struct object object;     /* PUT; of kind NONE when it was passed over */
         struct {
             enum object_kind kind;
             char name[OBJECT_NAME_MAX + 1];
@@ -53,7 +54,8 @@ void watch_event_deinit(struct watch_event *ev);
  * @ret:	untouched on failure, else to be released with watch_event_deinit()
  * @line:	@len bytes, without the newline
  *
- * Return: 0; -EINVAL with words; -ENOMEM. A "type" that this version does not
+ * An object that cannot be understood is passed over, and so is not news; the
+ * revision is. Return: 0; -EINVAL with words; -ENOMEM. A "type" that this version does not
  * know is no failure but an event of kind NONE, so that a newer hub may say more.
  */
 int watch_event_decode(struct watch_event *ret, const char *line, size_t len, struct err *e);
@@ -63,12 +65,13 @@ json_t *watch_event_encode(const struct watch_event *ev);
 
 /**
  * watch_event_apply() - bring a snapshot up to date
- * @ev:		what it holds is taken, also on failure
+ * @ev:		what it holds is taken, also on failure; its skips stay, and may become more
  *
  * A snapshot replaces everything, so it may also lower the revision: the hub
  * was restored from an older copy.
  *
  * Return: 0; -EINVAL with words when the delta does not fit: it is older than
- * the snapshot, there is no snapshot yet, or snapshot_put() refuses; -ENOMEM.
+ * the snapshot, there is no snapshot yet, or it would delete the node itself or
+ * the network; -ENOMEM. An object that snapshot_put() refuses is passed over.
  */
 int watch_event_apply(struct snapshot *s, struct watch_event *ev, struct err *e);

@@ -20,7 +20,7 @@ int translate_look(struct addrmap *ret, const char *socket_path, struct err *e)
     int r = launch_ask(socket_path, "GET", "/v1/snapshot", ASK_TIMEOUT_MS, &json, e);
 
     if (r == 0)
-        r = snapshot_decode(&s, json, e);
+        r = snapshot_decode(&s, json, NULL, e);
     json_decref(json);
     if (r == 0 && addrmap_make(ret, &s) < 0)
         r = err_set(e, -ENOMEM, "no memory for the map");

@@ -3,8 +3,10 @@
 
     member hold ADDRESS PORT BYTES [PACE]   connect, send BYTES, then one byte each PACE seconds
                                             (default: none); how long until the hub ends it
-    member doze ADDRESS PORT ROUNDS KEY     open a watch and do not read it while ROUNDS reports
-                                            are made; then read until the last one is told; KEY
+    member doze ADDRESS PORT KEY ADMIN ROUNDS
+                                            open a watch and do not read it while the labels of
+                                            node "a" are changed ROUNDS times through the socket
+                                            ADMIN; then read until the last change is told; KEY
                                             is that of the member's proofs
     member flood ADDRESS PORT RATE SECONDS  so many connections a second, silent, 500 kept open;
                                             says "flooding" first
@@ -50,6 +52,9 @@ def ask(at: tuple[str, int], signer: Signer, method: str, path: str,
     """Signed, and again when the hub says which proofs it takes."""
     while True:
         connection = http.client.HTTPConnection(*at, timeout=60)
+        connection.sock = socket.socket()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        connection.sock.connect(at)
         connection.request(method, path, body or None,
                            {"Authorization": signer.sign(method, path, body.encode())})
         answer = connection.getresponse()
@@ -57,18 +62,29 @@ def ask(at: tuple[str, int], signer: Signer, method: str, path: str,
             return answer
 
 
-def report(at: tuple[str, int], signer: Signer, mark: str) -> None:
-    node = {"candidates": [mark + "x" * 6000]}
-    assert ask(at, signer, "PUT", "/v1/status", json.dumps({"node": node})).status == 204
+def admin(path: str, method: str, body: object = None) -> dict:
+    """Ask for or write node "a"."""
+    connection = http.client.HTTPConnection("hub")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(path)
+    connection.request(method, "/v1/networks/default/objects/Node/a",
+                       json.dumps(body) if body else None)
+    answer = connection.getresponse()
+    assert answer.status == 200, answer.read()
+    node = json.loads(answer.read())
+    connection.close()
+    return node
 
 
-def doze(address: str, port: str, rounds: str, key: str) -> dict:
+def doze(address: str, port: str, key: str, socket_path: str, rounds: str) -> dict:
     """Fall behind, then catch up; every line must be whole, and the last state must come."""
-    at, signer = (address, int(port)), Signer(bytes.fromhex(key))
-    stream = ask(at, signer, "GET", "/v1/watch")
+    stream = ask((address, int(port)), Signer(bytes.fromhex(key)), "GET", "/v1/watch")
     kinds = [json.loads(stream.readline())["type"]]
+    node = admin(socket_path, "GET")
+    del node["metadata"]["resourceVersion"]
     for i in range(int(rounds)):
-        report(at, signer, f"{i:06d}")
+        node["spec"]["labels"] = {f"{k:02d}" + "x" * 60: f"{i:06d}" + "x" * 57 for k in range(32)}
+        admin(socket_path, "PUT", node)
     last = f"{int(rounds) - 1:06d}"
     while True:
         line = stream.readline()

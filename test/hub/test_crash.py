@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from lab import wait_for
 
-from .hub import Hub, Watch, new_key, put_of
+from .hub import Hub, Watch, member_call, new_key, put_of
 
 pytestmark = pytest.mark.namespaces
 
@@ -217,6 +217,24 @@ def test_damaged_records_are_named_and_set_aside(hub, lab):
     assert status == 409 and "gpu-2" in body["error"]
     status, body = hub.enrol(lab.host("a"), secret, name="gpu-4")
     assert status == 200 and hub.nodes()["gpu-4"]["spec"]["address4"] == "10.42.0.5"
+
+
+def test_a_report_that_an_earlier_hub_took(hub, lab):
+    """It is told to nobody, and forgotten with the node's next one."""
+    assert hub.enrol(lab.host("a"), hub.secret(), name="a")[0] == 200
+    assert hub.enrol(lab.host("b"), hub.secret(), name="b")[0] == 200
+    assert hub.daemon.stop() == 0
+    damage(hub, "report/default/a", '{"lastSeen":5,"node":{"engine":"","candidates":[1]}}')
+    hub.start()
+    hub.daemon.allow("is set aside")
+    hub.daemon.wait_line('"report/default/a" is set aside')
+    watch = Watch(lab.host("b"))
+    snapshot = watch.wait('"type":"snapshot"')
+    assert "status" not in next(n for n in snapshot["nodes"] if n["metadata"]["name"] == "a")
+    report = {"node": {"candidates": [{"type": "host", "endpoint": "192.0.2.2:7"}]}}
+    assert member_call(lab.host("a"), "PUT", "/v1/status", report)[0] == 204
+    watch.wait(put_of("a"))
+    wait_for(lambda: "weft_damaged_records 0" in hub.metrics(), 20, "a sound record")
 
 
 def test_unwritable_state(lab, weft):

@@ -117,12 +117,13 @@ def test_reports(hub, lab):
     a, b = lab.host("a"), lab.host("b")
     watch = Watch(b)
     watch.wait('"type":"snapshot"')
-    node = {"engine": "kernel", "version": "0.1.0", "candidates": [{"endpoint": "192.0.2.2:7"}]}
+    node = {"engine": "kernel", "version": "0.1.0", "candidates": [
+        {"type": "host", "endpoint": "192.0.2.2:7"}]}
     report = {"node": node, "edges": {"b": {"path": "relay"}, "nobody": {"path": "relay"}}}
     assert member_call(a, "PUT", "/v1/status", report)[0] == 204
     told = watch.wait(put_of("a"))["object"]["status"]
     # Nothing but what a peer needs.
-    assert told == {"candidates": [{"endpoint": "192.0.2.2:7"}]}
+    assert told == {"candidates": [{"type": "host", "endpoint": "192.0.2.2:7"}]}
     n_events = len(watch.events())
     node["version"] = "0.2.0"
     assert member_call(a, "PUT", "/v1/status", report)[0] == 204
@@ -140,6 +141,29 @@ def test_reports(hub, lab):
     assert [e["metadata"]["name"] for e in edges["items"]] == ["a--b"]
     assert edges["items"][0]["status"] == {
         "agent/a": {"path": "relay"}, "agent/b": {"path": "direct"}}
+
+
+def test_a_report_that_others_could_not_take(hub, lab):
+    """Its sender is told why, nobody else hears of it, and what it said before stays."""
+    join(hub, lab, "a", "a")
+    join(hub, lab, "b", "b")
+    watch = Watch(lab.host("b"))
+    watch.wait('"type":"snapshot"')
+    deep: object = 1
+    for _ in range(40):
+        deep = [deep]
+    for node, word in [
+            ({"candidates": [1]}, "not a JSON object"),
+            ({"candidates": [{"type": "host", "endpoint": "nowhere"}]}, "endpoint"),
+            ({"paths": {"relays": 1}}, "relays"), ({"paths": {"portStep": 40000}}, "portStep"),
+            ({"aead": {"aes256gcm": -1}}, "aes256gcm"),
+            ({"paths": {"unknown": deep}}, "more than")]:
+        status, answer = member_call(lab.host("a"), "PUT", "/v1/status", {"node": node})
+        assert status == 400 and word in answer["error"], (node, answer)
+    good = {"candidates": [{"type": "host", "endpoint": "192.0.2.2:7"}], "paths": {"newer": 1}}
+    assert member_call(lab.host("a"), "PUT", "/v1/status", {"node": good})[0] == 204
+    assert watch.wait(put_of("a"))["object"]["status"] == good
+    assert len([e for e in watch.events() if e["type"] == "put"]) == 1
 
 
 def test_the_overlay_door_over_ipv6(hub, lab):
@@ -276,10 +300,10 @@ def test_the_other_network_is_invisible(hub, lab):
     assert watches["c"].wait('"type":"snapshot"')["self"] == "c"
     keys = {hub.nodes(net)["hub"]["spec"]["publicKey"] for net in ("default", "other")}
     assert len(keys) == 2
-    report = {"node": {"candidates": ["x"]}, "edges": {"a": {"path": "relay"}}}
+    report = {"node": {"candidates": []}, "edges": {"a": {"path": "relay"}}}
     assert member_call(lab.host("c"), "PUT", "/v1/status", report)[0] == 204
     watches["c"].wait(put_of("c"))
-    report = {"node": {"candidates": ["y"]}}
+    report = {"node": {"candidates": [], "paths": {}}}
     assert member_call(lab.host("a"), "PUT", "/v1/status", report)[0] == 204
     watches["a"].wait(put_of("a"))
     assert '"other"' not in "\n".join(watches["a"].daemon.lines())

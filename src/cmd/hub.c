@@ -29,6 +29,7 @@ static struct {
     const char *store;
     const char *state;
     const char *socket;
+    nsec_t audit_age;
     const char *prefix;
     enum log_level level;
     bool no_dataplane;
@@ -37,6 +38,7 @@ static struct {
     const char *name;
 } arg;
 
+#define AUDIT_AGE_MAX  (3650 * 86400 * NSEC_PER_SEC)
 #define SOCKET_DEFAULT "/run/weft/hub.sock"
 
 /* ":51820", "51820" or "ADDRESS:PORT". [struct endpoint] */
@@ -77,6 +79,8 @@ static const struct option options[] = {
         "sqlite:PATH or memory: (default sqlite:STATE/hub.db)"},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
     {"--socket", "PATH", option_text, &arg.socket, SOCKET_DEFAULT, "the admin socket"},
+    {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
+        "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
     {"--log-level", "LEVEL", option_log_level, &arg.level, "info", "error, warning, info or debug"},
@@ -290,6 +294,7 @@ static int hub_up(int argc, char **argv)
         return cmd_fail(usage.command, "no memory for a path");
     config = (struct hub_config){.state_dir = arg.state,
         .store_url = arg.store ? arg.store : url,
+        .audit_age_s = arg.audit_age / NSEC_PER_SEC,
         .socket_path = arg.socket,
         .interface_prefix = arg.prefix,
         .api_listen = arg.api,

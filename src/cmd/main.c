@@ -16,7 +16,7 @@ static const struct {
     const char *help; /* one line */
 } commands[] = {
     {"hub", cmd_hub, "run the hub: enrolment, desired state, relay"},
-    {"token", cmd_token, "make a token with which a machine may join"},
+    {"token", cmd_token, "make, list or end tokens with which machines join"},
     {"join", cmd_join, "make this machine a node of a network"},
     {"leave", cmd_leave, "leave the network"},
     {"status", cmd_status, "say how this node and its peers are"},
@@ -32,6 +32,7 @@ static const struct {
     {"node", cmd_node, "say what a node may do, or remove it"},
     {"network", cmd_network, "add, remove or list networks"},
     {"admin", cmd_admin, "say who may administer the hub from elsewhere"},
+    {"audit", cmd_audit, "show who changed what on the hub, and who was refused"},
     {"get", cmd_get, "print objects of the desired state"},
     {"apply", cmd_apply, "make the hub's objects as a file says"},
     {"edge", cmd_edge, "say how two nodes talk"},

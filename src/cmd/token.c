@@ -1,9 +1,11 @@
-/* token.c - weft token new: a secret with which a machine may join. */
-#include <inttypes.h>
+/* token.c - weft token new|ls|rm: secrets with which machines may join. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/client.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -18,6 +20,7 @@ static struct {
     uint64_t uses;
     bool ephemeral;
     bool relay;
+    const char *id;
     bool json;
 } arg;
 
@@ -64,10 +67,100 @@ static int token_new(int argc, char **argv)
     return CMD_OK;
 }
 
+static const struct option ls_options[] = {
+    {"--network", "NAME", option_name, &arg.network, "default", "the network that they admit to"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage ls_usage = {
+    .command = "token ls",
+    .summary = "List a network's join tokens, used up and expired ones too for a day.",
+    .options = ls_options,
+};
+
+static void print_token(const json_t *t)
+{
+    bool is_ephemeral = json_is_true(json_object_get(t, "ephemeral"));
+    bool is_relay = json_is_true(json_object_get(t, "relay"));
+    char expires[ADMIN_TIME_MAX];
+
+    (void)printf("%-14s %6" JSON_INTEGER_FORMAT " %-20s %-16s %s\n", admin_field(t, NULL, "id"),
+        json_integer_value(json_object_get(t, "usesLeft")), admin_time(t, "expires", expires),
+        is_ephemeral && is_relay ? "ephemeral,relay"
+        : is_ephemeral           ? "ephemeral"
+        : is_relay               ? "relay"
+                                 : "-",
+        admin_field(t, NULL, "createdBy"));
+}
+
+static int token_ls(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    char path[128];
+    const json_t *t;
+    size_t i;
+    int status;
+
+    if (options_parse(&ls_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
+    status = admin_call(&arg.target, ls_usage.command, "GET", path, NULL, &answer);
+    if (status != CMD_OK)
+        return status;
+    if (arg.json)
+        return admin_print_json(answer.body);
+    (void)printf("%-14s %6s %-20s %-16s %s\n", "ID", "USES", "EXPIRES", "NODES ARE", "MADE BY");
+    json_array_foreach(json_object_get(answer.body, "tokens"), i, t)
+        print_token(t);
+    return CMD_OK;
+}
+
+/* As "weft token ls" prints it; here for the sake of the URL. */
+static int option_token_id(const struct option *o, const char *text, struct err *e)
+{
+    if (text[0] == '\0' || strlen(text) > 64 || strspn(text, "0123456789abcdef") != strlen(text))
+        return err_set(
+            e, -EINVAL, "\"%.40s\" is not the ID of a token: \"weft token ls\" prints it", text);
+    return option_text(o, text, e);
+}
+
+static const struct option rm_options[] = {
+    {"ID", NULL, option_token_id, &arg.id, NULL, "of the token, as \"weft token ls\" prints it",
+        .need = OPTION_REQUIRED},
+    {"--network", "NAME", option_name, &arg.network, "default", "the network that it admits to"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage rm_usage = {
+    .command = "token rm",
+    .summary = "End a join token at once. Nodes that came with it stay.",
+    .options = rm_options,
+};
+
+static int token_rm(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    char path[256];
+    int status;
+
+    if (options_parse(&rm_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens/%s", arg.network, arg.id);
+    status = admin_call(&arg.target, rm_usage.command, "DELETE", path, NULL, &answer);
+    if (status == CMD_OK)
+        (void)printf("token %s is gone\n", arg.id);
+    return status;
+}
+
 int cmd_token(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
         {"new", token_new, "make a token that admits one machine, or several"},
+        {"ls", token_ls, "list a network's tokens"},
+        {"rm", token_rm, "end a token at once"},
         {NULL, NULL, NULL},
     };
 

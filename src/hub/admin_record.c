@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "hub/seal.h"
 #include "mesh/fields.h"
 
 static void json_freep(json_t **json)
@@ -53,9 +55,11 @@ const char *admin_record_key(char buf[static RECORD_KEY_MAX], const char *name)
 char *admin_record_encode(const struct admin_record *a)
 {
     char hex[2 * sizeof(a->hash.b) + 1];
-    char key[X25519_BASE64_MAX];
+    char hub_key[X25519_BASE64_MAX];
+    char key[RECORD_KEY_MAX];
     json_t *json;
     char *text;
+    char *sealed;
 
     hex_encode(a->hash.b, sizeof(a->hash.b), hex);
     json =
@@ -63,11 +67,14 @@ char *admin_record_encode(const struct admin_record *a)
             (json_int_t)a->created, "expires", (json_int_t)a->expires, "createdBy", a->created_by);
     if (json && a->network[0]) {
         json_object_set_new(json, "network", json_string(a->network));
-        json_object_set_new(json, "hubKey", json_string(x25519_public_format(&a->hub_key, key)));
+        json_object_set_new(
+            json, "hubKey", json_string(x25519_public_format(&a->hub_key, hub_key)));
     }
     text = json ? body_format(json) : NULL;
     json_decref(json);
-    return text;
+    sealed = text ? seal_add(admin_record_key(key, a->name), text) : NULL;
+    free(text);
+    return sealed;
 }
 
 static void read_hash(struct fields *f, struct token_hash *ret)
@@ -91,6 +98,8 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
     if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) != 0)
         return err_set(e, -EINVAL, "\"%.80s\" is not the key of an admin token", key);
     r = parse_name(name, "admin token", e);
+    if (r == 0)
+        r = seal_check(key, text, e);
     if (r == 0)
         r = body_parse(&json, text, strlen(text), e);
     if (r != 0)

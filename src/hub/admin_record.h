@@ -48,7 +48,7 @@ int admin_request_decode(struct admin_request *ret, const json_t *json, struct e
 /** admin_record_key() - of the token of that name. Returns @buf. */
 const char *admin_record_key(char buf[static RECORD_KEY_MAX], const char *name);
 
-/** admin_record_encode() - the value as text; free(). NULL: no memory. */
+/** admin_record_encode() - the value as text, with its sum (seal.h); free(). NULL: no memory. */
 char *admin_record_encode(const struct admin_record *a);
 
 /** admin_record_decode() - from @key and its value. 0; -EINVAL with words; -ENOMEM. */

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "hub/model.h"
@@ -70,10 +69,8 @@ static int take_item(void *ctx, const struct store_item *item)
 
     if (!item->value || admin_record_decode(&record, item->key, item->value, &e) != 0) {
         forget(at, name);
-        if (item->value) {
-            at->n_damaged++;
-            log_error("record \"%s\" is set aside: %s", item->key, err_text(&e));
-        }
+        if (item->value)
+            model_set_aside(at->model, item->key, &e);
         return 0;
     }
     if (!t && at->n == ADMIN_TOKENS_MAX)

@@ -53,7 +53,6 @@ struct admin_tokens {
     bool has_file;             /* there is one */
     struct limiter limiter;    /* of failures, by source */
     uint64_t n_failed;         /* since the start */
-    uint64_t n_damaged;        /* records that were set aside */
 };
 
 void admin_tokens_init(struct admin_tokens *at, struct model *model, const struct rng *rng);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "hub/audit.h"
 #include "hub/model_internal.h"
 #include "hub/seal.h"
 
@@ -517,11 +518,26 @@ int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_
     return r;
 }
 
+/* With the audit log's entries, in the same commit. */
+static int commit_told(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    size_t *ret_failed, struct err *e)
+{
+    struct audit_commit told;
+    int r = audit_prepare(m->audit, ops, n_ops, &told, e);
+
+    if (r != 0)
+        return r;
+    r = model_store(m, told.ops, told.n_ops, now, ret_failed, e);
+    audit_finish(m->audit, &told, r == 0);
+    return r;
+}
+
 int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     size_t *ret_failed, struct err *e)
 {
     struct err sync = ERR_NULL;
-    int r = model_store(m, ops, n_ops, now, ret_failed, e);
+    int r = m->audit ? commit_told(m, ops, n_ops, now, ret_failed, e)
+                     : model_store(m, ops, n_ops, now, ret_failed, e);
 
     if (r == 0 && model_sync(m, &sync) != 0)
         m->listener.broken(m->listener.ctx, "", &sync);

@@ -132,7 +132,7 @@ void door_tokens_add(void *ctx, const struct request *rq, struct response *rs)
         return;
     r = token_request_decode(&tr, rq->body, &e);
     if (r == 0)
-        r = enrol_new_secret(&hub->enrol, net, &tr, rq->now, wall, &t.secret, &e);
+        r = enrol_new_secret(&hub->enrol, net, &tr, rq->caller.name, rq->now, wall, &t.secret, &e);
     if (r == 0) {
         fill_token(&t, hub, net);
         t.expires = wall + tr.ttl_seconds;

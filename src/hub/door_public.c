@@ -59,6 +59,7 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
         response_fail(rs, &e);
         return;
     }
+    access_by_token(hub, rq, &er.secret);
     r = enrol_node(
         &hub->enrol, &er, proof_of(rq, &proof), &rq->from.addr, rq->now, hub__wall(), &node, &e);
     secret_wipe(&er.secret, sizeof(er.secret));

@@ -58,6 +58,9 @@ void door_admins_list(void *ctx, const struct request *rq, struct response *rs);
 void door_admins_add(void *ctx, const struct request *rq, struct response *rs);
 void door_admins_remove(void *ctx, const struct request *rq, struct response *rs);
 void door_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs);
+void door_audit(void *ctx, const struct request *rq, struct response *rs);
+void door_tokens_list(void *ctx, const struct request *rq, struct response *rs);
+void door_tokens_remove(void *ctx, const struct request *rq, struct response *rs);
 void door_routes_list(void *ctx, const struct request *rq, struct response *rs);
 
 /* door_objects.c */

@@ -289,13 +289,14 @@ int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct en
 }
 
 int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
-    nsec_t now, int64_t wall_s, struct token_secret *ret, struct err *e)
+    const char *by, nsec_t now, int64_t wall_s, struct token_secret *ret, struct err *e)
 {
     struct token_record record = {.hub_key = net->pub.public,
         .expires = wall_s + rq->ttl_seconds,
         .uses = rq->uses,
         .ephemeral = rq->ephemeral,
-        .relay = rq->relay};
+        .relay = rq->relay,
+        .created = wall_s};
     _cleanup_(freep) char *text = NULL;
     char key[RECORD_KEY_MAX];
     struct token_hash hash;
@@ -304,6 +305,7 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
 
     (void)snprintf(
         record.network, sizeof(record.network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    (void)snprintf(record.created_by, sizeof(record.created_by), "%s", by);
     rng_fill(&en->rng, ret->b, sizeof(ret->b));
     hash = token_hash_of(ret);
     text = record_token_encode(&record);

@@ -62,9 +62,10 @@ int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct en
 
 /**
  * enrol_new_secret() - make and store what admits to @net
+ * @by:		who makes it
  * @ret:	wipe after use; the hub keeps its hash only
  *
  * Return: 0 or negative errno with words.
  */
 int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
-    nsec_t now, int64_t wall_s, struct token_secret *ret, struct err *e);
+    const char *by, nsec_t now, int64_t wall_s, struct token_secret *ret, struct err *e);

@@ -102,6 +102,8 @@ static void on_tick(uv_timer_t *timer)
     expire(hub, now);
     if (reports_tick(&hub->reports, now, false, &e) != 0)
         log_warning("reports are kept in memory: %s", err_text(&e));
+    if (audit_tick(&hub->audit, now, false, &e) != 0 || model_sync(&hub->model, &e) != 0)
+        log_warning("the audit log waits for the next try: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
     rdzv_tick(hub->rdzv, now);
     streams_tick(&hub->streams, now);
@@ -147,7 +149,7 @@ int hub__remove_node(
     int r;
 
     if (keys && ops) {
-        size_t n = collect_removal(node, ops, keys, STORE_OPS_MAX);
+        size_t n = collect_removal(node, ops, keys, STORE_OPS_MAX - AUDIT_PER_COMMIT);
 
         hub->reason = reason;
         r = model_commit(&hub->model, ops, n, now, NULL, e);
@@ -189,6 +191,10 @@ static void init_parts(struct hub *hub)
     struct model_listener listener = hub__changes(hub);
 
     model_init(&hub->model, hub->store, &listener, rng_u64(&hub->rng));
+    audit_init(&hub->audit, hub->store, hub__wall);
+    if (hub->config.audit_age_s > 0)
+        hub->audit.age_s = hub->config.audit_age_s;
+    hub->model.audit = &hub->audit;
     /* As many bits as a number in JSON keeps. */
     hub->model.boot = rng_u64(&hub->rng) >> 11 | 1;
     reports_init(&hub->reports, &hub->model);
@@ -221,6 +227,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
         r = store_open(&hub->store, config->store_url, clock_now(), e);
     init_parts(hub);
     if (r == 0)
+        r = audit_open(&hub->audit, e);
+    if (r == 0)
         r = model_load(&hub->model, e);
     if (r == 0)
         r = admin_tokens_load(&hub->admins, e);
@@ -238,14 +246,6 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
 
 /* ---- starting and stopping ------------------------------------------------------------------ */
 
-static enum caller_verdict identify(
-    void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret)
-{
-    struct hub *hub = ctx;
-
-    return admin_tokens_identify(&hub->admins, bearer, &from->addr, now, hub__wall(), ret);
-}
-
 static int open_server(struct hub *hub, struct err *e)
 {
     struct server_config config = {
@@ -253,7 +253,9 @@ static int open_server(struct hub *hub, struct err *e)
         .routes = hub__routes,
         .ctx = hub,
         .identity = &hub->identity,
-        .identify = identify,
+        .identify = access_identify,
+        .begin = access_begin,
+        .end = access_end,
     };
     int r = server_new(&hub->server, &config, e);
 
@@ -342,6 +344,8 @@ void hub_stop(struct hub *hub)
     hub->has_timers = false;
     if (reports_tick(&hub->reports, clock_now(), true, &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
+    if (audit_tick(&hub->audit, clock_now(), true, &e) != 0)
+        log_warning("the last refusals are not in the audit log: %s", err_text(&e));
     streams_stop(&hub->streams);
     for (size_t i = 0; i < hub->model.networks.n; i++) {
         net = model_network_at(&hub->model, i);

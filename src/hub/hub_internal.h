@@ -9,7 +9,10 @@
 
 #include "api/identity.h"
 #include "api/server.h"
+#include "hub/access.h"
 #include "hub/admin_tokens.h"
+#include "hub/audit.h"
+#include "hub/audit_read.h"
 #include "base/rng.h"
 #include "base/str.h"
 #include "hub/enrol.h"
@@ -38,6 +41,7 @@ struct hub {
     struct enrol enrol;         /* who comes in */
     struct streams streams;     /* members whose UDP is blocked */
     struct identity identity;   /* TLS */
+    struct audit audit;         /* who changed what */
     struct admin_tokens admins; /* who administers from afar */
     struct rdzv *rdzv;          /* owns */
     struct server *server;      /* owns */

@@ -38,6 +38,7 @@
 #include "store/keys.h"
 #include "store/store.h"
 
+struct audit;
 struct line;
 struct server_listener;
 struct model;
@@ -141,6 +142,7 @@ struct model_listener {
 struct model {
     uint64_t boot;       /* of this run, random: nodes see by it that the hub was started anew */
     struct store *store; /* pins */
+    struct audit *audit; /* pins: told of every commit, which it may add to; NULL: none is */
     struct store_watch *watch;      /* owns */
     struct model_listener listener; /* see there */
     struct keys networks;           /* of struct model_network */
@@ -187,7 +189,9 @@ int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_
     size_t *ret_failed, struct err *e);
 
 /**
- * model_commit() - model_store(), and if that is done, model_sync()
+ * model_commit() - model_store() with the entries of the audit log, and if that is done,
+ * model_sync()
+ * @n_ops:	at most STORE_OPS_MAX - AUDIT_PER_COMMIT of what the log tells of
  *
  * Return: as store_commit(). A failure of the sync is not the commit's: it is
  * tried again by the next one.

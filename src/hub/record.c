@@ -220,9 +220,10 @@ char *record_token_encode(const struct token_record *t)
     char key[X25519_BASE64_MAX];
 
     return finish(
-        json_pack("{s:s, s:s, s:I, s:I, s:b, s:b}", "network", t->network, "hubKey",
+        json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:s}", "network", t->network, "hubKey",
             x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires, "uses",
-            (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay),
+            (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay, "created",
+            (json_int_t)t->created, "createdBy", t->created_by),
         NULL, NULL);
 }
 
@@ -231,6 +232,7 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     _cleanup_(json_freep) json_t *json = NULL;
     struct token_record t = {.uses = 0};
     uint64_t expires = 0;
+    uint64_t created = 0;
     uint64_t uses = 0;
     struct fields f;
     int r = parse(&json, text, e);
@@ -244,6 +246,9 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     fields_u64(&f, "uses", FIELDS_REQUIRED, 0, REQUEST_USES_MAX, &uses);
     fields_bool(&f, "ephemeral", FIELDS_REQUIRED, &t.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &t.relay);
+    fields_u64(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &created);
+    fields_text(&f, "createdBy", FIELDS_OPTIONAL, 0, sizeof(t.created_by), t.created_by);
+    t.created = (int64_t)created;
     t.expires = (int64_t)expires;
     t.uses = (uint32_t)uses;
     if (fields_end(&f) == 0)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/role.h"
 #include "api/token.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
@@ -58,6 +59,8 @@ struct token_record {
     uint32_t uses;                /* left */
     bool ephemeral;               /* the nodes that it admits are */
     bool relay;                   /* they may be relays */
+    int64_t created;              /* s since 1970; 0: by a hub that did not note it */
+    char created_by[CALLER_NAME_MAX + 1]; /* as the audit log names them; "": likewise */
 };
 
 /** report/NET/NAME */

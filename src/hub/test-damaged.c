@@ -154,8 +154,8 @@ static void new_token(struct fixture *f, const char *network, struct token_secre
 {
     struct token_request rq = {.ttl_seconds = 3600, .uses = 99};
 
-    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, network), &rq, 0,
-                         WALL, ret, &f->e),
+    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, network), &rq,
+                         "uid:0", 0, WALL, ret, &f->e),
         0);
 }
 

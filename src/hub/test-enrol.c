@@ -138,7 +138,7 @@ static void new_token(struct fixture *f, const char *network, uint32_t uses, boo
     struct token_request rq = {.ttl_seconds = 3600, .uses = uses, .ephemeral = ephemeral};
     struct model_network *net = model_find_network(&f->model, network);
 
-    assert_int_equal(enrol_new_secret(&f->enrol, net, &rq, 0, WALL, &f->secret, &f->e), 0);
+    assert_int_equal(enrol_new_secret(&f->enrol, net, &rq, "uid:0", 0, WALL, &f->secret, &f->e), 0);
 }
 
 static struct x25519_secret secret_of(uint8_t n)
@@ -404,8 +404,8 @@ static void test_relay(void **state)
     struct token_request rq = {.ttl_seconds = 3600, .uses = 1, .relay = true};
     struct fixture *f = *state;
 
-    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, "default"), &rq, 0,
-                         WALL, &f->secret, &f->e),
+    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, "default"), &rq,
+                         "uid:0", 0, WALL, &f->secret, &f->e),
         0);
     assert_int_equal(enter(f, 1, "r1"), 0);
     assert_true(f->node->pub.spec.relay);

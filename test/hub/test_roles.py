@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -166,6 +167,24 @@ def test_tokens_survive_and_are_not_in_the_store(hub):
     secret = token.removeprefix("weft-admin1.").encode()
     for file in hub.state.rglob("*"):
         assert not file.is_file() or secret not in file.read_bytes(), file
+
+
+def test_a_damaged_record_opens_nothing(hub):
+    """One bit, and it is set aside, named and counted; the others open as before."""
+    good, bad = new_token(hub, "good", "viewer"), new_token(hub, "bad", "viewer")
+    assert hub.daemon.stop() == 0
+    with sqlite3.connect(hub.state / "hub.db") as db:
+        db.execute("UPDATE item SET value = replace(value, 'viewer', 'admin') "
+                   "WHERE key = 'admin/bad'")
+    db.close()
+    hub.start()
+    hub.daemon.allow("admin/bad")
+    assert ask(hub, good, "GET", "/v1/networks")[0] == 200
+    assert ask(hub, bad, "GET", "/v1/networks")[0] == 401
+    assert "weft_damaged_records 1" in hub.metrics()
+    hub.run("admin", "rm", "bad")
+    assert "weft_damaged_records 0" in hub.metrics()
+    new_token(hub, "bad", "viewer")
 
 
 def test_names_and_bounds(hub):

@@ -188,22 +188,28 @@ void agent__finish(struct agent *a, enum agent_end end)
     arm_timer(a);
 }
 
-int agent__take_down(struct agent *a, struct err *e)
+int agent__take_down(struct agent *a, struct err *names, struct err *e)
 {
     int r = reconcile_take_down(&a->reconcile, e);
 
-    if (r == 0)
-        r = agent__forget_names(a, e);
-    return r < 0 ? r : state_remove(a->config->state_dir, e);
+    *names = (struct err)ERR_NULL;
+    if (r < 0)
+        return r;
+    /* Names are a convenience: a file that cannot be written must not hold back the rest. */
+    (void)agent__forget_names(a, names);
+    return state_remove(a->config->state_dir, e);
 }
 
 static void on_removed(struct agent *a, const char *reason)
 {
+    struct err names;
     struct err e = ERR_NULL;
 
     log_info("the hub has removed this node: %s", reason[0] ? reason : "it gives no reason");
-    if (agent__take_down(a, &e) < 0)
+    if (agent__take_down(a, &names, &e) < 0)
         log_error("not all of it could be cleaned up: %s", err_text(&e));
+    else if (names.code != 0)
+        log_error("the nodes' names could not be removed: %s", err_text(&names));
     agent__finish(a, AGENT_END_REMOVED);
 }
 

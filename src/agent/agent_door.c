@@ -4,6 +4,7 @@
 #include "agent/agent_internal.h"
 #include "agent/status.h"
 #include "base/err.h"
+#include "mesh/hosts.h"
 #include "sys/clock.h"
 #include "sys/offload.h"
 
@@ -78,6 +79,8 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
     struct endpoint api = agent__hub_api(a);
     struct err told = ERR_NULL;
     struct err e = ERR_NULL;
+    struct err names;
+    char owner[HOSTS_OWNER_MAX];
     int r;
 
     if (a->is_ending) {
@@ -85,7 +88,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         return;
     }
     r = hub_link_tell_leave(&api, a->state.interface, &a->signer, LEAVE_TIMEOUT_MS, &told);
-    if (agent__take_down(a, &e) < 0) {
+    if (agent__take_down(a, &names, &e) < 0) {
         response_fail(rs, &e);
         return;
     }
@@ -93,8 +96,10 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         r == 0 ? "" : ", but the hub could not be told: ", r == 0 ? "" : err_text(&told));
     agent__finish(a, AGENT_END_LEFT);
     response_json(rs, 200,
-        json_pack("{s:s, s:s, s:b, s:s}", "network", a->snapshot.network.meta.name, "interface",
-            a->state.interface, "hubTold", (int)(r == 0), "why", r == 0 ? "" : err_text(&told)));
+        json_pack("{s:s, s:s, s:b, s:s, s:s, s:s}", "network", a->snapshot.network.meta.name,
+            "interface", a->state.interface, "hubTold", (int)(r == 0), "why",
+            r == 0 ? "" : err_text(&told), "hostsOwner", hosts_owner(&a->snapshot, owner),
+            "namesWhy", names.code == 0 ? "" : err_text(&names)));
 }
 
 /*

@@ -150,8 +150,13 @@ void agent__tell_members(struct agent *a);
 /** agent__stop_measuring() - idempotent. */
 void agent__stop_measuring(struct agent *a);
 
-/** agent__take_down() - interface and state; for a node that is none any more. 0 or negative. */
-int agent__take_down(struct agent *a, struct err *e);
+/**
+ * agent__take_down() - interface, names and state; for a node that is none any more
+ * @names:	why the names stay in the hosts file; its code is 0 if they do not
+ *
+ * Return: 0; or negative errno with words in @e.
+ */
+int agent__take_down(struct agent *a, struct err *names, struct err *e);
 
 /** agent__finish() - begin to end. */
 void agent__finish(struct agent *a, enum agent_end end);

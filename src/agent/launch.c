@@ -205,20 +205,31 @@ static void tell_hub(const struct state *st, struct launch_farewell *ret)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));
 }
 
-static int take_down(const struct state *st, const char *state_dir, struct err *e)
+/* Fills in the farewell what became of the names: they do not hold back the rest. */
+static void forget_names(const struct state *st, struct launch_farewell *ret)
+{
+    struct err e = ERR_NULL;
+    bool changed;
+
+    (void)hosts_owner(&st->snapshot, ret->hosts_owner);
+    if (st->keeps_hosts &&
+        hosts_file_put(HOSTS_FILE_DEFAULT, ret->hosts_owner, NULL, &changed, &e) < 0)
+        (void)snprintf(ret->names_why, sizeof(ret->names_why), "%.*s",
+            (int)sizeof(ret->names_why) - 1, err_text(&e));
+}
+
+static int take_down(
+    const struct state *st, const char *state_dir, struct launch_farewell *ret, struct err *e)
 {
     struct reconcile rc = RECONCILE_NULL;
-    char owner[HOSTS_OWNER_MAX];
-    bool changed;
     int r = reconcile_init(&rc, st->interface, st->engine, e);
 
     if (r == 0)
         r = reconcile_take_down(&rc, e);
-    if (r == 0 && st->keeps_hosts)
-        r = hosts_file_put(
-            HOSTS_FILE_DEFAULT, hosts_owner(&st->snapshot, owner), NULL, &changed, e);
-    if (r == 0)
+    if (r == 0) {
+        forget_names(st, ret);
         r = state_remove(state_dir, e);
+    }
     reconcile_deinit(&rc);
     return r;
 }
@@ -263,7 +274,7 @@ int launch_leave_alone(
         ret->network, sizeof(ret->network), "%.*s", NAME_MAX_LEN, st.snapshot.network.meta.name);
     (void)snprintf(ret->interface, sizeof(ret->interface), "%s", st.interface);
     tell_hub(&st, ret);
-    r = take_down(&st, state_dir, e);
+    r = take_down(&st, state_dir, ret, e);
     if (r == 0)
         remove_stale_sockets(socket_path);
     return r;

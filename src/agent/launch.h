@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "agent/state.h"
+#include "mesh/hosts.h"
 
 struct err;
 
@@ -54,6 +55,8 @@ struct launch_farewell {
     char interface[STATE_INTERFACE_MAX];
     bool told;     /* the hub knows */
     char why[256]; /* why it does not */
+    char hosts_owner[HOSTS_OWNER_MAX];
+    char names_why[256]; /* why the names are still in the hosts file; "" if they are not */
 };
 
 /**

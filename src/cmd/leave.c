@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "sys/hosts_file.h"
 
 #define LEAVE_TIMEOUT_MS 10000
 
@@ -27,18 +28,45 @@ static const struct option_usage usage = {
     .notes = "It also works while the agent or the hub is away; what could not be done is said.",
 };
 
-static void print_farewell(const char *network, const char *interface, bool told, const char *why)
+static void print_farewell(const struct launch_farewell *f)
 {
-    (void)printf("Left the network %s; the interface %s is gone.\n", network, interface);
-    if (!told)
-        (void)printf("The hub could not be told (%s): weft node rm removes the node there.\n", why);
+    (void)printf("Left the network %s; the interface %s is gone.\n", f->network, f->interface);
+    if (!f->told)
+        (void)printf(
+            "The hub could not be told (%s): weft node rm removes the node there.\n", f->why);
+    if (f->names_why[0] != '\0')
+        (void)printf("The nodes' names are still in " HOSTS_FILE_DEFAULT
+                     ", between \"# weft begin %s\" and \"# weft end %s\" (%s).\n",
+            f->hosts_owner, f->hosts_owner, f->names_why);
 }
 
-static const char *text_of(const json_t *answer, const char *field)
+static void take_text(char *buf, size_t cap, const json_t *answer, const char *field)
 {
     const char *text = json_string_value(json_object_get(answer, field));
 
-    return text ? text : "?";
+    (void)snprintf(buf, cap, "%s", text ? text : "");
+}
+
+/* An agent in a sandbox may be kept from a file that this command can write. */
+static void forget_names(struct launch_farewell *f)
+{
+    struct err e = ERR_NULL;
+    bool changed;
+
+    if (hosts_file_put(HOSTS_FILE_DEFAULT, f->hosts_owner, NULL, &changed, &e) == 0)
+        f->names_why[0] = '\0';
+}
+
+static void take_farewell(struct launch_farewell *f, const json_t *answer)
+{
+    *f = (struct launch_farewell){.told = json_is_true(json_object_get(answer, "hubTold"))};
+    take_text(f->network, sizeof(f->network), answer, "network");
+    take_text(f->interface, sizeof(f->interface), answer, "interface");
+    take_text(f->why, sizeof(f->why), answer, "why");
+    take_text(f->hosts_owner, sizeof(f->hosts_owner), answer, "hostsOwner");
+    take_text(f->names_why, sizeof(f->names_why), answer, "namesWhy");
+    if (f->names_why[0] != '\0')
+        forget_names(f);
 }
 
 int cmd_leave(int argc, char **argv)
@@ -53,15 +81,15 @@ int cmd_leave(int argc, char **argv)
         return status;
     r = launch_ask(arg.socket, "POST", "/v1/leave", LEAVE_TIMEOUT_MS, &answer, &e);
     if (r == 0) {
-        print_farewell(text_of(answer, "network"), text_of(answer, "interface"),
-            json_is_true(json_object_get(answer, "hubTold")), text_of(answer, "why"));
+        take_farewell(&farewell, answer);
         json_decref(answer);
+        print_farewell(&farewell);
         return CMD_OK;
     }
     if (r == LAUNCH_E_NO_AGENT)
         r = launch_leave_alone(arg.state_dir, arg.socket, &farewell, &e);
     if (r != 0)
         return cmd_fail("leave", "%s", err_text(&e));
-    print_farewell(farewell.network, farewell.interface, farewell.told, farewell.why);
+    print_farewell(&farewell);
     return CMD_OK;
 }

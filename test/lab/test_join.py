@@ -523,6 +523,24 @@ def test_leave_without_hub(site: Site, agent_runs: bool) -> None:
     assert_nothing_left(site.n1)
 
 
+def test_leave_where_the_names_cannot_be_removed(site: Site) -> None:
+    """It has left all the same, and says what stays behind."""
+    site.n1.join(site.token())
+    hosts = site.n1.host
+    wait_for(lambda: "# weft begin default/n1" in hosts.run(["cat", "/etc/hosts"], quiet=True).out,
+             10, "the names")
+    hosts.run(["mount", "--bind", "/etc", "/etc"])
+    hosts.run(["mount", "-o", "remount,bind,ro", "/etc"])
+    said = site.n1.run("leave").out
+    assert said.startswith("Left the network default; the interface weft0 is gone.\n"), said
+    assert 'still in /etc/hosts, between "# weft begin default/n1/' in said
+    assert "Read-only file system" in said
+    assert site.n1.agent.wait() == 0
+    assert not site.n1.has_interface()
+    assert "n1" not in site.node_names()
+    assert site.n1.run("leave", check=False).err.startswith("weft leave: this machine has not")
+
+
 def test_removed_by_the_hub(site: Site) -> None:
     site.both_join()
     far = site.n2.address()

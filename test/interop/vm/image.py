@@ -16,7 +16,10 @@ import subprocess
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[3] / "build/vm"
-INIT = Path(__file__).resolve().parent / "init.sh"
+HERE = Path(__file__).resolve().parent
+INIT = HERE / "init.sh"
+SERVE = HERE / "serve.sh"
+DEADLINE_S = 300  # of one program, for it may have to download
 METAPACKAGE = "linux-image-cloud-amd64"
 PROGRAMS = ("sh", "ip", "tc", "wg")
 TOOLS = ("qemu-system-x86_64", "apt-get", "dpkg", "busybox", "cpio", *PROGRAMS)
@@ -74,7 +77,7 @@ def kernel() -> Kernel:
         draft = CACHE / f"kernel.{os.getpid()}"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        _run(["dpkg", "-x", _download(draft), draft])
+        run(["dpkg", "-x", _download(draft), draft])
         try:
             draft.rename(root)
         except OSError:  # somebody else was faster
@@ -83,11 +86,11 @@ def kernel() -> Kernel:
 
 
 def _download(folder: Path) -> Path:
-    depends = _run(["apt-cache", "depends", METAPACKAGE])
+    depends = run(["apt-cache", "depends", METAPACKAGE])
     package = re.search(r"Depends: (linux-image-\S+)", depends)
     if not package:
         raise ImageError(f"apt-cache does not know {METAPACKAGE}; run apt-get update")
-    _run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package[1]], cwd=folder)
+    run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package[1]], cwd=folder)
     return next(folder.glob("*.deb"))
 
 
@@ -95,17 +98,22 @@ def initramfs(
     the_kernel: Kernel, modules: tuple[str, ...], programs: tuple[Path, ...] = ()
 ) -> Path:
     """An initramfs with these modules and more programs, from the cache or made now."""
-    order = the_kernel.with_dependencies(modules)
-    files = {f"lib/modules/{name}.ko": the_kernel.module(name) for name in order}
-    files["init"] = INIT
-    files["bin/busybox"] = Path(shutil.which("busybox"))
+    files = {"init": INIT, "serve.sh": SERVE}
     for path in [*(Path(shutil.which(program)) for program in PROGRAMS), *programs]:
         files[f"usr/bin/{path.name}"] = path
-        for library in re.findall(r"(/\S+)", _run(["ldd", path])):
+        for library in re.findall(r"(/\S+)", run(["ldd", path])):
             files[library.lstrip("/")] = Path(library)
+    return pack(the_kernel, modules, files)
+
+
+def pack(the_kernel: Kernel, modules: tuple[str, ...], files: dict[str, Path]) -> Path:
+    """An initramfs of these modules, busybox, and `files`, which has its /init."""
+    order = the_kernel.with_dependencies(modules)
+    files = {f"lib/modules/{name}.ko": the_kernel.module(name) for name in order} | files
+    files["bin/busybox"] = Path(shutil.which("busybox"))
     module_list = "".join(f"{name}\n" for name in order)
     content = module_list + repr([(to, path.stat().st_mtime_ns) for to, path in files.items()])
-    digest = hashlib.sha256(content.encode() + INIT.read_bytes()).hexdigest()[:16]
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     image = CACHE / f"initramfs-{digest}.gz"
     if not image.exists():
         _pack(image, files, module_list)
@@ -131,10 +139,12 @@ def _pack(image: Path, files: dict[str, Path], module_list: str) -> None:
     shutil.rmtree(tree)
 
 
-def _run(argv: list, cwd: Path | None = None) -> str:
+def run(argv: list, cwd: Path | None = None, stdin: str = "") -> str:
+    """What a program says; an ImageError, with its words, if it fails."""
     try:
         done = subprocess.run(
-            argv, cwd=cwd, capture_output=True, encoding="utf-8", timeout=120, check=False)
+            argv, cwd=cwd, input=stdin, capture_output=True, encoding="utf-8",
+            timeout=DEADLINE_S, check=False)
     except subprocess.TimeoutExpired as expired:
         raise ImageError(str(expired)) from None
     if done.returncode != 0:

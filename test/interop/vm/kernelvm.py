@@ -35,6 +35,10 @@ class KernelVm:
     `programs` lie in the machine's /usr/bin, with the libraries that they need.
     """
 
+    memory_mib = 256
+    kernel_words: Sequence[str] = ()  # of the kernel's command line
+    more_words: Sequence[str | Path] = ()  # of the emulator's
+
     def __init__(
         self, host: Host, modules: Sequence[str] = MODULES, programs: Sequence[Path] = ()
     ) -> None:
@@ -62,7 +66,7 @@ class KernelVm:
 
     def boot(self) -> None:
         kernel = image.kernel()
-        initramfs = image.initramfs(kernel, self._modules, self._programs)
+        initramfs = self.make_initramfs(kernel)
         topology = self.host.lab.topology
         links = topology.links_of(self.host.name)
         if len(links) != 1:
@@ -78,6 +82,10 @@ class KernelVm:
             raise CommandError(f"{self.name} did not boot; see {self.console}")
         self.run(["ip", "link", "set", "eth0", "name", links[0].switch])
         run_script(self, settings(topology, topology.nodes[self.host.name]))
+
+    def make_initramfs(self, kernel: image.Kernel) -> Path:
+        """What the kernel runs first; another kind of machine has another one."""
+        return image.initramfs(kernel, self._modules, self._programs)
 
     def end(self) -> None:
         if self._qemu:
@@ -107,15 +115,17 @@ class KernelVm:
             # Without a processor that gives random numbers the kernel may have none for minutes,
             # and until then its WireGuard drops all handshake messages.
             "qemu-system-x86_64", "-accel", "tcg", "-cpu", "qemu64,+rdrand",
-            "-m", 256, "-nodefaults", "-no-user-config",
+            "-m", self.memory_mib, "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot",
             "-kernel", kernel.vmlinuz, "-initrd", initramfs,
-            "-append", "console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on",
+            "-append", " ".join(["console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on",
+                                 *self.kernel_words]),
             "-serial", f"file:{self.console}",
             "-chardev", f"socket,id=control,path={control},server=on,wait=on",
             "-serial", "chardev:control",
             "-netdev", f"tap,id=net,ifname={TAP},script=no,downscript=no",
             "-device", f"virtio-net-pci,netdev=net,mac={mac},romfile=",
+            *self.more_words,
         ]
 
     def run(

@@ -1,0 +1,11 @@
+# Run what comes in on the second serial port of a virtual machine. A request is one line, a shell
+# script in base64; the answer is one line, its exit status and its output in base64. See
+# kernelvm.py for the other end.
+stty -F /dev/ttyS1 raw -echo
+exec < /dev/ttyS1 > /dev/ttyS1
+echo ready
+while read -r request; do
+    echo "$request" | base64 -d > /run/request
+    /usr/bin/sh /run/request < /dev/null > /run/output 2>&1
+    echo "$? $(base64 -w 0 /run/output)"
+done

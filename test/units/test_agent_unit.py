@@ -1,0 +1,145 @@
+"""weft-agent.service and weft-probe.service, on both engines, from `weft join` to `weft leave`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from lab import Result, wait_for
+from lab.pinging import LONGEST_GAP_S, Pings
+
+from .conftest import Site
+from .machine import SystemdVm
+from .sandbox import assert_in_force, capabilities
+
+pytestmark = pytest.mark.namespaces
+
+AGENT, PROBE = "weft-agent.service", "weft-probe.service"
+STATE = "/var/lib/weft/node"
+
+
+@dataclass(frozen=True)
+class Node:
+    """The machine as a node."""
+
+    site: Site
+    engine: str
+    said: str  # by `weft join`
+
+    @property
+    def m(self) -> SystemdVm:
+        return self.site.m
+
+    def run(self, *words: str, check: bool = True) -> Result:
+        return self.m.run(["weft", *words], check=check, timeout_s=60)
+
+    def status(self) -> dict:
+        return json.loads(self.m.run(["weft", "status", "--json"], quiet=True).out)
+
+    def address_of(self, name: str) -> str:
+        """As the machine's own programs would find it; "" when they do not."""
+        found = self.m.run(["getent", "ahostsv4", name], check=False, quiet=True).out.split()
+        return found[0] if found else ""
+
+    def reaches(self, name: str) -> bool:
+        return self.m.run(["ping", "-c1", "-W2", name], check=False, quiet=True).rc == 0
+
+    def data_plane(self) -> str:
+        """What makes the interface: a process, or the link in the kernel."""
+        if self.engine == "userspace":
+            return self.m.run(["pgrep", "-x", "weft-wg"], quiet=True).out
+        return self.m.run(["ip", "-o", "link", "show", "weft0"], quiet=True).out.split(":")[0]
+
+    def wait_agent(self) -> None:
+        wait_for(lambda: self.run("status", check=False).rc == 0, 20, "the agent to answer")
+
+
+@pytest.fixture(scope="module", params=["userspace", "kernel"])
+def node(site: Site, request: pytest.FixtureRequest) -> Iterator[Node]:
+    said = site.m.run(["weft", "join", site.token(), "--name", "m", "--engine", request.param],
+                      timeout_s=60).out
+    node = Node(site, request.param, said)
+    yield node
+    if node.m.run(["test", "-e", f"{STATE}/node.json"], check=False).rc == 0:
+        node.run("leave", check=False)
+
+
+def pings_go_on(node: Node, harm: Callable[[], None]) -> None:
+    """From another machine, through the tunnel, while `harm` is done to the agent."""
+    pings = Pings(node.site.u, node.status()["self"]["address4"])
+    data_plane = node.data_plane()
+    harm()
+    pings.wait_more()
+    pings.stop()
+    assert pings.longest_gap_s() < LONGEST_GAP_S
+    assert node.data_plane() == data_plane
+
+
+def test_join_starts_the_unit(node: Node) -> None:
+    assert f"the agent runs the {node.engine} engine under systemd" in node.said
+    assert node.m.property(AGENT, "UnitFileState") == "enabled"
+    assert node.status()["self"]["engine"] == node.engine
+    wait_for(lambda: node.reaches(node.address_of("u")), 30, "m to reach u by name")
+
+
+def test_sandbox_is_in_force(node: Node) -> None:
+    pid = node.m.main_pid(AGENT)
+    assert_in_force(node.m, pid)
+    assert capabilities(node.m, pid) <= {"cap_net_admin", "cap_net_raw"}
+
+
+def test_names_come_and_go(node: Node) -> None:
+    m, u = node.m, node.site.u
+    far = node.site.status_of_u()["self"]["address4"]
+    wait_for(lambda: node.address_of("u") == far, 20, "the name of u")
+    u.run([node.site.weft, "leave"])
+    wait_for(lambda: node.address_of("u") == "", 20, "the name to go")
+    u.run([node.site.weft, "join", node.site.token(), "--name", "u"])
+    far = node.site.status_of_u()["self"]["address4"]
+    wait_for(lambda: node.address_of("u") == far, 20, "the name to be back")
+    assert m.run(["cat", "/etc/hosts"]).out.startswith("127.0.0.1 localhost\n")
+
+
+def test_killed(node: Node) -> None:
+    before = node.m.main_pid(AGENT)
+
+    def kill() -> None:
+        node.m.run(["kill", "-9", before])
+        node.m.wait_other_pid(AGENT, before)
+        node.wait_agent()
+
+    pings_go_on(node, kill)
+
+
+def test_upgraded(node: Node) -> None:
+    def upgrade() -> None:
+        node.m.replace_program()
+        node.m.run(["systemctl", "restart", AGENT])
+        node.wait_agent()
+
+    pings_go_on(node, upgrade)
+    assert node.m.runs_present_program(node.m.main_pid(AGENT))
+
+
+def test_probe(node: Node) -> None:
+    node.m.run(["systemctl", "start", PROBE])
+    wait_for(lambda: any("u is reached over ipv4" in line for line in node.m.journal(PROBE)), 20,
+             "the probe to reach u")
+    pid = node.m.main_pid(PROBE)
+    assert_in_force(node.m, pid)
+    assert capabilities(node.m, pid) <= {"cap_net_raw"}
+    node.m.run(["kill", "-9", pid])
+    node.m.wait_other_pid(PROBE, pid)
+    node.m.run(["systemctl", "stop", PROBE])
+
+
+def test_leave(node: Node) -> None:
+    said = node.run("leave").out
+    assert said.startswith("Left the network default; the interface weft0 is gone.")
+    assert node.address_of("u") == ""
+    assert "weft" not in node.m.run(["cat", "/etc/hosts"]).out
+    assert "weft0" not in node.m.run(["ip", "link"]).out
+    wait_for(lambda: node.m.property(AGENT, "ActiveState") == "inactive", 20, "the unit to rest")
+    assert node.site.status_of_u()["peers"] == []

@@ -1,0 +1,115 @@
+"""weft-hub.service and weft-wg@.service: the machine serves a network and a bare interface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from interop.wgpeer import WgPeer
+from lab import wait_for
+from lab.pinging import Pings
+
+from .conftest import Site
+from .machine import SystemdVm
+from .sandbox import assert_in_force, capabilities
+
+pytestmark = pytest.mark.namespaces
+
+HUB, WG = "weft-hub.service", "weft-wg@wg0.service"
+OVERLAY_ADDRESS = "10.77.0.1"
+
+
+def nodes(m: SystemdVm) -> list[str]:
+    said = m.run(["weft", "nodes", "--json"], check=False, quiet=True)
+    return ([node["metadata"]["name"] for node in json.loads(said.out)["nodes"]]
+            if said.rc == 0 else [])
+
+
+@pytest.fixture(scope="module")
+def hub(site: Site) -> Iterator[SystemdVm]:
+    """The machine, as the hub of a network of its own; `v` is its member."""
+    m = site.m
+    m.run(["tee", "/etc/default/weft-hub"], stdin=(
+        f'WEFT_HUB_OPTIONS="--public {m.address()} --cidr4 10.77.0.0/16"\n'))
+    m.run(["systemctl", "start", HUB])
+    wait_for(lambda: m.run(["weft", "nodes"], check=False, quiet=True).rc == 0, 20,
+             "the hub to answer")
+    token = m.run(["weft", "token", "new"], quiet=True).out.strip()
+    site.v.run([site.weft, "join", token, "--name", "v"])
+    yield m
+    site.v.run([site.weft, "leave"])
+    m.run(["systemctl", "stop", HUB])
+
+
+def serves_on(site: Site, harm: Callable[[], None]) -> None:
+    """The member has the hub back after `harm`, with all that it had acknowledged."""
+    pings = Pings(site.v, OVERLAY_ADDRESS)
+    harm()
+    wait_for(lambda: "v" in nodes(site.m), 20, "the hub to know its member")
+    pings.wait_more()
+    pings.stop()
+
+
+def test_serves_members(site: Site, hub: SystemdVm) -> None:
+    assert "v" in nodes(hub)
+    wait_for(lambda: site.v.run(["ping", "-c1", "-W1", OVERLAY_ADDRESS], check=False).rc == 0, 20,
+             "v to reach the hub")
+
+
+def test_sandbox_is_in_force(hub: SystemdVm) -> None:
+    pid = hub.main_pid(HUB)
+    assert_in_force(hub, pid)
+    assert capabilities(hub, pid) <= {"cap_net_admin", "cap_net_bind_service"}
+
+
+def test_killed(site: Site, hub: SystemdVm) -> None:
+    before = hub.main_pid(HUB)
+
+    def kill() -> None:
+        hub.run(["kill", "-9", before])
+        hub.wait_other_pid(HUB, before)
+
+    serves_on(site, kill)
+
+
+def test_upgraded(site: Site, hub: SystemdVm) -> None:
+    def upgrade() -> None:
+        hub.replace_program()
+        hub.run(["systemctl", "restart", HUB])
+
+    serves_on(site, upgrade)
+    assert hub.runs_present_program(hub.main_pid(HUB))
+
+
+# ---- a bare interface -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def tunnel(site: Site) -> Iterator[tuple[WgPeer, WgPeer]]:
+    """The unit's interface at one end, and `weft wg` as a plain program at the other."""
+    site.m.run(["systemctl", "start", WG])
+    wait_for(lambda: site.m.run(["wg", "show", "wg0"], check=False, quiet=True).rc == 0, 20,
+             "the interface")
+    ours = WgPeer(site.m, "wg0", None)
+    theirs = WgPeer.userspace(site.v, [site.weft, "wg"])
+    ours.configure(["10.7.0.1/24"], port=51999)
+    theirs.configure(["10.7.0.2/24"], port=51999)
+    ours.add_peer(theirs)
+    theirs.add_peer(ours, endpoint=True)
+    yield ours, theirs
+    theirs.remove()
+    site.m.run(["systemctl", "stop", WG])
+
+
+def test_interface_of_a_unit(site: Site, tunnel: tuple[WgPeer, WgPeer]) -> None:
+    ours, theirs = tunnel
+    theirs.ping(ours)
+    pid = site.m.main_pid(WG)
+    assert_in_force(site.m, pid)
+    assert capabilities(site.m, pid) <= {"cap_net_admin"}
+    # The interface goes with the process, and both come back.
+    site.m.run(["kill", "-9", pid])
+    site.m.wait_other_pid(WG, pid)
+    wait_for(lambda: site.m.run(["wg", "show", "wg0"], check=False, quiet=True).rc == 0, 20,
+             "the interface to be back")

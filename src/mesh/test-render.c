@@ -283,19 +283,21 @@ static void test_wg_quick(void **state)
 
     c.peers[0].psk.b[31] = 1;
     text = wg_quick_format(&c, &s, WG_QUICK_KEY_FILE, &len);
-    assert_string_equal(text, "# n2 in the network default\n"
-                              "[Interface]\n"
-                              "Address = 10.42.0.2/16, fd5a:1::2/64\n"
-                              "MTU = 1420\n"
-                              "PostUp = wg set %i private-key /etc/wireguard/%i.key\n"
-                              "\n"
-                              "[Peer]\n"
-                              "# hub\n"
-                              "PublicKey = AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
-                              "PresharedKey = AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=\n"
-                              "AllowedIPs = 10.42.0.1/32, fd5a:1::1/128\n"
-                              "Endpoint = 203.0.113.10:51820\n"
-                              "PersistentKeepalive = 10\n");
+    assert_string_equal(text,
+        "# n2 in the network default\n"
+        "[Interface]\n"
+        "Address = 10.42.0.2/16, fd5a:1::2/64\n"
+        "MTU = 1420\n"
+        "PostUp = wg set %i private-key /etc/wireguard/%i.key\n"
+        "PostUp = wg set %i peer "
+        "AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= persistent-keepalive 10\n"
+        "\n"
+        "[Peer]\n"
+        "# hub\n"
+        "PublicKey = AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+        "PresharedKey = AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=\n"
+        "AllowedIPs = 10.42.0.1/32, fd5a:1::1/128\n"
+        "Endpoint = 203.0.113.10:51820\n");
     assert_int_equal(len, strlen(text));
     free(text);
     wg_config_deinit(&c);

@@ -18,6 +18,21 @@ static void write_prefixes(
         str_add(out, "\n");
 }
 
+/*
+ * Keepalives come after the key, not in the peers' sections: WireGuard sends the first one at once,
+ * and a handshake that fails because there is no key yet is tried again only after five seconds.
+ */
+static void write_post_up(struct str *out, const struct wg_config *c, const char *key_file)
+{
+    char key[X25519_BASE64_MAX];
+
+    str_addf(out, "PostUp = wg set %%i private-key %s\n", key_file);
+    for (size_t i = 0; i < c->n_peers; i++)
+        if (c->peers[i].keepalive)
+            str_addf(out, "PostUp = wg set %%i peer %s persistent-keepalive %u\n",
+                x25519_public_format(&c->peers[i].key, key), c->peers[i].keepalive);
+}
+
 static void write_interface(
     struct str *out, const struct wg_config *c, const struct snapshot *s, const char *key_file)
 {
@@ -30,7 +45,7 @@ static void write_interface(
         str_addf(out, "ListenPort = %u\n", c->listen_port);
     if (c->fwmark)
         str_addf(out, "FwMark = 0x%x\n", c->fwmark);
-    str_addf(out, "PostUp = wg set %%i private-key %s\n", key_file);
+    write_post_up(out, c, key_file);
 }
 
 static void write_peer(struct str *out, const struct wg_peer *p, const char *name)
@@ -50,8 +65,6 @@ static void write_peer(struct str *out, const struct wg_peer *p, const char *nam
     write_prefixes(out, "AllowedIPs = ", p->allowed, p->n_allowed);
     if (!endpoint_is_none(&p->endpoint))
         str_addf(out, "Endpoint = %s\n", endpoint_format(&p->endpoint, endpoint));
-    if (p->keepalive)
-        str_addf(out, "PersistentKeepalive = %u\n", p->keepalive);
 }
 
 char *wg_quick_format(

@@ -5,8 +5,11 @@
  * second there is only a glance: whether anything has passed through the interface, or has happened
  * to this agent. If not, the last look is as good as a new one, for a while.
  */
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "base/err.h"
@@ -196,6 +199,24 @@ static json_t *encode_edges(const struct agent *a, nsec_t now)
     return edges;
 }
 
+/*
+ * What programs of this machine announce themselves as, where that is not the
+ * node's name. A name with a domain is not for others to have in their hosts file.
+ */
+static bool read_hostname(const struct agent *a, char ret[static NAME_MAX_LEN + 1])
+{
+    char host[NAME_MAX_LEN + 2] = "";
+
+    if (gethostname(host, sizeof(host) - 1) < 0)
+        return false;
+    for (char *p = host; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    if (parse_name(host, "host name", NULL) < 0 || strcmp(host, a->snapshot.self) == 0)
+        return false;
+    (void)snprintf(ret, NAME_MAX_LEN + 1, "%.*s", NAME_MAX_LEN, host);
+    return true;
+}
+
 /* The engine, and what others need to know to reach it; the kernel's speaks one cipher only. */
 static json_t *encode_node(const struct agent *a)
 {
@@ -203,10 +224,13 @@ static json_t *encode_node(const struct agent *a)
     const struct engine *engine = a->reconcile.engine;
     enum engine_kind kind = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO;
     json_t *speeds = kind == ENGINE_KIND_USERSPACE ? node_speeds_encode(&a->speeds) : NULL;
+    char hostname[NAME_MAX_LEN + 1];
 
-    return json_pack("{s:s, s:s, s:o, s:o, s:o*}", "engine", engine ? engine_kind_name(kind) : "",
-        "version", WEFT_VERSION, "candidates", path_report_encode_candidates(self), "paths",
-        path_report_encode_facts(self), "aead", speeds);
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*}", "engine",
+        engine ? engine_kind_name(kind) : "", "version", WEFT_VERSION, "hostname",
+        read_hostname(a, hostname) ? hostname : NULL, "candidates",
+        path_report_encode_candidates(self), "paths", path_report_encode_facts(self), "aead",
+        speeds);
 }
 
 static void report(struct agent *a, nsec_t now)

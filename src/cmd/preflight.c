@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/state.h"
 #include "base/cleanup.h"
@@ -90,6 +91,7 @@ static int judge(struct measure *m)
     in.env = (struct preflight_environment){.nccl_ifname = getenv("NCCL_SOCKET_IFNAME"),
         .nccl_family = getenv("NCCL_SOCKET_FAMILY"),
         .gloo_ifname = getenv("GLOO_SOCKET_IFNAME"),
+        .keeps_host_name = arg.plain || geteuid() != 0,
         .plain = arg.plain};
     if (preflight_judge(&report, &in) < 0)
         return cmd_fail("preflight", "no memory for the report");

@@ -103,6 +103,7 @@ int cmd_run(int argc, char **argv)
             return cmd_fail("run", "%s", err_text(&e));
         if (arg.explain)
             return explain(&run);
+        (void)run_take_host_name(&run);
         print_advice(&run);
         r = run_exec(&run, arg.wish.words, &status, &e);
         if (r == RUN_E_CUT_OFF)

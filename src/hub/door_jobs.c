@@ -15,6 +15,23 @@ static const char *name_of(const struct request *rq, struct response *rs)
     return NULL;
 }
 
+static const char *run_of(const json_t *job)
+{
+    const char *run = json_string_value(json_object_get(job, "run"));
+
+    return run ? run : "";
+}
+
+/* @job: taken. */
+static void answer_join(
+    struct hub *hub, const struct model_node *node, struct response *rs, json_t *job)
+{
+    if (job)
+        arrivals_add(&hub->arrivals, node->net->pub.spec.meta.name,
+            json_string_value(json_object_get(job, "job")), run_of(job), node->pub.spec.meta.name);
+    response_json(rs, 200, job);
+}
+
 void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
@@ -32,7 +49,7 @@ void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
     else if (r != 0)
         response_fail(rs, &e);
     else
-        response_json(rs, 200, rdzv_job_json(job));
+        answer_join(hub, node, rs, rdzv_job_json(job));
 }
 
 void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
@@ -44,13 +61,15 @@ void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
         response_json(rs, 200, json_pack("{s:o}", "jobs", rdzv_list_json(hub->rdzv, node->net)));
 }
 
-/* The job of the path in the member's network; NULL: @rs says why. */
-static struct rdzv_job *find_job(struct hub *hub, const struct request *rq, struct response *rs)
+/* The job of the path in the member's network, and who asks; NULL: @rs says why. */
+static struct rdzv_job *find_job(struct hub *hub, const struct request *rq, struct response *rs,
+    const struct model_node **ret_node)
 {
     struct model_node *node = door_member(hub, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
     struct rdzv_job *job = name ? rdzv_find(hub->rdzv, node->net, name) : NULL;
 
+    *ret_node = node;
     if (name && !job)
         response_refuse(
             rs, 404, "network \"%s\" has no job \"%s\"", node->net->pub.spec.meta.name, name);
@@ -59,15 +78,24 @@ static struct rdzv_job *find_job(struct hub *hub, const struct request *rq, stru
 
 void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct rdzv_job *job = find_job(ctx, rq, rs);
+    struct hub *hub = ctx;
+    const struct model_node *node;
+    struct rdzv_job *job = find_job(hub, rq, rs, &node);
+    json_t *json = job ? rdzv_job_json(job) : NULL;
 
-    if (job)
-        response_json(rs, 200, rdzv_job_json(job));
+    if (!job)
+        return;
+    if (json)
+        (void)json_object_set_new(json, "members",
+            arrivals_list(
+                &hub->arrivals, node->net->pub.spec.meta.name, rq->params[0], run_of(json)));
+    response_json(rs, 200, json);
 }
 
 void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct rdzv_job *job = find_job(ctx, rq, rs);
+    const struct model_node *node;
+    struct rdzv_job *job = find_job(ctx, rq, rs, &node);
     struct err e = ERR_NULL;
     int r;
 

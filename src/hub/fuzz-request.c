@@ -28,6 +28,7 @@ static void check_report(const json_t *json)
     assert(record_report_decode(&b, text, &e) == 0);
     assert(!a.report.candidates == !b.report.candidates);
     assert(!a.report.edges == !b.report.edges);
+    assert(strcmp(a.report.hostname, b.report.hostname) == 0);
     free(text);
     report_deinit(&a.report);
     report_deinit(&b.report);

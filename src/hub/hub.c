@@ -377,6 +377,7 @@ struct hub *hub_free(struct hub *hub)
     if (!hub)
         return NULL;
     server_free(hub->server);
+    arrivals_deinit(&hub->arrivals);
     rdzv_free(hub->rdzv);
     enrol_deinit(&hub->enrol);
     admin_tokens_deinit(&hub->admins);

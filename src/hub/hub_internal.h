@@ -10,6 +10,7 @@
 #include "api/identity.h"
 #include "api/server.h"
 #include "hub/access.h"
+#include "hub/arrivals.h"
 #include "hub/admin_tokens.h"
 #include "hub/audit.h"
 #include "hub/audit_read.h"
@@ -44,6 +45,7 @@ struct hub {
     struct audit audit;         /* who changed what */
     struct admin_tokens admins; /* who administers from afar */
     struct rdzv *rdzv;          /* owns */
+    struct arrivals arrivals;   /* who has come to the jobs' present runs */
     struct server *server;      /* owns */
     uint16_t api_port;          /* of the public door, and of the overlay's */
     struct stun_port *stun;     /* owns; NULL: the UDP port is taken */

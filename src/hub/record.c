@@ -264,9 +264,10 @@ static json_t *reparse(const char *text)
 
 char *record_report_encode(const struct report_record *r)
 {
-    json_t *node = json_pack("{s:s, s:s, s:o*, s:o*, s:o*}", "engine", r->report.engine, "version",
-        r->report.version, "candidates", reparse(r->report.candidates), "paths",
-        reparse(r->report.paths), "aead", reparse(r->report.aead));
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*}", "engine", r->report.engine,
+        "version", r->report.version, "hostname", r->report.hostname[0] ? r->report.hostname : NULL,
+        "candidates", reparse(r->report.candidates), "paths", reparse(r->report.paths), "aead",
+        reparse(r->report.aead));
 
     return finish(json_pack("{s:I, s:o, s:o*}", "lastSeen", (json_int_t)r->last_seen, "node", node,
                       "edges", reparse(r->report.edges)),

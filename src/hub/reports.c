@@ -40,6 +40,7 @@ static void take_node(struct report *held, struct report *given)
 {
     memcpy(held->engine, given->engine, sizeof(held->engine));
     memcpy(held->version, given->version, sizeof(held->version));
+    memcpy(held->hostname, given->hostname, sizeof(held->hostname));
     replace(&held->candidates, &given->candidates);
     replace(&held->paths, &given->paths);
     replace(&held->aead, &given->aead);
@@ -51,6 +52,7 @@ bool reports_take(struct reports *s, struct model_node *node, struct report *rep
     struct report *held = &node->heard.report;
     bool is_new = report->has_node && (!is_same_text(report->candidates, held->candidates) ||
                                           !is_same_text(report->paths, held->paths) ||
+                                          strcmp(report->hostname, held->hostname) != 0 ||
                                           !is_same_text(report->aead, held->aead));
 
     if (report->has_node)
@@ -132,8 +134,10 @@ json_t *reports_of_node(const struct model_node *node)
     const char *paths = heard->report.paths;
     const char *aead = heard->report.aead;
 
-    return json_pack("{s:I, s:s, s:s, s:o, s:o*, s:o*}", "lastSeen", (json_int_t)heard->last_seen,
-        "engine", heard->report.engine, "version", heard->report.version, "candidates",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*}", "lastSeen",
+        (json_int_t)heard->last_seen, "engine", heard->report.engine, "version",
+        heard->report.version, "hostname",
+        heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",
         candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",
         paths ? json_loads(paths, 0, NULL) : NULL, "aead", aead ? json_loads(aead, 0, NULL) : NULL);
 }

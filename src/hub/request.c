@@ -198,6 +198,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->has_node = true;
     read_word(&f, "engine", rp->engine);
     read_word(&f, "version", rp->version);
+    fields_name(&f, "hostname", FIELDS_OPTIONAL, rp->hostname);
     rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
     rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
     check_aead(&f, aead);

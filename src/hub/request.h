@@ -69,11 +69,12 @@ struct report {
     bool has_node; /* something is said about the node: what is not among it is not so any more */
     char engine[REQUEST_WORD_MAX + 1];
     char version[REQUEST_WORD_MAX + 1];
-    char *candidates;  /* owns; an array */
-    char *paths;       /* owns; an object: what goes with the candidates */
-    char *aead;        /* owns; an object of MB/s by cipher */
-    char *edges;       /* owns; an object of objects by peer name */
-    unsigned n_alarms; /* of the edges: not direct, though they should be */
+    char hostname[NAME_MAX_LEN + 1]; /* of its machine, without a domain; "": not said */
+    char *candidates;                /* owns; an array */
+    char *paths;                     /* owns; an object: what goes with the candidates */
+    char *aead;                      /* owns; an object of MB/s by cipher */
+    char *edges;                     /* owns; an object of objects by peer name */
+    unsigned n_alarms;               /* of the edges: not direct, though they should be */
 };
 
 #define REPORT_NULL {0}

@@ -30,14 +30,15 @@ json_t *facts_encode(const struct facts *f)
     char address[IP_ADDR_TEXT_MAX];
     char host[IP_ADDR_TEXT_MAX];
 
-    return json_pack("{s:o, s:[I,I], s:I, s:b, s:[I,I], s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o}",
+    return json_pack(
+        "{s:o, s:[I,I], s:I, s:b, s:[I,I], s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o}",
         "versions", encode_versions(&f->versions), "nofile", (json_int_t)f->nofile_soft,
         (json_int_t)f->nofile_hard, "memlock", (json_int_t)f->memlock_hard, "rdma",
         (int)f->has_rdma, "tcpBuffers", (json_int_t)f->tcp_receive_max, (json_int_t)f->tcp_send_max,
         "interface", f->interface, "address", ip_addr_format(&f->address, address), "hostAddress",
-        ip_addr_format(&f->host_address, host), "ncclIfname", f->nccl_ifname, "ncclFamily",
-        f->nccl_family, "traffic", (json_int_t)f->traffic, "jobs", (json_int_t)f->jobs,
-        "interfaces", encode_interfaces(f));
+        ip_addr_format(&f->host_address, host), "hostname", f->hostname, "ncclIfname",
+        f->nccl_ifname, "ncclFamily", f->nccl_family, "traffic", (json_int_t)f->traffic, "jobs",
+        (json_int_t)f->jobs, "interfaces", encode_interfaces(f));
 }
 
 /* ---- decoding ------------------------------------------------------------------------------ */
@@ -118,6 +119,7 @@ int facts_decode(struct facts *ret, const json_t *json, struct err *e)
     fields_text(&f, "interface", FIELDS_REQUIRED, 0, sizeof(facts.interface), facts.interface);
     get_any_address(&f, "address", &facts.address);
     get_any_address(&f, "hostAddress", &facts.host_address);
+    fields_text(&f, "hostname", FIELDS_OPTIONAL, 0, sizeof(facts.hostname), facts.hostname);
     fields_text(&f, "ncclIfname", FIELDS_REQUIRED, 0, sizeof(facts.nccl_ifname), facts.nccl_ifname);
     fields_text(&f, "ncclFamily", FIELDS_REQUIRED, 0, sizeof(facts.nccl_family), facts.nccl_family);
     fields_u64(&f, "traffic", FIELDS_REQUIRED, 0, INT64_MAX, &facts.traffic);

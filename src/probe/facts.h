@@ -41,17 +41,18 @@ struct facts_versions {
 
 struct facts {
     struct facts_versions versions;
-    uint64_t nofile_soft;              /* open files */
-    uint64_t nofile_hard;              /* to which a program may raise them itself */
-    uint64_t memlock_hard;             /* bytes of locked memory */
-    bool has_rdma;                     /* there is an InfiniBand, RoCE or EFA device */
-    uint64_t tcp_receive_max;          /* bytes: third value of net.ipv4.tcp_rmem */
-    uint64_t tcp_send_max;             /* bytes: third value of net.ipv4.tcp_wmem */
-    char interface[IFNAMSIZ];          /* the overlay's */
-    struct ip_addr address;            /* on it, IPv4 */
-    struct ip_addr host_address;       /* what the machine's own name leads to; none: to nothing */
-    char nccl_ifname[FACTS_VALUE_MAX]; /* NCCL_SOCKET_IFNAME in nccl.conf; "": not set there */
-    char nccl_family[FACTS_VALUE_MAX]; /* NCCL_SOCKET_FAMILY in nccl.conf */
+    uint64_t nofile_soft;        /* open files */
+    uint64_t nofile_hard;        /* to which a program may raise them itself */
+    uint64_t memlock_hard;       /* bytes of locked memory */
+    bool has_rdma;               /* there is an InfiniBand, RoCE or EFA device */
+    uint64_t tcp_receive_max;    /* bytes: third value of net.ipv4.tcp_rmem */
+    uint64_t tcp_send_max;       /* bytes: third value of net.ipv4.tcp_wmem */
+    char interface[IFNAMSIZ];    /* the overlay's */
+    struct ip_addr address;      /* on it, IPv4 */
+    struct ip_addr host_address; /* what the machine's own name leads to; none: to nothing */
+    char hostname[FACTS_VERSION_MAX + 1]; /* the machine's own name; "": not told */
+    char nccl_ifname[FACTS_VALUE_MAX];    /* NCCL_SOCKET_IFNAME in nccl.conf; "": not set there */
+    char nccl_family[FACTS_VALUE_MAX];    /* NCCL_SOCKET_FAMILY in nccl.conf */
     uint64_t traffic; /* bits per second on the overlay's interface just now, both ways */
     uint64_t jobs;    /* commands that `weft run` has running */
     size_t n_interfaces;

@@ -1,4 +1,5 @@
 /* facts_gather.c - see facts.h: looking at this machine. Nothing is run, and nothing changed. */
+#include <ctype.h>
 #include <dirent.h>
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -106,6 +107,9 @@ static void gather_host_address(struct facts *f)
     struct order_name own = {.name = ""};
     struct names_answer answer = {0};
 
+    (void)gethostname(f->hostname, sizeof(f->hostname) - 1);
+    for (char *p = f->hostname; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
     if (gethostname(own.name, sizeof(own.name) - 1) == 0 &&
         names_resolve(&own, 1, clock_now() + RESOLVE_TIME, &answer) == 0 && answer.known)
         f->host_address = answer.address;

@@ -7,10 +7,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "sys/clock.h"
 
 /* What a person or a service manager sends to a command that is to end, or to do something. */
 static const int forwarded[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -66,14 +68,35 @@ static bool means_end(int signal)
     return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
 }
 
-static struct child_end follow(pid_t pid, const sigset_t *set)
+/* Until one of @set comes, or the watch is due at @due; false: it was the watch's turn. */
+static bool wait_signal(
+    const sigset_t *set, const struct child_watch *watch, nsec_t *due, siginfo_t *ret)
 {
+    nsec_t left = *due - clock_now();
+    struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
+    unsigned next_ms;
+
+    if (*due == NSEC_NEVER)
+        return sigwaitinfo(set, ret) >= 0;
+    if (left > 0 && sigtimedwait(set, ret, &wait) >= 0)
+        return true;
+    if (clock_now() < *due)
+        return false;
+    next_ms = watch->fn(watch->ctx);
+    *due = next_ms > 0 ? clock_now() + next_ms * NSEC_PER_MSEC : NSEC_NEVER;
+    return false;
+}
+
+static struct child_end follow(pid_t pid, const sigset_t *set, const struct child_watch *watch)
+{
+    nsec_t due =
+        watch && watch->first_ms > 0 ? clock_now() + watch->first_ms * NSEC_PER_MSEC : NSEC_NEVER;
     struct child_end end = {0};
     siginfo_t info;
     int status;
 
     for (;;) {
-        if (sigwaitinfo(set, &info) < 0)
+        if (!wait_signal(set, watch, &due, &info))
             continue;
         if (info.si_signo != SIGCHLD) {
             end.was_told |= means_end(info.si_signo);
@@ -87,7 +110,8 @@ static struct child_end follow(pid_t pid, const sigset_t *set)
     return end;
 }
 
-int child_run(char *const words[], char *const env[], struct child_end *ret, struct err *e)
+int child_run(char *const words[], char *const env[], const struct child_watch *watch,
+    struct child_end *ret, struct err *e)
 {
     pid_t parent = getpid();
     int pipe_fds[2];
@@ -111,7 +135,7 @@ int child_run(char *const words[], char *const env[], struct child_end *ret, str
         error = 0;
     (void)close(pipe_fds[0]);
     if (pid > 0)
-        end = follow(pid, &set);
+        end = follow(pid, &set, watch);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     if (error != 0)
         return explain(words[0], error, e);

@@ -16,6 +16,13 @@ struct child_end {
     bool was_told; /* somebody had told it to end, by a signal */
 };
 
+/** What is done beside it while it runs, by the same thread. */
+struct child_watch {
+    unsigned (*fn)(void *ctx); /* returns in how many ms it is to be called again; 0: never */
+    void *ctx;
+    unsigned first_ms; /* after the start; 0: never */
+};
+
 /** There is no such command; a shell's status for it is 127. */
 #define CHILD_E_NOT_FOUND 1
 
@@ -33,6 +40,7 @@ int child_become(char *const words[], char *const env[], struct err *e);
 
 /**
  * child_run() - run it, and wait for its end
+ * @watch:	borrowed; NULL: nothing is done
  * @ret:	set on success
  *
  * Signals that are sent to us go on to it; those of a terminal reach it anyway.
@@ -42,4 +50,5 @@ int child_become(char *const words[], char *const env[], struct err *e);
  *
  * Return: 0; CHILD_E_NOT_FOUND or CHILD_E_NOT_EXECUTABLE; or negative errno; with words.
  */
-int child_run(char *const words[], char *const env[], struct child_end *ret, struct err *e);
+int child_run(char *const words[], char *const env[], const struct child_watch *watch,
+    struct child_end *ret, struct err *e);

@@ -16,7 +16,7 @@ static struct child_end run_told(const char *script)
     char *words[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
     struct err e = ERR_NULL;
     struct child_end end = {.status = -1};
-    int r = child_run(words, environ, &end, &e);
+    int r = child_run(words, environ, NULL, &end, &e);
 
     if (r != 0)
         fail_msg("%s", err_text(&e));
@@ -42,10 +42,10 @@ static void test_not_run(void **state)
     struct err e = ERR_NULL;
     struct child_end end = {.status = -1};
 
-    assert_int_equal(child_run(missing, environ, &end, &e), CHILD_E_NOT_FOUND);
+    assert_int_equal(child_run(missing, environ, NULL, &end, &e), CHILD_E_NOT_FOUND);
     assert_string_equal(err_text(&e), "weft-no-such-command: command not found");
     assert_int_equal(child_become(missing, environ, &e), CHILD_E_NOT_FOUND);
-    assert_int_equal(child_run(plain_file, environ, &end, &e), CHILD_E_NOT_EXECUTABLE);
+    assert_int_equal(child_run(plain_file, environ, NULL, &end, &e), CHILD_E_NOT_EXECUTABLE);
     assert_int_equal(end.status, -1);
 }
 
@@ -58,12 +58,37 @@ static void test_signals(void **state)
     assert_int_equal(run_shell("trap 'exit 6' USR1; kill -USR1 $PPID; while :; do :; done"), 6);
 }
 
+/* The third time it has us told to end, as a person would. */
+static unsigned watch(void *ctx)
+{
+    unsigned *n = ctx;
+
+    if (++*n < 3)
+        return 1;
+    (void)kill(getpid(), SIGTERM);
+    return 0;
+}
+
+static void test_watch(void **state)
+{
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"while :; do :; done", NULL};
+    struct child_end end = {.status = -1};
+    unsigned n = 0;
+    const struct child_watch w = {.fn = watch, .ctx = &n, .first_ms = 1};
+
+    assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
+    assert_int_equal(n, 3);
+    assert_true(end.was_told);
+    assert_int_equal(end.status, 128 + SIGTERM);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_not_run),
         cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_watch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

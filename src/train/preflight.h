@@ -33,6 +33,7 @@
     X(NCCL_INTERFACE, "nccl-interface", "NCCL would not take the overlay, or not only it")         \
     X(GLOO_INTERFACE, "gloo-interface", "Gloo would not take the overlay")                         \
     X(NAMES, "names", "a member's name leads elsewhere")                                           \
+    X(HOST_NAME, "host-name", "a member's host name, which rank 0 announces, does not lead to it") \
     X(FILES, "open-files", "too few files may be open")                                            \
     X(MEMLOCK, "memlock", "too little memory may be locked for the RDMA device")                   \
     X(VERSIONS, "versions", "versions differ")                                                     \
@@ -78,8 +79,9 @@ struct preflight_node {
     bool present;            /* it could be asked, and @facts are there */
     char why[LINKS_WHY_MAX]; /* it could not */
     struct facts facts;
-    unsigned names_missing; /* of the other members, that lead nowhere */
-    char names_wrong[160];  /* the first that leads elsewhere, and where; "" if none */
+    unsigned names_missing;    /* of the other members, that lead nowhere */
+    char host_name_wrong[160]; /* where its host name does not lead to it, and where to; "" */
+    char names_wrong[160];     /* the first that leads elsewhere, and where; "" if none */
 };
 
 struct preflight_pair {
@@ -98,7 +100,8 @@ struct preflight_environment {
     const char *nccl_ifname;
     const char *nccl_family;
     const char *gloo_ifname;
-    bool plain; /* it is not started with `weft run`, which sets what is not set */
+    bool keeps_host_name; /* it announces the machine's, not one that weft run gives it */
+    bool plain;           /* it is not started with `weft run`, which sets what is not set */
 };
 
 struct preflight_input {

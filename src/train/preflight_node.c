@@ -173,6 +173,27 @@ static void judge_names(struct preflight_report *r, const struct preflight_input
     }
 }
 
+/* torchrun of torch 1.x announces it for rank 0; later ones take the address that weft run sets. */
+static void judge_host_name(
+    struct preflight_report *r, const struct preflight_input *in, size_t node)
+{
+    const struct preflight_node *n = &in->nodes[node];
+    const char *torch = n->facts.versions.torch;
+    struct preflight_finding *f;
+
+    if (n->host_name_wrong[0] == '\0' || torch[0] == '\0' || !in->env.keeps_host_name ||
+        (strncmp(torch, "1.", 2) != 0 && !in->env.plain))
+        return;
+    f = preflight__find(r, PREFLIGHT_HOST_NAME, PREFLIGHT_NO, node, PREFLIGHT_NOBODY);
+    preflight__say(f,
+        "torch %.20s has rank 0 announce its host name, and that of %s, \"%.64s\", %s", torch,
+        n->name, n->facts.hostname, n->host_name_wrong);
+    preflight__fix(f,
+        "run the job as root with weft run, which has it announce the node's name; "
+        "or call the machine as its node (hostname %s); or use torch 2",
+        n->name);
+}
+
 void preflight__judge_node(
     struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
@@ -190,6 +211,7 @@ void preflight__judge_node(
     judge_nccl(r, in, node);
     judge_gloo(r, in, node);
     judge_names(r, in, node);
+    judge_host_name(r, in, node);
     judge_limits(r, in, node);
 }
 

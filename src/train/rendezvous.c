@@ -71,6 +71,20 @@ bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *
     return present && strcmp(present, epoch) == 0;
 }
 
+json_t *rendezvous_members(const char *socket_path, const char *job, const char *run)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const char *present;
+    json_t *members;
+
+    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+    present = json_string_value(json_object_get(answer.body, "run"));
+    members = json_object_get(answer.body, "members");
+    if (!present || strcmp(present, run) != 0 || !json_is_array(members))
+        return NULL;
+    return json_incref(members);
+}
+
 bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms)
 {
     nsec_t deadline = clock_now() + (nsec_t)patience_ms * NSEC_PER_MSEC;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "train/env.h"
@@ -24,6 +25,13 @@ int rendezvous_ask(
 
 /** rendezvous_has_epoch() - does the hub answer, and is it in that life still? */
 bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *epoch);
+
+/**
+ * rendezvous_members() - who has come to that run of the job
+ *
+ * Return: gives a reference to an array of names; NULL: not known.
+ */
+json_t *rendezvous_members(const char *socket_path, const char *job, const char *run);
 
 /** rendezvous_wait() - until the hub answers, at most @patience_ms; does it? */
 bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms);

@@ -2,6 +2,7 @@
 #include "train/run.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "mesh/hosts.h"
 #include "train/rendezvous.h"
 
 #define NODES_MAX 65536
@@ -145,12 +147,40 @@ static int find_meeting(
         return check_nnodes(nnodes, e);
     if (max == 1)
         return 0;
+    run->min_nodes = (unsigned)min;
     if (wish->job)
         (void)snprintf(run->job, sizeof(run->job), "%s", wish->job);
     else
         (void)command_job_name(&run->command, run->job);
     r = parse_name(run->job, "job", e);
     return r == 0 ? ask_meeting(run, backend, e) : r;
+}
+
+/* ---- what rank 0 announces ----------------------------------------------------------------- */
+
+/* Before torch 2.0 that is the machine's host name; "": it need not be another. */
+static void choose_host_name(struct run *run)
+{
+    char name[2 * NAME_MAX_LEN + sizeof("..weft")];
+
+    if (run->command.kind != COMMAND_KIND_TORCHRUN || run->torch.torch == 0 ||
+        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' || geteuid() != 0)
+        return;
+    if (snprintf(name, sizeof(name), "%s.%s." HOSTS_DOMAIN, run->node.name, run->node.network) <=
+        HOST_NAME_MAX)
+        memcpy(run->host_name, name, strlen(name) + 1);
+}
+
+bool run_take_host_name(struct run *run)
+{
+    size_t len = strlen(run->host_name);
+
+    if (len == 0)
+        return true;
+    if (unshare(CLONE_NEWUTS) == 0 && sethostname(run->host_name, len) == 0)
+        return true;
+    run->host_name[0] = '\0';
+    return false;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -195,6 +225,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     r = find_meeting(&run, wish, nnodes, e);
     if (r != 0)
         return r;
+    choose_host_name(&run);
     make_plan(&run, wish, nnodes);
     *ret = run;
     return 0;
@@ -212,6 +243,8 @@ void run_summary(const struct run *run, struct str *out)
     if (run->meeting.id[0] != '\0')
         str_addf(out, "; job %s meets at %s by %s", run->meeting.id, run->meeting.endpoint,
             run->meeting.backend);
+    if (run->host_name[0] != '\0')
+        str_addf(out, "; the host's name is %s in it", run->host_name);
     str_add(out, "\n");
 }
 
@@ -225,19 +258,23 @@ static void advise_speed(const struct run *run, struct str *out)
             run->node.interface, run->node.speed_mbit, run->node.interface);
 }
 
-/* Before torch 2.0 rank 0 announces its host's name, which others know when it is the node's. */
+/* Others know a host's name when it is the node's, and else only where nothing else answers to it.
+ */
 static void advise_host_name(const struct run *run, struct str *out)
 {
     char host[NAME_MAX_LEN + 2] = "";
 
     if (run->command.kind != COMMAND_KIND_TORCHRUN || run->torch.torch == 0 ||
         run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' ||
-        gethostname(host, sizeof(host) - 1) < 0 || strcmp(host, run->node.name) == 0)
+        run->host_name[0] != '\0' || gethostname(host, sizeof(host) - 1) < 0 ||
+        strcmp(host, run->node.name) == 0)
         return;
     str_addf(out,
         "torch %s has rank 0 announce its host name, and this machine's, \"%s\", is not the "
-        "node's, %s: other nodes will not find it; torch 2.0 announces the address\n",
-        run->torch.version, host, run->node.name);
+        "node's, %s: other nodes find it only if that leads to %s there, as weft preflight "
+        "checks; run as root, weft run has it announce %s.%s." HOSTS_DOMAIN "\n",
+        run->torch.version, host, run->node.name, run->node.address4, run->node.name,
+        run->node.network);
 }
 
 static void split(const char *endpoint, int *ret_host_len, const char **ret_port)

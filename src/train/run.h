@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <limits.h>
+
 #include "train/command.h"
 #include "train/env.h"
 #include "train/node.h"
@@ -29,9 +31,12 @@ struct run {
     struct command command;
     struct torch_install torch;
     struct train_node node;
-    struct env_meeting meeting; /* id "": the job needs none from us */
-    char job[64];               /* "": it needs no name */
-    bool is_elastic;            /* the number of nodes is a range */
+    struct env_meeting meeting;        /* id "": the job needs none from us */
+    char job[64];                      /* "": it needs no name */
+    bool is_elastic;                   /* the number of nodes is a range */
+    unsigned min_nodes;                /* fewest that begin; 0: the job needs no meeting from us */
+    char host_name[HOST_NAME_MAX + 1]; /* that the command is to see as the machine's, see
+                                          run_take_host_name(); "": the machine's own */
     struct env_plan plan;
 };
 
@@ -44,6 +49,18 @@ int run_check(const struct run_wish *wish, struct err *e);
  * Return: 0; or non-zero with words: no agent, no hub, a wish that makes no sense.
  */
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e);
+
+/**
+ * run_take_host_name() - have this process, and the command after it, see run->host_name
+ *
+ * Before torch 2.0 rank 0 announces the machine's host name, which other nodes
+ * may not know, or know as something else. The node's qualified name leads to
+ * it everywhere. The name changes for this process only, in a UTS namespace of
+ * its own, for which it takes root; the machine keeps its name.
+ *
+ * Return: false when that may not be; then run->host_name is "".
+ */
+bool run_take_host_name(struct run *run);
 
 /** run_summary() - append one line that says what will be started, and how it meets. */
 void run_summary(const struct run *run, struct str *out);

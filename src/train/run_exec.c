@@ -10,6 +10,7 @@
 #include "sys/child.h"
 #include "train/rendezvous.h"
 #include "train/run.h"
+#include "train/run_wait.h"
 
 _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE,
     "run_exec() returns any of them");
@@ -66,6 +67,9 @@ static bool was_cut_off(const struct run *run)
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
+    const struct child_watch watch = {.fn = run_wait_look,
+        .ctx = (void *)run,
+        .first_ms = run->min_nodes > 1 ? RUN_WAIT_FIRST_MS : 0};
     struct child_end end = {0};
     int r = environment_init(&env, &run->plan);
 
@@ -73,7 +77,7 @@ int run_exec(const struct run *run, char *const words[], int *ret_status, struct
         return err_set(e, r, "no memory for the environment");
     if (run->meeting.id[0] == '\0')
         return child_become(words, env.entries, e);
-    r = child_run(words, env.entries, &end, e);
+    r = child_run(words, env.entries, &watch, &end, e);
     if (r == 0)
         *ret_status = end.status;
     if (r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))

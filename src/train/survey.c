@@ -280,39 +280,89 @@ static void ask_bulk(
 
 /* ---- everything ---------------------------------------------------------------------------- */
 
+/* Asks each member for all of @names; @take is told of each that does not lead where it should. */
+static void ask_names(struct survey *s, struct order_name *names, size_t n_names,
+    void (*take)(struct survey *s, size_t asked, const char *name, const char *where))
+{
+    _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
+
+    if (!orders)
+        return;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        orders[i] = (struct order){.kind = ORDER_NAMES, .names = names, .n_names = n_names};
+    ask(s, orders, NAMES_TIME);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const char *name;
+        json_t *where;
+
+        json_object_foreach(json_object_get(s->links.items[i].answer, "wrong"), name, where)
+            if (json_is_string(where))
+                take(s, i, name, json_string_value(where));
+    }
+}
+
+static void take_name(struct survey *s, size_t asked, const char *name, const char *where)
+{
+    struct preflight_node *n = &s->nodes[asked];
+
+    /* One's own name leads to the loopback on many machines, and nobody minds. */
+    if (strcmp(name, n->name) == 0)
+        return;
+    if (where[0] == '\0')
+        n->names_missing++;
+    else if (n->names_wrong[0] == '\0')
+        (void)snprintf(n->names_wrong, sizeof(n->names_wrong), "%.64s leads to %.46s", name, where);
+}
+
+/* A host name that is no label is in nobody's hosts file. */
+static bool can_be_asked(const struct preflight_node *n)
+{
+    return n->present && n->facts.hostname[0] != '\0' &&
+           parse_name(n->facts.hostname, "host name", NULL) == 0;
+}
+
+static void take_host_name(struct survey *s, size_t asked, const char *name, const char *where)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct preflight_node *n = &s->nodes[i];
+
+        if (i == asked || n->host_name_wrong[0] != '\0' || !can_be_asked(n) ||
+            strcmp(n->facts.hostname, name) != 0)
+            continue;
+        if (where[0] == '\0')
+            (void)snprintf(n->host_name_wrong, sizeof(n->host_name_wrong), "leads nowhere on %.64s",
+                s->nodes[asked].name);
+        else
+            (void)snprintf(n->host_name_wrong, sizeof(n->host_name_wrong),
+                "leads to %.46s on %.64s", where, s->nodes[asked].name);
+    }
+}
+
 static void check_names(struct survey *s)
 {
     _cleanup_(freep) struct order_name *names = calloc(s->n_nodes + 1, sizeof(*names));
-    _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
+    size_t n = 0;
 
-    if (!names || !orders)
+    if (!names)
         return;
     for (size_t i = 0; i < s->n_nodes; i++) {
         memcpy(names[i].name, s->nodes[i].name, sizeof(names[i].name));
         names[i].address = s->nodes[i].address;
     }
-    for (size_t i = 0; i < s->n_nodes; i++)
-        orders[i] = (struct order){.kind = ORDER_NAMES, .names = names, .n_names = s->n_nodes};
-    ask(s, orders, NAMES_TIME);
+    ask_names(s, names, s->n_nodes, take_name);
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct preflight_node *n = &s->nodes[i];
-        json_t *wrong = json_object_get(s->links.items[i].answer, "wrong");
-        const char *name;
-        json_t *where;
+        struct preflight_node *node = &s->nodes[i];
 
-        json_object_foreach(wrong, name, where) {
-            const char *text = json_string_value(where);
-
-            /* One's own name leads to the loopback on many machines, and nobody minds. */
-            if (strcmp(name, n->name) == 0 || !text)
-                continue;
-            if (text[0] == '\0')
-                n->names_missing++;
-            else if (n->names_wrong[0] == '\0')
-                (void)snprintf(
-                    n->names_wrong, sizeof(n->names_wrong), "%.64s leads to %.46s", name, text);
-        }
+        if (can_be_asked(node))
+            names[n++] = (struct order_name){.address = node->address};
+        else if (node->present && node->facts.hostname[0] != '\0')
+            (void)snprintf(node->host_name_wrong, sizeof(node->host_name_wrong),
+                "is no name that others are told");
+        if (can_be_asked(node))
+            memcpy(names[n - 1].name, node->facts.hostname, strlen(node->facts.hostname) + 1);
     }
+    if (n > 0)
+        ask_names(s, names, n, take_host_name);
 }
 
 /*

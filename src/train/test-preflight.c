@@ -368,6 +368,30 @@ static void test_interfaces_of_a_plain_job(void **state)
     assert_non_null(strstr(m->report.items[1].text, "nccl.conf says \"eth\""));
 }
 
+/* What rank 0 of torch 1.x announces; not where weft run gives the job another name. */
+static void test_host_name(void **state)
+{
+    struct mesh *m = *state;
+
+    (void)snprintf(m->nodes[2].host_name_wrong, 64, "leads nowhere on n1");
+    (void)snprintf(m->nodes[2].facts.hostname, 64, "a3");
+    m->in.env.keeps_host_name = true;
+    judge(m);
+    assert_int_equal(m->report.n, 0);
+    for (unsigned i = 0; i < NODES; i++)
+        (void)snprintf(m->nodes[i].facts.versions.torch, 64, "1.13.1");
+    assert_names(only(m, PREFLIGHT_HOST_NAME, PREFLIGHT_NO), 2, PREFLIGHT_NOBODY);
+    m->in.env.keeps_host_name = false;
+    judge(m);
+    assert_int_equal(m->report.n, 0);
+    /* Without weft run later ones announce it, too. */
+    for (unsigned i = 0; i < NODES; i++)
+        (void)snprintf(m->nodes[i].facts.versions.torch, 64, "2.8.0");
+    m->in.env.keeps_host_name = true;
+    judge(m);
+    assert_int_equal(m->report.n, 0);
+}
+
 static void test_names(void **state)
 {
     struct mesh *m = *state;
@@ -468,6 +492,7 @@ int main(void)
         CASE(test_interfaces),
         CASE(test_interfaces_of_a_plain_job),
         CASE(test_names),
+        CASE(test_host_name),
         CASE(test_limits),
         CASE(test_versions),
         CASE(test_live),

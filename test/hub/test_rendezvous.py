@@ -65,7 +65,7 @@ def test_a_run_ends_when_somebody_says_so(hub: Hub) -> None:
     assert member_call(a, "DELETE", "/v1/jobs/train/rendezvous") == (204, None)
     again = join(a, "train")
     assert again["run"] == "train.2"
-    assert member_call(a, "GET", "/v1/jobs/train/rendezvous") == (200, again)
+    assert member_call(a, "GET", "/v1/jobs/train/rendezvous") == (200, again | {"members": ["a"]})
     # That it is over is kept, too: the next one must not find what a closed run left behind.
     assert member_call(a, "DELETE", "/v1/jobs/train/rendezvous") == (204, None)
     hub.restart()

@@ -177,3 +177,22 @@ def test_what_the_resolver_knows_stays(site: Site) -> None:
     wait_for(lambda: site.a1.left_out().get("minio-1") ==
              "this machine's resolver leads it to 192.0.2.8", 15, "the status to say so")
     assert leads(host, "minio-1") == "192.0.2.8"
+
+
+def test_machines_that_are_called_otherwise(site: Site) -> None:
+    """Others know a machine by its own name as well, unless that is another node's, or claimed."""
+    a1, a2 = site.a1.host, site.a2.host
+    site.a1.join(site.token(), "--name", "gpu-1")
+    site.a2.join(site.token(), "--name", "gpu-2")
+    wait_leads(a2, "a1", site.a1.address())
+    wait_leads(a1, "a2", site.a2.address())
+    # One that poses as another machine takes the name from both, and a node keeps its own.
+    for name in ("a1", "gpu-1", "registry"):
+        third = Node(site.lab.host("localhost"), site.weft)
+        third.host.run(["hostname", name])
+        third.join(site.token(), "--name", "thief")
+        wait_leads(a2, "thief.default.weft", third.address())
+        wait_for(lambda n=name: n in site.a2.left_out(), 15, f"{name} to be left out")
+        assert leads(a2, name) == (site.a1.address() if name == "gpu-1" else "")
+        third.host.run([site.weft, "leave", *third.places])
+        wait_leads(a2, "a1", site.a1.address())

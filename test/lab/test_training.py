@@ -112,3 +112,78 @@ def test_a_job_that_outlives_rank_0_and_the_hub(site: Site, backend: str) -> Non
     assert result["last_loss"] < result["first_loss"] / 2
     assert result["same_weights"] is True
     site.lab.link(lost).up()
+
+
+CALLED_OTHERWISE = """
+switch wan 203.0.113.0/24
+host hub
+host a1
+host a2
+link hub wan 203.0.113.10
+link a1 wan 203.0.113.11
+link a2 wan 203.0.113.12
+"""
+# torchrun of torch 1.13 announces the host's name; as root weft run gives it the node's.
+WITHOUT_NAMESPACE = ["setpriv", "--inh-caps=-sys_admin", "--bounding-set=-sys_admin"]
+
+
+@pytest.fixture(scope="module")
+def other_names(weft: Path) -> Iterator[Lab]:
+    """Machines a1 and a2, which are the nodes gpu-1 and gpu-2."""
+    with Lab.from_text(CALLED_OTHERWISE) as lab:
+        hub = lab.host("hub")
+        hub.spawn([weft, "hub", "up", "--public", hub.address()],
+                  name="hub").wait_line("weft hub is up")
+        for name, host in (("gpu-1", lab.host("a1")), ("gpu-2", lab.host("a2"))):
+            token = hub.run([weft, "token", "new"], quiet=True).out.strip()
+            host.run([weft, "join", token, "--name", name, "--no-start"], quiet=True)
+            host.spawn([weft, "agent"], name="agent").wait_line("the hub answers")
+        for host, other in (("a1", "a2"), ("a2", "a1")):
+            wait_for(lambda h=host, o=other: lab.host(h).run(
+                ["getent", "ahostsv4", o], check=False, quiet=True).out.startswith("10.42."), 15,
+                f"{host} to know {other}")
+        yield lab
+
+
+@pytest.mark.parametrize("before", [[], WITHOUT_NAMESPACE], ids=["root", "unprivileged"])
+def test_machines_that_are_called_otherwise_than_their_nodes(
+        other_names: Lab, weft: Path, before: list[str]) -> None:
+    job = f"job-{len(before)}"
+    argv = [*before, weft, "run", "--nnodes", "2", "--job", job, "torchrun",
+            ROOT / "examples/train_ddp.py", "--steps", 20]
+    jobs = {name: other_names.host(name).spawn(argv, name=job, env={"OMP_NUM_THREADS": "1"},
+                                               allow=[""]) for name in ("a1", "a2")}
+    assert end_of(jobs, 60)["world"] == 2
+    assert other_names.host("a1").run(["hostname"]).out == "a1\n"
+
+
+def test_preflight_looks_at_the_host_names(other_names: Lab, weft: Path) -> None:
+    """As root weft run gives the job another one; else it has to lead to the node."""
+    host = other_names.host("a2")
+    ask = [weft, "preflight", "--quick", "--json", "--socket", "/run/weft/agent.sock"]
+    # NCCL and Gloo would take what they like then; here only this is looked at.
+    plain = [*ask, "--plain"]
+
+    def found(argv: list) -> list[dict]:
+        done = host.run(argv, check=False, timeout_s=60)
+        assert done.rc in (0, 3), done.err
+        return [f for f in json.loads(done.out)["findings"] if f["fault"] == "host-name"]
+
+    assert found(ask) == found(plain) == []
+    host.run(["sh", "-c", "cp /etc/hosts /run/hosts; echo 192.0.2.9 a1 >> /etc/hosts"])
+    wait_for(lambda: host.run(["getent", "ahostsv4", "a1"], quiet=True).out.startswith("192.0.2.9"),
+             15, "a1 to be elsewhere")
+    assert found(ask) == []
+    [finding] = found(plain)
+    assert (finding["level"], finding["nodes"]) == ("no", ["gpu-1"])
+    assert '"a1", leads to 192.0.2.9 on gpu-2' in finding["text"]
+    host.run(["cp", "/run/hosts", "/etc/hosts"])
+
+
+def test_a_job_says_who_is_missing(other_names: Lab, weft: Path) -> None:
+    job = other_names.host("a1").spawn(
+        [weft, "run", "--nnodes", "2", "--job", "alone", "torchrun",
+         ROOT / "examples/train_ddp.py"], name="alone", allow=[""])
+    job.wait_line(r"still waiting: 1 of 2 nodes has come to the job alone\.1 \(gpu-1\); not yet: "
+                  r"gpu-2: start the same command there", 30)
+    job.stop()

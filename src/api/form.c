@@ -2,9 +2,9 @@
 #include "form.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static int digit_of(char c)
 {
@@ -17,17 +17,8 @@ static int digit_of(char c)
     return -1;
 }
 
-/* jansson makes strings of UTF-8 only. */
-static bool is_text(const char *p, size_t len)
-{
-    json_t *json = json_stringn(p, len);
-
-    json_decref(json);
-    return json != NULL;
-}
-
-/* @len bytes in place, with a zero behind, for which there is room. */
-static bool decode(char *p, size_t len)
+/* @len bytes in place, with a zero behind, for which there is room; the new length. */
+static bool decode(char *p, size_t len, size_t *ret_len, char words[static FORM_WORDS_MAX])
 {
     size_t out = 0;
 
@@ -38,8 +29,12 @@ static bool decode(char *p, size_t len)
         if (p[i] == '%') {
             high = i + 2 < len ? digit_of(p[i + 1]) : -1;
             low = i + 2 < len ? digit_of(p[i + 2]) : -1;
-            if (high < 0 || low < 0 || (high == 0 && low == 0))
+            if (high < 0 || low < 0) {
+                int shown = len - i < 3 ? (int)(len - i) : 3;
+
+                (void)snprintf(words, FORM_WORDS_MAX, "invalid URL escape \"%.*s\"", shown, p + i);
                 return false;
+            }
             p[out++] = (char)(high << 4 | low);
             i += 2;
         } else {
@@ -47,52 +42,128 @@ static bool decode(char *p, size_t len)
         }
     }
     p[out] = '\0';
-    return is_text(p, out);
-}
-
-int form_add(struct form *form, const char *name, const char *value)
-{
-    if (form->n == FORM_FIELDS_MAX)
-        return -EINVAL;
-    form->fields[form->n++] = (struct form_field){.name = name, .value = value};
-    return 0;
+    *ret_len = out;
+    return true;
 }
 
 /* One field, of @len bytes, behind which a byte may be written. */
-static int parse_field(struct form *form, char *p, size_t len)
+static int parse_field(struct form *form, char *p, size_t len, char words[static FORM_WORDS_MAX])
 {
     char *equals = memchr(p, '=', len);
     size_t name_len = equals ? (size_t)(equals - p) : len;
     char *value = equals ? equals + 1 : p + len;
+    size_t value_len = (size_t)(p + len - value);
 
     if (len == 0)
         return 0;
-    if (!decode(value, (size_t)(p + len - value)) || !decode(p, name_len))
+    if (memchr(p, ';', len)) {
+        (void)snprintf(words, FORM_WORDS_MAX, "invalid semicolon separator in query");
         return -EINVAL;
-    return form_add(form, p, value);
-}
-
-int form_parse(struct form *form, char *text, size_t len)
-{
-    if (memchr(text, '\0', len))
-        return -EINVAL;
-    while (len > 0) {
-        char *amp = memchr(text, '&', len);
-        size_t field = amp ? (size_t)(amp - text) : len;
-        int r = parse_field(form, text, field);
-
-        if (r != 0)
-            return r;
-        text += amp ? field + 1 : field;
-        len -= amp ? field + 1 : field;
     }
+    if (!decode(p, name_len, &name_len, words) || !decode(value, value_len, &value_len, words))
+        return -EINVAL;
+    if (form->n < FORM_FIELDS_MAX)
+        form->fields[form->n++] =
+            (struct form_field){.name = p, .value = value, .value_len = value_len};
     return 0;
 }
 
-const char *form_find(const struct form *form, const char *name)
+int form_parse(struct form *form, char *text, size_t len, char words[static FORM_WORDS_MAX])
+{
+    char others[FORM_WORDS_MAX];
+    int r = 0;
+
+    words[0] = '\0';
+    while (len > 0) {
+        char *amp = memchr(text, '&', len);
+        size_t field = amp ? (size_t)(amp - text) : len;
+        int bad = parse_field(form, text, field, r == 0 ? words : others);
+
+        r = r == 0 ? bad : r;
+        text += amp ? field + 1 : field;
+        len -= amp ? field + 1 : field;
+    }
+    return r;
+}
+
+const struct form_field *form_find(const struct form *form, const char *name)
 {
     for (size_t i = 0; i < form->n; i++)
         if (strcmp(form->fields[i].name, name) == 0)
-            return form->fields[i].value;
+            return &form->fields[i];
     return NULL;
+}
+
+/* ---- Content-Type --------------------------------------------------------------------------- */
+
+/* RFC 2045, section 5.1. */
+static size_t token(const char *p)
+{
+    size_t n = 0;
+
+    while (p[n] > ' ' && p[n] < 0x7f && !strchr("()<>@,;:\\\"/[]?=", p[n]))
+        n++;
+    return n;
+}
+
+static const char *skip_spaces(const char *p)
+{
+    return p + strspn(p, " \t\r\n");
+}
+
+/* Behind ";NAME=VALUE" at @p; NULL: that is none. */
+static const char *skip_parameter(const char *p)
+{
+    size_t n;
+
+    p = skip_spaces(p + 1);
+    n = token(p);
+    p = skip_spaces(p + n);
+    if (n == 0 || *p != '=')
+        return NULL;
+    p = skip_spaces(p + 1);
+    if (*p != '"')
+        return token(p) > 0 ? p + token(p) : NULL;
+    for (p++; *p && *p != '"'; p++)
+        p += p[0] == '\\' && p[1];
+    return *p ? p + 1 : NULL;
+}
+
+/* Of what comes before the parameters. */
+static const char *complain_of(const char *p, size_t len)
+{
+    size_t n = token(p);
+
+    if (n == 0)
+        return "mime: no media type";
+    if (n == len)
+        return "";
+    if (p[n] != '/')
+        return "mime: expected slash after first token";
+    if (token(p + n + 1) == 0)
+        return "mime: expected token after slash";
+    return n + 1 + token(p + n + 1) == len ? "" : "mime: unexpected content after media subtype";
+}
+
+bool form_type(const char *type, char words[static FORM_WORDS_MAX])
+{
+    static const char wanted[] = "application/x-www-form-urlencoded";
+    const char *p = skip_spaces(type && *type ? type : "application/octet-stream");
+    size_t len = strcspn(p, ";");
+    const char *rest = p + len;
+
+    while (len > 0 && strchr(" \t\r\n", p[len - 1]))
+        len--;
+    (void)snprintf(words, FORM_WORDS_MAX, "%s", complain_of(p, len));
+    for (rest = skip_spaces(rest); words[0] == '\0' && *rest; rest = skip_spaces(rest)) {
+        const char *next = *rest == ';' ? skip_parameter(rest) : NULL;
+
+        if (!next && *rest == ';' && *skip_spaces(rest + 1) == '\0')
+            break;
+        if (next)
+            rest = next;
+        else
+            (void)snprintf(words, FORM_WORDS_MAX, "mime: invalid media parameter");
+    }
+    return len == sizeof(wanted) - 1 && strncasecmp(p, wanted, len) == 0;
 }

@@ -5,14 +5,19 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/** Most fields of a form. */
+/** Most fields of a form; those behind them are not looked at. */
 #define FORM_FIELDS_MAX 32
+
+/** Room for the words about what is wrong with a form. */
+#define FORM_WORDS_MAX 48
 
 struct form_field {
     const char *name;  /* decoded; in the text that was parsed */
-    const char *value; /* likewise; "" without a '=' */
+    const char *value; /* likewise, with a zero behind; "" without a '=' */
+    size_t value_len;  /* bytes of it: any, also zeroes */
 };
 
 struct form {
@@ -23,16 +28,21 @@ struct form {
 /**
  * form_parse() - add the fields of a text to @form
  * @text:	@len bytes and a zero; decoded in place, and borrowed for as long as @form is used
+ * @words:	of what is wrong, as Go's net/url says it; "" when nothing is
  *
- * A '+' is a space, '%' and two hex digits are a byte. No field may hold a zero byte or anything
- * but UTF-8, since all values are text.
+ * A '+' is a space, '%' and two hex digits are a byte. A field that is wrong is left out, and the
+ * first such one told of; the others are there.
  *
- * Return: 0; -EINVAL: not of this form, or too many fields.
+ * Return: 0, or -EINVAL with words.
  */
-int form_parse(struct form *form, char *text, size_t len);
+int form_parse(struct form *form, char *text, size_t len, char words[static FORM_WORDS_MAX]);
 
-/** form_add() - one more field, which is decoded already; borrowed. 0, or -EINVAL: too many. */
-int form_add(struct form *form, const char *name, const char *value);
+/** form_find() - the first field of that name; NULL if there is none. */
+const struct form_field *form_find(const struct form *form, const char *name);
 
-/** form_find() - the value of the first field of that name; NULL if there is none. */
-const char *form_find(const struct form *form, const char *name);
+/**
+ * form_type() - is a body of that Content-Type a form?
+ * @type:	NULL: none is said
+ * @words:	of what is wrong with it, as Go's mime says it; "" when nothing is
+ */
+bool form_type(const char *type, char words[static FORM_WORDS_MAX]);

@@ -22,17 +22,24 @@
 /* A connection on which nothing is asked for so long is ended; clients keep them for the next. */
 #define IDLE_SECONDS 900u
 
-/* Rounds of the engine in one turn of the loop. */
+/* Rounds of the engine in one turn of the loop, and its time: a request that comes later than that
+ * is handled in another turn. */
 #define ENGINE_ROUNDS 8
+#define ENGINE_TIME   (5 * NSEC_PER_MSEC)
+
+/* What is handed to the engine at a time, of an answer that is longer. */
+#define BLOCK (16u << 10)
 
 /* One request, from its first header to the end of its answer. */
 struct rdzv_http_request {
     struct rdzv_conn *conn;         /* pins */
-    struct list link;               /* in rdzv_http.waiting, or in none */
+    struct list link;               /* in rdzv_http.waiting, or .deferred, or in none */
     nsec_t deadline;                /* of waiting for an event */
+    char *query;                    /* owns; as it came, with a zero; NULL: none */
     char *body;                     /* owns; with a zero; NULL: none yet */
     size_t body_len;                /* bytes */
     bool too_long;                  /* more came than is taken */
+    bool begun;                     /* its headers have been seen */
     bool handled;                   /* it has an answer, or waits for one */
     bool is_wait;                   /* for an event: the headers are sent before it comes */
     bool ready;                     /* the answer may be sent */
@@ -149,11 +156,11 @@ static uint64_t id_of(const struct rdzv_job *job)
            hash_bytes(1, job->name, strlen(job->name));
 }
 
-/* The engine wants bytes of the event that a request waits for. */
-static ssize_t read_event(void *ctx, uint64_t pos, char *buf, size_t max)
+/* The engine wants bytes of the answer, or of the event that a request waits for. */
+static ssize_t read_answer(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct rdzv_http_request *rq = ctx;
-    size_t len = rq->answer.body ? strlen(rq->answer.body) : 0;
+    struct rdzv_text text;
 
     if (rq->cut || !rq->conn->job)
         return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -161,27 +168,24 @@ static ssize_t read_event(void *ctx, uint64_t pos, char *buf, size_t max)
         suspend(rq);
         return 0;
     }
-    if (pos >= len)
+    text = rdzv_etcd_answer_text(&rq->answer);
+    if (pos >= text.len)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (max > len - pos)
-        max = len - pos;
-    memcpy(buf, rq->answer.body + pos, max);
+    if (max > text.len - pos)
+        max = text.len - pos;
+    memcpy(buf, text.p + pos, max);
     return (ssize_t)max;
 }
 
-/* The text lives as long as the request. */
+/* The answer is the request's: an event in it is everybody's. */
 static struct MHD_Response *make_response(struct rdzv_http_request *rq)
 {
-    struct rdzv_quota *quota = &rq->conn->job->quota;
-    size_t len = rq->answer.body ? strlen(rq->answer.body) : 0;
+    size_t len = rdzv_etcd_answer_text(&rq->answer).len;
 
     if (rq->is_wait)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_event, rq, NULL);
-    if (!rdzv_quota_has(quota, len, 0))
-        return NULL;
-    rdzv_quota_take(quota, len, 0);
-    rq->charged += len;
-    return MHD_create_response_from_buffer(len, rq->answer.body, MHD_RESPMEM_PERSISTENT);
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_answer, rq, NULL);
+    return MHD_create_response_from_callback(
+        len, len > 0 && len < BLOCK ? len : BLOCK, read_answer, rq, NULL);
 }
 
 static enum MHD_Result send_answer(struct rdzv_http_request *rq)
@@ -193,7 +197,8 @@ static enum MHD_Result send_answer(struct rdzv_http_request *rq)
 
     if (!r)
         return MHD_NO;
-    (void)MHD_add_response_header(r, "Content-Type", a->type ? a->type : "application/json");
+    if (a->type || rq->is_wait)
+        (void)MHD_add_response_header(r, "Content-Type", a->type ? a->type : "application/json");
     if (a->is_keys)
         add_number(r, "X-Etcd-Cluster-Id", "x", id_of(job));
     if (a->has_index)
@@ -202,8 +207,8 @@ static enum MHD_Result send_answer(struct rdzv_http_request *rq)
         add_number(r, "X-Raft-Index", "u", a->index);
         add_number(r, "X-Raft-Term", "u", 1);
     }
-    if (a->status == 405)
-        (void)MHD_add_response_header(r, "Allow", "GET, HEAD, PUT, POST, DELETE");
+    if (a->allow)
+        (void)MHD_add_response_header(r, "Allow", a->allow);
     result = MHD_queue_response(rq->conn->mhd, (unsigned)a->status, r);
     MHD_destroy_response(r);
     return result;
@@ -211,30 +216,21 @@ static enum MHD_Result send_answer(struct rdzv_http_request *rq)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static enum MHD_Result add_argument(
-    void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+/* What the body says goes before what the path says, as Go has it; and what is wrong with it. A
+ * body that says it is something else is not looked at. */
+static void read_form(struct rdzv_http_request *rq, const char *method, struct form *form,
+    char words[static FORM_WORDS_MAX])
 {
-    struct form *form = ctx;
-    json_t *json = json_string(value ? value : "");
-    bool is_text = json != NULL;
+    bool has_body = strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
+    const char *type =
+        MHD_lookup_connection_value(rq->conn->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
+    char others[FORM_WORDS_MAX];
 
-    json_decref(json);
-    return is_text && form_add(form, name, value ? value : "") == 0 ? MHD_YES : MHD_NO;
-}
-
-/* What the body says goes before what the path says, as Go has it. */
-static bool read_form(struct rdzv_http_request *rq, const char *method, struct form *form)
-{
-    int n;
-
-    if (rq->body && (strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0) &&
-        form_parse(form, rq->body, rq->body_len) != 0)
-        return false;
-    n = MHD_get_connection_values(rq->conn->mhd, MHD_GET_ARGUMENT_KIND, NULL, NULL);
-    return n <= 0 || (size_t)n + form->n <= FORM_FIELDS_MAX
-               ? MHD_get_connection_values(
-                     rq->conn->mhd, MHD_GET_ARGUMENT_KIND, add_argument, form) >= n
-               : false;
+    words[0] = '\0';
+    if (has_body && form_type(type, words) && words[0] == '\0' && rq->body)
+        (void)form_parse(form, rq->body, rq->body_len, words);
+    if (rq->query)
+        (void)form_parse(form, rq->query, strlen(rq->query), words[0] ? others : words);
 }
 
 static void machines_of(const struct rdzv_job *job, char *buf, size_t cap)
@@ -249,27 +245,36 @@ static void machines_of(const struct rdzv_job *job, char *buf, size_t cap)
         ip_addr_format(&job->network->net->pub.address6, v6), port);
 }
 
+/* It has @len bytes more until it is completed. */
+static void charge(struct rdzv_http_request *rq, size_t len)
+{
+    rdzv_quota_take(&rq->conn->job->quota, len, 0);
+    rq->charged += len;
+}
+
 static void handle(struct rdzv_http_request *rq, const char *method, const char *path)
 {
     struct rdzv_job *job = rq->conn->job;
     struct form form = {.n = 0};
+    char words[FORM_WORDS_MAX];
     char machines[2 * IP_ADDR_TEXT_MAX + 64];
     struct rdzv_etcd_request request = {.method = method,
         .path = path,
         .form = &form,
         .machines = machines,
         .id = id_of(job),
-        .when = {.now = clock_now(), .wall = clock_wall()}};
+        .when = {.now = clock_now(), .wall = clock_wall()},
+        .since = http_of(rq->conn)->since};
 
     rq->handled = true;
     rq->ready = true;
     machines_of(job, machines, sizeof(machines));
-    if (rq->too_long || !read_form(rq, method, &form)) {
-        rq->answer.status = rq->too_long ? 413 : 400;
-        rq->answer.body = strdup(rq->too_long ? "the body is too long\n" : "not a form\n");
-        rq->answer.type = "text/plain; charset=utf-8";
+    if (rq->too_long) {
+        rdzv_etcd_refuse_length(&rq->answer);
         return;
     }
+    read_form(rq, method, &form, words);
+    request.form_error = words[0] ? words : NULL;
     switch (rdzv_etcd_handle(&job->tree, &request, &rq->watcher, &rq->answer)) {
     case RDZV_ETCD_ANSWER:
         break;
@@ -285,6 +290,7 @@ static void handle(struct rdzv_http_request *rq, const char *method, const char 
         list_add_tail(&http_of(rq->conn)->waiting, &rq->link);
         break;
     }
+    charge(rq, rq->answer.body_len);
     rdzv__arm_ttl(job);
 }
 
@@ -294,14 +300,15 @@ static bool take_body(struct rdzv_http_request *rq, const char *p, size_t len)
     char *body;
 
     if (rq->too_long || rq->body_len + len > RDZV_HTTP_BODY_MAX || !rdzv_quota_has(quota, len, 0)) {
+        if (!rq->too_long)
+            rdzv_quota_refuse(quota, "a request was too long");
         rq->too_long = true;
         return true;
     }
     body = realloc(rq->body, rq->body_len + len + 1);
     if (!body)
         return false;
-    rdzv_quota_take(quota, len, 0);
-    rq->charged += len;
+    charge(rq, len);
     memcpy(body + rq->body_len, p, len);
     rq->body = body;
     rq->body_len += len;
@@ -325,6 +332,29 @@ static struct rdzv_http_request *begin(struct rdzv_conn *c)
     return rq;
 }
 
+/* A request has begun: what stands behind its path is ours to read, since a value may be any bytes.
+ */
+static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *mhd)
+{
+    struct rdzv_conn *c =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    struct rdzv_http_request *rq = c->job ? begin(c) : NULL;
+    const char *query = strchr(uri, '?');
+
+    if (rq && query) {
+        rq->query = strdup(query + 1);
+        rq->cut = !rq->query;
+    }
+    return rq;
+}
+
+/* This turn's time is used up: the request is handled when another has some. */
+static void defer(struct rdzv_http_request *rq)
+{
+    list_add_tail(&http_of(rq->conn)->deferred, &rq->link);
+    suspend(rq);
+}
+
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
     const char *method, const char *version, const char *data, size_t *data_len, void **request)
 {
@@ -332,11 +362,11 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     struct rdzv_http_request *rq = *request;
 
-    if (!c->job || (rq && rq->cut))
+    if (!c->job || !rq || rq->cut)
         return MHD_NO;
-    if (!rq) {
-        *request = begin(c);
-        return *request ? MHD_YES : MHD_NO;
+    if (!rq->begun) {
+        rq->begun = true;
+        return MHD_YES;
     }
     if (*data_len > 0) {
         size_t len = *data_len;
@@ -345,6 +375,10 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
         return take_body(rq, data, len) ? MHD_YES : MHD_NO;
     }
     c->job->heard = clock_now();
+    if (!rq->handled && c->job->heard >= http_of(c)->turn_end) {
+        defer(rq);
+        return MHD_YES;
+    }
     if (!rq->handled)
         handle(rq, method, path);
     if (rq->ready || rq->is_wait)
@@ -373,6 +407,7 @@ static void on_completed(
     rq->conn->rz->http.n_requests++;
     free(rq->watcher.path);
     rdzv_etcd_answer_deinit(&rq->answer);
+    free(rq->query);
     free(rq->body);
     free(rq);
     *request = NULL;
@@ -427,6 +462,8 @@ void rdzv_http_detach(struct rdzv_conn *c)
         return;
     stop_waiting(c->request);
     give_back(c->request);
+    /* An event in it counts in the job's quota. */
+    rdzv_etcd_answer_deinit(&c->request->answer);
 }
 
 void rdzv_http_end(struct rdzv_conn *c)
@@ -445,17 +482,35 @@ void rdzv_http_end(struct rdzv_conn *c)
 
 /* ---- the engine ----------------------------------------------------------------------------- */
 
+/* The first of those who wait for a turn. */
+static void resume_one(struct rdzv_http *h)
+{
+    struct rdzv_http_request *rq = list_first(&h->deferred, struct rdzv_http_request, link);
+
+    if (!rq)
+        return;
+    list_remove(&rq->link);
+    resume(rq);
+}
+
 static void engine_run(struct rdzv_http *h)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = 1;
+    bool has_wait;
     int rounds = 0;
 
+    h->turn_end = clock_now() + ENGINE_TIME;
     do {
+        resume_one(h);
         (void)MHD_run(h->daemon);
-        if (MHD_get_timeout(h->daemon, &wait_ms) != MHD_YES)
-            return;
-    } while (wait_ms == 0 && ++rounds < ENGINE_ROUNDS);
-    (void)uv_timer_start(&h->again, on_again, wait_ms, 0);
+        has_wait = MHD_get_timeout(h->daemon, &wait_ms) == MHD_YES;
+        if (!list_is_empty(&h->deferred)) {
+            has_wait = true;
+            wait_ms = 0;
+        }
+    } while (has_wait && wait_ms == 0 && ++rounds < ENGINE_ROUNDS && clock_now() < h->turn_end);
+    if (has_wait)
+        (void)uv_timer_start(&h->again, on_again, wait_ms, 0);
 }
 
 static void on_engine(uv_poll_t *poll, int status, int events)
@@ -468,12 +523,14 @@ int rdzv_http_start(struct rdzv_http *h, struct uv_loop_s *loop, struct err *e)
     const union MHD_DaemonInfo *info;
 
     list_init(&h->waiting);
-    h->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
-            NULL, NULL, on_request, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-            MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-            (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, 1u << 18,
-            MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
+    list_init(&h->deferred);
+    h->since = clock_wall();
+    h->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        on_request, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, h, MHD_OPTION_URI_LOG_CALLBACK, on_uri, h, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, 1u << 18,
+        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
     if (!h->daemon)
         return err_set(e, -EIO, "the HTTP server of rendezvous does not start");
     info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);

@@ -32,6 +32,9 @@ struct rdzv_http {
     uv_poll_t poll;             /* of its epoll descriptor */
     uv_timer_t again;           /* it has more to do at once */
     struct list waiting;        /* of requests that wait for an event */
+    struct list deferred;       /* of requests for which a later turn of the loop has time */
+    nsec_t turn_end;            /* when this turn's time is used up */
+    nsec_t since;               /* of the start; since 1970 */
     struct rdzv_conn *starting; /* being handed over right now */
     uint64_t n_requests;        /* answered, since the start */
 };

@@ -26,14 +26,20 @@ uint8_t *rdzv_blob_new(size_t plain_len, struct writer *ret)
     return blob;
 }
 
-void rdzv_blob_seal(uint8_t *blob, size_t len)
+static uint64_t sum_of(enum rdzv_blob_of of, const uint8_t *plain, size_t len)
 {
-    struct le64 sum = le64_make(hash_bytes(SEED, blob + RDZV_BLOB_HEAD, len - RDZV_BLOB_HEAD));
+    return hash_bytes(SEED + (uint64_t)of, plain, len);
+}
+
+void rdzv_blob_seal(enum rdzv_blob_of of, uint8_t *blob, size_t len)
+{
+    struct le64 sum = le64_make(sum_of(of, blob + RDZV_BLOB_HEAD, len - RDZV_BLOB_HEAD));
 
     memcpy(blob + 1, &sum, sizeof(sum));
 }
 
-int rdzv_blob_open(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+int rdzv_blob_open(enum rdzv_blob_of of, const void *p, size_t len, const uint8_t **ret,
+    size_t *ret_len, struct err *e)
 {
     struct reader r = reader_make(p, len);
     uint8_t mark = reader_u8(&r);
@@ -47,7 +53,7 @@ int rdzv_blob_open(const void *p, size_t len, const uint8_t **ret, size_t *ret_l
     reader_copy(&r, &sum, sizeof(sum));
     if (r.failed || mark != MARK)
         return err_set(e, -EINVAL, "%zu bytes that are no record", len);
-    if (le64_get(sum) != hash_bytes(SEED, r.p, reader_left(&r)))
+    if (le64_get(sum) != sum_of(of, r.p, reader_left(&r)))
         return err_set(e, -EINVAL, "a record of %zu bytes whose checksum does not fit", len);
     *ret = r.p;
     *ret_len = reader_left(&r);

@@ -19,6 +19,12 @@
 struct err;
 struct writer;
 
+/** Whose it is: the checksum of one does not fit the other. */
+enum rdzv_blob_of {
+    RDZV_BLOB_OF_STORE,
+    RDZV_BLOB_OF_TREE,
+};
+
 /** Bytes in front of a plain blob. */
 #define RDZV_BLOB_HEAD 9u
 
@@ -31,7 +37,7 @@ struct writer;
 uint8_t *rdzv_blob_new(size_t plain_len, struct writer *ret);
 
 /** rdzv_blob_seal() - the plain one is complete; @len: of all. */
-void rdzv_blob_seal(uint8_t *blob, size_t len);
+void rdzv_blob_seal(enum rdzv_blob_of of, uint8_t *blob, size_t len);
 
 /**
  * rdzv_blob_open() - the plain blob in one
@@ -39,4 +45,5 @@ void rdzv_blob_seal(uint8_t *blob, size_t len);
  *
  * Return: 0, or -EINVAL with words.
  */
-int rdzv_blob_open(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
+int rdzv_blob_open(enum rdzv_blob_of of, const void *p, size_t len, const uint8_t **ret,
+    size_t *ret_len, struct err *e);

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "rendezvous/rdzv_json.h"
 
 #define KEYS "/v2/keys"
 
@@ -18,6 +20,14 @@ void rdzv_etcd_answer_deinit(struct rdzv_etcd_answer *a)
 {
     free(a->body);
     a->body = NULL;
+    a->body_len = 0;
+    a->event = rdzv_event_unref(a->event);
+}
+
+struct rdzv_text rdzv_etcd_answer_text(const struct rdzv_etcd_answer *a)
+{
+    return a->event ? (struct rdzv_text){a->event->json, a->event->json_len}
+                    : (struct rdzv_text){a->body, a->body_len};
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -45,14 +55,31 @@ static const struct {
     {RDZV_TREE_E_CLEARED, 400, "The event in requested index is outdated and cleared"},
 };
 
+/* @text is taken; NULL: there was no memory for it. */
+static void answer_with(
+    struct rdzv_etcd_answer *a, int status, const char *type, char *text, size_t len)
+{
+    rdzv_etcd_answer_deinit(a);
+    a->body = text;
+    a->body_len = text ? len : 0;
+    a->status = text ? status : 500;
+    a->type = type;
+}
+
 static void answer_text(struct rdzv_etcd_answer *a, int status, const char *type, const char *text)
 {
-    free(a->body);
-    a->body = NULL;
-    if (asprintf(&a->body, "%s\n", text) < 0)
-        a->body = NULL;
-    a->status = a->body ? status : 500;
-    a->type = type;
+    char *copy = NULL;
+    int len = asprintf(&copy, "%s\n", text);
+
+    answer_with(a, status, type, len < 0 ? NULL : copy, len < 0 ? 0 : (size_t)len);
+}
+
+static void answer_event(struct rdzv_etcd_answer *a, int status, struct rdzv_event *ev)
+{
+    rdzv_etcd_answer_deinit(a);
+    a->event = rdzv_event_ref(ev);
+    a->status = status;
+    a->type = "application/json";
 }
 
 /* @json is taken. */
@@ -65,33 +92,71 @@ static void answer_json(struct rdzv_etcd_answer *a, int status, json_t *json)
     free(text);
 }
 
+/* A cause may show values, which are any bytes. */
+static void write_refusal(
+    struct rdzv_json *j, const struct rdzv_refusal *why, const char *message, uint64_t index)
+{
+    rdzv_json_raw(j, "{\"errorCode\":");
+    rdzv_json_number(j, (uint64_t)why->code);
+    rdzv_json_raw(j, ",\"message\":");
+    rdzv_json_string(j, message, strlen(message));
+    if (why->cause_len > 0) {
+        rdzv_json_raw(j, ",\"cause\":");
+        rdzv_json_string(j, why->cause, why->cause_len);
+    }
+    rdzv_json_raw(j, ",\"index\":");
+    rdzv_json_number(j, index);
+    rdzv_json_raw(j, "}\n");
+}
+
 static void answer_refusal(
     struct rdzv_etcd_answer *a, const struct rdzv_refusal *why, uint64_t index)
 {
+    struct rdzv_json j = {.max = SIZE_MAX};
     size_t i = 0;
+    char *text;
 
     while (i + 1 < sizeof(refusals) / sizeof(*refusals) && refusals[i].code != why->code)
         i++;
-    answer_json(a, refusals[i].status,
-        json_pack("{s:i, s:s, s:s*, s:I}", "errorCode", why->code, "message", refusals[i].message,
-            "cause", why->cause[0] ? why->cause : NULL, "index", (json_int_t)index));
+    write_refusal(&j, why, refusals[i].message, index);
+    text = malloc(j.len);
+    j = (struct rdzv_json){.text = text, .max = SIZE_MAX};
+    if (text)
+        write_refusal(&j, why, refusals[i].message, index);
+    answer_with(a, refusals[i].status, "application/json", text, j.len);
     a->has_index = true;
     a->index = index;
     a->is_change = false;
+}
+
+static int bad(struct rdzv_refusal *why, int code, const char *fmt, const char *name)
+{
+    int n = snprintf(why->cause, sizeof(why->cause), fmt, name);
+
+    why->cause_len = n < (int)sizeof(why->cause) ? (size_t)n : sizeof(why->cause) - 1;
+    return why->code = code;
 }
 
 void rdzv_etcd_fail(struct rdzv_etcd_answer *a, uint64_t index, const char *cause)
 {
     struct rdzv_refusal why = {.code = RDZV_TREE_E_INTERNAL};
 
-    (void)snprintf(why.cause, sizeof(why.cause), "%s", cause);
+    (void)bad(&why, RDZV_TREE_E_INTERNAL, "%s", cause);
     answer_refusal(a, &why, index);
 }
 
-void rdzv_etcd_tell(struct rdzv_etcd_answer *a, const struct rdzv_event *ev)
+void rdzv_etcd_refuse_length(struct rdzv_etcd_answer *a)
+{
+    answer_text(a, 413, "text/plain; charset=utf-8", "the body is too long");
+}
+
+void rdzv_etcd_tell(struct rdzv_etcd_answer *a, struct rdzv_event *ev)
 {
     /* As etcd ends one that has waited for too long: no event, and no error. */
-    answer_text(a, 200, "application/json", ev ? ev->json : "");
+    if (ev)
+        answer_event(a, 200, ev);
+    else
+        answer_text(a, 200, "application/json", "");
 }
 
 /* ---- fields --------------------------------------------------------------------------------- */
@@ -104,14 +169,18 @@ struct fields {
     bool exist;     /* it */
     bool no_value;  /* the answer need not show what was written */
     uint64_t since; /* waitIndex */
-    const char *value;
+    struct rdzv_text value;
     struct rdzv_change change;
 };
 
-static int bad(struct rdzv_refusal *why, int code, const char *fmt, const char *name)
+/* A field that is no number when there is a zero in it; NULL: it is not said. */
+static const char *text_of(const struct form *f, const char *name)
 {
-    (void)snprintf(why->cause, sizeof(why->cause), fmt, name);
-    return why->code = code;
+    const struct form_field *field = form_find(f, name);
+
+    if (!field)
+        return NULL;
+    return strlen(field->value) == field->value_len ? field->value : "\\0";
 }
 
 /* As Go's strconv.ParseBool() reads it; left alone when it is not said. */
@@ -119,7 +188,7 @@ static int read_bool(const struct form *f, const char *name, bool *ret, struct r
 {
     static const char *const words[2][6] = {
         {"0", "f", "F", "false", "FALSE", "False"}, {"1", "t", "T", "true", "TRUE", "True"}};
-    const char *text = form_find(f, name);
+    const char *text = text_of(f, name);
 
     if (!text)
         return 0;
@@ -135,7 +204,7 @@ static int read_bool(const struct form *f, const char *name, bool *ret, struct r
 static int read_number(
     const struct form *f, const char *name, uint64_t *ret, int code, struct rdzv_refusal *why)
 {
-    const char *text = form_find(f, name);
+    const char *text = text_of(f, name);
 
     if (!text || parse_u64(ret, text, 0, UINT64_MAX, name, NULL) == 0)
         return 0;
@@ -144,7 +213,7 @@ static int read_number(
 
 static int read_ttl(const struct form *f, struct rdzv_change *c, struct rdzv_refusal *why)
 {
-    const char *text = form_find(f, "ttl");
+    const char *text = text_of(f, "ttl");
     uint64_t ttl = 0;
     int r;
 
@@ -162,11 +231,41 @@ static int read_refresh(const struct form *f, struct fields *ret, struct rdzv_re
 
     if (r != 0 || !ret->change.is_refresh)
         return r ? bad(why, RDZV_TREE_E_FIELD, "invalid value for %s", "refresh") : 0;
-    if (ret->value[0] != '\0')
+    if (ret->value.len > 0)
         return bad(why, RDZV_TREE_E_REFRESH_VALUE, "%s", "A value was provided on a refresh");
     if (!ret->change.has_ttl)
         return bad(why, RDZV_TREE_E_REFRESH_TTL, "%s", "No TTL value set");
     return 0;
+}
+
+/* A run of bytes, if it is said. */
+static bool read_value(const struct form *f, const char *name, struct rdzv_text *ret)
+{
+    const struct form_field *field = form_find(f, name);
+
+    if (field)
+        *ret = (struct rdzv_text){field->value, field->value_len};
+    return field != NULL;
+}
+
+static int read_flags(const struct form *f, struct fields *ret, struct rdzv_refusal *why)
+{
+    bool ignored = false;
+    bool is_stream = false;
+    const struct {
+        const char *name;
+        bool *ret;
+    } flags[] = {{"recursive", &ret->recursive}, {"sorted", &ignored}, {"wait", &ret->wait},
+        {"dir", &ret->change.is_dir}, {"quorum", &ignored}, {"stream", &is_stream}};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(flags) / sizeof(*flags); i++)
+        r = read_bool(f, flags[i].name, flags[i].ret, why);
+    /* Without a wait there is nothing that could be a stream. */
+    if (r == 0 && is_stream && ret->wait)
+        r = bad(why, RDZV_TREE_E_FIELD, "\"%s\" is not served: wait again with the next index",
+            "stream");
+    return r;
 }
 
 /* In the order in which etcd looks at them, since the first mistake is the one that is told. */
@@ -174,31 +273,18 @@ static int read_fields(
     const struct rdzv_etcd_request *rq, struct fields *ret, struct rdzv_refusal *why)
 {
     const struct form *f = rq->form;
-    bool ignored = false;
-    int r = read_number(f, "prevIndex", &ret->change.prev_index, RDZV_TREE_E_INDEX, why);
+    int r = rq->form_error ? bad(why, RDZV_TREE_E_FORM, "%s", rq->form_error) : 0;
 
+    if (r == 0)
+        r = read_number(f, "prevIndex", &ret->change.prev_index, RDZV_TREE_E_INDEX, why);
     if (r == 0)
         r = read_number(f, "waitIndex", &ret->since, RDZV_TREE_E_INDEX, why);
     if (r == 0)
-        r = read_bool(f, "recursive", &ret->recursive, why);
-    if (r == 0)
-        r = read_bool(f, "sorted", &ignored, why);
-    if (r == 0)
-        r = read_bool(f, "wait", &ret->wait, why);
-    if (r == 0)
-        r = read_bool(f, "dir", &ret->change.is_dir, why);
-    if (r == 0)
-        r = read_bool(f, "quorum", &ignored, why);
-    ignored = false;
-    if (r == 0)
-        r = read_bool(f, "stream", &ignored, why);
-    if (r == 0 && ignored)
-        r = bad(why, RDZV_TREE_E_FIELD, "\"%s\" is not served: wait again with the next index",
-            "stream");
+        r = read_flags(f, ret, why);
     if (r == 0 && ret->wait && strcmp(rq->method, "GET") != 0)
         r = bad(why, RDZV_TREE_E_FIELD, "\"%s\" can only be used with GET requests", "wait");
-    ret->change.prev_value = form_find(f, "prevValue");
-    if (r == 0 && ret->change.prev_value && ret->change.prev_value[0] == '\0')
+    ret->change.has_prev_value = read_value(f, "prevValue", &ret->change.prev_value);
+    if (r == 0 && ret->change.has_prev_value && ret->change.prev_value.len == 0)
         r = bad(why, RDZV_TREE_E_NO_PREV_VALUE, "\"%s\" cannot be empty", "prevValue");
     if (r == 0)
         r = read_bool(f, "noValueOnSuccess", &ret->no_value, why);
@@ -207,10 +293,10 @@ static int read_fields(
     ret->has_exist = form_find(f, "prevExist") != NULL;
     if (r == 0 && read_bool(f, "prevExist", &ret->exist, why) != 0)
         r = bad(why, RDZV_TREE_E_FIELD, "invalid value for %s", "prevExist");
-    ret->value = form_find(f, "value") ? form_find(f, "value") : "";
+    (void)read_value(f, "value", &ret->value);
     if (r == 0)
         r = read_refresh(f, ret, why);
-    if (r == 0 && strlen(ret->value) > RDZV_TREE_VALUE_MAX)
+    if (r == 0 && ret->value.len > RDZV_TREE_VALUE_MAX)
         r = bad(why, RDZV_TREE_E_FORM, "%s", "the value is too long");
     return r;
 }
@@ -220,7 +306,7 @@ static int read_fields(
 static int put(struct rdzv_tree *t, const char *path, const struct fields *f, struct rdzv_when when,
     struct rdzv_event **ret, struct rdzv_refusal *why)
 {
-    bool is_compared = f->change.prev_index > 0 || f->change.prev_value;
+    bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
 
     if (f->has_exist && !f->exist)
         return rdzv_tree_create(t, path, f->value, &f->change, when, ret, why);
@@ -238,7 +324,7 @@ static int change(struct rdzv_tree *t, const char *method, const char *path, con
         return put(t, path, f, when, ret, why);
     if (strcmp(method, "POST") == 0)
         return rdzv_tree_create_in_order(t, path, f->value, &f->change, when, ret, why);
-    if (f->change.prev_index > 0 || f->change.prev_value)
+    if (f->change.prev_index > 0 || f->change.has_prev_value)
         return rdzv_tree_compare_delete(t, path, &f->change, when, ret, why);
     return rdzv_tree_delete(t, path, f->change.is_dir, f->recursive, when, ret, why);
 }
@@ -249,21 +335,22 @@ static bool shows_no_value(const struct fields *f, const struct rdzv_event *ev)
            ev->action != RDZV_ACTION_COMPARE_AND_DELETE;
 }
 
-static void answer_change(
-    struct rdzv_etcd_answer *a, const struct fields *f, const struct rdzv_event *ev)
+static void answer_change(struct rdzv_etcd_answer *a, const struct fields *f, struct rdzv_event *ev)
 {
+    static const char up_to[] = "\",";
     int status = ev->is_created ? 201 : 200;
+    const char *end = memmem(ev->json, ev->json_len, up_to, sizeof(up_to) - 1);
+    char *text = NULL;
 
-    if (shows_no_value(f, ev)) {
-        json_t *json = json_loads(ev->json, 0, NULL);
-
-        json_object_del(json, "node");
-        json_object_del(json, "prevNode");
-        answer_json(a, status, json);
-    } else {
-        answer_text(a, status, "application/json", ev->json);
-    }
     a->index = ev->index;
+    if (!shows_no_value(f, ev) || !end) {
+        answer_event(a, status, ev);
+        return;
+    }
+    /* The event up to its action, which comes first. */
+    if (asprintf(&text, "%.*s\"}\n", (int)(end - ev->json), ev->json) < 0)
+        text = NULL;
+    answer_with(a, status, "application/json", text, text ? strlen(text) : 0);
 }
 
 static enum rdzv_etcd_way get(struct rdzv_tree *t, const char *path, const struct fields *f,
@@ -271,11 +358,12 @@ static enum rdzv_etcd_way get(struct rdzv_tree *t, const char *path, const struc
     struct rdzv_refusal *why)
 {
     struct rdzv_event *ev = NULL;
-    json_t *json = NULL;
+    char *text = NULL;
+    size_t len;
 
     if (!f->wait) {
-        if (rdzv_tree_get(t, path, f->recursive, when, &json, why) == 0)
-            answer_json(a, 200, json);
+        if (rdzv_tree_get(t, path, f->recursive, when, &text, &len, why) == 0)
+            answer_with(a, 200, "application/json", text, len);
         return RDZV_ETCD_ANSWER;
     }
     w->path = strdup(path);
@@ -293,10 +381,48 @@ static enum rdzv_etcd_way get(struct rdzv_tree *t, const char *path, const struc
     return RDZV_ETCD_ANSWER;
 }
 
+static const char *const count_names[RDZV_COUNT_N] = {
+    [RDZV_COUNT_GET] = "getsSuccess",
+    [RDZV_COUNT_GET_FAIL] = "getsFail",
+    [RDZV_COUNT_SET] = "setsSuccess",
+    [RDZV_COUNT_SET_FAIL] = "setsFail",
+    [RDZV_COUNT_DELETE] = "deleteSuccess",
+    [RDZV_COUNT_DELETE_FAIL] = "deleteFail",
+    [RDZV_COUNT_UPDATE] = "updateSuccess",
+    [RDZV_COUNT_UPDATE_FAIL] = "updateFail",
+    [RDZV_COUNT_CREATE] = "createSuccess",
+    [RDZV_COUNT_CREATE_FAIL] = "createFail",
+    [RDZV_COUNT_SWAP] = "compareAndSwapSuccess",
+    [RDZV_COUNT_SWAP_FAIL] = "compareAndSwapFail",
+    [RDZV_COUNT_COMPARE_DELETE] = "compareAndDeleteSuccess",
+    [RDZV_COUNT_COMPARE_DELETE_FAIL] = "compareAndDeleteFail",
+    [RDZV_COUNT_EXPIRE] = "expireCount",
+};
+
+/* For /v2/stats/store: what was asked for, and whether it was done. */
+static void count(struct rdzv_tree *t, const char *method, const struct fields *f, bool worked)
+{
+    bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
+    enum rdzv_count what = RDZV_COUNT_SET;
+
+    if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+        what = RDZV_COUNT_GET;
+    else if (strcmp(method, "DELETE") == 0)
+        what = is_compared ? RDZV_COUNT_COMPARE_DELETE : RDZV_COUNT_DELETE;
+    else if (strcmp(method, "POST") == 0 || (f->has_exist && !f->exist))
+        what = RDZV_COUNT_CREATE;
+    else if (is_compared)
+        what = RDZV_COUNT_SWAP;
+    else if (f->has_exist)
+        what = RDZV_COUNT_UPDATE;
+    /* The count of failures stands behind. */
+    t->counts[worked ? what : what + 1]++;
+}
+
 static enum rdzv_etcd_way handle_keys(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
     struct rdzv_watcher *w, struct rdzv_etcd_answer *a)
 {
-    struct fields f = {.value = ""};
+    struct fields f = {.value = {.p = ""}};
     struct rdzv_refusal why = {.code = 0};
     char path[RDZV_TREE_PATH_MAX + 1];
     struct rdzv_event *ev = NULL;
@@ -319,79 +445,173 @@ static enum rdzv_etcd_way handle_keys(struct rdzv_tree *t, const struct rdzv_etc
         rdzv_event_unref(ev);
         way = RDZV_ETCD_SAVE;
     }
+    if (why.code == RDZV_TREE_E_INTERNAL)
+        rdzv_quota_refuse(t->quota, "the job's etcd was over a limit");
     if (why.code != 0)
         answer_refusal(a, &why, t->index);
+    count(t, rq->method, &f, why.code == 0);
     return way;
 }
 
 /* ---- the other paths ------------------------------------------------------------------------ */
 
-static json_t *members_json(const struct rdzv_etcd_request *rq, const char *id)
+static json_t *member_json(const struct rdzv_etcd_request *rq)
 {
     json_t *urls = json_array();
     const char *p = rq->machines;
+    char id[24];
 
+    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
     while (*p) {
         size_t n = strcspn(p, ",");
 
         json_array_append_new(urls, json_stringn(p, n));
         p += n + strspn(p + n, ", ");
     }
-    return json_pack("{s:[{s:s, s:s, s:[], s:o}]}", "members", "id", id, "name", "weft", "peerURLs",
-        "clientURLs", urls);
+    return json_pack(
+        "{s:s, s:s, s:[], s:o}", "id", id, "name", "weft", "peerURLs", "clientURLs", urls);
 }
 
-static void handle_other(const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+static void answer_version(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+{
+    answer_json(a, 200, json_pack("{s:s, s:s}", "etcdserver", VERSION, "etcdcluster", VERSION));
+}
+
+static void answer_health(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+{
+    answer_json(a, 200, json_pack("{s:s}", "health", "true"));
+}
+
+static void answer_machines(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+{
+    answer_text(a, 200, "text/plain; charset=utf-8", rq->machines);
+}
+
+static void answer_members(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+{
+    a->is_keys = true;
+    answer_json(a, 200, json_pack("{s:[o]}", "members", member_json(rq)));
+}
+
+static void answer_leader(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+{
+    a->is_keys = true;
+    answer_json(a, 200, member_json(rq));
+}
+
+/* As long as it is known: nobody but this one has ever led. */
+static void answer_self(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+{
+    nsec_t up = rq->when.wall > rq->since ? rq->when.wall - rq->since : 0;
+    char id[24];
+    char since[RDZV_TREE_TIME_MAX];
+    char uptime[32];
+
+    rdzv_tree_format_time(rq->since, since);
+    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
+    (void)snprintf(uptime, sizeof(uptime), "%lld.%09llds", (long long)(up / NSEC_PER_SEC),
+        (long long)(up % NSEC_PER_SEC));
+    answer_json(a, 200,
+        json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i, s:i}", "name", "weft", "id", id,
+            "state", "StateLeader", "startTime", since, "leaderInfo", "leader", id, "uptime",
+            uptime, "startTime", since, "recvAppendRequestCnt", 0, "sendAppendRequestCnt", 0));
+}
+
+static void answer_followers(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
 {
     char id[24];
 
     (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
-    if (strcmp(rq->path, "/version") == 0)
-        answer_json(a, 200, json_pack("{s:s, s:s}", "etcdserver", VERSION, "etcdcluster", VERSION));
-    else if (strcmp(rq->path, "/health") == 0)
-        answer_json(a, 200, json_pack("{s:s}", "health", "true"));
-    else if (strcmp(rq->path, "/v2/members") == 0)
-        answer_json(a, 200, members_json(rq, id));
-    else if (strcmp(rq->path, "/v2/stats/self") == 0)
-        answer_json(a, 200,
-            json_pack("{s:s, s:s, s:s, s:{s:s}}", "name", "weft", "id", id, "state", "StateLeader",
-                "leaderInfo", "leader", id));
-    else if (strcmp(rq->path, "/v2/stats/leader") == 0)
-        answer_json(a, 200, json_pack("{s:s, s:{}}", "leader", id, "followers"));
-    else if (strcmp(rq->path, "/v2/machines") == 0)
-        answer_text(a, 200, "text/plain; charset=utf-8", rq->machines);
-    else
-        answer_text(a, 404, "text/plain; charset=utf-8", "404 page not found");
+    answer_json(a, 200, json_pack("{s:s, s:{}}", "leader", id, "followers"));
 }
 
-static bool is_text(const char *p)
+static void answer_counts(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
 {
-    json_t *json = json_string(p);
+    json_t *json = json_object();
+    struct list *l;
+    json_int_t n = 0;
 
-    json_decref(json);
-    return json != NULL;
+    for (int i = 0; i < RDZV_COUNT_N; i++)
+        json_object_set_new(json, count_names[i], json_integer((json_int_t)t->counts[i]));
+    for (l = t->watchers.next; l != &t->watchers; l = l->next)
+        n++;
+    json_object_set_new(json, "watchers", json_integer(n));
+    answer_json(a, 200, json);
+}
+
+static const struct {
+    const char *path;
+    const char *allow; /* NULL: is not said */
+    void (*answer)(
+        struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a);
+} others[] = {
+    {"/version", "GET", answer_version},
+    {"/health", "GET", answer_health},
+    {"/v2/machines", "GET,HEAD", answer_machines},
+    {"/v2/members", NULL, answer_members},
+    {"/v2/members/", NULL, answer_members},
+    {"/v2/members/leader", NULL, answer_leader},
+    {"/v2/stats/self", "GET", answer_self},
+    {"/v2/stats/leader", "GET", answer_followers},
+    {"/v2/stats/store", "GET", answer_counts},
+};
+
+static void refuse_method(struct rdzv_etcd_answer *a, const char *allow)
+{
+    a->allow = allow;
+    answer_text(a, 405, "text/plain; charset=utf-8", "Method Not Allowed");
+}
+
+static void handle_other(
+    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+{
+    bool is_get = strcmp(rq->method, "GET") == 0;
+    bool is_head = strcmp(rq->method, "HEAD") == 0;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        if (strcmp(rq->path, others[i].path) != 0)
+            continue;
+        if (is_get || (is_head && others[i].allow && strstr(others[i].allow, "HEAD")))
+            others[i].answer(t, rq, a);
+        else
+            refuse_method(a, others[i].allow);
+        return;
+    }
+    if (strncmp(rq->path, "/v2/members/", 12) == 0) {
+        a->is_keys = true;
+        answer_json(a, 404, json_pack("{s:s}", "message", "Not found"));
+        return;
+    }
+    answer_text(a, 404, "text/plain; charset=utf-8", "404 page not found");
 }
 
 enum rdzv_etcd_way rdzv_etcd_handle(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
     struct rdzv_watcher *w, struct rdzv_etcd_answer *a)
 {
-    static const char *const methods[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
+    static const char *const methods[] = {"HEAD", "GET", "PUT", "POST", "DELETE"};
     bool is_keys =
         strncmp(rq->path, KEYS, sizeof(KEYS) - 1) == 0 && strchr("/", rq->path[sizeof(KEYS) - 1]);
-    size_t i = 0;
 
-    while (i < (is_keys ? 5 : 2) && strcmp(rq->method, methods[i]) != 0)
-        i++;
-    if (i == (is_keys ? 5 : 2)) {
-        answer_text(a, 405, "text/plain; charset=utf-8", "Method Not Allowed");
+    /* What a browser asks before it asks. Nothing allows it to: pages have no business here. */
+    if (strcmp(rq->method, "OPTIONS") == 0) {
+        answer_with(a, 200, NULL, calloc(1, 1), 0);
         return RDZV_ETCD_ANSWER;
     }
-    if (is_keys && !is_text(rq->path)) {
-        answer_text(a, 400, "text/plain; charset=utf-8", "the path is not UTF-8");
+    if (!is_keys) {
+        handle_other(t, rq, a);
         return RDZV_ETCD_ANSWER;
     }
-    if (is_keys)
-        return handle_keys(t, rq, w, a);
-    handle_other(rq, a);
+    for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+        if (strcmp(rq->method, methods[i]) == 0)
+            return handle_keys(t, rq, w, a);
+    refuse_method(a, "HEAD,GET,PUT,POST,DELETE");
     return RDZV_ETCD_ANSWER;
 }

@@ -23,24 +23,32 @@ struct rdzv_etcd_request {
     const char *method;      /* "GET"; borrowed */
     const char *path;        /* decoded; borrowed */
     const struct form *form; /* borrowed */
+    const char *form_error;  /* what is wrong with it; NULL: nothing; borrowed */
     const char *machines;    /* what /v2/machines says: URLs with ", " between; borrowed */
     uint64_t id;             /* of the cluster, which is one member: the same for ever */
     struct rdzv_when when;
+    nsec_t since; /* when this life of the server began, since 1970 */
 };
 
 /** Starts as zeroes. */
 struct rdzv_etcd_answer {
-    int status;       /* HTTP's */
-    char *body;       /* owns */
-    const char *type; /* Content-Type; a constant */
-    bool has_index;   /* X-Etcd-Index is sent */
-    uint64_t index;   /* it */
-    bool is_change;   /* or a read of keys: X-Raft-Index is sent too */
-    bool is_keys;     /* X-Etcd-Cluster-Id is sent */
+    int status;               /* HTTP's */
+    char *body;               /* owns; without a zero */
+    size_t body_len;          /* bytes */
+    struct rdzv_event *event; /* counted; NULL: none. Its text is the body */
+    const char *type;         /* Content-Type; a constant */
+    bool has_index;           /* X-Etcd-Index is sent */
+    uint64_t index;           /* it */
+    bool is_change;           /* or a read of keys: X-Raft-Index is sent too */
+    bool is_keys;             /* X-Etcd-Cluster-Id is sent */
+    const char *allow;        /* Allow; a constant; NULL: not sent */
 };
 
 /** rdzv_etcd_answer_deinit() - idempotent. */
 void rdzv_etcd_answer_deinit(struct rdzv_etcd_answer *a);
+
+/** rdzv_etcd_answer_text() - what is to be sent; borrowed. */
+struct rdzv_text rdzv_etcd_answer_text(const struct rdzv_etcd_answer *a);
 
 /**
  * rdzv_etcd_handle() - do what a request asks for
@@ -50,8 +58,11 @@ void rdzv_etcd_answer_deinit(struct rdzv_etcd_answer *a);
 enum rdzv_etcd_way rdzv_etcd_handle(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
     struct rdzv_watcher *w, struct rdzv_etcd_answer *a);
 
+/** rdzv_etcd_refuse_length() - the answer is that the request was too long. */
+void rdzv_etcd_refuse_length(struct rdzv_etcd_answer *a);
+
 /** rdzv_etcd_tell() - the answer to who waited: an event; NULL: nothing came for too long. */
-void rdzv_etcd_tell(struct rdzv_etcd_answer *a, const struct rdzv_event *ev);
+void rdzv_etcd_tell(struct rdzv_etcd_answer *a, struct rdzv_event *ev);
 
 /** rdzv_etcd_fail() - the answer is that it could not be done; @cause: in words. */
 void rdzv_etcd_fail(struct rdzv_etcd_answer *a, uint64_t index, const char *cause);

@@ -111,7 +111,7 @@ static size_t save_put(struct rdzv_kv *kv, enum blob_kind kind, uint64_t number,
     put_name(&w, kind, number, en);
     if (value.len > 0)
         writer_put(&w, value.p, value.len);
-    rdzv_blob_seal(blob, len);
+    rdzv_blob_seal(RDZV_BLOB_OF_STORE, blob, len);
     kv->saver.put(kv->saver.ctx, blob + RDZV_BLOB_HEAD, name_len, blob, len, before);
     free(blob);
     return len;
@@ -338,7 +338,7 @@ static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
     struct reader r;
     struct le64 number;
     struct le64 key_len;
-    int result = rdzv_blob_open(p, len, &plain, &plain_len, e);
+    int result = rdzv_blob_open(RDZV_BLOB_OF_STORE, p, len, &plain, &plain_len, e);
 
     if (result != 0)
         return result;

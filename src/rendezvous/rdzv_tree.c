@@ -19,24 +19,26 @@
 
 static int refuse(struct rdzv_refusal *why, int code, const char *cause)
 {
-    (void)snprintf(why->cause, sizeof(why->cause), "%s", cause);
+    int n = snprintf(why->cause, sizeof(why->cause), "%s", cause);
+
+    why->cause_len = n < (int)sizeof(why->cause) ? (size_t)n : sizeof(why->cause) - 1;
     return why->code = code;
 }
 
 static int refuse_full(struct rdzv_refusal *why)
 {
-    return refuse(why, RDZV_TREE_E_INTERNAL, "the job has no room left");
+    return refuse(why, RDZV_TREE_E_INTERNAL, "the job or its network is full");
 }
 
-/* Bytes of the text's beginning, at most CAUSE_VALUE_MAX, that end with a whole character. */
-static int shown(const char *text)
+/* The value's beginning: at most CAUSE_VALUE_MAX bytes, that end with a whole character. */
+static struct rdzv_text shown(struct rdzv_text value)
 {
-    size_t len = strnlen(text, CAUSE_VALUE_MAX + 1);
+    size_t len = value.len;
 
     if (len > CAUSE_VALUE_MAX)
-        for (len = CAUSE_VALUE_MAX; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+        for (len = CAUSE_VALUE_MAX; len > 0 && ((unsigned char)value.p[len] & 0xc0) == 0x80;)
             len--;
-    return (int)len;
+    return (struct rdzv_text){value.p, len};
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
@@ -81,6 +83,22 @@ static size_t next_part(const char *path, size_t len, char part[static RDZV_TREE
 static bool is_root(const char *path)
 {
     return path[1] == '\0';
+}
+
+struct rdzv_node *rdzv_tree__find(const struct rdzv_tree *t, const char *path)
+{
+    char part[RDZV_TREE_PATH_MAX + 1];
+    struct rdzv_node *n = t->root;
+    size_t len = 0;
+
+    while (n && !is_root(path) && path[len] == '/') {
+        struct keyed *k;
+
+        len = next_part(path, len, part);
+        k = keys_find(&n->children, part);
+        n = k ? rdzv_node_of(k) : NULL;
+    }
+    return n;
 }
 
 static int find(
@@ -136,19 +154,31 @@ static int make_parents(
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* The change is made: an event of it, with the node as it is now. The index is the next one. */
-static int conclude(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n, json_t *prev,
-    bool is_refresh, struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+/* Is there room for the event of a change, whose new value has @len bytes? @n: NULL, or what is
+ * there now. */
+static bool has_room(struct rdzv_tree *t, const char *path, const struct rdzv_node *n, size_t len)
 {
-    json_t *node = rdzv_tree__json(n, 0, when);
+    size_t had = n ? rdzv_tree__value(n).len : 0;
+
+    return rdzv_tree__has_room(t, path, len + had);
+}
+
+/* The change is made: an event of it, with the node as it is now. The index is the next one.
+ * @prev: as it was; NULL: it was not there. */
+static int conclude(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
+    const struct rdzv_shown *prev, bool is_refresh, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
+{
+    struct rdzv_shown shown_now = rdzv_tree__show(n, when);
     struct rdzv_event *ev;
 
     t->index++;
     /* A directory that is updated shows the index, and does not keep it. */
-    json_object_set_new(node, "modifiedIndex", json_integer((json_int_t)t->index));
+    shown_now.modified = t->index;
     rdzv_tree__save(t, n);
     rdzv_tree__save_index(t);
-    ev = rdzv_tree__event_new(action, n->keyed.key, t->index, node, prev);
+    ev = rdzv_tree__event_new(t, action, t->index, &shown_now, prev);
+    rdzv_tree__show_end(&shown_now);
     if (!ev) {
         rdzv_tree__forget_history(t);
         return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an event");
@@ -161,59 +191,84 @@ static int conclude(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_no
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, struct rdzv_when when,
-    json_t **ret, struct rdzv_refusal *why)
+static void write_get(
+    struct rdzv_json *j, const struct rdzv_node *n, bool is_recursive, struct rdzv_when when)
 {
+    rdzv_json_raw(j, "{\"action\":\"get\",\"node\":");
+    rdzv_tree__write(j, n, is_recursive ? RDZV_TREE_DEPTH_MAX + 1 : 1, when);
+    rdzv_json_raw(j, "}\n");
+}
+
+int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, struct rdzv_when when,
+    char **ret, size_t *ret_len, struct rdzv_refusal *why)
+{
+    struct rdzv_json j = {.max = RDZV_ANSWER_MAX};
     struct rdzv_node *n;
     int r = find(t, path, &n, why);
 
     if (r != 0)
         return r;
-    *ret = json_pack("{s:s, s:o}", "action", "get", "node",
-        rdzv_tree__json(n, is_recursive ? RDZV_TREE_DEPTH_MAX + 1 : 1, when));
-    return *ret ? 0 : refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an answer");
+    write_get(&j, n, is_recursive, when);
+    if (j.len > RDZV_ANSWER_MAX)
+        return refuse(why, RDZV_TREE_E_INTERNAL,
+            "the answer would be over " STRING(RDZV_ANSWER_MAX) " bytes: ask for a part of it");
+    if (!rdzv_quota_has(t->quota, j.len, 0))
+        return refuse_full(why);
+    j = (struct rdzv_json){.text = malloc(j.len), .max = RDZV_ANSWER_MAX};
+    if (!j.text)
+        return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an answer");
+    write_get(&j, n, is_recursive, when);
+    *ret = j.text;
+    *ret_len = j.len;
+    return 0;
 }
 
 /* ---- creating and setting ------------------------------------------------------------------- */
 
-/* A node where there is none, or in place of the file @old. */
-static int place(struct rdzv_tree *t, enum rdzv_action action, const char *path, const char *value,
-    const struct rdzv_change *change, struct rdzv_node *old, struct rdzv_when when,
-    struct rdzv_event **ret, struct rdzv_refusal *why)
+/* A node where there is none. */
+static int add(struct rdzv_tree *t, const char *path, bool is_dir, struct rdzv_node **ret,
+    struct rdzv_refusal *why)
 {
-    json_t *prev = old ? rdzv_tree__json(old, 0, when) : NULL;
+    struct rdzv_node *parent;
+    int r = make_parents(t, path, &parent, why);
+
+    if (r != 0)
+        return r;
+    *ret = rdzv_tree__add(t, parent, path, is_dir, t->index + 1);
+    return *ret ? 0 : refuse_full(why);
+}
+
+/* A node where there is none, or in place of the file @old. */
+static int place(struct rdzv_tree *t, enum rdzv_action action, const char *path,
+    struct rdzv_text value, const struct rdzv_change *change, struct rdzv_node *old,
+    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+{
+    struct rdzv_text kept = change->is_dir ? (struct rdzv_text){.p = ""} : value;
+    struct rdzv_shared *copy = NULL;
+    struct rdzv_shown prev;
     struct rdzv_node *n = old;
     int r = 0;
 
-    if (!old) {
-        struct rdzv_node *parent;
-
-        r = make_parents(t, path, &parent, why);
-        if (r == 0)
-            n = rdzv_tree__add(t, parent, path, change->is_dir, t->index + 1);
-        if (r == 0 && !n)
-            r = refuse_full(why);
-    } else {
-        n->is_dir = change->is_dir;
-        n->created = t->index + 1;
-        n->modified = t->index + 1;
-        if (n->is_dir)
-            rdzv_tree__drop_value(t, n);
-    }
-    if (r == 0 && !change->is_dir && rdzv_tree__set_value(t, n, value) != 0) {
-        if (!old)
-            rdzv_tree__free(t, n);
-        r = refuse_full(why);
-    }
+    if (!has_room(t, path, old, kept.len) || !rdzv_tree__new_value(t, kept, &copy))
+        return refuse_full(why);
+    if (!old)
+        r = add(t, path, change->is_dir, &n, why);
     if (r != 0) {
-        json_decref(prev);
+        rdzv_shared_unref(copy);
         return r;
     }
+    prev = rdzv_tree__show(n, when);
+    n->is_dir = change->is_dir;
+    n->created = t->index + 1;
+    n->modified = t->index + 1;
+    rdzv_tree__set_value(n, copy);
     rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
-    return conclude(t, action, n, prev, change->is_refresh, when, ret, why);
+    r = conclude(t, action, n, old ? &prev : NULL, change->is_refresh, when, ret, why);
+    rdzv_tree__show_end(&prev);
+    return r;
 }
 
-int rdzv_tree_create(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_create(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why)
 {
@@ -227,7 +282,7 @@ int rdzv_tree_create(struct rdzv_tree *t, const char *path, const char *value,
     return place(t, RDZV_ACTION_CREATE, path, value, change, NULL, when, ret, why);
 }
 
-int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why)
 {
@@ -245,12 +300,11 @@ int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, const char 
     return rdzv_tree_create(t, clean, value, change, when, ret, why);
 }
 
-int rdzv_tree_set(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_set(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why)
 {
     struct rdzv_node *n = NULL;
-    char *kept = NULL;
     int r = find(t, path, &n, why);
 
     if (r != 0 && (r != RDZV_TREE_E_NOT_FOUND || change->is_refresh))
@@ -260,37 +314,38 @@ int rdzv_tree_set(struct rdzv_tree *t, const char *path, const char *value,
         return refuse(why, RDZV_TREE_E_ROOT, "/");
     if (r == 0 && n->is_dir)
         return refuse(why, RDZV_TREE_E_NOT_FILE, path);
-    if (r == 0 && change->is_refresh) {
-        kept = strdup(n->value);
-        if (!kept)
-            return refuse_full(why);
-    }
-    r = place(
-        t, RDZV_ACTION_SET, path, kept ? kept : value, change, r == 0 ? n : NULL, when, ret, why);
-    free(kept);
-    return r;
+    if (r == 0 && change->is_refresh)
+        value = rdzv_tree__value(n);
+    return place(t, RDZV_ACTION_SET, path, value, change, r == 0 ? n : NULL, when, ret, why);
 }
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
 /* A node that is there takes @value, if it is a file and not only refreshed, and a time to live. */
 static int change_node(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
-    const char *value, const struct rdzv_change *change, struct rdzv_when when,
+    struct rdzv_text value, const struct rdzv_change *change, struct rdzv_when when,
     struct rdzv_event **ret, struct rdzv_refusal *why)
 {
-    json_t *prev = rdzv_tree__json(n, 0, when);
+    bool is_written = !n->is_dir && !change->is_refresh;
+    struct rdzv_shared *copy = NULL;
+    struct rdzv_shown prev;
+    int r;
 
-    if (!n->is_dir && !change->is_refresh && rdzv_tree__set_value(t, n, value) != 0) {
-        json_decref(prev);
+    if (!has_room(t, n->keyed.key, n, is_written ? value.len : rdzv_tree__value(n).len) ||
+        (is_written && !rdzv_tree__new_value(t, value, &copy)))
         return refuse_full(why);
-    }
+    prev = rdzv_tree__show(n, when);
+    if (is_written)
+        rdzv_tree__set_value(n, copy);
     if (!n->is_dir)
         n->modified = t->index + 1;
     rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
-    return conclude(t, action, n, prev, change->is_refresh, when, ret, why);
+    r = conclude(t, action, n, &prev, change->is_refresh, when, ret, why);
+    rdzv_tree__show_end(&prev);
+    return r;
 }
 
-int rdzv_tree_update(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_update(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why)
 {
@@ -302,28 +357,46 @@ int rdzv_tree_update(struct rdzv_tree *t, const char *path, const char *value,
     r = find(t, path, &n, why);
     if (r != 0)
         return r;
-    if (n->is_dir && value[0] != '\0')
+    if (n->is_dir && value.len > 0)
         return refuse(why, RDZV_TREE_E_NOT_FILE, path);
     return change_node(t, RDZV_ACTION_UPDATE, n, value, change, when, ret, why);
+}
+
+/* "[EXPECTED != THERE]", as far as there is room. */
+static void say_values(
+    struct rdzv_refusal *why, struct rdzv_text expected, struct rdzv_text there, const char *more)
+{
+    size_t len = 0;
+    const struct rdzv_text parts[] = {rdzv_tree_text("["), shown(expected), rdzv_tree_text(" != "),
+        shown(there), rdzv_tree_text("]"), rdzv_tree_text(more)};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        memcpy(why->cause + len, parts[i].p, parts[i].len);
+        len += parts[i].len;
+    }
+    why->cause[len] = '\0';
+    why->cause_len = len;
 }
 
 /* Is the file as @change expects it? */
 static int compare(
     const struct rdzv_node *n, const struct rdzv_change *change, struct rdzv_refusal *why)
 {
-    const char *expected = change->prev_value ? change->prev_value : "";
-    bool value_fits = !change->prev_value || strcmp(n->value, expected) == 0;
+    struct rdzv_text there = rdzv_tree__value(n);
+    struct rdzv_text expected =
+        change->has_prev_value ? change->prev_value : (struct rdzv_text){.p = ""};
+    bool value_fits = !change->has_prev_value ||
+                      (there.len == expected.len && memcmp(there.p, expected.p, there.len) == 0);
     bool index_fits = change->prev_index == 0 || n->modified == change->prev_index;
     char indices[64];
 
     if (value_fits && index_fits)
         return 0;
-    (void)snprintf(indices, sizeof(indices), "[%llu != %llu]",
+    (void)snprintf(indices, sizeof(indices), "%s[%llu != %llu]", value_fits ? "" : " ",
         (unsigned long long)change->prev_index, (unsigned long long)n->modified);
     if (value_fits)
         return refuse(why, RDZV_TREE_E_TEST_FAILED, indices);
-    (void)snprintf(why->cause, sizeof(why->cause), "[%.*s != %.*s]%s%s", shown(expected), expected,
-        shown(n->value), n->value, index_fits ? "" : " ", index_fits ? "" : indices);
+    say_values(why, expected, there, index_fits ? "" : indices);
     return why->code = RDZV_TREE_E_TEST_FAILED;
 }
 
@@ -340,7 +413,7 @@ static int find_expected(struct rdzv_tree *t, const char *path, const struct rdz
     return compare(*ret, change, why);
 }
 
-int rdzv_tree_swap(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_swap(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why)
 {
@@ -357,13 +430,11 @@ int rdzv_tree_swap(struct rdzv_tree *t, const char *path, const char *value,
 
 /* ---- removing ------------------------------------------------------------------------------- */
 
-/* A node goes with all that is below it; who waits there is told. */
-static void remove_all(struct rdzv_tree *t, struct rdzv_node *n, struct rdzv_event *ev)
+/* A node goes with all that is below it; of the root only that. */
+static void remove_all(struct rdzv_tree *t, struct rdzv_node *n)
 {
     while (n->children.n > 0)
-        remove_all(t, rdzv_node_of(n->children.items[n->children.n - 1]), ev);
-    if (ev)
-        rdzv_tree__tell_below(t, ev, n->keyed.key);
+        remove_all(t, rdzv_node_of(n->children.items[n->children.n - 1]));
     if (n->parent)
         rdzv_tree__free(t, n);
 }
@@ -371,18 +442,22 @@ static void remove_all(struct rdzv_tree *t, struct rdzv_node *n, struct rdzv_eve
 static int remove_node(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
     struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
 {
-    json_t *node = json_pack("{s:s, s:I, s:I}", "key", n->keyed.key, "modifiedIndex",
-        (json_int_t)(t->index + 1), "createdIndex", (json_int_t)n->created);
+    struct rdzv_shown prev = rdzv_tree__show(n, when);
+    struct rdzv_shown gone = prev;
     struct rdzv_event *ev;
 
-    if (n->is_dir)
-        json_object_set_new(node, "dir", json_true());
-    ev =
-        rdzv_tree__event_new(action, n->keyed.key, t->index + 1, node, rdzv_tree__json(n, 0, when));
+    gone.has_nothing = true;
+    gone.modified = t->index + 1;
+    /* In a job that is full a node can always be removed; its value is then not shown once more. */
+    if (!has_room(t, n->keyed.key, n, 0))
+        prev.has_nothing = true;
+    ev = rdzv_tree__event_new(t, action, t->index + 1, &gone, &prev);
+    rdzv_tree__show_end(&prev);
     if (!ev)
         return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an event");
     ev->removes_dir = n->is_dir;
-    remove_all(t, n, ev);
+    rdzv_tree__tell_below(t, ev);
+    remove_all(t, n);
     t->index++;
     rdzv_tree__save_index(t);
     rdzv_tree__tell(t, ev);
@@ -434,6 +509,7 @@ void rdzv_tree_expire(struct rdzv_tree *t, struct rdzv_when when)
         if (remove_node(t, RDZV_ACTION_EXPIRE, n, when, &ev, &why) != 0)
             return;
         rdzv_event_unref(ev);
+        t->counts[RDZV_COUNT_EXPIRE]++;
     }
 }
 
@@ -442,7 +518,7 @@ void rdzv_tree_expire(struct rdzv_tree *t, struct rdzv_when when)
 int rdzv_tree_init(
     struct rdzv_tree *t, const struct rdzv_tree_saver *saver, struct rdzv_quota *quota)
 {
-    *t = (struct rdzv_tree){.saver = *saver, .quota = quota, .scratch = STR_NULL};
+    *t = (struct rdzv_tree){.saver = *saver, .quota = quota};
     list_init(&t->watchers);
     t->root = rdzv_tree__add(t, NULL, "/", true, 0);
     return t->root ? 0 : -ENOMEM;
@@ -450,7 +526,7 @@ int rdzv_tree_init(
 
 void rdzv_tree_clear(struct rdzv_tree *t)
 {
-    remove_all(t, t->root, NULL);
+    remove_all(t, t->root);
     rdzv_tree__forget_history(t);
 }
 
@@ -472,5 +548,4 @@ void rdzv_tree_deinit(struct rdzv_tree *t)
     rdzv_tree__free(t, t->root);
     t->root = NULL;
     heap_deinit(&t->ttls);
-    str_deinit(&t->scratch);
 }

@@ -8,24 +8,24 @@
  *
  * Theory of operation. A change makes an *event*, whose JSON is written down at once, since it
  * shows the time to live of that moment. It goes into the history, to those who wait, and to who
- * asked. A node is told to the saver, as a blob, whenever it changes; the history is not saved:
- * after a restart a wait for an index from before is answered as etcd answers one for an event
- * that it has forgotten (401), and its client looks again.
+ * asked, who all share it; it counts in the quota until the last of them has let go. History gives
+ * way when there is no room for what is new. A node is told to the saver, as a blob, whenever it
+ * changes; the history is not saved: after a restart a wait for an index from before is answered as
+ * etcd answers one for an event that it has forgotten (401), and its client looks again.
  *
  * Time is an argument, twice: monotonic, which ends what has a time to live, and the wall's, which
  * is shown. A restart begins every time to live anew.
  */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/list.h"
-#include "base/str.h"
 #include "rendezvous/rdzv_quota.h"
 #include "store/keys.h"
 
@@ -33,7 +33,7 @@ struct err;
 
 /** Events in the history; fewer when they are over so many bytes. */
 #define RDZV_TREE_EVENTS_MAX      1000
-#define RDZV_TREE_EVENT_BYTES_MAX (8u << 20)
+#define RDZV_TREE_EVENT_BYTES_MAX (4u << 20)
 
 /** Longest path, parts of it, longest value; bytes. */
 #define RDZV_TREE_PATH_MAX  2048
@@ -73,22 +73,31 @@ enum rdzv_action {
     RDZV_ACTION_N,
 };
 
+/** A value: any bytes. Borrowed. */
+struct rdzv_text {
+    const char *p;
+    size_t len;
+};
+
 /** Something that has happened. Counted. */
 struct rdzv_event {
     unsigned refs;
+    struct rdzv_quota *quota; /* pins */
     enum rdzv_action action;
     uint64_t index;   /* after it */
     bool is_created;  /* nothing was there before: HTTP says 201 */
     bool is_refresh;  /* only a time to live: nobody is woken */
     bool removes_dir; /* a directory went, with what was in it */
     char *path;       /* owns */
-    char *json;       /* owns; the whole event */
+    char *json;       /* owns; the whole event, and the end of the line; no zero */
+    size_t json_len;  /* bytes */
 };
 
 /** Why something was refused; as etcd says it. */
 struct rdzv_refusal {
     int code;                           /* RDZV_TREE_E_... */
-    char cause[RDZV_TREE_PATH_MAX + 1]; /* "" for none */
+    char cause[RDZV_TREE_PATH_MAX + 1]; /* "" for none; any bytes */
+    size_t cause_len;                   /* of them */
 };
 
 /** One who waits for the next event. */
@@ -109,6 +118,26 @@ struct rdzv_tree_saver {
     void (*drop)(void *ctx, const void *name, size_t name_len, size_t before);
 };
 
+/** What was done since the start, as etcd counts it; a failure stands behind its success. */
+enum rdzv_count {
+    RDZV_COUNT_GET,
+    RDZV_COUNT_GET_FAIL,
+    RDZV_COUNT_SET,
+    RDZV_COUNT_SET_FAIL,
+    RDZV_COUNT_DELETE,
+    RDZV_COUNT_DELETE_FAIL,
+    RDZV_COUNT_UPDATE,
+    RDZV_COUNT_UPDATE_FAIL,
+    RDZV_COUNT_CREATE,
+    RDZV_COUNT_CREATE_FAIL,
+    RDZV_COUNT_SWAP,
+    RDZV_COUNT_SWAP_FAIL,
+    RDZV_COUNT_COMPARE_DELETE,
+    RDZV_COUNT_COMPARE_DELETE_FAIL,
+    RDZV_COUNT_EXPIRE,
+    RDZV_COUNT_N,
+};
+
 struct rdzv_node;
 
 struct rdzv_tree {
@@ -123,17 +152,18 @@ struct rdzv_tree {
     size_t first;                                     /* the oldest one's place */
     size_t history_bytes;                             /* of their texts */
     uint64_t history_start;                           /* index of the oldest; before it: cleared */
-    struct str scratch;                               /* for building blobs */
+    uint64_t counts[RDZV_COUNT_N];                    /* rdzv_etcd.c counts; expiries here */
 };
 
 /** What a change says beside path and value. */
 struct rdzv_change {
     bool is_dir;
     bool has_ttl;
-    bool is_refresh;        /* the value stays, nobody is woken */
-    uint32_t ttl_seconds;   /* with @has_ttl */
-    const char *prev_value; /* NULL: no matter; borrowed */
-    uint64_t prev_index;    /* 0: no matter */
+    bool is_refresh;      /* the value stays, nobody is woken */
+    uint32_t ttl_seconds; /* with @has_ttl */
+    bool has_prev_value;  /* @prev_value is said */
+    struct rdzv_text prev_value;
+    uint64_t prev_index; /* 0: no matter */
 };
 
 /** When something happens. */
@@ -159,6 +189,21 @@ void rdzv_tree_forget_index(struct rdzv_tree *t);
 int rdzv_tree_load(
     struct rdzv_tree *t, const void *p, size_t len, struct rdzv_when when, struct err *e);
 
+/** rdzv_tree_name() - as rdzv_kv_name() (rdzv_kv.h), of a node's blob, or the index's. */
+int rdzv_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
+
+/** rdzv_tree_text() - a text that ends with a zero, as a value. */
+static inline struct rdzv_text rdzv_tree_text(const char *text)
+{
+    return (struct rdzv_text){.p = text, .len = strlen(text)};
+}
+
+/** Room for a time as text. */
+#define RDZV_TREE_TIME_MAX 48
+
+/** rdzv_tree_format_time() - as Go prints a time: RFC 3339, in UTC; @wall: since 1970. */
+void rdzv_tree_format_time(nsec_t wall, char buf[static RDZV_TREE_TIME_MAX]);
+
 /** rdzv_event_ref() - one more holds it; returns it. */
 struct rdzv_event *rdzv_event_ref(struct rdzv_event *ev);
 
@@ -178,32 +223,38 @@ bool rdzv_tree_clean(const char *path, char *ret);
  * with a refusal.
  */
 
-/** rdzv_tree_get() - {"action": "get", "node": ...}; gives a reference. */
+/**
+ * rdzv_tree_get() - {"action": "get", "node": ...} and the end of the line
+ * @ret, @ret_len:	gives it, free(); no zero
+ *
+ * Its length is found first: what is over RDZV_ANSWER_MAX, or has no room in the quota, is refused
+ * and never made. The caller counts it in the quota for as long as it has it.
+ */
 int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, struct rdzv_when when,
-    json_t **ret, struct rdzv_refusal *why);
+    char **ret, size_t *ret_len, struct rdzv_refusal *why);
 
 /** rdzv_tree_create() - a node where none is. */
-int rdzv_tree_create(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_create(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why);
 
 /** rdzv_tree_create_in_order() - one below @path, called after the index. */
-int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why);
 
 /** rdzv_tree_set() - a node, in place of a file that may be there. */
-int rdzv_tree_set(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_set(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why);
 
 /** rdzv_tree_update() - value and time to live of what is there. */
-int rdzv_tree_update(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_update(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why);
 
 /** rdzv_tree_swap() - the same of a file, if it is as expected. */
-int rdzv_tree_swap(struct rdzv_tree *t, const char *path, const char *value,
+int rdzv_tree_swap(struct rdzv_tree *t, const char *path, struct rdzv_text value,
     const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
     struct rdzv_refusal *why);
 

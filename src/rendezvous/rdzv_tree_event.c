@@ -18,24 +18,52 @@ _Static_assert(sizeof(action_names) / sizeof(*action_names) == RDZV_ACTION_N, "a
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-struct rdzv_event *rdzv_tree__event_new(
-    enum rdzv_action action, const char *path, uint64_t index, json_t *node, json_t *prev)
+static void write_event(struct rdzv_json *j, enum rdzv_action action, const struct rdzv_shown *node,
+    const struct rdzv_shown *prev)
+{
+    rdzv_json_raw(j, "{\"action\":\"");
+    rdzv_json_raw(j, action_names[action]);
+    rdzv_json_raw(j, "\",\"node\":");
+    rdzv_tree__write_shown(j, node);
+    if (prev) {
+        rdzv_json_raw(j, ",\"prevNode\":");
+        rdzv_tree__write_shown(j, prev);
+    }
+    rdzv_json_raw(j, "}\n");
+}
+
+static size_t size_of(const struct rdzv_event *ev)
+{
+    return RDZV_COST_EVENT + strlen(ev->path) + ev->json_len;
+}
+
+struct rdzv_event *rdzv_tree__event_new(struct rdzv_tree *t, enum rdzv_action action,
+    uint64_t index, const struct rdzv_shown *node, const struct rdzv_shown *prev)
 {
     struct rdzv_event *ev = calloc(1, sizeof(*ev));
-    json_t *json = json_pack("{s:s, s:o, s:o*}", "action", action_names[action], "node",
-        node ? node : json_null(), "prevNode", prev);
+    struct rdzv_json j = {.max = SIZE_MAX};
 
+    write_event(&j, action, node, prev);
     if (ev) {
-        *ev = (struct rdzv_event){.refs = 1, .action = action, .index = index};
-        ev->is_created = action == RDZV_ACTION_CREATE || (action == RDZV_ACTION_SET && !prev);
-        ev->path = strdup(path);
-        ev->json = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        ev->path = strdup(node->path);
+        ev->json = malloc(j.len);
     }
-    json_decref(json);
-    if (ev && ev->path && ev->json)
-        return ev;
-    rdzv_event_unref(ev);
-    return NULL;
+    if (!ev || !ev->path || !ev->json) {
+        free(ev ? ev->path : NULL);
+        free(ev ? ev->json : NULL);
+        free(ev);
+        return NULL;
+    }
+    j = (struct rdzv_json){.text = ev->json, .max = SIZE_MAX};
+    write_event(&j, action, node, prev);
+    ev->json_len = j.len;
+    ev->refs = 1;
+    ev->quota = t->quota;
+    ev->action = action;
+    ev->index = index;
+    ev->is_created = action == RDZV_ACTION_CREATE || (action == RDZV_ACTION_SET && !prev);
+    rdzv_quota_take(t->quota, size_of(ev), 0);
+    return ev;
 }
 
 struct rdzv_event *rdzv_event_ref(struct rdzv_event *ev)
@@ -47,6 +75,7 @@ struct rdzv_event *rdzv_event_ref(struct rdzv_event *ev)
 struct rdzv_event *rdzv_event_unref(struct rdzv_event *ev)
 {
     if (ev && --ev->refs == 0) {
+        rdzv_quota_give(ev->quota, size_of(ev), 0);
         free(ev->path);
         free(ev->json);
         free(ev);
@@ -55,11 +84,6 @@ struct rdzv_event *rdzv_event_unref(struct rdzv_event *ev)
 }
 
 /* ---- history -------------------------------------------------------------------------------- */
-
-static size_t size_of(const struct rdzv_event *ev)
-{
-    return sizeof(*ev) + strlen(ev->path) + strlen(ev->json);
-}
 
 static void forget_oldest(struct rdzv_tree *t)
 {
@@ -90,6 +114,17 @@ static void remember(struct rdzv_tree *t, struct rdzv_event *ev)
     t->history_bytes += size_of(ev);
 }
 
+/* A byte of a value is six of JSON at most; beside values an event has its path twice, and less
+ * than a kilobyte. */
+bool rdzv_tree__has_room(struct rdzv_tree *t, const char *path, size_t values_len)
+{
+    size_t most = 6 * values_len + 13 * strlen(path) + 1024;
+
+    while (t->n_history > 0 && !rdzv_quota_has(t->quota, most, 0))
+        forget_oldest(t);
+    return rdzv_quota_has(t->quota, most, 0);
+}
+
 /* ---- who is told ---------------------------------------------------------------------------- */
 
 /* Does @path lie below @dir? */
@@ -112,13 +147,13 @@ static void fire(struct rdzv_watcher *w, struct rdzv_event *ev)
     w->fire(w, ev);
 }
 
-void rdzv_tree__tell_below(struct rdzv_tree *t, struct rdzv_event *ev, const char *path)
+void rdzv_tree__tell_below(struct rdzv_tree *t, struct rdzv_event *ev)
 {
     struct rdzv_watcher *w;
     struct rdzv_watcher *tmp;
 
     list_foreach_safe(w, tmp, &t->watchers, link) {
-        if (strcmp(w->path, path) == 0 && ev->index >= w->since)
+        if (ev->index >= w->since && is_below(w->path, ev->path) && rdzv_tree__find(t, w->path))
             fire(w, ev);
     }
 }
@@ -159,7 +194,7 @@ int rdzv_tree_watch(struct rdzv_tree *t, struct rdzv_watcher *w, uint64_t since,
     w->since = since > 0 ? since : t->index + 1;
     list_init(&w->link);
     if (w->since < t->history_start) {
-        (void)snprintf(why->cause, sizeof(why->cause),
+        why->cause_len = (size_t)snprintf(why->cause, sizeof(why->cause),
             "the requested history has been cleared [%llu/%llu]",
             (unsigned long long)t->history_start, (unsigned long long)w->since);
         return why->code = RDZV_TREE_E_CLEARED;

@@ -73,7 +73,7 @@ static int set(struct fixture *f, const char *path, const char *value, uint32_t 
 {
     struct rdzv_change change = {.has_ttl = ttl > 0, .ttl_seconds = ttl};
     struct rdzv_event *ev = NULL;
-    int r = rdzv_tree_set(&f->tree, path, value, &change, f->when, &ev, &f->why);
+    int r = rdzv_tree_set(&f->tree, path, rdzv_tree_text(value), &change, f->when, &ev, &f->why);
 
     rdzv_event_unref(ev);
     return r;
@@ -81,10 +81,11 @@ static int set(struct fixture *f, const char *path, const char *value, uint32_t 
 
 static int look(struct fixture *f, const char *path)
 {
-    json_t *json = NULL;
-    int r = rdzv_tree_get(&f->tree, path, false, f->when, &json, &f->why);
+    char *text = NULL;
+    size_t len;
+    int r = rdzv_tree_get(&f->tree, path, false, f->when, &text, &len, &f->why);
 
-    json_decref(json);
+    free(text);
     return r;
 }
 
@@ -123,14 +124,15 @@ static void test_restart(void **state)
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 8};
     struct err e = ERR_NULL;
     struct rdzv_tree again;
-    json_t *json = NULL;
+    char *text = NULL;
+    size_t text_len;
 
     assert_int_equal(set(f, "/a/b", "value", 7), 0);
     assert_int_equal(rdzv_tree_init(&again, &saver, &quota), 0);
     assert_int_equal(rdzv_tree_load(&again, f->saved, f->saved_len, later, &e), 0);
     assert_int_equal(rdzv_tree_due(&again), later.now + 7 * SECOND);
-    assert_int_equal(rdzv_tree_get(&again, "/a/b", false, later, &json, &f->why), 0);
-    json_decref(json);
+    assert_int_equal(rdzv_tree_get(&again, "/a/b", false, later, &text, &text_len, &f->why), 0);
+    free(text);
     for (size_t len = 0; len < 20; len++)
         assert_int_equal(rdzv_tree_load(&again, f->saved, len, later, &e), -EINVAL);
     rdzv_tree_deinit(&again);
@@ -196,7 +198,7 @@ static void test_limits(void **state)
     assert_int_equal(n, 7);
     assert_int_equal(f->why.code, RDZV_TREE_E_INTERNAL);
     assert_int_equal(set(f, "/a", "one that is there may change", 0), 0);
-    f->quota.bytes_max = f->quota.bytes;
+    f->quota.bytes_max = f->quota.bytes - f->tree.history_bytes;
     assert_int_equal(set(f, "/a", "but not grow when there is no room", 0), RDZV_TREE_E_INTERNAL);
     rdzv_tree_clear(&f->tree);
     assert_int_equal(f->n_saved, 0);
@@ -232,6 +234,48 @@ static void test_paths(void **state)
     assert_false(rdzv_tree_clean(deep, ret));
 }
 
+/* An answer is measured first, and made once: what has no room is refused, and never made. */
+static void test_answers(void **state)
+{
+    static const char bytes[] = "a\0\"\x01\xff\xe2\x82\xac\xc3";
+    struct rdzv_text value = {.p = bytes, .len = sizeof(bytes) - 1};
+    struct fixture *f = *state;
+    struct rdzv_change change = {.has_prev_value = true, .prev_value = value};
+    struct rdzv_event *ev = NULL;
+    char *text = NULL;
+    size_t len;
+    char *ones = malloc(100001);
+
+    assert_int_equal(rdzv_tree_set(&f->tree, "/a", value, &change, f->when, &ev, &f->why), 0);
+    rdzv_event_unref(ev);
+    assert_int_equal(rdzv_tree_get(&f->tree, "/", true, f->when, &text, &len, &f->why), 0);
+    text[len - 1] = '\0';
+    assert_string_equal(text, "{\"action\":\"get\",\"node\":{\"dir\":true,\"nodes\":[{\"key\":"
+                              "\"/a\",\"value\":\"a\\u0000\\\"\\u0001\\ufffd\xe2\x82\xac\\ufffd\","
+                              "\"modifiedIndex\":1,\"createdIndex\":1}]}}");
+    free(text);
+    assert_int_equal(
+        rdzv_tree_swap(&f->tree, "/a", rdzv_tree_text("b"), &change, f->when, &ev, &f->why), 0);
+    rdzv_event_unref(ev);
+    memset(ones, 1, 100000);
+    ones[100000] = '\0';
+    f->quota.bytes_max = 2u << 20;
+    assert_int_equal(set(f, "/one", ones, 0), 0);
+    assert_int_equal(look(f, "/one"), 0);
+    f->quota.bytes_max = f->quota.bytes + 500000;
+    assert_int_equal(look(f, "/one"), RDZV_TREE_E_INTERNAL);
+    assert_int_equal(look(f, "/a"), 0);
+    /* Room is made for a change by forgetting what has been; and a full job can be emptied. */
+    assert_int_equal(f->tree.n_history, 3);
+    f->quota.bytes_max = f->quota.bytes + 500000;
+    assert_int_equal(set(f, "/two", ones, 0), 0);
+    assert_int_equal(f->tree.n_history, 1);
+    f->quota.bytes_max = f->quota.bytes;
+    assert_int_equal(rdzv_tree_delete(&f->tree, "/one", false, false, f->when, &ev, &f->why), 0);
+    rdzv_event_unref(ev);
+    free(ones);
+}
+
 /* A name made by the tree is a part of the path like any other: one part too many is refused, and
  * all that was taken is loaded again. */
 static void test_depth(void **state)
@@ -245,13 +289,15 @@ static void test_depth(void **state)
         deep[i] = i % 2 ? 'd' : '/';
     deep[sizeof(deep) - 1] = '\0';
     f->quota.entries_max = 2 * RDZV_TREE_DEPTH_MAX;
-    assert_int_equal(rdzv_tree_create_in_order(&f->tree, deep, "", &change, f->when, &ev, &f->why),
+    assert_int_equal(rdzv_tree_create_in_order(
+                         &f->tree, deep, rdzv_tree_text(""), &change, f->when, &ev, &f->why),
         RDZV_TREE_E_FORM);
     assert_string_equal(f->why.cause, "the key has more than 64 parts");
     assert_int_equal(f->n_saved, 0);
     deep[sizeof(deep) - 3] = '\0';
-    assert_int_equal(
-        rdzv_tree_create_in_order(&f->tree, deep, "", &change, f->when, &ev, &f->why), 0);
+    assert_int_equal(rdzv_tree_create_in_order(
+                         &f->tree, deep, rdzv_tree_text(""), &change, f->when, &ev, &f->why),
+        0);
     rdzv_event_unref(ev);
 }
 
@@ -263,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waiting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_depth, set_up, tear_down),
         cmocka_unit_test(test_paths),
     };

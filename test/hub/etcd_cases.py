@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.parse
 
-HEADERS = ("Content-Type", "X-Etcd-Index")
+HEADERS = ("Content-Type", "X-Etcd-Index", "Allow")
 
 
 class Server:
@@ -62,9 +62,21 @@ class Server:
             return re.sub(r"(?<=[\[ /])\d+(?=[\] /])", "N", value) if name == "cause" else value
         return value
 
+    def send(self, method: str, path: str, body: bytes | None = None, kind: str | None = None):
+        """A request as it is, with a Content-Type of its own."""
+        connection = http.client.HTTPConnection(*self.at, timeout=60)
+        try:
+            connection.request(method, path, body, {} if kind is None else {"Content-Type": kind})
+            answer = connection.getresponse()
+            return self.shown(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
     def ask(self, method: str, key: str, /, **fields: object) -> list:
-        status, headers, body = self.raw(method, "/v2/keys" + urllib.parse.quote(key),
-                                         {n.rstrip("_"): v for n, v in fields.items()})
+        return self.shown(*self.raw(method, "/v2/keys" + urllib.parse.quote(key),
+                                    {n.rstrip("_"): v for n, v in fields.items()}))
+
+    def shown(self, status: int, headers, body: bytes) -> list:
         shown = {name: headers[name] for name in HEADERS if headers[name]}
         if int(shown.get("X-Etcd-Index", 0)):
             shown["X-Etcd-Index"] = int(shown["X-Etcd-Index"]) - self.first
@@ -214,6 +226,52 @@ def case_fields(s: Server) -> object:
             s.ask("PUT", "/n", value="1", dir="perhaps"), s.ask("GET", "/n", recursive=""),
             s.ask("PUT", "/n", value="1", prevExist="x"), s.ask("PUT", "/n", refresh="x"),
             s.ask("GET", "/deep", quorum="true"), s.ask("PATCH", "/n")[0]]
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def case_forms(s: Server) -> object:
+    """What is malformed, and what does not say that it is a form."""
+    bodies = [b"value=%zz", b"value=%", b"value=%4", b"%=1&value=x", b"value=a;b=c", b"value",
+              b"=x&value=1", b"value=1&value=2", b"&&value=x&", b"value=+%2b%20+"]
+    kinds = ["text/plain", "application/json", "multipart/form-data", "garbage;;;", "", "a/b/c",
+             "a/", "/b", "a b", FORM.upper(), FORM + "; charset=utf-8", FORM + ";", FORM + "; x",
+             FORM + '; a="b c"', FORM + "; a=b c=d"]
+    return [*[s.send("PUT", "/v2/keys/form", body, FORM) for body in bodies],
+            *[s.send("PUT", "/v2/keys/kind", b"value=x", kind) for kind in kinds],
+            s.send("PUT", "/v2/keys/both?value=query&ttl=", b"value=body", FORM),
+            s.send("PUT", "/v2/keys/both?value=query", b"value=body", "text/plain"),
+            s.send("PUT", "/v2/keys/both?value=%zz", b"value=body", FORM),
+            s.send("PUT", "/v2/keys/both?value=%zz", b"value=%yy", FORM),
+            s.send("GET", "/v2/keys/both?recursive=%g0"),
+            s.send("DELETE", "/v2/keys/both?prevValue=query", b"prevValue=body", FORM)]
+
+
+def case_bytes(s: Server) -> object:
+    """Values are any bytes, and are shown as far as JSON can."""
+    odd = b"value=a%00b%ffc%e2%82%acd%c3%28%ed%a0%80%f5%7f%01\xfe"
+    return [s.send("PUT", "/v2/keys/bytes", odd, FORM), s.ask("GET", "/bytes"),
+            s.send("PUT", "/v2/keys/bytes", b"value=n&prevValue=a%00b", FORM),
+            s.send("PUT", "/v2/keys/bytes", b"value=%00&prev" + odd.replace(b"v", b"V", 1), FORM),
+            s.send("PUT", "/v2/keys/bytes", b"value=%ff&prevValue=%00", FORM),
+            s.send("PUT", "/v2/keys/bytes", b"value=x&prevValue=%fe", FORM),
+            s.send("DELETE", "/v2/keys/bytes?prevValue=%ff"),
+            s.send("PUT", "/v2/keys/bytes", b"dir=tr%00ue", FORM)]
+
+
+def case_other_paths(s: Server) -> object:
+    names = ["self", "leader", "store", "nope", ""]
+    answers = [s.send("OPTIONS", path)[0] for path in ("/v2/keys/a", "/version", "/nope")]
+    for path in [*("/v2/stats/" + name for name in names), "/v2/stats", "/v2/members/leader"]:
+        status, shown, body = s.send("GET", path)
+        answers.append([status, shown, sorted(body) if isinstance(body, dict) else body])
+    s.ask("PUT", "/st", value="1")
+    return [*answers, s.send("GET", "/v2/members/nope"), s.send("GET", "/v2/members/")[0],
+            *[s.send(method, path) for method in ("POST", "PATCH")
+              for path in ("/version", "/v2/machines", "/v2/stats/self", "/v2/keys/a", "/nope")],
+            s.ask("GET", "/st", stream="true"), s.ask("GET", "/st", stream="maybe"),
+            s.ask("PUT", "/st", value="2", stream="true")]
 
 
 def case_history(s: Server) -> object:

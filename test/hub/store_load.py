@@ -87,6 +87,7 @@ def large(address: str, port: str, own: str = "") -> dict:
     first.set("eight", "x" * (8 * MIB))
     answers = {"eight": len(store().get("eight"))}
     first.set("eight", "y" * (8 * MIB))
+    first.num_keys()  # nothing says when a set is done but the answer to what comes behind it
     answers["again"] = set(store().get("eight")) == {ord("y")}
     answers["swapped"] = len(first.compare_set("eight", "y" * (8 * MIB), "z" * (4 * MIB)))
     del first

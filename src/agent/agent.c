@@ -22,7 +22,6 @@
 #define CLAMP_PERIOD     (60 * NSEC_PER_SEC)
 #define MEASURE_TIME     (4 * NSEC_PER_MSEC) /* for each cipher */
 #define RETRY_FIRST      (NSEC_PER_SEC / 4)
-#define SAVE_DELAY       (1 * NSEC_PER_SEC)
 #define NAMES_DELAY      (NSEC_PER_SEC / 5)
 #define SAVE_RETRY       (30 * NSEC_PER_SEC)
 #define END_PATIENCE     (1 * NSEC_PER_SEC)
@@ -140,6 +139,7 @@ static void save(struct agent *a)
     a->due.save = NSEC_NEVER;
     if (a->cache_is_damaged)
         return;
+    a->saving.saved_at = clock_now();
     if (state_write_snapshot(&a->snapshot, a->config->state_dir, &e) == 0)
         return;
     log_limited(&a->save_limit, clock_now(), LOG_LEVEL_WARNING,
@@ -242,6 +242,7 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
     struct agent *a = ctx;
     enum watch_event_kind kind = ev->kind;
     nsec_t now = clock_now();
+    bool is_status;
     uint64_t boot;
     int r;
 
@@ -257,12 +258,13 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
         return r;
     }
     boot = a->snapshot.boot;
+    is_status = watch_event_is_status(ev, &a->snapshot);
     r = watch_event_apply(&a->snapshot, ev, e);
     if (r == 0 && kind == WATCH_EVENT_SNAPSHOT && boot != 0 && boot != a->snapshot.boot)
         agent__hub_forgot(a, now);
     if (r == 0 && kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE) {
         agent__schedule(a, &a->due.reconcile, now + SOON);
-        agent__schedule(a, &a->due.save, now + SAVE_DELAY);
+        agent__schedule(a, &a->due.save, save_plan_due(&a->saving, is_status, now));
         agent__schedule(a, &a->due.names, now + NAMES_DELAY);
         finder_set_snapshot(a->finder, &a->snapshot, now);
         a->is_stirred = true;

@@ -16,6 +16,7 @@
 #include "agent/observe.h"
 #include "agent/reach.h"
 #include "agent/reconcile.h"
+#include "agent/save_plan.h"
 #include "agent/state.h"
 #include "api/server.h"
 #include "base/list.h"
@@ -40,6 +41,7 @@ struct agent {
     struct state state;        /* who this node is */
     struct snapshot snapshot;  /* what the hub last said */
     struct node_speeds speeds; /* of this machine, measured at the start */
+    struct save_plan saving;   /* of the snapshot */
     bool cache_is_damaged;     /* snapshot.json does not parse, and is left alone */
     int lock_fd;               /* owns; -1: none */
 

@@ -50,15 +50,17 @@ void door_report(void *ctx, const struct request *rq, struct response *rs)
 
     if (!node)
         return;
+    if (!reports_admit(node, rq->now)) {
+        response_refuse(
+            rs, 429, "node \"%s\" reports more than five times a second", node->pub.spec.meta.name);
+        return;
+    }
     if (report_decode(&report, rq->body, &e) != 0) {
         response_fail(rs, &e);
         return;
     }
-    if (reports_take(&hub->reports, node, &report)) {
-        node->text = line_unref(node->text);
-        node->net->everybody = line_unref(node->net->everybody);
-        watch_tell_node(&hub->watcher, node, rq->now);
-    }
+    if (reports_take(&hub->reports, node, &report))
+        watch_tell_status(&hub->watcher, node, rq->now);
     response_empty(rs);
 }
 

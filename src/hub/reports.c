@@ -16,6 +16,11 @@ void reports_init(struct reports *s, struct model *model)
     list_init(&s->unsaved);
 }
 
+bool reports_admit(struct model_node *node, nsec_t now)
+{
+    return pace_take(&node->asked, now, REPORTS_EACH, REPORTS_BURST);
+}
+
 static bool is_same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);

@@ -26,6 +26,10 @@
 /** How often "last seen" alone is worth a write. */
 #define REPORTS_SEEN_FLUSH_S 60
 
+/** So many reports of one node are taken at once, and then one each so often: five a second. */
+#define REPORTS_BURST 30
+#define REPORTS_EACH  (NSEC_PER_SEC / 5)
+
 struct reports {
     struct model *model; /* pins */
     struct list unsaved; /* of struct model_node */
@@ -33,6 +37,9 @@ struct reports {
 };
 
 void reports_init(struct reports *s, struct model *model);
+
+/** reports_admit() - is @node's next report not one too many? An agent's never is. */
+bool reports_admit(struct model_node *node, nsec_t now);
 
 /**
  * reports_take() - take in what @node reports

@@ -22,6 +22,7 @@ void watcher_init(struct watcher *w, struct model *model)
 {
     *w = (struct watcher){.model = model};
     list_init(&w->waiting);
+    list_init(&w->untold);
 }
 
 static bool can_send(const struct watcher *w)
@@ -192,8 +193,30 @@ void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
 {
     struct line *l = view_put_node(node);
 
+    list_remove(&node->untold);
     tell_those_who_see(node, l, now);
     line_unref(l);
+}
+
+void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
+{
+    node->text = line_unref(node->text);
+    node->net->everybody = line_unref(node->net->everybody);
+    if (pace_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
+        watch_tell_node(w, node, now);
+    else if (list_is_empty(&node->untold))
+        list_add_tail(&w->untold, &node->untold);
+}
+
+static void tell_untold(struct watcher *w, nsec_t now)
+{
+    struct model_node *node;
+    struct model_node *tmp;
+
+    list_foreach_safe(node, tmp, &w->untold, untold) {
+        if (pace_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
+            watch_tell_node(w, node, now);
+    }
 }
 
 /* @to may see @about now, or not any more. */
@@ -267,6 +290,7 @@ void watch_tick(struct watcher *w, nsec_t now)
     bool is_time = now - w->heartbeat >= WATCH_HEARTBEAT;
     struct line *heartbeat = is_time ? view_heartbeat(w->model) : NULL;
 
+    tell_untold(w, now);
     if (is_time)
         w->heartbeat = now;
     for (size_t i = 0; i < w->model->networks.n; i++) {

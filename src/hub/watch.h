@@ -8,6 +8,10 @@
  * Snapshots are large, so only so many are on their way at a time; the other
  * watches wait in a line, and one that takes too long over its snapshot is cut.
  *
+ * A node says itself how often its status changes, and each change is for
+ * everybody. So others are told of some at once and then of one each two seconds,
+ * which is the last one; a snapshot always has it.
+ *
  * Threads: the hub's loop only.
  */
 #pragma once
@@ -23,6 +27,10 @@
 #define WATCH_SNAPSHOTS_MAX   32
 #define WATCH_SNAPSHOT_WITHIN (60 * NSEC_PER_SEC)
 
+/** So many changes of a node's status are told at once, and then one each so often. */
+#define WATCH_STATUS_BURST 5
+#define WATCH_STATUS_EACH  (2 * NSEC_PER_SEC)
+
 /** Watches of one node at a time: a new one, and the old one that is not known to be dead yet. */
 #define WATCH_BY_NODE_MAX 2
 
@@ -30,6 +38,7 @@
 struct watcher {
     struct model *model; /* pins */
     struct list waiting; /* of struct watch: those that need a place for their snapshot */
+    struct list untold;  /* of struct model_node: whose last status has still to be told */
     unsigned n_sending;  /* snapshots on their way */
     unsigned n;          /* watches */
     uint64_t n_overrun;  /* queues dropped since the start */
@@ -53,9 +62,13 @@ void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now
 void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now);
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now);
 
+/** watch_tell_status() - @node has reported what others see; now, or when it is its turn. */
+void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now);
+
 /** watch_tell_node_removed() - the others hear of it, the node itself with @reason; its end. */
 void watch_tell_node_removed(
     struct watcher *w, struct model_node *node, const char *reason, nsec_t now);
 
-/** watch_tick() - each second: heartbeats, and watches that take too long. */
+/** watch_tick() - each second: heartbeats, what waits to be told, and watches that take too long.
+ */
 void watch_tick(struct watcher *w, nsec_t now);

@@ -122,6 +122,17 @@ json_t *watch_event_encode(const struct watch_event *ev)
     return NULL;
 }
 
+bool watch_event_is_status(const struct watch_event *ev, const struct snapshot *s)
+{
+    const struct node *held;
+
+    if (ev->kind != WATCH_EVENT_PUT || ev->object.kind != OBJECT_KIND_NODE)
+        return false;
+    held = snapshot_find_node(s, ev->object.node.meta.name);
+    return held && held->meta.resource_version != 0 &&
+           held->meta.resource_version == ev->object.node.meta.resource_version;
+}
+
 static int apply_delta(struct snapshot *s, struct watch_event *ev, struct err *e)
 {
     struct err why = ERR_NULL;

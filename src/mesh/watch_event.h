@@ -7,6 +7,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,6 +63,13 @@ int watch_event_decode(struct watch_event *ret, const char *line, size_t len, st
 
 /** watch_event_encode() - the JSON of one line; a new reference, NULL for no memory. */
 json_t *watch_event_encode(const struct watch_event *ev);
+
+/**
+ * watch_event_is_status() - is it the status of a node that @s has, and nothing else?
+ *
+ * The object is at the version that @s has, and versions are of what is desired.
+ */
+bool watch_event_is_status(const struct watch_event *ev, const struct snapshot *s);
 
 /**
  * watch_event_apply() - bring a snapshot up to date

@@ -16,8 +16,10 @@
 #include "cmd/options.h"
 #include "cmd/relay_only.h"
 #include "hub/hub.h"
+#include "hub/networks.h"
 #include "hub/overlay.h"
 #include "mesh/block.h"
+#include "store/store.h"
 #include "sys/resolve.h"
 
 static struct {
@@ -65,17 +67,43 @@ static int option_cidr4(const struct option *o, const char *text, struct err *e)
     return block_parse(o->field, text, true, o->name, e);
 }
 
+/* Where nodes reach this machine; a name is looked up later. [struct option_list] */
+static int option_public(const struct option *o, const char *text, struct err *e)
+{
+    struct ip_addr address;
+    const char *block;
+
+    if (resolve_check(text, &address, e) != 0)
+        return err_prefix(e, "%s %.60s", o->name, text);
+    block = ip_addr_is_none(&address) ? NULL : block_find_reserved(&address);
+    if (block)
+        return err_set(e, -EINVAL,
+            "%s %.60s is in %s, where no other machine reaches this one: nodes need an address of "
+            "it that they can send to",
+            o->name, text, block);
+    return option_append(o, text, e);
+}
+
+/* [const char *] */
+static int option_store(const struct option *o, const char *text, struct err *e)
+{
+    int r = store_check_url(text, e);
+
+    return r == 0 ? option_text(o, text, e) : r;
+}
+
 static const struct option options[] = {
-    {"--public", "HOST[:PORT]", option_append, &arg.publics, NULL,
+    {"--public", "HOST[:PORT]", option_public, &arg.publics, NULL,
         "where nodes reach this machine's UDP port; best first", .many = true},
     {"--listen", ":PORT", option_listen, &arg.listen, ":51820", "UDP port of WireGuard and relay",
         .min = 1},
     {"--api", "[ADDRESS]:PORT", option_listen, &arg.api, ":8443",
         "TCP port of the API, here and on the overlay"},
-    {"--network", "NAME", option_name, &arg.network, "default",
-        "the first network, made if there is none yet"},
-    {"--cidr4", "CIDR", option_cidr4, &arg.cidr4, "10.42.0.0/16", "its IPv4 block"},
-    {"--store", "URL", option_text, &arg.store, NULL,
+    {"--network", "NAME", option_name, &arg.network, NULL,
+        "the first network, made if there is none yet (default \"default\")"},
+    {"--cidr4", "CIDR", option_cidr4, &arg.cidr4, NULL,
+        "its IPv4 block (default " NETWORKS_CIDR4_DEFAULT ")"},
+    {"--store", "URL", option_store, &arg.store, NULL,
         "sqlite:PATH or memory: (default sqlite:STATE/hub.db)"},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
     {"--socket", "PATH", option_text, &arg.socket, SOCKET_DEFAULT, "the admin socket"},
@@ -118,6 +146,11 @@ static int find_publics(struct hub_config *c, struct err *e)
         if (resolve_host(arg.publics.items[i], c->udp_port, c->publics + c->n_publics,
                 OBJECT_ENDPOINTS_MAX - c->n_publics, &n, e) < 0)
             return err_prefix(e, "--public %.60s", arg.publics.items[i]);
+        for (unsigned k = c->n_publics; k < c->n_publics + n; k++)
+            if (block_find_reserved(&c->publics[k].addr))
+                return err_set(e, -EADDRNOTAVAIL,
+                    "--public %.60s is %s, where no other machine reaches this one",
+                    arg.publics.items[i], endpoint_format(&c->publics[k], text));
         c->n_publics += n;
     }
     if (c->n_publics > 0)

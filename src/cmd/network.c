@@ -22,7 +22,7 @@ static struct {
 static const struct option add_options[] = {
     {"NAME", NULL, option_name, &arg.name, NULL, "of the new network", .need = OPTION_REQUIRED},
     {"--cidr4", "CIDR", option_text, &arg.cidr4, NULL,
-        "IPv4 addresses of its nodes (default 10.42.0.0/16)"},
+        "IPv4 addresses of its nodes (default 10.77.0.0/16)"},
     {"--cidr6", "CIDR", option_text, &arg.cidr6, NULL,
         "IPv6 addresses of its nodes (default: a random block of fd00::/8)"},
     {"--topology", "WORD", option_word, &arg.topology, NULL, "auto, hub or mesh (default auto)",

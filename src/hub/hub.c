@@ -290,6 +290,24 @@ static int bring_up_all(struct hub *hub, struct err *e)
     return 0;
 }
 
+/* The hub has networks already, so what was given for the first one changes nothing. */
+static void compare_first(const struct hub *hub, const char *name, const struct ip_prefix *cidr4)
+{
+    const char *asked = name ? name : NETWORKS_NAME_DEFAULT;
+    const struct model_network *net = model_find_network(&hub->model, asked);
+    char given[IP_PREFIX_TEXT_MAX];
+    char held[IP_PREFIX_TEXT_MAX];
+
+    if (name && !net)
+        log_warning("--network %s is for the first start only, and this hub has other networks "
+                    "already: \"weft network add %s\" makes it",
+            name, name);
+    if (cidr4->len > 0 && net && !ip_prefix_equal(cidr4, &net->pub.spec.cidr4))
+        log_warning(
+            "--cidr4 %s is for the first start only: network \"%s\" has %s already, for good",
+            ip_prefix_format(cidr4, given), asked, ip_prefix_format(&net->pub.spec.cidr4, held));
+}
+
 static int add_first(
     struct hub *hub, const char *name, const struct ip_prefix *cidr4, nsec_t now, struct err *e)
 {
@@ -299,9 +317,11 @@ static int add_first(
 
     /* One whose record is damaged is there, too. */
     if (hub->model.networks.n > 0 ||
-        damaged_find_below(&hub->model.damaged, record_prefix(RECORD_NETWORK)))
+        damaged_find_below(&hub->model.damaged, record_prefix(RECORD_NETWORK))) {
+        compare_first(hub, name, cidr4);
         return 0;
-    (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
+    }
+    (void)snprintf(rq.name, sizeof(rq.name), "%s", name ? name : NETWORKS_NAME_DEFAULT);
     return networks_add(hub, &rq, now, &net, e);
 }
 

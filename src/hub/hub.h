@@ -143,7 +143,10 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
 
 /**
  * hub_start() - bring up every network, then open the public and the admin door
- * @first_network:	made if the hub has no network yet, with @first_cidr4
+ * @first_network:	made if the hub has no network yet; NULL: "default"
+ * @first_cidr4:	its block; len 0: the default
+ *
+ * What is given and not so, because the hub has other networks already, is warned of.
  *
  * Return: 0 or negative errno with words.
  */

@@ -2,7 +2,7 @@
  * ipam.h - which host numbers of a network are taken, and which is next.
  *
  * A node has one number, and from it both its addresses: number 7 of
- * 10.42.0.0/16 and fd5a::/64 is 10.42.0.7 and fd5a::7. Number 1 is the hub's.
+ * 10.77.0.0/16 and fd5a::/64 is 10.77.0.7 and fd5a::7. Number 1 is the hub's.
  *
  * Theory of operation. Numbers are given out in rising order, from a cursor
  * that is stored with the network and starts again at the beginning only when

@@ -17,8 +17,14 @@ struct hub;
 /** There is a network of that name already. */
 #define NETWORKS_E_EXISTS 1
 
-/** The block of a network that does not say one. */
-#define NETWORKS_CIDR4_DEFAULT "10.42.0.0/16"
+/** The first network, unless it was said otherwise. */
+#define NETWORKS_NAME_DEFAULT "default"
+
+/**
+ * The block of a network that does not say one: in none that a tool or cloud takes by itself.
+ * weft-hub(8) has the list of those that were looked at.
+ */
+#define NETWORKS_CIDR4_DEFAULT "10.77.0.0/16"
 
 /**
  * networks_add() - make a network, and bring it up if the hub is running

@@ -52,3 +52,10 @@ int block_parse(struct ip_prefix *ret, const char *text, bool v4, const char *wh
     *ret = p;
     return 0;
 }
+
+const char *block_find_reserved(const struct ip_addr *a)
+{
+    struct ip_prefix whole = {.addr = *a, .len = ip_addr_is_v4(a) ? 32 : 128};
+
+    return find_reserved(&whole);
+}

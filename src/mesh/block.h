@@ -19,10 +19,17 @@ struct err;
 #define BLOCK_LEN6_MAX 124
 
 /**
- * block_parse() - "10.42.0.0/16" or "fd5a::/64", host bits zero
+ * block_parse() - "10.77.0.0/16" or "fd5a::/64", host bits zero
  * @v4:		which family it has to be of
  * @what:	its name for the sentence ("--cidr4")
  *
  * Return: 0, or -EINVAL with words that name @text and what is allowed.
  */
 int block_parse(struct ip_prefix *ret, const char *text, bool v4, const char *what, struct err *e);
+
+/**
+ * block_find_reserved() - is @a an address at which no other machine reaches this one?
+ *
+ * Return: the block that holds it, as loopback or link-local; NULL: it may be reached.
+ */
+const char *block_find_reserved(const struct ip_addr *a);

@@ -63,35 +63,56 @@ static int load_lease(void *ctx, const struct store_item *item)
     return leases_set(load->leases, item->key, item->ttl_seconds, load->now);
 }
 
+struct kind {
+    const char *scheme;
+    int (*open)(struct store **ret, const char *where, struct err *e);
+    bool has_path; /* something must follow the scheme; else nothing may */
+};
+
+static const struct kind kinds[] = {
+    {"sqlite:", sqlite_open, true},
+    {"memory:", memory_open, false},
+};
+
+static int find_kind(const char *url, const struct kind **ret, struct err *e)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        size_t len = strlen(kinds[i].scheme);
+
+        if (strncmp(url, kinds[i].scheme, len) != 0 || kinds[i].has_path != (url[len] != '\0'))
+            continue;
+        *ret = &kinds[i];
+        return 0;
+    }
+    return err_set(e, -EINVAL, "store \"%.200s\" is neither \"sqlite:PATH\" nor \"memory:\"", url);
+}
+
+int store_check_url(const char *url, struct err *e)
+{
+    const struct kind *kind;
+
+    return find_kind(url, &kind, e);
+}
+
 int store_open(struct store **ret, const char *url, nsec_t now, struct err *e)
 {
-    static const struct {
-        const char *scheme;
-        int (*open)(struct store **ret, const char *where, struct err *e);
-    } kinds[] = {{"sqlite:", sqlite_open}, {"memory:", memory_open}};
+    _cleanup_(store_freep) struct store *s = NULL;
+    struct {
+        struct leases *leases;
+        nsec_t now;
+    } load = {NULL, now};
+    const struct kind *kind;
+    int r = find_kind(url, &kind, e);
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        _cleanup_(store_freep) struct store *s = NULL;
-        size_t len = strlen(kinds[i].scheme);
-        int r;
-
-        if (strncmp(url, kinds[i].scheme, len) != 0)
-            continue;
-        r = kinds[i].open(&s, url + len, e);
-        if (r == 0) {
-            struct {
-                struct leases *leases;
-                nsec_t now;
-            } load = {&s->leases, now};
-
-            r = store_list(s, "", load_lease, &load, NULL, e);
-        }
-        if (r == 0)
-            *ret = TAKE_PTR(s);
+    if (r == 0)
+        r = kind->open(&s, url + strlen(kind->scheme), e);
+    if (r != 0)
         return r;
-    }
-    return err_set(e, -EINVAL,
-        "store \"%.200s\" is of no known kind: it is \"sqlite:PATH\" or \"memory:\"", url);
+    load.leases = &s->leases;
+    r = store_list(s, "", load_lease, &load, NULL, e);
+    if (r == 0)
+        *ret = TAKE_PTR(s);
+    return r;
 }
 
 static bool is_key_char(char c)

@@ -190,6 +190,9 @@ struct store_watch *store_watch_close(struct store_watch *w);
  */
 int store_poll(struct store *s, struct err *e);
 
+/** store_check_url() - could store_open() know it? 0, or -EINVAL with words. Nothing is opened. */
+int store_check_url(const char *url, struct err *e);
+
 /**
  * store_open() - by URL: "sqlite:PATH" or "memory:"
  * @now:	monotonic time, from which the leases found inside count

@@ -61,28 +61,50 @@ static int look_up(const char *host, uint16_t port, struct endpoint *ret, unsign
     return 0;
 }
 
-int resolve_host(const char *text, uint16_t dflt_port, struct endpoint *ret, unsigned cap,
-    unsigned *ret_n, struct err *e)
+/* @text's parts: an address with its port, or only a name and the port. */
+static int parse(const char *text, struct endpoint *ret, char host[static HOST_MAX + 1],
+    uint16_t *port, struct err *e)
 {
-    struct endpoint ep = {.port = dflt_port};
-    char host[HOST_MAX + 1];
-    uint16_t port = dflt_port;
+    struct endpoint ep = {.port = *port};
     int r;
 
     if (endpoint_parse(&ep, text, NULL) == 0 && ep.port != 0) {
-        ret[0] = ep;
-        *ret_n = 1;
+        *ret = ep;
         return 0;
     }
-    r = split(text, host, &port, e);
+    r = split(text, host, port, e);
+    if (r == 0 && ip_addr_parse(&ep.addr, host, NULL) == 0)
+        *ret = (struct endpoint){.addr = ep.addr, .port = *port};
+    return r;
+}
+
+int resolve_check(const char *text, struct ip_addr *ret, struct err *e)
+{
+    struct endpoint ep = {.port = 0};
+    char host[HOST_MAX + 1];
+    uint16_t port = 1;
+    int r = parse(text, &ep, host, &port, e);
+
+    if (r == 0)
+        *ret = ep.addr;
+    return r;
+}
+
+int resolve_host(const char *text, uint16_t dflt_port, struct endpoint *ret, unsigned cap,
+    unsigned *ret_n, struct err *e)
+{
+    struct endpoint ep = {.port = 0};
+    char host[HOST_MAX + 1];
+    uint16_t port = dflt_port;
+    int r = parse(text, &ep, host, &port, e);
+
     if (r < 0)
         return r;
-    if (ip_addr_parse(&ep.addr, host, NULL) == 0) {
-        ret[0] = (struct endpoint){.addr = ep.addr, .port = port};
-        *ret_n = 1;
-        return 0;
-    }
-    return look_up(host, port, ret, cap, ret_n, e);
+    if (ip_addr_is_none(&ep.addr))
+        return look_up(host, port, ret, cap, ret_n, e);
+    ret[0] = ep;
+    *ret_n = 1;
+    return 0;
 }
 
 /* The source that the kernel would take towards @to; false when there is no route. */

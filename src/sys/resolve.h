@@ -23,6 +23,14 @@ int resolve_host(const char *text, uint16_t dflt_port, struct endpoint *ret, uns
     unsigned *ret_n, struct err *e);
 
 /**
+ * resolve_check() - could @text be given to resolve_host()? No name is looked up.
+ * @ret:	the address when it is one; none when it is a name
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int resolve_check(const char *text, struct ip_addr *ret, struct err *e);
+
+/**
  * resolve_own() - the addresses from which this machine speaks to the rest of the world
  * @ret:	room for both: v4 first, as far as there is a default route
  *

@@ -16,6 +16,9 @@ from lab import Daemon, Host, Lab
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
 from member_reference import Signer, key_of, public_of  # noqa: E402
 
+# That of the lab's interfaces, which are there before the hub is.
+CIDR4 = ("--cidr4", "10.42.0.0/16")
+
 TOPOLOGY = """
 switch wan 192.0.2.0/24
 switch weft-default 10.42.0.0/16
@@ -81,7 +84,7 @@ class Hub:
 
     def argv(self, *more: str) -> list:
         return [self.weft, "hub", "up", "--public", "192.0.2.1", "--state", self.state, "--socket",
-                self.socket, "--no-dataplane", *more]
+                self.socket, "--no-dataplane", *(() if "--cidr4" in more else CIDR4), *more]
 
     def start(self, *more: str, before: tuple = ()) -> Hub:
         self.daemon = self.lab.host("hub").spawn([*before, *self.argv(*more)], name="hub")

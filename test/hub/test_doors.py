@@ -8,7 +8,7 @@ import stat
 import pytest
 from lab import wait_for
 
-from .hub import SIGNERS, Watch, member_call, new_key, plain_call, proof_of, put_of
+from .hub import CIDR4, SIGNERS, Hub, Watch, member_call, new_key, plain_call, proof_of, put_of
 
 pytestmark = pytest.mark.namespaces
 
@@ -397,3 +397,26 @@ def test_a_second_hub_is_refused(hub, lab):
 def test_without_a_hub_the_sentence_says_how_to_start_one(hub):
     hub.daemon.stop()
     assert 'start it with "weft hub up"' in hub.run("nodes", check=False).err
+
+
+def test_the_first_network(lab, weft, tmp_path):
+    """Its defaults; and what is said at a later start and changes nothing is warned of."""
+    hub = Hub(lab, weft, tmp_path)
+    argv = [word for word in hub.argv() if word not in CIDR4]
+    lab.host("hub").spawn(argv, name="plain").wait_line(r"hub is up: .*default \(10.77.0.0/16")
+    networks = hub.admin("GET", "/v1/networks")[1]["networks"]
+    assert [n["spec"]["cidr4"] for n in networks] == ["10.77.0.0/16"]
+
+
+def test_a_later_start_with_another_network(hub):
+    assert hub.daemon.stop() == 0
+    hub.start("--network", "other", "--cidr4", "10.50.0.0/16")
+    hub.daemon.allow("is for the first start only")
+    hub.daemon.wait_line(r"--network other is for the first start only.*weft network add other")
+    assert hub.daemon.stop() == 0
+    hub.start("--cidr4", "10.50.0.0/16")
+    hub.daemon.allow("is for the first start only")
+    hub.daemon.wait_line(
+        r'--cidr4 10.50.0.0/16 is for the first start only: network "default" has 10.42.0.0/16')
+    networks = hub.admin("GET", "/v1/networks")[1]["networks"]
+    assert [n["metadata"]["name"] for n in networks] == ["default"]

@@ -39,12 +39,13 @@ def ask(host: Host, method: str, url: str, body: object = None, socket: str = ""
 
 
 class Hub:
-    """`weft hub up` on a host, with its defaults."""
+    """`weft hub up` on a host."""
 
     def __init__(self, host: Host, weft: Path, *words: str) -> None:
         self.host = host
         self.weft = weft
-        self.argv = [weft, "hub", "up", "--public", host.address(), *words]
+        self.argv = [weft, "hub", "up", "--public", host.address(), "--cidr4",
+                     "10.42.0.0/16", *words]
         self.start()
 
     def start(self) -> None:

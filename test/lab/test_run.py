@@ -120,7 +120,7 @@ def test_a_host_that_is_called_otherwise(site: Site) -> None:
     done = site.n1.run([*renamed, *explain])
     assert "the host's name is n1.default.weft in it" in done.out
     assert "host name, and" not in done.out
-    assert "PET_RDZV_ENDPOINT=10.42.0.1:" in done.out
+    assert "PET_RDZV_ENDPOINT=10.77.0.1:" in done.out
     assert "PET_RDZV_ID=t." in done.out
 
 

@@ -69,8 +69,8 @@ def enter_namespaces() -> int:
 def start_hub(holder: int, directory: str) -> subprocess.Popen:
     hub = subprocess.Popen(
         ["nsenter", "-t", str(holder), "-n", WEFT, "hub", "up", "--public", "172.16.0.1", "--state",
-         f"{directory}/state", "--socket", f"{directory}/sock", "--no-dataplane",
-         "--log-level", "error"],
+         f"{directory}/state", "--socket", f"{directory}/sock", "--no-dataplane", "--cidr4",
+         "10.42.0.0/16", "--log-level", "error"],
         stdout=subprocess.PIPE, text=True)
     assert "is up" in hub.stdout.readline()
     return hub

@@ -209,7 +209,7 @@ static int apply(struct memory *m, const struct store_op *op, uint64_t revision,
         item_free(it);
     }
     *changed = true;
-    return r == 0 ? log_append(m, op, revision) : r;
+    return r == 0 && !op->is_untold ? log_append(m, op, revision) : r;
 }
 
 static int memory_commit(

@@ -231,12 +231,13 @@ static int apply_op(
         return 0;
     *changed = true;
     r = write_item(q, op, revision, e);
-    return r == 0 ? write_log(q, op, revision, seq, e) : r;
+    return r == 0 && !op->is_untold ? write_log(q, op, revision, seq, e) : r;
 }
 
-/* All of them. @n_changed: how many took effect; @failed: the one that did not pass. */
-static int apply(struct sqlite *q, const struct store_op *ops, size_t n_ops, size_t *n_changed,
-    size_t *failed, struct err *e)
+/* All of them. @any_changed: some took effect; @n_logged: how many of those went into the log;
+ * @failed: the one that did not pass. */
+static int apply(struct sqlite *q, const struct store_op *ops, size_t n_ops, bool *any_changed,
+    size_t *n_logged, size_t *failed, struct err *e)
 {
     int r = 0;
 
@@ -244,8 +245,8 @@ static int apply(struct sqlite *q, const struct store_op *ops, size_t n_ops, siz
         bool changed;
 
         r = apply_op(q, &ops[i], i, &changed, e);
-        if (changed)
-            *n_changed += 1;
+        *any_changed |= changed;
+        *n_logged += changed && !ops[i].is_untold;
         *failed = i;
     }
     return r;
@@ -279,22 +280,21 @@ static int sqlite_commit(
     struct store *s, const struct store_op *ops, size_t n_ops, size_t *ret_failed, struct err *e)
 {
     struct sqlite *q = sqlite_of(s);
-    size_t n_changed = 0;
+    bool changed = false;
     size_t n_log = q->n_log;
     uint64_t cut = 0;
     int r = sqlite_file_run(&q->file, "BEGIN IMMEDIATE", e);
 
     if (r != 0)
         return r;
-    r = apply(q, ops, n_ops, &n_changed, ret_failed, e);
-    if (r == 0 && n_changed > 0) {
+    r = apply(q, ops, n_ops, &changed, &n_log, ret_failed, e);
+    if (r == 0 && changed) {
         sqlite3_stmt *st = query(q, QUERY_COUNT);
 
         sqlite3_bind_int64(st, 1, (sqlite3_int64)(s->revision + 1));
         r = execute(q, st, e);
     }
     if (r == 0) {
-        n_log += n_changed;
         r = trim_log(q, s->revision + 1, n_log, &cut, e);
         if (cut > 0)
             n_log -= (size_t)sqlite3_changes(q->file.db);
@@ -307,7 +307,7 @@ static int sqlite_commit(
         return r;
     }
     q->n_log = n_log;
-    if (n_changed > 0)
+    if (changed)
         s->revision++;
     if (cut > 0)
         s->log_first = cut + 1;

@@ -46,6 +46,7 @@ int cmd_paths(int argc, char **argv);     /* paths.c */
 int cmd_preflight(int argc, char **argv); /* preflight.c */
 int cmd_probe(int argc, char **argv);     /* probe.c */
 int cmd_render(int argc, char **argv);    /* render.c */
+int cmd_rdzv(int argc, char **argv);      /* rendezvous.c */
 int cmd_run(int argc, char **argv);       /* run.c */
 int cmd_status(int argc, char **argv);    /* status.c */
 int cmd_token(int argc, char **argv);     /* token.c */

@@ -13,7 +13,7 @@
 static const struct {
     const char *name; /* as typed */
     cmd_fn run;       /* from cmd.h */
-    const char *help; /* one line */
+    const char *help; /* one line; NULL: it is not for people */
 } commands[] = {
     {"hub", cmd_hub, "run the hub: enrolment, desired state, relay"},
     {"token", cmd_token, "make, list or end tokens with which machines join"},
@@ -38,6 +38,7 @@ static const struct {
     {"edge", cmd_edge, "say how two nodes talk"},
     {"render", cmd_render, "print a node's configuration for a stock WireGuard"},
     {"wg", cmd_wg_exec, "run a WireGuard interface in user space"},
+    {"rendezvous", cmd_rdzv, NULL},
     {NULL, NULL, NULL},
 };
 
@@ -46,7 +47,8 @@ static void print_help(FILE *out)
     (void)fprintf(out, "weft %s: an encrypted overlay network for GPU clusters\n\n", WEFT_VERSION);
     (void)fprintf(out, "usage: weft COMMAND [ARGUMENT...]\n\n");
     for (size_t i = 0; commands[i].name; i++)
-        (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+        if (commands[i].help)
+            (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     (void)fprintf(out, "\n\"weft COMMAND --help\" tells a command's own options.\n");
 }
 

@@ -1,4 +1,4 @@
-/* door_jobs.c - a member's jobs: where their processes find each other (rdzv.h). */
+/* door_jobs.c - a member's jobs: where their processes find each other (jobs.h). */
 #include "base/err.h"
 #include "base/parse.h"
 #include "hub/doors.h"
@@ -37,19 +37,21 @@ void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
     struct hub *hub = ctx;
     struct model_node *node = door_member(hub, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
-    struct rdzv_job *job;
+    struct job *job;
     struct err e = ERR_NULL;
     int r;
 
     if (!name)
         return;
-    r = rdzv_join(hub->rdzv, node->net, name, rq->now, &job, &e);
-    if (r == RDZV_E_FULL)
+    r = jobs_join(hub->jobs, node->net, name, rq->now, &job, &e);
+    if (r == JOBS_E_FULL)
         response_refuse(rs, 507, "%s", err_text(&e));
+    else if (r == JOBS_E_PACE)
+        response_refuse(rs, 429, "%s", err_text(&e));
     else if (r != 0)
         response_fail(rs, &e);
     else
-        answer_join(hub, node, rs, rdzv_job_json(job));
+        answer_join(hub, node, rs, job_json(job));
 }
 
 void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
@@ -58,16 +60,16 @@ void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
     struct model_node *node = door_member(hub, rq, rs);
 
     if (node)
-        response_json(rs, 200, json_pack("{s:o}", "jobs", rdzv_list_json(hub->rdzv, node->net)));
+        response_text(rs, 200, jobs_list(hub->jobs, node->net), "application/json");
 }
 
 /* The job of the path in the member's network, and who asks; NULL: @rs says why. */
-static struct rdzv_job *find_job(struct hub *hub, const struct request *rq, struct response *rs,
+static struct job *find_job(struct hub *hub, const struct request *rq, struct response *rs,
     const struct model_node **ret_node)
 {
     struct model_node *node = door_member(hub, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
-    struct rdzv_job *job = name ? rdzv_find(hub->rdzv, node->net, name) : NULL;
+    struct job *job = name ? jobs_find(hub->jobs, node->net, name) : NULL;
 
     *ret_node = node;
     if (name && !job)
@@ -80,8 +82,8 @@ void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
     const struct model_node *node;
-    struct rdzv_job *job = find_job(hub, rq, rs, &node);
-    json_t *json = job ? rdzv_job_json(job) : NULL;
+    struct job *job = find_job(hub, rq, rs, &node);
+    json_t *json = job ? job_json(job) : NULL;
 
     if (!job)
         return;
@@ -95,15 +97,17 @@ void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
 void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct model_node *node;
-    struct rdzv_job *job = find_job(ctx, rq, rs, &node);
+    struct job *job = find_job(ctx, rq, rs, &node);
     struct err e = ERR_NULL;
     int r;
 
     if (!job)
         return;
-    r = rdzv_end(job, &rq->from.addr, &e);
-    if (r == RDZV_E_BUSY)
+    r = jobs_end(job, &rq->from.addr, &e);
+    if (r == JOBS_E_BUSY)
         response_refuse(rs, 409, "%s", err_text(&e));
+    else if (r == JOBS_E_PACE)
+        response_refuse(rs, 429, "%s", err_text(&e));
     else if (r != 0)
         response_fail(rs, &e);
     else

@@ -105,7 +105,7 @@ static void on_tick(uv_timer_t *timer)
     if (audit_tick(&hub->audit, now, false, &e) != 0 || model_sync(&hub->model, &e) != 0)
         log_warning("the audit log waits for the next try: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
-    rdzv_tick(hub->rdzv, now);
+    jobs_tick(hub->jobs, now);
     streams_tick(&hub->streams, now);
 }
 
@@ -235,7 +235,7 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (r == 0)
         r = admin_tokens_open_file(&hub->admins, hub__path(hub, path, "admin.token"), e);
     if (r == 0)
-        r = rdzv_new(&hub->rdzv, loop, &hub->model, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
+        r = jobs_new(&hub->jobs, loop, &hub->model, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
     if (r != 0) {
         hub_free(hub);
         return r;
@@ -336,7 +336,7 @@ int hub_start(
     hub->tick.data = hub;
     hub->bury.data = hub;
     hub->has_timers = true;
-    r = rdzv_start(hub->rdzv, e);
+    r = jobs_start(hub->jobs, e);
     if (r == 0)
         r = open_server(hub, e);
     if (r == 0)
@@ -384,7 +384,7 @@ void hub_stop(struct hub *hub)
     list_foreach_safe(net, tmp, &hub->model.buried, bury)
         hub__take_down(hub, net);
     hub->is_running = false;
-    rdzv_stop(hub->rdzv);
+    jobs_stop(hub->jobs);
     hub->stun = stun_port_free(hub->stun);
     uv_close((uv_handle_t *)&hub->tick, NULL);
     uv_close((uv_handle_t *)&hub->bury, NULL);
@@ -398,7 +398,7 @@ struct hub *hub_free(struct hub *hub)
         return NULL;
     server_free(hub->server);
     arrivals_deinit(&hub->arrivals);
-    rdzv_free(hub->rdzv);
+    jobs_free(hub->jobs);
     enrol_deinit(&hub->enrol);
     admin_tokens_deinit(&hub->admins);
     model_deinit(&hub->model);
@@ -502,7 +502,7 @@ int hub_open_door(struct hub *hub, struct hub_network *net, const char *interfac
     if (r == 0)
         r = server_listen_overlay(hub->server, &at6, interface, n, &n->doors[1], e);
     if (r == 0)
-        r = rdzv_open(hub->rdzv, n, interface, e);
+        r = jobs_open(hub->jobs, n, interface, e);
     if (r != 0) {
         n->doors[0] = server_listener_close(n->doors[0]);
         n->doors[1] = server_listener_close(n->doors[1]);

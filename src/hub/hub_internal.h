@@ -19,7 +19,7 @@
 #include "hub/enrol.h"
 #include "hub/hub.h"
 #include "hub/model.h"
-#include "hub/rdzv.h"
+#include "hub/jobs.h"
 #include "hub/reports.h"
 #include "hub/streams.h"
 #include "hub/stun_port.h"
@@ -44,7 +44,7 @@ struct hub {
     struct identity identity;   /* TLS */
     struct audit audit;         /* who changed what */
     struct admin_tokens admins; /* who administers from afar */
-    struct rdzv *rdzv;          /* owns */
+    struct jobs *jobs;          /* owns */
     struct arrivals arrivals;   /* who has come to the jobs' present runs */
     struct server *server;      /* owns */
     uint16_t api_port;          /* of the public door, and of the overlay's */

@@ -105,7 +105,7 @@ char *hub__metrics(struct hub *hub)
     hub_metric(&m, HUB_METRIC_GAUGE, "weft_damaged_records",
         "records of the store that cannot be understood, and are set aside", "",
         (double)hub->model.damaged.records.n);
-    rdzv_metrics(hub->rdzv, &m);
+    jobs_metrics(hub->jobs, &m);
     if (hub->hooks.metrics)
         hub->hooks.metrics(hub->hooks.ctx, &m);
     return str_take(&m.text, NULL);

@@ -62,7 +62,9 @@ static void check_text(const char *text)
 {
     struct rdzv_key k = rdzv_key_parse(text);
     struct rdzv_job_record job;
-    struct str blob = STR_NULL;
+    static uint8_t bytes[RDZV_CHUNK];
+    struct rdzv_head head;
+    size_t len = 0;
     struct err e = ERR_NULL;
     char buf[RDZV_KEY_MAX];
 
@@ -70,9 +72,10 @@ static void check_text(const char *text)
         assert(strncmp(rdzv_key_of_job(buf, k.network, k.job), text, strlen(buf)) == 0);
     if (rdzv_job_decode(&job, text, &e) == 0)
         assert(job.port > 0 && job.run > 0);
-    if (rdzv_chunk_decode(&blob, text, &e) == 0)
-        assert(blob.len <= RDZV_CHUNK);
-    str_deinit(&blob);
+    if (rdzv_piece_decode(bytes, &len, text, &e) == 0)
+        assert(len <= RDZV_CHUNK);
+    if (rdzv_head_decode(&head, bytes, &len, text, &e) == 0)
+        assert(len <= RDZV_CHUNK && head.n_pieces <= RDZV_CHUNKS_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

@@ -20,9 +20,10 @@
 #include <stdint.h>
 
 /** Bytes that are counted, and how many entries: of a job, and of a network. */
-#define RDZV_JOB_BYTES_MAX     (48u << 20)
-#define RDZV_JOB_ENTRIES_MAX   65536u
-#define RDZV_NETWORK_BYTES_MAX (64u << 20)
+#define RDZV_JOB_BYTES_MAX       (48u << 20)
+#define RDZV_JOB_ENTRIES_MAX     65536u
+#define RDZV_NETWORK_BYTES_MAX   (64u << 20)
+#define RDZV_NETWORK_ENTRIES_MAX 65536u
 
 /** What a thing costs beside its bytes: about, with malloc's own. */
 #define RDZV_COST_ENTRY  224  /* of a TCPStore */

@@ -29,33 +29,36 @@ static bool take_part(const char **at, char *ret, size_t cap)
     return true;
 }
 
-static bool take_chunk(const char *at, unsigned *ret)
+/* "a017", or "17" as hubs before the runs had it. */
+static bool take_piece(struct rdzv_key *k, const char *at)
 {
-    size_t len = strlen(at);
+    uint64_t n;
 
-    /* Two digits, as hubs have written it when a blob had at most 2 MiB. */
-    if (len < 2 || len > 3 || strspn(at, "0123456789") != len)
+    k->slot = at[0] == RDZV_SLOT_A || at[0] == RDZV_SLOT_B ? at[0] : RDZV_SLOT_OLD;
+    if (strlen(at) != (k->slot == RDZV_SLOT_OLD ? 2 : 4) ||
+        parse_u64(
+            &n, k->slot == RDZV_SLOT_OLD ? at : at + 1, 1, RDZV_CHUNKS_MAX - 1, "piece", NULL) != 0)
         return false;
-    *ret = 0;
-    for (size_t i = 0; i < len; i++)
-        *ret = *ret * 10 + (unsigned)(at[i] - '0');
-    return *ret > 0 && *ret < RDZV_CHUNKS_MAX;
+    k->piece = (unsigned)n;
+    return true;
 }
 
 static bool parse_rest(struct rdzv_key *k, const char *at)
 {
     char letter[2];
+    char hash[2 * sizeof(k->hash) + 1];
 
     k->kind = RDZV_KEY_JOB;
     if (*at == '\0')
         return true;
-    if (!take_part(&at, letter, sizeof(letter)) || !take_part(&at, k->hash, sizeof(k->hash)))
+    if (!take_part(&at, letter, sizeof(letter)) || !take_part(&at, hash, sizeof(hash)) ||
+        !hex_decode(hash, &k->hash, sizeof(k->hash)))
         return false;
     k->kind = RDZV_KEY_NONE;
     for (enum rdzv_key_kind kind = RDZV_KEY_ENTRY; kind < RDZV_KEY_N; kind++)
         if (letter[0] == kind_letters[kind])
             k->kind = kind;
-    return *at == '\0' || take_chunk(at, &k->chunk);
+    return *at == '\0' || take_piece(k, at);
 }
 
 struct rdzv_key rdzv_key_parse(const char *key)
@@ -78,64 +81,149 @@ const char *rdzv_key_of_job(char buf[static RDZV_KEY_MAX], const char *network, 
     return buf;
 }
 
-const char *rdzv_key_of_blob(char buf[static RDZV_KEY_MAX], enum rdzv_key_kind kind,
-    const char *network, const char *job, const void *name, size_t len)
+struct rdzv_hash rdzv_hash_of(const void *name, size_t len)
 {
     struct blake2s_digest digest;
-    char hash[2 * BLAKE2S_SIZE + 1];
+    struct rdzv_hash hash;
 
+    _Static_assert(sizeof(hash) == sizeof(digest), "a hash is a digest");
     blake2s_hash(name, len, NULL, 0, &digest);
-    hex_encode(digest.b, sizeof(digest.b), hash);
-    (void)snprintf(
-        buf, RDZV_KEY_MAX, RDZV_KEY_PREFIX "%s/%s/%c/%s", network, job, kind_letters[kind], hash);
-    return buf;
+    memcpy(hash.b, digest.b, sizeof(hash.b));
+    return hash;
 }
 
-const char *rdzv_key_of_chunk(char buf[static RDZV_KEY_MAX], const char *first, unsigned chunk)
+const char *rdzv_key_of_blob(char buf[static RDZV_KEY_MAX], enum rdzv_key_kind kind,
+    const char *network, const char *job, const struct rdzv_hash *hash)
 {
-    (void)snprintf(buf, RDZV_KEY_MAX, chunk ? "%s/%03u" : "%s", first, chunk);
+    char text[2 * sizeof(*hash) + 1];
+
+    hex_encode(hash->b, sizeof(hash->b), text);
+    (void)snprintf(
+        buf, RDZV_KEY_MAX, RDZV_KEY_PREFIX "%s/%s/%c/%s", network, job, kind_letters[kind], text);
     return buf;
 }
 
-unsigned rdzv_chunks(size_t len)
+const char *rdzv_key_of_piece(
+    char buf[static RDZV_KEY_MAX], const char *first, char slot, unsigned piece)
+{
+    if (piece == 0)
+        (void)snprintf(buf, RDZV_KEY_MAX, "%s", first);
+    else if (slot == RDZV_SLOT_OLD)
+        (void)snprintf(buf, RDZV_KEY_MAX, "%s/%02u", first, piece);
+    else
+        (void)snprintf(buf, RDZV_KEY_MAX, "%s/%c%03u", first, slot, piece);
+    return buf;
+}
+
+unsigned rdzv_pieces(size_t len)
 {
     return len <= RDZV_CHUNK ? 1 : (unsigned)((len + RDZV_CHUNK - 1) / RDZV_CHUNK);
 }
 
-char *rdzv_chunk_encode(const void *p, size_t len)
+/* ---- values --------------------------------------------------------------------------------- */
+
+/* "WORDS" with the bytes behind them. */
+static char *encode(const char *words, const void *p, size_t len)
 {
-    char *text = malloc(BASE64_ROOM(len) + 2);
+    size_t n = strlen(words);
+    char *text = malloc(n + BASE64_ROOM(len) + 2);
 
     if (!text)
         return NULL;
     text[0] = '"';
-    base64url_encode(p, len, text + 1);
+    memcpy(text + 1, words, n);
+    base64url_encode(p, len, text + 1 + n);
     memcpy(text + strlen(text), "\"", 2);
     return text;
 }
 
-int rdzv_chunk_decode(struct str *blob, const char *text, struct err *e)
+char *rdzv_piece_encode(const void *p, size_t len)
 {
-    _cleanup_(freep) uint8_t *bytes = malloc(RDZV_CHUNK);
-    size_t len = strlen(text);
-    size_t n = 0;
+    return encode("", p, len);
+}
 
-    if (!bytes)
-        return err_set(e, -ENOMEM, "no memory for a rendezvous");
-    if (len < 2 || text[0] != '"' || text[len - 1] != '"' ||
-        !base64url_decode(text + 1, len - 2, bytes, RDZV_CHUNK, &n) ||
-        blob->len + n > RDZV_BLOB_MAX)
+char *rdzv_head_encode(const struct rdzv_head *head, const void *p, size_t len)
+{
+    char words[48];
+
+    (void)snprintf(words, sizeof(words), "%u.%c.%u.", head->run, head->slot, head->n_pieces);
+    return encode(words, p, len);
+}
+
+/* @at: where the bytes begin in @text. */
+static int decode(
+    uint8_t buf[static RDZV_CHUNK], size_t *ret_len, const char *text, size_t at, struct err *e)
+{
+    size_t len = strlen(text);
+
+    if (len < at + 1 || text[0] != '"' || text[len - 1] != '"' ||
+        !base64url_decode(text + at, len - at - 1, buf, RDZV_CHUNK, ret_len))
         return err_set(e, -EINVAL, "not a piece of a rendezvous, in base64");
-    str_add_bytes(blob, (const char *)bytes, n);
-    return blob->failed ? err_set(e, -ENOMEM, "no memory for a rendezvous") : 0;
+    return 0;
+}
+
+int rdzv_piece_decode(
+    uint8_t buf[static RDZV_CHUNK], size_t *ret_len, const char *text, struct err *e)
+{
+    return decode(buf, ret_len, text, 1, e);
+}
+
+/* The next number, up to a dot; 0 when it is none. */
+static unsigned take_number(const char **at)
+{
+    char digits[12] = "";
+    size_t len = strspn(*at, "0123456789");
+    uint64_t n;
+
+    if (len >= sizeof(digits) || (*at)[len] != '.')
+        return 0;
+    memcpy(digits, *at, len);
+    *at += len + 1;
+    return parse_u64(&n, digits, 1, UINT32_MAX, "number", NULL) == 0 ? (unsigned)n : 0;
+}
+
+/* False: that is none. */
+static bool take_head(struct rdzv_head *head, const char **at)
+{
+    bool has_slot;
+
+    head->run = take_number(at);
+    head->slot = **at;
+    has_slot = head->slot == RDZV_SLOT_A || head->slot == RDZV_SLOT_B;
+    if (head->run == 0 || (!has_slot && head->slot != RDZV_SLOT_NONE) || (*at)[1] != '.')
+        return false;
+    *at += 2;
+    head->n_pieces = take_number(at);
+    return has_slot ? head->n_pieces > 1 && head->n_pieces <= RDZV_CHUNKS_MAX : head->n_pieces == 1;
+}
+
+int rdzv_head_parse(struct rdzv_head *ret, size_t *ret_at, const char *text, struct err *e)
+{
+    struct rdzv_head head = {.run = 0, .slot = RDZV_SLOT_OLD};
+    const char *at = text + 1;
+
+    if (text[0] != '"' || (strchr(text, '.') && !take_head(&head, &at)))
+        return err_set(e, -EINVAL, "not the first piece of a rendezvous");
+    *ret = head;
+    *ret_at = (size_t)(at - text);
+    return 0;
+}
+
+int rdzv_head_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size_t *ret_len,
+    const char *text, struct err *e)
+{
+    size_t at;
+    int r = rdzv_head_parse(ret, &at, text, e);
+
+    return r == 0 ? decode(buf, ret_len, text, at, e) : r;
 }
 
 char *rdzv_job_encode(const struct rdzv_job_record *job)
 {
     char *text = NULL;
 
-    if (asprintf(&text, "{\"port\":%u,\"run\":%u,\"ended\":%s}", job->port, job->run,
-            job->ended ? "true" : "false") < 0)
+    if (asprintf(&text, "{\"port\":%u,\"run\":%u,\"ended\":%s,\"heads\":%s}", job->port, job->run,
+            job->ended ? "true" : "false", job->has_heads ? "true" : "false") < 0)
         return NULL;
     return text;
 }
@@ -146,10 +234,12 @@ int rdzv_job_decode(struct rdzv_job_record *ret, const char *text, struct err *e
     json_int_t port = json_integer_value(json_object_get(json, "port"));
     json_int_t run = json_integer_value(json_object_get(json, "run"));
     bool ended = json_is_true(json_object_get(json, "ended"));
+    bool has_heads = json_is_true(json_object_get(json, "heads"));
 
     json_decref(json);
     if (port < 1 || port > UINT16_MAX || run < 1 || run > UINT32_MAX)
         return err_set(e, -EINVAL, "a rendezvous without \"port\" and \"run\"");
-    *ret = (struct rdzv_job_record){.port = (uint16_t)port, .run = (uint32_t)run, .ended = ended};
+    *ret = (struct rdzv_job_record){
+        .port = (uint16_t)port, .run = (uint32_t)run, .ended = ended, .has_heads = has_heads};
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -469,36 +470,68 @@ static void test_job_records(void **state)
     assert_int_equal(rdzv_job_decode(&again, "{\"port\":0,\"run\":3}", &e), -EINVAL);
 }
 
-static void test_records(void **state)
+static void test_keys(void **state)
 {
-    struct str blob = STR_NULL;
-    struct err e = ERR_NULL;
+    struct rdzv_hash hash = rdzv_hash_of("/a", 2);
     char buf[RDZV_KEY_MAX];
-    char chunk[RDZV_KEY_MAX];
+    char piece[RDZV_KEY_MAX + 8];
     struct rdzv_key k;
-    char *text;
 
     k = rdzv_key_parse(rdzv_key_of_job(buf, "net", "job-1"));
     assert_int_equal(k.kind, RDZV_KEY_JOB);
     assert_string_equal(k.network, "net");
     assert_string_equal(k.job, "job-1");
-    (void)rdzv_key_of_blob(buf, RDZV_KEY_NODE, "net", "job-1", "/a", 2);
-    k = rdzv_key_parse(rdzv_key_of_chunk(chunk, buf, 7));
+    (void)rdzv_key_of_blob(buf, RDZV_KEY_NODE, "net", "job-1", &hash);
+    k = rdzv_key_parse(rdzv_key_of_piece(piece, buf, RDZV_SLOT_B, 117));
     assert_int_equal(k.kind, RDZV_KEY_NODE);
-    assert_int_equal(k.chunk, 7);
-    assert_true(strcmp(buf, chunk) < 0);
+    assert_memory_equal(&k.hash, &hash, sizeof(hash));
+    assert_int_equal(k.slot, RDZV_SLOT_B);
+    assert_int_equal(k.piece, 117);
+    assert_true(strcmp(buf, piece) < 0);
+    k = rdzv_key_parse(rdzv_key_of_piece(piece, buf, RDZV_SLOT_OLD, 7));
+    assert_int_equal(k.slot, RDZV_SLOT_OLD);
+    assert_int_equal(k.piece, 7);
     assert_int_equal(rdzv_key_parse("rdzv/net").kind, RDZV_KEY_NONE);
     assert_int_equal(rdzv_key_parse("rdzv/net/job/x/00").kind, RDZV_KEY_NONE);
-    assert_int_equal(rdzv_key_parse("rdzv/net/job/t/00/999").kind, RDZV_KEY_NONE);
     assert_int_equal(rdzv_key_parse("node/net/a").kind, RDZV_KEY_NONE);
-    text = rdzv_chunk_encode("\0\xff", 2);
-    assert_int_equal(rdzv_chunk_decode(&blob, text, &e), 0);
-    assert_int_equal(rdzv_chunk_decode(&blob, text, &e), 0);
-    assert_int_equal(blob.len, 4);
-    assert_memory_equal(blob.text, "\0\xff\0\xff", 4);
-    assert_int_equal(rdzv_chunk_decode(&blob, "\"?\"", &e), -EINVAL);
+    (void)snprintf(piece, sizeof(piece), "%s/a999", buf);
+    assert_int_equal(rdzv_key_parse(piece).kind, RDZV_KEY_NONE);
+    (void)snprintf(piece, sizeof(piece), "%s/a000", buf);
+    assert_int_equal(rdzv_key_parse(piece).kind, RDZV_KEY_NONE);
+}
+
+static void test_pieces(void **state)
+{
+    struct rdzv_head head = {.run = 7, .slot = RDZV_SLOT_A, .n_pieces = 3};
+    static uint8_t bytes[RDZV_CHUNK];
+    struct err e = ERR_NULL;
+    struct rdzv_head again;
+    size_t len;
+    char *text = rdzv_piece_encode("\0\xff", 2);
+
+    assert_int_equal(rdzv_piece_decode(bytes, &len, text, &e), 0);
+    assert_int_equal(len, 2);
+    assert_memory_equal(bytes, "\0\xff", 2);
+    assert_int_equal(rdzv_piece_decode(bytes, &len, "\"?\"", &e), -EINVAL);
+    /* As a hub from before the runs wrote it. */
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, text, &e), 0);
+    assert_int_equal(again.run, 0);
+    assert_int_equal(again.slot, RDZV_SLOT_OLD);
     free(text);
-    str_deinit(&blob);
+    text = rdzv_head_encode(&head, "xyz", 3);
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, text, &e), 0);
+    assert_int_equal(again.run, 7);
+    assert_int_equal(again.slot, RDZV_SLOT_A);
+    assert_int_equal(again.n_pieces, 3);
+    assert_int_equal(len, 3);
+    assert_memory_equal(bytes, "xyz", 3);
+    free(text);
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.-.3.AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.a.1.AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"0.-.1.AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.-.1AA\"", &e), -EINVAL);
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "\"1.-.1.AA", &e), -EINVAL);
+    assert_int_equal(rdzv_head_decode(&again, bytes, &len, "", &e), -EINVAL);
 }
 
 int main(void)
@@ -513,7 +546,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_saving, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_append, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unread, set_up, tear_down),
-        cmocka_unit_test(test_records),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_job_records),
     };
 

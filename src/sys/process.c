@@ -52,8 +52,9 @@ static int set_attributes(posix_spawnattr_t *attr)
     return r;
 }
 
-/* @output_fd becomes standard output and error. */
-static int spawn(const char *const argv[], int output_fd, pid_t *ret)
+/* @output_fd becomes standard output and error; @link_fd: PROCESS_LINK_FD, -1: there is none. */
+static int spawn(
+    const char *const argv[], const char *const env[], int output_fd, int link_fd, pid_t *ret)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -75,8 +76,10 @@ static int spawn(const char *const argv[], int output_fd, pid_t *ret)
         r = posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
     if (r == 0)
         r = posix_spawn_file_actions_adddup2(&actions, output_fd, STDERR_FILENO);
+    if (r == 0 && link_fd >= 0)
+        r = posix_spawn_file_actions_adddup2(&actions, link_fd, PROCESS_LINK_FD);
     if (r == 0) /* exec takes no const, and changes nothing. */
-        r = posix_spawn(&pid, argv[0], &actions, &attr, (char *const *)argv, environ);
+        r = posix_spawn(&pid, argv[0], &actions, &attr, (char *const *)argv, (char *const *)env);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attr);
     if (r == 0)
@@ -172,7 +175,7 @@ int process_run(const char *const argv[], unsigned timeout_ms, struct err *e)
         return err_set(e, -errno, "%s cannot be started: %s", argv[0], strerror(errno));
     output = pipe_fds[0];
     input = pipe_fds[1];
-    r = spawn(argv, input, &pid);
+    r = spawn(argv, (const char *const *)environ, input, -1, &pid);
     if (r < 0)
         return err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r));
     closep(&input);
@@ -200,10 +203,18 @@ int process_detach(const char *const argv[], const char *log_path, pid_t *ret, s
 
     if (fd < 0)
         return err_set(e, -errno, "%s cannot be opened: %s", log_path, strerror(errno));
-    r = spawn(argv, fd, ret);
+    r = spawn(argv, (const char *const *)environ, fd, -1, ret);
     if (r < 0)
         return err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r));
     return 0;
+}
+
+int process_link(
+    const char *const argv[], const char *const env[], int fd, pid_t *ret, struct err *e)
+{
+    int r = spawn(argv, env, STDERR_FILENO, fd, ret);
+
+    return r < 0 ? err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r)) : 0;
 }
 
 bool process_has_ended(pid_t pid)

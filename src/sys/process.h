@@ -1,8 +1,9 @@
 /*
  * process.h - other programs: run one to its end, or let one go its own way.
  *
- * A child gets no descriptor of ours but the three standard ones, has its own
- * session, and is never a shell: an argument list goes to exec as it is.
+ * A child gets no descriptor of ours but the three standard ones (and one that
+ * leads to us, if it is to talk with us), has its own session, and is never a shell: an argument
+ * list goes to exec as it is.
  */
 #pragma once
 
@@ -14,6 +15,9 @@ struct err;
 
 /** It ended with another status than 0, or by a signal. */
 #define PROCESS_E_FAILED 1
+
+/** Where a linked program has its end. */
+#define PROCESS_LINK_FD 3
 
 /** process_self_path() - where this program lies now, after an upgrade too. Returns @buf. */
 const char *process_self_path(char buf[static PATH_MAX]);
@@ -38,6 +42,16 @@ int process_run(const char *const argv[], unsigned timeout_ms, struct err *e);
  * Return: 0 or negative errno with words.
  */
 int process_detach(const char *const argv[], const char *log_path, pid_t *ret, struct err *e);
+
+/**
+ * process_link() - start a program that talks with us
+ * @env:	its environment; ends with NULL
+ * @fd:		becomes its descriptor PROCESS_LINK_FD; its standard output and error are ours
+ *
+ * Return: 0 or negative errno with words.
+ */
+int process_link(
+    const char *const argv[], const char *const env[], int fd, pid_t *ret, struct err *e);
 
 /** process_has_ended() - one of ours; once true the pid means nothing any more. */
 bool process_has_ended(pid_t pid);

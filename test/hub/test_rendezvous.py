@@ -80,6 +80,7 @@ needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"),
                                  reason="python3-torch is not installed")
 STORE_CASES = Path(__file__).parent / "store_cases.py"
 PYTHON = "/usr/bin/python3"
+MEMBER_SCRIPT = Path(__file__).parent / "member.py"
 
 
 def answers_of(host, *words: object) -> dict:
@@ -111,7 +112,7 @@ def text(data: bytes) -> bytes:
 
 def ask(host, port: int, request: bytes, size: int) -> bytes:
     """Bytes to a job's port, and so many that come back."""
-    argv = [PYTHON, Path(__file__).parent / "member.py", "store", "10.42.0.1", port, size]
+    argv = [PYTHON, MEMBER_SCRIPT, "store", "10.42.0.1", port, size]
     return bytes.fromhex(json.loads(host.run(argv, stdin=request.hex(), quiet=True).out)["answer"])
 
 
@@ -139,7 +140,7 @@ def test_a_new_run_begins_with_nothing(hub: Hub) -> None:
     a, b = members(hub, "a", "b")
     port = join(a, "train")["c10d"]["port"]
     ask(a, port, HELLO + b"\1" + text(b"state") + text(b"closed") + b"\x07", 8)
-    other = b.spawn([PYTHON, Path(__file__).parent / "member.py", "hold", "10.42.0.1", port,
+    other = b.spawn([PYTHON, MEMBER_SCRIPT, "hold", "10.42.0.1", port,
                      "\\x03"], name="other")
     wait_for(lambda: member_call(a, "DELETE", "/v1/jobs/train/rendezvous")[0] == 409, 5,
              "the other member to be connected")
@@ -223,7 +224,7 @@ def test_who_leaves_or_is_removed_is_forgotten(hub: Hub) -> None:
     port = job["etcdV2"]["port"]
     waiting = [host.spawn(["curl", "-sN", f"http://10.42.0.1:{port}/v2/keys/x?wait=true"],
                           name=f"wait{i}") for i, host in enumerate((a, a, a, b))]
-    store = b.spawn([PYTHON, Path(__file__).parent / "member.py", "hold", "10.42.0.1",
+    store = b.spawn([PYTHON, MEMBER_SCRIPT, "hold", "10.42.0.1",
                      job["c10d"]["port"], "\\x03"], name="store")
     connections = re.compile(r"^weft_rendezvous_connections (\d+)$", re.MULTILINE)
 

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
-#include "hub/rdzv_internal.h"
+#include "rendezvous/rdzv_internal.h"
 #include "sys/clock.h"
 
 /* A client that does not take its answers is not heard until it does. */
@@ -31,45 +31,6 @@
 
 static void on_event(uv_poll_t *poll, int status, int events);
 static void on_turn(uv_timer_t *timer);
-
-/* ---- saving --------------------------------------------------------------------------------- */
-
-static const char *blob_key(
-    const struct rdzv_job *job, char buf[static RDZV_KEY_MAX], const void *name, size_t len)
-{
-    return rdzv_key_of_blob(buf, RDZV_KEY_ENTRY, job->network->name, job->name, name, len);
-}
-
-static void on_put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-    struct rdzv_job *job = ctx;
-    char key[RDZV_KEY_MAX];
-
-    /* Without memory for it the change is in the answers only. */
-    (void)rdzv_save_blob(&job->rz->save, blob_key(job, key, name, name_len), p, len, before);
-}
-
-static void on_drop(void *ctx, const void *name, size_t name_len, size_t before)
-{
-    struct rdzv_job *job = ctx;
-    char key[RDZV_KEY_MAX];
-
-    (void)rdzv_save_drop_blob(&job->rz->save, blob_key(job, key, name, name_len), before);
-}
-
-static void on_unsaved(void *ctx)
-{
-    struct rdzv_job *job = ctx;
-
-    rdzv_save_later(&job->rz->save);
-}
-
-struct rdzv_kv_saver rdzv__store_saver(struct rdzv_job *job)
-{
-    return (struct rdzv_kv_saver){
-        .ctx = job, .unsaved = on_unsaved, .put = on_put, .drop = on_drop};
-}
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
@@ -108,7 +69,7 @@ static bool send_some(struct rdzv_conn *c)
 /* Who has asked for more, and takes the answers, has a turn later. */
 static void schedule(struct rdzv_conn *c)
 {
-    uv_timer_t *timer = &c->job->rz->turn;
+    uv_timer_t *timer = &c->job->rz->later;
 
     if (!c->has_more || c->client.out.len >= OUT_PAUSE || !list_is_empty(&c->turn))
         return;
@@ -137,10 +98,13 @@ static void refuse(struct rdzv_conn *c)
 }
 
 /* Everybody for whom there is something; a request may have answered many. */
-static void send_all(struct rdzv_kv *kv)
+static void send_all(struct rdzv *rz, struct rdzv_kv *kv)
 {
     struct rdzv_client *cl;
 
+    /* What is acknowledged is in the hub's hands, whatever becomes of this process. */
+    if (!list_is_empty(&kv->ready))
+        rdzv__flush(rz);
     while ((cl = list_first(&kv->ready, struct rdzv_client, ready))) {
         struct rdzv_conn *c = container_of(cl, struct rdzv_conn, client);
 
@@ -160,7 +124,7 @@ static void complain(struct rdzv_conn *c, const char *why)
 
     c->job->rz->n_hung_up++;
     log_limited(&c->job->rz->limit, clock_now(), LOG_LEVEL_INFO,
-        "rendezvous: a connection of %s to job \"%s\" is ended: %s", ip_addr_format(&c->from, text),
+        "a connection of %s to job \"%s\" is ended: %s", ip_addr_format(&c->from, text),
         c->job->name, why);
 }
 
@@ -345,7 +309,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
         refuse(c);
     else
         poll_for(c);
-    send_all(&job->kv);
+    send_all(job->rz, &job->kv);
 }
 
 /* ---- turns ---------------------------------------------------------------------------------- */
@@ -353,7 +317,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 /* A turn for each that waits for one now. */
 static void on_turn(uv_timer_t *timer)
 {
-    struct rdzv *rz = timer->data;
+    struct rdzv *rz = container_of(timer, struct rdzv, later);
     struct list now;
     struct rdzv_conn *c;
 
@@ -368,22 +332,16 @@ static void on_turn(uv_timer_t *timer)
             refuse(c);
         else
             poll_for(c);
-        send_all(&job->kv);
+        send_all(job->rz, &job->kv);
     }
     if (!list_is_empty(&rz->turns))
-        (void)uv_timer_start(&rz->turn, on_turn, 0, 0);
+        (void)uv_timer_start(&rz->later, on_turn, 0, 0);
 }
 
 void rdzv__store_start(struct rdzv *rz)
 {
     list_init(&rz->turns);
-    (void)uv_timer_init(rz->loop, &rz->turn);
-    rz->turn.data = rz;
-}
-
-void rdzv__store_stop(struct rdzv *rz)
-{
-    uv_close((uv_handle_t *)&rz->turn, NULL);
+    (void)uv_timer_init(&rz->loop, &rz->later);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */

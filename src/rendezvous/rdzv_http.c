@@ -13,7 +13,7 @@
 #include "api/form.h"
 #include "base/err.h"
 #include "rendezvous/rdzv_etcd.h"
-#include "hub/rdzv_internal.h"
+#include "rendezvous/rdzv_internal.h"
 #include "sys/clock.h"
 
 /* Memory of one connection inside libmicrohttpd: its header lines, with the whole path. */
@@ -235,14 +235,13 @@ static void read_form(struct rdzv_http_request *rq, const char *method, struct f
 
 static void machines_of(const struct rdzv_job *job, char *buf, size_t cap)
 {
-    bool is_default = strcmp(job->name, RDZV_DEFAULT) == 0;
-    unsigned port = is_default ? RDZV_DEFAULT_ETCD : job->record.port;
+    unsigned port = job->etcd_port;
     char v4[IP_ADDR_TEXT_MAX];
     char v6[IP_ADDR_TEXT_MAX];
 
     (void)snprintf(buf, cap, "http://%s:%u, http://[%s]:%u",
-        ip_addr_format(&job->network->net->pub.address4, v4), port,
-        ip_addr_format(&job->network->net->pub.address6, v6), port);
+        ip_addr_format(&job->network->address4, v4), port,
+        ip_addr_format(&job->network->address6, v6), port);
 }
 
 /* It has @len bytes more until it is completed. */

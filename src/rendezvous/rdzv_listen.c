@@ -14,12 +14,9 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "hub/rdzv_internal.h"
+#include "rendezvous/rdzv_internal.h"
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
-#include "sys/tcp_listener.h"
-
-#define BACKLOG 1024
 
 /* Connections taken in one turn of the loop. */
 #define TAKE_AT_ONCE 64
@@ -31,6 +28,9 @@
 #define KEEPALIVE_EACH_S 30
 #define KEEPALIVE_PROBES 10
 #define TCP_GIVE_UP_MS   360000
+
+/* When descriptors have run out, the next try to accept. */
+#define RETRY_MS 100
 
 struct rdzv_listener {
     struct rdzv_job *job; /* pins, while it is open */
@@ -49,8 +49,21 @@ static void on_conn_closed(uv_handle_t *h)
     free(c);
 }
 
+/* Whom it counts for. All members have the same first half of an IPv6 address, which is what
+ * admission.h goes by. */
+static struct ip_addr counted(const struct ip_addr *from)
+{
+    struct ip_addr a = *from;
+
+    if (!ip_addr_is_v4(from))
+        memcpy(a.b, from->b + 8, 8);
+    return a;
+}
+
 void rdzv__detach(struct rdzv_conn *c)
 {
+    struct ip_addr who = counted(&c->from);
+
     if (!c->job)
         return;
     if (c->is_store) {
@@ -60,7 +73,9 @@ void rdzv__detach(struct rdzv_conn *c)
     rdzv_http_detach(c);
     rdzv_quota_give(&c->job->network->quota, c->charged, 0);
     c->charged = 0;
-    admission_leave(&c->job->network->admission, &c->from);
+    list_remove(&c->silent);
+    rdzv__changed(c->job);
+    admission_leave(&c->job->network->admission, &who);
     c->job->heard = clock_now();
     list_remove(&c->link);
     c->job = NULL;
@@ -110,6 +125,7 @@ static void on_first(uv_poll_t *poll, int status, int events)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    list_remove(&c->silent);
     if (n == 1 && first < ' ' && rdzv__charge(c, RDZV_COST_CONN))
         rdzv__store_begin(c);
     else if (n == 1 && first >= 'A' && first <= 'Z' &&
@@ -142,10 +158,10 @@ static void set_options(int fd)
 /* @fd is taken. Who has the address of no node is hung up on, as at the API. */
 static void take(struct rdzv_job *job, int fd, const struct ip_addr *from)
 {
+    struct ip_addr who = counted(from);
     struct rdzv_conn *c = NULL;
 
-    if (model_find_address(job->network->net, from) &&
-        admission_enter(&job->network->admission, from))
+    if (rdzv__is_member(job->network, from) && admission_enter(&job->network->admission, &who))
         c = calloc(1, sizeof(*c));
     if (!c) {
         job->rz->n_hung_up++;
@@ -157,28 +173,80 @@ static void take(struct rdzv_job *job, int fd, const struct ip_addr *from)
     c->job = job;
     c->fd = fd;
     c->from = *from;
+    c->since = clock_now();
     /* Cannot fail on a descriptor that is open and watched by nobody else. */
-    (void)uv_poll_init(job->rz->loop, &c->poll, fd);
+    (void)uv_poll_init(&job->rz->loop, &c->poll, fd);
     c->poll.data = c;
     list_add_tail(&job->conns, &c->link);
-    job->heard = clock_now();
+    list_add_tail(&job->rz->silent, &c->silent);
+    job->heard = c->since;
+    rdzv__changed(job);
     rdzv__poll(c, UV_READABLE, on_first);
+}
+
+static void on_connectable(uv_poll_t *poll, int status, int events);
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct rdzv *rz = container_of(timer, struct rdzv, retry);
+    struct rdzv_job *job;
+
+    list_foreach(job, &rz->network.jobs, link)
+        rdzv__listen_again(job);
+}
+
+/* Without a descriptor to accept into, the socket stays readable: then it is left alone for a
+ * while, or the loop would do nothing else. */
+static void defer(struct rdzv_listener *l)
+{
+    struct rdzv *rz = l->job->rz;
+
+    rz->n_accepts_deferred++;
+    (void)uv_poll_stop(&l->poll);
+    if (!uv_is_active((uv_handle_t *)&rz->retry))
+        (void)uv_timer_start(&rz->retry, on_retry, RETRY_MS, 0);
 }
 
 static void on_connectable(uv_poll_t *poll, int status, int events)
 {
     struct rdzv_listener *l = poll->data;
 
-    for (int i = 0; i < TAKE_AT_ONCE; i++) {
+    /* Whoever comes may have been told something by the hub, that has told us before. */
+    rdzv_link_read(&l->job->rz->link);
+    for (int i = 0; i < TAKE_AT_ONCE && !uv_is_closing((uv_handle_t *)poll); i++) {
         struct endpoint from = {0};
         union sockaddr_inet sa;
         socklen_t len = sizeof(sa);
         int fd = accept4(l->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+        if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            defer(l);
         if (fd < 0)
             return;
         (void)sockaddr_to_endpoint(&sa, &from);
         take(l->job, fd, &from.addr);
+    }
+}
+
+void rdzv__hang_up_silent(struct rdzv *rz, nsec_t now)
+{
+    struct rdzv_conn *c;
+
+    while ((c = list_first(&rz->silent, struct rdzv_conn, silent)) &&
+           now - c->since > RDZV_SILENT_MAX) {
+        rz->n_hung_up++;
+        rdzv__hang_up(c);
+    }
+}
+
+void rdzv__hang_up_all(struct rdzv_job *job, const struct ip_addr *from)
+{
+    struct rdzv_conn *c;
+    struct rdzv_conn *tmp;
+
+    list_foreach_safe(c, tmp, &job->conns, link) {
+        if (!from || ip_addr_equal(&c->from, from))
+            rdzv__hang_up(c);
     }
 }
 
@@ -191,55 +259,35 @@ static void on_listener_closed(uv_handle_t *h)
     free(l);
 }
 
-static int open_one(
-    struct rdzv_listener **ret, struct rdzv_job *job, const struct endpoint *at, struct err *e)
+void rdzv__listen(struct rdzv_job *job, int fd)
 {
-    struct rdzv_listener *l;
-    _cleanup_(closep) int fd = -1;
-    int r = tcp_listener_open(&fd, at, job->network->interface, false, e);
+    struct rdzv_listener **free_one = job->listeners;
+    struct rdzv_listener *l = calloc(1, sizeof(*l));
 
-    if (r != 0)
-        return r;
-    l = calloc(1, sizeof(*l));
-    if (!l || listen(fd, BACKLOG) < 0) {
-        r = err_set(e, l ? -errno : -ENOMEM, "a port cannot be served: %s", strerror(errno));
+    while (free_one < job->listeners + RDZV__LISTENERS_MAX && *free_one)
+        free_one++;
+    if (!l || free_one == job->listeners + RDZV__LISTENERS_MAX) {
         free(l);
-        return r;
+        (void)close(fd);
+        return;
     }
     l->job = job;
-    l->fd = TAKE_FD(fd);
-    (void)uv_poll_init(job->rz->loop, &l->poll, l->fd);
+    l->fd = fd;
+    (void)uv_poll_init(&job->rz->loop, &l->poll, fd);
     l->poll.data = l;
     (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
-    *ret = l;
-    return 0;
+    *free_one = l;
 }
 
-void rdzv__listen(struct rdzv_job *job)
+void rdzv__listen_again(struct rdzv_job *job)
 {
-    const struct hub_network *net = &job->network->net->pub;
-    bool is_default = strcmp(job->name, RDZV_DEFAULT) == 0;
-    struct endpoint at[RDZV__LISTENERS_MAX] = {
-        {.addr = net->address4, .port = job->record.port},
-        {.addr = net->address6, .port = job->record.port},
-        {.addr = net->address4, .port = RDZV_DEFAULT_ETCD},
-        {.addr = net->address6, .port = RDZV_DEFAULT_ETCD},
-    };
-
-    for (unsigned i = 0; i < (is_default ? 4 : 2); i++) {
-        struct err e = ERR_NULL;
-
-        if (!job->listeners[i] && open_one(&job->listeners[i], job, &at[i], &e) != 0)
-            log_warning("job \"%s\" of network \"%s\" is not served at one of its addresses: %s",
-                job->name, job->network->name, err_text(&e));
-    }
+    for (unsigned i = 0; i < RDZV__LISTENERS_MAX; i++)
+        if (job->listeners[i])
+            (void)uv_poll_start(&job->listeners[i]->poll, UV_READABLE, on_connectable);
 }
 
 void rdzv__unlisten(struct rdzv_job *job)
 {
-    struct rdzv_conn *c;
-    struct rdzv_conn *tmp;
-
     for (unsigned i = 0; i < RDZV__LISTENERS_MAX; i++) {
         struct rdzv_listener *l = job->listeners[i];
 
@@ -250,6 +298,5 @@ void rdzv__unlisten(struct rdzv_job *job)
         (void)close(l->fd);
         job->listeners[i] = NULL;
     }
-    list_foreach_safe(c, tmp, &job->conns, link)
-        rdzv__hang_up(c);
+    rdzv__hang_up_all(job, NULL);
 }

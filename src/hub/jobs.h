@@ -1,0 +1,157 @@
+/*
+ * jobs.h - rendezvous: where the processes of a training job find each other.
+ *
+ * A *job* of a network has a name, a TCP port on the hub's overlay addresses,
+ * and behind it two things that PyTorch knows how to talk to: a TCPStore
+ * (`c10d`) and the v2 keys API of etcd (`etcd-v2`). Both are kept in the hub's
+ * store, so they outlive every node and the hub itself. What they look like on
+ * the wire, and what is promised, is in docs/wire/rendezvous.md.
+ *
+ * Theory of operation. Whoever serves those ports reads what strangers send,
+ * so each network has a process for it that has neither keys nor privileges
+ * (rendezvous/rdzv_process.h). The hub opens the ports and hands them over,
+ * keeps what the process tells it, and tells all of that to the next process
+ * when one dies. The hub alone knows which jobs there are, and which run is
+ * the current one; what a process says of another run is ignored.
+ *
+ * Jobs are separate: nothing of one is seen in another. A network's jobs are
+ * served on that network's interface only, so the source address of a
+ * connection is the member. The job called "default" is always there, on the
+ * two well-known ports, for torchrun without `weft run`; others are made by
+ * POST /v1/jobs/NAME/rendezvous.
+ *
+ * A job's life is made of *runs*. PyTorch leaves its state behind when a run
+ * ends, marked closed, and would refuse to start over it. So each run has a
+ * name of its own (NAME.1, NAME.2), to be used as rendezvous id, and begins
+ * with nothing in the stores. A run ends when nobody has been heard for
+ * JOBS_QUIET, or when somebody says so while nobody else is connected.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+
+struct err;
+struct hub_metrics;
+struct model;
+struct model_network;
+struct jobs;
+struct job;
+struct uv_loop_s;
+
+/** A run that nobody has been heard in for so long has ended: who comes then begins a new one. */
+#define JOBS_QUIET (60 * NSEC_PER_SEC)
+
+/** A job that nobody has been heard in for so long is forgotten. */
+#define JOBS_IDLE (7200 * NSEC_PER_SEC)
+
+/** A process that is told to end is waited for so long at most. */
+#define JOBS_END_MAX (3 * NSEC_PER_SEC)
+
+/** Jobs of a network, and the ports that they are given. */
+#define JOBS_JOBS_MAX   256
+#define JOBS_PORT_FIRST 29600
+
+/** The job that is always there, and its ports: etcd's, and torchrun's for c10d. */
+#define JOBS_DEFAULT      "default"
+#define JOBS_DEFAULT_ETCD 2379
+#define JOBS_DEFAULT_C10D 29400
+
+/* Outcomes. */
+#define JOBS_E_FULL 1 /* the network has JOBS_JOBS_MAX jobs */
+#define JOBS_E_BUSY 2 /* others are connected */
+#define JOBS_E_PACE 3 /* runs of the network begin and end too fast */
+
+/**
+ * jobs_new() - read the jobs out of the store; nothing is served yet
+ * @loop, @model:	pinned
+ * @seed:		random, unknown to strangers
+ * @epoch:		random; by it members tell this life of the hub from another
+ *
+ * Return: 0 or negative errno with words that name the record.
+ */
+int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
+    uint64_t epoch, struct err *e);
+
+/**
+ * jobs_start() - from now on what changes is committed; before any network is opened
+ *
+ * Jobs whose network was removed while they were not served are forgotten.
+ *
+ * Return: 0 or negative errno with words.
+ */
+int jobs_start(struct jobs *jobs, struct err *e);
+
+/**
+ * jobs_stop() - end all processes, commit; then run the loop until it is empty
+ *
+ * Waits for the processes to say what is left, JOBS_END_MAX at most. Idempotent.
+ */
+void jobs_stop(struct jobs *jobs);
+
+/** jobs_free() - after jobs_stop() and the loop's end. NULL is fine. Always NULL. */
+struct jobs *jobs_free(struct jobs *jobs);
+
+/**
+ * jobs_open() - serve a network's jobs
+ * @interface:	its name; must already have the hub's two addresses
+ *
+ * A port that somebody else has is named in a warning, and goes without.
+ *
+ * Return: 0 or negative errno with words.
+ */
+int jobs_open(struct jobs *jobs, struct model_network *net, const char *interface, struct err *e);
+
+/** jobs_close() - end the connections of a network; @is_removed: its jobs go with it. */
+void jobs_close(struct jobs *jobs, struct model_network *net, bool is_removed);
+
+/** jobs_add_member() - who has this address is a member of the network from now on. */
+void jobs_add_member(
+    struct jobs *jobs, const struct model_network *net, const struct ip_addr *address);
+
+/** jobs_end_member() - hang up on who has, or had, the node's address: it is no member any more. */
+void jobs_end_member(
+    struct jobs *jobs, const struct model_network *net, const struct ip_addr *address);
+
+/**
+ * jobs_join() - a member is about to start: find the job, make it, or begin a new run of it
+ * @name:	checked with parse_name()
+ * @ret:	lent until the loop's turn ends
+ *
+ * When it returns 0 all of that is on the disk.
+ *
+ * Return: 0; JOBS_E_FULL or JOBS_E_PACE with words; or negative errno with words.
+ */
+int jobs_join(struct jobs *jobs, struct model_network *net, const char *name, nsec_t now,
+    struct job **ret, struct err *e);
+
+/** jobs_find() - lends; NULL if the network has no job of that name. */
+struct job *jobs_find(struct jobs *jobs, const struct model_network *net, const char *name);
+
+/**
+ * jobs_end() - the run is over; who comes next begins a new one
+ * @who:	says so; that it is connected itself does not matter
+ *
+ * When it returns 0 that is on the disk.
+ *
+ * Return: 0; JOBS_E_BUSY or JOBS_E_PACE with words; or negative errno with words.
+ */
+int jobs_end(struct job *job, const struct ip_addr *who, struct err *e);
+
+/** job_json() - as the API shows it; gives a reference. NULL: no memory. */
+json_t *job_json(const struct job *job);
+
+/** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
+char *jobs_list(struct jobs *jobs, const struct model_network *net);
+
+/** jobs_tick() - forget idle jobs, start processes that have ended; each second. */
+void jobs_tick(struct jobs *jobs, nsec_t now);
+
+/** jobs_metrics() - add to GET /v1/metrics. */
+void jobs_metrics(const struct jobs *jobs, struct hub_metrics *m);

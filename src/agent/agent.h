@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 struct err;
+struct hosts_helper;
 
 /** The measuring service's socket is the agent's with this behind it. */
 #define AGENT_MEASURE_SUFFIX ".measure"
@@ -23,7 +24,8 @@ struct err;
 struct agent_config {
     const char *state_dir;
     const char *socket_path;
-    bool no_measure; /* offer no measuring service */
+    bool no_measure;            /* offer no measuring service */
+    struct hosts_helper *hosts; /* borrowed: writes the hosts file; NULL: the agent does */
 };
 
 /** How an agent has ended. */

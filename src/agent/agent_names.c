@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
+#include "agent/hosts_helper.h"
 #include "agent/name_check.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -144,6 +145,15 @@ static void tell(struct agent *a, const struct hosts_extra *extras, size_t n_ext
     a->names_left_out = left_out;
 }
 
+/* An agent that was root once has a helper for it. */
+static int put(
+    const struct agent *a, const char *owner, const char *block, bool *ret_changed, struct err *e)
+{
+    if (a->config->hosts)
+        return hosts_helper_put(a->config->hosts, owner, block, ret_changed, e);
+    return hosts_file_put(HOSTS_FILE_DEFAULT, owner, block, ret_changed, e);
+}
+
 void agent__name_nodes(struct agent *a)
 {
     _cleanup_(str_deinit) struct str block = STR_NULL;
@@ -163,7 +173,7 @@ void agent__name_nodes(struct agent *a)
     is_pending = check_extras(a, extras, n_extras, now);
     hosts_add_block(&block, &a->snapshot, extras, n_extras, !a->reconcile.lacks_v6);
     r = block.failed ? err_set(&e, -ENOMEM, "no memory for %zu names", a->snapshot.nodes.n)
-                     : hosts_file_put(HOSTS_FILE_DEFAULT, owner, str_text(&block), &changed, &e);
+                     : put(a, owner, str_text(&block), &changed, &e);
     if (r < 0)
         log_limited(&a->names_limit, now, LOG_LEVEL_WARNING,
             "the nodes' names are not kept, trying again: %s", err_text(&e));
@@ -181,5 +191,5 @@ int agent__forget_names(const struct agent *a, struct err *e)
 
     if (!a->state.keeps_hosts)
         return 0;
-    return hosts_file_put(HOSTS_FILE_DEFAULT, hosts_owner(&a->snapshot, owner), NULL, &changed, e);
+    return put(a, hosts_owner(&a->snapshot, owner), NULL, &changed, e);
 }

@@ -2,14 +2,18 @@
 #include <signal.h>
 
 #include "agent/agent.h"
+#include "agent/hosts_helper.h"
 #include "agent/state.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/privileges.h"
 
 static struct {
     struct agent_config config;
+    const char *user;
     enum log_level log_level;
 } arg;
 
@@ -20,6 +24,7 @@ static const struct option options[] = {
         "where weft status and weft leave find it"},
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
+    PRIVILEGES_OPTION(&arg.user),
     {"--log-level", "LEVEL", option_log_level, &arg.log_level, "info",
         "error, warning, info or debug"},
     OPTIONS_END,
@@ -43,7 +48,10 @@ int cmd_agent(int argc, char **argv)
         return status;
     (void)signal(SIGPIPE, SIG_IGN);
     log_init("agent", arg.log_level);
-    r = agent_run(&arg.config, &end, &e);
+    r = agent_privileges_drop(&arg.config, arg.user, &e);
+    if (r == 0)
+        r = agent_run(&arg.config, &end, &e);
+    arg.config.hosts = hosts_helper_free(arg.config.hosts);
     if (r != 0) {
         log_error("%s", err_text(&e));
         return CMD_FAILED;

@@ -1,5 +1,7 @@
 /* hub.c - weft hub up: one machine with a public address that all others find. */
 #include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,9 @@
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/privileges.h"
 #include "cmd/relay_only.h"
+#include "dataplane/uapi_server.h"
 #include "hub/hub.h"
 #include "hub/networks.h"
 #include "hub/overlay.h"
@@ -33,6 +37,7 @@ static struct {
     const char *socket;
     nsec_t audit_age;
     const char *prefix;
+    const char *user;
     enum log_level level;
     bool no_dataplane;
     bool relay_only;
@@ -111,6 +116,7 @@ static const struct option options[] = {
         "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX},
     {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
         "interfaces are called WORD-NETWORK"},
+    PRIVILEGES_OPTION(&arg.user),
     {"--log-level", "LEVEL", option_log_level, &arg.level, "info", "error, warning, info or debug"},
     {"--no-dataplane", NULL, option_flag, &arg.no_dataplane, NULL,
         "control only: no interfaces, no relay; uses interfaces that are there"},
@@ -288,6 +294,7 @@ static int run_relay(void)
         .name = arg.name,
         .state_dir = arg.state,
         .socket_path = strcmp(arg.socket, SOCKET_DEFAULT) == 0 ? STATE_SOCKET_DEFAULT : arg.socket,
+        .user = arg.user,
         .interface = interface,
         .listen_port = arg.listen.port,
         .publics = publics.publics,
@@ -303,6 +310,39 @@ static int run_relay(void)
     if (r == 0)
         r = relay_only_run(&wish, &e);
     return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
+}
+
+/* Ports that only root, or who has the capability, can bind. Networks that are made later bind
+ * theirs when they are made. */
+#define PRIVILEGED_PORTS 1024
+
+static int drop_privileges(struct err *e)
+{
+    static const char file_store[] = "sqlite:";
+    struct privileges p = {.kind = SANDBOX_HUB,
+        .user = arg.user,
+        .capabilities = arg.no_dataplane ? 0 : SANDBOX_CAP(CAP_NET_ADMIN),
+        .may_start = true,
+        .has_tunnel = !arg.no_dataplane};
+    char run_folder[PATH_MAX];
+    char store_folder[PATH_MAX];
+
+    if (arg.listen.port < PRIVILEGED_PORTS || arg.api.port < PRIVILEGED_PORTS)
+        p.capabilities |= SANDBOX_CAP(CAP_NET_BIND_SERVICE);
+    privileges_add(&p, arg.state, PRIVILEGES_STATE);
+    privileges_add_folder_of(&p, arg.socket, run_folder, PRIVILEGES_RUN);
+    privileges_add(&p, arg.socket, PRIVILEGES_SOCKET);
+    if (arg.store && strncmp(arg.store, file_store, strlen(file_store)) == 0) {
+        const char *path = arg.store + strlen(file_store);
+
+        privileges_add_folder_of(&p, path, store_folder, PRIVILEGES_WRITE);
+        privileges_add(&p, path, PRIVILEGES_DEVICE);
+    }
+    if (!arg.no_dataplane) {
+        privileges_add(&p, UAPI_SOCKET_DIR, PRIVILEGES_RUN);
+        privileges_add(&p, "/dev/net/tun", PRIVILEGES_DEVICE);
+    }
+    return privileges_drop(&p, e);
 }
 
 static int hub_up(int argc, char **argv)
@@ -334,6 +374,8 @@ static int hub_up(int argc, char **argv)
         .udp_port = arg.listen.port};
     raise_limits();
     r = find_publics(&config, &e);
+    if (r == 0)
+        r = drop_privileges(&e);
     if (r != 0)
         return cmd_fail(usage.command, "%s", err_text(&e));
     return run_hub(&config);

@@ -15,6 +15,7 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/privileges.h"
 #include "probe/lookout.h"
 #include "probe/lookout_text.h"
 #include "sys/clock.h"
@@ -35,6 +36,7 @@
 static struct {
     const char *state_dir;
     const char *metrics;
+    const char *user;
     nsec_t period;
     bool once;
     bool json;
@@ -50,6 +52,7 @@ static const struct option options[] = {
     {"--metrics", "FILE", option_text, &arg.metrics, NULL,
         "keep counters in this file, as Prometheus' node exporter collects them"},
     {"--state", "DIR", option_text, &arg.state_dir, STATE_DIR_DEFAULT, "as given to weft join"},
+    PRIVILEGES_OPTION(&arg.user),
     OPTIONS_END,
 };
 
@@ -259,6 +262,24 @@ static int keep_looking(struct probe *p)
     return CMD_OK;
 }
 
+/* Its sockets are open. What is left to be done with files: the members, and the metrics. */
+static int drop_privileges(struct err *e)
+{
+    struct privileges p = {.kind = SANDBOX_PROBE, .user = arg.user};
+    char node[PATH_MAX];
+    char snapshot[PATH_MAX];
+    char folder[PATH_MAX];
+
+    (void)snprintf(node, sizeof(node), "%.*s/node.json", STATE_DIR_MAX, arg.state_dir);
+    (void)snprintf(snapshot, sizeof(snapshot), "%.*s/snapshot.json", STATE_DIR_MAX, arg.state_dir);
+    privileges_add(&p, arg.state_dir, PRIVILEGES_READ);
+    privileges_add(&p, node, PRIVILEGES_READ);
+    if (access(snapshot, F_OK) == 0)
+        privileges_add(&p, snapshot, PRIVILEGES_READ);
+    privileges_add_folder_of(&p, arg.metrics, folder, PRIVILEGES_WRITE);
+    return privileges_drop(&p, e);
+}
+
 int cmd_probe(int argc, char **argv)
 {
     struct probe p = {.lookout = LOOKOUT_NULL};
@@ -278,6 +299,8 @@ int cmd_probe(int argc, char **argv)
     if (r == 0)
         r = lookout_open(&p.lookout, p.interface, arg.once ? ONCE_PERIOD : arg.period,
             rng_u64(&rng), on_change, &p, &e);
+    if (r == 0)
+        r = drop_privileges(&e);
     if (r == 0)
         r = write_metrics(&p, &e);
     if (r != 0)

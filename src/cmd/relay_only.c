@@ -9,11 +9,13 @@
 #include <signal.h>
 
 #include "agent/agent.h"
+#include "agent/hosts_helper.h"
 #include "agent/join.h"
 #include "api/token.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "cmd/agent_privileges.h"
 
 static int join(const struct relay_only *wish, struct err *e)
 {
@@ -66,5 +68,10 @@ int relay_only_run(const struct relay_only *wish, struct err *e)
         r = err_set(e, -1,
             "%s is the state of a node that joined without --relay; say another --state",
             wish->state_dir);
-    return r == 0 ? agent_run(&config, &end, e) : r;
+    if (r == 0)
+        r = agent_privileges_drop(&config, wish->user, e);
+    if (r == 0)
+        r = agent_run(&config, &end, e);
+    (void)hosts_helper_free(config.hosts);
+    return r;
 }

@@ -12,6 +12,7 @@ struct relay_only {
     const char *name;  /* NULL: the host's */
     const char *state_dir;
     const char *socket_path; /* of the agent */
+    const char *user;        /* to run as, as --user says */
     const char *interface;
     const struct endpoint *publics; /* where nodes reach it, as the operator says */
     unsigned n_publics;

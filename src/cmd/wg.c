@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/privileges.h"
 #include "dataplane/device.h"
 #include "dataplane/path_door.h"
 #include "dataplane/port.h"
@@ -37,6 +40,7 @@ static struct {
     const char *no_offload;
     const char *cipher;
     const char *library;
+    const char *user;
     bool stats;
 } arg;
 
@@ -60,6 +64,7 @@ static const struct option options[] = {
         "weft alone does; a list of both wants the first and takes both"},
     {"--cipher-library", "NAME", option_text, &arg.library, NULL,
         "avx512, avx2, boringssl, ipsec-mb or openssl, instead of the fastest"},
+    PRIVILEGES_OPTION(&arg.user),
     {"--stats", NULL, option_flag, &arg.stats, NULL,
         "print the counters of the running IFNAME, and end"},
     OPTIONS_END,
@@ -169,7 +174,32 @@ static void wg_stop(struct wg *wg)
     wg->gone_fd = -1;
 }
 
-static int wg_start(struct wg *wg, struct err *e)
+/*
+ * The port to listen on is set later, through the socket, and may be one below 1024. To follow the
+ * interface into another network namespace takes CAP_NET_BROADCAST (sys/link_watch.h).
+ */
+static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
+{
+    struct privileges p = {.kind = SANDBOX_WG,
+        .user = arg.user,
+        .capabilities = SANDBOX_CAP(CAP_NET_ADMIN) | SANDBOX_CAP(CAP_NET_BIND_SERVICE) |
+                        SANDBOX_CAP(CAP_NET_BROADCAST),
+        .has_tunnel = true,
+        .said = said};
+    char socket_buf[108];
+    char door_buf[108];
+    char folder[PATH_MAX];
+
+    privileges_add_folder_of(&p, socket_path(socket_buf), folder, PRIVILEGES_RUN);
+    privileges_add(&p, socket_path(socket_buf), PRIVILEGES_SOCKET);
+    if (!arg.socket)
+        privileges_add(&p, door_path(door_buf), PRIVILEGES_SOCKET);
+    if (!getenv("WG_TUN_FD"))
+        privileges_add(&p, "/dev/net/tun", PRIVILEGES_DEVICE);
+    return privileges_drop(&p, e);
+}
+
+static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct err *e)
 {
     struct device_listener listener = {.on_gone = on_gone, .ctx = wg};
     struct device_options device = {.name = arg.ifname};
@@ -178,6 +208,8 @@ static int wg_start(struct wg *wg, struct err *e)
     int uapi_fd;
     int r = take_port_options(&port, e);
 
+    if (r == 0)
+        r = drop_privileges(said, e);
     *wg = (struct wg){.gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (wg->gone_fd < 0)
         r = err_set(e, -errno, "cannot make an event descriptor: %s", strerror(errno));
@@ -242,13 +274,15 @@ static void leave_terminal(void)
 static int run(int ready_fd)
 {
     _cleanup_(closep) int signal_fd = end_signals_open();
+    char said[PRIVILEGES_SAID_MAX];
     struct err e = ERR_NULL;
     struct wg wg;
 
     if (signal_fd < 0)
         return cmd_fail("wg", "cannot wait for signals: %s", strerror(-signal_fd));
-    if (wg_start(&wg, &e) < 0)
+    if (wg_start(&wg, said, &e) < 0)
         return fail(&e);
+    log_info("%s", said);
     log_info("%s is there, configured through its socket", device_name(wg.device));
     if (ready_fd >= 0) {
         ssize_t n;

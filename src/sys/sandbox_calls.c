@@ -59,8 +59,9 @@ static const char *const look_calls[] = {"open", "openat", "stat", "lstat", "new
 
 /* State files, the database, unix sockets. */
 static const char *const change_calls[] = {"mkdir", "mkdirat", "unlink", "unlinkat", "rmdir",
-    "rename", "renameat", "renameat2", "fsync", "fdatasync", "ftruncate", "fallocate", "flock",
-    "chmod", "fchmod", "fchmodat", "fchown", "umask", "utimensat", "fadvise64", NULL};
+    "rename", "renameat", "renameat2", "link", "linkat", "fsync", "fdatasync", "ftruncate",
+    "fallocate", "flock", "chmod", "fchmod", "fchmodat", "fchown", "umask", "utimensat",
+    "fadvise64", NULL};
 
 /* Threads: their processors, their priority, their names. clone is checked apart. */
 static const char *const thread_calls[] = {"sched_setaffinity", "sched_getparam",
@@ -89,7 +90,9 @@ struct rules {
     bool processes;                /* may make processes */
     bool packet;                   /* may have sockets of AF_PACKET */
     bool sockets;                  /* may have sockets of the other families below */
-    bool plain_ioctl;              /* only the ioctls of libuv and isatty(3) */
+    bool plain_ioctl;              /* only the ioctls of libuv, isatty(3) and if_nametoindex(3) */
+    bool unix_socket;              /* sockets of AF_UNIX: if_nametoindex(3) asks one */
+    bool no_bpf;                   /* bpf(2) fails: who has loaded no program before has none */
 };
 
 static const struct rules rules[] = {
@@ -98,21 +101,25 @@ static const struct rules rules[] = {
                          narrow_calls},
         .threads = true,
         .processes = true,
-        .sockets = true},
+        .sockets = true,
+        .no_bpf = true},
     [SANDBOX_AGENT] = {.groups = {base_calls, descriptor_calls, socket_calls, connect_calls,
                            look_calls, change_calls, thread_calls, ioctl_calls, start_calls,
                            narrow_calls},
         .threads = true,
         .processes = true,
         .packet = true,
-        .sockets = true},
+        .sockets = true,
+        .no_bpf = true},
     [SANDBOX_WG] = {.groups = {base_calls, descriptor_calls, socket_calls, connect_calls,
                         look_calls, change_calls, thread_calls, ioctl_calls, background_calls},
         .threads = true,
-        .sockets = true},
+        .sockets = true,
+        .no_bpf = true},
     [SANDBOX_PROBE] =
         {.groups = {base_calls, descriptor_calls, socket_calls, look_calls, change_calls},
-            .plain_ioctl = true},
+            .plain_ioctl = true,
+            .unix_socket = true},
     [SANDBOX_RENDEZVOUS] = {.groups = {base_calls, descriptor_calls, socket_calls},
         .plain_ioctl = true},
     [SANDBOX_HOSTS] = {.groups = {base_calls, descriptor_calls, look_calls, change_calls},
@@ -244,6 +251,9 @@ static int allow_sockets(scmp_filter_ctx ctx, const struct rules *rule)
     for (size_t i = 0; r == 0 && rule->sockets && i < 4; i++)
         r = seccomp_rule_add(
             ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, families[i]));
+    if (r == 0 && rule->unix_socket)
+        r = seccomp_rule_add(
+            ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
     if (r == 0 && rule->packet)
         r = seccomp_rule_add(
             ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_PACKET));
@@ -252,10 +262,10 @@ static int allow_sockets(scmp_filter_ctx ctx, const struct rules *rule)
 
 static int allow_plain_ioctl(scmp_filter_ctx ctx)
 {
-    static const uint64_t requests[] = {FIONBIO, FIONREAD, FIOCLEX, TCGETS};
+    static const uint64_t requests[] = {FIONBIO, FIONREAD, FIOCLEX, TCGETS, SIOCGIFINDEX};
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < 4; i++)
+    for (size_t i = 0; r == 0 && i < sizeof(requests) / sizeof(*requests); i++)
         r = seccomp_rule_add(
             ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, requests[i]));
     return r;
@@ -274,6 +284,8 @@ static int fill(scmp_filter_ctx ctx, const struct rules *rule)
         r = allow_clone(ctx, rule);
     if (r == 0)
         r = allow_sockets(ctx, rule);
+    if (r == 0 && rule->no_bpf)
+        r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(bpf), 0);
     return r == 0 && rule->plain_ioctl ? allow_plain_ioctl(ctx) : r;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "base/err.h"
@@ -175,6 +176,7 @@ int cpulist_confine(const struct cpulist *l, struct err *e)
 int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *), void *arg)
 {
     char short_name[16];
+    char own_name[16] = "";
     pthread_attr_t attr;
     sigset_t all, old;
     pthread_t t;
@@ -194,13 +196,17 @@ int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *),
     (void)sigfillset(&all);
     (void)sigdelset(&all, SIGSYS);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    /* So is the name. To name another thread one has to write to /proc, which a process that
+     * cannot be traced may only as root. */
+    (void)snprintf(short_name, sizeof(short_name), "%s", name);
+    (void)prctl(PR_GET_NAME, own_name);
+    (void)prctl(PR_SET_NAME, short_name);
     r = pthread_create(&t, &attr, fn, arg);
+    (void)prctl(PR_SET_NAME, own_name);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     (void)pthread_attr_destroy(&attr);
     if (r != 0)
         return -r;
-    (void)snprintf(short_name, sizeof(short_name), "%s", name);
-    (void)pthread_setname_np(t, short_name);
     *ret = t;
     return 0;
 }

@@ -8,15 +8,21 @@
 #include "sys/tun_steer.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/bpf.h>
 #include <linux/if_tun.h>
 #include <netinet/in.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/parse.h"
+
+#define VARIABLE "WEFT_STEER_FD"
 
 /* Registers: what a load gives, the hash, where the ports are, and the packet. */
 enum { LOADED = BPF_REG_0, HASH = BPF_REG_7, PORTS = BPF_REG_8, PACKET = BPF_REG_6 };
@@ -102,12 +108,46 @@ static int load_program(void)
     return fd < 0 ? -errno : (int)fd;
 }
 
+/* The descriptor that was prepared, by this process or by who started it; -1: none. */
+static int prepared_fd(void)
+{
+    const char *text = getenv(VARIABLE);
+    uint64_t fd;
+
+    if (!text || parse_u64(&fd, text, STDERR_FILENO + 1, INT_MAX, VARIABLE, NULL) < 0)
+        return -1;
+    return (int)fd;
+}
+
+void tun_steer_prepare(bool for_children)
+{
+    char text[16];
+    int fd;
+
+    if (prepared_fd() >= 0)
+        return;
+    fd = load_program();
+    if (fd < 0)
+        return;
+    if (for_children)
+        (void)fcntl(fd, F_SETFD, 0);
+    (void)snprintf(text, sizeof(text), "%d", fd);
+    (void)setenv(VARIABLE, text, 1);
+}
+
 int tun_steer(int fd)
 {
-    /* The interface keeps the program. */
-    _cleanup_(closep) int program_fd = load_program();
+    int program_fd = prepared_fd();
+    bool is_ours = program_fd < 0;
+    int r;
 
+    if (is_ours)
+        program_fd = load_program();
     if (program_fd < 0)
         return program_fd;
-    return ioctl(fd, TUNSETSTEERINGEBPF, &program_fd) < 0 ? -errno : 0;
+    r = ioctl(fd, TUNSETSTEERINGEBPF, &program_fd) < 0 ? -errno : 0;
+    /* The interface keeps the program. */
+    if (is_ours)
+        (void)close(program_fd);
+    return r;
 }

@@ -28,6 +28,13 @@ for dir in etc var/lib; do
         -o lowerdir=/$dir,upperdir=/run/.lab/$dir/upper,workdir=/run/.lab/$dir/work /$dir
 done
 echo "127.0.1.1 $1" >> /etc/hosts
+# The user that the daemons run as, and the device with the mode that udev gives it.
+grep -q '^weft:' /etc/group || echo 'weft:x:777:' >> /etc/group
+grep -q '^weft:' /etc/passwd || echo 'weft:x:777:777::/nonexistent:/usr/sbin/nologin' >> /etc/passwd
+if [ -c /dev/net/tun ]; then
+    mknod -m 0666 /run/.lab/tun c 10 200
+    mount --bind /run/.lab/tun /dev/net/tun
+fi
 rm -f /etc/resolv.conf
 echo "# There is no name server in a lab." > /etc/resolv.conf
 """

@@ -1,0 +1,43 @@
+/*
+ * hosts_helper.h - the process that writes the hosts file for an agent that is not root.
+ *
+ * The agent replaces one block of /etc/hosts. That file is root's, and it is replaced by a rename,
+ * so whoever does it has to be able to make files in /etc. Instead of the agent, which talks to the
+ * network, a child that it starts before it gives up being root does it: root without capabilities,
+ * without sockets, which can write below the file's own directory only. It is told the lines over a
+ * pair of sockets and takes nothing but what mesh/hosts_check.h allows. It ends with the agent.
+ *
+ * Threads: one at a time.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "mesh/hosts_check.h"
+
+struct err;
+struct hosts_helper;
+
+/**
+ * hosts_helper_start() - while the process is root and has one thread
+ * @path:	the file
+ * @rules:	borrowed: what it will take
+ *
+ * Return: 0 or negative errno with words.
+ */
+int hosts_helper_start(
+    struct hosts_helper **ret, const char *path, const struct hosts_rules *rules, struct err *e);
+
+/**
+ * hosts_helper_put() - as hosts_file_put(), by the helper
+ *
+ * Waits for the answer: as long as it takes to write a file.
+ *
+ * Return: 0; or negative errno with words: -EINVAL for what it does not take, -EPIPE when it has
+ * ended.
+ */
+int hosts_helper_put(
+    struct hosts_helper *h, const char *owner, const char *block, bool *ret_changed, struct err *e);
+
+/** hosts_helper_free() - it ends. NULL is fine. Always NULL. */
+struct hosts_helper *hosts_helper_free(struct hosts_helper *h);

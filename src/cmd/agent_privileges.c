@@ -1,0 +1,93 @@
+/* agent_privileges.c - see agent_privileges.h. */
+#include "cmd/agent_privileges.h"
+
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/hosts_helper.h"
+#include "agent/state.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cmd/privileges.h"
+#include "dataplane/uapi_server.h"
+#include "sys/hosts_file.h"
+
+#define TUN_DEVICE "/dev/net/tun"
+
+/* Ports that only root, or who has the capability, can bind. */
+#define PRIVILEGED_PORTS 1024
+
+/** Room for the paths. */
+struct room {
+    char measure[PATH_MAX];
+    char folder[PATH_MAX];
+    char uapi[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
+    char frames[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
+};
+
+static int start_helper(struct agent_config *config, const struct state *st, struct err *e)
+{
+    struct hosts_rules rules = {
+        .cidr4 = st->snapshot.network.cidr4, .cidr6 = st->snapshot.network.cidr6};
+
+    (void)snprintf(
+        rules.network, sizeof(rules.network), "%.*s", NAME_MAX_LEN, st->snapshot.network.meta.name);
+    (void)snprintf(rules.node, sizeof(rules.node), "%.*s", NAME_MAX_LEN, st->snapshot.self);
+    return hosts_helper_start(&config->hosts, HOSTS_FILE_DEFAULT, &rules, e);
+}
+
+/* Beside the kernel's WireGuard the agent sends from its port, by raw sockets: sys/raw_udp.h. */
+static uint64_t capabilities(const struct state *st)
+{
+    uint64_t set = SANDBOX_CAP(CAP_NET_ADMIN);
+
+    if (st->engine != ENGINE_KIND_USERSPACE)
+        set |= SANDBOX_CAP(CAP_NET_RAW);
+    if (st->listen_port > 0 && st->listen_port < PRIVILEGED_PORTS)
+        set |= SANDBOX_CAP(CAP_NET_BIND_SERVICE);
+    return set;
+}
+
+static int drop(
+    const struct agent_config *config, const struct state *st, const char *user, struct err *e)
+{
+    struct privileges p = {.kind = SANDBOX_AGENT,
+        .user = user,
+        .capabilities = capabilities(st),
+        .may_start = true,
+        .has_tunnel = st->engine != ENGINE_KIND_KERNEL};
+    struct room room;
+
+    (void)snprintf(
+        room.measure, sizeof(room.measure), "%s%s", config->socket_path, AGENT_MEASURE_SUFFIX);
+    (void)snprintf(room.uapi, sizeof(room.uapi), UAPI_SOCKET_DIR "/%s.sock", st->interface);
+    (void)snprintf(room.frames, sizeof(room.frames), UAPI_SOCKET_DIR "/%s.path", st->interface);
+    privileges_add(&p, config->state_dir, PRIVILEGES_STATE);
+    privileges_add_folder_of(&p, config->socket_path, room.folder, PRIVILEGES_RUN);
+    privileges_add(&p, config->socket_path, PRIVILEGES_SOCKET);
+    privileges_add(&p, room.measure, PRIVILEGES_SOCKET);
+    if (st->engine != ENGINE_KIND_KERNEL) {
+        privileges_add(&p, UAPI_SOCKET_DIR, PRIVILEGES_RUN);
+        privileges_add(&p, room.uapi, PRIVILEGES_SOCKET);
+        privileges_add(&p, room.frames, PRIVILEGES_SOCKET);
+        privileges_add(&p, TUN_DEVICE, PRIVILEGES_DEVICE);
+    }
+    return privileges_drop(&p, e);
+}
+
+int agent_privileges_drop(struct agent_config *config, const char *user, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    int r = state_check_dir(config->state_dir, e);
+
+    if (r == 0)
+        r = state_read(&st, config->state_dir, e);
+    if (r == STATE_E_ABSENT)
+        return 0;
+    if (r == 0 && st.keeps_hosts && geteuid() == 0)
+        r = start_helper(config, &st, e);
+    return r == 0 ? drop(config, &st, user, e) : r;
+}

@@ -1,0 +1,213 @@
+"""What the daemons keep of root's rights, and that they do their work with it.
+
+      hub  n1  n2
+       |    |   |
+    ---+----+---+--- wan
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from lab import Host, Lab, wait_for
+from lab.agents import Site
+
+TOPOLOGY = """
+switch wan 203.0.113.0/24 2001:db8::/64
+host hub
+host n1
+host n2
+link hub wan 203.0.113.10 2001:db8::10
+link n1 wan 203.0.113.11 2001:db8::11
+link n2 wan 203.0.113.12 2001:db8::12
+"""
+
+WEFT_USER = 777  # as the lab's machines have it
+NET_BIND_SERVICE, NET_BROADCAST, NET_ADMIN = 1 << 10, 1 << 11, 1 << 12
+WG_ALONE = NET_ADMIN | NET_BIND_SERVICE | NET_BROADCAST
+
+pytestmark = pytest.mark.namespaces
+
+
+@dataclass(frozen=True)
+class Process:
+    """Of /proc/PID/status."""
+
+    pid: int
+    fields: dict[str, str]
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+        return cls(pid, dict(line.split(":\t", 1) for line in lines if ":\t" in line))
+
+    @property
+    def users(self) -> set[int]:
+        return {int(word) for word in (self.fields["Uid"] + "\t" + self.fields["Gid"]).split()}
+
+    def capabilities(self) -> int:
+        """That it has, and could ever have."""
+        assert self.fields["CapPrm"] == self.fields["CapEff"] == self.fields["CapBnd"]
+        return int(self.fields["CapEff"], 16)
+
+    def assert_confined(self) -> None:
+        assert self.fields["NoNewPrivs"] == "1"
+        if not os.environ.get("WEFT_SANITIZER"):
+            assert self.fields["Seccomp"] == "2", "no list of system calls"
+            # Of a process that cannot be dumped or traced these files are root's.
+            assert os.stat(f"/proc/{self.pid}/environ").st_uid == 0
+        limits = Path(f"/proc/{self.pid}/limits").read_text(encoding="utf-8")
+        assert "Max core file size        0                    0" in limits
+
+
+def find(host: Host, *words: str) -> Process:
+    """The only process of a machine whose command line, but for its path, begins with these."""
+    mine = os.stat(f"/proc/{host.namespace.pid}/ns/net").st_ino
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            argv = (entry / "cmdline").read_bytes().decode().split("\0")
+            argv[0] = Path(argv[0]).name
+            if entry.name.isdigit() and argv[: len(words)] == list(words) and \
+                    os.stat(entry / "ns/net").st_ino == mine:
+                found.append(Process.of(int(entry.name)))
+        except (OSError, ValueError):
+            continue
+    own = [one for one in found if one.fields["PPid"] not in {str(each.pid) for each in found}]
+    assert len(own) == 1, [one.fields for one in found]
+    return own[0]
+
+
+@pytest.fixture
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(TOPOLOGY, capture=False) as lab:
+        yield Site(lab, weft)
+
+
+def owner(host: Host, path: str) -> str:
+    return host.run(["stat", "-c", "%U:%G %a", path], quiet=True).out.strip()
+
+
+def test_daemons_run_as_weft(site: Site, weft: Path) -> None:
+    """As a user, with what is needed for the network, and with everything working."""
+    n1, n2 = site.join("n1", "n2", words={"n1": ["--engine", "userspace"],
+                                          "n2": ["--engine", "userspace"]})
+    n1.reaches(n2)
+    n1.reaches(n2, version=6)
+    for host, words, capabilities in (
+            (site.hub, ("weft", "hub"), NET_ADMIN),
+            (n1.host, ("weft", "agent"), NET_ADMIN),
+            (n1.host, ("wg",), NET_ADMIN)):
+        process = find(host, *words)
+        process.assert_confined()
+        assert process.users == {WEFT_USER}, words
+        assert process.capabilities() == capabilities, words
+        assert process.fields["Groups"].strip() == ""
+    assert owner(site.hub, "/var/lib/weft/hub") == "weft:weft 700"
+    assert owner(site.hub, "/var/lib/weft/hub/hub.db").startswith("weft:weft ")
+    assert owner(n1.host, "/var/lib/weft/node/node.json") == "weft:weft 600"
+    assert owner(n1.host, "/run/weft/agent.sock") == "weft:weft 600"
+    # Names come from the helper, which is root, and nothing else.
+    wait_for(lambda: "n2.default.weft" in n1.host.run(["cat", "/etc/hosts"], quiet=True).out, 10,
+             "the names")
+    assert owner(n1.host, "/etc/hosts").startswith("root:root ")
+    agent = find(n1.host, "weft", "agent")
+    children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text(encoding="utf-8")
+    helpers = [Process.of(int(pid)) for pid in children.split()]
+    helpers = [one for one in helpers if one.fields["Name"] == "weft-hosts"]
+    assert len(helpers) == 1 and helpers[0].users == {0} and helpers[0].capabilities() == 0
+    helpers[0].assert_confined()
+    n1.host.run([weft, "leave"])
+    assert "n2.default.weft" not in n1.host.run(["cat", "/etc/hosts"], quiet=True).out
+
+
+def test_agent_comes_back(site: Site) -> None:
+    """Also after a kill, with files that root has touched meanwhile, and with its engine gone."""
+    n1, n2 = site.join("n1", "n2", words={"n1": ["--engine", "userspace"]})
+    n1.reaches(n2)
+    n1.agent.kill9()
+    n1.host.run(["chown", "-R", "root:root", "/var/lib/weft/node", "/run/weft"])
+    n1.host.run(["chmod", "700", "/var/lib/weft/node"])
+    n1.start()
+    n1.reaches(n2)
+    os.kill(find(n1.host, "wg").pid, 9)
+    n1.reaches(n2, within_s=20)
+    assert find(n1.host, "wg").users == {WEFT_USER}
+
+
+def test_probe_has_nothing(site: Site, weft: Path) -> None:
+    n1, n2 = site.join("n1", "n2")
+    n1.reaches(n2)
+    probe = n1.host.spawn([weft, "probe"], name="probe")
+    probe.wait_line("n2 is reached over ipv4")
+    process = find(n1.host, "weft", "probe")
+    process.assert_confined()
+    assert process.users == {WEFT_USER} and process.capabilities() == 0
+
+
+def test_wg_alone(site: Site, weft: Path) -> None:
+    """For wg(8) and wg-quick(8): ports below 1024 can be set at any time."""
+    n1 = site.lab.host("n1")
+    n1.run([weft, "wg", "wg0"])
+    process = find(n1, "wg")
+    process.assert_confined()
+    assert process.users == {WEFT_USER}
+    assert process.capabilities() == WG_ALONE
+    n1.run(["wg", "set", "wg0", "listen-port", "443"])
+    assert n1.run(["wg", "show", "wg0", "listen-port"]).out.strip() == "443"
+    n1.run(["ip", "link", "del", "wg0"])
+
+
+def test_low_port_of_hub(weft: Path) -> None:
+    with Lab.from_text(TOPOLOGY, capture=False) as lab:
+        site = Site(lab, weft, "--api", ":443")
+        assert find(site.hub, "weft", "hub").capabilities() == NET_ADMIN | NET_BIND_SERVICE
+        site.hub.run([weft, "network", "add", "other", "--cidr4", "10.43.0.0/16"])
+        site.join("n1")
+
+
+def test_no_such_user(site: Site, weft: Path) -> None:
+    """Root stays root, without root's capabilities, and says so; a user of one's own must exist."""
+    n1 = site.lab.host("n1")
+    n1.run(["sed", "-i", "/^weft:/d", "/etc/passwd"])
+    daemon = n1.spawn([weft, "wg", "-f", "wg0"], env={"LOG_LEVEL": "info"})
+    daemon.wait_line('stays root, as there is no user "weft"')
+    process = find(n1, "wg")
+    process.assert_confined()
+    assert process.users == {0} and process.capabilities() == WG_ALONE
+    refused = n1.run([weft, "wg", "-f", "wg1", "--user", "nobody-at-all"], check=False)
+    assert refused.rc == 1
+    assert '--user "nobody-at-all": there is no such user' in refused.err
+
+
+def test_started_without_root(site: Site, weft: Path) -> None:
+    """By a service manager that has made it a user with ambient capabilities already."""
+    hub = site.hub
+    site.daemon.stop()
+    hub.run(["chown", "-R", "weft:weft", "/var/lib/weft", "/run/weft", "/run/wireguard"])
+    again = hub.spawn(["setpriv", "--reuid=777", "--regid=777", "--clear-groups",
+                       "--inh-caps=-all,+net_admin", "--ambient-caps=-all,+net_admin",
+                       weft, "hub", "up", "--public", hub.address(4)], name="unprivileged")
+    again.wait_line("weft hub is up")
+    process = find(hub, "weft", "hub")
+    assert process.users == {WEFT_USER}
+    assert int(process.fields["CapEff"], 16) == NET_ADMIN
+    site.join("n1")
+
+
+def test_foreign_directory_stays(site: Site, weft: Path, tmp_path: Path) -> None:
+    """A directory that others may enter is perhaps not the daemon's, and is not given away."""
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    n1 = site.lab.host("n1")
+    daemon = n1.spawn([weft, "hub", "up", "--public", "203.0.113.11", "--state", shared,
+                       "--no-dataplane"], name="hub")
+    daemon.wait_line("stays root, as others may enter")
+    daemon.wait_line("weft hub is up")
+    info = shared.stat()
+    assert info.st_uid == 0 and stat.S_IMODE(info.st_mode) == 0o755

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/body.h"
+#include "api/origin.h"
 #include "api/route.h"
 #include "base/err.h"
 
@@ -58,6 +59,23 @@ static void check_body(const char *text, size_t len)
     json_decref(json);
 }
 
+/* Whatever "Host" says, it is this door or it is refused in words. */
+static void check_host(const char *text, bool is_unix)
+{
+    struct origin o = {.host = text,
+        .door = is_unix ? DOOR_ADMIN : DOOR_OVERLAY,
+        .is_unix = is_unix,
+        .own = ip_addr_v4((const uint8_t[4]){10, 42, 0, 1})};
+    struct err e = ERR_NULL;
+    int r = origin_check(&o, &e);
+
+    assert(r == 0 || (r < 0 && e.text[0]));
+    if (r == 0)
+        assert(is_unix ? !strchr(text, '.') : strstr(text, "10.42.0.1") || strchr(text, ':'));
+    o.origin = text;
+    assert(origin_check(&o, NULL) < 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     char *text = malloc(len + 1);
@@ -69,6 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     check_path(text, DOOR_PUBLIC);
     check_path(text, DOOR_OVERLAY);
     check_path(text, DOOR_ADMIN);
+    check_host(text, false);
+    check_host(text, true);
     check_body(text, len);
     free(text);
     return 0;

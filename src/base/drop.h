@@ -27,6 +27,8 @@
     X(TRUNCATED, "truncated", "the datagram is shorter than its type needs") \
     X(UNKNOWN_TYPE, "unknown-type", "the first bytes name no message that we take") \
     X(MAC1_INVALID, "mac1-invalid", "the handshake message was not made for our key") \
+    X(SEARCH_LIMITED, "search-limited", \
+        "too many handshake messages were for nobody here, and none of this sender for somebody") \
     X(RATE_LIMITED, "rate-limited", "too many handshakes from this source") \
     X(UNDER_LOAD, "under-load", "under load, and the sender did not prove its address") \
     X(QUEUE_FULL, "queue-full", "the handshake queue is full") \

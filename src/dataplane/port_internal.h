@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/ring.h"
 #include "base/rng.h"
+#include "dataplane/addressee.h"
 #include "dataplane/control.h"
 #include "dataplane/device.h"
 #include "dataplane/gro.h"
@@ -90,6 +91,7 @@ struct rx_worker {
     struct aead_lane *lane;     /* owns */
     struct gro gro;             /* what is to be written to gro_device */
     struct device *gro_device;  /* borrows, for the batch; NULL: nothing collected */
+    struct addressee addressee; /* which device a handshake message is for */
     struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
     unsigned next_greeting;
     bool has_greeted; /* in this batch: control is to be woken */

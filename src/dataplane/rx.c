@@ -270,17 +270,6 @@ static void take_data(struct rx_worker *w, const struct udp_run *run, uint32_t i
 
 /* ---- handshake messages ---- */
 
-/* Whose key is the message made for? NULL: nobody's here. */
-static struct device *find_by_mac1(struct rx_worker *w, const uint8_t *msg, uint32_t len)
-{
-    struct device *d;
-
-    list_foreach(d, &w->port->devices, siblings)
-        if (cookie_check_mac1(&d->checker, msg, len))
-            return d;
-    return NULL;
-}
-
 /* Stage: greet. One handshake message to the control thread, if there is room. */
 static void greet(
     struct rx_worker *w, const struct udp_run *run, const uint8_t *msg, uint32_t len, unsigned type)
@@ -290,9 +279,11 @@ static void greet(
     struct device *d = NULL;
     bool is_loaded = w->tx.now < atomic_load(&p->loaded_until);
     bool is_proven = false;
+    enum drop_reason why;
 
-    if (type != WG_TYPE_COOKIE_REPLY && !(d = find_by_mac1(w, msg, len))) {
-        drop(w, DROP_MAC1_INVALID, 1);
+    if (type != WG_TYPE_COOKIE_REPLY && !(d = addressee_find(&w->addressee, &p->devices,
+                                              &run->path.remote.addr, msg, len, w->tx.now, &why))) {
+        drop(w, why, 1);
         return;
     }
     if (is_loaded && d)
@@ -540,7 +531,9 @@ int rx_init(struct rx_worker *w, struct port *p, unsigned i)
     w->tx.room = malloc(PORT_TX_ROOM);
     if (!w->greetings || !w->tx.room)
         return -ENOMEM;
-    r = udp_inbox_init(&w->inbox);
+    r = addressee_init(&w->addressee, rng_u64(&p->rng));
+    if (r == 0)
+        r = udp_inbox_init(&w->inbox);
     if (r == 0)
         r = udp_outbox_init(&w->tx.out, p->opt.offloads.on[OFFLOAD_UDP_GSO], false);
     return r == 0 ? aead_lane_new(&w->lane) : r;
@@ -561,6 +554,7 @@ void rx_deinit(struct rx_worker *w)
     w->lane = aead_lane_free(w->lane);
     udp_outbox_deinit(&w->tx.out);
     udp_inbox_deinit(&w->inbox);
+    addressee_deinit(&w->addressee);
     free(w->tx.room);
     free(w->greetings);
     if (w->wake_fd >= 0)

@@ -1,0 +1,70 @@
+/*
+ * addressee.h - which of a port's devices is a handshake message for?
+ *
+ * Only its mac1 says so, and each device that is tried costs a hash. A node has one device and
+ * tries it. A hub has one a network, and anybody may send what is right for none of them, from any
+ * address: so what a stranger can make a worker try is bounded.
+ *
+ * Theory of operation. A table remembers by source (an IPv4 address, or an IPv6 /64) for which
+ * device its last right message was; that one is tried first and costs nothing of what follows. All
+ * others are tried at the expense of the source and of the worker's whole: 1,000 tries a second and
+ * source, 200,000 in all, which is about a tenth of a core. So a flood from one address stops at
+ * its own bound, one from forged addresses at the second, and whoever had a session before is
+ * served beside either; a newcomer's initiation is repeated by WireGuard until it gets through. A
+ * forger of a member's own address uses up what that source may search, not what is remembered for
+ * it.
+ *
+ * Threads: the rx worker that it belongs to, inside the gate.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/drop.h"
+#include "base/list.h"
+
+struct device;
+
+/** Sources that are remembered; 24 bytes each. */
+#define ADDRESSEE_SOURCES 1024
+
+/** What a try costs: 1,000 a second of one source, 200,000 of all; after a rest so much at once. */
+#define ADDRESSEE_SOURCE_COST  (NSEC_PER_SEC / 1000)
+#define ADDRESSEE_SOURCE_BURST NSEC_PER_SEC
+#define ADDRESSEE_COST         (NSEC_PER_SEC / 200000)
+#define ADDRESSEE_BURST        (20 * NSEC_PER_MSEC)
+
+/** What is known of a source. */
+struct addressee_source {
+    uint64_t source;             /* its address, hashed under the seed; 0: nobody's */
+    const struct device *device; /* of its last right message; only compared, may be gone */
+    nsec_t busy_until;           /* its tries are paid for then */
+};
+
+struct addressee {
+    uint64_t seed;                    /* secret, for hash_bytes() */
+    nsec_t busy_until;                /* all tries are paid for then */
+    uint64_t n_tries;                 /* ever */
+    struct addressee_source *sources; /* owns ADDRESSEE_SOURCES */
+};
+
+/** addressee_init() - @seed: random, unknown to strangers. 0 or -ENOMEM. */
+int addressee_init(struct addressee *a, uint64_t seed);
+
+/** addressee_deinit() - release. Idempotent. */
+void addressee_deinit(struct addressee *a);
+
+/**
+ * addressee_find() - the device whose key @msg is made for
+ * @devices:	of struct device, by siblings
+ * @msg:	@len bytes: an initiation or a response
+ * @ret_why:	set when there is none: DROP_MAC1_INVALID, or DROP_SEARCH_LIMITED: it was not sought
+ *
+ * Return: NULL: none.
+ */
+struct device *addressee_find(struct addressee *a, const struct list *devices,
+    const struct ip_addr *from, const uint8_t *msg, size_t len, nsec_t now,
+    enum drop_reason *ret_why);

@@ -1,6 +1,7 @@
 /* waiting.c - see waiting.h. */
 #include "waiting.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "api/admission.h"
@@ -91,7 +92,7 @@ static struct waiting_source *find_longest(const struct waiting *w, uint64_t ran
 {
     struct waiting_source *longest = NULL;
     struct waiting_source *src;
-    uint64_t n_ties = 0;
+    uint64_t n_ties = 1;
     uint64_t chosen;
 
     list_foreach(src, &w->turns, turn) {
@@ -100,6 +101,7 @@ static struct waiting_source *find_longest(const struct waiting *w, uint64_t ran
         n_ties = longest && src->n == longest->n ? n_ties + 1 : 1;
         longest = src;
     }
+    assert(longest); /* there is one that was just added to */
     chosen = random % n_ties;
     list_foreach(src, &w->turns, turn)
         if (src->n == longest->n && chosen-- == 0)
@@ -134,10 +136,13 @@ bool waiting_add(struct waiting *w, const struct waiting_connection *c, uint64_t
 bool waiting_take(struct waiting *w, struct waiting_connection *ret)
 {
     struct waiting_source *src = list_first(&w->turns, struct waiting_source, turn);
+    struct entry *entry;
 
     if (!src)
         return false;
-    *ret = unlink_entry(w, src, list_first(&src->queue, struct entry, link));
+    entry = list_first(&src->queue, struct entry, link);
+    assert(entry); /* who has none here is forgotten */
+    *ret = unlink_entry(w, src, entry);
     list_remove(&src->turn);
     list_add_tail(&w->turns, &src->turn);
     forget_if_empty(w, src);

@@ -28,6 +28,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "test/vectors"))
+import member_reference  # noqa: E402
+import noise_reference  # noqa: E402
 from member_reference import Signer, key_of, public_of  # noqa: E402
 
 WEFT = pathlib.Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
@@ -35,6 +37,17 @@ HUB = ("10.42.0.1", 8443)
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 TLS.check_hostname, TLS.verify_mode = False, ssl.CERT_NONE
 CLONE_NEWNET = 0x40000000
+SODIUM = ctypes.CDLL("libsodium.so.23")
+
+
+def x25519(scalar: bytes, point: bytes) -> bytes:
+    """In place of the one in Python, which is a hundred times slower than the hub's."""
+    shared = ctypes.create_string_buffer(32)
+    assert SODIUM.crypto_scalarmult(shared, scalar, point) == 0
+    return shared.raw
+
+
+member_reference.x25519 = noise_reference.x25519 = x25519
 
 
 def enter_namespaces() -> int:

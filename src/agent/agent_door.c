@@ -2,14 +2,12 @@
 #include <string.h>
 
 #include "agent/agent_internal.h"
+#include "agent/farewell.h"
 #include "agent/status.h"
 #include "base/err.h"
 #include "mesh/hosts.h"
 #include "sys/clock.h"
 #include "sys/offload.h"
-
-/* The hub has so long to answer; `weft leave` waits a little longer. */
-#define LEAVE_TIMEOUT_MS 3000
 
 static struct status_input look(struct agent *a, struct render_input *render)
 {
@@ -87,7 +85,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "the agent is ending already");
         return;
     }
-    r = hub_link_tell_leave(&api, a->state.interface, &a->signer, LEAVE_TIMEOUT_MS, &told);
+    r = farewell_tell(&a->state, &api, &a->signer, &told);
     if (agent__take_down(a, &names, &e) < 0) {
         response_fail(rs, &e);
         return;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/hub_link.h"
+#include "agent/farewell.h"
 #include "agent/reconcile.h"
 #include "api/client.h"
 #include "base/cleanup.h"
@@ -27,7 +27,6 @@
 #define SYSTEMCTL_WAIT_MS 20000
 #define ASK_TIMEOUT_MS    2000
 #define ASK_PAUSE_MS      50
-#define LEAVE_TIMEOUT_MS  3000
 #define LOG_FILE          "agent.log"
 
 /* ---- starting ------------------------------------------------------------------------------- */
@@ -199,7 +198,7 @@ static void tell_hub(const struct state *st, struct launch_farewell *ret)
         return;
     }
     api = (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
-    ret->told = hub_link_tell_leave(&api, st->interface, &signer, LEAVE_TIMEOUT_MS, &e) == 0;
+    ret->told = farewell_tell(st, &api, &signer, &e) == 0;
     secret_wipe(&signer, sizeof(signer));
     if (!ret->told)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));

@@ -8,7 +8,8 @@
 #include "cmd/options.h"
 #include "sys/hosts_file.h"
 
-#define LEAVE_TIMEOUT_MS 10000
+/* The agent tries each way to the hub, one after the other. */
+#define LEAVE_TIMEOUT_MS 30000
 
 static struct {
     const char *state_dir;

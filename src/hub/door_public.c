@@ -5,9 +5,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "config.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "hub/proof.h"
 #include "hub/view.h"
 #include "wire/stream_proof.h"
 
@@ -106,4 +108,40 @@ void door_stream(void *ctx, const struct request *rq, struct response *rs)
         return;
     }
     streams_open(&hub->streams, node, rq, rs);
+}
+
+/* ---- leaving -------------------------------------------------------------------------------- */
+
+/* The node with that key, in hex; NULL for any reason, which nobody is told. */
+static struct model_node *find_leaver(struct hub *hub, const struct request *rq)
+{
+    struct model_network *net = model_find_network(&hub->model, rq->params[0]);
+    struct x25519_public key;
+
+    return net && hex_decode(rq->params[1], key.b, sizeof(key.b)) ? model_find_key(net, &key)
+                                                                  : NULL;
+}
+
+/* Who knows a node's key learns nothing here but that it is one; who does not, not even that. */
+void door_leave_public(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_node *node = find_leaver(hub, rq);
+    struct err e = ERR_NULL;
+
+    if (!node || node->pub.spec.hub || !proof_take(node, rq, rs)) {
+        if (!rs->body)
+            response_refuse(rs, 401, "%s", "");
+        if (rs->body)
+            (void)json_object_set_new(rs->body, "error",
+                json_string("the request does not prove that it comes from a node with that key"));
+        return;
+    }
+    access_by_node(hub, rq, node);
+    log_info("node \"%s\" leaves network \"%s\", by the public door", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name);
+    if (hub__remove_node(hub, node, "it has left", rq->now, &e) != 0)
+        response_fail(rs, &e);
+    else
+        response_empty(rs);
 }

@@ -14,6 +14,7 @@ struct model_node;
 /* door_public.c */
 void door_health(void *ctx, const struct request *rq, struct response *rs);
 void door_enrol(void *ctx, const struct request *rq, struct response *rs);
+void door_leave_public(void *ctx, const struct request *rq, struct response *rs);
 void door_stream(void *ctx, const struct request *rq, struct response *rs);
 
 /* door_member.c */

@@ -10,6 +10,9 @@ const struct route hub__routes[] = {
     {"GET", "/v1/stream/{network}", DOOR_PUBLIC, door_stream,
         "a member's datagrams in TLS, where its UDP is blocked"},
 
+    {"POST", "/v1/leave/{network}/{key}", DOOR_PUBLIC, door_leave_public,
+        "remove the node that asks, which has no way through its tunnel"},
+
     {"GET", "/v1/watch", DOOR_OVERLAY, door_watch, "a node's view, and what changes in it"},
     {"PUT", "/v1/status", DOOR_OVERLAY, door_report, "what a node reports"},
     {"GET", "/v1/heard/{transaction}", DOOR_OVERLAY, door_heard,

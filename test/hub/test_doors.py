@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import stat
 
@@ -420,3 +421,16 @@ def test_a_later_start_with_another_network(hub):
         r'--cidr4 10.50.0.0/16 is for the first start only: network "default" has 10.42.0.0/16')
     networks = hub.admin("GET", "/v1/networks")[1]["networks"]
     assert [n["metadata"]["name"] for n in networks] == ["default"]
+
+
+def test_leave_by_the_public_door_needs_the_key(hub, lab):
+    """A stranger who has the public key, or guesses names, removes nobody and learns nothing."""
+    join(hub, lab, "a", "a")
+    key = base64.b64decode(hub.nodes()["a"]["spec"]["publicKey"]).hex()
+    c = lab.host("c")
+    told = {json.dumps(hub.public(c, "POST", path)[1]["error"]) for path in [
+        f"/v1/leave/default/{key}", f"/v1/leave/default/{'0' * 64}", "/v1/leave/default/x",
+        f"/v1/leave/nowhere/{key}"]}
+    assert told == {'"the request does not prove that it comes from a node with that key"'}
+    assert hub.public(c, "POST", f"/v1/leave/default/{key}", bearer="Weft x")[0] == 401
+    assert "a" in hub.nodes()

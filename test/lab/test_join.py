@@ -529,6 +529,24 @@ def test_leave_without_hub(site: Site, agent_runs: bool) -> None:
     assert_nothing_left(site.n1)
 
 
+@pytest.mark.parametrize("agent_runs", [True, False], ids=["agent", "no agent"])
+def test_leave_with_a_broken_tunnel(site: Site, agent_runs: bool) -> None:
+    """The hub is told by its public door, and the name is free again."""
+    site.n1.join(site.token())
+    site.n1.agent.allow(HUB_AWAY)
+    nft = ["nft", "add table inet broken; add chain inet broken out { type filter hook output "
+           'priority 0; }; add rule inet broken out oifname "weft0" drop']
+    site.n1.host.run(nft)
+    if not agent_runs:
+        site.n1.agent.kill9()
+    said = site.n1.run("leave").out
+    assert "could not be told" not in said, said
+    assert_nothing_left(site.n1)
+    assert "n1" not in site.node_names()
+    site.n1.host.run(["nft", "delete", "table", "inet", "broken"])
+    site.n1.join(site.token())
+
+
 def test_leave_where_the_names_cannot_be_removed(site: Site) -> None:
     """It has left all the same, and says what stays behind."""
     site.n1.join(site.token())

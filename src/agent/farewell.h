@@ -1,0 +1,27 @@
+/*
+ * farewell.h - tells the hub that this node leaves, by whichever way there is.
+ *
+ * Through the tunnel first; where that is broken, by the hub's public door, where the proof of the
+ * node's key (wire/member_proof.h) says who asks. Waits for the answer, on purpose: whoever leaves
+ * has nothing else to do.
+ *
+ * Threads: any.
+ */
+#pragma once
+
+struct endpoint;
+struct err;
+struct member_proof_signer;
+struct state;
+
+/**
+ * farewell_tell() - have the hub remove this node
+ * @st:		the node's key, interface, network, and the hub's public door
+ * @api:	the hub's API on the overlay
+ *
+ * Takes 3 s for a way that does not answer; no other is tried after ten.
+ *
+ * Return: 0, or non-zero with words about the last way that was tried.
+ */
+int farewell_tell(const struct state *st, const struct endpoint *api,
+    struct member_proof_signer *signer, struct err *e);

@@ -358,6 +358,7 @@ static int load_snapshot(struct agent *a, struct err *e)
 static int load(struct agent *a, struct err *e)
 {
     const char *dir = a->config->state_dir;
+    struct err unkept = ERR_NULL;
     int r = state_read(&a->state, dir, e);
 
     if (r == STATE_E_ABSENT)
@@ -365,6 +366,10 @@ static int load(struct agent *a, struct err *e)
             "this machine has not joined a network (%s has no node.json): weft join TOKEN", dir);
     if (r == 0)
         r = state_lock(dir, &a->lock_fd, e);
+    /* A machine that joined with an older version has none; a full disk keeps no node from running.
+     */
+    if (r == 0 && state_write_public(&a->state, dir, &unkept) < 0)
+        log_warning("weft probe will not know this node: %s", err_text(&unkept));
     return r == 0 ? load_snapshot(a, e) : r;
 }
 

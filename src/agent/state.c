@@ -19,6 +19,7 @@
 #include "sys/statefile.h"
 
 #define NODE_FILE          "node.json"
+#define PUBLIC_FILE        "public.json"
 #define SNAPSHOT_FILE      "snapshot.json"
 #define KEEPALIVE_FILE     "keepalive.json"
 #define KEY_FILE           "join.key"
@@ -284,12 +285,57 @@ static json_t *encode_given(const struct state *st)
     return given;
 }
 
+void state_public_deinit(struct state_public *p)
+{
+    snapshot_deinit(&p->snapshot);
+    *p = (struct state_public)STATE_PUBLIC_NULL;
+}
+
+int state_read_public(struct state_public *ret, const char *dir, struct err *e)
+{
+    struct state st = STATE_NULL;
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    struct fields f;
+    const json_t *birth;
+    int r = read_json(path_of(dir, PUBLIC_FILE, path), NODE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, path, e);
+    decode_interface(&f, &st);
+    birth = fields_object(&f, "joined", FIELDS_REQUIRED);
+    r = fields_end(&f);
+    if (r == 0)
+        r = snapshot_decode(&st.snapshot, birth, NULL, e);
+    json_decref(json);
+    if (r < 0)
+        return r;
+    memcpy(ret->interface, st.interface, sizeof(ret->interface));
+    ret->snapshot = st.snapshot;
+    return 0;
+}
+
+int state_write_public(const struct state *st, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return write_json(path_of(dir, PUBLIC_FILE, path),
+        json_pack("{s:s, s:s, s:o}", "interface", st->interface, "engine",
+            engine_kind_name(st->engine), "joined", encode_birth(&st->snapshot)),
+        e);
+}
+
 int state_write(const struct state *st, const char *dir, struct err *e)
 {
     char text[X25519_BASE64_MAX];
     char path[PATH_MAX];
     json_t *json;
+    int r = state_write_public(st, dir, e);
 
+    /* After node.json the machine has joined, so that comes last. */
+    if (r < 0)
+        return r;
     x25519_secret_write(&st->secret, text);
     json = json_pack("{s:s, s:s, s:b, s:b, s:i, s:o, s:s, s:o}", "interface", st->interface,
         "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "relay",
@@ -445,6 +491,8 @@ int state_remove(const char *dir, struct err *e)
         r = remove_file(dir, KEEPALIVE_FILE, e);
     if (r == 0)
         r = remove_file(dir, KEY_FILE, e);
+    if (r == 0)
+        r = remove_file(dir, PUBLIC_FILE, e);
     /* Last: as long as it is there this machine counts as joined. */
     if (r == 0)
         r = remove_file(dir, NODE_FILE, e);

@@ -2,6 +2,7 @@
  * state.h - what a node keeps on disk (docs/API.md, "Files").
  *
  *     node.json      who this node is: its key, and the objects that it was born with; 0600
+ *     public.json    of that what is no secret: the interface, and the objects; for weft probe
  *     snapshot.json  the last that was heard from the hub
  *     keepalive.json how long an idle UDP mapping towards the hub lives
  *     join.key       the key of a join that has not ended yet; 0600
@@ -86,6 +87,23 @@ int state_read(struct state *ret, const char *dir, struct err *e);
 
 /** state_write() - only the network, this node and the hubs of the snapshot are kept in it. */
 int state_write(const struct state *st, const char *dir, struct err *e);
+
+/** What public.json holds. */
+struct state_public {
+    char interface[STATE_INTERFACE_MAX];
+    struct snapshot snapshot; /* the network, this node and the hub, as at the join */
+};
+
+#define STATE_PUBLIC_NULL {0}
+
+/** state_public_deinit() - idempotent. */
+void state_public_deinit(struct state_public *p);
+
+/** state_read_public() - public.json, without a look at the key; as state_read(). */
+int state_read_public(struct state_public *ret, const char *dir, struct err *e);
+
+/** state_write_public() - as state_write(), which does it, too. */
+int state_write_public(const struct state *st, const char *dir, struct err *e);
 
 /** state_read_snapshot() - snapshot.json; as state_read(). */
 int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e);

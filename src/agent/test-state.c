@@ -28,7 +28,7 @@ static int enter(void **state)
 static int leave(void **state)
 {
     static const char *const files[] = {
-        "node.json", "snapshot.json", "join.key", "lock", "keepalive.json"};
+        "node.json", "public.json", "snapshot.json", "join.key", "lock", "keepalive.json"};
     char path[128];
 
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
@@ -143,6 +143,31 @@ static void test_foreign_key(void **state)
     assert_true(state_read(&b, dir, &e) < 0);
     assert_non_null(strstr(e.text, "is damaged: its private key is not that of its node"));
     state_deinit(&a);
+}
+
+/* What is no secret is beside it, and read without it. */
+static void test_public(void **state)
+{
+    struct state st = make_state();
+    struct state_public p = STATE_PUBLIC_NULL;
+    char path[128];
+    char *text;
+
+    assert_int_equal(state_read_public(&p, dir, NULL), STATE_E_ABSENT);
+    assert_int_equal(state_write(&st, dir, NULL), 0);
+    (void)snprintf(path, sizeof(path), "%s/node.json", dir);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(state_read_public(&p, dir, NULL), 0);
+    assert_string_equal(p.interface, "weft7");
+    assert_string_equal(p.snapshot.self, "n2");
+    text = read_file("public.json");
+    assert_null(strstr(text, "privateKey"));
+    assert_null(strstr(text, "proxy"));
+    free(text);
+    state_public_deinit(&p);
+    state_deinit(&st);
+    write_file("public.json", "{\"interface\": \"\"}");
+    assert_true(state_read_public(&p, dir, NULL) < 0);
 }
 
 static void test_snapshot(void **state)
@@ -263,6 +288,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_node_round_trip, enter, leave),
         cmocka_unit_test_setup_teardown(test_damaged_node, enter, leave),
         cmocka_unit_test_setup_teardown(test_foreign_key, enter, leave),
+        cmocka_unit_test_setup_teardown(test_public, enter, leave),
         cmocka_unit_test_setup_teardown(test_snapshot, enter, leave),
         cmocka_unit_test_setup_teardown(test_join_key, enter, leave),
         cmocka_unit_test_setup_teardown(test_keepalive, enter, leave),

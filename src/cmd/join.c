@@ -1,6 +1,7 @@
 /* join.c - weft join: this machine becomes a node. */
 #include "agent/join.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 
 static struct {
     const char *token;
+    const char *token_file;
     const char *name;
     struct option_list labels;
     enum engine_kind engine;
@@ -57,7 +59,9 @@ static int option_interface(const struct option *o, const char *text, struct err
 
 static const struct option options[] = {
     {"TOKEN", NULL, option_text, &arg.token, NULL,
-        "from weft token new; - reads it from standard input", .need = OPTION_REQUIRED},
+        "from weft token new; - reads it from standard input"},
+    {"--token-file", "FILE", option_text, &arg.token_file, NULL,
+        "read the token from this file: other users of the machine can see a command line"},
     {"--name", "NAME", option_node_name, &arg.name, NULL, "the node's name, instead of the host's"},
     {"--label", "KEY=VALUE", option_append, &arg.labels, NULL, "describe the node", .many = true},
     {"--engine", "KIND", option_engine, &arg.engine, "auto",
@@ -94,32 +98,62 @@ static const struct option_usage usage = {
 /* Room for white space around it: a token that is too long must be seen to be. */
 #define TOKEN_READ_MAX (TOKEN_TEXT_MAX + 64)
 
-/* @buf: as much of standard input as may be a token. */
-static int read_token(char buf[static TOKEN_READ_MAX + 1], struct err *e)
+/* @buf: as much of @f as may be a token; @what: it, in words. */
+static int read_token(char buf[static TOKEN_READ_MAX + 1], FILE *f, const char *what, struct err *e)
 {
-    size_t len = fread(buf, 1, TOKEN_READ_MAX, stdin);
+    size_t len = fread(buf, 1, TOKEN_READ_MAX, f);
 
     buf[len] = '\0';
     if (len == 0)
-        return err_set(e, -1, "there is no token on standard input");
+        return err_set(e, -1, "there is no token in %s", what);
     if (len == TOKEN_READ_MAX)
-        return err_set(
-            e, -1, "the token on standard input has more than %d characters", TOKEN_TEXT_MAX);
+        return err_set(e, -1, "the token in %s has more than %d characters", what, TOKEN_TEXT_MAX);
     return 0;
+}
+
+static int read_token_file(char buf[static TOKEN_READ_MAX + 1], const char *path, struct err *e)
+{
+    _cleanup_(fclosep) FILE *f = fopen(path, "re");
+
+    if (!f)
+        return err_set(e, -errno, "token file %s: %s", path, strerror(errno));
+    return read_token(buf, f, path, e);
+}
+
+/* What must not stay on the command line, in places of its own; wiped by forget_secrets(). */
+static char token_text[TOKEN_READ_MAX + 1];
+static char proxy_text[PROXY_TEXT_MAX];
+
+static void hide_secrets(void)
+{
+    if (arg.token && strcmp(arg.token, "-") != 0) {
+        (void)snprintf(token_text, sizeof(token_text), "%s", arg.token);
+        options_scrub(arg.token);
+        arg.token = token_text;
+    }
+    /* One that is too long is refused by its length, and needs no more than one byte over. */
+    if (arg.proxy) {
+        (void)snprintf(proxy_text, sizeof(proxy_text), "%s", arg.proxy);
+        options_scrub(arg.proxy);
+        arg.proxy = proxy_text;
+    }
+}
+
+static void forget_secrets(void)
+{
+    secret_wipe(token_text, sizeof(token_text));
+    secret_wipe(proxy_text, sizeof(proxy_text));
 }
 
 static int take_token(struct token *ret, struct err *e)
 {
-    char buf[TOKEN_READ_MAX + 1];
-    int r;
+    int r = 0;
 
-    if (strcmp(arg.token, "-") != 0)
-        return token_decode(ret, arg.token, e);
-    r = read_token(buf, e);
-    if (r == 0)
-        r = token_decode(ret, buf, e);
-    secret_wipe(buf, sizeof(buf));
-    return r;
+    if (arg.token_file)
+        r = read_token_file(token_text, arg.token_file, e);
+    else if (strcmp(arg.token, "-") == 0)
+        r = read_token(token_text, stdin, "standard input", e);
+    return r == 0 ? token_decode(ret, token_text, e) : r;
 }
 
 /* @ret: gives an array of arg.labels.n; NULL for none. */
@@ -272,12 +306,16 @@ int cmd_join(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (take_wish(&wish, &labels, given, &e) != 0)
+    hide_secrets();
+    if (!arg.token == !arg.token_file)
+        status = cmd_refuse("join", "say one of TOKEN, - for standard input, and --token-file");
+    else if (take_wish(&wish, &labels, given, &e) != 0)
         status = cmd_refuse("join", "%s", err_text(&e));
     else if (geteuid() != 0)
         status = cmd_fail("join", "only root can make a network interface");
     else
         status = join(&wish);
+    forget_secrets();
     option_list_deinit(&arg.labels);
     option_list_deinit(&arg.endpoints);
     return status;

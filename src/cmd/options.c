@@ -24,6 +24,13 @@ void option_list_deinit(struct option_list *l)
     *l = (struct option_list){0};
 }
 
+void options_scrub(const char *word)
+{
+    /* The words of argv may be written (C11 5.1.2.2.1); options only borrow them as const. */
+    if (word)
+        memset((char *)(uintptr_t)word, 'x', strlen(word));
+}
+
 int option_text(const struct option *o, const char *text, struct err *e)
 {
     *(const char **)o->field = text;

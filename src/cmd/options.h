@@ -93,6 +93,15 @@ int option_log_level(const struct option *o, const char *text, struct err *e); /
 int option_append(const struct option *o, const char *text, struct err *e); /* struct option_list */
 
 /**
+ * options_scrub() - overwrite a secret among the words of the command line
+ * @word:	from argv; NULL is fine. Copy it before
+ *
+ * Every user of the machine can read /proc/PID/cmdline. For the moment until
+ * then it was to be seen: a file or standard input is the better way.
+ */
+void options_scrub(const char *word);
+
+/**
  * options_parse() - fill in the fields from the command line
  * @argv:	@argc texts; argv[0] is the command's last word and is not looked at
  * @ret_status:	the exit status, set when the command has to end now

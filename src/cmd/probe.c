@@ -97,20 +97,21 @@ static struct lookout_member *list_members(const struct snapshot *s, size_t *ret
     return members;
 }
 
-/* Who is a member is in the last snapshot that the agent kept, before that in the join's. */
+/* Who is a member is in the last snapshot that the agent kept, before that in the join's. The key
+ * is not looked at. */
 static int look(struct probe *p, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot snapshot = SNAPSHOT_NULL;
-    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    _cleanup_(state_public_deinit) struct state_public st = STATE_PUBLIC_NULL;
     struct lookout_member *members;
     size_t n;
     int r = state_check_dir(arg.state_dir, e);
 
     if (r == 0)
-        r = state_read(&st, arg.state_dir, e);
+        r = state_read_public(&st, arg.state_dir, e);
     if (r == STATE_E_ABSENT)
         return err_set(
-            e, r, "this machine has not joined a network (%s has no node.json)", arg.state_dir);
+            e, r, "this machine has not joined a network (%s has no public.json)", arg.state_dir);
     if (r == 0)
         r = state_read_snapshot(&snapshot, arg.state_dir, e);
     if (r < 0)

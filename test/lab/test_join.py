@@ -180,6 +180,29 @@ def test_status(site: Site) -> None:
     assert re.search(r"^n2 +10\.42\.\S+ +relay ", table, re.MULTILINE)
 
 
+def test_the_token_does_not_stay_on_the_command_line(site: Site) -> None:
+    """While it waits for a hub that does not answer, nobody can read it any more."""
+    host = site.n1.host
+    token = site.token()
+    site.hub.run(["nft", "-f", "-"], stdin="table inet f {\nchain c {\ntype filter hook input "
+                 "priority 0;\ntcp dport 8443 drop\n}\n}\n")
+    join = host.spawn([site.weft, "join", token, "--name", "n1", "--no-start", "--proxy",
+                       "http://me:password@203.0.113.12:1"], name="join", allow=[""])
+    line = Path(f"/proc/{join.pid}/cmdline")
+    wait_for(lambda: b"weft1." not in line.read_bytes() and b"join" in line.read_bytes(), 10,
+             "the token to be gone")
+    assert b"password" not in line.read_bytes()
+    assert join.running
+    site.hub.run(["nft", "delete", "table", "inet", "f"])
+    join.wait()
+    assert join.rc == 0, join.lines()
+    site.n2.host.run(["sh", "-c", "umask 077; cat > /run/token"], stdin=site.token() + "\n")
+    both = site.n2.run("join", "x", "--token-file", "/run/token", check=False)
+    assert both.rc == 2
+    assert "say one of TOKEN" in both.err
+    site.n2.run("join", "--token-file", "/run/token", "--no-start")
+
+
 def test_names(site: Site) -> None:
     """Every node is known by name, beside what the file says, and forgotten when it goes."""
     n1 = site.n1.host
@@ -391,6 +414,10 @@ def test_probe_sees_what_agents_do_not_tell(site: Site) -> None:
 
     everybody = {name: ("reached", "reached") for name in ("hub", "n2")}
     wait_for(lambda: look() == (0, everybody), 10, "all to be reached")
+    # It needs no key, and does not look at it.
+    site.n1.host.run(["mv", f"{STATE}/node.json", "/run/node.json"])
+    wait_for(lambda: look() == (0, everybody), 10, "all to be reached without the key")
+    site.n1.host.run(["mv", "/run/node.json", f"{STATE}/node.json"])
     refused = site.n1.run("probe", "--metrics", "/nowhere/probe.prom", check=False)
     assert refused.rc == 1 and "metrics are not written: " in refused.err, refused
     metrics = "/var/lib/weft/probe.prom"

@@ -46,6 +46,9 @@ static void arm_timer(struct agent *a)
 
 void agent__schedule(struct agent *a, nsec_t *deadline, nsec_t at)
 {
+    /* A try to make the interface, which fails, is itself news of a link. */
+    if (deadline == &a->due.reconcile)
+        at = nsec_max(at, a->held_until);
     *deadline = nsec_min(*deadline, at);
     arm_timer(a);
 }
@@ -113,11 +116,15 @@ void agent__reconcile(struct agent *a)
         a->listen_port = 0;
         log_limited(&a->reconcile_limit, now, LOG_LEVEL_WARNING,
             "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(&e));
+        a->fault = e;
+        a->held_until = a->reconcile.engine ? 0 : now + a->retry;
         agent__schedule(a, &a->due.reconcile, now + a->retry);
         a->retry = nsec_min(a->retry * 2, RECONCILE_PERIOD);
         return;
     }
     a->retry = RETRY_FIRST;
+    a->held_until = 0;
+    a->fault = (struct err)ERR_NULL;
     log_pass(a, &result);
     clamp(a, now);
     agent__schedule(a, &a->due.reconcile, now + RECONCILE_PERIOD);

@@ -21,11 +21,13 @@ static struct status_input look(struct agent *a, struct render_input *render)
         .engine =
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
         .engine_why = a->reconcile.why,
+        .fault = a->fault.text,
         .keepalive = &a->keepalive.plan,
         .names_left_out = a->names_left_out,
         .stream_why = lifeline_why(&a->lifeline),
         .one_way = lifeline_one_way(&a->lifeline),
         .hub_heard = hub_link_is_heard(a->hub),
+        .hub_silent_for = hub_link_silent_for(a->hub, clock_now()),
         .now = clock_now(),
         .wall = clock_wall(),
     };

@@ -50,6 +50,8 @@ struct agent {
     bool cannot_clamp; /* and that was said */
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
     nsec_t retry;      /* how long after a pass that failed the next one comes */
+    nsec_t held_until; /* no pass before, whatever happens: the engine cannot be had */
+    struct err fault;  /* why the last pass failed; no words: it did not */
     struct hub_path hub_path;
     struct lifeline lifeline;
     struct render_path hub_route; /* where the hub is for WireGuard: by one of the two */

@@ -44,6 +44,7 @@ struct hub_link {
     uv_timer_t timer;                /* until the next try; with a stream: until it is too silent */
     nsec_t retry;                    /* how long the next wait is, before its jitter */
     nsec_t line;                     /* when the last line came; 0: none on this stream */
+    nsec_t said;                     /* when the last line came on any; 0: none yet */
     bool heard;                      /* as last told to the listener */
     bool has_learned;                /* this stream is the second try, see hub_ask.h */
     struct log_limit limit;          /* of what the hub's words can make us log */
@@ -118,6 +119,7 @@ static void on_line(void *ctx, const char *line, size_t len)
     int r = watch_event_decode(&ev, line, len, &e);
 
     hl->line = clock_now();
+    hl->said = hl->line;
     hl->spoken = hl->line;
     await_line(hl);
     if (r == 0)
@@ -207,6 +209,11 @@ void hub_link_restart(struct hub_link *hl)
 bool hub_link_is_heard(const struct hub_link *hl)
 {
     return hl->heard;
+}
+
+nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
+{
+    return hl->said > 0 ? now - hl->said : NSEC_NEVER;
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */

@@ -76,6 +76,12 @@ void hub_link_restart(struct hub_link *hl);
 /** hub_link_is_heard() - the stream is open and not silent. */
 bool hub_link_is_heard(const struct hub_link *hl);
 
+/** A hub that is there says something at least so often: its heartbeat, and time to travel. */
+#define HUB_LINK_BREATH (11 * NSEC_PER_SEC)
+
+/** hub_link_silent_for() - since the hub last said something; NSEC_NEVER: not since the start. */
+nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now);
+
 /**
  * hub_link_unheard() - does the hub hear what we send? Each second
  *

@@ -349,6 +349,9 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
         r = take_ways(wish, &st.ways, e);
     chosen.proxy = st.ways.proxy[0] ? st.ways.proxy : NULL;
     chosen.engine = st.engine;
+    /* Last of all that can be found out here: the token is not spent for nothing. */
+    if (r == 0 && engine_check(st.engine, wish->interface, e) != 0)
+        r = err_prefix(e, "this machine cannot have the interface, and the token is not used");
     if (r == 0)
         r = enrol(&chosen, &nl, &st, e);
     if (r != 0)

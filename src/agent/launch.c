@@ -135,6 +135,17 @@ enum progress {
     PROGRESS_ENGINE,  /* the engine ran, and had no handshake */
 };
 
+/* The agent knows what keeps it from making the interface: waiting would tell no more. */
+static bool describe_fault(const json_t *self, struct err *e)
+{
+    const char *fault = json_string_value(json_object_get(self, "fault"));
+
+    if (!fault || fault[0] == '\0')
+        return false;
+    (void)err_set(e, -EIO, "the agent cannot make the interface, and keeps trying: %s", fault);
+    return true;
+}
+
 static int describe_timeout(
     const struct launch *launch, const char *socket_path, enum progress progress, struct err *e)
 {
@@ -173,6 +184,10 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
             }
             progress = json_is_string(json_object_get(self, "engine")) ? PROGRESS_ENGINE
                                                                        : PROGRESS_ANSWERS;
+            if (progress == PROGRESS_ANSWERS && describe_fault(self, e)) {
+                json_decref(status);
+                return -EIO;
+            }
         }
         json_decref(status);
         if (launch->pid && process_has_ended(launch->pid))

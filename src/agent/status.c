@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/hub_link.h"
 #include "base/str.h"
 #include "base/table.h"
 #include "mesh/path_report.h"
@@ -78,24 +79,31 @@ static json_t *encode_offloads(const struct offloads *o)
 static json_t *encode_self(const struct status_input *in, const struct node *self)
 {
     const struct network *network = &in->render->snapshot->network;
-    json_t *more = json_pack("{s:s, s:s, s:s?, s:s, s:o, s:i, s:I}", "network", network->meta.name,
-        "interface", in->interface, "engine", in->engine, "engineWhy", in->engine_why, "offloads",
-        encode_offloads(in->offloads), "mtu", (int)network->mtu, "revision",
-        (json_int_t)in->render->snapshot->revision);
+    json_t *more =
+        json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:i, s:I}", "network", network->meta.name,
+            "interface", in->interface, "engine", in->engine, "engineWhy", in->engine_why, "fault",
+            in->fault ? in->fault : "", "offloads", encode_offloads(in->offloads), "mtu",
+            (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
 
     return join(encode_node(self), more);
+}
+
+/* Null when it has said nothing yet. */
+static json_t *encode_silence(nsec_t since)
+{
+    return since == NSEC_NEVER ? json_null() : json_integer((json_int_t)(since / NSEC_PER_SEC));
 }
 
 static json_t *encode_hub(const struct status_input *in, const struct node *hub)
 {
     const struct observation *ob = observe_find(in->seen, &hub->key);
     bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
-    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:b, s:s, s:s, s:o, s:o}", "endpoint",
+    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:o}", "endpoint",
         encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
         hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
-        "reachable", (int)in->hub_heard, "udp", (int)by_udp, "why",
-        in->stream_why ? in->stream_why : "", "oneWay", one_way_name(in->one_way), "rxBytes",
-        encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for), "udp",
+        (int)by_udp, "why", in->stream_why ? in->stream_why : "", "oneWay",
+        one_way_name(in->one_way), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
         encode_bytes(ob ? ob->facts.tx_bytes : 0));
 
     return join(encode_node(hub), more);
@@ -403,12 +411,28 @@ static void format_names(const json_t *names, struct str *out)
             text_of(item, "name", "?"), text_of(item, "node", "?"), text_of(item, "why", "?"));
 }
 
+/* A hub that has missed its heartbeat is not said to answer, long before it counts as away. */
+static const char *format_presence(const json_t *hub, char buf[static 64])
+{
+    json_int_t silent = json_integer_value(json_object_get(hub, "silentSeconds"));
+    bool is_heard = json_is_true(json_object_get(hub, "reachable"));
+
+    if (is_heard && silent * NSEC_PER_SEC < HUB_LINK_BREATH)
+        return "answers";
+    if (is_heard)
+        (void)snprintf(buf, 64, "silent for %lld s", (long long)silent);
+    else
+        (void)snprintf(buf, 64, "does not answer");
+    return buf;
+}
+
 void status_format(const json_t *status, struct str *out)
 {
     const json_t *self = json_object_get(status, "self");
     const json_t *hub = json_object_get(status, "hub");
     const json_t *peers = json_object_get(status, "peers");
     const char *stream_why = text_of(hub, "why", NULL);
+    char presence[64];
     char age[32];
 
     str_addf(out, "%s in the network %s: %s, %s\n", text_of(self, "name", "?"),
@@ -418,12 +442,15 @@ void status_format(const json_t *status, struct str *out)
         text_of(self, "engine", "no engine"),
         (long long)json_integer_value(json_object_get(self, "mtu")));
     format_offloads(json_object_get(self, "offloads"), out);
+    if (text_of(self, "fault", "")[0] != '\0')
+        str_addf(out,
+            "the interface is not as it should be, and nobody is reached until it is: %s\n",
+            text_of(self, "fault", ""));
     /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
     str_addf(out, "hub %s %s%s: %s, last handshake %s\n", text_of(hub, "name", "?"),
         stream_why ? "in TLS" : "at ",
         stream_why ? "" : text_of(hub, "endpoint", "an unknown place"),
-        json_is_true(json_object_get(hub, "reachable")) ? "answers" : "does not answer",
-        format_age(hub, age));
+        format_presence(hub, presence), format_age(hub, age));
     if (stream_why)
         str_addf(out, "hub: %s\n", stream_why);
     format_keepalive(json_object_get(status, "keepalive"), out);

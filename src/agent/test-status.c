@@ -24,6 +24,8 @@ struct scene {
     struct observe seen;
     struct reach reach;
     struct keepalive_plan keepalive;
+    nsec_t hub_silent_for;
+    const char *fault;
 };
 
 static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
@@ -46,7 +48,8 @@ static void make_scene(struct scene *sc, bool hub_heard)
     struct wg_config c = WG_CONFIG_NULL;
     struct wg_peer peers[] = {spoken(1, 12), spoken(3, 4), {.key = sample_key(4)}};
 
-    *sc = (struct scene){.snapshot = sample_snapshot(4, 2)};
+    *sc = (struct scene){
+        .snapshot = sample_snapshot(4, 2), .hub_silent_for = 3 * NSEC_PER_SEC, .fault = ""};
     keepalive_plan_init(&sc->keepalive, &none);
     sc->render = (struct render_input){.snapshot = &sc->snapshot};
     for (size_t i = 0; i < 3; i++)
@@ -76,6 +79,8 @@ static json_t *encode(const struct scene *sc, bool hub_heard)
         .offloads = &offloads,
         .keepalive = &sc->keepalive,
         .hub_heard = hub_heard,
+        .hub_silent_for = sc->hub_silent_for,
+        .fault = sc->fault,
         .now = NOW,
         .wall = WALL};
     json_t *json;
@@ -93,7 +98,7 @@ static void test_json(void **state)
         "\"publicKey\": \"AgAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", "
         "\"network\": \"default\", \"interface\": \"weft0\", \"engine\": \"userspace\", "
-        "\"engineWhy\": \"this kernel has no WireGuard\", "
+        "\"engineWhy\": \"this kernel has no WireGuard\", \"fault\": \"\", "
         "\"offloads\": [{\"name\": \"udp-gso\", \"on\": false, \"why\": \"it got lost\"}, "
         "{\"name\": \"udp-gro\", \"on\": true, \"why\": \"\"}, "
         "{\"name\": \"tso\", \"on\": true, \"why\": \"\"}, "
@@ -102,7 +107,8 @@ static void test_json(void **state)
         "\"publicKey\": \"AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", "
         "\"endpoint\": \"203.0.113.10:51820\", \"apiPort\": 8443, "
-        "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"udp\": true, \"why\": \"\", "
+        "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"silentSeconds\": 3, "
+        "\"udp\": true, \"why\": \"\", "
         "\"oneWay\": \"\", "
         "\"rxBytes\": 1536, "
         "\"txBytes\": 20}, "
@@ -294,6 +300,26 @@ static void test_keepalive(void **state)
     free_scene(&sc);
 }
 
+/* What is wrong here is said before the hub is blamed; a missed heartbeat is not an answer. */
+static void test_faults(void **state)
+{
+    struct str out = STR_NULL;
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, true);
+    sc.hub_silent_for = 12 * NSEC_PER_SEC;
+    sc.fault = "cannot open /dev/net/tun";
+    json = encode(&sc, true);
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nthe interface is not as it should be, and nobody is reached until it is: cannot open "
+        "/dev/net/tun\nhub hub at 203.0.113.10:51820: silent for 12 s, last handshake"));
+    str_deinit(&out);
+    json_decref(json);
+    free_scene(&sc);
+}
+
 /* Whatever another version, or a damaged agent, answers. */
 static void test_table_of_strange_json(void **state)
 {
@@ -350,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_names_left_out),
         cmocka_unit_test(test_topology_hub),
         cmocka_unit_test(test_table_of_strange_json),
+        cmocka_unit_test(test_faults),
         cmocka_unit_test(test_since),
     };
 

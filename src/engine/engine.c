@@ -50,6 +50,19 @@ int engine_open(struct engine **ret, enum engine_kind wanted, const char *interf
     return engine_userspace_open(ret, interface, e);
 }
 
+int engine_check(enum engine_kind wanted, const char *interface, struct err *e)
+{
+    struct err unsupported = ERR_NULL;
+
+    if (wanted == ENGINE_KIND_USERSPACE)
+        return engine_userspace_check(interface, e);
+    if (wanted == ENGINE_KIND_KERNEL)
+        return engine_kernel_check(interface, e);
+    if (engine_kernel_check(interface, &unsupported) == 0)
+        return 0;
+    return engine_userspace_check(interface, e);
+}
+
 struct engine *engine_close(struct engine *engine)
 {
     if (engine)

@@ -85,6 +85,16 @@ int engine_kind_parse(enum engine_kind *ret, const char *text, struct err *e);
 int engine_open(struct engine **ret, enum engine_kind wanted, const char *interface,
     char why[static ENGINE_WHY_MAX], struct err *e);
 
+/**
+ * engine_check() - could engine_open() make @interface, which is not there yet?
+ *
+ * Makes it and takes it away again: nothing less tells of the module, the device and the privileges
+ * that it takes.
+ *
+ * Return: 0; or non-zero with words.
+ */
+int engine_check(enum engine_kind wanted, const char *interface, struct err *e);
+
 /** engine_close() - the interface stays and works on. NULL is fine. Always NULL. */
 struct engine *engine_close(struct engine *engine);
 

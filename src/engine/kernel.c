@@ -159,3 +159,25 @@ int engine_kernel_open(struct engine **ret, const char *interface, struct err *e
     *ret = &k->engine;
     return 0;
 }
+
+int engine_kernel_check(const char *interface, struct err *e)
+{
+    struct rtnl_link link = {.ifindex = 0};
+    struct genl_wg genl;
+    struct netlink nl;
+    int r = netlink_open(&nl, NETLINK_ROUTE);
+
+    if (r != 0)
+        return err_set(e, r, "the kernel's netlink cannot be opened: %s", strerror(-r));
+    r = provide_link(&nl, interface, &link, e);
+    if (r == 0) {
+        r = genl_wg_open(&genl);
+        if (r == 0)
+            genl_wg_close(&genl);
+        else
+            (void)err_set(e, r, "this kernel's WireGuard cannot be configured");
+        (void)rtnl_remove_link(&nl, link.ifindex);
+    }
+    netlink_close(&nl);
+    return r;
+}

@@ -12,3 +12,6 @@
  * an interface of that name is of another kind; or negative errno with words.
  */
 int engine_kernel_open(struct engine **ret, const char *interface, struct err *e);
+
+/** engine_kernel_check() - as engine_check(). */
+int engine_kernel_check(const char *interface, struct err *e);

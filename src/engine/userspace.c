@@ -17,7 +17,9 @@
 #include "engine/frames.h"
 #include "engine/uapi_text.h"
 #include "mesh/wg_config.h"
+#include "sys/offload.h"
 #include "sys/process.h"
+#include "sys/tun.h"
 #include "sys/unix_socket.h"
 
 #define ANSWER_MAX       (64u << 20) /* 65,536 peers, and room */
@@ -265,4 +267,14 @@ int engine_userspace_open(struct engine **ret, const char *interface, struct err
     u->ctx = u->path;
     *ret = engine;
     return 0;
+}
+
+int engine_userspace_check(const char *interface, struct err *e)
+{
+    struct offloads offloads = {0};
+    struct tun tun = TUN_NULL;
+    int r = tun_open(&tun, interface, 1, &offloads, e);
+
+    tun_close(&tun);
+    return r;
 }

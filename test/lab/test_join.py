@@ -293,13 +293,13 @@ def test_join_tells_what_is_missing(site: Site) -> None:
 
 
 def test_join_without_tun(site: Site) -> None:
-    site.n1.host.run(["mount", "--bind", "/dev/null", "/dev/net/tun"])
+    site.n1.host.run(["mount", "-t", "tmpfs", "none", "/dev/net"])
     said = site.n1.run("join", site.token(), "--engine", "userspace", check=False)
     assert said.rc == 1
     assert f"cannot make the interface; {STATE}/agent.log says why" in said.err
     log = site.n1.host.run(["cat", f"{STATE}/agent.log"], quiet=True).out
     assert "the userspace engine for weft0 does not start" in log
-    site.n1.host.run(["umount", "/dev/net/tun"])
+    site.n1.host.run(["umount", "/dev/net"])
     wait_for(lambda: site.n1.status()["hub"]["reachable"], 20, "n1 to reach the hub")
     site.n1.run("leave")
 
@@ -487,6 +487,18 @@ def test_peers_that_were_led_astray(site: Site) -> None:
     site.n1.reaches(far, within_s=5)
 
 
+def test_a_silent_hub_is_not_said_to_answer(site: Site) -> None:
+    """Long before it counts as away, which takes three heartbeats."""
+    site.n1.join(site.token())
+    site.n1.agent.allow(HUB_AWAY)
+    site.daemon.kill9()
+    said = wait_for(lambda: (t := site.n1.host.run([site.weft, "status"], quiet=True).out)
+                    and "silent for " in t and t, 20, "the status to say it")
+    assert ": answers" not in said
+    hub = site.n1.status()["hub"]
+    assert hub["reachable"] and 10 <= hub["silentSeconds"] < 30
+
+
 def test_hub_is_away_for_a_while(site: Site) -> None:
     site.both_join()
     far = site.n2.address()
@@ -518,6 +530,55 @@ def assert_nothing_left(node: Node) -> None:
     assert set(left) <= {f"{STATE}/lock", f"{STATE}/agent.log"}
     assert "10.42." not in node.host.run(["ip", "route", "show", "table", "all"], quiet=True).out
     assert "weft" not in node.host.run(["cat", "/etc/hosts"], quiet=True).out
+
+
+def hide_tun(host: Host) -> None:
+    host.run(["mount", "-t", "tmpfs", "none", "/dev/net"])
+
+
+WITHOUT_NET_ADMIN = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"]
+
+
+@pytest.mark.parametrize("how", ["tun", "capability", "module"])
+def test_what_joining_needs_is_checked_before_the_token_is_used(site: Site, how: str) -> None:
+    """The sentence names what is missing, and the token admits once it is there."""
+    n1, token = site.n1, site.token()
+    argv = [site.weft, "join", token, "--name", "n1", "--no-start", "--engine", "userspace"]
+    if how == "tun":
+        hide_tun(n1.host)
+        done, word = n1.host.run(argv, check=False), "/dev/net/tun"
+    elif how == "capability":
+        done, word = n1.host.run([*WITHOUT_NET_ADMIN, *argv], check=False), "CAP_NET_ADMIN"
+    else:
+        done = n1.host.run([*argv[:-1], "kernel"], check=False)
+        if done.rc == 0:
+            pytest.skip("this kernel has WireGuard")
+        word = "this kernel has no WireGuard"
+    assert done.rc == 1 and word in done.err and "the token is not used" in done.err, done.err
+    assert "n1" not in site.node_names() and not n1.has_interface()
+    if how == "tun":
+        n1.host.run(["umount", "/dev/net"])
+    n1.join(token, "--engine", "userspace")
+
+
+def test_a_data_plane_that_cannot_be_had_later(site: Site) -> None:
+    """The agent says what is wrong, does not blame the hub, and pauses between its tries."""
+    n1 = site.n1
+    n1.join(site.token(), "--engine", "userspace")
+    n1.agent.stop()
+    for pid in n1.pids("weft-wg"):
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not n1.has_interface(), 5, "the interface to go")
+    hide_tun(n1.host)
+    agent = n1.host.spawn([site.weft, "agent"], name="agent", allow=[ENGINE_AWAY, HUB_AWAY])
+    agent.wait_line("/dev/net/tun")
+    fault = wait_for(lambda: n1.status()["self"]["fault"], 5, "the status to say it")
+    assert "/dev/net/tun" in fault
+    said = n1.host.run([site.weft, "status"], quiet=True).out
+    assert "the interface is not as it should be" in said and "/dev/net/tun" in said
+    n1.host.run(["umount", "/dev/net"])
+    wait_for(lambda: n1.status()["self"]["fault"] == "", 40, "the fault to be over")
+    agent.wait_line("the hub answers")
 
 
 def test_leave(site: Site) -> None:

@@ -14,8 +14,6 @@
 #include "server.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +32,8 @@
 #include "sys/clock.h"
 #include "sys/rng_kernel.h"
 
-/* From the connection's start to the request's end, TLS included; then to take the answer. */
-#define REQUEST_TIME (10 * NSEC_PER_SEC)
-#define ANSWER_TIME  (30 * NSEC_PER_SEC)
+/* To take the answer. */
+#define ANSWER_TIME (30 * NSEC_PER_SEC)
 
 /* Memory of one connection inside libmicrohttpd: its header lines, and a piece of the answer. */
 #define CONNECTION_MEMORY 8192
@@ -53,12 +50,6 @@
 /* A bound for libmicrohttpd, above all that the doors let in. */
 #define ENGINE_CONNECTIONS_MAX (1u << 18)
 
-/* Unacknowledged for so long, the kernel gives a connection up: the other end is away. */
-#define TCP_GIVE_UP_MS 30000
-
-/* Unsent bytes that the kernel takes: in a stream more would only wait, before what is newer. */
-#define TCP_UNSENT_MAX (256 << 10)
-
 /* ---- connections ---------------------------------------------------------------------------- */
 
 void server__leave_door(struct server__connection *c)
@@ -68,7 +59,7 @@ void server__leave_door(struct server__connection *c)
     c->is_inside = false;
 }
 
-static void connection_free(struct server__connection *c)
+void server__connection_free(struct server__connection *c)
 {
     list_remove(&c->link);
     c->s->counts.connections--;
@@ -133,7 +124,7 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **socket_c
         *socket_ctx = s->starting;
         s->starting->mhd = mhd;
     } else {
-        connection_free(*socket_ctx);
+        server__connection_free(*socket_ctx);
         *socket_ctx = NULL;
     }
 }
@@ -141,72 +132,6 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **socket_c
 static struct server__connection *connection_of(struct MHD_Connection *mhd)
 {
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
-static void engine_run(struct server *s);
-static void on_tick(uv_timer_t *timer);
-
-/* Who is at the other end of a unix socket; nobody when the kernel does not say. */
-static uint32_t peer_uid(int fd)
-{
-    struct ucred who = {.uid = UINT32_MAX};
-    socklen_t len = sizeof(who);
-
-    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
-    return who.uid;
-}
-
-bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
-{
-    struct server *s = l->s;
-    struct server__connection *c = NULL;
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-    } nobody = {.v4 = {.sin_family = AF_INET}};
-    int one = 1;
-    int give_up = TCP_GIVE_UP_MS;
-    int unsent = TCP_UNSENT_MAX;
-
-    if (l->door != DOOR_ADMIN) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
-    }
-    if (admission_enter(&l->admission, &from->addr))
-        c = calloc(1, sizeof(*c));
-    if (!c) {
-        s->counts.refused++;
-        (void)close(fd);
-        return false;
-    }
-    if (l->door == DOOR_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
-        s->counts.refused++;
-        admission_leave(&l->admission, &from->addr);
-        free(c);
-        return false;
-    }
-    *c = (struct server__connection){.s = s,
-        .listener = l,
-        .fd = fd,
-        .door = l->door,
-        .door_ctx = l->door_ctx,
-        .from = *from,
-        .uid = l->door == DOOR_ADMIN ? peer_uid(fd) : 0,
-        .is_inside = true,
-        .deadline = now + REQUEST_TIME};
-    list_add_tail(&s->connections, &c->link);
-    if (!uv_is_active((uv_handle_t *)&s->tick))
-        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
-    s->counts.accepted++;
-    s->counts.connections++;
-    /* The engine only wants an address for limits of its own, which are off. */
-    s->starting = c;
-    if (MHD_add_connection(s->daemon, fd, &nobody.any, sizeof(nobody.v4)) != MHD_YES && !c->mhd)
-        connection_free(c);
-    s->starting = NULL;
-    engine_run(s);
-    return true;
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -222,6 +147,12 @@ static void on_tick(uv_timer_t *timer)
         if (c->deadline <= now || (c->stream && stream_is_stalled(c->stream, now)))
             server__cut(c);
     }
+}
+
+void server__watch_deadlines(struct server *s)
+{
+    if (!uv_is_active((uv_handle_t *)&s->tick))
+        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -437,6 +368,7 @@ static enum MHD_Result dispatch(struct server__connection *c, const char *method
     if (!c->listener)
         return MHD_NO;
     c->s->counts.requests++;
+    c->has_asked = true;
     handle(c, method, path, &rs);
     if (rs.deferred) {
         c->deadline = clock_now() + ANSWER_TIME;
@@ -496,6 +428,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
 }
 
 /* ---- the engine ----------------------------------------------------------------------------- */
+
+static void engine_run(struct server *s);
 
 static void on_again(uv_timer_t *timer)
 {

@@ -11,6 +11,9 @@
 #include "api/waiting.h"
 #include "base/list.h"
 
+/** From a connection's start to the end of its request, TLS included. */
+#define SERVER__REQUEST_TIME (10 * NSEC_PER_SEC)
+
 struct deferred;
 struct tls_front;
 struct upgrade;
@@ -59,6 +62,8 @@ struct server__connection {
     void *door_ctx;                   /* of the listener */
     struct endpoint from;             /* the other end */
     uint32_t uid;                     /* of the other end of a unix socket */
+    nsec_t began;                     /* when it was accepted */
+    bool has_asked;                   /* its request has come whole */
     nsec_t deadline;                  /* when it is cut; NSEC_NEVER for a stream */
     char *body;                       /* owns; what has come of the request's body */
     size_t body_len;                  /* bytes */
@@ -80,6 +85,12 @@ struct server__connection {
  * Return: false when it is over a limit, and closed.
  */
 bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now);
+
+/** server__connection_free() - before or after the engine has known it. */
+void server__connection_free(struct server__connection *c);
+
+/** server__watch_deadlines() - from now on, until there are no connections. */
+void server__watch_deadlines(struct server *s);
 
 /** server__leave_door() - it does not count any more among those of its door. Idempotent. */
 void server__leave_door(struct server__connection *c);

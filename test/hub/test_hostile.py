@@ -162,6 +162,22 @@ def test_a_flood_from_one_address_is_not_felt(hub, lab):
     assert statistics.median(times) < 2
 
 
+def test_a_program_of_a_node_does_not_shut_its_agent_out(hub, lab):
+    """It may hold all places that the hub has for the node: who has not asked yet gives way."""
+    a = lab.host("a")
+    assert hub.enrol(a, hub.secret(), name="a")[0] == 200
+    watch = Watch(a)
+    watch.wait('"type":"snapshot"')
+    many = ("i=0; while [ $i -lt 40 ]; do exec {fd}<>/dev/tcp/10.42.0.1/8443; i=$((i+1)); done; "
+            "echo all; sleep 60")
+    holder = a.spawn(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                      "bash", "-c", many])
+    holder.wait_line("all")
+    for _ in range(10):
+        assert member_call(a, "PUT", "/v1/status", {"node": {}})[0] == 204
+    assert watch.daemon.running and holder.running
+
+
 def test_a_reader_that_dozes_gets_a_new_snapshot(hub, lab):
     assert hub.enrol(lab.host("a"), hub.secret(), name="a")[0] == 200
     done = lab.host("a").run([sys.executable, MEMBER, "doze", "10.42.0.1", "8443",

@@ -41,6 +41,7 @@ int cmd_join(int argc, char **argv);      /* join.c */
 int cmd_leave(int argc, char **argv);     /* leave.c */
 int cmd_network(int argc, char **argv);   /* network.c */
 int cmd_node(int argc, char **argv);      /* node.c */
+int cmd_jobs(int argc, char **argv);      /* jobs.c */
 int cmd_nodes(int argc, char **argv);     /* node.c */
 int cmd_paths(int argc, char **argv);     /* paths.c */
 int cmd_preflight(int argc, char **argv); /* preflight.c */

@@ -29,6 +29,7 @@ static const struct {
     {"bench", cmd_bench, "measure throughput, latency and all-reduce"},
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
+    {"jobs", cmd_jobs, "list a network's jobs, what they keep, and limits they met"},
     {"node", cmd_node, "say what a node may do, or remove it"},
     {"network", cmd_network, "add, remove or list networks"},
     {"admin", cmd_admin, "say who may administer the hub from elsewhere"},

@@ -1,4 +1,7 @@
-/* door_jobs.c - a member's jobs: where their processes find each other (jobs.h). */
+/*
+ * door_jobs.c - a member's jobs: where their processes find each other (jobs.h); and all of a
+ * network's, for who administers it.
+ */
 #include "base/err.h"
 #include "base/parse.h"
 #include "hub/doors.h"
@@ -61,6 +64,15 @@ void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
 
     if (node)
         response_text(rs, 200, jobs_list(hub->jobs, node->net), "application/json");
+}
+
+void door_network_jobs(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_network *net = door_find_network(hub, rq, rs);
+
+    if (net)
+        response_text(rs, 200, jobs_list(hub->jobs, net), "application/json");
 }
 
 /* The job of the path in the member's network, and who asks; NULL: @rs says why. */

@@ -33,6 +33,7 @@ struct model_node *door_member(struct hub *hub, const struct request *rq, struct
 /* door_jobs.c */
 void door_jobs_join(void *ctx, const struct request *rq, struct response *rs);
 void door_jobs_list(void *ctx, const struct request *rq, struct response *rs);
+void door_network_jobs(void *ctx, const struct request *rq, struct response *rs);
 void door_jobs_get(void *ctx, const struct request *rq, struct response *rs);
 void door_jobs_end(void *ctx, const struct request *rq, struct response *rs);
 

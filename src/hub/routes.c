@@ -37,6 +37,8 @@ const struct route hub__routes[] = {
         "end a join token", ROLE_OPERATOR, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/nodes", DOOR_ADMIN, door_nodes_list,
         "a network's nodes, as the hub sees them now", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
+    {"GET", "/v1/networks/{network}/jobs", DOOR_ADMIN, door_network_jobs,
+        "a network's jobs, what they keep, and limits they met", ROLE_VIEWER, ROUTE_SCOPE_NETWORK},
     {"DELETE", "/v1/networks/{network}/nodes/{name}", DOOR_ADMIN, door_nodes_remove,
         "cut a node off", ROLE_OPERATOR, ROUTE_SCOPE_NETWORK},
     {"GET", "/v1/networks/{network}/objects/{kind}", DOOR_ADMIN, door_objects_list,

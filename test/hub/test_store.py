@@ -51,6 +51,8 @@ def test_large_values(hub: Hub) -> None:
     assert ours["then"] == 4 << 20
     (job,) = [j for j in member_call(a, "GET", "/v1/jobs")[1]["jobs"] if j["job"] == "train"]
     assert job["limitHits"] == 2 and job["lastLimit"] == "a request was too long", job
+    assert job in json.loads(hub.run("jobs", "--json").out)["jobs"]
+    assert "2 a request was too long" in hub.run("jobs").out
 
 
 def test_a_barrier(hub: Hub) -> None:

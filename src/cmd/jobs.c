@@ -1,0 +1,64 @@
+/* jobs.c - weft jobs: what the jobs of a network keep on the hub, and which limits they met. */
+#include <stdio.h>
+
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/options.h"
+
+static struct {
+    struct admin_target target;
+    const char *network;
+    bool json;
+} arg;
+
+static const struct option options[] = {
+    {"--network", "NAME", option_name, &arg.network, "default", "whose jobs"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "jobs",
+    .summary = "List a network's jobs: where they meet, what they keep, which limits they met.",
+    .options = options,
+};
+
+static long long number(const json_t *job, const char *name)
+{
+    return (long long)json_integer_value(json_object_get(job, name));
+}
+
+static void print_job(const json_t *job)
+{
+    const char *which = json_string_value(json_object_get(job, "lastLimit"));
+
+    (void)printf("%-20s %-24s %-21s %7lld %9lld %6lld %s\n", admin_field(job, NULL, "job"),
+        admin_field(job, NULL, "run"), admin_field(job, "c10d", "endpoint"), number(job, "keys"),
+        number(job, "bytes"), number(job, "limitHits"), which ? which : "-");
+}
+
+int cmd_jobs(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const json_t *job;
+    char path[128];
+    size_t i;
+    int status;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/jobs", arg.network);
+    status = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
+    if (status != CMD_OK)
+        return status;
+    if (arg.json)
+        return admin_print_json(answer.body);
+    (void)printf("%-20s %-24s %-21s %7s %9s %6s %s\n", "JOB", "RUN", "ENDPOINT", "KEYS", "BYTES",
+        "LIMITS", "LAST LIMIT");
+    json_array_foreach(json_object_get(answer.body, "jobs"), i, job)
+        print_job(job);
+    return CMD_OK;
+}

@@ -11,6 +11,8 @@
 /* Of a value, what a refusal shows. */
 #define CAUSE_VALUE_MAX 900
 
+_Static_assert(RDZV_ANSWER_MAX == 16u << 20, "as it is refused in words");
+
 /* A number out of a header, in words. */
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
@@ -210,8 +212,8 @@ int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, stru
         return r;
     write_get(&j, n, is_recursive, when);
     if (j.len > RDZV_ANSWER_MAX)
-        return refuse(why, RDZV_TREE_E_INTERNAL,
-            "the answer would be over " STRING(RDZV_ANSWER_MAX) " bytes: ask for a part of it");
+        return refuse(
+            why, RDZV_TREE_E_INTERNAL, "the answer would be over 16 MiB: ask for a part of it");
     if (!rdzv_quota_has(t->quota, j.len, 0))
         return refuse_full(why);
     j = (struct rdzv_json){.text = malloc(j.len), .max = RDZV_ANSWER_MAX};

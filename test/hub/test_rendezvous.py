@@ -190,6 +190,12 @@ def keys(host, method: str, port: int, key: str, **fields: object) -> dict:
     return json.loads(host.run(argv, quiet=True).out)
 
 
+def keys_of_file(host, port: int, key: str, path: Path) -> dict:
+    """The same with a form out of a file."""
+    return json.loads(host.run(["curl", "-s", "-X", "PUT", "--data-binary", f"@{path}",
+                                f"http://10.42.0.1:{port}/v2/keys{key}"], quiet=True).out)
+
+
 def test_what_etcd_has_acknowledged_survives_the_hub(hub: Hub) -> None:
     (a,) = members(hub, "a")
     port = join(a, "train")["etcdV2"]["port"]
@@ -216,6 +222,34 @@ def test_what_etcd_has_acknowledged_survives_the_hub(hub: Hub) -> None:
     join(a, "train")
     assert "nodes" not in keys(a, "GET", port, "/")["node"]
     assert ask(a, port, HELLO + b"\x07", 8) == u64(0)
+
+
+def test_what_is_taken_is_loaded_again(hub: Hub) -> None:
+    """A name that etcd makes below a path that is as deep as is allowed is one part too many."""
+    (a,) = members(hub, "a")
+    port = join(a, "train")["etcdV2"]["port"]
+    refused = keys(a, "POST", port, "/d" * 64, value="1")
+    assert (refused["errorCode"], refused["cause"]) == (210, "the key has more than 64 parts")
+    kept = keys(a, "POST", port, "/d" * 63, value="1")["node"]
+    hub.restart()
+    assert keys(a, "GET", port, kept["key"])["node"] == kept
+
+
+def test_a_large_answer_is_refused_before_it_is_made(hub: Hub, tmp_path: Path) -> None:
+    """24 MB of control characters, which are six times as long in JSON."""
+    (a,) = members(hub, "a")
+    port = join(a, "train")["etcdV2"]["port"]
+    value = tmp_path / "value"
+    value.write_text("value=" + "\x01" * 250_000)
+    for i in range(96):
+        assert keys_of_file(a, port, f"/big/{i}", value)["node"]["key"] == f"/big/{i}"
+    refused = keys(a, "GET", port, "/?recursive=true")
+    assert refused["errorCode"] == 300 and "over 16 MiB" in refused["cause"], refused
+    peak = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{hub.daemon.pid}/status").read_text(),
+                     re.MULTILINE)
+    print(f"FIGURE peak resident memory of the hub, 24 MB in etcd: {int(peak[1]) // 1024} MiB")
+    (job,) = [j for j in member_call(a, "GET", "/v1/jobs")[1]["jobs"] if j["job"] == "train"]
+    assert job["limitHits"] == 1 and 24_000_000 < job["bytes"] < 40_000_000, job
 
 
 def test_who_leaves_or_is_removed_is_forgotten(hub: Hub) -> None:

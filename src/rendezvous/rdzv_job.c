@@ -150,13 +150,36 @@ void rdzv__job_clear(struct rdzv_job *job, uint32_t run)
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-static int load(struct rdzv_job *job, enum rdzv_key_kind kind, struct err *e)
+/* Does the blob lie under its own name? Kept under another's, it would be overwritten with that. */
+static int check_name(
+    const struct str *blob, enum rdzv_key_kind kind, const struct rdzv_hash *hash, struct err *e)
+{
+    struct rdzv_hash its;
+    const uint8_t *name;
+    size_t len;
+    int r = kind == RDZV_KEY_ENTRY ? rdzv_kv_name(str_text(blob), blob->len, &name, &len, e)
+                                   : rdzv_tree_name(str_text(blob), blob->len, &name, &len, e);
+
+    if (r != 0)
+        return r;
+    its = rdzv_hash_of(name, len);
+    return memcmp(&its, hash, sizeof(its)) == 0
+               ? 0
+               : err_set(e, -EINVAL, "it is kept where another belongs");
+}
+
+static int load(
+    struct rdzv_job *job, enum rdzv_key_kind kind, const struct rdzv_hash *hash, struct err *e)
 {
     struct str *blob = &job->rz->blob;
     struct rdzv_when when = {.now = clock_now(), .wall = clock_wall()};
+    int r;
 
     if (blob->failed || blob->len > RDZV_BLOB_MAX)
         return err_set(e, -EINVAL, "it is longer than %u bytes", RDZV_BLOB_MAX);
+    r = check_name(blob, kind, hash, e);
+    if (r != 0)
+        return r;
     return kind == RDZV_KEY_ENTRY ? rdzv_kv_load(&job->kv, str_text(blob), blob->len, e)
                                   : rdzv_tree_load(&job->tree, str_text(blob), blob->len, when, e);
 }
@@ -169,7 +192,7 @@ void rdzv__job_load(struct rdzv_job *job, const struct rdzv_wire *m)
     str_add_bytes(&job->rz->blob, (const char *)m->data, m->len);
     if (m->has_more)
         return;
-    if (load(job, m->kind, &e) != 0) {
+    if (load(job, m->kind, &m->hash, &e) != 0) {
         damaged.type = RDZV_WIRE_DAMAGED;
         damaged.data = (const uint8_t *)err_text(&e);
         damaged.len = strlen(err_text(&e));

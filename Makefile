@@ -89,6 +89,8 @@ docs: ## rewrite the documents that are made from the code
 install: build ## install under PREFIX (/usr/local), below DESTDIR
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --quiet
+	@test -n '$(DESTDIR)' || ! command -v systemd-sysusers >/dev/null || \
+	    systemd-sysusers deploy/sysusers.d/weft.conf
 
 clean: ## remove the build folders
 	rm -rf $(BUILD) build-*

@@ -11,17 +11,23 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "mesh/hosts.h"
+#include "mesh/object.h"
 #include "sys/hosts_file.h"
 #include "sys/sandbox.h"
+#include "sys/unix_socket.h"
 
 /* Much more than the lines of 60,000 nodes. */
 #define BLOCK_LEN_MAX (32u << 20)
+
+/* A service manager has so long to start a helper, and that to write the file. */
+#define START_PATIENCE_S 10
 
 /* Instead of a length: the owner leaves. */
 #define NO_BLOCK UINT32_MAX
@@ -40,8 +46,11 @@ struct answer {
 };
 
 struct hosts_helper {
-    int fd;    /* owns: the agent's end */
-    pid_t pid; /* of the helper */
+    int fd;    /* owns: the agent's end; -1: to be connected again */
+    pid_t pid; /* of the helper; 0: somebody else's child */
+    /* For connecting again. */
+    char socket_path[UNIX_SOCKET_PATH_MAX + 1];
+    struct hosts_rules rules;
 };
 
 /* ---- bytes; both ends ignore SIGPIPE -------------------------------------------------------- */
@@ -135,6 +144,35 @@ static _Noreturn void live(int fd, const char *path, const struct hosts_rules *r
     _exit(0);
 }
 
+/* Rules that were sent are bytes of somebody else's. */
+static int check_rules(struct hosts_rules *rules, struct err *e)
+{
+    int r;
+
+    rules->network[sizeof(rules->network) - 1] = '\0';
+    rules->node[sizeof(rules->node) - 1] = '\0';
+    r = node_check_name(rules->network, e);
+    if (r == 0)
+        r = node_check_name(rules->node, e);
+    if (r == 0 && (rules->cidr4.len > 32 || rules->cidr6.len > 128))
+        r = err_set(e, -EINVAL, "prefixes of %u and %u bits are longer than 32 and 128",
+            (unsigned)rules->cidr4.len, (unsigned)rules->cidr6.len);
+    return r;
+}
+
+int hosts_helper_serve(const char *path, struct err *e)
+{
+    struct hosts_rules rules;
+    int r;
+
+    if (!receive_all(STDIN_FILENO, &rules, sizeof(rules)))
+        return err_set(e, -EPIPE, "nobody says on standard input whose names they are");
+    r = check_rules(&rules, e);
+    if (r == 0)
+        live(STDIN_FILENO, path, &rules);
+    return r;
+}
+
 /* ---- the agent's side ----------------------------------------------------------------------- */
 
 int hosts_helper_start(
@@ -163,21 +201,89 @@ int hosts_helper_start(
     return 0;
 }
 
+static void disconnect(struct hosts_helper *h)
+{
+    if (h->fd >= 0)
+        (void)close(h->fd);
+    h->fd = -1;
+}
+
+static int connect_to(struct hosts_helper *h, struct err *e)
+{
+    struct timeval patience = {.tv_sec = START_PATIENCE_S};
+
+    disconnect(h);
+    h->fd = unix_socket_connect(h->socket_path, SOCK_STREAM);
+    if (h->fd < 0)
+        return err_set(e, h->fd, "nobody who writes the hosts file listens on %s: %s",
+            h->socket_path, strerror(-h->fd));
+    /* Its first answer comes after it was started. */
+    if (setsockopt(h->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+        !send_all(h->fd, &h->rules, sizeof(h->rules)))
+        return err_set(e, -EPIPE, "who listens on %s hangs up", h->socket_path);
+    return 0;
+}
+
+int hosts_helper_find(struct hosts_helper **ret, const char *socket_path,
+    const struct hosts_rules *rules, struct err *e)
+{
+    struct hosts_helper *h = calloc(1, sizeof(*h));
+    int r;
+
+    if (!h)
+        return err_set(e, -ENOMEM, "no memory for the helper");
+    h->fd = -1;
+    h->rules = *rules;
+    (void)snprintf(h->socket_path, sizeof(h->socket_path), "%s", socket_path);
+    r = connect_to(h, e);
+    *ret = r == 0 ? h : hosts_helper_free(h);
+    return r;
+}
+
+/* One question and its answer; false when the helper has ended. */
+static bool ask_helper(
+    const struct hosts_helper *h, const struct ask *ask, const char *block, struct answer *ret)
+{
+    return h->fd >= 0 && send_all(h->fd, ask, sizeof(*ask)) &&
+           send_all(h->fd, block, ask->len == NO_BLOCK ? 0 : ask->len) &&
+           receive_all(h->fd, ret, sizeof(*ret));
+}
+
+/* The same; one that a service manager starts is started again. */
+static int ask_until_answered(struct hosts_helper *h, const struct ask *ask, const char *block,
+    struct answer *ret, struct err *e)
+{
+    int r;
+
+    if (ask_helper(h, ask, block, ret))
+        return 0;
+    if (h->socket_path[0] == '\0')
+        return err_set(e, -EPIPE,
+            "the process that writes the hosts file has ended; it comes back "
+            "with the next start of the agent");
+    r = connect_to(h, e);
+    if (r < 0)
+        return r;
+    if (ask_helper(h, ask, block, ret))
+        return 0;
+    disconnect(h);
+    return err_set(e, -EPIPE, "the process that writes the hosts file ends without an answer");
+}
+
 int hosts_helper_put(
     struct hosts_helper *h, const char *owner, const char *block, bool *ret_changed, struct err *e)
 {
     size_t len = block ? strlen(block) : 0;
-    struct answer answer;
     struct ask ask = {.len = block ? (uint32_t)len : NO_BLOCK};
+    struct answer answer;
+    int r;
 
     if (len > BLOCK_LEN_MAX)
         return err_set(e, -E2BIG, "%zu bytes of names are more than %u", len, BLOCK_LEN_MAX);
     (void)snprintf(ask.owner, sizeof(ask.owner), "%s", owner);
-    if (!send_all(h->fd, &ask, sizeof(ask)) || !send_all(h->fd, block, len) ||
-        !receive_all(h->fd, &answer, sizeof(answer)))
-        return err_set(e, -EPIPE,
-            "the process that writes the hosts file has ended; it comes back "
-            "with the next start of the agent");
+    r = ask_until_answered(h, &ask, block, &answer, e);
+    if (r < 0)
+        return r;
     if (answer.result != 0)
         return err_set(e, answer.result, "%.255s", answer.why);
     *ret_changed = answer.changed;
@@ -188,8 +294,8 @@ struct hosts_helper *hosts_helper_free(struct hosts_helper *h)
 {
     if (!h)
         return NULL;
-    (void)close(h->fd);
-    while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+    disconnect(h);
+    while (h->pid > 0 && waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     free(h);
     return NULL;

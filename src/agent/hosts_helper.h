@@ -7,6 +7,11 @@
  * without sockets, which can write below the file's own directory only. It is told the lines over a
  * pair of sockets and takes nothing but what mesh/hosts_check.h allows. It ends with the agent.
  *
+ * An agent that a service manager starts as another user than root cannot start a helper. The
+ * service manager does: it listens on a socket of that user's and starts a helper for whoever
+ * connects, which is told the rules by the agent itself. That one keeps to addresses and names that
+ * are nobody else's, but not to those of one network.
+ *
  * Threads: one at a time.
  */
 #pragma once
@@ -18,6 +23,9 @@
 struct err;
 struct hosts_helper;
 
+/** Where the service manager listens: weft-hosts.socket. */
+#define HOSTS_HELPER_SOCKET "/run/weft-hosts.sock"
+
 /**
  * hosts_helper_start() - while the process is root and has one thread
  * @path:	the file
@@ -27,6 +35,25 @@ struct hosts_helper;
  */
 int hosts_helper_start(
     struct hosts_helper **ret, const char *path, const struct hosts_rules *rules, struct err *e);
+
+/**
+ * hosts_helper_find() - one that a service manager starts
+ * @socket_path:	copied
+ * @rules:	copied
+ *
+ * Connects now, and again when the helper has ended.
+ *
+ * Return: 0; -ENOENT when nobody listens there; or another negative errno, with words.
+ */
+int hosts_helper_find(struct hosts_helper **ret, const char *socket_path,
+    const struct hosts_rules *rules, struct err *e);
+
+/**
+ * hosts_helper_serve() - be the helper of whoever is connected to standard input, until it ends
+ *
+ * Return: negative errno with words when it says rules that cannot be; else it does not return.
+ */
+int hosts_helper_serve(const char *path, struct err *e);
 
 /**
  * hosts_helper_put() - as hosts_file_put(), by the helper

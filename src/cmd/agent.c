@@ -10,10 +10,12 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
+#include "sys/hosts_file.h"
 
 static struct {
     struct agent_config config;
     const char *user;
+    bool hosts_helper;
     enum log_level log_level;
 } arg;
 
@@ -25,6 +27,8 @@ static const struct option options[] = {
     {"--no-measure", NULL, option_flag, &arg.config.no_measure, NULL,
         "do not let other members measure this node (weft preflight, weft bench)"},
     PRIVILEGES_OPTION(&arg.user),
+    {"--hosts-helper", NULL, option_flag, &arg.hosts_helper, NULL,
+        "write the hosts file for an agent that is not root and is connected to standard input"},
     {"--log-level", "LEVEL", option_log_level, &arg.log_level, "info",
         "error, warning, info or debug"},
     OPTIONS_END,
@@ -48,6 +52,11 @@ int cmd_agent(int argc, char **argv)
         return status;
     (void)signal(SIGPIPE, SIG_IGN);
     log_init("agent", arg.log_level);
+    if (arg.hosts_helper) {
+        (void)hosts_helper_serve(HOSTS_FILE_DEFAULT, &e);
+        log_error("%s", err_text(&e));
+        return CMD_FAILED;
+    }
     r = agent_privileges_drop(&arg.config, arg.user, &e);
     if (r == 0)
         r = agent_run(&arg.config, &end, &e);

@@ -11,6 +11,7 @@
 #include "agent/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "cmd/privileges.h"
 #include "dataplane/uapi_server.h"
 #include "sys/hosts_file.h"
@@ -28,6 +29,7 @@ struct room {
     char frames[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
 };
 
+/* Who is not root and has none writes the file itself, if it may. */
 static int start_helper(struct agent_config *config, const struct state *st, struct err *e)
 {
     struct hosts_rules rules = {
@@ -36,7 +38,11 @@ static int start_helper(struct agent_config *config, const struct state *st, str
     (void)snprintf(
         rules.network, sizeof(rules.network), "%.*s", NAME_MAX_LEN, st->snapshot.network.meta.name);
     (void)snprintf(rules.node, sizeof(rules.node), "%.*s", NAME_MAX_LEN, st->snapshot.self);
-    return hosts_helper_start(&config->hosts, HOSTS_FILE_DEFAULT, &rules, e);
+    if (geteuid() == 0)
+        return hosts_helper_start(&config->hosts, HOSTS_FILE_DEFAULT, &rules, e);
+    if (hosts_helper_find(&config->hosts, HOSTS_HELPER_SOCKET, &rules, e) < 0)
+        log_debug("%s", err_text(e));
+    return 0;
 }
 
 /* Beside the kernel's WireGuard the agent sends from its port, by raw sockets: sys/raw_udp.h. */
@@ -87,7 +93,7 @@ int agent_privileges_drop(struct agent_config *config, const char *user, struct 
         r = state_read(&st, config->state_dir, e);
     if (r == STATE_E_ABSENT)
         return 0;
-    if (r == 0 && st.keeps_hosts && geteuid() == 0)
+    if (r == 0 && st.keeps_hosts)
         r = start_helper(config, &st, e);
     return r == 0 ? drop(config, &st, user, e) : r;
 }

@@ -24,6 +24,7 @@ def capabilities(machine: SystemdVm, pid: int) -> set[str]:
 
 def assert_in_force(machine: SystemdVm, pid: int) -> None:
     status = _status(machine, pid)
+    assert status["Uid"].split()[0] == machine.run(["id", "-u", "weft"], quiet=True).out.strip()
     assert status["NoNewPrivs"] == "1"
     assert status["Seccomp"] == SECCOMP_FILTER
     # Seen from where it is, by somebody with all capabilities.

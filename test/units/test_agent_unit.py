@@ -88,6 +88,8 @@ def test_sandbox_is_in_force(node: Node) -> None:
     pid = node.m.main_pid(AGENT)
     assert_in_force(node.m, pid)
     assert capabilities(node.m, pid) <= {"cap_net_admin", "cap_net_raw"}
+    if node.engine == "userspace":
+        assert_in_force(node.m, int(node.data_plane()))
 
 
 def test_names_come_and_go(node: Node) -> None:
@@ -99,7 +101,21 @@ def test_names_come_and_go(node: Node) -> None:
     u.run([node.site.weft, "join", node.site.token(), "--name", "u"])
     far = node.site.status_of_u()["self"]["address4"]
     wait_for(lambda: node.address_of("u") == far, 20, "the name to be back")
-    assert m.run(["cat", "/etc/hosts"]).out.startswith("127.0.0.1 localhost\n")
+    assert m.run(["cat", "/etc/hosts"]).out.startswith("127.0.0.1 localhost")
+
+
+def test_names_survive_who_replaces_the_file(node: Node) -> None:
+    """As editors and cloud-init do."""
+    node.m.run(["sh", "-e", "-c", "sed 's/localhost/localhost anew/' /etc/hosts > /etc/hosts.new; "
+                "sed -i '/weft/d' /etc/hosts.new; mv /etc/hosts.new /etc/hosts"])
+    wait_for(lambda: node.address_of("u") != "", 20, "the name to be written again")
+    assert node.address_of("anew") == "127.0.0.1"
+
+
+def test_names_when_their_writer_ends(node: Node) -> None:
+    node.m.run(["pkill", "-9", "-x", "weft-hosts"])
+    node.m.run(["sed", "-i", "/weft/d", "/etc/hosts"])
+    wait_for(lambda: node.address_of("u") != "", 20, "the name to be written again")
 
 
 def test_killed(node: Node) -> None:

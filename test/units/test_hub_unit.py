@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -17,7 +18,7 @@ from .sandbox import assert_in_force, capabilities
 pytestmark = pytest.mark.namespaces
 
 HUB, WG = "weft-hub.service", "weft-wg@wg0.service"
-OVERLAY_ADDRESS = "10.77.0.1"
+OVERLAY_ADDRESS = "10.99.0.1"
 
 
 def nodes(m: SystemdVm) -> list[str]:
@@ -31,7 +32,7 @@ def hub(site: Site) -> Iterator[SystemdVm]:
     """The machine, as the hub of a network of its own; `v` is its member."""
     m = site.m
     m.run(["tee", "/etc/default/weft-hub"], stdin=(
-        f'WEFT_HUB_OPTIONS="--public {m.address()} --cidr4 10.77.0.0/16"\n'))
+        f'WEFT_HUB_OPTIONS="--public {m.address()} --cidr4 10.99.0.0/16"\n'))
     m.run(["systemctl", "start", HUB])
     wait_for(lambda: m.run(["weft", "nodes"], check=False, quiet=True).rc == 0, 20,
              "the hub to answer")
@@ -113,3 +114,23 @@ def test_interface_of_a_unit(site: Site, tunnel: tuple[WgPeer, WgPeer]) -> None:
     site.m.wait_other_pid(WG, pid)
     wait_for(lambda: site.m.run(["wg", "show", "wg0"], check=False, quiet=True).rc == 0, 20,
              "the interface to be back")
+
+
+# ---- all of them ----------------------------------------------------------------------------
+
+
+def test_exposure(site: Site) -> None:
+    """As systemd reckons it from what a unit's process could do: 10 is everything."""
+    units = {"weft-agent.service": "weft-agent.service", HUB: HUB, WG: "weft-wg@.service",
+             "weft-probe.service": "weft-probe.service",
+             "weft-hosts@1.service": "weft-hosts@.service"}
+    folder = "/tmp/units"
+    site.m.run(["mkdir", folder])
+    for unit, file in units.items():
+        site.m.run(["cp", f"/usr/local/lib/systemd/system/{file}", f"{folder}/{unit}"], quiet=True)
+    said = site.m.run(["sh", "-c", "systemd-analyze security --offline=yes --no-pager "
+                       f"{folder}/*.service | grep Overall"], timeout_s=60).out
+    found = {unit: float(n) for unit, n in re.findall(r"level for (\S+): (\d+\.\d) ", said)}
+    print(f"FIGURE exposure {found} (each to be at most 2.0)")
+    assert sorted(found) == sorted(units)
+    assert all(exposure <= 2.0 for exposure in found.values())

@@ -166,6 +166,7 @@ int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct model *model, uin
     jobs->model = model;
     jobs->seed = seed;
     jobs->epoch = epoch;
+    jobs->batch = 64;
     list_init(&jobs->networks);
     r = jobs__load(jobs, e);
     if (r == 0)

@@ -4,8 +4,9 @@
  * Theory of operation. The last change of a key replaces the one before it, in its place. All that
  * has gathered goes to the store in commits of a bounded size. The loop is shared by all networks
  * and with everybody who asks the hub something, so each commit is paid for with time in which
- * nothing is committed: as long as the commit took for all networks, and for the one whose commit
- * it was twice as long if somebody waits for the disk (etcd), else ten times (TCPStore).
+ * nothing is committed: as long as the commit took for all networks in which nobody waits for the
+ * disk, and for the one whose commit it was twice as long if somebody does (etcd), else six times
+ * (TCPStore). How large a commit is follows from what the last ones cost.
  *
  * A commit that fails is tried again; nothing is forgotten, and nothing more is taken from the
  * process than there is room for.
@@ -19,15 +20,22 @@
 #include "store/store.h"
 #include "sys/clock.h"
 
-/* Changes in one commit, and bytes, about. */
-#define BATCH       512
-#define BATCH_BYTES (512u << 10)
+/* Changes in one commit, at most and at least. How many bytes follows from it. */
+#define BATCH_MAX 512
+#define BATCH_MIN 16
+
+/* Bytes in a commit for each change that it may have. */
+#define BATCH_BYTES_EACH 1024
+
+/* What a commit may cost, about: beyond the one the next is smaller, below the other larger. */
+#define COST_HIGH (12 * NSEC_PER_MSEC)
+#define COST_LOW  (6 * NSEC_PER_MSEC)
 
 /* After so long a change is on the disk, unless the disk is slow. */
 #define SAVE_AFTER (20 * NSEC_PER_MSEC)
 
 /* Of its time, a network's part for commits: one in so many. */
-#define COST_SHARE        10
+#define COST_SHARE        6
 #define COST_SHARE_WAITED 2
 
 /* A commit that failed is tried again after so long. */
@@ -76,6 +84,15 @@ void jobs__commit_deinit(struct jobs_commit *c)
 
 /* ---- when ----------------------------------------------------------------------------------- */
 
+/* When the network's next commit may be. The rest after the last one, whoever's it was, is not
+ * for who waits for the disk: his own network's part keeps him from asking too much. */
+static nsec_t ready_at(const struct jobs_network *n)
+{
+    if (n->commit.due == NSEC_NEVER || n->commit.n_syncs > 0)
+        return n->commit.due;
+    return nsec_max(n->commit.due, n->jobs->free_at);
+}
+
 void jobs__arm(struct jobs *jobs)
 {
     nsec_t due = NSEC_NEVER;
@@ -85,8 +102,7 @@ void jobs__arm(struct jobs *jobs)
     if (!jobs->started)
         return;
     list_foreach(n, &jobs->networks, link) {
-        if (n->commit.due != NSEC_NEVER)
-            due = nsec_min(due, nsec_max(n->commit.due, jobs->free_at));
+        due = nsec_min(due, ready_at(n));
         due = nsec_min(due, jobs__host_due(n));
     }
     if (due == NSEC_NEVER)
@@ -115,12 +131,21 @@ static void hurry(struct jobs_network *n, bool is_waited)
 
 /* ---- committing ----------------------------------------------------------------------------- */
 
+/* The disk is as fast as it is just now. */
+static void adapt(struct jobs *jobs, nsec_t cost, size_t n_ops)
+{
+    if (cost > COST_HIGH && jobs->batch > BATCH_MIN)
+        jobs->batch /= 2;
+    else if (cost < COST_LOW && jobs->batch < BATCH_MAX && n_ops >= jobs->batch / 2)
+        jobs->batch *= 2;
+}
+
 /* The oldest changes as one commit. */
 static int commit_some(struct jobs_network *n, struct err *e)
 {
     struct jobs_commit *c = &n->commit;
-    struct store_op ops[BATCH];
-    struct jobs_change *done[BATCH];
+    struct store_op ops[BATCH_MAX];
+    struct jobs_change *done[BATCH_MAX];
     nsec_t start = clock_now();
     struct jobs_change *ch;
     size_t n_ops = 0;
@@ -128,7 +153,7 @@ static int commit_some(struct jobs_network *n, struct err *e)
     int r;
 
     list_foreach(ch, &c->order, link) {
-        if (n_ops == BATCH || bytes > BATCH_BYTES)
+        if (n_ops == n->jobs->batch || bytes > n->jobs->batch * BATCH_BYTES_EACH)
             break;
         done[n_ops] = ch;
         bytes += ch->text ? strlen(ch->text) : 0;
@@ -148,6 +173,7 @@ static int commit_some(struct jobs_network *n, struct err *e)
     c->cost = c->ended - start;
     c->is_failing = r != 0;
     n->jobs->free_at = c->ended + c->cost;
+    adapt(n->jobs, c->cost, n_ops);
     return r;
 }
 
@@ -200,7 +226,7 @@ void jobs__on_timer(uv_timer_t *timer)
         jobs__host_tick(n, now);
     /* One in a turn; who has committed goes behind the others. */
     list_foreach(n, &jobs->networks, link) {
-        if (nsec_max(n->commit.due, jobs->free_at) > now)
+        if (ready_at(n) > now)
             continue;
         list_remove(&n->link);
         list_add_tail(&jobs->networks, &n->link);

@@ -51,6 +51,7 @@ struct jobs {
     struct list networks;   /* of struct jobs_network; who commits next is first */
     uv_timer_t timer;       /* to the next commit */
     nsec_t free_at;         /* until then nothing is committed: the loop is for others */
+    size_t batch;           /* changes in one commit */
     uint32_t next_number;   /* of a job, or of a process */
     uint64_t n_commits;     /* since the start */
     uint64_t n_failed;      /* of them */

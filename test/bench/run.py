@@ -15,6 +15,7 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
                 one that decrypts
     ciphers     sealing and opening with each back end
+    neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
 
 Tables go to standard output, and everything as JSON to --out. A part that fails says why, the
 others go on, and the exit status tells.
@@ -88,10 +89,17 @@ def part_ciphers(_args) -> dict:
     return {}
 
 
+def part_neighbour(args) -> dict:
+    neighbour = _module(HERE / "neighbour/neighbour.py")
+    return {f"beside {hostile}": neighbour.measure(10, hostile) for hostile in (1, 10)}
+
+
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
-         "paths": part_paths, "relay": part_relay, "ciphers": part_ciphers}
+         "paths": part_paths, "relay": part_relay, "ciphers": part_ciphers,
+         "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
-REFERENCES = {"paths": paths.REFERENCE, "hub": "wireguard-go hub", "forwarders": "plain"}
+REFERENCES = {"paths": paths.REFERENCE, "hub": "wireguard-go hub", "forwarders": "plain",
+              "beside 1": "alone", "beside 10": "alone"}
 
 
 def machine() -> dict[str, object]:

@@ -296,9 +296,9 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
     struct model_node *a = edge->ends[0].node;
     struct model_node *b = edge->ends[1].node;
 
-    if (!hub->is_running || !a || !b)
+    if (!hub->is_running || (!a && !b))
         return;
-    if (a->net->is_up && hub->hooks.edge_changed)
+    if (a && b && a->net->is_up && hub->hooks.edge_changed)
         hub->hooks.edge_changed(hub->hooks.ctx, &a->pub, &b->pub);
     watch_tell_edge(&hub->watcher, edge, before, clock_now());
 }

@@ -236,14 +236,17 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     struct model_node *b = edge->ends[1].node;
     bool could = before != EDGE_PATH_OFF;
     bool can = edge->spec.path != EDGE_PATH_OFF;
-    bool exists;
-    struct line *l;
+    struct model_network *net = a ? a->net : b->net;
+    bool exists = model_find_edge(net, edge->spec.nodes[0], edge->spec.nodes[1]) == edge;
+    struct line *l = exists ? view_put_edge(net, edge)
+                            : view_delete(w->model, OBJECT_KIND_MESH_EDGE, edge->spec.meta.name);
 
-    if (!a || !b)
+    /* The other one is gone, and the edge goes after it. */
+    if (!a || !b) {
+        tell_node(a ? a : b, l, now);
+        line_unref(l);
         return;
-    exists = model_find_edge(a->net, edge->spec.nodes[0], edge->spec.nodes[1]) == edge;
-    l = exists ? view_put_edge(a->net, edge)
-               : view_delete(w->model, OBJECT_KIND_MESH_EDGE, edge->spec.meta.name);
+    }
     if (can && !could) {
         tell_visibility(w, a, b, true, now);
         tell_visibility(w, b, a, true, now);

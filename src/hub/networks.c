@@ -263,6 +263,9 @@ struct deletions {
 
 #define DELETIONS_MAX 1024
 
+/* There are as many as a commit takes. */
+#define COLLECTED 1
+
 static void deletions_deinit(struct deletions *d)
 {
     free(d->ops);
@@ -278,21 +281,35 @@ static void add_deletion(
     d->n++;
 }
 
-/* Some of the members that are left; the hub's own node goes with the network. */
-static void collect(struct deletions *d, const struct model_network *net)
+static int collect_item(void *ctx, const struct store_item *item)
 {
-    const char *network = net->pub.spec.meta.name;
+    struct record_key k = record_key_parse(item->key);
+    struct deletions *d = ctx;
 
-    for (size_t i = 0; i < net->nodes.n && d->n + 2 <= DELETIONS_MAX; i++) {
-        const char *name = model_node_at(net, i)->pub.spec.meta.name;
+    if (k.kind == RECORD_NODE && strcmp(k.name, HUB__SELF) == 0)
+        return 0;
+    if (d->n == DELETIONS_MAX)
+        return COLLECTED;
+    /* The key as it is: a damaged one may have other parts than are expected. */
+    add_deletion(d, RECORD_NONE, item->key, "");
+    return 0;
+}
 
-        if (strcmp(name, HUB__SELF) == 0)
-            continue;
-        add_deletion(d, RECORD_NODE, network, name);
-        add_deletion(d, RECORD_REPORT, network, name);
+/*
+ * Some of what the store has below the network, nodes first; the hub's own node goes with the
+ * network. From the store and not from the model, which knows nothing of what is damaged.
+ */
+static int collect(struct deletions *d, struct store *store, const char *network, struct err *e)
+{
+    static const enum record_kind kinds[] = {RECORD_NODE, RECORD_REPORT, RECORD_EDGE};
+    char prefix[RECORD_KEY_MAX];
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(kinds) / sizeof(*kinds); i++) {
+        (void)snprintf(prefix, sizeof(prefix), "%s%s/", record_prefix(kinds[i]), network);
+        r = store_list(store, prefix, collect_item, d, NULL, e);
     }
-    for (size_t i = 0; i < net->edges.n && d->n < DELETIONS_MAX; i++)
-        add_deletion(d, RECORD_EDGE, network, model_edge_at(net, i)->spec.meta.name);
+    return r == COLLECTED ? 0 : r;
 }
 
 static int remove_all(struct hub *hub, const char *name, nsec_t now, struct err *e)
@@ -309,8 +326,8 @@ static int remove_all(struct hub *hub, const char *name, nsec_t now, struct err 
      * a crash in between leaves is a smaller network. */
     do {
         d.n = 0;
-        collect(&d, model_find_network(&hub->model, name));
-        if (d.n > 0)
+        r = collect(&d, hub->store, name, e);
+        if (r == 0 && d.n > 0)
             r = model_commit(&hub->model, d.ops, d.n, now, NULL, e);
     } while (r == 0 && d.n > 0);
     if (r != 0)

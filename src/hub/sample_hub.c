@@ -1,6 +1,8 @@
 /* sample_hub.c - see sample_hub.h. */
 #include "hub/sample_hub.h"
 
+#include <assert.h>
+#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,8 @@ void sample_hub_fail(const char *fmt, ...)
     (void)vfprintf(stderr, fmt, ap);
     va_end(ap);
     (void)fprintf(stderr, "\nthe seed was %llu\n", (unsigned long long)seed_now);
-    abort();
+    assert(false);
+    __builtin_unreachable();
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -45,12 +48,14 @@ void sample_hub_make_dir(struct sample_hub *s, bool on_disk)
     s->now = 1000 * NSEC_PER_SEC;
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    return remove(path);
+}
+
 void sample_hub_remove_dir(struct sample_hub *s)
 {
-    char command[128];
-
-    (void)snprintf(command, sizeof(command), "rm -rf %s", s->dir);
-    if (system(command) != 0)
+    if (nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
         sample_hub_fail("%s stays", s->dir);
 }
 
@@ -78,9 +83,9 @@ void sample_hub_open(struct sample_hub *s)
     s->hub->bury.data = s->hub;
     s->hub->has_timers = true;
     s->hub->api_port = 8443;
-    if (s->hub->model.networks.n + s->hub->model.damaged.records.n == 0 &&
-        networks_add(s->hub, &rq, s->now, &net, &e) != 0)
+    if (!s->has_begun && networks_add(s->hub, &rq, s->now, &net, &e) != 0)
         sample_hub_fail("no network: %s", err_text(&e));
+    s->has_begun = strncmp(s->url, "memory:", 7) != 0;
     if (networks_refresh(s->hub, s->now, &e) != 0)
         sample_hub_fail("the hub's own node: %s", err_text(&e));
     s->hub->is_running = true;

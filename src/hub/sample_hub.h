@@ -38,6 +38,7 @@ struct sample_hub {
     struct hub_config config;
     char dir[64];
     char url[96];
+    bool has_begun; /* what is in the directory is kept from one hub to the next */
     nsec_t now;
     struct sample_ear ears[SAMPLE_HUB_EARS_MAX];
 };

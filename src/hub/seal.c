@@ -49,13 +49,20 @@ char *seal_add(const char *key, const char *text)
     return sealed;
 }
 
+bool seal_is_there(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len >= TAIL_LEN && memcmp(text + len - TAIL_LEN, FIELD, FIELD_LEN) == 0;
+}
+
 int seal_check(const char *key, const char *text, struct err *e)
 {
     size_t len = strlen(text);
     char sum[SUM_LEN + 1];
     const char *tail;
 
-    if (len < TAIL_LEN || memcmp(text + len - TAIL_LEN, FIELD, FIELD_LEN) != 0)
+    if (!seal_is_there(text))
         return 0;
     tail = text + len - TAIL_LEN;
     if (!make_sum(key, text, len - TAIL_LEN, sum))

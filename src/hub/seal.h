@@ -12,10 +12,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct err;
 
 /** seal_add() - the JSON object @text with the sum; free(). NULL: no memory, or no object. */
 char *seal_add(const char *key, const char *text);
+
+/** seal_is_there() - does @text end with a sum? */
+bool seal_is_there(const char *text);
 
 /** seal_check() - 0: the sum is right, or there is none; -EINVAL with words; -ENOMEM. */
 int seal_check(const char *key, const char *text, struct err *e);

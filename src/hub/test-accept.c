@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "hub/sample_hub.h"
 #include "hub/sample_ops.h"
 #include "sys/rng_kernel.h"
@@ -107,11 +108,47 @@ static void test_a_flood_of_reports(void **state)
     sample_hub_remove_dir(&s);
 }
 
+static int fail_below_other(void *ctx, const struct store_item *item)
+{
+    if (strstr(item->key, "/other"))
+        fail_msg("\"%s\" is left", item->key);
+    return 0;
+}
+
+/* What was set aside in a network goes with it, or it would come back in the next of its name. */
+static void test_a_removed_network_leaves_nothing(void **state)
+{
+    static const char *const keys[] = {"node/other/gone", "report/other/nobody", "edge/other/a--b"};
+    struct sample_hub s = {.now = 0};
+    struct err e = ERR_NULL;
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    assert_int_equal(sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/networks",
+                         "{\"name\":\"other\",\"cidr4\":\"10.50.0.0/16\"}", NULL),
+        201);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+        struct store_op op = {
+            .kind = STORE_OP_PUT, .key = keys[i], .value = "{", .expect = STORE_EXPECT_ANY};
+
+        assert_int_equal(store_commit(s.hub->store, &op, 1, s.now, NULL, NULL, &e), 0);
+    }
+    assert_int_equal(model_sync(&s.hub->model, &e), 0);
+    assert_int_equal(s.hub->model.damaged.records.n, 3);
+    assert_int_equal(
+        sample_hub_ask(&s, DOOR_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL), 204);
+    assert_int_equal(store_list(s.hub->store, "", fail_below_other, NULL, NULL, &e), 0);
+    assert_int_equal(s.hub->model.damaged.records.n, 0);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whatever_is_taken),
         cmocka_unit_test(test_a_flood_of_reports),
+        cmocka_unit_test(test_a_removed_network_leaves_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,10 +94,16 @@ static long long seconds(nsec_t t)
 void keepalive_plan_describe(const struct keepalive_plan *p, char buf[static KEEPALIVE_TEXT_MAX])
 {
     const struct keepalive_bounds *b = &p->known.bounds;
-    const char *who = p->view.is_natted ? "the NAT forgets a silent UDP mapping"
-                                        : "there is no NAT, but a firewall forgets a silent flow";
+    /* Without a session by UDP nobody sees whether there is a NAT; the measurement is older. */
+    bool is_seen = !endpoint_is_none(&p->view.hub);
+    const char *who = !is_seen            ? "a silent UDP flow is forgotten"
+                      : p->view.is_natted ? "the NAT forgets a silent UDP mapping"
+                                          : "there is no NAT, but a firewall forgets a silent flow";
 
-    if (b->dies == NSEC_NEVER && p->view.is_natted)
+    if (b->dies == NSEC_NEVER && !is_seen)
+        (void)snprintf(buf, KEEPALIVE_TEXT_MAX, "a silent UDP flow is kept for more than %lld s",
+            seconds(b->lives));
+    else if (b->dies == NSEC_NEVER && p->view.is_natted)
         (void)snprintf(buf, KEEPALIVE_TEXT_MAX,
             "the NAT keeps a silent UDP mapping for more than %lld s", seconds(b->lives));
     else if (b->dies == NSEC_NEVER)

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,6 +72,8 @@ static int start_detached(
     const char *const argv[] = {
         process_self_path(self), "agent", "--state", state_dir, "--socket", socket_path, NULL};
 
+    /* Nobody else writes the time into that file; see cmd_agent(). */
+    (void)setenv(LAUNCH_LOG_TIME, "1", 1);
     (void)snprintf(
         ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX, state_dir, LOG_FILE);
     return process_detach(argv, ret->log_path, &ret->pid, e);

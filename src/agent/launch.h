@@ -12,6 +12,9 @@
 
 struct err;
 
+/** Set in the environment of an agent that logs to a file of its own: lines begin with the time. */
+#define LAUNCH_LOG_TIME "WEFT_LOG_TIME"
+
 /** No agent answers on the socket. */
 #define LAUNCH_E_NO_AGENT 1
 

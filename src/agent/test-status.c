@@ -283,6 +283,7 @@ static void test_keepalive(void **state)
     make_scene(&sc, true);
     keepalive_plan_init(&sc.keepalive, &known);
     sc.keepalive.view.is_natted = true;
+    assert_int_equal(endpoint_parse(&sc.keepalive.view.hub, "203.0.113.10:51820", NULL), 0);
     sc.render.keepalive = 21;
     json = encode(&sc, true);
     keepalive = json_object_get(json, "keepalive");

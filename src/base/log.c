@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOG_LIMIT_WINDOW (10 * NSEC_PER_SEC)
@@ -26,6 +27,7 @@ static struct {
     const char *area;
     enum log_level level;
     bool journal;
+    nsec_t (*wall)(void); /* NULL: no time is written */
 } log_conf = {.area = "weft", .level = LOG_LEVEL_INFO};
 
 void log_init(const char *area, enum log_level level)
@@ -33,6 +35,22 @@ void log_init(const char *area, enum log_level level)
     log_conf.area = area;
     log_conf.level = level;
     log_conf.journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void log_set_clock(nsec_t (*wall)(void))
+{
+    log_conf.wall = wall;
+}
+
+/* "2026-11-22T08:15:00Z ", or nothing. Returns its length. */
+static size_t write_time(char *buf, size_t cap)
+{
+    time_t when = log_conf.wall ? (time_t)(log_conf.wall() / NSEC_PER_SEC) : 0;
+    struct tm utc;
+
+    if (when == 0 || !gmtime_r(&when, &utc))
+        return 0;
+    return strftime(buf, cap, "%Y-%m-%dT%H:%M:%SZ ", &utc);
 }
 
 enum log_level log_level_parse(const char *text)
@@ -51,8 +69,11 @@ static void write_line(enum log_level level, const char *fmt, va_list ap)
 
     if (log_conf.journal)
         n = snprintf(line, sizeof(line), "<%d>%s: ", journal_priority[level], log_conf.area);
-    else
-        n = snprintf(line, sizeof(line), "%s: %s: ", level_names[level], log_conf.area);
+    else {
+        len = write_time(line, sizeof(line));
+        n = (int)len +
+            snprintf(line + len, sizeof(line) - len, "%s: %s: ", level_names[level], log_conf.area);
+    }
     len = (size_t)n;
     n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
     if (n > 0)

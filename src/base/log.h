@@ -26,6 +26,11 @@ enum log_level {
     LOG_LEVEL_N,
 };
 
+/** log_set_clock() - begin each line with the time, where no journal keeps it. @wall: since 1970,
+ * ns.
+ */
+void log_set_clock(nsec_t (*wall)(void));
+
 /** log_init() - @area: the process's word in every line ("hub", "agent", "wg"); pinned. */
 void log_init(const char *area, enum log_level level);
 

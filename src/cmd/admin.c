@@ -52,6 +52,10 @@ static int make_target(struct client_target *ret, const struct admin_target *t,
 static int explain(
     int result, const struct admin_target *t, const char *command, const struct err *e)
 {
+    if (result == CLIENT_E_UNREACHABLE && !t->hub && access(t->socket, W_OK) < 0 && errno == EACCES)
+        return cmd_fail(command,
+            "the hub's socket %s is not for this user: it needs root, or the group weft",
+            t->socket);
     if (result == CLIENT_E_UNREACHABLE && !t->hub)
         return cmd_fail(command,
             "no hub answers at %s: on the hub's machine start it with \"weft hub up\", elsewhere "

@@ -1,8 +1,10 @@
 /* agent.c - weft agent: keep this machine as its network wants it. */
 #include <signal.h>
+#include <stdlib.h>
 
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
+#include "agent/launch.h"
 #include "agent/state.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -10,6 +12,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
+#include "sys/clock.h"
 #include "sys/hosts_file.h"
 
 static struct {
@@ -52,6 +55,8 @@ int cmd_agent(int argc, char **argv)
         return status;
     (void)signal(SIGPIPE, SIG_IGN);
     log_init("agent", arg.log_level);
+    if (getenv(LAUNCH_LOG_TIME))
+        log_set_clock(clock_wall);
     if (arg.hosts_helper) {
         (void)hosts_helper_serve(HOSTS_FILE_DEFAULT, &e);
         log_error("%s", err_text(&e));

@@ -2,9 +2,11 @@
 #include "train/bench.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/state.h"
 #include "base/cleanup.h"
@@ -155,6 +157,16 @@ static int report(struct measure *m, struct bench *b)
     return status == CMD_OK && bench_failures(b) > 0 ? CMD_VERDICT_NO : status;
 }
 
+/* Found out before seconds of measuring, not after. */
+static int check_svg(void)
+{
+    _cleanup_(freep) char *copy = arg.svg ? strdup(arg.svg) : NULL;
+
+    if (!copy || access(dirname(copy), W_OK | X_OK) == 0)
+        return CMD_OK;
+    return cmd_fail("bench", "the picture \"%s\" cannot be written: %s", arg.svg, strerror(errno));
+}
+
 static int refuse_live(const struct measure *m)
 {
     for (size_t i = 0; i < m->survey.n_nodes; i++) {
@@ -211,7 +223,9 @@ int cmd_bench(int argc, char **argv)
         .streams = (uint32_t)arg.streams,
         .bytes = arg.mib * MIB,
         .force = arg.force};
-    status = measure_open(&m, "bench", &arg.target);
+    status = check_svg();
+    if (status == CMD_OK)
+        status = measure_open(&m, "bench", &arg.target);
     if (status == CMD_OK && !arg.force)
         status = refuse_live(&m);
     if (status == CMD_OK)

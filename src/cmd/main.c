@@ -61,6 +61,14 @@ static cmd_fn find_command(const char *name)
     return NULL;
 }
 
+/* What was printed must have got there. */
+static int finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    return status == CMD_OK ? cmd_fail("output", "standard output does not take it") : status;
+}
+
 int main(int argc, char **argv)
 {
     static char help[] = "--help";
@@ -70,9 +78,9 @@ int main(int argc, char **argv)
         print_help(stderr);
         return CMD_USAGE;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
         (void)printf("weft %s\n", WEFT_VERSION);
-        return CMD_OK;
+        return finish(CMD_OK);
     }
     /* "help edge set" is "edge set --help". */
     if (strcmp(argv[1], "help") == 0 && argc > 2) {
@@ -81,11 +89,11 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_help(stdout);
-        return CMD_OK;
+        return finish(CMD_OK);
     }
     run = find_command(argv[1]);
     if (run)
-        return run(argc - 1, argv + 1);
+        return finish(run(argc - 1, argv + 1));
     (void)fprintf(
         stderr, "weft: \"%.40s\" is not a command; \"weft --help\" lists them\n", argv[1]);
     return CMD_USAGE;

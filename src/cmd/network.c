@@ -17,7 +17,7 @@ static struct {
     uint64_t mtu;
     uint64_t keepalive_s;
     bool json;
-} arg;
+} arg = {.keepalive_s = UINT64_MAX}; /* not said */
 
 static const struct option add_options[] = {
     {"NAME", NULL, option_name, &arg.name, NULL, "of the new network", .need = OPTION_REQUIRED},
@@ -30,8 +30,8 @@ static const struct option add_options[] = {
     {"--mtu", "BYTES", option_u64, &arg.mtu, NULL, "of a path until it is measured (default 1420)",
         .min = 1280, .max = 65535},
     {"--keepalive", "SECONDS", option_u64, &arg.keepalive_s, NULL,
-        "how often a node says hello to the hub (default: as each node measures it)", .min = 1,
-        .max = 65535},
+        "how often a node says hello to the hub (default: as each node measures it)", .min = 0,
+        .max = 3600},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
@@ -56,7 +56,7 @@ static json_t *add_body(void)
         (void)json_object_set_new(body, "topology", json_string(arg.topology));
     if (arg.mtu)
         (void)json_object_set_new(body, "mtu", json_integer((json_int_t)arg.mtu));
-    if (arg.keepalive_s)
+    if (arg.keepalive_s != UINT64_MAX)
         (void)json_object_set_new(body, "keepalive", json_integer((json_int_t)arg.keepalive_s));
     return body;
 }

@@ -230,6 +230,6 @@ void bench_format(const struct bench *b, struct str *out)
         format_allreduce(b, (enum order_algorithm)i, out);
     if (b->expect_bps > 0)
         format_failures(b, out);
-    str_addf(out, "%zu members, %zu pairs, %.1f s\n", b->n_nodes, b->n_pairs,
-        (double)b->elapsed / NSEC_PER_SEC);
+    str_addf(out, "%zu members, %zu pair%s, %.1f s\n", b->n_nodes, b->n_pairs,
+        b->n_pairs == 1 ? "" : "s", (double)b->elapsed / NSEC_PER_SEC);
 }

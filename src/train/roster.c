@@ -99,6 +99,9 @@ int roster_decode(
 
     if (result == 0)
         result = check_list(&r, only, e);
+    if (result == 0 && r.n < 2 && only && n > 0)
+        result = err_set(e, -EINVAL,
+            "\"%.70s\" is this node itself; name another, which weft status lists", only);
     if (result == 0 && r.n < 2)
         result = err_set(e, -EINVAL, "the network %s has no other member yet", r.network);
     if (result == 0 && r.n > max)

@@ -72,7 +72,7 @@ REFUSALS = [
     ("nodes --network A_B", USAGE, f'"A_B" {A_NAME}'),
     ("network add x --topology star", USAGE, '"star" is none of auto, hub, mesh'),
     ("network add x --mtu 10", USAGE, '"10" is not a number from 1280 to 65535'),
-    ("network add x --keepalive 100000", USAGE, '"100000" is not a number from 1 to 65535'),
+    ("network add x --keepalive 100000", USAGE, '"100000" is not a number from 0 to 3600'),
     ("apply -f /nonexistent/file", FAILED, "/nonexistent/file: No such file"),
     ("apply -f /", FAILED, "/ cannot be read: Is a directory"),
     ("get Foo", USAGE, '"Foo" is none of Network, Node, MeshEdge'),
@@ -96,6 +96,7 @@ REFUSALS = [
     ("preflight --expect 0", USAGE, '"0" is not a rate'),
     (f"preflight --socket {AWAY}", FAILED, f"there is no agent on {AWAY}: this machine has not"),
     ("bench gpu --nodes a,b", USAGE, "PEER and --nodes"),
+    ("bench --svg /nonexistent/x.svg", FAILED, 'picture "/nonexistent/x.svg" cannot be written'),
     ("bench --streams 17", USAGE, '"17" is not a number from 1 to 16'),
     ("bench --ms 0", USAGE, '"0" is not a number from 10 to 10000'),
     ("bench --allreduce 9999999", USAGE, "is not a number from 0 to 256"),
@@ -139,3 +140,13 @@ def test_values_and_flags(weft: Path) -> None:
                 count += 1
             assert 'no option "--frob"' in told(weft, *command, "--frob")
     assert count > 100
+
+
+@pytest.mark.parametrize("line", ["version", "--version", "--help", "help"])
+def test_what_cannot_be_printed_is_a_failure(weft: Path, line: str) -> None:
+    assert subprocess.run([weft, line], stdout=subprocess.DEVNULL, timeout=60).returncode == 0
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([weft, line], stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=60, check=False)
+    assert done.returncode == FAILED
+    assert "standard output does not take it" in done.stderr

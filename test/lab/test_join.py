@@ -148,6 +148,8 @@ def test_join_is_one_command(site: Site) -> None:
               "(to be below 1)")
     log = site.n2.host.run(["cat", f"{STATE}/agent.log"], quiet=True).out
     assert "warning" not in log and "error" not in log
+    assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ info: agent: ", line)
+               for line in log.splitlines())
     site.n2.run("leave")
 
 

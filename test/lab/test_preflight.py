@@ -273,6 +273,8 @@ def test_bench_of_a_few(mesh: Mesh, tmp_path: Path) -> None:
     said = bench(mesh, "n2", "--ms", "50", "--no-underlay", "--allreduce", "0",
                  "--expect", "900Gbit", rc=NO).out
     assert "fail: n1 to n2: " in said
+    assert "2 members, 1 pair, " in said
+    assert '"n1" is this node itself' in bench(mesh, "n1", rc=1).err
     runs = json.loads(bench(mesh, "--history", "--json").out)["runs"]
     assert [run["members"] for run in runs] == [3, 2]
     assert [run["failures"] for run in runs] == [0, 2]

@@ -109,6 +109,11 @@ def test_what_cannot_be_run(site: Site) -> None:
                          check=False)
     assert nobody.rc == 1
     assert "is not for this user" in nobody.err
+    for words in (["nodes"], ["token", "new"]):
+        nobody = site.hub.run(["setpriv", "--reuid=65534", "--clear-groups", site.weft, *words],
+                              check=False)
+        assert nobody.rc == 1
+        assert "it needs root, or the group weft" in nobody.err
 
 
 @pytest.mark.skipif(not Path("/usr/lib/python3/dist-packages/torch").exists(),

@@ -327,8 +327,11 @@ static int enter(
                 (struct sandbox_path){p->paths[i].path, access_of(p->paths[i].use)};
     if (p->may_start)
         s.n_paths += add_programs(paths + s.n_paths, self, data_plane, folder);
-    if (geteuid() == 0 && u->uid == 0 && has_strange_folder(p))
-        s.capabilities |= SANDBOX_CAP(CAP_DAC_OVERRIDE);
+    if (geteuid() == 0 && u->uid == 0) {
+        s.capabilities |= p->root_capabilities;
+        if (has_strange_folder(p))
+            s.capabilities |= SANDBOX_CAP(CAP_DAC_OVERRIDE);
+    }
     return sandbox_enter(&s, ret, e);
 }
 

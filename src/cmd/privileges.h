@@ -55,10 +55,11 @@ struct privileges_path {
 /** What a daemon needs. */
 struct privileges {
     enum sandbox_kind kind;
-    const char *user;      /* as --user says */
-    uint64_t capabilities; /* SANDBOX_CAP()s */
-    bool may_start;        /* it starts our own program, with these capabilities */
-    bool has_tunnel;       /* it makes TUN interfaces, or starts who does */
+    const char *user;           /* as --user says */
+    uint64_t capabilities;      /* SANDBOX_CAP()s */
+    uint64_t root_capabilities; /* and these when it stays root */
+    bool may_start;             /* it starts our own program, with these capabilities */
+    bool has_tunnel;            /* it makes TUN interfaces, or starts who does */
     struct privileges_path paths[PRIVILEGES_PATHS_MAX];
     size_t n_paths;
     char *said; /* borrowed: room for PRIVILEGES_SAID_MAX, for the line of the log; NULL: log it */

@@ -134,5 +134,8 @@ int agent__open_door(struct agent *a, struct err *e)
 
     if (r == 0)
         r = server_listen_unix(a->server, a->config->socket_path, e);
+    /* Read and run, for members of the group. */
+    if (r == 0)
+        r = server_listen_users(a->server, a->config->socket_path, ROLE_OPERATOR, e);
     return r;
 }

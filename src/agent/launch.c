@@ -22,6 +22,7 @@
 #include "sys/clock.h"
 #include "sys/hosts_file.h"
 #include "sys/process.h"
+#include "sys/unix_socket.h"
 #include "wire/member_proof.h"
 
 #define UNIT              "weft-agent.service"
@@ -98,7 +99,9 @@ static int explain_no_agent(const char *socket_path, struct err *e)
 {
     if (access(socket_path, F_OK) == 0 && access(socket_path, W_OK) < 0)
         return err_set(e, LAUNCH_E_NO_AGENT,
-            "the agent's socket %s is not for this user: run it as root, or with sudo -E",
+            "the agent's socket %s is not for this user: run it as root, or with sudo -E, or "
+            "become a "
+            "member of the group weft",
             socket_path);
     if (access(socket_path, F_OK) == 0)
         return err_set(e, LAUNCH_E_NO_AGENT,
@@ -113,7 +116,9 @@ static int explain_no_agent(const char *socket_path, struct err *e)
 int launch_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
     json_t **ret, struct err *e)
 {
-    struct client_target target = {.door = CLIENT_DOOR_UNIX, .address = socket_path};
+    char users[UNIX_SOCKET_CHOICE_CAP];
+    struct client_target target = {
+        .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(socket_path, users)};
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
 
@@ -267,6 +272,8 @@ static void remove_stale_sockets(const char *path)
 
     (void)snprintf(measure, sizeof(measure), "%s%s", path, AGENT_MEASURE_SUFFIX);
     remove_socket(path);
+    remove_socket(measure);
+    (void)snprintf(measure, sizeof(measure), "%s" UNIX_SOCKET_USERS_SUFFIX, path);
     remove_socket(measure);
 }
 

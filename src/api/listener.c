@@ -282,10 +282,11 @@ int server_listen_overlay(struct server *s, const struct endpoint *at, const cha
     return r;
 }
 
-int server_listen_unix(struct server *s, const char *path, struct err *e)
+static int listen_unix(
+    struct server *s, const char *path, mode_t mode, enum role role, struct err *e)
 {
     struct server_listener *l = NULL;
-    int fd = unix_socket_listen(path, SOCK_STREAM);
+    int fd = unix_socket_listen_mode(path, SOCK_STREAM, mode);
     int r;
 
     if (fd == -EADDRINUSE)
@@ -298,7 +299,22 @@ int server_listen_unix(struct server *s, const char *path, struct err *e)
     if (fd < 0)
         return err_set(e, fd, "socket \"%s\" cannot be made: %s", path, strerror(-fd));
     r = listener_new(&l, s, fd, DOOR_ADMIN, NULL, e);
-    if (r == 0)
+    if (r == 0) {
         l->path = strdup(path);
+        l->role = role;
+    }
     return r;
+}
+
+int server_listen_unix(struct server *s, const char *path, struct err *e)
+{
+    return listen_unix(s, path, 0600, ROLE_ADMIN, e);
+}
+
+int server_listen_users(struct server *s, const char *path, enum role role, struct err *e)
+{
+    char users[UNIX_SOCKET_CHOICE_CAP];
+
+    (void)snprintf(users, sizeof(users), "%s" UNIX_SOCKET_USERS_SUFFIX, path);
+    return listen_unix(s, users, 0660, role, e);
 }

@@ -278,7 +278,7 @@ static void find_caller(const struct server__connection *c, struct request *rq)
 
     rq->door = c->door;
     if (c->door == DOOR_ADMIN) {
-        *caller = (struct caller){.role = ROLE_ADMIN, .verdict = CALLER_KNOWN};
+        *caller = (struct caller){.role = c->role, .verdict = CALLER_KNOWN};
         (void)snprintf(caller->name, sizeof(caller->name), "uid:%u", c->uid);
         return;
     }

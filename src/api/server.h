@@ -82,6 +82,15 @@ int server_listen_tls(
 int server_listen_unix(struct server *s, const char *path, struct err *e);
 
 /**
+ * server_listen_users() - a second unix socket, for the members of this process' group
+ * @path:	of the admin's door; this one is called unix_socket_choose()
+ * @role:	what they may
+ *
+ * Return: 0 or negative errno with words.
+ */
+int server_listen_users(struct server *s, const char *path, enum role role, struct err *e);
+
+/**
  * server_listen_overlay() - the members' door of one network
  * @interface:	only what comes in there is heard; NULL: anything (tests)
  * @door_ctx:	pinned: handed to the handlers

@@ -114,6 +114,7 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         .door_ctx = l->door_ctx,
         .from = *from,
         .uid = l->door == DOOR_ADMIN ? peer_uid(fd) : 0,
+        .role = l->role,
         .is_inside = true,
         .began = now,
         .deadline = now + SERVER__REQUEST_TIME};

@@ -46,6 +46,7 @@ struct server_listener {
     void *door_ctx;             /* pins: for the handlers */
     struct ip_addr own;         /* DOOR_OVERLAY: the address that it is bound to */
     char *path;                 /* owns; of a unix socket, to unlink it */
+    enum role role;             /* DOOR_ADMIN: of who comes through a unix socket */
     struct admission admission; /* its limits */
     struct waiting waiting;     /* accepted, and not begun */
     nsec_t paced;               /* the pace: until then all would be used up at its rate */
@@ -64,6 +65,7 @@ struct server__connection {
     uint32_t uid;                     /* of the other end of a unix socket */
     nsec_t began;                     /* when it was accepted */
     bool has_asked;                   /* its request has come whole */
+    enum role role;                   /* DOOR_ADMIN: of the listener */
     nsec_t deadline;                  /* when it is cut; NSEC_NEVER for a stream */
     char *body;                       /* owns; what has come of the request's body */
     size_t body_len;                  /* bytes */

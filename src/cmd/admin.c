@@ -14,6 +14,7 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "sys/unix_socket.h"
 
 #define ADMIN_TIMEOUT_MS 15000
 #define ADMIN_TOKEN_MAX  256
@@ -33,10 +34,11 @@ static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, stru
 
 /* @token is the room that target->bearer points into. */
 static int make_target(struct client_target *ret, const struct admin_target *t,
-    char token[static ADMIN_TOKEN_MAX], struct err *e)
+    char token[static ADMIN_TOKEN_MAX], char users[static UNIX_SOCKET_CHOICE_CAP], struct err *e)
 {
     if (!t->hub) {
-        *ret = (struct client_target){.door = CLIENT_DOOR_UNIX, .address = t->socket};
+        *ret = (struct client_target){
+            .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(t->socket, users)};
         return 0;
     }
     if (token_api_check(t->hub, NULL) < 0)
@@ -71,9 +73,10 @@ int admin_call(const struct admin_target *t, const char *command, const char *me
     struct client_target target;
     struct err e = ERR_NULL;
     char token[ADMIN_TOKEN_MAX] = "";
+    char users[UNIX_SOCKET_CHOICE_CAP];
     int r;
 
-    r = make_target(&target, t, token, &e);
+    r = make_target(&target, t, token, users, &e);
     if (r < 0)
         return cmd_refuse(command, "%s", err_text(&e));
     r = client_call(&target, method, path, body, ADMIN_TIMEOUT_MS, &answer, &e);

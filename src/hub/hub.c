@@ -261,7 +261,10 @@ static int open_server(struct hub *hub, struct err *e)
 
     if (r == 0)
         r = server_listen_tls(hub->server, &hub->config.api_listen, &hub->api_port, e);
-    return r == 0 ? server_listen_unix(hub->server, hub->config.socket_path, e) : r;
+    if (r == 0)
+        r = server_listen_unix(hub->server, hub->config.socket_path, e);
+    /* To look, for members of the group. */
+    return r == 0 ? server_listen_users(hub->server, hub->config.socket_path, ROLE_VIEWER, e) : r;
 }
 
 /* Nodes get by without it. */

@@ -306,7 +306,7 @@ void *service__listen(void *service)
     struct service *s = service;
 
     if (s->config.socket_path)
-        s->unix_fd = unix_socket_listen(s->config.socket_path, SOCK_STREAM);
+        s->unix_fd = unix_socket_listen_mode(s->config.socket_path, SOCK_STREAM, 0660);
     while (!service__is_stopping(s))
         turn(s);
     close_overlay(s);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -63,7 +64,7 @@ static int make_folder(const char *path)
  * wg(8) takes a socket that is bound and does not listen yet for a dead one, and removes it. So it
  * listens under another name first, which also replaces one that is dead.
  */
-static int listen_at(const struct sockaddr_un *address, int type)
+static int listen_at(const struct sockaddr_un *address, int type, mode_t mode)
 {
     _cleanup_(closep) int fd = -1;
     struct sockaddr_un fresh = *address;
@@ -77,10 +78,12 @@ static int listen_at(const struct sockaddr_un *address, int type)
     (void)unlink(fresh.sun_path);
     fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* Linux gives the socket's mode to the file, so there is no moment at which others may in. */
-    if (fd < 0 || fchmod(fd, 0600) < 0 ||
+    if (fd < 0 || fchmod(fd, mode) < 0 ||
         bind(fd, (const struct sockaddr *)&fresh, sizeof(fresh)) < 0)
         return -errno;
-    if (listen(fd, 16) < 0 || rename(fresh.sun_path, address->sun_path) < 0) {
+    /* The umask may have taken the group's part away. */
+    if (chmod(fresh.sun_path, mode) < 0 || listen(fd, 16) < 0 ||
+        rename(fresh.sun_path, address->sun_path) < 0) {
         r = -errno;
         (void)unlink(fresh.sun_path);
         return r;
@@ -88,14 +91,25 @@ static int listen_at(const struct sockaddr_un *address, int type)
     return TAKE_FD(fd);
 }
 
-int unix_socket_listen(const char *path, int type)
+int unix_socket_listen_mode(const char *path, int type, mode_t mode)
 {
     struct sockaddr_un address;
     int r = take_path(&address, path);
 
     if (r == 0)
         r = make_folder(path);
-    return r < 0 ? r : listen_at(&address, type);
+    return r < 0 ? r : listen_at(&address, type, mode);
+}
+
+int unix_socket_listen(const char *path, int type)
+{
+    return unix_socket_listen_mode(path, type, 0600);
+}
+
+const char *unix_socket_choose(const char *path, char buf[static UNIX_SOCKET_CHOICE_CAP])
+{
+    (void)snprintf(buf, UNIX_SOCKET_CHOICE_CAP, "%s" UNIX_SOCKET_USERS_SUFFIX, path);
+    return access(path, W_OK) < 0 && errno == EACCES && access(buf, W_OK) == 0 ? buf : path;
 }
 
 int unix_socket_connect(const char *path, int type)

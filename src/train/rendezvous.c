@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "sys/clock.h"
+#include "sys/unix_socket.h"
 
 /* The agent answers so when the hub does not answer it. */
 #define STATUS_HUB_AWAY 502
@@ -32,7 +33,9 @@ static bool take_text(const json_t *obj, const char *field, char *buf, size_t ca
 static int ask(const char *socket_path, const char *job, const char *method, unsigned timeout_ms,
     struct client_answer *answer, struct err *e)
 {
-    struct client_target target = {.door = CLIENT_DOOR_UNIX, .address = socket_path};
+    char users[UNIX_SOCKET_CHOICE_CAP];
+    struct client_target target = {
+        .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(socket_path, users)};
     char path[NAME_MAX_LEN + 32];
 
     (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);

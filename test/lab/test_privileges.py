@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from lab import Host, Lab, wait_for
 from lab.agents import Site
+from lab.process import Result
 
 TOPOLOGY = """
 switch wan 203.0.113.0/24 2001:db8::/64
@@ -138,6 +139,33 @@ def test_agent_comes_back(site: Site) -> None:
     os.kill(find(n1.host, "wg").pid, 9)
     n1.reaches(n2, within_s=20)
     assert find(n1.host, "wg").users == {WEFT_USER}
+
+
+def test_group_reads_and_runs(site: Site, weft: Path) -> None:
+    """Members of the group weft look, measure and run jobs; they do not administer."""
+    n1, n2 = site.join("n1", "n2")
+    n1.reaches(n2)
+    site.wait_paths({("n1", "n2"): {"lan", "direct"}}, 20)
+
+    def member(host: Host, *words: object, groups: str = "777", rc: int = 0) -> Result:
+        argv = ["setpriv", "--reuid=4242", "--regid=4242", f"--groups={groups}", weft, *words]
+        done = host.run(argv, check=False, timeout_s=60)
+        assert done.rc == rc, done.err
+        return done
+
+    assert owner(n1.host, "/run/weft/agent.sock.users") == "weft:weft 660"
+    assert "n2" in member(n1.host, "status").out
+    assert "n2" in member(n1.host, "paths", "n2").out
+    assert "weft0" in member(n1.host, "env").out
+    assert member(n1.host, "run", "--nnodes", "1", "--quiet", "--", "id", "-u").out == "4242\n"
+    assert "n2" in member(n1.host, "preflight").out
+    assert "n1" in member(site.hub, "nodes").out
+    # Nothing is changed by them, and others see nothing.
+    assert "role" in member(site.hub, "token", "new", rc=1).err
+    member(n1.host, "leave", rc=1)
+    refused = member(n1.host, "status", groups="4343", rc=1)
+    assert "become a member of the group weft" in refused.err
+    assert n1.status()["self"]["name"] == "n1"
 
 
 def test_probe_has_nothing(site: Site, weft: Path) -> None:

@@ -91,6 +91,10 @@ install: build ## install under PREFIX (/usr/local), below DESTDIR
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --quiet
 	@test -n '$(DESTDIR)' || ! command -v systemd-sysusers >/dev/null || \
 	    systemd-sysusers deploy/sysusers.d/weft.conf
+	@# A machine without systemd gets the same user.
+	@test -n '$(DESTDIR)' || test "$$(id -u)" != 0 || getent passwd weft >/dev/null || \
+	    useradd --system --user-group --no-create-home --home-dir /var/lib/weft \
+	    --shell /usr/sbin/nologin weft
 
 clean: ## remove the build folders
 	rm -rf $(BUILD) build-*

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
+#include "cmd/hub_backup.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "cmd/relay_only.h"
@@ -388,6 +389,8 @@ int cmd_hub(int argc, char **argv)
 {
     static const struct option_subcommand commands[] = {
         {"up", hub_up, "run the hub in the foreground"},
+        {"backup", hub_backup, "copy all that a running hub keeps"},
+        {"restore", hub_restore, "put a copy in the place of a hub's state"},
         {NULL, NULL, NULL},
     };
 

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "hub/backup.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
 
@@ -103,6 +104,31 @@ void door_admin_file_rotate(void *ctx, const struct request *rq, struct response
         return;
     }
     log_info("%s has replaced the token in %s", rq->caller.name, path);
+    response_json(rs, 200, json_pack("{s:s}", "path", path));
+}
+
+/* ---- a copy of all of it --------------------------------------------------------------------- */
+
+void door_backup(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct err e = ERR_NULL;
+    char path[512];
+    int r;
+
+    /* Who takes the hub's keys away is told of in the log that goes with them. */
+    r = audit_note(&hub->audit, "copy", "file/backup", rq->now, &e);
+    if (r == 0)
+        r = backup_make(hub->store, hub->config.state_dir, path, &e);
+    if (r == STORE_E_NO_FILES) {
+        response_refuse(rs, 409, "%s", err_text(&e));
+        return;
+    }
+    if (r != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    log_info("%s has copied the hub's state to %s", rq->caller.name, path);
     response_json(rs, 200, json_pack("{s:s}", "path", path));
 }
 

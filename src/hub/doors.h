@@ -63,6 +63,7 @@ void door_admin_file_rotate(void *ctx, const struct request *rq, struct response
 void door_audit(void *ctx, const struct request *rq, struct response *rs);
 void door_tokens_list(void *ctx, const struct request *rq, struct response *rs);
 void door_tokens_remove(void *ctx, const struct request *rq, struct response *rs);
+void door_backup(void *ctx, const struct request *rq, struct response *rs);
 void door_routes_list(void *ctx, const struct request *rq, struct response *rs);
 
 /* door_objects.c */

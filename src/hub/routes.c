@@ -58,6 +58,8 @@ const struct route hub__routes[] = {
         ROLE_ADMIN},
     {"POST", "/v1/admin-token-file", DOOR_ADMIN, door_admin_file_rotate,
         "replace the token in STATE/admin.token", ROLE_ADMIN},
+    {"POST", "/v1/backup", DOOR_ADMIN, door_backup, "copy all that the hub keeps to STATE/backup",
+        ROLE_ADMIN},
     {"GET", "/v1/audit", DOOR_ADMIN, door_audit, "who changed what, and who was refused",
         ROLE_VIEWER, ROUTE_SCOPE_FILTERED},
     {"GET", "/v1/routes", DOOR_ADMIN, door_routes_list, "these calls, and who may make them",

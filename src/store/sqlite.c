@@ -155,6 +155,11 @@ static int sqlite_walk(struct store *s, const char *prefix, const char *from,
     return tell_rows(q, st, fn, ctx, &n, e);
 }
 
+static int sqlite_copy(struct store *s, const char *path, struct err *e)
+{
+    return sqlite_file_copy(&sqlite_of(s)->file, path, e);
+}
+
 static int sqlite_changes(struct store *s, const char *prefix, uint64_t from, uint64_t to,
     store_item_fn fn, void *ctx, struct err *e)
 {
@@ -319,6 +324,7 @@ static const struct store_ops sqlite_ops = {
     .get = sqlite_get,
     .list = sqlite_list,
     .walk = sqlite_walk,
+    .copy = sqlite_copy,
     .commit = sqlite_commit,
     .changes = sqlite_changes,
 };

@@ -232,3 +232,30 @@ void sqlite_file_close(struct sqlite_file *f)
     free(f->path);
     *f = (struct sqlite_file)SQLITE_FILE_NULL;
 }
+
+static int sync_file(const char *path, struct err *e)
+{
+    _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) < 0)
+        return err_set(e, -errno, "\"%s\" cannot be written: %s", path, strerror(errno));
+    return 0;
+}
+
+int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err *e)
+{
+    _cleanup_(closep) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    sqlite3_stmt *st = NULL;
+    int r = 0;
+
+    /* SQLite fills an empty file that is there, which so has its mode from the beginning. */
+    if (fd < 0)
+        return err_set(e, -errno, "\"%s\" cannot be made: %s", path, strerror(errno));
+    if (sqlite3_prepare_v2(f->db, "VACUUM INTO ?1", -1, &st, NULL) != SQLITE_OK)
+        return sqlite_file_fail(f, e);
+    sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC);
+    if (sqlite3_step(st) != SQLITE_DONE)
+        r = sqlite_file_fail(f, e);
+    sqlite3_finalize(st);
+    return r == 0 ? sync_file(path, e) : r;
+}

@@ -48,3 +48,6 @@ int sqlite_file_number(
 
 /** sqlite_file_ask() - one number out of a pragma or an aggregate; 0 when there is none. */
 int sqlite_file_ask(struct sqlite_file *f, const char *sql, uint64_t *ret, struct err *e);
+
+/** sqlite_file_copy() - as store_copy(). */
+int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err *e);

@@ -164,6 +164,13 @@ int store_walk(struct store *s, const char *prefix, const char *from, enum store
     return r == 0 ? s->ops->walk(s, prefix, from, order, fn, ctx, e) : r;
 }
 
+int store_copy(struct store *s, const char *path, struct err *e)
+{
+    return s->ops->copy
+               ? s->ops->copy(s, path, e)
+               : err_set(e, STORE_E_NO_FILES, "this store is in memory: there is no copy of it");
+}
+
 static int check_op(const struct store_op *op, struct err *e)
 {
     int r = check_key(op->key, 1, e);

@@ -50,6 +50,7 @@ struct store_watch;
 #define STORE_E_ABSENT    1 /* no such key */
 #define STORE_E_CONFLICT  2 /* a key was not at the revision that the operation expects */
 #define STORE_E_COMPACTED 3 /* the log no longer holds that revision: list again */
+#define STORE_E_NO_FILES  4 /* the store is not kept in files */
 
 /** A key's value and when it was written. Texts are borrowed, for the length of the callback. */
 struct store_item {
@@ -190,6 +191,13 @@ struct store_watch *store_watch_close(struct store_watch *w);
  * Return: 0 or negative errno with words.
  */
 int store_poll(struct store *s, struct err *e);
+
+/**
+ * store_copy() - all of it, as it is now, into a new file at @path, 0600
+ *
+ * Return: 0 when it is on the disk; STORE_E_NO_FILES or negative errno, with words.
+ */
+int store_copy(struct store *s, const char *path, struct err *e);
 
 /** store_check_url() - could store_open() know it? 0, or -EINVAL with words. Nothing is opened. */
 int store_check_url(const char *url, struct err *e);

@@ -19,6 +19,9 @@ struct store_ops {
     int (*walk)(struct store *s, const char *prefix, const char *from, enum store_order order,
         store_item_fn fn, void *ctx, struct err *e);
 
+    /* As store_copy(); NULL: it is not kept in files. */
+    int (*copy)(struct store *s, const char *path, struct err *e);
+
     /* Raises s->revision when something changed. */
     int (*commit)(struct store *s, const struct store_op *ops, size_t n_ops, size_t *ret_failed,
         struct err *e);

@@ -1,0 +1,54 @@
+/*
+ * backup.h - a copy of all that a hub keeps: its database, its keys, its certificate, its token.
+ *
+ * A running hub makes the copy itself, in one turn of its loop: so the database and the keys are
+ * those of one moment, and nobody has to stop it. It lies in STATE/backup, for `weft hub backup`
+ * to take away. Restoring is done while no hub runs on the state.
+ *
+ * Threads: backup_make() the hub's loop only; the others any.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+struct err;
+struct store;
+
+/**
+ * backup_make() - copy @state_dir and the store into @state_dir/backup, in place of what is there
+ * @ret_path:	where it is
+ *
+ * Blocks for as long as the disk takes.
+ *
+ * Return: 0; or STORE_E_NO_FILES or negative errno with words, and there is no copy.
+ */
+int backup_make(
+    struct store *store, const char *state_dir, char ret_path[static 512], struct err *e);
+
+/**
+ * backup_copy() - the copy in @from into @to, a new directory
+ *
+ * Return: 0, or negative errno with words (-EEXIST: there is something at @to), and @to is gone.
+ */
+int backup_copy(const char *from, const char *to, struct err *e);
+
+/** backup_remove() - a copy that is not needed any more; what is not of a copy stays. */
+void backup_remove(const char *dir);
+
+/**
+ * backup_check() - is that the copy of a hub, and whole? 0 or negative errno with words
+ *
+ * Looks into the database.
+ */
+int backup_check(const char *dir, struct err *e);
+
+/**
+ * backup_restore() - put a copy in the place of @state_dir, on which no hub runs
+ * @ret_former:	where what was there is now; "": there was nothing
+ *
+ * All of it, or nothing: the copy is made and checked beside its place first.
+ *
+ * Return: 0, or negative errno with words (-EBUSY: a hub runs), and all is as it was.
+ */
+int backup_restore(
+    const char *from, const char *state_dir, char ret_former[static 512], struct err *e);

@@ -1,0 +1,86 @@
+"""A copy of a running hub, and a hub made of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .hub import Hub
+from .test_audit import Churning, state_of
+
+pytestmark = pytest.mark.namespaces
+
+
+def restore(hub, source, *more: object, check: bool = True):
+    return hub.lab.host("hub").run(
+        [hub.weft, "hub", "restore", source, "--state", hub.state, *more], check=check)
+
+
+def test_there_and_back(hub, lab, tmp_path):
+    """What the hub had at the copy it has again, keys and tokens too; what came later is gone."""
+    hub.run("network", "add", "other", "--cidr4", "10.50.0.0/16")
+    secret = hub.secret(uses=5)
+    assert hub.enrol(lab.host("a"), secret, name="gpu-1")[0] == 200
+    copy, pin, before = tmp_path / "copy", hub.pin, state_of(hub)
+    hub.run("hub", "backup", str(copy))
+    assert copy.stat().st_mode & 0o777 == 0o700
+    assert all(f.stat().st_mode & 0o77 == 0 for f in copy.rglob("*"))
+    assert not (hub.state / "backup").exists()
+    assert hub.enrol(lab.host("b"), secret, name="later")[0] == 200
+    hub.run("network", "rm", "other")
+
+    # Not over a running hub, and nothing is touched then.
+    refused = restore(hub, copy, check=False)
+    assert refused.rc == 1 and "is in use" in refused.err and "end that hub first" in refused.err
+    assert "later" in hub.nodes()
+
+    assert hub.daemon.stop() == 0
+    assert "what was there is now in" in restore(hub, copy).out
+    hub.start()
+    assert hub.pin == pin and state_of(hub) == before
+    networks = hub.admin("GET", "/v1/networks")[1]["networks"]
+    assert [n["metadata"]["name"] for n in networks] == ["default", "other"]
+    assert hub.enrol(lab.host("b"), secret, name="gpu-2")[0] == 200
+    told = hub.admin("GET", "/v1/audit")[1]["entries"]
+    assert [e["object"] for e in told if e["operation"] == "copy"] == ["file/backup"]
+
+
+def test_a_copy_of_one_moment(hub, lab, tmp_path, weft):
+    """While nodes come and go: each copy is a hub by itself, whole."""
+    churn = Churning(hub)
+    churn.start()
+    try:
+        for i in range(3):
+            hub.run("hub", "backup", str(tmp_path / f"copy-{i}"))
+    finally:
+        churn.stopping.set()
+        churn.join()
+    assert hub.daemon.stop() == 0
+    for i in range(3):
+        again = Hub(lab, weft, tmp_path / f"hub-{i}")
+        again.socket.parent.mkdir()
+        restore(again, tmp_path / f"copy-{i}")
+        again.start()
+        state = state_of(again)
+        assert len(again.nodes()) >= 1 and all(revision > 0 for revision in state.values())
+        assert "weft_damaged_records 0" in again.metrics()
+        assert again.daemon.stop() == 0
+
+
+def test_what_is_no_copy(hub, tmp_path):
+    """It is refused in words, and the state stays as it was."""
+    copy = tmp_path / "copy"
+    hub.run("hub", "backup", str(copy))
+    again = hub.run("hub", "backup", str(copy), check=False)
+    assert again.rc == 1 and "File exists" in again.err
+    assert hub.daemon.stop() == 0
+    before = (hub.state / "tls.key").read_bytes()
+    with (copy / "hub.db").open("r+b") as file:
+        file.truncate(5000)
+    done = restore(hub, copy, check=False)
+    assert done.rc == 1 and "damaged" in done.err
+    (copy / "hub.db").unlink()
+    done = restore(hub, copy, check=False)
+    assert done.rc == 1 and "has no hub.db" in done.err
+    assert (hub.state / "tls.key").read_bytes() == before
+    assert sorted(p.name for p in hub.state.parent.iterdir() if "restore" in p.name) == []
+    hub.start()

@@ -132,7 +132,7 @@ def other_names(weft: Path) -> Iterator[Lab]:
     """Machines a1 and a2, which are the nodes gpu-1 and gpu-2."""
     with Lab.from_text(CALLED_OTHERWISE) as lab:
         hub = lab.host("hub")
-        hub.spawn([weft, "hub", "up", "--public", hub.address()],
+        hub.spawn([weft, "hub", "up", "--public", hub.address(), "--cidr4", "10.42.0.0/16"],
                   name="hub").wait_line("weft hub is up")
         for name, host in (("gpu-1", lab.host("a1")), ("gpu-2", lab.host("a2"))):
             token = hub.run([weft, "token", "new"], quiet=True).out.strip()

@@ -341,14 +341,18 @@ static void say(const struct privileges *p, const struct user *u, const struct s
     char line[PRIVILEGES_SAID_MAX];
     const char *limits = now->has_landlock ? "" : "; this kernel has no Landlock for its files";
     const char *calls = now->has_calls ? "" : "; a sanitizer's build has no list of system calls";
+    const char *memory = now->is_locked || !sandbox_kind_has_keys(p->kind)
+                             ? ""
+                             : "; its limit of locked memory lets keys be swapped out";
 
     (void)sandbox_format_capabilities(now->capabilities, capabilities, sizeof(capabilities));
     if (u->why[0])
-        (void)snprintf(line, sizeof(line), "stays root, as %s; its capabilities: %s%s%s", u->why,
-            capabilities, limits, calls);
+        (void)snprintf(line, sizeof(line), "stays root, as %s; its capabilities: %s%s%s%s", u->why,
+            capabilities, limits, calls, memory);
     else
-        (void)snprintf(line, sizeof(line), "runs as %s (%u); its capabilities: %s%s%s",
-            u->is_changed ? p->user : "user", (unsigned)u->uid, capabilities, limits, calls);
+        (void)snprintf(line, sizeof(line), "runs as %s (%u); its capabilities: %s%s%s%s",
+            u->is_changed ? p->user : "user", (unsigned)u->uid, capabilities, limits, calls,
+            memory);
     if (p->said)
         memcpy(p->said, line, sizeof(line));
     else

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -22,6 +23,27 @@ _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == SANDBOX_N, "a name pe
 const char *sandbox_kind_name(enum sandbox_kind kind)
 {
     return kind_names[kind];
+}
+
+bool sandbox_kind_has_keys(enum sandbox_kind kind)
+{
+    return kind == SANDBOX_HUB || kind == SANDBOX_AGENT || kind == SANDBOX_WG;
+}
+
+/*
+ * All of it, because secrets are not only where we put them: libraries copy them, and the compiler
+ * leaves them on stacks. Pages are locked when they are first touched, so nothing grows by it. With
+ * a limit this could make a later allocation fail, so then nothing is locked.
+ */
+static bool lock_memory(void)
+{
+    const struct rlimit no_limit = {RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit limit;
+
+    /* Root may; for others the limit stays as it is. */
+    (void)setrlimit(RLIMIT_MEMLOCK, &no_limit);
+    return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY &&
+           mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
 }
 
 int sandbox_harden(struct err *e)
@@ -45,6 +67,8 @@ int sandbox_enter(const struct sandbox *s, struct sandbox_result *ret, struct er
     struct sandbox_result result = {0};
     int r = sandbox_harden(e);
 
+    if (r == 0 && sandbox_kind_has_keys(s->kind))
+        result.is_locked = lock_memory();
     if (r == 0 && !s->all_files) {
         r = sandbox__files(s->paths, s->n_paths, e);
         result.has_landlock = r == 0;

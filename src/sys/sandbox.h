@@ -3,6 +3,7 @@
  *
  * Theory of operation. A daemon is started by root. Before it begins its work it calls
  * sandbox_enter() once, which does, in this order: no new privileges, no core dumps and no tracing;
+ * memory that is not swapped out, where the process holds keys;
  * the file system narrowed to a list of paths (Landlock, where the kernel has it); another user,
  * and only the capabilities that are named; and an allow list of system calls (seccomp). All of it
  * holds for threads that are started later, and for programs that the process starts: these can
@@ -37,6 +38,9 @@ enum sandbox_kind {
     SANDBOX_HOSTS,      /* writes the hosts file for the agent */
     SANDBOX_N,
 };
+
+/** sandbox_kind_has_keys() - it holds secrets, so its memory is locked. */
+bool sandbox_kind_has_keys(enum sandbox_kind kind);
 
 /** sandbox_kind_name() - "hub", "agent", ...: as the log has it. */
 const char *sandbox_kind_name(enum sandbox_kind kind);
@@ -73,6 +77,7 @@ struct sandbox_result {
     uint64_t capabilities; /* that the process has now */
     bool has_landlock;     /* the list of paths holds */
     bool has_calls;        /* the list of system calls holds; not in sanitizer builds */
+    bool is_locked;        /* its memory is not swapped out; always false where it holds no keys */
 };
 
 /**

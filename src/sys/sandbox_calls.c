@@ -78,7 +78,7 @@ static const char *const start_calls[] = {"fork", "vfork", "execve", "wait4", "w
 /* What such a program does to enter its own, narrower sandbox. */
 static const char *const narrow_calls[] = {"capset", "setgroups", "setresgid", "setresuid",
     "setuid", "setgid", "seccomp", "landlock_create_ruleset", "landlock_add_rule",
-    "landlock_restrict_self", NULL};
+    "landlock_restrict_self", "mlockall", NULL};
 
 /* To the background, as wireguard-go goes: see `weft wg` without -f. */
 static const char *const background_calls[] = {"setsid", "chdir", "kill", NULL};

@@ -391,6 +391,88 @@ static void test_again(void **state)
     assert_int_equal(run(&s, enter_again).status, 0);
 }
 
+/* Is any of this process' memory locked? As the kernel says. */
+static bool has_locked_memory(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
+    bool is_locked = false;
+
+    while (f && fgets(line, sizeof(line), f))
+        if (strncmp(line, "VmLck:", strlen("VmLck:")) == 0)
+            is_locked = !strstr(line, " 0 kB");
+    if (f)
+        (void)fclose(f);
+    return is_locked;
+}
+
+static int look_at_locked(void)
+{
+    return has_locked_memory() ? 1 : 0;
+}
+
+/* Without CAP_SYS_RESOURCE, as in some containers, not even root may lift the limit. */
+static void need_no_limit(void)
+{
+    const struct rlimit no_limit = {RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit before;
+
+    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+    if (setrlimit(RLIMIT_MEMLOCK, &no_limit) != 0) {
+        (void)fprintf(stderr, "skipped: root may not lift the limit of locked memory here\n");
+        skip();
+    }
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &before), 0);
+}
+
+/* Secrets are in all of a process' memory, so all of it stays out of the swap, what comes too. */
+static void test_locked(void **state)
+{
+    struct sandbox s = plain(SANDBOX_HUB);
+
+    need_root();
+    need_calls();
+    need_no_limit();
+    s.uid = s.gid = SOMEBODY;
+    assert_int_equal(run(&s, look_at_locked).status, 1);
+    s.kind = SANDBOX_WG;
+    assert_int_equal(run(&s, look_at_locked).status, 1);
+    s.kind = SANDBOX_PROBE;
+    assert_int_equal(run(&s, look_at_locked).status, 0);
+}
+
+/* With a limit, memory that is locked could later run out: nothing is, and the daemon can say so.
+ */
+static int enter_with_limit(void)
+{
+    const struct rlimit limit = {1 << 20, 1 << 20};
+    struct sandbox s = plain(SANDBOX_AGENT);
+    struct sandbox_result result;
+    struct err e = ERR_NULL;
+
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || setresuid(SOMEBODY, SOMEBODY, SOMEBODY) != 0)
+        return 2;
+    s.uid = SOMEBODY;
+    if (sandbox_enter(&s, &result, &e) != 0)
+        return 3;
+    return result.is_locked || has_locked_memory() ? 1 : 0;
+}
+
+static void test_locked_with_a_limit(void **state)
+{
+    int status = 0;
+    pid_t pid;
+
+    need_root();
+    need_calls();
+    pid = fork();
+    if (pid == 0)
+        _exit(enter_with_limit());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void test_format(void **state)
 {
     char text[64];
@@ -522,6 +604,8 @@ int main(void)
         cmocka_unit_test(test_capabilities),
         cmocka_unit_test(test_root_without),
         cmocka_unit_test(test_again),
+        cmocka_unit_test(test_locked),
+        cmocka_unit_test(test_locked_with_a_limit),
         cmocka_unit_test(test_format),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_listed_program),

@@ -22,11 +22,13 @@ def capabilities(machine: SystemdVm, pid: int) -> set[str]:
     return {CAPABILITIES.get(i, str(i)) for i in range(64) if bits >> i & 1}
 
 
-def assert_in_force(machine: SystemdVm, pid: int) -> None:
+def assert_in_force(machine: SystemdVm, pid: int, *, has_keys: bool = True) -> None:
     status = _status(machine, pid)
     assert status["Uid"].split()[0] == machine.run(["id", "-u", "weft"], quiet=True).out.strip()
     assert status["NoNewPrivs"] == "1"
     assert status["Seccomp"] == SECCOMP_FILTER
+    # What is locked is not swapped out.
+    assert (status["VmLck"] != "0 kB") == has_keys
     # Seen from where it is, by somebody with all capabilities.
     for path in ("/etc/passwd", "/usr/bin/wg", "/proc/sys/kernel/hostname"):
         refused = machine.run(["nsenter", "-t", pid, "-m", "sh", "-c", f": >> {path}"],

@@ -75,9 +75,7 @@ class KernelVm:
         with tempfile.TemporaryDirectory(prefix="weft-vm-") as folder:
             control = Path(folder) / "control"
             self._qemu = self.host.spawn(self._command(kernel, initramfs, control), name="qemu")
-            wait_for(lambda: control.exists() or not self._qemu.running, 20, "qemu to start")
-            self._serial = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._serial.connect(str(control))
+            wait_for(lambda: self._connect(control) or not self._qemu.running, 20, "qemu to start")
         if self._read_line(BOOT_DEADLINE_S) != b"ready":
             raise CommandError(f"{self.name} did not boot; see {self.console}")
         self.run(["ip", "link", "set", "eth0", "name", links[0].switch])
@@ -86,6 +84,17 @@ class KernelVm:
     def make_initramfs(self, kernel: image.Kernel) -> Path:
         """What the kernel runs first; another kind of machine has another one."""
         return image.initramfs(kernel, self._modules, self._programs)
+
+    def _connect(self, control: Path) -> bool:
+        """qemu makes the socket a moment before it listens there."""
+        serial = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            serial.connect(str(control))
+        except OSError:
+            serial.close()
+            return False
+        self._serial = serial
+        return True
 
     def end(self) -> None:
         if self._qemu:

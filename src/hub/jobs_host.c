@@ -445,32 +445,12 @@ unsigned jobs__host_unread(const struct jobs_network *n)
 
 /* ---- the beginning -------------------------------------------------------------------------- */
 
-/* The environment may have secrets in it, and is not needed. */
-static const char *const kept_env[] = {
-    "JOURNAL_STREAM", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
-#define KEPT_ENV_MAX (sizeof(kept_env) / sizeof(*kept_env))
-
 /* @network: so that a person sees in a list of processes whose it is. */
 static int spawn(const char *network, int fd, pid_t *ret, struct err *e)
 {
     const char *const argv[] = {"/proc/self/exe", "rendezvous", network, NULL};
-    const char *env[KEPT_ENV_MAX + 1] = {NULL};
-    char *texts[KEPT_ENV_MAX] = {NULL};
-    size_t n = 0;
-    int r;
 
-    for (size_t i = 0; i < KEPT_ENV_MAX; i++) {
-        const char *value = getenv(kept_env[i]);
-
-        if (value && asprintf(&texts[n], "%s=%s", kept_env[i], value) >= 0) {
-            env[n] = texts[n];
-            n++;
-        }
-    }
-    r = process_link(argv, env, fd, ret, e);
-    for (size_t i = 0; i < n; i++)
-        free(texts[i]);
-    return r;
+    return process_link(argv, fd, ret, e);
 }
 
 /* Whose rendezvous it is, and who is a member; the rest by jobs__host_feed(). */

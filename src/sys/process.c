@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
@@ -209,11 +210,28 @@ int process_detach(const char *const argv[], const char *log_path, pid_t *ret, s
     return 0;
 }
 
-int process_link(
-    const char *const argv[], const char *const env[], int fd, pid_t *ret, struct err *e)
-{
-    int r = spawn(argv, env, STDERR_FILENO, fd, ret);
+static const char *const kept_env[] = {"JOURNAL_STREAM", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+#define KEPT_ENV_MAX (sizeof(kept_env) / sizeof(*kept_env))
 
+int process_link(const char *const argv[], int fd, pid_t *ret, struct err *e)
+{
+    const char *env[KEPT_ENV_MAX + 1] = {NULL};
+    char *texts[KEPT_ENV_MAX] = {NULL};
+    size_t n = 0;
+    int r;
+
+    for (size_t i = 0; i < KEPT_ENV_MAX; i++) {
+        const char *value = getenv(kept_env[i]);
+
+        if (value && asprintf(&texts[n], "%s=%s", kept_env[i], value) >= 0) {
+            env[n] = texts[n];
+            n++;
+        }
+    }
+    r = spawn(argv, env, STDERR_FILENO, fd, ret);
+    for (size_t i = 0; i < n; i++)
+        free(texts[i]);
     return r < 0 ? err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r)) : 0;
 }
 

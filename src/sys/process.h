@@ -45,13 +45,14 @@ int process_detach(const char *const argv[], const char *log_path, pid_t *ret, s
 
 /**
  * process_link() - start a program that talks with us
- * @env:	its environment; ends with NULL
  * @fd:		becomes its descriptor PROCESS_LINK_FD; its standard output and error are ours
+ *
+ * Of our environment it gets what the loader, a sanitizer and the log look at: the rest may have
+ * secrets in it, and is not needed.
  *
  * Return: 0 or negative errno with words.
  */
-int process_link(
-    const char *const argv[], const char *const env[], int fd, pid_t *ret, struct err *e);
+int process_link(const char *const argv[], int fd, pid_t *ret, struct err *e);
 
 /** process_has_ended() - one of ours; once true the pid means nothing any more. */
 bool process_has_ended(pid_t pid);

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -118,6 +120,34 @@ static void test_self_path(void **state)
     assert_non_null(strstr(path, "test-sys-process"));
 }
 
+/* What it says through its link, to the end. */
+static void test_link(void **state)
+{
+    const char *const argv[] = {
+        "/bin/sh", "-c", "tr '\\0' '\\n' < /proc/$$/environ >&3; echo end >&3", NULL};
+    struct err e = ERR_NULL;
+    char said[4096] = "";
+    size_t len = 0;
+    int pair[2];
+    pid_t pid;
+    ssize_t n;
+
+    assert_int_equal(setenv("WEFT_TEST_SECRET", "hidden", 1), 0);
+    assert_int_equal(setenv("JOURNAL_STREAM", "1:2", 1), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(process_link(argv, pair[1], &pid, &e), 0);
+    (void)close(pair[1]);
+    while ((n = read(pair[0], said + len, sizeof(said) - 1 - len)) > 0)
+        len += (size_t)n;
+    (void)close(pair[0]);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_non_null(strstr(said, "JOURNAL_STREAM=1:2\n"));
+    assert_non_null(strstr(said, "end\n"));
+    assert_null(strstr(said, "hidden"));
+    (void)unsetenv("WEFT_TEST_SECRET");
+    (void)unsetenv("JOURNAL_STREAM");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +157,7 @@ int main(void)
         cmocka_unit_test(test_forked_off_child),
         cmocka_unit_test(test_detach),
         cmocka_unit_test(test_self_path),
+        cmocka_unit_test(test_link),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ struct agent_deadlines {
 };
 
 struct name_check;
-struct service;
+struct measure_host;
 
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
@@ -72,7 +72,7 @@ struct agent {
     struct server *server;             /* owns; the node's own socket */
     struct name_check *names;          /* owns; NULL: no thread could be had, or none is needed */
     json_t *names_left_out;            /* owns; as the status has it; NULL: not known yet */
-    struct service *measure;           /* owns; NULL: none is offered */
+    struct measure_host *measure;      /* owns; NULL: no measuring service is offered */
     char measure_path[PATH_MAX];       /* its unix socket */
     struct link_watch link;
     uv_poll_t link_poll; /* of link.fd; initialised while that is open */

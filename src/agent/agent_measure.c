@@ -1,12 +1,14 @@
-/* agent_measure.c - offers the node's measuring service, and tells it who the members are. */
+/* agent_measure.c - has the node's measuring process, and tells it who the members are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
+#include "agent/measure_host.h"
 #include "base/err.h"
 #include "probe/order.h"
 #include "probe/service.h"
+#include "probe/service_wire.h"
 #include "sys/clock.h"
 
 void agent__start_measuring(struct agent *a)
@@ -20,7 +22,7 @@ void agent__start_measuring(struct agent *a)
     (void)snprintf(a->measure_path, sizeof(a->measure_path), "%s%s", a->config->socket_path,
         AGENT_MEASURE_SUFFIX);
     /* A node without it is a node all the same. */
-    if (service_new(&a->measure, &config, &e) < 0)
+    if (measure_host_new(&a->measure, &a->loop, &config, &e) < 0)
         log_warning("weft preflight and weft bench will not find this node: %s", err_text(&e));
     agent__tell_members(a);
 }
@@ -36,7 +38,7 @@ void agent__tell_members(struct agent *a)
     if (!a->measure)
         return;
     members = calloc(s->nodes.n + 1, sizeof(*members));
-    for (size_t i = 0; members && i < s->nodes.n; i++) {
+    for (size_t i = 0; members && i < s->nodes.n && n < SERVICE_WIRE_MEMBERS_MAX; i++) {
         const struct node *node = &s->nodes.items[i]->node;
         const struct reach_peer *path = reach_find(&a->reach, node->meta.name);
 
@@ -54,11 +56,11 @@ void agent__tell_members(struct agent *a)
         n++;
     }
     if (members)
-        service_set_members(a->measure, &snapshot_self(s)->address4, members, n);
+        measure_host_tell(a->measure, &snapshot_self(s)->address4, members, n);
     free(members);
 }
 
 void agent__stop_measuring(struct agent *a)
 {
-    a->measure = service_free(a->measure);
+    a->measure = measure_host_free(a->measure);
 }

@@ -45,6 +45,7 @@ int cmd_jobs(int argc, char **argv);      /* jobs.c */
 int cmd_nodes(int argc, char **argv);     /* node.c */
 int cmd_paths(int argc, char **argv);     /* paths.c */
 int cmd_preflight(int argc, char **argv); /* preflight.c */
+int cmd_measuring(int argc, char **argv); /* measuring.c */
 int cmd_probe(int argc, char **argv);     /* probe.c */
 int cmd_render(int argc, char **argv);    /* render.c */
 int cmd_rdzv(int argc, char **argv);      /* rendezvous.c */

@@ -40,6 +40,7 @@ static const struct {
     {"render", cmd_render, "print a node's configuration for a stock WireGuard"},
     {"wg", cmd_wg_exec, "run a WireGuard interface in user space"},
     {"rendezvous", cmd_rdzv, NULL},
+    {"measuring", cmd_measuring, NULL},
     {NULL, NULL, NULL},
 };
 

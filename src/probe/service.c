@@ -75,6 +75,11 @@ int service_new(struct service **ret, const struct service_config *config, struc
     return 0;
 }
 
+void service_look(struct service *s)
+{
+    wake(s);
+}
+
 struct service *service_free(struct service *s)
 {
     if (!s)

@@ -1,5 +1,6 @@
 /*
- * service.h - the measuring service that every agent offers to its network.
+ * service.h - the measuring service that every agent offers to its network, by a process of its own
+ * (service_process.h).
  *
  * Theory of operation. One thread waits for connections and answers pings; each
  * connection has a thread of its own, because measuring is waiting. It is heard
@@ -51,6 +52,9 @@ int service_new(struct service **ret, const struct service_config *config, struc
  */
 void service_set_members(
     struct service *s, const struct ip_addr *own, const struct service_member *members, size_t n);
+
+/** service_look() - the interface may be another one now. Any thread. */
+void service_look(struct service *s);
 
 /** service_free() - end every connection. NULL is fine. Always NULL. */
 struct service *service_free(struct service *s);

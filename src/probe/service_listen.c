@@ -146,6 +146,13 @@ void service__close_underlay(struct service *s)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
+/* Who served it before may be about to end: then it is tried again. */
+static void keep_local_open(struct service *s)
+{
+    if (s->config.socket_path && s->unix_fd < 0)
+        s->unix_fd = unix_socket_listen_mode(s->config.socket_path, SOCK_STREAM, 0660);
+}
+
 /* ---- connections --------------------------------------------------------------------------- */
 
 static void count_connection(struct service *s, enum service_door door, int step)
@@ -275,10 +282,12 @@ static void turn(struct service *s)
     int underlay_fd;
 
     keep_overlay_open(s);
+    keep_local_open(s);
     if (!is_on)
         service__close_underlay(s);
     /* Otherwise whoever tells members wakes us, and does so when the interface has changed. */
-    patience_ms = is_on || s->tcp_fd < 0 ? LOOK_PERIOD_MS : -1;
+    patience_ms =
+        is_on || s->tcp_fd < 0 || (s->config.socket_path && s->unix_fd < 0) ? LOOK_PERIOD_MS : -1;
     (void)pthread_mutex_lock(&s->lock);
     underlay_fd = s->underlay_fd;
     (void)pthread_mutex_unlock(&s->lock);
@@ -305,11 +314,10 @@ void *service__listen(void *service)
 {
     struct service *s = service;
 
-    if (s->config.socket_path)
-        s->unix_fd = unix_socket_listen_mode(s->config.socket_path, SOCK_STREAM, 0660);
     while (!service__is_stopping(s))
         turn(s);
     close_overlay(s);
+    /* First the name: once nobody listens, it may be another one's. */
     if (s->unix_fd >= 0)
         (void)unlink(s->config.socket_path);
     closep(&s->unix_fd);

@@ -16,6 +16,7 @@ static const char *const kind_names[] = {
     [SANDBOX_WG] = "wg",
     [SANDBOX_PROBE] = "probe",
     [SANDBOX_RENDEZVOUS] = "rendezvous",
+    [SANDBOX_MEASURE] = "measuring",
     [SANDBOX_HOSTS] = "hosts",
 };
 _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == SANDBOX_N, "a name per kind");

@@ -35,6 +35,7 @@ enum sandbox_kind {
     SANDBOX_WG,         /* weft wg */
     SANDBOX_PROBE,      /* weft probe: its sockets are open already */
     SANDBOX_RENDEZVOUS, /* serves jobs on sockets that it was handed: no files, no other socket */
+    SANDBOX_MEASURE,    /* the measuring service of an agent */
     SANDBOX_HOSTS,      /* writes the hosts file for the agent */
     SANDBOX_N,
 };

@@ -63,6 +63,10 @@ static const char *const change_calls[] = {"mkdir", "mkdirat", "unlink", "unlink
     "fallocate", "flock", "chmod", "fchmod", "fchmodat", "fchown", "umask", "utimensat",
     "fadvise64", NULL};
 
+/* A unix socket's place in the file system. */
+static const char *const socket_file_calls[] = {"mkdir", "mkdirat", "unlink", "unlinkat", "rename",
+    "renameat", "renameat2", "chmod", "fchmod", "fchmodat", NULL};
+
 /* Threads: their processors, their priority, their names. clone is checked apart. */
 static const char *const thread_calls[] = {"sched_setaffinity", "sched_getparam",
     "sched_getscheduler", "sched_setscheduler", "sched_get_priority_min", "sched_get_priority_max",
@@ -121,6 +125,11 @@ static const struct rules rules[] = {
             .plain_ioctl = true,
             .unix_socket = true},
     [SANDBOX_RENDEZVOUS] = {.groups = {base_calls, descriptor_calls, socket_calls},
+        .plain_ioctl = true},
+    [SANDBOX_MEASURE] = {.groups = {base_calls, descriptor_calls, socket_calls, connect_calls,
+                             look_calls, socket_file_calls, thread_calls},
+        .threads = true,
+        .sockets = true,
         .plain_ioctl = true},
     [SANDBOX_HOSTS] = {.groups = {base_calls, descriptor_calls, look_calls, change_calls},
         .plain_ioctl = true},

@@ -146,6 +146,8 @@ def test_every_fault_is_named(mesh: Mesh) -> None:
     # Every packet of this pair passes, but no more than so many bytes a second.
     mesh.lab.host("n7").run(["tc", "qdisc", "add", "dev", "weft0", "root", "tbf", "rate", "3mbit",
                              "burst", "16kb", "latency", "400ms"])
+    # The process that measures has the library, and not the rest of the agent's environment.
+    mesh.lab.host("n8").run(["sh", "-c", f"echo {AHEAD['FAKETIME']} > /etc/faketimerc"])
     mesh.restart("n8", env=AHEAD)
     mesh.restart("n9", "prlimit", "--nofile=512:512")
     mesh.agents["n10"].stop()
@@ -158,6 +160,7 @@ def test_every_fault_is_named(mesh: Mesh) -> None:
         mesh.filter("n3")
         mesh.filter("n5")
         mesh.lab.host("n7").run(["tc", "qdisc", "del", "dev", "weft0", "root"])
+        mesh.lab.host("n8").run(["rm", "/etc/faketimerc"])
         for name in ("n8", "n9", "n10"):
             mesh.restart(name)
     assert done.rc == NO

@@ -67,8 +67,8 @@ class Process:
         assert "Max core file size        0                    0" in limits
 
 
-def find(host: Host, *words: str) -> Process:
-    """The only process of a machine whose command line, but for its path, begins with these."""
+def find_all(host: Host, *words: str) -> list[Process]:
+    """The processes of a machine whose command line, but for its path, begins with these."""
     mine = os.stat(f"/proc/{host.namespace.pid}/ns/net").st_ino
     found = []
     for entry in Path("/proc").iterdir():
@@ -80,6 +80,12 @@ def find(host: Host, *words: str) -> Process:
                 found.append(Process.of(int(entry.name)))
         except (OSError, ValueError):
             continue
+    return found
+
+
+def find(host: Host, *words: str) -> Process:
+    """The only one of them that is no child of another."""
+    found = find_all(host, *words)
     own = [one for one in found if one.fields["PPid"] not in {str(each.pid) for each in found}]
     assert len(own) == 1, [one.fields for one in found]
     return own[0]
@@ -184,6 +190,68 @@ def test_probe_has_nothing(site: Site, weft: Path) -> None:
     process = find(n1.host, "weft", "probe")
     process.assert_confined()
     assert process.users == {WEFT_USER} and process.capabilities() == 0
+
+
+MEASURING = ("exe", "measuring")
+
+
+def threads(process: Process) -> set[str]:
+    return {(task / "comm").read_text(encoding="utf-8").strip()
+            for task in Path(f"/proc/{process.pid}/task").iterdir()}
+
+
+def test_measuring_has_nothing(site: Site, weft: Path) -> None:
+    """Members are served by a process without capabilities, which is there again when it dies."""
+    killed = ["lets members measure this node has ended; it is started again"]
+    n1, n2 = site.join("n1", "n2", words={"n2": ["--engine", "userspace"]},
+                       allow={"n1": killed, "n2": killed})
+    n1.reaches(n2)
+    for node in (n1, n2):
+        process = find(node.host, *MEASURING)
+        process.assert_confined()
+        assert process.users == {WEFT_USER}
+        assert {int(process.fields[f"Cap{which}"], 16) for which in ("Prm", "Eff", "Inh", "Amb")} \
+            == {0}
+        agent = find(node.host, "weft", "agent")
+        assert process.fields["PPid"] == str(agent.pid)
+        assert "measure" in threads(process) and "measure" not in threads(agent)
+        environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        assert not [word for word in environment if word.startswith(b"PATH=")]
+    assert owner(n1.host, "/run/weft/agent.sock.measure") == "weft:weft 660"
+    assert "n2" in n1.host.run([weft, "preflight"], timeout_s=60).out
+    # One that ends is started again, and is told everything again: here, and at who is asked.
+    for node in (n1, n2):
+        before = find(node.host, *MEASURING).pid
+        os.kill(before, 9)
+        node.agent.wait_line(killed[0])
+        wait_for(lambda node=node, before=before: [
+            one.pid for one in find_all(node.host, *MEASURING) if one.pid != before], 10,
+            "another process")
+
+    def is_measured() -> bool:
+        done = n1.host.run([weft, "preflight"], check=False, timeout_s=60)
+        return done.rc == 0 and "n2" in done.out
+
+    wait_for(is_measured, 30, "a pre-flight with both")
+    # It does not outlive its agent, however that ends, and leaves no socket when all is well.
+    n1.agent.kill9()
+    wait_for(lambda: not find_all(n1.host, *MEASURING), 10, "the end of its measuring process")
+    n1.start()
+    wait_for(is_measured, 30, "a pre-flight after the agent's new start")
+    n2.agent.stop()
+    assert not find_all(n2.host, *MEASURING)
+    assert n2.host.run(["test", "-e", "/run/weft/agent.sock.measure"], check=False).rc == 1
+
+
+def test_no_measuring_process(site: Site, weft: Path) -> None:
+    """Who does not let itself be measured has none; and none does anything without its agent."""
+    n1, = site.join("n1")
+    find(n1.host, *MEASURING)
+    n1.agent.stop()
+    n1.host.spawn([weft, "agent", "--no-measure"], name="agent").wait_line("the hub answers", 20)
+    assert not find_all(n1.host, *MEASURING)
+    refused = n1.host.run([weft, "measuring"], check=False)
+    assert refused.rc != 0 and '"weft agent" starts this by itself' in refused.err
 
 
 def test_wg_alone(site: Site, weft: Path) -> None:

@@ -191,6 +191,7 @@ static void run_timers(struct port *p, nsec_t now)
     if (p->reclaim_due <= now || p->n_retired >= RECLAIM_MANY)
         control_reclaim(p);
     source_watch_tick(p, now);
+    device__bind_again(p, now);
     p->expire_due = NSEC_NEVER;
     list_foreach(d, &p->devices, siblings)
         p->expire_due = nsec_min(p->expire_due, relay_device_expire(d, now));
@@ -254,7 +255,7 @@ static int wait_ms(const struct port *p, bool busy, nsec_t now)
     nsec_t due = nsec_min(heap_due(&p->timers), nsec_min(p->reclaim_due, p->expire_due));
     nsec_t ms;
 
-    due = nsec_min(due, p->source.due);
+    due = nsec_min(due, nsec_min(p->source.due, p->bind_due));
     if (busy || due <= now)
         return 0;
     if (due == NSEC_NEVER)

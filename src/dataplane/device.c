@@ -29,6 +29,9 @@
 /* What NCCL takes for an interface that says nothing, and new kernels say of a TUN interface. */
 #define TUN_SPEED_MBIT 10000
 
+/* A port that is taken is asked for again after so long. */
+#define BIND_AGAIN (200 * NSEC_PER_MSEC)
+
 /* ---- configuration ---- */
 
 void device__set_key(struct device *d, const struct x25519_secret *secret)
@@ -101,15 +104,26 @@ void device__set_cipher(struct peer *peer, struct noise_choice choice)
 
 /* ---- link ---- */
 
-static void link_up(struct device *d)
+/* The port may still be held by a process that is just ending, as when we follow one that was
+ * killed; so it is tried again. */
+static void open_sockets(struct device *d, nsec_t now)
 {
+    struct port *p = d->port;
     struct err e = ERR_NULL;
-    nsec_t now = clock_now();
+    bool is_first = p->bind_due == NSEC_NEVER;
+    int r = port__open_sockets(p, &e);
+
+    p->bind_due = r < 0 ? now + BIND_AGAIN : NSEC_NEVER;
+    if (r < 0 && is_first)
+        log_error("%s: %s; trying again", d->name, err_text(&e));
+    else if (r == 0 && !is_first)
+        log_info("%s: listening on port %u", d->name, p->listen_port);
+}
+
+static void start_peers(struct device *d, nsec_t now)
+{
     struct peer *peer;
 
-    d->is_up = true;
-    if (d->port->opt.sockets_follow_links && port__open_sockets(d->port, &e) < 0)
-        log_error("%s: %s", d->name, err_text(&e));
     list_foreach(peer, &d->peers, siblings) {
         uint16_t seconds = peer->keepalive_s;
 
@@ -117,6 +131,32 @@ static void link_up(struct device *d)
         device__set_keepalive(peer, 0, now);
         device__set_keepalive(peer, seconds, now);
         control_poll_peer(peer, now);
+    }
+}
+
+static void link_up(struct device *d)
+{
+    nsec_t now = clock_now();
+
+    d->is_up = true;
+    if (d->port->opt.sockets_follow_links)
+        open_sockets(d, now);
+    start_peers(d, now);
+}
+
+void device__bind_again(struct port *p, nsec_t now)
+{
+    struct device *d;
+
+    if (p->bind_due > now)
+        return;
+    list_foreach(d, &p->devices, siblings) {
+        if (d->is_up && p->bind_due <= now)
+            open_sockets(d, now);
+    }
+    list_foreach(d, &p->devices, siblings) {
+        if (d->is_up && p->bind_due == NSEC_NEVER)
+            start_peers(d, now);
     }
 }
 
@@ -136,8 +176,10 @@ static void link_down(struct device *d)
     }
     list_foreach(each, &p->devices, siblings)
         any_up |= each->is_up;
-    if (p->opt.sockets_follow_links && !any_up)
+    if (p->opt.sockets_follow_links && !any_up) {
         port__close_sockets(p);
+        p->bind_due = NSEC_NEVER;
+    }
 }
 
 static void on_link_event(void *ctx, uint32_t epoll_events)

@@ -81,6 +81,7 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
     p->epoll_fd = p->wake_fd = p->path_fd = -1;
     p->reclaim_due = NSEC_NEVER;
     p->expire_due = NSEC_NEVER;
+    p->bind_due = NSEC_NEVER;
     p->source = (struct source_watch)SOURCE_WATCH_NULL;
     list_init(&p->devices);
     (void)pthread_mutex_init(&p->lock, NULL);

@@ -141,6 +141,7 @@ struct port {
         *retired; /* keypairs out of their slots, by link.next; owns a reference each */
     unsigned n_retired;
     nsec_t expire_due;                  /* of relays' leases; NSEC_NEVER: there is no relay */
+    nsec_t bind_due;                    /* when the port is tried again; NSEC_NEVER: it was had */
     nsec_t reclaim_due;                 /* when to free them; NSEC_NEVER: none waits */
     struct ratelimit ratelimit;         /* of handshakes */
     struct source_watch source;         /* of routes that change */
@@ -288,6 +289,9 @@ void tx_return(struct device *d, unsigned worker);
 
 /** device__on_link() - the interface changed: up, down, MTU, moved, deleted. Under the lock. */
 void device__on_link(struct device *d);
+
+/** device__bind_again() - have the port that could not be had, when it is time. Under the lock. */
+void device__bind_again(struct port *p, nsec_t now);
 
 /** port__watch_gso() - after a flush of @out: has it given up segmentation? Tells so, once. */
 void port__watch_gso(struct port *p, const struct udp_outbox *out);

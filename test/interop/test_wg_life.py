@@ -72,6 +72,33 @@ def test_sigterm_ends_it_cleanly(ends):
     assert not exists(u.machine, SOCKET)
 
 
+HOLD_PORT = """
+import signal, socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 51820))
+print("held", flush=True)
+signal.pause()
+"""
+
+
+def test_a_port_that_is_taken_is_had_later(lab: Lab, weft: Path):
+    """As of a process that was killed, whose sockets live a moment longer than itself."""
+    u = WgPeer.userspace(lab.host("u"), [weft, "wg"])
+    v = WgPeer.userspace(lab.host("v"), [weft, "wg"])
+    u.daemon.allow("51820")
+    holder = lab.host("u").spawn(["/usr/bin/python3", "-c", HOLD_PORT], name="holder")
+    holder.wait_line("held")
+    u.configure(["10.7.0.1/24", "fd07::1/64"])
+    v.configure(["10.7.0.2/24", "fd07::2/64"])
+    u.add_peer(v, endpoint=True)
+    v.add_peer(u, endpoint=True)
+    u.daemon.wait_line("trying again")
+    assert not u.can_ping(v)
+    holder.kill9()
+    u.daemon.wait_line("listening on port 51820")
+    u.ping(v)
+
+
 def test_deleting_the_link_ends_it(ends):
     u, _ = ends
     u.machine.run(["ip", "link", "delete", "wg0"])

@@ -323,9 +323,10 @@ static int drop_privileges(struct err *e)
     struct privileges p = {.kind = SANDBOX_HUB,
         .user = arg.user,
         .capabilities = arg.no_dataplane ? 0 : SANDBOX_CAP(CAP_NET_ADMIN),
-        /* Its rendezvous become nobody, and are ended by it. */
-        .root_capabilities =
-            SANDBOX_CAP(CAP_SETUID) | SANDBOX_CAP(CAP_SETGID) | SANDBOX_CAP(CAP_KILL),
+        /* Its rendezvous become nobody, with nothing that they could get again, and are ended by
+           it. */
+        .root_capabilities = SANDBOX_CAP(CAP_SETUID) | SANDBOX_CAP(CAP_SETGID) |
+                             SANDBOX_CAP(CAP_KILL) | SANDBOX_CAP(CAP_SETPCAP),
         .may_start = true,
         .has_tunnel = !arg.no_dataplane};
     char run_folder[PATH_MAX];

@@ -31,9 +31,9 @@ static const struct sandbox_path system_paths[] = {
     {"/usr/lib", SANDBOX_READ | SANDBOX_EXEC}, {"/usr/lib64", SANDBOX_READ | SANDBOX_EXEC},
     {"/opt", SANDBOX_READ}, {"/etc", SANDBOX_READ},
     {"/run", SANDBOX_READ}, /* the resolver's configuration, among others */
-    {"/proc", SANDBOX_READ}, {"/sys", SANDBOX_READ}, {"/dev", SANDBOX_READ},
-    {"/dev/null", SANDBOX_READ | SANDBOX_WRITE},
-    {"/dev/net", SANDBOX_READ | SANDBOX_WRITE}, /* the TUN device, also one that is made later */
+    {"/proc", SANDBOX_READ}, {"/sys", SANDBOX_READ},
+    /* Devices, by their modes: the folder of the TUN device may be made, or mounted, later. */
+    {"/dev", SANDBOX_READ | SANDBOX_WRITE},
     {"/proc/sys/net", SANDBOX_READ | SANDBOX_WRITE}, /* of its own interfaces */
     {"/var/lib/sss", SANDBOX_READ},                  /* names, by sssd */
 };

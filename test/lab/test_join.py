@@ -294,18 +294,6 @@ def test_join_tells_what_is_missing(site: Site) -> None:
     site.n1.run("leave")
 
 
-def test_join_without_tun(site: Site) -> None:
-    site.n1.host.run(["mount", "-t", "tmpfs", "none", "/dev/net"])
-    said = site.n1.run("join", site.token(), "--engine", "userspace", check=False)
-    assert said.rc == 1
-    assert f"cannot make the interface; {STATE}/agent.log says why" in said.err
-    log = site.n1.host.run(["cat", f"{STATE}/agent.log"], quiet=True).out
-    assert "the userspace engine for weft0 does not start" in log
-    site.n1.host.run(["umount", "/dev/net"])
-    wait_for(lambda: site.n1.status()["hub"]["reachable"], 20, "n1 to reach the hub")
-    site.n1.run("leave")
-
-
 FAKE_SYSTEMCTL = """#!/bin/sh
 echo "$@" > /run/systemctl.said
 {weft} agent > /run/unit.log 2>&1 &

@@ -166,6 +166,7 @@ void preflight_format(const struct preflight_report *r, const struct preflight_i
     format_findings(r, out);
     if (r->n > 0)
         str_add(out, "\n");
-    str_addf(out, "%zu members, %zu pairs, %.1f s. %s\n", in->n_nodes, in->n_pairs,
+    str_addf(out, "%zu member%s, %zu pair%s, %.1f s. %s\n", in->n_nodes,
+        in->n_nodes == 1 ? "" : "s", in->n_pairs, in->n_pairs == 1 ? "" : "s",
         (double)elapsed / NSEC_PER_SEC, verdict_text(r->level));
 }

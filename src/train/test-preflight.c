@@ -473,6 +473,19 @@ static void test_texts(void **state)
     str_deinit(&out);
 }
 
+static void test_words_for_one_pair(void **state)
+{
+    struct mesh *m = *state;
+    struct str out = STR_NULL;
+
+    m->in.n_nodes = 2;
+    m->in.n_pairs = 1;
+    judge(m);
+    preflight_format(&m->report, &m->in, 1500 * NSEC_PER_MSEC, &out);
+    assert_non_null(strstr(str_text(&out), "2 members, 1 pair, 1.5 s. "));
+    str_deinit(&out);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_mesh, free_mesh)
 
 int main(void)
@@ -497,6 +510,7 @@ int main(void)
         CASE(test_versions),
         CASE(test_live),
         CASE(test_texts),
+        CASE(test_words_for_one_pair),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parse.h"
+#include "rendezvous/rdzv_etcd_fields.h"
 #include "rendezvous/rdzv_json.h"
 
 #define KEYS "/v2/keys"
@@ -129,19 +129,11 @@ static void answer_refusal(
     a->is_change = false;
 }
 
-static int bad(struct rdzv_refusal *why, int code, const char *fmt, const char *name)
-{
-    int n = snprintf(why->cause, sizeof(why->cause), fmt, name);
-
-    why->cause_len = n < (int)sizeof(why->cause) ? (size_t)n : sizeof(why->cause) - 1;
-    return why->code = code;
-}
-
 void rdzv_etcd_fail(struct rdzv_etcd_answer *a, uint64_t index, const char *cause)
 {
     struct rdzv_refusal why = {.code = RDZV_TREE_E_INTERNAL};
 
-    (void)bad(&why, RDZV_TREE_E_INTERNAL, "%s", cause);
+    (void)rdzv_etcd_refusal_set(&why, RDZV_TREE_E_INTERNAL, "%s", cause);
     answer_refusal(a, &why, index);
 }
 
@@ -159,152 +151,10 @@ void rdzv_etcd_tell(struct rdzv_etcd_answer *a, struct rdzv_event *ev)
         answer_text(a, 200, "application/json", "");
 }
 
-/* ---- fields --------------------------------------------------------------------------------- */
-
-/* What a form says, checked. */
-struct fields {
-    bool recursive;
-    bool wait;
-    bool has_exist; /* prevExist is said */
-    bool exist;     /* it */
-    bool no_value;  /* the answer need not show what was written */
-    uint64_t since; /* waitIndex */
-    struct rdzv_text value;
-    struct rdzv_change change;
-};
-
-/* A field that is no number when there is a zero in it; NULL: it is not said. */
-static const char *text_of(const struct form *f, const char *name)
-{
-    const struct form_field *field = form_find(f, name);
-
-    if (!field)
-        return NULL;
-    return strlen(field->value) == field->value_len ? field->value : "\\0";
-}
-
-/* As Go's strconv.ParseBool() reads it; left alone when it is not said. */
-static int read_bool(const struct form *f, const char *name, bool *ret, struct rdzv_refusal *why)
-{
-    static const char *const words[2][6] = {
-        {"0", "f", "F", "false", "FALSE", "False"}, {"1", "t", "T", "true", "TRUE", "True"}};
-    const char *text = text_of(f, name);
-
-    if (!text)
-        return 0;
-    for (int i = 0; i < 12; i++) {
-        if (strcmp(text, words[i / 6][i % 6]) == 0) {
-            *ret = i / 6;
-            return 0;
-        }
-    }
-    return bad(why, RDZV_TREE_E_FIELD, "invalid value for \"%s\"", name);
-}
-
-static int read_number(
-    const struct form *f, const char *name, uint64_t *ret, int code, struct rdzv_refusal *why)
-{
-    const char *text = text_of(f, name);
-
-    if (!text || parse_u64(ret, text, 0, UINT64_MAX, name, NULL) == 0)
-        return 0;
-    return bad(why, code, "invalid value for \"%s\"", name);
-}
-
-static int read_ttl(const struct form *f, struct rdzv_change *c, struct rdzv_refusal *why)
-{
-    const char *text = text_of(f, "ttl");
-    uint64_t ttl = 0;
-    int r;
-
-    if (!text || text[0] == '\0')
-        return 0;
-    r = read_number(f, "ttl", &ttl, RDZV_TREE_E_TTL, why);
-    c->has_ttl = true;
-    c->ttl_seconds = ttl < RDZV_TREE_TTL_MAX ? (uint32_t)ttl : RDZV_TREE_TTL_MAX;
-    return r;
-}
-
-static int read_refresh(const struct form *f, struct fields *ret, struct rdzv_refusal *why)
-{
-    int r = read_bool(f, "refresh", &ret->change.is_refresh, why);
-
-    if (r != 0 || !ret->change.is_refresh)
-        return r ? bad(why, RDZV_TREE_E_FIELD, "invalid value for %s", "refresh") : 0;
-    if (ret->value.len > 0)
-        return bad(why, RDZV_TREE_E_REFRESH_VALUE, "%s", "A value was provided on a refresh");
-    if (!ret->change.has_ttl)
-        return bad(why, RDZV_TREE_E_REFRESH_TTL, "%s", "No TTL value set");
-    return 0;
-}
-
-/* A run of bytes, if it is said. */
-static bool read_value(const struct form *f, const char *name, struct rdzv_text *ret)
-{
-    const struct form_field *field = form_find(f, name);
-
-    if (field)
-        *ret = (struct rdzv_text){field->value, field->value_len};
-    return field != NULL;
-}
-
-static int read_flags(const struct form *f, struct fields *ret, struct rdzv_refusal *why)
-{
-    bool ignored = false;
-    bool is_stream = false;
-    const struct {
-        const char *name;
-        bool *ret;
-    } flags[] = {{"recursive", &ret->recursive}, {"sorted", &ignored}, {"wait", &ret->wait},
-        {"dir", &ret->change.is_dir}, {"quorum", &ignored}, {"stream", &is_stream}};
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < sizeof(flags) / sizeof(*flags); i++)
-        r = read_bool(f, flags[i].name, flags[i].ret, why);
-    /* Without a wait there is nothing that could be a stream. */
-    if (r == 0 && is_stream && ret->wait)
-        r = bad(why, RDZV_TREE_E_FIELD, "\"%s\" is not served: wait again with the next index",
-            "stream");
-    return r;
-}
-
-/* In the order in which etcd looks at them, since the first mistake is the one that is told. */
-static int read_fields(
-    const struct rdzv_etcd_request *rq, struct fields *ret, struct rdzv_refusal *why)
-{
-    const struct form *f = rq->form;
-    int r = rq->form_error ? bad(why, RDZV_TREE_E_FORM, "%s", rq->form_error) : 0;
-
-    if (r == 0)
-        r = read_number(f, "prevIndex", &ret->change.prev_index, RDZV_TREE_E_INDEX, why);
-    if (r == 0)
-        r = read_number(f, "waitIndex", &ret->since, RDZV_TREE_E_INDEX, why);
-    if (r == 0)
-        r = read_flags(f, ret, why);
-    if (r == 0 && ret->wait && strcmp(rq->method, "GET") != 0)
-        r = bad(why, RDZV_TREE_E_FIELD, "\"%s\" can only be used with GET requests", "wait");
-    ret->change.has_prev_value = read_value(f, "prevValue", &ret->change.prev_value);
-    if (r == 0 && ret->change.has_prev_value && ret->change.prev_value.len == 0)
-        r = bad(why, RDZV_TREE_E_NO_PREV_VALUE, "\"%s\" cannot be empty", "prevValue");
-    if (r == 0)
-        r = read_bool(f, "noValueOnSuccess", &ret->no_value, why);
-    if (r == 0)
-        r = read_ttl(f, &ret->change, why);
-    ret->has_exist = form_find(f, "prevExist") != NULL;
-    if (r == 0 && read_bool(f, "prevExist", &ret->exist, why) != 0)
-        r = bad(why, RDZV_TREE_E_FIELD, "invalid value for %s", "prevExist");
-    (void)read_value(f, "value", &ret->value);
-    if (r == 0)
-        r = read_refresh(f, ret, why);
-    if (r == 0 && ret->value.len > RDZV_TREE_VALUE_MAX)
-        r = bad(why, RDZV_TREE_E_FORM, "%s", "the value is too long");
-    return r;
-}
-
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-static int put(struct rdzv_tree *t, const char *path, const struct fields *f, struct rdzv_when when,
-    struct rdzv_event **ret, struct rdzv_refusal *why)
+static int put(struct rdzv_tree *t, const char *path, const struct rdzv_etcd_fields *f,
+    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
 {
     bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
 
@@ -317,8 +167,9 @@ static int put(struct rdzv_tree *t, const char *path, const struct fields *f, st
     return rdzv_tree_set(t, path, f->value, &f->change, when, ret, why);
 }
 
-static int change(struct rdzv_tree *t, const char *method, const char *path, const struct fields *f,
-    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+static int change(struct rdzv_tree *t, const char *method, const char *path,
+    const struct rdzv_etcd_fields *f, struct rdzv_when when, struct rdzv_event **ret,
+    struct rdzv_refusal *why)
 {
     if (strcmp(method, "PUT") == 0)
         return put(t, path, f, when, ret, why);
@@ -329,13 +180,14 @@ static int change(struct rdzv_tree *t, const char *method, const char *path, con
     return rdzv_tree_delete(t, path, f->change.is_dir, f->recursive, when, ret, why);
 }
 
-static bool shows_no_value(const struct fields *f, const struct rdzv_event *ev)
+static bool shows_no_value(const struct rdzv_etcd_fields *f, const struct rdzv_event *ev)
 {
     return f->no_value && ev->action != RDZV_ACTION_DELETE &&
            ev->action != RDZV_ACTION_COMPARE_AND_DELETE;
 }
 
-static void answer_change(struct rdzv_etcd_answer *a, const struct fields *f, struct rdzv_event *ev)
+static void answer_change(
+    struct rdzv_etcd_answer *a, const struct rdzv_etcd_fields *f, struct rdzv_event *ev)
 {
     static const char up_to[] = "\",";
     int status = ev->is_created ? 201 : 200;
@@ -353,9 +205,9 @@ static void answer_change(struct rdzv_etcd_answer *a, const struct fields *f, st
     answer_with(a, status, "application/json", text, text ? strlen(text) : 0);
 }
 
-static enum rdzv_etcd_way get(struct rdzv_tree *t, const char *path, const struct fields *f,
-    struct rdzv_when when, struct rdzv_watcher *w, struct rdzv_etcd_answer *a,
-    struct rdzv_refusal *why)
+static enum rdzv_etcd_way get(struct rdzv_tree *t, const char *path,
+    const struct rdzv_etcd_fields *f, struct rdzv_when when, struct rdzv_watcher *w,
+    struct rdzv_etcd_answer *a, struct rdzv_refusal *why)
 {
     struct rdzv_event *ev = NULL;
     char *text = NULL;
@@ -400,7 +252,8 @@ static const char *const count_names[RDZV_COUNT_N] = {
 };
 
 /* For /v2/stats/store: what was asked for, and whether it was done. */
-static void count(struct rdzv_tree *t, const char *method, const struct fields *f, bool worked)
+static void count(
+    struct rdzv_tree *t, const char *method, const struct rdzv_etcd_fields *f, bool worked)
 {
     bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
     enum rdzv_count what = RDZV_COUNT_SET;
@@ -422,14 +275,14 @@ static void count(struct rdzv_tree *t, const char *method, const struct fields *
 static enum rdzv_etcd_way handle_keys(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
     struct rdzv_watcher *w, struct rdzv_etcd_answer *a)
 {
-    struct fields f = {.value = {.p = ""}};
+    struct rdzv_etcd_fields f = {.value = {.p = ""}};
     struct rdzv_refusal why = {.code = 0};
     char path[RDZV_TREE_PATH_MAX + 1];
     struct rdzv_event *ev = NULL;
     enum rdzv_etcd_way way = RDZV_ETCD_ANSWER;
 
     a->is_keys = true;
-    if (read_fields(rq, &f, &why) != 0) {
+    if (rdzv_etcd_fields_read(rq, &f, &why) != 0) {
         answer_refusal(a, &why, 0);
         return RDZV_ETCD_ANSWER;
     }
@@ -437,7 +290,7 @@ static enum rdzv_etcd_way handle_keys(struct rdzv_tree *t, const struct rdzv_etc
     a->is_change = true;
     a->index = t->index;
     if (!rdzv_tree_clean(rq->path + sizeof(KEYS) - 1, path)) {
-        (void)bad(&why, RDZV_TREE_E_FORM, "%s", "the key is too long");
+        (void)rdzv_etcd_refusal_set(&why, RDZV_TREE_E_FORM, "%s", "the key is too long");
     } else if (strcmp(rq->method, "GET") == 0 || strcmp(rq->method, "HEAD") == 0) {
         way = get(t, path, &f, rq->when, w, a, &why);
     } else if (change(t, rq->method, path, &f, rq->when, &ev, &why) == 0) {

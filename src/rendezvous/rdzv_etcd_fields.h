@@ -1,0 +1,38 @@
+/*
+ * rdzv_etcd_fields.h - what the form of a request of etcd's v2 API asks for. Sans-I/O.
+ *
+ * The names of the fields, what each may hold, the order in which they are looked at and the
+ * refusal of what is wrong are etcd's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rendezvous/rdzv_etcd.h"
+
+/** What a form says, checked. Starts as zeroes, with an empty value. */
+struct rdzv_etcd_fields {
+    bool recursive;
+    bool wait;
+    bool has_exist;            /* prevExist is said */
+    bool exist;                /* it */
+    bool no_value;             /* the answer need not show what was written */
+    uint64_t since;            /* waitIndex; 0: not said */
+    struct rdzv_text value;    /* borrowed from the form */
+    struct rdzv_change change; /* prevValue is borrowed from the form */
+};
+
+/**
+ * rdzv_etcd_fields_read() - read and check the form of @rq
+ * Returns 0; or a code of rdzv_tree.h, and @why says what is wrong: then @ret is not to be used.
+ */
+int rdzv_etcd_fields_read(
+    const struct rdzv_etcd_request *rq, struct rdzv_etcd_fields *ret, struct rdzv_refusal *why);
+
+/**
+ * rdzv_etcd_refusal_set() - refuse with @code
+ * @fmt:	the cause, cut to the room for it; one %s, which is @name
+ * Returns @code.
+ */
+int rdzv_etcd_refusal_set(struct rdzv_refusal *why, int code, const char *fmt, const char *name);

@@ -13,7 +13,7 @@
 
 #include "agent/agent_internal.h"
 #include "base/err.h"
-#include "config.h"
+#include "base/version.h"
 #include "mesh/path_report.h"
 #include "sys/clock.h"
 #include "sys/rtnl.h"
@@ -227,7 +227,7 @@ static json_t *encode_node(const struct agent *a)
     char hostname[NAME_MAX_LEN + 1];
 
     return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*}", "engine",
-        engine ? engine_kind_name(kind) : "", "version", WEFT_VERSION, "hostname",
+        engine ? engine_kind_name(kind) : "", "version", version_text, "hostname",
         read_hostname(a, hostname) ? hostname : NULL, "candidates",
         path_report_encode_candidates(self), "paths", path_report_encode_facts(self), "aead",
         speeds);

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/version.h"
 #include "cmd/cmd.h"
-#include "config.h"
 
 static const struct {
     const char *name; /* as typed */
@@ -46,7 +46,7 @@ static const struct {
 
 static void print_help(FILE *out)
 {
-    (void)fprintf(out, "weft %s: an encrypted overlay network for GPU clusters\n\n", WEFT_VERSION);
+    (void)fprintf(out, "weft %s: an encrypted overlay network for GPU clusters\n\n", version_text);
     (void)fprintf(out, "usage: weft COMMAND [ARGUMENT...]\n\n");
     for (size_t i = 0; commands[i].name; i++)
         if (commands[i].help)
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         return CMD_USAGE;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
-        (void)printf("weft %s\n", WEFT_VERSION);
+        (void)printf("weft %s\n", version_text);
         return finish(CMD_OK);
     }
     /* "help edge set" is "edge set --help". */

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "config.h"
+#include "base/version.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
 #include "hub/proof.h"
@@ -15,7 +15,7 @@
 
 void door_health(void *ctx, const struct request *rq, struct response *rs)
 {
-    response_json(rs, 200, json_pack("{s:b, s:s}", "ok", 1, "version", WEFT_VERSION));
+    response_json(rs, 200, json_pack("{s:b, s:s}", "ok", 1, "version", version_text));
 }
 
 static void refuse(struct response *rs, int r, const struct err *e)

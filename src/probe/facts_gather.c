@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "config.h"
+#include "base/version.h"
 #include "probe/facts.h"
 #include "probe/names.h"
 #include "sys/clock.h"
@@ -197,7 +197,7 @@ void facts_gather(struct facts *ret, const char *interface, const struct ip_addr
 
     *ret = (struct facts){.address = *address};
     copy(ret->interface, sizeof(ret->interface), interface);
-    copy(ret->versions.weft, sizeof(ret->versions.weft), WEFT_VERSION);
+    copy(ret->versions.weft, sizeof(ret->versions.weft), version_text);
     if (uname(&kernel) == 0)
         copy(ret->versions.kernel, sizeof(ret->versions.kernel), kernel.release);
     software_find(&ret->versions);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "api/client_upgrade.h"
@@ -19,6 +18,7 @@
 #include "sys/rng_kernel.h"
 #include "sys/stream_pump.h"
 #include "sys/thread.h"
+#include "sys/wakeup.h"
 #include "wire/stream_proof.h"
 
 #define PROTOCOL "weft-stream"
@@ -39,7 +39,7 @@ struct hub_stream {
     char path[NAME_MAX_LEN + 16];
     char claim[STREAM_PROOF_TEXT_MAX]; /* secret */
     struct endpoint local;             /* of the UDP end */
-    int wake_fd;                       /* owns: an eventfd */
+    int wake_fd;                       /* owns: see sys/wakeup.h */
     pthread_t thread;
 
     _Atomic bool is_ending; /* set before the thread is woken */
@@ -277,8 +277,8 @@ static int start(struct hub_stream *hs, const struct hub_stream_config *config, 
     if (r < 0)
         return r;
     hs->local = stream_pump_local(&hs->pump);
-    hs->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    r = hs->wake_fd < 0 ? -errno : thread_start(&hs->thread, "stream", -1, run, hs);
+    hs->wake_fd = wakeup_open();
+    r = hs->wake_fd < 0 ? hs->wake_fd : thread_start(&hs->thread, "stream", -1, run, hs);
     return r < 0 ? err_set(e, r, "the stream's thread does not start: %s", strerror(-r)) : 0;
 }
 
@@ -305,13 +305,10 @@ int hub_stream_open(struct hub_stream **ret, const struct hub_stream_config *con
 
 struct hub_stream *hub_stream_close(struct hub_stream *hs)
 {
-    uint64_t one = 1;
-
     if (!hs)
         return NULL;
     atomic_store(&hs->is_ending, true);
-    /* It fails only when the thread has been woken 2^64 times in vain. */
-    (void)!write(hs->wake_fd, &one, sizeof(one));
+    wakeup_signal(hs->wake_fd);
     (void)pthread_join(hs->thread, NULL);
     make_free(hs);
     return NULL;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -16,6 +15,7 @@
 #include "sys/offload.h"
 #include "sys/thread.h"
 #include "sys/udp_batch.h"
+#include "sys/wakeup.h"
 #include "wire/wg.h"
 
 /* Frames that wait for the loop; more are lost. A guess brings a few, a flood no more than this. */
@@ -62,7 +62,7 @@ struct spare_sockets {
     /* Immutable while the thread runs. */
     struct offloads offloads;
     int epoll_fd; /* owns */
-    int wake_fd;  /* owns: an eventfd */
+    int wake_fd;  /* owns: see sys/wakeup.h */
     _Atomic bool is_ending;
 
     /* The thread's. */
@@ -264,9 +264,10 @@ static int prepare_thread(struct spare_sockets *ss)
         r = udp_outbox_init(&ss->outbox, ss->offloads.on[OFFLOAD_UDP_GSO], false);
     if (r == 0)
         r = udp_outbox_init(&ss->own, false, false);
-    if (r == 0 && ((ss->epoll_fd = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
-                      (ss->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0))
+    if (r == 0 && (ss->epoll_fd = epoll_create1(EPOLL_CLOEXEC)) < 0)
         r = -errno;
+    if (r == 0 && (ss->wake_fd = wakeup_open()) < 0)
+        r = ss->wake_fd;
     return r == 0 ? watch(ss, ss->wake_fd, WAKE) : r;
 }
 
@@ -290,13 +291,10 @@ static int start_thread(struct spare_sockets *ss, struct err *e)
 
 static void stop_thread(struct spare_sockets *ss)
 {
-    uint64_t one = 1;
-
     if (!ss->is_running)
         return;
     atomic_store(&ss->is_ending, true);
-    /* It fails only when the thread has been woken 2^64 times in vain. */
-    (void)!write(ss->wake_fd, &one, sizeof(one));
+    wakeup_signal(ss->wake_fd);
     (void)pthread_join(ss->thread, NULL);
     release_thread(ss);
     ss->is_running = false;

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "base/list.h"
 #include "sys/clock.h"
 #include "sys/thread.h"
+#include "sys/wakeup.h"
 
 /* Of TLS 1.2; those of 1.3 are all good. */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -40,7 +40,7 @@ struct tls_front {
     pthread_t thread;
     bool has_thread;
     int epoll_fd;           /* owns */
-    int wake_fd;            /* owns: an eventfd */
+    int wake_fd;            /* owns: see sys/wakeup.h */
     _Atomic bool is_ending; /* set before the thread is woken for the last time */
 
     /* The thread's. */
@@ -141,7 +141,6 @@ static void *run(void *arg)
         int n =
             epoll_wait(f->epoll_fd, events, EVENTS_MAX, list_is_empty(&f->busy) ? patience_ms : 0);
         nsec_t now = clock_now();
-        uint64_t count;
 
         /* A link has two descriptors: mark first, for the first event may free it. */
         for (int i = 0; i < n; i++) {
@@ -151,7 +150,7 @@ static void *run(void *arg)
                 list_add_tail(&f->busy, &l->busy);
         }
         work_on_busy(f, now);
-        if (read(f->wake_fd, &count, sizeof(count)) > 0)
+        if (wakeup_clear(f->wake_fd))
             take_handed(f, now);
         sweep(f, now);
     }
@@ -212,7 +211,7 @@ static int start(struct tls_front *f, struct err *e)
     int r;
 
     f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    f->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    f->wake_fd = wakeup_open();
     if (f->epoll_fd < 0 || f->wake_fd < 0 ||
         epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->wake_fd, &wake) < 0)
         return err_set(e, -errno, "the TLS thread does not start: %s", strerror(errno));
@@ -247,14 +246,6 @@ int tls_front_new(struct tls_front **ret, const struct identity *id, struct err 
     return 0;
 }
 
-static void wake(struct tls_front *f)
-{
-    uint64_t one = 1;
-
-    /* It fails only when the thread has been woken 2^64 times in vain. */
-    (void)!write(f->wake_fd, &one, sizeof(one));
-}
-
 static void free_all(struct list *links)
 {
     struct tls_link *l;
@@ -270,7 +261,7 @@ struct tls_front *tls_front_free(struct tls_front *f)
         return NULL;
     if (f->has_thread) {
         atomic_store(&f->is_ending, true);
-        wake(f);
+        wakeup_signal(f->wake_fd);
         (void)pthread_join(f->thread, NULL);
     }
     free_all(&f->links);
@@ -305,7 +296,7 @@ int tls_front_wrap(struct tls_front *f, int net_fd, int *ret_fd)
     (void)pthread_mutex_lock(&f->lock);
     list_add_tail(&f->handed, &l->link);
     (void)pthread_mutex_unlock(&f->lock);
-    wake(f);
+    wakeup_signal(f->wake_fd);
     *ret_fd = pair[1];
     return 0;
 }

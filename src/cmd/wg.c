@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +29,7 @@
 #include "dataplane/uapi_server.h"
 #include "sys/end_signals.h"
 #include "sys/unix_socket.h"
+#include "sys/wakeup.h"
 
 static struct {
     const char *ifname;
@@ -154,11 +154,8 @@ static int take_port_options(struct port_options *opt, struct err *e)
 static void on_gone(void *ctx)
 {
     const struct wg *wg = ctx;
-    uint64_t one = 1;
 
-    /* Cannot be full: it is written once. */
-    if (write(wg->gone_fd, &one, sizeof(one)) < 0)
-        log_error("cannot end by itself: %s", strerror(errno));
+    wakeup_signal(wg->gone_fd);
 }
 
 static void wg_stop(struct wg *wg)
@@ -210,9 +207,9 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
 
     if (r == 0)
         r = drop_privileges(said, e);
-    *wg = (struct wg){.gone_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    *wg = (struct wg){.gone_fd = wakeup_open()};
     if (wg->gone_fd < 0)
-        r = err_set(e, -errno, "cannot make an event descriptor: %s", strerror(errno));
+        r = err_set(e, wg->gone_fd, "cannot make an event descriptor: %s", strerror(-wg->gone_fd));
     if (r == 0)
         r = env_fd("WG_TUN_FD", e, &device.tun_fd);
     if (r == 0)

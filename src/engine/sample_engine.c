@@ -6,12 +6,12 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "base/err.h"
 #include "sys/clock.h"
+#include "sys/wakeup.h"
 
 static struct sample_engine *of_frames(struct engine_frames *ef)
 {
@@ -34,13 +34,12 @@ static int send_frame(struct engine_frames *ef, const struct engine_frame *frame
 static int receive_frame(struct engine_frames *ef, struct engine_frame *ret)
 {
     struct sample_engine *se = of_frames(ef);
-    uint64_t n;
 
     if (se->is_gone)
         return ENGINE_FRAMES_E_GONE;
     if (!se->has_in)
         return ENGINE_FRAMES_E_EMPTY;
-    assert_int_equal(read(ef->fd, &n, sizeof(n)), sizeof(n));
+    assert_true(wakeup_clear(ef->fd));
     *ret = se->in;
     se->has_in = false;
     return 0;
@@ -76,7 +75,7 @@ void sample_engine_init(struct sample_engine *se, enum engine_kind kind)
 {
     memset(se, 0, sizeof(*se));
     se->engine.ops = &ops[kind];
-    se->frames = (struct engine_frames){.ops = &frames_ops, .fd = eventfd(0, EFD_NONBLOCK)};
+    se->frames = (struct engine_frames){.ops = &frames_ops, .fd = wakeup_open()};
     assert_true(se->frames.fd >= 0);
 }
 
@@ -89,11 +88,9 @@ void sample_engine_deinit(struct sample_engine *se)
 void sample_engine_put(
     struct sample_engine *se, const struct endpoint *remote, const uint8_t *data, size_t len)
 {
-    uint64_t one = 1;
-
     assert_false(se->has_in);
     se->in = (struct engine_frame){.remote = *remote, .received_at = clock_now(), .len = len};
     memcpy(se->in.data, data, len);
     se->has_in = true;
-    assert_int_equal(write(se->frames.fd, &one, sizeof(one)), sizeof(one));
+    wakeup_signal(se->frames.fd);
 }

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "probe/service_internal.h"
 #include "sys/thread.h"
+#include "sys/wakeup.h"
 
 void service__ref(struct service *s)
 {
@@ -44,14 +44,6 @@ bool service__is_stopping(struct service *s)
     return yes;
 }
 
-static void wake(struct service *s)
-{
-    uint64_t one = 1;
-
-    /* When the counter is full, the thread is awake already. */
-    (void)!write(s->wake_fd, &one, sizeof(one));
-}
-
 int service_new(struct service **ret, const struct service_config *config, struct err *e)
 {
     struct service *s = calloc(1, sizeof(*s));
@@ -64,8 +56,8 @@ int service_new(struct service **ret, const struct service_config *config, struc
     s->underlay_fd = s->tcp_fd = s->udp_fd = s->unix_fd = -1;
     (void)pthread_mutex_init(&s->lock, NULL);
     session_init(&s->session);
-    s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    r = s->wake_fd < 0 ? -errno : thread_start(&s->thread, "measure", -1, service__listen, s);
+    s->wake_fd = wakeup_open();
+    r = s->wake_fd < 0 ? s->wake_fd : thread_start(&s->thread, "measure", -1, service__listen, s);
     if (r < 0) {
         s->users = 1;
         service__unref(s);
@@ -77,7 +69,7 @@ int service_new(struct service **ret, const struct service_config *config, struc
 
 void service_look(struct service *s)
 {
-    wake(s);
+    wakeup_signal(s->wake_fd);
 }
 
 struct service *service_free(struct service *s)
@@ -87,7 +79,7 @@ struct service *service_free(struct service *s)
     (void)pthread_mutex_lock(&s->lock);
     s->is_stopping = true;
     (void)pthread_mutex_unlock(&s->lock);
-    wake(s);
+    wakeup_signal(s->wake_fd);
     (void)pthread_join(s->thread, NULL);
     service__unref(s);
     return NULL;
@@ -117,7 +109,7 @@ void service_set_members(
     s->members = copy;
     s->n_members = n;
     s->own = *own;
-    wake(s);
+    wakeup_signal(s->wake_fd);
     (void)pthread_mutex_unlock(&s->lock);
 }
 

@@ -16,6 +16,7 @@
 #include "sys/sockaddr.h"
 #include "sys/thread.h"
 #include "sys/unix_socket.h"
+#include "sys/wakeup.h"
 
 #define LOOK_PERIOD_MS 1000
 #define BACKLOG        64
@@ -112,7 +113,6 @@ static int port_of(int fd)
 /* One that is open stays: nobody but the listening thread, which waits at it, may close it. */
 int service__open_underlay(struct service *s)
 {
-    uint64_t one = 1;
     int r = 0;
 
     (void)pthread_mutex_lock(&s->lock);
@@ -123,7 +123,7 @@ int service__open_underlay(struct service *s)
     if (r >= 0)
         r = port_of(s->underlay_fd);
     (void)pthread_mutex_unlock(&s->lock);
-    (void)!write(s->wake_fd, &one, sizeof(one));
+    wakeup_signal(s->wake_fd);
     return r;
 }
 
@@ -278,7 +278,6 @@ static void turn(struct service *s)
     struct pollfd fds[5];
     bool is_on = session_is_on(&s->session, clock_now());
     int patience_ms;
-    uint64_t count;
     int underlay_fd;
 
     keep_overlay_open(s);
@@ -299,7 +298,7 @@ static void turn(struct service *s)
     if (poll(fds, 5, patience_ms) <= 0)
         return;
     if (fds[0].revents)
-        (void)!read(s->wake_fd, &count, sizeof(count));
+        (void)wakeup_clear(s->wake_fd);
     if (fds[1].revents)
         accept_one(s, s->tcp_fd, SERVICE_DOOR_OVERLAY);
     if (fds[2].revents)

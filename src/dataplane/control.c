@@ -12,7 +12,7 @@
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
-#include "dataplane/source.h"
+#include "dataplane/source_addr.h"
 #include "sys/clock.h"
 
 /* Greetings handled before timers and descriptors get their turn. */
@@ -128,7 +128,7 @@ static void take_told(struct peer *peer, nsec_t now)
     if (atomic_exchange(&peer->has_moved, false))
         tell_listener(peer);
     if (atomic_exchange(&peer->has_new_path, false))
-        source_check(peer, now);
+        source_addr_check(peer, now);
     if (atomic_exchange(&peer->has_confirmed, false))
         greeting_session_ready(peer, now);
     control_poll_peer(peer, now);
@@ -190,7 +190,7 @@ static void run_timers(struct port *p, nsec_t now)
         control_poll_peer(container_of(link, struct peer, due), now);
     if (p->reclaim_due <= now || p->n_retired >= RECLAIM_MANY)
         control_reclaim(p);
-    source_watch_tick(p, now);
+    source_addr_tick(p, now);
     device__bind_again(p, now);
     p->expire_due = NSEC_NEVER;
     list_foreach(d, &p->devices, siblings)

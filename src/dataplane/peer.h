@@ -65,7 +65,7 @@ struct peer {
     uint16_t keepalive_s;          /* persistent keepalive, seconds; 0: off */
     bool is_unlinked;              /* about to be freed: nothing may be armed any more */
     bool is_relayed;               /* to others of its kind, while the device relays */
-    bool follows_route;            /* where it is answered from, too: see source.h */
+    bool follows_route;            /* where it is answered from, too: see source_addr.h */
     struct router_node *at_router; /* lent; NULL: nothing is relayed for it */
 
     /* Changed with the gates closed, read inside them. */
@@ -79,7 +79,7 @@ struct peer {
     _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
     _Atomic bool is_told;       /* in port->told already */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
-    _Atomic bool has_new_path;  /* it is answered in another way: for source_check() */
+    _Atomic bool has_new_path;  /* it is answered in another way: for source_addr_check() */
     _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */
     struct peer *next_told;     /* in port->told; written by whoever set is_told */
 

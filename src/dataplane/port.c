@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "dataplane/control.h"
 #include "dataplane/port_internal.h"
-#include "dataplane/source.h"
+#include "dataplane/source_addr.h"
 #include "sys/rng_kernel.h"
 
 /* The greetings of all workers must fit, so that pushing one never fails. */
@@ -82,7 +82,7 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
     p->reclaim_due = NSEC_NEVER;
     p->expire_due = NSEC_NEVER;
     p->bind_due = NSEC_NEVER;
-    p->source = (struct source_watch)SOURCE_WATCH_NULL;
+    p->source = (struct source_addr)SOURCE_ADDR_NULL;
     list_init(&p->devices);
     (void)pthread_mutex_init(&p->lock, NULL);
     ratelimit_init(&p->ratelimit, rng_u64(&p->rng));
@@ -319,7 +319,7 @@ int port_start(struct port *p, struct err *e)
         if (r < 0)
             (void)err_set(e, r, "cannot start a thread: %s", strerror(-r));
     }
-    if (r == 0 && source_watch_init(p) < 0)
+    if (r == 0 && source_addr_init(p) < 0)
         log_warning("port %u: changes of routes are not heard of: a peer may be answered from a "
                     "stale address until it is heard again",
             p->listen_port);
@@ -340,7 +340,7 @@ void port_stop(struct port *p)
     if (p->is_controlled)
         control_stop(p);
     p->is_controlled = false;
-    source_watch_deinit(p);
+    source_addr_deinit(p);
     list_foreach(d, &p->devices, siblings)
         tx_stop(d);
     while (p->n_started > 0) {

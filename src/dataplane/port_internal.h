@@ -32,7 +32,7 @@
 #include "dataplane/path_door.h"
 #include "dataplane/port.h"
 #include "dataplane/sender.h"
-#include "dataplane/source.h"
+#include "dataplane/source_addr.h"
 #include "noise/choice.h"
 #include "noise/cookie.h"
 #include "noise/local.h"
@@ -144,7 +144,7 @@ struct port {
     nsec_t bind_due;                    /* when the port is tried again; NSEC_NEVER: it was had */
     nsec_t reclaim_due;                 /* when to free them; NSEC_NEVER: none waits */
     struct ratelimit ratelimit;         /* of handshakes */
-    struct source_watch source;         /* of routes that change */
+    struct source_addr source;          /* of routes that change */
     struct log_limit mismatch_log;      /* of peers that want another cipher */
     _Atomic nsec_t loaded_until;        /* cookies are asked for until then; rx reads it */
     struct sender sender;               /* the control thread's own */

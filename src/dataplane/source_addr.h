@@ -1,5 +1,5 @@
 /*
- * source.h - from which of our addresses a peer is answered, when routes change.
+ * source_addr.h - from which of our addresses a peer is answered, when routes change.
  *
  * Theory of operation. A peer is answered from the address that its last packet came
  * to, because it, and what stands before it, may take no other. When the route to it
@@ -27,7 +27,7 @@ struct peer;
 struct port;
 
 /** What a port has for it. Guarded by the port's lock. */
-struct source_watch {
+struct source_addr {
     int fd;                     /* owns: news of routes; -1: none can be had */
     struct control_event event; /* of fd */
     struct netlink nl;          /* for questions */
@@ -35,19 +35,19 @@ struct source_watch {
     nsec_t looked_at;           /* when the last one was; 0: never */
 };
 
-#define SOURCE_WATCH_NULL                                                                          \
+#define SOURCE_ADDR_NULL                                                                           \
     {                                                                                              \
         .fd = -1, .due = NSEC_NEVER                                                                \
     }
 
-/** source_watch_init() - hear of changes in the caller's namespace. 0 or negative errno. */
-int source_watch_init(struct port *p);
+/** source_addr_init() - hear of changes in the caller's namespace. 0 or negative errno. */
+int source_addr_init(struct port *p);
 
-/** source_watch_deinit() - when the control thread has ended; idempotent. */
-void source_watch_deinit(struct port *p);
+/** source_addr_deinit() - when the control thread has ended; idempotent. */
+void source_addr_deinit(struct port *p);
 
-/** source_watch_tick() - when it is due: look at all peers. Under the lock. */
-void source_watch_tick(struct port *p, nsec_t now);
+/** source_addr_tick() - when it is due: look at all peers. Under the lock. */
+void source_addr_tick(struct port *p, nsec_t now);
 
-/** source_check() - @peer speaks from or to another place than before. Under the lock. */
-void source_check(struct peer *peer, nsec_t now);
+/** source_addr_check() - @peer speaks from or to another place than before. Under the lock. */
+void source_addr_check(struct peer *peer, nsec_t now);

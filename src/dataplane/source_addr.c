@@ -1,5 +1,5 @@
-/* source.c - see source.h. */
-#include "dataplane/source.h"
+/* source_addr.c - see source_addr.h. */
+#include "dataplane/source_addr.h"
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ static enum way find_way(struct port *p, const struct udp_path *path)
     return ifindex == path->ifindex ? WAY_SAME : WAY_OTHER;
 }
 
-void source_check(struct peer *peer, nsec_t now)
+void source_addr_check(struct peer *peer, nsec_t now)
 {
     struct port *p = peer->device->port;
     struct udp_path left = peer_get_left(peer);
@@ -54,7 +54,7 @@ void source_check(struct peer *peer, nsec_t now)
         (void)sender_keepalive(&p->sender, peer, now);
 }
 
-void source_watch_tick(struct port *p, nsec_t now)
+void source_addr_tick(struct port *p, nsec_t now)
 {
     struct device *d;
     struct peer *peer;
@@ -65,13 +65,13 @@ void source_watch_tick(struct port *p, nsec_t now)
     p->source.looked_at = now;
     list_foreach(d, &p->devices, siblings)
         list_foreach(peer, &d->peers, siblings)
-            source_check(peer, now);
+            source_addr_check(peer, now);
 }
 
 static void on_news(void *ctx, uint32_t epoll_events)
 {
     struct port *p = ctx;
-    struct source_watch *w = &p->source;
+    struct source_addr *w = &p->source;
 
     if (!net_watch_read(w->fd) || w->due != NSEC_NEVER)
         return;
@@ -80,9 +80,9 @@ static void on_news(void *ctx, uint32_t epoll_events)
         w->due = nsec_max(w->due, w->looked_at + LOOK_EVERY);
 }
 
-int source_watch_init(struct port *p)
+int source_addr_init(struct port *p)
 {
-    struct source_watch *w = &p->source;
+    struct source_addr *w = &p->source;
     int r = netlink_open(&w->nl, NETLINK_ROUTE);
 
     if (r == 0)
@@ -92,13 +92,13 @@ int source_watch_init(struct port *p)
         r = control_add(p, &w->event, EPOLLIN);
     }
     if (r < 0)
-        source_watch_deinit(p);
+        source_addr_deinit(p);
     return r < 0 ? r : 0;
 }
 
-void source_watch_deinit(struct port *p)
+void source_addr_deinit(struct port *p)
 {
-    struct source_watch *w = &p->source;
+    struct source_addr *w = &p->source;
 
     netlink_close(&w->nl);
     if (w->fd >= 0)

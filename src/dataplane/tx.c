@@ -4,7 +4,7 @@
  * A worker has some of the TUN queues. All packets of an inner flow wait in
  * one queue (sys/tun_steer.h), and a worker handles each in order, so flows stay
  * in order however many workers there are. It reads its queues in turn, and
- * first those that were empty before (turns.h), so a flow with little to send
+ * first those that were empty before (queue_sched.h), so a flow with little to send
  * is not behind all that others have ready. The second half is sender.c.
  *
  * Lending. While a port is quiet, a worker's thread lends its queues to an rx
@@ -39,7 +39,7 @@
 #include "dataplane/icmp.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
-#include "dataplane/turns.h"
+#include "dataplane/queue_sched.h"
 #include "sys/clock.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
@@ -53,7 +53,7 @@
 /* The largest inner packet: with its padding it is a message of one datagram. */
 #define PACKET_MAX ((UDP_RUN_BYTES_MAX - WG_DATA_OVERHEAD) / WG_PADDING * WG_PADDING)
 
-static_assert(TUN_QUEUES_EACH <= TURNS_QUEUES_MAX, "a bit for each queue");
+static_assert(TUN_QUEUES_EACH <= QUEUE_SCHED_MAX, "a bit for each queue");
 
 /** A frame's place in the batch. */
 struct tx_frame {
@@ -82,13 +82,13 @@ struct tx_batch {
  * the queues are lent to it.
  */
 struct tx_worker {
-    struct device *device; /* pins */
-    struct rx_worker *rx;  /* pins: whom its queues are lent to */
-    unsigned i;            /* its part of the device's gate */
-    unsigned first;        /* of its queues, among the device's */
-    struct turns turns;    /* of them, counted from the first */
-    int queues_fd;         /* owns: epoll of them */
-    int wake_fd;           /* owns: eventfd */
+    struct device *device;    /* pins */
+    struct rx_worker *rx;     /* pins: whom its queues are lent to */
+    unsigned i;               /* its part of the device's gate */
+    unsigned first;           /* of its queues, among the device's */
+    struct queue_sched sched; /* of them, counted from the first */
+    int queues_fd;            /* owns: epoll of them */
+    int wake_fd;              /* owns: eventfd */
     pthread_t thread;
     bool is_started;
     _Atomic bool is_lent; /* set by the thread, cleared by the rx worker */
@@ -211,7 +211,7 @@ static bool collect_from(struct tx_worker *w, unsigned queue, uint32_t n_bytes)
 
     while (w->batch.len < end) {
         if (!read_frame(w, queue)) {
-            turns_on_empty(&w->turns, queue);
+            queue_sched_on_empty(&w->sched, queue);
             return true;
         }
         if (!cut_frame(w))
@@ -227,19 +227,19 @@ static bool is_cutting(const struct tx_worker *w)
 
 static bool has_more(const struct tx_worker *w)
 {
-    return w->turns.ready || is_cutting(w);
+    return w->sched.ready || is_cutting(w);
 }
 
-/* Stage: collect. Fills the batch: from each queue that may have frames its share, in turns.h's
- * order. */
+/* Stage: collect. Fills the batch: from each queue that may have frames its share, in
+ * queue_sched.h's order. */
 static void collect(struct tx_worker *w)
 {
-    unsigned n_ready = turns_begin(&w->turns);
+    unsigned n_ready = queue_sched_begin(&w->sched);
     int queue;
 
     if (is_cutting(w) && !cut_frame(w))
         return;
-    while ((queue = turns_next(&w->turns)) >= 0)
+    while ((queue = queue_sched_next(&w->sched)) >= 0)
         if (!collect_from(w, (unsigned)queue, BATCH_GOAL / n_ready))
             return;
 }
@@ -346,7 +346,7 @@ static bool look(struct tx_worker *w)
             return false;
         ready |= UINT64_C(1) << events[i].data.u32;
     }
-    turns_on_ready(&w->turns, ready);
+    queue_sched_on_ready(&w->sched, ready);
     return true;
 }
 
@@ -397,8 +397,8 @@ bool tx_serve(struct device *d, unsigned worker)
         return true;
     if (!look(w))
         return false;
-    (void)turns_begin(&w->turns);
-    queue = turns_next(&w->turns);
+    (void)queue_sched_begin(&w->sched);
+    queue = queue_sched_next(&w->sched);
     if (queue < 0)
         return true;
     /* The first frame, which is mostly the only one, leaves before anybody looks for a second;

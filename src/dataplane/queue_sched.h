@@ -1,5 +1,5 @@
 /*
- * turns.h - which of a tx worker's queues is read next.
+ * queue_sched.h - which of a tx worker's queues is read next.
  *
  * Queues that have much are read in turn, a share of a batch from each. One
  * that was empty and now has something goes before them, once: so a ping, or a
@@ -19,9 +19,9 @@
 #include <stdint.h>
 
 /** A bit for each queue. */
-#define TURNS_QUEUES_MAX 64
+#define QUEUE_SCHED_MAX 64
 
-struct turns {
+struct queue_sched {
     uint64_t ready;   /* queues that may have frames */
     uint64_t fresh;   /* of them, those that were empty until now */
     uint64_t left;    /* of those ready when the batch began, the ones not asked yet */
@@ -30,14 +30,14 @@ struct turns {
     bool may_jump;    /* fresh ones go first in this batch */
 };
 
-/** turns_on_ready() - the queues in @mask have frames, whatever was known of them. */
-void turns_on_ready(struct turns *t, uint64_t mask);
+/** queue_sched_on_ready() - the queues in @mask have frames, whatever was known of them. */
+void queue_sched_on_ready(struct queue_sched *s, uint64_t mask);
 
-/** turns_on_empty() - @queue was read until it had no more. */
-void turns_on_empty(struct turns *t, unsigned queue);
+/** queue_sched_on_empty() - @queue was read until it had no more. */
+void queue_sched_on_empty(struct queue_sched *s, unsigned queue);
 
-/** turns_begin() - a batch begins. Each ready queue is asked once in it. Returns how many. */
-unsigned turns_begin(struct turns *t);
+/** queue_sched_begin() - a batch begins. Each ready queue is asked once in it. Returns how many. */
+unsigned queue_sched_begin(struct queue_sched *s);
 
-/** turns_next() - the queue to read now, or -1: all of them were asked. */
-int turns_next(struct turns *t);
+/** queue_sched_next() - the queue to read now, or -1: all of them were asked. */
+int queue_sched_next(struct queue_sched *s);

@@ -38,7 +38,7 @@
 #include "noise/local.h"
 #include "noise/ratelimit.h"
 #include "route/allowedips.h"
-#include "sys/courtesy.h"
+#include "sys/sched_batch.h"
 #include "sys/link_watch.h"
 #include "sys/thread.h"
 #include "sys/tun.h"
@@ -96,7 +96,7 @@ struct rx_worker {
     unsigned next_greeting;
     bool has_greeted; /* in this batch: control is to be woken */
     struct path_door_quota path_quota;
-    struct courtesy courtesy; /* while the port is quiet */
+    struct sched_batch batch; /* while the port is quiet */
     struct drops drops;
 };
 

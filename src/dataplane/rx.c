@@ -493,7 +493,7 @@ static void *rx_main(void *arg)
 {
     struct rx_worker *w = arg;
 
-    courtesy_begin(&w->courtesy);
+    sched_batch_begin(&w->batch);
     while (!atomic_load(&w->port->is_stopping)) {
         struct epoll_event events[EVENTS_PER_TURN];
         int n = epoll_wait(w->epoll_fd, events, EVENTS_PER_TURN, -1);
@@ -505,9 +505,9 @@ static void *rx_main(void *arg)
             on_event(w, events[i].data.u64);
         gate_leave(&w->port->gate, w->i);
         now = clock_now();
-        courtesy_turn(&w->courtesy, port__is_quiet(w->port, now), now);
+        sched_batch_turn(&w->batch, port__is_quiet(w->port, now), now);
     }
-    courtesy_end(&w->courtesy);
+    sched_batch_end(&w->batch);
     return NULL;
 }
 

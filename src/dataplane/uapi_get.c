@@ -87,12 +87,12 @@ void uapi_get(struct device *d, struct uapi_text *out)
         get_peer(d, peer, out);
 }
 
-static uint64_t courtesies(const struct port *p)
+static uint64_t batch_periods(const struct port *p)
 {
     uint64_t n = 0;
 
     for (unsigned i = 0; i < p->opt.n_workers; i++)
-        n += atomic_load_explicit(&p->workers[i].courtesy.n_begun, memory_order_relaxed);
+        n += atomic_load_explicit(&p->workers[i].batch.n_begun, memory_order_relaxed);
     return n;
 }
 
@@ -115,7 +115,7 @@ void uapi_stats(struct device *d, struct uapi_text *out)
     uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\ntx_queues=%u\n", d->n_peers,
         d->port->opt.n_workers, tun_readers(&d->tun), d->tun.n);
     uapi_text_add(out, "queues_lent=%llu\ncourtesies=%llu\n",
-        (unsigned long long)atomic_load(&d->n_lent), (unsigned long long)courtesies(d->port));
+        (unsigned long long)atomic_load(&d->n_lent), (unsigned long long)batch_periods(d->port));
     port__drops(d->port, drops);
     for (int i = 0; i < DROP_REASON_N; i++)
         uapi_text_add(out, "drop_%s=%llu\n", drop_reason_name((enum drop_reason)i),

@@ -1,4 +1,5 @@
-/* test-courtesy.c - courteous while that costs nothing, ordinary beside who computes all the time.
+/* test-sched-batch.c - batch policy while that costs nothing, ordinary beside who computes all the
+ * time.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "sys/courtesy.h"
+#include "sys/sched_batch.h"
 #include "sys/thread.h"
 
 static atomic_bool is_over;
@@ -46,38 +47,38 @@ static int open_ticks(void)
 }
 
 /* A thread with little to do: it sleeps, wakes up, and has a turn. */
-static void one_turn(struct courtesy *c, int ticks)
+static void one_turn(struct sched_batch *c, int ticks)
 {
     uint64_t n;
 
     assert_int_equal(read(ticks, &n, sizeof(n)), sizeof(n));
-    courtesy_turn(c, true, tick());
+    sched_batch_turn(c, true, tick());
 }
 
 static void test_follows_what_it_may(void **state)
 {
-    struct courtesy c = {0};
+    struct sched_batch c = {0};
 
-    courtesy_begin(&c);
+    sched_batch_begin(&c);
     assert_true(c.fd >= 0);
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-    courtesy_turn(&c, true, tick());
+    sched_batch_turn(&c, true, tick());
     assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
-    courtesy_turn(&c, false, tick());
+    sched_batch_turn(&c, false, tick());
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-    courtesy_turn(&c, true, tick());
-    courtesy_end(&c);
+    sched_batch_turn(&c, true, tick());
+    sched_batch_end(&c);
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
 
-/* Who cannot tell how long it waits is never courteous. */
+/* Who cannot tell how long it waits never gets the policy. */
 static void test_needs_to_know_its_wait(void **state)
 {
-    struct courtesy c = {0};
+    struct sched_batch c = {0};
 
-    courtesy_begin(&c);
-    courtesy_end(&c);
-    courtesy_turn(&c, true, tick());
+    sched_batch_begin(&c);
+    sched_batch_end(&c);
+    sched_batch_turn(&c, true, tick());
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
 
@@ -86,15 +87,15 @@ static void test_ends_beside_one_that_computes(void **state)
 {
     pthread_t computing;
     struct cpulist cpus;
-    struct courtesy c = {0};
+    struct sched_batch c = {0};
     unsigned n_turns = 0;
     int ticks = open_ticks();
 
     cpulist_allowed(&cpus);
     cpus.n = 1;
     assert_int_equal(cpulist_confine(&cpus, NULL), 0);
-    courtesy_begin(&c);
-    courtesy_turn(&c, true, tick());
+    sched_batch_begin(&c);
+    sched_batch_turn(&c, true, tick());
     assert_true(c.is_on);
     assert_int_equal(thread_start(&computing, "compute", cpus.cpu[0], compute, NULL), 0);
     for (; c.is_on && n_turns < 20000; n_turns++)
@@ -103,11 +104,11 @@ static void test_ends_beside_one_that_computes(void **state)
     (void)pthread_join(computing, NULL);
     (void)close(ticks);
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
-    courtesy_end(&c);
+    sched_batch_end(&c);
 }
 
 /* In place of the kernel: runs so far, and microseconds of waiting before each of them. */
-static void say(struct courtesy *c, unsigned n_runs, unsigned wait)
+static void say(struct sched_batch *c, unsigned n_runs, unsigned wait)
 {
     assert_int_equal(ftruncate(c->fd, 0), 0);
     assert_true(dprintf(c->fd, "1 %llu %u\n", n_runs * wait * 1000ULL, n_runs) > 0);
@@ -115,48 +116,48 @@ static void say(struct courtesy *c, unsigned n_runs, unsigned wait)
 }
 
 /* Turns until it is what @on says. */
-static unsigned turns_until(struct courtesy *c, bool on)
+static unsigned turns_until(struct sched_batch *c, bool on)
 {
     unsigned n = 0;
 
     for (; c->is_on != on && n < 1000000; n++)
-        courtesy_turn(c, true, tick());
+        sched_batch_turn(c, true, tick());
     return n;
 }
 
 /* What comes often would pile up behind a thread that waits for its turn. */
 static void test_is_for_rare_turns(void **state)
 {
-    struct courtesy c = {0};
+    struct sched_batch c = {0};
     nsec_t now = 0;
 
-    courtesy_begin(&c);
-    courtesy_end(&c);
+    sched_batch_begin(&c);
+    sched_batch_end(&c);
     c.fd = memfd_create("schedstat", 0);
     say(&c, 100, 0);
-    courtesy_turn(&c, true, now);
+    sched_batch_turn(&c, true, now);
     assert_true(c.is_on);
     for (unsigned i = 0; i < 100; i++)
-        courtesy_turn(&c, true, now += 100 * NSEC_PER_USEC);
+        sched_batch_turn(&c, true, now += 100 * NSEC_PER_USEC);
     assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
     /* Not even when there is less at a time for a while. */
-    courtesy_turn(&c, false, now += NSEC_PER_MSEC);
-    courtesy_turn(&c, true, now += NSEC_PER_MSEC);
+    sched_batch_turn(&c, false, now += NSEC_PER_MSEC);
+    sched_batch_turn(&c, true, now += NSEC_PER_MSEC);
     assert_false(c.is_on);
     for (unsigned i = 0; i < 100; i++)
-        courtesy_turn(&c, true, now += 2 * NSEC_PER_MSEC);
+        sched_batch_turn(&c, true, now += 2 * NSEC_PER_MSEC);
     assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
     assert_int_equal(atomic_load(&c.n_begun), 2);
-    courtesy_end(&c);
+    sched_batch_end(&c);
 }
 
 static void test_trials_become_rare_while_they_fail(void **state)
 {
-    struct courtesy c = {0};
+    struct sched_batch c = {0};
     unsigned rest, longest = 0;
 
-    courtesy_begin(&c);
-    courtesy_end(&c);
+    sched_batch_begin(&c);
+    sched_batch_end(&c);
     c.fd = memfd_create("schedstat", 0);
     for (int i = 0; i < 12; i++, longest = rest) {
         say(&c, 100, 0);
@@ -171,25 +172,25 @@ static void test_trials_become_rare_while_they_fail(void **state)
     say(&c, 100, 0);
     (void)turns_until(&c, true);
     for (unsigned i = 0; i < 1000; i++)
-        courtesy_turn(&c, true, tick());
+        sched_batch_turn(&c, true, tick());
     assert_true(c.is_on);
     say(&c, 200, 4000);
     (void)turns_until(&c, false);
     say(&c, 100, 0);
     assert_in_range(turns_until(&c, true), 100, 2000);
-    courtesy_end(&c);
+    sched_batch_end(&c);
 }
 
-static void test_no_number_is_no_courtesy(void **state)
+static void test_no_number_is_no_batch(void **state)
 {
-    struct courtesy c = {0};
+    struct sched_batch c = {0};
 
-    courtesy_begin(&c);
-    courtesy_end(&c);
+    sched_batch_begin(&c);
+    sched_batch_end(&c);
     c.fd = memfd_create("schedstat", 0);
-    courtesy_turn(&c, true, tick());
+    sched_batch_turn(&c, true, tick());
     assert_false(c.is_on);
-    courtesy_end(&c);
+    sched_batch_end(&c);
 }
 
 int main(void)
@@ -198,7 +199,7 @@ int main(void)
         cmocka_unit_test(test_follows_what_it_may),
         cmocka_unit_test(test_needs_to_know_its_wait),
         cmocka_unit_test(test_is_for_rare_turns),
-        cmocka_unit_test(test_no_number_is_no_courtesy),
+        cmocka_unit_test(test_no_number_is_no_batch),
         cmocka_unit_test(test_trials_become_rare_while_they_fail),
         cmocka_unit_test(test_ends_beside_one_that_computes),
     };

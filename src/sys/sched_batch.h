@@ -1,5 +1,5 @@
 /*
- * courtesy.h - a thread that lets whoever woke it come to its end first
+ * sched_batch.h - a thread that does not preempt whoever woke it (SCHED_BATCH)
  *
  * A program that sends a packet wakes the thread that carries it on. The
  * scheduler then often stops the program in the midst of its call, a moment before
@@ -10,7 +10,7 @@
  * later, and the answer is back earlier.
  *
  * Where a program computes on every processor, though, such a thread waits out that
- * program's slice, some milliseconds. So courtesy is watched: the kernel tells how
+ * program's slice, some milliseconds. So the policy is watched: the kernel tells how
  * long the thread had to wait for a processor, and when that is long it is an ordinary
  * thread again, for longer after each trial that failed. And it is one while its turns
  * come more often than once a millisecond: more would pile up than queues hold.
@@ -25,24 +25,24 @@
 
 #include "base/clock.h"
 
-struct courtesy {
-    int fd;        /* owns: the thread's schedstat; -1: not readable here, so never courteous */
-    bool is_on;    /* the thread's policy is SCHED_BATCH */
-    bool is_rare;  /* turns were, at the last look */
-    unsigned turn; /* since the last look at pace and wait */
-    nsec_t looked; /* when that was */
+struct sched_batch {
+    int fd;                   /* owns: the thread's schedstat; -1: not readable here, so never on */
+    bool is_on;               /* the thread's policy is SCHED_BATCH */
+    bool is_rare;             /* turns were, at the last look */
+    unsigned turn;            /* since the last look at pace and wait */
+    nsec_t looked;            /* when that was */
     uint64_t waited, n_runs;  /* as last read: nanoseconds runnable but not running; times run */
-    unsigned rest;            /* turns without courtesy that are left */
+    unsigned rest;            /* turns without the policy that are left */
     unsigned next_rest;       /* turns, after the next trial that fails */
-    _Atomic uint64_t n_begun; /* times that it became courteous; any thread may read it */
+    _Atomic uint64_t n_begun; /* times that it got the policy; any thread may read it */
 };
 
-/** courtesy_begin() - for the calling thread, not courteous yet; @c is all zero. */
-void courtesy_begin(struct courtesy *c);
-void courtesy_end(struct courtesy *c);
+/** sched_batch_begin() - for the calling thread, an ordinary one still; @b is all zero. */
+void sched_batch_begin(struct sched_batch *b);
+void sched_batch_end(struct sched_batch *b);
 
 /**
- * courtesy_turn() - once in each turn of the thread's loop
+ * sched_batch_turn() - once in each turn of the thread's loop
  * @may:	it has little to do, and waits for others more than they for it
  */
-void courtesy_turn(struct courtesy *c, bool may, nsec_t now);
+void sched_batch_turn(struct sched_batch *b, bool may, nsec_t now);

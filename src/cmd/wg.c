@@ -24,7 +24,7 @@
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "dataplane/device.h"
-#include "dataplane/path_door.h"
+#include "dataplane/frame_socket.h"
 #include "dataplane/port.h"
 #include "dataplane/uapi_server.h"
 #include "sys/end_signals.h"
@@ -82,11 +82,11 @@ static const struct option_usage usage = {
 
 /** Everything that runs. */
 struct wg {
-    struct port *port;        /* owns */
-    struct device *device;    /* owns */
-    struct uapi_server *uapi; /* owns */
-    struct path_door *paths;  /* owns */
-    int gone_fd;              /* owns: eventfd, readable when the interface was deleted */
+    struct port *port;          /* owns */
+    struct device *device;      /* owns */
+    struct uapi_server *uapi;   /* owns */
+    struct frame_socket *paths; /* owns */
+    int gone_fd;                /* owns: eventfd, readable when the interface was deleted */
 };
 
 static int fail(const struct err *e)
@@ -103,7 +103,7 @@ static const char *socket_path(char buf[static 108])
 }
 
 /* A configuration socket of somebody's own choice means that no agent looks for this one. */
-static const char *door_path(char buf[static 108])
+static const char *frame_socket_path(char buf[static 108])
 {
     (void)snprintf(buf, 108, UAPI_SOCKET_DIR "/%s.path", arg.ifname);
     return buf;
@@ -160,7 +160,7 @@ static void on_gone(void *ctx)
 
 static void wg_stop(struct wg *wg)
 {
-    wg->paths = path_door_free(wg->paths);
+    wg->paths = frame_socket_free(wg->paths);
     wg->uapi = uapi_server_free(wg->uapi);
     if (wg->port)
         port_stop(wg->port);
@@ -184,13 +184,13 @@ static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
         .has_tunnel = true,
         .said = said};
     char socket_buf[108];
-    char door_buf[108];
+    char frame_socket_buf[108];
     char folder[PATH_MAX];
 
     privileges_add_folder_of(&p, socket_path(socket_buf), folder, PRIVILEGES_RUN);
     privileges_add(&p, socket_path(socket_buf), PRIVILEGES_SOCKET);
     if (!arg.socket)
-        privileges_add(&p, door_path(door_buf), PRIVILEGES_SOCKET);
+        privileges_add(&p, frame_socket_path(frame_socket_buf), PRIVILEGES_SOCKET);
     if (!getenv("WG_TUN_FD"))
         privileges_add(&p, "/dev/net/tun", PRIVILEGES_DEVICE);
     return privileges_drop(&p, e);
@@ -228,7 +228,7 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
     if (r == 0)
         r = uapi_server_new(&wg->uapi, wg->device, socket_path(path), uapi_fd, e);
     if (r == 0 && !arg.socket)
-        r = path_door_new(&wg->paths, wg->device, door_path(path), e);
+        r = frame_socket_new(&wg->paths, wg->device, frame_socket_path(path), e);
     if (r < 0)
         wg_stop(wg);
     return r;

@@ -29,7 +29,7 @@
 #include "dataplane/device.h"
 #include "dataplane/gro.h"
 #include "dataplane/index.h"
-#include "dataplane/path_door.h"
+#include "dataplane/frame_socket.h"
 #include "dataplane/port.h"
 #include "dataplane/sender.h"
 #include "dataplane/source_addr.h"
@@ -95,7 +95,7 @@ struct rx_worker {
     struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
     unsigned next_greeting;
     bool has_greeted; /* in this batch: control is to be woken */
-    struct path_door_quota path_quota;
+    struct frame_socket_quota path_quota;
     struct sched_batch batch; /* while the port is quiet */
     struct drops drops;
 };
@@ -114,12 +114,12 @@ struct port {
     _Atomic(struct peer *) told;  /* a stack of peers: see peer_tell() */
     _Atomic bool is_stopping;     /* threads end */
     _Atomic bool refuses_gso;     /* a segmented send failed for its being one */
-    _Atomic bool has_path_client; /* somebody finds paths: see path_door.h */
+    _Atomic bool has_path_client; /* somebody finds paths: see frame_socket.h */
     _Atomic nsec_t busy_at;       /* when a worker last had much at once: see port__is_quiet() */
     int wake_fd;                  /* owns: the control thread's eventfd */
 
     /* Changed with the gates closed, read inside them. */
-    int path_fd;           /* borrows: the path door's client; -1: none */
+    int path_fd;           /* borrows: the frame socket's client; -1: none */
     port_filter_fn filter; /* NULL: none */
     void *filter_ctx;      /* pins */
     struct list devices;

@@ -32,7 +32,7 @@
 #include "base/drop.h"
 #include "base/log.h"
 #include "dataplane/control.h"
-#include "dataplane/path_door.h"
+#include "dataplane/frame_socket.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "sys/clock.h"
@@ -318,8 +318,8 @@ static void take_others(struct rx_worker *w, const struct udp_run *run)
         uint32_t len = run->len - off < run->seg ? run->len - off : run->seg;
         unsigned type = wg_type_of(run->buf + off, len);
 
-        if (path_door_takes(run->buf + off, len))
-            path_door_offer(w, run, run->buf + off, len);
+        if (frame_socket_takes(run->buf + off, len))
+            frame_socket_offer(w, run, run->buf + off, len);
         else if (type == 0 || type == WG_TYPE_DATA)
             drop(w, DROP_UNKNOWN_TYPE, 1);
         else

@@ -1,4 +1,4 @@
-/* frames.c - see frames.h: the common part, and the door of `weft wg`. */
+/* frames.c - see frames.h: the common part, and the frame socket of `weft wg`. */
 #include "engine/frames.h"
 
 #include <errno.h>
@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "dataplane/path_door.h"
+#include "dataplane/frame_socket.h"
 #include "dataplane/uapi_server.h"
 #include "sys/socket_room.h"
 #include "sys/unix_socket.h"
 
-_Static_assert(ENGINE_FRAME_MAX == PATH_DOOR_FRAME_MAX, "one length for all engines");
+_Static_assert(ENGINE_FRAME_MAX == FRAME_SOCKET_FRAME_MAX, "one length for all engines");
 
 int engine_frames_send(struct engine_frames *ef, const struct engine_frame *frame)
 {
@@ -39,19 +39,19 @@ struct engine_frames *engine_frames_close(struct engine_frames *ef)
     return NULL;
 }
 
-/* ---- the door of `weft wg` ------------------------------------------------------------------ */
+/* ---- the frame socket of `weft wg` ---------------------------------------------------------- */
 
 static bool means_gone(int error)
 {
     return error == EPIPE || error == ECONNRESET || error == ENOTCONN;
 }
 
-static int door_send(struct engine_frames *ef, const struct engine_frame *frame)
+static int socket_send(struct engine_frames *ef, const struct engine_frame *frame)
 {
-    struct path_door_header header = {
+    struct frame_socket_header header = {
         .port = frame->remote.port,
-        .flags = (uint16_t)((frame->dont_fragment ? PATH_DOOR_DONT_FRAGMENT : 0) |
-                            frame->hops << PATH_DOOR_HOPS_SHIFT),
+        .flags = (uint16_t)((frame->dont_fragment ? FRAME_SOCKET_DONT_FRAGMENT : 0) |
+                            frame->hops << FRAME_SOCKET_HOPS_SHIFT),
         .ifindex = frame->remote.scope ? frame->remote.scope : frame->ifindex,
     };
     struct iovec iov[] = {
@@ -67,9 +67,9 @@ static int door_send(struct engine_frames *ef, const struct engine_frame *frame)
     return means_gone(errno) ? ENGINE_FRAMES_E_GONE : -errno;
 }
 
-static int door_receive(struct engine_frames *ef, struct engine_frame *ret)
+static int socket_receive(struct engine_frames *ef, struct engine_frame *ret)
 {
-    struct path_door_header header;
+    struct frame_socket_header header;
     struct iovec iov[] = {
         {.iov_base = &header, .iov_len = sizeof(header)},
         {.iov_base = ret->data, .iov_len = sizeof(ret->data)},
@@ -97,16 +97,16 @@ static int door_receive(struct engine_frames *ef, struct engine_frame *ret)
     return 0;
 }
 
-static void door_close(struct engine_frames *ef)
+static void socket_close(struct engine_frames *ef)
 {
     (void)close(ef->fd);
     free(ef);
 }
 
-static const struct engine_frames_ops door_ops = {
-    .send = door_send,
-    .receive = door_receive,
-    .close = door_close,
+static const struct engine_frames_ops socket_ops = {
+    .send = socket_send,
+    .receive = socket_receive,
+    .close = socket_close,
 };
 
 int engine_frames_open_door(struct engine_frames **ret, const char *interface, struct err *e)
@@ -121,10 +121,11 @@ int engine_frames_open_door(struct engine_frames **ret, const char *interface, s
     fd = unix_socket_connect(path, SOCK_SEQPACKET);
     if (fd < 0) {
         free(ef);
-        return err_set(e, fd, "the engine's path door %s does not open: %s", path, strerror(-fd));
+        return err_set(
+            e, fd, "the engine's frame socket %s does not open: %s", path, strerror(-fd));
     }
-    socket_set_send_room(fd, PATH_DOOR_ROOM);
-    *ef = (struct engine_frames){.ops = &door_ops, .fd = fd};
+    socket_set_send_room(fd, FRAME_SOCKET_ROOM);
+    *ef = (struct engine_frames){.ops = &socket_ops, .fd = fd};
     *ret = ef;
     return 0;
 }

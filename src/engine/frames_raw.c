@@ -22,7 +22,7 @@ static int raw_send(struct engine_frames *ef, const struct engine_frame *frame)
         .hops = frame->hops};
     int r = raw_udp_send(&fr->udp, &to, frame->data, frame->len);
 
-    /* As through the door of `weft wg`: what does not go out is a lost frame, and no more. */
+    /* As through `weft wg`'s frame socket: what does not go out is a lost frame, and no more. */
     return r < 0 && r != -EMSGSIZE ? 0 : r;
 }
 

@@ -105,7 +105,7 @@ static int userspace_open_frames(
     const struct userspace *u = (const struct userspace *)engine;
 
     if (!u->interface)
-        return err_set(e, -EOPNOTSUPP, "an engine behind a function has no path door");
+        return err_set(e, -EOPNOTSUPP, "an engine behind a function has no frame socket");
     return engine_frames_open_door(ret, u->interface, e);
 }
 

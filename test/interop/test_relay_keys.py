@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 
-from .door import Door
+from .frame_client import FrameClient
 from .own_keys import drops, set_peer, uapi
 from .wgpeer import WgPeer
 
@@ -120,7 +120,7 @@ def test_an_edge_moves_to_another_relay_with_a_session(four: Four) -> None:
         for end in (a, b):
             set_peer(relay, end, "relayed=true")
     four.wait_passing()
-    Door(b)  # without a client nothing is pinned
+    FrameClient(b)  # without a client nothing is pinned
     set_peer(b, a, "pinned_endpoint=true")
     a.set("peer", b.public_key, "endpoint", N)
     lost = drops(four.m, "relay-no-lease")

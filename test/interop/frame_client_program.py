@@ -1,4 +1,4 @@
-"""A client of weft wg's path door, run in a host of the lab: door_client.py INTERFACE FIFO
+"""A client of the frame socket, run in a host of the lab: frame_client_program.py INTERFACE FIFO
 
 Makes the FIFO, reads commands from it, one a line, and prints what arrives, one JSON object a line:
 
@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 
-HEADER = struct.Struct("=16s16sHHIq")  # src/dataplane/path_door.h
+HEADER = struct.Struct("=16s16sHHIq")  # src/dataplane/frame_socket.h
 
 
 def mapped(text: str) -> bytes:
@@ -28,14 +28,14 @@ def unmapped(packed: bytes) -> str:
     return str(address.ipv4_mapped or address)
 
 
-def send(door: socket.socket, words: list[str]) -> None:
+def send(frames: socket.socket, words: list[str]) -> None:
     flags = 1 if "df" in words else 0
     header = HEADER.pack(mapped(words[1]), bytes(16), int(words[2]), flags, 0, 0)
-    door.send(header + bytes.fromhex(words[3]))
+    frames.send(header + bytes.fromhex(words[3]))
 
 
-def receive(door: socket.socket) -> bool:
-    message = door.recv(65536)
+def receive(frames: socket.socket) -> bool:
+    message = frames.recv(65536)
     if not message:
         return False
     remote, local, port, _, _, received_at = HEADER.unpack_from(message)
@@ -45,10 +45,10 @@ def receive(door: socket.socket) -> bool:
 
 
 def main() -> None:
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    door.connect(f"/run/wireguard/{sys.argv[1]}.path")
+    frames = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    frames.connect(f"/run/wireguard/{sys.argv[1]}.path")
     waiting = selectors.DefaultSelector()
-    waiting.register(door, selectors.EVENT_READ)
+    waiting.register(frames, selectors.EVENT_READ)
     os.mkfifo(sys.argv[2])
     # Also for writing, so that it does not end with its first writer.
     commands = os.fdopen(os.open(sys.argv[2], os.O_RDWR), "r", buffering=1)
@@ -56,12 +56,12 @@ def main() -> None:
     print("open", flush=True)
     while True:
         for key, _ in waiting.select():
-            if key.fileobj is door:
-                if not receive(door):
+            if key.fileobj is frames:
+                if not receive(frames):
                     print("closed", flush=True)
                     return
                 continue
-            send(door, commands.readline().split())
+            send(frames, commands.readline().split())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-/* path_door.c - see path_door.h. */
-#include "dataplane/path_door.h"
+/* frame_socket.c - see frame_socket.h. */
+#include "dataplane/frame_socket.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 /* The first byte of the types that WireGuard leaves alone. */
 #define FIRST_TYPE 0x80
 
-struct path_door {
+struct frame_socket {
     struct device *device;       /* pins */
     struct control_event listen; /* owns the descriptor */
     struct control_event client; /* owns the descriptor; -1: there is none */
@@ -32,20 +32,20 @@ struct path_door {
 
 /* ---- in: from the port to the client -------------------------------------------------------- */
 
-bool path_door_takes(const uint8_t *frame, size_t len)
+bool frame_socket_takes(const uint8_t *frame, size_t len)
 {
-    return len > 0 && len <= PATH_DOOR_FRAME_MAX &&
+    return len > 0 && len <= FRAME_SOCKET_FRAME_MAX &&
            (frame[0] >= FIRST_TYPE || stun_is_answer(frame, len));
 }
 
 /* A second's worth, refilled as time passes. */
-static bool is_within_quota(struct path_door_quota *q, nsec_t now)
+static bool is_within_quota(struct frame_socket_quota *q, nsec_t now)
 {
-    nsec_t per_frame = NSEC_PER_SEC / PATH_DOOR_RATE;
-    nsec_t gained = q->filled_at == 0 ? PATH_DOOR_RATE : (now - q->filled_at) / per_frame;
+    nsec_t per_frame = NSEC_PER_SEC / FRAME_SOCKET_RATE;
+    nsec_t gained = q->filled_at == 0 ? FRAME_SOCKET_RATE : (now - q->filled_at) / per_frame;
 
-    if (q->n_left + gained >= PATH_DOOR_RATE) {
-        q->n_left = PATH_DOOR_RATE;
+    if (q->n_left + gained >= FRAME_SOCKET_RATE) {
+        q->n_left = FRAME_SOCKET_RATE;
         q->filled_at = now;
     } else {
         q->n_left += (unsigned)gained;
@@ -57,10 +57,10 @@ static bool is_within_quota(struct path_door_quota *q, nsec_t now)
     return true;
 }
 
-void path_door_offer(
+void frame_socket_offer(
     struct rx_worker *w, const struct udp_run *run, const uint8_t *frame, size_t len)
 {
-    struct path_door_header header = {
+    struct frame_socket_header header = {
         .port = run->path.remote.port,
         .ifindex = run->path.ifindex,
         .received_at = w->tx.now,
@@ -87,12 +87,12 @@ void path_door_offer(
 
 /* ---- out: from the client to the port ------------------------------------------------------- */
 
-static struct udp_run run_of(const struct path_door_header *h, uint8_t *frame, size_t len)
+static struct udp_run run_of(const struct frame_socket_header *h, uint8_t *frame, size_t len)
 {
     struct udp_run run = {.buf = frame,
         .len = (uint32_t)len,
         .seg = (uint16_t)len,
-        .hops = (uint8_t)(h->flags >> PATH_DOOR_HOPS_SHIFT)};
+        .hops = (uint8_t)(h->flags >> FRAME_SOCKET_HOPS_SHIFT)};
 
     memcpy(run.path.remote.addr.b, h->remote, sizeof(h->remote));
     memcpy(run.path.local.b, h->local, sizeof(h->local));
@@ -104,7 +104,7 @@ static struct udp_run run_of(const struct path_door_header *h, uint8_t *frame, s
 }
 
 /* May the client send that? Nothing that could be taken for a message of WireGuard's. */
-static bool may_send(const struct path_door_header *h, const uint8_t *frame, size_t len)
+static bool may_send(const struct frame_socket_header *h, const uint8_t *frame, size_t len)
 {
     return len > 0 && h->port != 0 && (frame[0] >= FIRST_TYPE || stun_is_request(frame, len));
 }
@@ -129,10 +129,10 @@ static void send_unfragmented(struct port *p, const struct udp_run *run)
     port__open_gates(p, NULL);
 }
 
-static void take_frame(struct path_door *door, uint8_t *msg, size_t len)
+static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
 {
-    struct port *p = door->device->port;
-    struct path_door_header header;
+    struct port *p = fs->device->port;
+    struct frame_socket_header header;
     struct udp_run run;
 
     if (len <= sizeof(header))
@@ -140,10 +140,10 @@ static void take_frame(struct path_door *door, uint8_t *msg, size_t len)
     memcpy(&header, msg, sizeof(header));
     msg += sizeof(header);
     len -= sizeof(header);
-    if (!door->device->is_up || !may_send(&header, msg, len))
+    if (!fs->device->is_up || !may_send(&header, msg, len))
         return;
     run = run_of(&header, msg, len);
-    if (header.flags & PATH_DOOR_DONT_FRAGMENT)
+    if (header.flags & FRAME_SOCKET_DONT_FRAGMENT)
         send_unfragmented(p, &run);
     else
         send_run(p, &run);
@@ -152,9 +152,9 @@ static void take_frame(struct path_door *door, uint8_t *msg, size_t len)
 /* ---- the client ----------------------------------------------------------------------------- */
 
 /* The rx workers write to it inside the gate. */
-static void set_client(struct path_door *door, int fd)
+static void set_client(struct frame_socket *fs, int fd)
 {
-    struct port *p = door->device->port;
+    struct port *p = fs->device->port;
 
     gate_close(&p->gate);
     p->path_fd = fd;
@@ -162,102 +162,102 @@ static void set_client(struct path_door *door, int fd)
     atomic_store(&p->has_path_client, fd >= 0);
 }
 
-static void hang_up(struct path_door *door)
+static void hang_up(struct frame_socket *fs)
 {
-    if (door->client.fd < 0)
+    if (fs->client.fd < 0)
         return;
-    set_client(door, -1);
-    control_remove(door->device->port, &door->client);
-    (void)close(door->client.fd);
-    door->client.fd = -1;
+    set_client(fs, -1);
+    control_remove(fs->device->port, &fs->client);
+    (void)close(fs->client.fd);
+    fs->client.fd = -1;
 }
 
 static void on_client(void *ctx, uint32_t epoll_events)
 {
-    uint8_t msg[sizeof(struct path_door_header) + PATH_DOOR_FRAME_MAX];
-    struct path_door *door = ctx;
+    uint8_t msg[sizeof(struct frame_socket_header) + FRAME_SOCKET_FRAME_MAX];
+    struct frame_socket *fs = ctx;
 
     for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
-        ssize_t n = recv(door->client.fd, msg, sizeof(msg), MSG_DONTWAIT | MSG_TRUNC);
+        ssize_t n = recv(fs->client.fd, msg, sizeof(msg), MSG_DONTWAIT | MSG_TRUNC);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) {
-            hang_up(door);
+            hang_up(fs);
             return;
         }
         if ((size_t)n <= sizeof(msg))
-            take_frame(door, msg, (size_t)n);
+            take_frame(fs, msg, (size_t)n);
     }
 }
 
 static void on_connection(void *ctx, uint32_t epoll_events)
 {
-    struct path_door *door = ctx;
-    int fd = accept4(door->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct frame_socket *fs = ctx;
+    int fd = accept4(fs->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
         return;
     /* The one before may have ended, and nobody noticed yet. */
-    if (door->client.fd >= 0)
-        on_client(door, EPOLLIN);
-    if (door->client.fd >= 0) {
+    if (fs->client.fd >= 0)
+        on_client(fs, EPOLLIN);
+    if (fs->client.fd >= 0) {
         (void)close(fd);
         return;
     }
-    door->client = (struct control_event){.fd = fd, .fn = on_client, .ctx = door};
-    if (control_add(door->device->port, &door->client, EPOLLIN) < 0) {
+    fs->client = (struct control_event){.fd = fd, .fn = on_client, .ctx = fs};
+    if (control_add(fs->device->port, &fs->client, EPOLLIN) < 0) {
         (void)close(fd);
-        door->client.fd = -1;
+        fs->client.fd = -1;
         return;
     }
-    socket_set_send_room(fd, PATH_DOOR_ROOM);
-    set_client(door, fd);
+    socket_set_send_room(fd, FRAME_SOCKET_ROOM);
+    set_client(fs, fd);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int path_door_new(struct path_door **ret, struct device *d, const char *path, struct err *e)
+int frame_socket_new(struct frame_socket **ret, struct device *d, const char *path, struct err *e)
 {
-    struct path_door *door = calloc(1, sizeof(*door));
+    struct frame_socket *fs = calloc(1, sizeof(*fs));
     int r = -ENOMEM;
 
-    if (!door || !(door->path = strdup(path))) {
-        free(door);
+    if (!fs || !(fs->path = strdup(path))) {
+        free(fs);
         return err_set(e, r, "no memory for socket %s", path);
     }
-    door->device = d;
-    door->client.fd = -1;
-    door->listen = (struct control_event){.fn = on_connection, .ctx = door};
-    r = door->listen.fd = unix_socket_listen(path, SOCK_SEQPACKET);
+    fs->device = d;
+    fs->client.fd = -1;
+    fs->listen = (struct control_event){.fn = on_connection, .ctx = fs};
+    r = fs->listen.fd = unix_socket_listen(path, SOCK_SEQPACKET);
     if (r >= 0)
-        r = control_add(d->port, &door->listen, EPOLLIN);
+        r = control_add(d->port, &fs->listen, EPOLLIN);
     if (r < 0) {
-        if (door->listen.fd >= 0)
-            (void)close(door->listen.fd);
-        free(door->path);
-        free(door);
+        if (fs->listen.fd >= 0)
+            (void)close(fs->listen.fd);
+        free(fs->path);
+        free(fs);
         return err_set(e, r, "cannot serve %s: %s", path,
             r == -EADDRINUSE ? "another process does" : strerror(-r));
     }
-    *ret = door;
+    *ret = fs;
     return 0;
 }
 
-struct path_door *path_door_free(struct path_door *door)
+struct frame_socket *frame_socket_free(struct frame_socket *fs)
 {
     struct port *p;
 
-    if (!door)
+    if (!fs)
         return NULL;
-    p = door->device->port;
+    p = fs->device->port;
     (void)pthread_mutex_lock(&p->lock);
-    hang_up(door);
-    control_remove(p, &door->listen);
+    hang_up(fs);
+    control_remove(p, &fs->listen);
     (void)pthread_mutex_unlock(&p->lock);
-    (void)unlink(door->path);
-    (void)close(door->listen.fd);
-    free(door->path);
-    free(door);
+    (void)unlink(fs->path);
+    (void)close(fs->listen.fd);
+    free(fs->path);
+    free(fs);
     return NULL;
 }

@@ -1,4 +1,4 @@
-"""The path door: frames through WireGuard's own port, pinned endpoints, handshakes on demand.
+"""The frame socket: frames through WireGuard's own port, pinned endpoints, handshakes on demand.
 
     a (weft) ── [ s ] ── b (weft)
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 
-from .door import CLIENT, Door
+from .frame_client import CLIENT, FrameClient
 from .own_keys import drops, set_peer, uapi
 from .wgpeer import WgPeer
 
@@ -47,7 +47,7 @@ def ends(weft: Path) -> Iterator[tuple[WgPeer, WgPeer]]:
 
 def test_frames_go_both_ways(ends):
     a, b = ends
-    at_a, at_b = Door(a), Door(b)
+    at_a, at_b = FrameClient(a), FrameClient(b)
     at_a.send("192.0.2.2", "80aa")
     got = at_b.wait_frame("80aa")
     assert (got["remote"], got["local"], got["port"]) == ("192.0.2.1", "192.0.2.2", 51820)
@@ -70,13 +70,13 @@ def test_frames_go_both_ways(ends):
     second = a.machine.spawn([sys.executable, CLIENT, a.interface, "/run/second"])
     second.wait_line("^closed$")
     at_a.close()
-    Door(a).send("192.0.2.2", "80dd")
+    FrameClient(a).send("192.0.2.2", "80dd")
     at_b.wait_frame("80dd")
 
 
 def test_too_many_frames_are_dropped_and_counted(ends):
     a, b = ends
-    Door(b)
+    FrameClient(b)
     script = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
               "for i in range(8000): s.sendto(b'\\x80', ('192.0.2.2', 51820))")
     a.machine.run([sys.executable, "-c", script])
@@ -87,25 +87,25 @@ def test_too_many_frames_are_dropped_and_counted(ends):
 def test_frames_wait_for_a_client_that_is_busy(ends):
     """The MTU probes of many paths come at once, and the agent may be doing something else."""
     a, b = ends
-    door = Door(b)
-    os.kill(door.daemon.pid, signal.SIGSTOP)
+    frames = FrameClient(b)
+    os.kill(frames.daemon.pid, signal.SIGSTOP)
     script = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
               "for i in range(400): s.sendto(b'\\x80' + bytes(1399), ('192.0.2.2', 51820))\n"
               "s.sendto(b'\\x80\\xee', ('192.0.2.2', 51820))")
     a.machine.run([sys.executable, "-c", script])
-    os.kill(door.daemon.pid, signal.SIGCONT)
-    door.wait_frame("80ee")
+    os.kill(frames.daemon.pid, signal.SIGCONT)
+    frames.wait_frame("80ee")
     assert drops(b, "path-queue-full") == 0
-    assert len([line for line in door.daemon.lines() if "frame" in line]) == 401
+    assert len([line for line in frames.daemon.lines() if "frame" in line]) == 401
 
 
 def test_a_pinned_peer_stays_where_it_is(ends):
-    """Without somebody at the door it roams as ever, pinned or not."""
+    """Without somebody at the frames it roams as ever, pinned or not."""
     a, b = ends
     a.ping(b)
     set_peer(a, b, "pinned_endpoint=true")
     assert uapi(a, "get=1\n\n")["pinned_endpoint"] == "true"
-    door = Door(a)
+    frames = FrameClient(a)
     b.set("listen-port", 51999)
     before = a.state(b).rx_bytes
     # What it sends is taken from wherever it comes; the answers go where it was.
@@ -113,7 +113,7 @@ def test_a_pinned_peer_stays_where_it_is(ends):
     assert b.machine.run(argv, check=False).rc == 1
     assert a.state(b).rx_bytes > before
     assert a.state(b).endpoint == "192.0.2.2:51820"
-    door.close()
+    frames.close()
     b.ping(a)
     wait_for(lambda: a.state(b).endpoint == "192.0.2.2:51999", 5, "the endpoint to follow")
     # wg(8) reads and writes configurations as if there were no such key.

@@ -1,4 +1,4 @@
-"""A client of a data plane's path door, as an agent is one."""
+"""A client of a data plane's frame socket, as an agent is one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lab import Daemon
 
 from .wgpeer import WgPeer
 
-CLIENT = Path(__file__).with_name("door_client.py")
+CLIENT = Path(__file__).with_name("frame_client_program.py")
 
 
-class Door:
-    """A client of an end's path door."""
+class FrameClient:
+    """A client of an end's frame socket."""
 
     def __init__(self, end: WgPeer) -> None:
         self.host = end.machine

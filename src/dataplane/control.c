@@ -8,15 +8,15 @@
 #include <unistd.h>
 
 #include "base/drop.h"
-#include "dataplane/greeting.h"
+#include "dataplane/handshake_io.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
 #include "dataplane/source_addr.h"
 #include "sys/clock.h"
 
-/* Greetings handled before timers and descriptors get their turn. */
-#define GREETINGS_PER_TURN 32
+/* Handshake messages taken before timers and descriptors get their turn. */
+#define HANDSHAKES_PER_TURN 32
 
 /* Retired keypairs are freed this soon, or when this many wait. */
 #define RECLAIM_DELAY (200 * NSEC_PER_MSEC)
@@ -27,8 +27,8 @@
 /*
  * Where it shares a core with a data thread that never rests, six parts of seven are control's, as
  * long as it has work: a stream whose keys are due stops until its handshake is done, and a hub
- * that was restarted is greeted by all at once. No stranger gets that share for his messages, for
- * he is asked for a cookie, and then limited.
+ * that was restarted has handshakes with all at once. No stranger gets that share for his messages,
+ * for he is asked for a cookie, and then limited.
  */
 #define CONTROL_NICE (-8)
 
@@ -130,7 +130,7 @@ static void take_told(struct peer *peer, nsec_t now)
     if (atomic_exchange(&peer->has_new_path, false))
         source_addr_check(peer, now);
     if (atomic_exchange(&peer->has_confirmed, false))
-        greeting_session_ready(peer, now);
+        handshake_io_session_ready(peer, now);
     control_poll_peer(peer, now);
 }
 
@@ -155,7 +155,7 @@ void control_forget_session(struct peer *peer)
 
     keypairs_clear(&peer->keypairs, &evicted);
     control_retire(peer->device->port, &evicted);
-    greeting_abandon(peer);
+    handshake_io_abandon(peer);
 }
 
 void control_poll_peer(struct peer *peer, nsec_t now)
@@ -171,7 +171,7 @@ void control_poll_peer(struct peer *peer, nsec_t now)
     if (todo & TIMERS_ZERO_KEYS)
         control_forget_session(peer);
     if (todo & TIMERS_SEND_INITIATION)
-        greeting_initiate(peer, now);
+        handshake_io_initiate(peer, now);
     if (todo & TIMERS_SEND_KEEPALIVE) {
         sender_add_staged(&p->sender, peer, now);
         if (!sender_keepalive(&p->sender, peer, now) && timers_on_rekey_wanted(&peer->timers))
@@ -199,36 +199,36 @@ static void run_timers(struct port *p, nsec_t now)
 
 /* ---- the loop ---- */
 
-static void finish_greeting(struct port *p, struct greeting *g)
+static void finish_handshake(struct port *p, struct handshake_msg *m)
 {
-    atomic_fetch_sub(&p->n_greetings, 1);
+    atomic_fetch_sub(&p->n_handshakes, 1);
     /* Release: the worker may overwrite it. */
-    atomic_store_explicit(&g->is_busy, false, memory_order_release);
+    atomic_store_explicit(&m->is_busy, false, memory_order_release);
 }
 
 /* True when more wait. */
-static bool run_greetings(struct port *p, nsec_t now)
+static bool run_handshakes(struct port *p, nsec_t now)
 {
-    for (unsigned i = 0; i < GREETINGS_PER_TURN; i++) {
-        struct greeting *g = mpsc_pop(&p->greetings);
+    for (unsigned i = 0; i < HANDSHAKES_PER_TURN; i++) {
+        struct handshake_msg *m = mpsc_pop(&p->handshakes);
 
-        if (!g)
+        if (!m)
             return false;
-        greeting_take(p, g, now);
-        finish_greeting(p, g);
+        handshake_io_take(p, m, now);
+        finish_handshake(p, m);
     }
     return true;
 }
 
 /* Those of other devices go with them: their senders repeat in five seconds. */
-void control_forget_greetings(struct port *p, const struct device *d)
+void control_forget_handshakes(struct port *p, const struct device *d)
 {
-    struct greeting *g;
+    struct handshake_msg *m;
 
-    while ((g = mpsc_pop(&p->greetings)) != NULL) {
-        if (g->device != d)
+    while ((m = mpsc_pop(&p->handshakes)) != NULL) {
+        if (m->device != d)
             drop_count(&p->drops, DROP_QUEUE_FULL, 1);
-        finish_greeting(p, g);
+        finish_handshake(p, m);
     }
 }
 
@@ -286,7 +286,7 @@ static void *control_main(void *arg)
 
             ev->fn(ev->ctx, events[i].events);
         }
-        busy = run_greetings(p, clock_now());
+        busy = run_handshakes(p, clock_now());
         control_untell(p);
         run_timers(p, clock_now());
     }

@@ -49,8 +49,8 @@ void control_untell(struct port *p);
 /** control_poll_peer() - do what its timers ask for, and arm them. Under the lock. */
 void control_poll_peer(struct peer *peer, nsec_t now);
 
-/** control_forget_greetings() - throw away what waits for @d, which is about to go. */
-void control_forget_greetings(struct port *p, const struct device *d);
+/** control_forget_handshakes() - throw away what waits for @d, which is about to go. */
+void control_forget_handshakes(struct port *p, const struct device *d);
 
 /** control_forget_session() - wipe a peer's keys and its handshake under way. */
 void control_forget_session(struct peer *peer);

@@ -417,7 +417,7 @@ static void detach(struct device *d)
     gate_close(&p->gate);
     list_remove(&d->siblings);
     gate_open(&p->gate);
-    control_forget_greetings(p, d);
+    control_forget_handshakes(p, d);
     (void)relay_device_set(d, false);
     device__remove_peers(d);
     if (d->workers)

@@ -14,12 +14,12 @@
 #include "dataplane/source_addr.h"
 #include "sys/rng_kernel.h"
 
-/* The greetings of all workers must fit, so that pushing one never fails. */
-static size_t greetings_cap(unsigned n_workers)
+/* The handshake messages of all workers must fit, so that pushing one never fails. */
+static size_t handshakes_cap(unsigned n_workers)
 {
-    size_t cap = GREETINGS_PER_WORKER;
+    size_t cap = HANDSHAKES_PER_WORKER;
 
-    while (cap < (size_t)n_workers * GREETINGS_PER_WORKER)
+    while (cap < (size_t)n_workers * HANDSHAKES_PER_WORKER)
         cap *= 2;
     return cap;
 }
@@ -31,7 +31,7 @@ static int init_parts(struct port *p)
     if (r == 0)
         r = index_init(&p->index);
     if (r == 0)
-        r = mpsc_init(&p->greetings, greetings_cap(p->opt.n_workers));
+        r = mpsc_init(&p->handshakes, handshakes_cap(p->opt.n_workers));
     if (r == 0)
         r = control_init(p);
     if (r == 0)
@@ -109,7 +109,7 @@ struct port *port_free(struct port *p)
         control_reclaim(p);
     sender_deinit(&p->sender);
     control_deinit(p);
-    mpsc_deinit(&p->greetings);
+    mpsc_deinit(&p->handshakes);
     index_deinit(&p->index);
     gate_deinit(&p->gate);
     heap_deinit(&p->timers);

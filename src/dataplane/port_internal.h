@@ -50,11 +50,11 @@ struct tx_worker;
 
 /** Handshake messages that wait for the control thread, per rx worker; of them at most half from
  * senders that have not proved their address: strangers cannot keep honest peers out. */
-#define GREETINGS_PER_WORKER   512
-#define GREETINGS_UNPROVEN_MAX (GREETINGS_PER_WORKER / 2)
+#define HANDSHAKES_PER_WORKER   512
+#define HANDSHAKES_UNPROVEN_MAX (HANDSHAKES_PER_WORKER / 2)
 
 /** A handshake message on its way from an rx worker to the control thread. */
-struct greeting {
+struct handshake_msg {
     struct device *device; /* pins: whose mac1 it carries; NULL for a cookie reply */
     struct udp_path path;  /* where it came from */
     uint16_t len;          /* bytes in msg */
@@ -88,13 +88,13 @@ struct rx_worker {
                                    senders over the workers' sockets */
     struct udp_inbox inbox;
     struct port_tx tx;
-    struct aead_lane *lane;     /* owns */
-    struct gro gro;             /* what is to be written to gro_device */
-    struct device *gro_device;  /* borrows, for the batch; NULL: nothing collected */
-    struct addressee addressee; /* which device a handshake message is for */
-    struct greeting *greetings; /* owns GREETINGS_PER_WORKER, used in turn */
-    unsigned next_greeting;
-    bool has_greeted; /* in this batch: control is to be woken */
+    struct aead_lane *lane;           /* owns */
+    struct gro gro;                   /* what is to be written to gro_device */
+    struct device *gro_device;        /* borrows, for the batch; NULL: nothing collected */
+    struct addressee addressee;       /* which device a handshake message is for */
+    struct handshake_msg *handshakes; /* owns HANDSHAKES_PER_WORKER, used in turn */
+    unsigned next_handshake;
+    bool has_handshakes; /* in this batch: control is to be woken */
     struct frame_socket_quota path_quota;
     struct sched_batch batch; /* while the port is quiet */
     struct drops drops;
@@ -109,14 +109,14 @@ struct port {
     struct gate gate;          /* rx workers */
 
     /* Any thread. */
-    struct mpsc_ring greetings;   /* rx workers to control */
-    _Atomic unsigned n_greetings; /* in it */
-    _Atomic(struct peer *) told;  /* a stack of peers: see peer_tell() */
-    _Atomic bool is_stopping;     /* threads end */
-    _Atomic bool refuses_gso;     /* a segmented send failed for its being one */
-    _Atomic bool has_path_client; /* somebody finds paths: see frame_socket.h */
-    _Atomic nsec_t busy_at;       /* when a worker last had much at once: see port__is_quiet() */
-    int wake_fd;                  /* owns: the control thread's eventfd */
+    struct mpsc_ring handshakes;   /* rx workers to control */
+    _Atomic unsigned n_handshakes; /* in it */
+    _Atomic(struct peer *) told;   /* a stack of peers: see peer_tell() */
+    _Atomic bool is_stopping;      /* threads end */
+    _Atomic bool refuses_gso;      /* a segmented send failed for its being one */
+    _Atomic bool has_path_client;  /* somebody finds paths: see frame_socket.h */
+    _Atomic nsec_t busy_at;        /* when a worker last had much at once: see port__is_quiet() */
+    int wake_fd;                   /* owns: the control thread's eventfd */
 
     /* Changed with the gates closed, read inside them. */
     int path_fd;           /* borrows: the frame socket's client; -1: none */

@@ -4,7 +4,7 @@
  *   receive   runs of datagrams, with UDP_GRO up to 64 KiB each
  *   split     into runs of data with one receiver index; anything else goes on alone
  *   filter    may take the run (relay, STUN); see port.h
- *   greet     handshake messages with a good mac1 go to the control thread
+ *   handshakes    handshake messages with a good mac1 go to the control thread
  *   look up   the keypair, by the receiver index
  *   open      all data messages of the run, in place
  *   check     the counters, against the replay window, once for the run
@@ -270,11 +270,11 @@ static void take_data(struct rx_worker *w, const struct udp_run *run, uint32_t i
 
 /* ---- handshake messages ---- */
 
-/* Stage: greet. One handshake message to the control thread, if there is room. */
-static void greet(
+/* Stage: handshakes. One handshake message to the control thread, if there is room. */
+static void queue_handshake(
     struct rx_worker *w, const struct udp_run *run, const uint8_t *msg, uint32_t len, unsigned type)
 {
-    struct greeting *g = &w->greetings[w->next_greeting];
+    struct handshake_msg *m = &w->handshakes[w->next_handshake];
     struct port *p = w->port;
     struct device *d = NULL;
     bool is_loaded = w->tx.now < atomic_load(&p->loaded_until);
@@ -289,26 +289,26 @@ static void greet(
     if (is_loaded && d)
         is_proven = cookie_check_mac2(&d->checker, msg, len, &run->path.remote, w->tx.now);
     /* Acquire: control has finished reading the slot. */
-    if (atomic_load_explicit(&g->is_busy, memory_order_acquire) ||
-        (!is_proven && atomic_load(&p->n_greetings) >= GREETINGS_UNPROVEN_MAX)) {
+    if (atomic_load_explicit(&m->is_busy, memory_order_acquire) ||
+        (!is_proven && atomic_load(&p->n_handshakes) >= HANDSHAKES_UNPROVEN_MAX)) {
         drop(w, DROP_QUEUE_FULL, 1);
         return;
     }
-    g->is_proven = is_proven;
-    g->device = d;
-    g->path = run->path;
-    g->len = (uint16_t)len;
-    memcpy(g->msg, msg, len);
-    atomic_store_explicit(&g->is_busy, true, memory_order_relaxed);
-    w->next_greeting = (w->next_greeting + 1) % GREETINGS_PER_WORKER;
-    atomic_fetch_add(&p->n_greetings, 1);
-    if (!mpsc_push(&p->greetings, g)) {
-        atomic_fetch_sub(&p->n_greetings, 1);
-        atomic_store_explicit(&g->is_busy, false, memory_order_relaxed);
+    m->is_proven = is_proven;
+    m->device = d;
+    m->path = run->path;
+    m->len = (uint16_t)len;
+    memcpy(m->msg, msg, len);
+    atomic_store_explicit(&m->is_busy, true, memory_order_relaxed);
+    w->next_handshake = (w->next_handshake + 1) % HANDSHAKES_PER_WORKER;
+    atomic_fetch_add(&p->n_handshakes, 1);
+    if (!mpsc_push(&p->handshakes, m)) {
+        atomic_fetch_sub(&p->n_handshakes, 1);
+        atomic_store_explicit(&m->is_busy, false, memory_order_relaxed);
         drop(w, DROP_QUEUE_FULL, 1);
         return;
     }
-    w->has_greeted = true;
+    w->has_handshakes = true;
 }
 
 /* Anything else: path frames go to the agent, handshake messages to the control thread. */
@@ -323,7 +323,7 @@ static void take_others(struct rx_worker *w, const struct udp_run *run)
         else if (type == 0 || type == WG_TYPE_DATA)
             drop(w, DROP_UNKNOWN_TYPE, 1);
         else
-            greet(w, run, run->buf + off, len, type);
+            queue_handshake(w, run, run->buf + off, len, type);
     }
 }
 
@@ -409,9 +409,9 @@ static bool receive(struct rx_worker *w, int fd)
     udp_outbox_flush(&w->tx.out, &w->sockets);
     drop(w, DROP_UDP_SEND, w->tx.out.n_failed - failed);
     port__watch_gso(w->port, &w->tx.out);
-    if (w->has_greeted)
+    if (w->has_handshakes)
         port__wake(w->port->wake_fd);
-    w->has_greeted = false;
+    w->has_handshakes = false;
     aead_lane_clear(w->lane);
     port__count_load(w->port, n_packets, w->tx.now);
     return n_packets > QUIET_PACKETS;
@@ -527,9 +527,9 @@ int rx_init(struct rx_worker *w, struct port *p, unsigned i)
     r = watch(w, EPOLL_CTL_ADD, w->wake_fd, EVENT_WAKE, EPOLLIN);
     if (r < 0)
         return r;
-    w->greetings = calloc(GREETINGS_PER_WORKER, sizeof(*w->greetings));
+    w->handshakes = calloc(HANDSHAKES_PER_WORKER, sizeof(*w->handshakes));
     w->tx.room = malloc(PORT_TX_ROOM);
-    if (!w->greetings || !w->tx.room)
+    if (!w->handshakes || !w->tx.room)
         return -ENOMEM;
     r = addressee_init(&w->addressee, rng_u64(&p->rng));
     if (r == 0)
@@ -556,7 +556,7 @@ void rx_deinit(struct rx_worker *w)
     udp_inbox_deinit(&w->inbox);
     addressee_deinit(&w->addressee);
     free(w->tx.room);
-    free(w->greetings);
+    free(w->handshakes);
     if (w->wake_fd >= 0)
         (void)close(w->wake_fd);
     if (w->epoll_fd >= 0)

@@ -12,7 +12,7 @@
 #include "base/secret.h"
 #include "dataplane/control.h"
 #include "dataplane/device_internal.h"
-#include "dataplane/greeting.h"
+#include "dataplane/handshake_io.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
@@ -180,7 +180,7 @@ static void begin_handshake(struct peer *peer, nsec_t now)
 {
     if (!peer->device->is_up || !peer->device->local.has_key)
         return;
-    greeting_initiate(peer, now);
+    handshake_io_initiate(peer, now);
     control_poll_peer(peer, now);
 }
 

@@ -1,5 +1,5 @@
-/* greeting.c - see greeting.h. */
-#include "dataplane/greeting.h"
+/* handshake_io.c - see handshake_io.h. */
+#include "dataplane/handshake_io.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 /* Under load from this many waiting messages on, and for a while after: an eighth of the queue
  * and a second, as in the Linux kernel. */
-#define LOAD_THRESHOLD (GREETINGS_PER_WORKER / 8)
+#define LOAD_THRESHOLD (HANDSHAKES_PER_WORKER / 8)
 #define LOAD_MEMORY    NSEC_PER_SEC
 
 static void drop(struct port *p, enum drop_reason reason)
@@ -24,7 +24,7 @@ static void drop(struct port *p, enum drop_reason reason)
 
 static bool is_loaded(struct port *p, nsec_t now)
 {
-    if (atomic_load(&p->n_greetings) >= LOAD_THRESHOLD)
+    if (atomic_load(&p->n_handshakes) >= LOAD_THRESHOLD)
         atomic_store(&p->loaded_until, now + LOAD_MEMORY);
     return now < atomic_load(&p->loaded_until);
 }
@@ -45,7 +45,7 @@ static void send_message(
     peer_count_tx(peer, len);
 }
 
-void greeting_abandon(struct peer *peer)
+void handshake_io_abandon(struct peer *peer)
 {
     if (peer->handshake.state != HANDSHAKE_STATE_NONE)
         index_release(&peer->device->port->index, peer->handshake.local_index);
@@ -68,7 +68,7 @@ static int take_index(struct peer *peer, uint32_t *ret)
     return r;
 }
 
-void greeting_initiate(struct peer *peer, nsec_t now)
+void handshake_io_initiate(struct peer *peer, nsec_t now)
 {
     struct udp_path path = peer_get_path(peer);
     struct device *d = peer->device;
@@ -78,7 +78,7 @@ void greeting_initiate(struct peer *peer, nsec_t now)
 
     /* Told even when it fails, so that the next attempt is a timeout away. */
     timers_on_initiation_sent(&peer->timers, now, &p->rng);
-    greeting_abandon(peer);
+    handshake_io_abandon(peer);
     if (take_index(peer, &index) < 0) {
         drop(p, DROP_NO_BUFFER);
         return;
@@ -114,7 +114,7 @@ static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
     return true;
 }
 
-void greeting_session_ready(struct peer *peer, nsec_t now)
+void handshake_io_session_ready(struct peer *peer, nsec_t now)
 {
     const struct device_listener *l = &peer->device->listener;
     struct udp_path path;
@@ -156,8 +156,8 @@ static void send_response(
 }
 
 /* Said by the side that can know it; the other one gets no answer, as from anybody. */
-static void on_mismatch(
-    struct peer *peer, const struct noise_profile *wanted, const struct greeting *g, nsec_t now)
+static void on_mismatch(struct peer *peer, const struct noise_profile *wanted,
+    const struct handshake_msg *m, nsec_t now)
 {
     struct port *p = peer->device->port;
     char key[X25519_BASE64_MAX], ep[ENDPOINT_TEXT_MAX], choice[NOISE_CHOICE_TEXT_MAX];
@@ -166,7 +166,7 @@ static void on_mismatch(
     log_limited(&p->mismatch_log, now, LOG_LEVEL_WARNING,
         "%s: peer %s at %s wants a session in %s, and is configured here for %s",
         peer->device->name, x25519_public_format(&peer->remote.public, key),
-        endpoint_format(&g->path.remote, ep), aead_cipher_name(wanted->transport),
+        endpoint_format(&m->path.remote, ep), aead_cipher_name(wanted->transport),
         noise_choice_format(noise_remote_choice(&peer->remote), choice));
 }
 
@@ -200,7 +200,7 @@ static void on_stale_initiation(struct peer *peer, nsec_t now)
  * could take the response to it, and they would be silent until one repeats five seconds later.
  * This way both come about, and each end sends under one and receives under both.
  */
-static void take_initiation(struct device *d, const struct greeting *g, nsec_t now)
+static void take_initiation(struct device *d, const struct handshake_msg *m, nsec_t now)
 {
     struct handshake_incoming in;
     struct handshake answer;
@@ -209,7 +209,7 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
     int r;
 
     handshake_clear(&answer);
-    memcpy(&msg, g->msg, sizeof(msg));
+    memcpy(&msg, m->msg, sizeof(msg));
     if (handshake_open_initiation(&d->local, noise_profiles, NOISE_PROFILE_N, &msg, &in) != 0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
         return;
@@ -221,7 +221,7 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
     }
     r = handshake_consume_initiation(&answer, &peer->remote, &in, now);
     if (r == HANDSHAKE_E_PROFILE)
-        on_mismatch(peer, in.profile, g, now);
+        on_mismatch(peer, in.profile, m, now);
     else if (r == HANDSHAKE_E_REPLAY)
         on_stale_initiation(peer, now);
     else if (r != 0)
@@ -230,21 +230,21 @@ static void take_initiation(struct device *d, const struct greeting *g, nsec_t n
         goto out;
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
-    peer_learn_path(peer, &g->path, false);
-    send_response(peer, &answer, &g->path, now);
+    peer_learn_path(peer, &m->path, false);
+    send_response(peer, &answer, &m->path, now);
     control_poll_peer(peer, now);
 out:
     handshake_clear(&answer);
     secret_wipe(&in, sizeof(in));
 }
 
-static void take_response(struct device *d, const struct greeting *g, nsec_t now)
+static void take_response(struct device *d, const struct handshake_msg *m, nsec_t now)
 {
     const struct noise_profile *profile;
     struct wg_response msg;
     struct peer *peer;
 
-    memcpy(&msg, g->msg, sizeof(msg));
+    memcpy(&msg, m->msg, sizeof(msg));
     peer = index_peer(&d->port->index, le32_get(msg.receiver));
     if (!peer || peer->device != d) {
         drop(d->port, DROP_UNKNOWN_INDEX);
@@ -257,7 +257,7 @@ static void take_response(struct device *d, const struct greeting *g, nsec_t now
     }
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
-    peer_learn_path(peer, &g->path, true);
+    peer_learn_path(peer, &m->path, true);
     profile = peer->handshake.profile;
     if (!begin_session(peer, &peer->handshake, now))
         return;
@@ -268,16 +268,16 @@ static void take_response(struct device *d, const struct greeting *g, nsec_t now
     /* The responder may not send before it has heard from us under the new keys (5.4.5). */
     if (atomic_load(&peer->staged.n) == 0)
         (void)sender_keepalive(&d->port->sender, peer, now);
-    greeting_session_ready(peer, now);
+    handshake_io_session_ready(peer, now);
     control_poll_peer(peer, now);
 }
 
-static void take_cookie_reply(struct port *p, const struct greeting *g, nsec_t now)
+static void take_cookie_reply(struct port *p, const struct handshake_msg *m, nsec_t now)
 {
     struct wg_cookie_reply msg;
     struct peer *peer;
 
-    memcpy(&msg, g->msg, sizeof(msg));
+    memcpy(&msg, m->msg, sizeof(msg));
     peer = index_peer(&p->index, le32_get(msg.receiver));
     if (!peer)
         drop(p, DROP_UNKNOWN_INDEX);
@@ -287,9 +287,9 @@ static void take_cookie_reply(struct port *p, const struct greeting *g, nsec_t n
         peer_count_rx(peer, sizeof(msg));
 }
 
-static void send_cookie(struct port *p, const struct greeting *g, nsec_t now)
+static void send_cookie(struct port *p, const struct handshake_msg *m, nsec_t now)
 {
-    struct device *d = g->device;
+    struct device *d = m->device;
     struct wg_cookie_reply reply;
 
     if (cookie_checker_is_stale(&d->checker, now)) {
@@ -297,35 +297,35 @@ static void send_cookie(struct port *p, const struct greeting *g, nsec_t now)
         cookie_checker_refresh(&d->checker, now, &p->rng);
         gate_open(&p->gate);
     }
-    if (cookie_create_reply(&d->checker, g->msg, g->len, &g->path.remote, now, &p->rng, &reply))
-        sender_message(&p->sender, &g->path, &reply, sizeof(reply));
+    if (cookie_create_reply(&d->checker, m->msg, m->len, &m->path.remote, now, &p->rng, &reply))
+        sender_message(&p->sender, &m->path, &reply, sizeof(reply));
 }
 
 /* Under load: may this message go on? If not, it was answered with a cookie, or dropped. */
-static bool is_admitted(struct port *p, const struct greeting *g, nsec_t now)
+static bool is_admitted(struct port *p, const struct handshake_msg *m, nsec_t now)
 {
-    if (!g->is_proven) {
+    if (!m->is_proven) {
         drop(p, DROP_UNDER_LOAD);
-        send_cookie(p, g, now);
+        send_cookie(p, m, now);
         return false;
     }
-    if (!ratelimit_allow(&p->ratelimit, &g->path.remote.addr, now)) {
+    if (!ratelimit_allow(&p->ratelimit, &m->path.remote.addr, now)) {
         drop(p, DROP_RATE_LIMITED);
         return false;
     }
     return true;
 }
 
-void greeting_take(struct port *p, const struct greeting *g, nsec_t now)
+void handshake_io_take(struct port *p, const struct handshake_msg *m, nsec_t now)
 {
-    if (!g->device) {
-        take_cookie_reply(p, g, now);
+    if (!m->device) {
+        take_cookie_reply(p, m, now);
         return;
     }
-    if (!g->device->is_up || (is_loaded(p, now) && !is_admitted(p, g, now)))
+    if (!m->device->is_up || (is_loaded(p, now) && !is_admitted(p, m, now)))
         return;
-    if (g->len == sizeof(struct wg_initiation))
-        take_initiation(g->device, g, now);
+    if (m->len == sizeof(struct wg_initiation))
+        take_initiation(m->device, m, now);
     else
-        take_response(g->device, g, now);
+        take_response(m->device, m, now);
 }

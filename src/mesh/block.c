@@ -16,7 +16,7 @@ static const char *const reserved[] = {
     "ff00::/8",
 };
 
-static const char *find_reserved(const struct ip_prefix *p)
+const char *block_find_reserved_part(const struct ip_prefix *p)
 {
     for (unsigned i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
         struct ip_prefix r;
@@ -38,7 +38,7 @@ int block_parse(struct ip_prefix *ret, const char *text, bool v4, const char *wh
     if (ip_prefix_parse(&p, text, e) < 0)
         return err_prefix(e, "%s", what);
     whole = ip_prefix_mask(&p);
-    other = find_reserved(&whole);
+    other = block_find_reserved_part(&whole);
     if (ip_addr_is_v4(&p.addr) != v4)
         return err_set(e, -EINVAL, "%s is \"%s\", which is not IPv%c", what, text, v4 ? '4' : '6');
     if (p.len < min || p.len > max)
@@ -57,5 +57,5 @@ const char *block_find_reserved(const struct ip_addr *a)
 {
     struct ip_prefix whole = {.addr = *a, .len = ip_addr_is_v4(a) ? 32 : 128};
 
-    return find_reserved(&whole);
+    return block_find_reserved_part(&whole);
 }

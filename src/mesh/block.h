@@ -33,3 +33,6 @@ int block_parse(struct ip_prefix *ret, const char *text, bool v4, const char *wh
  * Return: the block that holds it, as loopback or link-local; NULL: it may be reached.
  */
 const char *block_find_reserved(const struct ip_addr *a);
+
+/** block_find_reserved_part() - the same for any address of @p. */
+const char *block_find_reserved_part(const struct ip_prefix *p);

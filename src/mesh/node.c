@@ -9,6 +9,7 @@
 #include "mesh/object.h"
 #include "mesh/object_internal.h"
 #include "mesh/path_report.h"
+#include "mesh/subnets.h"
 #include "nat/path.h"
 
 int node_check_name(const char *text, struct err *e)
@@ -192,6 +193,21 @@ static void island_decode(struct node *n, struct fields *f)
         memcpy(n->island, text, strlen(text) + 1);
 }
 
+/* Into @n->routes, which the caller releases also on failure. */
+static int routes_decode(struct node *n, struct fields *f)
+{
+    struct subnets routes = SUBNETS_NULL;
+
+    subnets_decode(f, "routes", &routes);
+    if (routes.n == 0)
+        return 0;
+    n->routes = malloc(sizeof(*n->routes));
+    if (!n->routes)
+        return -ENOMEM;
+    *n->routes = routes;
+    return 0;
+}
+
 static int node_spec_decode(
     struct node *n, const json_t *spec, enum object_mode mode, const char *where, struct err *e)
 {
@@ -208,11 +224,13 @@ static int node_spec_decode(
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &n->ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &n->relay);
     hub = fields_object(&f, "hub", FIELDS_OPTIONAL);
+    r = routes_decode(n, &f);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    r = labels_decode(n, labels, &f);
+    if (r == 0)
+        r = labels_decode(n, labels, &f);
     if (r == 0)
         r = fields_end(&f);
     if (r == 0 && hub)
@@ -312,6 +330,8 @@ json_t *node_encode(const struct node *n)
         spec = (json_decref(spec), NULL);
     if (spec && n->hub && json_object_set_new(spec, "hub", hub_encode(n->hub)) < 0)
         spec = (json_decref(spec), NULL);
+    if (spec && n->routes && json_object_set_new(spec, "routes", subnets_encode(n->routes)) < 0)
+        spec = (json_decref(spec), NULL);
     return object__encode_frame(&n->meta, OBJECT_KIND_NODE, spec, json_incref(n->status));
 }
 
@@ -319,6 +339,7 @@ void node_deinit(struct node *n)
 {
     free(n->labels);
     free(n->hub);
+    free(n->routes);
     free(n->side);
     free(n->hostname);
     json_decref(n->status);

@@ -21,6 +21,7 @@
 struct err;
 struct fields;
 struct path_side;
+struct subnets;
 
 #define OBJECT_NAME_MAX       (2 * NAME_MAX_LEN + 2) /* "a--b", the longest */
 #define OBJECT_LABELS_MAX     32
@@ -122,6 +123,8 @@ struct node {
     bool ephemeral;                /* removed when it stays away */
     bool relay;                    /* it may be a relay for others, if it wants to */
     struct node_hub *hub;          /* owns; NULL unless the node is a hub */
+    struct subnets *routes;        /* owns; what is reached through it, as the hub admits; NULL:
+                                      nothing */
     json_t *status;                /* owns a reference; NULL or an object */
     char *hostname;                /* owns; of its machine, where that is no name of the node's and
                                       has no domain: as its status says; NULL: not said */
@@ -146,10 +149,22 @@ struct object {
     };
 };
 
-#define NETWORK_NULL {0}
-#define NODE_NULL {0}
-#define MESH_EDGE_NULL {0}
-#define OBJECT_NULL {0}
+#define NETWORK_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define NODE_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define MESH_EDGE_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define OBJECT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** node_speeds_known() - a speed for every cipher? Then it speaks every profile. */
 bool node_speeds_known(const struct node_speeds *s);

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "mesh/subnets.h"
 #include "nat/path.h"
 #include "wire/wg.h"
 
@@ -196,6 +197,42 @@ static struct noise_choice choose_cipher(
     return wireguard;
 }
 
+/* Does a node that comes before number @index have that very route? */
+static bool is_routed_before(const struct snapshot *s, size_t index, const struct ip_prefix *route)
+{
+    for (size_t i = 0; i < index; i++) {
+        const struct node *n = &s->nodes.items[i]->node;
+
+        if (n->routes && subnets_has(n->routes, route))
+            return true;
+    }
+    return false;
+}
+
+bool render_has_route(const struct snapshot *s, const struct node *peer, unsigned i)
+{
+    const struct ip_prefix *route = &peer->routes->items[i];
+    size_t index = 0;
+
+    if (peer->hub || snapshot_self(s)->hub)
+        return false;
+    if (subnets_check_network(route, &s->network, NULL) < 0)
+        return false;
+    while (index < s->nodes.n && &s->nodes.items[index]->node != peer)
+        index++;
+    return !is_routed_before(s, index, route);
+}
+
+static int allow_routes(struct wg_peer *p, const struct snapshot *s, const struct node *node)
+{
+    int r = 0;
+
+    for (unsigned i = 0; node->routes && r == 0 && i < node->routes->n; i++)
+        if (render_has_route(s, node, i))
+            r = wg_peer_allow(p, &node->routes->items[i]);
+    return r;
+}
+
 static int add_peer(struct wg_config *c, const struct render_input *in, const struct node *self,
     const struct node *relay, const struct node *node)
 {
@@ -218,6 +255,8 @@ static int add_peer(struct wg_config *c, const struct render_input *in, const st
     r = wg_peer_allow(&p, &a4);
     if (r == 0)
         r = wg_peer_allow(&p, &a6);
+    if (r == 0)
+        r = allow_routes(&p, in->snapshot, node);
     if (r == 0)
         return wg_config_add(c, &p);
     wg_peer_deinit(&p);

@@ -9,11 +9,13 @@
  *   - every hub: its own two addresses as allowed-ips, its public endpoint, and
  *     the keepalive, which holds the NAT mapping that all relayed edges share:
  *     the network's, or as the node has measured it;
- *   - every other node, unless an edge says "off": its two addresses, and as
- *     endpoint the path that was chosen for it. Without one that is the hub's
- *     endpoint, where packets are passed on unread.
+ *   - every other node, unless an edge says "off": its two addresses, the
+ *     subnets that are reached through it, and as endpoint the path that was
+ *     chosen for it. Without one that is the hub's endpoint, where packets are
+ *     passed on unread; so a subnet needs nothing of the hub, either.
  *
- * The peers of a hub are all nodes, without endpoints: they come to it.
+ * The peers of a hub are all nodes, without endpoints: they come to it. It
+ * reaches nothing behind them: it forwards nobody's packets in the clear.
  *
  * A network's `mtu` is what a path is taken to carry before it was measured: the
  * MTU of the routes to its blocks. The interface's own is as much as any path of
@@ -90,6 +92,15 @@ struct render_decision {
  */
 struct render_decision render_decide(
     const struct snapshot *s, const struct node *peer, const struct render_path *found);
+
+/**
+ * render_has_route() - does this node send what is for a subnet of @peer there?
+ * @i:		which of @peer's routes, less than their number
+ *
+ * Not into a block of the network's own, and of two nodes that have the same one only to the first
+ * by name: WireGuard would give it to whichever comes last. A hub admits neither.
+ */
+bool render_has_route(const struct snapshot *s, const struct node *peer, unsigned i);
 
 /** render_mtu() - how large an inner packet to @peer, another node, may be: the route's MTU. */
 uint16_t render_mtu(const struct render_input *in, const struct node *peer);

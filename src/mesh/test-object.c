@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "mesh/object.h"
+#include "mesh/subnets.h"
 
 #define KEY "\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\""
 
@@ -49,11 +50,11 @@ static void test_node(void **state)
 
     assert_int_equal(
         decode(&o,
-            NODE_WITH("gpu-1",
-                ", \"labels\": {\"zone\": \"b\", \"gpu\": \"h100\"}, "
-                "\"island\": \"rack-7\", \"ephemeral\": true, \"relay\": true, \"hub\": {"
-                "\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:7\"], "
-                "\"apiPort\": 8443}"),
+            NODE_WITH("gpu-1", ", \"labels\": {\"zone\": \"b\", \"gpu\": \"h100\"}, "
+                               "\"island\": \"rack-7\", \"ephemeral\": true, \"relay\": true, "
+                               "\"routes\": [\"fd09::/64\", \"10.9.0.0/24\"], \"hub\": {"
+                               "\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:7\"], "
+                               "\"apiPort\": 8443}"),
             OBJECT_STRICT, &e),
         0);
     assert_int_equal(o.kind, OBJECT_KIND_NODE);
@@ -65,6 +66,8 @@ static void test_node(void **state)
     assert_string_equal(o.node.island, "rack-7");
     assert_true(o.node.ephemeral);
     assert_true(o.node.relay);
+    assert_int_equal(o.node.routes->n, 2);
+    assert_int_equal(o.node.routes->items[1].len, 64);
     assert_int_equal(o.node.hub->n_endpoints, 2);
     assert_int_equal(o.node.hub->endpoints[1].port, 7);
     assert_int_equal(o.node.hub->api_port, 8443);
@@ -82,6 +85,7 @@ static void test_defaults(void **state)
     assert_false(o.node.ephemeral);
     assert_false(o.node.relay);
     assert_null(o.node.hub);
+    assert_null(o.node.routes);
     object_deinit(&o);
     assert_int_equal(
         decode(&o, NETWORK_WITH("\"cidr4\": \"10.42.0.0/16\", \"cidr6\": \"fd5a::/64\""),
@@ -130,6 +134,11 @@ static const struct {
         "Node \"a\": label key \"k k\" is not 1 to 63 of letters, digits, '-', '_', '.', '/'"},
     {NODE_WITH("a", ", \"ephemeral\": 1"), "Node \"a\": \"ephemeral\" is neither true nor false"},
     {NODE_WITH("a", ", \"relay\": \"yes\""), "Node \"a\": \"relay\" is neither true nor false"},
+    {NODE_WITH("a", ", \"routes\": {}"), "Node \"a\": \"routes\" is not an array of 0 to 16 items"},
+    {NODE_WITH("a", ", \"routes\": [1]"), "Node \"a\": \"routes\" is not a list of texts"},
+    {NODE_WITH("a", ", \"routes\": [\"10.9.0.5/24\"]"),
+        "Node \"a\": route \"10.9.0.5/24\" has bits set after its length: the subnet is "
+        "10.9.0.0/24"},
     {NODE_WITH("a", ", \"hub\": {\"endpoints\": [], \"apiPort\": 1}"),
         "Node \"a\": \"endpoints\" is not an array of 1 to 8 items"},
     {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"x\"], \"apiPort\": 1}"),

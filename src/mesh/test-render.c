@@ -12,6 +12,7 @@
 #include "mesh/diff.h"
 #include "mesh/render.h"
 #include "mesh/sample.h"
+#include "mesh/subnets.h"
 #include "mesh/wg_quick.h"
 
 #define HUB_ENDPOINT "203.0.113.10:51820"
@@ -372,6 +373,90 @@ static void test_new_keepalive_is_all_that_changes(void **state)
     snapshot_deinit(&s);
 }
 
+static void put_routes(struct snapshot *s, unsigned n, const char *routes)
+{
+    struct object o = sample_node(n);
+    struct err e = ERR_NULL;
+
+    o.node.routes = calloc(1, sizeof(*o.node.routes));
+    assert_non_null(o.node.routes);
+    if (subnets_parse(o.node.routes, routes, &e) < 0)
+        fail_msg("%s", err_text(&e));
+    sample_put(s, o);
+}
+
+static void check_allowed(const struct wg_peer *p, const char *wanted)
+{
+    char all[512] = "";
+    char text[IP_PREFIX_TEXT_MAX];
+
+    assert_non_null(p);
+    for (size_t i = 0; i < p->n_allowed; i++)
+        (void)snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? " " : "",
+            ip_prefix_format(&p->allowed[i], text));
+    assert_string_equal(all, wanted);
+}
+
+/* What is behind a node goes to it, by whatever path; a hub forwards nothing. */
+static void test_routes(void **state)
+{
+    struct snapshot s = sample_snapshot(5, 2);
+    struct wg_config c;
+    size_t len;
+    char *text;
+
+    put_routes(&s, 3, "10.9.0.0/24,fd09::/64");
+    put_routes(&s, 4, "10.9.0.0/16"); /* around another one's: the longer prefix wins */
+    c = render(&s, NULL, 0);
+    check_allowed(peer(&c, 3), "10.9.0.0/24 10.42.0.3/32 fd09::/64 fd5a:1::3/128");
+    check_allowed(peer(&c, 4), "10.9.0.0/16 10.42.0.4/32 fd5a:1::4/128");
+    check_allowed(peer(&c, 5), "10.42.0.5/32 fd5a:1::5/128");
+    check_allowed(peer(&c, 1), "10.42.0.1/32 fd5a:1::1/128");
+    text = wg_quick_format(&c, &s, "/etc/key", &len);
+    assert_non_null(strstr(text, "AllowedIPs = 10.9.0.0/24, 10.42.0.3/32, fd09::/64, "));
+    free(text);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+
+    /* The hub admits none of these: not twice the same one, not the network's own addresses. */
+    s = sample_snapshot(5, 2);
+    put_routes(&s, 3, "10.9.0.0/24");
+    put_routes(&s, 4, "10.9.0.0/24,10.42.0.0/24,10.8.0.0/24");
+    c = render(&s, NULL, 0);
+    check_allowed(peer(&c, 3), "10.9.0.0/24 10.42.0.3/32 fd5a:1::3/128");
+    check_allowed(peer(&c, 4), "10.8.0.0/24 10.42.0.4/32 fd5a:1::4/128");
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+
+    s = sample_snapshot(3, 1);
+    put_routes(&s, 3, "10.9.0.0/24");
+    c = render(&s, NULL, 0);
+    check_allowed(peer(&c, 3), "10.42.0.3/32 fd5a:1::3/128");
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+/* A subnet that comes or goes changes one peer's allowed-ips and nothing else. */
+static void test_new_route_is_all_that_changes(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct wg_config before = render(&s, NULL, 0);
+    struct wg_config after;
+    struct diff d = DIFF_NULL;
+
+    put_routes(&s, 3, "10.9.0.0/24");
+    after = render(&s, NULL, 0);
+    assert_int_equal(diff_make(&d, &before, &after, &before), 0);
+    assert_int_equal(d.n_peers, 1);
+    assert_int_equal(d.peers[0].op, DIFF_OP_UPDATE);
+    assert_true(d.peers[0].set_allowed);
+    assert_false(d.peers[0].set_endpoint || d.peers[0].set_keepalive || d.peers[0].set_mtu);
+    diff_deinit(&d);
+    wg_config_deinit(&before);
+    wg_config_deinit(&after);
+    snapshot_deinit(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +469,8 @@ int main(void)
         cmocka_unit_test(test_new_keepalive_is_all_that_changes),
         cmocka_unit_test(test_mtu),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_new_route_is_all_that_changes),
         cmocka_unit_test(test_wg_quick),
     };
 

@@ -1,0 +1,88 @@
+/*
+ * subnets.h - blocks of addresses behind a node, which all others reach through it.
+ *
+ * A node asks for them (`weft join --route`), the hub admits them (`spec.routes`
+ * of a Node), and render.h makes them allowed-ips of that node's peer. One
+ * block belongs to one node: what overlaps is refused, where it is written and
+ * where it is read.
+ *
+ * Pure.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/addr.h"
+
+struct err;
+struct fields;
+struct network;
+
+/** Most of one node, and of one token. */
+#define SUBNETS_MAX 16
+
+/* Shortest prefix. A default route is no subnet: it would take the way to the hub as well. */
+#define SUBNETS_LEN4_MIN 8
+#define SUBNETS_LEN6_MIN 16
+
+/** Some blocks, host bits zero; sorted by ip_prefix_compare(), and no two overlap. */
+struct subnets {
+    struct ip_prefix items[SUBNETS_MAX];
+    unsigned n;
+};
+
+#define SUBNETS_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/**
+ * subnet_parse() - "10.9.0.0/24" or "fd09::/64"; without a length the one address
+ *
+ * Return: 0, or -EINVAL with words that name @text and what is allowed; for host bits that are set
+ * the block that was meant.
+ */
+int subnet_parse(struct ip_prefix *ret, const char *text, struct err *e);
+
+/**
+ * subnets_add() - one more
+ * @p:		as from subnet_parse()
+ *
+ * Return: 0, also for one that is there already; or -EINVAL with words: it overlaps another one,
+ * or there are too many.
+ */
+int subnets_add(struct subnets *s, const struct ip_prefix *p, struct err *e);
+
+/** subnets_parse() - several, with commas between; they are added to @s. As subnets_add(). */
+int subnets_parse(struct subnets *s, const char *text, struct err *e);
+
+/** subnets_find() - lends the block of @s that overlaps @p, one way or the other; NULL: none. */
+const struct ip_prefix *subnets_find(const struct subnets *s, const struct ip_prefix *p);
+
+/** subnets_has() - is @p one of them? */
+bool subnets_has(const struct subnets *s, const struct ip_prefix *p);
+
+/** subnets_covers() - does @p lie inside one of them? */
+bool subnets_covers(const struct subnets *s, const struct ip_prefix *p);
+
+bool subnets_equal(const struct subnets *a, const struct subnets *b);
+
+/**
+ * subnets_check_network() - is @p free of the network's own blocks?
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int subnets_check_network(const struct ip_prefix *p, const struct network *n, struct err *e);
+
+/** subnets_decode() - an optional field: a list of texts; @ret stays as it is when it is absent. */
+void subnets_decode(struct fields *f, const char *name, struct subnets *ret);
+
+/** subnets_encode() - the list; a new reference, NULL for no memory. */
+json_t *subnets_encode(const struct subnets *s);
+
+/** Room for subnets_format(). */
+#define SUBNETS_TEXT_MAX (SUBNETS_MAX * (IP_PREFIX_TEXT_MAX + 2))
+
+/** subnets_format() - "10.9.0.0/24, fd09::/64", "" for none. Returns @buf. */
+const char *subnets_format(const struct subnets *s, char buf[static SUBNETS_TEXT_MAX]);

@@ -149,6 +149,8 @@ static json_t *token_json(const struct model_token *t)
         "network", record->network, "expires", (json_int_t)record->expires, "usesLeft",
         (json_int_t)record->uses, "ephemeral", (int)record->ephemeral, "relay", (int)record->relay);
 
+    if (json && record->routes.n > 0)
+        json_object_set_new(json, "routes", subnets_encode(&record->routes));
     if (json && record->created > 0) {
         json_object_set_new(json, "created", json_integer((json_int_t)record->created));
         json_object_set_new(json, "createdBy", json_string(record->created_by));

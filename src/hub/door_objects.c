@@ -9,6 +9,7 @@
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
 #include "hub/networks.h"
+#include "hub/node_routes.h"
 
 /* The kind in the path's second part; NONE: @rs says 404. */
 static enum object_kind find_kind(const struct request *rq, struct response *rs)
@@ -258,6 +259,28 @@ static bool keeps_identity(const struct node *given, const struct node *held)
            ip_addr_equal(&given->address6, &held->address6) && !given->hub == !held->hub;
 }
 
+/* Otherwise @rs says why not. */
+static bool may_have_routes(
+    const struct model_network *net, struct response *rs, const struct node *given)
+{
+    struct err e = ERR_NULL;
+    int r;
+
+    if (given->routes && given->hub) {
+        response_refuse(rs, 400,
+            "node \"%s\" is the hub itself, which forwards nobody's packets in the clear: a subnet "
+            "is reached through another node",
+            given->meta.name);
+        return false;
+    }
+    r = node_routes_check(net, given->meta.name, given->routes, &e);
+    if (r == NODE_ROUTES_E_TAKEN)
+        response_refuse(rs, 409, "%s", err_text(&e));
+    else if (r != 0)
+        response_fail(rs, &e);
+    return r == 0;
+}
+
 static void put_node(struct hub *hub, struct model_network *net, const struct request *rq,
     struct response *rs, const struct node *given)
 {
@@ -273,11 +296,13 @@ static void put_node(struct hub *hub, struct model_network *net, const struct re
     }
     if (!keeps_identity(given, &node->pub.spec)) {
         response_refuse(rs, 400,
-            "the key and addresses of node \"%s\" are fixed; labels, island, ephemeral and "
-            "relay may change",
+            "the key and addresses of node \"%s\" are fixed; labels, island, ephemeral, relay "
+            "and routes may change",
             rq->params[2]);
         return;
     }
+    if (!may_have_routes(net, rs, given))
+        return;
     /* Where the hub is reached comes from its own command line. */
     spec.hub = node->pub.spec.hub;
     if (write_record(hub, rq, rs, record_key(key, RECORD_NODE, rq->params[0], rq->params[2]),

@@ -74,6 +74,7 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
     log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name, endpoint_format(&rq->from, from));
     memcpy(node->heard.report.engine, er.engine, sizeof(er.engine));
+    node->heard.report.routes = er.routes;
     reports_seen(&hub->reports, node, rq->now, hub__wall());
     response_text(rs, 200, view_snapshot_text(node), "application/json");
 }

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "hub/node_routes.h"
 #include "mesh/reserved.h"
 
 /* Tries when somebody else changed the same keys, and names that are tried. */
@@ -138,20 +139,49 @@ static json_t *address_text(const struct ip_prefix *cidr, uint32_t n)
     return json_string(ip_addr_format(&a, text));
 }
 
+/* Of the routes that are asked for, those that the token admits. 0, ENROL_E_TAKEN or -EINVAL. */
+static int admit_routes(struct subnets *ret, const struct model_network *net, const char *name,
+    const struct enrol_request *rq, const struct token_record *token, struct err *e)
+{
+    struct subnets admitted = SUBNETS_NULL;
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < rq->routes.n; i++) {
+        const struct ip_prefix *route = &rq->routes.items[i];
+
+        r = node_routes_check_block(net, route, e);
+        if (r == 0 && subnets_covers(&token->routes, route))
+            r = subnets_add(&admitted, route, e);
+    }
+    if (r == 0)
+        r = node_routes_check(net, name, &admitted, e);
+    if (r == NODE_ROUTES_E_TAKEN)
+        r = e->code = ENROL_E_TAKEN;
+    if (r == 0)
+        *ret = admitted;
+    return r;
+}
+
 /* The new node, through the decoder, which checks the labels. */
 static int make_node(struct node *ret, const struct model_network *net,
     const struct enrol_request *rq, const char *name, uint32_t number,
     const struct token_record *token, struct err *e)
 {
     char key[X25519_BASE64_MAX];
-    json_t *labels = rq->labels ? json_incref((json_t *)rq->labels) : json_object();
-    json_t *json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b}}", "kind",
-        "Node", "metadata", "name", name, "network", net->pub.spec.meta.name, "spec", "publicKey",
+    struct subnets routes;
+    json_t *labels;
+    json_t *json;
+    int r = admit_routes(&routes, net, name, rq, token, e);
+
+    if (r != 0)
+        return r;
+    labels = rq->labels ? json_incref((json_t *)rq->labels) : json_object();
+    json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b, s:o}}", "kind", "Node",
+        "metadata", "name", name, "network", net->pub.spec.meta.name, "spec", "publicKey",
         x25519_public_format(&rq->key, key), "address4", address_text(&net->pub.spec.cidr4, number),
         "address6", address_text(&net->pub.spec.cidr6, number), "labels", labels, "ephemeral",
-        (int)token->ephemeral, "relay", (int)token->relay);
-    int r = node_decode(ret, json, OBJECT_STRICT, e);
-
+        (int)token->ephemeral, "relay", (int)token->relay, "routes", subnets_encode(&routes));
+    r = node_decode(ret, json, OBJECT_STRICT, e);
     json_decref(json);
     return r;
 }
@@ -296,6 +326,7 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
         .uses = rq->uses,
         .ephemeral = rq->ephemeral,
         .relay = rq->relay,
+        .routes = rq->routes,
         .created = wall_s};
     _cleanup_(freep) char *text = NULL;
     char key[RECORD_KEY_MAX];

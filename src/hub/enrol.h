@@ -25,7 +25,7 @@ struct err;
 
 /* Outcomes. */
 #define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired; or the proof is wrong */
-#define ENROL_E_TAKEN   2 /* another machine has the name or key, or this one has another name */
+#define ENROL_E_TAKEN   2 /* another machine has the name, key or route, or this one another name */
 #define ENROL_E_GONE    3 /* the token's network does not exist any more */
 #define ENROL_E_FULL    4 /* no address is left */
 #define ENROL_E_TOO_OFT 5 /* too many failures from this address */

@@ -220,10 +220,11 @@ char *record_token_encode(const struct token_record *t)
     char key[X25519_BASE64_MAX];
 
     return finish(
-        json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:s}", "network", t->network, "hubKey",
+        json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:s, s:o*}", "network", t->network, "hubKey",
             x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires, "uses",
             (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay, "created",
-            (json_int_t)t->created, "createdBy", t->created_by),
+            (json_int_t)t->created, "createdBy", t->created_by, "routes",
+            t->routes.n ? subnets_encode(&t->routes) : NULL),
         NULL, NULL);
 }
 
@@ -247,6 +248,7 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     fields_bool(&f, "ephemeral", FIELDS_REQUIRED, &t.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &t.relay);
     fields_u64(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &created);
+    subnets_decode(&f, "routes", &t.routes);
     fields_text(&f, "createdBy", FIELDS_OPTIONAL, 0, sizeof(t.created_by), t.created_by);
     t.created = (int64_t)created;
     t.expires = (int64_t)expires;
@@ -264,10 +266,11 @@ static json_t *reparse(const char *text)
 
 char *record_report_encode(const struct report_record *r)
 {
-    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*}", "engine", r->report.engine,
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "engine", r->report.engine,
         "version", r->report.version, "hostname", r->report.hostname[0] ? r->report.hostname : NULL,
         "candidates", reparse(r->report.candidates), "paths", reparse(r->report.paths), "aead",
-        reparse(r->report.aead));
+        reparse(r->report.aead), "routes",
+        r->report.routes.n ? subnets_encode(&r->report.routes) : NULL);
 
     return finish(json_pack("{s:I, s:o, s:o*}", "lastSeen", (json_int_t)r->last_seen, "node", node,
                       "edges", reparse(r->report.edges)),

@@ -59,6 +59,7 @@ struct token_record {
     uint32_t uses;                /* left */
     bool ephemeral;               /* the nodes that it admits are */
     bool relay;                   /* they may be relays */
+    struct subnets routes;        /* they may have routes inside these */
     int64_t created;              /* s since 1970; 0: by a hub that did not note it */
     char created_by[CALLER_NAME_MAX + 1]; /* as the audit log names them; "": likewise */
 };

@@ -49,6 +49,7 @@ static void take_node(struct report *held, struct report *given)
     replace(&held->candidates, &given->candidates);
     replace(&held->paths, &given->paths);
     replace(&held->aead, &given->aead);
+    held->routes = given->routes;
     held->has_node = true;
 }
 
@@ -139,12 +140,13 @@ json_t *reports_of_node(const struct model_node *node)
     const char *paths = heard->report.paths;
     const char *aead = heard->report.aead;
 
-    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*}", "lastSeen",
+    return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen, "engine", heard->report.engine, "version",
         heard->report.version, "hostname",
         heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",
         candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",
-        paths ? json_loads(paths, 0, NULL) : NULL, "aead", aead ? json_loads(aead, 0, NULL) : NULL);
+        paths ? json_loads(paths, 0, NULL) : NULL, "aead", aead ? json_loads(aead, 0, NULL) : NULL,
+        "routes", heard->report.routes.n ? subnets_encode(&heard->report.routes) : NULL);
 }
 
 /* What @of says about its edge to @peer, under its field owner. */

@@ -68,6 +68,7 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
     read_node_name(&f, rq.name);
     rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
     read_word(&f, "engine", rq.engine);
+    subnets_decode(&f, "routes", &rq.routes);
     if (fields_end(&f) == 0)
         *ret = rq;
     secret_wipe(&rq.secret, sizeof(rq.secret));
@@ -86,6 +87,7 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
     fields_u64(&f, "uses", FIELDS_OPTIONAL, 1, REQUEST_USES_MAX, &uses);
     fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &rq.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &rq.relay);
+    subnets_decode(&f, "routes", &rq.routes);
     fields_refuse_unknown(&f);
     rq.ttl_seconds = (uint32_t)ttl;
     rq.uses = (uint32_t)uses;
@@ -199,6 +201,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     read_word(&f, "engine", rp->engine);
     read_word(&f, "version", rp->version);
     fields_name(&f, "hostname", FIELDS_OPTIONAL, rp->hostname);
+    subnets_decode(&f, "routes", &rp->routes);
     rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
     rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
     check_aead(&f, aead);

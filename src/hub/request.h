@@ -14,6 +14,7 @@
 #include "base/parse.h"
 #include "crypto/x25519.h"
 #include "mesh/object.h"
+#include "mesh/subnets.h"
 
 struct err;
 
@@ -44,6 +45,7 @@ struct enrol_request {
     char name[NAME_MAX_LEN + 1]; /* "": the hub chooses */
     const json_t *labels;        /* borrowed from the body; NULL: none */
     char engine[REQUEST_WORD_MAX + 1];
+    struct subnets routes; /* that it asks for */
 };
 
 /** POST /v1/networks/NET/tokens */
@@ -51,7 +53,8 @@ struct token_request {
     uint32_t ttl_seconds;
     uint32_t uses;
     bool ephemeral;
-    bool relay; /* its nodes may be relays */
+    bool relay;            /* its nodes may be relays */
+    struct subnets routes; /* its nodes may have routes inside these */
 };
 
 /** POST /v1/networks; what is not said is as in network_request_default(). */
@@ -74,10 +77,14 @@ struct report {
     char *paths;                     /* owns; an object: what goes with the candidates */
     char *aead;                      /* owns; an object of MB/s by cipher */
     char *edges;                     /* owns; an object of objects by peer name */
+    struct subnets routes;           /* that it asks for; what it has is the hub's word */
     unsigned n_alarms;               /* of the edges: not direct, though they should be */
 };
 
-#define REPORT_NULL {0}
+#define REPORT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);

@@ -323,8 +323,36 @@ static void compare_ear(struct sample_hub *s, const struct sample_ear *ear)
     snapshot_deinit(&fresh);
 }
 
+/* Nobody gets what is another one's, whoever asked and whoever admitted. */
+static void check_routes(const struct model_network *net, const struct node *node)
+{
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        const struct node *other = &model_node_at(net, i)->pub.spec;
+
+        for (unsigned k = 0; other != node && other->routes && k < node->routes->n; k++)
+            if (subnets_find(other->routes, &node->routes->items[k]))
+                sample_hub_fail("nodes \"%s\" and \"%s\" have overlapping routes", node->meta.name,
+                    other->meta.name);
+    }
+    for (unsigned k = 0; k < node->routes->n; k++)
+        if (node->hub || subnets_check_network(&node->routes->items[k], &net->pub.spec, NULL) != 0)
+            sample_hub_fail("node \"%s\" has a route that none may have", node->meta.name);
+}
+
+static void check_all_routes(const struct model *m)
+{
+    for (size_t i = 0; i < m->networks.n; i++) {
+        const struct model_network *net = model_network_at(m, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++)
+            if (model_node_at(net, k)->pub.spec.routes)
+                check_routes(net, &model_node_at(net, k)->pub.spec);
+    }
+}
+
 void sample_hub_compare(struct sample_hub *s)
 {
+    check_all_routes(&s->hub->model);
     sample_hub_wait(s, 20);
     for (unsigned i = 0; i < SAMPLE_HUB_EARS_MAX; i++)
         if (s->ears[i].stream)

@@ -66,6 +66,15 @@ static void add_labels(struct str *s, struct choices *c)
     str_add(s, "}");
 }
 
+/* Lists of them, so that nodes come to want parts of each other's. */
+static const char *some_routes(struct choices *c)
+{
+    return PICK(c, "[]", "[\"10.9.0.0/24\"]", "[\"10.9.0.0/16\"]", "[\"10.9.0.128/25\"]",
+        "[\"10.8.0.0/24\",\"fd09::/64\"]", "[\"fd09::/48\"]", "[\"192.0.2.0/24\"]",
+        "[\"10.9.0.0/24\",\"10.8.0.0/25\"]", "[\"10.0.0.0/8\"]", "[\"10.9.0.1/24\"]",
+        "[\"0.0.0.0/0\"]", "[1]", "null");
+}
+
 static void add_candidates(struct str *s, struct choices *c)
 {
     unsigned n = choices_below(c, 5);
@@ -113,6 +122,8 @@ static void add_status(struct str *s, struct choices *c)
     if (choices_below(c, 3) == 0)
         str_addf(s, ",\"aead\":{\"%s\":%s}", PICK(c, "aes256gcm", "chacha20poly1305", "future", ""),
             a_value(c));
+    if (choices_below(c, 4) == 0)
+        str_addf(s, ",\"routes\":%s", some_routes(c));
     str_addf(s, "},\"edges\":{\"%s\":{\"path\":%s,\"alarm\":%s},\"%s\":%s}}", a_name(c), a_value(c),
         PICK(c, "true", "false", "1"), PICK(c, "q", "a", "b"), PICK(c, "{}", "1", "{\"x\":[]}"));
 }
@@ -179,6 +190,8 @@ static bool a_secret(struct sample_hub *s, struct choices *c, const char *networ
     struct token_secret secret;
     struct err e = ERR_NULL;
 
+    if (choices_below(c, 3) != 0)
+        (void)subnets_parse(&rq.routes, PICK(c, "10.0.0.0/8", "10.9.0.0/24,fd09::/32"), NULL);
     if (!net ||
         enrol_new_secret(&s->hub->enrol, net, &rq, "uid:0", s->now, hub__wall(), &secret, &e) != 0)
         return false;
@@ -207,12 +220,53 @@ static void op_enrol(struct sample_hub *s, struct choices *c)
     if (choices_below(c, 8) != 0)
         (void)a_secret(s, c, a_network(c), secret);
     str_addf(&body,
-        "{\"secret\":\"%s\",\"publicKey\":\"%s\",\"name\":\"%s\",\"engine\":%s,\"labels\":", secret,
-        x25519_public_format(&key, key_text), a_name(c),
-        PICK(c, "\"kernel\"", "\"\"", "\"\\u009b\"", "1"));
+        "{\"secret\":\"%s\",\"publicKey\":\"%s\",\"name\":\"%s\",\"engine\":%s,\"routes\":%s,"
+        "\"labels\":",
+        secret, x25519_public_format(&key, key_text), a_name(c),
+        PICK(c, "\"kernel\"", "\"\"", "\"\\u009b\"", "1"), some_routes(c));
     add_labels(&body, c);
     str_add(&body, "}");
     submit(s, c, DOOR_PUBLIC, NULL, "POST", "/v1/enrol", &body);
+}
+
+/* Nothing is wrong with what these two say but, perhaps, the routes: so that many nodes want some.
+ */
+static void op_enrol_routed(struct sample_hub *s, struct choices *c)
+{
+    struct x25519_public key = {{1 + (uint8_t)choices_below(c, 255)}};
+    char key_text[X25519_BASE64_MAX];
+    char body[512];
+    char secret[64];
+
+    if (!a_secret(s, c, "default", secret))
+        return;
+    (void)snprintf(body, sizeof(body),
+        "{\"secret\":\"%s\",\"publicKey\":\"%s\",\"name\":\"%s\",\"routes\":%s}", secret,
+        x25519_public_format(&key, key_text), PICK(c, "a", "b", "c", "d", "gpu-1", "gpu-2"),
+        some_routes(c));
+    (void)sample_hub_ask(s, DOOR_PUBLIC, NULL, "POST", "/v1/enrol", body, NULL);
+}
+
+static void op_admit(struct sample_hub *s, struct choices *c)
+{
+    struct model_node *member = a_member(s, c);
+    char key[X25519_BASE64_MAX];
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+    char path[256];
+    char body[768];
+
+    if (!member)
+        return;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Node/%s", member->net->keyed.key,
+        member->keyed.key);
+    (void)snprintf(body, sizeof(body),
+        "{\"kind\":\"Node\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"publicKey\":\"%s\","
+        "\"address4\":\"%s\",\"address6\":\"%s\",\"routes\":%s}}",
+        member->keyed.key, x25519_public_format(&member->pub.spec.key, key),
+        ip_addr_format(&member->pub.spec.address4, a4),
+        ip_addr_format(&member->pub.spec.address6, a6), some_routes(c));
+    (void)sample_hub_ask(s, DOOR_ADMIN, NULL, "PUT", path, body, NULL);
 }
 
 static void op_status(struct sample_hub *s, struct choices *c)
@@ -242,11 +296,12 @@ static void op_put_node(struct sample_hub *s, struct choices *c)
     str_addf(&body,
         "{\"kind\":\"Node\",\"metadata\":{\"name\":\"%s\"},\"spec\":{\"publicKey\":\"%s\","
         "\"address4\":"
-        "\"%s\",\"address6\":\"%s\",\"island\":%s,\"ephemeral\":%s,\"relay\":%s,\"labels\":",
+        "\"%s\",\"address6\":\"%s\",\"island\":%s,\"ephemeral\":%s,\"relay\":%s,"
+        "\"routes\":%s,\"labels\":",
         member->keyed.key, x25519_public_format(&member->pub.spec.key, key),
         ip_addr_format(&member->pub.spec.address4, a4),
         ip_addr_format(&member->pub.spec.address6, a6), PICK(c, "\"\"", "\"rack-1\"", "1"),
-        PICK(c, "false", "true", "1"), PICK(c, "false", "true", "null"));
+        PICK(c, "false", "true", "1"), PICK(c, "false", "true", "null"), some_routes(c));
     add_labels(&body, c);
     str_addf(&body, "},\"status\":%s}", a_value(c));
     submit(s, c, DOOR_ADMIN, NULL, "PUT", path, &body);
@@ -308,9 +363,9 @@ static void op_token(struct sample_hub *s, struct choices *c)
     char path[128];
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", a_network(c));
-    str_addf(&body, "{\"ttlSeconds\":%s,\"uses\":%s,\"ephemeral\":%s}",
+    str_addf(&body, "{\"ttlSeconds\":%s,\"uses\":%s,\"ephemeral\":%s,\"routes\":%s}",
         PICK(c, "60", "1", "0", "1e9"), PICK(c, "1", "1000000", "0", "-1"),
-        PICK(c, "true", "false", "1"));
+        PICK(c, "true", "false", "1"), some_routes(c));
     submit(s, c, DOOR_ADMIN, NULL, "POST", path, &body);
 }
 
@@ -400,7 +455,8 @@ void sample_ops_run(struct sample_hub *s, struct choices *c)
 {
     static void (*const ops[])(struct sample_hub *, struct choices *) = {op_wait, op_enrol,
         op_enrol, op_status, op_status, op_status, op_status, op_put_node, op_put_edge, op_put_edge,
-        op_put_network, op_token, op_network, op_remove, op_any, op_any, op_listen, op_listen};
+        op_put_network, op_token, op_network, op_remove, op_any, op_any, op_listen, op_listen,
+        op_enrol_routed, op_admit};
 
     while (c->n > 0) {
         ops[choices_below(c, sizeof(ops) / sizeof(*ops))](s, c);

@@ -414,6 +414,53 @@ static void test_relay(void **state)
     assert_false(f->node->pub.spec.relay);
 }
 
+static void new_routed_token(struct fixture *f, const char *routes)
+{
+    struct token_request rq = {.ttl_seconds = 3600, .uses = 10};
+
+    assert_int_equal(subnets_parse(&rq.routes, routes, &f->e), 0);
+    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, "default"), &rq,
+                         "uid:0", 0, WALL, &f->secret, &f->e),
+        0);
+}
+
+/* @name asks for @routes; as enter(). */
+static int enter_asking(struct fixture *f, uint8_t n, const char *name, const char *routes)
+{
+    struct enrol_request rq = {.secret = f->secret, .key = key_of(n)};
+    struct enrol_proof proof = proof_by(n);
+
+    (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
+    assert_int_equal(subnets_parse(&rq.routes, routes, &f->e), 0);
+    return enrol_node(
+        &f->enrol, &rq, &proof, &(struct ip_addr){{0}}, NSEC_PER_SEC, WALL, &f->node, &f->e);
+}
+
+/* A node has what it asks for and its token admits, and nothing of another one's. */
+static void test_routes(void **state)
+{
+    struct fixture *f = *state;
+    char text[SUBNETS_TEXT_MAX];
+
+    new_token(f, "default", 1, false);
+    assert_int_equal(enter_asking(f, 1, "plain", "10.9.0.0/24"), 0);
+    assert_null(f->node->pub.spec.routes);
+    new_routed_token(f, "10.9.0.0/16,fd09::/64");
+    assert_int_equal(enter_asking(f, 2, "r1", "10.9.1.0/24,10.8.0.0/24,fd09::/64"), 0);
+    assert_non_null(f->node->pub.spec.routes);
+    assert_string_equal(subnets_format(f->node->pub.spec.routes, text), "10.9.1.0/24, fd09::/64");
+    assert_int_equal(enter_asking(f, 3, "r2", "10.9.1.128/25"), ENROL_E_TAKEN);
+    assert_string_equal(f->e.text,
+        "route 10.9.1.128/25 overlaps 10.9.1.0/24, which is reached through node \"r1\": \"weft "
+        "node set r1 --no-route 10.9.1.0/24\" takes it from there");
+    assert_null(model_find_node(model_find_network(&f->model, "default"), "r2"));
+    assert_int_equal(enter_asking(f, 3, "r2", "10.9.0.0/16"), ENROL_E_TAKEN);
+    assert_int_equal(enter_asking(f, 3, "r2", "10.42.7.0/24"), -EINVAL);
+    /* It may ask for what it does not get. */
+    assert_int_equal(enter_asking(f, 3, "r2", "10.8.0.0/24,10.9.2.0/24"), 0);
+    assert_string_equal(subnets_format(f->node->pub.spec.routes, text), "10.9.2.0/24");
+}
+
 static void test_ephemeral(void **state)
 {
     struct fixture *f = *state;
@@ -492,6 +539,7 @@ int main(void)
         CASE(test_kept_over_a_restart),
         CASE(test_race),
         CASE(test_relay),
+        CASE(test_routes),
         CASE(test_ephemeral),
         CASE(test_limit_on_failures),
         cmocka_unit_test(test_limiter_is_bounded),

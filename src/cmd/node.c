@@ -1,20 +1,23 @@
-/* node.c - weft nodes, weft node rm, weft node set: who is in a network, and what each may. */
+/* node.c - weft nodes, weft node rm: who is in a network. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/client.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "base/parse.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/node_set.h"
 #include "cmd/options.h"
+#include "mesh/fields.h"
+#include "mesh/subnets.h"
 
 static struct {
     struct admin_target target;
     const char *network;
     const char *name;
-    const char *relay;
     bool json;
 } arg;
 
@@ -64,6 +67,42 @@ static void print_alarms(const json_t *nodes)
     }
 }
 
+static struct subnets routes_in(const json_t *node, const char *part)
+{
+    struct subnets s = SUBNETS_NULL;
+    const json_t *json = json_object_get(node, part);
+    struct fields f = fields_make(json, part, NULL);
+
+    if (json)
+        subnets_decode(&f, "routes", &s);
+    return s;
+}
+
+/* A line for what is reached through a node, and one for what it asks for in vain. */
+static void print_routes(const json_t *node)
+{
+    const struct subnets has = routes_in(node, "spec");
+    const struct subnets asked = routes_in(node, "status");
+    const char *name = admin_field(node, "metadata", "name");
+    struct subnets waits = SUBNETS_NULL;
+    char text[SUBNETS_TEXT_MAX];
+
+    for (unsigned i = 0; i < asked.n; i++)
+        if (!subnets_has(&has, &asked.items[i]))
+            waits.items[waits.n++] = asked.items[i];
+    if (has.n > 0)
+        (void)printf("%s is the way to %s\n", name, subnets_format(&has, text));
+    if (waits.n == 0)
+        return;
+    (void)printf("%s asks to be the way to %s, which is not admitted: weft node set %s", name,
+        subnets_format(&waits, text), name);
+    for (unsigned i = 0; i < waits.n; i++)
+        (void)printf(" --route %s", ip_prefix_format(&waits.items[i], text));
+    if (strcmp(arg.network, "default") != 0)
+        (void)printf(" --network %s", arg.network);
+    (void)printf("\n");
+}
+
 int cmd_nodes(int argc, char **argv)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
@@ -84,6 +123,8 @@ int cmd_nodes(int argc, char **argv)
         "HANDSHAKE AGO", "ENDPOINT");
     json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
         print_node(node);
+    json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
+        print_routes(node);
     print_alarms(json_object_get(answer.body, "nodes"));
     return CMD_OK;
 }
@@ -116,57 +157,10 @@ static int node_rm(int argc, char **argv)
     return status;
 }
 
-static const struct option set_options[] = {
-    {"NAME", NULL, option_name, &arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
-    {"--network", "NAME", option_name, &arg.network, "default", "where it is a member"},
-    {"--relay", "YES", option_word, &arg.relay, NULL,
-        "yes: it may relay for others, if it wants to; no: it may not", .words = "yes, no"},
-    ADMIN_OPTIONS(arg.target),
-    OPTIONS_END,
-};
-
-static const struct option_usage set_usage = {
-    .command = "node set",
-    .summary = "Say what a node may do.",
-    .options = set_options,
-};
-
-/* The node as it is, with one thing changed; refused if somebody else changes it meanwhile. */
-static int put_relay(const char *path, json_t *node, bool relay)
-{
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-
-    if (json_object_set_new(json_object_get(node, "spec"), "relay", json_boolean(relay)) < 0)
-        return cmd_fail(set_usage.command, "out of memory");
-    return admin_call(&arg.target, set_usage.command, "PUT", path, node, &answer);
-}
-
-static int node_set(int argc, char **argv)
-{
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    char path[256];
-    bool relay;
-    int status;
-
-    if (options_parse(&set_usage, argc, argv, &status))
-        return status;
-    if (!arg.relay)
-        return cmd_refuse(set_usage.command, "there is nothing to set: say --relay yes or no");
-    relay = strcmp(arg.relay, "yes") == 0;
-    (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Node/%s", arg.network, arg.name);
-    status = admin_call(&arg.target, set_usage.command, "GET", path, NULL, &answer);
-    if (status == CMD_OK)
-        status = put_relay(path, answer.body, relay);
-    if (status == CMD_OK)
-        (void)printf("node %s of network %s %s relay for others\n", arg.name, arg.network,
-            relay ? "may" : "may not");
-    return status;
-}
-
 int cmd_node(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
-        {"set", node_set, "say what a node may do"},
+        {"set", cmd_node_set, "say what a node may do"},
         {"rm", node_rm, "remove a node and cut it off everywhere"},
         {NULL, NULL, NULL},
     };

@@ -8,7 +8,9 @@
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/option_subnets.h"
 #include "cmd/options.h"
+#include "mesh/subnets.h"
 
 #define TOKEN_TTL_MAX  (365 * 86400 * NSEC_PER_SEC)
 #define TOKEN_USES_MAX 100000
@@ -20,6 +22,7 @@ static struct {
     uint64_t uses;
     bool ephemeral;
     bool relay;
+    struct subnets routes;
     const char *id;
     bool json;
 } arg;
@@ -34,6 +37,10 @@ static const struct option options[] = {
         "its nodes are removed by themselves once they stay away"},
     {"--relay", NULL, option_flag, &arg.relay, NULL,
         "its nodes may relay for others: they see who talks to whom, and cannot read it"},
+    {"--route", "CIDR", option_subnets, &arg.routes, NULL,
+        "its nodes may be the way to subnets inside this one, if they ask for it; with commas, or "
+        "given again, several",
+        .many = true},
     {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
@@ -54,8 +61,10 @@ static int token_new(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    body = json_pack("{s:I, s:I, s:b, s:b}", "ttlSeconds", (json_int_t)(arg.ttl / NSEC_PER_SEC),
-        "uses", (json_int_t)arg.uses, "ephemeral", arg.ephemeral, "relay", arg.relay);
+    body =
+        json_pack("{s:I, s:I, s:b, s:b, s:o*}", "ttlSeconds", (json_int_t)(arg.ttl / NSEC_PER_SEC),
+            "uses", (json_int_t)arg.uses, "ephemeral", arg.ephemeral, "relay", arg.relay, "routes",
+            arg.routes.n ? subnets_encode(&arg.routes) : NULL);
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
     status = admin_call(&arg.target, usage.command, "POST", path, body, &answer);
     json_decref(body);
@@ -84,15 +93,15 @@ static void print_token(const json_t *t)
 {
     bool is_ephemeral = json_is_true(json_object_get(t, "ephemeral"));
     bool is_relay = json_is_true(json_object_get(t, "relay"));
+    bool is_way = json_array_size(json_object_get(t, "routes")) > 0;
     char expires[ADMIN_TIME_MAX];
+    char kinds[32];
 
+    (void)snprintf(kinds, sizeof(kinds), "%s%s%s", is_ephemeral ? ",ephemeral" : "",
+        is_relay ? ",relay" : "", is_way ? ",routes" : "");
     (void)printf("%-14s %6" JSON_INTEGER_FORMAT " %-20s %-16s %s\n", admin_field(t, NULL, "id"),
         json_integer_value(json_object_get(t, "usesLeft")), admin_time(t, "expires", expires),
-        is_ephemeral && is_relay ? "ephemeral,relay"
-        : is_ephemeral           ? "ephemeral"
-        : is_relay               ? "relay"
-                                 : "-",
-        admin_field(t, NULL, "createdBy"));
+        kinds[0] ? kinds + 1 : "-", admin_field(t, NULL, "createdBy"));
 }
 
 static int token_ls(int argc, char **argv)

@@ -17,7 +17,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install clean
+.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -96,5 +96,8 @@ install: build ## install under PREFIX (/usr/local), below DESTDIR
 	    useradd --system --user-group --no-create-home --home-dir /var/lib/weft \
 	    --shell /usr/sbin/nologin weft
 
-clean: ## remove the build folders
-	rm -rf $(BUILD) build-*
+dist: ## the last commit as a source tarball, dist/weft-VERSION.tar.xz; the same bytes each time
+	tools/dist dist
+
+clean: ## remove the build folders, and what was made for others in dist/
+	rm -rf $(BUILD) build-* dist

@@ -11,9 +11,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "dataplane/control.h"
 #include "dataplane/device_internal.h"
+#include "dataplane/handshake_io.h"
 #include "dataplane/peer.h"
+#include "dataplane/peer_poll.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
 #include "sys/clock.h"
@@ -46,17 +47,26 @@ void device__set_key(struct device *d, const struct x25519_secret *secret)
     port__open_gates(d->port, d);
     list_foreach_safe(peer, next, &d->peers, siblings) {
         noise_remote_set_local(&peer->remote, &d->local);
-        control_forget_session(peer);
+        peer_forget_session(peer);
         if (d->local.has_key && x25519_public_equal(&peer->remote.public, &d->local.public))
             device__remove_peer(d, peer);
     }
 }
 
+/* The gates are closed. */
+static void unlink_peer(struct peer *peer)
+{
+    peer_unlink(peer);
+    peer_forget_session(peer);
+    relay_device_forget(peer);
+}
+
 void device__remove_peer(struct device *d, struct peer *peer)
 {
     port__close_gates(d->port, d);
-    peer_unlink(peer);
+    unlink_peer(peer);
     port__open_gates(d->port, d);
+    peer_poll_told(d->port);
     peer_free(peer);
 }
 
@@ -67,10 +77,11 @@ void device__remove_peers(struct device *d)
 
     port__close_gates(d->port, d);
     list_foreach_safe(peer, next, &d->peers, siblings) {
-        peer_unlink(peer);
+        unlink_peer(peer);
         list_add_tail(&gone, &peer->siblings);
     }
     port__open_gates(d->port, d);
+    peer_poll_told(d->port);
     list_foreach_safe(peer, next, &gone, siblings)
         peer_free(peer);
 }
@@ -130,7 +141,7 @@ static void start_peers(struct device *d, nsec_t now)
         /* As if it were turned on only now: the first one is due at once. */
         device__set_keepalive(peer, 0, now);
         device__set_keepalive(peer, seconds, now);
-        control_poll_peer(peer, now);
+        peer_poll(peer, now);
     }
 }
 
@@ -169,7 +180,7 @@ static void link_down(struct device *d)
 
     d->is_up = false;
     list_foreach(peer, &d->peers, siblings) {
-        control_forget_session(peer);
+        peer_forget_session(peer);
         timers_clear(&peer->timers);
         peer_drop_staged(peer, &p->drops);
         heap_remove(&p->timers, &peer->due);
@@ -205,14 +216,14 @@ static int watch_link(struct device *d)
         r = find_link(d);
     if (r < 0)
         return r;
-    d->link_event = (struct control_event){.fd = d->link.fd, .fn = on_link_event, .ctx = d};
-    return control_add(d->port, &d->link_event, EPOLLIN);
+    d->link_event = (struct loop_event){.fd = d->link.fd, .fn = on_link_event, .ctx = d};
+    return loop_add(&d->port->loop, &d->link_event, EPOLLIN);
 }
 
 static void unwatch_link(struct device *d)
 {
     if (d->link.fd >= 0)
-        control_remove(d->port, &d->link_event);
+        loop_remove(&d->port->loop, &d->link_event);
     link_watch_close(&d->link);
 }
 
@@ -362,7 +373,6 @@ static int attach(struct device *d)
     int r = 0;
 
     (void)pthread_mutex_lock(&p->lock);
-    d->number = ++p->n_devices;
     gate_close(&p->gate);
     list_add_tail(&p->devices, &d->siblings);
     gate_open(&p->gate);
@@ -411,13 +421,14 @@ static void detach(struct device *d)
     struct port *p = d->port;
 
     (void)pthread_mutex_lock(&p->lock);
+    tx_stop(d);
     if (d->is_up)
         link_down(d);
     unwatch_link(d);
     gate_close(&p->gate);
     list_remove(&d->siblings);
     gate_open(&p->gate);
-    control_forget_handshakes(p, d);
+    handshake_io_forget(p, d);
     (void)relay_device_set(d, false);
     device__remove_peers(d);
     if (d->workers)
@@ -429,7 +440,6 @@ struct device *device_free(struct device *d)
 {
     if (!d)
         return NULL;
-    tx_stop(d);
     detach(d);
     tx_deinit(d);
     gate_deinit(&d->gate);
@@ -439,18 +449,6 @@ struct device *device_free(struct device *d)
     cookie_checker_deinit(&d->checker);
     noise_local_deinit(&d->local);
     free(d);
-    return NULL;
-}
-
-const char *device_offload_why(const struct device *d, enum offload which)
-{
-    if (!d->offloads.on[which])
-        return d->offloads.why[which];
-    if ((which == OFFLOAD_TSO && atomic_load(&d->refuses_tso)) ||
-        (which == OFFLOAD_USO && atomic_load(&d->refuses_uso)))
-        return "the kernel refused a merged packet";
-    if (which == OFFLOAD_UDP_GSO && atomic_load(&d->port->refuses_gso))
-        return "the kernel could not send a segmented batch";
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 
 struct device;
 struct peer;
+struct port;
 struct x25519_secret;
 
 /** device__set_key() - a new identity; all sessions end, a peer with that very key is removed. */
@@ -38,3 +39,9 @@ void device__fit_segments(struct device *d);
  * replaces it, which is asked for at once, or until it is too old.
  */
 void device__set_cipher(struct peer *peer, struct noise_choice choice);
+
+/** device__on_link() - the interface changed: up, down, MTU, moved, deleted. */
+void device__on_link(struct device *d);
+
+/** device__bind_again() - have the port that could not be had, when it is time. */
+void device__bind_again(struct port *p, nsec_t now);

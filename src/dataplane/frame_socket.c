@@ -11,7 +11,6 @@
 
 #include "base/drop.h"
 #include "base/err.h"
-#include "dataplane/control.h"
 #include "dataplane/port_internal.h"
 #include "sys/socket_room.h"
 #include "sys/unix_socket.h"
@@ -24,10 +23,10 @@
 #define FIRST_TYPE 0x80
 
 struct frame_socket {
-    struct device *device;       /* pins */
-    struct control_event listen; /* owns the descriptor */
-    struct control_event client; /* owns the descriptor; -1: there is none */
-    char *path;                  /* owns; where the socket lies */
+    struct device *device;    /* pins */
+    struct loop_event listen; /* owns the descriptor */
+    struct loop_event client; /* owns the descriptor; -1: there is none */
+    char *path;               /* owns; where the socket lies */
 };
 
 /* ---- in: from the port to the client -------------------------------------------------------- */
@@ -167,7 +166,7 @@ static void hang_up(struct frame_socket *fs)
     if (fs->client.fd < 0)
         return;
     set_client(fs, -1);
-    control_remove(fs->device->port, &fs->client);
+    loop_remove(&fs->device->port->loop, &fs->client);
     (void)close(fs->client.fd);
     fs->client.fd = -1;
 }
@@ -205,8 +204,8 @@ static void on_connection(void *ctx, uint32_t epoll_events)
         (void)close(fd);
         return;
     }
-    fs->client = (struct control_event){.fd = fd, .fn = on_client, .ctx = fs};
-    if (control_add(fs->device->port, &fs->client, EPOLLIN) < 0) {
+    fs->client = (struct loop_event){.fd = fd, .fn = on_client, .ctx = fs};
+    if (loop_add(&fs->device->port->loop, &fs->client, EPOLLIN) < 0) {
         (void)close(fd);
         fs->client.fd = -1;
         return;
@@ -228,10 +227,10 @@ int frame_socket_new(struct frame_socket **ret, struct device *d, const char *pa
     }
     fs->device = d;
     fs->client.fd = -1;
-    fs->listen = (struct control_event){.fn = on_connection, .ctx = fs};
+    fs->listen = (struct loop_event){.fn = on_connection, .ctx = fs};
     r = fs->listen.fd = unix_socket_listen(path, SOCK_SEQPACKET);
     if (r >= 0)
-        r = control_add(d->port, &fs->listen, EPOLLIN);
+        r = loop_add(&d->port->loop, &fs->listen, EPOLLIN);
     if (r < 0) {
         if (fs->listen.fd >= 0)
             (void)close(fs->listen.fd);
@@ -253,7 +252,7 @@ struct frame_socket *frame_socket_free(struct frame_socket *fs)
     p = fs->device->port;
     (void)pthread_mutex_lock(&p->lock);
     hang_up(fs);
-    control_remove(p, &fs->listen);
+    loop_remove(&p->loop, &fs->listen);
     (void)pthread_mutex_unlock(&p->lock);
     (void)unlink(fs->path);
     (void)close(fs->listen.fd);

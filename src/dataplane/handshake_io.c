@@ -5,10 +5,10 @@
 
 #include "base/drop.h"
 #include "base/secret.h"
-#include "dataplane/control.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
+#include "dataplane/retire.h"
 #include "sys/clock.h"
 #include "wire/wg.h"
 
@@ -109,7 +109,7 @@ static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
     }
     index_publish(&p->index, kp);
     keypairs_add(&peer->keypairs, kp, &evicted);
-    control_retire(p, &evicted);
+    retire_keypairs(p, &evicted);
     timers_on_session_derived(&peer->timers, now);
     return true;
 }
@@ -184,14 +184,15 @@ static bool has_session(struct peer *peer, nsec_t now)
  * again with a clock that went back: its initiations stay refused until that clock has caught up.
  * Ours are not, so without a session we begin one ourselves, where we know the peer to be. A
  * replay gains nothing by that: it moves no endpoint, and nothing is sent while a session lives.
+ * True when one is wanted.
  */
-static void on_stale_initiation(struct peer *peer, nsec_t now)
+static bool on_stale_initiation(struct peer *peer, nsec_t now)
 {
     drop(peer->device->port, DROP_HANDSHAKE_INVALID);
     if (has_session(peer, now))
-        return;
+        return false;
     (void)timers_on_rekey_wanted(&peer->timers);
-    control_poll_peer(peer, now);
+    return true;
 }
 
 /*
@@ -200,19 +201,20 @@ static void on_stale_initiation(struct peer *peer, nsec_t now)
  * could take the response to it, and they would be silent until one repeats five seconds later.
  * This way both come about, and each end sends under one and receives under both.
  */
-static void take_initiation(struct device *d, const struct handshake_msg *m, nsec_t now)
+static struct peer *take_initiation(struct device *d, const struct handshake_msg *m, nsec_t now)
 {
     struct handshake_incoming in;
     struct handshake answer;
     struct wg_initiation msg;
     struct peer *peer;
+    bool is_due = false;
     int r;
 
     handshake_clear(&answer);
     memcpy(&msg, m->msg, sizeof(msg));
     if (handshake_open_initiation(&d->local, noise_profiles, NOISE_PROFILE_N, &msg, &in) != 0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
-        return;
+        return NULL;
     }
     peer = peer_find(d, &in.public);
     if (!peer) {
@@ -223,7 +225,7 @@ static void take_initiation(struct device *d, const struct handshake_msg *m, nse
     if (r == HANDSHAKE_E_PROFILE)
         on_mismatch(peer, in.profile, m, now);
     else if (r == HANDSHAKE_E_REPLAY)
-        on_stale_initiation(peer, now);
+        is_due = on_stale_initiation(peer, now);
     else if (r != 0)
         drop(d->port, DROP_HANDSHAKE_INVALID);
     if (r != 0)
@@ -232,13 +234,14 @@ static void take_initiation(struct device *d, const struct handshake_msg *m, nse
     timers_on_handshake_received(&peer->timers, now);
     peer_learn_path(peer, &m->path, false);
     send_response(peer, &answer, &m->path, now);
-    control_poll_peer(peer, now);
+    is_due = true;
 out:
     handshake_clear(&answer);
     secret_wipe(&in, sizeof(in));
+    return is_due ? peer : NULL;
 }
 
-static void take_response(struct device *d, const struct handshake_msg *m, nsec_t now)
+static struct peer *take_response(struct device *d, const struct handshake_msg *m, nsec_t now)
 {
     const struct noise_profile *profile;
     struct wg_response msg;
@@ -248,19 +251,19 @@ static void take_response(struct device *d, const struct handshake_msg *m, nsec_
     peer = index_peer(&d->port->index, le32_get(msg.receiver));
     if (!peer || peer->device != d) {
         drop(d->port, DROP_UNKNOWN_INDEX);
-        return;
+        return NULL;
     }
     if (peer->handshake.local_index != le32_get(msg.receiver) ||
         handshake_consume_response(&peer->handshake, &d->local, &peer->remote, &msg) != 0) {
         drop(d->port, DROP_HANDSHAKE_INVALID);
-        return;
+        return NULL;
     }
     peer_count_rx(peer, sizeof(msg));
     timers_on_handshake_received(&peer->timers, now);
     peer_learn_path(peer, &m->path, true);
     profile = peer->handshake.profile;
     if (!begin_session(peer, &peer->handshake, now))
-        return;
+        return NULL;
     timers_on_handshake_complete(&peer->timers, now);
     /* The peer's cipher was changed while this was under way: the next session has the new one. */
     if (profile != peer->remote.profile)
@@ -269,7 +272,7 @@ static void take_response(struct device *d, const struct handshake_msg *m, nsec_
     if (atomic_load(&peer->staged.n) == 0)
         (void)sender_keepalive(&d->port->sender, peer, now);
     handshake_io_session_ready(peer, now);
-    control_poll_peer(peer, now);
+    return peer;
 }
 
 static void take_cookie_reply(struct port *p, const struct handshake_msg *m, nsec_t now)
@@ -316,16 +319,48 @@ static bool is_admitted(struct port *p, const struct handshake_msg *m, nsec_t no
     return true;
 }
 
-void handshake_io_take(struct port *p, const struct handshake_msg *m, nsec_t now)
+/* Returns the peer that has something to do now; NULL: none. */
+static struct peer *take(struct port *p, const struct handshake_msg *m, nsec_t now)
 {
     if (!m->device) {
         take_cookie_reply(p, m, now);
-        return;
+        return NULL;
     }
     if (!m->device->is_up || (is_loaded(p, now) && !is_admitted(p, m, now)))
-        return;
+        return NULL;
     if (m->len == sizeof(struct wg_initiation))
-        take_initiation(m->device, m, now);
-    else
-        take_response(m->device, m, now);
+        return take_initiation(m->device, m, now);
+    return take_response(m->device, m, now);
+}
+
+/* ---- the queue ---- */
+
+static void finish(struct port *p, struct handshake_msg *m)
+{
+    atomic_fetch_sub(&p->n_handshakes, 1);
+    /* Release: the worker may overwrite it. */
+    atomic_store_explicit(&m->is_busy, false, memory_order_release);
+}
+
+bool handshake_io_take_next(struct port *p, nsec_t now, struct peer **ret_due)
+{
+    struct handshake_msg *m = mpsc_pop(&p->handshakes);
+
+    if (!m)
+        return false;
+    *ret_due = take(p, m, now);
+    finish(p, m);
+    return true;
+}
+
+/* Those of other devices go with them: their senders repeat in five seconds. */
+void handshake_io_forget(struct port *p, const struct device *d)
+{
+    struct handshake_msg *m;
+
+    while ((m = mpsc_pop(&p->handshakes)) != NULL) {
+        if (m->device != d)
+            drop_count(&p->drops, DROP_QUEUE_FULL, 1);
+        finish(p, m);
+    }
 }

@@ -6,19 +6,27 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/clock.h"
 
-struct handshake_msg;
+struct device;
 struct peer;
 struct port;
 
 /**
- * handshake_io_take() - a handshake message that came in
+ * handshake_io_take_next() - the oldest handshake message that waits in the port's queue
+ * @ret_due:	the peer whose timers are to be looked at now (peer_poll()); NULL: none's
  *
- * Its mac1 was right for @m->device, if it has one. Under load an initiation or a response
- * is answered with a cookie unless it carries one.
+ * Its mac1 was right for its device, if it has one. Under load an initiation or a response is
+ * answered with a cookie unless it carries one.
+ *
+ * Return: false when none waits.
  */
-void handshake_io_take(struct port *p, const struct handshake_msg *m, nsec_t now);
+bool handshake_io_take_next(struct port *p, nsec_t now, struct peer **ret_due);
+
+/** handshake_io_forget() - throw away what waits for @d, which is about to go. */
+void handshake_io_forget(struct port *p, const struct device *d);
 
 /** handshake_io_initiate() - create and send an initiation; tells the timers. */
 void handshake_io_initiate(struct peer *peer, nsec_t now);

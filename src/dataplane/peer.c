@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "base/drop.h"
-#include "dataplane/control.h"
 #include "dataplane/port_internal.h"
-#include "dataplane/relay_device.h"
 
 static uint64_t key_hash(const struct device *d, const struct x25519_public *public)
 {
@@ -54,8 +52,6 @@ void peer_unlink(struct peer *peer)
     htab_remove(&d->by_key, &peer->by_key);
     list_remove(&peer->siblings);
     heap_remove(&d->port->timers, &peer->due);
-    control_forget_session(peer);
-    relay_device_forget(peer);
     d->n_peers--;
     d->port->n_peers--;
 }
@@ -64,8 +60,6 @@ void peer_free(struct peer *peer)
 {
     struct drops ignored = {0};
 
-    /* A peer that is still told would be a dangling pointer in the control thread's list. */
-    control_untell(peer->device->port);
     peer_drop_staged(peer, &ignored);
     noise_remote_deinit(&peer->remote);
     handshake_clear(&peer->handshake);
@@ -86,6 +80,22 @@ struct peer *peer_find(const struct device *d, const struct x25519_public *publi
             return peer;
     }
     return NULL;
+}
+
+void peer_tell(struct peer *peer)
+{
+    struct port *p = peer->device->port;
+    struct peer *head;
+
+    if (atomic_exchange(&peer->is_told, true))
+        return;
+    head = atomic_load_explicit(&p->told, memory_order_relaxed);
+    do
+        peer->next_told = head;
+    /* Release: control sees next_told, and what it is told about. */
+    while (!atomic_compare_exchange_weak_explicit(
+        &p->told, &head, peer, memory_order_release, memory_order_relaxed));
+    loop_wake(&p->loop);
 }
 
 struct udp_path peer_get_path(struct peer *peer)

@@ -96,19 +96,24 @@ struct peer {
 int peer_new(struct peer **ret, struct device *d, const struct x25519_public *public);
 
 /**
- * peer_unlink() - out of every table; the gates are closed
+ * peer_unlink() - out of the tables of device and port; the gates are closed
  *
- * Free with peer_free() after they are open again.
+ * Its session and what is relayed for it end elsewhere: device__remove_peer() does all of it.
  */
 void peer_unlink(struct peer *peer);
 
-/** peer_free() - wipe and release, after peer_unlink(). */
+/**
+ * peer_free() - wipe and release, after peer_unlink(), when the gates are open again
+ *
+ * Nobody may have told of it since peer_poll_told(): its list would keep a dangling pointer.
+ */
 void peer_free(struct peer *peer);
 
 /** peer_find() - by public key, NULL when there is none. Under the port's lock. */
 struct peer *peer_find(const struct device *d, const struct x25519_public *public);
 
-/** peer_tell() - have the control thread call peer_poll() soon. Any thread, inside the gate. */
+/** peer_tell() - have the control thread call peer_poll_told() soon. Any thread, inside the gate.
+ */
 void peer_tell(struct peer *peer);
 
 /** peer_get_path() - a copy. Any thread. */

@@ -1,18 +1,19 @@
-/* port.c - see port.h: life of a port, its sockets, and what any thread may ask of it. */
+/* port.c - see port.h: life of a port, and what any thread may ask of it. */
 #include "dataplane/port.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "dataplane/control.h"
+#include "dataplane/device_internal.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/retire.h"
 #include "dataplane/source_addr.h"
 #include "sys/rng_kernel.h"
+#include "sys/wakeup.h"
 
 /* The handshake messages of all workers must fit, so that pushing one never fails. */
 static size_t handshakes_cap(unsigned n_workers)
@@ -33,7 +34,7 @@ static int init_parts(struct port *p)
     if (r == 0)
         r = mpsc_init(&p->handshakes, handshakes_cap(p->opt.n_workers));
     if (r == 0)
-        r = control_init(p);
+        r = loop_init(&p->loop);
     if (r == 0)
         r = sender_init(&p->sender, p, &p->drops, false);
     if (r == 0 && !(p->workers = calloc(p->opt.n_workers, sizeof(*p->workers))))
@@ -78,8 +79,9 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
     p->listen_port = opt->listen_port;
     p->fwmark = opt->fwmark;
     p->rng = rng_kernel();
-    p->epoll_fd = p->wake_fd = p->path_fd = -1;
-    p->reclaim_due = NSEC_NEVER;
+    p->loop = (struct loop)LOOP_NULL;
+    p->path_fd = -1;
+    p->retired = (struct retired)RETIRED_NULL;
     p->expire_due = NSEC_NEVER;
     p->bind_due = NSEC_NEVER;
     p->source = (struct source_addr)SOURCE_ADDR_NULL;
@@ -106,9 +108,9 @@ struct port *port_free(struct port *p)
         rx_deinit(&p->workers[i]);
     free(p->workers);
     if (p->gate.parts)
-        control_reclaim(p);
+        retire_reclaim(p);
     sender_deinit(&p->sender);
-    control_deinit(p);
+    loop_deinit(&p->loop);
     mpsc_deinit(&p->handshakes);
     index_deinit(&p->index);
     gate_deinit(&p->gate);
@@ -117,172 +119,6 @@ struct port *port_free(struct port *p)
     (void)pthread_mutex_destroy(&p->lock);
     free(p);
     return NULL;
-}
-
-/* ---- gates and sockets ---- */
-
-void port__close_gates(struct port *p, struct device *d)
-{
-    struct device *each;
-
-    gate_close(&p->gate);
-    if (d) {
-        gate_close(&d->gate);
-        return;
-    }
-    list_foreach(each, &p->devices, siblings)
-        gate_close(&each->gate);
-}
-
-void port__open_gates(struct port *p, struct device *d)
-{
-    struct device *each;
-
-    if (d) {
-        gate_open(&d->gate);
-    } else {
-        list_foreach(each, &p->devices, siblings)
-            gate_open(&each->gate);
-    }
-    gate_open(&p->gate);
-}
-
-void port__wake(int event_fd)
-{
-    uint64_t one = 1;
-
-    /* Fails only when the counter is at its end, and then it is readable anyway. */
-    if (write(event_fd, &one, sizeof(one)) < 0)
-        return;
-}
-
-void port__take_wake(int event_fd)
-{
-    uint64_t ignored;
-
-    /* Fails only when it is unreadable already. */
-    if (read(event_fd, &ignored, sizeof(ignored)) < 0)
-        return;
-}
-
-void port__watch_gso(struct port *p, const struct udp_outbox *out)
-{
-    if (out->gso || !p->opt.offloads.on[OFFLOAD_UDP_GSO] || atomic_exchange(&p->refuses_gso, true))
-        return;
-    log_warning("port %u: the offload %s is off from now on: the kernel could not send a segmented "
-                "batch",
-        p->listen_port, offload_name(OFFLOAD_UDP_GSO));
-}
-
-static bool has_sockets(const struct port *p)
-{
-    const struct udp_sockets *s = port__sockets(p);
-
-    return s->fd[UDP_FAMILY_V4] >= 0 || s->fd[UDP_FAMILY_V6] >= 0;
-}
-
-/* Wakes a worker, and waits until it has left the epoll_wait() that it may be in. */
-static void await_turn(struct rx_worker *w)
-{
-    uint32_t before = atomic_load(&w->turn);
-
-    port__wake(w->wake_fd);
-    while (atomic_load(&w->turn) == before && !atomic_load(&w->port->is_stopping))
-        (void)sched_yield();
-}
-
-/*
- * Puts @s, one for each worker, in place of the present ones, and has every worker look again. A
- * socket keeps its port, closed or not, while somebody polls it; at the return that is over, so
- * that the port can be opened again at once.
- */
-static void swap_sockets(struct port *p, struct udp_sockets *s)
-{
-    port__close_gates(p, NULL);
-    for (unsigned i = 0; i < p->opt.n_workers; i++) {
-        struct udp_sockets old = p->workers[i].sockets;
-
-        p->workers[i].sockets = s[i];
-        s[i] = old;
-    }
-    port__open_gates(p, NULL);
-    for (unsigned i = 0; i < p->opt.n_workers; i++) {
-        udp_close(&s[i]);
-        if (i < p->n_started)
-            await_turn(&p->workers[i]);
-    }
-}
-
-static void no_sockets(struct udp_sockets s[static GATE_READERS_MAX])
-{
-    for (unsigned i = 0; i < GATE_READERS_MAX; i++)
-        s[i] = (struct udp_sockets)UDP_SOCKETS_NULL;
-}
-
-static int open_at(struct port *p, uint16_t listen_port, struct err *e)
-{
-    struct udp_sockets s[GATE_READERS_MAX];
-    uint16_t chosen = listen_port;
-    int r = 0;
-
-    no_sockets(s);
-    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++) {
-        enum udp_share share = i > 0                  ? UDP_SHARE_NEXT
-                               : p->opt.n_workers > 1 ? UDP_SHARE_FIRST
-                                                      : UDP_SHARE_NONE;
-
-        r = udp_open(&s[i], chosen, p->fwmark, share, &p->opt.offloads, e);
-        chosen = s[i].port;
-    }
-    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++) {
-        r = rx_watch_sockets(&p->workers[i], &s[i]);
-        if (r < 0)
-            (void)err_set(e, r, "cannot wait for UDP port %u: %s", chosen, strerror(-r));
-    }
-    if (r < 0) {
-        for (unsigned i = 0; i < p->opt.n_workers; i++)
-            udp_close(&s[i]);
-        return r;
-    }
-    p->listen_port = chosen;
-    swap_sockets(p, s);
-    return 0;
-}
-
-int port__open_sockets(struct port *p, struct err *e)
-{
-    return has_sockets(p) ? 0 : open_at(p, p->listen_port, e);
-}
-
-void port__close_sockets(struct port *p)
-{
-    struct udp_sockets none[GATE_READERS_MAX];
-
-    no_sockets(none);
-    if (has_sockets(p))
-        swap_sockets(p, none);
-}
-
-int port__set_listen_port(struct port *p, uint16_t listen_port, struct err *e)
-{
-    if (!has_sockets(p)) {
-        p->listen_port = listen_port;
-        return 0;
-    }
-    if (listen_port == p->listen_port && listen_port != 0)
-        return 0;
-    return open_at(p, listen_port, e);
-}
-
-int port__set_fwmark(struct port *p, uint32_t fwmark)
-{
-    int r = 0;
-
-    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++)
-        r = udp_set_fwmark(&p->workers[i].sockets, fwmark);
-    if (r == 0)
-        p->fwmark = fwmark;
-    return r;
 }
 
 /* ---- start and stop ---- */
@@ -341,12 +177,14 @@ void port_stop(struct port *p)
         control_stop(p);
     p->is_controlled = false;
     source_addr_deinit(p);
+    (void)pthread_mutex_lock(&p->lock);
     list_foreach(d, &p->devices, siblings)
         tx_stop(d);
+    (void)pthread_mutex_unlock(&p->lock);
     while (p->n_started > 0) {
         struct rx_worker *w = &p->workers[--p->n_started];
 
-        port__wake(w->wake_fd);
+        wakeup_signal(w->wake_fd);
         (void)pthread_join(w->thread, NULL);
     }
     p->is_running = false;
@@ -390,14 +228,6 @@ void port_drops(struct port *p, uint64_t sum[static DROP_REASON_N])
     (void)pthread_mutex_unlock(&p->lock);
 }
 
-void port__set_filter(struct port *p, port_filter_fn fn, void *ctx)
-{
-    gate_close(&p->gate);
-    p->filter = fn;
-    p->filter_ctx = ctx;
-    gate_open(&p->gate);
-}
-
 void port_set_filter(struct port *p, port_filter_fn fn, void *ctx)
 {
     (void)pthread_mutex_lock(&p->lock);
@@ -419,12 +249,4 @@ int port_send(struct port *p, const struct udp_run *run)
         r = -out->last_error;
     (void)pthread_mutex_unlock(&p->lock);
     return r;
-}
-
-void port_quiesce(struct port *p)
-{
-    (void)pthread_mutex_lock(&p->lock);
-    gate_close(&p->gate);
-    gate_open(&p->gate);
-    (void)pthread_mutex_unlock(&p->lock);
 }

@@ -25,12 +25,13 @@
 #include "base/ring.h"
 #include "base/rng.h"
 #include "dataplane/addressee.h"
-#include "dataplane/control.h"
 #include "dataplane/device.h"
 #include "dataplane/gro.h"
 #include "dataplane/index.h"
+#include "dataplane/loop.h"
 #include "dataplane/frame_socket.h"
 #include "dataplane/port.h"
+#include "dataplane/retire.h"
 #include "dataplane/sender.h"
 #include "dataplane/source_addr.h"
 #include "noise/choice.h"
@@ -76,13 +77,22 @@ struct port_tx {
 
 #define PORT_TX_ROOM 16384
 
+/** A descriptor that an rx worker waits for beside its sockets, while its owner wants that. */
+struct rx_event {
+    int fd;                /* borrows */
+    void (*fn)(void *ctx); /* runs on the worker's thread, inside the port's gate */
+    void *ctx;             /* pins */
+    struct list siblings;  /* in the worker's events */
+    uint64_t number;       /* among all that the worker ever had */
+};
+
 /** A receiving thread. All but the atomics belongs to it. */
 struct rx_worker {
     struct port *port;          /* pins */
     unsigned i;                 /* its part of the port's gate */
     pthread_t thread;           /* valid while the port runs */
     int wake_fd;                /* owns: eventfd */
-    int epoll_fd;               /* owns: of wake_fd, the sockets, and TUN queues; see rx_watch() */
+    int epoll_fd;               /* owns: of wake_fd, the sockets, and events; see rx_add() */
     _Atomic uint32_t turn;      /* of its loop, by itself; who changes sockets waits for the next */
     struct udp_sockets sockets; /* owns; changed with the gates closed. The kernel spreads
                                    senders over the workers' sockets */
@@ -96,6 +106,8 @@ struct rx_worker {
     unsigned next_handshake;
     bool has_handshakes; /* in this batch: control is to be woken */
     struct frame_socket_quota path_quota;
+    struct list events;       /* changed with the gates closed */
+    uint64_t n_events;        /* that it ever had */
     struct sched_batch batch; /* while the port is quiet */
     struct drops drops;
 };
@@ -116,7 +128,6 @@ struct port {
     _Atomic bool refuses_gso;      /* a segmented send failed for its being one */
     _Atomic bool has_path_client;  /* somebody finds paths: see frame_socket.h */
     _Atomic nsec_t busy_at;        /* when a worker last had much at once: see port__is_quiet() */
-    int wake_fd;                   /* owns: the control thread's eventfd */
 
     /* Changed with the gates closed, read inside them. */
     int path_fd;           /* borrows: the frame socket's client; -1: none */
@@ -130,19 +141,14 @@ struct port {
     bool is_running;      /* threads are there: devices that come later start theirs */
     bool is_controlled;   /* the control thread is there */
     unsigned n_started;   /* rx workers that are there */
-    uint64_t n_devices;   /* ever attached: the latest one's number */
-    unsigned n_removals;  /* of events from the loop, ever */
     uint16_t listen_port; /* to bind, or bound; 0: not chosen yet */
     uint32_t fwmark;
-    unsigned n_up;      /* devices whose link is up */
-    struct heap timers; /* of peers */
-    size_t n_peers;     /* of all devices */
-    struct htab_link
-        *retired; /* keypairs out of their slots, by link.next; owns a reference each */
-    unsigned n_retired;
+    unsigned n_up;                      /* devices whose link is up */
+    struct heap timers;                 /* of peers */
+    size_t n_peers;                     /* of all devices */
     nsec_t expire_due;                  /* of relays' leases; NSEC_NEVER: there is no relay */
     nsec_t bind_due;                    /* when the port is tried again; NSEC_NEVER: it was had */
-    nsec_t reclaim_due;                 /* when to free them; NSEC_NEVER: none waits */
+    struct retired retired;             /* keypairs that go */
     struct ratelimit ratelimit;         /* of handshakes */
     struct source_addr source;          /* of routes that change */
     struct log_limit mismatch_log;      /* of peers that want another cipher */
@@ -153,14 +159,12 @@ struct port {
 
     /* Control thread. */
     pthread_t control_thread;
-    int epoll_fd; /* owns */
-    struct control_event wake_event;
+    struct loop loop; /* loop_wake(): any thread */
 };
 
 struct device {
     /* Immutable after device_new(). */
     struct port *port;          /* pins */
-    uint64_t number;            /* among all that the port ever had, from 1 */
     struct noise_choice cipher; /* of peers about whom nothing else is said */
     struct offloads offloads;
     struct tun tun;
@@ -188,7 +192,7 @@ struct device {
     struct list peers;  /* oldest first */
     size_t n_peers;
     struct link_watch link;
-    struct control_event link_event;
+    struct loop_event link_event;
     unsigned fitted_mtu; /* that the interface's superpackets are cut for; 0: not yet */
     bool has_new_mtus;   /* of peers, since */
     bool is_up;          /* link up: messages are sent and taken */
@@ -238,7 +242,7 @@ static inline void port__count_load(struct port *p, unsigned n, nsec_t now)
         atomic_store_explicit(&p->busy_at, now, memory_order_relaxed);
 }
 
-/** port__is_quiet() - one thread for both directions does, and saves wake-ups: see tx_serve(). */
+/** port__is_quiet() - one thread for both directions does, and saves wake-ups: see tx.c. */
 static inline bool port__is_quiet(const struct port *p, nsec_t now)
 {
     return now - atomic_load_explicit(&p->busy_at, memory_order_relaxed) > QUIET_AFTER;
@@ -253,49 +257,22 @@ void rx_deinit(struct rx_worker *w);
 int rx_watch_sockets(struct rx_worker *w, const struct udp_sockets *s);
 
 /**
- * rx_watch_queues() - know a tx worker's queues, but do not wake up for them yet
- * @i:	the worker's number in @d
- * @fd:	is readable when one of them is
+ * rx_add() - know an event, but do not wake up for it yet; pins @ev, whose first three are set
  *
  * Return: 0 or negative errno.
  */
-int rx_watch_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd);
+int rx_add(struct rx_worker *w, struct rx_event *ev);
 
-/** rx_wake_for_queues() - from now on, or no more. */
-void rx_wake_for_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd, bool on);
+/** rx_remove() - before its descriptor is closed. */
+void rx_remove(struct rx_worker *w, struct rx_event *ev);
 
-/** rx_unwatch_queues() - before @fd is closed. */
-void rx_unwatch_queues(struct rx_worker *w, int fd);
+/** rx_wake_for() - wake up for it from now on, or no more. Any thread. */
+void rx_wake_for(struct rx_worker *w, const struct rx_event *ev, bool on);
 
-/** tx_init() - the tx workers of a device; tx_start() begins, tx_stop() ends them. */
+/** tx_init() - the tx workers of a device; tx_start() begins, tx_stop() ends them, both under the
+ * lock. */
 int tx_init(struct device *d);
 int tx_start(struct device *d);
 void tx_stop(struct device *d);
 void tx_deinit(struct device *d);
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N]);
-
-/**
- * tx_serve() - send what waits in the queues of tx worker @worker, which its own thread has lent
- *
- * Threads: the rx worker that borrows them, after an event of them; inside the port's gate, which
- * is closed whenever the device's is.
- *
- * Return: false when the interface is gone.
- */
-bool tx_serve(struct device *d, unsigned worker);
-
-/** tx_return() - give a worker's queues back to their thread, if they are lent. Same thread. */
-void tx_return(struct device *d, unsigned worker);
-
-/** device__on_link() - the interface changed: up, down, MTU, moved, deleted. Under the lock. */
-void device__on_link(struct device *d);
-
-/** device__bind_again() - have the port that could not be had, when it is time. Under the lock. */
-void device__bind_again(struct port *p, nsec_t now);
-
-/** port__watch_gso() - after a flush of @out: has it given up segmentation? Tells so, once. */
-void port__watch_gso(struct port *p, const struct udp_outbox *out);
-
-/** port__wake() - make the eventfd readable; port__take_wake() - make it unreadable. */
-void port__wake(int event_fd);
-void port__take_wake(int event_fd);

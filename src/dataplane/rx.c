@@ -25,17 +25,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/drop.h"
-#include "base/log.h"
-#include "dataplane/control.h"
 #include "dataplane/frame_socket.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/refusals.h"
 #include "sys/clock.h"
+#include "sys/wakeup.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
 
@@ -47,13 +46,10 @@
 
 #define EVENTS_PER_TURN 16
 
-/* What an event is of: a socket, by its family, or one of these. */
-#define EVENT_WAKE   UDP_FAMILY_N
-#define EVENT_QUEUES (EVENT_WAKE + 1)
-
-/* A tx worker's queues are told apart by their device's number and the worker's. */
-#define EVENT_DEVICE_SHIFT 16
-static_assert(EVENT_QUEUES + TUN_READERS_MAX <= 1 << EVENT_DEVICE_SHIFT, "a worker's number fits");
+/* What epoll tells of: a socket, by its family, or one of these. An event has a number instead of
+ * a pointer, because it may be removed between the wait and the gate. */
+#define READY_WAKE  UDP_FAMILY_N
+#define READY_EVENT (READY_WAKE + 1) /* and its number */
 
 /** Authentic packets of one run. */
 struct opened {
@@ -78,14 +74,6 @@ static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
 
 /* ---- write ---- */
 
-/* Said once; from a data thread, because it happens once. */
-static void on_refused(const struct device *d, _Atomic bool *refuses, enum offload which)
-{
-    if (!atomic_exchange(refuses, true))
-        log_warning("%s: the offload %s is off from now on: %s", d->name, offload_name(which),
-            device_offload_why(d, which));
-}
-
 /* Stage: write. One call a frame, whose pieces lie where they were decrypted. */
 static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame *f)
 {
@@ -100,10 +88,7 @@ static void write_frame(struct rx_worker *w, struct device *d, struct gro_frame 
     if (errno != EINVAL || f->n == 1)
         return;
     /* The kernel refuses what it said it would take: single packets from now on. */
-    if (f->proto == IP_PROTO_TCP)
-        on_refused(d, &d->refuses_tso, OFFLOAD_TSO);
-    else
-        on_refused(d, &d->refuses_uso, OFFLOAD_USO);
+    refusals_on_merged(d, f->proto == IP_PROTO_TCP ? OFFLOAD_TSO : OFFLOAD_USO);
 }
 
 /* All that was merged; at the end of a receive call, or when there is no more room for it. */
@@ -408,9 +393,9 @@ static bool receive(struct rx_worker *w, int fd)
     write_merged(w);
     udp_outbox_flush(&w->tx.out, &w->sockets);
     drop(w, DROP_UDP_SEND, w->tx.out.n_failed - failed);
-    port__watch_gso(w->port, &w->tx.out);
+    refusals_check_sent(w->port, &w->tx.out);
     if (w->has_handshakes)
-        port__wake(w->port->wake_fd);
+        loop_wake(&w->port->loop);
     w->has_handshakes = false;
     aead_lane_clear(w->lane);
     port__count_load(w->port, n_packets, w->tx.now);
@@ -418,11 +403,6 @@ static bool receive(struct rx_worker *w, int fd)
 }
 
 /* ---- what to wait for ---- */
-
-static uint64_t queues_event(const struct device *d, unsigned i)
-{
-    return d->number << EVENT_DEVICE_SHIFT | (EVENT_QUEUES + i);
-}
 
 static int watch(struct rx_worker *w, int op, int fd, uint64_t what, uint32_t epoll_events)
 {
@@ -441,47 +421,55 @@ int rx_watch_sockets(struct rx_worker *w, const struct udp_sockets *s)
     return r;
 }
 
-int rx_watch_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd)
+int rx_add(struct rx_worker *w, struct rx_event *ev)
 {
-    return watch(w, EPOLL_CTL_ADD, fd, queues_event(d, i), 0);
+    int r;
+
+    ev->number = w->n_events++;
+    r = watch(w, EPOLL_CTL_ADD, ev->fd, READY_EVENT + ev->number, 0);
+    if (r < 0)
+        return r;
+    gate_close(&w->port->gate);
+    list_add_tail(&w->events, &ev->siblings);
+    gate_open(&w->port->gate);
+    return 0;
 }
 
-void rx_wake_for_queues(struct rx_worker *w, const struct device *d, unsigned i, int fd, bool on)
+void rx_remove(struct rx_worker *w, struct rx_event *ev)
 {
-    /* Fails only when the worker has unwatched them, because the interface is gone. */
-    (void)watch(w, EPOLL_CTL_MOD, fd, queues_event(d, i), on ? EPOLLIN : 0);
+    (void)watch(w, EPOLL_CTL_DEL, ev->fd, 0, 0);
+    gate_close(&w->port->gate);
+    list_remove(&ev->siblings);
+    gate_open(&w->port->gate);
 }
 
-void rx_unwatch_queues(struct rx_worker *w, int fd)
+void rx_wake_for(struct rx_worker *w, const struct rx_event *ev, bool on)
 {
-    (void)watch(w, EPOLL_CTL_DEL, fd, 0, 0);
+    /* Fails only when it was removed, because the interface is gone. */
+    (void)watch(w, EPOLL_CTL_MOD, ev->fd, READY_EVENT + ev->number, on ? EPOLLIN : 0);
 }
 
-/* Queues that were lent have frames, or are gone. */
-static void on_queues(struct rx_worker *w, uint64_t what)
+static void on_event(struct rx_worker *w, uint64_t number)
 {
-    unsigned i = (unsigned)(what & ((1 << EVENT_DEVICE_SHIFT) - 1)) - EVENT_QUEUES;
-    struct device *d;
+    struct rx_event *ev;
 
-    list_foreach(d, &w->port->devices, siblings) {
-        if (d->number != what >> EVENT_DEVICE_SHIFT)
+    list_foreach(ev, &w->events, siblings) {
+        if (ev->number != number)
             continue;
-        /* An interface that is gone is for their own thread to tell of. */
-        if (!port__is_quiet(w->port, clock_now()) || !tx_serve(d, i))
-            tx_return(d, i);
+        ev->fn(ev->ctx);
         return;
     }
 }
 
-static void on_event(struct rx_worker *w, uint64_t what)
+static void on_ready(struct rx_worker *w, uint64_t what)
 {
-    if (what >= EVENT_QUEUES) {
-        on_queues(w, what);
+    if (what >= READY_EVENT) {
+        on_event(w, what - READY_EVENT);
         return;
     }
     /* Only that it came matters: we are to stop, or somebody waits for our next turn. */
-    if (what == EVENT_WAKE) {
-        port__take_wake(w->wake_fd);
+    if (what == READY_WAKE) {
+        (void)wakeup_clear(w->wake_fd);
         return;
     }
     for (unsigned i = 0; i < RECEIVES_PER_EVENT; i++)
@@ -502,7 +490,7 @@ static void *rx_main(void *arg)
         atomic_fetch_add(&w->turn, 1);
         gate_enter(&w->port->gate, w->i);
         for (int i = 0; i < n; i++)
-            on_event(w, events[i].data.u64);
+            on_ready(w, events[i].data.u64);
         gate_leave(&w->port->gate, w->i);
         now = clock_now();
         sched_batch_turn(&w->batch, port__is_quiet(w->port, now), now);
@@ -518,13 +506,14 @@ int rx_init(struct rx_worker *w, struct port *p, unsigned i)
     *w = (struct rx_worker){
         .port = p, .i = i, .wake_fd = -1, .epoll_fd = -1, .sockets = UDP_SOCKETS_NULL};
     w->tx = (struct port_tx){.port = p, .drops = &w->drops, .worker = i};
-    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    list_init(&w->events);
+    w->wake_fd = wakeup_open();
     if (w->wake_fd < 0)
-        return -errno;
+        return w->wake_fd;
     w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (w->epoll_fd < 0)
         return -errno;
-    r = watch(w, EPOLL_CTL_ADD, w->wake_fd, EVENT_WAKE, EPOLLIN);
+    r = watch(w, EPOLL_CTL_ADD, w->wake_fd, READY_WAKE, EPOLLIN);
     if (r < 0)
         return r;
     w->handshakes = calloc(HANDSHAKES_PER_WORKER, sizeof(*w->handshakes));

@@ -10,6 +10,7 @@
 #include "crypto/aead.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
+#include "dataplane/refusals.h"
 #include "wire/wg.h"
 
 int sender_init(struct sender *s, struct port *port, struct drops *drops, bool wait)
@@ -42,7 +43,7 @@ void sender_flush(struct sender *s)
     udp_outbox_flush(&s->out, port__sockets(s->port));
     if (s->out.n_failed != failed)
         drop_count(s->drops, DROP_UDP_SEND, s->out.n_failed - failed);
-    port__watch_gso(s->port, &s->out);
+    refusals_check_sent(s->port, &s->out);
     aead_lane_clear(s->lane);
     while (s->n_used > 0)
         (void)keypair_unref(s->used[--s->n_used]);

@@ -88,8 +88,8 @@ int source_addr_init(struct port *p)
     if (r == 0)
         r = w->fd = net_watch_open();
     if (r >= 0) {
-        w->event = (struct control_event){.fd = w->fd, .fn = on_news, .ctx = p};
-        r = control_add(p, &w->event, EPOLLIN);
+        w->event = (struct loop_event){.fd = w->fd, .fn = on_news, .ctx = p};
+        r = loop_add(&p->loop, &w->event, EPOLLIN);
     }
     if (r < 0)
         source_addr_deinit(p);

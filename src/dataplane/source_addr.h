@@ -20,7 +20,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "dataplane/control.h"
+#include "dataplane/loop.h"
 #include "sys/netlink.h"
 
 struct peer;
@@ -28,11 +28,11 @@ struct port;
 
 /** What a port has for it. Guarded by the port's lock. */
 struct source_addr {
-    int fd;                     /* owns: news of routes; -1: none can be had */
-    struct control_event event; /* of fd */
-    struct netlink nl;          /* for questions */
-    nsec_t due;                 /* of the next look at all peers; NSEC_NEVER: nothing is new */
-    nsec_t looked_at;           /* when the last one was; 0: never */
+    int fd;                  /* owns: news of routes; -1: none can be had */
+    struct loop_event event; /* of fd */
+    struct netlink nl;       /* for questions */
+    nsec_t due;              /* of the next look at all peers; NSEC_NEVER: nothing is new */
+    nsec_t looked_at;        /* when the last one was; 0: never */
 };
 
 #define SOURCE_ADDR_NULL                                                                           \

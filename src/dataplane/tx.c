@@ -29,18 +29,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/drop.h"
-#include "dataplane/control.h"
 #include "dataplane/gso.h"
 #include "dataplane/icmp.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/queue_sched.h"
 #include "sys/clock.h"
+#include "sys/wakeup.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
 
@@ -88,7 +87,8 @@ struct tx_worker {
     unsigned first;           /* of its queues, among the device's */
     struct queue_sched sched; /* of them, counted from the first */
     int queues_fd;            /* owns: epoll of them */
-    int wake_fd;              /* owns: eventfd */
+    int wake_fd;              /* owns: see sys/wakeup.h */
+    struct rx_event lent;     /* of queues_fd, while the queues are lent */
     pthread_t thread;
     bool is_started;
     _Atomic bool is_lent; /* set by the thread, cleared by the rx worker */
@@ -362,7 +362,7 @@ static bool wait_frames(struct tx_worker *w)
     if (poll(pfds, is_lent ? 1 : 2, -1) <= 0)
         return true;
     if (pfds[0].revents)
-        port__take_wake(w->wake_fd);
+        (void)wakeup_clear(w->wake_fd);
     return !pfds[1].revents || look(w);
 }
 
@@ -373,28 +373,23 @@ static void lend(struct tx_worker *w)
     atomic_fetch_add_explicit(&w->device->n_lent, 1, memory_order_relaxed);
     /* Release: all that was done here is seen there, which may be from now on. */
     atomic_store_explicit(&w->is_lent, true, memory_order_release);
-    rx_wake_for_queues(w->rx, w->device, w->i, w->queues_fd, true);
+    rx_wake_for(w->rx, &w->lent, true);
 }
 
-void tx_return(struct device *d, unsigned worker)
+/* Gives the queues back to their thread. */
+static void give_back(struct tx_worker *w)
 {
-    struct tx_worker *w = &d->workers[worker];
-
-    if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
-        return;
-    rx_wake_for_queues(w->rx, d, w->i, w->queues_fd, false);
+    rx_wake_for(w->rx, &w->lent, false);
     atomic_store_explicit(&w->is_lent, false, memory_order_release);
-    port__wake(w->wake_fd);
+    wakeup_signal(w->wake_fd);
 }
 
-bool tx_serve(struct device *d, unsigned worker)
+/* Sends what waits in queues that were lent, on the rx worker's thread: inside the port's gate,
+ * which is closed whenever the device's is. False when the interface is gone. */
+static bool serve(struct tx_worker *w)
 {
-    struct tx_worker *w = &d->workers[worker];
     int queue;
 
-    /* It may have been returned since the event. */
-    if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
-        return true;
     if (!look(w))
         return false;
     (void)queue_sched_begin(&w->sched);
@@ -412,9 +407,21 @@ bool tx_serve(struct device *d, unsigned worker)
     return true;
 }
 
+/* Queues that were lent have frames, or are gone: that is for their own thread to tell of. */
+static void on_lent(void *ctx)
+{
+    struct tx_worker *w = ctx;
+
+    /* They may have been given back since the event. */
+    if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
+        return;
+    if (!port__is_quiet(w->device->port, clock_now()) || !serve(w))
+        give_back(w);
+}
+
 /* ---- the thread ---- */
 
-/* One turn of the way out: every stage is called from here, or from tx_serve(). */
+/* One turn of the way out: every stage is called from here, or from serve(). */
 static void send_some(struct tx_worker *w)
 {
     collect(w);
@@ -431,7 +438,8 @@ static void *tx_main(void *arg)
 
     while (!atomic_load(&w->device->is_stopping)) {
         if (!wait_frames(w)) {
-            control_device_gone(w->device);
+            atomic_store(&w->device->has_vanished, true);
+            loop_wake(&w->device->port->loop);
             break;
         }
         if (atomic_load_explicit(&w->is_lent, memory_order_acquire))
@@ -451,7 +459,8 @@ static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
         .first = i * d->tun.each,
         .queues_fd = -1,
         .wake_fd = -1};
-    w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    list_init(&w->lent.siblings);
+    w->wake_fd = wakeup_open();
     w->queues_fd = epoll_create1(EPOLL_CLOEXEC);
     if (w->wake_fd < 0 || w->queues_fd < 0)
         return -errno;
@@ -487,14 +496,18 @@ int tx_start(struct device *d)
     for (unsigned i = 0; i < tun_readers(&d->tun); i++) {
         struct tx_worker *w = &d->workers[i];
         char name[32];
-        int r = rx_watch_queues(w->rx, d, w->i, w->queues_fd);
+        int r;
 
+        w->lent = (struct rx_event){.fd = w->queues_fd, .fn = on_lent, .ctx = w};
+        r = rx_add(w->rx, &w->lent);
         if (r < 0)
             return r;
         (void)snprintf(name, sizeof(name), "tx%u-%s", i, d->name);
         r = thread_start(&w->thread, name, cpus->n ? cpus->cpu[i % cpus->n] : -1, tx_main, w);
-        if (r < 0)
+        if (r < 0) {
+            rx_remove(w->rx, &w->lent);
             return r;
+        }
         w->is_started = true;
     }
     return 0;
@@ -508,10 +521,10 @@ void tx_stop(struct device *d)
 
         if (!w->is_started)
             continue;
-        port__wake(w->wake_fd);
+        wakeup_signal(w->wake_fd);
         (void)pthread_join(w->thread, NULL);
         w->is_started = false;
-        rx_unwatch_queues(w->rx, w->queues_fd);
+        rx_remove(w->rx, &w->lent);
     }
 }
 

@@ -2,81 +2,24 @@
 #include "dataplane/uapi.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/secret.h"
-#include "dataplane/control.h"
 #include "dataplane/device_internal.h"
 #include "dataplane/handshake_io.h"
 #include "dataplane/peer.h"
+#include "dataplane/peer_poll.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
+#include "dataplane/uapi_get.h"
 #include "dataplane/uapi_request.h"
+#include "dataplane/uapi_text.h"
 #include "sys/clock.h"
 
 /* The protocol's limit of peers, as the whitepaper's implementation has it. */
 #define PEERS_MAX 65536
-
-/* ---- text ---- */
-
-static bool make_room(struct uapi_text *t, size_t more)
-{
-    size_t cap = t->cap ? t->cap : 512;
-    char *p;
-
-    while (cap - t->len <= more)
-        cap *= 2;
-    if (cap == t->cap)
-        return true;
-    /* Not realloc(): what it leaves behind may hold a key. */
-    p = malloc(cap);
-    if (!p)
-        return false;
-    if (t->p) {
-        memcpy(p, t->p, t->len);
-        secret_wipe(t->p, t->len);
-        free(t->p);
-    }
-    t->p = p;
-    t->cap = cap;
-    return true;
-}
-
-void uapi_text_add(struct uapi_text *t, const char *fmt, ...)
-{
-    char line[UAPI_LINE_MAX];
-    va_list ap;
-    size_t len;
-    int n;
-
-    va_start(ap, fmt);
-    n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    len = n < 0 ? 0 : (size_t)n;
-    if (len >= sizeof(line))
-        len = sizeof(line) - 1;
-    if (!make_room(t, len)) {
-        t->has_failed = true;
-    } else {
-        memcpy(t->p + t->len, line, len);
-        t->len += len;
-        t->p[t->len] = '\0';
-    }
-    secret_wipe(line, len);
-}
-
-void uapi_text_deinit(struct uapi_text *t)
-{
-    if (t->p)
-        secret_wipe(t->p, t->len);
-    free(t->p);
-    *t = (struct uapi_text){0};
-}
 
 /* ---- set: the device ---- */
 
@@ -125,7 +68,7 @@ static void finish_peer(struct uapi_request *req)
         return;
     if (atomic_load(&peer->staged.n) > 0 && timers_on_rekey_wanted(&peer->timers))
         peer_tell(peer);
-    control_poll_peer(peer, now);
+    peer_poll(peer, now);
 }
 
 static int begin_peer(struct uapi_request *req, const struct x25519_public *public)
@@ -181,7 +124,7 @@ static void begin_handshake(struct peer *peer, nsec_t now)
     if (!peer->device->is_up || !peer->device->local.has_key)
         return;
     handshake_io_initiate(peer, now);
-    control_poll_peer(peer, now);
+    peer_poll(peer, now);
 }
 
 static int set_peer(struct uapi_request *req, const struct uapi_item *item)
@@ -337,7 +280,7 @@ int uapi_handle(struct device *d, const char *in, size_t len, char **ret_out, si
     take_text(&req, in, len, &out);
     (void)pthread_mutex_unlock(&d->port->lock);
     /* Deadlines may have changed. */
-    port__wake(d->port->wake_fd);
+    loop_wake(&d->port->loop);
     if (out.has_failed || !out.p) {
         uapi_text_deinit(&out);
         return -ENOMEM;

@@ -1,4 +1,6 @@
-/* uapi_get.c - the answers to get=1 and stats=1. */
+/* uapi_get.c - see uapi_get.h. */
+#include "dataplane/uapi_get.h"
+
 #include <stdlib.h>
 
 #include "base/drop.h"
@@ -8,7 +10,7 @@
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
-#include "dataplane/uapi_request.h"
+#include "dataplane/uapi_text.h"
 
 static void get_device(struct device *d, struct uapi_text *out)
 {

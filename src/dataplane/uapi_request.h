@@ -7,26 +7,12 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "dataplane/uapi_parse.h"
 
 struct device;
 struct peer;
-
-/** Text that grows. A failed allocation is remembered, and asked for once, at the end. */
-struct uapi_text {
-    char *p;         /* owns; NULL while empty */
-    size_t len;      /* bytes used, without the zero that follows */
-    size_t cap;      /* bytes allocated */
-    bool has_failed; /* no memory for some of it */
-};
-
-/** uapi_text_add() - as printf. */
-void uapi_text_add(struct uapi_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/** uapi_text_deinit() - wipe (there may be keys in it) and release. Idempotent. */
-void uapi_text_deinit(struct uapi_text *t);
+struct uapi_text;
 
 struct uapi_request {
     struct device *device;       /* pins */
@@ -47,9 +33,3 @@ void uapi_request_line(struct uapi_request *req, const char *line, struct uapi_t
 
 /** uapi_request_break() - a line was too long: the request fails. */
 void uapi_request_break(struct uapi_request *req);
-
-/** uapi_get() - the device's configuration and state, without the closing errno. */
-void uapi_get(struct device *d, struct uapi_text *out);
-
-/** uapi_stats() - its port's counters, likewise. */
-void uapi_stats(struct device *d, struct uapi_text *out);

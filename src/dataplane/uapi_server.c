@@ -11,10 +11,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
-#include "dataplane/control.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/uapi.h"
 #include "dataplane/uapi_request.h"
+#include "dataplane/uapi_text.h"
 #include "sys/unix_socket.h"
 
 #define CLIENTS_MAX 64
@@ -23,16 +23,16 @@
 #define READ_MAX 16384
 
 struct uapi_server {
-    struct device *device;      /* pins */
-    struct control_event event; /* the listening socket */
-    struct list clients;        /* who was silent for longest comes first */
+    struct device *device;   /* pins */
+    struct loop_event event; /* the listening socket */
+    struct list clients;     /* who was silent for longest comes first */
     unsigned n_clients;
     char *path; /* owns; where the socket lies */
 };
 
 struct client {
     struct uapi_server *server; /* pins */
-    struct control_event event; /* its connection; owns the descriptor */
+    struct loop_event event;    /* its connection; owns the descriptor */
     struct list siblings;       /* in server->clients */
     struct uapi_request request;
     char in[READ_MAX]; /* read, of which in_done of in_len bytes are taken */
@@ -50,7 +50,7 @@ static void client_free(struct client *c)
 {
     struct uapi_server *s = c->server;
 
-    control_remove(s->device->port, &c->event);
+    loop_remove(&s->device->port->loop, &c->event);
     (void)close(c->event.fd);
     list_remove(&c->siblings);
     s->n_clients--;
@@ -138,7 +138,7 @@ static void on_client(void *ctx, uint32_t epoll_events)
     if (!ok)
         client_free(c);
     else
-        control_change(c->server->device->port, &c->event,
+        loop_change(&c->server->device->port->loop, &c->event,
             c->out.len > 0 || has_input(c) ? EPOLLOUT : EPOLLIN);
 }
 
@@ -158,8 +158,8 @@ static void on_connection(void *ctx, uint32_t epoll_events)
         return;
     c->server = s;
     c->request.device = s->device;
-    c->event = (struct control_event){.fd = fd, .fn = on_client, .ctx = c};
-    if (control_add(s->device->port, &c->event, EPOLLIN) < 0) {
+    c->event = (struct loop_event){.fd = fd, .fn = on_client, .ctx = c};
+    if (loop_add(&s->device->port->loop, &c->event, EPOLLIN) < 0) {
         free(c);
         return;
     }
@@ -192,10 +192,10 @@ int uapi_server_new(
         return err_set(e, -ENOMEM, "no memory for socket %s", path);
     s->device = d;
     list_init(&s->clients);
-    s->event = (struct control_event){.fn = on_connection, .ctx = s};
+    s->event = (struct loop_event){.fn = on_connection, .ctx = s};
     r = open_socket(s, path, fd, e);
     if (r >= 0) {
-        r = control_add(d->port, &s->event, EPOLLIN);
+        r = loop_add(&d->port->loop, &s->event, EPOLLIN);
         if (r < 0)
             (void)err_set(e, r, "cannot serve %s: %s", path, strerror(-r));
     }
@@ -219,7 +219,7 @@ struct uapi_server *uapi_server_free(struct uapi_server *s)
     (void)pthread_mutex_lock(&s->device->port->lock);
     list_foreach_safe(c, next, &s->clients, siblings)
         client_free(c);
-    control_remove(s->device->port, &s->event);
+    loop_remove(&s->device->port->loop, &s->event);
     (void)pthread_mutex_unlock(&s->device->port->lock);
     (void)unlink(s->path);
     (void)close(s->event.fd);

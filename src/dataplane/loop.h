@@ -1,0 +1,59 @@
+/*
+ * loop.h - descriptors that the port's control thread waits for.
+ *
+ * What has a descriptor there (configuration sockets, the agent's frame socket, news of links and
+ * routes) adds an event and is called when it is ready. The thread itself is control.c's.
+ *
+ * Threads: loop_wake() any; the rest under the port's lock, which loop_wait() gives up while it
+ * sleeps.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** A descriptor in the loop. */
+struct loop_event {
+    int fd;                                       /* borrows */
+    void (*fn)(void *ctx, uint32_t epoll_events); /* runs with the port's lock held */
+    void *ctx;                                    /* pins */
+};
+
+struct loop {
+    int epoll_fd;        /* owns */
+    int wake_fd;         /* owns; see sys/wakeup.h */
+    unsigned n_removals; /* of events, ever */
+    struct loop_event wake_event;
+    bool is_woken; /* since the last wait began */
+};
+
+#define LOOP_NULL                                                                                  \
+    {                                                                                              \
+        .epoll_fd = -1, .wake_fd = -1                                                              \
+    }
+
+/** loop_init() - 0 or negative errno; loop_deinit() releases, also what began as LOOP_NULL. */
+int loop_init(struct loop *l);
+void loop_deinit(struct loop *l);
+
+/** loop_add() - call @ev->fn when @ev->fd has @epoll_events. Pins @ev. 0 or negative errno. */
+int loop_add(struct loop *l, struct loop_event *ev, uint32_t epoll_events);
+
+/** loop_change() - other events of interest. */
+void loop_change(struct loop *l, struct loop_event *ev, uint32_t epoll_events);
+
+/** loop_remove() - before its descriptor is closed. */
+void loop_remove(struct loop *l, struct loop_event *ev);
+
+/** loop_wake() - the wait that goes on, or the next one, ends at once. */
+void loop_wake(struct loop *l);
+
+/**
+ * loop_wait() - sleep until something is ready, and call those whose it is
+ * @lock:	held; given up while the thread sleeps
+ * @timeout_ms:	at most; -1: no limit
+ *
+ * Return: was it woken by loop_wake()?
+ */
+bool loop_wait(struct loop *l, pthread_mutex_t *lock, int timeout_ms);

@@ -1,0 +1,88 @@
+/* peer_poll.c - see peer_poll.h. */
+#include "dataplane/peer_poll.h"
+
+#include "dataplane/handshake_io.h"
+#include "dataplane/peer.h"
+#include "dataplane/port_internal.h"
+#include "dataplane/relay_device.h"
+#include "dataplane/retire.h"
+#include "dataplane/source_addr.h"
+#include "sys/clock.h"
+
+void peer_forget_session(struct peer *peer)
+{
+    struct keypairs_evicted evicted;
+
+    keypairs_clear(&peer->keypairs, &evicted);
+    retire_keypairs(peer->device->port, &evicted);
+    handshake_io_abandon(peer);
+}
+
+void peer_poll(struct peer *peer, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    unsigned todo;
+
+    if (!peer->device->is_up)
+        return;
+    todo = timers_poll(&peer->timers, now);
+    if (todo & TIMERS_DROP_STAGED)
+        peer_drop_staged(peer, &p->drops);
+    if (todo & TIMERS_ZERO_KEYS)
+        peer_forget_session(peer);
+    if (todo & TIMERS_SEND_INITIATION)
+        handshake_io_initiate(peer, now);
+    if (todo & TIMERS_SEND_KEEPALIVE) {
+        sender_add_staged(&p->sender, peer, now);
+        if (!sender_keepalive(&p->sender, peer, now) && timers_on_rekey_wanted(&peer->timers))
+            peer_tell(peer);
+    }
+    /* Cannot fail: peer_new() has reserved the room. */
+    (void)heap_set(&p->timers, &peer->due, timers_due(&peer->timers));
+}
+
+void peer_poll_due(struct port *p, nsec_t now)
+{
+    struct heap_link *link;
+
+    while ((link = heap_pop_due(&p->timers, now)) != NULL)
+        peer_poll(container_of(link, struct peer, due), now);
+}
+
+static void tell_listener(struct peer *peer)
+{
+    const struct device_listener *l = &peer->device->listener;
+    struct udp_path path = peer_get_heard(peer);
+
+    relay_device_on_heard(peer, &path);
+    if (l->on_path)
+        l->on_path(l->ctx, &peer->remote.public, &path);
+}
+
+static void take_told(struct peer *peer, nsec_t now)
+{
+    if (peer->is_unlinked)
+        return;
+    if (atomic_exchange(&peer->has_moved, false))
+        tell_listener(peer);
+    if (atomic_exchange(&peer->has_new_path, false))
+        source_addr_check(peer, now);
+    if (atomic_exchange(&peer->has_confirmed, false))
+        handshake_io_session_ready(peer, now);
+    peer_poll(peer, now);
+}
+
+void peer_poll_told(struct port *p)
+{
+    struct peer *peer = atomic_exchange_explicit(&p->told, NULL, memory_order_acquire);
+    nsec_t now = clock_now();
+
+    while (peer) {
+        struct peer *next = peer->next_told;
+
+        /* From here on it may be told again, which must not be lost. */
+        atomic_store(&peer->is_told, false);
+        take_told(peer, now);
+        peer = next;
+    }
+}

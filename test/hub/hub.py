@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from lab import Daemon, Host, Lab
+from lab.schemas import check_answer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
 from member_reference import Signer, key_of, public_of  # noqa: E402
@@ -105,9 +106,11 @@ class Hub:
             connection.request(method, path, text)
             answer = connection.getresponse()
             data = answer.read()
-            return answer.status, json.loads(data) if data else None
+            said = json.loads(data) if data else None
         finally:
             connection.close()
+        check_answer(method, path, answer.status, said)
+        return answer.status, said
 
     def run(self, *words: str, check: bool = True):
         """A command of weft against this hub."""
@@ -146,9 +149,11 @@ class Hub:
         done = host.run(argv, stdin=stdin, check=False, quiet=True)
         text, _, status = done.out.rpartition("\n")
         try:
-            return int(status), json.loads(text) if text else None
+            said = json.loads(text) if text else None
         except ValueError:
             return int(status), text
+        check_answer(method, path, int(status), said)
+        return int(status), said
 
     def enrol(self, host: Host, secret: str, *more: str, **fields: object) -> tuple[int, object]:
         """The machine that has the member's address can speak for it from then on."""
@@ -200,7 +205,9 @@ def plain_call(host: Host, method: str, path: str, body: object, *more: str | in
         argv += ["--data-binary", "@-"]
         stdin = json.dumps(body)
     text, _, status = host.run(argv, stdin=stdin, check=False, quiet=True).out.rpartition("\n")
-    return int(status), json.loads(text) if text else None
+    said = json.loads(text) if text else None
+    check_answer(method, path, int(status), said)
+    return int(status), said
 
 
 class Watch:
@@ -210,9 +217,14 @@ class Watch:
         member_call(host, "GET", "/v1/jobs")  # so that the hub has said which proofs it takes
         proof = proof_of(host, "GET", "/v1/watch")
         self.daemon = host.spawn(["curl", "-sN", *proof, url], name="watch")
+        self._checked = 0  # events that were held against their schema
 
     def events(self) -> list[dict]:
-        return [json.loads(line) for line in self.daemon.lines() if line.startswith("{")]
+        found = [json.loads(line) for line in self.daemon.lines() if line.startswith("{")]
+        for event in found[self._checked:]:
+            check_answer("GET", "/v1/watch", 200, event)
+        self._checked = len(found)
+        return found
 
     def wait(self, pattern: str) -> dict:
         """The first event whose line matches."""

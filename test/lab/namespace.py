@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .condition import PATIENCE
 from .process import TAG_VARIABLE, CommandError, Result, quoted, start_time
+from .schemas import check_output
 
 # A private /run (sockets such as /run/wireguard/wg0.sock, pid files) and private changes to /etc
 # and /var/lib, so that many hosts can run the same daemons with their default paths.
@@ -121,8 +122,8 @@ class Namespace:
         """Run a command to its end.
 
         It fails with CommandError if the command does (unless `check` is false) or does not end
-        in PATIENCE times the time.  `quiet` leaves out the echo, for commands that a condition
-        repeats.
+        in PATIENCE times the time, and if it is ours and prints JSON that is not as docs/schema
+        says.  `quiet` leaves out the echo, for commands that a condition repeats.
         """
         command = f"{self.name}$ {quoted(argv)}" if quiet else self.echo(argv)
         # Files, not pipes: a daemon that the command leaves behind would keep a pipe open.
@@ -139,6 +140,7 @@ class Namespace:
         if not in_time:
             raise CommandError(
                 f"{command}\ndid not end within {patience_s:g} s\n{result.out}{result.err}")
+        check_output(argv, result.out)
         return result.check() if check else result
 
     def start(

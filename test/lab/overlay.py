@@ -22,6 +22,7 @@ from interop.wgpeer import WgPeer
 
 from .condition import wait_for
 from .laboratory import Host
+from .schemas import check_answer
 
 ASK = Path(__file__).with_name("ask.py")
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
@@ -35,6 +36,8 @@ def ask(host: Host, method: str, url: str, body: object = None, socket: str = ""
     done = host.run(argv, stdin="" if body is None else json.dumps(body), quiet=True)
     status, _, text = done.out.partition("\n")
     assert status.startswith("2"), f"{method} {url}: {status} {text}"
+    if text.startswith("{"):
+        check_answer(method, "/" + url.split("/", 3)[3], int(status[:3]), json.loads(text))
     return text
 
 

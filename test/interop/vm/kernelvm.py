@@ -20,6 +20,7 @@ from pathlib import Path
 from lab import CommandError, Daemon, Host, Result, wait_for
 from lab.construction import run_script, settings
 from lab.process import quoted
+from lab.schemas import check_output
 
 from . import image
 
@@ -161,6 +162,8 @@ class KernelVm:
         status, _, output = answer.partition(b" ")
         text = base64.b64decode(output).decode("utf-8", errors="replace")
         result = Result(command, int(status), text, "")
+        if result.rc == 0:
+            check_output(argv, text)
         return result.check() if check else result
 
     def _read_line(self, deadline_s: float) -> bytes | None:

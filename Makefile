@@ -17,7 +17,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist clean
+.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist sbom clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -98,6 +98,10 @@ install: build ## install under PREFIX (/usr/local), below DESTDIR
 
 dist: ## the last commit as a source tarball, dist/weft-VERSION.tar.xz; the same bytes each time
 	tools/dist dist
+
+sbom: build ## what is in it, with licences and checksums, in SPDX: dist/weft-VERSION.spdx.json
+	@mkdir -p dist
+	tools/sbom $(BUILD) > dist/weft-$$(tools/version).spdx.json
 
 clean: ## remove the build folders, and what was made for others in dist/
 	rm -rf $(BUILD) build-* dist

@@ -91,15 +91,26 @@ static void give_entry(int dir_fd, const char *name, const struct user *to)
             "\"%s\" cannot be given to the user %u: %s", name, (unsigned)to->uid, strerror(errno));
 }
 
-static void give_entries(int dir_fd, const struct user *to)
+/* The folders in it, too, which hold files only: what was restored by root is root's. */
+static void give_entries(int dir_fd, const struct user *to, bool with_folders)
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     if (!dir)
         return;
-    for (struct dirent *d = readdir(dir); d; d = readdir(dir))
+    for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
+        _cleanup_(closep) int sub = -1;
+
         give_entry(dir_fd, d->d_name, to);
+        if (!with_folders || d->d_name[0] == '.')
+            continue;
+        sub = openat(dir_fd, d->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (sub < 0)
+            continue;
+        give_entries(sub, to, false);
+        (void)!fchown(sub, to->uid, to->gid);
+    }
     (void)closedir(dir);
 }
 
@@ -111,7 +122,7 @@ static int give_folder(const char *path, bool with_files, const struct user *to,
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(e, -errno, "\"%s\" cannot be opened: %s", path, strerror(errno));
     if (with_files)
-        give_entries(fd, to);
+        give_entries(fd, to, true);
     if ((st.st_uid != to->uid || st.st_gid != to->gid) && fchown(fd, to->uid, to->gid) < 0)
         return err_set(e, -errno, "\"%s\" cannot be given to the user %u: %s", path,
             (unsigned)to->uid, strerror(errno));

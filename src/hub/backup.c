@@ -299,6 +299,20 @@ static int put_in_place(const char *fresh, const char *state_dir, const char *fo
     return e ? e->code : -EIO;
 }
 
+/* A machine that never had a hub has nothing yet where its state is to be. */
+static int make_room_for(const char *state_dir, struct err *e)
+{
+    char above[PATH_ROOM];
+    char *slash;
+
+    (void)snprintf(above, sizeof(above), "%s", state_dir);
+    slash = strrchr(above, '/');
+    if (!slash || slash == above)
+        return 0;
+    *slash = '\0';
+    return statefile_make_dir(above, 0755, e);
+}
+
 int backup_restore(
     const char *from, const char *state_dir, char ret_former[static 512], struct err *e)
 {
@@ -315,7 +329,9 @@ int backup_restore(
     if (r != 0)
         return r;
     backup_remove(fresh);
-    r = backup_copy(from, fresh, e);
+    r = make_room_for(state_dir, e);
+    if (r == 0)
+        r = backup_copy(from, fresh, e);
     if (r == 0)
         r = backup_check(fresh, e);
     if (r == 0 && is_there)

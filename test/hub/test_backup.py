@@ -84,3 +84,15 @@ def test_what_is_no_copy(hub, tmp_path):
     assert (hub.state / "tls.key").read_bytes() == before
     assert sorted(p.name for p in hub.state.parent.iterdir() if "restore" in p.name) == []
     hub.start()
+
+
+def test_on_a_machine_that_never_had_a_hub(hub, lab, tmp_path):
+    """The folders are made, and what root has restored is the hub's when it starts."""
+    copy, pin, before = tmp_path / "copy", hub.pin, state_of(hub)
+    hub.run("hub", "backup", str(copy))
+    assert hub.daemon.stop() == 0
+    hub.state = hub.state.parent / "elsewhere" / "deep" / "hub"
+    out = restore(hub, copy).out
+    assert "what was there" not in out
+    hub.start()
+    assert hub.pin == pin and state_of(hub) == before

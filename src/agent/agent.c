@@ -96,6 +96,20 @@ static void clamp(struct agent *a, nsec_t now)
     log_info("the segment size of connections that are forwarded is not clamped: %s", err_text(&e));
 }
 
+/* Where it is now it may know nothing of the session, or of where this node is. */
+static void greet_hub(struct agent *a)
+{
+    const struct node *hub = render_hub(&a->snapshot);
+    struct err e = ERR_NULL;
+
+    if (!a->greets_hub || !hub)
+        return;
+    a->greets_hub = false;
+    if (reconcile_handshake(&a->reconcile, &hub->key, &e) != 0)
+        log_debug("no handshake with the hub: %s", err_text(&e));
+    lifeline_speak(&a->lifeline);
+}
+
 void agent__reconcile(struct agent *a)
 {
     struct reconcile_result result = {0};
@@ -134,6 +148,7 @@ void agent__reconcile(struct agent *a)
         hub_link_poke(a->hub);
         agent__stir(a, now);
     }
+    greet_hub(a);
     finder_set_relay(a->finder, in.relays, result.opened, now);
     finder_on_applied(a->finder, &a->reconcile, now);
     agent__tell_members(a);
@@ -444,6 +459,14 @@ static void on_hub_moved(void *ctx)
     hub_link_poke(a->hub);
 }
 
+static void on_answer(void *ctx, const struct endpoint *from)
+{
+    struct agent *a = ctx;
+
+    if (!a->is_ending)
+        agent__hub_answers(a, from);
+}
+
 static void on_heard(void *ctx, const struct endpoint *from)
 {
     struct agent *a = ctx;
@@ -474,7 +497,8 @@ static int start(struct agent *a, struct err *e)
 {
     struct hub_link_listener listener = {
         .on_event = on_event, .on_change = on_hub_change, .ctx = a};
-    struct lifeline_listener life = {.on_change = on_hub_moved, .ask_heard = ask_heard, .ctx = a};
+    struct lifeline_listener life = {
+        .on_change = on_hub_moved, .ask_heard = ask_heard, .on_answer = on_answer, .ctx = a};
     struct finder_listener paths = {
         .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = a};
     struct render_input in;
@@ -516,6 +540,7 @@ static void stop(struct agent *a)
         server_stop(a->server);
     a->hub = hub_link_free(a->hub);
     lifeline_stop(&a->lifeline);
+    hub_ways_deinit(&a->hub_ways);
     keepalive_probe_stop(&a->keepalive);
     a->finder = finder_free(a->finder, a->end != AGENT_END_STOPPED);
     uv_close((uv_handle_t *)&a->timer, NULL);

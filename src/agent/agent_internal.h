@@ -11,6 +11,7 @@
 #include "agent/finder.h"
 #include "agent/hub_link.h"
 #include "agent/hub_path.h"
+#include "agent/hub_ways.h"
 #include "agent/keepalive_probe.h"
 #include "agent/lifeline.h"
 #include "agent/observe.h"
@@ -52,7 +53,10 @@ struct agent {
     nsec_t retry;      /* how long after a pass that failed the next one comes */
     nsec_t held_until; /* no pass before, whatever happens: the engine cannot be had */
     struct err fault;  /* why the last pass failed; no words: it did not */
+    struct hub_ways hub_ways;
     struct hub_path hub_path;
+    bool greets_hub; /* it has another endpoint: begin a handshake once the engine knows it */
+    bool hub_moved;  /* and none has come about since */
     struct lifeline lifeline;
     struct render_path hub_route; /* where the hub is for WireGuard: by one of the two */
     uint16_t listen_port;         /* the engine's; 0: not known yet */
@@ -119,6 +123,9 @@ void agent__glance(struct agent *a);
 
 /** agent__stir() - something has happened: look at @at, or earlier. */
 void agent__stir(struct agent *a, nsec_t at);
+
+/** agent__hub_answers() - by UDP at @from, while it is silent. */
+void agent__hub_answers(struct agent *a, const struct endpoint *from);
 
 /** agent__hub_forgot() - the hub was started anew: what it relays has to be shown to it again. */
 void agent__hub_forgot(struct agent *a, nsec_t now);

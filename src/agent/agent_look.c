@@ -30,6 +30,9 @@
  */
 #define HUB_SILENCE (6 * NSEC_PER_SEC)
 
+/* So long it is looked for where it was, unless it answers elsewhere. */
+#define HUB_PATIENCE (30 * NSEC_PER_SEC)
+
 /* No session is renewed sooner than this without need (whitepaper 6.1: after 120 s). */
 #define SESSION_YOUNG (100 * NSEC_PER_SEC)
 
@@ -112,21 +115,6 @@ static bool has_route(void *ctx, const struct ip_addr *to)
     return rtnl_source_for(&a->reconcile.nl, to, &source) == 0;
 }
 
-static void choose_hub_path(struct agent *a, const struct observation *ob, nsec_t now)
-{
-    const struct node *hub = render_hub(&a->snapshot);
-    char text[ENDPOINT_TEXT_MAX];
-    bool first = a->hub_path.path.node[0] == '\0';
-
-    if (!hub ||
-        !hub_path_take(&a->hub_path, hub, observation_has_session(ob, now), now, has_route, a))
-        return;
-    if (!first)
-        log_info("no answer from the hub, trying it at %s",
-            endpoint_format(&a->hub_path.path.endpoint, text));
-    agent__schedule(a, &a->due.reconcile, now);
-}
-
 static const struct observation *hub_observation(const struct agent *a)
 {
     const struct node *hub = render_hub(&a->snapshot);
@@ -150,10 +138,53 @@ static nsec_t silence_of_hub(struct agent *a, const struct observation *ob, nsec
     return ob->unanswered != 0 && now - ob->unanswered >= HUB_SILENCE ? ob->unanswered : 0;
 }
 
-static void look_at_lifeline(struct agent *a, const struct observation *ob, nsec_t now)
+/* The engine is told in the next pass, which begins a handshake. */
+static void move_hub(struct agent *a, const char *why, nsec_t now)
 {
-    struct lifeline_view view = {.silent = silence_of_hub(a, ob, now),
+    struct endpoint stream = lifeline_endpoint(&a->lifeline);
+    char text[ENDPOINT_TEXT_MAX];
+
+    log_info("%s, trying it at %s", why, endpoint_format(&a->hub_path.path.endpoint, text));
+    /* What goes through the stream goes on there. */
+    a->hub_moved = endpoint_is_none(&stream);
+    a->greets_hub = a->hub_moved;
+    agent__schedule(a, &a->due.reconcile, now);
+}
+
+/* @silent: since when the hub has not been heard; 0: it is heard. */
+static void choose_hub_path(
+    struct agent *a, const struct observation *ob, nsec_t silent, nsec_t now)
+{
+    bool works = observation_has_session(ob, now) && (silent == 0 || now - silent < HUB_PATIENCE);
+    const struct node *hub = render_hub(&a->snapshot);
+    bool first = a->hub_path.path.node[0] == '\0';
+
+    if (!hub)
+        return;
+    (void)hub_ways_look(&a->hub_ways, hub->hub, &a->snapshot.network, silent != 0, now);
+    if (!hub_path_take(
+            &a->hub_path, hub->meta.name, a->hub_ways.all, a->hub_ways.n, works, now, has_route, a))
+        return;
+    if (first)
+        agent__schedule(a, &a->due.reconcile, now);
+    else
+        move_hub(a, "no answer from the hub", now);
+}
+
+void agent__hub_answers(struct agent *a, const struct endpoint *from)
+{
+    nsec_t now = clock_now();
+
+    if (hub_path_on_answer(&a->hub_path, from, now))
+        move_hub(a, "the hub answers elsewhere", now);
+}
+
+static void look_at_lifeline(
+    struct agent *a, const struct observation *ob, nsec_t silent, nsec_t now)
+{
+    struct lifeline_view view = {.silent = silent,
         .hub = render_hub(&a->snapshot),
+        .ways = &a->hub_ways,
         .listen_port = a->listen_port};
 
     if (ob) {
@@ -400,6 +431,7 @@ void agent__look(struct agent *a)
     nsec_t now = clock_now();
     const struct observation *ob = hub_observation(a);
     nsec_t handshake = ob ? ob->handshake : 0;
+    nsec_t silent;
     nsec_t period;
 
     /* What passes or happens meanwhile is for the next one. */
@@ -411,13 +443,15 @@ void agent__look(struct agent *a)
     /* The hub has just proved that it is there; and when its session was a young one, that it has
      * lost it: the stream is dead, though its end was not heard of. */
     if (ob && ob->handshake > handshake) {
-        if (handshake != 0 && ob->handshake - handshake < SESSION_YOUNG)
+        if (a->hub_moved || (handshake != 0 && ob->handshake - handshake < SESSION_YOUNG))
             hub_link_restart(a->hub);
         else
             hub_link_poke(a->hub);
+        a->hub_moved = false;
     }
-    choose_hub_path(a, ob, now);
-    look_at_lifeline(a, ob, now);
+    silent = silence_of_hub(a, ob, now);
+    choose_hub_path(a, ob, silent, now);
+    look_at_lifeline(a, ob, silent, now);
     agent__look_at_keepalive(a, observation_has_session(ob, now), now);
     finder_set_blocked(a->finder, lifeline_why(&a->lifeline) != NULL, now);
     lead_back(a, now);

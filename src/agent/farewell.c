@@ -5,10 +5,12 @@
 
 #include "agent/hub_ask.h"
 #include "agent/hub_link.h"
+#include "agent/hub_ways.h"
 #include "agent/state.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "mesh/render.h"
 #include "sys/clock.h"
 
 #define WAIT_MS  3000
@@ -50,16 +52,19 @@ int farewell_tell(const struct state *st, const struct endpoint *api,
     struct member_proof_signer *signer, struct err *e)
 {
     const char *proxy = st->ways.proxy[0] ? st->ways.proxy : NULL;
+    const struct node *hub = render_hub(&st->snapshot);
     nsec_t until = clock_now() + PATIENCE;
+    struct hub_ways_api doors;
     char path[HUB_ASK_PATH_MAX + 1];
     int r = hub_link_tell_leave(api, st->interface, signer, WAIT_MS, e);
 
-    if (r == 0 || !make_path(st, path))
+    if (r == 0 || !hub || !make_path(st, path))
         return r;
-    for (unsigned i = 0; r != 0 && i < st->ways.n_api && clock_now() < until; i++) {
-        r = tell_by(st, st->ways.api[i], proxy, path, signer, e);
+    hub_ways_list_api(&doors, &st->ways, hub->hub);
+    for (unsigned i = 0; r != 0 && i < doors.n && clock_now() < until; i++) {
+        r = tell_by(st, doors.items[i], proxy, path, signer, e);
         if (r != 0 && proxy && clock_now() < until)
-            r = tell_by(st, st->ways.api[i], NULL, path, signer, e);
+            r = tell_by(st, doors.items[i], NULL, path, signer, e);
     }
     return r;
 }

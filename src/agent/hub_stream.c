@@ -50,8 +50,9 @@ struct hub_stream {
     nsec_t heard;                 /* when bytes last came */
     nsec_t beat;                  /* when the next one is due */
 
-    pthread_mutex_t lock;            /* guards @status */
+    pthread_mutex_t lock;            /* guards what follows */
     struct hub_stream_status status; /* for others */
+    struct hub_ways_api api;         /* by others */
 };
 
 /* ---- status --------------------------------------------------------------------------------- */
@@ -110,14 +111,18 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
 static int connect_any(struct hub_stream *hs, struct err *e)
 {
     const char *proxy = hs->ways.proxy[0] ? hs->ways.proxy : NULL;
+    struct hub_ways_api api;
     int r = -ENOENT;
 
-    for (unsigned i = 0; i < hs->ways.n_api && !is_unwanted(hs); i++) {
-        r = connect_by(hs, hs->ways.api[i], proxy, e);
+    (void)pthread_mutex_lock(&hs->lock);
+    api = hs->api;
+    (void)pthread_mutex_unlock(&hs->lock);
+    for (unsigned i = 0; i < api.n && !is_unwanted(hs); i++) {
+        r = connect_by(hs, api.items[i], proxy, e);
         if (r != 0 && proxy && !is_unwanted(hs)) {
             struct err ignored = ERR_NULL;
 
-            r = connect_by(hs, hs->ways.api[i], NULL, &ignored);
+            r = connect_by(hs, api.items[i], NULL, &ignored);
         }
         if (r == 0)
             break;
@@ -290,6 +295,7 @@ int hub_stream_open(struct hub_stream **ret, const struct hub_stream_config *con
     if (!hs)
         return err_set(e, -ENOMEM, "no memory for a stream");
     hs->ways = *config->ways;
+    hs->api = *config->api;
     hs->wake_fd = -1;
     hs->pump = (struct stream_pump)STREAM_PUMP_NULL;
     (void)pthread_mutex_init(&hs->lock, NULL);
@@ -321,6 +327,13 @@ void hub_stream_join(struct hub_stream *hs, uint16_t port)
 
     if (port != 0)
         (void)stream_pump_connect(&hs->pump, &wireguard);
+}
+
+void hub_stream_set_api(struct hub_stream *hs, const struct hub_ways_api *api)
+{
+    (void)pthread_mutex_lock(&hs->lock);
+    hs->api = *api;
+    (void)pthread_mutex_unlock(&hs->lock);
 }
 
 struct endpoint hub_stream_endpoint(const struct hub_stream *hs)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/hub_ways.h"
 #include "agent/state.h"
 #include "base/addr.h"
 #include "crypto/x25519.h"
@@ -25,7 +26,8 @@ struct hub_stream;
 
 /** Where to, and who asks. Copied. */
 struct hub_stream_config {
-    const struct state_ways *ways;
+    const struct state_ways *ways;  /* the hub's TLS key, and the proxy */
+    const struct hub_ways_api *api; /* where its public door may be */
     const char *network;
     const struct x25519_secret *secret; /* the node's */
     const struct x25519_public *node;   /* its public half */
@@ -52,6 +54,9 @@ struct hub_stream *hub_stream_close(struct hub_stream *hs);
  * @port:	where it listens, host order; 0: not known yet, and nothing changes
  */
 void hub_stream_join(struct hub_stream *hs, uint16_t port);
+
+/** hub_stream_set_api() - the hub's public door may be elsewhere; for the next connection. */
+void hub_stream_set_api(struct hub_stream *hs, const struct hub_ways_api *api);
 
 /** hub_stream_endpoint() - what is the hub's endpoint for WireGuard. */
 struct endpoint hub_stream_endpoint(const struct hub_stream *hs);

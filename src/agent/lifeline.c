@@ -26,9 +26,11 @@ static void on_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
 {
     struct lifeline *l = ctx;
 
-    for (unsigned i = 0; i < l->hub.n_endpoints; i++)
-        if (endpoint_equal(to, &l->hub.endpoints[i]))
+    for (unsigned i = 0; i < l->n_ways; i++)
+        if (endpoint_equal(to, &l->ways[i])) {
             take_answer(l);
+            l->listener.on_answer(l->listener.ctx, to);
+        }
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -62,6 +64,7 @@ static void open_stream(struct lifeline *l, nsec_t now)
 {
     const struct node *self = snapshot_self(&l->state->snapshot);
     struct hub_stream_config config = {.ways = &l->state->ways,
+        .api = &l->api,
         .network = self->meta.network,
         .secret = &l->state->secret,
         .node = &self->key,
@@ -94,7 +97,7 @@ static void tell_failure(struct lifeline *l, nsec_t now)
 static void compose_why(struct lifeline *l)
 {
     const char *proxy = l->status.through[0] ? " through the proxy " : "";
-    const struct endpoint *hub = &l->hub.endpoints[0];
+    const struct endpoint *hub = &l->ways[0];
     char from[ENDPOINT_TEXT_MAX];
     char at[ENDPOINT_TEXT_MAX];
 
@@ -140,11 +143,11 @@ static void ask_heard(struct lifeline *l, nsec_t now)
 {
     const struct udp_probe_request *rq;
 
-    if (!l->status.is_open || l->hub.n_endpoints == 0 || !one_way_wants_to_ask(&l->one_way, now))
+    if (!l->status.is_open || l->n_ways == 0 || !one_way_wants_to_ask(&l->one_way, now))
         return;
     /* Each of the hub's endpoints in turn: perhaps there is no way at all to some. */
-    l->next_asked = (l->next_asked + 1) % l->hub.n_endpoints;
-    rq = udp_probe_unanswered(&l->probe, &l->hub.endpoints[l->next_asked], OVERDUE, now);
+    l->next_asked = (l->next_asked + 1) % l->n_ways;
+    rq = udp_probe_unanswered(&l->probe, &l->ways[l->next_asked], OVERDUE, now);
     if (rq && now - rq->sent <= REMEMBERED && l->listener.ask_heard(l->listener.ctx, &rq->id))
         one_way_on_asked(&l->one_way, now);
 }
@@ -187,14 +190,14 @@ static void look_at_stream(struct lifeline *l)
 static void act(struct lifeline *l, nsec_t now)
 {
     struct hub_rung_facts facts = {
-        .now = now, .silent = l->silent, .is_doubt = l->is_doubt, .n_ways = l->hub.n_endpoints};
+        .now = now, .silent = l->silent, .is_doubt = l->is_doubt, .n_ways = l->n_ways};
     struct hub_rung_wish wish;
 
     look_at_stream(l);
     facts.is_stream_open = l->status.is_open;
     wish = hub_rung_look(&l->rung, &facts);
-    for (unsigned i = 0; wish.ask && i < l->hub.n_endpoints; i++)
-        udp_probe_ask(&l->probe, &l->hub.endpoints[i], now);
+    for (unsigned i = 0; wish.ask && i < l->n_ways; i++)
+        udp_probe_ask(&l->probe, &l->ways[i], now);
     if (wish.want_stream && !l->stream)
         open_stream(l, now);
     tell_failure(l, now);
@@ -226,7 +229,7 @@ static bool is_at_stream(const struct lifeline *l, const struct endpoint *at)
  */
 void lifeline_speak(struct lifeline *l)
 {
-    struct endpoint inside = {.addr = l->hub_address, .port = l->hub.endpoints[0].port};
+    struct endpoint inside = {.addr = l->hub_address, .port = l->ways[0].port};
 
     udp_probe_ask(&l->probe, &inside, clock_now());
 }
@@ -240,7 +243,11 @@ void lifeline_look(struct lifeline *l, const struct lifeline_view *view)
         l->silent = l->silent ? l->silent : clock_now();
     else
         l->silent = view->silent;
-    l->hub = *view->hub->hub;
+    l->n_ways = view->ways->n;
+    memcpy(l->ways, view->ways->all, l->n_ways * sizeof(*l->ways));
+    hub_ways_list_api(&l->api, &l->state->ways, view->hub->hub);
+    if (l->stream)
+        hub_stream_set_api(l->stream, &l->api);
     l->hub_address = view->hub->address4;
     l->hub_key = view->hub->key;
     l->listen_port = view->listen_port;

@@ -26,7 +26,8 @@ struct lifeline_view {
     struct endpoint heard_at; /* where the engine has it */
     uint64_t rx_bytes;        /* received from it */
     const struct node *hub;   /* borrowed for the call; NULL: there is none */
-    uint16_t listen_port;     /* WireGuard's; 0: not known yet */
+    const struct hub_ways *ways; /* where it may be by UDP; likewise */
+    uint16_t listen_port;        /* WireGuard's; 0: not known yet */
 };
 
 /** Who is told; called from lifeline_look() and from the loop. */
@@ -36,7 +37,8 @@ struct lifeline_listener {
     /* Ask the hub whether it has heard that STUN request: lifeline_on_heard(). false: not now. */
     bool (*ask_heard)(void *ctx, const struct stun_transaction *id);
 
-    void *ctx; /* pinned */
+    void (*on_answer)(void *ctx, const struct endpoint *from); /* UDP that was in doubt passes */
+    void *ctx;                                                 /* pinned */
 };
 
 struct lifeline {
@@ -47,17 +49,19 @@ struct lifeline {
     bool has_timer;
     struct udp_probe probe;
     struct hub_rung rung;
-    struct hub_stream *stream;       /* owns; NULL: none */
-    struct hub_stream_status status; /* of it, as last looked at */
-    nsec_t silent;                   /* since when it has not been heard by UDP; 0: it is */
-    bool is_doubt;                   /* as last viewed */
-    struct node_hub hub;             /* as last viewed, likewise the next three */
+    struct hub_stream *stream;          /* owns; NULL: none */
+    struct hub_stream_status status;    /* of it, as last looked at */
+    nsec_t silent;                      /* since when it has not been heard by UDP; 0: it is */
+    bool is_doubt;                      /* as last viewed */
+    struct endpoint ways[HUB_WAYS_MAX]; /* where the hub may be, as last viewed; likewise: */
+    unsigned n_ways;
+    struct hub_ways_api api;
     struct ip_addr hub_address;
     struct x25519_public hub_key;
     uint16_t listen_port;
     struct one_way one_way;
     enum one_way_kind told; /* which way is broken, as @why says */
-    unsigned next_asked;    /* of the hub's endpoints */
+    unsigned next_asked;    /* of @ways */
     char why[512];          /* why it is a stream, a clause */
     char failed[512];       /* what was last said about a stream that failed */
     struct log_limit limit;

@@ -139,7 +139,7 @@ static void decode_ways(struct fields *f, struct state_ways *ways)
     for (size_t i = 0; i < json_array_size(api); i++) {
         const char *text = json_string_value(json_array_get(api, i));
 
-        if (!text || token_api_check(text, &e) != 0)
+        if (!text || host_port_check(text, &e) != 0)
             fields_fail(f, "\"hubApi\" is not a list of HOST:PORT");
         else
             (void)snprintf(ways->api[ways->n_api++], sizeof(ways->api[0]), "%s", text);

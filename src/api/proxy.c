@@ -52,7 +52,7 @@ int proxy_check(const char *text, struct err *e)
         return err_set(e, -EINVAL, "the proxy's scheme \"%.*s\" is neither http nor https",
             (int)strcspn(text, ":"), text);
     if (strlen(text) >= PROXY_TEXT_MAX || !printable || !find_address(text) ||
-        token_api_check(proxy_name(text, name), &why) != 0)
+        host_port_check(proxy_name(text, name), &why) != 0)
         return err_set(e, -EINVAL,
             "the proxy \"%s\" is not http://[USER:PASSWORD@]HOST:PORT, of at most %d characters",
             proxy_name(text, name), PROXY_TEXT_MAX - 1);

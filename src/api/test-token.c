@@ -136,20 +136,6 @@ static void test_fields(void **state)
     assert_json_refused(json, "\"a\"");
 }
 
-static void test_api_addresses(void **state)
-{
-    assert_int_equal(token_api_check("hub.example.org:8443", NULL), 0);
-    assert_int_equal(token_api_check("10.0.0.1:1", NULL), 0);
-    assert_int_equal(token_api_check("[::1]:8443", NULL), 0);
-    assert_true(token_api_check("hub", NULL) < 0);
-    assert_true(token_api_check(":1", NULL) < 0);
-    assert_true(token_api_check("hub:0", NULL) < 0);
-    assert_true(token_api_check("hub:65536", NULL) < 0);
-    assert_true(token_api_check("a/b:1", NULL) < 0);
-    assert_true(token_api_check("a@b:1", NULL) < 0);
-    assert_true(token_api_check("[::1:8443", NULL) < 0);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -157,7 +143,6 @@ int main(void)
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_api_addresses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

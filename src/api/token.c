@@ -26,25 +26,6 @@ void token_wipe(struct token *t)
     secret_wipe(t, sizeof(*t));
 }
 
-int token_api_check(const char *text, struct err *e)
-{
-    const char *colon = strrchr(text, ':');
-    struct endpoint ep;
-    uint64_t port;
-
-    if (strnlen(text, TOKEN_API_MAX + 1) > TOKEN_API_MAX || !colon || colon == text)
-        return err_set(e, -EINVAL, "\"%.80s\" is not HOST:PORT", text);
-    if (text[0] == '[')
-        return endpoint_parse(&ep, text, e);
-    if (parse_u64(&port, colon + 1, 1, UINT16_MAX, "port", e) != 0)
-        return -EINVAL;
-    for (const char *p = text; p < colon; p++)
-        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
-                *p == '.' || *p == '-' || *p == '_'))
-            return err_set(e, -EINVAL, "\"%.80s\" is not HOST:PORT", text);
-    return 0;
-}
-
 static json_t *encode_ways(const struct token *t, json_t **ret_api)
 {
     json_t *udp = json_array();
@@ -136,7 +117,7 @@ static int take_udp(struct token *t, unsigned i, const char *text, struct err *e
 
 static int take_api(struct token *t, unsigned i, const char *text, struct err *e)
 {
-    int r = token_api_check(text, e);
+    int r = host_port_check(text, e);
 
     if (r == 0) {
         t->n_api = i + 1;

@@ -19,7 +19,7 @@ struct err;
 #define TOKEN_TEXT_MAX 4096
 
 /** Longest "HOST:PORT". */
-#define TOKEN_API_MAX 261
+#define TOKEN_API_MAX HOST_PORT_MAX
 
 /** Most ways to reach the hub. */
 #define TOKEN_WAYS_MAX 8
@@ -60,6 +60,3 @@ int token_encode(const struct token *t, char **ret, struct err *e);
  * Return: 0; -EINVAL with words that never hold the secret; -ENOMEM.
  */
 int token_decode(struct token *ret, const char *text, struct err *e);
-
-/** token_api_check() - is this "HOST:PORT", "1.2.3.4:PORT" or "[v6]:PORT"? 0 or -EINVAL. */
-int token_api_check(const char *text, struct err *e);

@@ -136,6 +136,25 @@ int endpoint_parse(struct endpoint *ret, const char *text, struct err *e)
     return 0;
 }
 
+int host_port_check(const char *text, struct err *e)
+{
+    const char *colon = strrchr(text, ':');
+    struct endpoint ep;
+    uint64_t port;
+
+    if (strnlen(text, HOST_PORT_MAX + 1) > HOST_PORT_MAX || !colon || colon == text)
+        return err_set(e, -EINVAL, "\"%.80s\" is not HOST:PORT", text);
+    if (text[0] == '[')
+        return endpoint_parse(&ep, text, e);
+    if (parse_u64(&port, colon + 1, 1, UINT16_MAX, "port", e) != 0)
+        return -EINVAL;
+    for (const char *p = text; p < colon; p++)
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+                *p == '.' || *p == '-' || *p == '_'))
+            return err_set(e, -EINVAL, "\"%.80s\" is not HOST:PORT", text);
+    return 0;
+}
+
 const char *endpoint_format(const struct endpoint *ep, char buf[static ENDPOINT_TEXT_MAX])
 {
     char a[IP_ADDR_TEXT_MAX];

@@ -56,6 +56,12 @@ bool endpoint_is_none(const struct endpoint *ep);
 /** endpoint_parse() - "1.2.3.4:51820" or "[fd00::1]:51820"; no names. 0 or -EINVAL with words. */
 int endpoint_parse(struct endpoint *ret, const char *text, struct err *e);
 
+/** Longest "HOST:PORT" with a name, without the terminating zero. */
+#define HOST_PORT_MAX 261
+
+/** host_port_check() - "HOST:PORT", "1.2.3.4:PORT" or "[v6]:PORT"? 0 or -EINVAL with words. */
+int host_port_check(const char *text, struct err *e);
+
 /** endpoint_format() - into @buf; returns @buf; "(none)" for none, as wg(8) prints it. */
 const char *endpoint_format(const struct endpoint *ep, char buf[static ENDPOINT_TEXT_MAX]);
 

@@ -113,6 +113,20 @@ static void test_nth(void **state)
     assert_string_equal(ip_addr_format(&a, buf), "fd00::1:1");
 }
 
+static void test_host_port(void **state)
+{
+    assert_int_equal(host_port_check("hub.example.org:8443", NULL), 0);
+    assert_int_equal(host_port_check("10.0.0.1:1", NULL), 0);
+    assert_int_equal(host_port_check("[::1]:8443", NULL), 0);
+    assert_true(host_port_check("hub", NULL) < 0);
+    assert_true(host_port_check(":1", NULL) < 0);
+    assert_true(host_port_check("hub:0", NULL) < 0);
+    assert_true(host_port_check("hub:65536", NULL) < 0);
+    assert_true(host_port_check("a/b:1", NULL) < 0);
+    assert_true(host_port_check("a@b:1", NULL) < 0);
+    assert_true(host_port_check("[::1:8443", NULL) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +134,7 @@ int main(void)
         cmocka_unit_test(test_prefix_mask),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_nth),
+        cmocka_unit_test(test_host_port),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

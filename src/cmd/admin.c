@@ -41,7 +41,7 @@ static int make_target(struct client_target *ret, const struct admin_target *t,
             .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(t->socket, users)};
         return 0;
     }
-    if (token_api_check(t->hub, NULL) < 0)
+    if (host_port_check(t->hub, NULL) < 0)
         return err_set(e, -EINVAL, "--hub \"%.80s\" is not HOST:PORT", t->hub);
     if (!t->token_file || !t->pin)
         return err_set(e, -EINVAL, "--hub %s needs --admin-token-file and --pin as well", t->hub);

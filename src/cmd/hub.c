@@ -76,17 +76,12 @@ static int option_cidr4(const struct option *o, const char *text, struct err *e)
 /* Where nodes reach this machine; a name is looked up later. [struct option_list] */
 static int option_public(const struct option *o, const char *text, struct err *e)
 {
-    struct ip_addr address;
-    const char *block;
+    struct hub_public place;
 
-    if (resolve_check(text, &address, e) != 0)
-        return err_prefix(e, "%s %.60s", o->name, text);
-    block = ip_addr_is_none(&address) ? NULL : block_find_reserved(&address);
-    if (block)
-        return err_set(e, -EINVAL,
-            "%s %.60s is in %s, where no other machine reaches this one: nodes need an address of "
-            "it that they can send to",
-            o->name, text, block);
+    struct err why = ERR_NULL;
+
+    if (hub_public_parse(&place, text, 1, &why) != 0)
+        return err_set(e, -EINVAL, "%s %s", o->name, err_text(&why));
     return option_append(o, text, e);
 }
 
@@ -139,39 +134,49 @@ static const struct option_usage usage = {
 
 /* ---- set-up --------------------------------------------------------------------------------- */
 
-/* Fill in the public endpoints from the command line, or from the default route. */
-static int find_publics(struct hub_config *c, struct err *e)
+/* One --public: an address, or a name that is looked up now. */
+static int find_public(struct hub_public *ret, const char *text, uint16_t port, struct err *e)
 {
+    char at[ENDPOINT_TEXT_MAX];
+    int r = hub_public_parse(ret, text, port, e);
+
+    if (r == 0 && ret->is_name)
+        r = resolve_host(ret->text, port, ret->at, OBJECT_ENDPOINTS_MAX, &ret->n, e);
+    for (unsigned i = 0; r == 0 && i < ret->n; i++)
+        if (block_find_reserved(&ret->at[i].addr))
+            r = err_set(e, -EADDRNOTAVAIL, "%.60s is %s, where no other machine reaches this one",
+                text, endpoint_format(&ret->at[i], at));
+    return r == 0 ? 0 : err_prefix(e, "--public");
+}
+
+/* Fill in the public endpoints from the command line, or from the default route. */
+static int find_publics(struct hub_places *ret, struct err *e)
+{
+    uint16_t port = arg.listen.port;
     struct ip_addr own[2];
-    char text[ENDPOINT_TEXT_MAX];
+    int r = 0;
     unsigned n;
 
-    for (size_t i = 0; i < arg.publics.n; i++) {
-        if (c->n_publics == OBJECT_ENDPOINTS_MAX)
-            return err_set(
-                e, -EINVAL, "--public is given for more than %d addresses", OBJECT_ENDPOINTS_MAX);
-        if (resolve_host(arg.publics.items[i], c->udp_port, c->publics + c->n_publics,
-                OBJECT_ENDPOINTS_MAX - c->n_publics, &n, e) < 0)
-            return err_prefix(e, "--public %.60s", arg.publics.items[i]);
-        for (unsigned k = c->n_publics; k < c->n_publics + n; k++)
-            if (block_find_reserved(&c->publics[k].addr))
-                return err_set(e, -EADDRNOTAVAIL,
-                    "--public %.60s is %s, where no other machine reaches this one",
-                    arg.publics.items[i], endpoint_format(&c->publics[k], text));
-        c->n_publics += n;
-    }
-    if (c->n_publics > 0)
-        return 0;
+    if (arg.publics.n > OBJECT_ENDPOINTS_MAX)
+        return err_set(
+            e, -EINVAL, "--public is given for more than %d addresses", OBJECT_ENDPOINTS_MAX);
+    for (size_t i = 0; r == 0 && i < arg.publics.n; i++)
+        r = find_public(&ret->items[ret->n++], arg.publics.items[i], port, e);
+    if (r != 0 || ret->n > 0)
+        return r;
     n = resolve_own(own);
     if (n == 0)
         return err_set(e, -EADDRNOTAVAIL,
             "this machine has no default route to take an address from: say where nodes reach it, "
             "with --public HOST");
-    for (unsigned i = 0; i < n; i++)
-        c->publics[i] = (struct endpoint){.addr = own[i], .port = c->udp_port};
-    c->n_publics = n;
+    for (unsigned i = 0; i < n; i++) {
+        struct hub_public *place = &ret->items[ret->n++];
+
+        place->at[place->n++] = (struct endpoint){.addr = own[i], .port = port};
+        (void)endpoint_format(&place->at[0], place->text);
+    }
     log_info("no --public was given: nodes will be told %s, the address of the default route",
-        endpoint_format(&c->publics[0], text));
+        ret->items[0].text);
     return 0;
 }
 
@@ -255,7 +260,8 @@ static void say_ready(const struct hub_config *config, struct hub *hub)
     char pin[HUB_PIN_TEXT_MAX];
 
     (void)printf("weft hub is up: UDP %s, API port %u, TLS pin %s, networks",
-        endpoint_format(&config->publics[0], text), hub_api_port(hub), hub_pin(hub, pin));
+        endpoint_format(&config->publics.items[0].at[0], text), hub_api_port(hub),
+        hub_pin(hub, pin));
     while ((net = hub_next_network(hub, net)))
         (void)printf(" %s (%s, %zu %s)", net->spec.meta.name,
             ip_prefix_format(&net->spec.cidr4, cidr), net->n_nodes,
@@ -288,7 +294,8 @@ static int run_hub(const struct hub_config *config)
 
 static int run_relay(void)
 {
-    struct hub_config publics = {.udp_port = arg.listen.port};
+    struct hub_places places = {.n = 0};
+    struct node_hub publics = {.n_endpoints = 0};
     char interface[STATE_INTERFACE_MAX];
     struct relay_only wish = {
         .token = arg.token,
@@ -298,7 +305,7 @@ static int run_relay(void)
         .user = arg.user,
         .interface = interface,
         .listen_port = arg.listen.port,
-        .publics = publics.publics,
+        .publics = publics.endpoints,
     };
     struct err e = ERR_NULL;
     int r = 0;
@@ -306,8 +313,10 @@ static int run_relay(void)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)snprintf(interface, sizeof(interface), "%.13s0", arg.prefix);
     if (arg.publics.n > 0)
-        r = find_publics(&publics, &e);
-    wish.n_publics = publics.n_publics;
+        r = find_publics(&places, &e);
+    if (r == 0)
+        hub_places_tell(&publics, &places, &(struct hub_places){.n = 0});
+    wish.n_publics = publics.n_endpoints;
     if (r == 0)
         r = relay_only_run(&wish, &e);
     return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
@@ -378,7 +387,7 @@ static int hub_up(int argc, char **argv)
         .api_listen = arg.api,
         .udp_port = arg.listen.port};
     raise_limits();
-    r = find_publics(&config, &e);
+    r = find_publics(&config.publics, &e);
     if (r == 0)
         r = drop_privileges(&e);
     if (r != 0)

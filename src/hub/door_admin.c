@@ -103,15 +103,20 @@ void door_networks_remove(void *ctx, const struct request *rq, struct response *
 /* What a machine needs to know to find this hub and to trust it. */
 static void fill_token(struct token *t, const struct hub *hub, const struct model_network *net)
 {
-    (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
-    t->n_udp = hub->config.n_publics;
-    t->n_api = hub->config.n_publics;
-    for (unsigned i = 0; i < hub->config.n_publics; i++) {
-        struct endpoint api = hub->config.publics[i];
+    struct node_hub here;
 
-        t->udp[i] = api;
-        api.port = hub->api_port;
-        (void)endpoint_format(&api, t->api[i]);
+    (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    hub_places_tell(&here, &hub->publics.here, &hub->publics.next);
+    /* Names first: they are true for longest. */
+    for (unsigned i = 0; i < here.n_names; i++, t->n_api++)
+        (void)snprintf(t->api[t->n_api], sizeof(t->api[0]), "%.*s:%u",
+            (int)(strrchr(here.names[i], ':') - here.names[i]), here.names[i], hub->api_port);
+    for (unsigned i = 0; i < here.n_endpoints; i++) {
+        struct endpoint api = {.addr = here.endpoints[i].addr, .port = hub->api_port};
+
+        t->udp[t->n_udp++] = here.endpoints[i];
+        if (t->n_api < TOKEN_WAYS_MAX)
+            (void)endpoint_format(&api, t->api[t->n_api++]);
     }
     t->pin = hub->identity.pin;
     t->hub_key = net->pub.public;

@@ -99,6 +99,8 @@ static void on_tick(uv_timer_t *timer)
         for (size_t i = 0; i < hub->model.networks.n; i++)
             keep_nodes(hub, model_network_at(&hub->model, i), now, hub__wall());
     }
+    if (publics_tick(&hub->publics, now) && networks_refresh(hub, now, &e) != 0)
+        log_warning("nodes are not told where this hub is now: %s", err_text(&e));
     expire(hub, now);
     if (reports_tick(&hub->reports, now, false, &e) != 0)
         log_warning("reports are kept in memory: %s", err_text(&e));
@@ -216,6 +218,7 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (!hub)
         return err_set(e, -ENOMEM, "no memory for a hub");
     hub->config = *config;
+    hub->publics.here = config->publics;
     hub->loop = loop;
     hub->rng = rng_kernel();
     if (hooks) {
@@ -402,6 +405,7 @@ struct hub *hub_free(struct hub *hub)
     server_free(hub->server);
     arrivals_deinit(&hub->arrivals);
     jobs_free(hub->jobs);
+    publics_deinit(&hub->publics);
     enrol_deinit(&hub->enrol);
     admin_tokens_deinit(&hub->admins);
     model_deinit(&hub->model);

@@ -25,6 +25,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "crypto/x25519.h"
+#include "hub/publics.h"
 #include "mesh/object.h"
 
 struct err;
@@ -43,8 +44,7 @@ struct hub_config {
     const char *interface_prefix; /* of its interfaces: "weft" gives "weft-default" */
     struct endpoint api_listen;   /* TCP; address none: all of them, v4 and v6 */
     uint16_t udp_port;            /* where WireGuard and the relay listen */
-    struct endpoint publics[OBJECT_ENDPOINTS_MAX]; /* where nodes reach @udp_port, best first */
-    unsigned n_publics;                            /* at least 1 */
+    struct hub_places publics;    /* where nodes reach @udp_port, at least one, with endpoints */
 };
 
 /** A network on this hub. Lives from network_added to network_removed. */

@@ -20,6 +20,7 @@
 #include "hub/hub.h"
 #include "hub/model.h"
 #include "hub/jobs.h"
+#include "hub/publics.h"
 #include "hub/reports.h"
 #include "hub/streams.h"
 #include "hub/stun_port.h"
@@ -36,6 +37,7 @@ struct hub {
     uv_loop_t *loop;            /* pins */
     struct rng rng;             /* the kernel's */
     struct store *store;        /* owns */
+    struct publics publics;     /* where nodes reach it */
     struct model model;         /* what is in the store */
     struct reports reports;     /* what nodes report */
     struct watcher watcher;     /* who listens */

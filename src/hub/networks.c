@@ -90,8 +90,8 @@ static void remove_key(struct hub *hub, const char *name)
 
 static void fill_hub(const struct hub *hub, struct node_hub *nh)
 {
-    *nh = (struct node_hub){.api_port = hub->api_port, .n_endpoints = hub->config.n_publics};
-    memcpy(nh->endpoints, hub->config.publics, sizeof(nh->endpoints));
+    *nh = (struct node_hub){.api_port = hub->api_port};
+    hub_places_tell(nh, &hub->publics.here, &hub->publics.next);
 }
 
 /* @nh and the texts in the result are borrowed. */
@@ -110,8 +110,11 @@ static struct node own_node(
 
 static bool is_same_hub(const struct node_hub *a, const struct node_hub *b)
 {
-    if (a->n_endpoints != b->n_endpoints || a->api_port != b->api_port)
+    if (a->n_endpoints != b->n_endpoints || a->n_names != b->n_names || a->api_port != b->api_port)
         return false;
+    for (unsigned i = 0; i < a->n_names; i++)
+        if (strcmp(a->names[i], b->names[i]) != 0)
+            return false;
     for (unsigned i = 0; i < a->n_endpoints; i++)
         if (!endpoint_equal(&a->endpoints[i], &b->endpoints[i]))
             return false;

@@ -73,8 +73,8 @@ void sample_hub_open(struct sample_hub *s)
         .store_url = s->url,
         .interface_prefix = "wt",
         .udp_port = 51820,
-        .n_publics = 1};
-    (void)endpoint_parse(&s->config.publics[0], "192.0.2.1:51820", NULL);
+        .publics.n = 1};
+    (void)hub_public_parse(&s->config.publics.items[0], "192.0.2.1", 51820, NULL);
     if (hub_new(&s->hub, &s->loop, &s->config, NULL, &e) != 0)
         sample_hub_fail("a hub does not start: %s", err_text(&e));
     (void)uv_timer_init(&s->loop, &s->hub->tick);

@@ -97,6 +97,23 @@ static int labels_decode(struct node *n, const json_t *json, struct fields *f)
     return 0;
 }
 
+static void hub_names_decode(struct node_hub *hub, struct fields *f)
+{
+    const json_t *names = fields_array(f, "names", FIELDS_OPTIONAL, 0, OBJECT_HUB_NAMES_MAX);
+    struct err parsed = ERR_NULL;
+
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *text = json_string_value(json_array_get(names, i));
+
+        if (!text)
+            fields_fail(f, "a hub's name is not a string");
+        else if (host_port_check(text, &parsed) < 0)
+            fields_fail(f, "a hub's name: %s", err_text(&parsed));
+        else
+            (void)snprintf(hub->names[hub->n_names++], sizeof(hub->names[0]), "%s", text);
+    }
+}
+
 /* Into @n->hub, which the caller releases also on failure. */
 static int hub_decode(
     struct node *n, const json_t *json, enum object_mode mode, const char *where, struct err *e)
@@ -107,12 +124,13 @@ static int hub_decode(
     uint64_t api_port = 0;
     struct err parsed = ERR_NULL;
 
-    fields_u64(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &api_port);
-    if (mode == OBJECT_STRICT)
-        fields_refuse_unknown(&f);
     n->hub = calloc(1, sizeof(*n->hub));
     if (!n->hub)
         return -ENOMEM;
+    fields_u64(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &api_port);
+    hub_names_decode(n->hub, &f);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
     n->hub->api_port = (uint16_t)api_port;
     for (size_t i = 0; i < json_array_size(endpoints); i++) {
         const char *text = json_string_value(json_array_get(endpoints, i));
@@ -303,6 +321,16 @@ json_t *node_speeds_encode(const struct node_speeds *s)
     return json;
 }
 
+static json_t *hub_names_encode(const struct node_hub *hub)
+{
+    json_t *names = json_array();
+
+    for (unsigned i = 0; names && i < hub->n_names; i++)
+        if (json_array_append_new(names, json_string(hub->names[i])) < 0)
+            names = (json_decref(names), NULL);
+    return names;
+}
+
 static json_t *hub_encode(const struct node_hub *hub)
 {
     json_t *endpoints = json_array();
@@ -312,7 +340,9 @@ static json_t *hub_encode(const struct node_hub *hub)
         if (json_array_append_new(
                 endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
             endpoints = (json_decref(endpoints), NULL);
-    return json_pack("{s:o, s:i}", "endpoints", endpoints, "apiPort", (int)hub->api_port);
+    /* Without a name it is as it was before there were any. */
+    return json_pack("{s:o, s:o*, s:i}", "endpoints", endpoints, "names",
+        hub->n_names > 0 ? hub_names_encode(hub) : NULL, "apiPort", (int)hub->api_port);
 }
 
 json_t *node_encode(const struct node *n)

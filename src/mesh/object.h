@@ -27,6 +27,7 @@ struct subnets;
 #define OBJECT_LABELS_MAX     32
 #define OBJECT_LABEL_MAX      63 /* bytes of a label's key, and of its value */
 #define OBJECT_ENDPOINTS_MAX  8  /* of a hub */
+#define OBJECT_HUB_NAMES_MAX  4
 #define OBJECT_CANDIDATES_MAX 32 /* of a node's status */
 #define OBJECT_OWNERS_MAX     8  /* of an edge's status: two agents, two probes, hubs */
 
@@ -102,9 +103,12 @@ struct label {
 
 /** Where a hub is reached. */
 struct node_hub {
-    struct endpoint endpoints[OBJECT_ENDPOINTS_MAX]; /* UDP, best first */
-    unsigned n_endpoints;                            /* at least 1 */
-    uint16_t api_port;                               /* TCP, also on the overlay */
+    struct endpoint endpoints[OBJECT_ENDPOINTS_MAX];     /* UDP, best first */
+    unsigned n_endpoints;                                /* at least 1 */
+    char names[OBJECT_HUB_NAMES_MAX][HOST_PORT_MAX + 1]; /* "HOST:PORT" of it, which name servers
+                                                            lead to its endpoints of the day */
+    unsigned n_names;
+    uint16_t api_port; /* TCP, also on the overlay */
 };
 
 /** How fast a node seals and opens, in MB/s by cipher; a node that speaks WireGuard only says 0. */

@@ -62,6 +62,8 @@ struct object sample_node(unsigned n)
         o.node.hub->endpoints[0] = endpoint("203.0.113.10:51820");
         o.node.hub->endpoints[1] = endpoint("[2001:db8::10]:51820");
         o.node.hub->n_endpoints = 2;
+        (void)snprintf(o.node.hub->names[0], sizeof(o.node.hub->names[0]), "hub.example.org:51820");
+        o.node.hub->n_names = 1;
         o.node.hub->api_port = 8443;
     }
     return o;

@@ -54,7 +54,7 @@ static void test_node(void **state)
                                "\"island\": \"rack-7\", \"ephemeral\": true, \"relay\": true, "
                                "\"routes\": [\"fd09::/64\", \"10.9.0.0/24\"], \"hub\": {"
                                "\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:7\"], "
-                               "\"apiPort\": 8443}"),
+                               "\"names\": [\"hub.example.org:51820\"], \"apiPort\": 8443}"),
             OBJECT_STRICT, &e),
         0);
     assert_int_equal(o.kind, OBJECT_KIND_NODE);
@@ -71,6 +71,8 @@ static void test_node(void **state)
     assert_int_equal(o.node.hub->n_endpoints, 2);
     assert_int_equal(o.node.hub->endpoints[1].port, 7);
     assert_int_equal(o.node.hub->api_port, 8443);
+    assert_int_equal(o.node.hub->n_names, 1);
+    assert_string_equal(o.node.hub->names[0], "hub.example.org:51820");
     object_deinit(&o);
     object_deinit(&o);
 }
@@ -143,6 +145,12 @@ static const struct {
         "Node \"a\": \"endpoints\" is not an array of 1 to 8 items"},
     {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"x\"], \"apiPort\": 1}"),
         "Node \"a\": a hub's endpoint: \"x\" is not ADDRESS:PORT"},
+    {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"names\": [\"a b:1\"], "
+                    "\"apiPort\": 1}"),
+        "Node \"a\": a hub's name: \"a b:1\" is not HOST:PORT"},
+    {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"names\": [\"a:1\", \"b:1\", "
+                    "\"c:1\", \"d:1\", \"e:1\"], \"apiPort\": 1}"),
+        "Node \"a\": \"names\" is not an array of 0 to 4 items"},
     {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"apiPort\": 0}"),
         "Node \"a\": \"apiPort\" is not a whole number from 1 to 65535"},
     {NODE_WITH("a", "}, \"status\": {\"aead\": 7"), "Node \"a\": \"aead\" is not an object"},

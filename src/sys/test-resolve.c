@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <poll.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "sys/resolve.h"
+#include "sys/resolve_task.h"
 
 static void test_forms(void **state)
 {
@@ -56,11 +58,36 @@ static void test_name(void **state)
     assert_non_null(strstr(e.text, "no-such-host.invalid"));
 }
 
+/* In a thread: what leads somewhere, what does not, and a task that nobody waits for. */
+static void test_task(void **state)
+{
+    static const char texts[][HOST_PORT_MAX + 1] = {"192.0.2.1:7", "no-such-host.invalid:1"};
+    struct resolve_answer answers[RESOLVE_TASK_TEXTS];
+    struct resolve_task *t = NULL;
+    struct err e = ERR_NULL;
+    unsigned n;
+
+    assert_int_equal(resolve_task_start(&t, texts, 2, 0, &e), 0);
+    while ((n = resolve_task_take(t, answers)) == 0)
+        (void)poll(NULL, 0, 1);
+    assert_int_equal(n, 2);
+    assert_string_equal(answers[0].text, "192.0.2.1:7");
+    assert_int_equal(answers[0].n, 1);
+    assert_int_equal(answers[0].endpoints[0].port, 7);
+    assert_int_equal(answers[1].n, 0);
+    assert_non_null(strstr(answers[1].why.text, "no-such-host.invalid"));
+    assert_null(resolve_task_free(t));
+    assert_int_equal(resolve_task_start(&t, texts, 2, 0, &e), 0);
+    assert_null(resolve_task_free(t));
+    assert_null(resolve_task_free(NULL));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_name),
+        cmocka_unit_test(test_task),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 """A name server on UDP port 53 of a host, which knows the names that it is given and no others.
 
     name_server.py NAME=ADDRESS...
+    name_server.py @FILE            of such words, read again for each question
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import ipaddress
 import socket
 import struct
 import sys
+from pathlib import Path
 
 NXDOMAIN = 3
 TYPE_A = 1
@@ -34,14 +36,19 @@ def answer(query: bytes, names: dict[str, str]) -> bytes:
     return header + question + record
 
 
+def read_names(words: list[str]) -> dict[str, str]:
+    if words[0].startswith("@"):
+        words = Path(words[0][1:]).read_text().split()
+    return dict(word.split("=") for word in words)
+
+
 def main() -> None:
-    names = dict(word.split("=") for word in sys.argv[1:])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("", 53))
         print("listening", flush=True)
         while True:
             query, peer = sock.recvfrom(2048)
-            sock.sendto(answer(query, names), peer)
+            sock.sendto(answer(query, read_names(sys.argv[1:])), peer)
 
 
 if __name__ == "__main__":

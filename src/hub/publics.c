@@ -1,0 +1,187 @@
+/* publics.c - see publics.h. */
+#include "hub/publics.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/block.h"
+#include "sys/resolve.h"
+#include "sys/resolve_task.h"
+
+#define LOOK_UP_EACH (30 * NSEC_PER_SEC)
+
+_Static_assert(2 * OBJECT_ENDPOINTS_MAX <= RESOLVE_TASK_TEXTS, "all places are one task");
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+static int refuse_reserved(const struct ip_addr *a, const char *text, struct err *e)
+{
+    const char *block = block_find_reserved(a);
+
+    if (!block)
+        return 0;
+    return err_set(e, -EINVAL,
+        "%.60s is in %s, where no other machine reaches this one: nodes need an address of it that "
+        "they can send to",
+        text, block);
+}
+
+static int parse_host(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e)
+{
+    int n = strchr(text, ':') ? snprintf(ret->text, sizeof(ret->text), "%s", text)
+                              : snprintf(ret->text, sizeof(ret->text), "%s:%u", text, dflt_port);
+
+    if (n < 0 || n > HOST_PORT_MAX || host_port_check(ret->text, NULL) != 0)
+        return err_set(e, -EINVAL, "\"%.80s\" is not HOST or HOST:PORT", text);
+    ret->is_name = true;
+    return 0;
+}
+
+int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e)
+{
+    struct hub_public p = {.n = 0};
+    struct ip_addr address;
+    char buf[ENDPOINT_TEXT_MAX];
+    int r = resolve_check(text, &address, e);
+
+    if (r == 0 && ip_addr_is_none(&address)) {
+        r = parse_host(&p, text, dflt_port, e);
+    } else if (r == 0) {
+        r = resolve_host(text, dflt_port, p.at, 1, &p.n, e);
+        if (r == 0)
+            r = refuse_reserved(&p.at[0].addr, text, e);
+        (void)snprintf(p.text, sizeof(p.text), "%s", endpoint_format(&p.at[0], buf));
+    }
+    if (r == 0)
+        *ret = p;
+    return r;
+}
+
+static void tell_endpoint(struct node_hub *hub, const struct endpoint *ep)
+{
+    for (unsigned i = 0; i < hub->n_endpoints; i++)
+        if (endpoint_equal(&hub->endpoints[i], ep))
+            return;
+    if (hub->n_endpoints < OBJECT_ENDPOINTS_MAX)
+        hub->endpoints[hub->n_endpoints++] = *ep;
+}
+
+static void tell_name(struct node_hub *hub, const char *text)
+{
+    for (unsigned i = 0; i < hub->n_names; i++)
+        if (strcmp(hub->names[i], text) == 0)
+            return;
+    /* One too many is told by its addresses only. */
+    if (hub->n_names < OBJECT_HUB_NAMES_MAX)
+        (void)snprintf(hub->names[hub->n_names++], sizeof(hub->names[0]), "%s", text);
+}
+
+static void tell_places(struct node_hub *hub, const struct hub_places *places)
+{
+    for (unsigned i = 0; i < places->n; i++) {
+        const struct hub_public *p = &places->items[i];
+
+        if (p->is_name)
+            tell_name(hub, p->text);
+        for (unsigned k = 0; k < p->n; k++)
+            tell_endpoint(hub, &p->at[k]);
+    }
+}
+
+void hub_places_tell(
+    struct node_hub *ret, const struct hub_places *here, const struct hub_places *next)
+{
+    ret->n_endpoints = 0;
+    ret->n_names = 0;
+    tell_places(ret, here);
+    tell_places(ret, next);
+}
+
+/* ---- looking up again ----------------------------------------------------------------------- */
+
+void publics_deinit(struct publics *p)
+{
+    p->task = resolve_task_free(p->task);
+}
+
+static unsigned list_names(
+    const struct hub_places *places, char (*ret)[HOST_PORT_MAX + 1], unsigned n)
+{
+    for (unsigned i = 0; i < places->n; i++)
+        if (places->items[i].is_name)
+            (void)snprintf(ret[n++], sizeof(*ret), "%s", places->items[i].text);
+    return n;
+}
+
+/* A name server may give them in another order each time. */
+static bool is_same(const struct hub_public *a, const struct hub_public *b)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < a->n; i++)
+        for (unsigned k = 0; k < b->n; k++)
+            n += endpoint_equal(&a->at[i], &b->at[k]);
+    return a->n == b->n && n == a->n;
+}
+
+/* No answer, and addresses at which no other machine is reached, change nothing. */
+static bool take_answer(
+    struct publics *p, struct hub_public *place, const struct resolve_answer *answer, nsec_t now)
+{
+    struct hub_public found = {.n = 0};
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (unsigned i = 0; i < answer->n; i++)
+        if (!block_find_reserved(&answer->endpoints[i].addr))
+            found.at[found.n++] = answer->endpoints[i];
+    if (found.n == 0) {
+        log_limited(&p->limit, now, LOG_LEVEL_WARNING,
+            "the name %s leads nowhere now, nodes are told what they were: %s", place->text,
+            answer->n > 0 ? "no other machine reaches this one at its addresses"
+                          : err_text(&answer->why));
+        return false;
+    }
+    if (is_same(&found, place))
+        return false;
+    log_info("the name %s leads to %s now", place->text, endpoint_format(&found.at[0], text));
+    memcpy(place->at, found.at, sizeof(found.at));
+    place->n = found.n;
+    return true;
+}
+
+static bool take_answers(struct publics *p, struct hub_places *places,
+    const struct resolve_answer *answers, unsigned n, nsec_t now)
+{
+    bool changed = false;
+
+    for (unsigned i = 0; i < places->n; i++)
+        for (unsigned k = 0; k < n; k++)
+            if (places->items[i].is_name && strcmp(places->items[i].text, answers[k].text) == 0)
+                changed |= take_answer(p, &places->items[i], &answers[k], now);
+    return changed;
+}
+
+bool publics_tick(struct publics *p, nsec_t now)
+{
+    struct resolve_answer answers[RESOLVE_TASK_TEXTS];
+    char names[RESOLVE_TASK_TEXTS][HOST_PORT_MAX + 1];
+    unsigned n = p->task ? resolve_task_take(p->task, answers) : 0;
+    struct err e = ERR_NULL;
+    bool changed = false;
+
+    if (n > 0) {
+        p->task = resolve_task_free(p->task);
+        changed = take_answers(p, &p->here, answers, n, now);
+        changed |= take_answers(p, &p->next, answers, n, now);
+    }
+    if (p->task || now < p->due)
+        return changed;
+    p->due = now + LOOK_UP_EACH;
+    n = list_names(&p->next, names, list_names(&p->here, names, 0));
+    if (n > 0 && resolve_task_start(&p->task, names, n, 0, &e) < 0)
+        log_limited(
+            &p->limit, now, LOG_LEVEL_WARNING, "the hub's name is not looked up: %s", err_text(&e));
+    return changed;
+}

@@ -1,4 +1,4 @@
-/* router.c - making a router, its locks, and the verdict on what goes by lease; see router.h. */
+/* router.c - making a router, and the verdict on what goes by lease; see router.h. */
 #include "router.h"
 
 #include <errno.h>
@@ -55,18 +55,6 @@ struct router *router_free(struct router *r)
     return NULL;
 }
 
-void router__begin_write(struct router *r)
-{
-    for (unsigned i = 0; i < r->n_workers; i++)
-        (void)pthread_mutex_lock(&r->workers[i].lock);
-}
-
-void router__end_write(struct router *r)
-{
-    for (unsigned i = r->n_workers; i > 0; i--)
-        (void)pthread_mutex_unlock(&r->workers[i - 1].lock);
-}
-
 void router_expire(struct router *r, nsec_t now)
 {
     (void)pthread_mutex_lock(&r->changing);
@@ -94,32 +82,6 @@ bool router_is_leased(struct router *r, const struct router_node *node, uint32_t
     is_leased = lease_find(&r->leases, &node->leases, index, now) != NULL;
     (void)pthread_mutex_unlock(&r->changing);
     return is_leased;
-}
-
-struct router_verdict router__pass(void)
-{
-    return (struct router_verdict){.action = ROUTER_ACTION_PASS};
-}
-
-struct router_verdict router__drop(enum drop_reason reason)
-{
-    return (struct router_verdict){.action = ROUTER_ACTION_DROP, .reason = reason};
-}
-
-struct router_verdict router__forward(const struct router_node *node)
-{
-    if (!node->has_address)
-        return router__drop(DROP_RELAY_NO_ADDRESS);
-    return (struct router_verdict){
-        .action = ROUTER_ACTION_FORWARD, .to = node->remote, .local = node->local};
-}
-
-struct router_verdict router__unclaimed(
-    const struct router_arrival *in, bool is_sender_known, uint32_t index)
-{
-    if (in->is_local(in->ctx, index))
-        return router__pass();
-    return router__drop(is_sender_known ? DROP_RELAY_NO_LEASE : DROP_RELAY_UNKNOWN_SENDER);
 }
 
 /* The lease that some node at @in's source holds for @index. Under the worker's lock. */

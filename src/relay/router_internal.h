@@ -80,8 +80,17 @@ struct router {
 };
 
 /** router__begin_write() - with `changing` held: keep all workers out of the tables. */
-void router__begin_write(struct router *r);
-void router__end_write(struct router *r);
+static inline void router__begin_write(struct router *r)
+{
+    for (unsigned i = 0; i < r->n_workers; i++)
+        (void)pthread_mutex_lock(&r->workers[i].lock);
+}
+
+static inline void router__end_write(struct router *r)
+{
+    for (unsigned i = r->n_workers; i > 0; i--)
+        (void)pthread_mutex_unlock(&r->workers[i - 1].lock);
+}
 
 /** router__node_of() - the node whose leases these are. */
 struct router_node *router__node_of(struct lease_party *party);

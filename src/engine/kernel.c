@@ -78,14 +78,17 @@ static int kernel_handshake(struct engine *engine, const struct x25519_public *p
     struct kernel *k = (struct kernel *)engine;
     struct wg_config have = WG_CONFIG_NULL;
     const struct wg_peer *found;
-    int r = engine_get(engine, &have, e);
+    int r = kernel_get(engine, &have, e);
 
-    if (r != 0)
-        return r;
-    found = wg_config_find(&have, peer);
-    r = found ? add_again(k, found) : -ENOENT;
+    if (r == 0)
+        r = wg_config_sort(&have, e);
+    if (r == 0) {
+        found = wg_config_find(&have, peer);
+        r = found ? add_again(k, found) : -ENOENT;
+        r = r < 0 ? describe(k, r, e) : 0;
+    }
     wg_config_deinit(&have);
-    return r < 0 ? describe(k, r, e) : 0;
+    return r;
 }
 
 static int kernel_open_frames(

@@ -2,7 +2,6 @@
 #include "train/preflight.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,46 +43,6 @@ void preflight_report_deinit(struct preflight_report *r)
     free(r->items);
     free(r->pair_levels);
     *r = (struct preflight_report)PREFLIGHT_REPORT_NULL;
-}
-
-/* ---- findings ------------------------------------------------------------------------------ */
-
-struct preflight_finding *preflight__find(struct preflight_report *r, enum preflight_fault fault,
-    enum preflight_level level, size_t a, size_t b)
-{
-    /* Takes what there is no memory for; preflight_judge() fails then. */
-    static _Thread_local struct preflight_finding lost;
-    struct preflight_finding *items;
-
-    if (r->n == r->cap) {
-        items = realloc(r->items, (2 * r->cap + 16) * sizeof(*items));
-        if (!items) {
-            r->failed = true;
-            return &lost;
-        }
-        r->items = items;
-        r->cap = 2 * r->cap + 16;
-    }
-    r->items[r->n] = (struct preflight_finding){.fault = fault, .level = level, .a = a, .b = b};
-    return &r->items[r->n++];
-}
-
-void preflight__say(struct preflight_finding *f, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(f->text, sizeof(f->text), fmt, args);
-    va_end(args);
-}
-
-void preflight__fix(struct preflight_finding *f, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(f->fix, sizeof(f->fix), fmt, args);
-    va_end(args);
 }
 
 /* ---- one member's fault, told once --------------------------------------------------------- */

@@ -13,24 +13,7 @@
 #include "probe/line.h"
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
-
-int dial_wait(int fd, short events, nsec_t deadline)
-{
-    struct pollfd p = {.fd = fd, .events = events};
-
-    for (;;) {
-        nsec_t left = deadline - clock_now();
-        int n;
-
-        if (left <= 0)
-            return -ETIMEDOUT;
-        n = poll(&p, 1, (int)(left / NSEC_PER_MSEC + 1));
-        if (n > 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return -errno;
-    }
-}
+#include "sys/socket_wait.h"
 
 int dial_bind_device(int fd, const char *interface)
 {
@@ -66,7 +49,7 @@ static int finish_connect(int fd, nsec_t deadline)
     int one = 1;
     int error = 0;
     socklen_t len = sizeof(error);
-    int r = dial_wait(fd, POLLOUT, deadline);
+    int r = socket_wait(fd, POLLOUT, deadline);
 
     if (r < 0)
         return r;

@@ -56,9 +56,6 @@ int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadlin
 int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec_t deadline,
     int *ret_fds, struct err *e);
 
-/** dial_wait() - until the socket is ready for poll(2)'s @events. 0 or -ETIMEDOUT. */
-int dial_wait(int fd, short events, nsec_t deadline);
-
 /** dial_is_own() - does the address belong to this machine, as it would route to it? */
 bool dial_is_own(const struct ip_addr *a);
 

@@ -17,6 +17,7 @@
 #include "probe/transfer.h"
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
+#include "sys/socket_wait.h"
 
 #define WARM_PERIOD   (200 * NSEC_PER_MSEC)
 #define WARM_TRIES    4
@@ -66,7 +67,7 @@ static bool send_ping(struct light_state *s, uint32_t seq, bool counted, size_t 
 /* The next pong of this session before @deadline. */
 static bool receive_pong(struct light_state *s, nsec_t deadline, struct frame *ret)
 {
-    while (dial_wait(s->fd, POLLIN, deadline) == 0) {
+    while (socket_wait(s->fd, POLLIN, deadline) == 0) {
         uint8_t in[FRAME_LEN];
         /* An ICMP error that had come ends here, too, and is no answer. */
         ssize_t n = recv(s->fd, in, sizeof(in), MSG_DONTWAIT);
@@ -302,7 +303,7 @@ static void ping_the_rest(struct warming *w)
 
 static void take_answers(struct warming *w, nsec_t deadline)
 {
-    while (w->n_up < w->n && dial_wait(w->fd, POLLIN, deadline) == 0) {
+    while (w->n_up < w->n && socket_wait(w->fd, POLLIN, deadline) == 0) {
         uint8_t in[FRAME_LEN];
         struct frame pong;
         ssize_t n = recv(w->fd, in, sizeof(in), MSG_DONTWAIT);

@@ -10,8 +10,8 @@
 #include "api/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "probe/dial.h"
 #include "probe/order.h"
+#include "sys/socket_wait.h"
 
 #define GROW 4096
 
@@ -68,7 +68,7 @@ int line_read(struct line_buffer *lb, int fd, nsec_t deadline, json_t **ret, str
 
         if (r != -EAGAIN)
             return r;
-        r = dial_wait(fd, POLLIN, deadline);
+        r = socket_wait(fd, POLLIN, deadline);
         if (r < 0)
             return err_set(e, r, "no answer in time");
         r = line_fill(lb, fd, e);
@@ -97,7 +97,7 @@ int line_write(int fd, const json_t *json, nsec_t deadline, struct err *e)
         }
         if (errno != EAGAIN && errno != EINTR)
             return err_set(e, -errno, "the connection is lost: %s", strerror(errno));
-        if (dial_wait(fd, POLLOUT, deadline) < 0)
+        if (socket_wait(fd, POLLOUT, deadline) < 0)
             return err_set(e, -ETIMEDOUT, "the other end takes no data");
     }
     return 0;

@@ -14,6 +14,7 @@
 #include "probe/dial.h"
 #include "sys/clock.h"
 #include "sys/sockaddr.h"
+#include "sys/socket_wait.h"
 #include "sys/unix_socket.h"
 
 #define WRITE_TIME (2 * NSEC_PER_SEC)
@@ -83,7 +84,7 @@ static void finish_connecting(struct links *l, nsec_t deadline)
 
         if (k->fd < 0)
             continue;
-        if (dial_wait(k->fd, POLLOUT, deadline) < 0)
+        if (socket_wait(k->fd, POLLOUT, deadline) < 0)
             lose(k, "it does not answer");
         else if (getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error == ETIMEDOUT ||
                  error == EHOSTUNREACH)

@@ -215,11 +215,33 @@ int agent__take_down(struct agent *a, struct err *names, struct err *e)
     int r = reconcile_take_down(&a->reconcile, e);
 
     *names = (struct err)ERR_NULL;
-    if (r < 0)
-        return r;
     /* Names are a convenience: a file that cannot be written must not hold back the rest. */
-    (void)agent__forget_names(a, names);
-    return state_remove(a->config->state_dir, e);
+    if (r == 0)
+        (void)agent__forget_names(a, names);
+    return r;
+}
+
+int agent__renew_engine(struct agent *a, struct err *e)
+{
+    int r;
+
+    /* Who has a session, and what the port is. */
+    agent__look(a);
+    r = reconcile_retire_engine(&a->reconcile, e);
+    if (r != 0)
+        return r;
+    a->clamped = 0;
+    agent__reconcile(a);
+    if (!a->reconcile.engine) {
+        *e = a->fault;
+        return a->fault.code < 0 ? a->fault.code : -EIO;
+    }
+    /* Those who would only send go on with a session that is no more. */
+    for (size_t i = 0; i < a->seen.n; i++)
+        if (observation_has_session(&a->seen.items[i], clock_now()) &&
+            reconcile_handshake(&a->reconcile, &a->seen.items[i].key, e) != 0)
+            log_debug("no handshake with a peer: %s", err_text(e));
+    return 0;
 }
 
 static void on_removed(struct agent *a, const char *reason)
@@ -228,7 +250,7 @@ static void on_removed(struct agent *a, const char *reason)
     struct err e = ERR_NULL;
 
     log_info("the hub has removed this node: %s", reason[0] ? reason : "it gives no reason");
-    if (agent__take_down(a, &names, &e) < 0)
+    if (agent__take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0)
         log_error("not all of it could be cleaned up: %s", err_text(&e));
     else if (names.code != 0)
         log_error("the nodes' names could not be removed: %s", err_text(&names));
@@ -533,7 +555,7 @@ static int start(struct agent *a, struct err *e)
 
 static void stop(struct agent *a)
 {
-    if (a->is_ending && a->end == AGENT_END_STOPPED && a->due.save != NSEC_NEVER)
+    if (a->is_ending && a->end <= AGENT_END_DOWN && a->due.save != NSEC_NEVER)
         save(a);
     agent__stop_measuring(a);
     if (a->server)

@@ -28,9 +28,10 @@ struct agent_config {
     struct hosts_helper *hosts; /* borrowed: writes the hosts file; NULL: the agent does */
 };
 
-/** How an agent has ended. */
+/** How an agent has ended; this node is one still after the first two. */
 enum agent_end {
     AGENT_END_STOPPED, /* by a signal: the interface stays */
+    AGENT_END_DOWN,    /* by `weft agent --take-down`: the interface and the names are gone */
     AGENT_END_LEFT,    /* by `weft leave`: nothing is left */
     AGENT_END_REMOVED, /* by the hub: nothing is left */
 };

@@ -1,4 +1,5 @@
 /* agent_door.c - the node's own socket: `weft status`, `weft run` and `weft leave` ask here. */
+#include <errno.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
@@ -88,7 +89,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         return;
     }
     r = farewell_tell(&a->state, &api, &a->signer, &told);
-    if (agent__take_down(a, &names, &e) < 0) {
+    if (agent__take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0) {
         response_fail(rs, &e);
         return;
     }
@@ -100,6 +101,42 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
             "interface", a->state.interface, "hubTold", (int)(r == 0), "why",
             r == 0 ? "" : err_text(&told), "hostsOwner", hosts_owner(&a->snapshot, owner),
             "namesWhy", names.code == 0 ? "" : err_text(&names)));
+}
+
+static void post_down(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct err e = ERR_NULL;
+    struct err names;
+
+    if (a->is_ending) {
+        response_refuse(rs, 409, "the agent is ending already");
+        return;
+    }
+    if (agent__take_down(a, &names, &e) < 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    log_info("the interface %s was taken down", a->state.interface);
+    agent__finish(a, AGENT_END_DOWN);
+    response_json(rs, 200,
+        json_pack("{s:s, s:s}", "interface", a->state.interface, "namesWhy",
+            names.code == 0 ? "" : err_text(&names)));
+}
+
+static void post_engine(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+    struct err e = ERR_NULL;
+    int r =
+        a->is_ending ? err_set(&e, -ESHUTDOWN, "the agent is ending") : agent__renew_engine(a, &e);
+
+    if (r < 0)
+        response_fail(rs, &e);
+    else
+        response_json(rs, 200,
+            json_pack("{s:s, s:s, s:b}", "interface", a->state.interface, "engine",
+                engine_kind_name(engine_kind_of(a->reconcile.engine)), "renewed", (int)(r == 0)));
 }
 
 /*
@@ -123,6 +160,9 @@ static const struct route routes[] = {
     {"DELETE", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, agent__job_end, "a job's run is over",
         ROLE_OPERATOR},
     /* administer */
+    {"POST", "/v1/engine", DOOR_ADMIN, post_engine, "begin the data plane's process anew",
+        ROLE_ADMIN},
+    {"POST", "/v1/down", DOOR_ADMIN, post_down, "take the interface down, and end", ROLE_ADMIN},
     {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network", ROLE_ADMIN},
     ROUTES_END,
 };

@@ -162,12 +162,19 @@ void agent__tell_members(struct agent *a);
 void agent__stop_measuring(struct agent *a);
 
 /**
- * agent__take_down() - interface, names and state; for a node that is none any more
- * @names:	why the names stay in the hosts file; its code is 0 if they do not
+ * agent__take_down() - the interface and the names, not what has been joined
+ * @names:	why the names could not be taken away; code 0: they were
  *
- * Return: 0; or negative errno with words in @e.
+ * Return: 0 or negative errno with words.
  */
 int agent__take_down(struct agent *a, struct err *names, struct err *e);
+
+/**
+ * agent__renew_engine() - the data plane's process by the program that is installed now
+ *
+ * Return: 0; ENGINE_E_UNSUPPORTED with words: there is no process; or negative errno with words.
+ */
+int agent__renew_engine(struct agent *a, struct err *e);
 
 /** agent__finish() - begin to end. */
 void agent__finish(struct agent *a, enum agent_end end);

@@ -240,18 +240,15 @@ static void forget_names(const struct state *st, struct launch_farewell *ret)
             (int)sizeof(ret->names_why) - 1, err_text(&e));
 }
 
-static int take_down(
-    const struct state *st, const char *state_dir, struct launch_farewell *ret, struct err *e)
+static int take_down(const struct state *st, struct launch_farewell *ret, struct err *e)
 {
     struct reconcile rc = RECONCILE_NULL;
     int r = reconcile_init(&rc, st->interface, st->engine, e);
 
     if (r == 0)
         r = reconcile_take_down(&rc, e);
-    if (r == 0) {
+    if (r == 0)
         forget_names(st, ret);
-        r = state_remove(state_dir, e);
-    }
     reconcile_deinit(&rc);
     return r;
 }
@@ -277,28 +274,55 @@ static void remove_stale_sockets(const char *path)
     remove_socket(measure);
 }
 
+/* What there is to leave, which no agent has meanwhile. */
+static int load(const char *state_dir, struct state *st, int *ret_lock_fd,
+    struct launch_farewell *ret, struct err *e)
+{
+    int r = state_check_dir(state_dir, e);
+
+    if (r == 0)
+        r = state_read(st, state_dir, e);
+    if (r == STATE_E_ABSENT)
+        return err_set(
+            e, r, "this machine has not joined a network (%s has no node.json)", state_dir);
+    if (r == 0)
+        r = state_lock(state_dir, ret_lock_fd, e);
+    if (r < 0)
+        return r;
+    *ret = (struct launch_farewell){0};
+    (void)snprintf(
+        ret->network, sizeof(ret->network), "%.*s", NAME_MAX_LEN, st->snapshot.network.meta.name);
+    (void)snprintf(ret->interface, sizeof(ret->interface), "%s", st->interface);
+    return 0;
+}
+
+int launch_take_down_alone(
+    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    _cleanup_(closep) int lock_fd = -1;
+    int r = load(state_dir, &st, &lock_fd, ret, e);
+
+    if (r == 0)
+        r = take_down(&st, ret, e);
+    if (r == 0)
+        remove_stale_sockets(socket_path);
+    return r;
+}
+
 int launch_leave_alone(
     const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     _cleanup_(closep) int lock_fd = -1;
-    int r = state_check_dir(state_dir, e);
+    int r = load(state_dir, &st, &lock_fd, ret, e);
 
-    if (r == 0)
-        r = state_read(&st, state_dir, e);
-    if (r == STATE_E_ABSENT)
-        return err_set(
-            e, r, "this machine has not joined a network (%s has no node.json)", state_dir);
-    if (r == 0)
-        r = state_lock(state_dir, &lock_fd, e);
-    if (r < 0)
+    if (r != 0)
         return r;
-    *ret = (struct launch_farewell){0};
-    (void)snprintf(
-        ret->network, sizeof(ret->network), "%.*s", NAME_MAX_LEN, st.snapshot.network.meta.name);
-    (void)snprintf(ret->interface, sizeof(ret->interface), "%s", st.interface);
     tell_hub(&st, ret);
-    r = take_down(&st, state_dir, ret, e);
+    r = take_down(&st, ret, e);
+    if (r == 0)
+        r = state_remove(state_dir, e);
     if (r == 0)
         remove_stale_sockets(socket_path);
     return r;

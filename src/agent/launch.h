@@ -63,6 +63,16 @@ struct launch_farewell {
 };
 
 /**
+ * launch_take_down_alone() - without an agent: the interface and the names go, the rest stays
+ * @socket_path:	as for launch_leave_alone()
+ * @ret:	its @told and @why are not set
+ *
+ * Return: as launch_leave_alone().
+ */
+int launch_take_down_alone(
+    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e);
+
+/**
  * launch_leave_alone() - leave without an agent: tell the hub if it can be, and clean up
  * @socket_path:	where the agent was: what it left there goes, too
  *

@@ -346,3 +346,16 @@ int reconcile_take_down(struct reconcile *rc, struct err *e)
         return err_set(e, r, "the interface %s cannot be removed: %s", rc->interface, strerror(-r));
     return 0;
 }
+
+int reconcile_retire_engine(struct reconcile *rc, struct err *e)
+{
+    int r = rc->engine ? engine_retire(rc->engine, e) : 0;
+
+    if (r == ENGINE_E_UNSUPPORTED && engine_kind_of(rc->engine) == ENGINE_KIND_USERSPACE)
+        return reconcile_take_down(rc, e);
+    if (r == ENGINE_E_GONE)
+        r = 0;
+    if (r == 0)
+        rc->engine = engine_close(rc->engine);
+    return r;
+}

@@ -108,5 +108,17 @@ void reconcile_on_network(struct reconcile *rc);
  */
 uint16_t reconcile_see_links(struct reconcile *rc);
 
+/**
+ * reconcile_retire_engine() - have the process that runs the interface end; the next run starts
+ * another
+ *
+ * The interface stays, with its addresses and routes, where that process can hand it over; it is
+ * taken down where it cannot, and made anew.
+ *
+ * Return: 0; ENGINE_E_UNSUPPORTED with words: the engine is the kernel's; or negative errno with
+ * words.
+ */
+int reconcile_retire_engine(struct reconcile *rc, struct err *e);
+
 /** reconcile_take_down() - remove the interface, its engine, its rules. 0 or negative errno. */
 int reconcile_take_down(struct reconcile *rc, struct err *e);

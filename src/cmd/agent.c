@@ -1,11 +1,15 @@
 /* agent.c - weft agent: keep this machine as its network wants it. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/state.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "cmd/agent_privileges.h"
@@ -14,11 +18,19 @@
 #include "cmd/privileges.h"
 #include "sys/clock.h"
 #include "sys/hosts_file.h"
+#include "sys/process.h"
+#include "sys/unix_socket.h"
+
+/* The old process may take some seconds to end, and the new one to begin. */
+#define RENEW_TIMEOUT_MS 20000
+#define DOWN_TIMEOUT_MS  10000
 
 static struct {
     struct agent_config config;
     const char *user;
     bool hosts_helper;
+    bool renew_engine;
+    bool take_down;
     enum log_level log_level;
 } arg;
 
@@ -32,6 +44,12 @@ static const struct option options[] = {
     PRIVILEGES_OPTION(&arg.user),
     {"--hosts-helper", NULL, option_flag, &arg.hosts_helper, NULL,
         "write the hosts file for an agent that is not root and is connected to standard input"},
+    {"--renew-engine", NULL, option_flag, &arg.renew_engine, NULL,
+        "have the running agent replace the process of its data plane by the program that is "
+        "installed now"},
+    {"--take-down", NULL, option_flag, &arg.take_down, NULL,
+        "take the interface and the names away and end the running agent; what has been joined "
+        "stays"},
     {"--log-level", "LEVEL", option_log_level, &arg.log_level, "info",
         "error, warning, info or debug"},
     OPTIONS_END,
@@ -44,6 +62,41 @@ static const struct option_usage usage = {
     .notes = "The interface and its engine outlive it: traffic goes on while it is stopped.",
 };
 
+/* ---- for an agent that runs ---- */
+
+static int renew_engine(void)
+{
+    struct err e = ERR_NULL;
+    json_t *answer = NULL;
+    bool renewed;
+
+    if (launch_ask(arg.config.socket_path, "POST", "/v1/engine", RENEW_TIMEOUT_MS, &answer, &e) !=
+        0)
+        return cmd_fail("agent", "%s", err_text(&e));
+    renewed = json_is_true(json_object_get(answer, "renewed"));
+    (void)printf(renewed ? "The data plane of %s runs anew.\n"
+                         : "%s is the kernel's: it has no process to replace.\n",
+        json_string_value(json_object_get(answer, "interface")));
+    json_decref(answer);
+    return CMD_OK;
+}
+
+static int take_down(void)
+{
+    _cleanup_(closep) int fd = unix_socket_connect(arg.config.socket_path, SOCK_STREAM);
+    pid_t agent = fd < 0 ? 0 : unix_socket_peer(fd);
+    struct launch_farewell farewell = {0};
+    struct err e = ERR_NULL;
+    int r = launch_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
+
+    /* It writes down what it has heard when it ends. */
+    if (r == 0 && agent > 0)
+        (void)process_wait_end(agent, DOWN_TIMEOUT_MS);
+    else if (r == LAUNCH_E_NO_AGENT)
+        r = launch_take_down_alone(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
+    return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
+}
+
 int cmd_agent(int argc, char **argv)
 {
     struct err e = ERR_NULL;
@@ -54,6 +107,10 @@ int cmd_agent(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)signal(SIGPIPE, SIG_IGN);
+    if (arg.renew_engine)
+        return renew_engine();
+    if (arg.take_down)
+        return take_down();
     log_init("agent", arg.log_level);
     if (getenv(LAUNCH_LOG_TIME))
         log_set_clock(clock_wall);

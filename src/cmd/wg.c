@@ -41,6 +41,7 @@ static struct {
     const char *cipher;
     const char *library;
     const char *user;
+    bool take_over;
     bool stats;
 } arg;
 
@@ -65,6 +66,9 @@ static const struct option options[] = {
     {"--cipher-library", "NAME", option_text, &arg.library, NULL,
         "avx512, avx2, boringssl, ipsec-mb or openssl, instead of the fastest"},
     PRIVILEGES_OPTION(&arg.user),
+    {"--take-over", NULL, option_flag, &arg.take_over, NULL,
+        "if IFNAME is there and nobody runs it, since a process has handed it over, take it as it "
+        "is"},
     {"--stats", NULL, option_flag, &arg.stats, NULL,
         "print the counters of the running IFNAME, and end"},
     OPTIONS_END,
@@ -86,7 +90,7 @@ struct wg {
     struct device *device;      /* owns */
     struct uapi_server *uapi;   /* owns */
     struct frame_socket *paths; /* owns */
-    int gone_fd;                /* owns: eventfd, readable when the interface was deleted */
+    int gone_fd; /* owns: eventfd, readable when this process is not needed any more */
 };
 
 static int fail(const struct err *e)
@@ -151,9 +155,19 @@ static int take_port_options(struct port_options *opt, struct err *e)
     return r;
 }
 
+static void on_handed_over(void *ctx)
+{
+    const struct wg *wg = ctx;
+
+    log_info("%s stays, for another process", arg.ifname);
+    wakeup_signal(wg->gone_fd);
+}
+
 static void on_gone(void *ctx)
 {
     const struct wg *wg = ctx;
+
+    log_info("%s was deleted", arg.ifname);
 
     wakeup_signal(wg->gone_fd);
 }
@@ -198,8 +212,9 @@ static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
 
 static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct err *e)
 {
-    struct device_listener listener = {.on_gone = on_gone, .ctx = wg};
-    struct device_options device = {.name = arg.ifname};
+    struct device_listener listener = {
+        .on_gone = on_gone, .on_handed_over = on_handed_over, .ctx = wg};
+    struct device_options device = {.name = arg.ifname, .takes_over = arg.take_over};
     char path[108];
     struct port_options port;
     int uapi_fd;
@@ -243,8 +258,6 @@ static void wait_end(const struct wg *wg, int signal_fd)
 
     while (poll(pfds, 2, -1) < 0 && errno == EINTR)
         ;
-    if (pfds[1].revents)
-        log_info("%s was deleted", arg.ifname);
 }
 
 /* Standard output and error stay only where the person asked for a log. */

@@ -61,6 +61,15 @@ static void unlink_peer(struct peer *peer)
     relay_device_forget(peer);
 }
 
+int device__hand_over(struct device *d)
+{
+    int r = d->listener.on_handed_over ? tun_set_persistent(&d->tun, true) : -EOPNOTSUPP;
+
+    if (r == 0)
+        d->listener.on_handed_over(d->listener.ctx);
+    return r;
+}
+
 void device__remove_peer(struct device *d, struct peer *peer)
 {
     port__close_gates(d->port, d);
@@ -335,6 +344,20 @@ static void log_offloads(const struct device *d)
     }
 }
 
+/* Nothing of this is worth failing for: the MTU is told on the link, the rest is a matter of speed,
+ * and an interface that stays is removed by who made it. */
+static void set_link(struct device *d, const struct device_options *opt)
+{
+    unsigned mtu = opt->mtu ? opt->mtu : DEFAULT_MTU;
+
+    if (opt->takes_over && d->tun.was_there)
+        (void)tun_set_persistent(&d->tun, false);
+    else if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, mtu) < 0)
+        log_warning("%s: cannot set the MTU to %u", d->name, mtu);
+    (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
+    (void)tun_set_speed(&d->tun, TUN_SPEED_MBIT);
+}
+
 static int open_tun(struct device *d, const struct device_options *opt, struct err *e)
 {
     int r;
@@ -347,11 +370,7 @@ static int open_tun(struct device *d, const struct device_options *opt, struct e
     if (r < 0)
         return r;
     memcpy(d->name, d->tun.name, sizeof(d->name));
-    /* Neither is worth failing for: the MTU is told on the link, the queue is a matter of speed. */
-    if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, opt->mtu ? opt->mtu : DEFAULT_MTU) < 0)
-        log_warning("%s: cannot set the MTU to %u", d->name, opt->mtu ? opt->mtu : DEFAULT_MTU);
-    (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
-    (void)tun_set_speed(&d->tun, TUN_SPEED_MBIT);
+    set_link(d, opt);
     log_offloads(d);
     return 0;
 }

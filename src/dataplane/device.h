@@ -28,6 +28,8 @@ struct device_options {
     unsigned mtu;       /* bytes; 0: 1420 */
     unsigned n_workers; /* sending threads; 0: 1 */
     struct noise_choice cipher; /* of peers about whom nothing else is said */
+    /* An interface of that name was handed over (uapi.h): it keeps its MTU, and goes with us. */
+    bool takes_over;
 };
 
 /**
@@ -45,6 +47,8 @@ struct device_listener {
     bool (*is_index_taken)(void *ctx, const struct x25519_public *peer, uint32_t index);
     /* The interface was deleted: nothing will move any more. */
     void (*on_gone)(void *ctx);
+    /* The interface stays, for another process: let go of it, and end. NULL: it cannot be had. */
+    void (*on_handed_over)(void *ctx);
     void *ctx; /* pinned: handed to the calls */
 };
 

@@ -16,6 +16,13 @@ struct x25519_secret;
 /** device__set_key() - a new identity; all sessions end, a peer with that very key is removed. */
 void device__set_key(struct device *d, const struct x25519_secret *secret);
 
+/**
+ * device__hand_over() - let the interface stay, and have the listener told so
+ *
+ * Return: 0; -EOPNOTSUPP: the listener does not want to be; or another negative errno.
+ */
+int device__hand_over(struct device *d);
+
 void device__remove_peer(struct device *d, struct peer *peer);
 void device__remove_peers(struct device *d);
 

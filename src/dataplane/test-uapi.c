@@ -34,6 +34,7 @@ static void test_refused(void **state)
         "listen_port=1 ",
         "fwmark=4294967296",
         "fwmark=",
+        "hand_over=true",
         "replace_peers=1",
         "replace_peers=false",
         "remove=1",

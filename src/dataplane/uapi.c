@@ -207,7 +207,7 @@ static void begin_request(struct uapi_request *req, const char *line)
     *req = (struct uapi_request){.device = req->device, .command = UAPI_KEY_SET, .error = r};
     if (r < 0)
         return;
-    if (item.key <= UAPI_KEY_STATS)
+    if (item.key <= UAPI_KEY_HAND_OVER)
         req->command = item.key;
     else
         req->error = -EINVAL;
@@ -223,6 +223,8 @@ static void end_request(struct uapi_request *req, struct uapi_text *out)
         uapi_get(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_STATS)
         uapi_stats(req->device, out);
+    if (req->error == 0 && req->command == UAPI_KEY_HAND_OVER)
+        req->error = device__hand_over(req->device);
     uapi_text_add(out, "errno=%d\n\n", req->error);
     req->command = UAPI_KEY_NONE;
 }

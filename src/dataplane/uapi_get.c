@@ -6,6 +6,7 @@
 #include "base/drop.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "crypto/aead.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
@@ -103,6 +104,7 @@ void uapi_stats(struct device *d, struct uapi_text *out)
     uint64_t drops[DROP_REASON_N] = {0};
     char cipher[NOISE_CHOICE_TEXT_MAX];
 
+    uapi_text_add(out, "version=%s\n", version_text);
     uapi_text_add(out, "cipher=%s\n", noise_choice_format(d->cipher, cipher));
     for (int i = 0; i < AEAD_CIPHER_N; i++)
         uapi_text_add(out, "backend_%s=%s\n", d->port->aead[i]->name, d->port->aead[i]->backend);

@@ -130,6 +130,7 @@ static const struct {
     [UAPI_KEY_GET] = {"get", take_one},
     [UAPI_KEY_SET] = {"set", take_one},
     [UAPI_KEY_STATS] = {"stats", take_one},
+    [UAPI_KEY_HAND_OVER] = {"hand_over", take_one},
     [UAPI_KEY_PRIVATE_KEY] = {"private_key", take_private_key},
     [UAPI_KEY_LISTEN_PORT] = {"listen_port", take_listen_port},
     [UAPI_KEY_FWMARK] = {"fwmark", take_fwmark},

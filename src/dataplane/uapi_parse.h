@@ -21,6 +21,7 @@ enum uapi_key {
     UAPI_KEY_GET,
     UAPI_KEY_SET,
     UAPI_KEY_STATS,
+    UAPI_KEY_HAND_OVER,
     /* of the device */
     UAPI_KEY_PRIVATE_KEY,
     UAPI_KEY_LISTEN_PORT,

@@ -107,6 +107,14 @@ int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e)
     return engine->ops->offloads ? engine->ops->offloads(engine, ret, e) : ENGINE_E_UNSUPPORTED;
 }
 
+int engine_retire(struct engine *engine, struct err *e)
+{
+    if (engine->ops->retire)
+        return engine->ops->retire(engine, e);
+    return err_set(e, ENGINE_E_UNSUPPORTED, "the %s engine is not a process",
+        engine_kind_name(engine_kind_of(engine)));
+}
+
 int engine_open_frames(
     struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
 {

@@ -52,6 +52,9 @@ struct engine_ops {
     /* As engine_offloads(); NULL: it keeps that to itself. */
     int (*offloads)(struct engine *engine, struct offloads *ret, struct err *e);
 
+    /* As engine_retire(); NULL: there is no process. */
+    int (*retire)(struct engine *engine, struct err *e);
+
     /* As engine_open_frames(). */
     int (*open_frames)(
         struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e);
@@ -137,6 +140,17 @@ int engine_handshake(struct engine *engine, const struct x25519_public *peer, st
  * Return: as engine_get(); ENGINE_E_UNSUPPORTED without words for the kernel's own.
  */
 int engine_offloads(struct engine *engine, struct offloads *ret, struct err *e);
+
+/**
+ * engine_retire() - have the process that runs the interface end, and the interface stay
+ *
+ * Then the engine is gone, and engine_open() starts the program that is installed now, which takes
+ * the interface as it is. What is on its way meanwhile is lost, and so are the sessions.
+ *
+ * Return: 0; ENGINE_E_UNSUPPORTED with words: there is no process, or it is one that cannot (of
+ * another implementation, or of an older version); or as engine_get().
+ */
+int engine_retire(struct engine *engine, struct err *e);
 
 /**
  * engine_open_frames() - path frames through its UDP port: frames.h

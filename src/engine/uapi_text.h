@@ -22,7 +22,8 @@ struct x25519_secret;
 #define UAPI_TEXT_GET "get=1\n\n"
 
 /** The request that asks for counters and offloads. */
-#define UAPI_TEXT_STATS "stats=1\n\n"
+#define UAPI_TEXT_HAND_OVER "hand_over=1\n\n"
+#define UAPI_TEXT_STATS     "stats=1\n\n"
 
 /** Longest line of an answer. */
 #define UAPI_TEXT_LINE_MAX 1024

@@ -99,6 +99,39 @@ static int userspace_offloads(struct engine *engine, struct offloads *ret, struc
     return r;
 }
 
+/* The process that serves the socket now; 0: not known. */
+static pid_t listener_of(const char *path)
+{
+    _cleanup_(closep) int fd = unix_socket_connect(path, SOCK_STREAM);
+
+    return fd < 0 ? 0 : unix_socket_peer(fd);
+}
+
+static int userspace_retire(struct engine *engine, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    char *out = NULL;
+    size_t len = 0;
+    pid_t pid;
+    int r;
+
+    if (!u->path)
+        return err_set(e, ENGINE_E_UNSUPPORTED, "this engine is part of another process");
+    /* It is waited for, since its port is its own until it ends. */
+    pid = listener_of(u->path);
+    r = u->fn(u->ctx, UAPI_TEXT_HAND_OVER, strlen(UAPI_TEXT_HAND_OVER), &out, &len, e);
+    if (r != 0)
+        return r;
+    r = uapi_text_result(out, len, e);
+    free(out);
+    if (r < 0) {
+        (void)err_prefix(e, "the process that runs %s cannot hand it over", u->interface);
+        return ENGINE_E_UNSUPPORTED;
+    }
+    r = pid > 0 ? process_wait_end(pid, START_TIMEOUT_MS) : 0;
+    return r < 0 ? err_set(e, r, "the process that ran %s does not end", u->interface) : 0;
+}
+
 static int userspace_open_frames(
     struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
 {
@@ -124,6 +157,7 @@ static const struct engine_ops userspace_ops = {
     .apply = userspace_apply,
     .handshake = userspace_handshake,
     .offloads = userspace_offloads,
+    .retire = userspace_retire,
     .open_frames = userspace_open_frames,
     .close = userspace_close,
 };
@@ -229,7 +263,7 @@ static int socket_transport(
 static int start_process(const char *interface, struct err *e)
 {
     char self[PATH_MAX];
-    const char *const argv[] = {process_self_path(self), "wg", interface, NULL};
+    const char *const argv[] = {process_self_path(self), "wg", "--take-over", interface, NULL};
     int r = process_run(argv, START_TIMEOUT_MS, e);
 
     if (r == 0)

@@ -241,3 +241,17 @@ bool process_has_ended(pid_t pid)
 
     return waitpid(pid, &status, WNOHANG) != 0;
 }
+
+int process_wait_end(pid_t pid, unsigned timeout_ms)
+{
+    _cleanup_(closep) int fd = pidfd_open(pid, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    int n;
+
+    if (fd < 0)
+        return errno == ESRCH ? 0 : -errno;
+    n = poll(&ended, 1, (int)timeout_ms);
+    if (n < 0)
+        return -errno;
+    return n == 0 ? -ETIMEDOUT : 0;
+}

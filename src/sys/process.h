@@ -54,5 +54,12 @@ int process_detach(const char *const argv[], const char *log_path, pid_t *ret, s
  */
 int process_link(const char *const argv[], int fd, pid_t *ret, struct err *e);
 
+/**
+ * process_wait_end() - of any process, ours or not
+ *
+ * Return: 0, also when there is none; -ETIMEDOUT; or another negative errno.
+ */
+int process_wait_end(pid_t pid, unsigned timeout_ms);
+
 /** process_has_ended() - one of ours; once true the pid means nothing any more. */
 bool process_has_ended(pid_t pid);

@@ -78,11 +78,12 @@ static void test_forked_off_child(void **state)
 
 static void wait_for_end(pid_t pid)
 {
-    struct pollfd ended = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+    assert_int_equal(process_wait_end(pid, 20000), 0);
+}
 
-    assert_true(ended.fd >= 0);
-    assert_int_equal(poll(&ended, 1, 20000), 1);
-    (void)close(ended.fd);
+static void test_wait_end(void **state)
+{
+    assert_int_equal(process_wait_end(getpid(), 10), -ETIMEDOUT);
 }
 
 static void test_detach(void **state)
@@ -155,6 +156,7 @@ int main(void)
         cmocka_unit_test(test_absent_program),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_forked_off_child),
+        cmocka_unit_test(test_wait_end),
         cmocka_unit_test(test_detach),
         cmocka_unit_test(test_self_path),
         cmocka_unit_test(test_link),

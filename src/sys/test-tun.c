@@ -210,6 +210,29 @@ static void test_persistent(void **state)
     tun_close(&t);
 }
 
+/* From one process to the next, and then as mortal as before. */
+static void test_stays_as_long_as_it_is_to(void **state)
+{
+    struct offloads offloads = {0};
+    struct err e = ERR_NULL;
+    struct tun t = TUN_NULL;
+    unsigned ifindex;
+
+    if (unshare(CLONE_NEWNET) < 0 || access("/dev/net/tun", W_OK) < 0)
+        skip();
+    assert_int_equal(tun_open(&t, "weft2", 2, &offloads, &e), 0);
+    assert_false(t.was_there);
+    ifindex = t.ifindex;
+    assert_int_equal(tun_set_persistent(&t, true), 0);
+    tun_close(&t);
+    assert_int_equal(tun_open(&t, "weft2", 1, &offloads, &e), 0);
+    assert_true(t.was_there);
+    assert_int_equal(t.ifindex, ifindex);
+    assert_int_equal(tun_set_persistent(&t, false), 0);
+    tun_close(&t);
+    assert_int_equal(if_nametoindex("weft2"), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -217,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_a_flow_keeps_its_queue),
         cmocka_unit_test(test_another_process_is_refused),
         cmocka_unit_test(test_persistent),
+        cmocka_unit_test(test_stays_as_long_as_it_is_to),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

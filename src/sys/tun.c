@@ -105,8 +105,10 @@ static int open_queues(struct tun *t, unsigned n_readers)
 {
     int fd = open_queue(t->name, IFF_MULTI_QUEUE | IFF_TUN_EXCL, t->name);
 
-    if (fd == -EBUSY)
+    if (fd == -EBUSY) {
         fd = attach(t);
+        t->was_there = fd >= 0;
+    }
     if (fd >= 0 && !has_flag(fd, IFF_MULTI_QUEUE))
         n_readers = 1;
     else if (fd >= 0 && tun_steer(fd) == 0)
@@ -166,6 +168,11 @@ void tun_close(struct tun *t)
     for (unsigned i = 0; i < t->n; i++)
         (void)close(t->fd[i]);
     t->n = 0;
+}
+
+int tun_set_persistent(const struct tun *t, bool stays)
+{
+    return ioctl(t->fd[0], TUNSETPERSIST, stays ? 1 : 0) < 0 ? -errno : 0;
 }
 
 static int set_by_name(const struct tun *t, unsigned long request, int value)

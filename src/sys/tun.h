@@ -32,6 +32,7 @@ struct tun {
     int fd[TUN_QUEUES_MAX]; /* owns; one a queue; flows are spread over them */
     unsigned n;             /* queues */
     unsigned each;          /* of them belong to one reader: the first to the first, and so on */
+    bool was_there;         /* tun_open() has attached to an interface that was there */
     char name[IFNAMSIZ];    /* as the kernel has it */
     unsigned ifindex;       /* in the namespace where it was opened */
 };
@@ -65,6 +66,13 @@ int tun_adopt(struct tun *ret, int fd, struct offloads *offloads, struct err *e)
 
 /** tun_close() - idempotent; the interface goes with its last descriptor. */
 void tun_close(struct tun *t);
+
+/**
+ * tun_set_persistent() - does the interface stay when its last descriptor is closed?
+ *
+ * Return: 0 or negative errno.
+ */
+int tun_set_persistent(const struct tun *t, bool stays);
 
 /** tun_set_mtu() - 0 or negative errno. Works while the interface is in our namespace. */
 int tun_set_mtu(const struct tun *t, unsigned mtu);

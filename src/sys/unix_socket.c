@@ -124,3 +124,11 @@ int unix_socket_connect(const char *path, int type)
         return -errno;
     return TAKE_FD(fd);
 }
+
+pid_t unix_socket_peer(int fd)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof(peer);
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ? 0 : peer.pid;
+}

@@ -41,5 +41,8 @@ int unix_socket_listen(const char *path, int type);
  */
 const char *unix_socket_choose(const char *path, char buf[static UNIX_SOCKET_CHOICE_CAP]);
 
+/** unix_socket_peer() - the process that listens there, as this one sees it; 0: not known. */
+pid_t unix_socket_peer(int fd);
+
 /** unix_socket_connect() - a descriptor that blocks, or negative errno. @type: as above. */
 int unix_socket_connect(const char *path, int type);

@@ -71,6 +71,19 @@ class Host:
         """
         return self.lab.spawn(self, argv, name or Path(str(argv[0])).name, env, allow)
 
+    def pids(self, program: str) -> list[int]:
+        """Processes of this host that run `program`, by the network namespace that they are in."""
+        ours = self.run(["readlink", "/proc/self/ns/net"], quiet=True).out.strip()
+        found = []
+        for proc in Path("/proc").glob("[0-9]*"):
+            try:
+                if (os.readlink(proc / "ns/net") == ours
+                        and Path(os.readlink(proc / "exe")).name == program):
+                    found.append(int(proc.name))
+            except OSError:  # It has ended meanwhile.
+                continue
+        return found
+
     def address(self, version: int = 4) -> str:
         """The machine's address in the topology, on its first link that has one."""
         links = self.lab.topology.links_of(self.name)

@@ -72,17 +72,7 @@ class Node:
         wait_for(lambda: self.ping(address), within_s, f"{self.host.name} to reach {address}")
 
     def pids(self, program: str) -> list[int]:
-        """Processes of this host that run `program`, by the network namespace that they are in."""
-        ours = self.host.run(["readlink", "/proc/self/ns/net"], quiet=True).out.strip()
-        found = []
-        for proc in Path("/proc").glob("[0-9]*"):
-            try:
-                if (os.readlink(proc / "ns/net") == ours
-                        and Path(os.readlink(proc / "exe")).name == program):
-                    found.append(int(proc.name))
-            except OSError:  # It has ended meanwhile.
-                continue
-        return found
+        return self.host.pids(program)
 
     def link_text(self, name: str = "weft0") -> str:
         """What ip(8) says of the interface; nothing when there is none."""

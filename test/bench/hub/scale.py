@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""scale - how a hub bears many nodes: enrolment, watches, memory, how fast a change is told.
+"""scale - how a hub bears many nodes: enrolment, watches, memory, disk, how fast a change is told.
 
     scale.py [NODES]        prints JSON; needs root; $WEFT or build/weft
 
@@ -37,6 +37,7 @@ HUB = ("10.42.0.1", 8443)
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 TLS.check_hostname, TLS.verify_mode = False, ssl.CERT_NONE
 CLONE_NEWNET = 0x40000000
+IDLE_S = 30  # three heartbeats
 SODIUM = ctypes.CDLL("libsodium.so.23")
 
 
@@ -177,9 +178,28 @@ def resident_mib(pid: int) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
+def disk_mib(directory: pathlib.Path) -> float:
+    return sum(f.stat().st_blocks for f in directory.rglob("*")) * 512 / (1 << 20)
+
+
+def cpu_s(pid: int) -> float:
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def idle_percent(pid: int, selector: selectors.BaseSelector) -> float:
+    """Of one core, while the hub only tells everybody that it is there."""
+    began, before = time.monotonic(), cpu_s(pid)
+    while time.monotonic() < began + IDLE_S:
+        for key, _ in selector.select(1):
+            key.data.take(b"heartbeat")
+    return (cpu_s(pid) - before) / (time.monotonic() - began) * 100
+
+
 def report(member: Member, mark: str) -> None:
     connection = http.client.HTTPConnection(*HUB, source_address=(member.address, 0), timeout=60)
-    body = json.dumps({"node": {"candidates": [mark]}})
+    body = json.dumps({"node": {"candidates": [{"type": "host", "endpoint": mark}]}})
     connection.request("PUT", "/v1/status", body,
                        {"Authorization": member.header("PUT", "/v1/status", body)})
     assert connection.getresponse().status == 204
@@ -200,12 +220,15 @@ def measure(n: int, directory: str, holder: int) -> dict:
     times = []
     for i in range(5):
         start = time.monotonic()
-        report(members[i], f"mark-{i}")
-        times.append(wait_for_all(selector, n, f"mark-{i}".encode()) - start)
+        mark = f"192.0.2.{i + 1}:51820"  # an endpoint that no other node reports
+        report(members[i], mark)
+        times.append(wait_for_all(selector, n, mark.encode()) - start)
     result = {"nodes": n, "enrol_per_s": round(n / (enrolled - began)),
               "snapshots_s": round(listening - enrolled, 2),
               "change_told_s": [round(t, 3) for t in times],
-              "hub_resident_mib": round(resident_mib(hub.pid))}
+              "hub_resident_mib": round(resident_mib(hub.pid)),
+              "hub_disk_mib": round(disk_mib(pathlib.Path(directory, "state")), 1),
+              "hub_idle_cpu_percent": round(idle_percent(hub.pid, selector), 2)}
     hub.terminate()
     hub.wait()
     return result

@@ -106,14 +106,15 @@ static void compose_why(struct lifeline *l)
     case ONE_WAY_IN:
         (void)snprintf(l->why, sizeof(l->why),
             "the hub hears this node at %s, but nothing that the hub sends by UDP arrives: a "
-            "firewall or NAT on this side drops UDP in; packets go in TLS to %.80s%s%.80s; let UDP "
-            "from %s in",
+            "firewall or NAT here drops UDP in, or one at the hub drops it out; packets go in TLS "
+            "to %.80s%s%.80s; let UDP from %s in",
             endpoint_format(&l->one_way.from, from), l->status.to, proxy, l->status.through, at);
         return;
     case ONE_WAY_OUT:
         (void)snprintf(l->why, sizeof(l->why),
-            "the hub's datagrams arrive, but it does not hear this node: a firewall on this side "
-            "drops UDP out to %s; packets go in TLS to %.80s%s%.80s; let UDP port %u out",
+            "the hub's datagrams arrive, but it does not hear this node: a firewall here or at the "
+            "hub drops UDP to %s; packets go in TLS to %.80s%s%.80s; let UDP port %u out here, and "
+            "in there",
             at, l->status.to, proxy, l->status.through, hub->port);
         return;
     case ONE_WAY_UNKNOWN:

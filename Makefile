@@ -85,6 +85,7 @@ fmt: ## clang-format over all C files
 docs: ## rewrite the documents that are made from the code
 	@$(INSTALL) test
 	tools/gen-drops > docs/DROPS.md
+	tools/gen-metrics > docs/METRICS.md
 
 install: build ## install under PREFIX (/usr/local), below DESTDIR
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

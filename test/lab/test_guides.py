@@ -1,0 +1,168 @@
+"""What docs/OPERATIONS.md and docs/TROUBLESHOOTING.md say, tried.
+
+    hub       203.0.113.10, 2001:db8::10; with the packet filter of the page
+     |
+   [ wan ]
+    |    |   |
+  gpu-2  a   b     a: a NAT; b: a NAT that lets no UDP through
+         |   |
+      gpu-1  gpu-3
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+from lab.agents import Site
+from lab.ask import __file__ as ASK
+from lab.pages import DOCS, blocks
+
+pytestmark = pytest.mark.namespaces
+
+TOPOLOGY = """
+switch wan 203.0.113.0/24 2001:db8::/64
+switch lan-a 10.1.0.0/24 gateway=a
+switch lan-b 10.2.0.0/24 gateway=b
+host hub
+host gpu-1
+host gpu-2
+host gpu-3
+nat a port-restricted out=wan
+nat b port-restricted out=wan udp=blocked
+link hub wan 203.0.113.10 2001:db8::10
+link gpu-2 wan 203.0.113.12
+link a wan 203.0.113.8
+link b wan 203.0.113.9
+link a lan-a 10.1.0.1
+link b lan-b 10.2.0.1
+link gpu-1 lan-a 10.1.0.11
+link gpu-3 lan-b 10.2.0.11
+"""
+METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+FETCH = """
+import socket, ssl, sys
+context = ssl.create_default_context(cafile=sys.argv[1])
+sock = context.wrap_socket(socket.create_connection(("203.0.113.10", 8443), 10),
+                           server_hostname="hub")
+sock.sendall(b"GET /v1/metrics HTTP/1.1\\r\\nHost: hub\\r\\nAuthorization: Bearer "
+             + open(sys.argv[2], "rb").read().strip() + b"\\r\\n\\r\\n")
+print(sock.makefile().read())
+"""
+
+
+@pytest.fixture(scope="module")
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(TOPOLOGY) as lab:
+        filters = blocks("OPERATIONS.md", "nft")
+        lab.host("hub").run(["nft", "-f", "-"], stdin=filters["hub"])
+        for name in ("gpu-1", "gpu-2"):
+            lab.host(name).run(["nft", "-f", "-"], stdin=filters["node"])
+        made = Site(lab, weft)
+        made.join("gpu-1", "gpu-2", words={"gpu-1": ["--engine", "userspace"]})
+        yield made
+
+
+def shape(text: str) -> list[str]:
+    """Lines without what differs from run to run: numbers, units, addresses, the widths of columns.
+    """
+    text = re.sub(r"^keepalive .*$", "keepalive", text, flags=re.MULTILINE)
+    text = re.sub(r"\b[0-9a-f]*:[0-9a-f:]+\b", "A", text)
+    text = re.sub(r"\d+(?:\.\d+)*(?: (?:s|min|B|[KMGT]iB)\b)?", "N", text)
+    return [" ".join(line.split()) for line in text.strip().split("\n")]
+
+
+def test_healthy_answers(site: Site) -> None:
+    """Each command of TROUBLESHOOTING.md's first look answers as it is shown there."""
+    site.wait_paths({("gpu-1", "gpu-2"): {"direct"}}, 10)
+    site.nodes["gpu-1"].reaches(site.nodes["gpu-2"])
+    host = site.nodes["gpu-1"].host
+    shown = list(blocks("TROUBLESHOOTING.md", "console").values())
+    assert len(shown) == 4
+    for block in shown:
+        command, _, answer = block.partition("\n")
+        words = command.removeprefix("$ weft ").split()
+        said = ""
+
+        def agrees() -> bool:
+            nonlocal said
+            said = host.run([site.weft, *words], check=False, quiet=True).out
+            return shape(said) == shape(answer)
+
+        try:
+            wait_for(agrees, 20, f"weft {words[0]} to answer as the page shows it")
+        except AssertionError:
+            print(json.dumps({"page": shape(answer), "program": shape(said)}, indent=1))
+            raise
+
+
+def hub_metrics(site: Site) -> str:
+    done = site.hub.run(["/usr/bin/python3", ASK, "GET", "http://hub/v1/metrics",
+                         "/run/weft/hub.sock"], quiet=True)
+    return done.out.partition("\n")[2]
+
+
+def test_packet_filters(site: Site) -> None:
+    """With those of the page: a direct path, a probe, a pre-flight; a stream; nothing else."""
+    gpu1, gpu2 = site.nodes["gpu-1"], site.nodes["gpu-2"]
+    site.wait_paths({("gpu-1", "gpu-2"): {"direct"}}, 10)
+    gpu1.reaches(gpu2)
+    gpu2.reaches(gpu1, version=6)
+    wait_for(lambda: gpu1.host.run([site.weft, "probe", "--once"], check=False).rc == 0, 10,
+             "every member to answer")
+    wait_for(lambda: "yes: a job would run" in gpu2.host.run(
+        [site.weft, "preflight"], check=False).out, 20, "the pre-flight's yes")
+
+    token = site.hub.run([site.weft, "token", "new"], quiet=True).out.strip()
+    gpu3 = site.lab.host("gpu-3")
+    assert "The hub answers in TLS" in gpu3.run([site.weft, "join", token]).out
+    assert gpu3.run([site.weft, "leave"]).rc == 0
+    tracked = site.hub.run(["conntrack", "-L", "-p", "udp"]).out
+    outside = [line for line in tracked.splitlines() if "=127." not in line]
+    assert not [line for line in outside if "port=51820" in line]
+    # What the page does not let in does not get in.
+    assert gpu2.host.run(["timeout", "2", "bash", "-c", ": > /dev/tcp/203.0.113.10/2379"],
+                         check=False).rc != 0
+
+
+def told(text: str) -> dict[str, tuple[str, str]]:
+    """Type and meaning of each metric of an exposition."""
+    helps = dict(re.findall(r"^# HELP (\w+) (.*)$", text, re.MULTILINE))
+    return {name: (kind, helps[name]) for name, kind in
+            re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE)}
+
+
+def test_metrics(site: Site, tmp_path: Path) -> None:
+    """METRICS.md has those that hub and probe tell, no other, with the labels that they have."""
+    listed = {name: (kind, meaning, labels) for name, kind, labels, meaning in
+              METRIC.findall((DOCS / "METRICS.md").read_text(encoding="utf-8"))}
+    file = Path("/run/weft.prom")
+    probe = site.nodes["gpu-1"].host.spawn(
+        [site.weft, "probe", "--metrics", file, "--user", "root"], name="probe",
+        allow=["gpu-3 does not answer"])  # It has left; this one has not heard of it yet.
+    host = site.nodes["gpu-1"].host
+    wait_for(lambda: "weft_probe_rtt_seconds{" in host.run(
+        ["cat", file], check=False, quiet=True).out, 20, "the probe's metrics")
+    text = hub_metrics(site) + host.run(["cat", file], quiet=True).out
+    probe.stop()
+    assert told(text) == {name: (kind, meaning) for name, (kind, meaning, _) in listed.items()}
+    for name, labels in re.findall(r"^(weft_\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
+        had = ", ".join(f"`{label}`" for label in re.findall(r'(\w+)="', labels))
+        assert had == listed[name][2], name
+
+
+def test_scraping(site: Site, tmp_path: Path) -> None:
+    """A viewer's token, the hub's certificate and its name are what a client needs."""
+    token, crt = tmp_path / "token", tmp_path / "hub.crt"
+    token.write_text(site.hub.run(
+        [site.weft, "admin", "new", "prometheus", "--role", "viewer", "--ttl", "365d"]).out)
+    site.hub.run(["cp", "/var/lib/weft/hub/tls.crt", crt])
+    page = (DOCS / "OPERATIONS.md").read_text(encoding="utf-8")
+    assert "--role viewer --ttl 365d" in page and "server_name: hub " in page
+    gpu2 = site.nodes["gpu-2"].host
+    done = gpu2.run(["/usr/bin/python3", "-c", FETCH, crt, token])
+    assert "weft_nodes{" in done.out

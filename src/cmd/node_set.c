@@ -52,6 +52,11 @@ static const struct option_usage usage = {
     .options = options,
 };
 
+static bool changes_routes(void)
+{
+    return arg.add.n > 0 || arg.remove.n > 0 || arg.removes_all;
+}
+
 /* What is left of @s without @p. */
 static void take_away(struct subnets *s, const struct ip_prefix *p)
 {
@@ -100,7 +105,8 @@ static int change(json_t *node, struct subnets *routes)
     status = change_routes(routes);
     if (status != CMD_OK)
         return status;
-    if (json_object_set_new(spec, "routes", subnets_encode(routes)) < 0 ||
+    /* A hub of before there were routes takes none, not even an empty list. */
+    if ((changes_routes() && json_object_set_new(spec, "routes", subnets_encode(routes)) < 0) ||
         (arg.relay &&
             json_object_set_new(spec, "relay", json_boolean(strcmp(arg.relay, "yes") == 0)) < 0))
         return cmd_fail(usage.command, "out of memory");
@@ -114,7 +120,7 @@ static void print_done(const struct subnets *routes)
     if (arg.relay)
         (void)printf("node %s of network %s %s relay for others\n", arg.name, arg.network,
             strcmp(arg.relay, "yes") == 0 ? "may" : "may not");
-    if (arg.add.n > 0 || arg.remove.n > 0 || arg.removes_all)
+    if (changes_routes())
         (void)printf("node %s of network %s is the way to %s\n", arg.name, arg.network,
             routes->n ? subnets_format(routes, text) : "no subnet");
 }
@@ -129,7 +135,7 @@ int cmd_node_set(int argc, char **argv)
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
-    if (!arg.relay && arg.add.n == 0 && arg.remove.n == 0 && !arg.removes_all)
+    if (!arg.relay && !changes_routes())
         return cmd_refuse(
             usage.command, "there is nothing to set: say --relay yes or no, --route or --no-route");
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/Node/%s", arg.network, arg.name);

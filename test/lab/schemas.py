@@ -161,7 +161,7 @@ def schema_of(argv: Sequence[object]) -> tuple[str, list[str]] | None:
     """The schema of what a command line prints, and its words; None if that is no JSON."""
     words = [str(word) for word in argv]
     place = next((i for i, word in enumerate(words) if os.path.basename(word) == "weft"), None)
-    if place is None:
+    if place is None or "/compat/" in words[place]:  # a program of the last release, see compat
         return None
     words = words[place + 1:]
     if "--help" in words or not (wants_json(words) or set(words[:1]) & ALWAYS_JSON):

@@ -289,6 +289,21 @@ def test_no_such_user(site: Site, weft: Path) -> None:
     assert '--user "nobody-at-all": there is no such user' in refused.err
 
 
+def test_restored_on_another_machine(site: Site, weft: Path) -> None:
+    """Where there was no state that somebody owned, root restores it, and the hub can read it."""
+    hub = site.hub
+    site.join("n1")
+    hub.run([weft, "hub", "backup", "/var/lib/weft/copy"])
+    site.daemon.stop()
+    hub.run(["rm", "-r", "/var/lib/weft/hub"])
+    hub.run([weft, "hub", "restore", "/var/lib/weft/copy"])
+    assert owner(hub, "/var/lib/weft/hub/keys") == "root:root 700"
+    site.start_hub()
+    assert find(hub, "weft", "hub").users == {WEFT_USER}
+    assert owner(hub, "/var/lib/weft/hub/keys/default.key") == "weft:weft 600"
+    assert set(site.hub_nodes()) == {"hub", "n1"}
+
+
 def test_started_without_root(site: Site, weft: Path) -> None:
     """By a service manager that has made it a user with ambient capabilities already."""
     hub = site.hub

@@ -92,50 +92,44 @@ void path__beat_now(struct path *e, nsec_t now)
         e->beat.next = now;
 }
 
-void path__beat_tick(struct path *e, nsec_t now)
+bool path__beat_tick(struct path *e, nsec_t now)
 {
     struct path_pair *pair = path__pair_of(e, e->chosen);
     struct path_beat *b = &e->beat;
     nsec_t patience;
 
     if (!pair || now < b->next)
-        return;
+        return false;
     patience = (e->peer.is_relay ? DEAD_AFTER_RELAY : DEAD_AFTER) + 3 * pair->rtt;
-    if (b->n_unanswered >= DEAD_PINGS && now - b->first_unanswered >= patience) {
-        path__die(e, now);
-        return;
-    }
+    if (b->n_unanswered >= DEAD_PINGS && now - b->first_unanswered >= patience)
+        return true;
     (void)paths__reserve(e->owner, 1, now);
     path__ping(e, pair, now);
     if (b->n_unanswered++ == 0)
         b->first_unanswered = now;
     b->next = now + nsec_max(BEAT_AGAIN, nsec_min(pair->rtt + pair->rtt / 2, BEAT_ACTIVE));
+    return false;
 }
 
 /*
  * The other side tells with each answer whether it uses this pair too. When a
  * frame that should have told it was lost, the two would differ for ever.
  */
-void path__beat_on_agreement(struct path *e, struct path_pair *pair, bool agrees, nsec_t now)
+bool path__beat_on_agreement(struct path *e, bool agrees, nsec_t now)
 {
     struct path_beat *b = &e->beat;
 
     if (agrees || now < b->agree_by) {
         b->n_disagreed = 0;
-        return;
+        return false;
     }
     if (++b->n_disagreed < DISAGREED_MAX || e->nomination.pair != 0)
-        return;
+        return false;
     b->n_disagreed = 0;
-    if (e->nominates) {
-        path__nominate(e, pair, now);
-        return;
-    }
-    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
-    path__use_relay(e, "the other end has left the direct path; through the relay again", now);
+    return true;
 }
 
-void path__on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now)
+bool path__beat_on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now)
 {
     bool is_first = !e->has_counts;
     bool was_active = is_active(e, now);
@@ -146,15 +140,11 @@ void path__on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now)
     e->tx = tx;
     /* The first counts only tell where counting begins. */
     if (!moved || is_first)
-        return;
+        return false;
     e->traffic_at = now;
     if (was_active)
-        return;
-    /* Data begins to flow, at both ends at once: a moment to act together. */
-    e->backoff = 0;
-    path__round_plan(e, now);
-    if (e->chosen == 0)
-        path__round_start(e, true, now);
-    else if (e->beat.n_unanswered == 0)
+        return false;
+    if (e->chosen != 0 && e->beat.n_unanswered == 0)
         e->beat.next = nsec_min(e->beat.next, e->nominates ? now : now + SLACK_ACTIVE);
+    return true;
 }

@@ -38,32 +38,19 @@
 /* A mesh complains about a relayed pair after so long. */
 #define ALARM_AFTER (30 * NSEC_PER_SEC)
 
-bool path__wants_direct(const struct path *e)
-{
-    return e->peer.policy == PATH_POLICY_AUTO || e->peer.policy == PATH_POLICY_DIRECT;
-}
+/* ---- switching ------------------------------------------------------------------------------ */
 
-/* ---- telling ------------------------------------------------------------------------------- */
-
-struct paths_item *path__tell_use(struct path *e, const struct path_pair *pair)
+static void tell_pair(struct path *e, const struct path_pair *pair)
 {
     struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_USE);
 
     if (!item)
-        return NULL;
-    if (pair) {
-        item->action.path = path__pair_kind(pair);
-        item->action.remote = pair->remote.endpoint;
-        item->action.socket = pair->socket;
-        item->action.local = pair->local;
-        return item;
-    }
-    item->action.path = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
-    (void)path__relay_rtt(e, &item->action.via);
-    return item;
+        return;
+    item->action.path = path__pair_kind(pair);
+    item->action.remote = pair->remote.endpoint;
+    item->action.socket = pair->socket;
+    item->action.local = pair->local;
 }
-
-/* ---- switching ------------------------------------------------------------------------------ */
 
 static void say_direct(struct path *e, const struct path_pair *pair)
 {
@@ -101,7 +88,7 @@ static void use_pair(struct path *e, struct path_pair *pair, nsec_t now)
     e->is_worse = false;
     pair->n_better = 0;
     e->owner->counters.switches++;
-    (void)path__tell_use(e, pair);
+    tell_pair(e, pair);
     say_direct(e, pair);
     path__end_alarm(e, "direct, as it should be");
     path__beat_start(e, now);
@@ -125,11 +112,11 @@ void path__use_relay(struct path *e, const char *why, nsec_t now)
     if (why)
         e->owner->counters.switches++;
     path__relay_enter(e);
-    (void)path__tell_use(e, NULL);
+    (void)path__tell_relay(e);
     if (why)
         path__event(e, false, "%s", why);
     e->alarm_at = e->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
-    path__round_plan(e, now);
+    path__slot_plan(e, now);
     if (socket != PATH_SOCKET_MAIN)
         path__close_socket(e, socket);
 }
@@ -204,6 +191,18 @@ void path__on_leave(struct path *e, struct path_pair *pair, uint8_t flags, nsec_
     path__use_relay(e, "the relay is better than the direct path", now);
 }
 
+void path__leave_socket(struct path *e, nsec_t now)
+{
+    const struct path_pair *pair = path__pair_of(e, e->chosen);
+
+    path__spray_end(e);
+    if (!pair || pair->socket == PATH_SOCKET_MAIN)
+        return;
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    path__use_relay(e, "the agent ends, through which the path went; through the relay again", now);
+}
+
 /* ---- nominating ----------------------------------------------------------------------------- */
 
 static void send_nomination(struct path *e, struct path_pair *pair, nsec_t now)
@@ -219,6 +218,16 @@ void path__nominate(struct path *e, struct path_pair *pair, nsec_t now)
 {
     e->nomination = (struct path_nomination){.pair = pair->id, .transaction = ++e->transaction};
     send_nomination(e, pair, now);
+}
+
+void path__settle(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    if (e->nominates) {
+        path__nominate(e, pair, now);
+        return;
+    }
+    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
+    path__use_relay(e, "the other end has left the direct path; through the relay again", now);
 }
 
 static void nomination_tick(struct path *e, nsec_t now)
@@ -320,7 +329,7 @@ void path__choose(struct path *e, nsec_t now)
         path__nominate(e, best, now);
     } else if (best->n_samples >= PATH_SAMPLES_SURE) {
         hold_worse(e, best, now);
-        path__round_plan(e, now);
+        path__slot_plan(e, now);
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * path_frame.c - frames out, and what those that come in mean.
+ * path_frame.c - what frames that come in mean.
  *
  * An authentic frame may still be an old one that somebody kept. A run of the
  * peer (its session) is believed only after a pong of it answered an outstanding
@@ -31,123 +31,6 @@
 
 /* So long our address of before a change of the network is not gone back to. */
 #define LEFT_FOR (5 * NSEC_PER_SEC)
-
-/* ---- out ------------------------------------------------------------------------------------ */
-
-static struct paths_item *add_frame(
-    struct path *e, enum path_frame_kind kind, uint32_t socket, const struct endpoint *remote)
-{
-    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_SEND);
-
-    if (!item)
-        return NULL;
-    item->action.socket = socket;
-    item->action.remote = *remote;
-    item->action.len = PATH_FRAME_MIN;
-    item->frame.kind = kind;
-    item->frame.session = e->owner->session;
-    item->frame.echo = e->peer_session;
-    item->frame.sequence = ++e->sequence;
-    e->n_frames++;
-    return item;
-}
-
-/* NULL: no memory. */
-static struct paths_item *add_ping(
-    struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now)
-{
-    struct paths_item *item = add_frame(e, PATH_FRAME_PING, socket, remote);
-
-    if (!item)
-        return NULL;
-    item->frame.transaction = ++e->transaction;
-    item->frame.clock = (uint64_t)now;
-    if (e->is_moved)
-        item->frame.flags |= PATH_FRAME_MOVED;
-    return item;
-}
-
-void path__ping(struct path *e, struct path_pair *pair, nsec_t now)
-{
-    struct paths_item *item = add_ping(e, pair->socket, &pair->remote.endpoint, now);
-
-    if (!item)
-        return;
-    item->action.local = pair->local;
-    if (pair->is_answered)
-        item->frame.flags |= PATH_FRAME_ANSWERED;
-    path__pair_on_ping(pair, e->transaction, now);
-}
-
-void path__open(struct path *e, const struct path_pair *pair, uint8_t hops, nsec_t now)
-{
-    struct paths_item *item = add_ping(e, pair->socket, &pair->remote.endpoint, now);
-
-    if (!item)
-        return;
-    item->action.local = pair->local;
-    item->action.hops = hops;
-}
-
-void path__ping_loose(struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now)
-{
-    (void)add_ping(e, socket, remote, now);
-    e->n_sprayed++;
-    e->owner->counters.sprayed++;
-}
-
-void path__tell(struct path *e, const struct path_pair *pair, enum path_frame_kind kind,
-    uint8_t flags, uint64_t transaction, nsec_t now)
-{
-    struct paths_item *item = add_frame(e, kind, pair->socket, &pair->remote.endpoint);
-
-    if (!item)
-        return;
-    item->action.local = pair->local;
-    item->frame.flags = flags;
-    item->frame.transaction = transaction;
-    item->frame.clock = (uint64_t)now;
-}
-
-bool path__probe(
-    struct path *e, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now)
-{
-    struct paths_item *item = add_frame(e, PATH_FRAME_PROBE, pair->socket, &pair->remote.endpoint);
-
-    if (!item)
-        return false;
-    item->action.local = pair->local;
-    item->action.len = size;
-    item->action.dont_fragment = true;
-    item->frame.transaction = ++e->transaction;
-    item->frame.clock = (uint64_t)now;
-    *ret_probe = e->transaction;
-    return true;
-}
-
-static void answer(struct path *e, const struct path_arrival *in, const struct path_frame *f,
-    size_t len, nsec_t now)
-{
-    bool is_probe = f->kind == PATH_FRAME_PROBE;
-    const struct path_pair *pair = path__pair_find(e, in->socket, &in->from);
-    struct paths_item *item;
-    nsec_t held = now - in->at;
-
-    if (!paths__may_answer(e->owner, now))
-        return;
-    item = add_frame(e, is_probe ? PATH_FRAME_PROBE_ACK : PATH_FRAME_PONG, in->socket, &in->from);
-    if (!item)
-        return;
-    item->action.local = in->local;
-    item->frame.transaction = f->transaction;
-    item->frame.echo = f->session;
-    item->frame.clock = f->clock;
-    item->frame.held_us = held > 0 && held < NSEC_PER_SEC ? (uint32_t)(held / NSEC_PER_USEC) : 0;
-    item->frame.observed = in->from;
-    item->frame.size = is_probe ? (uint16_t)len : 0;
-    if (pair && pair->id == e->chosen)
-        item->frame.flags |= PATH_FRAME_IN_USE;
-}
 
 /* ---- in: is it fresh? ----------------------------------------------------------------------- */
 
@@ -235,7 +118,7 @@ static void on_ping(struct path *e, const struct path_arrival *in, const struct 
 {
     struct path_pair *pair;
 
-    answer(e, in, f, len, now);
+    path__answer(e, in, f, len, now);
     pair = hear(e, in, now);
     if (!pair || !is_fresh)
         return;
@@ -288,7 +171,8 @@ static void on_pong(
     check_observed(e, pair, f, now);
     if (pair->id == e->chosen) {
         path__beat_on_alive(e, now);
-        path__beat_on_agreement(e, pair, (f->flags & PATH_FRAME_IN_USE) != 0, now);
+        if (path__beat_on_agreement(e, (f->flags & PATH_FRAME_IN_USE) != 0, now))
+            path__settle(e, pair, now);
     }
     path__on_measured(e, pair, now);
 }
@@ -328,7 +212,7 @@ static void on_fresh(struct path *e, const struct path_arrival *in, const struct
             path__on_leave(e, pair, f->flags, now);
         break;
     case PATH_FRAME_PROBE:
-        answer(e, in, f, len, now);
+        path__answer(e, in, f, len, now);
         break;
     case PATH_FRAME_PROBE_ACK:
         on_probe_ack(e, f);

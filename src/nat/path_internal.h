@@ -2,13 +2,17 @@
  * path_internal.h - one edge's machine, and its parts.
  *
  * path_pair.c    what was tried, and its measurements
- * path_frame.c   frames out and in
- * path_round.c   pinging all pairs together with the other side
- * path_choice.c  which pair is used: nominate, follow, leave
- * path_relay.c   through which relay, while none is
+ * path_send.c    frames out
+ * path_slot.c    when both ends try again
+ * path_relay.c   through which relay, while no pair is chosen
+ * path_why.c     words
  * path_beat.c    is the chosen pair alive?
  * path_spray.c   guessing the ports of a symmetric NAT
- * path_why.c     words
+ * path_round.c   pinging all pairs together with the other side
+ * path_choice.c  which pair is used: nominate, follow, leave
+ * path_frame.c   frames in
+ *
+ * None of them calls one of a later line; paths.c is on top, and hands out events and deadlines.
  *
  * The pairs are in path_pair_internal.h, the relays in path_relay_internal.h, and
  * what all edges of a node share is in paths_internal.h.
@@ -119,7 +123,13 @@ struct path {
     uint64_t n_sprayed;
 };
 
-/* ---- path_frame.c ---- */
+/** path__wants_direct() - does the administrator let the edge be direct? */
+static inline bool path__wants_direct(const struct path *e)
+{
+    return e->peer.policy == PATH_POLICY_AUTO || e->peer.policy == PATH_POLICY_DIRECT;
+}
+
+/* ---- path_send.c ---- */
 
 /** path__ping() - on a pair, now; counted against the budget, never refused. */
 void path__ping(struct path *e, struct path_pair *pair, nsec_t now);
@@ -143,6 +153,12 @@ void path__tell(struct path *e, const struct path_pair *pair, enum path_frame_ki
 bool path__probe(
     struct path *e, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now);
 
+/** path__answer() - to a ping or a probe, where it came from. */
+void path__answer(struct path *e, const struct path_arrival *in, const struct path_frame *f,
+    size_t len, nsec_t now);
+
+/* ---- path_frame.c ---- */
+
 /** path__on_frame() - one that carries the edge's tag. */
 void path__on_frame(
     struct path *e, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
@@ -162,15 +178,22 @@ void path__slot_tick(struct path *e, nsec_t now);
 /** path__ask_address() - a path has died: is our NAT another one since, or has it forgotten us? */
 void path__ask_address(const struct path *e, nsec_t now);
 
-/** path__round_plan() - when both ends try again. */
-void path__round_plan(struct path *e, nsec_t now);
+/* ---- path_slot.c ---- */
+
+/** Between two slots of an edge. */
+#define PATH_SLOT_PERIOD (60 * NSEC_PER_SEC)
+
+/** path__slot_plan() - when both ends try again. */
+void path__slot_plan(struct path *e, nsec_t now);
+
+/** path__has_interest() - it had traffic of late. */
+bool path__has_interest(const struct path *e, nsec_t now);
 
 /** path__slot_after() - the first slot after @now of each 2^@skip-th: the same at both ends. */
 nsec_t path__slot_after(const struct path *e, unsigned skip, nsec_t now);
 
 /* ---- path_choice.c ---- */
 
-bool path__wants_direct(const struct path *e);
 void path__choose(struct path *e, nsec_t now);
 void path__on_measured(struct path *e, struct path_pair *pair, nsec_t now);
 /** path__follow_move() - nominate the pair on which a moved peer speaks, once it is valid. */
@@ -189,8 +212,11 @@ void path__use_relay(struct path *e, const char *why, nsec_t now);
 /** path__die() - the chosen pair does not answer any more. */
 void path__die(struct path *e, nsec_t now);
 
-/** path__tell_use() - the action that says so; NULL @pair: the relay. NULL: no memory. */
-struct paths_item *path__tell_use(struct path *e, const struct path_pair *pair);
+/** path__settle() - the other end uses another path: agree again, or leave this one. */
+void path__settle(struct path *e, struct path_pair *pair, nsec_t now);
+
+/** path__leave_socket() - for the relay, if the chosen pair has a socket of its own. */
+void path__leave_socket(struct path *e, nsec_t now);
 
 /** path__end_alarm() - it is direct, or need not be any more; @words say which. */
 void path__end_alarm(struct path *e, const char *words);
@@ -204,10 +230,20 @@ void path__beat_on_nominate(struct path *e, nsec_t now);
 void path__beat_on_alive(struct path *e, nsec_t now);
 /** path__beat_now() - the chosen pair may be gone: ask, unless that is done already. */
 void path__beat_now(struct path *e, nsec_t now);
-void path__beat_tick(struct path *e, nsec_t now);
-/** path__beat_on_agreement() - does the peer, who has answered on the chosen pair, use it? */
-void path__beat_on_agreement(struct path *e, struct path_pair *pair, bool agrees, nsec_t now);
-void path__on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now);
+
+/** path__beat_tick() - ping when it is time. True: it is dead, nothing answers any more. */
+bool path__beat_tick(struct path *e, nsec_t now);
+
+/**
+ * path__beat_on_agreement() - the peer has answered on the chosen pair
+ * @agrees:	it uses that pair too
+ *
+ * Return: true when the two have differed for too long: path__settle().
+ */
+bool path__beat_on_agreement(struct path *e, bool agrees, nsec_t now);
+
+/** path__beat_on_traffic() - what the engine has counted. True: data begins to flow. */
+bool path__beat_on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now);
 
 /* ---- path_spray.c ---- */
 
@@ -222,9 +258,6 @@ bool path__owns_socket(const struct path *e, uint32_t socket);
 
 /** path__spray_on_used() - a path was found: another guess is not held back for long. */
 void path__spray_on_used(struct path *e, nsec_t now);
-
-/** path__leave_socket() - for the relay, if the chosen pair has a socket of its own. */
-void path__leave_socket(struct path *e, nsec_t now);
 
 /** path__spray_end() - close the sockets that are not in use. */
 void path__spray_end(struct path *e);

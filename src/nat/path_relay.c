@@ -79,6 +79,17 @@ nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via)
     return ret_via->rtt;
 }
 
+struct paths_item *path__tell_relay(struct path *e)
+{
+    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_USE);
+
+    if (!item)
+        return NULL;
+    item->action.path = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
+    (void)path__relay_rtt(e, &item->action.via);
+    return item;
+}
+
 /* So that it is missed when it goes. */
 static void remember_first(struct path *e)
 {
@@ -91,7 +102,7 @@ static void move(struct path *e, const struct path_relay *to, const char *why)
     e->relay.key = to->key;
     e->relay.move_at = NSEC_NEVER;
     e->owner->counters.switches++;
-    (void)path__tell_use(e, NULL);
+    (void)path__tell_relay(e);
     path__event(e, false, "%s", why);
 }
 
@@ -176,7 +187,7 @@ void path__on_relayed(struct path *e, const struct x25519_public *via, nsec_t no
     e->relay.key = *via;
     e->relay.move_at = NSEC_NEVER;
     e->relay.held_until = now + HOLD;
-    item = path__tell_use(e, NULL);
+    item = path__tell_relay(e);
     if (item)
         item->action.is_followed = true;
     path__event(e, false, "through another relay, as the other end wants it");

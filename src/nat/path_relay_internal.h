@@ -13,6 +13,7 @@ struct path;
 struct path_relay;
 struct path_relay_view;
 struct path_side;
+struct paths_item;
 struct x25519_public;
 
 /** path__relay_best() - the best common relay, and its RTT, both ends' together; 0: none known. */
@@ -20,6 +21,9 @@ nsec_t path__relay_best(const struct path *e, struct path_relay *ret);
 
 /** path__relay_rtt() - the same of the one in use. */
 nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via);
+
+/** path__tell_relay() - the action that says: through the relay, or not at all. NULL: no memory. */
+struct paths_item *path__tell_relay(struct path *e);
 
 /** path__relay_enter() - no pair is chosen any more: choose one without asking what was before. */
 void path__relay_enter(struct path *e);

@@ -13,14 +13,7 @@
 #include "nat/path_pair_internal.h"
 #include "nat/paths_internal.h"
 
-#define SLOT_PERIOD (60 * NSEC_PER_SEC)
-/* Without a relay a pair that has no direct path does not talk at all; and one that has left a
- * direct path for a better relay may have done so in a bad moment. */
-#define SLOT_PERIOD_URGENT (10 * NSEC_PER_SEC)
-#define BACKOFF_MAX        3
-#define BACKOFF_URGENT     2
-/* An edge had traffic of late. */
-#define INTEREST (60 * NSEC_PER_SEC)
+#define BACKOFF_MAX 3
 /* A direct path that is as good as this needs no search for a better one. */
 #define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
 
@@ -73,50 +66,13 @@ static const struct round_step steps[] = {
 /* After the last step, how long its pongs may take. */
 #define LAST_WAIT (1000 * NSEC_PER_MSEC)
 
-static bool has_interest(const struct path *e, nsec_t now)
-{
-    return e->traffic_at != 0 && now - e->traffic_at < INTEREST;
-}
-
-static nsec_t slot_after(const struct path *e, nsec_t period, nsec_t stride, nsec_t now)
-{
-    nsec_t shared = now + e->owner->clock_offset;
-    nsec_t into = (shared - e->slot_phase % period) % stride;
-
-    if (into < 0)
-        into += stride;
-    return now + stride - into;
-}
-
-nsec_t path__slot_after(const struct path *e, unsigned skip, nsec_t now)
-{
-    return slot_after(e, SLOT_PERIOD, SLOT_PERIOD << skip, now);
-}
-
-static bool is_urgent(const struct path *e, nsec_t now)
-{
-    return e->chosen == 0 && (!e->owner->relay_is_usable || (e->is_worse && has_interest(e, now)));
-}
-
-void path__round_plan(struct path *e, nsec_t now)
-{
-    bool urgent = is_urgent(e, now);
-    nsec_t period = urgent ? SLOT_PERIOD_URGENT : SLOT_PERIOD;
-    unsigned skip = urgent && e->backoff > BACKOFF_URGENT ? BACKOFF_URGENT : e->backoff;
-
-    if (!path__wants_direct(e) || !e->has_side)
-        e->slot = NSEC_NEVER;
-    else
-        e->slot = slot_after(e, period, period << skip, now);
-}
-
 /* Our NAT counts, and the peer is about to guess. */
 static void want_fresh(const struct path *e, nsec_t now)
 {
     struct paths *p = e->owner;
 
     if (e->chosen == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
-        (p->fresh_at == 0 || now - p->fresh_at >= SLOT_PERIOD) &&
+        (p->fresh_at == 0 || now - p->fresh_at >= PATH_SLOT_PERIOD) &&
         paths__add(p, NULL, PATH_ACTION_FRESH))
         p->fresh_at = now;
 }
@@ -301,7 +257,7 @@ void path__round_tick(struct path *e, nsec_t now)
 static void begin_slot(struct path *e, nsec_t now)
 {
     const struct path_pair *chosen = path__pair_of(e, e->chosen);
-    bool interest = has_interest(e, now);
+    bool interest = path__has_interest(e, now);
 
     if (interest)
         e->backoff = 0;
@@ -318,5 +274,5 @@ void path__slot_tick(struct path *e, nsec_t now)
     if (now < e->slot)
         return;
     begin_slot(e, now);
-    path__round_plan(e, now);
+    path__slot_plan(e, now);
 }

@@ -254,18 +254,6 @@ void path__spray_on_used(struct path *e, nsec_t now)
     e->spray_after = nsec_min(e->spray_after, now + (USED_MIN << doublings));
 }
 
-void path__leave_socket(struct path *e, nsec_t now)
-{
-    const struct path_pair *pair = path__pair_of(e, e->chosen);
-
-    path__spray_end(e);
-    if (!pair || pair->socket == PATH_SOCKET_MAIN)
-        return;
-    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
-    path__tell(e, pair, PATH_FRAME_LEAVE, 0, ++e->transaction, now);
-    path__use_relay(e, "the agent ends, through which the path went; through the relay again", now);
-}
-
 void path__spray_consider(struct path *e, nsec_t now)
 {
     struct paths *p = e->owner;

@@ -193,7 +193,7 @@ int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
         path__use_relay(e, NULL, now);
     else if (e->chosen == 0)
         path__use_relay(e, NULL, e->since);
-    path__round_plan(e, now);
+    path__slot_plan(e, now);
     path__round_start(e, true, now);
     path__rearm(e);
     return 0;
@@ -238,7 +238,8 @@ void path__rearm(struct path *e)
 void path__tick(struct path *e, nsec_t now)
 {
     e->ticked_at = now;
-    path__beat_tick(e, now);
+    if (path__beat_tick(e, now))
+        path__die(e, now);
     path__choice_tick(e, now);
     path__slot_tick(e, now);
     path__round_tick(e, now);
@@ -284,7 +285,7 @@ void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now)
     if (change < 100 * NSEC_PER_MSEC && change > -100 * NSEC_PER_MSEC)
         return;
     p->clock_offset = offset;
-    for_each(p, path__round_plan, now);
+    for_each(p, path__slot_plan, now);
 }
 
 static void self_changed(struct path *e, nsec_t now)
@@ -334,7 +335,7 @@ void paths_set_peer_side(
     e->has_side = true;
     if (is_new) {
         path__pairs_take_side(e);
-        path__round_plan(e, now);
+        path__slot_plan(e, now);
         path__round_meet(e, now);
     }
     path__check_relay(e, now);
@@ -362,7 +363,13 @@ void paths_on_traffic(
 
     if (!e)
         return;
-    path__on_traffic(e, rx, tx, now);
+    /* Data begins to flow, at both ends at once: a moment to act together. */
+    if (path__beat_on_traffic(e, rx, tx, now)) {
+        e->backoff = 0;
+        path__slot_plan(e, now);
+        if (e->chosen == 0)
+            path__round_start(e, true, now);
+    }
     path__rearm(e);
 }
 
@@ -387,7 +394,7 @@ void paths_on_network_change(struct paths *p, nsec_t now)
 static void relay_changed(struct path *e, nsec_t now)
 {
     e->backoff = 0;
-    path__round_plan(e, now);
+    path__slot_plan(e, now);
 }
 
 void paths_on_relay(struct paths *p, bool usable, nsec_t now)

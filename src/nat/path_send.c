@@ -1,0 +1,121 @@
+/*
+ * path_send.c - frames out: each is put into the node's queue, which its owner empties.
+ */
+#include "nat/path_internal.h"
+#include "nat/path_pair_internal.h"
+#include "nat/paths_internal.h"
+
+static struct paths_item *add_frame(
+    struct path *e, enum path_frame_kind kind, uint32_t socket, const struct endpoint *remote)
+{
+    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_SEND);
+
+    if (!item)
+        return NULL;
+    item->action.socket = socket;
+    item->action.remote = *remote;
+    item->action.len = PATH_FRAME_MIN;
+    item->frame.kind = kind;
+    item->frame.session = e->owner->session;
+    item->frame.echo = e->peer_session;
+    item->frame.sequence = ++e->sequence;
+    e->n_frames++;
+    return item;
+}
+
+/* NULL: no memory. */
+static struct paths_item *add_ping(
+    struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now)
+{
+    struct paths_item *item = add_frame(e, PATH_FRAME_PING, socket, remote);
+
+    if (!item)
+        return NULL;
+    item->frame.transaction = ++e->transaction;
+    item->frame.clock = (uint64_t)now;
+    if (e->is_moved)
+        item->frame.flags |= PATH_FRAME_MOVED;
+    return item;
+}
+
+void path__ping(struct path *e, struct path_pair *pair, nsec_t now)
+{
+    struct paths_item *item = add_ping(e, pair->socket, &pair->remote.endpoint, now);
+
+    if (!item)
+        return;
+    item->action.local = pair->local;
+    if (pair->is_answered)
+        item->frame.flags |= PATH_FRAME_ANSWERED;
+    path__pair_on_ping(pair, e->transaction, now);
+}
+
+void path__open(struct path *e, const struct path_pair *pair, uint8_t hops, nsec_t now)
+{
+    struct paths_item *item = add_ping(e, pair->socket, &pair->remote.endpoint, now);
+
+    if (!item)
+        return;
+    item->action.local = pair->local;
+    item->action.hops = hops;
+}
+
+void path__ping_loose(struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now)
+{
+    (void)add_ping(e, socket, remote, now);
+    e->n_sprayed++;
+    e->owner->counters.sprayed++;
+}
+
+void path__tell(struct path *e, const struct path_pair *pair, enum path_frame_kind kind,
+    uint8_t flags, uint64_t transaction, nsec_t now)
+{
+    struct paths_item *item = add_frame(e, kind, pair->socket, &pair->remote.endpoint);
+
+    if (!item)
+        return;
+    item->action.local = pair->local;
+    item->frame.flags = flags;
+    item->frame.transaction = transaction;
+    item->frame.clock = (uint64_t)now;
+}
+
+bool path__probe(
+    struct path *e, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now)
+{
+    struct paths_item *item = add_frame(e, PATH_FRAME_PROBE, pair->socket, &pair->remote.endpoint);
+
+    if (!item)
+        return false;
+    item->action.local = pair->local;
+    item->action.len = size;
+    item->action.dont_fragment = true;
+    item->frame.transaction = ++e->transaction;
+    item->frame.clock = (uint64_t)now;
+    *ret_probe = e->transaction;
+    return true;
+}
+
+void path__answer(struct path *e, const struct path_arrival *in, const struct path_frame *f,
+    size_t len, nsec_t now)
+{
+    bool is_probe = f->kind == PATH_FRAME_PROBE;
+    const struct path_pair *pair = path__pair_find(e, in->socket, &in->from);
+    struct paths_item *item;
+    nsec_t held = now - in->at;
+
+    if (!paths__may_answer(e->owner, now))
+        return;
+    item = add_frame(e, is_probe ? PATH_FRAME_PROBE_ACK : PATH_FRAME_PONG, in->socket, &in->from);
+    if (!item)
+        return;
+    item->action.local = in->local;
+    item->frame.transaction = f->transaction;
+    item->frame.echo = f->session;
+    item->frame.clock = f->clock;
+    item->frame.held_us = held > 0 && held < NSEC_PER_SEC ? (uint32_t)(held / NSEC_PER_USEC) : 0;
+    item->frame.observed = in->from;
+    item->frame.size = is_probe ? (uint16_t)len : 0;
+    if (pair && pair->id == e->chosen)
+        item->frame.flags |= PATH_FRAME_IN_USE;
+}

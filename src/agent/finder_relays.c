@@ -7,7 +7,7 @@
  * to a hub, and any that an edge goes through. They and the hub are told to peers,
  * each with its round trip; nat/path_relay.c chooses for each pair.
  *
- * Whether a relay lives its own path tells (nat/path_beat.c): while data goes through
+ * Whether a relay lives its own path tells (nat/path_liveness.c): while data goes through
  * it, that counts as the path's own. The hub has no path of ours, so it is asked by
  * STUN while data goes through it and there is another relay to go to.
  */

@@ -1,16 +1,16 @@
 /*
  * path_internal.h - one edge's machine, and its parts.
  *
- * path_pair.c    what was tried, and its measurements
- * path_send.c    frames out
- * path_slot.c    when both ends try again
- * path_relay.c   through which relay, while no pair is chosen
- * path_why.c     words
- * path_beat.c    is the chosen pair alive?
- * path_spray.c   guessing the ports of a symmetric NAT
- * path_round.c   pinging all pairs together with the other side
- * path_choice.c  which pair is used: nominate, follow, leave
- * path_frame.c   frames in
+ * path_pair.c        what was tried, and its measurements
+ * path_send.c        frames out
+ * path_slot.c        when both ends try again
+ * path_relay.c       through which relay, while no pair is chosen
+ * path_explain.c     words
+ * path_liveness.c    does the chosen pair still answer?
+ * path_port_guess.c  guessing the ports of a symmetric NAT
+ * path_checks.c      pinging all pairs, together with the other side
+ * path_nominate.c    which pair is used: nominate, follow, leave
+ * path_frame.c       frames in
  *
  * None of them calls one of a later line; paths.c is on top, and hands out events and deadlines.
  *
@@ -28,12 +28,12 @@
 #include "wire/path.h"
 
 struct path_pair;
-struct path_spray;
+struct path_port_guess;
 struct paths;
 struct paths_item;
 
 /** Pinging all pairs, or a part of them. */
-struct path_round {
+struct path_checks {
     nsec_t next;      /* of the next step; NSEC_NEVER: no round */
     unsigned step;    /* the next one */
     bool is_reserved; /* the budget for it is paid */
@@ -49,7 +49,7 @@ struct path_nomination {
 };
 
 /** Is the chosen pair alive? */
-struct path_beat {
+struct path_liveness {
     nsec_t next;             /* ping; NSEC_NEVER: nothing is chosen */
     nsec_t alive_at;         /* last proof of the way there and back */
     nsec_t first_unanswered; /* of the pings since; 0: none */
@@ -98,21 +98,21 @@ struct path {
     nsec_t choose_at; /* not before; NSEC_NEVER: nothing to choose from yet */
     struct path_nomination nomination;
     struct path_nomination nominated; /* by the peer, for a pair that is not valid here yet */
-    struct path_beat beat;
-    struct path_round round;
-    nsec_t round_at;          /* when the last one began; 0: never */
-    nsec_t slot;              /* of the next one */
-    unsigned backoff;         /* slots are skipped, all but each 2^backoff-th */
-    unsigned n_failed;        /* rounds that found nothing, in a row */
-    bool is_moved;            /* tell the peer that our address has changed */
-    uint32_t moved_to;        /* pair on which a peer whose address has changed speaks; 0: none */
-    nsec_t died_at;           /* when a direct path died last; 0: never */
-    bool is_worse;            /* the direct path that there was is worse than the relay */
-    bool is_alarm;            /* it was complained about, and is still so */
-    nsec_t alarm_at;          /* when to complain; NSEC_NEVER: done, or nothing to complain about */
-    struct path_spray *spray; /* owns; NULL: none */
-    nsec_t spray_after;       /* not again before */
-    unsigned n_sprays;        /* tried, in vain */
+    struct path_liveness liveness;
+    struct path_checks checks;
+    nsec_t round_at;   /* when the last one began; 0: never */
+    nsec_t slot;       /* of the next one */
+    unsigned backoff;  /* slots are skipped, all but each 2^backoff-th */
+    unsigned n_failed; /* rounds that found nothing, in a row */
+    bool is_moved;     /* tell the peer that our address has changed */
+    uint32_t moved_to; /* pair on which a peer whose address has changed speaks; 0: none */
+    nsec_t died_at;    /* when a direct path died last; 0: never */
+    bool is_worse;     /* the direct path that there was is worse than the relay */
+    bool is_alarm;     /* it was complained about, and is still so */
+    nsec_t alarm_at;   /* when to complain; NSEC_NEVER: done, or nothing to complain about */
+    struct path_port_guess *port_guess; /* owns; NULL: none */
+    nsec_t spray_after;                 /* not again before */
+    unsigned n_sprays;                  /* tried, in vain */
 
     bool has_counts; /* of traffic, to compare with */
     uint64_t rx;     /* as counted last */
@@ -124,15 +124,15 @@ struct path {
 };
 
 /** path__wants_direct() - does the administrator let the edge be direct? */
-static inline bool path__wants_direct(const struct path *e)
+static inline bool path__wants_direct(const struct path *pp)
 {
-    return e->peer.policy == PATH_POLICY_AUTO || e->peer.policy == PATH_POLICY_DIRECT;
+    return pp->peer.policy == PATH_POLICY_AUTO || pp->peer.policy == PATH_POLICY_DIRECT;
 }
 
 /* ---- path_send.c ---- */
 
 /** path__ping() - on a pair, now; counted against the budget, never refused. */
-void path__ping(struct path *e, struct path_pair *pair, nsec_t now);
+void path__ping(struct path *pp, struct path_pair *pair, nsec_t now);
 
 /**
  * path__open() - a ping that opens our own NAT, and ends before it reaches the peer's
@@ -140,43 +140,43 @@ void path__ping(struct path *e, struct path_pair *pair, nsec_t now);
  *
  * It is not counted as a ping of the pair, because no answer is expected.
  */
-void path__open(struct path *e, const struct path_pair *pair, uint8_t hops, nsec_t now);
+void path__open(struct path *pp, const struct path_pair *pair, uint8_t hops, nsec_t now);
 
 /** path__ping_loose() - at an endpoint that is a guess. */
-void path__ping_loose(struct path *e, uint32_t socket, const struct endpoint *remote, nsec_t now);
+void path__ping_loose(struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now);
 
 /** path__tell() - NOMINATE, ACCEPT, LEAVE. */
-void path__tell(struct path *e, const struct path_pair *pair, enum path_frame_kind kind,
+void path__tell(struct path *pp, const struct path_pair *pair, enum path_frame_kind kind,
     uint8_t flags, uint64_t transaction, nsec_t now);
 
 /** path__probe() - a padded one; false when there is no memory. */
 bool path__probe(
-    struct path *e, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now);
+    struct path *pp, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now);
 
 /** path__answer() - to a ping or a probe, where it came from. */
-void path__answer(struct path *e, const struct path_arrival *in, const struct path_frame *f,
+void path__answer(struct path *pp, const struct path_arrival *in, const struct path_frame *f,
     size_t len, nsec_t now);
 
 /* ---- path_frame.c ---- */
 
 /** path__on_frame() - one that carries the edge's tag. */
 void path__on_frame(
-    struct path *e, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
+    struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
 
-/* ---- path_round.c ---- */
+/* ---- path_checks.c ---- */
 
-/** path__round_start() - now, or as soon as the budget allows; one that runs goes on. */
-void path__round_start(struct path *e, bool is_full, nsec_t now);
+/** path__checks_start() - now, or as soon as the budget allows; one that runs goes on. */
+void path__checks_start(struct path *pp, bool is_full, nsec_t now);
 
-/** path__round_meet() - an end has told new addresses: a round that needs openers begins again. */
-void path__round_meet(struct path *e, nsec_t now);
+/** path__checks_meet() - an end has told new addresses: a round that needs openers begins again. */
+void path__checks_meet(struct path *pp, nsec_t now);
 
-void path__round_stop(struct path *e);
-void path__round_tick(struct path *e, nsec_t now);
-void path__slot_tick(struct path *e, nsec_t now);
+void path__checks_stop(struct path *pp);
+void path__checks_tick(struct path *pp, nsec_t now);
+void path__slot_tick(struct path *pp, nsec_t now);
 
 /** path__ask_address() - a path has died: is our NAT another one since, or has it forgotten us? */
-void path__ask_address(const struct path *e, nsec_t now);
+void path__ask_address(const struct path *pp, nsec_t now);
 
 /* ---- path_slot.c ---- */
 
@@ -184,98 +184,98 @@ void path__ask_address(const struct path *e, nsec_t now);
 #define PATH_SLOT_PERIOD (60 * NSEC_PER_SEC)
 
 /** path__slot_plan() - when both ends try again. */
-void path__slot_plan(struct path *e, nsec_t now);
+void path__slot_plan(struct path *pp, nsec_t now);
 
 /** path__has_interest() - it had traffic of late. */
-bool path__has_interest(const struct path *e, nsec_t now);
+bool path__has_interest(const struct path *pp, nsec_t now);
 
 /** path__slot_after() - the first slot after @now of each 2^@skip-th: the same at both ends. */
-nsec_t path__slot_after(const struct path *e, unsigned skip, nsec_t now);
+nsec_t path__slot_after(const struct path *pp, unsigned skip, nsec_t now);
 
-/* ---- path_choice.c ---- */
+/* ---- path_nominate.c ---- */
 
-void path__choose(struct path *e, nsec_t now);
-void path__on_measured(struct path *e, struct path_pair *pair, nsec_t now);
+void path__choose(struct path *pp, nsec_t now);
+void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now);
 /** path__follow_move() - nominate the pair on which a moved peer speaks, once it is valid. */
-void path__follow_move(struct path *e, struct path_pair *pair, nsec_t now);
-void path__on_nominate(struct path *e, struct path_pair *pair, uint64_t transaction, nsec_t now);
-void path__on_accept(struct path *e, struct path_pair *pair, uint64_t transaction, nsec_t now);
-void path__on_leave(struct path *e, struct path_pair *pair, uint8_t flags, nsec_t now);
-void path__choice_tick(struct path *e, nsec_t now);
+void path__follow_move(struct path *pp, struct path_pair *pair, nsec_t now);
+void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now);
+void path__on_accept(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now);
+void path__on_leave(struct path *pp, struct path_pair *pair, uint8_t flags, nsec_t now);
+void path__nominate_tick(struct path *pp, nsec_t now);
 
 /** path__nominate() - begin to tell the peer. */
-void path__nominate(struct path *e, struct path_pair *pair, nsec_t now);
+void path__nominate(struct path *pp, struct path_pair *pair, nsec_t now);
 
 /** path__use_relay() - now; @why is put after the peer's name in the event, NULL: none. */
-void path__use_relay(struct path *e, const char *why, nsec_t now);
+void path__use_relay(struct path *pp, const char *why, nsec_t now);
 
 /** path__die() - the chosen pair does not answer any more. */
-void path__die(struct path *e, nsec_t now);
+void path__die(struct path *pp, nsec_t now);
 
 /** path__settle() - the other end uses another path: agree again, or leave this one. */
-void path__settle(struct path *e, struct path_pair *pair, nsec_t now);
+void path__settle(struct path *pp, struct path_pair *pair, nsec_t now);
 
 /** path__leave_socket() - for the relay, if the chosen pair has a socket of its own. */
-void path__leave_socket(struct path *e, nsec_t now);
+void path__leave_socket(struct path *pp, nsec_t now);
 
 /** path__end_alarm() - it is direct, or need not be any more; @words say which. */
-void path__end_alarm(struct path *e, const char *words);
+void path__end_alarm(struct path *pp, const char *words);
 
-/* ---- path_beat.c ---- */
+/* ---- path_liveness.c ---- */
 
-void path__beat_start(struct path *e, nsec_t now);
-void path__beat_stop(struct path *e);
-/** path__beat_on_nominate() - the peer is about to use the chosen pair (again). */
-void path__beat_on_nominate(struct path *e, nsec_t now);
-void path__beat_on_alive(struct path *e, nsec_t now);
-/** path__beat_now() - the chosen pair may be gone: ask, unless that is done already. */
-void path__beat_now(struct path *e, nsec_t now);
+void path__liveness_start(struct path *pp, nsec_t now);
+void path__liveness_stop(struct path *pp);
+/** path__liveness_on_nominate() - the peer is about to use the chosen pair (again). */
+void path__liveness_on_nominate(struct path *pp, nsec_t now);
+void path__liveness_on_alive(struct path *pp, nsec_t now);
+/** path__liveness_now() - the chosen pair may be gone: ask, unless that is done already. */
+void path__liveness_now(struct path *pp, nsec_t now);
 
-/** path__beat_tick() - ping when it is time. True: it is dead, nothing answers any more. */
-bool path__beat_tick(struct path *e, nsec_t now);
+/** path__liveness_tick() - ping when it is time. True: it is dead, nothing answers any more. */
+bool path__liveness_tick(struct path *pp, nsec_t now);
 
 /**
- * path__beat_on_agreement() - the peer has answered on the chosen pair
+ * path__liveness_on_agreement() - the peer has answered on the chosen pair
  * @agrees:	it uses that pair too
  *
  * Return: true when the two have differed for too long: path__settle().
  */
-bool path__beat_on_agreement(struct path *e, bool agrees, nsec_t now);
+bool path__liveness_on_agreement(struct path *pp, bool agrees, nsec_t now);
 
-/** path__beat_on_traffic() - what the engine has counted. True: data begins to flow. */
-bool path__beat_on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now);
+/** path__liveness_on_traffic() - what the engine has counted. True: data begins to flow. */
+bool path__liveness_on_traffic(struct path *pp, uint64_t rx, uint64_t tx, nsec_t now);
 
-/* ---- path_spray.c ---- */
+/* ---- path_port_guess.c ---- */
 
-/** path__spray_consider() - a round has found nothing: is guessing worth it? */
-void path__spray_consider(struct path *e, nsec_t now);
-void path__spray_tick(struct path *e, nsec_t now);
-nsec_t path__spray_due(const struct path *e);
-void path__spray_on_socket(struct path *e, uint32_t socket, bool opened, nsec_t now);
+/** path__port_guess_consider() - a round has found nothing: is guessing worth it? */
+void path__port_guess_consider(struct path *pp, nsec_t now);
+void path__port_guess_tick(struct path *pp, nsec_t now);
+nsec_t path__port_guess_due(const struct path *pp);
+void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now);
 
 /** path__owns_socket() - the main one is every edge's, another only that of who asked for it. */
-bool path__owns_socket(const struct path *e, uint32_t socket);
+bool path__owns_socket(const struct path *pp, uint32_t socket);
 
-/** path__spray_on_used() - a path was found: another guess is not held back for long. */
-void path__spray_on_used(struct path *e, nsec_t now);
+/** path__port_guess_on_used() - a path was found: another guess is not held back for long. */
+void path__port_guess_on_used(struct path *pp, nsec_t now);
 
-/** path__spray_end() - close the sockets that are not in use. */
-void path__spray_end(struct path *e);
+/** path__port_guess_end() - close the sockets that are not in use. */
+void path__port_guess_end(struct path *pp);
 
 /** path__guess_ports() - the likeliest few ports of a peer whose NAT counts. */
-void path__guess_ports(struct path *e, nsec_t now);
+void path__guess_ports(struct path *pp, nsec_t now);
 
 /** path__close_socket() - one that the chosen pair does not need any more. */
-void path__close_socket(struct path *e, uint32_t socket);
+void path__close_socket(struct path *pp, uint32_t socket);
 
-/* ---- path_why.c ---- */
+/* ---- path_explain.c ---- */
 
-void path__why(const struct path *e, char buf[static PATH_TEXT_MAX], nsec_t now);
-void path__event(struct path *e, bool is_warning, const char *fmt, ...)
+void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now);
+void path__event(struct path *pp, bool is_warning, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- paths.c ---- */
 
 /** path__rearm() - after whatever changed one of the edge's deadlines. */
-void path__rearm(struct path *e);
-void path__tick(struct path *e, nsec_t now);
+void path__rearm(struct path *pp);
+void path__tick(struct path *pp, nsec_t now);

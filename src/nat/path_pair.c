@@ -10,48 +10,49 @@
 #define VALID_FOR (4 * NSEC_PER_SEC)
 /* Below so many pings a share of losses is chance. */
 #define LOSS_SAMPLES 20
-/* So many in a row are no loss but an outage: of those a path dies (path_beat.c). */
+/* So many in a row are no loss but an outage: of those a path dies (path_liveness.c). */
 #define OUTAGE_PINGS 4
 /* What is better by less than this is not better. */
 #define RTT_MARGIN           (5 * NSEC_PER_MSEC)
 #define LOSS_MARGIN_PERMILLE 20
 
 struct path_pair *path__pair_find(
-    const struct path *e, uint32_t socket, const struct endpoint *remote)
+    const struct path *pp, uint32_t socket, const struct endpoint *remote)
 {
-    for (unsigned i = 0; i < e->n_pairs; i++)
-        if (e->pairs[i].socket == socket && endpoint_equal(&e->pairs[i].remote.endpoint, remote))
-            return &e->pairs[i];
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        if (pp->pairs[i].socket == socket && endpoint_equal(&pp->pairs[i].remote.endpoint, remote))
+            return &pp->pairs[i];
     return NULL;
 }
 
-struct path_pair *path__pair_of(const struct path *e, uint32_t id)
+struct path_pair *path__pair_of(const struct path *pp, uint32_t id)
 {
-    for (unsigned i = 0; id != 0 && i < e->n_pairs; i++)
-        if (e->pairs[i].id == id)
-            return &e->pairs[i];
+    for (unsigned i = 0; id != 0 && i < pp->n_pairs; i++)
+        if (pp->pairs[i].id == id)
+            return &pp->pairs[i];
     return NULL;
 }
 
-static bool is_in_use(const struct path *e, const struct path_pair *pair)
+static bool is_in_use(const struct path *pp, const struct path_pair *pair)
 {
-    return pair->id == e->chosen || pair->id == e->nomination.pair || pair->id == e->nominated.pair;
+    return pair->id == pp->chosen || pair->id == pp->nomination.pair ||
+           pair->id == pp->nominated.pair;
 }
 
-static void remove_pair(struct path *e, struct path_pair *pair)
+static void remove_pair(struct path *pp, struct path_pair *pair)
 {
-    *pair = e->pairs[--e->n_pairs];
+    *pair = pp->pairs[--pp->n_pairs];
 }
 
 /* The one to give up for another: not in use, not a candidate, the longest without a pong. */
-static struct path_pair *least_wanted(struct path *e)
+static struct path_pair *least_wanted(struct path *pp)
 {
     struct path_pair *worst = NULL;
 
-    for (unsigned i = 0; i < e->n_pairs; i++) {
-        struct path_pair *pair = &e->pairs[i];
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        struct path_pair *pair = &pp->pairs[i];
 
-        if (is_in_use(e, pair) || pair->remote.kind != CANDIDATE_HEARD)
+        if (is_in_use(pp, pair) || pair->remote.kind != CANDIDATE_HEARD)
             continue;
         if (!worst || pair->valid_at < worst->valid_at ||
             (pair->valid_at == worst->valid_at && pair->id < worst->id))
@@ -60,77 +61,77 @@ static struct path_pair *least_wanted(struct path *e)
     return worst;
 }
 
-static bool make_room(struct path *e)
+static bool make_room(struct path *pp)
 {
-    if (e->n_pairs == PATHS_PAIRS_MAX) {
-        struct path_pair *worst = least_wanted(e);
+    if (pp->n_pairs == PATHS_PAIRS_MAX) {
+        struct path_pair *worst = least_wanted(pp);
 
         if (!worst)
             return false;
-        remove_pair(e, worst);
+        remove_pair(pp, worst);
     }
-    if (e->n_pairs == e->cap_pairs) {
-        unsigned cap = e->cap_pairs ? 2 * e->cap_pairs : 4;
-        struct path_pair *pairs = realloc(e->pairs, cap * sizeof(*pairs));
+    if (pp->n_pairs == pp->cap_pairs) {
+        unsigned cap = pp->cap_pairs ? 2 * pp->cap_pairs : 4;
+        struct path_pair *pairs = realloc(pp->pairs, cap * sizeof(*pairs));
 
         if (!pairs)
             return false;
-        e->pairs = pairs;
-        e->cap_pairs = cap;
+        pp->pairs = pairs;
+        pp->cap_pairs = cap;
     }
     return true;
 }
 
 struct path_pair *path__pair_add(
-    struct path *e, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket)
+    struct path *pp, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket)
 {
-    struct path_pair *pair = path__pair_find(e, socket, remote);
+    struct path_pair *pair = path__pair_find(pp, socket, remote);
 
     if (pair) {
         if (kind < pair->remote.kind)
             pair->remote.kind = kind;
         return pair;
     }
-    if (!candidate_is_possible(remote) || !make_room(e))
+    if (!candidate_is_possible(remote) || !make_room(pp))
         return NULL;
-    pair = &e->pairs[e->n_pairs++];
+    pair = &pp->pairs[pp->n_pairs++];
     *pair = (struct path_pair){
-        .id = ++e->last_id, .socket = socket, .remote = {.kind = kind, .endpoint = *remote}};
+        .id = ++pp->last_id, .socket = socket, .remote = {.kind = kind, .endpoint = *remote}};
     return pair;
 }
 
-void path__pairs_take_side(struct path *e)
+void path__pairs_take_side(struct path *pp)
 {
-    const struct candidates *c = &e->side.candidates;
+    const struct candidates *c = &pp->side.candidates;
 
-    for (unsigned i = e->n_pairs; i-- > 0;) {
-        struct path_pair *pair = &e->pairs[i];
+    for (unsigned i = pp->n_pairs; i-- > 0;) {
+        struct path_pair *pair = &pp->pairs[i];
 
         if (pair->socket != PATH_SOCKET_MAIN || candidates_find(c, &pair->remote.endpoint))
             continue;
-        if (is_in_use(e, pair) || pair->is_answered)
+        if (is_in_use(pp, pair) || pair->is_answered)
             pair->remote.kind = CANDIDATE_HEARD;
         else
-            remove_pair(e, pair);
+            remove_pair(pp, pair);
     }
     for (unsigned i = 0; i < c->n; i++)
-        (void)path__pair_add(e, c->items[i].kind, &c->items[i].endpoint, PATH_SOCKET_MAIN);
+        (void)path__pair_add(pp, c->items[i].kind, &c->items[i].endpoint, PATH_SOCKET_MAIN);
 }
 
-void path__pairs_drop_socket(struct path *e, uint32_t socket)
+void path__pairs_drop_socket(struct path *pp, uint32_t socket)
 {
-    for (unsigned i = e->n_pairs; i-- > 0;)
-        if (e->pairs[i].socket == socket)
-            remove_pair(e, &e->pairs[i]);
+    for (unsigned i = pp->n_pairs; i-- > 0;)
+        if (pp->pairs[i].socket == socket)
+            remove_pair(pp, &pp->pairs[i]);
 }
 
-void path__pairs_drop_silent(struct path *e)
+void path__pairs_drop_silent(struct path *pp)
 {
-    for (unsigned i = e->n_pairs; i-- > 0;) {
-        struct path_pair *pair = &e->pairs[i];
+    for (unsigned i = pp->n_pairs; i-- > 0;) {
+        struct path_pair *pair = &pp->pairs[i];
 
-        if (pair->remote.kind == CANDIDATE_HEARD && !pair->is_answered && !is_in_use(e, pair))
-            remove_pair(e, pair);
+        if (pair->remote.kind == CANDIDATE_HEARD && !pair->is_answered && !is_in_use(pp, pair))
+            remove_pair(pp, pair);
     }
 }
 
@@ -277,9 +278,9 @@ bool path__pair_beats(const struct path_pair *a, const struct path_pair *b)
     return rank(a) > rank(b);
 }
 
-enum path_verdict path__pair_verdict(const struct path *e, const struct path_pair *pair)
+enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pair *pair)
 {
-    if (pair->id == e->chosen)
+    if (pair->id == pp->chosen)
         return PATH_VERDICT_CHOSEN;
     if (pair->has_died)
         return PATH_VERDICT_DIED;
@@ -287,5 +288,5 @@ enum path_verdict path__pair_verdict(const struct path *e, const struct path_pai
         return PATH_VERDICT_UNTRIED;
     if (pair->n_round_pongs > 0 || pair->is_answered)
         return PATH_VERDICT_WORKS;
-    return e->round.next != NSEC_NEVER ? PATH_VERDICT_TRYING : PATH_VERDICT_SILENT;
+    return pp->checks.next != NSEC_NEVER ? PATH_VERDICT_TRYING : PATH_VERDICT_SILENT;
 }

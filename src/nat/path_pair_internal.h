@@ -48,21 +48,21 @@ struct path_pair {
 };
 
 struct path_pair *path__pair_find(
-    const struct path *e, uint32_t socket, const struct endpoint *remote);
-struct path_pair *path__pair_of(const struct path *e, uint32_t id);
+    const struct path *pp, uint32_t socket, const struct endpoint *remote);
+struct path_pair *path__pair_of(const struct path *pp, uint32_t id);
 
 /** path__pair_add() - find or make; NULL: no memory, or 48 pairs that all matter more. */
 struct path_pair *path__pair_add(
-    struct path *e, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket);
+    struct path *pp, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket);
 
 /** path__pairs_take_side() - a pair for each candidate; those of old ones go, unless they work. */
-void path__pairs_take_side(struct path *e);
+void path__pairs_take_side(struct path *pp);
 
 /** path__pairs_drop_silent() - those where the peer was heard, but never answers. */
-void path__pairs_drop_silent(struct path *e);
+void path__pairs_drop_silent(struct path *pp);
 
 /** path__pairs_drop_socket() - all pairs of a socket that was closed. */
-void path__pairs_drop_socket(struct path *e, uint32_t socket);
+void path__pairs_drop_socket(struct path *pp, uint32_t socket);
 
 void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now);
 
@@ -83,4 +83,4 @@ enum path_kind path__pair_kind(const struct path_pair *pair);
 /** path__pair_beats() - @a is better than @b by more than chance. */
 bool path__pair_beats(const struct path_pair *a, const struct path_pair *b);
 
-enum path_verdict path__pair_verdict(const struct path *e, const struct path_pair *pair);
+enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pair *pair);

@@ -30,23 +30,23 @@ static const struct path_relay *find(const struct path_side *s, const struct x25
 }
 
 /* Both ways to it and back; 0: not known, or one end does not reach it. */
-static nsec_t sum_of(const struct path *e, const struct x25519_public *key)
+static nsec_t sum_of(const struct path *pp, const struct x25519_public *key)
 {
-    const struct path_relay *mine = find(&e->owner->self, key);
-    const struct path_relay *theirs = find(&e->side, key);
+    const struct path_relay *mine = find(&pp->owner->self, key);
+    const struct path_relay *theirs = find(&pp->side, key);
 
     return mine && theirs && mine->rtt != 0 && theirs->rtt != 0 ? mine->rtt + theirs->rtt : 0;
 }
 
-nsec_t path__relay_best(const struct path *e, struct path_relay *ret)
+nsec_t path__relay_best(const struct path *pp, struct path_relay *ret)
 {
-    const struct path_side *self = &e->owner->self;
+    const struct path_side *self = &pp->owner->self;
     nsec_t best = 0;
 
     *ret = (struct path_relay){0};
     for (unsigned i = 0; i < self->n_relays; i++) {
         const struct path_relay *mine = &self->relays[i];
-        nsec_t rtt = sum_of(e, &mine->key);
+        nsec_t rtt = sum_of(pp, &mine->key);
 
         if (rtt == 0)
             continue;
@@ -62,56 +62,56 @@ nsec_t path__relay_best(const struct path *e, struct path_relay *ret)
 }
 
 /* The one in use; while none was chosen that is the first that is told, a hub. */
-static const struct x25519_public *current(const struct path *e)
+static const struct x25519_public *current(const struct path *pp)
 {
-    const struct path_side *self = &e->owner->self;
+    const struct path_side *self = &pp->owner->self;
 
-    return x25519_public_is_none(&e->relay.key) && self->n_relays > 0 ? &self->relays[0].key
-                                                                      : &e->relay.key;
+    return x25519_public_is_none(&pp->relay.key) && self->n_relays > 0 ? &self->relays[0].key
+                                                                       : &pp->relay.key;
 }
 
-nsec_t path__relay_rtt(const struct path *e, struct path_relay *ret_via)
+nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via)
 {
-    const struct path_relay *mine = find(&e->owner->self, current(e));
+    const struct path_relay *mine = find(&pp->owner->self, current(pp));
 
-    *ret_via = mine ? *mine : (struct path_relay){.key = *current(e)};
-    ret_via->rtt = sum_of(e, current(e));
+    *ret_via = mine ? *mine : (struct path_relay){.key = *current(pp)};
+    ret_via->rtt = sum_of(pp, current(pp));
     return ret_via->rtt;
 }
 
-struct paths_item *path__tell_relay(struct path *e)
+struct paths_item *path__tell_relay(struct path *pp)
 {
-    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_USE);
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_USE);
 
     if (!item)
         return NULL;
-    item->action.path = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
-    (void)path__relay_rtt(e, &item->action.via);
+    item->action.path = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
+    (void)path__relay_rtt(pp, &item->action.via);
     return item;
 }
 
 /* So that it is missed when it goes. */
-static void remember_first(struct path *e)
+static void remember_first(struct path *pp)
 {
-    if (x25519_public_is_none(&e->relay.key))
-        e->relay.key = *current(e);
+    if (x25519_public_is_none(&pp->relay.key))
+        pp->relay.key = *current(pp);
 }
 
-static void move(struct path *e, const struct path_relay *to, const char *why)
+static void move(struct path *pp, const struct path_relay *to, const char *why)
 {
-    e->relay.key = to->key;
-    e->relay.move_at = NSEC_NEVER;
-    e->owner->counters.switches++;
-    (void)path__tell_relay(e);
-    path__event(e, false, "%s", why);
+    pp->relay.key = to->key;
+    pp->relay.move_at = NSEC_NEVER;
+    pp->owner->counters.switches++;
+    (void)path__tell_relay(pp);
+    path__event(pp, false, "%s", why);
 }
 
 /* What both reach; else what we do. False when there is nothing. */
-static bool find_refuge(const struct path *e, struct path_relay *ret)
+static bool find_refuge(const struct path *pp, struct path_relay *ret)
 {
-    const struct path_side *self = &e->owner->self;
+    const struct path_side *self = &pp->owner->self;
 
-    if (path__relay_best(e, ret) != 0)
+    if (path__relay_best(pp, ret) != 0)
         return true;
     if (self->n_relays == 0)
         return false;
@@ -120,77 +120,77 @@ static bool find_refuge(const struct path *e, struct path_relay *ret)
 }
 
 /* Is the present one lost, to us or, as it says, to the other end? Then it is left. */
-static bool leave_lost(struct path *e)
+static bool leave_lost(struct path *pp)
 {
-    const struct x25519_public *key = current(e);
-    bool is_lost_there = e->has_side && e->side.n_relays > 0 && !find(&e->side, key);
+    const struct x25519_public *key = current(pp);
+    bool is_lost_there = pp->has_side && pp->side.n_relays > 0 && !find(&pp->side, key);
     struct path_relay refuge;
 
-    if (e->owner->self.n_relays == 0 || x25519_public_is_none(key))
+    if (pp->owner->self.n_relays == 0 || x25519_public_is_none(key))
         return false;
-    if (find(&e->owner->self, key) && !(is_lost_there && e->nominates))
+    if (find(&pp->owner->self, key) && !(is_lost_there && pp->nominates))
         return false;
-    if (!find_refuge(e, &refuge) || x25519_public_equal(&refuge.key, key))
+    if (!find_refuge(pp, &refuge) || x25519_public_equal(&refuge.key, key))
         return false;
-    move(e, &refuge,
-        find(&e->owner->self, key) ? "the other end has lost the relay; through another one"
-                                   : "the relay does not answer any more; through another one");
+    move(pp, &refuge,
+        find(&pp->owner->self, key) ? "the other end has lost the relay; through another one"
+                                    : "the relay does not answer any more; through another one");
     return true;
 }
 
 /* The best, if it beats the present one by more than chance. */
-static bool find_better(const struct path *e, struct path_relay *ret)
+static bool find_better(const struct path *pp, struct path_relay *ret)
 {
-    nsec_t best = path__relay_best(e, ret);
-    nsec_t now = sum_of(e, current(e));
+    nsec_t best = path__relay_best(pp, ret);
+    nsec_t now = sum_of(pp, current(pp));
 
     return best != 0 && now != 0 && best + nsec_max(BETTER_BY, now / 5) <= now;
 }
 
-void path__check_relay(struct path *e, nsec_t now)
+void path__check_relay(struct path *pp, nsec_t now)
 {
     struct path_relay better;
 
-    remember_first(e);
-    if (e->chosen != 0 || e->peer.policy == PATH_POLICY_OFF || leave_lost(e))
+    remember_first(pp);
+    if (pp->chosen != 0 || pp->peer.policy == PATH_POLICY_OFF || leave_lost(pp))
         return;
-    if (!e->nominates || now < e->relay.held_until || !find_better(e, &better))
-        e->relay.move_at = NSEC_NEVER;
-    else if (e->relay.move_at == NSEC_NEVER)
-        e->relay.move_at = now + BETTER_FOR;
-    else if (now >= e->relay.move_at)
-        move(e, &better, "another relay is quicker for both; through that");
+    if (!pp->nominates || now < pp->relay.held_until || !find_better(pp, &better))
+        pp->relay.move_at = NSEC_NEVER;
+    else if (pp->relay.move_at == NSEC_NEVER)
+        pp->relay.move_at = now + BETTER_FOR;
+    else if (now >= pp->relay.move_at)
+        move(pp, &better, "another relay is quicker for both; through that");
 }
 
-void path__relay_tick(struct path *e, nsec_t now)
+void path__relay_tick(struct path *pp, nsec_t now)
 {
-    if (now >= e->relay.move_at)
-        path__check_relay(e, now);
+    if (now >= pp->relay.move_at)
+        path__check_relay(pp, now);
 }
 
-void path__relay_enter(struct path *e)
+void path__relay_enter(struct path *pp)
 {
     struct path_relay best;
 
-    remember_first(e);
-    e->relay.move_at = NSEC_NEVER;
-    if (path__relay_best(e, &best) != 0)
-        e->relay.key = best.key;
+    remember_first(pp);
+    pp->relay.move_at = NSEC_NEVER;
+    if (path__relay_best(pp, &best) != 0)
+        pp->relay.key = best.key;
 }
 
-void path__on_relayed(struct path *e, const struct x25519_public *via, nsec_t now)
+void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now)
 {
     struct paths_item *item;
 
-    if (e->chosen != 0 || x25519_public_equal(current(e), via))
+    if (pp->chosen != 0 || x25519_public_equal(current(pp), via))
         return;
-    e->relay.key = *via;
-    e->relay.move_at = NSEC_NEVER;
-    e->relay.held_until = now + HOLD;
-    item = path__tell_relay(e);
+    pp->relay.key = *via;
+    pp->relay.move_at = NSEC_NEVER;
+    pp->relay.held_until = now + HOLD;
+    item = path__tell_relay(pp);
     if (item)
         item->action.is_followed = true;
-    path__event(e, false, "through another relay, as the other end wants it");
+    path__event(pp, false, "through another relay, as the other end wants it");
 }
 
 bool path__announces_relay(const struct path_side *before, const struct path_side *now)
@@ -201,19 +201,19 @@ bool path__announces_relay(const struct path_side *before, const struct path_sid
     return false;
 }
 
-void path__release_relay(struct path *e, nsec_t now)
+void path__release_relay(struct path *pp, nsec_t now)
 {
-    e->relay.held_until = nsec_min(e->relay.held_until, now);
+    pp->relay.held_until = nsec_min(pp->relay.held_until, now);
 }
 
-size_t path__relays(const struct path *e, struct path_relay_view *ret, size_t cap)
+size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t cap)
 {
-    const struct path_side *self = &e->owner->self;
+    const struct path_side *self = &pp->owner->self;
     size_t n = 0;
 
     for (unsigned i = 0; i < self->n_relays && n < cap; i++) {
-        const struct path_relay *theirs = find(&e->side, &self->relays[i].key);
-        bool is_chosen = e->chosen == 0 && x25519_public_equal(current(e), &self->relays[i].key);
+        const struct path_relay *theirs = find(&pp->side, &self->relays[i].key);
+        bool is_chosen = pp->chosen == 0 && x25519_public_equal(current(pp), &self->relays[i].key);
 
         ret[n++] = (struct path_relay_view){
             .key = self->relays[i].key,

@@ -54,12 +54,12 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
     return 0;
 }
 
-static void path_free(struct path *e)
+static void path_free(struct path *pp)
 {
-    path_keys_wipe(&e->keys);
-    free(e->pairs);
-    free(e->spray);
-    free(e);
+    path_keys_wipe(&pp->keys);
+    free(pp->pairs);
+    free(pp->port_guess);
+    free(pp);
 }
 
 struct paths *paths_free(struct paths *p)
@@ -104,10 +104,10 @@ static struct path *find(const struct paths *p, const struct x25519_public *key)
     uint64_t hash = key_hash(p, key);
 
     for (struct htab_link *l = htab_first(&p->by_key, hash); l; l = htab_next(l, hash)) {
-        struct path *e = container_of(l, struct path, by_key);
+        struct path *pp = container_of(l, struct path, by_key);
 
-        if (x25519_public_equal(&e->peer.key, key))
-            return e;
+        if (x25519_public_equal(&pp->peer.key, key))
+            return pp;
     }
     return NULL;
 }
@@ -117,10 +117,10 @@ static struct path *find_tag(const struct paths *p, const struct path_tag *tag)
     uint64_t hash = tag_hash(p, tag);
 
     for (struct htab_link *l = htab_first(&p->by_tag, hash); l; l = htab_next(l, hash)) {
-        struct path *e = container_of(l, struct path, by_tag);
+        struct path *pp = container_of(l, struct path, by_tag);
 
-        if (secret_equal(&e->keys.receive_tag, tag, sizeof(*tag)))
-            return e;
+        if (secret_equal(&pp->keys.receive_tag, tag, sizeof(*tag)))
+            return pp;
     }
     return NULL;
 }
@@ -137,115 +137,115 @@ static nsec_t slot_phase(const struct path_keys *k)
 
 static int add(struct paths *p, const struct path_peer *peer, struct path **ret, nsec_t now)
 {
-    struct path *e = calloc(1, sizeof(*e));
+    struct path *pp = calloc(1, sizeof(*pp));
     int r = -ENOMEM;
 
-    if (!e)
+    if (!pp)
         return r;
-    e->owner = p;
-    e->peer = *peer;
-    if (!path_keys_derive(&e->keys, &p->secret, &p->public, &peer->key)) {
-        free(e);
+    pp->owner = p;
+    pp->peer = *peer;
+    if (!path_keys_derive(&pp->keys, &p->secret, &p->public, &peer->key)) {
+        free(pp);
         return -EINVAL;
     }
-    e->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
-    e->slot_phase = slot_phase(&e->keys);
-    e->since = now;
-    e->choose_at = e->slot = e->alarm_at = e->relay.move_at = NSEC_NEVER;
-    e->round.next = e->beat.next = NSEC_NEVER;
+    pp->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
+    pp->slot_phase = slot_phase(&pp->keys);
+    pp->since = now;
+    pp->choose_at = pp->slot = pp->alarm_at = pp->relay.move_at = NSEC_NEVER;
+    pp->checks.next = pp->liveness.next = NSEC_NEVER;
     /* So that a deadline can always be armed later. */
     if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
-        htab_add(&p->by_key, &e->by_key, key_hash(p, &peer->key)) < 0)
+        htab_add(&p->by_key, &pp->by_key, key_hash(p, &peer->key)) < 0)
         goto fail;
-    if (htab_add(&p->by_tag, &e->by_tag, tag_hash(p, &e->keys.receive_tag)) < 0) {
-        htab_remove(&p->by_key, &e->by_key);
+    if (htab_add(&p->by_tag, &pp->by_tag, tag_hash(p, &pp->keys.receive_tag)) < 0) {
+        htab_remove(&p->by_key, &pp->by_key);
         goto fail;
     }
-    *ret = e;
+    *ret = pp;
     return 0;
 fail:
-    path_free(e);
+    path_free(pp);
     return r;
 }
 
 int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
 {
-    struct path *e = find(p, &peer->key);
-    bool is_new = !e;
+    struct path *pp = find(p, &peer->key);
+    bool is_new = !pp;
     int r;
 
     if (is_new) {
-        r = add(p, peer, &e, now);
+        r = add(p, peer, &pp, now);
         if (r < 0)
             return r;
-    } else if (e->peer.policy == peer->policy) {
-        e->peer = *peer;
+    } else if (pp->peer.policy == peer->policy) {
+        pp->peer = *peer;
         return 0;
     }
-    e->peer = *peer;
+    pp->peer = *peer;
     if (peer->policy != PATH_POLICY_DIRECT)
-        path__end_alarm(e, "it may be relayed now");
-    if (!path__wants_direct(e)) {
-        path__round_stop(e);
-        path__spray_end(e);
+        path__end_alarm(pp, "it may be relayed now");
+    if (!path__wants_direct(pp)) {
+        path__checks_stop(pp);
+        path__port_guess_end(pp);
     }
-    if (is_new || !path__wants_direct(e))
-        path__use_relay(e, NULL, now);
-    else if (e->chosen == 0)
-        path__use_relay(e, NULL, e->since);
-    path__slot_plan(e, now);
-    path__round_start(e, true, now);
-    path__rearm(e);
+    if (is_new || !path__wants_direct(pp))
+        path__use_relay(pp, NULL, now);
+    else if (pp->chosen == 0)
+        path__use_relay(pp, NULL, pp->since);
+    path__slot_plan(pp, now);
+    path__checks_start(pp, true, now);
+    path__rearm(pp);
     return 0;
 }
 
 void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t now)
 {
-    struct path *e = find(p, key);
+    struct path *pp = find(p, key);
     const struct path_pair *pair;
 
     (void)now;
-    if (!e)
+    if (!pp)
         return;
-    path__spray_end(e);
-    pair = path__pair_of(e, e->chosen);
+    path__port_guess_end(pp);
+    pair = path__pair_of(pp, pp->chosen);
     if (pair && pair->socket != PATH_SOCKET_MAIN)
-        path__close_socket(e, pair->socket);
-    paths__forget(p, e);
-    htab_remove(&p->by_key, &e->by_key);
-    htab_remove(&p->by_tag, &e->by_tag);
-    heap_remove(&p->timers, &e->timer);
-    path_free(e);
+        path__close_socket(pp, pair->socket);
+    paths__forget(p, pp);
+    htab_remove(&p->by_key, &pp->by_key);
+    htab_remove(&p->by_tag, &pp->by_tag);
+    heap_remove(&p->timers, &pp->timer);
+    path_free(pp);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
 
-void path__rearm(struct path *e)
+void path__rearm(struct path *pp)
 {
-    nsec_t due = nsec_min(e->round.next, nsec_min(e->beat.next, e->slot));
+    nsec_t due = nsec_min(pp->checks.next, nsec_min(pp->liveness.next, pp->slot));
 
-    if (e->nomination.pair != 0)
-        due = nsec_min(due, e->nomination.next);
-    if (e->chosen == 0 && e->nominates && e->choose_at > e->ticked_at)
-        due = nsec_min(due, e->choose_at);
-    due = nsec_min(due, nsec_min(e->alarm_at, path__spray_due(e)));
-    if (e->chosen == 0)
-        due = nsec_min(due, e->relay.move_at);
+    if (pp->nomination.pair != 0)
+        due = nsec_min(due, pp->nomination.next);
+    if (pp->chosen == 0 && pp->nominates && pp->choose_at > pp->ticked_at)
+        due = nsec_min(due, pp->choose_at);
+    due = nsec_min(due, nsec_min(pp->alarm_at, path__port_guess_due(pp)));
+    if (pp->chosen == 0)
+        due = nsec_min(due, pp->relay.move_at);
     /* Room was reserved when the edge was added. */
-    (void)heap_set(&e->owner->timers, &e->timer, due);
+    (void)heap_set(&pp->owner->timers, &pp->timer, due);
 }
 
-void path__tick(struct path *e, nsec_t now)
+void path__tick(struct path *pp, nsec_t now)
 {
-    e->ticked_at = now;
-    if (path__beat_tick(e, now))
-        path__die(e, now);
-    path__choice_tick(e, now);
-    path__slot_tick(e, now);
-    path__round_tick(e, now);
-    path__spray_tick(e, now);
-    path__relay_tick(e, now);
-    path__rearm(e);
+    pp->ticked_at = now;
+    if (path__liveness_tick(pp, now))
+        path__die(pp, now);
+    path__nominate_tick(pp, now);
+    path__slot_tick(pp, now);
+    path__checks_tick(pp, now);
+    path__port_guess_tick(pp, now);
+    path__relay_tick(pp, now);
+    path__rearm(pp);
 }
 
 nsec_t paths_due(const struct paths *p)
@@ -264,16 +264,16 @@ void paths_tick(struct paths *p, nsec_t now)
 /* ---- events --------------------------------------------------------------------------------- */
 
 /* Calls @fn for every edge, then plans its deadlines anew. */
-static void for_each(struct paths *p, void (*fn)(struct path *e, nsec_t now), nsec_t now)
+static void for_each(struct paths *p, void (*fn)(struct path *pp, nsec_t now), nsec_t now)
 {
     struct htab_link *link = NULL;
     size_t cursor = 0;
 
     while ((link = htab_each(&p->by_key, &cursor, link))) {
-        struct path *e = container_of(link, struct path, by_key);
+        struct path *pp = container_of(link, struct path, by_key);
 
-        fn(e, now);
-        path__rearm(e);
+        fn(pp, now);
+        path__rearm(pp);
     }
 }
 
@@ -288,22 +288,22 @@ void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now)
     for_each(p, path__slot_plan, now);
 }
 
-static void self_changed(struct path *e, nsec_t now)
+static void self_changed(struct path *pp, nsec_t now)
 {
-    path__round_meet(e, now);
-    path__check_relay(e, now);
+    path__checks_meet(pp, now);
+    path__check_relay(pp, now);
 }
 
 /* Whoever has a path to where we were is to hear of it, and of where we are, at once. */
-static void address_changed(struct path *e, nsec_t now)
+static void address_changed(struct path *pp, nsec_t now)
 {
-    path__beat_now(e, now);
-    self_changed(e, now);
+    path__liveness_now(pp, now);
+    self_changed(pp, now);
 }
 
-static void relays_changed(struct path *e, nsec_t now)
+static void relays_changed(struct path *pp, nsec_t now)
 {
-    path__check_relay(e, now);
+    path__check_relay(pp, now);
 }
 
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
@@ -322,67 +322,67 @@ void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
 void paths_set_peer_side(
     struct paths *p, const struct x25519_public *key, const struct path_side *side, nsec_t now)
 {
-    struct path *e = find(p, key);
+    struct path *pp = find(p, key);
     bool is_new;
 
-    if (!e)
+    if (!pp)
         return;
-    is_new = !e->has_side || side->generation != e->side.generation ||
-             !candidates_equal(&side->candidates, &e->side.candidates);
-    if (path__announces_relay(&e->side, side))
-        path__release_relay(e, now);
-    e->side = *side;
-    e->has_side = true;
+    is_new = !pp->has_side || side->generation != pp->side.generation ||
+             !candidates_equal(&side->candidates, &pp->side.candidates);
+    if (path__announces_relay(&pp->side, side))
+        path__release_relay(pp, now);
+    pp->side = *side;
+    pp->has_side = true;
     if (is_new) {
-        path__pairs_take_side(e);
-        path__slot_plan(e, now);
-        path__round_meet(e, now);
+        path__pairs_take_side(pp);
+        path__slot_plan(pp, now);
+        path__checks_meet(pp, now);
     }
-    path__check_relay(e, now);
-    path__rearm(e);
+    path__check_relay(pp, now);
+    path__rearm(pp);
 }
 
 void paths_on_frame(
     struct paths *p, const struct path_arrival *in, uint8_t *frame, size_t len, nsec_t now)
 {
     struct path_tag tag;
-    struct path *e = path_frame_read_tag(frame, len, &tag) ? find_tag(p, &tag) : NULL;
+    struct path *pp = path_frame_read_tag(frame, len, &tag) ? find_tag(p, &tag) : NULL;
 
-    if (!e) {
+    if (!pp) {
         p->counters.refused_tag++;
         return;
     }
-    path__on_frame(e, in, frame, len, now);
-    path__rearm(e);
+    path__on_frame(pp, in, frame, len, now);
+    path__rearm(pp);
 }
 
 void paths_on_traffic(
     struct paths *p, const struct x25519_public *key, uint64_t rx, uint64_t tx, nsec_t now)
 {
-    struct path *e = find(p, key);
+    struct path *pp = find(p, key);
 
-    if (!e)
+    if (!pp)
         return;
     /* Data begins to flow, at both ends at once: a moment to act together. */
-    if (path__beat_on_traffic(e, rx, tx, now)) {
-        e->backoff = 0;
-        path__slot_plan(e, now);
-        if (e->chosen == 0)
-            path__round_start(e, true, now);
+    if (path__liveness_on_traffic(pp, rx, tx, now)) {
+        pp->backoff = 0;
+        path__slot_plan(pp, now);
+        if (pp->chosen == 0)
+            path__checks_start(pp, true, now);
     }
-    path__rearm(e);
+    path__rearm(pp);
 }
 
 /* The chosen pair may be gone, and there may be better ones. */
-static void network_changed(struct path *e, nsec_t now)
+static void network_changed(struct path *pp, nsec_t now)
 {
     /* Our address of that time may be a dead end: let the kernel choose. */
-    for (unsigned i = 0; i < e->n_pairs; i++) {
-        e->pairs[i].left = e->pairs[i].local;
-        e->pairs[i].local = (struct ip_addr){0};
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        pp->pairs[i].left = pp->pairs[i].local;
+        pp->pairs[i].local = (struct ip_addr){0};
     }
-    path__beat_now(e, now);
-    path__round_start(e, true, now);
+    path__liveness_now(pp, now);
+    path__checks_start(pp, true, now);
 }
 
 void paths_on_network_change(struct paths *p, nsec_t now)
@@ -391,10 +391,10 @@ void paths_on_network_change(struct paths *p, nsec_t now)
     for_each(p, network_changed, now);
 }
 
-static void relay_changed(struct path *e, nsec_t now)
+static void relay_changed(struct path *pp, nsec_t now)
 {
-    e->backoff = 0;
-    path__slot_plan(e, now);
+    pp->backoff = 0;
+    path__slot_plan(pp, now);
 }
 
 void paths_on_relay(struct paths *p, bool usable, nsec_t now)
@@ -413,12 +413,12 @@ void paths_leave_sockets(struct paths *p, nsec_t now)
 void paths_on_relayed(
     struct paths *p, const struct x25519_public *key, const struct x25519_public *relay, nsec_t now)
 {
-    struct path *e = find(p, key);
+    struct path *pp = find(p, key);
 
-    if (!e)
+    if (!pp)
         return;
-    path__on_relayed(e, relay, now);
-    path__rearm(e);
+    path__on_relayed(pp, relay, now);
+    path__rearm(pp);
 }
 
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
@@ -426,7 +426,7 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
     struct paths_item *item;
 
     if (p->sprayer) {
-        path__spray_on_socket(p->sprayer, socket, opened, now);
+        path__port_guess_on_socket(p->sprayer, socket, opened, now);
         path__rearm(p->sprayer);
         return;
     }
@@ -439,13 +439,13 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
 bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size,
     uint64_t *ret_probe, nsec_t now)
 {
-    struct path *e = find(p, key);
-    const struct path_pair *pair = e ? path__pair_of(e, e->chosen) : NULL;
+    struct path *pp = find(p, key);
+    const struct path_pair *pair = pp ? path__pair_of(pp, pp->chosen) : NULL;
 
-    if (!pair || size < PATH_FRAME_MIN || size > PATH_FRAME_MAX || e->peer_session == 0)
+    if (!pair || size < PATH_FRAME_MIN || size > PATH_FRAME_MAX || pp->peer_session == 0)
         return false;
     (void)paths__reserve(p, 1, now);
-    return path__probe(e, pair, size, ret_probe, now);
+    return path__probe(pp, pair, size, ret_probe, now);
 }
 
 /* ---- for people ----------------------------------------------------------------------------- */
@@ -453,15 +453,15 @@ bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size
 bool paths_view(
     const struct paths *p, const struct x25519_public *key, struct path_view *ret, nsec_t now)
 {
-    const struct path *e = find(p, key);
-    const struct path_pair *pair = e ? path__pair_of(e, e->chosen) : NULL;
+    const struct path *pp = find(p, key);
+    const struct path_pair *pair = pp ? path__pair_of(pp, pp->chosen) : NULL;
     struct path_relay via;
 
-    if (!e)
+    if (!pp)
         return false;
     *ret = (struct path_view){
-        .peer = e->peer, .since = e->since, .n_frames = e->n_frames, .n_sprayed = e->n_sprayed};
-    path__why(e, ret->why, now);
+        .peer = pp->peer, .since = pp->since, .n_frames = pp->n_frames, .n_sprayed = pp->n_sprayed};
+    path__explain(pp, ret->why, now);
     if (pair) {
         ret->kind = path__pair_kind(pair);
         ret->remote = pair->remote.endpoint;
@@ -470,28 +470,28 @@ bool paths_view(
         ret->loss_permille = path__pair_loss(pair);
         return true;
     }
-    ret->kind = e->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
-    ret->rtt = path__relay_rtt(e, &via);
+    ret->kind = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
+    ret->rtt = path__relay_rtt(pp, &via);
     ret->via = via.key;
     if (ret->kind == PATH_KIND_RELAY && via.is_stream)
         ret->kind = PATH_KIND_STREAM;
-    ret->is_alarm = e->is_alarm;
+    ret->is_alarm = pp->is_alarm;
     return true;
 }
 
 size_t paths_pairs(
     const struct paths *p, const struct x25519_public *key, struct path_pair_view *ret, size_t cap)
 {
-    const struct path *e = find(p, key);
+    const struct path *pp = find(p, key);
     size_t n = 0;
 
-    for (unsigned i = 0; e && i < e->n_pairs && n < cap; i++) {
-        const struct path_pair *pair = &e->pairs[i];
+    for (unsigned i = 0; pp && i < pp->n_pairs && n < cap; i++) {
+        const struct path_pair *pair = &pp->pairs[i];
 
         ret[n++] = (struct path_pair_view){
             .remote = pair->remote,
             .socket = pair->socket,
-            .verdict = path__pair_verdict(e, pair),
+            .verdict = path__pair_verdict(pp, pair),
             .rtt = pair->rtt,
             .loss_permille = path__pair_loss(pair),
             .tried_at = pair->tried_at,
@@ -505,9 +505,9 @@ size_t paths_pairs(
 size_t paths_relays(
     const struct paths *p, const struct x25519_public *key, struct path_relay_view *ret, size_t cap)
 {
-    const struct path *e = find(p, key);
+    const struct path *pp = find(p, key);
 
-    return e ? path__relays(e, ret, cap) : 0;
+    return pp ? path__relays(pp, ret, cap) : 0;
 }
 
 const struct paths_counters *paths_counters(const struct paths *p)

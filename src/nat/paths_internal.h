@@ -71,10 +71,10 @@ struct paths {
 };
 
 /** paths__add() - an action; NULL when there is no memory, or too much in the queue already. */
-struct paths_item *paths__add(struct paths *p, struct path *e, enum path_action_kind kind);
+struct paths_item *paths__add(struct paths *p, struct path *pp, enum path_action_kind kind);
 
 /** paths__forget() - the edge goes: nothing in the queue may name it. */
-void paths__forget(struct paths *p, const struct path *e);
+void paths__forget(struct paths *p, const struct path *pp);
 
 /** paths__reserve() - @n frames that we begin: the time from which they may be sent. */
 nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now);

@@ -23,7 +23,7 @@ static bool grow(struct paths *p)
     return true;
 }
 
-struct paths_item *paths__add(struct paths *p, struct path *e, enum path_action_kind kind)
+struct paths_item *paths__add(struct paths *p, struct path *pp, enum path_action_kind kind)
 {
     struct paths_item *item;
 
@@ -34,18 +34,18 @@ struct paths_item *paths__add(struct paths *p, struct path *e, enum path_action_
     if (p->n_items == p->cap_items && !grow(p))
         return NULL;
     item = &p->items[(p->first_item + p->n_items++) % p->cap_items];
-    *item = (struct paths_item){.path = e, .action.kind = kind};
-    if (e)
-        item->action.peer = e->peer.key;
+    *item = (struct paths_item){.path = pp, .action.kind = kind};
+    if (pp)
+        item->action.peer = pp->peer.key;
     return item;
 }
 
-void paths__forget(struct paths *p, const struct path *e)
+void paths__forget(struct paths *p, const struct path *pp)
 {
     for (size_t i = 0; i < p->n_items; i++) {
         struct paths_item *item = &p->items[(p->first_item + i) % p->cap_items];
 
-        if (item->path != e)
+        if (item->path != pp)
             continue;
         item->path = NULL;
         if (item->action.kind != PATH_ACTION_CLOSE)

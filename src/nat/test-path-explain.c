@@ -1,4 +1,4 @@
-/* test-path-why.c - what a node says of a path that is not direct, and when it complains. */
+/* test-path-explain.c - what a node says of a path that is not direct, and when it complains. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

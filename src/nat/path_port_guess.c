@@ -1,5 +1,5 @@
 /*
- * path_spray.c - guessing the ports of a symmetric NAT.
+ * path_port_guess.c - guessing the ports of a symmetric NAT.
  *
  * Behind a NAT whose mappings depend on the destination, the port that a peer
  * will see is not the one that a server saw. If the NAT counts, the next few ports
@@ -37,7 +37,7 @@
 /* Mappings are kept until the other side must be through. */
 #define HARD_TIME (10 * NSEC_PER_SEC)
 /*
- * After a failure each eighth slot counts (path_round.c), then each 16th, up to each 256th, which
+ * After a failure each eighth slot counts (path_checks.c), then each 16th, up to each 256th, which
  * is four hours: both ends know it, also when only one of them could take part before.
  */
 #define SKIP_MIN 3
@@ -49,7 +49,7 @@
 #define USED_MIN       (10 * NSEC_PER_SEC)
 #define USED_DOUBLINGS 8
 
-struct path_spray {
+struct path_port_guess {
     bool is_hard;           /* we open sockets; else we guess ports */
     struct endpoint target; /* hard: the peer; else its NAT's address, any port */
     nsec_t next;
@@ -83,10 +83,10 @@ static const struct endpoint *public_endpoint(const struct path_side *s)
     return NULL;
 }
 
-void path__guess_ports(struct path *e, nsec_t now)
+void path__guess_ports(struct path *pp, nsec_t now)
 {
-    const struct endpoint *seen = public_endpoint(&e->side);
-    const struct behavior *nat = &e->side.nat;
+    const struct endpoint *seen = public_endpoint(&pp->side);
+    const struct behavior *nat = &pp->side.nat;
 
     if (!seen || !behavior_is_hard(nat))
         return;
@@ -96,39 +96,39 @@ void path__guess_ports(struct path *e, nsec_t now)
         guess.port = behavior_predict(nat, i);
         if (guess.port == 0)
             return;
-        (void)paths__reserve(e->owner, 1, now);
-        path__ping_loose(e, PATH_SOCKET_MAIN, &guess, now);
+        (void)paths__reserve(pp->owner, 1, now);
+        path__ping_loose(pp, PATH_SOCKET_MAIN, &guess, now);
     }
 }
 
 /* ---- sockets -------------------------------------------------------------------------------- */
 
-void path__close_socket(struct path *e, uint32_t socket)
+void path__close_socket(struct path *pp, uint32_t socket)
 {
-    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_CLOSE);
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_CLOSE);
 
     if (item)
         item->action.socket = socket;
-    e->owner->n_sockets--;
-    path__pairs_drop_socket(e, socket);
+    pp->owner->n_sockets--;
+    path__pairs_drop_socket(pp, socket);
 }
 
-bool path__owns_socket(const struct path *e, uint32_t socket)
+bool path__owns_socket(const struct path *pp, uint32_t socket)
 {
-    const struct path_spray *s = e->spray;
-    const struct path_pair *chosen = path__pair_of(e, e->chosen);
+    const struct path_port_guess *s = pp->port_guess;
+    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
 
     if (socket == PATH_SOCKET_MAIN || (chosen && chosen->socket == socket))
         return true;
     return s && s->is_hard && socket >= s->first_socket && socket - s->first_socket < s->n_asked;
 }
 
-static void open_some(struct path *e, struct path_spray *s)
+static void open_some(struct path *pp, struct path_port_guess *s)
 {
-    struct paths *p = e->owner;
+    struct paths *p = pp->owner;
 
     for (unsigned i = 0; i < OPEN_BURST && s->n_asked < p->spray_sockets; i++) {
-        struct paths_item *item = paths__add(p, e, PATH_ACTION_OPEN);
+        struct paths_item *item = paths__add(p, pp, PATH_ACTION_OPEN);
 
         if (!item)
             return;
@@ -138,17 +138,17 @@ static void open_some(struct path *e, struct path_spray *s)
     }
 }
 
-void path__spray_on_socket(struct path *e, uint32_t socket, bool opened, nsec_t now)
+void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now)
 {
-    struct path_spray *s = e->spray;
-    bool is_ours = s && path__owns_socket(e, socket) && s->n_opened < s->n_asked;
+    struct path_port_guess *s = pp->port_guess;
+    bool is_ours = s && path__owns_socket(pp, socket) && s->n_opened < s->n_asked;
 
     if (!opened)
         return;
-    e->owner->n_sockets++;
-    e->owner->counters.sockets_opened++;
+    pp->owner->n_sockets++;
+    pp->owner->counters.sockets_opened++;
     if (!is_ours) {
-        path__close_socket(e, socket);
+        path__close_socket(pp, socket);
         return;
     }
     s->opened[s->n_opened++] = socket;
@@ -157,16 +157,16 @@ void path__spray_on_socket(struct path *e, uint32_t socket, bool opened, nsec_t 
 
 /* ---- the two sides -------------------------------------------------------------------------- */
 
-static void hard_step(struct path *e, struct path_spray *s, nsec_t now)
+static void hard_step(struct path *pp, struct path_port_guess *s, nsec_t now)
 {
-    open_some(e, s);
+    open_some(pp, s);
     for (unsigned i = 0; i < OPEN_BURST && s->n_pinged < N_PASSES * s->n_opened; i++) {
-        (void)paths__reserve(e->owner, 1, now);
-        path__ping_loose(e, s->opened[s->n_pinged++ % s->n_opened], &s->target, now);
+        (void)paths__reserve(pp->owner, 1, now);
+        path__ping_loose(pp, s->opened[s->n_pinged++ % s->n_opened], &s->target, now);
     }
 }
 
-static void easy_step(struct path *e, struct path_spray *s, nsec_t now)
+static void easy_step(struct path *pp, struct path_port_guess *s, nsec_t now)
 {
     for (unsigned i = 0; i < GUESS_BURST && s->n_guessed < GUESSES; i++) {
         struct endpoint guess = s->target;
@@ -174,97 +174,97 @@ static void easy_step(struct path *e, struct path_spray *s, nsec_t now)
         guess.port = (uint16_t)(PORT_FIRST + s->port);
         s->port = (s->port + PORT_STRIDE) % N_PORTS;
         s->n_guessed++;
-        (void)paths__reserve(e->owner, 1, now);
-        path__ping_loose(e, PATH_SOCKET_MAIN, &guess, now);
+        (void)paths__reserve(pp->owner, 1, now);
+        path__ping_loose(pp, PATH_SOCKET_MAIN, &guess, now);
     }
 }
 
-nsec_t path__spray_due(const struct path *e)
+nsec_t path__port_guess_due(const struct path *pp)
 {
-    return e->spray ? nsec_min(e->spray->next, e->spray->end) : NSEC_NEVER;
+    return pp->port_guess ? nsec_min(pp->port_guess->next, pp->port_guess->end) : NSEC_NEVER;
 }
 
-void path__spray_tick(struct path *e, nsec_t now)
+void path__port_guess_tick(struct path *pp, nsec_t now)
 {
-    struct path_spray *s = e->spray;
+    struct path_port_guess *s = pp->port_guess;
 
-    if (!s || now < path__spray_due(e))
+    if (!s || now < path__port_guess_due(pp))
         return;
     if (now >= s->end) {
-        path__spray_end(e);
+        path__port_guess_end(pp);
         return;
     }
     if (s->is_hard)
-        hard_step(e, s, now);
+        hard_step(pp, s, now);
     else
-        easy_step(e, s, now);
+        easy_step(pp, s, now);
     s->next = now + (s->is_hard ? OPEN_EVERY : GUESS_EVERY);
 }
 
-void path__spray_end(struct path *e)
+void path__port_guess_end(struct path *pp)
 {
-    struct path_spray *s = e->spray;
-    const struct path_pair *chosen = path__pair_of(e, e->chosen);
+    struct path_port_guess *s = pp->port_guess;
+    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
     uint32_t keep = chosen ? chosen->socket : PATH_SOCKET_MAIN;
 
     if (!s)
         return;
     for (unsigned i = 0; i < s->n_opened; i++)
         if (s->opened[i] != keep)
-            path__close_socket(e, s->opened[i]);
-    paths__unmap(e->owner, s->n_mappings - (s->is_hard ? s->n_asked : s->n_guessed));
+            path__close_socket(pp, s->opened[i]);
+    paths__unmap(pp->owner, s->n_mappings - (s->is_hard ? s->n_asked : s->n_guessed));
     free(s);
-    e->spray = NULL;
-    e->owner->sprayer = NULL;
+    pp->port_guess = NULL;
+    pp->owner->sprayer = NULL;
 }
 
 /* ---- is it worth it? ------------------------------------------------------------------------ */
 
 /* One side's mapping depends on the destination; and in vain unless both do their share. */
-static bool can_help(const struct path *e, bool is_hard)
+static bool can_help(const struct path *pp, bool is_hard)
 {
-    const struct paths *p = e->owner;
-    const struct behavior *theirs = &e->side.nat;
+    const struct paths *p = pp->owner;
+    const struct behavior *theirs = &pp->side.nat;
 
     return is_hard != behavior_is_hard(theirs) && !p->self.nat.is_blocked && !theirs->is_blocked &&
-           p->spray_sockets > 0 && e->side.can_spray && public_endpoint(&e->side) != NULL;
+           p->spray_sockets > 0 && pp->side.can_spray && public_endpoint(&pp->side) != NULL;
 }
 
-static void plan_again(struct path *e, nsec_t now)
+static void plan_again(struct path *pp, nsec_t now)
 {
-    unsigned skip = SKIP_MIN + e->n_sprays;
+    unsigned skip = SKIP_MIN + pp->n_sprays;
 
-    e->spray_after = path__slot_after(e, skip < SKIP_MAX ? skip : SKIP_MAX, now + AGAIN_MIN);
-    e->spray_after -= SLOT_MARGIN;
+    pp->spray_after = path__slot_after(pp, skip < SKIP_MAX ? skip : SKIP_MAX, now + AGAIN_MIN);
+    pp->spray_after -= SLOT_MARGIN;
 }
 
 /* Our NAT's mappings, and our sockets, are enough; and it is nobody else's turn. */
-static bool take_turn(struct path *e, bool is_hard, unsigned n_mappings, nsec_t now)
+static bool take_turn(struct path *pp, bool is_hard, unsigned n_mappings, nsec_t now)
 {
-    struct paths *p = e->owner;
+    struct paths *p = pp->owner;
 
     return !p->sprayer && (!is_hard || p->n_sockets < p->spray_sockets) &&
            paths__may_map(p, n_mappings, now);
 }
 
-void path__spray_on_used(struct path *e, nsec_t now)
+void path__port_guess_on_used(struct path *pp, nsec_t now)
 {
-    unsigned doublings = e->n_sprays < USED_DOUBLINGS ? e->n_sprays : USED_DOUBLINGS;
+    unsigned doublings = pp->n_sprays < USED_DOUBLINGS ? pp->n_sprays : USED_DOUBLINGS;
 
-    e->spray_after = nsec_min(e->spray_after, now + (USED_MIN << doublings));
+    pp->spray_after = nsec_min(pp->spray_after, now + (USED_MIN << doublings));
 }
 
-void path__spray_consider(struct path *e, nsec_t now)
+void path__port_guess_consider(struct path *pp, nsec_t now)
 {
-    struct paths *p = e->owner;
+    struct paths *p = pp->owner;
     bool hard = behavior_is_hard(&p->self.nat);
     unsigned n_mappings = hard ? p->spray_sockets : GUESSES;
-    struct path_spray *s;
+    struct path_port_guess *s;
 
-    if (now < e->spray_after || !can_help(e, hard))
+    if (now < pp->spray_after || !can_help(pp, hard))
         return;
-    plan_again(e, now);
-    if (!take_turn(e, hard, n_mappings, now))
+    plan_again(pp, now);
+    if (!take_turn(pp, hard, n_mappings, now))
         return;
     s = calloc(1, sizeof(*s) + (hard ? p->spray_sockets : 0) * sizeof(s->opened[0]));
     if (!s) {
@@ -273,11 +273,11 @@ void path__spray_consider(struct path *e, nsec_t now)
     }
     s->is_hard = hard;
     s->n_mappings = n_mappings;
-    s->target = *public_endpoint(&e->side);
+    s->target = *public_endpoint(&pp->side);
     s->port = rng_u32(&p->rng) % N_PORTS;
     s->next = now;
     s->end = now + HARD_TIME;
-    e->spray = s;
-    p->sprayer = e;
-    e->n_sprays++;
+    pp->port_guess = s;
+    p->sprayer = pp;
+    pp->n_sprays++;
 }

@@ -1,5 +1,5 @@
 /*
- * path_beat.c - is the chosen pair alive?
+ * path_liveness.c - is the chosen pair alive?
  *
  * One side pings, and the other knows from the flag of the next ping that its pong
  * arrived; so an idle path costs one ping and one pong for both. The other side
@@ -35,76 +35,76 @@
 #define AGREE_AFTER   (1 * NSEC_PER_SEC)
 #define DISAGREED_MAX 2
 
-static bool is_active(const struct path *e, nsec_t now)
+static bool is_active(const struct path *pp, nsec_t now)
 {
-    return e->traffic_at != 0 && now - e->traffic_at < ACTIVE_FOR;
+    return pp->traffic_at != 0 && now - pp->traffic_at < ACTIVE_FOR;
 }
 
 /* The shorter of what the two NATs need. */
-static nsec_t idle_interval(const struct path *e)
+static nsec_t idle_interval(const struct path *pp)
 {
-    nsec_t mine = e->owner->self.keepalive ? e->owner->self.keepalive : IDLE_DEFAULT;
-    nsec_t theirs = e->side.keepalive ? e->side.keepalive : IDLE_DEFAULT;
+    nsec_t mine = pp->owner->self.keepalive ? pp->owner->self.keepalive : IDLE_DEFAULT;
+    nsec_t theirs = pp->side.keepalive ? pp->side.keepalive : IDLE_DEFAULT;
 
     return nsec_min(nsec_max(nsec_min(mine, theirs), IDLE_MIN), IDLE_MAX);
 }
 
-static nsec_t quiet_time(const struct path *e, nsec_t now)
+static nsec_t quiet_time(const struct path *pp, nsec_t now)
 {
-    bool active = is_active(e, now);
-    nsec_t time = active ? BEAT_ACTIVE : idle_interval(e);
+    bool active = is_active(pp, now);
+    nsec_t time = active ? BEAT_ACTIVE : idle_interval(pp);
 
-    if (active && e->peer.is_relay)
+    if (active && pp->peer.is_relay)
         return BEAT_RELAY;
-    if (!e->nominates)
+    if (!pp->nominates)
         time += active ? SLACK_ACTIVE : SLACK_IDLE;
     return time;
 }
 
-void path__beat_start(struct path *e, nsec_t now)
+void path__liveness_start(struct path *pp, nsec_t now)
 {
-    e->beat = (struct path_beat){
-        .next = now + quiet_time(e, now), .alive_at = now, .agree_by = now + AGREE_AFTER};
+    pp->liveness = (struct path_liveness){
+        .next = now + quiet_time(pp, now), .alive_at = now, .agree_by = now + AGREE_AFTER};
 }
 
-void path__beat_on_nominate(struct path *e, nsec_t now)
+void path__liveness_on_nominate(struct path *pp, nsec_t now)
 {
-    e->beat.agree_by = now + AGREE_AFTER;
-    e->beat.n_disagreed = 0;
+    pp->liveness.agree_by = now + AGREE_AFTER;
+    pp->liveness.n_disagreed = 0;
 }
 
-void path__beat_stop(struct path *e)
+void path__liveness_stop(struct path *pp)
 {
-    e->beat = (struct path_beat){.next = NSEC_NEVER};
+    pp->liveness = (struct path_liveness){.next = NSEC_NEVER};
 }
 
-void path__beat_on_alive(struct path *e, nsec_t now)
+void path__liveness_on_alive(struct path *pp, nsec_t now)
 {
-    e->beat.alive_at = now;
-    e->beat.first_unanswered = 0;
-    e->beat.n_unanswered = 0;
-    e->beat.next = now + quiet_time(e, now);
+    pp->liveness.alive_at = now;
+    pp->liveness.first_unanswered = 0;
+    pp->liveness.n_unanswered = 0;
+    pp->liveness.next = now + quiet_time(pp, now);
 }
 
-void path__beat_now(struct path *e, nsec_t now)
+void path__liveness_now(struct path *pp, nsec_t now)
 {
-    if (e->chosen != 0 && e->beat.n_unanswered == 0)
-        e->beat.next = now;
+    if (pp->chosen != 0 && pp->liveness.n_unanswered == 0)
+        pp->liveness.next = now;
 }
 
-bool path__beat_tick(struct path *e, nsec_t now)
+bool path__liveness_tick(struct path *pp, nsec_t now)
 {
-    struct path_pair *pair = path__pair_of(e, e->chosen);
-    struct path_beat *b = &e->beat;
+    struct path_pair *pair = path__pair_of(pp, pp->chosen);
+    struct path_liveness *b = &pp->liveness;
     nsec_t patience;
 
     if (!pair || now < b->next)
         return false;
-    patience = (e->peer.is_relay ? DEAD_AFTER_RELAY : DEAD_AFTER) + 3 * pair->rtt;
+    patience = (pp->peer.is_relay ? DEAD_AFTER_RELAY : DEAD_AFTER) + 3 * pair->rtt;
     if (b->n_unanswered >= DEAD_PINGS && now - b->first_unanswered >= patience)
         return true;
-    (void)paths__reserve(e->owner, 1, now);
-    path__ping(e, pair, now);
+    (void)paths__reserve(pp->owner, 1, now);
+    path__ping(pp, pair, now);
     if (b->n_unanswered++ == 0)
         b->first_unanswered = now;
     b->next = now + nsec_max(BEAT_AGAIN, nsec_min(pair->rtt + pair->rtt / 2, BEAT_ACTIVE));
@@ -115,36 +115,36 @@ bool path__beat_tick(struct path *e, nsec_t now)
  * The other side tells with each answer whether it uses this pair too. When a
  * frame that should have told it was lost, the two would differ for ever.
  */
-bool path__beat_on_agreement(struct path *e, bool agrees, nsec_t now)
+bool path__liveness_on_agreement(struct path *pp, bool agrees, nsec_t now)
 {
-    struct path_beat *b = &e->beat;
+    struct path_liveness *b = &pp->liveness;
 
     if (agrees || now < b->agree_by) {
         b->n_disagreed = 0;
         return false;
     }
-    if (++b->n_disagreed < DISAGREED_MAX || e->nomination.pair != 0)
+    if (++b->n_disagreed < DISAGREED_MAX || pp->nomination.pair != 0)
         return false;
     b->n_disagreed = 0;
     return true;
 }
 
-bool path__beat_on_traffic(struct path *e, uint64_t rx, uint64_t tx, nsec_t now)
+bool path__liveness_on_traffic(struct path *pp, uint64_t rx, uint64_t tx, nsec_t now)
 {
-    bool is_first = !e->has_counts;
-    bool was_active = is_active(e, now);
-    bool moved = rx != e->rx || tx != e->tx;
+    bool is_first = !pp->has_counts;
+    bool was_active = is_active(pp, now);
+    bool moved = rx != pp->rx || tx != pp->tx;
 
-    e->has_counts = true;
-    e->rx = rx;
-    e->tx = tx;
+    pp->has_counts = true;
+    pp->rx = rx;
+    pp->tx = tx;
     /* The first counts only tell where counting begins. */
     if (!moved || is_first)
         return false;
-    e->traffic_at = now;
+    pp->traffic_at = now;
     if (was_active)
         return false;
-    if (e->chosen != 0 && e->beat.n_unanswered == 0)
-        e->beat.next = nsec_min(e->beat.next, e->nominates ? now : now + SLACK_ACTIVE);
+    if (pp->chosen != 0 && pp->liveness.n_unanswered == 0)
+        pp->liveness.next = nsec_min(pp->liveness.next, pp->nominates ? now : now + SLACK_ACTIVE);
     return true;
 }

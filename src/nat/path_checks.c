@@ -1,5 +1,5 @@
 /*
- * path_round.c - pinging all pairs, at the same time as the other side does.
+ * path_checks.c - pinging all pairs, at the same time as the other side does.
  *
  * A NAT that filters lets the peer's ping in only after ours has gone out, so a
  * round repeats its pings for some seconds: by so much may the two sides' beginnings
@@ -67,19 +67,19 @@ static const struct round_step steps[] = {
 #define LAST_WAIT (1000 * NSEC_PER_MSEC)
 
 /* Our NAT counts, and the peer is about to guess. */
-static void want_fresh(const struct path *e, nsec_t now)
+static void want_fresh(const struct path *pp, nsec_t now)
 {
-    struct paths *p = e->owner;
+    struct paths *p = pp->owner;
 
-    if (e->chosen == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
+    if (pp->chosen == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
         (p->fresh_at == 0 || now - p->fresh_at >= PATH_SLOT_PERIOD) &&
         paths__add(p, NULL, PATH_ACTION_FRESH))
         p->fresh_at = now;
 }
 
-void path__ask_address(const struct path *e, nsec_t now)
+void path__ask_address(const struct path *pp, nsec_t now)
 {
-    struct paths *p = e->owner;
+    struct paths *p = pp->owner;
 
     /* When many die at once it is asked once for all. */
     if ((p->asked_at == 0 || now - p->asked_at >= ASK_ADDRESS_MIN) &&
@@ -87,36 +87,36 @@ void path__ask_address(const struct path *e, nsec_t now)
         p->asked_at = now;
 }
 
-void path__round_start(struct path *e, bool is_full, nsec_t now)
+void path__checks_start(struct path *pp, bool is_full, nsec_t now)
 {
-    if (!path__wants_direct(e) || e->n_pairs == 0)
+    if (!path__wants_direct(pp) || pp->n_pairs == 0)
         return;
-    want_fresh(e, now);
-    if (e->round.next != NSEC_NEVER) {
-        e->round.is_full |= is_full;
+    want_fresh(pp, now);
+    if (pp->checks.next != NSEC_NEVER) {
+        pp->checks.is_full |= is_full;
         return;
     }
-    e->owner->counters.rounds++;
-    e->round = (struct path_round){.next = now, .is_full = is_full};
-    e->round_at = now;
-    for (unsigned i = 0; i < e->n_pairs; i++) {
-        e->pairs[i].n_round_pongs = 0;
+    pp->owner->counters.rounds++;
+    pp->checks = (struct path_checks){.next = now, .is_full = is_full};
+    pp->round_at = now;
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        pp->pairs[i].n_round_pongs = 0;
         /* What the relay was better than is judged by how it is now. */
-        if (e->is_worse)
-            e->pairs[i].n_samples = 0;
+        if (pp->is_worse)
+            pp->pairs[i].n_samples = 0;
     }
 }
 
-void path__round_stop(struct path *e)
+void path__checks_stop(struct path *pp)
 {
-    e->round = (struct path_round){.next = NSEC_NEVER};
+    pp->checks = (struct path_checks){.next = NSEC_NEVER};
 }
 
-static bool is_asked(const struct path *e, const struct path_pair *pair)
+static bool is_asked(const struct path *pp, const struct path_pair *pair)
 {
     if (pair->n_round_pongs >= PATH_SAMPLES_SURE)
         return false;
-    return e->round.is_full || pair->is_answered || pair->tried_at == 0 || pair->id == e->chosen;
+    return pp->checks.is_full || pair->is_answered || pair->tried_at == 0 || pair->id == pp->chosen;
 }
 
 /* The peer is behind a NAT there, which we must not surprise. IPv6 is not translated, and a
@@ -128,9 +128,9 @@ static bool needs_opener(const struct path_pair *pair, nsec_t now)
 }
 
 /* The peers have been told of an address of ours, so they may send to it. */
-static bool is_announced(const struct path *e)
+static bool is_announced(const struct path *pp)
 {
-    return e->owner->self_changed_at != 0;
+    return pp->owner->self_changed_at != 0;
 }
 
 /* What a step does about a pair. */
@@ -141,13 +141,13 @@ enum round_deed {
 };
 
 static enum round_deed deed_of(
-    const struct path *e, const struct path_pair *pair, const struct round_step *step, nsec_t now)
+    const struct path *pp, const struct path_pair *pair, const struct round_step *step, nsec_t now)
 {
-    if (!is_asked(e, pair))
+    if (!is_asked(pp, pair))
         return ROUND_DEED_NONE;
     if (!needs_opener(pair, now))
         return step->pings_open ? ROUND_DEED_PING : ROUND_DEED_NONE;
-    if (!is_announced(e) && step - steps >= STEP_NEAR)
+    if (!is_announced(pp) && step - steps >= STEP_NEAR)
         return ROUND_DEED_NONE;
     if (step->pings_all)
         return ROUND_DEED_PING;
@@ -156,9 +156,9 @@ static enum round_deed deed_of(
 
 /* How many frames a step sends on a pair. */
 static unsigned count_frames(
-    const struct path *e, const struct path_pair *pair, const struct round_step *step, nsec_t now)
+    const struct path *pp, const struct path_pair *pair, const struct round_step *step, nsec_t now)
 {
-    switch (deed_of(e, pair, step, now)) {
+    switch (deed_of(pp, pair, step, now)) {
     case ROUND_DEED_PING:
         return 1;
     case ROUND_DEED_OPEN:
@@ -169,110 +169,110 @@ static unsigned count_frames(
     return 0;
 }
 
-static unsigned count_all(const struct path *e, const struct round_step *step, nsec_t now)
+static unsigned count_all(const struct path *pp, const struct round_step *step, nsec_t now)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < e->n_pairs; i++)
-        n += count_frames(e, &e->pairs[i], step, now);
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        n += count_frames(pp, &pp->pairs[i], step, now);
     return n;
 }
 
-static bool has_openers(const struct path *e, nsec_t now)
+static bool has_openers(const struct path *pp, nsec_t now)
 {
-    for (unsigned i = 0; i < e->n_pairs; i++)
-        if (is_asked(e, &e->pairs[i]) && needs_opener(&e->pairs[i], now))
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        if (is_asked(pp, &pp->pairs[i]) && needs_opener(&pp->pairs[i], now))
             return true;
     return false;
 }
 
-void path__round_meet(struct path *e, nsec_t now)
+void path__checks_meet(struct path *pp, nsec_t now)
 {
-    if (e->round.next != NSEC_NEVER && has_openers(e, now))
-        path__round_stop(e);
-    path__round_start(e, true, now);
+    if (pp->checks.next != NSEC_NEVER && has_openers(pp, now))
+        path__checks_stop(pp);
+    path__checks_start(pp, true, now);
 }
 
 /* The far step comes when the peers may be expected to know where we are. */
-static nsec_t may_go_far_at(const struct path *e, nsec_t now)
+static nsec_t may_go_far_at(const struct path *pp, nsec_t now)
 {
-    if (e->round.step != STEP_FAR || !is_announced(e) || !has_openers(e, now))
+    if (pp->checks.step != STEP_FAR || !is_announced(pp) || !has_openers(pp, now))
         return now;
-    return e->owner->self_changed_at + FAR_WAIT;
+    return pp->owner->self_changed_at + FAR_WAIT;
 }
 
-static void ask(struct path *e, struct path_pair *pair, const struct round_step *step, nsec_t now)
+static void ask(struct path *pp, struct path_pair *pair, const struct round_step *step, nsec_t now)
 {
-    switch (deed_of(e, pair, step, now)) {
+    switch (deed_of(pp, pair, step, now)) {
     case ROUND_DEED_PING:
-        path__ping(e, pair, now);
+        path__ping(pp, pair, now);
         break;
     case ROUND_DEED_OPEN:
         for (uint8_t hops = step->first; hops <= step->last; hops++)
-            path__open(e, pair, hops, now);
+            path__open(pp, pair, hops, now);
         break;
     case ROUND_DEED_NONE:
         break;
     }
 }
 
-static void end_round(struct path *e, nsec_t now)
+static void end_round(struct path *pp, nsec_t now)
 {
-    path__round_stop(e);
-    path__pairs_drop_silent(e);
-    if (e->chosen != 0 || e->nomination.pair != 0)
+    path__checks_stop(pp);
+    path__pairs_drop_silent(pp);
+    if (pp->chosen != 0 || pp->nomination.pair != 0)
         return;
-    e->n_failed++;
-    path__spray_consider(e, now);
+    pp->n_failed++;
+    path__port_guess_consider(pp, now);
 }
 
-void path__round_tick(struct path *e, nsec_t now)
+void path__checks_tick(struct path *pp, nsec_t now)
 {
-    struct path_round *r = &e->round;
+    struct path_checks *r = &pp->checks;
     const struct round_step *step = r->step < N_STEPS ? &steps[r->step] : NULL;
 
     if (now < r->next)
         return;
     if (!step) {
-        end_round(e, now);
+        end_round(pp, now);
         return;
     }
     if (!r->is_reserved) {
         r->is_reserved = true;
-        r->next = paths__reserve(e->owner, count_all(e, step, now), now);
+        r->next = paths__reserve(pp->owner, count_all(pp, step, now), now);
         if (r->next > now)
             return;
     }
-    for (unsigned i = 0; i < e->n_pairs; i++)
-        ask(e, &e->pairs[i], step, now);
-    if (step->guesses && e->chosen == 0)
-        path__guess_ports(e, now);
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        ask(pp, &pp->pairs[i], step, now);
+    if (step->guesses && pp->chosen == 0)
+        path__guess_ports(pp, now);
     r->is_reserved = false;
     r->step++;
     r->next = now + (r->step < N_STEPS ? steps[r->step].after : LAST_WAIT);
-    r->next = nsec_max(r->next, may_go_far_at(e, now));
+    r->next = nsec_max(r->next, may_go_far_at(pp, now));
 }
 
 /* Not on each slot are all ways of an idle edge tried, and on a good path none. */
-static void begin_slot(struct path *e, nsec_t now)
+static void begin_slot(struct path *pp, nsec_t now)
 {
-    const struct path_pair *chosen = path__pair_of(e, e->chosen);
-    bool interest = path__has_interest(e, now);
+    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
+    bool interest = path__has_interest(pp, now);
 
     if (interest)
-        e->backoff = 0;
-    else if (e->backoff < BACKOFF_MAX)
-        e->backoff++;
+        pp->backoff = 0;
+    else if (pp->backoff < BACKOFF_MAX)
+        pp->backoff++;
     if (!chosen)
-        path__round_start(e, true, now);
-    else if (chosen->rtt > GOOD_ENOUGH && (interest || e->backoff == BACKOFF_MAX))
-        path__round_start(e, false, now);
+        path__checks_start(pp, true, now);
+    else if (chosen->rtt > GOOD_ENOUGH && (interest || pp->backoff == BACKOFF_MAX))
+        path__checks_start(pp, false, now);
 }
 
-void path__slot_tick(struct path *e, nsec_t now)
+void path__slot_tick(struct path *pp, nsec_t now)
 {
-    if (now < e->slot)
+    if (now < pp->slot)
         return;
-    begin_slot(e, now);
-    path__slot_plan(e, now);
+    begin_slot(pp, now);
+    path__slot_plan(pp, now);
 }

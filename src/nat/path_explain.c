@@ -1,4 +1,4 @@
-/* path_why.c - why an edge is not direct, and the one change that would make it so. */
+/* path_explain.c - why an edge is not direct, and the one change that would make it so. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #define ROUNDS_MIN 1
 
 struct why {
-    const struct path *e;
+    const struct path *pp;
     const char *self; /* this node's name */
     const char *peer;
     uint16_t port; /* WireGuard's at this node, as its candidates have it; 51820 if unknown */
 };
 
-static uint16_t own_port(const struct path *e)
+static uint16_t own_port(const struct path *pp)
 {
-    const struct candidates *c = &e->owner->self.candidates;
+    const struct candidates *c = &pp->owner->self.candidates;
 
     return c->n > 0 && c->items[0].kind == CANDIDATE_HOST ? c->items[0].endpoint.port : 51820;
 }
@@ -44,8 +44,8 @@ static bool has_family(const struct candidates *c, bool v4)
 /* Returns false when there is a family that both have. */
 static bool why_families(const struct why *w, char *buf)
 {
-    const struct candidates *mine = &w->e->owner->self.candidates;
-    const struct candidates *theirs = &w->e->side.candidates;
+    const struct candidates *mine = &w->pp->owner->self.candidates;
+    const struct candidates *theirs = &w->pp->side.candidates;
     bool v4 = has_family(mine, true);
 
     if (mine->n == 0 || (v4 && has_family(theirs, true)) ||
@@ -60,8 +60,8 @@ static bool why_families(const struct why *w, char *buf)
 /* What the NATs' behaviour explains. Returns false when it explains nothing. */
 static bool why_nats(const struct why *w, char *buf)
 {
-    const struct behavior *mine = &w->e->owner->self.nat;
-    const struct behavior *theirs = &w->e->side.nat;
+    const struct behavior *mine = &w->pp->owner->self.nat;
+    const struct behavior *theirs = &w->pp->side.nat;
     bool hard_mine = behavior_is_hard(mine);
     bool hard_theirs = behavior_is_hard(theirs);
 
@@ -76,7 +76,7 @@ static bool why_nats(const struct why *w, char *buf)
             "the NAT of %s is symmetric and that of %s lets in only what it sent to%s: "
             "open UDP %u on either",
             hard_mine ? w->self : w->peer, hard_mine ? w->peer : w->self,
-            w->e->n_sprays > 0 ? ", and guessing its ports was in vain so far" : "", w->port);
+            w->pp->n_sprays > 0 ? ", and guessing its ports was in vain so far" : "", w->port);
         return true;
     }
     return false;
@@ -85,10 +85,10 @@ static bool why_nats(const struct why *w, char *buf)
 /* This end does not choose, and in the last round its pings were answered. */
 static bool why_declined(const struct why *w, char *buf)
 {
-    const struct path *e = w->e;
+    const struct path *pp = w->pp;
 
-    for (unsigned i = 0; !e->nominates && i < e->n_pairs; i++)
-        if (e->round_at != 0 && e->pairs[i].valid_at >= e->round_at) {
+    for (unsigned i = 0; !pp->nominates && i < pp->n_pairs; i++)
+        if (pp->round_at != 0 && pp->pairs[i].valid_at >= pp->round_at) {
             (void)snprintf(buf, PATH_TEXT_MAX,
                 "the direct path works, but %s finds that the relay is faster or loses less",
                 w->peer);
@@ -103,14 +103,14 @@ static bool why_declined(const struct why *w, char *buf)
  */
 static bool why_one_way(const struct why *w, char *buf)
 {
-    const struct path *e = w->e;
+    const struct path *pp = w->pp;
     char text[ENDPOINT_TEXT_MAX];
 
-    for (unsigned i = 0; i < e->n_pairs; i++) {
-        const struct path_pair *pair = &e->pairs[i];
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        const struct path_pair *pair = &pp->pairs[i];
 
-        if (e->round_at == 0 || pair->heard_at <= e->round_at || pair->tried_at < e->round_at ||
-            pair->valid_at >= e->round_at)
+        if (pp->round_at == 0 || pair->heard_at <= pp->round_at || pair->tried_at < pp->round_at ||
+            pair->valid_at >= pp->round_at)
             continue;
         (void)snprintf(buf, PATH_TEXT_MAX,
             "what %s sends from %s arrives here, but it does not hear this node: let UDP %u in "
@@ -123,52 +123,52 @@ static bool why_one_way(const struct why *w, char *buf)
 
 static void why_silent(const struct why *w, char *buf)
 {
-    const struct path *e = w->e;
+    const struct path *pp = w->pp;
 
-    if (e->owner->self.nat.is_blocked || e->side.nat.is_blocked)
+    if (pp->owner->self.nat.is_blocked || pp->side.nat.is_blocked)
         (void)snprintf(buf, PATH_TEXT_MAX, "UDP is blocked at %s: allow UDP out of it",
-            e->owner->self.nat.is_blocked ? w->self : w->peer);
+            pp->owner->self.nat.is_blocked ? w->self : w->peer);
     else if (!why_declined(w, buf) && !why_families(w, buf) && !why_nats(w, buf) &&
              !why_one_way(w, buf))
         (void)snprintf(buf, PATH_TEXT_MAX,
             "none of the %u ways to %s answers, so something drops UDP between the two: "
             "allow UDP %u in at either",
-            e->n_pairs, w->peer, w->port);
+            pp->n_pairs, w->peer, w->port);
 }
 
-void path__why(const struct path *e, char buf[static PATH_TEXT_MAX], nsec_t now)
+void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
 {
-    struct why w = {e, e->owner->name, e->peer.name, own_port(e)};
+    struct why w = {pp, pp->owner->name, pp->peer.name, own_port(pp)};
 
     buf[0] = '\0';
-    if (e->peer.policy == PATH_POLICY_OFF)
+    if (pp->peer.policy == PATH_POLICY_OFF)
         (void)snprintf(buf, PATH_TEXT_MAX, "the edge is off: set its path to auto");
-    else if (e->peer.policy == PATH_POLICY_RELAY)
+    else if (pp->peer.policy == PATH_POLICY_RELAY)
         (void)snprintf(buf, PATH_TEXT_MAX,
             "the edge's path or the network's topology says relay: set it to auto");
-    else if (e->chosen != 0)
+    else if (pp->chosen != 0)
         return;
-    else if (!e->has_side)
+    else if (!pp->has_side)
         (void)snprintf(buf, PATH_TEXT_MAX,
             "%s has told no addresses: it runs no weft agent, or has just come", w.peer);
-    else if (e->side.candidates.n == 0)
+    else if (pp->side.candidates.n == 0)
         (void)snprintf(buf, PATH_TEXT_MAX, "%s knows no address of its own", w.peer);
-    else if (e->is_worse)
+    else if (pp->is_worse)
         (void)snprintf(
             buf, PATH_TEXT_MAX, "the direct path works, but the relay is faster or loses less");
-    else if (e->died_at != 0 && now - e->died_at < 60 * NSEC_PER_SEC)
+    else if (pp->died_at != 0 && now - pp->died_at < 60 * NSEC_PER_SEC)
         (void)snprintf(buf, PATH_TEXT_MAX,
             "the direct path stopped answering %lld s ago; it is tried again",
-            (long long)((now - e->died_at) / NSEC_PER_SEC));
-    else if (e->n_failed < ROUNDS_MIN || e->nomination.pair != 0)
+            (long long)((now - pp->died_at) / NSEC_PER_SEC));
+    else if (pp->n_failed < ROUNDS_MIN || pp->nomination.pair != 0)
         (void)snprintf(buf, PATH_TEXT_MAX, "the ways to %s are being tried", w.peer);
     else
         why_silent(&w, buf);
 }
 
-void path__event(struct path *e, bool is_warning, const char *fmt, ...)
+void path__event(struct path *pp, bool is_warning, const char *fmt, ...)
 {
-    struct paths_item *item = paths__add(e->owner, e, PATH_ACTION_EVENT);
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_EVENT);
     va_list ap;
     int n;
 
@@ -180,7 +180,7 @@ void path__event(struct path *e, bool is_warning, const char *fmt, ...)
         item->action.kind = PATH_ACTION_NONE;
         return;
     }
-    n = snprintf(item->text, PATH_TEXT_MAX, "%s: ", e->peer.name);
+    n = snprintf(item->text, PATH_TEXT_MAX, "%s: ", pp->peer.name);
     va_start(ap, fmt);
     (void)vsnprintf(item->text + n, (size_t)(PATH_TEXT_MAX - n), fmt, ap);
     va_end(ap);

@@ -130,14 +130,15 @@ static json_t *encode_peer(
 {
     const struct observation *ob = observe_find(in->seen, &node->key);
     nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
-    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b}",
-        "path", path_kind_name(path->kind), "relay", encode_relay(path), "endpoint",
-        encode_peer_endpoint(path, ob), "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs",
-        encode_rtt(path), "loss", encode_loss(path), "mtu", (int)render_mtu(in->render, node),
-        "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-        encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "sinceSeconds",
-        (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why, "alarm",
-        (int)path->is_alarm);
+    json_t *more =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b, s:b}", "path",
+            path_kind_name(path->kind), "relay", encode_relay(path), "endpoint",
+            encode_peer_endpoint(path, ob), "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs",
+            encode_rtt(path), "loss", encode_loss(path), "mtu", (int)render_mtu(in->render, node),
+            "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+            encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "sinceSeconds",
+            (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why, "alarm",
+            (int)path->is_alarm, "stock", (int)node->stock);
 
     return join(encode_node(node), more);
 }

@@ -122,7 +122,7 @@ static void test_json(void **state)
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
         "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"alarm\": false}, "
+        "agent on it\", \"alarm\": false, \"stock\": false}, "
         "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
         "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
         "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
@@ -130,7 +130,7 @@ static void test_json(void **state)
         "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
         "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
         "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
-        "agent on it\", \"alarm\": false}], "
+        "agent on it\", \"alarm\": false, \"stock\": false}], "
         "\"namesLeftOut\": []}";
     struct scene sc;
     json_t *json;

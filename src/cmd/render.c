@@ -99,12 +99,13 @@ static int print_config(const struct snapshot *s)
 {
     _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
     _cleanup_(freep) char *text = NULL;
+    const struct wg_quick_style style = {.key_file = arg.key_file};
     struct render_input in = {.snapshot = s, .listen_port = (uint16_t)arg.listen_port};
     struct err e = ERR_NULL;
 
     if (render_config(&c, &in, &e) < 0)
         return fail(&e);
-    text = wg_quick_format(&c, s, arg.key_file, NULL);
+    text = wg_quick_format(&c, s, &style, NULL);
     if (!text)
         return cmd_fail(usage.command, "no memory");
     if (fputs(text, stdout) < 0 || fflush(stdout) < 0)

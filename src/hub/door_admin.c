@@ -202,6 +202,28 @@ void door_nodes_list(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, json_pack("{s:o}", "nodes", list));
 }
 
+void door_nodes_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct hub *hub = ctx;
+    struct model_network *net = door_find_network(hub, rq, rs);
+    struct node_request nr;
+    struct model_node *node;
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!net)
+        return;
+    r = node_request_decode(&nr, rq->body, &e);
+    if (r == 0)
+        r = enrol_add(&hub->enrol, net, &nr, rq->now, &node, &e);
+    if (r != 0) {
+        door_refuse_newcomer(rs, r, &e);
+        return;
+    }
+    log_info("node \"%s\" of network \"%s\" is added", nr.name, rq->params[0]);
+    response_text(rs, 201, view_snapshot_text(node), "application/json");
+}
+
 void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;

@@ -256,7 +256,8 @@ static bool keeps_identity(const struct node *given, const struct node *held)
 {
     return x25519_public_equal(&given->key, &held->key) &&
            ip_addr_equal(&given->address4, &held->address4) &&
-           ip_addr_equal(&given->address6, &held->address6) && !given->hub == !held->hub;
+           ip_addr_equal(&given->address6, &held->address6) && !given->hub == !held->hub &&
+           (!given->stock || held->stock);
 }
 
 /* Otherwise @rs says why not. */
@@ -296,8 +297,9 @@ static void put_node(struct hub *hub, struct model_network *net, const struct re
     }
     if (!keeps_identity(given, &node->pub.spec)) {
         response_refuse(rs, 400,
-            "the key and addresses of node \"%s\" are fixed; labels, island, ephemeral, relay "
-            "and routes may change",
+            "the key and addresses of node \"%s\" are fixed, and so is whether it is stock; "
+            "labels, "
+            "island, ephemeral, relay and routes may change",
             rq->params[2]);
         return;
     }
@@ -305,6 +307,8 @@ static void put_node(struct hub *hub, struct model_network *net, const struct re
         return;
     /* Where the hub is reached comes from its own command line. */
     spec.hub = node->pub.spec.hub;
+    /* A file that was written before there was this field does not say it. */
+    spec.stock = node->pub.spec.stock;
     if (write_record(hub, rq, rs, record_key(key, RECORD_NODE, rq->params[0], rq->params[2]),
             record_node_encode(&spec, &node->token), given->meta.resource_version,
             given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0))

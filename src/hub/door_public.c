@@ -18,7 +18,7 @@ void door_health(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, json_pack("{s:b, s:s}", "ok", 1, "version", version_text));
 }
 
-static void refuse(struct response *rs, int r, const struct err *e)
+void door_refuse_newcomer(struct response *rs, int r, const struct err *e)
 {
     static const int statuses[] = {
         [ENROL_E_DENIED] = 401,
@@ -68,7 +68,7 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
     if (r != 0) {
         log_limited(&refusals, rq->now, LOG_LEVEL_INFO, "enrolment from %s is refused: %s",
             endpoint_format(&rq->from, from), err_text(&e));
-        refuse(rs, r, &e);
+        door_refuse_newcomer(rs, r, &e);
         return;
     }
     log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,

@@ -7,6 +7,7 @@
 
 #include "api/route.h"
 
+struct err;
 struct hub;
 struct model_network;
 struct model_node;
@@ -17,11 +18,16 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs);
 void door_leave_public(void *ctx, const struct request *rq, struct response *rs);
 void door_stream(void *ctx, const struct request *rq, struct response *rs);
 
+/** door_refuse_newcomer() - why a machine is not taken in: ENROL_E_* or negative errno, with words.
+ */
+void door_refuse_newcomer(struct response *rs, int r, const struct err *e);
+
 /* door_member.c */
 void door_watch(void *ctx, const struct request *rq, struct response *rs);
 void door_report(void *ctx, const struct request *rq, struct response *rs);
 void door_heard(void *ctx, const struct request *rq, struct response *rs);
 void door_leave(void *ctx, const struct request *rq, struct response *rs);
+void door_wg(void *ctx, const struct request *rq, struct response *rs);
 
 /**
  * door_member() - who asks, seen by that
@@ -43,6 +49,7 @@ void door_networks_add(void *ctx, const struct request *rq, struct response *rs)
 void door_networks_remove(void *ctx, const struct request *rq, struct response *rs);
 void door_tokens_add(void *ctx, const struct request *rq, struct response *rs);
 void door_nodes_list(void *ctx, const struct request *rq, struct response *rs);
+void door_nodes_add(void *ctx, const struct request *rq, struct response *rs);
 void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs);
 void door_snapshot(void *ctx, const struct request *rq, struct response *rs);
 void door_metrics(void *ctx, const struct request *rq, struct response *rs);

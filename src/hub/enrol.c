@@ -105,21 +105,25 @@ static bool is_taken(const struct model_network *net, const char *name)
            model_is_damaged(net->model, RECORD_NODE, net->pub.spec.meta.name, name);
 }
 
+/* May a new node be called that? */
+static int check_name(const struct model_network *net, const char *name, struct err *e)
+{
+    int r = reserved_check(name, e);
+
+    if (r == 0 && is_taken(net, name))
+        return err_set(e, ENROL_E_TAKEN,
+            "network \"%s\" has a node \"%s\" already: choose another name, or, if that "
+            "machine is gone, \"weft node rm %s --network %s\" on the hub makes room",
+            net->pub.spec.meta.name, name, name, net->pub.spec.meta.name);
+    return r;
+}
+
 static int choose_name(struct enrol *en, const struct model_network *net,
     const struct enrol_request *rq, char name[NAME_MAX_LEN + 1], struct err *e)
 {
     if (rq->name[0]) {
-        int r = reserved_check(rq->name, e);
-
-        if (r != 0)
-            return r;
-        if (is_taken(net, rq->name))
-            return err_set(e, ENROL_E_TAKEN,
-                "network \"%s\" has a node \"%s\" already: choose another name, or, if that "
-                "machine is gone, \"weft node rm %s --network %s\" on the hub makes room",
-                net->pub.spec.meta.name, rq->name, rq->name, net->pub.spec.meta.name);
         (void)snprintf(name, NAME_MAX_LEN + 1, "%s", rq->name);
-        return 0;
+        return check_name(net, name, e);
     }
     for (int i = 0; i < RETRIES; i++) {
         /* Longer when there are many, so that a free one is found at once. */
@@ -139,22 +143,34 @@ static json_t *address_text(const struct ip_prefix *cidr, uint32_t n)
     return json_string(ip_addr_format(&a, text));
 }
 
-/* Of the routes that are asked for, those that the token admits. 0, ENROL_E_TAKEN or -EINVAL. */
-static int admit_routes(struct subnets *ret, const struct model_network *net, const char *name,
-    const struct enrol_request *rq, const struct token_record *token, struct err *e)
+/* What is known of a node before it has an address. */
+struct newcomer {
+    const struct x25519_public *key; /* borrowed, like all of it */
+    const char *name;
+    const json_t *labels;           /* NULL: none */
+    const struct subnets *routes;   /* that it asks for; NULL: none */
+    const struct subnets *admitted; /* of those, what it may have; NULL: all */
+    bool ephemeral;
+    bool relay;
+    bool stock;
+};
+
+/* Of the routes that are asked for, those that are admitted. 0, ENROL_E_TAKEN or -EINVAL. */
+static int admit_routes(
+    struct subnets *ret, const struct model_network *net, const struct newcomer *who, struct err *e)
 {
     struct subnets admitted = SUBNETS_NULL;
     int r = 0;
 
-    for (unsigned i = 0; r == 0 && i < rq->routes.n; i++) {
-        const struct ip_prefix *route = &rq->routes.items[i];
+    for (unsigned i = 0; r == 0 && who->routes && i < who->routes->n; i++) {
+        const struct ip_prefix *route = &who->routes->items[i];
 
         r = node_routes_check_block(net, route, e);
-        if (r == 0 && subnets_covers(&token->routes, route))
+        if (r == 0 && (!who->admitted || subnets_covers(who->admitted, route)))
             r = subnets_add(&admitted, route, e);
     }
     if (r == 0)
-        r = node_routes_check(net, name, &admitted, e);
+        r = node_routes_check(net, who->name, &admitted, e);
     if (r == NODE_ROUTES_E_TAKEN)
         r = e->code = ENROL_E_TAKEN;
     if (r == 0)
@@ -163,27 +179,40 @@ static int admit_routes(struct subnets *ret, const struct model_network *net, co
 }
 
 /* The new node, through the decoder, which checks the labels. */
-static int make_node(struct node *ret, const struct model_network *net,
-    const struct enrol_request *rq, const char *name, uint32_t number,
-    const struct token_record *token, struct err *e)
+static int make_node(struct node *ret, const struct model_network *net, const struct newcomer *who,
+    uint32_t number, struct err *e)
 {
     char key[X25519_BASE64_MAX];
     struct subnets routes;
     json_t *labels;
     json_t *json;
-    int r = admit_routes(&routes, net, name, rq, token, e);
+    int r = admit_routes(&routes, net, who, e);
 
     if (r != 0)
         return r;
-    labels = rq->labels ? json_incref((json_t *)rq->labels) : json_object();
-    json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b, s:o}}", "kind", "Node",
-        "metadata", "name", name, "network", net->pub.spec.meta.name, "spec", "publicKey",
-        x25519_public_format(&rq->key, key), "address4", address_text(&net->pub.spec.cidr4, number),
-        "address6", address_text(&net->pub.spec.cidr6, number), "labels", labels, "ephemeral",
-        (int)token->ephemeral, "relay", (int)token->relay, "routes", subnets_encode(&routes));
+    labels = who->labels ? json_incref((json_t *)who->labels) : json_object();
+    json = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:o, s:o, s:o, s:b, s:b, s:b, s:o}}", "kind",
+        "Node", "metadata", "name", who->name, "network", net->pub.spec.meta.name, "spec",
+        "publicKey", x25519_public_format(who->key, key), "address4",
+        address_text(&net->pub.spec.cidr4, number), "address6",
+        address_text(&net->pub.spec.cidr6, number), "labels", labels, "ephemeral",
+        (int)who->ephemeral, "relay", (int)who->relay, "stock", (int)who->stock, "routes",
+        subnets_encode(&routes));
     r = node_decode(ret, json, OBJECT_STRICT, e);
     json_decref(json);
     return r;
+}
+
+/* The number that the next node's addresses have; 0: none is left, with words. */
+static uint32_t next_number(const struct model_network *net, struct err *e)
+{
+    uint32_t number = model_next_number(net);
+
+    if (number == 0)
+        (void)err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use%s",
+            net->pub.spec.meta.name, net->ipam.capacity,
+            model_is_wary(net) ? ", or may be those of nodes whose records are damaged" : "");
+    return number;
 }
 
 /* What one enrolment writes. */
@@ -192,6 +221,7 @@ struct writes {
     char keys[4][RECORD_KEY_MAX];
     char *values[4]; /* owns */
     size_t n;
+    bool failed; /* there was no memory for a value */
 };
 
 static void writes_deinit(struct writes *w)
@@ -200,15 +230,24 @@ static void writes_deinit(struct writes *w)
         free(w->values[i]);
 }
 
-/* The next key to be filled in by the caller is w->keys[w->n]; @value is taken. */
-static void add_write(struct writes *w, char *value, uint64_t expect, uint32_t ttl_seconds)
+/* The key is filled in by the caller, in w->keys[w->n]; @value is taken, and NULL for no memory. */
+static void add_put(struct writes *w, char *value, uint64_t expect, uint32_t ttl_seconds)
 {
+    w->failed = w->failed || !value;
     w->values[w->n] = value;
-    w->ops[w->n] = (struct store_op){.kind = value ? STORE_OP_PUT : STORE_OP_CHECK,
+    w->ops[w->n] = (struct store_op){.kind = STORE_OP_PUT,
         .key = w->keys[w->n],
         .value = value,
         .expect = expect,
         .ttl_seconds = ttl_seconds};
+    w->n++;
+}
+
+/* Likewise: nothing is written unless it is as we have seen it. */
+static void add_check(struct writes *w, uint64_t expect)
+{
+    w->ops[w->n] =
+        (struct store_op){.kind = STORE_OP_CHECK, .key = w->keys[w->n], .expect = expect};
     w->n++;
 }
 
@@ -219,46 +258,82 @@ static uint32_t token_ttl(const struct token_record *t, int64_t wall_s)
     return (uint32_t)left + TOKEN_LINGER_S;
 }
 
-/* Write it all. 0, RACED, or negative errno with words. */
-static int commit(struct enrol *en, const struct model_token *t, struct model_network *net,
-    const struct node *node, uint32_t number, nsec_t now, int64_t wall_s, struct err *e)
+/* The token has one use less. */
+static void write_token(struct writes *w, const struct model_token *t, int64_t wall_s)
 {
-    _cleanup_(writes_deinit) struct writes w = {.n = 0};
-    const char *network = net->pub.spec.meta.name;
     struct token_record used = t->record;
-    uint32_t high = number > net->ipam.high ? number : net->ipam.high;
-    int r;
 
     used.uses--;
-    (void)record_key(w.keys[0], RECORD_NETWORK, network, "");
-    add_write(&w, NULL, net->pub.spec.meta.resource_version, 0);
-    (void)token_hash_key(w.keys[1], &t->hash);
-    add_write(&w, record_token_encode(&used), t->revision, token_ttl(&used, wall_s));
-    (void)record_key(w.keys[2], RECORD_IPAM, network, "");
-    add_write(&w, record_ipam_encode(number + 1, high), net->ipam_revision, 0);
-    (void)record_key(w.keys[3], RECORD_NODE, network, node->meta.name);
-    add_write(&w, record_node_encode(node, &t->hash), STORE_EXPECT_ABSENT,
+    (void)token_hash_key(w->keys[w->n], &t->hash);
+    add_put(w, record_token_encode(&used), t->revision, token_ttl(&used, wall_s));
+}
+
+/* The network is still there, gives its number away, and has the node. */
+static void write_node(struct writes *w, const struct model_network *net, const struct node *node,
+    uint32_t number, const struct token_hash *by)
+{
+    const char *network = net->pub.spec.meta.name;
+    uint32_t high = number > net->ipam.high ? number : net->ipam.high;
+
+    (void)record_key(w->keys[w->n], RECORD_NETWORK, network, "");
+    add_check(w, net->pub.spec.meta.resource_version);
+    (void)record_key(w->keys[w->n], RECORD_IPAM, network, "");
+    add_put(w, record_ipam_encode(number + 1, high), net->ipam_revision, 0);
+    (void)record_key(w->keys[w->n], RECORD_NODE, network, node->meta.name);
+    add_put(w, record_node_encode(node, by), STORE_EXPECT_ABSENT,
         node->ephemeral ? ENROL_EPHEMERAL_SECONDS : 0);
-    for (size_t i = 1; i < w.n; i++)
-        if (!w.values[i])
-            return err_set(e, -ENOMEM, "no memory for node \"%s\"", node->meta.name);
-    r = model_commit(en->model, w.ops, w.n, now, NULL, e);
+}
+
+/* Write it all. 0, RACED, or negative errno with words. */
+static int commit(
+    struct enrol *en, const struct writes *w, const struct node *node, nsec_t now, struct err *e)
+{
+    int r;
+
+    if (w->failed)
+        return err_set(e, -ENOMEM, "no memory for node \"%s\"", node->meta.name);
+    r = model_commit(en->model, w->ops, w->n, now, NULL, e);
     if (r != STORE_E_CONFLICT)
         return r;
     r = model_sync(en->model, e);
     return r == 0 ? RACED : r;
 }
 
+/* Give @who an address and make a node of it. @t: what lets it in; NULL: an administrator does. */
+static int take_in(struct enrol *en, struct model_network *net, const struct newcomer *who,
+    const struct model_token *t, nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e)
+{
+    static const struct token_hash nobodys = {{0}};
+    _cleanup_(writes_deinit) struct writes w = {.n = 0};
+    uint32_t number = next_number(net, e);
+    struct node node = NODE_NULL;
+    int r;
+
+    if (number == 0)
+        return ENROL_E_FULL;
+    r = make_node(&node, net, who, number, e);
+    if (r != 0)
+        return r;
+    if (t)
+        write_token(&w, t, wall_s);
+    write_node(&w, net, &node, number, t ? &t->hash : &nobodys);
+    r = commit(en, &w, &node, now, e);
+    node_deinit(&node);
+    if (r == 0)
+        *ret = model_find_node(net, who->name);
+    return r;
+}
+
 static int enrol_once(struct enrol *en, const struct enrol_request *rq,
     const struct enrol_proof *proof, const struct token_hash *hash, nsec_t now, int64_t wall_s,
     struct model_node **ret, struct err *e)
 {
-    struct node node = NODE_NULL;
     char name[NAME_MAX_LEN + 1];
+    struct newcomer who = {
+        .key = &rq->key, .name = name, .labels = rq->labels, .routes = &rq->routes};
     struct model_network *net = NULL;
     struct model_token *t = NULL;
     struct model_node *known;
-    uint32_t number;
     int r = admit(en, hash, wall_s, &t, &net, e);
 
     if (r != 0)
@@ -277,18 +352,11 @@ static int enrol_once(struct enrol *en, const struct enrol_request *rq,
     r = choose_name(en, net, rq, name, e);
     if (r != 0)
         return r;
-    number = model_next_number(net);
-    if (number == 0)
-        return err_set(e, ENROL_E_FULL, "network \"%s\" has no address left: its %u are in use%s",
-            t->record.network, net->ipam.capacity,
-            model_is_wary(net) ? ", or may be those of nodes whose records are damaged" : "");
-    r = make_node(&node, net, rq, name, number, &t->record, e);
-    if (r == 0)
-        r = commit(en, t, net, &node, number, now, wall_s, e);
-    node_deinit(&node);
-    if (r == 0)
-        *ret = model_find_node(net, name);
-    return r;
+    who.ephemeral = t->record.ephemeral;
+    who.relay = t->record.relay;
+    who.admitted = &t->record.routes;
+    who.stock = strcmp(rq->engine, ENROL_ENGINE_STOCK) == 0;
+    return take_in(en, net, &who, t, now, wall_s, ret, e);
 }
 
 int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
@@ -316,6 +384,51 @@ int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct en
     en->n_enrolled++;
     *ret = node;
     return 0;
+}
+
+/* Is it a key that a machine can have, and is it still free? */
+static int check_key(
+    const struct model_network *net, const struct x25519_public *key, struct err *e)
+{
+    const struct model_node *known = model_find_key(net, key);
+    struct x25519_shared shared;
+
+    if (known && known->pub.spec.hub)
+        return err_set(e, -EINVAL, "the public key is the hub's own");
+    if (known)
+        return err_set(e, ENROL_E_TAKEN,
+            "node \"%s\" of network \"%s\" has this public key already", known->pub.spec.meta.name,
+            net->pub.spec.meta.name);
+    if (!x25519_dh(&net->pub.secret, key, &shared))
+        return err_set(e, -EINVAL,
+            "the public key belongs to no private key: \"wg pubkey\" makes one from a private key");
+    secret_wipe(&shared, sizeof(shared));
+    return 0;
+}
+
+int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,
+    nsec_t now, struct model_node **ret, struct err *e)
+{
+    struct newcomer who = {.key = &rq->key,
+        .name = rq->name,
+        .labels = rq->labels,
+        .routes = &rq->routes,
+        .stock = true};
+    struct model_node *node = NULL;
+    int r = RACED;
+
+    for (int i = 0; i < RETRIES && r == RACED; i++) {
+        r = check_name(net, rq->name, e);
+        if (r == 0)
+            r = check_key(net, &rq->key, e);
+        if (r == 0)
+            r = take_in(en, net, &who, NULL, now, 0, &node, e);
+    }
+    if (r == RACED || (r == 0 && !node))
+        r = err_set(e, -EAGAIN, "the hub is too busy to take the node in: try again");
+    if (r == 0)
+        *ret = node;
+    return r;
 }
 
 int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,

@@ -7,6 +7,9 @@
  * secret and gets the same node, without another use, if it proves that it has
  * the key's own secret: a public key is no secret, and a token may be shared.
  *
+ * A stock WireGuard, which has no agent that could bring a token, an
+ * administrator may also add by its public key.
+ *
  * Threads: the hub's loop only.
  */
 #pragma once
@@ -22,6 +25,9 @@ struct err;
 
 /** How long an ephemeral node may be away before it is removed. */
 #define ENROL_EPHEMERAL_SECONDS 600
+
+/** The "engine" of a machine without an agent. */
+#define ENROL_ENGINE_STOCK "stock"
 
 /* Outcomes. */
 #define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired; or the proof is wrong */
@@ -59,6 +65,15 @@ void enrol_deinit(struct enrol *en);
  */
 int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
     const struct ip_addr *from, nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e);
+
+/**
+ * enrol_add() - take in a stock WireGuard because an administrator says so
+ *
+ * Return: 0; ENROL_E_TAKEN or ENROL_E_FULL with words; or negative errno with words (-EINVAL: the
+ * name is reserved, the key is the hub's or nobody's, labels, a route that nobody may have).
+ */
+int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,
+    nsec_t now, struct model_node **ret, struct err *e);
 
 /**
  * enrol_new_secret() - make and store what admits to @net

@@ -37,12 +37,15 @@ static void check_report(const json_t *json)
 static void check_requests(const json_t *json)
 {
     struct enrol_request enrol;
+    struct node_request node;
     struct token_request token;
     struct network_request network;
     struct err e = ERR_NULL;
 
     if (enrol_request_decode(&enrol, json, &e) == 0)
         assert(strlen(enrol.name) <= NAME_MAX_LEN);
+    if (node_request_decode(&node, json, &e) == 0)
+        assert(node.name[0] && !x25519_public_is_none(&node.key));
     if (token_request_decode(&token, json, &e) == 0)
         assert(token.uses >= 1 && token.ttl_seconds >= REQUEST_TTL_MIN);
     if (network_request_decode(&network, json, &e) == 0)

@@ -50,27 +50,37 @@ int64_t hub__wall(void)
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 
-/* Was the node heard lately, by a request, its watch or its WireGuard session? */
-static bool is_there(struct hub *hub, struct model_node *node, nsec_t now)
+/*
+ * When the node was heard last, by a request, its watch or its WireGuard session; 0: not lately.
+ * Of a node without an agent nothing but its handshakes is known.
+ */
+static nsec_t heard_at(struct hub *hub, const struct model_node *node, nsec_t now)
 {
+    nsec_t at = node->seen > 0 && now - node->seen < 2 * KEEP_EACH ? node->seen : 0;
     struct hub_facts facts = {0};
 
-    if (watch_is_open(node) || (node->seen > 0 && now - node->seen < 2 * KEEP_EACH))
-        return true;
-    return hub->hooks.facts && hub->hooks.facts(hub->hooks.ctx, &node->pub, &facts) &&
-           facts.handshake > 0 && now - facts.handshake < HANDSHAKE_FRESH;
+    if (watch_is_open(node))
+        return now;
+    if (hub->hooks.facts && hub->hooks.facts(hub->hooks.ctx, &node->pub, &facts) &&
+        facts.handshake > at && now - facts.handshake < HANDSHAKE_FRESH)
+        at = facts.handshake;
+    return at;
 }
 
-/* Those who are there were seen just now; and the ephemeral among them stay. */
+/* Those who are there were seen; and the ephemeral among them stay. */
 static void keep_nodes(struct hub *hub, struct model_network *net, nsec_t now, int64_t wall)
 {
     for (size_t i = 0; i < net->nodes.n; i++) {
         struct model_node *node = model_node_at(net, i);
+        nsec_t at = node->pub.spec.hub ? 0 : heard_at(hub, node, now);
+        int64_t wall_at = wall - (now - at) / NSEC_PER_SEC;
         char key[RECORD_KEY_MAX];
 
-        if (node->pub.spec.hub || !is_there(hub, node, now))
+        if (at == 0)
             continue;
-        reports_seen(&hub->reports, node, now, wall);
+        /* The same handshake, a second off by rounding, is no news. */
+        if (at > node->seen || wall_at > node->heard.last_seen + 1)
+            reports_seen(&hub->reports, node, at, wall_at);
         if (node->pub.spec.ephemeral)
             (void)store_keep(hub->store,
                 record_key(key, RECORD_NODE, net->pub.spec.meta.name, node->pub.spec.meta.name),

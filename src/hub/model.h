@@ -89,6 +89,7 @@ struct model_node {
     struct report_record heard; /* its last report */
     nsec_t seen;                /* when it last spoke to us, monotonic; 0: not since the start */
     struct pace asked;          /* how often it reports */
+    struct pace asked_wg;       /* how often it asks for its peers */
     bool is_unsaved;            /* @heard differs from the store */
     struct list unsaved;        /* in reports.c's list */
     /* watch.c's */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/enrol.h"
 
 /* Records in one commit. */
 #define FLUSH_AT_ONCE 256
@@ -141,7 +142,8 @@ json_t *reports_of_node(const struct model_node *node)
     const char *aead = heard->report.aead;
 
     return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
-        (json_int_t)heard->last_seen, "engine", heard->report.engine, "version",
+        (json_int_t)heard->last_seen, "engine",
+        node->pub.spec.stock ? ENROL_ENGINE_STOCK : heard->report.engine, "version",
         heard->report.version, "hostname",
         heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",
         candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",

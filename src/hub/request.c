@@ -75,6 +75,24 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
     return fields_end(&f);
 }
 
+int node_request_decode(struct node_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "node", e);
+    struct node_request rq = {.labels = NULL};
+
+    read_node_name(&f, rq.name);
+    if (rq.name[0] == '\0')
+        fields_fail(&f, "\"name\" is missing: the name of the node");
+    fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
+    rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
+    subnets_decode(&f, "routes", &rq.routes);
+    fields_refuse_unknown(&f);
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
 int token_request_decode(struct token_request *ret, const json_t *json, struct err *e)
 {
     _cleanup_(json_freep) json_t *owner = NULL;

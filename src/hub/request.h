@@ -48,6 +48,14 @@ struct enrol_request {
     struct subnets routes; /* that it asks for */
 };
 
+/** POST /v1/networks/NET/nodes */
+struct node_request {
+    struct x25519_public key;
+    char name[NAME_MAX_LEN + 1];
+    const json_t *labels;  /* borrowed from the body; NULL: none */
+    struct subnets routes; /* the subnets behind it */
+};
+
 /** POST /v1/networks/NET/tokens */
 struct token_request {
     uint32_t ttl_seconds;
@@ -96,6 +104,7 @@ void report_deinit(struct report *r);
  * Return: 0; -EINVAL with words; -ENOMEM.
  */
 int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
+int node_request_decode(struct node_request *ret, const json_t *json, struct err *e);
 int token_request_decode(struct token_request *ret, const json_t *json, struct err *e);
 int network_request_decode(struct network_request *ret, const json_t *json, struct err *e);
 int report_decode(struct report *ret, const json_t *json, struct err *e);

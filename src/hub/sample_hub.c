@@ -15,7 +15,9 @@
 #include "hub/networks.h"
 #include "hub/proof.h"
 #include "hub/view.h"
+#include "mesh/render.h"
 #include "mesh/watch_event.h"
+#include "mesh/wg_quick.h"
 
 static uint64_t seed_now;
 
@@ -291,6 +293,43 @@ void sample_hub_wait(struct sample_hub *s, unsigned seconds)
     (void)uv_run(&s->loop, UV_RUN_NOWAIT);
 }
 
+/* The node's peers, or why there are none; free(). */
+static char *peers_of(const struct snapshot *s)
+{
+    struct render_input in = {.snapshot = s};
+    struct wg_config c = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+    char *text =
+        render_config(&c, &in, &e) == 0 ? wg_quick_format_peers(&c, s, NULL) : strdup(err_text(&e));
+
+    wg_config_deinit(&c);
+    return text;
+}
+
+/* What a stock WireGuard is told is what "weft render" makes of the snapshot. Takes statuses out of
+ * @fresh, of which none counts there. */
+static void compare_lent(const struct model_node *node, struct snapshot *fresh)
+{
+    struct snapshot lent = SNAPSHOT_NULL;
+    char *a;
+    char *b;
+
+    for (size_t i = 0; i < fresh->nodes.n; i++) {
+        free(fresh->nodes.items[i]->node.side);
+        fresh->nodes.items[i]->node.side = NULL;
+    }
+    if (!view_lend_snapshot(node, &lent))
+        sample_hub_fail("there is no memory");
+    a = peers_of(&lent);
+    b = peers_of(fresh);
+    if (strcmp(a, b) != 0)
+        sample_hub_fail(
+            "the peers of \"%s\" are\n%s\nand by its snapshot\n%s", node->keyed.key, a, b);
+    free(a);
+    free(b);
+    view_return_snapshot(&lent);
+}
+
 static void compare_ear(struct sample_hub *s, const struct sample_ear *ear)
 {
     struct model_network *net = model_find_network(&s->hub->model, ear->network);
@@ -320,6 +359,7 @@ static void compare_ear(struct sample_hub *s, const struct sample_ear *ear)
     json_decref(b);
     json_decref(json);
     free(text);
+    compare_lent(node, &fresh);
     snapshot_deinit(&fresh);
 }
 

@@ -8,7 +8,8 @@
  *
  * What must never be is checked all the time, and ends the process with the seed:
  * a refusal without a sentence, an answer of 500, an event that an agent would
- * not take, and a view that is another one than a fresh snapshot has.
+ * not take, and a view that is another one than a fresh snapshot has. What a stock
+ * WireGuard in a member's place would be told is compared as well.
  */
 #pragma once
 

@@ -223,10 +223,33 @@ static void op_enrol(struct sample_hub *s, struct choices *c)
         "{\"secret\":\"%s\",\"publicKey\":\"%s\",\"name\":\"%s\",\"engine\":%s,\"routes\":%s,"
         "\"labels\":",
         secret, x25519_public_format(&key, key_text), a_name(c),
-        PICK(c, "\"kernel\"", "\"\"", "\"\\u009b\"", "1"), some_routes(c));
+        PICK(c, "\"kernel\"", "\"\"", "\"\\u009b\"", "1", "\"stock\""), some_routes(c));
     add_labels(&body, c);
     str_add(&body, "}");
     submit(s, c, DOOR_PUBLIC, NULL, "POST", "/v1/enrol", &body);
+}
+
+static void op_add(struct sample_hub *s, struct choices *c)
+{
+    struct str body = STR_NULL;
+    struct x25519_public key = {{1 + (uint8_t)choices_below(c, 255)}};
+    char key_text[X25519_BASE64_MAX];
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes", a_network(c));
+    str_addf(&body, "{\"name\":\"%s\",\"publicKey\":\"%s\",\"routes\":%s,\"labels\":", a_name(c),
+        x25519_public_format(&key, key_text), some_routes(c));
+    add_labels(&body, c);
+    str_add(&body, "}");
+    submit(s, c, DOOR_ADMIN, NULL, "POST", path, &body);
+}
+
+static void op_wg(struct sample_hub *s, struct choices *c)
+{
+    struct model_node *member = a_member(s, c);
+
+    if (member)
+        (void)sample_hub_ask(s, DOOR_OVERLAY, member, "GET", "/v1/wg", NULL, NULL);
 }
 
 /* Nothing is wrong with what these two say but, perhaps, the routes: so that many nodes want some.
@@ -456,7 +479,7 @@ void sample_ops_run(struct sample_hub *s, struct choices *c)
     static void (*const ops[])(struct sample_hub *, struct choices *) = {op_wait, op_enrol,
         op_enrol, op_status, op_status, op_status, op_status, op_put_node, op_put_edge, op_put_edge,
         op_put_network, op_token, op_network, op_remove, op_any, op_any, op_listen, op_listen,
-        op_enrol_routed, op_admit};
+        op_enrol_routed, op_admit, op_add, op_wg};
 
     while (c->n > 0) {
         ops[choices_below(c, sizeof(ops) / sizeof(*ops))](s, c);

@@ -1,6 +1,7 @@
 /* view.c - see view.h. */
 #include "view.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +185,73 @@ char *view_snapshot_text(struct model_node *self)
     text = str_take(&s, NULL);
     str_deinit(&s);
     return text;
+}
+
+/* One block of memory: the pointers, and behind them the objects, which own nothing. */
+static bool make_list(struct snapshot_list *l, size_t cap)
+{
+    struct object *objects;
+
+    l->items = calloc(cap, sizeof(struct object *) + sizeof(struct object));
+    if (!l->items)
+        return false;
+    l->cap = cap;
+    objects = (struct object *)(void *)(l->items + cap);
+    for (size_t i = 0; i < cap; i++)
+        l->items[i] = &objects[i];
+    return true;
+}
+
+static size_t count_edges(const struct model_node *self)
+{
+    struct model_edge_end *end;
+    size_t n = 0;
+
+    list_foreach(end, &self->edges, link)
+        n++;
+    return n;
+}
+
+static int compare_edges(const void *a, const void *b)
+{
+    const struct object *const *x = a;
+    const struct object *const *y = b;
+
+    return strcmp((*x)->edge.meta.name, (*y)->edge.meta.name);
+}
+
+bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret)
+{
+    const struct model_network *net = self->net;
+    struct snapshot *s = ret;
+    struct model_edge_end *end;
+
+    if (!make_list(&s->nodes, net->nodes.n + 1) || !make_list(&s->edges, count_edges(self) + 1))
+        return false;
+    s->revision = store_revision(net->model->store);
+    s->boot = net->model->boot;
+    (void)snprintf(s->self, sizeof(s->self), "%.*s", NAME_MAX_LEN, self->pub.spec.meta.name);
+    s->network = net->pub.spec;
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+
+        if (view_can_see(self, node))
+            *s->nodes.items[s->nodes.n++] =
+                (struct object){.kind = OBJECT_KIND_NODE, .node = node->pub.spec};
+    }
+    list_foreach(end, &self->edges, link) {
+        *s->edges.items[s->edges.n++] =
+            (struct object){.kind = OBJECT_KIND_MESH_EDGE, .edge = end->edge->spec};
+    }
+    qsort(s->edges.items, s->edges.n, sizeof(*s->edges.items), compare_edges);
+    return true;
+}
+
+void view_return_snapshot(struct snapshot *s)
+{
+    free(s->nodes.items);
+    free(s->edges.items);
+    *s = (struct snapshot)SNAPSHOT_NULL;
 }
 
 /* {"type":"put", ...} around an object's text. */

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "hub/model.h"
+#include "mesh/snapshot.h"
 
 struct line;
 
@@ -28,6 +29,19 @@ bool view_snapshot(struct model_node *self, struct line **ret_head, struct line 
 
 /** view_snapshot_text() - the same as one text without the newline; free(). NULL: no memory. */
 char *view_snapshot_text(struct model_node *self);
+
+/**
+ * view_lend_snapshot() - the same as a struct, without a copy of what the nodes are
+ * @ret:	SNAPSHOT_NULL before; for view_return_snapshot(), and in this turn of the loop
+ *
+ * Nobody's status is in it.
+ *
+ * Return: false when there is no memory.
+ */
+bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret);
+
+/** view_return_snapshot() - release what was lent; SNAPSHOT_NULL is fine. */
+void view_return_snapshot(struct snapshot *s);
 
 /* Events; each gives a line, NULL: no memory. */
 struct line *view_put_network(struct model_network *net);

@@ -20,6 +20,14 @@ static void take_line(struct snapshot *s, const char *line, size_t len)
         (void)watch_event_apply(s, &ev, &e);
 }
 
+static void format(const struct wg_config *c, const struct snapshot *s)
+{
+    static const struct wg_quick_style style = {.key_file = WG_QUICK_KEY_FILE};
+
+    free(wg_quick_format(c, s, &style, NULL));
+    free(wg_quick_format_peers(c, s, NULL));
+}
+
 /* Whatever was taken in must survive its own encoding, and must render or say why not. */
 static void check(const struct snapshot *s)
 {
@@ -37,7 +45,7 @@ static void check(const struct snapshot *s)
     if (render_config(&c, &in, &e) < 0)
         assert(e.text[0] != '\0');
     else
-        free(wg_quick_format(&c, s, WG_QUICK_KEY_FILE, NULL));
+        format(&c, s);
     wg_config_deinit(&c);
 }
 

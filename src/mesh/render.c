@@ -65,6 +65,10 @@ static struct render_decision decide_edge(
             "direct paths"};
     if (found)
         return (struct render_decision){RENDER_ROUTE_DIRECT, ""};
+    if (peer->stock)
+        return (struct render_decision){RENDER_ROUTE_RELAY,
+            "this peer is a stock WireGuard, which looks for no paths, so the hub relays: with the "
+            "weft agent it would"};
     if (!peer->side)
         return (struct render_decision){RENDER_ROUTE_RELAY,
             "this peer does not say where it may be reached, as a stock WireGuard does not, so the "

@@ -277,13 +277,14 @@ static void test_refusals(void **state)
 
 static void test_wg_quick(void **state)
 {
+    static const struct wg_quick_style style = {.key_file = WG_QUICK_KEY_FILE};
     struct snapshot s = sample_snapshot(2, 2);
     struct wg_config c = render(&s, NULL, 0);
     size_t len = 0;
     char *text;
 
     c.peers[0].psk.b[31] = 1;
-    text = wg_quick_format(&c, &s, WG_QUICK_KEY_FILE, &len);
+    text = wg_quick_format(&c, &s, &style, &len);
     assert_string_equal(text,
         "# n2 in the network default\n"
         "[Interface]\n"
@@ -300,6 +301,53 @@ static void test_wg_quick(void **state)
         "AllowedIPs = 10.42.0.1/32, fd5a:1::1/128\n"
         "Endpoint = 203.0.113.10:51820\n");
     assert_int_equal(len, strlen(text));
+    free(text);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+/* For a phone: all in the text, the private key too, and nothing that may be left out. */
+static void test_wg_quick_compact(void **state)
+{
+    const struct x25519_secret secret = {.b = {[31] = 2}};
+    const struct wg_quick_style style = {.secret = &secret, .is_compact = true};
+    struct snapshot s = sample_snapshot(2, 2);
+    struct wg_config c = render(&s, NULL, 0);
+    char *text = wg_quick_format(&c, &s, &style, NULL);
+
+    assert_string_equal(text, "[Interface]\n"
+                              "PrivateKey=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI=\n"
+                              "Address=10.42.0.2/16,fd5a:1::2/64\n"
+                              "MTU=1420\n"
+                              "[Peer]\n"
+                              "PublicKey=AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+                              "AllowedIPs=10.42.0.1/32,fd5a:1::1/128\n"
+                              "Endpoint=203.0.113.10:51820\n"
+                              "PersistentKeepalive=10\n");
+    free(text);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+/* For an interface that runs: the peers and nothing of the interface's own. */
+static void test_wg_quick_peers(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+    struct wg_config c = render(&s, NULL, 0);
+    char *text = wg_quick_format_peers(&c, &s, NULL);
+
+    assert_string_equal(text, "[Peer]\n"
+                              "# hub\n"
+                              "PublicKey = AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+                              "AllowedIPs = 10.42.0.1/32, fd5a:1::1/128\n"
+                              "Endpoint = 203.0.113.10:51820\n"
+                              "PersistentKeepalive = 10\n"
+                              "\n"
+                              "[Peer]\n"
+                              "# n3\n"
+                              "PublicKey = AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+                              "AllowedIPs = 10.42.0.3/32, fd5a:1::3/128\n"
+                              "Endpoint = 203.0.113.10:51820\n");
     free(text);
     wg_config_deinit(&c);
     snapshot_deinit(&s);
@@ -400,6 +448,7 @@ static void check_allowed(const struct wg_peer *p, const char *wanted)
 /* What is behind a node goes to it, by whatever path; a hub forwards nothing. */
 static void test_routes(void **state)
 {
+    static const struct wg_quick_style style = {.key_file = "/etc/key"};
     struct snapshot s = sample_snapshot(5, 2);
     struct wg_config c;
     size_t len;
@@ -412,7 +461,7 @@ static void test_routes(void **state)
     check_allowed(peer(&c, 4), "10.9.0.0/16 10.42.0.4/32 fd5a:1::4/128");
     check_allowed(peer(&c, 5), "10.42.0.5/32 fd5a:1::5/128");
     check_allowed(peer(&c, 1), "10.42.0.1/32 fd5a:1::1/128");
-    text = wg_quick_format(&c, &s, "/etc/key", &len);
+    text = wg_quick_format(&c, &s, &style, &len);
     assert_non_null(strstr(text, "AllowedIPs = 10.9.0.0/24, 10.42.0.3/32, fd09::/64, "));
     free(text);
     wg_config_deinit(&c);
@@ -472,6 +521,8 @@ int main(void)
         cmocka_unit_test(test_routes),
         cmocka_unit_test(test_new_route_is_all_that_changes),
         cmocka_unit_test(test_wg_quick),
+        cmocka_unit_test(test_wg_quick_compact),
+        cmocka_unit_test(test_wg_quick_peers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

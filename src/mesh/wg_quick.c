@@ -7,78 +7,138 @@
 #include "mesh/snapshot.h"
 #include "mesh/wg_config.h"
 
+/* A text that is being made. */
+struct writer {
+    struct str out;
+    const struct wg_quick_style *style;
+    const char *equals; /* between a name and its value */
+    const char *comma;  /* between two values */
+};
+
+static struct writer writer_make(const struct wg_quick_style *style)
+{
+    return (struct writer){.out = STR_NULL,
+        .style = style,
+        .equals = style->is_compact ? "=" : " = ",
+        .comma = style->is_compact ? "," : ", "};
+}
+
+static void write_text(struct writer *w, const char *name, const char *value)
+{
+    str_addf(&w->out, "%s%s%s\n", name, w->equals, value);
+}
+
+static void write_number(struct writer *w, const char *name, unsigned value)
+{
+    if (value)
+        str_addf(&w->out, "%s%s%u\n", name, w->equals, value);
+}
+
 static void write_prefixes(
-    struct str *out, const char *name, const struct ip_prefix *prefixes, size_t n)
+    struct writer *w, const char *name, const struct ip_prefix *prefixes, size_t n)
 {
     char text[IP_PREFIX_TEXT_MAX];
 
-    for (size_t i = 0; i < n; i++)
-        str_addf(out, "%s%s", i == 0 ? name : ", ", ip_prefix_format(&prefixes[i], text));
     if (n > 0)
-        str_add(out, "\n");
+        str_addf(&w->out, "%s%s", name, w->equals);
+    for (size_t i = 0; i < n; i++)
+        str_addf(&w->out, "%s%s", i == 0 ? "" : w->comma, ip_prefix_format(&prefixes[i], text));
+    if (n > 0)
+        str_add(&w->out, "\n");
+}
+
+static void write_private_key(struct writer *w)
+{
+    char key[X25519_BASE64_MAX];
+
+    x25519_secret_write(w->style->secret, key);
+    write_text(w, "PrivateKey", key);
+    secret_wipe(key, sizeof(key));
 }
 
 /*
  * Keepalives come after the key, not in the peers' sections: WireGuard sends the first one at once,
  * and a handshake that fails because there is no key yet is tried again only after five seconds.
  */
-static void write_post_up(struct str *out, const struct wg_config *c, const char *key_file)
+static void write_post_up(struct writer *w, const struct wg_config *c)
 {
     char key[X25519_BASE64_MAX];
 
-    str_addf(out, "PostUp = wg set %%i private-key %s\n", key_file);
+    str_addf(&w->out, "PostUp = wg set %%i private-key %s\n", w->style->key_file);
     for (size_t i = 0; i < c->n_peers; i++)
         if (c->peers[i].keepalive)
-            str_addf(out, "PostUp = wg set %%i peer %s persistent-keepalive %u\n",
+            str_addf(&w->out, "PostUp = wg set %%i peer %s persistent-keepalive %u\n",
                 x25519_public_format(&c->peers[i].key, key), c->peers[i].keepalive);
 }
 
-static void write_interface(
-    struct str *out, const struct wg_config *c, const struct snapshot *s, const char *key_file)
+static void write_interface(struct writer *w, const struct wg_config *c, const struct snapshot *s)
 {
-    str_addf(out, "# %s in the network %s\n", s->self, s->network.meta.name);
-    str_add(out, "[Interface]\n");
-    write_prefixes(out, "Address = ", c->addresses, c->n_addresses);
-    if (c->mtu)
-        str_addf(out, "MTU = %u\n", c->mtu);
-    if (c->listen_port)
-        str_addf(out, "ListenPort = %u\n", c->listen_port);
+    if (!w->style->is_compact)
+        str_addf(&w->out, "# %s in the network %s\n", s->self, s->network.meta.name);
+    str_add(&w->out, "[Interface]\n");
+    if (w->style->secret)
+        write_private_key(w);
+    write_prefixes(w, "Address", c->addresses, c->n_addresses);
+    write_number(w, "MTU", c->mtu);
+    write_number(w, "ListenPort", c->listen_port);
     if (c->fwmark)
-        str_addf(out, "FwMark = 0x%x\n", c->fwmark);
-    write_post_up(out, c, key_file);
+        str_addf(&w->out, "FwMark%s0x%x\n", w->equals, c->fwmark);
+    if (!w->style->secret)
+        write_post_up(w, c);
 }
 
-static void write_peer(struct str *out, const struct wg_peer *p, const char *name)
+static void write_peer(
+    struct writer *w, const struct wg_peer *p, const char *name, bool with_keepalive)
 {
     char key[X25519_BASE64_MAX];
     char psk[BASE64_ROOM(sizeof(p->psk.b))];
     char endpoint[ENDPOINT_TEXT_MAX];
 
-    str_add(out, "\n[Peer]\n");
-    str_addf(out, "# %s\n", name);
-    str_addf(out, "PublicKey = %s\n", x25519_public_format(&p->key, key));
+    if (!w->style->is_compact && w->out.len > 0)
+        str_add(&w->out, "\n");
+    str_add(&w->out, "[Peer]\n");
+    if (!w->style->is_compact)
+        str_addf(&w->out, "# %s\n", name);
+    write_text(w, "PublicKey", x25519_public_format(&p->key, key));
     if (!secret_is_zero(p->psk.b, sizeof(p->psk.b))) {
         base64_encode(p->psk.b, sizeof(p->psk.b), psk);
-        str_addf(out, "PresharedKey = %s\n", psk);
+        write_text(w, "PresharedKey", psk);
         secret_wipe(psk, sizeof(psk));
     }
-    write_prefixes(out, "AllowedIPs = ", p->allowed, p->n_allowed);
+    write_prefixes(w, "AllowedIPs", p->allowed, p->n_allowed);
     if (!endpoint_is_none(&p->endpoint))
-        str_addf(out, "Endpoint = %s\n", endpoint_format(&p->endpoint, endpoint));
+        write_text(w, "Endpoint", endpoint_format(&p->endpoint, endpoint));
+    if (with_keepalive)
+        write_number(w, "PersistentKeepalive", p->keepalive);
 }
 
-char *wg_quick_format(
-    const struct wg_config *c, const struct snapshot *s, const char *key_file, size_t *ret_len)
+static void write_peers(
+    struct writer *w, const struct wg_config *c, const struct snapshot *s, bool with_keepalive)
 {
-    struct str out = STR_NULL;
-
-    write_interface(&out, c, s, key_file);
     for (size_t i = 0; i < s->nodes.n; i++) {
         const struct node *node = &s->nodes.items[i]->node;
         const struct wg_peer *p = wg_config_find(c, &node->key);
 
         if (p)
-            write_peer(&out, p, node->meta.name);
+            write_peer(w, p, node->meta.name, with_keepalive);
     }
-    return str_take(&out, ret_len);
+}
+
+char *wg_quick_format(const struct wg_config *c, const struct snapshot *s,
+    const struct wg_quick_style *style, size_t *ret_len)
+{
+    struct writer w = writer_make(style);
+
+    write_interface(&w, c, s);
+    write_peers(&w, c, s, style->secret != NULL);
+    return str_take(&w.out, ret_len);
+}
+
+char *wg_quick_format_peers(const struct wg_config *c, const struct snapshot *s, size_t *ret_len)
+{
+    static const struct wg_quick_style style = {.is_compact = false};
+    struct writer w = writer_make(&style);
+
+    write_peers(&w, c, s, true);
+    return str_take(&w.out, ret_len);
 }

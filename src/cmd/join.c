@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
+#include "cmd/labels.h"
 #include "cmd/options.h"
 #include "mesh/object.h"
 #include "mesh/reserved.h"
@@ -156,36 +157,6 @@ static int take_token(struct token *ret, struct err *e)
     return r == 0 ? token_decode(ret, token_text, e) : r;
 }
 
-/* @ret: gives an array of arg.labels.n; NULL for none. */
-static int take_labels(struct label **ret, struct err *e)
-{
-    _cleanup_(freep) struct label *labels = NULL;
-    int r;
-
-    if (arg.labels.n > OBJECT_LABELS_MAX)
-        return err_set(
-            e, -1, "%zu labels are given, and %d are allowed", arg.labels.n, OBJECT_LABELS_MAX);
-    labels = calloc(arg.labels.n + 1, sizeof(*labels));
-    if (!labels)
-        return err_set(e, -1, "no memory for the labels");
-    for (size_t i = 0; i < arg.labels.n; i++) {
-        const char *text = arg.labels.items[i];
-        const char *equals = strchr(text, '=');
-        size_t len = equals ? (size_t)(equals - text) : 0;
-
-        if (len == 0 || len > OBJECT_LABEL_MAX || strlen(equals + 1) > OBJECT_LABEL_MAX)
-            return err_set(e, -1, "label \"%.70s\" is not KEY=VALUE with at most %d bytes each",
-                text, OBJECT_LABEL_MAX);
-        (void)snprintf(labels[i].key, sizeof(labels[i].key), "%.*s", (int)len, text);
-        (void)snprintf(labels[i].value, sizeof(labels[i].value), "%s", equals + 1);
-        r = label_check(labels[i].key, labels[i].value, e);
-        if (r < 0)
-            return r;
-    }
-    *ret = TAKE_PTR(labels);
-    return 0;
-}
-
 /* A port that is named on the outside is the one to listen on, unless that is named, too. */
 static int take_endpoints(
     struct endpoint given[static STATE_GIVEN_MAX], struct join_wish *wish, struct err *e)
@@ -274,7 +245,7 @@ static int take_wish(struct join_wish *wish, struct label **labels,
     if (r == 0 && arg.name)
         r = node_check_name(arg.name, e);
     if (r == 0)
-        r = take_labels(labels, e);
+        r = labels_parse(labels, &arg.labels, e);
     wish->labels = *labels;
     return r;
 }

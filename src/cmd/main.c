@@ -30,7 +30,7 @@ static const struct {
     {"agent", cmd_agent, "keep a node as its network wants it"},
     {"nodes", cmd_nodes, "list a network's nodes as the hub sees them"},
     {"jobs", cmd_jobs, "list a network's jobs, what they keep, and limits they met"},
-    {"node", cmd_node, "say what a node may do, or remove it"},
+    {"node", cmd_node, "add a stock WireGuard, say what a node may do, or remove it"},
     {"network", cmd_network, "add, remove or list networks"},
     {"admin", cmd_admin, "say who may administer the hub from elsewhere"},
     {"audit", cmd_audit, "show who changed what on the hub, and who was refused"},

@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/node_add.h"
 #include "cmd/node_set.h"
 #include "cmd/options.h"
 #include "mesh/fields.h"
@@ -39,12 +40,14 @@ static void print_node(const json_t *node)
     const json_t *age = json_object_get(node, "handshakeAgeSeconds");
     const bool is_hub = json_object_get(json_object_get(node, "spec"), "hub") != NULL;
     const bool is_reachable = json_is_true(json_object_get(node, "reachable"));
+    const char *engine = admin_field(node, "status", "engine");
     char buf[32] = "never";
 
     if (json_is_integer(age))
         (void)format_duration(json_integer_value(age) * NSEC_PER_SEC, buf);
-    (void)printf("%-20s %-15s %-26s %-9s %-14s %s\n", admin_field(node, "metadata", "name"),
+    (void)printf("%-20s %-15s %-26s %-10s %-9s %-14s %s\n", admin_field(node, "metadata", "name"),
         admin_field(node, "spec", "address4"), admin_field(node, "spec", "address6"),
+        engine[0] ? engine : "-",
         is_hub         ? "hub"
         : is_reachable ? "yes"
                        : "no",
@@ -119,8 +122,8 @@ int cmd_nodes(int argc, char **argv)
         return status;
     if (arg.json)
         return admin_print_json(answer.body);
-    (void)printf("%-20s %-15s %-26s %-9s %-14s %s\n", "NAME", "IPV4", "IPV6", "REACHABLE",
-        "HANDSHAKE AGO", "ENDPOINT");
+    (void)printf("%-20s %-15s %-26s %-10s %-9s %-14s %s\n", "NAME", "IPV4", "IPV6", "ENGINE",
+        "REACHABLE", "HANDSHAKE AGO", "ENDPOINT");
     json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
         print_node(node);
     json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
@@ -160,6 +163,7 @@ static int node_rm(int argc, char **argv)
 int cmd_node(int argc, char **argv)
 {
     static const struct option_subcommand table[] = {
+        {"add", cmd_node_add, "make a stock WireGuard a node"},
         {"set", cmd_node_set, "say what a node may do"},
         {"rm", node_rm, "remove a node and cut it off everywhere"},
         {NULL, NULL, NULL},

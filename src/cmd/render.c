@@ -1,6 +1,4 @@
 /* render.c - weft render: a node's configuration as a file of wg-quick. */
-#include "mesh/render.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +8,8 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/stock.h"
+#include "mesh/snapshot.h"
 #include "mesh/watch_event.h"
 #include "mesh/wg_quick.h"
 #include "sys/statefile.h"
@@ -19,8 +19,7 @@ static struct {
     const char *node;
     const char *network;
     const char *snapshot;
-    const char *key_file;
-    uint64_t listen_port;
+    struct stock_wish wish;
 } arg;
 
 static const struct option options[] = {
@@ -28,10 +27,7 @@ static const struct option options[] = {
     {"--network", "NAME", option_name, &arg.network, "default", "the node's network"},
     {"--snapshot", "FILE", option_text, &arg.snapshot, NULL,
         "read the node's snapshot from a file instead of asking the hub"},
-    {"--private-key-file", "FILE", option_text, &arg.key_file, WG_QUICK_KEY_FILE,
-        "where the node keeps its private key, which is not printed"},
-    {"--listen-port", "PORT", option_u64, &arg.listen_port, NULL, "of the node; any without it",
-        .min = 1, .max = 65535},
+    STOCK_OPTIONS(arg.wish),
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
@@ -45,18 +41,6 @@ static const struct option_usage usage = {
 static int fail(const struct err *e)
 {
     return cmd_fail(usage.command, "%s", err_text(e));
-}
-
-/* An agent passes over what it cannot use; a person is told. */
-static int decode_whole(struct snapshot *ret, const json_t *json, struct err *e)
-{
-    struct snapshot_skips skips = SNAPSHOT_SKIPS_NULL;
-    int r = snapshot_decode(ret, json, &skips, e);
-
-    if (r != 0 || skips.n == 0)
-        return r;
-    *e = skips.first;
-    return e->code;
 }
 
 static int read_file(struct snapshot *ret)
@@ -76,7 +60,7 @@ static int read_file(struct snapshot *ret)
     if (!json)
         return cmd_fail(
             usage.command, "%s is not JSON: %s in line %d", arg.snapshot, error.text, error.line);
-    r = decode_whole(ret, json, &e);
+    r = stock_take(ret, json, &e);
     json_decref(json);
     return r == 0 ? CMD_OK : fail(&e);
 }
@@ -92,22 +76,17 @@ static int ask_hub(struct snapshot *ret)
     status = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
     if (status != CMD_OK)
         return status;
-    return decode_whole(ret, answer.body, &e) == 0 ? CMD_OK : fail(&e);
+    return stock_take(ret, answer.body, &e) == 0 ? CMD_OK : fail(&e);
 }
 
-static int print_config(const struct snapshot *s)
+static int print_config(struct snapshot *s)
 {
-    _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
     _cleanup_(freep) char *text = NULL;
-    const struct wg_quick_style style = {.key_file = arg.key_file};
-    struct render_input in = {.snapshot = s, .listen_port = (uint16_t)arg.listen_port};
     struct err e = ERR_NULL;
 
-    if (render_config(&c, &in, &e) < 0)
-        return fail(&e);
-    text = wg_quick_format(&c, s, &style, NULL);
+    text = stock_format(s, &arg.wish, NULL, false, &e);
     if (!text)
-        return cmd_fail(usage.command, "no memory");
+        return fail(&e);
     if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
         return cmd_fail(usage.command, "standard output does not take it");
     return CMD_OK;
@@ -123,5 +102,8 @@ int cmd_render(int argc, char **argv)
     if (!arg.node == !arg.snapshot)
         return cmd_refuse(usage.command, "give either NODE or --snapshot FILE");
     status = arg.snapshot ? read_file(&s) : ask_hub(&s);
-    return status == CMD_OK ? print_config(&s) : status;
+    if (status == CMD_OK)
+        status = print_config(&s);
+    option_list_deinit(&arg.wish.peers);
+    return status;
 }

@@ -1,4 +1,5 @@
-"""A node whose engine is the kernel's: it joins, finds its peer, is mended, and leaves.
+"""A node whose engine is the kernel's: it joins, finds its peer, is mended, and leaves. And one
+that is the kernel's WireGuard alone.
 
     hub ──┐
     u   ──┤ s            u is a node with the userspace engine
@@ -8,11 +9,15 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
+from lab.stock import sync_line
 
 from .vm import image
 from .vm.kernelvm import MODULES, KernelVm
@@ -40,15 +45,28 @@ def token(hub: Host, weft: Path) -> str:
     return hub.run([weft, "token", "new"]).out.strip()
 
 
-@pytest.fixture
-def site(weft: Path) -> Iterator[tuple[Lab, KernelVm]]:
+@contextmanager
+def make_site(weft: Path, program: Path) -> Iterator[tuple[Lab, KernelVm]]:
     reason = image.why_not()
     if reason:
         pytest.skip(reason)
     with Lab.from_text(SITE) as lab:
         start_hub(lab.host("hub"), weft)
-        with KernelVm(lab.host("k"), (*MODULES, "tun"), [weft]) as vm:
+        with KernelVm(lab.host("k"), (*MODULES, "tun"), [program]) as vm:
             yield lab, vm
+
+
+@pytest.fixture
+def site(weft: Path) -> Iterator[tuple[Lab, KernelVm]]:
+    with make_site(weft, weft) as made:
+        yield made
+
+
+@pytest.fixture
+def stock_site(weft: Path) -> Iterator[tuple[Lab, KernelVm]]:
+    """The machine has curl, and nothing of ours."""
+    with make_site(weft, Path("/usr/bin/curl")) as made:
+        yield made
 
 
 def status(vm: KernelVm) -> dict:
@@ -87,4 +105,57 @@ def test_node_with_the_kernels_engine(site: tuple[Lab, KernelVm], weft: Path) ->
     assert vm.run(["weft", "leave"], timeout_s=60).out.startswith("Left the network default;")
     assert "weft0" not in vm.run(["ip", "link"]).out
     wait_for(lambda: tell_u()["peers"] == [], 5, "u to hear that k is gone")
+    u.run([weft, "leave"])
+
+
+def bring_up(vm: KernelVm, text: str, tmp_path: Path) -> None:
+    """What wg-quick does with its file; the machine's shell cannot run it."""
+    conf = tmp_path / "wg0.conf"
+    conf.write_text(text)
+    conf.chmod(0o600)
+    peers = subprocess.run(["wg-quick", "strip", conf], check=True, capture_output=True, text=True,
+                           timeout=60).stdout
+    vm.run(["sh", "-c", "cat > /etc/wireguard/wg0.conf"], stdin=peers)
+    vm.run("ip link add wg0 type wireguard".split())
+    vm.run("wg setconf wg0 /etc/wireguard/wg0.conf".split())
+    for address in re.search("^Address = (.*)$", text, re.MULTILINE)[1].split(", "):
+        vm.run(["ip", "address", "add", address, "dev", "wg0"])
+    vm.run("ip link set wg0 mtu 1420 up".split())
+    for command in re.findall("^PostUp = (.*)$", text, re.MULTILINE):
+        vm.run(command.replace("%i", "wg0").split())
+
+
+def test_the_kernels_wireguard_alone(stock_site: tuple[Lab, KernelVm], weft: Path,
+                                     tmp_path: Path) -> None:
+    """Without an agent it keeps up by the README's line, which leaves what runs as it is."""
+    lab, vm = stock_site
+    hub, u = lab.host("hub"), lab.host("u")
+    u.run([weft, "join", token(hub, weft), "--name", "u"])
+    public = vm.run(["sh", "-c", "mkdir -p /etc/wireguard; wg genkey | "
+                     "tee /etc/wireguard/wg0.key | wg pubkey"]).out.strip()
+    bring_up(vm, hub.run([weft, "node", "add", "k", "--public-key", public]).out, tmp_path)
+    far = json.loads(u.run([weft, "status", "--json"], quiet=True).out)["self"]
+    for address in (far["address4"], far["address6"]):
+        wait_for(lambda to=address: reaches(vm, to), 30, f"k to reach {address}")
+
+    def show(what: str) -> str:
+        return vm.run(["wg", "show", "wg0", what], quiet=True).out
+
+    def received() -> dict[str, int]:
+        """Bytes by peer: a peer that was made anew has none."""
+        return {key: int(n) for key, n, _ in map(str.split, show("transfer").splitlines())}
+
+    kept, before = (show("private-key"), show("listen-port")), received()
+    other = vm.run(["sh", "-c", "wg genkey | wg pubkey"]).out.strip()
+    hub.run([weft, "node", "add", "other", "--public-key", other])
+    hub_at = re.sub(r"\d+$", "1", far["address4"])
+    vm.run(sync_line(hub_at))
+    assert set(show("peers").split()) == {*before, other}
+    assert kept == (show("private-key"), show("listen-port"))
+    after = received()
+    assert all(after[key] >= n > 0 for key, n in before.items()), (before, after)
+    assert reaches(vm, far["address4"])
+    hub.run([weft, "node", "rm", "other"])
+    vm.run(sync_line(hub_at))
+    assert set(show("peers").split()) == set(before)
     u.run([weft, "leave"])

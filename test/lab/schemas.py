@@ -34,6 +34,7 @@ ANSWERS = {
     "GET /v1/watch": "api/watch-event",  # each of its lines
     "PUT /v1/status": None,
     "GET /v1/heard/{transaction}": "api/heard",
+    "GET /v1/wg": None,
     "POST /v1/leave": None,
     "GET /v1/jobs": "jobs",
     "GET /v1/jobs/{job}/rendezvous": "api/job",
@@ -46,6 +47,7 @@ ANSWERS = {
     "GET /v1/networks/{network}/tokens": "token-ls",
     "DELETE /v1/networks/{network}/tokens/{id}": None,
     "GET /v1/networks/{network}/nodes": "nodes",
+    "POST /v1/networks/{network}/nodes": "api/snapshot",
     "GET /v1/networks/{network}/jobs": "jobs",
     "DELETE /v1/networks/{network}/nodes/{name}": None,
     "GET /v1/networks/{network}/objects/{kind}": "get",

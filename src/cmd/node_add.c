@@ -1,0 +1,249 @@
+/*
+ * node_add.c - weft node add: a stock WireGuard becomes a node.
+ *
+ * Either its machine keeps its private key, and the hub is told the public one;
+ * or the pair is made here, for a phone or a router that takes a whole file. Then
+ * the private key is in what is printed and nowhere else, so when that cannot be
+ * printed, the node is of no use and is removed again.
+ */
+#include "node_add.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/client.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/str.h"
+#include "cmd/admin.h"
+#include "cmd/cmd.h"
+#include "cmd/labels.h"
+#include "cmd/option_subnets.h"
+#include "cmd/options.h"
+#include "cmd/qr.h"
+#include "cmd/stock.h"
+#include "crypto/x25519.h"
+#include "mesh/object.h"
+#include "mesh/snapshot.h"
+#include "mesh/subnets.h"
+#include "mesh/wg_quick.h"
+#include "sys/rng_kernel.h"
+#include "sys/terminal.h"
+
+static struct {
+    struct admin_target target;
+    const char *name;
+    const char *network;
+    const char *public_key;
+    struct option_list labels;
+    struct subnets routes;
+    struct stock_wish wish;
+    bool new_key;
+    bool qr;
+    bool json;
+} arg;
+
+static const struct option options[] = {
+    {"NAME", NULL, option_name, &arg.name, NULL, "of the node", .need = OPTION_REQUIRED},
+    {"--public-key", "KEY", option_text, &arg.public_key, NULL,
+        "the node's, as \"wg pubkey\" prints it; its private key stays on its machine"},
+    {"--new-key", NULL, option_flag, &arg.new_key, NULL,
+        "make the key pair here; the private key is in the file that is printed, and nowhere else"},
+    {"--qr", NULL, option_flag, &arg.qr, NULL,
+        "the same, and print the file as a QR code for a phone"},
+    {"--label", "KEY=VALUE", option_append, &arg.labels, NULL, "describe the node", .many = true},
+    {"--route", "CIDR", option_subnets, &arg.routes, NULL,
+        "all others reach this subnet through it; with commas, or given again, several",
+        .many = true},
+    {"--network", "NAME", option_name, &arg.network, "default", "where it is to be a member"},
+    STOCK_OPTIONS(arg.wish),
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON, with the file in it"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage usage = {
+    .command = "node add",
+    .summary = "Make a stock WireGuard a node, and print its file for wg-quick.",
+    .options = options,
+};
+
+/* Of the node. */
+struct key_pair {
+    struct x25519_public public;
+    struct x25519_secret secret; /* none: it stays on its machine */
+};
+
+static bool is_new(const struct key_pair *keys)
+{
+    return !x25519_secret_is_none(&keys->secret);
+}
+
+static int take_keys(struct key_pair *ret, struct err *e)
+{
+    struct rng rng = rng_kernel();
+
+    if (!arg.public_key == !(arg.new_key || arg.qr))
+        return err_set(e, -1,
+            arg.public_key
+                ? "--public-key and a key that is made here (--new-key, --qr) exclude each other"
+                : "give --public-key KEY; or --new-key or --qr, to have the key pair made here");
+    if (arg.qr && arg.json)
+        return err_set(e, -1, "--qr and --json exclude each other");
+    if (arg.public_key)
+        return x25519_public_parse(&ret->public, arg.public_key, e);
+    x25519_secret_make(&ret->secret, &rng);
+    if (!x25519_derive_public(&ret->secret, &ret->public))
+        return err_set(e, -1, "no memory for a key pair");
+    return 0;
+}
+
+/* ---- the hub -------------------------------------------------------------------------------- */
+
+static json_t *encode_labels(const struct label *labels, size_t n)
+{
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < n; i++)
+        (void)json_object_set_new(json, labels[i].key, json_string(labels[i].value));
+    return json;
+}
+
+/* @ret: deinit after use; its body is what the node sees. */
+static int register_node(
+    struct client_answer *ret, const struct key_pair *keys, const struct label *labels)
+{
+    char key[X25519_BASE64_MAX];
+    char path[192];
+    int status;
+    json_t *body = json_pack("{s:s, s:s, s:o, s:o}", "name", arg.name, "publicKey",
+        x25519_public_format(&keys->public, key), "labels", encode_labels(labels, arg.labels.n),
+        "routes", subnets_encode(&arg.routes));
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes", arg.network);
+    status = admin_call(&arg.target, usage.command, "POST", path, body, ret);
+    json_decref(body);
+    return status;
+}
+
+/* Nobody has its private key: it must not stay. */
+static void take_back(void)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", arg.network, arg.name);
+    if (admin_call(&arg.target, usage.command, "DELETE", path, NULL, &answer) == CMD_OK)
+        (void)cmd_fail(usage.command, "so node %s is not added", arg.name);
+    else
+        (void)cmd_fail(usage.command,
+            "node %s is in network %s without its private key: \"weft node rm %s\" removes it",
+            arg.name, arg.network, arg.name);
+}
+
+/* ---- printing ------------------------------------------------------------------------------- */
+
+static int print_text(const char *text)
+{
+    if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail(usage.command, "standard output does not take it");
+    return CMD_OK;
+}
+
+static int print_json(const struct snapshot *s, const char *text)
+{
+    const struct node *node = snapshot_self(s);
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+    char key[X25519_BASE64_MAX];
+    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", s->self, "network",
+        s->network.meta.name, "address4", ip_addr_format(&node->address4, a4), "address6",
+        ip_addr_format(&node->address6, a6), "publicKey", x25519_public_format(&node->key, key),
+        "config", text);
+    int status = json ? admin_print_json(json) : cmd_fail(usage.command, "no memory");
+
+    json_decref(json);
+    return status;
+}
+
+static int print_qr(const char *text)
+{
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    unsigned room = terminal_columns(STDOUT_FILENO);
+    struct err e = ERR_NULL;
+    unsigned columns;
+
+    if (strlen(text) > QR_BYTES_MAX)
+        return cmd_fail(usage.command,
+            "the file has %zu bytes, and a QR code holds %d: name those of the nodes that %s is "
+            "to reach, each with --peer, or carry the file of --new-key to it",
+            strlen(text), QR_BYTES_MAX, arg.name);
+    if (qr_format(&out, text, strlen(text), &columns, &e) != 0)
+        return cmd_fail(usage.command, "%s", err_text(&e));
+    if (room > 0 && room < columns)
+        return cmd_fail(usage.command,
+            "the QR code is %u columns wide, and this terminal has %u: make it wider or its "
+            "letters smaller, or name fewer nodes with --peer",
+            columns, room);
+    return print_text(str_text(&out));
+}
+
+static int print(const json_t *view, const struct key_pair *keys)
+{
+    _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
+    struct err e = ERR_NULL;
+    char *text = NULL;
+    int status;
+
+    if (stock_take(&s, view, &e) == 0)
+        text = stock_format(&s, &arg.wish, is_new(keys) ? &keys->secret : NULL, arg.qr, &e);
+    if (!text)
+        return cmd_fail(usage.command, "%s", err_text(&e));
+    status = arg.qr ? print_qr(text) : arg.json ? print_json(&s, text) : print_text(text);
+    secret_wipe(text, strlen(text));
+    free(text);
+    return status;
+}
+
+static int add(const struct key_pair *keys, const struct label *labels)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    int status = register_node(&answer, keys, labels);
+
+    if (status != CMD_OK)
+        return status;
+    status = print(answer.body, keys);
+    if (!is_new(keys))
+        return status;
+    if (status != CMD_OK)
+        take_back();
+    else
+        (void)fprintf(stderr,
+            "The private key of %s is in this and nowhere else: neither this machine nor the hub "
+            "keeps it.\n",
+            arg.name);
+    return status;
+}
+
+int cmd_node_add(int argc, char **argv)
+{
+    _cleanup_(freep) struct label *labels = NULL;
+    struct key_pair keys = {0};
+    struct err e = ERR_NULL;
+    int status;
+
+    if (options_parse(&usage, argc, argv, &status))
+        return status;
+    if (node_check_name(arg.name, &e) != 0 || take_keys(&keys, &e) != 0 ||
+        labels_parse(&labels, &arg.labels, &e) != 0)
+        status = cmd_refuse(usage.command, "%s", err_text(&e));
+    else
+        status = add(&keys, labels);
+    secret_wipe(&keys, sizeof(keys));
+    option_list_deinit(&arg.labels);
+    option_list_deinit(&arg.wish.peers);
+    return status;
+}

@@ -17,102 +17,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "api/body.h"
 #include "api/identity.h"
 #include "api/origin.h"
 #include "api/server_internal.h"
-#include "api/stream.h"
 #include "api/tls_front.h"
 #include "api/upgrade.h"
 #include "base/err.h"
-#include "base/secret.h"
 #include "sys/clock.h"
 #include "sys/rng_kernel.h"
 
-/* To take the answer. */
-#define ANSWER_TIME (30 * NSEC_PER_SEC)
-
-/* Memory of one connection inside libmicrohttpd: its header lines, and a piece of the answer. */
-#define CONNECTION_MEMORY 8192
-
 /* Unread bytes of a body that is too long, before the connection is cut without an answer. */
 #define DISCARD_MAX (1u << 20)
-
-/* Between two looks at who has kept us waiting too long. */
-#define TICK_MS 1000
-
-/* Rounds of the engine in one turn of the loop. */
-#define ENGINE_ROUNDS 8
 
 /* A bound for libmicrohttpd, above all that the doors let in. */
 #define ENGINE_CONNECTIONS_MAX (1u << 18)
 
 /* ---- connections ---------------------------------------------------------------------------- */
-
-void server__leave_door(struct server__connection *c)
-{
-    if (c->listener && c->is_inside)
-        admission_leave(&c->listener->admission, &c->from.addr);
-    c->is_inside = false;
-}
-
-void server__connection_free(struct server__connection *c)
-{
-    list_remove(&c->link);
-    c->s->counts.connections--;
-    server__leave_door(c);
-    server__end_upgrade(c);
-    server__end_deferred(c);
-    if (c->stream) {
-        c->stream->wake = NULL;
-        c->stream->on_closed(c->stream);
-    }
-    if (c->body)
-        secret_wipe(c->body, c->body_len);
-    free(c->body);
-    free(c);
-}
-
-static void on_again(uv_timer_t *timer);
-
-void server__run_soon(struct server *s)
-{
-    if (!uv_is_closing((uv_handle_t *)&s->again))
-        (void)uv_timer_start(&s->again, on_again, 0, 0);
-}
-
-/*
- * The engine sees a resumed connection in its next run, and nothing makes it
- * run: so that is done here, in the next turn of the loop, since this may be
- * called from within a run.
- */
-void server__resume(struct server__connection *c)
-{
-    if (!c->suspended)
-        return;
-    c->suspended = false;
-    MHD_resume_connection(c->mhd);
-    server__run_soon(c->s);
-}
-
-void server__suspend(struct server__connection *c)
-{
-    c->suspended = true;
-    MHD_suspend_connection(c->mhd);
-}
-
-void server__cut(struct server__connection *c)
-{
-    c->s->counts.cut++;
-    c->cut = true;
-    c->deadline = NSEC_NEVER;
-    /* The descriptor is the engine's; it sees the end, and closes it. */
-    (void)shutdown(c->fd, SHUT_RDWR);
-    server__resume(c);
-}
 
 /* The engine has started or ended a connection. */
 static void on_connection(void *ctx, struct MHD_Connection *mhd, void **socket_ctx,
@@ -132,126 +54,6 @@ static void on_connection(void *ctx, struct MHD_Connection *mhd, void **socket_c
 static struct server__connection *connection_of(struct MHD_Connection *mhd)
 {
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    struct server *s = timer->data;
-    struct server__connection *c;
-    nsec_t now = clock_now();
-
-    if (list_is_empty(&s->connections))
-        (void)uv_timer_stop(timer);
-    /* A walk over all of them, each second: cheap, and no timer for each. */
-    list_foreach(c, &s->connections, link) {
-        if (c->deadline <= now || (c->stream && stream_is_stalled(c->stream, now)))
-            server__cut(c);
-    }
-}
-
-void server__watch_deadlines(struct server *s)
-{
-    if (!uv_is_active((uv_handle_t *)&s->tick))
-        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
-}
-
-/* ---- answers -------------------------------------------------------------------------------- */
-
-static void wake_stream(struct stream *st)
-{
-    server__resume(st->server_ctx);
-}
-
-/* The engine wants bytes of a stream. */
-static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
-{
-    struct server__connection *c = ctx;
-    struct stream *st = c->stream;
-    size_t n;
-
-    /* Suspended again, it would never be seen to have ended. */
-    if (c->cut || st->aborted)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    n = stream_take(st, buf, max, clock_now());
-    if (n == 0 && !st->ended) {
-        st->on_drained(st);
-        n = stream_take(st, buf, max, clock_now());
-    }
-    if (n > 0)
-        return (ssize_t)n;
-    if (st->ended)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    server__suspend(c);
-    return 0;
-}
-
-static struct MHD_Response *make_stream(struct server__connection *c, struct stream *st)
-{
-    struct MHD_Response *r = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, CONNECTION_MEMORY / 2, read_stream, c, NULL);
-
-    if (!r)
-        return NULL;
-    c->stream = st;
-    c->deadline = NSEC_NEVER;
-    st->server_ctx = c;
-    st->wake = wake_stream;
-    (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
-    return r;
-}
-
-static struct MHD_Response *make_text(struct response *rs)
-{
-    struct MHD_Response *r;
-    char *text = rs->body ? body_format(rs->body) : rs->text;
-
-    if (!rs->body)
-        rs->text = NULL;
-    if (!text)
-        return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-    r = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
-    if (!r)
-        free(text);
-    else
-        (void)MHD_add_response_header(r, "Content-Type", rs->body ? "application/json" : rs->type);
-    return r;
-}
-
-/* A handler has handed over what nobody will look after now. */
-static void give_back(struct response *rs)
-{
-    if (rs->stream)
-        rs->stream->on_closed(rs->stream);
-    if (rs->upgrade)
-        rs->upgrade->on_closed(rs->upgrade);
-}
-
-static struct MHD_Response *make_answer(struct server__connection *c, struct response *rs)
-{
-    if (rs->upgrade)
-        return server__make_upgrade(c, rs->upgrade);
-    return rs->stream ? make_stream(c, rs->stream) : make_text(rs);
-}
-
-enum MHD_Result server__answer(struct server__connection *c, struct response *rs)
-{
-    struct MHD_Response *r = make_answer(c, rs);
-    enum MHD_Result result;
-
-    if (!r) {
-        give_back(rs);
-        response_deinit(rs);
-        return MHD_NO;
-    }
-    if (!rs->stream)
-        c->deadline = clock_now() + ANSWER_TIME;
-    if (!rs->upgrade)
-        (void)MHD_add_response_header(r, "Connection", "close");
-    (void)MHD_add_response_header(r, "Cache-Control", "no-store");
-    result = MHD_queue_response(c->mhd, (unsigned)(rs->status ? rs->status : 500), r);
-    MHD_destroy_response(r);
-    response_deinit(rs);
-    return result;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -326,7 +128,7 @@ static void call(
     if (!rs->upgrade || server__wants_upgrade(c, rs->upgrade->protocol))
         return;
     protocol = rs->upgrade->protocol;
-    give_back(rs);
+    server__give_back(rs);
     response_refuse(rs, 426, "%s %s needs \"Upgrade: %s\"", row->method, row->path, protocol);
 }
 
@@ -371,7 +173,7 @@ static enum MHD_Result dispatch(struct server__connection *c, const char *method
     c->has_asked = true;
     handle(c, method, path, &rs);
     if (rs.deferred) {
-        c->deadline = clock_now() + ANSWER_TIME;
+        c->deadline = clock_now() + SERVER__ANSWER_TIME;
         return server__defer(c, rs.deferred);
     }
     return server__answer(c, &rs);
@@ -429,30 +231,9 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
 
 /* ---- the engine ----------------------------------------------------------------------------- */
 
-static void engine_run(struct server *s);
-
-static void on_again(uv_timer_t *timer)
-{
-    engine_run(timer->data);
-}
-
-static void engine_run(struct server *s)
-{
-    MHD_UNSIGNED_LONG_LONG wait_ms = 1;
-    int rounds = 0;
-
-    do {
-        (void)MHD_run(s->daemon);
-        if (MHD_get_timeout(s->daemon, &wait_ms) != MHD_YES)
-            return;
-    } while (wait_ms == 0 && ++rounds < ENGINE_ROUNDS);
-    if (wait_ms == 0)
-        (void)uv_timer_start(&s->again, on_again, 0, 0);
-}
-
 static void on_engine(uv_poll_t *poll, int status, int events)
 {
-    engine_run(poll->data);
+    server__run(poll->data);
 }
 
 /* The daemon alone, without a place in the loop yet. */
@@ -461,9 +242,9 @@ static int engine_open(struct server *s, struct err *e)
     s->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_UPGRADE | MHD_ALLOW_SUSPEND_RESUME, 0,
         NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT,
-        ENGINE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER__CONNECTION_MEMORY,
+        MHD_OPTION_CONNECTION_LIMIT, ENGINE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     return s->daemon ? 0 : err_set(e, -EIO, "the HTTP server does not start");
 }
 

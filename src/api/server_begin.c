@@ -1,5 +1,6 @@
 /*
- * server_begin.c - how a connection begins: its limits, who gives way to it, and into the engine.
+ * server_begin.c - how a connection begins: its limits, who gives way to it, and into the engine;
+ * and how it ends.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 #include "api/server_internal.h"
+#include "api/stream.h"
 #include "api/tls_front.h"
+#include "base/secret.h"
 
 /* Unacknowledged for so long, the kernel gives a connection up: the other end is away. */
 #define TCP_GIVE_UP_MS 30000
@@ -70,6 +73,23 @@ static bool enter(struct server_listener *l, const struct ip_addr *from, nsec_t 
         return true;
     return l->door == DOOR_OVERLAY && make_room(l, from, now) &&
            admission_enter(&l->admission, from);
+}
+
+void server__connection_free(struct server__connection *c)
+{
+    list_remove(&c->link);
+    c->s->counts.connections--;
+    server__leave_door(c);
+    server__end_upgrade(c);
+    server__end_deferred(c);
+    if (c->stream) {
+        c->stream->wake = NULL;
+        c->stream->on_closed(c->stream);
+    }
+    if (c->body)
+        secret_wipe(c->body, c->body_len);
+    free(c->body);
+    free(c);
 }
 
 /* Into the engine, which only wants an address for limits of its own, which are off. */

@@ -1,5 +1,13 @@
 /*
- * server_internal.h - what server.c (HTTP) and listener.c (sockets) share.
+ * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
+ *
+ * server_engine.c    libmicrohttpd in the loop
+ * server_upgrade.c   connections that become bytes
+ * server_answer.c    what goes out
+ * server_deferred.c  answers that come later
+ * server_begin.c     connections begin and end
+ * listener.c         sockets
+ * server.c           requests, and the whole
  */
 #pragma once
 
@@ -13,6 +21,12 @@
 
 /** From a connection's start to the end of its request, TLS included. */
 #define SERVER__REQUEST_TIME (10 * NSEC_PER_SEC)
+
+/** To take the answer. */
+#define SERVER__ANSWER_TIME (30 * NSEC_PER_SEC)
+
+/** Bytes of one connection inside libmicrohttpd: its header lines, and a piece of the answer. */
+#define SERVER__CONNECTION_MEMORY 8192
 
 struct deferred;
 struct tls_front;
@@ -97,6 +111,9 @@ void server__watch_deadlines(struct server *s);
 /** server__leave_door() - it does not count any more among those of its door. Idempotent. */
 void server__leave_door(struct server__connection *c);
 
+/** server__run() - have the engine look after its connections now. */
+void server__run(struct server *s);
+
 /** server__run_soon() - have the engine look after its connections in the loop's next turn. */
 void server__run_soon(struct server *s);
 
@@ -117,6 +134,9 @@ void server__resume(struct server__connection *c);
 
 /** server__answer() - @rs is what goes out, and released. */
 enum MHD_Result server__answer(struct server__connection *c, struct response *rs);
+
+/** server__give_back() - what a handler has handed over, and nobody will look after now. */
+void server__give_back(struct response *rs);
 
 /** server__defer() - @d will be the answer. */
 enum MHD_Result server__defer(struct server__connection *c, struct deferred *d);

@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include <sys/resource.h>
+
 #include <stdbool.h>
 
 struct err;
@@ -26,6 +28,8 @@ struct agent_config {
     const char *socket_path;
     bool no_measure;            /* offer no measuring service */
     struct hosts_helper *hosts; /* borrowed: writes the hosts file; NULL: the agent does */
+    struct rlimit memlock;      /* RLIMIT_MEMLOCK as it was before the agent lifted it for its keys:
+                                   what a program of this machine may lock */
 };
 
 /** How an agent has ended; this node is one still after the first two. */

@@ -22,7 +22,7 @@ void agent__start_measuring(struct agent *a)
     (void)snprintf(a->measure_path, sizeof(a->measure_path), "%s%s", a->config->socket_path,
         AGENT_MEASURE_SUFFIX);
     /* A node without it is a node all the same. */
-    if (measure_host_new(&a->measure, &a->loop, &config, &e) < 0)
+    if (measure_host_new(&a->measure, &a->loop, &config, &a->config->memlock, &e) < 0)
         log_warning("weft preflight and weft bench will not find this node: %s", err_text(&e));
     agent__tell_members(a);
 }

@@ -42,6 +42,7 @@ struct measure_host {
     uv_loop_t *loop;
     uv_timer_t timer;           /* to the next start */
     struct service_wire config; /* immutable */
+    struct rlimit memlock;      /* likewise */
     struct measure_link *link;  /* NULL: there is no process */
     pid_t pid;                  /* to be waited for; 0: none */
     nsec_t started;             /* that process */
@@ -173,6 +174,8 @@ static int start(struct measure_host *h, struct err *e)
         free(link);
         return r;
     }
+    /* Before it is told anything. Lowered only, which needs no right; else a fact is wrong. */
+    (void)prlimit(h->pid, RLIMIT_MEMLOCK, &h->memlock, NULL);
     *link = (struct measure_link){.host = h, .fd = pair[0]};
     (void)uv_poll_init(h->loop, &link->poll, link->fd);
     h->link = link;
@@ -206,14 +209,15 @@ static void on_timer(uv_timer_t *timer)
     try_start(h);
 }
 
-int measure_host_new(
-    struct measure_host **ret, uv_loop_t *loop, const struct service_config *config, struct err *e)
+int measure_host_new(struct measure_host **ret, uv_loop_t *loop,
+    const struct service_config *config, const struct rlimit *memlock, struct err *e)
 {
     struct measure_host *h = calloc(1, sizeof(*h));
 
     if (!h)
         return err_set(e, -ENOMEM, "no memory for the measuring process");
     h->loop = loop;
+    h->memlock = *memlock;
     h->config = (struct service_wire){.type = SERVICE_WIRE_CONFIG, .port = config->port};
     (void)snprintf(h->config.interface, sizeof(h->config.interface), "%s", config->interface);
     (void)snprintf(h->config.socket_path, sizeof(h->config.socket_path), "%s", config->socket_path);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/resource.h>
 #include <uv.h>
 
 struct err;
@@ -26,11 +27,12 @@ struct service_member;
  * measure_host_new() - start the process; one that does not start is tried again
  * @loop:	pinned
  * @config:	copied; its texts, too
+ * @memlock:	its RLIMIT_MEMLOCK, which it tells members of, and not that of the agent
  *
  * Return: 0 or negative errno with words.
  */
-int measure_host_new(
-    struct measure_host **ret, uv_loop_t *loop, const struct service_config *config, struct err *e);
+int measure_host_new(struct measure_host **ret, uv_loop_t *loop,
+    const struct service_config *config, const struct rlimit *memlock, struct err *e);
 
 /**
  * measure_host_tell() - as service_set_members(); what it knows already is not said again

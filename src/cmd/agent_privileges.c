@@ -1,9 +1,11 @@
 /* agent_privileges.c - see agent_privileges.h. */
 #include "cmd/agent_privileges.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -89,6 +91,8 @@ int agent_privileges_drop(struct agent_config *config, const char *user, struct 
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     int r = state_check_dir(config->state_dir, e);
 
+    if (r == 0 && getrlimit(RLIMIT_MEMLOCK, &config->memlock) < 0)
+        r = err_set(e, -errno, "the limit of locked memory cannot be read: %s", strerror(errno));
     if (r == 0)
         r = state_read(&st, config->state_dir, e);
     if (r == STATE_E_ABSENT)

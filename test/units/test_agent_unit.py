@@ -92,6 +92,29 @@ def test_sandbox_is_in_force(node: Node) -> None:
         assert_in_force(node.m, int(node.data_plane()))
 
 
+def test_members_hear_of_the_limit_that_others_have(node: Node) -> None:
+    """An agent that root starts lifts its own limit of locked memory, and does not report that."""
+    m = node.m
+
+    def limit(pid: int) -> list[str]:
+        text = m.run(["grep", "^Max locked memory", f"/proc/{pid}/limits"], quiet=True).out
+        return text.split()[3:5]
+
+    def children() -> list[str]:
+        return m.run(["pgrep", "-P", m.main_pid("by-hand.service"), "-f", "measuring"],
+                     check=False, quiet=True).out.split()
+
+    m.run(["systemctl", "stop", AGENT])
+    m.run(["systemd-run", "-q", "-p", "LimitMEMLOCK=8M", "--unit", "by-hand", "weft", "agent"])
+    node.wait_agent()
+    wait_for(children, 10, "the measuring process")
+    assert limit(m.main_pid("by-hand.service")) == ["unlimited", "unlimited"]
+    assert limit(int(children()[0])) == ["8388608", "8388608"]
+    m.run(["systemctl", "stop", "by-hand"])
+    m.run(["systemctl", "start", AGENT])
+    node.wait_agent()
+
+
 def test_names_come_and_go(node: Node) -> None:
     m, u = node.m, node.site.u
     far = node.site.status_of_u()["self"]["address4"]

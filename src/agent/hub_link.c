@@ -20,6 +20,7 @@
 #define RETRY_FIRST       (250 * NSEC_PER_MSEC)
 #define RETRY_MAX         (8 * NSEC_PER_SEC)
 #define HEARTBEAT         (10 * NSEC_PER_SEC)
+#define HEARTBEAT_LATE    (1 * NSEC_PER_SEC) /* time to travel */
 #define REPORT_TIMEOUT_MS 10000
 
 /* Some segments that come twice are nothing; so many, and nothing new, and ours get lost. */
@@ -213,7 +214,14 @@ bool hub_link_is_heard(const struct hub_link *hl)
 
 nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
 {
-    return hl->said > 0 ? now - hl->said : NSEC_NEVER;
+    nsec_t silent = hl->said > 0 ? now - hl->said : NSEC_NEVER;
+    struct tcp_traffic traffic;
+
+    /* A connection that is only being made says nothing about the hub. */
+    if (silent < HEARTBEAT + HEARTBEAT_LATE && hl->stream && hl->line != 0 &&
+        client_look(hl->stream, &traffic))
+        silent = nsec_min(silent, traffic.silent_for);
+    return silent;
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */

@@ -76,10 +76,17 @@ void hub_link_restart(struct hub_link *hl);
 /** hub_link_is_heard() - the stream is open and not silent. */
 bool hub_link_is_heard(const struct hub_link *hl);
 
-/** A hub that is there says something at least so often: its heartbeat, and time to travel. */
-#define HUB_LINK_BREATH (11 * NSEC_PER_SEC)
+/**
+ * A hub that is there is heard at least so often: its kernel answers what keeps the watch alive
+ * after 4 s, and when that is lost what is repeated after 5 and 6.
+ */
+#define HUB_LINK_BREATH (7 * NSEC_PER_SEC)
 
-/** hub_link_silent_for() - since the hub last said something; NSEC_NEVER: not since the start. */
+/**
+ * hub_link_silent_for() - since the hub was last heard; NSEC_NEVER: not since the start
+ *
+ * Its kernel's answers count, unless a heartbeat is missing: then it is since that of before.
+ */
 nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now);
 
 /**

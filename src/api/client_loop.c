@@ -10,8 +10,11 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <uv.h>
 
 #include "api/client.h"
@@ -21,7 +24,9 @@
 #include "sys/tcp_traffic.h"
 
 /* Between two probes of a silent stream's connection, s. */
-#define WATCH_KEEPALIVE_S 5L
+#define WATCH_KEEPALIVE_S 4L
+#define WATCH_REPEAT_S    1L /* one that is not answered: whoever asks learns soon that it is not */
+#define WATCH_REPEATS     60 /* the stream's owner knows better when to give it up */
 
 struct client_loop {
     uv_loop_t *loop;      /* pins */
@@ -342,6 +347,15 @@ static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
     return rq->x.too_long ? 0 : size * n;
 }
 
+/* libcurl has no option for it yet. */
+static int keep_asking(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    const int repeats = WATCH_REPEATS;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &repeats, sizeof(repeats));
+    return CURL_SOCKOPT_OK;
+}
+
 int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
     unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e)
@@ -364,7 +378,8 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
      */
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, WATCH_KEEPALIVE_S);
-    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_KEEPALIVE_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_REPEAT_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_SOCKOPTFUNCTION, keep_asking);
     return begin(rq, ret, e);
 }
 

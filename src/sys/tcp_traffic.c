@@ -14,7 +14,10 @@ bool tcp_traffic_read(int fd, struct tcp_traffic *ret)
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
         len < offsetof(struct tcp_info, tcpi_data_segs_in) + sizeof(info.tcpi_data_segs_in))
         return false;
-    *ret =
-        (struct tcp_traffic){.bytes = info.tcpi_bytes_received, .segments = info.tcpi_data_segs_in};
+    *ret = (struct tcp_traffic){.bytes = info.tcpi_bytes_received,
+        .segments = info.tcpi_data_segs_in,
+        .silent_for = NSEC_PER_MSEC * (info.tcpi_last_ack_recv < info.tcpi_last_data_recv
+                                              ? info.tcpi_last_ack_recv
+                                              : info.tcpi_last_data_recv)};
     return true;
 }

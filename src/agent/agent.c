@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_internal.h"
 #include "agent/mss_clamp.h"
 #include "agent/name_check.h"
+#include "agent/removed.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -244,11 +246,27 @@ int agent__renew_engine(struct agent *a, struct err *e)
     return 0;
 }
 
+/* For whoever asks for the node later. */
+static void leave_word(const struct agent *a, const char *reason)
+{
+    struct removed rm = {.at = clock_wall() / NSEC_PER_SEC};
+    struct err e = ERR_NULL;
+
+    (void)snprintf(rm.node, sizeof(rm.node), "%s", a->snapshot.self);
+    (void)snprintf(
+        rm.network, sizeof(rm.network), "%.*s", NAME_MAX_LEN, a->snapshot.network.meta.name);
+    (void)snprintf(rm.reason, sizeof(rm.reason), "%.*s", REMOVED_REASON_MAX, reason);
+    (void)snprintf(rm.socket_path, sizeof(rm.socket_path), "%s", a->config->socket_path);
+    if (removed_write(&rm, a->config->state_dir, &e) < 0)
+        log_warning("nobody will be told later that it was removed: %s", err_text(&e));
+}
+
 static void on_removed(struct agent *a, const char *reason)
 {
     struct err names;
     struct err e = ERR_NULL;
 
+    leave_word(a, reason);
     log_info("the hub has removed this node: %s", reason[0] ? reason : "it gives no reason");
     if (agent__take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0)
         log_error("not all of it could be cleaned up: %s", err_text(&e));
@@ -403,8 +421,13 @@ static int load(struct agent *a, struct err *e)
 {
     const char *dir = a->config->state_dir;
     struct err unkept = ERR_NULL;
+    char text[REMOVED_TEXT_MAX];
+    struct removed rm;
     int r = state_read(&a->state, dir, e);
 
+    if (r == STATE_E_ABSENT && removed_read(&rm, dir, NULL) == 0)
+        return err_set(e, AGENT_E_NOT_JOINED, "%s; weft join with a new token makes it one again",
+            removed_explain(&rm, text));
     if (r == STATE_E_ABSENT)
         return err_set(e, AGENT_E_NOT_JOINED,
             "this machine has not joined a network (%s has no node.json): weft join TOKEN", dir);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/removed.h"
 #include "api/body.h"
 #include "api/client.h"
 #include "base/cleanup.h"
@@ -247,6 +248,8 @@ static int keep(const struct state *st, const char *dir, struct err *e)
         r = state_write(st, dir, e);
     if (r == 0)
         r = state_forget_join_key(dir, e);
+    if (r == 0)
+        r = removed_forget(dir, e);
     return r;
 }
 

@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/farewell.h"
 #include "agent/reconcile.h"
+#include "agent/removed.h"
 #include "api/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -97,6 +98,12 @@ int launch_agent(const char *state_dir, const char *socket_path, struct launch *
 /* Words that lead to what is missing. */
 static int explain_no_agent(const char *socket_path, struct err *e)
 {
+    char text[REMOVED_TEXT_MAX];
+    struct removed rm;
+
+    if (removed_read(&rm, STATE_DIR_DEFAULT, NULL) == 0 && strcmp(rm.socket_path, socket_path) == 0)
+        return err_set(e, LAUNCH_E_NO_AGENT, "%s; join again with a new token (weft join TOKEN)",
+            removed_explain(&rm, text));
     if (access(socket_path, F_OK) == 0 && access(socket_path, W_OK) < 0)
         return err_set(e, LAUNCH_E_NO_AGENT,
             "the agent's socket %s is not for this user: run it as root, or with sudo -E, or "
@@ -278,10 +285,14 @@ static void remove_stale_sockets(const char *path)
 static int load(const char *state_dir, struct state *st, int *ret_lock_fd,
     struct launch_farewell *ret, struct err *e)
 {
+    char text[REMOVED_TEXT_MAX];
+    struct removed rm;
     int r = state_check_dir(state_dir, e);
 
     if (r == 0)
         r = state_read(st, state_dir, e);
+    if (r == STATE_E_ABSENT && removed_read(&rm, state_dir, NULL) == 0)
+        return err_set(e, r, "there is nothing left: %s", removed_explain(&rm, text));
     if (r == STATE_E_ABSENT)
         return err_set(
             e, r, "this machine has not joined a network (%s has no node.json)", state_dir);

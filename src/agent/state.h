@@ -5,6 +5,7 @@
  *     public.json    of that what is no secret: the interface, and the objects; for weft probe
  *     snapshot.json  the last that was heard from the hub
  *     keepalive.json how long an idle UDP mapping towards the hub lives
+ *     removed.json   see removed.h
  *     join.key       the key of a join that has not ended yet; 0600
  *     lock           held by the agent while it runs
  *

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/launch.h"
+#include "agent/removed.h"
 #include "api/token.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -254,9 +255,13 @@ static int join(struct join_wish *wish)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct token token = TOKEN_NULL;
+    struct removed before = {.at = 0};
+    char text[REMOVED_TEXT_MAX];
     struct err e = ERR_NULL;
     int r = take_token(&token, &e);
 
+    /* Read before it goes, said after all has gone well. */
+    (void)removed_read(&before, arg.state_dir, NULL);
     wish->token = &token;
     if (r == 0)
         r = join_enrol(wish, &st, &e);
@@ -264,6 +269,8 @@ static int join(struct join_wish *wish)
     if (r != 0)
         return cmd_fail("join", "%s", err_text(&e));
     print_joined(&st);
+    if (before.at != 0)
+        (void)printf("Before, %s.\n", removed_explain(&before, text));
     return arg.no_start ? CMD_OK : start_agent();
 }
 

@@ -513,12 +513,12 @@ def test_hub_is_away_for_a_while(site: Site) -> None:
 # ---- the end --------------------------------------------------------------------------------
 
 
-def assert_nothing_left(node: Node) -> None:
+def assert_nothing_left(node: Node, *but: str) -> None:
     assert not node.has_interface()
     wait_for(lambda: not node.pids("weft-wg") and not node.pids("weft"), 5, "all processes to end")
     left = node.host.run(["find", STATE, "/run/weft", "/run/wireguard", "-type", "f", "-o", "-type",
                           "s"], check=False, quiet=True).out.split()
-    assert set(left) <= {f"{STATE}/lock", f"{STATE}/agent.log"}
+    assert set(left) <= {f"{STATE}/lock", f"{STATE}/agent.log", *but}
     assert "10.42." not in node.host.run(["ip", "route", "show", "table", "all"], quiet=True).out
     assert "weft" not in node.host.run(["cat", "/etc/hosts"], quiet=True).out
 
@@ -657,7 +657,18 @@ def test_removed_by_the_hub(site: Site) -> None:
     assert not site.n1.ping(far)
     site.n2.agent.wait_line("the hub has removed this node")
     assert site.n2.agent.wait() == 0
-    assert_nothing_left(site.n2)
+    word = f"{STATE}/removed.json"
+    assert site.n2.host.run(["test", "-e", word], check=False).rc == 0
+    assert_nothing_left(site.n2, word)
+    # Whoever asks is told, until it joins again.
+    removed = r'this node, "n2", was removed from the network default by its hub on 20\S+ \S+ UTC: '
+    for command in ("status", "leave", "agent"):
+        result = site.n2.run(command, check=False)
+        assert result.rc == 1 and re.search(removed, result.err), result.err
+    said = site.n2.run("join", site.token(), "--no-start", "--name", "n3").out
+    assert re.search(r"^n3 has joined", said) and re.search("^Before, " + removed, said, re.M)
+    assert site.n2.host.run(["test", "-e", word], check=False).rc == 1
+    assert "was removed" not in site.n2.run("status", check=False).err
 
 
 # ---- state files ----------------------------------------------------------------------------

@@ -1,0 +1,42 @@
+/*
+ * removed.h - that this machine was a node until its hub removed it: STATE/removed.json.
+ *
+ * The agent ends then, and all else of the node goes; whoever asks for it later is told why there
+ * is none. It goes with the next join.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "base/parse.h"
+
+struct err;
+
+/** There is no such file. */
+#define REMOVED_E_ABSENT 1
+
+#define REMOVED_REASON_MAX 255
+
+struct removed {
+    char node[NAME_MAX_LEN + 1];
+    char network[NAME_MAX_LEN + 1];
+    char reason[REMOVED_REASON_MAX + 1]; /* the hub's words; "": none */
+    char socket_path[PATH_MAX];          /* where its agent was asked */
+    int64_t at;                          /* s since 1970 */
+};
+
+/** removed_write() - 0; or negative errno with words that name the file. */
+int removed_write(const struct removed *rm, const char *dir, struct err *e);
+
+/** removed_read() - 0; REMOVED_E_ABSENT; or negative errno with words that name the file. */
+int removed_read(struct removed *ret, const char *dir, struct err *e);
+
+/** removed_forget() - what is not there is no failure. 0 or negative errno with words. */
+int removed_forget(const char *dir, struct err *e);
+
+/** Room for removed_explain(), with its zero. */
+#define REMOVED_TEXT_MAX (2 * NAME_MAX_LEN + REMOVED_REASON_MAX + 160)
+
+/** removed_explain() - what happened, a sentence without its end. Returns @buf. */
+const char *removed_explain(const struct removed *rm, char buf[static REMOVED_TEXT_MAX]);

@@ -530,7 +530,7 @@ def hide_tun(host: Host) -> None:
 WITHOUT_NET_ADMIN = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"]
 
 
-@pytest.mark.parametrize("how", ["tun", "capability", "module"])
+@pytest.mark.parametrize("how", ["tun", "sockets", "capability", "module"])
 def test_what_joining_needs_is_checked_before_the_token_is_used(site: Site, how: str) -> None:
     """The sentence names what is missing, and the token admits once it is there."""
     n1, token = site.n1, site.token()
@@ -538,6 +538,11 @@ def test_what_joining_needs_is_checked_before_the_token_is_used(site: Site, how:
     if how == "tun":
         hide_tun(n1.host)
         done, word = n1.host.run(argv, check=False), "/dev/net/tun"
+    elif how == "sockets":
+        n1.host.run(["mkdir", "-p", "/run/wireguard"])
+        n1.host.run(["mount", "-t", "tmpfs", "-o", "ro", "none", "/run/wireguard"])
+        done, word = n1.host.run(argv, check=False), "sockets cannot be made in /run/wireguard"
+        n1.host.run(["umount", "/run/wireguard"])
     elif how == "capability":
         done, word = n1.host.run([*WITHOUT_NET_ADMIN, *argv], check=False), "CAP_NET_ADMIN"
     else:

@@ -137,7 +137,7 @@ def told(text: str) -> dict[str, tuple[str, str]]:
 
 
 def test_metrics(site: Site, tmp_path: Path) -> None:
-    """METRICS.md has those that hub and probe tell, no other, with the labels that they have."""
+    """METRICS.md has those that hub and probe tell, and no other, each with its labels."""
     listed = {name: (kind, meaning, labels) for name, kind, labels, meaning in
               METRIC.findall((DOCS / "METRICS.md").read_text(encoding="utf-8"))}
     file = Path("/run/weft.prom")
@@ -166,3 +166,35 @@ def test_scraping(site: Site, tmp_path: Path) -> None:
     gpu2 = site.nodes["gpu-2"].host
     done = gpu2.run(["/usr/bin/python3", "-c", FETCH, crt, token])
     assert "weft_nodes{" in done.out
+
+
+def test_without_the_hub(site: Site) -> None:
+    """A direct pair goes on: another mapping, agent and data plane; then the hub is back."""
+    gpu1, gpu2 = site.nodes["gpu-1"], site.nodes["gpu-2"]
+    site.wait_paths({("gpu-1", "gpu-2"): {"direct"}}, 10)
+    for node in (gpu1, gpu2):
+        node.agent.allow("the hub does not answer|UDP to the hub")
+    there = gpu2.address()
+    token = site.hub.run([site.weft, "token", "new"], quiet=True).out
+    site.daemon.kill9()
+    site.lab.nat("a").flush_mappings()
+    gpu1.insist_ping(there)
+    for lost in ("the agent", "the agent and its data plane"):
+        gpu1.agent.stop()
+        gpu1.insist_ping(there)
+        if "data plane" in lost:
+            # It has another port then, of which only the hub could have told gpu-2.
+            gpu2.host.run(["nft", "insert", "rule", "inet", "filter", "input", "meta", "l4proto",
+                           "udp", "accept"])
+            gpu1.host.run(["ip", "link", "del", "weft0"])
+        gpu1.agent = gpu1.host.spawn([site.weft, "agent"], name="agent",
+                                     allow=["the hub does not answer|UDP to the hub"])
+        wait_for(lambda: gpu1.host.run([site.weft, "status"], check=False, quiet=True).rc == 0, 10,
+                 "the agent to answer")
+        gpu1.insist_ping(there)
+        site.wait_paths({("gpu-1", "gpu-2"): {"direct"}}, 20)
+    refused = site.lab.host("gpu-3").run([site.weft, "join", "-"], stdin=token, check=False)
+    assert refused.rc == 1 and "the hub cannot be asked" in refused.err
+    site.start_hub()
+    for node in (gpu1, gpu2):
+        wait_for(lambda n=node: n.status()["hub"]["reachable"], 60, "the hub to be heard again")

@@ -1,6 +1,6 @@
 /*
- * service_internal.h - the measuring service's parts: service.c, service_listen.c,
- * service_orders.c.
+ * service_internal.h - the measuring service's parts, from the bottom up: service_state.c,
+ * service_underlay.c, service_orders.c, service_listen.c, service.c.
  */
 #pragma once
 

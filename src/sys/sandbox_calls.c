@@ -24,6 +24,22 @@
 #include "base/err.h"
 #include "sys/sandbox_internal.h"
 
+static const char *const kind_names[] = {
+    [SANDBOX_HUB] = "hub",
+    [SANDBOX_AGENT] = "agent",
+    [SANDBOX_WG] = "wg",
+    [SANDBOX_PROBE] = "probe",
+    [SANDBOX_RENDEZVOUS] = "rendezvous",
+    [SANDBOX_MEASURE] = "measuring",
+    [SANDBOX_HOSTS] = "hosts",
+};
+_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == SANDBOX_N, "a name per kind");
+
+const char *sandbox_kind_name(enum sandbox_kind kind)
+{
+    return kind_names[kind];
+}
+
 /* ---- the groups ----------------------------------------------------------------------------- */
 
 /* Memory, clocks, signals of its own and the end: the C library needs these in any program. */

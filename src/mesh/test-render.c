@@ -299,8 +299,36 @@ static void test_wg_quick(void **state)
         "PublicKey = AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
         "PresharedKey = AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=\n"
         "AllowedIPs = 10.42.0.1/32, fd5a:1::1/128\n"
-        "Endpoint = 203.0.113.10:51820\n");
+        "Endpoint = hub.example.org:51820\n");
     assert_int_equal(len, strlen(text));
+    free(text);
+    wg_config_deinit(&c);
+    snapshot_deinit(&s);
+}
+
+/* A hub that has a name is reached by it from a file, which lives long; an interface that runs is
+ * told where the hub is today. */
+static void test_wg_quick_names(void **state)
+{
+    static const struct wg_quick_style style = {.key_file = WG_QUICK_KEY_FILE};
+    struct snapshot s = sample_snapshot(3, 2);
+    struct node_hub *hub = s.nodes.items[0]->node.hub;
+    struct wg_config c = render(&s, NULL, 0);
+    char *text;
+
+    assert_non_null(hub);
+    text = wg_quick_format(&c, &s, &style, NULL);
+    assert_null(strstr(text, HUB_ENDPOINT));
+    assert_non_null(strstr(text, "1::1/128\nEndpoint = hub.example.org:51820\n"));
+    assert_non_null(strstr(text, "1::3/128\nEndpoint = hub.example.org:51820\n"));
+    free(text);
+    text = wg_quick_format_peers(&c, &s, NULL);
+    assert_null(strstr(text, "example"));
+    assert_non_null(strstr(text, "1::3/128\nEndpoint = " HUB_ENDPOINT "\n"));
+    free(text);
+    hub->n_names = 0;
+    text = wg_quick_format(&c, &s, &style, NULL);
+    assert_non_null(strstr(text, "1::3/128\nEndpoint = " HUB_ENDPOINT "\n"));
     free(text);
     wg_config_deinit(&c);
     snapshot_deinit(&s);
@@ -322,7 +350,7 @@ static void test_wg_quick_compact(void **state)
                               "[Peer]\n"
                               "PublicKey=AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
                               "AllowedIPs=10.42.0.1/32,fd5a:1::1/128\n"
-                              "Endpoint=203.0.113.10:51820\n"
+                              "Endpoint=hub.example.org:51820\n"
                               "PersistentKeepalive=10\n");
     free(text);
     wg_config_deinit(&c);
@@ -522,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_new_route_is_all_that_changes),
         cmocka_unit_test(test_wg_quick),
         cmocka_unit_test(test_wg_quick_compact),
+        cmocka_unit_test(test_wg_quick_names),
         cmocka_unit_test(test_wg_quick_peers),
     };
 

@@ -4,6 +4,7 @@
 #include "base/secret.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "mesh/render.h"
 #include "mesh/snapshot.h"
 #include "mesh/wg_config.h"
 
@@ -11,8 +12,9 @@
 struct writer {
     struct str out;
     const struct wg_quick_style *style;
-    const char *equals; /* between a name and its value */
-    const char *comma;  /* between two values */
+    const char *equals;           /* between a name and its value */
+    const char *comma;            /* between two values */
+    const struct node_hub *named; /* whose first endpoint is written as its name; NULL: nobody's */
 };
 
 static struct writer writer_make(const struct wg_quick_style *style)
@@ -87,12 +89,19 @@ static void write_interface(struct writer *w, const struct wg_config *c, const s
         write_post_up(w, c);
 }
 
+static void write_endpoint(struct writer *w, const struct endpoint *ep)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    bool is_named = w->named && endpoint_equal(ep, &w->named->endpoints[0]);
+
+    write_text(w, "Endpoint", is_named ? w->named->names[0] : endpoint_format(ep, text));
+}
+
 static void write_peer(
     struct writer *w, const struct wg_peer *p, const char *name, bool with_keepalive)
 {
     char key[X25519_BASE64_MAX];
     char psk[BASE64_ROOM(sizeof(p->psk.b))];
-    char endpoint[ENDPOINT_TEXT_MAX];
 
     if (!w->style->is_compact && w->out.len > 0)
         str_add(&w->out, "\n");
@@ -107,7 +116,7 @@ static void write_peer(
     }
     write_prefixes(w, "AllowedIPs", p->allowed, p->n_allowed);
     if (!endpoint_is_none(&p->endpoint))
-        write_text(w, "Endpoint", endpoint_format(&p->endpoint, endpoint));
+        write_endpoint(w, &p->endpoint);
     if (with_keepalive)
         write_number(w, "PersistentKeepalive", p->keepalive);
 }
@@ -128,7 +137,10 @@ char *wg_quick_format(const struct wg_config *c, const struct snapshot *s,
     const struct wg_quick_style *style, size_t *ret_len)
 {
     struct writer w = writer_make(style);
+    const struct node *hub = render_hub(s);
 
+    if (hub && hub->hub->n_names > 0)
+        w.named = hub->hub;
     write_interface(&w, c, s);
     write_peers(&w, c, s, style->secret != NULL);
     return str_take(&w.out, ret_len);

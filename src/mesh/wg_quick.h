@@ -31,6 +31,8 @@ struct wg_quick_style {
  * @c:		as render_config() gave it
  * @s:		the same snapshot; peers come in the order of its names, each below its name
  *
+ * Where the hub has a name, that is its endpoint: the file is read again when it is elsewhere.
+ *
  * Return: gives it, free() it, and wipe it before that if it has the private
  * key; NULL for no memory.
  */
@@ -41,6 +43,7 @@ char *wg_quick_format(const struct wg_config *c, const struct snapshot *s,
  * wg_quick_format_peers() - all peers, as `wg syncconf` takes them beside an [Interface] section
  *
  * The private key and the port are the node's own: `wg syncconf` takes them
- * from the interface when they are not said. As wg_quick_format() otherwise.
+ * from the interface when they are not said. Endpoints are addresses: whoever
+ * is told this has reached the hub. As wg_quick_format() otherwise.
  */
 char *wg_quick_format_peers(const struct wg_config *c, const struct snapshot *s, size_t *ret_len);

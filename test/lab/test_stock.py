@@ -4,7 +4,7 @@
      |
    [ wan ]
     |  |  |
-   n1  n2 s    n1 and n2 with our agent; s with wireguard-go, wg-quick, curl and the README's line
+   n1  n2 s    n1 and n2 with our agent; s with wireguard-go, wg-quick, curl and the recipe's line
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from lab import Daemon, Host, Lab, wait_for
 from lab.agents import CIDR4, AgentNode, Site
-from lab.stock import sync_line
+from lab.stock import recipe, sync_line
 
 pytestmark = pytest.mark.namespaces
 
@@ -61,14 +61,13 @@ class Stock:
         return self.host.run(["wg", *words], quiet=True).out
 
     def make_key(self) -> str:
-        """The README's way: the private key stays in its file. Gives the public one."""
-        return self.host.run(["sh", "-c", "mkdir -p /etc/wireguard && umask 077 && "
-                              f"wg genkey | tee {CONF}.key | wg pubkey"]).out.strip()
+        """The private key stays in its file. Gives the public one."""
+        self.host.run(["mkdir", "-p", "/etc/wireguard"])
+        return self.host.run(recipe("key")).out.strip()
 
     def up(self, conf: str) -> None:
         self.host.run(["sh", "-c", f"umask 077; cat > {CONF}.conf"], stdin=conf)
-        self.host.run(["wg-quick", "up", "wg0"],
-                      env={"WG_QUICK_USERSPACE_IMPLEMENTATION": "wireguard-go"})
+        self.host.run(recipe("up"), env={"WG_QUICK_USERSPACE_IMPLEMENTATION": "wireguard-go"})
 
     def sync(self) -> None:
         self.host.run(sync_line(HUB_AT))
@@ -117,16 +116,17 @@ def is_stock(node: AgentNode, name: str) -> bool:
     return peer["stock"] and peer["path"] == "relay" and "stock WireGuard" in peer["why"]
 
 
-def test_a_stock_node_keeps_up(site: Site, weft: Path) -> None:
+def test_a_stock_node_keeps_up(site: Site, weft: Path, tmp_path: Path) -> None:
     s = Stock(site.lab.host("s"))
     [n1] = site.join("n1")
-    s.up(site.hub.run([weft, "node", "add", "s", "--public-key", s.make_key()]).out)
-    own = site.hub_nodes()["s"]["spec"]
+    site.hub.run(recipe("add", f"cd {tmp_path}; KEY={s.make_key()}; PATH={weft.parent}:$PATH"))
+    s.up((tmp_path / "wg0.conf").read_text())
+    own = site.hub_nodes()["nas"]["spec"]
     for version in (4, 6):
         s.reaches(n1.address(version))
         n1.insist_ping(own[f"address{version}"])
-    wait_for(lambda: is_stock(n1, "s"), 10, "n1 to say what s is")
-    seen = site.hub_nodes()["s"]
+    wait_for(lambda: is_stock(n1, "nas"), 10, "n1 to say what s is")
+    seen = site.hub_nodes()["nas"]
     assert seen["reachable"] and seen["status"]["engine"] == "stock"
     assert seen["endpoint"].startswith("203.0.113.13:") and seen["rxBytes"] > 0
     flow = Flow(s.host, n1.host, n1.address())
@@ -138,6 +138,10 @@ def test_a_stock_node_keeps_up(site: Site, weft: Path) -> None:
     s.sync()
     assert s.peers() == {keys(site)[n] for n in ("hub", "n1", "n2")}
     s.reaches(n2.address())
+    site.hub.run([weft, "node", "set", "n2", "--route", "10.9.0.0/24"])
+    s.sync()
+    s.host.run(recipe("routes"))
+    assert " dev wg0 " in s.host.run(["ip", "route", "get", "10.9.0.7"]).out
     n2.insist_ping(own["address4"])
     flow.goes_on()
 

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "sys/rtnl.h"
 #include "sys/sockaddr.h"
 #include "sys/socket_room.h"
 #include "wire/ip.h"
@@ -198,10 +199,13 @@ static int open_out(enum raw_udp_family family)
 {
     int domain = family == RAW_UDP_V4 ? AF_INET : AF_INET6;
     _cleanup_(closep) int fd = socket(domain, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
+    const uint32_t mark = RTNL_OUTER_MARK;
     int on = 1;
 
     if (fd < 0)
         return -errno;
+    /* The same way as WireGuard's own; without the right to it, as everybody's. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark));
     if (family == RAW_UDP_V6 && setsockopt(fd, IPPROTO_IPV6, IPV6_HDRINCL, &on, sizeof(on)) < 0)
         return -errno;
     return TAKE_FD(fd);
@@ -213,8 +217,11 @@ static int find_source(const struct endpoint *to, struct ip_addr *ret)
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, to);
     _cleanup_(closep) int fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const uint32_t mark = RTNL_OUTER_MARK;
     struct endpoint source;
 
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark));
     if (fd < 0 || connect(fd, &sa.any, len) < 0)
         return -errno;
     len = sizeof(sa);

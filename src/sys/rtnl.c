@@ -287,6 +287,7 @@ struct walk {
     rtnl_entry_fn fn;
     void *ctx;
     unsigned ifindex; /* only these; 0: all */
+    bool all_tables;  /* not the main one only */
 };
 
 static int take_address(const struct nlmsghdr *nlh, void *ctx)
@@ -323,6 +324,7 @@ int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, vo
 /** What may be said of a route beside where it leads; zero: nothing. */
 struct route_options {
     uint8_t protocol; /* 0: static */
+    uint32_t table;   /* 0: the main one */
     uint32_t metric;
     struct rtnl_metrics metrics;
 };
@@ -349,7 +351,7 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
 
     rtm->rtm_family = family_of(&dst->addr);
     rtm->rtm_dst_len = dst->len;
-    rtm->rtm_table = RT_TABLE_MAIN;
+    rtm->rtm_table = opt->table ? RT_TABLE_UNSPEC : RT_TABLE_MAIN;
     rtm->rtm_protocol = opt->protocol ? opt->protocol : RTPROT_STATIC;
     rtm->rtm_scope = ip_addr_is_v4(&dst->addr) ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
     rtm->rtm_type = RTN_UNICAST;
@@ -360,6 +362,8 @@ static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsig
     }
     put_address(rq.nlh, RTA_DST, &dst->addr);
     mnl_attr_put_u32(rq.nlh, RTA_OIF, ifindex);
+    if (opt->table)
+        mnl_attr_put_u32(rq.nlh, RTA_TABLE, opt->table);
     if (opt->metric)
         mnl_attr_put_u32(rq.nlh, RTA_PRIORITY, opt->metric);
     put_metrics(rq.nlh, &opt->metrics);
@@ -412,6 +416,24 @@ int rtnl_remove_peer_route(struct netlink *nl, unsigned ifindex, const struct ip
     return r == -ESRCH ? 0 : r;
 }
 
+int rtnl_set_table_route(struct netlink *nl, unsigned ifindex, uint32_t table,
+    const struct ip_prefix *dst, const struct rtnl_metrics *metrics)
+{
+    const struct route_options opt = {
+        .protocol = RTNL_PEER_ROUTES, .table = table, .metrics = *metrics};
+
+    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
+}
+
+int rtnl_remove_table_route(
+    struct netlink *nl, unsigned ifindex, uint32_t table, const struct ip_prefix *dst)
+{
+    const struct route_options opt = {.protocol = RTNL_PEER_ROUTES, .table = table};
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &opt);
+
+    return r == -ESRCH ? 0 : r;
+}
+
 static void take_metrics(const struct nlattr *attr, struct rtnl_metrics *ret)
 {
     const struct nlattr *metrics[RTAX_MAX + 1];
@@ -430,17 +452,17 @@ static int take_route(const struct nlmsghdr *nlh, void *ctx)
     const struct nlattr *attrs[RTA_MAX + 1];
     struct rtnl_entry entry = {.type = RTNL_ENTRY_ROUTE};
     struct walk *w = ctx;
-    uint32_t table;
 
     if (nlh->nlmsg_type != RTM_NEWROUTE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*rtm)))
         return 0;
     index_attributes(nlh, sizeof(*rtm), attrs, RTA_MAX + 1);
-    table = attrs[RTA_TABLE] ? get_u32(attrs[RTA_TABLE]) : rtm->rtm_table;
+    entry.table = attrs[RTA_TABLE] ? get_u32(attrs[RTA_TABLE]) : rtm->rtm_table;
+    entry.is_on_link = !attrs[RTA_GATEWAY] && !attrs[RTA_VIA] && !attrs[RTA_MULTIPATH];
     entry.ifindex = get_u32(attrs[RTA_OIF]);
     entry.prefix.len = rtm->rtm_dst_len;
     entry.protocol = rtm->rtm_protocol;
     take_metrics(attrs[RTA_METRICS], &entry.metrics);
-    if (table != RT_TABLE_MAIN || rtm->rtm_flags & RTM_F_CLONED ||
+    if ((entry.table != RT_TABLE_MAIN && !w->all_tables) || rtm->rtm_flags & RTM_F_CLONED ||
         (w->ifindex && entry.ifindex != w->ifindex))
         return 0;
     if (!get_address(attrs[RTA_DST], rtm->rtm_family, &entry.prefix.addr)) {
@@ -453,13 +475,26 @@ static int take_route(const struct nlmsghdr *nlh, void *ctx)
     return w->fn(&entry, w->ctx);
 }
 
-int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+static int walk_routes(struct netlink *nl, struct walk *w)
 {
-    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
     struct request rq;
 
     (void)start_request(&rq, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
-    return netlink_request(nl, rq.nlh, take_route, &w);
+    return netlink_request(nl, rq.nlh, take_route, w);
+}
+
+int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+{
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
+
+    return walk_routes(nl, &w);
+}
+
+int rtnl_each_table_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+{
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex, .all_tables = true};
+
+    return walk_routes(nl, &w);
 }
 
 /* How the kernel would send a packet. */

@@ -102,17 +102,48 @@ int rtnl_set_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_pr
     const struct rtnl_metrics *metrics);
 int rtnl_remove_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
 
+/**
+ * rtnl_set_table_route(), rtnl_remove_table_route() - the same in a table of its own
+ *
+ * 0 or negative errno.
+ */
+int rtnl_set_table_route(struct netlink *nl, unsigned ifindex, uint32_t table,
+    const struct ip_prefix *dst, const struct rtnl_metrics *metrics);
+int rtnl_remove_table_route(
+    struct netlink *nl, unsigned ifindex, uint32_t table, const struct ip_prefix *dst);
+
+/** The mark of what WireGuard itself sends, while there are routes that it must not take. */
+#define RTNL_OUTER_MARK 0x57460087u
+
+/** A routing rule of ours: everything without a mark looks into a table before the main one. */
+struct rtnl_rule {
+    uint32_t table;
+    uint32_t mark;     /* what has it does not */
+    uint32_t priority; /* less than that of the main table's rule, 32766 */
+};
+
+/**
+ * rtnl_add_rule(), rtnl_remove_rule() - for one family
+ *
+ * Return: 0, also when it is there already, or is not; or negative errno: -EOPNOTSUPP or
+ * -EAFNOSUPPORT where the kernel has no such rules.
+ */
+int rtnl_add_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule);
+int rtnl_remove_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule);
+
 /** Which kind of thing takes up a block of addresses. */
 enum rtnl_entry_type {
     RTNL_ENTRY_ADDRESS,
     RTNL_ENTRY_ROUTE,
 };
 
-/** An address of an interface, or a route of the main table. */
+/** An address of an interface, or a route. */
 struct rtnl_entry {
     enum rtnl_entry_type type;
     struct ip_prefix prefix;     /* an address with the length of its block, or a destination */
     unsigned ifindex;            /* 0: a route without an interface */
+    uint32_t table;              /* of a route */
+    bool is_on_link;             /* of a route: no other router is on its way */
     uint8_t protocol;            /* of a route: who made it */
     struct rtnl_metrics metrics; /* of a route */
 };
@@ -125,6 +156,9 @@ int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, vo
 
 /** rtnl_each_route() - main table, both families; of one interface, or of all for 0. */
 int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
+
+/** rtnl_each_table_route() - the same of all tables, the kernel's own one for itself too. */
+int rtnl_each_table_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
 
 /**
  * rtnl_check_free() - is no part of a block in use on this machine?

@@ -143,6 +143,7 @@ void agent__reconcile(struct agent *a)
     a->fault = (struct err)ERR_NULL;
     log_pass(a, &result);
     clamp(a, now);
+    agent__guard_routes(a, now);
     agent__schedule(a, &a->due.reconcile, now + RECONCILE_PERIOD);
     if (!endpoint_is_none(&api))
         hub_link_set_target(a->hub, &api);
@@ -549,6 +550,7 @@ static int start(struct agent *a, struct err *e)
     struct render_input in;
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
 
+    a->reconcile.accepts = a->state.accepts;
     if (r == 0)
         r = make_signer(a, e);
     if (r == 0)

@@ -39,9 +39,11 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     struct render_input render;
     struct status_input in = look(ctx, &render);
     const struct agent *a = ctx;
+    const struct status_routes routes = agent__status_routes(a);
     struct offloads offloads;
     struct err e = ERR_NULL;
 
+    in.routes = &routes;
     if (a->reconcile.engine && engine_offloads(a->reconcile.engine, &offloads, &e) == 0)
         in.offloads = &offloads;
     response_json(rs, 200, status_encode(&in));

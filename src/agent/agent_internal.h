@@ -1,6 +1,7 @@
 /*
  * agent_internal.h - the agent's parts: agent.c, agent_look.c, agent_door.c,
- * agent_jobs.c, agent_keepalive.c, agent_measure.c, agent_names.c.
+ * agent_jobs.c, agent_keepalive.c, agent_measure.c, agent_names.c,
+ * agent_routes.c.
  */
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "agent/reconcile.h"
 #include "agent/save_plan.h"
 #include "agent/state.h"
+#include "agent/status_routes.h"
 #include "api/server.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -47,8 +49,12 @@ struct agent {
     int lock_fd;               /* owns; -1: none */
 
     struct reconcile reconcile;
-    nsec_t clamped;    /* when the rules of mss_clamp.h were last put; 0: never */
-    bool cannot_clamp; /* and that was said */
+    nsec_t clamped;                /* when the rules of mss_clamp.h were last put; 0: never */
+    bool cannot_clamp;             /* and that was said */
+    nsec_t guarded;                /* when the rules of route_guard.h were last put; 0: never */
+    struct subnets guarded_routes; /* for these */
+    bool is_unguarded;             /* there are none of those rules */
+    struct err guard_fault;        /* why they could not be put; no words: they could */
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */
     nsec_t retry;      /* how long after a pass that failed the next one comes */
     nsec_t held_until; /* no pass before, whatever happens: the engine cannot be had */
@@ -175,6 +181,12 @@ int agent__take_down(struct agent *a, struct err *names, struct err *e);
  * Return: 0; ENGINE_E_UNSUPPORTED with words: there is no process; or negative errno with words.
  */
 int agent__renew_engine(struct agent *a, struct err *e);
+
+/** agent__guard_routes() - forward to the subnets behind this node, and to nothing else. */
+void agent__guard_routes(struct agent *a, nsec_t now);
+
+/** agent__status_routes() - borrowed. */
+struct status_routes agent__status_routes(const struct agent *a);
 
 /** agent__finish() - begin to end. */
 void agent__finish(struct agent *a, enum agent_end end);

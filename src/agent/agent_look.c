@@ -257,11 +257,11 @@ static json_t *encode_node(const struct agent *a)
     json_t *speeds = kind == ENGINE_KIND_USERSPACE ? node_speeds_encode(&a->speeds) : NULL;
     char hostname[NAME_MAX_LEN + 1];
 
-    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*}", "engine",
+    return json_pack("{s:s, s:s, s:s*, s:o, s:o, s:o*, s:o*}", "engine",
         engine ? engine_kind_name(kind) : "", "version", version_text, "hostname",
         read_hostname(a, hostname) ? hostname : NULL, "candidates",
         path_report_encode_candidates(self), "paths", path_report_encode_facts(self), "aead",
-        speeds);
+        speeds, "routes", a->state.routes.n ? subnets_encode(&a->state.routes) : NULL);
 }
 
 static void report(struct agent *a, nsec_t now)

@@ -103,9 +103,10 @@ static json_t *encode_request(
     json_t *json;
 
     base64url_encode(wish->token->secret.b, sizeof(wish->token->secret.b), secret);
-    json = json_pack("{s:s, s:s, s:s*, s:o, s:s}", "secret", secret, "publicKey",
+    json = json_pack("{s:s, s:s, s:s*, s:o, s:s, s:o*}", "secret", secret, "publicKey",
         x25519_public_format(public, key), "name", name, "labels", encode_labels(wish), "engine",
-        engine_kind_name(wish->engine));
+        engine_kind_name(wish->engine), "routes",
+        wish->routes && wish->routes->n ? subnets_encode(wish->routes) : NULL);
     secret_wipe(secret, sizeof(secret));
     return json;
 }
@@ -344,6 +345,10 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
     if (r == 0)
         r = check_interface(&nl, wish->interface, e);
     st.keeps_hosts = wish->keeps_hosts;
+    if (wish->routes)
+        st.routes = *wish->routes;
+    st.keeps_sources = wish->keeps_sources;
+    st.accepts = wish->accepts;
     st.listen_port = wish->listen_port;
     for (st.n_given = 0; st.n_given < wish->n_given; st.n_given++)
         st.given[st.n_given] = wish->given[st.n_given];

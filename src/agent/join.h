@@ -23,9 +23,12 @@ struct join_wish {
     const struct label *labels;
     size_t n_labels;
     enum engine_kind engine;
-    bool keeps_hosts;  /* see struct state */
-    bool wants_relay;  /* likewise; needs the userspace engine */
-    const char *proxy; /* see proxy.h; NULL: as the environment says; "none": none */
+    bool keeps_hosts;             /* see struct state */
+    bool wants_relay;             /* likewise; needs the userspace engine */
+    const struct subnets *routes; /* likewise; asked of the hub; NULL: none */
+    bool keeps_sources;           /* likewise */
+    enum subnets_accept accepts;  /* likewise */
+    const char *proxy;            /* see proxy.h; NULL: as the environment says; "none": none */
     const char *interface;
     uint16_t listen_port;         /* 0: any */
     const struct endpoint *given; /* where others reach this machine, as the operator says */

@@ -20,8 +20,7 @@ static const char *table_name(const char *interface, char buf[static TABLE_MAX])
     return buf;
 }
 
-/* A name may have characters that mean something to nft; nobody gives one such a name. */
-static int check_name(const char *interface, struct err *e)
+int mss_clamp_check_name(const char *interface, struct err *e)
 {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
@@ -45,7 +44,7 @@ int mss_clamp_put(const char *interface, struct err *e)
 {
     _cleanup_(str_deinit) struct str body = STR_NULL;
     char table[TABLE_MAX];
-    int r = check_name(interface, e);
+    int r = mss_clamp_check_name(interface, e);
 
     if (r < 0)
         return r;
@@ -61,7 +60,7 @@ int mss_clamp_put(const char *interface, struct err *e)
 int mss_clamp_remove(const char *interface, struct err *e)
 {
     char table[TABLE_MAX];
-    int r = check_name(interface, e);
+    int r = mss_clamp_check_name(interface, e);
 
     if (r < 0)
         return r;

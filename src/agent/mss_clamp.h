@@ -18,5 +18,14 @@ struct err;
  */
 int mss_clamp_put(const char *interface, struct err *e);
 
+/**
+ * mss_clamp_check_name() - may the rules name that interface?
+ *
+ * A name may have characters that mean something to nft; nobody gives one such a name.
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int mss_clamp_check_name(const char *interface, struct err *e);
+
 /** mss_clamp_remove() - rules that are not there are fine. 0 or negative errno with words. */
 int mss_clamp_remove(const char *interface, struct err *e);

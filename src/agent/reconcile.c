@@ -2,11 +2,13 @@
 #include "agent/reconcile.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/mss_clamp.h"
 #include "agent/peer_routes.h"
+#include "agent/route_guard.h"
 #include "base/err.h"
 #include "mesh/diff.h"
 #include "sys/rtnl.h"
@@ -39,6 +41,7 @@ void reconcile_deinit(struct reconcile *rc)
     rc->engine = engine_close(rc->engine);
     netlink_close(&rc->nl);
     wg_config_deinit(&rc->told);
+    subnet_routes_deinit(&rc->subnets);
     rc->has_told = false;
 }
 
@@ -241,7 +244,12 @@ static int reconcile_routes(
         r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
         res->n_changes++;
     }
-    return r == 0 ? peer_routes_reconcile(&rc->nl, rc->ifindex, want, rc->lacks_v6) : r;
+    if (r == 0)
+        r = peer_routes_reconcile(&rc->nl, rc->ifindex, want, rc->lacks_v6);
+    if (r == 0)
+        r = subnet_routes_apply(
+            &rc->subnets, &rc->nl, rc->ifindex, rc->interface, want, rc->lacks_v6);
+    return r;
 }
 
 static int reconcile_interface(
@@ -276,6 +284,12 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
     struct wg_config want = WG_CONFIG_NULL;
     int r = render_config(&want, in, e);
 
+    if (r == 0) {
+        r = subnet_routes_plan(
+            &rc->subnets, &rc->nl, if_nametoindex(rc->interface), rc->accepts, in->snapshot, &want);
+        if (r < 0)
+            (void)err_set(e, r, "the routes of this machine cannot be read: %s", strerror(-r));
+    }
     /* Peers first: when the interface comes up, its first packet has somewhere to go. */
     if (r == 0)
         r = reconcile_peers(rc, &want, secret, &res, e);
@@ -337,6 +351,8 @@ int reconcile_take_down(struct reconcile *rc, struct err *e)
     rc->engine = engine_close(rc->engine);
     /* Where there is no packet filter there is nothing to remove. */
     (void)mss_clamp_remove(rc->interface, NULL);
+    (void)route_guard_remove(rc->interface, NULL);
+    (void)subnet_routes_remove(&rc->nl, rc->interface);
     r = rtnl_find_link(&rc->nl, rc->interface, &link);
     if (r == RTNL_E_ABSENT)
         return 0;

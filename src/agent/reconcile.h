@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/subnet_routes.h"
 #include "crypto/x25519.h"
 #include "engine/engine.h"
 #include "mesh/render.h"
@@ -20,19 +21,24 @@
 struct err;
 
 struct reconcile {
-    const char *interface;    /* pins: its name */
-    enum engine_kind wanted;  /* as the node was told at its join */
-    struct engine *engine;    /* owns; NULL: to be opened */
-    char why[ENGINE_WHY_MAX]; /* why it is of this kind; "" when it was asked for */
-    struct netlink nl;        /* for the interface */
-    unsigned ifindex;         /* of the interface when last seen; 0: not yet */
-    bool lacks_v6;            /* this machine takes no IPv6 address */
-    struct wg_config told;    /* what the engine was last told */
-    bool has_told;            /* it was told something, by us or by an earlier agent */
-    bool tells_all;           /* the next pass tells every endpoint, also one that it has */
+    const char *interface;        /* pins: its name */
+    enum engine_kind wanted;      /* as the node was told at its join */
+    struct engine *engine;        /* owns; NULL: to be opened */
+    char why[ENGINE_WHY_MAX];     /* why it is of this kind; "" when it was asked for */
+    struct netlink nl;            /* for the interface */
+    unsigned ifindex;             /* of the interface when last seen; 0: not yet */
+    enum subnets_accept accepts;  /* which subnets are used; set by the owner */
+    struct subnet_routes subnets; /* behind other nodes, and which of them are used here */
+    bool lacks_v6;                /* this machine takes no IPv6 address */
+    struct wg_config told;        /* what the engine was last told */
+    bool has_told;                /* it was told something, by us or by an earlier agent */
+    bool tells_all;               /* the next pass tells every endpoint, also one that it has */
 };
 
-#define RECONCILE_NULL {.nl = NETLINK_NULL}
+#define RECONCILE_NULL                                                                             \
+    {                                                                                              \
+        .nl = NETLINK_NULL                                                                         \
+    }
 
 /** What a run did. */
 struct reconcile_result {

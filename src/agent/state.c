@@ -211,6 +211,15 @@ static int check_key(const struct state *st, const char *path, struct err *e)
     return err_set(e, -EINVAL, "%s is damaged: its private key is not that of its node", path);
 }
 
+static void decode_accepts(struct fields *f, struct state *st)
+{
+    const char *text = fields_string(f, "acceptRoutes", FIELDS_OPTIONAL, 1, 20);
+    struct err e = ERR_NULL;
+
+    if (text && subnets_accept_parse(&st->accepts, text, &e) < 0)
+        fields_fail(f, "\"acceptRoutes\": %s", err_text(&e));
+}
+
 static int decode_state(struct state *st, const json_t *json, const char *path, struct err *e)
 {
     struct fields f = fields_make(json, path, e);
@@ -223,6 +232,9 @@ static int decode_state(struct state *st, const json_t *json, const char *path, 
     st->keeps_hosts = true;
     fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &st->wants_relay);
+    subnets_decode(&f, "routes", &st->routes);
+    fields_bool(&f, "keepSources", FIELDS_OPTIONAL, &st->keeps_sources);
+    decode_accepts(&f, st);
     decode_given(&f, st);
     birth = fields_object(&f, "joined", FIELDS_REQUIRED);
     r = fields_end(&f);
@@ -337,10 +349,12 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     if (r < 0)
         return r;
     x25519_secret_write(&st->secret, text);
-    json = json_pack("{s:s, s:s, s:b, s:b, s:i, s:o, s:s, s:o}", "interface", st->interface,
-        "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts, "relay",
-        (int)st->wants_relay, "listenPort", (int)st->listen_port, "endpoints", encode_given(st),
-        "privateKey", text, "joined", encode_birth(&st->snapshot));
+    json = json_pack("{s:s, s:s, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:s, s:o}", "interface",
+        st->interface, "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts,
+        "relay", (int)st->wants_relay, "routes", subnets_encode(&st->routes), "keepSources",
+        (int)st->keeps_sources, "acceptRoutes", subnets_accept_name(st->accepts), "listenPort",
+        (int)st->listen_port, "endpoints", encode_given(st), "privateKey", text, "joined",
+        encode_birth(&st->snapshot));
     secret_wipe(text, sizeof(text));
     if (json && !encode_ways(json, &st->ways))
         json = (json_decref(json), NULL);

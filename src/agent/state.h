@@ -22,6 +22,7 @@
 #include "crypto/x25519.h"
 #include "engine/engine.h"
 #include "mesh/snapshot.h"
+#include "mesh/subnets.h"
 
 struct err;
 
@@ -52,9 +53,12 @@ struct state_ways {
 struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
     char interface[STATE_INTERFACE_MAX];
-    enum engine_kind engine; /* as it was asked for at the join */
-    bool wants_relay;        /* to be a relay for others, if the hub admits it; likewise */
-    bool keeps_hosts;        /* the nodes' names are put into the hosts file; likewise */
+    enum engine_kind engine;     /* as it was asked for at the join */
+    bool wants_relay;            /* to be a relay for others, if the hub admits it; likewise */
+    struct subnets routes;       /* that it asks the hub to be the way to; likewise */
+    bool keeps_sources;          /* hosts of these see who sends, and not this machine; likewise */
+    enum subnets_accept accepts; /* of others' subnets; likewise */
+    bool keeps_hosts;            /* the nodes' names are put into the hosts file; likewise */
     struct state_ways ways;
     uint16_t listen_port;                   /* the same, UDP; 0: any */
     struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port
@@ -63,7 +67,10 @@ struct state {
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 
-#define STATE_NULL {0}
+#define STATE_NULL                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** state_deinit() - wipe and release; idempotent. */
 void state_deinit(struct state *st);
@@ -95,7 +102,10 @@ struct state_public {
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
 
-#define STATE_PUBLIC_NULL {0}
+#define STATE_PUBLIC_NULL                                                                          \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** state_public_deinit() - idempotent. */
 void state_public_deinit(struct state_public *p);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/hub_link.h"
+#include "agent/status_routes.h"
 #include "base/str.h"
 #include "base/table.h"
 #include "mesh/path_report.h"
@@ -193,10 +194,13 @@ json_t *status_encode(const struct status_input *in)
     const struct snapshot *s = in->render->snapshot;
     const struct node *hub = render_hub(s);
 
-    return json_pack("{s:o, s:o, s:o*, s:o, s:o}", "self", encode_self(in, snapshot_self(s)), "hub",
-        hub ? encode_hub(in, hub) : json_null(), "keepalive",
-        in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in), "namesLeftOut",
-        in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array());
+    return json_pack("{s:o, s:o, s:o*, s:o, s:o, s:o*, s:o*}", "self",
+        encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(),
+        "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in),
+        "namesLeftOut",
+        in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(), "routes",
+        in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
+        in->routes ? status_routes_encode_own(in->routes) : NULL);
 }
 
 json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
@@ -456,6 +460,7 @@ void status_format(const json_t *status, struct str *out)
         str_addf(out, "hub: %s\n", stream_why);
     format_keepalive(json_object_get(status, "keepalive"), out);
     format_names(json_object_get(status, "namesLeftOut"), out);
+    status_routes_format(status, out);
     str_add(out, "\n");
     if (json_array_size(peers) == 0) {
         str_add(out, "no other node yet\n");

@@ -19,6 +19,7 @@
 #include "mesh/render.h"
 
 struct offloads;
+struct status_routes;
 struct str;
 
 /** Everything that a status tells of. Borrowed. */
@@ -31,6 +32,7 @@ struct status_input {
     const struct offloads *offloads;        /* of the userspace engine; NULL: not known */
     const char *fault;                      /* why the interface is not as it should be; "" */
     const char *engine_why;                 /* why that one; "" when it was asked for */
+    const struct status_routes *routes;     /* NULL: not told */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
     bool hub_heard;

@@ -87,6 +87,9 @@ static void test_node_round_trip(void **state)
     struct state b = STATE_NULL;
     struct err e = ERR_NULL;
 
+    assert_int_equal(subnets_parse(&a.routes, "10.9.0.0/24,fd09::/64", &e), 0);
+    a.keeps_sources = true;
+    a.accepts = SUBNETS_ACCEPT_ALL;
     assert_int_equal(state_read(&b, dir, &e), STATE_E_ABSENT);
     assert_int_equal(state_write(&a, dir, &e), 0);
     assert_int_equal(mode_of("node.json"), 0600);
@@ -94,6 +97,9 @@ static void test_node_round_trip(void **state)
     assert_memory_equal(&a.secret, &b.secret, sizeof(a.secret));
     assert_string_equal(b.interface, "weft7");
     assert_true(b.keeps_hosts);
+    assert_true(b.keeps_sources);
+    assert_int_equal(b.accepts, SUBNETS_ACCEPT_ALL);
+    assert_true(subnets_equal(&a.routes, &b.routes));
     assert_int_equal(b.engine, ENGINE_KIND_USERSPACE);
     assert_string_equal(b.snapshot.self, "n2");
     /* What it takes to reach the hub, and no more. */

@@ -15,6 +15,7 @@
 #include "base/secret.h"
 #include "cmd/cmd.h"
 #include "cmd/labels.h"
+#include "cmd/option_subnets.h"
 #include "cmd/options.h"
 #include "mesh/object.h"
 #include "mesh/reserved.h"
@@ -34,6 +35,9 @@ static struct {
     const char *socket;
     const char *proxy;
     bool relay;
+    struct subnets routes;
+    bool no_masquerade;
+    enum subnets_accept accepts;
     bool no_start;
     bool no_hosts;
 } arg;
@@ -57,6 +61,11 @@ static int option_interface(const struct option *o, const char *text, struct err
     int r = state_check_interface(text, e);
 
     return r == 0 ? option_text(o, text, e) : r;
+}
+
+static int option_accept(const struct option *o, const char *text, struct err *e)
+{
+    return subnets_accept_parse(o->field, text, e);
 }
 
 static const struct option options[] = {
@@ -84,6 +93,15 @@ static const struct option options[] = {
         "relay for nodes that have no better path to each other, once the hub admits it: by a "
         "token "
         "made with --relay, or weft node set"},
+    {"--route", "CIDR", option_subnets, &arg.routes, NULL,
+        "be the way to this subnet for all others, once the hub admits it: by a token made with "
+        "--route, or weft node set; with commas, or given again, several",
+        .many = true},
+    {"--no-masquerade", NULL, option_flag, &arg.no_masquerade, NULL,
+        "with --route: let the subnet's hosts see who sends, instead of this machine; they need a "
+        "route back"},
+    {"--accept-routes", "WHICH", option_accept, &arg.accepts, "private",
+        "reach subnets behind other nodes: private ones, all that the hub admits, or none"},
     {"--no-start", NULL, option_flag, &arg.no_start, NULL,
         "do not start the agent: a service manager will run weft agent"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
@@ -193,6 +211,27 @@ static void print_joined(const struct state *st)
             self->meta.name);
 }
 
+/* What the hub says to the routes that were asked for, and what is still to be done. */
+static void print_routes(const struct state *st)
+{
+    const struct node *self = snapshot_self(&st->snapshot);
+    struct subnets waits = SUBNETS_NULL;
+    char text[SUBNETS_TEXT_MAX];
+
+    if (self->routes)
+        (void)printf("It is the way to %s.\n", subnets_format(self->routes, text));
+    for (unsigned i = 0; i < st->routes.n; i++)
+        if (!self->routes || !subnets_has(self->routes, &st->routes.items[i]))
+            waits.items[waits.n++] = st->routes.items[i];
+    if (waits.n == 0)
+        return;
+    (void)printf("It asks to be the way to %s; the hub admits it with: weft node set %s",
+        subnets_format(&waits, text), self->meta.name);
+    for (unsigned i = 0; i < waits.n; i++)
+        (void)printf(" --route %s", ip_prefix_format(&waits.items[i], text));
+    (void)printf("\n");
+}
+
 static const char *text_in(const json_t *obj, const char *outer, const char *inner)
 {
     const char *text = json_string_value(json_object_get(json_object_get(obj, outer), inner));
@@ -238,6 +277,9 @@ static int take_wish(struct join_wish *wish, struct label **labels,
         .n_labels = arg.labels.n,
         .keeps_hosts = !arg.no_hosts,
         .wants_relay = arg.relay,
+        .routes = &arg.routes,
+        .keeps_sources = arg.no_masquerade,
+        .accepts = arg.accepts,
         .proxy = arg.proxy,
         .interface = arg.interface,
         .state_dir = arg.state_dir,
@@ -271,6 +313,7 @@ static int join(struct join_wish *wish)
     print_joined(&st);
     if (before.at != 0)
         (void)printf("Before, %s.\n", removed_explain(&before, text));
+    print_routes(&st);
     return arg.no_start ? CMD_OK : start_agent();
 }
 
@@ -287,6 +330,9 @@ int cmd_join(int argc, char **argv)
     hide_secrets();
     if (!arg.token == !arg.token_file)
         status = cmd_refuse("join", "say one of TOKEN, - for standard input, and --token-file");
+    else if (arg.no_masquerade && arg.routes.n == 0)
+        status = cmd_refuse(
+            "join", "--no-masquerade is about the subnets of --route, and none is given");
     else if (take_wish(&wish, &labels, given, &e) != 0)
         status = cmd_refuse("join", "%s", err_text(&e));
     else if (geteuid() != 0)

@@ -123,6 +123,43 @@ bool subnets_equal(const struct subnets *a, const struct subnets *b)
     return true;
 }
 
+static const char *const accept_names[] = {"private", "all", "none"};
+_Static_assert(sizeof(accept_names) / sizeof(*accept_names) == SUBNETS_ACCEPT_N, "a name each");
+
+const char *subnets_accept_name(enum subnets_accept a)
+{
+    return accept_names[a];
+}
+
+int subnets_accept_parse(enum subnets_accept *ret, const char *text, struct err *e)
+{
+    for (unsigned i = 0; i < SUBNETS_ACCEPT_N; i++)
+        if (strcmp(text, accept_names[i]) == 0) {
+            *ret = (enum subnets_accept)i;
+            return 0;
+        }
+    return err_set(e, -EINVAL, "\"%.20s\" is none of private, all, none", text);
+}
+
+static bool is_private(const struct ip_prefix *p)
+{
+    static const char *const blocks[] = {
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"};
+
+    for (unsigned i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
+        struct ip_prefix b;
+
+        if (ip_prefix_parse(&b, blocks[i], NULL) == 0 && ip_prefix_overlaps(&b, p))
+            return b.len <= p->len;
+    }
+    return false;
+}
+
+bool subnets_accepts(enum subnets_accept a, const struct ip_prefix *p)
+{
+    return a == SUBNETS_ACCEPT_ALL || (a == SUBNETS_ACCEPT_PRIVATE && is_private(p));
+}
+
 int subnets_check_network(const struct ip_prefix *p, const struct network *n, struct err *e)
 {
     const struct ip_prefix *own = ip_prefix_overlaps(p, &n->cidr4)   ? &n->cidr4

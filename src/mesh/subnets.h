@@ -68,6 +68,23 @@ bool subnets_covers(const struct subnets *s, const struct ip_prefix *p);
 
 bool subnets_equal(const struct subnets *a, const struct subnets *b);
 
+/** Which of the subnets that a hub names a node sends into the overlay. */
+enum subnets_accept {
+    SUBNETS_ACCEPT_PRIVATE, /* those of private addresses: nothing else leaves its way for them */
+    SUBNETS_ACCEPT_ALL,
+    SUBNETS_ACCEPT_NONE,
+    SUBNETS_ACCEPT_N,
+};
+
+/** subnets_accept_name() - "private", "all", "none". */
+const char *subnets_accept_name(enum subnets_accept a);
+
+/** subnets_accept_parse() - 0, or -EINVAL with words. */
+int subnets_accept_parse(enum subnets_accept *ret, const char *text, struct err *e);
+
+/** subnets_accepts() - is @p among them? Private are RFC 1918's, RFC 6598's and RFC 4193's. */
+bool subnets_accepts(enum subnets_accept a, const struct ip_prefix *p);
+
 /**
  * subnets_check_network() - is @p free of the network's own blocks?
  *

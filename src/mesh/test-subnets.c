@@ -111,6 +111,33 @@ static void test_network(void **state)
     assert_int_equal(subnets_check_network(&beside, &n, &e), 0);
 }
 
+static void test_accept(void **state)
+{
+    static const char *const private[] = {
+        "10.9.0.0/24", "172.16.0.0/12", "192.168.7.1", "100.64.0.0/10", "fd09::/64"};
+    static const char *const public[] = {
+        "8.8.8.0/24", "172.0.0.0/8", "192.0.0.0/8", "100.0.0.0/8", "2001:db8::/32"};
+    enum subnets_accept a = SUBNETS_ACCEPT_N;
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < sizeof(private) / sizeof(*private); i++) {
+        struct ip_prefix in = prefix(private[i]);
+        struct ip_prefix out = prefix(public[i]);
+
+        assert_true(subnets_accepts(SUBNETS_ACCEPT_PRIVATE, &in));
+        assert_false(subnets_accepts(SUBNETS_ACCEPT_PRIVATE, &out));
+        assert_true(subnets_accepts(SUBNETS_ACCEPT_ALL, &out));
+        assert_false(subnets_accepts(SUBNETS_ACCEPT_NONE, &in));
+    }
+    for (unsigned i = 0; i < SUBNETS_ACCEPT_N; i++) {
+        assert_int_equal(
+            subnets_accept_parse(&a, subnets_accept_name((enum subnets_accept)i), &e), 0);
+        assert_int_equal(a, i);
+    }
+    assert_int_equal(subnets_accept_parse(&a, "some", &e), -EINVAL);
+    assert_string_equal(err_text(&e), "\"some\" is none of private, all, none");
+}
+
 static void test_json(void **state)
 {
     static const char *const bad[] = {"{\"r\": [1]}", "{\"r\": \"10.9.0.0/24\"}",
@@ -215,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_parse),
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_network),
+        cmocka_unit_test(test_accept),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_twin),
     };

@@ -55,6 +55,8 @@ void response_fail(struct response *rs, const struct err *e)
 
     if (e->code == -ENOSPC)
         status = 507;
+    else if (e->code == -EAGAIN)
+        status = 503;
     else if (e->code == -EINVAL)
         status = 400;
     response_refuse(rs, status, "%s", err_text(e));

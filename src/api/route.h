@@ -77,7 +77,8 @@ void response_empty(struct response *rs);
 void response_refuse(struct response *rs, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** response_fail() - an unexpected failure: 507 for a full disk, 400 for -EINVAL, else 500. */
+/** response_fail() - an unexpected failure: 507 for a full disk, 503 for -EAGAIN, 400 for -EINVAL,
+ * else 500. */
 void response_fail(struct response *rs, const struct err *e);
 
 /** Answers a request. @ctx is the table's owner. */
@@ -102,7 +103,10 @@ struct route {
 };
 
 /** The last row of a table. */
-#define ROUTES_END {0}
+#define ROUTES_END                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /**
  * route_find() - the row for a request

@@ -7,6 +7,7 @@
 
 #include "api/route.h"
 
+struct audit_before;
 struct hub;
 struct model_node;
 struct token_secret;
@@ -21,6 +22,13 @@ void access_begin(void *ctx, const struct request *rq);
 /** access_end() - it is over; a refusal that is worth knowing of is noted. */
 void access_end(
     void *ctx, const struct request *rq, const struct route *row, const struct response *rs);
+
+/** access_before() - what a record is before it is changed: of audit.h; @ctx is the hub. */
+void access_before(void *ctx, const char *key, struct audit_before *ret);
+
+/** access_refused() - a request that @rs refuses is noted; @operation: its route. */
+void access_refused(
+    struct hub *hub, const struct request *rq, const char *operation, const struct response *rs);
 
 /** access_by_node() - the request turned out to be that member's. */
 void access_by_node(struct hub *hub, const struct request *rq, const struct model_node *node);

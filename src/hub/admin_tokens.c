@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "hub/model.h"
 #include "sys/statefile.h"
+#include "store/store_now.h"
 
 #define TEXT_PREFIX "weft-admin1."
 
@@ -70,15 +71,17 @@ static int take_item(void *ctx, const struct store_item *item)
     if (!item->value || admin_record_decode(&record, item->key, item->value, &e) != 0) {
         forget(at, name);
         if (item->value)
-            model_set_aside(at->model, item->key, &e);
+            model_set_aside(at->model, item->key, item->revision, &e);
         return 0;
     }
     if (!t && at->n == ADMIN_TOKENS_MAX)
         return 0;
-    if (!t)
-        at->items[at->n++] = (struct admin_token){.record = record};
-    else
-        t->record = record;
+    if (!t) {
+        t = &at->items[at->n++];
+        *t = (struct admin_token){.last_used = 0};
+    }
+    t->record = record;
+    t->revision = item->revision;
     return 0;
 }
 
@@ -98,7 +101,7 @@ int admin_tokens_load(struct admin_tokens *at, struct err *e)
         return err_set(e, -ENOMEM, "no memory for admin tokens");
     r = store_watch(
         store, ADMIN_RECORD_PREFIX, store_revision(store) + 1, on_change, at, &at->watch, e);
-    return r == 0 ? store_list(store, ADMIN_RECORD_PREFIX, take_item, at, NULL, e) : r;
+    return r == 0 ? store_now_list(store, ADMIN_RECORD_PREFIX, take_item, at, NULL, e) : r;
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -111,21 +114,35 @@ static struct token_hash hash_of_text(const char *text)
     return h;
 }
 
-int admin_tokens_rotate_file(struct admin_tokens *at, const char *path, struct err *e)
+int admin_tokens_write_file(
+    const struct rng *rng, const char *path, struct token_hash *ret, struct err *e)
 {
     uint8_t secret[32];
     char text[BASE64_ROOM(sizeof(secret))];
     int r;
 
-    rng_fill(&at->rng, secret, sizeof(secret));
+    rng_fill(rng, secret, sizeof(secret));
     base64url_encode(secret, sizeof(secret), text);
+    *ret = hash_of_text(text);
     r = statefile_replace(path, text, strlen(text), 0600, e);
-    if (r == 0) {
-        at->file = hash_of_text(text);
-        at->has_file = true;
-    }
     secret_wipe(secret, sizeof(secret));
     secret_wipe(text, sizeof(text));
+    return r;
+}
+
+void admin_tokens_set_file(struct admin_tokens *at, const struct token_hash *hash)
+{
+    at->file = *hash;
+    at->has_file = true;
+}
+
+static int make_file(struct admin_tokens *at, const char *path, struct err *e)
+{
+    struct token_hash hash;
+    int r = admin_tokens_write_file(&at->rng, path, &hash, e);
+
+    if (r == 0)
+        admin_tokens_set_file(at, &hash);
     return r;
 }
 
@@ -135,7 +152,7 @@ int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err
     int r = statefile_read(path, 256, &text, NULL, e);
 
     if (r == STATEFILE_E_ABSENT)
-        return admin_tokens_rotate_file(at, path, e);
+        return make_file(at, path, e);
     if (r != 0)
         return r;
     text[strcspn(text, "\r\n")] = '\0';
@@ -220,62 +237,65 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
     return t && t->record.expires <= wall_s ? CALLER_EXPIRED : CALLER_UNKNOWN;
 }
 
-/* ---- making and removing -------------------------------------------------------------------- */
+/* ---- making --------------------------------------------------------------------------------- */
 
-static int store_record(
-    struct admin_tokens *at, const struct admin_record *a, uint32_t ttl, nsec_t now, struct err *e)
+void admin_write_deinit(struct admin_write *w)
 {
-    _cleanup_(freep) char *text = admin_record_encode(a);
-    char key[RECORD_KEY_MAX];
-    struct store_op op = {.kind = STORE_OP_PUT,
-        .key = admin_record_key(key, a->name),
-        .value = text,
-        .expect = STORE_EXPECT_ABSENT,
-        .ttl_seconds = ttl + LINGER_S};
-
-    if (!text)
-        return err_set(e, -ENOMEM, "no memory for an admin token");
-    return model_commit(at->model, &op, 1, now, NULL, e);
+    free(w->value);
+    w->value = NULL;
 }
 
-int admin_tokens_add(struct admin_tokens *at, const struct admin_request *rq,
-    const struct x25519_public *hub_key, const char *by, nsec_t now, int64_t wall_s,
+static int make_write(
+    struct admin_write *ret, const struct admin_record *a, uint32_t ttl, struct err *e)
+{
+    ret->value = admin_record_encode(a);
+    if (!ret->value)
+        return err_set(e, -ENOMEM, "no memory for an admin token");
+    ret->op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = admin_record_key(ret->key, a->name),
+        .value = ret->value,
+        .expect = STORE_EXPECT_ABSENT,
+        .ttl_seconds = ttl + LINGER_S};
+    return 0;
+}
+
+static int check_room(const struct admin_tokens *at, const char *name, struct err *e)
+{
+    char key[RECORD_KEY_MAX];
+
+    if (find(at, name) || damaged_find(&at->model->damaged, admin_record_key(key, name)))
+        return err_set(e, ADMIN_E_EXISTS,
+            "there is an admin token \"%s\" already: \"weft admin rm %s\" removes it", name, name);
+    if (at->n + at->n_coming < ADMIN_TOKENS_MAX)
+        return 0;
+    return err_set(e, ADMIN_E_FULL,
+        "there are %d admin tokens, as many as a hub keeps: \"weft admin ls\" lists them, "
+        "\"weft admin rm NAME\" removes one",
+        ADMIN_TOKENS_MAX);
+}
+
+int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
+    const struct x25519_public *hub_key, const char *by, int64_t wall_s, struct admin_write *ret,
     char ret_text[static ADMIN_TEXT_MAX], struct err *e)
 {
     struct admin_record a = {
         .role = rq->role, .created = wall_s, .expires = wall_s + rq->ttl_seconds};
     struct token_secret secret;
-    int r;
+    int r = check_room(at, rq->name, e);
 
-    if (at->n == ADMIN_TOKENS_MAX)
-        return err_set(e, ADMIN_E_FULL,
-            "there are %d admin tokens, as many as a hub keeps: \"weft admin ls\" lists them, "
-            "\"weft admin rm NAME\" removes one",
-            ADMIN_TOKENS_MAX);
+    if (r != 0)
+        return r;
     (void)snprintf(a.name, sizeof(a.name), "%s", rq->name);
     (void)snprintf(a.network, sizeof(a.network), "%s", rq->network);
     (void)snprintf(a.created_by, sizeof(a.created_by), "%s", by);
     a.hub_key = *hub_key;
     rng_fill(&at->rng, secret.b, sizeof(secret.b));
     a.hash = token_hash_of(&secret);
-    r = store_record(at, &a, rq->ttl_seconds, now, e);
+    r = make_write(ret, &a, rq->ttl_seconds, e);
     if (r == 0) {
         memcpy(ret_text, TEXT_PREFIX, sizeof(TEXT_PREFIX));
         base64url_encode(secret.b, sizeof(secret.b), ret_text + strlen(TEXT_PREFIX));
-    } else if (r == STORE_E_CONFLICT) {
-        r = err_set(e, ADMIN_E_EXISTS,
-            "there is an admin token \"%s\" already: \"weft admin rm %s\" removes it", rq->name,
-            rq->name);
     }
     secret_wipe(&secret, sizeof(secret));
     return r;
-}
-
-int admin_tokens_remove(struct admin_tokens *at, const char *name, nsec_t now, struct err *e)
-{
-    char key[RECORD_KEY_MAX];
-    struct store_op op = {
-        .kind = STORE_OP_DELETE, .key = admin_record_key(key, name), .expect = STORE_EXPECT_ANY};
-
-    return model_commit(at->model, &op, 1, now, NULL, e);
 }

@@ -3,7 +3,7 @@
  *
  * An admin token is "weft-admin1." and base64url of 32 random bytes. The store keeps their SHA-256
  * beside a name, a role and an end. The token in STATE/admin.token, which is made with the hub, is
- * no record: it has role admin and no end, and is replaced by admin_tokens_rotate_file().
+ * no record: it has role admin and no end, and is replaced by admin_tokens_write_file().
  *
  * Theory of operation. The records are read at the start, and followed by a watch of their own: so
  * a token that is removed is unknown to the very next request. There are few, so a token is
@@ -20,6 +20,7 @@
 #include "base/rng.h"
 #include "hub/admin_record.h"
 #include "hub/limiter.h"
+#include "store/store.h"
 
 struct err;
 struct model;
@@ -40,6 +41,7 @@ struct store_watch;
 
 struct admin_token {
     struct admin_record record;
+    uint64_t revision; /* of its record */
     int64_t last_used; /* s since 1970; 0: not since the hub's start */
 };
 
@@ -48,6 +50,7 @@ struct admin_tokens {
     struct rng rng;            /* for secrets */
     struct admin_token *items; /* owns; @n of them, in room for ADMIN_TOKENS_MAX */
     size_t n;
+    size_t n_coming;           /* that are on their way to the store */
     struct store_watch *watch; /* owns */
     struct token_hash file;    /* of the file's token */
     bool has_file;             /* there is one */
@@ -78,8 +81,17 @@ int admin_tokens_load(struct admin_tokens *at, struct err *e);
  */
 int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err *e);
 
-/** admin_tokens_rotate_file() - put a new one at @path; the old one opens nothing any more. */
-int admin_tokens_rotate_file(struct admin_tokens *at, const char *path, struct err *e);
+/**
+ * admin_tokens_write_file() - put a new token at @path; waits for the disk, on any thread
+ * @ret:	for admin_tokens_set_file()
+ *
+ * Return: 0 or negative errno with words.
+ */
+int admin_tokens_write_file(
+    const struct rng *rng, const char *path, struct token_hash *ret, struct err *e);
+
+/** admin_tokens_set_file() - that is the file's now; the old one opens nothing any more. */
+void admin_tokens_set_file(struct admin_tokens *at, const struct token_hash *hash);
 
 /**
  * admin_tokens_identify() - who has the token @bearer
@@ -92,17 +104,24 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
 /** admin_tokens_find() - by its name; NULL: there is none. */
 const struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name);
 
+/** An admin token on its way to the store. */
+struct admin_write {
+    char key[RECORD_KEY_MAX];
+    char *value; /* owns */
+    struct store_op op;
+};
+
+void admin_write_deinit(struct admin_write *w);
+
 /**
- * admin_tokens_add() - make a token
+ * admin_tokens_make() - a new token, to be committed
  * @hub_key:	of the network that @rq names
  * @by:		who makes it
+ * @ret:	what is to be committed
  * @ret_text:	the token; wipe after use
  *
  * Return: 0; ADMIN_E_* with words; negative errno with words.
  */
-int admin_tokens_add(struct admin_tokens *at, const struct admin_request *rq,
-    const struct x25519_public *hub_key, const char *by, nsec_t now, int64_t wall_s,
+int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
+    const struct x25519_public *hub_key, const char *by, int64_t wall_s, struct admin_write *ret,
     char ret_text[static ADMIN_TEXT_MAX], struct err *e);
-
-/** admin_tokens_remove() - it opens nothing any more. 0 or negative errno with words. */
-int admin_tokens_remove(struct admin_tokens *at, const char *name, nsec_t now, struct err *e);

@@ -13,12 +13,9 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "hub/audit.h"
 #include "hub/model_internal.h"
 #include "hub/seal.h"
-
-/* Leases that end in one commit. */
-#define EXPIRE_MAX 256
+#include "store/store_now.h"
 
 /* ---- networks ------------------------------------------------------------------------------- */
 
@@ -420,9 +417,9 @@ static int apply(struct model *m, const struct store_item *item, struct err *e)
 
 /* ---- from the store ------------------------------------------------------------------------- */
 
-void model_set_aside(struct model *m, const char *key, const struct err *why)
+void model_set_aside(struct model *m, const char *key, uint64_t revision, const struct err *why)
 {
-    if (damaged_add(&m->damaged, key, why))
+    if (damaged_add(&m->damaged, key, revision, why))
         m->listener.broken(m->listener.ctx, key, why);
 }
 
@@ -438,7 +435,7 @@ static int take(struct model *m, const struct store_item *item, struct err *e)
         return 0;
     }
     apply_damaged(m, item);
-    model_set_aside(m, item->key, e);
+    model_set_aside(m, item->key, item->revision, e);
     return 0;
 }
 
@@ -478,93 +475,6 @@ int model_load(struct model *m, struct err *e)
     int r = store_watch(m->store, "", from, on_change, m, &m->watch, e);
 
     for (size_t i = 0; r == 0 && i < sizeof(order) / sizeof(*order); i++)
-        r = store_list(m->store, record_prefix(order[i]), load_item, &load, NULL, e);
-    return r;
-}
-
-int model_sync(struct model *m, struct err *e)
-{
-    return store_poll(m->store, e);
-}
-
-static void free_values(struct store_op *ops, size_t n_ops)
-{
-    for (size_t i = 0; ops && i < n_ops; i++)
-        free((char *)ops[i].value);
-    free(ops);
-}
-
-/* The same operations with values of their own, sealed where the model knows the kind. */
-static struct store_op *seal(const struct store_op *ops, size_t n_ops)
-{
-    struct store_op *sealed = calloc(n_ops, sizeof(*sealed));
-
-    for (size_t i = 0; sealed && i < n_ops; i++) {
-        bool is_ours = record_key_parse(ops[i].key).kind != RECORD_NONE;
-
-        sealed[i] = ops[i];
-        if (ops[i].value)
-            sealed[i].value = is_ours ? seal_add(ops[i].key, ops[i].value) : strdup(ops[i].value);
-        if (ops[i].value && !sealed[i].value) {
-            free_values(sealed, i);
-            return NULL;
-        }
-    }
-    return sealed;
-}
-
-int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
-    size_t *ret_failed, struct err *e)
-{
-    struct store_op *sealed = seal(ops, n_ops);
-    int r = -ENOMEM;
-
-    if (sealed)
-        r = store_commit(m->store, sealed, n_ops, now, NULL, ret_failed, e);
-    else
-        (void)err_set(e, r, "no memory for a commit");
-    free_values(sealed, n_ops);
-    return r;
-}
-
-/* With the audit log's entries, in the same commit. */
-static int commit_told(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
-    size_t *ret_failed, struct err *e)
-{
-    struct audit_commit told;
-    int r = audit_prepare(m->audit, ops, n_ops, &told, e);
-
-    if (r != 0)
-        return r;
-    r = model_store(m, told.ops, told.n_ops, now, ret_failed, e);
-    audit_finish(m->audit, &told, r == 0);
-    return r;
-}
-
-int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
-    size_t *ret_failed, struct err *e)
-{
-    struct err sync = ERR_NULL;
-    int r = m->audit ? commit_told(m, ops, n_ops, now, ret_failed, e)
-                     : model_store(m, ops, n_ops, now, ret_failed, e);
-
-    if (r == 0 && model_sync(m, &sync) != 0)
-        m->listener.broken(m->listener.ctx, "", &sync);
-    return r;
-}
-
-int model_expire(struct model *m, nsec_t now, struct err *e)
-{
-    const char *ended[EXPIRE_MAX];
-    struct store_op ops[EXPIRE_MAX];
-    size_t n;
-    int r = 0;
-
-    while (r == 0 && (n = store_ended(m->store, now, ended, EXPIRE_MAX)) > 0) {
-        for (size_t i = 0; i < n; i++)
-            ops[i] = (struct store_op){
-                .kind = STORE_OP_DELETE, .key = ended[i], .expect = STORE_EXPECT_ANY};
-        r = model_commit(m, ops, n, now, NULL, e);
-    }
+        r = store_now_list(m->store, record_prefix(order[i]), load_item, &load, NULL, e);
     return r;
 }

@@ -15,7 +15,10 @@ struct arrivals {
     json_t *jobs; /* owns; by "NETWORK/JOB": {"run": ..., "members": {NAME: true}}; NULL: none */
 };
 
-#define ARRIVALS_NULL {0}
+#define ARRIVALS_NULL                                                                              \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** arrivals_deinit() - idempotent. */
 void arrivals_deinit(struct arrivals *a);

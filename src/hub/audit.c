@@ -1,4 +1,4 @@
-/* audit.c - writes the audit log; see audit.h. What reads it is audit_read.c. */
+/* audit.c - writes the audit log; see audit.h. */
 #include "audit.h"
 
 #include <errno.h>
@@ -10,26 +10,41 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "hub/admin_record.h"
+#include "hub/audit_trim.h"
+#include "store/store_now.h"
 
 /* Refusals wait so long for more of their like. */
 #define GATHER_FOR (10 * NSEC_PER_SEC)
 
-/* Between two looks for entries that are too old, and how many go in one commit. */
+/* Between two looks for entries that are too old. */
 #define TRIM_EACH (10 * NSEC_PER_SEC)
-#define TRIM_MAX  256
 
-void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void))
+void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
+    void (*before)(void *ctx, const char *key, struct audit_before *ret), void *before_ctx)
 {
     *a = (struct audit){.store = store,
         .wall = wall,
+        .before = before,
+        .before_ctx = before_ctx,
         .age_s = AUDIT_AGE_DEFAULT,
         .max = {[AUDIT_CHANGE] = AUDIT_CHANGES_MAX, [AUDIT_REFUSAL] = AUDIT_REFUSALS_MAX}};
     audit_act_hub(a);
 }
 
+/* One kind's entries. */
+struct counting {
+    struct audit *audit; /* borrowed */
+    enum audit_kind kind;
+};
+
 static int count(void *ctx, const struct store_item *item)
 {
-    *(size_t *)ctx += 1;
+    const struct counting *c = ctx;
+    uint64_t number = audit_id_number(item->key + strlen(audit_record_prefix(c->kind)));
+
+    c->audit->n[c->kind]++;
+    if (number > c->audit->last)
+        c->audit->last = number;
     return 0;
 }
 
@@ -37,17 +52,26 @@ int audit_open(struct audit *a, struct err *e)
 {
     int r = 0;
 
+    a->last = store_revision(a->store);
     for (int kind = 0; r == 0 && kind < AUDIT_KIND_N; kind++) {
+        struct counting c = {.audit = a, .kind = kind};
+
         a->n[kind] = 0;
-        r = store_list(a->store, audit_record_prefix(kind), count, &a->n[kind], NULL, e);
+        r = store_now_list(a->store, audit_record_prefix(kind), count, &c, NULL, e);
     }
+    a->settled = a->last;
     return r;
 }
 
 void audit_act(struct audit *a, const char *actor, const struct ip_addr *from)
 {
-    (void)snprintf(a->actor, sizeof(a->actor), "%s", actor);
-    a->from = *from;
+    (void)snprintf(a->by.actor, sizeof(a->by.actor), "%s", actor);
+    a->by.from = *from;
+}
+
+void audit_act_each(struct audit *a, const struct audit_by *by)
+{
+    a->each = by;
 }
 
 void audit_act_hub(struct audit *a)
@@ -80,8 +104,9 @@ static void entries_freep(struct audit_entries **p)
     free(*p);
 }
 
-/* A new one, by who acts now; NULL: there is no room, and the last one counts it. */
-static struct audit_record *add_entry(struct audit *a, struct audit_entries *en)
+/* A new one; NULL: there is no room, and the last one counts it. */
+static struct audit_record *add_entry(
+    struct audit *a, const struct audit_by *by, struct audit_entries *en)
 {
     struct audit_record *record = &en->records[en->n];
 
@@ -91,19 +116,19 @@ static struct audit_record *add_entry(struct audit *a, struct audit_entries *en)
     }
     en->n++;
     *record = (struct audit_record){.time = a->wall()};
-    memcpy(record->actor, a->actor, sizeof(record->actor));
-    if (!ip_addr_is_none(&a->from))
-        (void)ip_addr_format(&a->from, record->from);
+    memcpy(record->actor, by->actor, sizeof(record->actor));
+    if (!ip_addr_is_none(&by->from))
+        (void)ip_addr_format(&by->from, record->from);
     return record;
 }
 
-/* Entries into @ops, which has room for them; the commit will be that of @revision. */
-static int write_entries(struct audit_entries *en, uint64_t revision, struct store_op *ops)
+/* Entries into @ops, which has room for them. */
+static int write_entries(struct audit_entries *en, uint64_t number, struct store_op *ops)
 {
     for (size_t i = 0; i < en->n; i++) {
         struct audit_record *record = &en->records[i];
 
-        (void)audit_id(record->id, revision, (unsigned)i);
+        (void)audit_id(record->id, number, (unsigned)i);
         en->values[i] = audit_record_encode(record);
         if (!en->values[i])
             return -ENOMEM;
@@ -115,6 +140,15 @@ static int write_entries(struct audit_entries *en, uint64_t revision, struct sto
     return 0;
 }
 
+/* Of the entries of the next commit: above all that are, and, if nothing else is on its way, the
+ * revision that it will be. */
+static uint64_t next_number(const struct audit *a)
+{
+    uint64_t revision = store_revision(a->store);
+
+    return (a->last > revision ? a->last : revision) + 1;
+}
+
 /* @ops and the entries, as one commit that is not made yet. @en is taken, also on failure. */
 static int put_together(struct audit *a, const struct store_op *ops, size_t n_ops,
     struct audit_entries *en, struct audit_commit *ret, struct err *e)
@@ -123,35 +157,83 @@ static int put_together(struct audit *a, const struct store_op *ops, size_t n_op
 
     if (all && n_ops > 0)
         memcpy(all, ops, n_ops * sizeof(*all));
-    if (!all || write_entries(en, store_revision(a->store) + 1, all + n_ops) != 0) {
+    if (!all || write_entries(en, next_number(a), all + n_ops) != 0) {
         free(all);
         entries_freep(&en);
         return err_set(e, -ENOMEM, "no memory for the audit log");
     }
     *ret = (struct audit_commit){.ops = all, .n_ops = n_ops + en->n, .entries = en};
+    for (size_t i = 0; i < en->n; i++)
+        ret->n[en->records[i].kind]++;
+    if (en->n > 0)
+        a->last = ret->number = next_number(a);
     return 0;
 }
 
-void audit_finish(struct audit *a, struct audit_commit *c, bool is_done)
+void audit_release(struct audit_commit *c)
 {
-    for (size_t i = 0; is_done && i < c->entries->n; i++) {
-        a->n[c->entries->records[i].kind]++;
-        a->n_written[c->entries->records[i].kind]++;
-    }
     entries_freep(&c->entries);
     free(c->ops);
+    c->entries = NULL;
+    c->ops = NULL;
 }
 
-/* A commit of nothing but entries. @en is taken. */
-static int commit_entries(struct audit *a, struct audit_entries *en, nsec_t now, struct err *e)
+void audit_settled(struct audit *a, const struct audit_commit *c, bool is_done)
 {
-    struct audit_commit c;
-    int r = put_together(a, NULL, 0, en, &c, e);
+    a->settled = c->number > a->settled ? c->number : a->settled;
+    for (int kind = 0; is_done && kind < AUDIT_KIND_N; kind++) {
+        a->n[kind] += c->n[kind];
+        a->n_written[kind] += c->n[kind];
+    }
+}
 
-    if (r != 0)
-        return r;
-    r = store_commit(a->store, c.ops, c.n_ops, now, NULL, NULL, e);
-    audit_finish(a, &c, r == 0);
+/* A commit of nothing but entries, on its way. */
+struct sending {
+    struct audit *audit; /* pins */
+    struct audit_commit commit;
+    struct audit_entries *entries; /* owns: refusals, to be put back; NULL: they are none */
+    uint64_t n_lost;               /* with them */
+    store_done_fn done;            /* NULL: nobody */
+    void *ctx;                     /* pins */
+};
+
+static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost);
+
+static void on_sent(void *ctx, const struct store_answer *answer)
+{
+    struct sending *s = ctx;
+    struct audit *a = s->audit;
+
+    audit_settled(a, &s->commit, answer->r == 0);
+    if (s->entries) {
+        a->is_writing = false;
+        /* If nobody knows, an entry too many is better than one too few. */
+        if (answer->r != 0) {
+            put_back(a, s->entries, s->n_lost);
+            a->failure = *answer->e;
+        }
+        entries_freep(&s->entries);
+    }
+    if (s->done)
+        s->done(s->ctx, answer);
+    free(s);
+}
+
+/* @s: taken, also on failure. */
+static int send_entries(
+    struct audit *a, struct audit_entries *en, struct sending *s, nsec_t now, struct err *e)
+{
+    int r = put_together(a, NULL, 0, en, &s->commit, e);
+
+    s->audit = a;
+    if (r == 0) {
+        r = store_commit(a->store, s->commit.ops, s->commit.n_ops, now, on_sent, s, e);
+        audit_release(&s->commit);
+    }
+    if (r != 0) {
+        entries_freep(&s->entries);
+        free(s);
+    }
     return r;
 }
 
@@ -191,13 +273,14 @@ static void learn_network(struct subject *s, const char *key, const char *value)
         memcpy(s->network, token.network, sizeof(s->network));
 }
 
-static int on_before(void *ctx, const struct store_item *item)
+static void learn_before(const struct audit *a, struct subject *s, const char *key)
 {
-    struct subject *s = ctx;
+    struct audit_before before = {.revision = 0};
 
-    s->revision = item->revision;
-    learn_network(s, item->key, item->value);
-    return 0;
+    a->before(a->before_ctx, key, &before);
+    s->revision = before.revision;
+    if (before.network[0])
+        memcpy(s->network, before.network, sizeof(s->network));
 }
 
 /* What the commit does besides, which makes some of its operations a part of something else. */
@@ -266,56 +349,57 @@ static void fill_entry(struct audit_record *record, const struct subject *s,
     record->new_revision = is_put ? new_revision : 0;
 }
 
-static int describe(struct audit *a, const struct store_op *ops, size_t n_ops,
-    struct audit_entries *en, struct err *e)
+static void describe(
+    struct audit *a, const struct store_op *ops, size_t n_ops, struct audit_entries *en)
 {
     struct around all = look_around(ops, n_ops);
 
     for (size_t i = 0; i < n_ops; i++) {
         struct subject s = subject_of(&ops[i]);
         struct audit_record *record;
-        int r;
 
         if (ops[i].kind == STORE_OP_CHECK || !is_told(&s, &all))
             continue;
-        r = store_get(a->store, ops[i].key, on_before, &s, e);
-        if (r < 0)
-            return r;
+        learn_before(a, &s, ops[i].key);
         if (ops[i].kind == STORE_OP_DELETE && s.revision == 0)
             continue;
         if (ops[i].kind == STORE_OP_PUT)
             learn_network(&s, ops[i].key, ops[i].value);
-        record = add_entry(a, en);
+        record = add_entry(a, a->each ? &a->each[i] : &a->by, en);
         if (record)
-            fill_entry(record, &s, &ops[i], store_revision(a->store) + 1);
+            fill_entry(record, &s, &ops[i], next_number(a));
     }
-    return 0;
 }
 
 int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
     struct audit_commit *ret, struct err *e)
 {
-    _cleanup_(entries_freep) struct audit_entries *en = calloc(1, sizeof(*en));
-    int r;
+    struct audit_entries *en = calloc(1, sizeof(*en));
 
     if (!en)
         return err_set(e, -ENOMEM, "no memory for the audit log");
-    r = describe(a, ops, n_ops, en, e);
-    return r == 0 ? put_together(a, ops, n_ops, TAKE_PTR(en), ret, e) : r;
+    describe(a, ops, n_ops, en);
+    return put_together(a, ops, n_ops, en, ret, e);
 }
 
-int audit_note(
-    struct audit *a, const char *operation, const char *object, nsec_t now, struct err *e)
+int audit_note(struct audit *a, const char *operation, const char *object, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e)
 {
     struct audit_entries *en = calloc(1, sizeof(*en));
+    struct sending *s = calloc(1, sizeof(*s));
     struct audit_record *record;
 
-    if (!en)
+    if (!en || !s) {
+        free(en);
+        free(s);
         return err_set(e, -ENOMEM, "no memory for the audit log");
-    record = add_entry(a, en);
+    }
+    record = add_entry(a, &a->by, en);
     (void)snprintf(record->operation, sizeof(record->operation), "%s", operation);
     (void)snprintf(record->object, sizeof(record->object), "%s", object);
-    return commit_entries(a, en, now, e);
+    s->done = done;
+    s->ctx = ctx;
+    return send_entries(a, en, s, now, e);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -351,9 +435,9 @@ void audit_refused(struct audit *a, const char *operation, const char *network, 
         .kind = AUDIT_REFUSAL, .time = a->wall(), .status = status, .count = 1};
     struct audit_record *like;
 
-    memcpy(record.actor, a->actor, sizeof(record.actor));
-    if (!ip_addr_is_none(&a->from))
-        (void)ip_addr_format(&a->from, record.from);
+    memcpy(record.actor, a->by.actor, sizeof(record.actor));
+    if (!ip_addr_is_none(&a->by.from))
+        (void)ip_addr_format(&a->by.from, record.from);
     copy_plain(record.operation, sizeof(record.operation), operation);
     copy_plain(record.network, sizeof(record.network), network);
     copy_plain(record.why, sizeof(record.why), why);
@@ -384,7 +468,7 @@ static unsigned budget(const struct audit *a, nsec_t now)
 /* Those that found no place, as one. */
 static void add_lost(struct audit *a, struct audit_entries *en)
 {
-    struct audit_record *record = a->n_lost > 0 ? add_entry(a, en) : NULL;
+    struct audit_record *record = a->n_lost > 0 ? add_entry(a, &a->by, en) : NULL;
 
     if (!record)
         return;
@@ -396,10 +480,52 @@ static void add_lost(struct audit *a, struct audit_entries *en)
         "refused in other ways or from other addresses, more than are told apart");
 }
 
+/* They were not written: they wait again, with those that have come meanwhile. */
+static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost)
+{
+    a->n_lost += n_lost;
+    for (size_t i = 0; i < en->n; i++) {
+        const struct audit_record *record = &en->records[i];
+        struct audit_record *like = find_like(a, record);
+
+        if (like) {
+            like->count += record->count;
+            like->first = record->first;
+        } else if (a->n_pending < AUDIT_PENDING_MAX) {
+            a->pending[a->n_pending++] = *record;
+        } else {
+            a->n_lost += record->count;
+        }
+    }
+}
+
+/* What waits, as entries, and a copy of it. False: no memory. */
+static bool collect_refusals(struct audit *a, struct audit_entries **ret, struct sending **ret_s)
+{
+    struct audit_entries *en = calloc(1, sizeof(*en));
+    struct sending *s = calloc(1, sizeof(*s));
+
+    if (s)
+        s->entries = calloc(1, sizeof(*s->entries));
+    if (!en || !s || !s->entries) {
+        free(en);
+        free(s);
+        return false;
+    }
+    for (unsigned i = 0; i < a->n_pending; i++)
+        s->entries->records[s->entries->n++] = en->records[en->n++] = a->pending[i];
+    s->n_lost = a->n_lost;
+    add_lost(a, en);
+    *ret = en;
+    *ret_s = s;
+    return true;
+}
+
 static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e)
 {
     unsigned most = flush ? AUDIT_PER_COMMIT : budget(a, now);
     struct audit_entries *en;
+    struct sending *s;
     size_t n;
     int r;
 
@@ -407,80 +533,41 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
     a->write_at = now + GATHER_FOR;
     if (most < a->n_pending + 1)
         return 0;
-    en = calloc(1, sizeof(*en));
-    if (!en)
+    if (!collect_refusals(a, &en, &s))
         return err_set(e, -ENOMEM, "no memory for the audit log");
-    for (unsigned i = 0; i < a->n_pending; i++)
-        en->records[en->n++] = a->pending[i];
-    add_lost(a, en);
     n = en->n;
-    r = commit_entries(a, en, now, e);
+    r = send_entries(a, en, s, now, e);
     if (r != 0)
         return r;
+    a->is_writing = true;
     a->full = nsec_max(a->full, now) + (nsec_t)n * AUDIT_REFUSALS_EACH;
     a->n_pending = 0;
     a->n_lost = 0;
     return 0;
 }
 
-/* ---- what is too old, or too much ----------------------------------------------------------- */
+/* ---- by the clock ------------------------------------------------------------------------------
+ */
 
-/* Keys that shall go. */
-struct trim {
-    const struct audit *a; /* borrowed */
-    enum audit_kind kind;
-    int64_t oldest; /* what is before it goes */
-    char keys[TRIM_MAX][RECORD_KEY_MAX];
-    size_t n;
-};
-
-static int pick(void *ctx, const struct store_item *item)
+/* What an earlier call has begun, and did not get done. */
+static int take_failure(struct audit *a, struct err *e)
 {
-    struct trim *t = ctx;
-    struct audit_record record;
-    bool is_damaged = audit_record_decode(&record, item->key, item->value, NULL) != 0;
-    bool is_too_many = t->a->n[t->kind] > t->a->max[t->kind] + t->n;
+    struct err failure = a->failure;
 
-    /* What cannot be read goes when it has become the oldest: it tells nobody anything. */
-    if (t->n == TRIM_MAX || (!is_damaged && !is_too_many && record.time >= t->oldest))
-        return 1;
-    (void)snprintf(t->keys[t->n++], RECORD_KEY_MAX, "%s", item->key);
-    return 0;
-}
-
-static int trim(struct audit *a, enum audit_kind kind, nsec_t now, struct err *e)
-{
-    _cleanup_(freep) struct trim *t = calloc(1, sizeof(*t));
-    struct store_op ops[TRIM_MAX];
-    int r;
-
-    if (!t)
-        return err_set(e, -ENOMEM, "no memory for the audit log");
-    t->a = a;
-    t->kind = kind;
-    t->oldest = a->wall() - a->age_s;
-    r = store_walk(a->store, audit_record_prefix(kind), NULL, STORE_ASCENDING, pick, t, e);
-    if (r < 0 || t->n == 0)
-        return r < 0 ? r : 0;
-    for (size_t i = 0; i < t->n; i++)
-        ops[i] = (struct store_op){
-            .kind = STORE_OP_DELETE, .key = t->keys[i], .expect = STORE_EXPECT_ANY};
-    r = store_commit(a->store, ops, t->n, now, NULL, NULL, e);
-    if (r == 0)
-        a->n[kind] -= t->n < a->n[kind] ? t->n : a->n[kind];
-    return r;
+    a->failure = (struct err)ERR_NULL;
+    return failure.code != 0 ? err_set(e, -EIO, "%s", err_text(&failure)) : 0;
 }
 
 int audit_tick(struct audit *a, nsec_t now, bool flush, struct err *e)
 {
-    int r = 0;
+    int r = take_failure(a, e);
 
-    if (a->n_pending > 0 && (flush || now >= a->write_at))
+    if (r == 0 && !a->is_writing && a->n_pending > 0 && (flush || now >= a->write_at))
         r = write_refusals(a, now, flush, e);
-    if (flush || now - a->trimmed < TRIM_EACH)
+    if (flush || a->n_trims > 0 || now - a->trimmed < TRIM_EACH)
         return r;
     a->trimmed = now;
     for (int kind = 0; r == 0 && kind < AUDIT_KIND_N; kind++)
-        r = trim(a, kind, now, e);
+        r = audit_trim(a, kind, now, e);
     return r;
 }

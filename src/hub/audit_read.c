@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "store/store.h"
 
@@ -19,29 +18,41 @@ struct walk {
     bool is_up;                 /* from old to new */
     struct audit_record *found; /* owns; room for the query's limit; in the order of the walk */
     unsigned n;
-    unsigned n_looked;
     char last[AUDIT_ID_MAX]; /* the last that was looked at */
     bool is_cut;             /* it ended before the log did */
 };
 
-static void walk_deinit(struct walk *w)
+/* A page that is asked for. */
+struct reading {
+    const struct audit *audit; /* pins */
+    struct audit_query query;
+    struct walk walks[AUDIT_KIND_N];
+    unsigned n_left; /* walks whose answer has not come */
+    int r;           /* 0, or of the first that failed */
+    struct err e;    /* its words */
+    audit_read_done_fn done;
+    void *ctx; /* pins */
+};
+
+static void reading_free(struct reading *rd)
 {
-    free(w->found);
+    for (unsigned i = 0; i < AUDIT_KIND_N; i++)
+        free(rd->walks[i].found);
+    free(rd);
 }
 
-static int look(void *ctx, const struct store_item *item)
+/* True: go on with the next one. */
+static bool look(struct walk *w, const struct store_item *item)
 {
-    struct walk *w = ctx;
     const char *id = item->key + strlen(audit_record_prefix(w->kind));
     struct audit_record record;
 
-    if (w->n == w->query->limit || w->n_looked == LOOK_MAX) {
+    if (w->n == w->query->limit) {
         w->is_cut = true;
-        return 1;
+        return false;
     }
-    w->n_looked++;
     if (!audit_id_check(id))
-        return 0;
+        return true;
     memcpy(w->last, id, sizeof(w->last));
     /* That there was an entry is told, even if what it said cannot be read any more. */
     if (audit_record_decode(&record, item->key, item->value, NULL) != 0) {
@@ -53,25 +64,13 @@ static int look(void *ctx, const struct store_item *item)
         memcpy(record.id, id, sizeof(record.id));
     }
     if (record.time < w->query->since)
-        return w->is_up ? 0 : 1;
+        return w->is_up;
+    /* Its own key and the change are of the same commit. What it says itself was expected. */
+    if (record.new_revision > 0)
+        record.new_revision = item->revision;
     if (w->query->network[0] == '\0' || strcmp(record.network, w->query->network) == 0)
         w->found[w->n++] = record;
-    return 0;
-}
-
-static int walk_kind(struct walk *w, struct store *store, struct err *e)
-{
-    const char *from = w->is_up ? w->query->after : w->query->before;
-    char key[RECORD_KEY_MAX];
-    int r;
-
-    w->found = calloc(w->query->limit, sizeof(*w->found));
-    if (!w->found)
-        return err_set(e, -ENOMEM, "no memory for a page of the audit log");
-    r = store_walk(store, audit_record_prefix(w->kind),
-        from[0] ? audit_record_key(key, w->kind, from) : NULL,
-        w->is_up ? STORE_ASCENDING : STORE_DESCENDING, look, w, e);
-    return r < 0 ? r : 0;
+    return true;
 }
 
 /* Which of two IDs a walk meets first. */
@@ -132,45 +131,110 @@ static json_t *merge(const struct walk *w, unsigned limit, char stop[static AUDI
 }
 
 /* Where a reader goes on who has seen everything up to now. */
-static void find_newest(const struct audit_query *query, const json_t *list, struct store *store,
-    char ret[static AUDIT_ID_MAX])
+static void find_newest(const struct reading *rd, const json_t *list, char ret[static AUDIT_ID_MAX])
 {
     const json_t *last = json_array_get(list, json_array_size(list) - 1);
     const char *id = json_string_value(json_object_get(last, "id"));
 
-    if (query->after[0]) {
-        memcpy(ret, query->after, AUDIT_ID_MAX);
+    if (rd->query.after[0]) {
+        memcpy(ret, rd->query.after, AUDIT_ID_MAX);
         if (id)
             memcpy(ret, id, AUDIT_ID_MAX);
     } else {
-        /* Everything that is written later has a later revision. */
-        (void)audit_id(ret, store_revision(store), 0xfff);
+        /* What is on its way, and everything that is written later, comes behind. */
+        (void)audit_id(ret, rd->audit->settled, 0xfff);
     }
 }
 
-int audit_read(struct store *store, const struct audit_query *query, json_t **ret, struct err *e)
+static json_t *page(const struct reading *rd)
 {
-    _cleanup_(walk_deinit) struct walk changes = {
-        .query = query, .kind = AUDIT_CHANGE, .is_up = query->after[0] != '\0'};
-    _cleanup_(walk_deinit) struct walk refusals = changes;
+    const struct walk *w = rd->walks;
     char newest[AUDIT_ID_MAX];
     char stop[AUDIT_ID_MAX];
-    json_t *list;
+    json_t *list = merge(w, rd->query.limit, stop);
+
+    find_newest(rd, list, newest);
+    if (w[0].is_up)
+        return json_pack("{s:o, s:s}", "entries", list, "next", stop[0] ? stop : newest);
+    if (stop[0])
+        return json_pack("{s:o, s:s, s:s}", "entries", list, "next", newest, "previous", stop);
+    return json_pack("{s:o, s:s}", "entries", list, "next", newest);
+}
+
+/* The answer of one walk has come; the page when it was the last. */
+static void end_walk(struct reading *rd, struct walk *w, const struct store_answer *a)
+{
+    json_t *json = NULL;
+    size_t i = 0;
+
+    if (a->r != 0 && rd->r == 0) {
+        rd->r = a->r;
+        rd->e = *a->e;
+    }
+    while (i < a->n_items && look(w, &a->items[i]))
+        i++;
+    w->is_cut |= i == a->n_items && a->has_more;
+    if (--rd->n_left > 0)
+        return;
+    if (rd->r == 0)
+        json = page(rd);
+    if (rd->r == 0 && !json)
+        rd->r = err_set(&rd->e, -ENOMEM, "no memory for a page of the audit log");
+    rd->done(rd->ctx, rd->r, json, &rd->e);
+    reading_free(rd);
+}
+
+static void on_changes(void *ctx, const struct store_answer *a)
+{
+    struct reading *rd = ctx;
+
+    end_walk(rd, &rd->walks[AUDIT_CHANGE], a);
+}
+
+static void on_refusals(void *ctx, const struct store_answer *a)
+{
+    struct reading *rd = ctx;
+
+    end_walk(rd, &rd->walks[AUDIT_REFUSAL], a);
+}
+
+static int ask(struct reading *rd, enum audit_kind kind, store_done_fn done, struct err *e)
+{
+    struct walk *w = &rd->walks[kind];
+    const char *from = rd->query.after[0] ? rd->query.after : rd->query.before;
+    char key[RECORD_KEY_MAX];
+    struct store_range range = {.prefix = audit_record_prefix(kind),
+        .from = from[0] ? audit_record_key(key, kind, from) : NULL,
+        .order = rd->query.after[0] ? STORE_ASCENDING : STORE_DESCENDING,
+        .limit = LOOK_MAX};
+
+    *w = (struct walk){.query = &rd->query, .kind = kind, .is_up = rd->query.after[0] != '\0'};
+    w->found = calloc(rd->query.limit, sizeof(*w->found));
+    if (!w->found)
+        return err_set(e, -ENOMEM, "no memory for a page of the audit log");
+    return store_list(rd->audit->store, &range, done, rd, e);
+}
+
+int audit_read(const struct audit *audit, const struct audit_query *query, audit_read_done_fn done,
+    void *ctx, struct err *e)
+{
+    struct reading *rd = calloc(1, sizeof(*rd));
     int r;
 
-    refusals.kind = AUDIT_REFUSAL;
-    r = walk_kind(&changes, store, e);
-    if (r == 0)
-        r = walk_kind(&refusals, store, e);
-    if (r != 0)
+    if (!rd)
+        return err_set(e, -ENOMEM, "no memory for a page of the audit log");
+    *rd = (struct reading){
+        .audit = audit, .query = *query, .done = done, .ctx = ctx, .n_left = AUDIT_KIND_N};
+    r = ask(rd, AUDIT_CHANGE, on_changes, e);
+    if (r != 0) {
+        reading_free(rd);
         return r;
-    list = merge((const struct walk[]){changes, refusals}, query->limit, stop);
-    find_newest(query, list, store, newest);
-    if (changes.is_up)
-        *ret = json_pack("{s:o, s:s}", "entries", list, "next", stop[0] ? stop : newest);
-    else if (stop[0])
-        *ret = json_pack("{s:o, s:s, s:s}", "entries", list, "next", newest, "previous", stop);
-    else
-        *ret = json_pack("{s:o, s:s}", "entries", list, "next", newest);
-    return *ret ? 0 : err_set(e, -ENOMEM, "no memory for a page of the audit log");
+    }
+    r = ask(rd, AUDIT_REFUSAL, on_refusals, &rd->e);
+    if (r != 0) {
+        /* The other answer comes, and ends it. */
+        rd->n_left--;
+        rd->r = r;
+    }
+    return 0;
 }

@@ -10,10 +10,9 @@
 #include <stdint.h>
 
 #include "base/parse.h"
-#include "hub/audit_record.h"
+#include "hub/audit.h"
 
 struct err;
-struct store;
 
 /** Most entries of a page, and how many it has unless said otherwise. */
 #define AUDIT_PAGE_MAX     1000
@@ -27,12 +26,18 @@ struct audit_query {
     unsigned limit;                 /* 1 to AUDIT_PAGE_MAX */
 };
 
+/** The page, which is given; or, when @r is not 0, negative errno with words. */
+typedef void (*audit_read_done_fn)(void *ctx, int r, json_t *page, const struct err *e);
+
 /**
  * audit_read() - a page: {"entries": [...], "next": ID, "previous": ID}
  *
  * The entries are in the order of events. "next" is where to go on with `after`; "previous" is
  * there when there may be older ones, and is where to go on with `before`.
  *
- * Return: 0; -ENOMEM; or negative errno with words.
+ * @done:	called once, later
+ *
+ * Return: 0: accepted; or negative errno with words, and @done is not called.
  */
-int audit_read(struct store *store, const struct audit_query *query, json_t **ret, struct err *e);
+int audit_read(const struct audit *audit, const struct audit_query *query, audit_read_done_fn done,
+    void *ctx, struct err *e);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/body.h"
@@ -30,10 +31,15 @@ const char *audit_record_prefix(enum audit_kind kind)
     return prefixes[kind];
 }
 
-const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t revision, unsigned n)
+const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t number, unsigned n)
 {
-    (void)snprintf(buf, AUDIT_ID_MAX, "%016" PRIx64 "-%03x", revision, n & 0xfff);
+    (void)snprintf(buf, AUDIT_ID_MAX, "%016" PRIx64 "-%03x", number, n & 0xfff);
     return buf;
+}
+
+uint64_t audit_id_number(const char *id)
+{
+    return audit_id_check(id) ? strtoull(id, NULL, 16) : 0;
 }
 
 bool audit_id_check(const char *text)

@@ -57,8 +57,11 @@ struct audit_record {
 /** audit_record_prefix() - "audit/" or "refused/". */
 const char *audit_record_prefix(enum audit_kind kind);
 
-/** audit_id() - of entry @n of the commit of @revision. Returns @buf. */
-const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t revision, unsigned n);
+/** audit_id() - of entry @n of those of @number, which are of one commit. Returns @buf. */
+const char *audit_id(char buf[static AUDIT_ID_MAX], uint64_t number, unsigned n);
+
+/** audit_id_number() - the first half of an ID, by which IDs are in order; 0: it is none. */
+uint64_t audit_id_number(const char *id);
 
 /** audit_id_check() - is @text an ID? */
 bool audit_id_check(const char *text);

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "hub/disk_work.h"
 #include "store/store.h"
 #include "sys/clock.h"
 #include "sys/statefile.h"
@@ -169,38 +171,84 @@ void backup_remove(const char *dir)
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-int backup_make(
-    struct store *store, const char *state_dir, char ret_path[static 512], struct err *e)
-{
+/* A copy that is being made. */
+struct making {
+    struct uv_loop_s *loop; /* pins */
+    char state_dir[PATH_ROOM];
     char fresh[PATH_ROOM];
     char place[PATH_ROOM];
-    char db[PATH_ROOM];
-    int r = join_path(fresh, state_dir, "backup.new", e);
+    int r;
+    struct err e;
+    backup_done_fn done;
+    void *ctx; /* pins */
+};
 
+/* The rest, when the database is there. On another thread. */
+static void finish(void *arg)
+{
+    struct making *m = arg;
+
+    m->r = copy_all(m->state_dir, m->fresh, false, &m->e);
+    if (m->r == 0) {
+        backup_remove(m->place);
+        if (rename(m->fresh, m->place) < 0)
+            m->r = err_set(&m->e, -errno, "\"%s\" cannot be made: %s", m->place, strerror(errno));
+    }
+    if (m->r == 0)
+        m->r = statefile_sync_dir_of(m->place, &m->e);
+    else
+        backup_remove(m->fresh);
+}
+
+static void on_finished(void *arg)
+{
+    struct making *m = arg;
+
+    m->done(m->ctx, m->r, m->place, &m->e);
+    free(m);
+}
+
+static void on_db(void *ctx, const struct store_answer *a)
+{
+    struct making *m = ctx;
+
+    m->r = a->r;
+    m->e = *a->e;
+    if (m->r == 0 && disk_work(m->loop, finish, on_finished, m) == 0)
+        return;
+    if (m->r == 0)
+        m->r = err_set(&m->e, -ENOMEM, "no memory for a copy");
+    backup_remove(m->fresh);
+    on_finished(m);
+}
+
+int backup_make(struct store *store, struct uv_loop_s *loop, const char *state_dir,
+    backup_done_fn done, void *ctx, struct err *e)
+{
+    struct making *m = calloc(1, sizeof(*m));
+    char db[PATH_ROOM];
+    int r;
+
+    if (!m)
+        return err_set(e, -ENOMEM, "no memory for a copy");
+    *m = (struct making){.loop = loop, .done = done, .ctx = ctx};
+    r = join_path(m->state_dir, state_dir, "", e);
     if (r == 0)
-        r = join_path(place, state_dir, "backup", e);
+        r = join_path(m->fresh, state_dir, "backup.new", e);
     if (r == 0)
-        r = join_path(db, fresh, "hub.db", e);
-    if (r != 0)
-        return r;
-    /* Left over when a hub ended in the middle of this. */
-    backup_remove(fresh);
-    r = statefile_make_dir(fresh, 0700, e);
+        r = join_path(m->place, state_dir, "backup", e);
     if (r == 0)
-        r = store_copy(store, db, e);
-    if (r == 0)
-        r = copy_all(state_dir, fresh, false, e);
+        r = join_path(db, m->fresh, "hub.db", e);
     if (r == 0) {
-        backup_remove(place);
-        if (rename(fresh, place) < 0)
-            r = err_set(e, -errno, "\"%s\" cannot be made: %s", place, strerror(errno));
+        /* Left over when a hub ended in the middle of this. */
+        backup_remove(m->fresh);
+        r = statefile_make_dir(m->fresh, 0700, e);
     }
-    if (r != 0) {
-        backup_remove(fresh);
-        return r;
-    }
-    memcpy(ret_path, place, strlen(place) + 1);
-    return statefile_sync_dir_of(place, e);
+    if (r == 0)
+        r = store_copy(store, db, on_db, m, e);
+    if (r != 0)
+        free(m);
+    return r;
 }
 
 int backup_copy(const char *from, const char *to, struct err *e)

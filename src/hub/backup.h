@@ -1,9 +1,10 @@
 /*
  * backup.h - a copy of all that a hub keeps: its database, its keys, its certificate, its token.
  *
- * A running hub makes the copy itself, in one turn of its loop: so the database and the keys are
- * those of one moment, and nobody has to stop it. It lies in STATE/backup, for `weft hub backup`
- * to take away. Restoring is done while no hub runs on the state.
+ * A running hub makes the copy itself, so nobody has to stop it: first the database, as it is at
+ * one moment, then the keys, of which none that this database needs goes meanwhile (see
+ * networks_hold_keys()). It lies in STATE/backup, for `weft hub backup` to take away. Restoring is
+ * done while no hub runs on the state.
  *
  * Threads: backup_make() the hub's loop only; the others any.
  */
@@ -13,17 +14,21 @@
 
 struct err;
 struct store;
+struct uv_loop_s;
+
+/** The copy is at @path; or, when @r is STORE_E_NO_FILES or negative errno, there is none. */
+typedef void (*backup_done_fn)(void *ctx, int r, const char *path, const struct err *e);
 
 /**
  * backup_make() - copy @state_dir and the store into @state_dir/backup, in place of what is there
- * @ret_path:	where it is
+ * @done:	called later, once
  *
- * Blocks for as long as the disk takes.
+ * One at a time.
  *
- * Return: 0; or STORE_E_NO_FILES or negative errno with words, and there is no copy.
+ * Return: 0: begun; or negative errno with words, and @done is not called.
  */
-int backup_make(
-    struct store *store, const char *state_dir, char ret_path[static 512], struct err *e);
+int backup_make(struct store *store, struct uv_loop_s *loop, const char *state_dir,
+    backup_done_fn done, void *ctx, struct err *e);
 
 /**
  * backup_copy() - the copy in @from into @to, a new directory

@@ -247,46 +247,65 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     watch_tell_node(&hub->watcher, node, clock_now());
 }
 
-/* Nothing of a node may be left for the next one of its name. Usually it went with it. */
+static void on_deleted(void *ctx, const struct store_answer *a)
+{
+    if (a->r != 0)
+        log_warning("what was known about a removed node stays in the store: %s", err_text(a->e));
+}
+
+static void delete_record(struct hub *hub, enum record_kind kind, const struct model_network *net,
+    const char *name, nsec_t now)
+{
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_DELETE,
+        .key = record_key(key, kind, net->pub.spec.meta.name, name),
+        .expect = STORE_EXPECT_ANY};
+    struct err e = ERR_NULL;
+
+    if (store_commit(hub->store, &op, 1, now, on_deleted, NULL, &e) != 0)
+        log_warning("\"%s\" stays in the store: %s", key, err_text(&e));
+}
+
+/* Nothing of a node may be left for the next one of its name. Usually it went with it, but for what
+ * was on its way to the store at the same time. */
 static void delete_leftovers(struct hub *hub, struct model_node *node, nsec_t now)
 {
     struct model_network *net = node->net;
     const char *name = node->pub.spec.meta.name;
-    struct err e = ERR_NULL;
-    char key[RECORD_KEY_MAX];
-    struct store_op op = {.kind = STORE_OP_DELETE, .key = key, .expect = STORE_EXPECT_ANY};
-    int r;
 
-    (void)record_key(key, RECORD_REPORT, net->pub.spec.meta.name, name);
-    r = store_commit(hub->store, &op, 1, now, NULL, NULL, &e);
-    for (size_t i = 0; r == 0 && i < net->edges.n; i++) {
+    if (!node->leaving)
+        delete_record(hub, RECORD_REPORT, net, name, now);
+    for (size_t i = 0; i < net->edges.n; i++) {
         const struct mesh_edge *edge = &model_edge_at(net, i)->spec;
 
-        if (strcmp(edge->nodes[0], name) != 0 && strcmp(edge->nodes[1], name) != 0)
-            continue;
-        (void)record_key(key, RECORD_EDGE, net->pub.spec.meta.name, edge->meta.name);
-        r = store_commit(hub->store, &op, 1, now, NULL, NULL, &e);
+        if (strcmp(edge->nodes[0], name) == 0 || strcmp(edge->nodes[1], name) == 0)
+            delete_record(hub, RECORD_EDGE, net, edge->meta.name, now);
     }
-    if (r != 0)
-        log_warning("what was known about node \"%s\" stays in the store: %s", name, err_text(&e));
+}
+
+static const char *reason_of(const struct model_node *node)
+{
+    if (node->leaving)
+        return node->leaving;
+    return node->net->leaving ? node->net->leaving : "it was away for too long";
 }
 
 static void on_node_removed(void *ctx, struct model_node *node)
 {
     struct hub *hub = ctx;
     nsec_t now = clock_now();
-    const char *reason = hub->reason ? hub->reason : "it was away for too long";
+    const char *reason = reason_of(node);
 
     if (node->net->is_up && !is_self(node) && hub->hooks.node_cut)
         hub->hooks.node_cut(hub->hooks.ctx, &node->pub);
     watch_tell_node_removed(&hub->watcher, node, reason, now);
     jobs_end_member(hub->jobs, node->net, &node->pub.spec.address4);
     jobs_end_member(hub->jobs, node->net, &node->pub.spec.address6);
-    if (!hub->reason) {
+    if (!node->net->leaving)
+        delete_leftovers(hub, node, now);
+    if (!node->leaving && !node->net->leaving)
         log_info("node \"%s\" of network \"%s\" is removed: %s", node->pub.spec.meta.name,
             node->net->pub.spec.meta.name, reason);
-        delete_leftovers(hub, node, now);
-    }
     node->bury_at = begin_burial(hub, now);
 }
 

@@ -22,18 +22,20 @@ void damaged_deinit(struct damaged *d)
     keys_deinit(&d->records);
 }
 
-bool damaged_add(struct damaged *d, const char *key, const struct err *why)
+bool damaged_add(struct damaged *d, const char *key, uint64_t revision, const struct err *why)
 {
     struct damaged_record *r = record_of(keys_find(&d->records, key));
 
     if (r) {
         r->why = *why;
+        r->revision = revision;
         return false;
     }
     r = calloc(1, sizeof(*r));
     if (!r)
         return true;
     r->why = *why;
+    r->revision = revision;
     r->keyed.key = strdup(key);
     if (!r->keyed.key || keys_add(&d->records, &r->keyed) != 0)
         record_free(r);

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <stdint.h>
+
 #include "base/err.h"
 #include "base/list.h"
 #include "store/keys.h"
@@ -20,6 +22,7 @@
 struct damaged_record {
     struct keyed keyed; /* its key in the store; in the list's records */
     struct err why;     /* in words */
+    uint64_t revision;  /* of it; 0: not known */
 };
 
 /** In the order of their keys. */
@@ -27,7 +30,10 @@ struct damaged {
     struct keys records; /* of struct damaged_record */
 };
 
-#define DAMAGED_NULL {KEYS_NULL}
+#define DAMAGED_NULL                                                                               \
+    {                                                                                              \
+        KEYS_NULL                                                                                  \
+    }
 
 /** damaged_deinit() - forget all of them. Idempotent. */
 void damaged_deinit(struct damaged *d);
@@ -38,7 +44,7 @@ void damaged_deinit(struct damaged *d);
  * Return: true when it was not in the list before. Without memory it is not in
  * the list, and true.
  */
-bool damaged_add(struct damaged *d, const char *key, const struct err *why);
+bool damaged_add(struct damaged *d, const char *key, uint64_t revision, const struct err *why);
 
 /** damaged_remove() - it can be understood now, or is gone. True when it was in the list. */
 bool damaged_remove(struct damaged *d, const char *key);

@@ -9,6 +9,9 @@
 #include "hub/backup.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "hub/disk_work.h"
+#include "hub/later.h"
+#include "hub/networks.h"
 
 /* ---- admin tokens --------------------------------------------------------------------------- */
 
@@ -36,100 +39,263 @@ void door_admins_list(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, json_pack("{s:o}", "adminTokens", list));
 }
 
-void door_admins_add(void *ctx, const struct request *rq, struct response *rs)
-{
-    struct x25519_public hub_key = {{0}};
-    struct hub *hub = ctx;
+/* An admin token that is being made. */
+struct admin_call {
+    struct later later;
     struct admin_request ar;
-    struct err e = ERR_NULL;
-    char text[ADMIN_TEXT_MAX] = "";
-    json_t *json;
-    int r = admin_request_decode(&ar, rq->body, &e);
+    char text[ADMIN_TEXT_MAX]; /* the token */
+};
 
-    if (r == 0 && ar.network[0]) {
-        const struct model_network *net = model_find_network(&hub->model, ar.network);
+static void forget_admin(struct later *l)
+{
+    struct admin_call *call = container_of(l, struct admin_call, later);
+
+    secret_wipe(call->text, sizeof(call->text));
+}
+
+static void admin_made(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct admin_call *call = container_of(l, struct admin_call, later);
+    const struct admin_token *t = admin_tokens_find(&l->hub->admins, call->ar.name);
+    json_t *json;
+
+    if (a->r != 0 || !t) {
+        later_fail(rs, a);
+        return;
+    }
+    log_info("%s has made the admin token \"%s\" of role \"%s\"", l->rq.caller.name, call->ar.name,
+        role_name(call->ar.role));
+    json = admin_json(t);
+    if (json)
+        json_object_set_new(json, "token", json_string(call->text));
+    response_json(rs, 201, json);
+}
+
+/* However it ends, it is not on its way any more. */
+static void on_admin_stored(void *ctx, const struct store_answer *a)
+{
+    struct admin_call *call = ctx;
+
+    call->later.hub->admins.n_coming--;
+    later_store(&call->later, a);
+}
+
+static int commit_admin(struct admin_call *call, const struct x25519_public *hub_key, struct err *e)
+{
+    struct later *l = &call->later;
+    struct admin_tokens *at = &l->hub->admins;
+    struct admin_write w = {.value = NULL};
+    int r = admin_tokens_make(
+        at, &call->ar, hub_key, l->rq.caller.name, hub__wall(), &w, call->text, e);
+
+    if (r == 0)
+        r = model_commit(at->model, &w.op, 1, l->rq.now, on_admin_stored, call, e);
+    at->n_coming += r == 0;
+    admin_write_deinit(&w);
+    return r;
+}
+
+static void add_admin(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct admin_call *call = container_of(l, struct admin_call, later);
+    struct x25519_public hub_key = {{0}};
+    struct err e = ERR_NULL;
+    int r;
+
+    if (call->ar.network[0]) {
+        const struct model_network *net = model_find_network(&l->hub->model, call->ar.network);
 
         if (!net) {
-            response_refuse(rs, 404, "there is no network \"%s\" on this hub", ar.network);
+            response_refuse(rs, 404, "there is no network \"%s\" on this hub", call->ar.network);
             return;
         }
         hub_key = net->pub.public;
     }
+    r = commit_admin(call, &hub_key, &e);
+    l->done = admin_made;
     if (r == 0)
-        r = admin_tokens_add(
-            &hub->admins, &ar, &hub_key, rq->caller.name, rq->now, hub__wall(), text, &e);
-    if (r > 0) {
+        later_wait(l);
+    else if (r > 0)
         response_refuse(rs, 409, "%s", err_text(&e));
-    } else if (r != 0) {
+    else
         response_fail(rs, &e);
-    } else {
-        log_info("%s has made the admin token \"%s\" of role \"%s\"", rq->caller.name, ar.name,
-            role_name(ar.role));
-        json = admin_json(admin_tokens_find(&hub->admins, ar.name));
-        if (json)
-            json_object_set_new(json, "token", json_string(text));
-        response_json(rs, 201, json);
+}
+
+void door_admins_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct admin_request ar;
+    struct admin_call *call;
+    struct err e = ERR_NULL;
+
+    if (admin_request_decode(&ar, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
     }
-    secret_wipe(text, sizeof(text));
+    call = later_new(ctx, rq, rs, sizeof(*call), add_admin);
+    if (!call)
+        return;
+    call->ar = ar;
+    call->later.deinit = forget_admin;
+    later_begin(&call->later, rq, rs);
+}
+
+static void admin_removed(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    log_info("%s has removed the admin token \"%s\"", l->rq.caller.name, l->rq.params[0]);
+    response_empty(rs);
+}
+
+static void remove_admin(struct later *l, const struct request *rq, struct response *rs)
+{
+    const struct admin_token *t = admin_tokens_find(&l->hub->admins, rq->params[0]);
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_DELETE,
+        .key = admin_record_key(key, rq->params[0]),
+        .expect = t ? t->revision : STORE_EXPECT_ANY};
+
+    if (t || damaged_find(&l->hub->model.damaged, key))
+        later_commit(l, &op, 1, admin_removed, rs);
+    else
+        response_refuse(rs, 404, "there is no admin token \"%s\" on this hub", rq->params[0]);
 }
 
 void door_admins_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct err e = ERR_NULL;
-    char key[RECORD_KEY_MAX];
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_admin);
 
-    if (!admin_tokens_find(&hub->admins, rq->params[0]) &&
-        !damaged_find(&hub->model.damaged, admin_record_key(key, rq->params[0]))) {
-        response_refuse(rs, 404, "there is no admin token \"%s\" on this hub", rq->params[0]);
-        return;
+    if (l)
+        later_begin(l, rq, rs);
+}
+
+/* ---- what is in files ------------------------------------------------------------------------ */
+
+/* The file's token that is being replaced. */
+struct rotation {
+    struct later later;
+    char path[512];
+    struct token_hash hash; /* of the new one */
+    int r;
+    struct err e;
+};
+
+static void write_file(void *arg)
+{
+    struct rotation *rot = arg;
+
+    rot->r = admin_tokens_write_file(&rot->later.hub->rng, rot->path, &rot->hash, &rot->e);
+}
+
+static void on_written(void *arg)
+{
+    struct rotation *rot = arg;
+    struct response rs = {0};
+
+    if (rot->r != 0) {
+        response_fail(&rs, &rot->e);
+    } else {
+        admin_tokens_set_file(&rot->later.hub->admins, &rot->hash);
+        log_info("%s has replaced the token in %s", rot->later.rq.caller.name, rot->path);
+        response_json(&rs, 200, json_pack("{s:s}", "path", rot->path));
     }
-    if (admin_tokens_remove(&hub->admins, rq->params[0], rq->now, &e) != 0) {
+    later_end(&rot->later, &rs);
+}
+
+static void rotate_file(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct rotation *rot = container_of(l, struct rotation, later);
+
+    (void)hub__path(l->hub, rot->path, "admin.token");
+    if (a->r != 0)
+        later_fail(rs, a);
+    else if (disk_work(l->hub->loop, write_file, on_written, rot) == 0)
+        later_wait(l);
+    else
+        response_refuse(rs, 500, "no memory for a new token");
+}
+
+/* Have it noted in the audit log, and then @done. */
+static void note(struct later *l, const char *operation, const char *object, later_done_fn done,
+    struct response *rs)
+{
+    struct err e = ERR_NULL;
+
+    l->done = done;
+    if (audit_note(&l->hub->audit, operation, object, l->rq.now, later_store, l, &e) == 0)
+        later_wait(l);
+    else
         response_fail(rs, &e);
-        return;
-    }
-    log_info("%s has removed the admin token \"%s\"", rq->caller.name, rq->params[0]);
-    response_empty(rs);
+}
+
+static void note_rotation(struct later *l, const struct request *rq, struct response *rs)
+{
+    note(l, "change", "file/admin.token", rotate_file, rs);
 }
 
 void door_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct err e = ERR_NULL;
-    char path[512];
+    struct rotation *rot = later_new(ctx, rq, rs, sizeof(*rot), note_rotation);
 
-    if (audit_note(&hub->audit, "change", "file/admin.token", rq->now, &e) != 0 ||
-        admin_tokens_rotate_file(&hub->admins, hub__path(hub, path, "admin.token"), &e) != 0) {
-        response_fail(rs, &e);
-        return;
-    }
-    log_info("%s has replaced the token in %s", rq->caller.name, path);
-    response_json(rs, 200, json_pack("{s:s}", "path", path));
+    if (rot)
+        later_begin(&rot->later, rq, rs);
 }
 
 /* ---- a copy of all of it --------------------------------------------------------------------- */
 
-void door_backup(void *ctx, const struct request *rq, struct response *rs)
+static void on_copied(void *ctx, int r, const char *path, const struct err *e)
 {
-    struct hub *hub = ctx;
-    struct err e = ERR_NULL;
-    char path[512];
-    int r;
+    struct later *l = ctx;
+    struct response rs = {0};
 
-    /* Who takes the hub's keys away is told of in the log that goes with them. */
-    r = audit_note(&hub->audit, "copy", "file/backup", rq->now, &e);
-    if (r == 0)
-        r = backup_make(hub->store, hub->config.state_dir, path, &e);
+    networks_hold_keys(l->hub, false);
+
     if (r == STORE_E_NO_FILES) {
-        response_refuse(rs, 409, "%s", err_text(&e));
+        response_refuse(&rs, 409, "%s", err_text(e));
+    } else if (r != 0) {
+        response_fail(&rs, e);
+    } else {
+        log_info("%s has copied the hub's state to %s", l->rq.caller.name, path);
+        response_json(&rs, 200, json_pack("{s:s}", "path", path));
+    }
+    later_end(l, &rs);
+}
+
+static void copy_state(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct hub *hub = l->hub;
+    struct err e = ERR_NULL;
+
+    if (a->r != 0) {
+        later_fail(rs, a);
         return;
     }
-    if (r != 0) {
+    if (hub->held_keys) {
+        response_refuse(rs, 409, "a copy is being made just now: try again");
+        return;
+    }
+    if (backup_make(hub->store, hub->loop, hub->config.state_dir, on_copied, l, &e) != 0) {
         response_fail(rs, &e);
         return;
     }
-    log_info("%s has copied the hub's state to %s", rq->caller.name, path);
-    response_json(rs, 200, json_pack("{s:s}", "path", path));
+    networks_hold_keys(hub, true);
+    later_wait(l);
+}
+
+/* Who takes the hub's keys away is told of in the log that goes with them. */
+static void note_copy(struct later *l, const struct request *rq, struct response *rs)
+{
+    note(l, "copy", "file/backup", copy_state, rs);
+}
+
+void door_backup(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), note_copy);
+
+    if (l)
+        later_begin(l, rq, rs);
 }
 
 /* ---- join tokens ---------------------------------------------------------------------------- */
@@ -194,14 +360,23 @@ static const struct model_token *find_token(
     return NULL;
 }
 
-void door_tokens_remove(void *ctx, const struct request *rq, struct response *rs)
+static void token_removed(struct later *l, const struct store_answer *a, struct response *rs)
 {
-    struct hub *hub = ctx;
-    const struct model_network *net = door_find_network(hub, rq, rs);
-    const struct model_token *t = net ? find_token(hub, net, rq->params[1]) : NULL;
-    struct err e = ERR_NULL;
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    log_info("%s has removed the join token %s of network \"%s\"", l->rq.caller.name,
+        l->rq.params[1], l->rq.params[0]);
+    response_empty(rs);
+}
+
+static void remove_token(struct later *l, const struct request *rq, struct response *rs)
+{
+    const struct model_network *net = door_find_network(l->hub, rq, rs);
+    const struct model_token *t = net ? find_token(l->hub, net, rq->params[1]) : NULL;
     char key[RECORD_KEY_MAX];
-    struct store_op op = {.kind = STORE_OP_DELETE, .expect = STORE_EXPECT_ANY};
+    struct store_op op = {.kind = STORE_OP_DELETE};
 
     if (!net)
         return;
@@ -211,13 +386,16 @@ void door_tokens_remove(void *ctx, const struct request *rq, struct response *rs
         return;
     }
     op.key = token_hash_key(key, &t->hash);
-    if (model_commit(&hub->model, &op, 1, rq->now, NULL, &e) != 0) {
-        response_fail(rs, &e);
-        return;
-    }
-    log_info("%s has removed the join token %s of network \"%s\"", rq->caller.name, rq->params[1],
-        rq->params[0]);
-    response_empty(rs);
+    op.expect = t->revision;
+    later_commit(l, &op, 1, token_removed, rs);
+}
+
+void door_tokens_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_token);
+
+    if (l)
+        later_begin(l, rq, rs);
 }
 
 /* ---- the audit log -------------------------------------------------------------------------- */
@@ -269,14 +447,40 @@ static bool read_network(
     return true;
 }
 
+/* A page that is being read. */
+struct audit_call {
+    struct later later;
+    struct audit_query query;
+};
+
+static void on_page(void *ctx, int r, json_t *page, const struct err *e)
+{
+    struct response rs = {0};
+
+    if (r == 0)
+        response_json(&rs, 200, page);
+    else
+        response_fail(&rs, e);
+    later_end(ctx, &rs);
+}
+
+static void read_page(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct audit_call *call = container_of(l, struct audit_call, later);
+    struct err e = ERR_NULL;
+
+    if (audit_read(&l->hub->audit, &call->query, on_page, l, &e) == 0)
+        later_wait(l);
+    else
+        response_fail(rs, &e);
+}
+
 void door_audit(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
     struct audit_query query = {.limit = 0};
     uint64_t limit = AUDIT_PAGE_DEFAULT;
     uint64_t since = 0;
-    struct err e = ERR_NULL;
-    json_t *json = NULL;
+    struct audit_call *call;
 
     if (!read_id(rq, "after", query.after, rs) || !read_id(rq, "before", query.before, rs) ||
         !read_number(rq, "since", 0, INT64_MAX, &since, rs) ||
@@ -285,10 +489,11 @@ void door_audit(void *ctx, const struct request *rq, struct response *rs)
         return;
     query.since = (int64_t)since;
     query.limit = (unsigned)limit;
-    if (audit_read(hub->store, &query, &json, &e) != 0)
-        response_fail(rs, &e);
-    else
-        response_json(rs, 200, json);
+    call = later_new(ctx, rq, rs, sizeof(*call), read_page);
+    if (!call)
+        return;
+    call->query = query;
+    later_begin(&call->later, rq, rs);
 }
 
 /* ---- the routes themselves ------------------------------------------------------------------ */

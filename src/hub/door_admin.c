@@ -9,7 +9,9 @@
 #include "base/secret.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "hub/later.h"
 #include "hub/networks.h"
+#include "hub/nodes.h"
 #include "hub/view.h"
 
 /* A node whose last handshake is younger is there: WireGuard makes a new one every 120 s. */
@@ -62,40 +64,80 @@ void door_networks_list(void *ctx, const struct request *rq, struct response *rs
     response_json(rs, 200, json_pack("{s:o}", "networks", list));
 }
 
-void door_networks_add(void *ctx, const struct request *rq, struct response *rs)
+static void on_network_added(void *ctx, int r, struct model_network *net, const struct err *e)
 {
-    struct hub *hub = ctx;
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r == NETWORKS_E_EXISTS) {
+        response_refuse(&rs, 409, "%s", err_text(e));
+    } else if (r != 0) {
+        response_fail(&rs, e);
+    } else {
+        log_info("network \"%s\" is made", net->pub.spec.meta.name);
+        response_json(&rs, 201, network_json(net));
+    }
+    later_end(l, &rs);
+}
+
+static void add_network(struct later *l, const struct request *rq, struct response *rs)
+{
     struct network_request nr;
-    struct model_network *net;
     struct err e = ERR_NULL;
     int r = network_request_decode(&nr, rq->body, &e);
 
     if (r == 0)
-        r = networks_add(hub, &nr, rq->now, &net, &e);
-    if (r == NETWORKS_E_EXISTS) {
+        r = networks_add(l->hub, &nr, on_network_added, l, &e);
+    if (r == 0)
+        later_wait(l);
+    else if (r == NETWORKS_E_EXISTS)
         response_refuse(rs, 409, "%s", err_text(&e));
-    } else if (r != 0) {
+    else
         response_fail(rs, &e);
-    } else {
-        log_info("network \"%s\" is made", net->pub.spec.meta.name);
-        response_json(rs, 201, network_json(net));
-    }
 }
 
-void door_networks_remove(void *ctx, const struct request *rq, struct response *rs)
+void door_networks_add(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_network *net = door_find_network(hub, rq, rs);
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), add_network);
+
+    if (l)
+        later_begin(l, rq, rs);
+}
+
+static void on_network_removed(void *ctx, int r, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r != 0) {
+        response_fail(&rs, e);
+    } else {
+        log_info("network \"%s\" is removed", l->rq.params[0]);
+        response_empty(&rs);
+    }
+    later_end(l, &rs);
+}
+
+static void remove_network(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = door_find_network(l->hub, rq, rs);
     struct err e = ERR_NULL;
 
     if (!net)
         return;
-    if (networks_remove(hub, net, rq->now, &e) != 0) {
-        response_fail(rs, &e);
+    later_wait(l);
+    if (networks_remove(l->hub, net, on_network_removed, l, &e) == 0)
         return;
-    }
-    log_info("network \"%s\" is removed", rq->params[0]);
-    response_empty(rs);
+    l->is_waiting = false;
+    response_fail(rs, &e);
+}
+
+void door_networks_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_network);
+
+    if (l)
+        later_begin(l, rq, rs);
 }
 
 /* ---- tokens --------------------------------------------------------------------------------- */
@@ -122,36 +164,77 @@ static void fill_token(struct token *t, const struct hub *hub, const struct mode
     t->hub_key = net->pub.public;
 }
 
-void door_tokens_add(void *ctx, const struct request *rq, struct response *rs)
-{
-    struct hub *hub = ctx;
-    struct model_network *net = door_find_network(hub, rq, rs);
-    int64_t wall = hub__wall();
-    struct token t = TOKEN_NULL;
+/* A join token that is being made. */
+struct token_call {
+    struct later later;
     struct token_request tr;
+    struct token token;
+};
+
+static void forget_token(struct later *l)
+{
+    token_wipe(&container_of(l, struct token_call, later)->token);
+}
+
+static void token_made(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct token_call *call = container_of(l, struct token_call, later);
     struct err e = ERR_NULL;
     char *text = NULL;
-    int r;
 
-    if (!net)
+    if (a->r != 0) {
+        later_fail(rs, a);
         return;
-    r = token_request_decode(&tr, rq->body, &e);
-    if (r == 0)
-        r = enrol_new_secret(&hub->enrol, net, &tr, rq->caller.name, rq->now, wall, &t.secret, &e);
-    if (r == 0) {
-        fill_token(&t, hub, net);
-        t.expires = wall + tr.ttl_seconds;
-        r = token_encode(&t, &text, &e);
     }
-    if (r == 0)
-        response_json(
-            rs, 201, json_pack("{s:s, s:I}", "token", text, "expires", (json_int_t)t.expires));
+    if (token_encode(&call->token, &text, &e) == 0)
+        response_json(rs, 201,
+            json_pack("{s:s, s:I}", "token", text, "expires", (json_int_t)call->token.expires));
     else
         response_fail(rs, &e);
     if (text)
         secret_wipe(text, strlen(text));
     free(text);
-    token_wipe(&t);
+}
+
+static void add_token(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct token_call *call = container_of(l, struct token_call, later);
+    struct model_network *net = door_find_network(l->hub, rq, rs);
+    struct enrol_token made = {.value = NULL};
+    int64_t wall = hub__wall();
+    struct err e = ERR_NULL;
+
+    if (!net)
+        return;
+    fill_token(&call->token, l->hub, net);
+    call->token.expires = wall + call->tr.ttl_seconds;
+    if (enrol_new_secret(&l->hub->enrol, net, &call->tr, rq->caller.name, wall, &made,
+            &call->token.secret, &e) == 0)
+        later_commit(l, &made.op, 1, token_made, rs);
+    else
+        response_fail(rs, &e);
+    enrol_token_deinit(&made);
+}
+
+void door_tokens_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct token_request tr;
+    struct token_call *call;
+    struct err e = ERR_NULL;
+
+    if (!door_find_network(ctx, rq, rs))
+        return;
+    if (token_request_decode(&tr, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    call = later_new(ctx, rq, rs, sizeof(*call), add_token);
+    if (!call)
+        return;
+    call->tr = tr;
+    call->token = (struct token)TOKEN_NULL;
+    call->later.deinit = forget_token;
+    later_begin(&call->later, rq, rs);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
@@ -202,26 +285,62 @@ void door_nodes_list(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, json_pack("{s:o}", "nodes", list));
 }
 
-void door_nodes_add(void *ctx, const struct request *rq, struct response *rs)
+/* A node that an administrator adds. */
+struct add_call {
+    struct later later;
+    struct node_request nr; /* its labels are borrowed of the request that is kept */
+};
+
+static void on_node_added(void *ctx, int r, struct model_node *node, const struct err *e)
 {
-    struct hub *hub = ctx;
-    struct model_network *net = door_find_network(hub, rq, rs);
-    struct node_request nr;
-    struct model_node *node;
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r != 0) {
+        door_refuse_newcomer(&rs, r, e);
+    } else {
+        log_info(
+            "node \"%s\" of network \"%s\" is added", node->pub.spec.meta.name, l->rq.params[0]);
+        response_text(&rs, 201, view_snapshot_text(node), "application/json");
+    }
+    later_end(l, &rs);
+}
+
+static void add_node(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct add_call *call = container_of(l, struct add_call, later);
+    struct model_network *net = door_find_network(l->hub, rq, rs);
     struct err e = ERR_NULL;
     int r;
 
     if (!net)
         return;
+    r = enrol_add(&l->hub->enrol, net, &call->nr, &l->by, rq->now, on_node_added, l, &e);
+    if (r != 0)
+        door_refuse_newcomer(rs, r, &e);
+    else if (!l->deferred.is_ready)
+        later_wait(l);
+}
+
+void door_nodes_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct node_request nr;
+    struct add_call *call;
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!door_find_network(ctx, rq, rs))
+        return;
     r = node_request_decode(&nr, rq->body, &e);
-    if (r == 0)
-        r = enrol_add(&hub->enrol, net, &nr, rq->now, &node, &e);
     if (r != 0) {
         door_refuse_newcomer(rs, r, &e);
         return;
     }
-    log_info("node \"%s\" of network \"%s\" is added", nr.name, rq->params[0]);
-    response_text(rs, 201, view_snapshot_text(node), "application/json");
+    call = later_new(ctx, rq, rs, sizeof(*call), add_node);
+    if (!call)
+        return;
+    call->nr = nr;
+    later_begin(&call->later, rq, rs);
 }
 
 void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
@@ -229,22 +348,15 @@ void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
     struct hub *hub = ctx;
     struct model_network *net = door_find_network(hub, rq, rs);
     struct model_node *node = net ? door_find_node(net, rq, rs) : NULL;
-    struct err e = ERR_NULL;
 
     if (!node)
         return;
-    if (node->pub.spec.hub) {
+    if (node->pub.spec.hub)
         response_refuse(rs, 400,
             "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\")",
             rq->params[1], rq->params[0]);
-        return;
-    }
-    if (hub__remove_node(hub, node, "an administrator has removed it", rq->now, &e) != 0) {
-        response_fail(rs, &e);
-        return;
-    }
-    log_info("node \"%s\" of network \"%s\" is removed", rq->params[1], rq->params[0]);
-    response_empty(rs);
+    else
+        nodes_remove(hub, rq, rs, node, "an administrator has removed it");
 }
 
 void door_snapshot(void *ctx, const struct request *rq, struct response *rs)

@@ -2,10 +2,13 @@
  * door_jobs.c - a member's jobs: where their processes find each other (jobs.h); and all of a
  * network's, for who administers it.
  */
+#include <stdio.h>
+
 #include "base/err.h"
 #include "base/parse.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "hub/later.h"
 
 /* The job's name out of the path, checked; NULL: @rs says 400. */
 static const char *name_of(const struct request *rq, struct response *rs)
@@ -35,26 +38,93 @@ static void answer_join(
     response_json(rs, 200, job);
 }
 
+/* A member's request about a job, which may have to wait until the job is on the disk. */
+struct job_call {
+    struct later later;
+    char network[NAME_MAX_LEN + 1];
+    char member[NAME_MAX_LEN + 1];
+    char job[NAME_MAX_LEN + 1];
+};
+
+static void begin_call(struct hub *hub, const struct request *rq, struct response *rs,
+    const struct model_node *node, const char *job, later_fn begin)
+{
+    struct job_call *call = later_new(hub, rq, rs, sizeof(*call), begin);
+
+    if (!call)
+        return;
+    (void)snprintf(
+        call->network, sizeof(call->network), "%.*s", NAME_MAX_LEN, node->net->pub.spec.meta.name);
+    (void)snprintf(
+        call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
+    (void)snprintf(call->job, sizeof(call->job), "%s", job);
+    later_begin(&call->later, rq, rs);
+}
+
+/* The member, if it still is one; NULL: @rs says that it is not. */
+static struct model_node *caller_of(const struct job_call *call, struct response *rs)
+{
+    struct model_network *net = model_find_network(&call->later.hub->model, call->network);
+    struct model_node *node = net ? model_find_node(net, call->member) : NULL;
+
+    if (!node)
+        response_refuse(
+            rs, 403, "network \"%s\" has no node \"%s\" any more", call->network, call->member);
+    return node;
+}
+
+/* It is on the disk, or not: in the first case the same is asked again. */
+static void on_job_saved(void *ctx, int r, const struct err *e)
+{
+    later_store(ctx, &(struct store_answer){.r = r == 0 ? STORE_E_CONFLICT : r, .e = e});
+}
+
+static void job_failed(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    later_fail(rs, a);
+}
+
+static void answer(struct later *l, int r, struct response *rs, const struct err *e)
+{
+    if (r == JOBS_E_LATER) {
+        l->done = job_failed;
+        later_wait(l);
+    } else if (r == JOBS_E_FULL) {
+        response_refuse(rs, 507, "%s", err_text(e));
+    } else if (r == JOBS_E_BUSY) {
+        response_refuse(rs, 409, "%s", err_text(e));
+    } else if (r == JOBS_E_PACE) {
+        response_refuse(rs, 429, "%s", err_text(e));
+    } else if (r != 0) {
+        response_fail(rs, e);
+    }
+}
+
+static void join(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct job_call *call = container_of(l, struct job_call, later);
+    struct model_node *node = caller_of(call, rs);
+    struct err e = ERR_NULL;
+    struct job *job;
+    int r;
+
+    if (!node)
+        return;
+    r = jobs_join(l->hub->jobs, node->net, call->job, rq->now, on_job_saved, l, &job, &e);
+    if (r == 0)
+        answer_join(l->hub, node, rs, job_json(job));
+    else
+        answer(l, r, rs, &e);
+}
+
 void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
     struct model_node *node = door_member(hub, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
-    struct job *job;
-    struct err e = ERR_NULL;
-    int r;
 
-    if (!name)
-        return;
-    r = jobs_join(hub->jobs, node->net, name, rq->now, &job, &e);
-    if (r == JOBS_E_FULL)
-        response_refuse(rs, 507, "%s", err_text(&e));
-    else if (r == JOBS_E_PACE)
-        response_refuse(rs, 429, "%s", err_text(&e));
-    else if (r != 0)
-        response_fail(rs, &e);
-    else
-        answer_join(hub, node, rs, job_json(job));
+    if (name)
+        begin_call(hub, rq, rs, node, name, join);
 }
 
 void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
@@ -106,22 +176,31 @@ void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, json);
 }
 
-void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)
+static void end(struct later *l, const struct request *rq, struct response *rs)
 {
-    const struct model_node *node;
-    struct job *job = find_job(ctx, rq, rs, &node);
+    struct job_call *call = container_of(l, struct job_call, later);
+    struct model_node *node = caller_of(call, rs);
+    struct job *job = node ? jobs_find(l->hub->jobs, node->net, call->job) : NULL;
     struct err e = ERR_NULL;
     int r;
 
-    if (!job)
+    if (!node)
         return;
-    r = jobs_end(job, &rq->from.addr, &e);
-    if (r == JOBS_E_BUSY)
-        response_refuse(rs, 409, "%s", err_text(&e));
-    else if (r == JOBS_E_PACE)
-        response_refuse(rs, 429, "%s", err_text(&e));
-    else if (r != 0)
-        response_fail(rs, &e);
-    else
+    if (!job) {
+        response_refuse(rs, 404, "network \"%s\" has no job \"%s\"", call->network, call->job);
+        return;
+    }
+    r = jobs_end(job, &rq->from.addr, rq->now, on_job_saved, l, &e);
+    if (r == 0)
         response_empty(rs);
+    else
+        answer(l, r, rs, &e);
+}
+
+void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node;
+
+    if (find_job(ctx, rq, rs, &node))
+        begin_call(ctx, rq, rs, node, rq->params[0], end);
 }

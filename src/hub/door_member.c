@@ -15,6 +15,7 @@
 #include "dataplane/stun_heard.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "hub/nodes.h"
 #include "hub/view.h"
 #include "mesh/render.h"
 #include "mesh/wg_quick.h"
@@ -151,14 +152,10 @@ void door_leave(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
     struct model_node *node = door_member(hub, rq, rs);
-    struct err e = ERR_NULL;
 
     if (!node)
         return;
     log_info("node \"%s\" leaves network \"%s\"", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    if (hub__remove_node(hub, node, "it has left", rq->now, &e) != 0)
-        response_fail(rs, &e);
-    else
-        response_empty(rs);
+    nodes_remove(hub, rq, rs, node, "it has left");
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "hub/later.h"
 #include "hub/networks.h"
 #include "hub/node_routes.h"
 
@@ -159,21 +160,26 @@ static json_t *named_edge_json(const struct model_network *net, const char *name
     return json;
 }
 
+/* NULL if there is none of that name. */
+static json_t *named_json(const struct model_network *net, enum object_kind kind, const char *name)
+{
+    if (kind == OBJECT_KIND_NETWORK && strcmp(name, net->pub.spec.meta.name) == 0)
+        return network_encode(&net->pub.spec);
+    if (kind == OBJECT_KIND_NODE && model_find_node(net, name))
+        return node_json(model_find_node(net, name));
+    return kind == OBJECT_KIND_MESH_EDGE ? named_edge_json(net, name) : NULL;
+}
+
 void door_objects_get(void *ctx, const struct request *rq, struct response *rs)
 {
     struct model_network *net = door_find_network(ctx, rq, rs);
     enum object_kind kind = net ? find_kind(rq, rs) : OBJECT_KIND_NONE;
     const char *name = rq->params[2];
-    json_t *json = NULL;
+    json_t *json;
 
     if (kind == OBJECT_KIND_NONE)
         return;
-    if (kind == OBJECT_KIND_NETWORK && strcmp(name, net->pub.spec.meta.name) == 0)
-        json = network_encode(&net->pub.spec);
-    else if (kind == OBJECT_KIND_NODE && model_find_node(net, name))
-        json = node_json(model_find_node(net, name));
-    else if (kind == OBJECT_KIND_MESH_EDGE)
-        json = named_edge_json(net, name);
+    json = named_json(net, kind, name);
     if (json)
         response_json(rs, 200, json);
     else
@@ -183,72 +189,141 @@ void door_objects_get(void *ctx, const struct request *rq, struct response *rs)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Write one record; @value is taken. @given: the version that the writer has seen, 0 for any. */
-static bool write_record(struct hub *hub, const struct request *rq, struct response *rs,
-    const char *key, char *value, uint64_t given, uint32_t ttl_seconds)
-{
-    _cleanup_(freep) char *text = value;
-    struct store_op op = {.kind = STORE_OP_PUT,
-        .key = key,
-        .value = value,
-        .expect = given ? given : STORE_EXPECT_ANY,
-        .ttl_seconds = ttl_seconds};
-    struct err e = ERR_NULL;
-    int r;
+/* An object that is being written. */
+struct put_call {
+    struct later later;
+    struct object object; /* owns; as it was given */
+};
 
-    if (!text) {
-        rs->status = 500;
-        return false;
-    }
-    r = model_commit(&hub->model, &op, 1, rq->now, NULL, &e);
-    if (r == STORE_E_CONFLICT)
-        response_refuse(rs, 409,
-            "%s \"%s\" is not at version %llu any more: somebody changed it meanwhile",
-            rq->params[1], rq->params[2], (unsigned long long)given);
-    else if (r != 0)
-        response_fail(rs, &e);
-    if (r == 0)
-        log_info(
-            "%s \"%s\" of network \"%s\" is changed", rq->params[1], rq->params[2], rq->params[0]);
-    return r == 0;
+static void forget_object(struct later *l)
+{
+    object_deinit(&container_of(l, struct put_call, later)->object);
 }
 
-static void put_network(
-    struct hub *hub, const struct request *rq, struct response *rs, const struct network *given)
+static uint64_t given_version(const struct put_call *call)
 {
-    struct model_network *net = model_find_network(&hub->model, rq->params[0]);
-    struct err e = ERR_NULL;
-    char key[RECORD_KEY_MAX];
+    return object_meta(&call->object)->resource_version;
+}
 
-    if (strcmp(rq->params[0], rq->params[2]) != 0) {
-        response_refuse(
-            rs, 400, "network \"%s\" is no object of network \"%s\"", rq->params[2], rq->params[0]);
+static void refuse_version(const struct put_call *call, struct response *rs)
+{
+    const struct request *rq = &call->later.rq;
+
+    response_refuse(rs, 409,
+        "%s \"%s\" is not at version %llu any more: somebody changed it meanwhile", rq->params[1],
+        rq->params[2], (unsigned long long)given_version(call));
+}
+
+/* The object as it is now. */
+static void written(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    const struct put_call *call = container_of(l, struct put_call, later);
+    const struct request *rq = &l->rq;
+    const struct model_network *net = model_find_network(&l->hub->model, rq->params[0]);
+    json_t *json;
+
+    if (a->r != 0) {
+        later_fail(rs, a);
         return;
     }
-    if (!net) {
-        struct network_request nr = {.cidr4 = given->cidr4,
-            .cidr6 = given->cidr6,
-            .topology = given->topology,
-            .mtu = given->mtu,
-            .keepalive = given->keepalive};
+    log_info("%s \"%s\" of network \"%s\" is changed", rq->params[1], rq->params[2], rq->params[0]);
+    json = net ? named_json(net, call->object.kind, rq->params[2]) : NULL;
+    if (json)
+        response_json(rs, 200, json);
+    else
+        response_refuse(rs, 409, "%s \"%s\" was written, and somebody has removed it at once",
+            rq->params[1], rq->params[2]);
+}
 
-        memcpy(nr.name, rq->params[0], sizeof(nr.name));
-        nr.name[NAME_MAX_LEN] = '\0';
-        if (networks_add(hub, &nr, rq->now, &net, &e) != 0) {
-            response_fail(rs, &e);
-            return;
-        }
-    } else if (!ip_prefix_equal(&given->cidr4, &net->pub.spec.cidr4) ||
-               !ip_prefix_equal(&given->cidr6, &net->pub.spec.cidr6)) {
+/*
+ * Write one record; @value is taken. @held: its version now, 0 for none, which it has to be at.
+ * With it goes what is in @checks: others that it speaks of have to be there when it is written.
+ */
+static void write_record(struct put_call *call, struct response *rs, struct store_op op,
+    char *value, uint64_t held, const struct store_op *checks, size_t n_checks)
+{
+    _cleanup_(freep) char *text = value;
+    struct store_op ops[3];
+
+    if (!text) {
+        response_refuse(rs, 500, "no memory for the object");
+        return;
+    }
+    if (given_version(call) != 0 && given_version(call) != held) {
+        refuse_version(call, rs);
+        return;
+    }
+    op.kind = STORE_OP_PUT;
+    op.value = text;
+    op.expect = held ? held : STORE_EXPECT_ABSENT;
+    ops[0] = op;
+    for (size_t i = 0; i < n_checks; i++)
+        ops[i + 1] = checks[i];
+    later_commit(&call->later, ops, n_checks + 1, written, rs);
+}
+
+static void write_network(struct put_call *call, struct model_network *net, struct response *rs)
+{
+    const struct network *given = &call->object.network;
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.key = record_key(key, RECORD_NETWORK, net->pub.spec.meta.name, "")};
+
+    write_record(call, rs, op, record_network_encode(given, &net->pub.public),
+        net->pub.spec.meta.resource_version, NULL, 0);
+}
+
+/* It was made; what else the object says is written now. */
+static void on_network_made(void *ctx, int r, struct model_network *net, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r == 0) {
+        later_again(l);
+        return;
+    }
+    response_fail(&rs, e);
+    later_end(l, &rs);
+}
+
+static void make_network(struct put_call *call, struct response *rs)
+{
+    const struct network *given = &call->object.network;
+    struct network_request nr = {.cidr4 = given->cidr4,
+        .cidr6 = given->cidr6,
+        .topology = given->topology,
+        .mtu = given->mtu,
+        .keepalive = given->keepalive};
+    struct err e = ERR_NULL;
+
+    memcpy(nr.name, call->later.rq.params[0], sizeof(nr.name));
+    nr.name[NAME_MAX_LEN] = '\0';
+    if (given_version(call) != 0)
+        refuse_version(call, rs);
+    else if (networks_add(call->later.hub, &nr, on_network_made, &call->later, &e) == 0)
+        later_wait(&call->later);
+    else
+        response_fail(rs, &e);
+}
+
+static void put_network(struct put_call *call, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = model_find_network(&call->later.hub->model, rq->params[0]);
+    const struct network *given = &call->object.network;
+
+    if (strcmp(rq->params[0], rq->params[2]) != 0)
+        response_refuse(
+            rs, 400, "network \"%s\" is no object of network \"%s\"", rq->params[2], rq->params[0]);
+    else if (!net)
+        make_network(call, rs);
+    else if (!ip_prefix_equal(&given->cidr4, &net->pub.spec.cidr4) ||
+             !ip_prefix_equal(&given->cidr6, &net->pub.spec.cidr6))
         response_refuse(rs, 400,
             "the address blocks of network \"%s\" are fixed: its nodes have their addresses for "
             "good",
             rq->params[0]);
-        return;
-    }
-    if (write_record(hub, rq, rs, record_key(key, RECORD_NETWORK, rq->params[0], ""),
-            record_network_encode(given, &net->pub.public), given->meta.resource_version, 0))
-        response_json(rs, 200, network_encode(&net->pub.spec));
+    else
+        write_network(call, net, rs);
 }
 
 /* What is a node's own, or was given to it for good, cannot be said by somebody else. */
@@ -282,12 +357,38 @@ static bool may_have_routes(
     return r == 0;
 }
 
-static void put_node(struct hub *hub, struct model_network *net, const struct request *rq,
-    struct response *rs, const struct node *given)
+/*
+ * Two nodes may not have the same routes, whoever is being given them just now: by this or by an
+ * enrolment, which moves the network's cursor. So with routes it is written as it is. How many more
+ * operations that is; @value: owned by the caller.
+ */
+static size_t hold_routes(const struct model_network *net, const struct node *given,
+    struct store_op *op, char key[static RECORD_KEY_MAX], char **value)
 {
+    *value = NULL;
+    /* One that is damaged stays as it is, for a person to see. */
+    if (!given->routes || net->ipam.forgot)
+        return 0;
+    *value = record_ipam_encode(net->ipam.next, net->ipam.high);
+    *op = (struct store_op){.kind = *value ? STORE_OP_PUT : STORE_OP_CHECK,
+        .key = record_key(key, RECORD_IPAM, net->pub.spec.meta.name, ""),
+        .value = *value,
+        .expect = net->ipam_revision};
+    return 1;
+}
+
+static void put_node(
+    struct put_call *call, struct model_network *net, const struct request *rq, struct response *rs)
+{
+    const struct node *given = &call->object.node;
     struct model_node *node = model_find_node(net, rq->params[2]);
     struct node spec = *given;
     char key[RECORD_KEY_MAX];
+    struct store_op op = {.key = record_key(key, RECORD_NODE, rq->params[0], rq->params[2])};
+    _cleanup_(freep) char *cursor = NULL;
+    char cursor_key[RECORD_KEY_MAX];
+    struct store_op other;
+    size_t n_others;
 
     if (!node) {
         response_refuse(rs, 404,
@@ -309,16 +410,31 @@ static void put_node(struct hub *hub, struct model_network *net, const struct re
     spec.hub = node->pub.spec.hub;
     /* A file that was written before there was this field does not say it. */
     spec.stock = node->pub.spec.stock;
-    if (write_record(hub, rq, rs, record_key(key, RECORD_NODE, rq->params[0], rq->params[2]),
-            record_node_encode(&spec, &node->token), given->meta.resource_version,
-            given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0))
-        response_json(rs, 200, node_json(node));
+    op.ttl_seconds = given->ephemeral && !spec.hub ? ENROL_EPHEMERAL_SECONDS : 0;
+    n_others = hold_routes(net, given, &other, cursor_key, &cursor);
+    write_record(call, rs, op, record_node_encode(&spec, &node->token),
+        node->pub.spec.meta.resource_version, &other, n_others);
 }
 
-static void put_edge(struct hub *hub, struct model_network *net, const struct request *rq,
-    struct response *rs, const struct mesh_edge *given)
+static uint64_t edge_version(
+    const struct model_network *net, const struct mesh_edge *given, const char *key)
 {
+    const struct model_edge *edge = model_find_edge(net, given->nodes[0], given->nodes[1]);
+    const struct damaged_record *damaged = damaged_find(&net->model->damaged, key);
+
+    if (damaged)
+        return damaged->revision;
+    return edge ? edge->spec.meta.resource_version : 0;
+}
+
+static void put_edge(
+    struct put_call *call, struct model_network *net, const struct request *rq, struct response *rs)
+{
+    const struct mesh_edge *given = &call->object.edge;
     char key[RECORD_KEY_MAX];
+    struct store_op op = {.key = record_key(key, RECORD_EDGE, rq->params[0], rq->params[2])};
+    char ends[2][RECORD_KEY_MAX];
+    struct store_op checks[2];
 
     for (unsigned i = 0; i < 2; i++) {
         const struct model_node *node = model_find_node(net, given->nodes[i]);
@@ -335,10 +451,11 @@ static void put_edge(struct hub *hub, struct model_network *net, const struct re
                 given->nodes[1 - i]);
             return;
         }
+        checks[i] = (struct store_op){.kind = STORE_OP_CHECK,
+            .key = record_key(ends[i], RECORD_NODE, rq->params[0], given->nodes[i]),
+            .expect = node->pub.spec.meta.resource_version};
     }
-    if (write_record(hub, rq, rs, record_key(key, RECORD_EDGE, rq->params[0], rq->params[2]),
-            record_edge_encode(given), given->meta.resource_version, 0))
-        response_json(rs, 200, edge_json(model_find_edge(net, given->nodes[0], given->nodes[1])));
+    write_record(call, rs, op, record_edge_encode(given), edge_version(net, given, key), checks, 2);
 }
 
 /* Does the object say the same name and network as the path does? */
@@ -367,20 +484,35 @@ static json_t *with_network(const json_t *body, enum object_kind kind, const cha
     return json;
 }
 
-static void put_object(
-    struct hub *hub, const struct request *rq, struct response *rs, const struct object *o)
+static void put_object(struct later *l, const struct request *rq, struct response *rs)
 {
+    struct put_call *call = container_of(l, struct put_call, later);
     struct model_network *net;
 
-    if (o->kind == OBJECT_KIND_NETWORK) {
-        put_network(hub, rq, rs, &o->network);
+    if (call->object.kind == OBJECT_KIND_NETWORK) {
+        put_network(call, rq, rs);
         return;
     }
-    net = door_find_network(hub, rq, rs);
-    if (net && o->kind == OBJECT_KIND_NODE)
-        put_node(hub, net, rq, rs, &o->node);
+    net = door_find_network(l->hub, rq, rs);
+    if (net && call->object.kind == OBJECT_KIND_NODE)
+        put_node(call, net, rq, rs);
     else if (net)
-        put_edge(hub, net, rq, rs, &o->edge);
+        put_edge(call, net, rq, rs);
+}
+
+/* @o is taken. */
+static void begin_put(
+    struct hub *hub, const struct request *rq, struct response *rs, struct object *o)
+{
+    struct put_call *call = later_new(hub, rq, rs, sizeof(*call), put_object);
+
+    if (!call) {
+        object_deinit(o);
+        return;
+    }
+    call->object = *o;
+    call->later.deinit = forget_object;
+    later_begin(&call->later, rq, rs);
 }
 
 void door_objects_put(void *ctx, const struct request *rq, struct response *rs)
@@ -389,6 +521,7 @@ void door_objects_put(void *ctx, const struct request *rq, struct response *rs)
     struct object o = OBJECT_NULL;
     struct err e = ERR_NULL;
     json_t *json;
+    bool is_good;
 
     if (kind == OBJECT_KIND_NONE)
         return;
@@ -396,12 +529,14 @@ void door_objects_put(void *ctx, const struct request *rq, struct response *rs)
     if (object_decode(&o, json, OBJECT_STRICT, &e) != 0) {
         response_fail(rs, &e);
     } else {
+        is_good = o.kind == kind && is_where_it_says(rq, rs, &o);
         if (o.kind != kind)
             response_refuse(
                 rs, 400, "the object is a %s, not a %s", object_kind_name(o.kind), rq->params[1]);
-        else if (is_where_it_says(rq, rs, &o))
-            put_object(ctx, rq, rs, &o);
-        object_deinit(&o);
+        if (is_good)
+            begin_put(ctx, rq, rs, &o);
+        else
+            object_deinit(&o);
     }
     json_decref(json);
 }

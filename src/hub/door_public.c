@@ -9,6 +9,8 @@
 #include "base/version.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
+#include "hub/later.h"
+#include "hub/nodes.h"
 #include "hub/proof.h"
 #include "hub/view.h"
 #include "wire/stream_proof.h"
@@ -46,15 +48,78 @@ static const struct enrol_proof *proof_of(const struct request *rq, struct enrol
     return buf;
 }
 
-void door_enrol(void *ctx, const struct request *rq, struct response *rs)
+/* A machine that wants to be taken in. */
+struct enrol_call {
+    struct later later;
+    struct enrol_request er;         /* in begin_enrol() only */
+    const struct enrol_proof *proof; /* likewise */
+    char engine[REQUEST_WORD_MAX + 1];
+    struct subnets routes; /* that it asks for */
+};
+
+static void refuse_enrolment(struct later *l, struct response *rs, int r, const struct err *e)
 {
     static struct log_limit refusals;
+    char from[ENDPOINT_TEXT_MAX];
+
+    log_limited(&refusals, l->rq.now, LOG_LEVEL_INFO, "enrolment from %s is refused: %s",
+        endpoint_format(&l->rq.from, from), err_text(e));
+    door_refuse_newcomer(rs, r, e);
+}
+
+static void welcome(struct later *l, struct response *rs, struct model_node *node)
+{
+    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    char from[ENDPOINT_TEXT_MAX];
+
+    log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name, endpoint_format(&l->rq.from, from));
+    memcpy(node->heard.report.engine, call->engine, sizeof(call->engine));
+    node->heard.report.routes = call->routes;
+    reports_seen(&l->hub->reports, node, l->rq.now, hub__wall());
+    response_text(rs, 200, view_snapshot_text(node), "application/json");
+}
+
+static void on_enrolled(void *ctx, int r, struct model_node *node, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r == 0) {
+        welcome(l, &rs, node);
+    } else {
+        refuse_enrolment(l, &rs, r, e);
+        later_act(l, true);
+        access_refused(l->hub, &l->rq, "POST /v1/enrol", &rs);
+        later_act(l, false);
+    }
+    later_end(l, &rs);
+}
+
+static void begin_enrol(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    struct model_node *node = NULL;
+    struct err e = ERR_NULL;
+    int r = enrol_node(&l->hub->enrol, &call->er, call->proof, &l->by, rq->now, hub__wall(),
+        on_enrolled, l, &node, &e);
+
+    secret_wipe(&call->er.secret, sizeof(call->er.secret));
+    if (r != 0)
+        refuse_enrolment(l, rs, r, &e);
+    else if (node)
+        welcome(l, rs, node);
+    else if (!l->deferred.is_ready)
+        later_wait(l);
+}
+
+void door_enrol(void *ctx, const struct request *rq, struct response *rs)
+{
     struct hub *hub = ctx;
     struct enrol_request er;
     struct enrol_proof proof;
+    struct enrol_call *call;
     struct err e = ERR_NULL;
-    struct model_node *node;
-    char from[ENDPOINT_TEXT_MAX];
     int r = enrol_request_decode(&er, rq->body, &e);
 
     if (r != 0) {
@@ -62,21 +127,17 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
         return;
     }
     access_by_token(hub, rq, &er.secret);
-    r = enrol_node(
-        &hub->enrol, &er, proof_of(rq, &proof), &rq->from.addr, rq->now, hub__wall(), &node, &e);
-    secret_wipe(&er.secret, sizeof(er.secret));
-    if (r != 0) {
-        log_limited(&refusals, rq->now, LOG_LEVEL_INFO, "enrolment from %s is refused: %s",
-            endpoint_format(&rq->from, from), err_text(&e));
-        door_refuse_newcomer(rs, r, &e);
-        return;
+    call = later_new(hub, rq, rs, sizeof(*call), begin_enrol);
+    if (call) {
+        call->er = er;
+        call->proof = proof_of(rq, &proof);
+        memcpy(call->engine, er.engine, sizeof(call->engine));
+        call->routes = er.routes;
+        /* The limit is the source's, whoever it says to be. */
+        call->later.by.from = rq->from.addr;
+        later_begin(&call->later, rq, rs);
     }
-    log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
-        node->net->pub.spec.meta.name, endpoint_format(&rq->from, from));
-    memcpy(node->heard.report.engine, er.engine, sizeof(er.engine));
-    node->heard.report.routes = er.routes;
-    reports_seen(&hub->reports, node, rq->now, hub__wall());
-    response_text(rs, 200, view_snapshot_text(node), "application/json");
+    secret_wipe(&er.secret, sizeof(er.secret));
 }
 
 /* The member that the request proves to come from; NULL for any reason, which nobody is told. */
@@ -128,7 +189,6 @@ void door_leave_public(void *ctx, const struct request *rq, struct response *rs)
 {
     struct hub *hub = ctx;
     struct model_node *node = find_leaver(hub, rq);
-    struct err e = ERR_NULL;
 
     if (!node || node->pub.spec.hub || !proof_take(node, rq, rs)) {
         if (!rs->body)
@@ -141,8 +201,5 @@ void door_leave_public(void *ctx, const struct request *rq, struct response *rs)
     access_by_node(hub, rq, node);
     log_info("node \"%s\" leaves network \"%s\", by the public door", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    if (hub__remove_node(hub, node, "it has left", rq->now, &e) != 0)
-        response_fail(rs, &e);
-    else
-        response_empty(rs);
+    nodes_remove(hub, rq, rs, node, "it has left");
 }

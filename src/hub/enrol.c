@@ -10,28 +10,44 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "hub/enrol_internal.h"
 #include "hub/node_routes.h"
 #include "mesh/reserved.h"
 
-/* Tries when somebody else changed the same keys, and names that are tried. */
+/* Names that are tried. */
 #define RETRIES 8
-
-/* Beside ENROL_E_*: somebody else was quicker; what they did has been taken in, so try again. */
-#define RACED 100
-
-/* What is kept of a token after its end, so that the sentence can say "expired". The lease counts
- * from the start of the hub, so it may be longer, never shorter. */
-#define TOKEN_LINGER_S 86400
 
 void enrol_init(struct enrol *en, struct model *model, const struct rng *rng)
 {
     *en = (struct enrol){.model = model, .rng = *rng};
+    list_init(&en->waiting);
+    list_init(&en->coming);
     limiter_init(&en->limiter, rng_u64(rng));
+}
+
+void enrol__free(struct enrolment *x)
+{
+    list_remove(&x->link);
+    json_decref((json_t *)x->rq.labels);
+    free(x);
+}
+
+static void free_all(struct list *l)
+{
+    struct enrolment *x;
+    struct enrolment *tmp;
+
+    list_foreach_safe(x, tmp, l, link)
+        enrol__free(x);
 }
 
 void enrol_deinit(struct enrol *en)
 {
     limiter_deinit(&en->limiter);
+    if (!en->model)
+        return;
+    free_all(&en->waiting);
+    free_all(&en->coming);
 }
 
 /* The network and token that @rq speaks of, if it may enter at all. */
@@ -45,7 +61,7 @@ static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s
         return err_set(e, ENROL_E_DENIED,
             "the hub does not know this token: it was made by another hub, or ended long ago");
     net = model_find_network(en->model, t->record.network);
-    if (!net || !x25519_public_equal(&net->pub.public, &t->record.hub_key))
+    if (!net || net->leaving || !x25519_public_equal(&net->pub.public, &t->record.hub_key))
         return err_set(e, ENROL_E_GONE, "network \"%s\" of this token does not exist any more",
             t->record.network);
     if (t->record.expires <= wall_s)
@@ -215,177 +231,6 @@ static uint32_t next_number(const struct model_network *net, struct err *e)
     return number;
 }
 
-/* What one enrolment writes. */
-struct writes {
-    struct store_op ops[4];
-    char keys[4][RECORD_KEY_MAX];
-    char *values[4]; /* owns */
-    size_t n;
-    bool failed; /* there was no memory for a value */
-};
-
-static void writes_deinit(struct writes *w)
-{
-    for (size_t i = 0; i < w->n; i++)
-        free(w->values[i]);
-}
-
-/* The key is filled in by the caller, in w->keys[w->n]; @value is taken, and NULL for no memory. */
-static void add_put(struct writes *w, char *value, uint64_t expect, uint32_t ttl_seconds)
-{
-    w->failed = w->failed || !value;
-    w->values[w->n] = value;
-    w->ops[w->n] = (struct store_op){.kind = STORE_OP_PUT,
-        .key = w->keys[w->n],
-        .value = value,
-        .expect = expect,
-        .ttl_seconds = ttl_seconds};
-    w->n++;
-}
-
-/* Likewise: nothing is written unless it is as we have seen it. */
-static void add_check(struct writes *w, uint64_t expect)
-{
-    w->ops[w->n] =
-        (struct store_op){.kind = STORE_OP_CHECK, .key = w->keys[w->n], .expect = expect};
-    w->n++;
-}
-
-static uint32_t token_ttl(const struct token_record *t, int64_t wall_s)
-{
-    int64_t left = t->expires > wall_s ? t->expires - wall_s : 0;
-
-    return (uint32_t)left + TOKEN_LINGER_S;
-}
-
-/* The token has one use less. */
-static void write_token(struct writes *w, const struct model_token *t, int64_t wall_s)
-{
-    struct token_record used = t->record;
-
-    used.uses--;
-    (void)token_hash_key(w->keys[w->n], &t->hash);
-    add_put(w, record_token_encode(&used), t->revision, token_ttl(&used, wall_s));
-}
-
-/* The network is still there, gives its number away, and has the node. */
-static void write_node(struct writes *w, const struct model_network *net, const struct node *node,
-    uint32_t number, const struct token_hash *by)
-{
-    const char *network = net->pub.spec.meta.name;
-    uint32_t high = number > net->ipam.high ? number : net->ipam.high;
-
-    (void)record_key(w->keys[w->n], RECORD_NETWORK, network, "");
-    add_check(w, net->pub.spec.meta.resource_version);
-    (void)record_key(w->keys[w->n], RECORD_IPAM, network, "");
-    add_put(w, record_ipam_encode(number + 1, high), net->ipam_revision, 0);
-    (void)record_key(w->keys[w->n], RECORD_NODE, network, node->meta.name);
-    add_put(w, record_node_encode(node, by), STORE_EXPECT_ABSENT,
-        node->ephemeral ? ENROL_EPHEMERAL_SECONDS : 0);
-}
-
-/* Write it all. 0, RACED, or negative errno with words. */
-static int commit(
-    struct enrol *en, const struct writes *w, const struct node *node, nsec_t now, struct err *e)
-{
-    int r;
-
-    if (w->failed)
-        return err_set(e, -ENOMEM, "no memory for node \"%s\"", node->meta.name);
-    r = model_commit(en->model, w->ops, w->n, now, NULL, e);
-    if (r != STORE_E_CONFLICT)
-        return r;
-    r = model_sync(en->model, e);
-    return r == 0 ? RACED : r;
-}
-
-/* Give @who an address and make a node of it. @t: what lets it in; NULL: an administrator does. */
-static int take_in(struct enrol *en, struct model_network *net, const struct newcomer *who,
-    const struct model_token *t, nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e)
-{
-    static const struct token_hash nobodys = {{0}};
-    _cleanup_(writes_deinit) struct writes w = {.n = 0};
-    uint32_t number = next_number(net, e);
-    struct node node = NODE_NULL;
-    int r;
-
-    if (number == 0)
-        return ENROL_E_FULL;
-    r = make_node(&node, net, who, number, e);
-    if (r != 0)
-        return r;
-    if (t)
-        write_token(&w, t, wall_s);
-    write_node(&w, net, &node, number, t ? &t->hash : &nobodys);
-    r = commit(en, &w, &node, now, e);
-    node_deinit(&node);
-    if (r == 0)
-        *ret = model_find_node(net, who->name);
-    return r;
-}
-
-static int enrol_once(struct enrol *en, const struct enrol_request *rq,
-    const struct enrol_proof *proof, const struct token_hash *hash, nsec_t now, int64_t wall_s,
-    struct model_node **ret, struct err *e)
-{
-    char name[NAME_MAX_LEN + 1];
-    struct newcomer who = {
-        .key = &rq->key, .name = name, .labels = rq->labels, .routes = &rq->routes};
-    struct model_network *net = NULL;
-    struct model_token *t = NULL;
-    struct model_node *known;
-    int r = admit(en, hash, wall_s, &t, &net, e);
-
-    if (r != 0)
-        return r;
-    known = model_find_key(net, &rq->key);
-    if (proof && !is_proven(net, known, rq, proof, now))
-        return err_set(e, ENROL_E_DENIED,
-            "the request's \"Authorization\" does not prove that who asks has the secret of the "
-            "public key that it names");
-    if (known)
-        return again(known, rq, proof != NULL, hash, ret, e);
-    if (t->record.uses == 0)
-        return err_set(e, ENROL_E_DENIED,
-            "the token is used up: make a new one with \"weft token new --network %s\"",
-            t->record.network);
-    r = choose_name(en, net, rq, name, e);
-    if (r != 0)
-        return r;
-    who.ephemeral = t->record.ephemeral;
-    who.relay = t->record.relay;
-    who.admitted = &t->record.routes;
-    who.stock = strcmp(rq->engine, ENROL_ENGINE_STOCK) == 0;
-    return take_in(en, net, &who, t, now, wall_s, ret, e);
-}
-
-int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
-    const struct ip_addr *from, nsec_t now, int64_t wall_s, struct model_node **ret, struct err *e)
-{
-    struct token_hash hash = token_hash_of(&rq->secret);
-    struct model_node *node = NULL;
-    int r = RACED;
-
-    if (!limiter_allows(&en->limiter, from, now)) {
-        en->n_refused++;
-        return err_set(e, ENROL_E_TOO_OFT,
-            "too many enrolments from this address have failed: try again in a minute");
-    }
-    for (int i = 0; i < RETRIES && r == RACED; i++)
-        r = enrol_once(en, rq, proof, &hash, now, wall_s, &node, e);
-    if (r == RACED || (r == 0 && !node))
-        r = err_set(e, -EAGAIN, "the hub is too busy to take the node in: try again");
-    if (r == ENROL_E_DENIED)
-        limiter_failed(&en->limiter, from, now);
-    if (r != 0) {
-        en->n_refused++;
-        return r;
-    }
-    en->n_enrolled++;
-    *ret = node;
-    return 0;
-}
-
 /* Is it a key that a machine can have, and is it still free? */
 static int check_key(
     const struct model_network *net, const struct x25519_public *key, struct err *e)
@@ -406,33 +251,237 @@ static int check_key(
     return 0;
 }
 
-int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,
-    nsec_t now, struct model_node **ret, struct err *e)
+/* By whom it is let in: a token, or an administrator. */
+static struct newcomer newcomer_of(const struct enrolment *x)
 {
-    struct newcomer who = {.key = &rq->key,
-        .name = rq->name,
-        .labels = rq->labels,
-        .routes = &rq->routes,
-        .stock = true};
-    struct model_node *node = NULL;
-    int r = RACED;
+    struct newcomer who = {.key = &x->rq.key,
+        .name = x->name,
+        .labels = x->rq.labels,
+        .routes = &x->rq.routes,
+        .stock = x->is_added || strcmp(x->rq.engine, ENROL_ENGINE_STOCK) == 0};
 
-    for (int i = 0; i < RETRIES && r == RACED; i++) {
-        r = check_name(net, rq->name, e);
-        if (r == 0)
-            r = check_key(net, &rq->key, e);
-        if (r == 0)
-            r = take_in(en, net, &who, NULL, now, 0, &node, e);
+    if (x->token) {
+        who.admitted = &x->token->record.routes;
+        who.ephemeral = x->token->record.ephemeral;
+        who.relay = x->token->record.relay;
     }
-    if (r == RACED || (r == 0 && !node))
-        r = err_set(e, -EAGAIN, "the hub is too busy to take the node in: try again");
+    return who;
+}
+
+int enrol__make_node(struct node *ret, const struct enrolment *x, struct err *e)
+{
+    struct newcomer who = newcomer_of(x);
+
+    return make_node(ret, x->net, &who, x->number, e);
+}
+
+/* What every newcomer has to pass, when its name is chosen. */
+static int judge_newcomer(struct enrolment *x, struct err *e)
+{
+    struct newcomer who = newcomer_of(x);
+    struct subnets routes;
+    int r = admit_routes(&routes, x->net, &who, e);
+
+    if (r != 0)
+        return r;
+    x->number = next_number(x->net, e);
+    return x->number == 0 ? ENROL_E_FULL : 0;
+}
+
+/* The same for one that an administrator adds. */
+static int judge_added(struct enrol *en, struct enrolment *x, struct err *e)
+{
+    int r;
+
+    x->token = NULL;
+    x->net = model_find_network(en->model, x->network);
+    if (!x->net || x->net->leaving)
+        return err_set(e, ENROL_E_GONE, "network \"%s\" does not exist any more", x->network);
+    r = check_name(x->net, x->name, e);
     if (r == 0)
-        *ret = node;
+        r = check_key(x->net, &x->rq.key, e);
+    return r == 0 ? judge_newcomer(x, e) : r;
+}
+
+int enrol__judge(struct enrol *en, struct enrolment *x, struct model_node **ret, struct err *e)
+{
+    struct model_node *known;
+    int r;
+
+    *ret = NULL;
+    if (x->is_added)
+        return judge_added(en, x, e);
+    r = admit(en, &x->hash, x->wall_s, &x->token, &x->net, e);
+    if (r != 0)
+        return r;
+    memcpy(x->network, x->token->record.network, sizeof(x->network));
+    known = model_find_key(x->net, &x->rq.key);
+    if (x->has_proof && !x->is_proven)
+        return err_set(e, ENROL_E_DENIED,
+            "the request's \"Authorization\" does not prove that who asks has the secret of the "
+            "public key that it names");
+    if (known)
+        return again(known, &x->rq, x->has_proof, &x->hash, ret, e);
+    if (x->token->record.uses == 0)
+        return err_set(e, ENROL_E_DENIED,
+            "the token is used up: make a new one with \"weft token new --network %s\"",
+            x->token->record.network);
+    r = choose_name(en, x->net, &x->rq, x->name, e);
+    return r == 0 ? judge_newcomer(x, e) : r;
+}
+
+/* ---- the end of one ------------------------------------------------------------------------- */
+
+static void count(struct enrol *en, const struct enrolment *x, int r, nsec_t now)
+{
+    if (x->is_added)
+        return;
+    if (r == 0)
+        en->n_enrolled++;
+    else
+        en->n_refused++;
+    if (r == ENROL_E_DENIED)
+        limiter_failed(&en->limiter, &x->by.from, now);
+}
+
+void enrol__finish(
+    struct enrol *en, struct enrolment *x, int r, struct model_node *node, const struct err *e)
+{
+    list_remove(&x->link);
+    en->n_waiting--;
+    count(en, x, r, en->now);
+    x->done(x->ctx, r, r == 0 ? node : NULL, e);
+    enrol__free(x);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* The proof does not depend on what is known of the node: both keys are made of the same secrets.
+ */
+static void check_proof(struct enrol *en, struct enrolment *x, const struct enrol_proof *proof)
+{
+    x->has_proof = proof != NULL;
+    x->is_proven = proof && admit(en, &x->hash, x->wall_s, &x->token, &x->net, NULL) == 0 &&
+                   is_proven(x->net, model_find_key(x->net, &x->rq.key), &x->rq, proof, en->now);
+}
+
+static struct enrolment *new_enrolment(const struct enrol_request *rq)
+{
+    struct enrolment *x = calloc(1, sizeof(*x));
+
+    if (!x)
+        return NULL;
+    list_init(&x->link);
+    x->rq = *rq;
+    x->hash = token_hash_of(&rq->secret);
+    secret_wipe(&x->rq.secret, sizeof(x->rq.secret));
+    x->rq.labels = json_incref((json_t *)rq->labels);
+    return x;
+}
+
+/* Would it be a node? What is wrong with it is its own fault, and not that of its batch. */
+static int check_node(const struct enrolment *x, struct err *e)
+{
+    struct node node = NODE_NULL;
+    int r = enrol__make_node(&node, x, e);
+
+    node_deinit(&node);
     return r;
 }
 
+/* What is said at once: a refusal, or the node that is there already. */
+static int refuse(struct enrol *en, struct enrolment *x, int r, nsec_t now)
+{
+    count(en, x, r, now);
+    enrol__free(x);
+    return r;
+}
+
+/* Refused at once, there already, or with the next batch. @x: taken. */
+static int wait_for_batch(
+    struct enrol *en, struct enrolment *x, nsec_t now, struct model_node **ret, struct err *e)
+{
+    int r = enrol__judge(en, x, ret, e);
+
+    if (r == 0 && !*ret)
+        r = check_node(x, e);
+    if (r == 0 && !*ret && en->n_waiting >= ENROL_WAITING_MAX)
+        r = err_set(e, -EAGAIN,
+            "%u machines wait to be taken in already, as many as may; try again",
+            ENROL_WAITING_MAX);
+    if (r != 0 || *ret)
+        return refuse(en, x, r, now);
+    list_add_tail(&en->waiting, &x->link);
+    en->n_waiting++;
+    enrol__next_batch(en);
+    return 0;
+}
+
+int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
+    struct model_node **ret, struct err *e)
+{
+    struct enrolment *x;
+
+    *ret = NULL;
+    en->now = now;
+    if (!limiter_allows(&en->limiter, &by->from, now)) {
+        en->n_refused++;
+        return err_set(e, ENROL_E_TOO_OFT,
+            "too many enrolments from this address have failed: try again in a minute");
+    }
+    x = new_enrolment(rq);
+    if (!x)
+        return err_set(e, -ENOMEM, "no memory for a node");
+    x->by = *by;
+    x->wall_s = wall_s;
+    x->done = done;
+    x->ctx = ctx;
+    check_proof(en, x, proof);
+    return wait_for_batch(en, x, now, ret, e);
+}
+
+int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,
+    const struct audit_by *by, nsec_t now, enrol_done_fn done, void *ctx, struct err *e)
+{
+    struct enrol_request er = {.key = rq->key, .labels = rq->labels, .routes = rq->routes};
+    struct enrolment *x = new_enrolment(&er);
+    struct model_node *known;
+
+    if (!x)
+        return err_set(e, -ENOMEM, "no memory for a node");
+    en->now = now;
+    x->is_added = true;
+    x->by = *by;
+    x->done = done;
+    x->ctx = ctx;
+    (void)snprintf(x->name, sizeof(x->name), "%s", rq->name);
+    (void)snprintf(x->network, sizeof(x->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    return wait_for_batch(en, x, now, &known, e);
+}
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
+/* What is kept of a token after its end, so that the sentence can say "expired". The lease counts
+ * from the start of the hub, so it may be longer, never shorter. */
+#define TOKEN_LINGER_S 86400
+
+uint32_t enrol__token_ttl(const struct token_record *t, int64_t wall_s)
+{
+    int64_t left = t->expires > wall_s ? t->expires - wall_s : 0;
+
+    return (uint32_t)left + TOKEN_LINGER_S;
+}
+
+void enrol_token_deinit(struct enrol_token *t)
+{
+    free(t->value);
+    t->value = NULL;
+}
+
 int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
-    const char *by, nsec_t now, int64_t wall_s, struct token_secret *ret, struct err *e)
+    const char *by, int64_t wall_s, struct enrol_token *ret, struct token_secret *ret_secret,
+    struct err *e)
 {
     struct token_record record = {.hub_key = net->pub.public,
         .expires = wall_s + rq->ttl_seconds,
@@ -441,27 +490,20 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
         .relay = rq->relay,
         .routes = rq->routes,
         .created = wall_s};
-    _cleanup_(freep) char *text = NULL;
-    char key[RECORD_KEY_MAX];
     struct token_hash hash;
-    struct store_op op;
-    int r;
 
     (void)snprintf(
         record.network, sizeof(record.network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
     (void)snprintf(record.created_by, sizeof(record.created_by), "%s", by);
-    rng_fill(&en->rng, ret->b, sizeof(ret->b));
-    hash = token_hash_of(ret);
-    text = record_token_encode(&record);
-    if (!text)
+    rng_fill(&en->rng, ret_secret->b, sizeof(ret_secret->b));
+    hash = token_hash_of(ret_secret);
+    ret->value = record_token_encode(&record);
+    if (!ret->value)
         return err_set(e, -ENOMEM, "no memory for a token");
-    op = (struct store_op){.kind = STORE_OP_PUT,
-        .key = token_hash_key(key, &hash),
-        .value = text,
+    ret->op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = token_hash_key(ret->key, &hash),
+        .value = ret->value,
         .expect = STORE_EXPECT_ABSENT,
-        .ttl_seconds = token_ttl(&record, wall_s)};
-    r = model_commit(en->model, &op, 1, now, NULL, e);
-    if (r == STORE_E_CONFLICT)
-        return err_set(e, -EEXIST, "two tokens have the same secret");
-    return r;
+        .ttl_seconds = enrol__token_ttl(&record, wall_s)};
+    return 0;
 }

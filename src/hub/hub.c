@@ -109,12 +109,13 @@ static void on_tick(uv_timer_t *timer)
         for (size_t i = 0; i < hub->model.networks.n; i++)
             keep_nodes(hub, model_network_at(&hub->model, i), now, hub__wall());
     }
-    if (publics_tick(&hub->publics, now) && networks_refresh(hub, now, &e) != 0)
+    if ((publics_tick(&hub->publics, now) || hub->refresh_failure.code != 0) &&
+        networks_refresh(hub, now, &e) != 0)
         log_warning("nodes are not told where this hub is now: %s", err_text(&e));
     expire(hub, now);
-    if (reports_tick(&hub->reports, now, false, &e) != 0)
+    if (reports_tick(&hub->reports, now, &e) != 0)
         log_warning("reports are kept in memory: %s", err_text(&e));
-    if (audit_tick(&hub->audit, now, false, &e) != 0 || model_sync(&hub->model, &e) != 0)
+    if (audit_tick(&hub->audit, now, false, &e) != 0)
         log_warning("the audit log waits for the next try: %s", err_text(&e));
     watch_tick(&hub->watcher, now);
     jobs_tick(hub->jobs, now);
@@ -127,51 +128,6 @@ void hub_node_seen(struct hub_node *node)
 
     /* Whoever calls this has no hub at hand; keep_nodes() takes it from here. */
     n->seen = clock_now();
-}
-
-/* ---- removing a node ------------------------------------------------------------------------ */
-
-/* What has to go with it: the node first, so that nobody sees an edge of it change. */
-static size_t collect_removal(
-    const struct model_node *node, struct store_op *ops, char (*keys)[RECORD_KEY_MAX], size_t cap)
-{
-    const char *network = node->net->pub.spec.meta.name;
-    const char *name = node->pub.spec.meta.name;
-    struct model_edge_end *end;
-    size_t n = 0;
-
-    (void)record_key(keys[n++], RECORD_NODE, network, name);
-    (void)record_key(keys[n++], RECORD_REPORT, network, name);
-    list_foreach(end, &node->edges, link) {
-        if (n == cap)
-            break;
-        (void)record_key(keys[n++], RECORD_EDGE, network, end->edge->spec.meta.name);
-    }
-    for (size_t i = 0; i < n; i++)
-        ops[i] =
-            (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};
-    return n;
-}
-
-int hub__remove_node(
-    struct hub *hub, struct model_node *node, const char *reason, nsec_t now, struct err *e)
-{
-    char(*keys)[RECORD_KEY_MAX] = calloc(STORE_OPS_MAX, sizeof(*keys));
-    struct store_op *ops = calloc(STORE_OPS_MAX, sizeof(*ops));
-    int r;
-
-    if (keys && ops) {
-        size_t n = collect_removal(node, ops, keys, STORE_OPS_MAX - AUDIT_PER_COMMIT);
-
-        hub->reason = reason;
-        r = model_commit(&hub->model, ops, n, now, NULL, e);
-        hub->reason = NULL;
-    } else {
-        r = err_set(e, -ENOMEM, "no memory to remove node \"%s\"", node->pub.spec.meta.name);
-    }
-    free(ops);
-    free(keys);
-    return r;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -203,7 +159,7 @@ static void init_parts(struct hub *hub)
     struct model_listener listener = hub__changes(hub);
 
     model_init(&hub->model, hub->store, &listener, rng_u64(&hub->rng));
-    audit_init(&hub->audit, hub->store, hub__wall);
+    audit_init(&hub->audit, hub->store, hub__wall, access_before, hub);
     if (hub->config.audit_age_s > 0)
         hub->audit.age_s = hub->config.audit_age_s;
     hub->model.audit = &hub->audit;
@@ -258,6 +214,24 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------ */
+
+static void on_store(uv_poll_t *poll, int status, int events)
+{
+    struct hub *hub = container_of(poll, struct hub, answers);
+
+    store_dispatch(hub->store);
+}
+
+void hub__start_loop(struct hub *hub)
+{
+    (void)uv_timer_init(hub->loop, &hub->tick);
+    (void)uv_timer_init(hub->loop, &hub->bury);
+    (void)uv_poll_init(hub->loop, &hub->answers, store_fd(hub->store));
+    (void)uv_poll_start(&hub->answers, UV_READABLE, on_store);
+    hub->tick.data = hub;
+    hub->bury.data = hub;
+    hub->has_handles = true;
+}
 
 static int open_server(struct hub *hub, struct err *e)
 {
@@ -324,12 +298,29 @@ static void compare_first(const struct hub *hub, const char *name, const struct 
             ip_prefix_format(cidr4, given), asked, ip_prefix_format(&net->pub.spec.cidr4, held));
 }
 
+/* What networks_add() said later. */
+struct first {
+    int r;
+    struct err *e; /* borrowed */
+};
+
+static void on_first(void *ctx, int r, struct model_network *net, const struct err *e)
+{
+    struct first *first = ctx;
+
+    first->r = r;
+    if (r != 0 && first->e)
+        *first->e = *e;
+}
+
+/* Waits for it. */
 static int add_first(
-    struct hub *hub, const char *name, const struct ip_prefix *cidr4, nsec_t now, struct err *e)
+    struct hub *hub, const char *name, const struct ip_prefix *cidr4, struct err *e)
 {
     struct network_request rq = {
         .cidr4 = *cidr4, .mtu = NETWORK_MTU_DEFAULT, .keepalive = NETWORK_KEEPALIVE_AUTO};
-    struct model_network *net;
+    struct first first = {.e = e};
+    int r;
 
     /* One whose record is damaged is there, too. */
     if (hub->model.networks.n > 0 ||
@@ -338,7 +329,9 @@ static int add_first(
         return 0;
     }
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name ? name : NETWORKS_NAME_DEFAULT);
-    return networks_add(hub, &rq, now, &net, e);
+    r = networks_add(hub, &rq, on_first, &first, e);
+    store_wait(hub->store);
+    return r == 0 ? first.r : r;
 }
 
 int hub_start(
@@ -347,23 +340,24 @@ int hub_start(
     nsec_t now = clock_now();
     int r;
 
-    (void)uv_timer_init(hub->loop, &hub->tick);
-    (void)uv_timer_init(hub->loop, &hub->bury);
-    hub->tick.data = hub;
-    hub->bury.data = hub;
-    hub->has_timers = true;
+    hub__start_loop(hub);
     r = jobs_start(hub->jobs, e);
     if (r == 0)
         r = open_server(hub, e);
     if (r == 0)
         open_stun(hub);
     if (r == 0)
-        r = add_first(hub, first_network, first_cidr4, now, e);
+        r = add_first(hub, first_network, first_cidr4, e);
     if (r == 0)
         r = networks_refresh(hub, now, e);
+    store_wait(hub->store);
+    if (r == 0 && hub->refresh_failure.code != 0)
+        r = err_set(e, -EIO, "%s", err_text(&hub->refresh_failure));
     hub->is_running = r == 0;
     if (r == 0)
         r = bring_up_all(hub, e);
+    /* What has begun with this is there when somebody asks. */
+    store_wait(hub->store);
     if (r == 0)
         (void)uv_timer_start(&hub->tick, on_tick, 1000, 1000);
     return r;
@@ -375,11 +369,15 @@ void hub_stop(struct hub *hub)
     struct model_network *net;
     struct model_network *tmp;
 
-    if (!hub->has_timers)
+    if (!hub->has_handles)
         return;
-    hub->has_timers = false;
-    if (reports_tick(&hub->reports, clock_now(), true, &e) != 0)
+    hub->has_handles = false;
+    /* Who still waits for an answer gets it. */
+    store_wait(hub->store);
+    if (reports_flush(&hub->reports, clock_now(), &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
+    (void)audit_tick(&hub->audit, clock_now(), true, &e);
+    store_wait(hub->store);
     if (audit_tick(&hub->audit, clock_now(), true, &e) != 0)
         log_warning("the last refusals are not in the audit log: %s", err_text(&e));
     streams_stop(&hub->streams);
@@ -404,6 +402,8 @@ void hub_stop(struct hub *hub)
     hub->stun = stun_port_free(hub->stun);
     uv_close((uv_handle_t *)&hub->tick, NULL);
     uv_close((uv_handle_t *)&hub->bury, NULL);
+    store_wait(hub->store);
+    uv_close((uv_handle_t *)&hub->answers, NULL);
     if (hub->server)
         server_stop(hub->server);
 }
@@ -414,6 +414,7 @@ struct hub *hub_free(struct hub *hub)
         return NULL;
     server_free(hub->server);
     arrivals_deinit(&hub->arrivals);
+    json_decref(hub->held_keys);
     jobs_free(hub->jobs);
     publics_deinit(&hub->publics);
     enrol_deinit(&hub->enrol);

@@ -5,12 +5,14 @@
  * server, the store, the watches and every hook. Nothing is locked. Whoever
  * has threads of its own (devices, relay) hands over to them inside a hook.
  *
- * Theory of operation. The store is the truth. A handler checks, commits, and
- * lets hub_sync() take the store's changes into the model below; that is the
- * only place where the model changes, so a change made by another hub on the
- * same store takes the same way as our own. Each change then reaches, in the
- * same turn and in this order: the hooks (WireGuard peers, relay tables), the
- * nodes' watches, and the caller's answer.
+ * Theory of operation. The store is the truth, and nobody waits for it. A
+ * handler checks, hands a commit to the store, and returns (later.h). When the
+ * commit is on the disk the store tells its watch, which takes the change into
+ * the model below; that is the only place where the model changes, so a change
+ * made by another hub on the same store takes the same way as our own. Each
+ * change then reaches, in the same turn and in this order: the hooks (WireGuard
+ * peers, relay tables), the nodes' watches, and the caller's answer. What only
+ * reads, reads the model, at once.
  *
  * What plugs in implements `struct hub_hooks`. Its own data about a network or
  * a node hangs on their `plug` field.

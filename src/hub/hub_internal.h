@@ -53,10 +53,13 @@ struct hub {
     struct stun_port *stun;     /* owns; NULL: the UDP port is taken */
     uv_timer_t tick;            /* each second */
     uv_timer_t bury;            /* when removed nodes have been told for long enough */
+    uv_poll_t answers;          /* of the store */
     nsec_t kept;                /* when the leases of ephemeral nodes were last looked at */
-    const char *reason;         /* why nodes are removed right now; NULL: they were away too long */
-    bool is_running;            /* the networks are up: hooks are called */
-    bool has_timers;            /* @tick and @bury are in the loop */
+    json_t *held_keys;          /* owns: names of removed networks; NULL: no copy is being made */
+    char adding[NAME_MAX_LEN + 1]; /* the network that is being made; "": none */
+    struct err refresh_failure;    /* of what networks_refresh() has begun; 0: of nothing */
+    bool is_running;               /* the networks are up: hooks are called */
+    bool has_handles;              /* @tick, @bury and @answers are in the loop */
 };
 
 /** hub__changes() - who is told when the model changes; its ctx is the hub. */
@@ -72,9 +75,8 @@ void hub__bring_up(struct hub *hub, struct model_network *net);
  */
 void hub__take_down(struct hub *hub, struct model_network *net);
 
-/** hub__remove_node() - with what is known about it; it is told @reason. 0 or negative errno. */
-int hub__remove_node(
-    struct hub *hub, struct model_node *node, const char *reason, nsec_t now, struct err *e);
+/** hub__start_loop() - the handles that a hub has in its loop. */
+void hub__start_loop(struct hub *hub);
 
 /** hub__path() - "STATE/" and the printf-like rest; into @buf; returns @buf. */
 const char *hub__path(const struct hub *hub, char buf[static 512], const char *fmt, ...)

@@ -1,5 +1,5 @@
 /*
- * job.c - one job: made, saved, begun anew, ended, forgotten; its ports; and as others see it.
+ * job.c - one job: made, begun anew, ended, forgotten; its ports; and as others see it.
  *
  * Which jobs a network has is jobs.c's. What is in a job only the network's rendezvous process
  * knows; here is what of it is in the store (jobs_index.c).
@@ -16,32 +16,12 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "hub/jobs_internal.h"
-#include "store/store.h"
-#include "sys/clock.h"
 #include "sys/tcp_listener.h"
 
 #define BACKLOG 1024
 
 /* Tries to open a port before it is said that it cannot be; one each second. */
 #define TRIES_MAX 3
-
-/* ---- the record ----------------------------------------------------------------------------- */
-
-/* When it returns 0 the record is on the disk. */
-static int save(struct job *job, const struct rdzv_job_record *record, struct err *e)
-{
-    _cleanup_(freep) char *text = rdzv_job_encode(record);
-    char key[RDZV_KEY_MAX];
-    struct store_op op = {.kind = STORE_OP_PUT,
-        .key = rdzv_key_of_job(key, job->network->name, job->name),
-        .value = text,
-        .expect = STORE_EXPECT_ANY,
-        .is_untold = true};
-
-    if (!text)
-        return err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
-    return store_commit(job->network->jobs->model->store, &op, 1, clock_now(), NULL, NULL, e);
-}
 
 static struct rdzv_wire message(enum rdzv_wire_type type, const struct job *job)
 {
@@ -96,6 +76,8 @@ void jobs__forget(struct job *job)
 
     jobs__unlisten(job);
     jobs__host_say(n, &m);
+    if (job->saving)
+        jobs__save_in_vain(job);
     job->is_told = false;
     if (n->partial.job == job)
         jobs__forget_partial(n);
@@ -130,30 +112,6 @@ static uint16_t choose_port(struct jobs_network *n, const char *name)
     return 0;
 }
 
-/* A job of that name which was forgotten, and of which something is left, goes on with its runs. */
-static int revive(struct job *job, const struct rdzv_job_record *record, nsec_t now, struct err *e)
-{
-    struct rdzv_job_record next = *record;
-    int r;
-
-    next.run = job->record.run + 1;
-    r = save(job, &next, e);
-    if (r != 0)
-        return r;
-    jobs__begin_run(job, next.run);
-    job->record = next;
-    job->number = ++job->network->jobs->next_number;
-    job->is_loaded = false;
-    job->loaded = 0;
-    job->handed = 0;
-    job->heard = now;
-    job->n_connections = 0;
-    job->n_members = 0;
-    job->n_keys = 0;
-    job->n_bytes = 0;
-    return 0;
-}
-
 int jobs__make(
     struct jobs_network *n, const char *name, nsec_t now, struct job **ret, struct err *e)
 {
@@ -166,19 +124,43 @@ int jobs__make(
             "network \"%s\" has %d jobs already; one is forgotten %d hours after its last member "
             "has gone",
             n->name, JOBS_JOBS_MAX, (int)(JOBS_IDLE / NSEC_PER_SEC / 3600));
-    if (job) {
-        r = revive(job, &record, now, e);
-    } else {
-        job = jobs__new(n, name, &record, now);
-        r = job ? save(job, &record, e) : err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
-        if (r != 0 && job)
-            jobs__free(job);
-    }
-    if (r != 0)
-        return r;
-    jobs__listen(job);
     *ret = job;
-    return 0;
+    if (job) {
+        /* It was forgotten, and something of it is left: it goes on with its runs. */
+        record.run = job->record.run + 1;
+        return jobs__save(job, JOBS_SAVE_REVIVED, &record, now, e);
+    }
+    *ret = job = jobs__new(n, name, &record, now);
+    if (!job)
+        return err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
+    job->is_unsaved = true;
+    r = jobs__save(job, JOBS_SAVE_NEW, &record, now, e);
+    if (r != 0)
+        jobs__free(job);
+    return r;
+}
+
+void jobs__is_made(struct job *job)
+{
+    job->is_unsaved = false;
+    if (job->network->net)
+        jobs__listen(job);
+}
+
+void jobs__is_revived(struct job *job, const struct rdzv_job_record *record, nsec_t now)
+{
+    jobs__begin_run(job, record->run);
+    job->record = *record;
+    job->number = ++job->network->jobs->next_number;
+    job->is_loaded = false;
+    job->loaded = 0;
+    job->handed = 0;
+    job->heard = now;
+    job->n_connections = 0;
+    job->n_members = 0;
+    job->n_keys = 0;
+    job->n_bytes = 0;
+    jobs__is_made(job);
 }
 
 /* ---- ports ---------------------------------------------------------------------------------- */
@@ -239,31 +221,31 @@ static bool is_busy(const struct job *job, const struct ip_addr *who)
            (job->n_members == 1 && (!who || !ip_addr_equal(&job->member, who)));
 }
 
-static int begin_run(struct job *job, struct err *e)
+static int begin_run(struct job *job, nsec_t now, struct err *e)
 {
     struct rdzv_job_record next = job->record;
-    struct rdzv_wire m;
-    int r;
 
     next.run++;
     next.ended = false;
     next.has_heads = true;
-    r = save(job, &next, e);
-    if (r != 0)
-        return r;
+    return jobs__save(job, JOBS_SAVE_RUN, &next, now, e);
+}
+
+void jobs__has_begun(struct job *job, const struct rdzv_job_record *record)
+{
+    struct rdzv_wire m;
+
     if (job->network->partial.job == job)
         jobs__forget_partial(job->network);
-    jobs__begin_run(job, next.run);
+    jobs__begin_run(job, record->run);
     job->n_members = 0;
     job->n_connections = 0;
     job->n_keys = 0;
     job->n_bytes = 0;
     m = message(RDZV_WIRE_CLEAR, job);
     jobs__host_say(job->network, &m);
-    jobs__sweep(job->network);
     log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name,
         job->record.run);
-    return 0;
 }
 
 static bool is_over(const struct job *job, nsec_t now)
@@ -278,34 +260,30 @@ int jobs__enter(struct job *job, nsec_t now, struct err *e)
     if (!jobs__keeps_pace(job->network, now))
         return err_set(e, JOBS_E_PACE, "jobs of network \"%s\" begin and end too often: try again",
             job->network->name);
-    return begin_run(job, e);
+    return begin_run(job, now, e);
 }
 
-int jobs_end(struct job *job, const struct ip_addr *who, struct err *e)
+int jobs__leave(struct job *job, const struct ip_addr *who, nsec_t now, struct err *e)
 {
     struct rdzv_job_record over = job->record;
-    int r;
 
     if (is_busy(job, who))
         return err_set(
             e, JOBS_E_BUSY, "other members of job \"%s\" are still connected", job->name);
     if (job->record.ended)
         return 0;
-    if (!jobs__keeps_pace(job->network, clock_now()))
+    if (!jobs__keeps_pace(job->network, now))
         return err_set(e, JOBS_E_PACE, "jobs of network \"%s\" begin and end too often: try again",
             job->network->name);
     over.ended = true;
-    r = save(job, &over, e);
-    if (r == 0)
-        job->record = over;
-    return r;
+    return jobs__save(job, JOBS_SAVE_END, &over, now, e);
 }
 
 void jobs__job_tick(struct job *job, nsec_t now)
 {
     struct err e = ERR_NULL;
 
-    if (job->is_forgotten)
+    if (job->is_forgotten || job->saving)
         return;
     if (job->n_tries > 0 && job->network->net)
         jobs__listen(job);
@@ -313,7 +291,7 @@ void jobs__job_tick(struct job *job, nsec_t now)
         return;
     if (strcmp(job->name, JOBS_DEFAULT) != 0) {
         jobs__forget(job);
-    } else if (job->n_keys > 0 && begin_run(job, &e) != 0) {
+    } else if (job->n_keys > 0 && begin_run(job, now, &e) != 0) {
         log_limited(&job->network->jobs->limit, now, LOG_LEVEL_WARNING,
             "job \"%s\" of network \"%s\" stays as it is: %s", job->name, job->network->name,
             err_text(&e));

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "hub/hub.h"
 #include "hub/jobs_internal.h"
+#include "store/store.h"
 #include "sys/clock.h"
 
 /* Runs of a network that may begin and end at once, and then one each so often: each is a commit
@@ -79,7 +80,7 @@ void jobs__set_aside(struct jobs *jobs, const char *key, const char *why)
     if (jobs->model->damaged.records.n >= DAMAGED_MAX)
         return;
     (void)err_set(&e, -EUCLEAN, "%s", why);
-    model_set_aside(jobs->model, key, &e);
+    model_set_aside(jobs->model, key, 0, &e);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -112,30 +113,68 @@ struct job *jobs_find(struct jobs *jobs, const struct model_network *net, const 
     struct jobs_network *n = find_network(jobs, net->pub.spec.meta.name);
     struct job *job = n ? jobs__find(n, name) : NULL;
 
-    return job && !job->is_forgotten ? job : NULL;
+    return job && !job->is_forgotten && !job->is_unsaved ? job : NULL;
+}
+
+/* @job: may be NULL. JOBS_E_LATER, and @done will be called, or 0 when it is not being saved. */
+static int wait_for(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
+{
+    if (!job || !job->saving)
+        return 0;
+    return jobs__wait(job, done, ctx) == 0
+               ? JOBS_E_LATER
+               : err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
 }
 
 int jobs_join(struct jobs *jobs, struct model_network *net, const char *name, nsec_t now,
-    struct job **ret, struct err *e)
+    jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
 {
     struct jobs_network *n = find_served(jobs, net);
-    struct job *job = jobs_find(jobs, net, name);
+    struct job *job = n ? jobs__find(n, name) : NULL;
     int r;
 
     if (!n)
         return err_set(e, -ENOENT, "the network's rendezvous is not served");
-    if (job)
+    r = wait_for(job, done, ctx, e);
+    if (r != 0)
+        return r;
+    if (job && !job->is_forgotten)
         r = jobs__enter(job, now, e);
     else if (jobs__keeps_pace(n, now))
         r = jobs__make(n, name, now, &job, e);
     else
         r = err_set(
             e, JOBS_E_PACE, "jobs of network \"%s\" are made too often: try again", n->name);
+    if (r == 0)
+        r = wait_for(job, done, ctx, e);
     if (r != 0)
         return r;
     job->heard = now;
     *ret = job;
     return 0;
+}
+
+int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
+    struct err *e)
+{
+    int r = wait_for(job, done, ctx, e);
+
+    if (r == 0)
+        r = jobs__leave(job, who, now, e);
+    return r == 0 ? wait_for(job, done, ctx, e) : r;
+}
+
+/* The job that is always there; when it cannot be saved, it is tried again by the clock. */
+static void make_default(struct jobs_network *n, nsec_t now)
+{
+    struct err e = ERR_NULL;
+    struct job *job = jobs__find(n, JOBS_DEFAULT);
+
+    if (!n->net || (job && (job->saving || !job->is_forgotten)))
+        return;
+    if (jobs__make(n, JOBS_DEFAULT, now, &job, &e) != 0)
+        log_limited(&n->jobs->limit, now, LOG_LEVEL_WARNING,
+            "job \"%s\" of network \"%s\" is not served: %s", JOBS_DEFAULT, n->name, err_text(&e));
 }
 
 void jobs_tick(struct jobs *jobs, nsec_t now)
@@ -145,6 +184,7 @@ void jobs_tick(struct jobs *jobs, nsec_t now)
     struct job *tmp;
 
     list_foreach(n, &jobs->networks, link) {
+        make_default(n, now);
         list_foreach_safe(job, tmp, &n->list, link)
             jobs__job_tick(job, now);
         jobs__sweep(n);
@@ -226,6 +266,7 @@ void jobs_stop(struct jobs *jobs)
             log_warning("rendezvous of network \"%s\": the last changes are lost: %s", n->name,
                 err_text(&e));
     }
+    store_wait(jobs->model->store);
     jobs->started = false;
     uv_close((uv_handle_t *)&jobs->timer, NULL);
 }
@@ -255,7 +296,6 @@ int jobs_open(struct jobs *jobs, struct model_network *net, const char *interfac
 {
     struct jobs_network *n = jobs__network(jobs, net->pub.spec.meta.name);
     struct job *job;
-    int r = 0;
 
     if (!n)
         return err_set(e, -ENOMEM, "no memory for rendezvous");
@@ -265,14 +305,13 @@ int jobs_open(struct jobs *jobs, struct model_network *net, const char *interfac
     n->net = net;
     (void)snprintf(n->interface, sizeof(n->interface), "%s", interface);
     list_foreach(job, &n->list, link) {
-        if (!job->is_forgotten)
+        if (!job->is_forgotten && !job->is_unsaved)
             jobs__listen(job);
     }
-    if (!jobs_find(jobs, net, JOBS_DEFAULT))
-        r = jobs__make(n, JOBS_DEFAULT, clock_now(), &job, e);
+    make_default(n, clock_now());
     n->start_at = clock_now();
     jobs__host_tick(n, n->start_at);
-    return r;
+    return 0;
 }
 
 void jobs_close(struct jobs *jobs, struct model_network *net, bool is_removed)
@@ -330,7 +369,7 @@ char *jobs_list(struct jobs *jobs, const struct model_network *net)
     str_add(&text, "{\"jobs\":[");
     if (n) {
         list_foreach(job, &n->list, link) {
-            json_t *json = job->is_forgotten ? NULL : job_json(job);
+            json_t *json = job->is_forgotten || job->is_unsaved ? NULL : job_json(job);
             char *one = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
             json_decref(json);
@@ -368,9 +407,9 @@ static struct sums sum_up(const struct jobs *jobs)
         s.etcd_requests += (double)(n->n_etcd_requests + n->counts.n_etcd_requests);
         s.hung_up += (double)(n->n_hung_up + n->counts.n_hung_up);
         s.deferred += (double)(n->n_deferred + n->counts.n_accepts_deferred);
-        s.unsaved += (double)(n->commit.by_key.n + jobs__host_unread(n));
+        s.unsaved += (double)(n->commit.by_key.n + n->commit.n_coming + jobs__host_unread(n));
         list_foreach(job, &n->list, link) {
-            s.jobs += !job->is_forgotten;
+            s.jobs += !job->is_forgotten && !job->is_unsaved;
             s.connections += job->n_connections;
         }
     }

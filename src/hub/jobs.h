@@ -64,12 +64,13 @@ struct uv_loop_s;
 #define JOBS_DEFAULT_C10D 29400
 
 /* Outcomes. */
-#define JOBS_E_FULL 1 /* the network has JOBS_JOBS_MAX jobs */
-#define JOBS_E_BUSY 2 /* others are connected */
-#define JOBS_E_PACE 3 /* runs of the network begin and end too fast */
+#define JOBS_E_FULL  1 /* the network has JOBS_JOBS_MAX jobs */
+#define JOBS_E_BUSY  2 /* others are connected */
+#define JOBS_E_PACE  3 /* runs of the network begin and end too fast */
+#define JOBS_E_LATER 4 /* it is on its way to the disk; ask again when done is called */
 
 /**
- * jobs_new() - read the jobs out of the store; nothing is served yet
+ * jobs_new() - read the jobs out of the store, and wait for it; nothing is served yet
  * @loop, @model:	pinned
  * @seed:		random, unknown to strangers
  * @epoch:		random; by it members tell this life of the hub from another
@@ -119,17 +120,21 @@ void jobs_add_member(
 void jobs_end_member(
     struct jobs *jobs, const struct model_network *net, const struct ip_addr *address);
 
+/** What was waited for is on the disk: ask again; or, when @r is not 0, it is not (-errno). */
+typedef void (*jobs_done_fn)(void *ctx, int r, const struct err *e);
+
 /**
  * jobs_join() - a member is about to start: find the job, make it, or begin a new run of it
  * @name:	checked with parse_name()
+ * @done:	called later, once, when the outcome is JOBS_E_LATER
  * @ret:	lent until the loop's turn ends
  *
  * When it returns 0 all of that is on the disk.
  *
- * Return: 0; JOBS_E_FULL or JOBS_E_PACE with words; or negative errno with words.
+ * Return: 0; JOBS_E_LATER; JOBS_E_FULL or JOBS_E_PACE with words; or negative errno with words.
  */
 int jobs_join(struct jobs *jobs, struct model_network *net, const char *name, nsec_t now,
-    struct job **ret, struct err *e);
+    jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
 
 /** jobs_find() - lends; NULL if the network has no job of that name. */
 struct job *jobs_find(struct jobs *jobs, const struct model_network *net, const char *name);
@@ -137,12 +142,14 @@ struct job *jobs_find(struct jobs *jobs, const struct model_network *net, const 
 /**
  * jobs_end() - the run is over; who comes next begins a new one
  * @who:	says so; that it is connected itself does not matter
+ * @done:	called later, once, when the outcome is JOBS_E_LATER
  *
  * When it returns 0 that is on the disk.
  *
- * Return: 0; JOBS_E_BUSY or JOBS_E_PACE with words; or negative errno with words.
+ * Return: 0; JOBS_E_LATER; JOBS_E_BUSY or JOBS_E_PACE with words; or negative errno with words.
  */
-int jobs_end(struct job *job, const struct ip_addr *who, struct err *e);
+int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
+    struct err *e);
 
 /** job_json() - as the API shows it; gives a reference. NULL: no memory. */
 json_t *job_json(const struct job *job);

@@ -2,14 +2,15 @@
  * jobs_commit.c - changes of jobs, on their way to the store.
  *
  * Theory of operation. The last change of a key replaces the one before it, in its place. All that
- * has gathered goes to the store in commits of a bounded size. The loop is shared by all networks
- * and with everybody who asks the hub something, so each commit is paid for with time in which
- * nothing is committed: as long as the commit took for all networks in which nobody waits for the
- * disk, and for the one whose commit it was twice as long if somebody does (etcd), else six times
- * (TCPStore). How large a commit is follows from what the last ones cost.
+ * has gathered goes to the store in commits of a bounded size, of each network one at a time. The
+ * disk is shared by all networks and with everybody who changes something, so each commit is paid
+ * for with time in which nothing is committed: as long as the commit took for all networks in which
+ * nobody waits for the disk, and for the one whose commit it was twice as long if somebody does
+ * (etcd), else six times (TCPStore). How large a commit is follows from what the last ones cost.
  *
- * A commit that fails is tried again; nothing is forgotten, and nothing more is taken from the
- * process than there is room for.
+ * A commit that fails, or of which nobody knows, is tried again; nothing is forgotten, and nothing
+ * more is taken from the process than there is room for. What has changed again meanwhile goes in
+ * the place of what has failed: a process relies on it that changes are stored in their order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,12 +45,15 @@
 /* Garbage is deleted in portions of so many keys, about. */
 #define SWEEP_MAX 256
 
+/* @ch: in the order, or in what is coming. */
 static void change_free(struct jobs_commit *c, struct jobs_change *ch)
 {
     if (ch->text)
         c->bytes -= strlen(ch->text);
     list_remove(&ch->link);
-    htab_remove(&c->by_key, &ch->hash);
+    if (!ch->is_coming)
+        htab_remove(&c->by_key, &ch->hash);
+    c->n_coming -= ch->is_coming;
     free(ch->text);
     free(ch);
 }
@@ -70,6 +74,7 @@ void jobs__commit_init(struct jobs_commit *c, uint64_t seed)
     *c = (struct jobs_commit){.due = NSEC_NEVER};
     htab_init(&c->by_key, seed);
     list_init(&c->order);
+    list_init(&c->coming);
 }
 
 void jobs__commit_deinit(struct jobs_commit *c)
@@ -77,6 +82,8 @@ void jobs__commit_deinit(struct jobs_commit *c)
     struct jobs_change *ch;
     struct jobs_change *tmp;
 
+    list_foreach_safe(ch, tmp, &c->coming, link)
+        change_free(c, ch);
     list_foreach_safe(ch, tmp, &c->order, link)
         change_free(c, ch);
     htab_deinit(&c->by_key);
@@ -88,6 +95,8 @@ void jobs__commit_deinit(struct jobs_commit *c)
  * for who waits for the disk: his own network's part keeps him from asking too much. */
 static nsec_t ready_at(const struct jobs_network *n)
 {
+    if (n->commit.began > 0)
+        return NSEC_NEVER;
     if (n->commit.due == NSEC_NEVER || n->commit.n_syncs > 0)
         return n->commit.due;
     return nsec_max(n->commit.due, n->jobs->free_at);
@@ -140,40 +149,108 @@ static void adapt(struct jobs *jobs, nsec_t cost, size_t n_ops)
         jobs->batch *= 2;
 }
 
-/* The oldest changes as one commit. */
-static int commit_some(struct jobs_network *n, struct err *e)
+/* The last commit was stored. */
+static void forget_coming(struct jobs_network *n)
+{
+    struct jobs_commit *c = &n->commit;
+    struct jobs_change *ch;
+    struct jobs_change *tmp;
+
+    list_foreach_safe(ch, tmp, &c->coming, link) {
+        (void)damaged_remove(&n->jobs->model->damaged, ch->key);
+        change_free(c, ch);
+    }
+}
+
+/* Is it a job's record, of a job that is there again? Its own saving says what the record is. */
+static bool is_outdated(struct jobs_network *n, const struct jobs_change *ch)
+{
+    struct rdzv_key k = rdzv_key_parse(ch->key);
+    const struct job *job = k.kind == RDZV_KEY_JOB ? jobs__find(n, k.job) : NULL;
+
+    return job && (job->saving || !job->is_forgotten);
+}
+
+/* One change that was not stored goes back to the front, or a newer one of the key in its place. */
+static void put_back_one(struct jobs_network *n, struct jobs_change *ch)
+{
+    struct jobs_commit *c = &n->commit;
+    uint64_t hash = hash_bytes(c->by_key.seed, ch->key, strlen(ch->key));
+    struct jobs_change *newer = find_change(c, ch->key, hash);
+
+    if (newer) {
+        newer->number = ch->number;
+        list_remove(&newer->link);
+        list_add(&c->order, &newer->link);
+    }
+    /* Without memory for it the change is in the answers only. */
+    if (newer || is_outdated(n, ch) || htab_add(&c->by_key, &ch->hash, hash) != 0) {
+        change_free(c, ch);
+        return;
+    }
+    ch->is_coming = false;
+    c->n_coming--;
+    list_remove(&ch->link);
+    list_add(&c->order, &ch->link);
+}
+
+static void put_back(struct jobs_network *n)
+{
+    struct jobs_commit *c = &n->commit;
+
+    while (!list_is_empty(&c->coming))
+        put_back_one(n, container_of(c->coming.prev, struct jobs_change, link));
+}
+
+/* The last commit has its answer. */
+static void settle(struct jobs_network *n, int r)
+{
+    struct jobs_commit *c = &n->commit;
+    size_t n_ops = c->n_coming;
+
+    if (r == 0)
+        forget_coming(n);
+    else
+        put_back(n);
+    n->jobs->n_commits++;
+    n->jobs->n_failed += r != 0;
+    c->ended = clock_now();
+    c->cost = c->ended - c->began;
+    c->began = 0;
+    c->is_failing = r != 0;
+    n->jobs->free_at = c->ended + c->cost;
+    adapt(n->jobs, c->cost, n_ops);
+}
+
+static void on_committed(void *ctx, const struct store_answer *a);
+
+/* The oldest changes as one commit, on their way. 0 or negative errno with words. */
+static int send_some(struct jobs_network *n, struct err *e)
 {
     struct jobs_commit *c = &n->commit;
     struct store_op ops[BATCH_MAX];
-    struct jobs_change *done[BATCH_MAX];
-    nsec_t start = clock_now();
     struct jobs_change *ch;
-    size_t n_ops = 0;
     size_t bytes = 0;
     int r;
 
-    list_foreach(ch, &c->order, link) {
-        if (n_ops == n->jobs->batch || bytes > n->jobs->batch * BATCH_BYTES_EACH)
+    c->began = clock_now();
+    while ((ch = list_first(&c->order, struct jobs_change, link))) {
+        if (c->n_coming == n->jobs->batch || bytes > n->jobs->batch * BATCH_BYTES_EACH)
             break;
-        done[n_ops] = ch;
         bytes += ch->text ? strlen(ch->text) : 0;
-        ops[n_ops++] = (struct store_op){.kind = ch->text ? STORE_OP_PUT : STORE_OP_DELETE,
+        ops[c->n_coming++] = (struct store_op){.kind = ch->text ? STORE_OP_PUT : STORE_OP_DELETE,
             .key = ch->key,
             .value = ch->text,
             .expect = STORE_EXPECT_ANY,
             .is_untold = true};
+        ch->is_coming = true;
+        htab_remove(&c->by_key, &ch->hash);
+        list_remove(&ch->link);
+        list_add_tail(&c->coming, &ch->link);
     }
-    r = n_ops > 0 ? store_commit(n->jobs->model->store, ops, n_ops, start, NULL, NULL, e) : 0;
-    n->jobs->n_commits++;
-    for (size_t i = 0; r == 0 && i < n_ops; i++) {
-        (void)damaged_remove(&n->jobs->model->damaged, done[i]->key);
-        change_free(c, done[i]);
-    }
-    c->ended = clock_now();
-    c->cost = c->ended - start;
-    c->is_failing = r != 0;
-    n->jobs->free_at = c->ended + c->cost;
-    adapt(n->jobs, c->cost, n_ops);
+    r = store_commit(n->jobs->model->store, ops, c->n_coming, c->began, on_committed, n, e);
+    if (r != 0)
+        settle(n, r);
     return r;
 }
 
@@ -181,7 +258,8 @@ static int commit_some(struct jobs_network *n, struct err *e)
 static void answer_syncs(struct jobs_network *n, int error)
 {
     struct jobs_commit *c = &n->commit;
-    struct jobs_change *first = list_first(&c->order, struct jobs_change, link);
+    struct list *oldest = list_is_empty(&c->coming) ? &c->order : &c->coming;
+    struct jobs_change *first = list_first(oldest, struct jobs_change, link);
     unsigned done = 0;
 
     while (done < c->n_syncs && (error != 0 || !first || c->syncs[done].before <= first->number))
@@ -194,26 +272,44 @@ static void answer_syncs(struct jobs_network *n, int error)
     memmove(c->syncs, c->syncs + done, c->n_syncs * sizeof(c->syncs[0]));
 }
 
-static void commit_next(struct jobs_network *n)
+/* What comes after a commit, or one that could not begin. */
+static void go_on(struct jobs_network *n, int r, const struct err *e)
 {
     struct jobs_commit *c = &n->commit;
-    struct err e = ERR_NULL;
-    int r;
 
-    c->due = NSEC_NEVER;
-    r = commit_some(n, &e);
-    if (r != 0) {
-        n->jobs->n_failed++;
+    if (r != 0)
         log_limited(&n->jobs->limit, clock_now(), LOG_LEVEL_WARNING,
             "rendezvous of network \"%s\": what has changed is in memory only, until the next "
             "try: %s",
-            n->name, err_text(&e));
-    }
-    answer_syncs(n, r);
+            n->name, err_text(e));
+    /* Of a positive outcome only a hub can make something. */
+    answer_syncs(n, r > 0 ? -EIO : r);
     jobs__sweep(n);
     if (!list_is_empty(&c->order))
         hurry(n, c->n_syncs > 0);
     jobs__host_hear(n);
+    jobs__arm(n->jobs);
+}
+
+static void on_committed(void *ctx, const struct store_answer *a)
+{
+    struct jobs_network *n = ctx;
+
+    settle(n, a->r);
+    go_on(n, a->r, a->e);
+}
+
+static void commit_next(struct jobs_network *n)
+{
+    struct err e = ERR_NULL;
+    int r;
+
+    n->commit.due = NSEC_NEVER;
+    if (list_is_empty(&n->commit.order))
+        return;
+    r = send_some(n, &e);
+    if (r != 0)
+        go_on(n, r, &e);
 }
 
 void jobs__on_timer(uv_timer_t *timer)
@@ -238,10 +334,16 @@ void jobs__on_timer(uv_timer_t *timer)
 
 int jobs__commit_all(struct jobs_network *n, struct err *e)
 {
+    struct store *store = n->jobs->model->store;
     int r = 0;
 
-    while (r == 0 && !list_is_empty(&n->commit.order))
-        r = commit_some(n, e);
+    store_wait(store);
+    while (r == 0 && !list_is_empty(&n->commit.order)) {
+        r = send_some(n, e);
+        store_wait(store);
+        if (n->commit.is_failing)
+            r = err_set(e, -EIO, "the store has refused it");
+    }
     answer_syncs(n, r);
     return r;
 }
@@ -263,6 +365,7 @@ int jobs__put(struct jobs_network *n, const char *key, char *text)
             return -ENOMEM;
         }
         ch->text = NULL;
+        ch->is_coming = false;
         ch->number = c->next++;
         memcpy(ch->key, key, len + 1);
         list_add_tail(&c->order, &ch->link);
@@ -292,21 +395,30 @@ void jobs__sync(struct jobs_network *n, uint64_t seq)
 
     c->syncs[i].seq = seq;
     c->syncs[i].before = c->next;
-    if (list_is_empty(&c->order))
+    if (jobs__is_saved(n))
         answer_syncs(n, 0);
-    else
+    else if (!list_is_empty(&c->order))
         hurry(n, true);
 }
 
 bool jobs__can_take(const struct jobs_network *n)
 {
-    return n->commit.by_key.n < JOBS__PENDING_MAX && n->commit.bytes < JOBS__PENDING_BYTES_MAX &&
-           n->n_garbage < JOBS__GARBAGE_MAX;
+    return n->commit.by_key.n + n->commit.n_coming < JOBS__PENDING_MAX &&
+           n->commit.bytes < JOBS__PENDING_BYTES_MAX && n->n_garbage < JOBS__GARBAGE_MAX;
 }
 
 bool jobs__is_saved(const struct jobs_network *n)
 {
-    return list_is_empty(&n->commit.order);
+    return list_is_empty(&n->commit.order) && list_is_empty(&n->commit.coming);
+}
+
+void jobs__forget_put(struct jobs_network *n, const char *key)
+{
+    struct jobs_commit *c = &n->commit;
+    struct jobs_change *ch = find_change(c, key, hash_bytes(c->by_key.seed, key, strlen(key)));
+
+    if (ch)
+        change_free(c, ch);
 }
 
 /* ---- garbage -------------------------------------------------------------------------------- */
@@ -348,7 +460,8 @@ void jobs__sweep(struct jobs_network *n)
         char key[RDZV_KEY_MAX];
 
         sweep_job(job);
-        if (!job->is_forgotten || job->items.n > 0 || n->commit.by_key.n >= SWEEP_MAX)
+        if (!job->is_forgotten || job->saving || job->items.n > 0 ||
+            n->commit.by_key.n >= SWEEP_MAX)
             continue;
         /* Behind all that was in it, so that no later job of the name finds any of that. */
         (void)jobs__put(n, rdzv_key_of_job(key, n->name, job->name), NULL);

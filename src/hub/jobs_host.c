@@ -37,6 +37,9 @@
 #define OUT_LOAD (128u << 10)
 #define OUT_MAX  (16u << 20)
 
+/* Blobs that are read at once while jobs are loaded, about. */
+#define READ_MAX 16
+
 /* From the end of a process to the start of the next. */
 #define BACKOFF_FIRST (50 * NSEC_PER_MSEC)
 #define BACKOFF_MAX   (30 * NSEC_PER_SEC)
@@ -51,12 +54,15 @@ struct jobs_host {
     int fd;                       /* owns */
     pid_t pid;
     nsec_t started;
-    struct str out;  /* to be said */
-    size_t out_off;  /* bytes of it that were */
-    size_t in_len;   /* bytes of @in */
-    bool is_ending;  /* it was told to end */
-    bool is_behind;  /* it has not been told everything */
-    bool is_waiting; /* what it says next is taken when there is room */
+    struct str out;       /* to be said */
+    size_t out_off;       /* bytes of it that were */
+    size_t in_len;        /* bytes of @in */
+    unsigned n_reading;   /* blobs that the store was asked for; they pin this */
+    size_t bytes_reading; /* of them */
+    bool is_closed;       /* its descriptor is */
+    bool is_ending;       /* it was told to end */
+    bool is_behind;       /* it has not been told everything */
+    bool is_waiting;      /* what it says next is taken when there is room */
     uint8_t in[IN_MAX];
 };
 
@@ -64,13 +70,20 @@ static void on_event(uv_poll_t *poll, int status, int events);
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
+static void host_free(struct jobs_host *host)
+{
+    str_deinit(&host->out);
+    free(host);
+}
+
 static void on_closed(uv_handle_t *h)
 {
     struct jobs_host *host = container_of((uv_poll_t *)h, struct jobs_host, poll);
 
     (void)close(host->fd);
-    str_deinit(&host->out);
-    free(host);
+    host->is_closed = true;
+    if (host->n_reading == 0)
+        host_free(host);
 }
 
 /* Its jobs have nobody connected; what it counted is kept. */
@@ -149,7 +162,8 @@ static void watch(struct jobs_host *host)
     /* Its end is not waited for while nothing is heard: it would be told again and again. */
     if (!host->is_waiting && jobs__can_take(n))
         events |= UV_READABLE | UV_DISCONNECT;
-    if (left_of(host) > 0 || host->is_behind)
+    /* While the store is read, that says when to go on. */
+    if (left_of(host) > 0 || (host->is_behind && host->n_reading == 0))
         events |= UV_WRITABLE;
     if (events == host->events)
         return;
@@ -202,74 +216,131 @@ void jobs__host_say(struct jobs_network *n, const struct rdzv_wire *m)
 
 /* ---- feeding -------------------------------------------------------------------------------- */
 
-/* A blob on its way out of the store. */
+/* A blob on its way out of the store. It is told when all of it is there. */
 struct reading {
-    struct jobs_host *host; /* borrowed */
+    struct jobs_host *host; /* pins: see n_reading */
     struct rdzv_wire m;     /* without its bytes */
-    struct rdzv_head head;
-    bool is_head;
-    struct err e;
+    struct jobs_item item;  /* as it was; not in any index */
+    unsigned piece;         /* that comes next */
+    char first[RDZV_KEY_MAX];
+    struct str said;        /* what the pieces so far say */
+    int r;                  /* 0, or of the piece that cannot be read */
+    struct err e;           /* its words */
+    char bad[RDZV_KEY_MAX]; /* its key */
 };
 
-static int read_piece(void *ctx, const struct store_item *item)
+static void read_piece(struct reading *rd, const char *text)
 {
-    struct reading *rd = ctx;
     uint8_t buf[RDZV_CHUNK];
+    struct rdzv_head head;
     size_t len = 0;
-    int r = rd->is_head ? rdzv_head_decode(&rd->head, buf, &len, item->value, &rd->e)
-                        : rdzv_piece_decode(buf, &len, item->value, &rd->e);
 
-    if (r != 0)
-        return r;
+    rd->r = rd->piece == 0 ? rdzv_head_decode(&head, buf, &len, text, &rd->e)
+                           : rdzv_piece_decode(buf, &len, text, &rd->e);
+    if (rd->r != 0)
+        return;
     rd->m.data = buf;
     rd->m.len = len;
-    say(rd->host, &rd->m);
-    return 0;
+    rd->m.has_more = rd->piece + 1 < rd->item.n_pieces;
+    rdzv_wire_encode(&rd->said, &rd->m);
 }
 
-/* All pieces of a blob; what cannot be read is set aside, and nothing of it is told. */
-static void say_blob(struct jobs_host *host, const struct job *job, const struct jobs_item *item)
+/* All of it is there. What cannot be read is set aside, and nothing of it is told. */
+static void end_reading(struct reading *rd)
+{
+    struct jobs_host *host = rd->host;
+    struct jobs_network *n = host->network;
+    const struct job *job = n ? jobs__find_number(n, rd->m.job) : NULL;
+
+    host->n_reading--;
+    host->bytes_reading -= rd->item.len;
+    /* A run that is over meanwhile is told so, and has no content. */
+    if (job && job->record.run == rd->m.run && rd->r == 0)
+        str_add_bytes(&host->out, str_text(&rd->said), rd->said.len);
+    else if (job && job->record.run == rd->m.run && rd->r != -EIO)
+        jobs__set_aside(n->jobs, rd->bad,
+            rd->r == STORE_E_ABSENT ? "a piece of it is missing" : err_text(&rd->e));
+    /* When the store is away, the next process may be told more. */
+    if (job && rd->r == -EIO)
+        (void)kill(host->pid, SIGKILL);
+    host->out.failed |= rd->said.failed;
+    str_deinit(&rd->said);
+    free(rd);
+    if (host->is_closed && host->n_reading == 0)
+        host_free(host);
+    else if (n)
+        jobs__host_feed(n);
+}
+
+static void on_piece(void *ctx, const struct store_answer *a)
+{
+    struct reading *rd = ctx;
+
+    if (rd->r == 0 && a->r == 0)
+        read_piece(rd, a->items[0].value);
+    else if (rd->r == 0 && (rd->r = a->r) != 0)
+        rd->e = *a->e;
+    if (rd->r != 0 && rd->bad[0] == '\0')
+        (void)rdzv_key_of_piece(rd->bad, rd->first, rd->item.slot, rd->piece);
+    if (++rd->piece == rd->item.n_pieces)
+        end_reading(rd);
+}
+
+/* Have all pieces of a blob read. False: not now. */
+static bool load_blob(struct jobs_host *host, const struct job *job, const struct jobs_item *item)
 {
     struct store *store = host->network->jobs->model->store;
-    struct reading rd = {.host = host,
+    struct reading *rd = calloc(1, sizeof(*rd));
+    unsigned i = 0;
+
+    if (!rd)
+        return false;
+    *rd = (struct reading){.host = host,
+        .item = *item,
+        .said = STR_NULL,
         .e = ERR_NULL,
         .m = {.type = RDZV_WIRE_LOAD,
             .job = job->number,
             .run = job->record.run,
             .kind = item->kind,
             .hash = item->hash}};
-    size_t before = host->out.len;
-    char first[RDZV_KEY_MAX];
-    char key[RDZV_KEY_MAX];
-    int r = 0;
+    (void)rdzv_key_of_blob(rd->first, item->kind, job->network->name, job->name, &item->hash);
+    while (i < item->n_pieces) {
+        char key[RDZV_KEY_MAX];
 
-    (void)rdzv_key_of_blob(first, item->kind, job->network->name, job->name, &item->hash);
-    for (unsigned i = 0; r == 0 && i < item->n_pieces; i++) {
-        rd.is_head = i == 0;
-        rd.m.has_more = i + 1 < item->n_pieces;
-        r = store_get(store, rdzv_key_of_piece(key, first, item->slot, i), read_piece, &rd, &rd.e);
+        if (store_get(
+                store, rdzv_key_of_piece(key, rd->first, item->slot, i), on_piece, rd, &rd->e) != 0)
+            break;
+        i++;
     }
-    if (r == 0)
-        return;
-    host->out.len = before;
-    jobs__set_aside(host->network->jobs, key,
-        r == STORE_E_ABSENT ? "a piece of it is missing" : err_text(&rd.e));
+    if (i == 0) {
+        free(rd);
+        return false;
+    }
+    host->n_reading++;
+    host->bytes_reading += item->len;
+    if (i < item->n_pieces) {
+        /* Those that were accepted end it, and the process, which is told all anew. */
+        rd->r = -EIO;
+        rd->item.n_pieces = (uint16_t)i;
+    }
+    return true;
 }
 
-/* What the store has of a job, as much as may wait to be said; true when that was all. The index
- * does not grow meanwhile: nobody is served yet. */
+/* What the store has of a job, as much as may wait to be said; true when all of it was said. The
+ * index does not grow meanwhile: nobody is served yet. */
 static bool load_job(struct jobs_host *host, struct job *job)
 {
-    while (left_of(host) < OUT_LOAD) {
+    while (left_of(host) + host->bytes_reading < OUT_LOAD && host->n_reading < READ_MAX) {
         struct htab_link *l = htab_each(&job->items, &job->loaded, NULL);
 
         if (!l)
-            return true;
+            return host->n_reading == 0;
         for (; l; l = l->next) {
             const struct jobs_item *item = container_of(l, struct jobs_item, link);
 
-            if (jobs__is_current(job, item))
-                say_blob(host, job, item);
+            if (jobs__is_current(job, item) && !load_blob(host, job, item))
+                (void)kill(host->pid, SIGKILL);
         }
     }
     return false;
@@ -345,7 +416,7 @@ void jobs__host_feed(struct jobs_network *n)
         return;
     host->is_behind = false;
     list_foreach(job, &n->list, link) {
-        host->is_behind = !job->is_forgotten && !feed_job(host, job);
+        host->is_behind = !job->is_forgotten && !job->is_unsaved && !feed_job(host, job);
         if (host->is_behind)
             break;
     }

@@ -5,6 +5,7 @@
  *     job.c          one job: its life, and its runs
  *     jobs_index.c   what of a job is in the hub's store
  *     jobs_load.c    all of that, out of the store
+ *     jobs_saving.c  a job's own record, on its way to the store, and who waits for it
  *     jobs_commit.c  changes, on their way to the store
  *     jobs_intake.c  what a rendezvous process says, none of which is trusted
  *     jobs_host.c    the processes: started, fed, ended
@@ -64,9 +65,12 @@ struct jobs {
 struct jobs_commit {
     struct htab by_key; /* of struct jobs_change: the same as in @order */
     struct list order;  /* owns them; what changed first is first */
-    size_t bytes;       /* of their texts */
+    struct list coming; /* the same; those that are on their way to the store */
+    size_t n_coming;    /* of them */
+    size_t bytes;       /* of the texts of all of them */
     uint64_t next;      /* number of the next change */
     nsec_t due;         /* NSEC_NEVER: there is nothing to commit */
+    nsec_t began;       /* the commit that is on its way; 0: none is */
     nsec_t ended;       /* the last commit */
     nsec_t cost;        /* of it */
     bool is_failing;    /* the last one failed */
@@ -123,6 +127,8 @@ struct job {
     size_t n_garbage;                   /* of them */
     size_t cursor;                      /* where the search for garbage goes on */
     bool is_forgotten;                  /* it goes when the last of its garbage has gone */
+    bool is_unsaved;                    /* it is being made: nobody is told of it */
+    struct jobs_saving *saving;         /* owns: the record that is on its way; NULL: none is */
     int listeners[JOBS__LISTENERS_MAX]; /* owns; -1: none */
     unsigned n_tries;                   /* to open them, that failed */
     /* What the process knows of it. */
@@ -154,9 +160,10 @@ struct jobs_item {
 
 /** A change of a key that is not on the disk yet. */
 struct jobs_change {
-    struct list link;      /* in jobs_commit.order */
+    struct list link;      /* in jobs_commit.order or .coming */
     struct htab_link hash; /* in jobs_commit.by_key */
     uint64_t number;       /* in order of change */
+    bool is_coming;        /* it is on its way, and not in by_key */
     char *text;            /* owns; NULL: the key goes */
     char key[];            /* with the zero */
 };
@@ -168,15 +175,32 @@ struct job *jobs__new(
     struct jobs_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now);
 
 /**
- * jobs__make() - one with a port of its own, served and saved
+ * jobs__make() - one with a port of its own; it is being saved, and is served when it is
  *
  * Return: 0; JOBS_E_FULL with words: there is no port left; or negative errno with words.
  */
 int jobs__make(
     struct jobs_network *n, const char *name, nsec_t now, struct job **ret, struct err *e);
 
-/** jobs__enter() - a member comes: a new run if the last one is over. 0 or -errno. */
+/**
+ * jobs__enter() - a member comes to a job that is not being saved: a new run if the last one is
+ * over
+ *
+ * Return: 0: @job's saving says whether one is beginning; JOBS_E_PACE or negative errno with words.
+ */
 int jobs__enter(struct job *job, nsec_t now, struct err *e);
+
+/** jobs__leave() - the same for a member that says that the run is over. Also JOBS_E_BUSY. */
+int jobs__leave(struct job *job, const struct ip_addr *who, nsec_t now, struct err *e);
+
+/** jobs__is_made() - its record is on the disk: it is served. */
+void jobs__is_made(struct job *job);
+
+/** jobs__is_revived() - the same, of one that was forgotten. */
+void jobs__is_revived(struct job *job, const struct rdzv_job_record *record, nsec_t now);
+
+/** jobs__has_begun() - the record of a new run is on the disk. */
+void jobs__has_begun(struct job *job, const struct rdzv_job_record *record);
 
 /** jobs__job_tick() - forget it, or what is in the default one, once nobody came for JOBS_IDLE. */
 void jobs__job_tick(struct job *job, nsec_t now);
@@ -209,6 +233,26 @@ bool jobs__keeps_pace(struct jobs_network *n, nsec_t now);
 
 /** jobs__set_aside() - the record of that key cannot be read: model_set_aside(). */
 void jobs__set_aside(struct jobs *jobs, const char *key, const char *why);
+
+/* ---- jobs_saving.c ---- */
+
+/** What a record says that is new. */
+enum jobs_save {
+    JOBS_SAVE_NEW,     /* that there is such a job */
+    JOBS_SAVE_REVIVED, /* that there is again */
+    JOBS_SAVE_RUN,     /* that a run begins */
+    JOBS_SAVE_END,     /* that it is over */
+};
+
+/** jobs__save() - have the record stored; what it says comes true when it is. 0 or -errno. */
+int jobs__save(struct job *job, enum jobs_save what, const struct rdzv_job_record *record,
+    nsec_t now, struct err *e);
+
+/** jobs__save_in_vain() - it does not come true: the job is forgotten. */
+void jobs__save_in_vain(struct job *job);
+
+/** jobs__wait() - @done is called when the job is not being saved any more. 0 or -ENOMEM. */
+int jobs__wait(struct job *job, jobs_done_fn done, void *ctx);
 
 /* ---- jobs_index.c ---- */
 
@@ -255,6 +299,9 @@ void jobs__commit_deinit(struct jobs_commit *c);
 /** jobs__put() - the key's value is to be @text, which is taken; NULL deletes it. 0 or -ENOMEM. */
 int jobs__put(struct jobs_network *n, const char *key, char *text);
 
+/** jobs__forget_put() - what waits to be done with the key, and is not on its way, is not done. */
+void jobs__forget_put(struct jobs_network *n, const char *key);
+
 /** jobs__delete_pieces() - of the blob at @first, in @slot, from @from to before @to. */
 void jobs__delete_pieces(
     struct jobs_network *n, const char *first, char slot, unsigned from, unsigned to);
@@ -271,7 +318,7 @@ bool jobs__can_take(const struct jobs_network *n);
 /** jobs__is_saved() - is everything on the disk? */
 bool jobs__is_saved(const struct jobs_network *n);
 
-/** jobs__commit_all() - now. 0 or negative errno with words. */
+/** jobs__commit_all() - now; waits for the disk: the hub ends. 0 or negative errno with words. */
 int jobs__commit_all(struct jobs_network *n, struct err *e);
 
 /** jobs__sweep() - delete some garbage of the network, if the store is not busy. */

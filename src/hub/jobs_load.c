@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "hub/jobs_internal.h"
 #include "store/store.h"
+#include "store/store_now.h"
 #include "sys/clock.h"
 
 /* Where the walk over the store is. */
@@ -101,5 +102,5 @@ int jobs__load(struct jobs *jobs, struct err *e)
 {
     struct load load = {.jobs = jobs, .now = clock_now()};
 
-    return store_list(jobs->model->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
+    return store_now_list(jobs->model->store, RDZV_KEY_PREFIX, load_item, &load, NULL, e);
 }

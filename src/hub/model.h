@@ -1,11 +1,15 @@
 /*
  * model.h - the store's contents as structs, indexed; and who is told when they change.
  *
- * Theory of operation. model_sync() takes the store's changes, one key at a
- * time and in the order in which they were committed, and is the only code that
- * changes what is below. After each change the listener is told. It may read
- * everything; it may write to the store, and then that change comes later in
- * the same sync, or in the next one.
+ * Theory of operation. The store's watch tells of changes, one key at a time and
+ * in the order in which they were committed, and that is the only code that
+ * changes what is below. So the model never shows what is not on the disk, and
+ * reading it never waits. After each change the listener is told. It may read
+ * everything; it may write to the store, and that change comes later.
+ *
+ * What is on its way to the store is not in the model. Who decides by the model
+ * names in the commit the revisions that it has seen (meta.resource_version),
+ * and decides anew when they are not those of the store any more.
  *
  * A record that cannot be understood changes nothing but the list of those that
  * are set aside (damaged.h); the listener is told when it gets longer.
@@ -58,6 +62,7 @@ struct model_network {
     struct list bury;       /* in the model's buried, once it is removed */
     nsec_t bury_at;         /* when its nodes have been told long enough; changes.c's */
     bool is_up;             /* hooks took it; network_removed is owed */
+    const char *leaving;    /* it is being removed: what its nodes are told; NULL: it stays */
     struct err failure;     /* why it is not */
     /* watch.c's */
     struct list watches;    /* of struct watch */
@@ -83,8 +88,10 @@ struct model_node {
     struct model_address by_address[2]; /* v4 and v6 */
     struct list edges;                  /* of struct model_edge_end: what is said about its edges */
     bool is_removed;                    /* out of all indexes */
-    struct list bury;                   /* in the network's buried */
-    nsec_t bury_at;                     /* when it has been told long enough; hub.c's */
+    bool is_expired;                    /* its removal is on its way: nothing is written about it */
+    const char *leaving; /* the same, and why; a constant; NULL: it stays, or has expired */
+    struct list bury;    /* in the network's buried */
+    nsec_t bury_at;      /* when it has been told long enough; hub.c's */
     /* reports.c's */
     struct report_record heard; /* its last report */
     nsec_t seen;                /* when it last spoke to us, monotonic; 0: not since the start */
@@ -155,6 +162,8 @@ struct model {
     struct htab tokens;             /* of struct model_token */
     struct damaged damaged;         /* records that were set aside */
     uint64_t seed;                  /* for all hash tables */
+    bool is_expiring;               /* model_expire() has something on its way */
+    nsec_t expired_at;              /* for it: what has ended by then */
 };
 
 /** model_init() - empty. @seed: random, unknown to strangers. */
@@ -173,9 +182,6 @@ void model_deinit(struct model *m);
  */
 int model_load(struct model *m, struct err *e);
 
-/** model_sync() - take in what the store has changed. 0 or negative errno with words. */
-int model_sync(struct model *m, struct err *e);
-
 /**
  * model_set_aside() - the record with @key cannot be understood: list it, and tell the listener
  * once
@@ -183,31 +189,33 @@ int model_sync(struct model *m, struct err *e);
  * For those as well who read kinds of records that the model does not know. The
  * next change of that key takes it off the list, or has it judged again.
  */
-void model_set_aside(struct model *m, const char *key, const struct err *why);
+void model_set_aside(struct model *m, const char *key, uint64_t revision, const struct err *why);
 
 /**
  * model_store() - store_commit(), each record with its sum (seal.h)
  *
- * What it changes is taken in by the next model_sync(). Return: as store_commit().
+ * Return: as store_commit().
  */
 int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
-    size_t *ret_failed, struct err *e);
+    store_done_fn done, void *ctx, struct err *e);
 
 /**
- * model_commit() - model_store() with the entries of the audit log, and if that is done,
- * model_sync()
+ * model_commit() - model_store() with the entries of the audit log
  * @n_ops:	at most STORE_OPS_MAX - AUDIT_PER_COMMIT of what the log tells of
  *
- * Return: as store_commit(). A failure of the sync is not the commit's: it is
- * tried again by the next one.
+ * Operations on what the log tells of should name the revision that the model has: others may be
+ * on their way, and the log says what was there before.
+ *
+ * Return: as store_commit().
  */
 int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
-    size_t *ret_failed, struct err *e);
+    store_done_fn done, void *ctx, struct err *e);
 
 /**
- * model_expire() - remove what has a lease that has ended
+ * model_expire() - have some of what has a lease that has ended removed
  *
- * Return: 0 or negative errno with words; what is left then is tried again by the next call.
+ * Return: 0 or negative errno with words; what is left then is tried again by the next call. What
+ * fails later, the listener is told.
  */
 int model_expire(struct model *m, nsec_t now, struct err *e);
 

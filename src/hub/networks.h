@@ -26,22 +26,43 @@ struct hub;
  */
 #define NETWORKS_CIDR4_DEFAULT "10.77.0.0/16"
 
+/** What has become of it. @r: as of networks_add(); @net: lent, NULL if it is not 0. */
+typedef void (*networks_added_fn)(void *ctx, int r, struct model_network *net, const struct err *e);
+
 /**
  * networks_add() - make a network, and bring it up if the hub is running
+ * @done:	called later, once: 0; NETWORKS_E_EXISTS with words; or negative errno with words,
+ *and there is no network, unless the words say that this is not known
  *
- * Return: 0; NETWORKS_E_EXISTS with words; or negative errno with words, and there is no network.
+ * Return: 0: begun; NETWORKS_E_EXISTS or negative errno with words, and @done is not called.
  */
-int networks_add(struct hub *hub, const struct network_request *rq, nsec_t now,
-    struct model_network **ret, struct err *e);
+int networks_add(struct hub *hub, const struct network_request *rq, networks_added_fn done,
+    void *ctx, struct err *e);
 
-/** networks_remove() - with its nodes, tokens and keys. 0 or negative errno with words. */
-int networks_remove(struct hub *hub, struct model_network *net, nsec_t now, struct err *e);
+/** The network is gone; or, when @r is not 0, what is left of it is there (negative errno). */
+typedef void (*networks_removed_fn)(void *ctx, int r, const struct err *e);
+
+/**
+ * networks_remove() - with its nodes, tokens and keys
+ * @done:	called once, perhaps before this returns
+ *
+ * Return: 0: begun; or negative errno with words, and @done is not called.
+ */
+int networks_remove(
+    struct hub *hub, struct model_network *net, networks_removed_fn done, void *ctx, struct err *e);
+
+/** networks_hold_keys() - key files of what is removed stay for now, for a copy; or go, all. */
+void networks_hold_keys(struct hub *hub, bool hold);
 
 /** networks_key() - read a network's private key, whose public half must be @public. */
 int networks_key(struct hub *hub, const char *name, const struct x25519_public *public,
     struct x25519_secret *ret, struct err *e);
 
-/** networks_refresh() - let the hub's own nodes say where it is reached now. */
+/**
+ * networks_refresh() - have the hub's own nodes say where it is reached now
+ *
+ * Return: 0 or negative errno with words; what fails later is in the hub's refresh_failure.
+ */
 int networks_refresh(struct hub *hub, nsec_t now, struct err *e);
 
 /** networks_interface() - "weft-default"; a long name is cut and told apart by four hex digits. */

@@ -1,6 +1,7 @@
 /* reports.c - see reports.h. */
 #include "reports.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,54 +85,128 @@ void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_
         mark_unsaved(s, node);
 }
 
-/* Write up to FLUSH_AT_ONCE records; those stay unsaved when it fails. */
+/* Whose records are on their way; by name, for a node may go meanwhile. */
+struct flush {
+    struct reports *reports; /* pins */
+    size_t n;
+    struct {
+        char network[NAME_MAX_LEN + 1];
+        char node[NAME_MAX_LEN + 1];
+    } of[FLUSH_AT_ONCE];
+};
+
+/* They were not written: they wait again. */
+static void put_back(const struct flush *f)
+{
+    struct model *m = f->reports->model;
+
+    for (size_t i = 0; i < f->n; i++) {
+        struct model_network *net = model_find_network(m, f->of[i].network);
+        struct model_node *node = net ? model_find_node(net, f->of[i].node) : NULL;
+
+        if (node)
+            mark_unsaved(f->reports, node);
+    }
+}
+
+static void on_flushed(void *ctx, const struct store_answer *a)
+{
+    struct flush *f = ctx;
+    struct reports *s = f->reports;
+
+    s->n_flushes--;
+    if (a->r != 0) {
+        put_back(f);
+        s->failure = *a->e;
+    }
+    free(f);
+}
+
+/* A node's record. False: no memory. */
+static bool add_record(
+    struct flush *f, struct model_node *node, struct store_op *op, char key[static RECORD_KEY_MAX])
+{
+    const char *network = node->net->pub.spec.meta.name;
+    const char *name = node->pub.spec.meta.name;
+    char *text = record_report_encode(&node->heard);
+
+    if (!text)
+        return false;
+    *op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(key, RECORD_REPORT, network, name),
+        .value = text,
+        .expect = STORE_EXPECT_ANY};
+    (void)snprintf(f->of[f->n].network, sizeof(f->of[0].network), "%.*s", NAME_MAX_LEN, network);
+    (void)snprintf(f->of[f->n].node, sizeof(f->of[0].node), "%.*s", NAME_MAX_LEN, name);
+    f->n++;
+    return true;
+}
+
+/* Have up to FLUSH_AT_ONCE records written. */
 static int flush_some(struct reports *s, nsec_t now, struct err *e)
 {
     char keys[FLUSH_AT_ONCE][RECORD_KEY_MAX];
     struct store_op ops[FLUSH_AT_ONCE];
+    struct flush *f = calloc(1, sizeof(*f));
     struct model_node *node;
-    struct model_node *tmp;
-    size_t n = 0;
     int r = 0;
 
-    list_foreach(node, &s->unsaved, unsaved) {
-        char *text = record_report_encode(&node->heard);
+    if (!f)
+        return err_set(e, -ENOMEM, "no memory for reports");
+    f->reports = s;
+    while (f->n < FLUSH_AT_ONCE && (node = list_first(&s->unsaved, struct model_node, unsaved))) {
+        bool stays = !node->leaving && !node->is_expired && !node->net->leaving;
 
-        if (!text)
-            break;
-        ops[n] = (struct store_op){.kind = STORE_OP_PUT,
-            .key = record_key(
-                keys[n], RECORD_REPORT, node->net->pub.spec.meta.name, node->pub.spec.meta.name),
-            .value = text,
-            .expect = STORE_EXPECT_ANY};
-        if (++n == FLUSH_AT_ONCE)
-            break;
-    }
-    if (n > 0)
-        r = model_store(s->model, ops, n, now, NULL, e);
-    for (size_t i = 0; i < n; i++)
-        free((char *)ops[i].value);
-    if (r != 0)
-        return r;
-    list_foreach_safe(node, tmp, &s->unsaved, unsaved) {
-        if (n-- == 0)
+        /* Of one that is on its way out nothing is written that would be left behind. */
+        if (stays && !add_record(f, node, &ops[f->n], keys[f->n]))
             break;
         node->is_unsaved = false;
         list_remove(&node->unsaved);
     }
-    return 0;
+    if (f->n > 0)
+        r = model_store(s->model, ops, f->n, now, on_flushed, f, e);
+    for (size_t i = 0; i < f->n; i++)
+        free((char *)ops[i].value);
+    if (f->n > 0 && r == 0) {
+        s->n_flushes++;
+        return 0;
+    }
+    if (r == 0 && !list_is_empty(&s->unsaved))
+        r = err_set(e, -ENOMEM, "no memory for reports");
+    put_back(f);
+    free(f);
+    return r;
 }
 
-int reports_tick(struct reports *s, nsec_t now, bool force, struct err *e)
+static int flush_all(struct reports *s, nsec_t now, struct err *e)
 {
     int r = 0;
 
-    if (!force && now - s->flushed < REPORTS_FLUSH)
-        return 0;
-    s->flushed = now;
     while (r == 0 && !list_is_empty(&s->unsaved))
         r = flush_some(s, now, e);
-    return r == 0 ? model_sync(s->model, e) : r;
+    return r;
+}
+
+int reports_tick(struct reports *s, nsec_t now, struct err *e)
+{
+    struct err failure = s->failure;
+
+    if (failure.code != 0) {
+        s->failure = (struct err)ERR_NULL;
+        return err_set(e, -EIO, "%s", err_text(&failure));
+    }
+    if (s->n_flushes > 0 || now - s->flushed < REPORTS_FLUSH)
+        return 0;
+    s->flushed = now;
+    return flush_all(s, now, e);
+}
+
+int reports_flush(struct reports *s, nsec_t now, struct err *e)
+{
+    int r = flush_all(s, now, e);
+
+    store_wait(s->model->store);
+    return r == 0 && s->failure.code != 0 ? err_set(e, -EIO, "%s", err_text(&s->failure)) : r;
 }
 
 json_t *reports_of_node(const struct model_node *node)

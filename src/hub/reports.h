@@ -34,6 +34,8 @@ struct reports {
     struct model *model; /* pins */
     struct list unsaved; /* of struct model_node */
     nsec_t flushed;      /* when that was last written */
+    unsigned n_flushes;  /* commits on their way */
+    struct err failure;  /* of one of them, until reports_tick() returns it */
 };
 
 void reports_init(struct reports *s, struct model *model);
@@ -52,8 +54,16 @@ bool reports_take(struct reports *s, struct model_node *node, struct report *rep
 /** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
 void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
 
-/** reports_tick() - write what is unsaved, if it is time or @force. 0 or negative errno. */
-int reports_tick(struct reports *s, nsec_t now, bool force, struct err *e);
+/**
+ * reports_tick() - have what is unsaved written, if it is time
+ *
+ * Return: 0 or negative errno with words, perhaps of what an earlier call has begun; what is left
+ * then is tried again by the next call.
+ */
+int reports_tick(struct reports *s, nsec_t now, struct err *e);
+
+/** reports_flush() - have all of it written, and wait for it: the hub ends. 0 or negative errno. */
+int reports_flush(struct reports *s, nsec_t now, struct err *e);
 
 /** reports_of_node() - a Node's `status`; a new reference, NULL: no memory. */
 json_t *reports_of_node(const struct model_node *node);

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "base/text.h"
+#include "hub/sample_enrol.h"
 #include "hub/sample_hub.h"
 
 #define BODY_ROOM 16384
@@ -192,8 +193,7 @@ static bool a_secret(struct sample_hub *s, struct choices *c, const char *networ
 
     if (choices_below(c, 3) != 0)
         (void)subnets_parse(&rq.routes, PICK(c, "10.0.0.0/8", "10.9.0.0/24,fd09::/32"), NULL);
-    if (!net ||
-        enrol_new_secret(&s->hub->enrol, net, &rq, "uid:0", s->now, hub__wall(), &secret, &e) != 0)
+    if (!net || sample_enrol_token(&s->hub->enrol, net, &rq, hub__wall(), &secret, &e) != 0)
         return false;
     base64url_encode(secret.b, sizeof(secret.b), ret);
     return true;

@@ -14,9 +14,11 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/sample_enrol.h"
 #include "hub/sample_hub.h"
 #include "hub/sample_ops.h"
 #include "sys/rng_kernel.h"
+#include "store/store_now.h"
 
 #define ROUNDS  60
 #define CHOICES 3000
@@ -59,11 +61,9 @@ static struct model_node *enrol(struct sample_hub *s, const char *name, uint8_t 
     struct err e = ERR_NULL;
 
     (void)snprintf(er.name, sizeof(er.name), "%s", name);
+    assert_int_equal(sample_enrol_token(&s->hub->enrol, net, &rq, hub__wall(), &er.secret, &e), 0);
     assert_int_equal(
-        enrol_new_secret(&s->hub->enrol, net, &rq, "uid:0", s->now, hub__wall(), &er.secret, &e),
-        0);
-    assert_int_equal(
-        enrol_node(&s->hub->enrol, &er, NULL, &from, s->now, hub__wall(), &node, &e), 0);
+        sample_enrol_node(&s->hub->enrol, &er, NULL, &from, s->now, hub__wall(), &node, &e), 0);
     return node;
 }
 
@@ -131,13 +131,12 @@ static void test_a_removed_network_leaves_nothing(void **state)
         struct store_op op = {
             .kind = STORE_OP_PUT, .key = keys[i], .value = "{", .expect = STORE_EXPECT_ANY};
 
-        assert_int_equal(store_commit(s.hub->store, &op, 1, s.now, NULL, NULL, &e), 0);
+        assert_int_equal(store_now_commit(s.hub->store, &op, 1, s.now, NULL, NULL, &e), 0);
     }
-    assert_int_equal(model_sync(&s.hub->model, &e), 0);
     assert_int_equal(s.hub->model.damaged.records.n, 3);
     assert_int_equal(
         sample_hub_ask(&s, DOOR_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL), 204);
-    assert_int_equal(store_list(s.hub->store, "", fail_below_other, NULL, NULL, &e), 0);
+    assert_int_equal(store_now_list(s.hub->store, "", fail_below_other, NULL, NULL, &e), 0);
     assert_int_equal(s.hub->model.damaged.records.n, 0);
     sample_hub_close(&s);
     sample_hub_remove_dir(&s);

@@ -10,8 +10,12 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "hub/admin_record.h"
 #include "hub/audit.h"
 #include "hub/audit_read.h"
+#include "hub/record.h"
+#include "store/sample_late.h"
+#include "store/store_now.h"
 
 static int64_t wall_now;
 
@@ -27,18 +31,54 @@ struct fixture {
     struct err e;
 };
 
-static int setup(void **state)
+static int on_before(void *ctx, const struct store_item *item)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct audit_before *before = ctx;
+    struct token_record token;
+    struct admin_record admin;
 
+    before->revision = item->revision;
+    if (strncmp(item->key, "token/", 6) == 0 && record_token_decode(&token, item->value, NULL) == 0)
+        memcpy(before->network, token.network, sizeof(before->network));
+    if (strncmp(item->key, "admin/", 6) == 0 &&
+        admin_record_decode(&admin, item->key, item->value, NULL) == 0)
+        memcpy(before->network, admin.network, sizeof(before->network));
+    return 0;
+}
+
+/* As a hub's model knows it. */
+static void look_before(void *ctx, const char *key, struct audit_before *ret)
+{
+    struct fixture *f = ctx;
+
+    (void)store_now_get(f->store, key, on_before, ret, &f->e);
+}
+
+static int begin(struct fixture *f, void **state)
+{
     wall_now = 1790000000;
-    assert_int_equal(store_open(&f->store, "memory:", 0, &f->e), 0);
-    audit_init(&f->audit, f->store, wall);
+    audit_init(&f->audit, f->store, wall, look_before, f);
     assert_int_equal(audit_open(&f->audit, &f->e), 0);
     f->now = 1000 * NSEC_PER_SEC;
     f->audit.trimmed = f->now;
     *state = f;
     return 0;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_int_equal(store_open(&f->store, "memory:", 0, &f->e), 0);
+    return begin(f, state);
+}
+
+static int setup_late(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    f->store = sample_late_open(5, 0);
+    return begin(f, state);
 }
 
 static int teardown(void **state)
@@ -56,8 +96,9 @@ static int commit_ops(struct fixture *f, const struct store_op *ops, size_t n, s
     int r = audit_prepare(&f->audit, ops, n, &c, &f->e);
 
     assert_int_equal(r, 0);
-    r = store_commit(f->store, c.ops, c.n_ops, f->now, NULL, failed, &f->e);
-    audit_finish(&f->audit, &c, r == 0);
+    r = store_now_commit(f->store, c.ops, c.n_ops, f->now, NULL, failed, &f->e);
+    audit_release(&c);
+    audit_settled(&f->audit, &c, r == 0);
     return r;
 }
 
@@ -81,13 +122,21 @@ static int commit(struct fixture *f, const char *text)
     return commit_ops(f, ops, n, NULL);
 }
 
+static void on_read(void *ctx, int r, json_t *page, const struct err *e)
+{
+    assert_int_equal(r, 0);
+    *(json_t **)ctx = page;
+}
+
 static json_t *read_page(struct fixture *f, struct audit_query query)
 {
     json_t *json = NULL;
 
     if (query.limit == 0)
         query.limit = AUDIT_PAGE_MAX;
-    assert_int_equal(audit_read(f->store, &query, &json, &f->e), 0);
+    assert_int_equal(audit_read(&f->audit, &query, on_read, &json, &f->e), 0);
+    store_wait(f->store);
+    assert_non_null(json);
     return json;
 }
 
@@ -206,6 +255,7 @@ static void tick(struct fixture *f, nsec_t later)
     f->now += later;
     wall_now += later / NSEC_PER_SEC;
     assert_int_equal(audit_tick(&f->audit, f->now, false, &f->e), 0);
+    store_wait(f->store);
 }
 
 static void test_bounds(void **state)
@@ -244,6 +294,7 @@ static void test_refusals_are_gathered(void **state)
     assert_log(f, "stranger !401 x1000; admin:eyes !403 x1; ");
     audit_refused(&f->audit, "GET /v1/networks", "", 401, "again", f->now);
     assert_int_equal(audit_tick(&f->audit, f->now, true, &f->e), 0);
+    store_wait(f->store);
     assert_log(f, "stranger !401 x1000; admin:eyes !403 x1; admin:eyes !401 x1; ");
 }
 
@@ -298,6 +349,7 @@ static void test_pages(void **state)
         act(f, "stranger", 1);
         audit_refused(&f->audit, "GET /v1/networks", "", 401, "no", f->now);
         assert_int_equal(audit_tick(&f->audit, f->now, true, &f->e), 0);
+        store_wait(f->store);
     }
     /* Backwards: eight entries, of both kinds in turn. */
     page = read_page(f, query);
@@ -335,9 +387,9 @@ static void test_a_damaged_entry(void **state)
         .value = "{\"time\":\"x\"}",
         .expect = STORE_EXPECT_ANY};
 
-    assert_int_equal(store_commit(f->store, &op, 1, 0, NULL, NULL, &f->e), 0);
+    assert_int_equal(store_now_commit(f->store, &op, 1, 0, NULL, NULL, &f->e), 0);
     op.key = "audit/zzz";
-    assert_int_equal(store_commit(f->store, &op, 1, 0, NULL, NULL, &f->e), 0);
+    assert_int_equal(store_now_commit(f->store, &op, 1, 0, NULL, NULL, &f->e), 0);
     assert_int_equal(commit(f, "+node/a/x"), 0);
     assert_int_equal(audit_open(&f->audit, &f->e), 0);
     assert_log(f, "unknown unreadable  0>0; hub create node/a/x 0>3; ");
@@ -374,24 +426,32 @@ static void test_a_note(void **state)
     struct fixture *f = *state;
 
     act(f, "uid:0", 1);
-    assert_int_equal(audit_note(&f->audit, "change", "file/admin.token", f->now, &f->e), 0);
+    assert_int_equal(
+        audit_note(&f->audit, "change", "file/admin.token", f->now, NULL, NULL, &f->e), 0);
+    store_wait(f->store);
     assert_log(f, "uid:0 change file/admin.token 0>0; ");
 }
+
+#define CASE(test)                                                                                 \
+    {#test " (memory)", test, setup, teardown, NULL},                                              \
+    {                                                                                              \
+#test " (late)", test, setup_late, teardown, NULL                                          \
+    }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_changes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_what_goes_with_something_else, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_commit_that_fails, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_large_commit, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bounds, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refusals_are_gathered, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refusals_are_bounded, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_damaged_entry, setup, teardown),
+        CASE(test_changes),
+        CASE(test_what_goes_with_something_else),
+        CASE(test_a_commit_that_fails),
+        CASE(test_a_large_commit),
+        CASE(test_bounds),
+        CASE(test_refusals_are_gathered),
+        CASE(test_refusals_are_bounded),
+        CASE(test_pages),
+        CASE(test_a_damaged_entry),
         cmocka_unit_test(test_a_sum_in_each_entry),
-        cmocka_unit_test_setup_teardown(test_a_note, setup, teardown),
+        CASE(test_a_note),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

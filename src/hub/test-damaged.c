@@ -11,8 +11,10 @@
 
 #include "base/err.h"
 #include "hub/enrol.h"
+#include "hub/sample_enrol.h"
 #include "hub/seal.h"
 #include "sys/rng_kernel.h"
+#include "store/store_now.h"
 
 #define WALL 1790000000
 
@@ -88,7 +90,7 @@ static void put_raw(struct fixture *f, const char *key, const char *value)
     struct store_op op = {
         .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ANY};
 
-    assert_int_equal(store_commit(f->store, &op, 1, 0, NULL, NULL, &f->e), 0);
+    assert_int_equal(store_now_commit(f->store, &op, 1, 0, NULL, NULL, &f->e), 0);
 }
 
 /* @value is taken. */
@@ -101,7 +103,8 @@ static void put(
         .value = value,
         .expect = STORE_EXPECT_ANY};
 
-    assert_int_equal(model_commit(&f->model, &op, 1, 0, NULL, &f->e), 0);
+    assert_int_equal(model_commit(&f->model, &op, 1, 0, NULL, NULL, &f->e), 0);
+    store_wait(f->store);
     free(value);
 }
 
@@ -131,7 +134,7 @@ static int enter(struct fixture *f, unsigned token, uint8_t key, const char *nam
     struct enrol_request rq = {.secret = f->secrets[token], .key = {.b = {9, key}}};
 
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
-    return enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e);
+    return sample_enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e);
 }
 
 static uint8_t number_of(const struct model_node *node)
@@ -154,8 +157,8 @@ static void new_token(struct fixture *f, const char *network, struct token_secre
 {
     struct token_request rq = {.ttl_seconds = 3600, .uses = 99};
 
-    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, network), &rq,
-                         "uid:0", 0, WALL, ret, &f->e),
+    assert_int_equal(sample_enrol_token(
+                         &f->enrol, model_find_network(&f->model, network), &rq, WALL, ret, &f->e),
         0);
 }
 
@@ -218,7 +221,7 @@ static int copy_value(void *ctx, const struct store_item *item)
 /* Owned by the caller. */
 static char *value_of(struct fixture *f, const char *key)
 {
-    assert_int_equal(store_get(f->store, key, copy_value, f, &f->e), 0);
+    assert_int_equal(store_now_get(f->store, key, copy_value, f, &f->e), 0);
     return f->value;
 }
 

@@ -11,6 +11,8 @@
 
 #include "base/err.h"
 #include "hub/enrol.h"
+#include "hub/sample_enrol.h"
+#include "store/sample_late.h"
 #include "sys/rng_kernel.h"
 
 #define WALL 1790000000
@@ -76,7 +78,8 @@ struct fixture {
     struct model_node *node; /* the last one that got in */
 };
 
-static void put(
+/* On its way to the store: the model does not know of it. */
+static void put_soon(
     struct fixture *f, enum record_kind kind, const char *network, const char *name, char *value)
 {
     char key[RECORD_KEY_MAX];
@@ -89,6 +92,13 @@ static void put(
     free(value);
 }
 
+static void put(
+    struct fixture *f, enum record_kind kind, const char *network, const char *name, char *value)
+{
+    put_soon(f, kind, network, name, value);
+    store_wait(f->store);
+}
+
 static void add_network(struct fixture *f, const char *name, const char *cidr4)
 {
     struct network n = {.mtu = NETWORK_MTU_DEFAULT};
@@ -98,7 +108,6 @@ static void add_network(struct fixture *f, const char *name, const char *cidr4)
     assert_int_equal(ip_prefix_parse(&n.cidr6, "fd00::/64", NULL), 0);
     put(f, RECORD_NETWORK, name, "", record_network_encode(&n, &hub_public));
     put(f, RECORD_IPAM, name, "", record_ipam_encode(2, 1));
-    assert_int_equal(model_sync(&f->model, &f->e), 0);
 }
 
 static void load(struct fixture *f)
@@ -108,18 +117,32 @@ static void load(struct fixture *f)
     enrol_init(&f->enrol, &f->model, &f->rng);
 }
 
-static int setup(void **state)
+/* @f has its store. */
+static int begin(struct fixture *f, void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-
     f->rng = rng_kernel();
     x25519_secret_make(&hub_secret, &f->rng);
     assert_true(x25519_derive_public(&hub_secret, &hub_public));
-    assert_int_equal(store_open(&f->store, "memory:", 0, &f->e), 0);
     load(f);
     add_network(f, "default", "10.42.0.0/16");
     *state = f;
     return 0;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_int_equal(store_open(&f->store, "memory:", 0, &f->e), 0);
+    return begin(f, state);
+}
+
+static int setup_late(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    f->store = sample_late_open(7, 0);
+    return begin(f, state);
 }
 
 static int teardown(void **state)
@@ -138,7 +161,7 @@ static void new_token(struct fixture *f, const char *network, uint32_t uses, boo
     struct token_request rq = {.ttl_seconds = 3600, .uses = uses, .ephemeral = ephemeral};
     struct model_network *net = model_find_network(&f->model, network);
 
-    assert_int_equal(enrol_new_secret(&f->enrol, net, &rq, "uid:0", 0, WALL, &f->secret, &f->e), 0);
+    assert_int_equal(sample_enrol_token(&f->enrol, net, &rq, WALL, &f->secret, &f->e), 0);
 }
 
 static struct x25519_secret secret_of(uint8_t n)
@@ -181,7 +204,7 @@ static int ask(
 
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
     f->e = (struct err)ERR_NULL;
-    return enrol_node(
+    return sample_enrol_node(
         &f->enrol, &rq, proof, &(struct ip_addr){{0}}, NSEC_PER_SEC, wall, &f->node, &f->e);
 }
 
@@ -327,11 +350,11 @@ static void test_labels(void **state)
     new_token(f, "default", 1, false);
     rq.secret = f->secret;
     rq.labels = bad;
-    assert_true(enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e) < 0);
+    assert_true(sample_enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e) < 0);
     assert_non_null(strstr(f->e.text, "white space"));
     /* It has cost no use. */
     rq.labels = good;
-    assert_int_equal(enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e), 0);
+    assert_int_equal(sample_enrol_node(&f->enrol, &rq, NULL, &from, 0, WALL, &f->node, &f->e), 0);
     assert_int_equal(f->node->pub.spec.n_labels, 1);
     assert_string_equal(f->node->pub.spec.labels[0].value, "h100");
     json_decref(good);
@@ -344,7 +367,6 @@ static void test_network_gone(void **state)
 
     new_token(f, "default", 9, false);
     put(f, RECORD_NETWORK, "default", "", NULL);
-    assert_int_equal(model_sync(&f->model, &f->e), 0);
     assert_int_equal(enter(f, 1, ""), ENROL_E_GONE);
     assert_non_null(strstr(f->e.text, "\"default\""));
     /* Another network of that name is another network. */
@@ -394,7 +416,7 @@ static void test_race(void **state)
     struct fixture *f = *state;
 
     new_token(f, "default", 1, false);
-    put(f, RECORD_IPAM, "default", "", record_ipam_encode(77, 76));
+    put_soon(f, RECORD_IPAM, "default", "", record_ipam_encode(77, 76));
     assert_int_equal(enter(f, 1, ""), 0);
     assert_address(f, "10.42.0.77", "fd00::4d");
 }
@@ -404,8 +426,8 @@ static void test_relay(void **state)
     struct token_request rq = {.ttl_seconds = 3600, .uses = 1, .relay = true};
     struct fixture *f = *state;
 
-    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, "default"), &rq,
-                         "uid:0", 0, WALL, &f->secret, &f->e),
+    assert_int_equal(sample_enrol_token(&f->enrol, model_find_network(&f->model, "default"), &rq,
+                         WALL, &f->secret, &f->e),
         0);
     assert_int_equal(enter(f, 1, "r1"), 0);
     assert_true(f->node->pub.spec.relay);
@@ -419,8 +441,8 @@ static void new_routed_token(struct fixture *f, const char *routes)
     struct token_request rq = {.ttl_seconds = 3600, .uses = 10};
 
     assert_int_equal(subnets_parse(&rq.routes, routes, &f->e), 0);
-    assert_int_equal(enrol_new_secret(&f->enrol, model_find_network(&f->model, "default"), &rq,
-                         "uid:0", 0, WALL, &f->secret, &f->e),
+    assert_int_equal(sample_enrol_token(&f->enrol, model_find_network(&f->model, "default"), &rq,
+                         WALL, &f->secret, &f->e),
         0);
 }
 
@@ -432,7 +454,7 @@ static int enter_asking(struct fixture *f, uint8_t n, const char *name, const ch
 
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
     assert_int_equal(subnets_parse(&rq.routes, routes, &f->e), 0);
-    return enrol_node(
+    return sample_enrol_node(
         &f->enrol, &rq, &proof, &(struct ip_addr){{0}}, NSEC_PER_SEC, WALL, &f->node, &f->e);
 }
 
@@ -471,6 +493,7 @@ static void test_ephemeral(void **state)
     assert_int_equal(store_due(f->store), (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC);
     assert_int_equal(
         model_expire(&f->model, (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC, &f->e), 0);
+    store_wait(f->store);
     assert_null(model_find_node(model_find_network(&f->model, "default"), "guest"));
 }
 
@@ -488,19 +511,22 @@ static void test_limit_on_failures(void **state)
     assert_int_equal(ip_addr_parse(&neighbour, "2001:db8::2", NULL), 0);
     assert_int_equal(ip_addr_parse(&other, "2001:db8:1::1", NULL), 0);
     for (int i = 0; i < LIMITER_BURST; i++)
-        assert_int_equal(
-            enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e), ENROL_E_DENIED);
+        assert_int_equal(sample_enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e),
+            ENROL_E_DENIED);
     new_token(f, "default", 1, false);
     rq.secret = f->secret;
+    assert_int_equal(sample_enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e),
+        ENROL_E_TOO_OFT);
     assert_int_equal(
-        enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
-    assert_int_equal(
-        enrol_node(&f->enrol, &rq, NULL, &neighbour, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
+        sample_enrol_node(&f->enrol, &rq, NULL, &neighbour, now, WALL, &f->node, &f->e),
+        ENROL_E_TOO_OFT);
     now += LIMITER_EACH - 1;
+    assert_int_equal(sample_enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e),
+        ENROL_E_TOO_OFT);
     assert_int_equal(
-        enrol_node(&f->enrol, &rq, NULL, &from, now, WALL, &f->node, &f->e), ENROL_E_TOO_OFT);
-    assert_int_equal(enrol_node(&f->enrol, &rq, NULL, &from, now + 1, WALL, &f->node, &f->e), 0);
-    assert_int_equal(enrol_node(&f->enrol, &rq, &proof, &other, now, WALL, &f->node, &f->e), 0);
+        sample_enrol_node(&f->enrol, &rq, NULL, &from, now + 1, WALL, &f->node, &f->e), 0);
+    assert_int_equal(
+        sample_enrol_node(&f->enrol, &rq, &proof, &other, now, WALL, &f->node, &f->e), 0);
 }
 
 static void test_limiter_is_bounded(void **state)
@@ -522,7 +548,133 @@ static void test_limiter_is_bounded(void **state)
     limiter_deinit(&l);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+/* ---- many at once, on a store that is late, and loses answers ---------------------------------
+ */
+
+#define MANY 200
+
+struct many {
+    struct fixture *f;
+    unsigned n_answers;
+    unsigned n_in;
+    unsigned n_denied;
+    unsigned n_unsure; /* who may ask again */
+};
+
+static void on_one(void *ctx, int r, struct model_node *node, const struct err *e)
+{
+    struct many *m = ctx;
+
+    m->n_answers++;
+    m->n_in += r == 0;
+    m->n_denied += r == ENROL_E_DENIED;
+    m->n_unsure += r == -EAGAIN || r == -EIO;
+    assert_true(r == 0 || r == ENROL_E_DENIED || r == -EAGAIN || r == -EIO);
+    if (r == 0)
+        assert_ptr_equal(model_find_key(node->net, &node->pub.spec.key), node);
+}
+
+/* The machine with key @n asks; it is answered later, unless it is known. */
+static void ask_soon(struct many *m, unsigned n, const char *name)
+{
+    struct fixture *f = m->f;
+    struct enrol_request rq = {.secret = f->secret, .key = key_of((uint8_t)n)};
+    struct enrol_proof proof = proof_by((uint8_t)n);
+    struct audit_by by = {.actor = "stranger"};
+    struct model_node *node = NULL;
+    int r;
+
+    (void)snprintf(rq.name, sizeof(rq.name), "%s", name);
+    r = enrol_node(&f->enrol, &rq, &proof, &by, NSEC_PER_SEC, WALL, on_one, m, &node, &f->e);
+    if (r != 0 || node)
+        on_one(m, r, node, &f->e);
+}
+
+/* Each number once, and the network's cursor is behind all of them. */
+static void check_numbers(struct fixture *f)
+{
+    struct model_network *net = model_find_network(&f->model, "default");
+
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        const struct node *spec = &model_node_at(net, i)->pub.spec;
+
+        assert_ptr_equal(model_find_address(net, &spec->address4), model_node_at(net, i));
+        assert_true(ipam_number(&net->pub.spec.cidr4, &spec->address4) < net->ipam.next);
+    }
+}
+
+static void test_many_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct many m = {.f = f};
+
+    /* Fewer uses than machines, and each machine asks twice before it is answered. */
+    new_token(f, "default", MANY - 20, false);
+    for (unsigned i = 0; i < MANY; i++) {
+        ask_soon(&m, i + 1, "");
+        ask_soon(&m, i + 1, "");
+    }
+    assert_int_equal(m.n_in, 0);
+    store_wait(f->store);
+    assert_int_equal(m.n_answers, 2 * MANY);
+    assert_int_equal(m.n_in, 2 * (MANY - 20));
+    assert_int_equal(m.n_denied, 2 * 20);
+    assert_int_equal(model_find_network(&f->model, "default")->nodes.n, MANY - 20);
+    check_numbers(f);
+}
+
+/* What the store loses costs no use and no address twice, and whoever asks again gets in once. */
+static void test_lost_answers(void **state)
+{
+    struct fixture *f = *state;
+    struct many m = {.f = f};
+    char name[16];
+
+    new_token(f, "default", MANY, false);
+    sample_late_set_loss(f->store, 3);
+    for (unsigned round = 0; round < 20; round++)
+        for (unsigned i = 0; i < MANY; i++) {
+            (void)snprintf(name, sizeof(name), "gpu-%u", i);
+            ask_soon(&m, i + 1, name);
+            /* Others change the same keys. */
+            if (i % 50 == 0)
+                put_soon(f, RECORD_IPAM, "default", "", record_ipam_encode(2 + i, 1 + i));
+        }
+    store_wait(f->store);
+    assert_true(m.n_unsure > 0);
+    sample_late_set_loss(f->store, 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)snprintf(name, sizeof(name), "gpu-%u", i);
+        ask_soon(&m, i + 1, name);
+    }
+    store_wait(f->store);
+    assert_int_equal(model_find_network(&f->model, "default")->nodes.n, MANY);
+    assert_int_equal(m.n_answers, 21 * MANY);
+    assert_int_equal(m.n_denied, 0);
+    /* All uses are used, and none too often. */
+    assert_int_equal(enter(f, MANY + 1, ""), ENROL_E_DENIED);
+}
+
+static void test_too_many_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct many m = {.f = f};
+
+    new_token(f, "default", 3000, false);
+    for (unsigned i = 0; i < ENROL_WAITING_MAX + 10; i++)
+        ask_soon(&m, 1 + i % 250, "");
+    assert_int_equal(m.n_unsure, 10);
+    assert_non_null(strstr(f->e.text, "1024 machines wait"));
+    store_wait(f->store);
+    assert_int_equal(m.n_answers, ENROL_WAITING_MAX + 10);
+    assert_int_equal(m.n_in, ENROL_WAITING_MAX);
+}
+
+#define CASE(test)                                                                                 \
+    {#test " (memory)", test, setup, teardown, NULL},                                              \
+    {                                                                                              \
+#test " (late)", test, setup_late, teardown, NULL                                          \
+    }
 
 int main(void)
 {
@@ -542,6 +694,9 @@ int main(void)
         CASE(test_routes),
         CASE(test_ephemeral),
         CASE(test_limit_on_failures),
+        CASE(test_many_at_once),
+        CASE(test_too_many_wait),
+        cmocka_unit_test_setup_teardown(test_lost_answers, setup_late, teardown),
         cmocka_unit_test(test_limiter_is_bounded),
     };
 

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "hub/jobs_internal.h"
 #include "store/store.h"
+#include "store/store_now.h"
 #include "sys/clock.h"
 #include "sys/process.h"
 
@@ -65,7 +66,7 @@ static void put_text(struct fixture *f, const char *key, const char *value)
     struct store_op op = {
         .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ANY};
 
-    assert_int_equal(store_commit(f->store, &op, 1, 1, NULL, NULL, &f->e), 0);
+    assert_int_equal(store_now_commit(f->store, &op, 1, 1, NULL, NULL, &f->e), 0);
 }
 
 static int set_up(void **state)
@@ -106,7 +107,7 @@ static char *value_of(struct fixture *f, const char *key)
 {
     char *value = NULL;
 
-    (void)store_get(f->store, key, take_value, &value, &f->e);
+    (void)store_now_get(f->store, key, take_value, &value, &f->e);
     return value;
 }
 
@@ -181,6 +182,7 @@ static void commit_one(struct fixture *f)
     f->net->commit.due = 0;
     f->jobs->free_at = 0;
     jobs__on_timer(&f->jobs->timer);
+    store_wait(f->store);
 }
 
 static int count_key(void *ctx, const struct store_item *item)
@@ -193,7 +195,7 @@ static size_t count(struct fixture *f, const char *prefix)
 {
     size_t n = 0;
 
-    assert_int_equal(store_list(f->store, prefix, count_key, &n, NULL, &f->e), 0);
+    assert_int_equal(store_now_list(f->store, prefix, count_key, &n, NULL, &f->e), 0);
     return n;
 }
 

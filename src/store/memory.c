@@ -23,9 +23,11 @@ struct memory_change {
 
 struct memory {
     struct store base;
-    struct keys items; /* owns struct memory_item */
-    struct list log;   /* owns struct memory_change */
-    size_t n_log;      /* how many */
+    struct keys items;  /* owns struct memory_item */
+    struct list log;    /* owns struct memory_change */
+    size_t n_log;       /* how many */
+    uint64_t revision;  /* of the last commit that changed something */
+    uint64_t log_first; /* the oldest revision that the log holds completely */
 };
 
 static struct memory *memory_of(struct store *s)
@@ -69,7 +71,7 @@ static struct memory_item *find(struct memory *m, const char *key)
     return k ? container_of(k, struct memory_item, keyed) : NULL;
 }
 
-static int tell(const struct memory_item *it, store_item_fn fn, void *ctx)
+static int read_item(const struct memory_item *it, struct store_job *job)
 {
     struct store_item item = {.key = it->keyed.key,
         .value = it->value,
@@ -77,49 +79,32 @@ static int tell(const struct memory_item *it, store_item_fn fn, void *ctx)
         .revision = it->revision,
         .ttl_seconds = it->ttl_seconds};
 
-    return fn(ctx, &item);
+    return store_job_add(job, &item);
 }
 
-static int memory_get(struct store *s, const char *key, store_item_fn fn, void *ctx, struct err *e)
+static int get(struct memory *m, struct store_job *job)
 {
-    struct memory_item *it = find(memory_of(s), key);
+    struct memory_item *it = find(m, job->key);
 
-    return it ? tell(it, fn, ctx) : STORE_E_ABSENT;
+    return it ? read_item(it, job) : STORE_E_ABSENT;
 }
 
-static int memory_list(
-    struct store *s, const char *prefix, store_item_fn fn, void *ctx, struct err *e)
+static int list(struct memory *m, struct store_job *job)
 {
-    struct memory *m = memory_of(s);
-    size_t len = strlen(prefix);
-    int r = 0;
-
-    for (size_t i = keys_lower(&m->items, prefix); r == 0 && i < m->items.n; i++) {
-        if (strncmp(m->items.items[i]->key, prefix, len) != 0)
-            break;
-        r = tell(container_of(m->items.items[i], struct memory_item, keyed), fn, ctx);
-    }
-    return r;
-}
-
-static int memory_walk(struct store *s, const char *prefix, const char *from,
-    enum store_order order, store_item_fn fn, void *ctx, struct err *e)
-{
-    struct memory *m = memory_of(s);
-    size_t len = strlen(prefix);
-    bool is_up = order == STORE_ASCENDING;
+    size_t len = strlen(job->key);
+    bool is_up = job->order == STORE_ASCENDING;
     int r = 0;
 
     /* A store for tests: what is outside is stepped over. */
     for (size_t i = 0; r == 0 && i < m->items.n; i++) {
         const struct keyed *k = m->items.items[is_up ? i : m->items.n - 1 - i];
-        int side = from ? strcmp(k->key, from) : 0;
+        int side = job->from ? strcmp(k->key, job->from) : 0;
 
-        if (strncmp(k->key, prefix, len) != 0 || (from && (is_up ? side <= 0 : side >= 0)))
+        if (strncmp(k->key, job->key, len) != 0 || (job->from && (is_up ? side <= 0 : side >= 0)))
             continue;
-        r = tell(container_of(k, struct memory_item, keyed), fn, ctx);
+        r = read_item(container_of(k, struct memory_item, keyed), job);
     }
-    return r;
+    return r < 0 ? r : 0;
 }
 
 static int log_append(struct memory *m, const struct store_op *op, uint64_t revision)
@@ -150,10 +135,10 @@ static void log_trim(struct memory *m)
 
     while (m->n_log > STORE_LOG_MAX) {
         c = list_first(&m->log, struct memory_change, link);
-        if (c->item.revision == m->base.revision)
+        if (c->item.revision == m->revision)
             return;
-        m->base.log_first = c->item.revision + 1;
-        while (c && c->item.revision < m->base.log_first) {
+        m->log_first = c->item.revision + 1;
+        while (c && c->item.revision < m->log_first) {
             list_remove(&c->link);
             change_free(c);
             m->n_log--;
@@ -212,69 +197,95 @@ static int apply(struct memory *m, const struct store_op *op, uint64_t revision,
     return r == 0 && !op->is_untold ? log_append(m, op, revision) : r;
 }
 
-static int memory_commit(
-    struct store *s, const struct store_op *ops, size_t n_ops, size_t *ret_failed, struct err *e)
+static int commit(struct memory *m, struct store_job *job)
 {
-    struct memory *m = memory_of(s);
-    bool changed = false;
+    bool any = false;
 
-    for (size_t i = 0; i < n_ops; i++)
-        if (!is_as_expected(m, &ops[i])) {
-            *ret_failed = i;
+    for (size_t i = 0; i < job->n_ops; i++)
+        if (!is_as_expected(m, &job->ops[i])) {
+            job->failed = i;
             return STORE_E_CONFLICT;
         }
-    for (size_t i = 0; i < n_ops; i++) {
-        int r = apply(m, &ops[i], s->revision + 1, &changed);
+    for (size_t i = 0; i < job->n_ops; i++) {
+        int r = apply(m, &job->ops[i], m->revision + 1, &job->took_effect[i]);
 
         if (r != 0)
-            return err_set(e, r, "no memory for \"%s\"", ops[i].key);
+            return r;
+        any |= job->took_effect[i];
     }
-    if (changed)
-        s->revision++;
+    if (any)
+        m->revision++;
     log_trim(m);
     return 0;
 }
 
-static int memory_changes(struct store *s, const char *prefix, uint64_t from, uint64_t to,
-    store_item_fn fn, void *ctx, struct err *e)
+static int changes(struct memory *m, struct store_job *job)
 {
-    struct memory *m = memory_of(s);
     struct memory_change *c;
-    size_t len = strlen(prefix);
+    size_t len = strlen(job->key);
     int r = 0;
 
+    if (job->first < m->log_first)
+        return STORE_E_COMPACTED;
     list_foreach(c, &m->log, link) {
-        if (c->item.revision < from || strncmp(c->item.key, prefix, len) != 0)
+        if (c->item.revision < job->first || strncmp(c->item.key, job->key, len) != 0)
             continue;
-        if (c->item.revision > to)
-            break;
-        r = fn(ctx, &c->item);
+        r = store_job_add(job, &c->item);
         if (r != 0)
             break;
     }
     return r;
 }
 
+static int copy(struct store_job *job)
+{
+    return err_set(&job->e, STORE_E_NO_FILES, "this store is in memory: there is no copy of it");
+}
+
+void memory_run(struct store *s, struct store_job *job)
+{
+    static int (*const runs[])(struct memory *, struct store_job *) = {
+        [STORE_JOB_COMMIT] = commit,
+        [STORE_JOB_GET] = get,
+        [STORE_JOB_LIST] = list,
+        [STORE_JOB_CHANGES] = changes,
+    };
+    struct memory *m = memory_of(s);
+
+    job->r = job->kind == STORE_JOB_COPY ? copy(job) : runs[job->kind](m, job);
+    job->revision = m->revision;
+    if (job->r == -ENOMEM)
+        (void)err_set(&job->e, job->r, "no memory for the store");
+}
+
+static void memory_submit(struct store *s, struct store_job *job)
+{
+    memory_run(s, job);
+    store__finish(s, job);
+}
+
 static const struct store_ops memory_ops = {
     .free = memory_free,
-    .get = memory_get,
-    .list = memory_list,
-    .walk = memory_walk,
-    .commit = memory_commit,
-    .changes = memory_changes,
+    .submit = memory_submit,
 };
 
-int memory_open(struct store **ret, const char *where, struct err *e)
+int memory_open(struct store **ret, const char *where, nsec_t now, struct err *e)
 {
     struct memory *m;
+    int r;
 
     if (where[0] != '\0')
         return err_set(e, -EINVAL, "store \"memory:%.200s\": nothing may follow the colon", where);
     m = calloc(1, sizeof(*m));
     if (!m)
         return err_set(e, -ENOMEM, "no memory for a store");
-    store__init(&m->base, &memory_ops);
     list_init(&m->log);
+    m->log_first = 1;
+    r = store__init(&m->base, &memory_ops, e);
+    if (r != 0) {
+        memory_free(&m->base);
+        return r;
+    }
     *ret = &m->base;
     return 0;
 }

@@ -1,63 +1,31 @@
 /*
- * sqlite.c - the embedded store: what is read and written in one SQLite file (sqlite_file.h).
+ * sqlite.c - the embedded store: one SQLite file (sqlite_file.h), and a thread that waits for the
+ * disk.
  *
  * Write-ahead log, synchronous=FULL: what was committed survives the process and the machine.
+ *
+ * Theory of operation. Jobs are done in the order in which they came. While the thread waits for
+ * the disk others gather; commits that have gathered go into one transaction, which is written and
+ * synced once for all of them. They are answered when that is done. So a hub with one writer
+ * writes as fast as the disk syncs, and one with many writes many at each sync.
  */
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/err.h"
-#include "base/list.h"
-#include "store/sqlite_file.h"
+#include "store/sqlite_db.h"
 #include "store/store_internal.h"
-
-/* Rows that the log may exceed its bound by, before it is trimmed: spares work on each commit. */
-#define LOG_SLACK (STORE_LOG_MAX / 4)
-
-enum query {
-    QUERY_GET,
-    QUERY_LIST,
-    QUERY_WALK_UP,
-    QUERY_WALK_DOWN,
-    QUERY_REVISION_OF,
-    QUERY_PUT,
-    QUERY_DELETE,
-    QUERY_LOG,
-    QUERY_COUNT,
-    QUERY_CHANGES,
-    QUERY_CUT,
-    QUERY_TRIM,
-    QUERY_N,
-};
-
-/* '~' sorts behind every character that a key may have. */
-static const char *const query_text[QUERY_N] = {
-    [QUERY_GET] = "SELECT key, value, revision, ttl FROM item WHERE key = ?1",
-    [QUERY_LIST] = "SELECT key, value, revision, ttl FROM item"
-                   " WHERE key >= ?1 AND key < ?1 || '~' ORDER BY key",
-    [QUERY_WALK_UP] = "SELECT key, value, revision, ttl FROM item"
-                      " WHERE key >= ?1 AND key < ?1 || '~' AND key > ?2 ORDER BY key",
-    [QUERY_WALK_DOWN] = "SELECT key, value, revision, ttl FROM item"
-                        " WHERE key >= ?1 AND key < ?1 || '~' AND key < ?2 ORDER BY key DESC",
-    [QUERY_REVISION_OF] = "SELECT revision FROM item WHERE key = ?1",
-    [QUERY_PUT] = "INSERT OR REPLACE INTO item(key, value, revision, ttl) VALUES(?1, ?2, ?3, ?4)",
-    [QUERY_DELETE] = "DELETE FROM item WHERE key = ?1",
-    [QUERY_LOG] = "INSERT INTO change(revision, seq, key, value, ttl) VALUES(?1, ?2, ?3, ?4, ?5)",
-    [QUERY_COUNT] = "UPDATE counter SET revision = ?1",
-    [QUERY_CHANGES] = "SELECT key, value, revision, ttl FROM change"
-                      " WHERE revision >= ?2 AND revision <= ?3 AND key >= ?1 AND key < ?1 || '~'"
-                      " ORDER BY revision, seq",
-    [QUERY_CUT] = "SELECT revision FROM change ORDER BY revision DESC, seq DESC LIMIT 1 OFFSET ?1",
-    [QUERY_TRIM] = "DELETE FROM change WHERE revision <= ?1",
-};
+#include "sys/thread.h"
 
 struct sqlite {
     struct store base;
-    struct sqlite_file file;
-    sqlite3_stmt *query[QUERY_N]; /* owns */
-    size_t n_log;                 /* rows in change */
+    struct sqlite_db db;  /* the thread's, once it runs */
+    pthread_t thread;     /* joined by free */
+    bool has_thread;      /* it was started */
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t more;  /* something has come */
+    struct list jobs;     /* of struct store_job */
+    bool is_ending;       /* no more will come */
 };
 
 static struct sqlite *sqlite_of(struct store *s)
@@ -65,294 +33,102 @@ static struct sqlite *sqlite_of(struct store *s)
     return container_of(s, struct sqlite, base);
 }
 
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static bool is_commit(const struct store_job *job)
+{
+    return job->kind == STORE_JOB_COMMIT;
+}
+
+/* What is done next: one job that reads, or commits as far as they fit one transaction. False: it
+ * is over. */
+static bool take_jobs(struct sqlite *q, struct list *ret)
+{
+    struct store_job *job;
+    size_t n_ops = 0;
+
+    (void)pthread_mutex_lock(&q->lock);
+    while (list_is_empty(&q->jobs) && !q->is_ending)
+        (void)pthread_cond_wait(&q->more, &q->lock);
+    while ((job = list_first(&q->jobs, struct store_job, link))) {
+        bool is_first = list_is_empty(ret);
+
+        if (!is_first && (!is_commit(job) || n_ops + job->n_ops > STORE_OPS_MAX))
+            break;
+        n_ops += job->n_ops;
+        list_remove(&job->link);
+        list_add_tail(ret, &job->link);
+        if (!is_commit(job))
+            break;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return !list_is_empty(ret);
+}
+
+static void *run(void *arg)
+{
+    struct sqlite *q = arg;
+    struct list jobs;
+
+    list_init(&jobs);
+    while (take_jobs(q, &jobs)) {
+        struct store_job *job = list_first(&jobs, struct store_job, link);
+
+        if (is_commit(job))
+            sqlite_db_commit(&q->db, &jobs);
+        else
+            sqlite_db_read(&q->db, job);
+        while ((job = list_first(&jobs, struct store_job, link))) {
+            list_remove(&job->link);
+            store__finish(&q->base, job);
+        }
+    }
+    return NULL;
+}
+
+/* ---- the owner's side ----------------------------------------------------------------------- */
+
+static void sqlite_submit(struct store *s, struct store_job *job)
+{
+    struct sqlite *q = sqlite_of(s);
+
+    (void)pthread_mutex_lock(&q->lock);
+    list_add_tail(&q->jobs, &job->link);
+    (void)pthread_cond_signal(&q->more);
+    (void)pthread_mutex_unlock(&q->lock);
+}
+
 static void sqlite_free(struct store *s)
 {
     struct sqlite *q = sqlite_of(s);
 
-    for (int i = 0; i < QUERY_N; i++)
-        sqlite3_finalize(q->query[i]);
-    sqlite_file_close(&q->file);
+    (void)pthread_mutex_lock(&q->lock);
+    q->is_ending = true;
+    (void)pthread_cond_signal(&q->more);
+    (void)pthread_mutex_unlock(&q->lock);
+    if (q->has_thread)
+        (void)pthread_join(q->thread, NULL);
+    sqlite_db_close(&q->db);
+    (void)pthread_cond_destroy(&q->more);
+    (void)pthread_mutex_destroy(&q->lock);
     store__deinit(s);
     free(q);
 }
 
-static sqlite3_stmt *query(struct sqlite *q, enum query which)
-{
-    sqlite3_reset(q->query[which]);
-    return q->query[which];
-}
-
-static void bind_text(sqlite3_stmt *st, int i, const char *text)
-{
-    /* Without a copy: the text outlives the step, and the next use resets the statement. */
-    sqlite3_bind_text(st, i, text, -1, SQLITE_STATIC);
-}
-
-/* One row of key, value, revision, ttl. */
-static int tell_row(sqlite3_stmt *st, store_item_fn fn, void *ctx)
-{
-    struct store_item item = {.key = (const char *)sqlite3_column_text(st, 0),
-        .value = (const char *)sqlite3_column_text(st, 1),
-        .value_len = (size_t)sqlite3_column_bytes(st, 1),
-        .revision = (uint64_t)sqlite3_column_int64(st, 2),
-        .ttl_seconds = (uint32_t)sqlite3_column_int64(st, 3)};
-
-    bool is_whole = item.key && (item.value || sqlite3_column_type(st, 1) == SQLITE_NULL);
-
-    return is_whole ? fn(ctx, &item) : -ENOMEM;
-}
-
-/* Step through @st; its read ends with the call, whatever @fn says. */
-static int tell_rows(
-    struct sqlite *q, sqlite3_stmt *st, store_item_fn fn, void *ctx, size_t *n, struct err *e)
-{
-    int code;
-    int r = 0;
-
-    while (r == 0 && (code = sqlite3_step(st)) == SQLITE_ROW) {
-        r = tell_row(st, fn, ctx);
-        *n += 1;
-    }
-    if (r == 0 && code != SQLITE_DONE)
-        r = sqlite_file_fail(&q->file, e);
-    sqlite3_reset(st);
-    return r;
-}
-
-static int sqlite_get(struct store *s, const char *key, store_item_fn fn, void *ctx, struct err *e)
-{
-    struct sqlite *q = sqlite_of(s);
-    sqlite3_stmt *st = query(q, QUERY_GET);
-    size_t n = 0;
-    int r;
-
-    bind_text(st, 1, key);
-    r = tell_rows(q, st, fn, ctx, &n, e);
-    return r == 0 && n == 0 ? STORE_E_ABSENT : r;
-}
-
-static int sqlite_list(
-    struct store *s, const char *prefix, store_item_fn fn, void *ctx, struct err *e)
-{
-    struct sqlite *q = sqlite_of(s);
-    sqlite3_stmt *st = query(q, QUERY_LIST);
-    size_t n = 0;
-
-    bind_text(st, 1, prefix);
-    return tell_rows(q, st, fn, ctx, &n, e);
-}
-
-static int sqlite_walk(struct store *s, const char *prefix, const char *from,
-    enum store_order order, store_item_fn fn, void *ctx, struct err *e)
-{
-    struct sqlite *q = sqlite_of(s);
-    bool is_up = order == STORE_ASCENDING;
-    sqlite3_stmt *st = query(q, is_up ? QUERY_WALK_UP : QUERY_WALK_DOWN);
-    size_t n = 0;
-
-    bind_text(st, 1, prefix);
-    bind_text(st, 2, from ? from : is_up ? "" : "~");
-    return tell_rows(q, st, fn, ctx, &n, e);
-}
-
-static int sqlite_copy(struct store *s, const char *path, struct err *e)
-{
-    return sqlite_file_copy(&sqlite_of(s)->file, path, e);
-}
-
-static int sqlite_changes(struct store *s, const char *prefix, uint64_t from, uint64_t to,
-    store_item_fn fn, void *ctx, struct err *e)
-{
-    struct sqlite *q = sqlite_of(s);
-    sqlite3_stmt *st = query(q, QUERY_CHANGES);
-    size_t n = 0;
-
-    bind_text(st, 1, prefix);
-    sqlite3_bind_int64(st, 2, (sqlite3_int64)from);
-    sqlite3_bind_int64(st, 3, (sqlite3_int64)to);
-    return tell_rows(q, st, fn, ctx, &n, e);
-}
-
-/* Run a statement that gives no rows. */
-static int execute(struct sqlite *q, sqlite3_stmt *st, struct err *e)
-{
-    int code = sqlite3_step(st);
-    int r = code == SQLITE_DONE ? 0 : sqlite_file_fail(&q->file, e);
-
-    sqlite3_reset(st);
-    return r;
-}
-
-static int revision_of(struct sqlite *q, const char *key, uint64_t *ret, struct err *e)
-{
-    sqlite3_stmt *st = query(q, QUERY_REVISION_OF);
-
-    bind_text(st, 1, key);
-    return sqlite_file_number(&q->file, st, STORE_EXPECT_ABSENT, ret, e);
-}
-
-static int write_log(
-    struct sqlite *q, const struct store_op *op, uint64_t revision, size_t seq, struct err *e)
-{
-    sqlite3_stmt *st = query(q, QUERY_LOG);
-    bool is_put = op->kind == STORE_OP_PUT;
-
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)revision);
-    sqlite3_bind_int64(st, 2, (sqlite3_int64)seq);
-    bind_text(st, 3, op->key);
-    bind_text(st, 4, is_put ? op->value : NULL);
-    sqlite3_bind_int64(st, 5, is_put ? op->ttl_seconds : 0);
-    return execute(q, st, e);
-}
-
-static int write_item(struct sqlite *q, const struct store_op *op, uint64_t revision, struct err *e)
-{
-    sqlite3_stmt *st = query(q, op->kind == STORE_OP_PUT ? QUERY_PUT : QUERY_DELETE);
-
-    bind_text(st, 1, op->key);
-    if (op->kind == STORE_OP_PUT) {
-        bind_text(st, 2, op->value);
-        sqlite3_bind_int64(st, 3, (sqlite3_int64)revision);
-        sqlite3_bind_int64(st, 4, op->ttl_seconds);
-    }
-    return execute(q, st, e);
-}
-
-/* One operation, inside a transaction; @changed: it took effect. */
-static int apply_op(
-    struct sqlite *q, const struct store_op *op, size_t seq, bool *changed, struct err *e)
-{
-    uint64_t revision = q->base.revision + 1;
-    uint64_t current = STORE_EXPECT_ABSENT;
-    int r = revision_of(q, op->key, &current, e);
-
-    *changed = false;
-    if (r != 0)
-        return r;
-    if (op->expect != STORE_EXPECT_ANY && op->expect != current)
-        return STORE_E_CONFLICT;
-    if (op->kind == STORE_OP_CHECK ||
-        (op->kind == STORE_OP_DELETE && current == STORE_EXPECT_ABSENT))
-        return 0;
-    *changed = true;
-    r = write_item(q, op, revision, e);
-    return r == 0 && !op->is_untold ? write_log(q, op, revision, seq, e) : r;
-}
-
-/* All of them. @any_changed: some took effect; @n_logged: how many of those went into the log;
- * @failed: the one that did not pass. */
-static int apply(struct sqlite *q, const struct store_op *ops, size_t n_ops, bool *any_changed,
-    size_t *n_logged, size_t *failed, struct err *e)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < n_ops; i++) {
-        bool changed;
-
-        r = apply_op(q, &ops[i], i, &changed, e);
-        *any_changed |= changed;
-        *n_logged += changed && !ops[i].is_untold;
-        *failed = i;
-    }
-    return r;
-}
-
-/*
- * Forget whole revisions from the front of the log when it has grown too long; the commit of
- * @revision stays. @cut: the newest one forgotten, or 0.
- */
-static int trim_log(struct sqlite *q, uint64_t revision, size_t n_log, uint64_t *cut, struct err *e)
-{
-    sqlite3_stmt *st;
-    int r;
-
-    *cut = 0;
-    if (n_log <= STORE_LOG_MAX + LOG_SLACK)
-        return 0;
-    st = query(q, QUERY_CUT);
-    sqlite3_bind_int64(st, 1, STORE_LOG_MAX);
-    r = sqlite_file_number(&q->file, st, 0, cut, e);
-    if (r != 0)
-        return r;
-    if (*cut >= revision)
-        *cut = revision - 1;
-    st = query(q, QUERY_TRIM);
-    sqlite3_bind_int64(st, 1, (sqlite3_int64)*cut);
-    return execute(q, st, e);
-}
-
-static int sqlite_commit(
-    struct store *s, const struct store_op *ops, size_t n_ops, size_t *ret_failed, struct err *e)
-{
-    struct sqlite *q = sqlite_of(s);
-    bool changed = false;
-    size_t n_log = q->n_log;
-    uint64_t cut = 0;
-    int r = sqlite_file_run(&q->file, "BEGIN IMMEDIATE", e);
-
-    if (r != 0)
-        return r;
-    r = apply(q, ops, n_ops, &changed, &n_log, ret_failed, e);
-    if (r == 0 && changed) {
-        sqlite3_stmt *st = query(q, QUERY_COUNT);
-
-        sqlite3_bind_int64(st, 1, (sqlite3_int64)(s->revision + 1));
-        r = execute(q, st, e);
-    }
-    if (r == 0) {
-        r = trim_log(q, s->revision + 1, n_log, &cut, e);
-        if (cut > 0)
-            n_log -= (size_t)sqlite3_changes(q->file.db);
-    }
-    if (r == 0)
-        r = sqlite_file_run(&q->file, "COMMIT", e);
-    if (r != 0) {
-        /* SQLite may have rolled back by itself; then this does nothing. */
-        (void)sqlite3_exec(q->file.db, "ROLLBACK", NULL, NULL, NULL);
-        return r;
-    }
-    q->n_log = n_log;
-    if (changed)
-        s->revision++;
-    if (cut > 0)
-        s->log_first = cut + 1;
-    return 0;
-}
-
 static const struct store_ops sqlite_ops = {
     .free = sqlite_free,
-    .get = sqlite_get,
-    .list = sqlite_list,
-    .walk = sqlite_walk,
-    .copy = sqlite_copy,
-    .commit = sqlite_commit,
-    .changes = sqlite_changes,
+    .submit = sqlite_submit,
 };
 
-static int prepare(struct sqlite *q, struct err *e)
+static int start(struct sqlite *q, struct err *e)
 {
-    uint64_t n_log;
-    int r = 0;
+    int r = thread_start(&q->thread, "store", -1, run, q);
 
-    for (int i = 0; r == 0 && i < QUERY_N; i++)
-        if (sqlite3_prepare_v3(q->file.db, query_text[i], -1, SQLITE_PREPARE_PERSISTENT,
-                &q->query[i], NULL) != SQLITE_OK)
-            r = sqlite_file_fail(&q->file, e);
-    if (r == 0)
-        r = sqlite_file_ask(&q->file, "SELECT revision FROM counter", &q->base.revision, e);
-    if (r == 0)
-        r = sqlite_file_ask(&q->file, "SELECT count(*) FROM change", &n_log, e);
-    if (r == 0)
-        r = sqlite_file_ask(&q->file, "SELECT min(revision) FROM change", &q->base.log_first, e);
-    if (r != 0)
-        return r;
-    q->n_log = n_log;
-    if (q->base.log_first == 0)
-        q->base.log_first = 1;
-    return 0;
+    q->has_thread = r == 0;
+    return r == 0 ? 0 : err_set(e, r, "no thread for the store");
 }
 
-int sqlite_open(struct store **ret, const char *where, struct err *e)
+int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e)
 {
     _cleanup_(store_freep) struct store *s = NULL;
     struct sqlite *q;
@@ -363,11 +139,18 @@ int sqlite_open(struct store **ret, const char *where, struct err *e)
     q = calloc(1, sizeof(*q));
     if (!q)
         return err_set(e, -ENOMEM, "no memory for a store");
-    store__init(&q->base, &sqlite_ops);
+    (void)pthread_mutex_init(&q->lock, NULL);
+    (void)pthread_cond_init(&q->more, NULL);
+    list_init(&q->jobs);
     s = &q->base;
-    r = sqlite_file_open(&q->file, where, e);
+    r = store__init(&q->base, &sqlite_ops, e);
     if (r == 0)
-        r = prepare(q, e);
+        r = sqlite_db_open(&q->db, where, e);
+    if (r == 0)
+        r = sqlite_db_leases(&q->db, &q->base.leases, now, e);
+    q->base.revision = q->db.revision;
+    if (r == 0)
+        r = start(q, e);
     if (r == 0)
         *ret = TAKE_PTR(s);
     return r;

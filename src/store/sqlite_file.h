@@ -9,7 +9,7 @@
  *     change   the log for watches; a NULL value is a deletion
  *     counter  the revision
  *
- * What is read and written in it is sqlite.c's.
+ * What is read and written in it is sqlite_db.c's.
  */
 #pragma once
 
@@ -23,7 +23,10 @@ struct sqlite_file {
     sqlite3 *db; /* owns */
 };
 
-#define SQLITE_FILE_NULL {0}
+#define SQLITE_FILE_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /**
  * sqlite_file_open() - the database at @path; a new one where there is no file

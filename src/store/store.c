@@ -1,5 +1,5 @@
 /*
- * store.c - the part of every store that is the same: bounds, leases, watches.
+ * store.c - the part of every store that is the same: bounds, order, leases, who is called.
  *
  * The interface is in store.h, what a back end adds in store_internal.h.
  */
@@ -7,38 +7,44 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "store/store_internal.h"
 
-/* Revisions that a watch reads at a time, so that a long way behind costs bounded memory. */
-#define POLL_STEP 64
+/* Answers that one store_dispatch() hands out: others on the loop have their turn then. */
+#define DISPATCH_MAX 64
 
-struct store_watch {
-    struct list link;   /* in the store's watches */
-    struct store *s;    /* pins */
-    char *prefix;       /* owns */
-    uint64_t next;      /* first revision not told yet */
-    store_change_fn fn; /* told */
-    void *ctx;          /* pins: for fn */
-    bool closed;        /* by its owner, during store_poll(); freed at the end of it */
-    bool compacted;     /* its owner has been told; nothing more to say */
-};
+/* ---- life ----------------------------------------------------------------------------------- */
 
-void store__init(struct store *s, const struct store_ops *ops)
+int store__init(struct store *s, const struct store_ops *ops, struct err *e)
 {
-    *s = (struct store){.ops = ops, .log_first = 1};
+    *s = (struct store){.ops = ops, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     list_init(&s->watches);
+    list_init(&s->finished);
+    (void)pthread_mutex_init(&s->lock, NULL);
+    if (s->fd < 0)
+        return err_set(e, -errno, "no descriptor for a store: %s", strerror(errno));
+    return 0;
 }
 
 void store__deinit(struct store *s)
 {
+    struct store_job *job;
+    struct store_job *tmp;
+
     assert(list_is_empty(&s->watches));
+    list_foreach_safe(job, tmp, &s->finished, link)
+        store_job_free(job);
     leases_deinit(&s->leases);
+    (void)pthread_mutex_destroy(&s->lock);
+    closep(&s->fd);
 }
 
 struct store *store_free(struct store *s)
@@ -53,19 +59,9 @@ void store_freep(struct store **s)
     *s = store_free(*s);
 }
 
-static int load_lease(void *ctx, const struct store_item *item)
-{
-    struct {
-        struct leases *leases;
-        nsec_t now;
-    } *load = ctx;
-
-    return leases_set(load->leases, item->key, item->ttl_seconds, load->now);
-}
-
 struct kind {
     const char *scheme;
-    int (*open)(struct store **ret, const char *where, struct err *e);
+    int (*open)(struct store **ret, const char *where, nsec_t now, struct err *e);
     bool has_path; /* something must follow the scheme; else nothing may */
 };
 
@@ -96,24 +92,13 @@ int store_check_url(const char *url, struct err *e)
 
 int store_open(struct store **ret, const char *url, nsec_t now, struct err *e)
 {
-    _cleanup_(store_freep) struct store *s = NULL;
-    struct {
-        struct leases *leases;
-        nsec_t now;
-    } load = {NULL, now};
     const struct kind *kind;
     int r = find_kind(url, &kind, e);
 
-    if (r == 0)
-        r = kind->open(&s, url + strlen(kind->scheme), e);
-    if (r != 0)
-        return r;
-    load.leases = &s->leases;
-    r = store_list(s, "", load_lease, &load, NULL, e);
-    if (r == 0)
-        *ret = TAKE_PTR(s);
-    return r;
+    return r == 0 ? kind->open(ret, url + strlen(kind->scheme), now, e) : r;
 }
+
+/* ---- asking --------------------------------------------------------------------------------- */
 
 static bool is_key_char(char c)
 {
@@ -121,7 +106,7 @@ static bool is_key_char(char c)
            strchr("/._-", c);
 }
 
-static int check_key(const char *key, size_t min, struct err *e)
+int store__check_key(const char *key, size_t min, struct err *e)
 {
     size_t len = strnlen(key, STORE_KEY_MAX + 1);
     bool good = len >= min && len <= STORE_KEY_MAX;
@@ -135,45 +120,76 @@ static int check_key(const char *key, size_t min, struct err *e)
         STORE_KEY_MAX);
 }
 
-int store_get(struct store *s, const char *key, store_item_fn fn, void *ctx, struct err *e)
+int store__ask(struct store *s, struct store_job *job, struct err *e)
 {
-    int r = check_key(key, 1, e);
-
-    return r == 0 ? s->ops->get(s, key, fn, ctx, e) : r;
+    if (s->n_pending >= STORE_PENDING_MAX ||
+        (s->n_pending > 0 && s->bytes_pending + job->bytes > STORE_PENDING_BYTES_MAX)) {
+        store_job_free(job);
+        return err_set(e, -EAGAIN,
+            "the store is behind: %zu requests wait for it, as many as may; try again",
+            s->n_pending);
+    }
+    s->n_pending++;
+    s->bytes_pending += job->bytes;
+    s->ops->submit(s, job);
+    return 0;
 }
 
-int store_list(struct store *s, const char *prefix, store_item_fn fn, void *ctx,
-    uint64_t *ret_revision, struct err *e)
+/* A job with who asks, and a text of its own; NULL: no memory, in words. */
+static struct store_job *new_job(
+    enum store_job_kind kind, const char *key, store_done_fn done, void *ctx, struct err *e)
 {
-    int r = check_key(prefix, 0, e);
+    struct store_job *job = store_job_new(kind);
 
-    if (r == 0)
-        r = s->ops->list(s, prefix, fn, ctx, e);
-    if (r == 0 && ret_revision)
-        *ret_revision = s->revision;
-    return r;
+    if (job && key)
+        job->key = strdup(key);
+    if (!job || (key && !job->key)) {
+        (void)err_set(e, -ENOMEM, "no memory for a request to the store");
+        return store_job_free(job);
+    }
+    job->done = done;
+    job->ctx = ctx;
+    return job;
 }
 
-int store_walk(struct store *s, const char *prefix, const char *from, enum store_order order,
-    store_item_fn fn, void *ctx, struct err *e)
+int store_get(struct store *s, const char *key, store_done_fn done, void *ctx, struct err *e)
 {
-    int r = check_key(prefix, 0, e);
+    int r = store__check_key(key, 1, e);
+    struct store_job *job = r == 0 ? new_job(STORE_JOB_GET, key, done, ctx, e) : NULL;
 
-    if (r == 0 && from)
-        r = check_key(from, 1, e);
-    return r == 0 ? s->ops->walk(s, prefix, from, order, fn, ctx, e) : r;
+    if (!job)
+        return r != 0 ? r : -ENOMEM;
+    return store__ask(s, job, e);
 }
 
-int store_copy(struct store *s, const char *path, struct err *e)
+int store_list(
+    struct store *s, const struct store_range *range, store_done_fn done, void *ctx, struct err *e)
 {
-    return s->ops->copy
-               ? s->ops->copy(s, path, e)
-               : err_set(e, STORE_E_NO_FILES, "this store is in memory: there is no copy of it");
+    struct store_job *job;
+    int r = store__check_key(range->prefix, 0, e);
+
+    if (r == 0 && range->from)
+        r = store__check_key(range->from, 1, e);
+    if (r != 0)
+        return r;
+    job = new_job(STORE_JOB_LIST, range->prefix, done, ctx, e);
+    if (!job)
+        return -ENOMEM;
+    job->order = range->order;
+    job->limit = range->limit > 0 && range->limit < STORE_PAGE_MAX ? range->limit : STORE_PAGE_MAX;
+    if (range->from) {
+        job->from = strdup(range->from);
+        if (!job->from) {
+            store_job_free(job);
+            return err_set(e, -ENOMEM, "no memory for a request to the store");
+        }
+    }
+    return store__ask(s, job, e);
 }
 
 static int check_op(const struct store_op *op, struct err *e)
 {
-    int r = check_key(op->key, 1, e);
+    int r = store__check_key(op->key, 1, e);
 
     if (r == 0 && op->kind == STORE_OP_PUT &&
         strnlen(op->value, STORE_VALUE_MAX + 1) > STORE_VALUE_MAX)
@@ -183,9 +199,9 @@ static int check_op(const struct store_op *op, struct err *e)
 }
 
 int store_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
-    uint64_t *ret_revision, size_t *ret_failed, struct err *e)
+    store_done_fn done, void *ctx, struct err *e)
 {
-    size_t failed = 0;
+    struct store_job *job;
     int r = 0;
 
     if (n_ops < 1 || n_ops > STORE_OPS_MAX)
@@ -193,26 +209,149 @@ int store_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec
             e, -EINVAL, "a commit of %zu operations is not 1 to %d", n_ops, STORE_OPS_MAX);
     for (size_t i = 0; r == 0 && i < n_ops; i++)
         r = check_op(&ops[i], e);
-    if (r == 0)
-        r = s->ops->commit(s, ops, n_ops, &failed, e);
-    if (r != 0) {
-        if (ret_failed)
-            *ret_failed = failed;
+    if (r != 0)
         return r;
+    job = new_job(STORE_JOB_COMMIT, NULL, done, ctx, e);
+    if (!job)
+        return -ENOMEM;
+    job->now = now;
+    if (store_job_set_ops(job, ops, n_ops) != 0) {
+        store_job_free(job);
+        return err_set(e, -ENOMEM, "no memory for a commit");
     }
-    for (size_t i = 0; i < n_ops; i++)
-        if (ops[i].kind != STORE_OP_CHECK)
-            /* Without memory for it the key stays too long, which is the lesser evil. */
-            (void)leases_set(
-                &s->leases, ops[i].key, ops[i].kind == STORE_OP_PUT ? ops[i].ttl_seconds : 0, now);
-    if (ret_revision)
-        *ret_revision = s->revision;
-    return 0;
+    return store__ask(s, job, e);
 }
+
+int store_copy(struct store *s, const char *path, store_done_fn done, void *ctx, struct err *e)
+{
+    struct store_job *job = new_job(STORE_JOB_COPY, path, done, ctx, e);
+
+    return job ? store__ask(s, job, e) : -ENOMEM;
+}
+
+/* ---- answering ------------------------------------------------------------------------------ */
+
+void store__wake(struct store *s)
+{
+    uint64_t one = 1;
+
+    /* It fails only when it is readable already. */
+    (void)!write(s->fd, &one, sizeof(one));
+}
+
+void store__finish(struct store *s, struct store_job *job)
+{
+    bool is_first;
+
+    (void)pthread_mutex_lock(&s->lock);
+    is_first = list_is_empty(&s->finished);
+    list_add_tail(&s->finished, &job->link);
+    (void)pthread_mutex_unlock(&s->lock);
+    if (is_first)
+        store__wake(s);
+}
+
+static struct store_job *next_finished(struct store *s)
+{
+    struct store_job *job;
+
+    (void)pthread_mutex_lock(&s->lock);
+    job = list_first(&s->finished, struct store_job, link);
+    if (job)
+        list_remove(&job->link);
+    (void)pthread_mutex_unlock(&s->lock);
+    return job;
+}
+
+/* What a commit has changed: to the leases, and to whoever follows. */
+static void take_in(struct store *s, const struct store_job *job)
+{
+    if (job->revision > s->revision)
+        s->revision = job->revision;
+    for (size_t i = 0; i < job->n_ops; i++) {
+        const struct store_op *op = &job->ops[i];
+        bool is_put = op->kind == STORE_OP_PUT;
+        struct store_item item = {.key = op->key,
+            .value = op->value,
+            .value_len = op->value ? strlen(op->value) : 0,
+            .revision = job->revision,
+            .ttl_seconds = is_put ? op->ttl_seconds : 0};
+
+        if (op->kind == STORE_OP_CHECK)
+            continue;
+        /* Without memory for it the key stays too long, which is the lesser evil. */
+        (void)leases_set(&s->leases, op->key, item.ttl_seconds, job->now);
+        if (job->took_effect[i] && !op->is_untold)
+            store_watch__tell(s, &item);
+    }
+}
+
+static void answer(struct store *s, struct store_job *job)
+{
+    struct store_answer a = {.r = job->r,
+        .e = &job->e,
+        .revision = job->revision,
+        .failed = job->failed,
+        .items = job->items.items,
+        .n_items = job->items.n,
+        .has_more = job->has_more};
+
+    s->n_pending--;
+    s->bytes_pending -= job->bytes;
+    if (job->kind == STORE_JOB_CHANGES)
+        store_watch__catch_up(job);
+    if (job->kind == STORE_JOB_COMMIT && job->r == 0)
+        take_in(s, job);
+    if (job->done)
+        job->done(job->ctx, &a);
+    store_job_free(job);
+}
+
+int store_fd(const struct store *s)
+{
+    return s->fd;
+}
+
+void store_dispatch(struct store *s)
+{
+    struct store_job *job = NULL;
+    uint64_t count;
+    unsigned n = 0;
+
+    assert(!s->dispatching);
+    s->dispatching = true;
+    (void)!read(s->fd, &count, sizeof(count));
+    if (s->ops->turn)
+        s->ops->turn(s);
+    while (n++ < DISPATCH_MAX && (job = next_finished(s)))
+        answer(s, job);
+    /* There may be more: store__finish() wakes only for the first. */
+    if (job)
+        store__wake(s);
+    s->dispatching = false;
+    store_watch__bury(s);
+}
+
+void store_wait(struct store *s)
+{
+    while (s->n_pending > 0) {
+        struct pollfd p = {.fd = s->fd, .events = POLLIN};
+
+        if (poll(&p, 1, -1) > 0)
+            store_dispatch(s);
+    }
+}
+
+size_t store_pending(const struct store *s)
+{
+    return s->n_pending;
+}
+
+/* ---- what is known at once ------------------------------------------------------------------- */
 
 int store_keep(struct store *s, const char *key, nsec_t now, struct err *e)
 {
-    int r = check_key(key, 1, e);
+    int r = store__check_key(key, 1, e);
 
     if (r != 0)
         return r;
@@ -232,152 +371,4 @@ size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap)
 uint64_t store_revision(const struct store *s)
 {
     return s->revision;
-}
-
-static void watch_free(struct store_watch *w)
-{
-    list_remove(&w->link);
-    free(w->prefix);
-    free(w);
-}
-
-int store_watch(struct store *s, const char *prefix, uint64_t from, store_change_fn fn, void *ctx,
-    struct store_watch **ret, struct err *e)
-{
-    struct store_watch *w;
-    int r = check_key(prefix, 0, e);
-
-    if (r != 0)
-        return r;
-    if (from < s->log_first)
-        return STORE_E_COMPACTED;
-    w = calloc(1, sizeof(*w));
-    if (!w)
-        return err_set(e, -ENOMEM, "no memory for a watch");
-    *w = (struct store_watch){.s = s, .next = from, .fn = fn, .ctx = ctx};
-    list_init(&w->link);
-    w->prefix = strdup(prefix);
-    if (!w->prefix) {
-        watch_free(w);
-        return err_set(e, -ENOMEM, "no memory for a watch");
-    }
-    list_add_tail(&s->watches, &w->link);
-    *ret = w;
-    return 0;
-}
-
-struct store_watch *store_watch_close(struct store_watch *w)
-{
-    if (!w)
-        return NULL;
-    w->closed = true;
-    if (!w->s->polling)
-        watch_free(w);
-    return NULL;
-}
-
-/* Copies of changes: a watcher may write to the store, which ends the back end's read. */
-struct batch {
-    struct store_item *items; /* owns the array, and each key and value */
-    size_t n;                 /* how many */
-    size_t cap;               /* room in the array */
-};
-
-static void batch_deinit(struct batch *b)
-{
-    for (size_t i = 0; i < b->n; i++) {
-        free((char *)b->items[i].key);
-        free((char *)b->items[i].value);
-    }
-    free(b->items);
-}
-
-static int batch_add(void *ctx, const struct store_item *item)
-{
-    struct batch *b = ctx;
-    struct store_item copy = *item;
-
-    if (b->n == b->cap) {
-        size_t cap = b->cap ? 2 * b->cap : 16;
-        struct store_item *items = realloc(b->items, cap * sizeof(*items));
-
-        if (!items)
-            return -ENOMEM;
-        b->items = items;
-        b->cap = cap;
-    }
-    copy.key = strdup(item->key);
-    copy.value = item->value ? strdup(item->value) : NULL;
-    if (!copy.key || (item->value && !copy.value)) {
-        free((char *)copy.key);
-        free((char *)copy.value);
-        return -ENOMEM;
-    }
-    b->items[b->n++] = copy;
-    return 0;
-}
-
-/* Tell @w the changes of its next few revisions. */
-static int watch_step(struct store_watch *w, struct err *e)
-{
-    _cleanup_(batch_deinit) struct batch b = {0};
-    struct store *s = w->s;
-    uint64_t to = s->revision - w->next < POLL_STEP ? s->revision : w->next + POLL_STEP - 1;
-    int r;
-
-    if (w->next < s->log_first) {
-        w->compacted = true;
-        w->fn(w->ctx, NULL);
-        return 0;
-    }
-    r = s->ops->changes(s, w->prefix, w->next, to, batch_add, &b, e);
-    if (r != 0)
-        return r;
-    w->next = to + 1;
-    for (size_t i = 0; i < b.n && !w->closed; i++)
-        w->fn(w->ctx, &b.items[i]);
-    return 0;
-}
-
-static bool watch_is_behind(const struct store_watch *w)
-{
-    return !w->closed && !w->compacted && w->next <= w->s->revision;
-}
-
-/* One round over all watches; @ret_again: some watch has more to hear. */
-static int poll_round(struct store *s, bool *ret_again, struct err *e)
-{
-    struct store_watch *w;
-    bool again = false;
-    int r = 0;
-
-    list_foreach(w, &s->watches, link) {
-        if (!watch_is_behind(w))
-            continue;
-        r = watch_step(w, e);
-        if (r != 0)
-            return r;
-        again = true;
-    }
-    *ret_again = again;
-    return 0;
-}
-
-int store_poll(struct store *s, struct err *e)
-{
-    struct store_watch *w;
-    struct store_watch *tmp;
-    bool again = true;
-    int r = 0;
-
-    assert(!s->polling);
-    s->polling = true;
-    while (r == 0 && again)
-        r = poll_round(s, &again, e);
-    s->polling = false;
-    list_foreach_safe(w, tmp, &s->watches, link) {
-        if (w->closed)
-            watch_free(w);
-    }
-    return r;
 }

@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "store/store.h"
+#include "store/store_now.h"
 
 static char dir[64];
 static char path[96];
@@ -78,7 +79,7 @@ static int put_number(struct store *s, unsigned n, struct err *e)
         .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ABSENT};
     ops[1] = (struct store_op){
         .kind = STORE_OP_PUT, .key = "last", .value = value, .expect = STORE_EXPECT_ANY};
-    return store_commit(s, ops, 2, 0, NULL, NULL, e);
+    return store_now_commit(s, ops, 2, 0, NULL, NULL, e);
 }
 
 /* The numbers inside must be 0, 1, 2, ... without a gap; says how many. */
@@ -105,8 +106,8 @@ static unsigned count_numbers(struct store *s)
     unsigned last = 0;
     int r;
 
-    assert_int_equal(store_list(s, "n/", count_number, &n, NULL, &e), 0);
-    r = store_get(s, "last", read_last, &last, &e);
+    assert_int_equal(store_now_list(s, "n/", count_number, &n, NULL, &e), 0);
+    r = store_now_get(s, "last", read_last, &last, &e);
     assert_true(r == 0 || (r == STORE_E_ABSENT && n == 0));
     /* Both keys of a commit, or neither. */
     assert_int_equal(last, n);
@@ -120,7 +121,7 @@ static void write_until_killed(int ack)
     struct store *s = NULL;
     unsigned n = 0;
 
-    if (store_open(&s, url, 0, &e) != 0 || store_list(s, "n/", count_number, &n, NULL, &e) != 0)
+    if (store_open(&s, url, 0, &e) != 0 || store_now_list(s, "n/", count_number, &n, NULL, &e) != 0)
         _exit(1);
     while (put_number(s, n++, &e) == 0)
         if (write(ack, "x", 1) != 1)
@@ -198,12 +199,12 @@ static void test_reopened_leases_start_anew(void **state)
     struct err e = ERR_NULL;
     struct store *s = open_store();
 
-    assert_int_equal(store_commit(s, &op, 1, 0, NULL, NULL, &e), 0);
+    assert_int_equal(store_now_commit(s, &op, 1, 0, NULL, NULL, &e), 0);
     store_free(s);
     assert_int_equal(store_open(&s, url, 1000 * NSEC_PER_SEC, &e), 0);
     assert_int_equal(store_due(s), 1010 * NSEC_PER_SEC);
     op = (struct store_op){.kind = STORE_OP_DELETE, .key = "leased", .expect = STORE_EXPECT_ANY};
-    assert_int_equal(store_commit(s, &op, 1, 0, NULL, NULL, &e), 0);
+    assert_int_equal(store_now_commit(s, &op, 1, 0, NULL, NULL, &e), 0);
     store_free(s);
 }
 

@@ -1,0 +1,17 @@
+/*
+ * nodes.h - a node is removed, with what is known about it.
+ */
+#pragma once
+
+#include "api/route.h"
+
+struct hub;
+struct model_node;
+
+/**
+ * nodes_remove() - answer a request by removing @node
+ * @reason:	a constant: what the node is told
+ * @rs:		the answer, or that it comes later
+ */
+void nodes_remove(struct hub *hub, const struct request *rq, struct response *rs,
+    const struct model_node *node, const char *reason);

@@ -1,0 +1,47 @@
+/*
+ * store_now.h - ask the store and wait for the answer: where a program starts or ends, and in
+ * tests.
+ *
+ * Whatever else waits for an answer gets it meanwhile. Never from inside a callback, and never
+ * while a loop has others to serve.
+ */
+#pragma once
+
+#include "store/store.h"
+
+/** An item. A non-zero result ends the list, and is what the call returns. */
+typedef int (*store_item_fn)(void *ctx, const struct store_item *item);
+
+/**
+ * store_now_get() - read one key
+ * @fn:	called once if the key exists; what it returns is returned
+ *
+ * Return: @fn's result; STORE_E_ABSENT; or negative errno with words.
+ */
+int store_now_get(struct store *s, const char *key, store_item_fn fn, void *ctx, struct err *e);
+
+/**
+ * store_now_list() - read all keys that start with @prefix, in order
+ * @ret_revision:	the revision at which the last page was true; NULL if not wanted
+ *
+ * Return: 0, @fn's result, or negative errno with words.
+ */
+int store_now_list(struct store *s, const char *prefix, store_item_fn fn, void *ctx,
+    uint64_t *ret_revision, struct err *e);
+
+/** store_now_page() - store_list(), each item to @fn. 0, @fn's result, or negative errno. */
+int store_now_page(
+    struct store *s, const struct store_range *range, store_item_fn fn, void *ctx, struct err *e);
+
+/**
+ * store_now_commit() - as store_commit(), with its answer
+ * @ret_revision:	of the commit; NULL if not wanted
+ * @ret_failed:		see struct store_answer; NULL if not wanted
+ *
+ * Return: as @done is told by store_commit(), or what store_commit() returns.
+ */
+int store_now_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
+    uint64_t *ret_revision, size_t *ret_failed, struct err *e);
+
+/** store_now_copy() - as store_copy(), with its answer. */
+int store_now_copy(struct store *s, const char *path, struct err *e);

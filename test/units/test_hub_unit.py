@@ -33,7 +33,7 @@ def hub(site: Site) -> Iterator[SystemdVm]:
     m = site.m
     m.run(["tee", "/etc/default/weft-hub"], stdin=(
         f'WEFT_HUB_OPTIONS="--public {m.address()} --cidr4 10.99.0.0/16"\n'))
-    m.run(["systemctl", "start", HUB])
+    m.run(["systemctl", "enable", "--now", HUB])
     wait_for(lambda: m.run(["weft", "nodes"], check=False, quiet=True).rc == 0, 20,
              "the hub to answer")
     token = m.run(["weft", "token", "new"], quiet=True).out.strip()

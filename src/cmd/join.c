@@ -2,6 +2,7 @@
 #include "agent/join.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "cmd/options.h"
 #include "mesh/object.h"
 #include "mesh/reserved.h"
+#include "sys/process.h"
 
 #define WAIT_MS 15000
 
@@ -39,6 +41,7 @@ static struct {
     bool no_masquerade;
     enum subnets_accept accepts;
     bool no_start;
+    bool foreground;
     bool no_hosts;
 } arg;
 
@@ -104,6 +107,9 @@ static const struct option options[] = {
         "reach subnets behind other nodes: private ones, all that the hub admits, or none"},
     {"--no-start", NULL, option_flag, &arg.no_start, NULL,
         "do not start the agent: a service manager will run weft agent"},
+    {"--foreground", NULL, option_flag, &arg.foreground, NULL,
+        "become the agent instead of starting it, as the one program of a container does; where "
+        "this state has joined already, only that"},
     {"--no-hosts", NULL, option_flag, &arg.no_hosts, NULL,
         "do not put the nodes' names into /etc/hosts"},
     OPTIONS_END,
@@ -293,6 +299,31 @@ static int take_wish(struct join_wish *wish, struct label **labels,
     return r;
 }
 
+/* Goes on as weft agent, with the same process ID. Returns only when that cannot be. */
+static int become_agent(void)
+{
+    char self[PATH_MAX];
+    const char *const argv[] = {
+        "weft", "agent", "--state", arg.state_dir, "--socket", arg.socket, NULL};
+
+    (void)fflush(stdout);
+    (void)execv(process_self_path(self), (char *const *)argv);
+    return cmd_fail("join", "%s cannot be run: %s", self, strerror(errno));
+}
+
+/* Has an earlier run joined? Its token may be used up or gone, and is not looked at then. */
+static bool has_joined(void)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    struct err e = ERR_NULL;
+
+    if (state_read(&st, arg.state_dir, &e) != 0)
+        return false; /* joining says what is wrong with it, if anything is */
+    (void)printf(
+        "This is %s in the network %s already.\n", st.snapshot.self, st.snapshot.network.meta.name);
+    return true;
+}
+
 static int join(struct join_wish *wish)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
@@ -314,7 +345,7 @@ static int join(struct join_wish *wish)
     if (before.at != 0)
         (void)printf("Before, %s.\n", removed_explain(&before, text));
     print_routes(&st);
-    return arg.no_start ? CMD_OK : start_agent();
+    return arg.no_start || arg.foreground ? CMD_OK : start_agent();
 }
 
 int cmd_join(int argc, char **argv)
@@ -328,7 +359,11 @@ int cmd_join(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     hide_secrets();
-    if (!arg.token == !arg.token_file)
+    if (arg.no_start && arg.foreground)
+        status = cmd_refuse("join", "--no-start and --foreground exclude each other");
+    else if (arg.foreground && has_joined())
+        status = CMD_OK;
+    else if (!arg.token == !arg.token_file)
         status = cmd_refuse("join", "say one of TOKEN, - for standard input, and --token-file");
     else if (arg.no_masquerade && arg.routes.n == 0)
         status = cmd_refuse(
@@ -342,5 +377,5 @@ int cmd_join(int argc, char **argv)
     forget_secrets();
     option_list_deinit(&arg.labels);
     option_list_deinit(&arg.endpoints);
-    return status;
+    return status == CMD_OK && arg.foreground ? become_agent() : status;
 }

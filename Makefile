@@ -9,6 +9,8 @@ F ?=
 T ?=
 # Parts of the benchmark; all without it.
 PARTS ?=
+# Debian packages that the image has besides, such as libipsec-mb1.
+IMAGE_PACKAGES ?=
 # Q=1: `make test` runs only what needs no network namespace and takes seconds.
 Q ?=
 
@@ -17,7 +19,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist sbom clean
+.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist sbom image clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -103,6 +105,11 @@ dist: ## the last commit as a source tarball, dist/weft-VERSION.tar.xz; the same
 sbom: build ## what is in it, with licences and checksums, in SPDX: dist/weft-VERSION.spdx.json
 	@mkdir -p dist
 	tools/sbom $(BUILD) > dist/weft-$$(tools/version).spdx.json
+
+image: ## an OCI image of hub and agent: dist/weft-VERSION-image.tar; IMAGE_PACKAGES="..." for more
+	@$(INSTALL) build image
+	@$(MAKE) --no-print-directory build
+	tools/image $(BUILD) dist/weft-$$(tools/version)-image.tar $(IMAGE_PACKAGES)
 
 clean: ## remove the build folders, and what was made for others in dist/
 	rm -rf $(BUILD) build-* dist

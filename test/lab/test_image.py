@@ -1,0 +1,167 @@
+"""The image of `make image`: what is in it, and a hub and two agents that run from it.
+
+      hub        203.0.113.10, a container that is not root anywhere
+       |
+     [ wan ]
+      |   |
+     n1   n2     203.0.113.11, .12: each a job's network, with the agent in a container beside it
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+from lab.container import WEFT_UID, Container, Image
+
+pytestmark = pytest.mark.namespaces
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPOLOGY = """
+switch wan 203.0.113.0/24
+host hub
+host n1
+host n2
+link hub wan 203.0.113.10
+link n1 wan 203.0.113.11
+link n2 wan 203.0.113.12
+"""
+NET_ADMIN = 1 << 12
+HUB_AWAY = "the hub does not answer"
+
+
+def build(weft: Path, file: Path) -> str | None:
+    """Makes the image; returns why it cannot be made here."""
+    if "san" in weft.parent.name:
+        return "an image of a sanitizer's build is none to ship"
+    missing = [tool for tool in ("crun", "mmdebstrap", "strip") if not shutil.which(tool)]
+    if missing:
+        return f"the image needs {', '.join(missing)}"
+    done = subprocess.run([ROOT / "tools/image", weft.parent, file], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if "mmdebstrap could not" in done.stderr:
+        return f"there is no image: {done.stderr.strip()}"
+    assert done.returncode == 0, done.stderr
+    print(f"FIGURE image {done.stdout.strip()}")
+    return None
+
+
+@pytest.fixture(scope="module")
+def made(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("image") / "weft.tar"
+    reason = build(weft, file)
+    if reason:
+        pytest.skip(reason)
+    return file
+
+
+@pytest.fixture(scope="module")
+def image(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+    folder = tmp_path_factory.mktemp("unpacked")
+    # A container that is not root passes through them.
+    for path in (folder, *list(folder.parents)[:2]):
+        path.chmod(0o755)
+    yield Image(made, folder)
+    shutil.rmtree(folder)
+
+
+def files(image: Image) -> list[Path]:
+    return [path for path in image.root.rglob("*") if not path.is_symlink()]
+
+
+def test_it_says_what_it_is(image: Image, weft: Path) -> None:
+    version = subprocess.run([weft, "version"], stdout=subprocess.PIPE, text=True,
+                             check=True).stdout.split()[1]
+    labels = {key.removeprefix("org.opencontainers.image."): value
+              for key, value in image.config["config"]["Labels"].items()}
+    assert (labels["title"], labels["version"], labels["licenses"]) == (
+        "weft", version, "Apache-2.0")
+    assert image.config["config"]["Entrypoint"] == ["/usr/bin/weft"]
+    assert len(image.manifest["layers"]) == len(image.config["rootfs"]["diff_ids"]) == 2
+    inside = subprocess.run(["chroot", image.root, "/usr/bin/weft", "version"], check=True,
+                            stdout=subprocess.PIPE, text=True).stdout.split()[1]
+    assert inside == version
+
+
+def test_what_is_not_in_it(image: Image) -> None:
+    names = {path.name for path in files(image) if path.is_file()}
+    assert not names & {"sh", "bash", "dash", "apt", "dpkg", "perl", "mount", "su"}
+    assert sorted(path.name for path in (image.root / "usr/bin").iterdir()) == ["weft", "weft-wg"]
+    for path in files(image):
+        about = path.stat()
+        assert not about.st_mode & (stat.S_ISUID | stat.S_ISGID), path
+        assert about.st_uid in (0, WEFT_UID), path
+        assert path.name == "tmp" or not about.st_mode & stat.S_IWOTH, path
+    assert not list((image.root / "var/lib/weft/node").iterdir()), "no key"
+    assert sum(path.stat().st_size for path in files(image) if path.is_file()) < 40 << 20
+
+
+def test_who_looks_for_holes_finds_the_packages(image: Image) -> None:
+    records = {path.name: path.read_text()
+               for path in (image.root / "var/lib/dpkg/status.d").iterdir()}
+    assert {"libc6", "libssl3", "libcurl4"} <= records.keys()
+    for name, record in records.items():
+        assert re.search(rf"^Package: {re.escape(name)}\nSource|^Package: {re.escape(name)}\n",
+                         record)
+        assert re.search(r"^Version: \d", record, re.MULTILINE)
+        if name != "gcc-12-base":
+            assert (image.root / "usr/share/doc" / name).exists(), f"the licence of {name}"
+
+
+def test_the_same_bytes_twice(made: Path, weft: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.tar"
+    assert build(weft, again) is None
+    assert again.read_bytes() == made.read_bytes()
+
+
+def status_of(pid: int) -> dict[str, str]:
+    text = Path(f"/proc/{pid}/status").read_text()
+    return dict(re.findall(r"^(\w+):\s*(.*)$", text, re.MULTILINE))
+
+
+def start_agent(image: Image, lab: Lab, folder: Path, hub: Container, name: str) -> Container:
+    token = folder / f"{name}.token"
+    token.write_text(hub.run("token", "new").out)
+    box = Container(image, lab.host(name), folder / name,
+                    ["join", "--foreground", "--token-file", f"/run/secrets/{token.name}",
+                     "--name", name], files=[token])
+    box.start(allow=[HUB_AWAY]).wait_line("the hub answers", 30)
+    return box
+
+
+def test_a_hub_and_agents_beside_jobs(image: Image, weft: Path, tmp_path: Path) -> None:
+    for path in (tmp_path, *list(tmp_path.parents)[:2]):
+        path.chmod(0o755)
+    with Lab.from_text(TOPOLOGY) as lab:
+        hub = Container(image, lab.host("hub"), tmp_path / "hub",
+                        ["hub", "up", "--public", "203.0.113.10"], user=WEFT_UID)
+        hub.start().wait_line("hub is up", 30)
+        nodes = [start_agent(image, lab, tmp_path, hub, name) for name in ("n1", "n2")]
+        for box in (hub, *nodes):
+            said = status_of(box.pid())
+            assert set(said["Uid"].split()) == {str(WEFT_UID)}, box.name
+            assert int(said["CapEff"], 16) == NET_ADMIN, box.name
+        other = json.loads(nodes[1].run("status", "--json").out)["self"]["address4"]
+        job = lab.host("n1")  # what shares the network namespace, and nothing else
+
+        def reached() -> bool:
+            return job.run(["ping", "-c1", "-W1", other], check=False, quiet=True).rc == 0
+        wait_for(reached, 20, "n2 to answer a job beside n1's agent")
+        wait_for(lambda: "n2" in nodes[0].hosts.read_text(), 20,
+                 "n1's hosts file, which engines share with the job, to name n2")
+
+        # A new container with the old state: the token has been used, and is not needed.
+        nodes[0].kill()
+        nodes[0].files[0].write_text("")
+        nodes[0].start(allow=[HUB_AWAY]).wait_line("the hub answers", 30)
+        wait_for(reached, 20, "n2 to answer again")
+        for box in (*nodes, hub):
+            box.kill()

@@ -19,7 +19,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist sbom image clean
+.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -110,6 +110,11 @@ image: ## an OCI image of hub and agent: dist/weft-VERSION-image.tar; IMAGE_PACK
 	@$(INSTALL) build image
 	@$(MAKE) --no-print-directory build
 	tools/image $(BUILD) dist/weft-$$(tools/version)-image.tar $(IMAGE_PACKAGES)
+
+portable: ## the program with all its libraries in one folder: dist/weft-VERSION-portable.tar.gz
+	@$(INSTALL) build portable
+	@$(MAKE) --no-print-directory build
+	tools/portable $(BUILD) dist/weft-$$(tools/version)-portable.tar.gz
 
 clean: ## remove the build folders, and what was made for others in dist/
 	rm -rf $(BUILD) build-* dist

@@ -26,7 +26,7 @@
  * /root, /var, /srv, /tmp. */
 static const struct sandbox_path system_paths[] = {
     {"/usr", SANDBOX_READ}, {"/bin", SANDBOX_READ},
-    {"/lib", SANDBOX_READ | SANDBOX_EXEC}, /* the loader of our own program counts as a program */
+    {"/lib", SANDBOX_READ | SANDBOX_EXEC}, /* loaders count as programs */
     {"/lib32", SANDBOX_READ}, {"/lib64", SANDBOX_READ | SANDBOX_EXEC},
     {"/usr/lib", SANDBOX_READ | SANDBOX_EXEC}, {"/usr/lib64", SANDBOX_READ | SANDBOX_EXEC},
     {"/opt", SANDBOX_READ}, {"/etc", SANDBOX_READ},
@@ -39,8 +39,8 @@ static const struct sandbox_path system_paths[] = {
 };
 #define N_SYSTEM_PATHS (sizeof(system_paths) / sizeof(*system_paths))
 
-/* weft and weft-wg, and the folder where they are: it may hold libraries. */
-#define N_PROGRAMS 3
+/* weft and weft-wg, their loader, and the folder where they are: it may hold libraries. */
+#define N_PROGRAMS 4
 
 /** Who the daemon will be. */
 struct user {
@@ -301,19 +301,23 @@ static unsigned access_of(enum privileges_use use)
 static size_t add_programs(struct sandbox_path ret[static N_PROGRAMS], char self[static PATH_MAX],
     char data_plane[static PATH_MAX], char folder[static PATH_MAX])
 {
+    const char *loader = process_loader_path();
+    size_t n = 0;
     char *slash;
 
     (void)process_self_path(self);
     (void)snprintf(data_plane, PATH_MAX, "%s", self);
     slash = strrchr(data_plane, '/');
-    ret[0] = (struct sandbox_path){self, SANDBOX_READ | SANDBOX_EXEC};
+    ret[n++] = (struct sandbox_path){self, SANDBOX_READ | SANDBOX_EXEC};
+    if (loader)
+        ret[n++] = (struct sandbox_path){loader, SANDBOX_READ | SANDBOX_EXEC};
     if (!slash || (size_t)(slash - data_plane) + sizeof("/weft-wg") > PATH_MAX)
-        return 1;
+        return n;
     memcpy(slash, "/weft-wg", sizeof("/weft-wg"));
-    ret[1] = (struct sandbox_path){data_plane, SANDBOX_READ | SANDBOX_EXEC};
+    ret[n++] = (struct sandbox_path){data_plane, SANDBOX_READ | SANDBOX_EXEC};
     (void)snprintf(folder, PATH_MAX, "%s", self);
-    ret[2] = (struct sandbox_path){dirname(folder), SANDBOX_READ};
-    return 3;
+    ret[n++] = (struct sandbox_path){dirname(folder), SANDBOX_READ};
+    return n;
 }
 
 static int enter(

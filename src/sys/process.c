@@ -1,14 +1,17 @@
 /* process.c - see process.h. */
 #include "sys/process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +36,21 @@ const char *process_self_path(char buf[static PATH_MAX])
     }
     (void)snprintf(buf, PATH_MAX, "/proc/self/exe");
     return buf;
+}
+
+const char *process_loader_path(void)
+{
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    size_t n = getauxval(AT_PHNUM);
+    uintptr_t base = 0; /* where the program was put, beside where it says that it lies */
+
+    for (size_t i = 0; headers && i < n; i++)
+        if (headers[i].p_type == PT_PHDR)
+            base = (uintptr_t)headers - headers[i].p_vaddr;
+    for (size_t i = 0; headers && i < n; i++)
+        if (headers[i].p_type == PT_INTERP)
+            return (const char *)(base + headers[i].p_vaddr);
+    return NULL;
 }
 
 /* Default signals, nothing blocked, a session of its own. */

@@ -22,6 +22,9 @@ struct err;
 /** process_self_path() - where this program lies now, after an upgrade too. Returns @buf. */
 const char *process_self_path(char buf[static PATH_MAX]);
 
+/** process_loader_path() - the loader that the kernel starts for this program; NULL: static. */
+const char *process_loader_path(void);
+
 /**
  * process_run() - run a program and wait until it has ended
  * @argv:	path and arguments; ends with NULL

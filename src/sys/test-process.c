@@ -121,6 +121,23 @@ static void test_self_path(void **state)
     assert_non_null(strstr(path, "test-sys-process"));
 }
 
+static void test_loader_path(void **state)
+{
+    char *loader = realpath(process_loader_path(), NULL);
+    char maps[65536];
+    size_t len;
+    FILE *f = fopen("/proc/self/maps", "re");
+
+    assert_non_null(f);
+    len = fread(maps, 1, sizeof(maps) - 1, f);
+    (void)fclose(f);
+    maps[len] = '\0';
+    assert_non_null(loader);
+    assert_int_equal(access(loader, X_OK), 0);
+    assert_non_null(strstr(maps, loader));
+    free(loader);
+}
+
 /* What it says through its link, to the end. */
 static void test_link(void **state)
 {
@@ -159,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_wait_end),
         cmocka_unit_test(test_detach),
         cmocka_unit_test(test_self_path),
+        cmocka_unit_test(test_loader_path),
         cmocka_unit_test(test_link),
     };
 

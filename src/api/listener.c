@@ -113,14 +113,15 @@ static void begin_waiting(struct server_listener *l, nsec_t now)
     nsec_t each = pace_of(l);
     struct waiting_connection c;
 
-    for (int i = 0; i < TAKE_AT_ONCE && l->paced - now <= (PACE_BURST - 1) * each; i++) {
+    for (int i = 0; i < TAKE_AT_ONCE && !rate_is_spent(&l->pace, now, (PACE_BURST - 1) * each);
+         i++) {
         if (!waiting_take(&l->waiting, &c))
             return;
         if (now - c.at >= WAITING_TIME) {
             l->s->counts.refused++;
             (void)close(c.fd);
         } else if (server__take(l, c.fd, &c.from, c.at)) {
-            l->paced = nsec_max(l->paced, now) + each;
+            rate_pay(&l->pace, now, each);
         }
     }
     if (l->waiting.n > 0)

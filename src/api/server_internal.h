@@ -18,6 +18,7 @@
 #include "api/server.h"
 #include "api/waiting.h"
 #include "base/list.h"
+#include "base/rate.h"
 
 /** From a connection's start to the end of its request, TLS included. */
 #define SERVER__REQUEST_TIME (10 * NSEC_PER_SEC)
@@ -63,7 +64,7 @@ struct server_listener {
     enum role role;             /* DOOR_ADMIN: of who comes through a unix socket */
     struct admission admission; /* its limits */
     struct waiting waiting;     /* accepted, and not begun */
-    nsec_t paced;               /* the pace: until then all would be used up at its rate */
+    struct rate pace;           /* of those that begin */
 };
 
 /** One connection, one request. */

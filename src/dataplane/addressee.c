@@ -47,16 +47,6 @@ static struct device *find_known(struct addressee *a, const struct list *devices
     return NULL;
 }
 
-static bool is_spent(nsec_t busy_until, nsec_t burst, nsec_t now)
-{
-    return busy_until - now > burst;
-}
-
-static void pay(nsec_t *busy_until, nsec_t cost, nsec_t now)
-{
-    *busy_until = nsec_max(*busy_until, now) + cost;
-}
-
 /* All the others, at the expense of the source, which is @entry's if it has one, and of all. */
 static struct device *search(struct addressee *a, const struct list *devices,
     const struct device *known, struct addressee_source *entry, const uint8_t *msg, size_t len,
@@ -75,9 +65,9 @@ static struct device *search(struct addressee *a, const struct list *devices,
             break;
         }
     }
-    pay(&a->busy_until, n * ADDRESSEE_COST, now);
+    rate_pay(&a->tries, now, n * ADDRESSEE_COST);
     if (entry)
-        pay(&entry->busy_until, n * ADDRESSEE_SOURCE_COST, now);
+        rate_pay(&entry->tries, now, n * ADDRESSEE_SOURCE_COST);
     return found;
 }
 
@@ -99,8 +89,8 @@ struct device *addressee_find(struct addressee *a, const struct list *devices,
     }
     if (known && (d = find_known(a, devices, known, msg, len)))
         return d;
-    if (is_spent(a->busy_until, ADDRESSEE_BURST, now) ||
-        (entry && is_spent(entry->busy_until, ADDRESSEE_SOURCE_BURST, now))) {
+    if (rate_is_spent(&a->tries, now, ADDRESSEE_BURST) ||
+        (entry && rate_is_spent(&entry->tries, now, ADDRESSEE_SOURCE_BURST))) {
         *ret_why = DROP_SEARCH_LIMITED;
         return NULL;
     }

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/drop.h"
 #include "base/list.h"
+#include "base/rate.h"
 
 struct device;
 
@@ -41,12 +42,12 @@ struct device;
 struct addressee_source {
     uint64_t source;             /* its address, hashed under the seed; 0: nobody's */
     const struct device *device; /* of its last right message; only compared, may be gone */
-    nsec_t busy_until;           /* its tries are paid for then */
+    struct rate tries;           /* at its expense */
 };
 
 struct addressee {
     uint64_t seed;                    /* secret, for hash_bytes() */
-    nsec_t busy_until;                /* all tries are paid for then */
+    struct rate tries;                /* all of them */
     uint64_t n_tries;                 /* ever */
     struct addressee_source *sources; /* owns ADDRESSEE_SOURCES */
 };

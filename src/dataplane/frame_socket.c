@@ -11,6 +11,7 @@
 
 #include "base/drop.h"
 #include "base/err.h"
+#include "base/rate.h"
 #include "dataplane/port_internal.h"
 #include "sys/socket_room.h"
 #include "sys/unix_socket.h"
@@ -37,25 +38,6 @@ bool frame_socket_takes(const uint8_t *frame, size_t len)
            (frame[0] >= FIRST_TYPE || stun_is_answer(frame, len));
 }
 
-/* A second's worth, refilled as time passes. */
-static bool is_within_quota(struct frame_socket_quota *q, nsec_t now)
-{
-    nsec_t per_frame = NSEC_PER_SEC / FRAME_SOCKET_RATE;
-    nsec_t gained = q->filled_at == 0 ? FRAME_SOCKET_RATE : (now - q->filled_at) / per_frame;
-
-    if (q->n_left + gained >= FRAME_SOCKET_RATE) {
-        q->n_left = FRAME_SOCKET_RATE;
-        q->filled_at = now;
-    } else {
-        q->n_left += (unsigned)gained;
-        q->filled_at += gained * per_frame;
-    }
-    if (q->n_left == 0)
-        return false;
-    q->n_left--;
-    return true;
-}
-
 void frame_socket_offer(
     struct rx_worker *w, const struct udp_run *run, const uint8_t *frame, size_t len)
 {
@@ -74,7 +56,8 @@ void frame_socket_offer(
         drop_count(&w->drops, DROP_UNKNOWN_TYPE, 1);
         return;
     }
-    if (!is_within_quota(&w->path_quota, w->tx.now)) {
+    if (!rate_take(
+            &w->frame_rate, w->tx.now, NSEC_PER_SEC / FRAME_SOCKET_RATE, FRAME_SOCKET_RATE)) {
         drop_count(&w->drops, DROP_PATH_QUOTA, 1);
         return;
     }

@@ -63,12 +63,6 @@ struct frame_socket_header {
 static_assert(
     sizeof(struct frame_socket_header) == 48, "the same for every version of this program");
 
-/** A bucket of frames, one per rx worker; see FRAME_SOCKET_RATE. */
-struct frame_socket_quota {
-    nsec_t filled_at; /* 0: full */
-    unsigned n_left;
-};
-
 /**
  * frame_socket_new() - listen and serve
  * @path:	replaced when a stale socket is there; refused when somebody answers

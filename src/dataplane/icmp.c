@@ -8,8 +8,8 @@
 #include "sys/tun.h"
 #include "wire/ip.h"
 
-#define BUDGET_BURST 100
-#define BUDGET_COST  (NSEC_PER_SEC / 100)
+#define ANSWERS_AT_ONCE 100
+#define ANSWER_EACH     (NSEC_PER_SEC / 100)
 
 #define ICMP_HEADER            8
 #define ICMP_DEST_UNREACHABLE  3
@@ -130,16 +130,6 @@ size_t icmp_make_too_big(
     return ip_v4_may_fragment(p) ? 0 : make_v4(p, &ip, &v4, ret);
 }
 
-static bool take_token(struct icmp_budget *budget, nsec_t now)
-{
-    nsec_t full_at = nsec_max(budget->full_at, now) + BUDGET_COST;
-
-    if (full_at - now > BUDGET_BURST * BUDGET_COST)
-        return false;
-    budget->full_at = full_at;
-    return true;
-}
-
 /* An answer that the kernel does not take is lost like any other ICMP message. */
 static void write_frame(int fd, const uint8_t *frame, size_t n)
 {
@@ -147,20 +137,19 @@ static void write_frame(int fd, const uint8_t *frame, size_t n)
         return;
 }
 
-void icmp_send_unreachable(
-    struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, nsec_t now)
+void icmp_send_unreachable(struct rate *rate, int fd, const uint8_t *p, size_t len, nsec_t now)
 {
     uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
 
-    if (take_token(budget, now))
+    if (rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
         write_frame(fd, frame, icmp_make_unreachable(p, len, frame + TUN_HEADER));
 }
 
 void icmp_send_too_big(
-    struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
+    struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
 {
     uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
 
-    if (take_token(budget, now))
+    if (rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
         write_frame(fd, frame, icmp_make_too_big(p, len, mtu, frame + TUN_HEADER));
 }

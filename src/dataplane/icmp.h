@@ -7,14 +7,10 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/rate.h"
 
 /** Longest message that icmp_make_unreachable() writes. */
 #define ICMP_MESSAGE_MAX 1280
-
-/** A token bucket, one per thread: 100 at once, 100 a second. */
-struct icmp_budget {
-    nsec_t full_at; /* when the bucket will be full again */
-};
 
 /**
  * icmp_make_unreachable() - "host unreachable" for @p (RFC 792, RFC 4443)
@@ -36,8 +32,7 @@ size_t icmp_make_unreachable(const uint8_t *p, size_t len, uint8_t ret[static IC
 size_t icmp_make_too_big(
     const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX]);
 
-/** Write it to the TUN queue @fd, if the budget allows. */
-void icmp_send_unreachable(
-    struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, nsec_t now);
+/** Write it to the TUN queue @fd, if @rate, one a thread, allows: 100 at once, 100 a second. */
+void icmp_send_unreachable(struct rate *rate, int fd, const uint8_t *p, size_t len, nsec_t now);
 void icmp_send_too_big(
-    struct icmp_budget *budget, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now);
+    struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now);

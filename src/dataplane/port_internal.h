@@ -22,6 +22,7 @@
 #include "base/htab.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/rate.h"
 #include "base/ring.h"
 #include "base/rng.h"
 #include "dataplane/addressee.h"
@@ -104,8 +105,8 @@ struct rx_worker {
     struct addressee addressee;       /* which device a handshake message is for */
     struct handshake_msg *handshakes; /* owns HANDSHAKES_PER_WORKER, used in turn */
     unsigned next_handshake;
-    bool has_handshakes; /* in this batch: control is to be woken */
-    struct frame_socket_quota path_quota;
+    bool has_handshakes;      /* in this batch: control is to be woken */
+    struct rate frame_rate;   /* of frames for the agent */
     struct list events;       /* changed with the gates closed */
     uint64_t n_events;        /* that it ever had */
     struct sched_batch batch; /* while the port is quiet */

@@ -95,7 +95,7 @@ struct tx_worker {
     nsec_t now;           /* of the latest batch */
     struct sender sender;
     struct tx_batch batch;
-    struct icmp_budget icmp;
+    struct rate icmp; /* of answers to the inner sender */
     struct drops drops;
 
     /* The frame being cut; it may take several batches. */

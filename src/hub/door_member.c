@@ -135,7 +135,7 @@ void door_wg(void *ctx, const struct request *rq, struct response *rs)
 
     if (!node || (!node->pub.spec.stock && !proof_take(node, rq, rs)))
         return;
-    if (!pace_take(&node->asked_wg, rq->now, WG_EACH, WG_BURST)) {
+    if (!rate_take(&node->asked_wg, rq->now, WG_EACH, WG_BURST)) {
         response_refuse(
             rs, 429, "node \"%s\" asks more than once a second", node->pub.spec.meta.name);
         return;

@@ -19,7 +19,7 @@
 
 /* Runs of a network that may begin and end at once, and then one each so often: each is a commit
  * of its own on the hub's loop. */
-#define PACE_BURST 20
+#define PACE_BURST 21
 #define PACE_EACH  (100 * NSEC_PER_MSEC)
 
 /* Records of all kinds that are set aside, beyond which those of jobs are not listed. */
@@ -65,11 +65,7 @@ static struct jobs_network *find_served(struct jobs *jobs, const struct model_ne
 
 bool jobs__keeps_pace(struct jobs_network *n, nsec_t now)
 {
-    n->paced = nsec_max(n->paced, now);
-    if (n->paced - now > PACE_BURST * PACE_EACH)
-        return false;
-    n->paced += PACE_EACH;
-    return true;
+    return rate_take(&n->pace, now, PACE_EACH, PACE_BURST);
 }
 
 void jobs__set_aside(struct jobs *jobs, const char *key, const char *why)

@@ -20,6 +20,7 @@
 #include "base/htab.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/rate.h"
 #include "hub/jobs.h"
 #include "hub/model.h"
 #include "rendezvous/rdzv_wire.h"
@@ -114,7 +115,7 @@ struct jobs_network {
     uint64_t n_etcd_requests;    /* likewise */
     uint64_t n_hung_up;          /* likewise */
     uint64_t n_deferred;         /* likewise */
-    nsec_t paced;                /* see jobs__keeps_pace() */
+    struct rate pace;            /* see jobs__keeps_pace() */
 };
 
 struct job {

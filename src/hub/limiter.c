@@ -4,12 +4,13 @@
 #include <stdlib.h>
 
 #include "api/admission.h"
+#include "base/rate.h"
 
 struct limited {
     struct htab_link link; /* in the table */
     struct list age;       /* in by_age */
     struct ip_addr block;  /* see admission_block() */
-    nsec_t full;           /* when its bucket will be full again, if it does not fail any more */
+    struct rate failures;
 };
 
 void limiter_init(struct limiter *l, uint64_t seed)
@@ -53,7 +54,7 @@ bool limiter_allows(const struct limiter *l, const struct ip_addr *from, nsec_t 
 {
     const struct limited *src = ip_addr_is_none(from) ? NULL : find(l, from);
 
-    return !src || src->full - now <= (LIMITER_BURST - 1) * LIMITER_EACH;
+    return !src || !rate_is_spent(&src->failures, now, (LIMITER_BURST - 1) * LIMITER_EACH);
 }
 
 static struct limited *add(struct limiter *l, const struct ip_addr *from)
@@ -87,7 +88,7 @@ void limiter_failed(struct limiter *l, const struct ip_addr *from, nsec_t now)
     /* Without memory nobody is limited; a secret of 32 bytes is not guessed anyway. */
     if (!src)
         return;
-    src->full = nsec_max(src->full, now) + LIMITER_EACH;
+    rate_pay(&src->failures, now, LIMITER_EACH);
     list_remove(&src->age);
     list_add_tail(&l->by_age, &src->age);
 }

@@ -34,7 +34,7 @@
 #include "base/err.h"
 #include "base/htab.h"
 #include "base/list.h"
-#include "base/pace.h"
+#include "base/rate.h"
 #include "hub/damaged.h"
 #include "hub/hub.h"
 #include "hub/ipam.h"
@@ -95,14 +95,14 @@ struct model_node {
     /* reports.c's */
     struct report_record heard; /* its last report */
     nsec_t seen;                /* when it last spoke to us, monotonic; 0: not since the start */
-    struct pace asked;          /* how often it reports */
-    struct pace asked_wg;       /* how often it asks for its peers */
+    struct rate asked;          /* how often it reports */
+    struct rate asked_wg;       /* how often it asks for its peers */
     bool is_unsaved;            /* @heard differs from the store */
     struct list unsaved;        /* in reports.c's list */
     /* watch.c's */
     struct list watches; /* of struct watch: its own */
     struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
-    struct pace told;    /* how often others were told of its status */
+    struct rate told;    /* how often others were told of its status */
     struct list untold;  /* in the watcher's: they were not told of the last one yet */
     /* streams.c's */
     struct list streams; /* of struct stream_end: its own, oldest first */

@@ -20,7 +20,7 @@ void reports_init(struct reports *s, struct model *model)
 
 bool reports_admit(struct model_node *node, nsec_t now)
 {
-    return pace_take(&node->asked, now, REPORTS_EACH, REPORTS_BURST);
+    return rate_take(&node->asked, now, REPORTS_EACH, REPORTS_BURST);
 }
 
 static bool is_same_text(const char *a, const char *b)

@@ -202,7 +202,7 @@ void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
 {
     node->text = line_unref(node->text);
     node->net->everybody = line_unref(node->net->everybody);
-    if (pace_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
+    if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
         watch_tell_node(w, node, now);
     else if (list_is_empty(&node->untold))
         list_add_tail(&w->untold, &node->untold);
@@ -214,7 +214,7 @@ static void tell_untold(struct watcher *w, nsec_t now)
     struct model_node *tmp;
 
     list_foreach_safe(node, tmp, &w->untold, untold) {
-        if (pace_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
+        if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
             watch_tell_node(w, node, now);
     }
 }

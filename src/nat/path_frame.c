@@ -84,10 +84,10 @@ static void learn_local(
 static bool may_ask_back(struct path *pp, const struct path_pair *pair, nsec_t now)
 {
     if (pair->id == pp->chosen || path__pair_is_valid(pair, now) ||
-        now - pair->tried_at < ASK_BACK_MIN || pp->ask_free_at > now ||
+        now - pair->tried_at < ASK_BACK_MIN || rate_is_spent(&pp->asked, now, ASK_BURST) ||
         !paths__may_answer(pp->owner, now))
         return false;
-    pp->ask_free_at = nsec_max(pp->ask_free_at, now - ASK_BURST) + ASK_INTERVAL;
+    rate_pay(&pp->asked, now, ASK_INTERVAL);
     return true;
 }
 

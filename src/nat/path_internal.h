@@ -24,6 +24,7 @@
 
 #include "base/heap.h"
 #include "base/htab.h"
+#include "base/rate.h"
 #include "nat/path.h"
 #include "wire/path.h"
 
@@ -79,7 +80,7 @@ struct path {
     struct path_side side;
     bool has_side; /* the peer has told something */
 
-    nsec_t ask_free_at;    /* when another endpoint may be asked back at */
+    struct rate asked;     /* back at other endpoints */
     uint64_t sequence;     /* of the last frame sent */
     uint64_t transaction;  /* the last one that we began */
     uint64_t peer_session; /* its run, proven fresh; 0: not yet */

@@ -19,8 +19,7 @@ static struct paths_bucket bucket_make(unsigned per_second, unsigned otherwise)
 {
     unsigned rate = per_second ? per_second : otherwise;
 
-    return (struct paths_bucket){
-        .interval = NSEC_PER_SEC / rate, .burst = NSEC_PER_SEC, .free_at = INT64_MIN / 2};
+    return (struct paths_bucket){.interval = NSEC_PER_SEC / rate, .burst = NSEC_PER_SEC};
 }
 
 int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
@@ -41,9 +40,8 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
         p->session = rng_u64(&p->rng);
     p->relay_is_usable = true;
     p->begin = bucket_make(opt->frames_per_second, FRAMES_PER_SECOND);
-    p->mappings = (struct paths_bucket){.interval = PATHS_MAPPINGS_TIME / PATHS_MAPPINGS_MAX,
-        .burst = PATHS_MAPPINGS_TIME,
-        .free_at = INT64_MIN / 2};
+    p->mappings = (struct paths_bucket){
+        .interval = PATHS_MAPPINGS_TIME / PATHS_MAPPINGS_MAX, .burst = PATHS_MAPPINGS_TIME};
     p->answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
     p->spray_sockets = opt->spray_sockets ? opt->spray_sockets : SPRAY_SOCKETS;
     if (opt->spray_sockets == PATHS_NO_SPRAY)

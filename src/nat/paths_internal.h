@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "base/htab.h"
+#include "base/rate.h"
 #include "nat/paths.h"
 #include "wire/path.h"
 
@@ -24,8 +25,8 @@ struct path;
 /** Frames a second, as the time at which the next one is free (GCRA). */
 struct paths_bucket {
     nsec_t interval; /* of one frame */
-    nsec_t burst;    /* how far behind the clock @free_at may be */
-    nsec_t free_at;
+    nsec_t burst;    /* the cost of all that may be taken at once */
+    struct rate rate;
 };
 
 /** Something in the queue. */

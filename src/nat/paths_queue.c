@@ -102,10 +102,10 @@ void paths__queue_deinit(struct paths *p)
 
 static nsec_t bucket_take(struct paths_bucket *b, unsigned n, nsec_t now)
 {
-    nsec_t at = nsec_max(b->free_at, now - b->burst);
+    nsec_t at = rate_free_at(&b->rate, now, b->burst);
 
-    b->free_at = at + n * b->interval;
-    return nsec_max(at, now);
+    rate_pay(&b->rate, now, n * b->interval);
+    return at;
 }
 
 nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now)
@@ -121,7 +121,7 @@ bool paths__may_map(struct paths *p, unsigned n, nsec_t now)
 {
     struct paths_bucket *b = &p->mappings;
 
-    if (nsec_max(b->free_at, now - b->burst) + n * b->interval > now)
+    if (rate_is_spent(&b->rate, now, b->burst - n * b->interval))
         return false;
     (void)bucket_take(b, n, now);
     return true;
@@ -129,12 +129,12 @@ bool paths__may_map(struct paths *p, unsigned n, nsec_t now)
 
 void paths__unmap(struct paths *p, unsigned n)
 {
-    p->mappings.free_at -= n * p->mappings.interval;
+    rate_give_back(&p->mappings.rate, n * p->mappings.interval);
 }
 
 bool paths__may_answer(struct paths *p, nsec_t now)
 {
-    if (p->answer.free_at > now) {
+    if (rate_is_spent(&p->answer.rate, now, p->answer.burst)) {
         p->counters.over_budget++;
         return false;
     }

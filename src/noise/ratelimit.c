@@ -35,29 +35,22 @@ static struct ratelimit_entry *entry_of(struct ratelimit *rl, uint64_t source, n
     for (size_t i = 0; i < RATELIMIT_WAYS; i++) {
         if (set[i].source == source)
             return &set[i];
-        if (set[i].full_at <= now)
+        if (set[i].rate.full_at <= now)
             idle = &set[i];
     }
     if (idle)
-        *idle = (struct ratelimit_entry){.source = source, .full_at = now};
+        *idle = (struct ratelimit_entry){.source = source};
     return idle;
 }
 
 bool ratelimit_allow(struct ratelimit *rl, const struct ip_addr *src, nsec_t now)
 {
     struct ratelimit_entry *entry;
-    nsec_t full_at;
 
     if (!rl->entries)
         rl->entries = calloc((size_t)RATELIMIT_SETS * RATELIMIT_WAYS, sizeof(*rl->entries));
     if (!rl->entries)
         return false;
     entry = entry_of(rl, source_of(rl, src), now);
-    if (!entry)
-        return false;
-    full_at = nsec_max(entry->full_at, now) + RATELIMIT_COST;
-    if (full_at - now > RATELIMIT_BURST * RATELIMIT_COST)
-        return false;
-    entry->full_at = full_at;
-    return true;
+    return entry && rate_take(&entry->rate, now, RATELIMIT_COST, RATELIMIT_BURST);
 }

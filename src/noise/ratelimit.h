@@ -20,6 +20,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
+#include "base/rate.h"
 
 #define RATELIMIT_PER_SECOND 20
 #define RATELIMIT_BURST      5
@@ -27,10 +28,10 @@
 #define RATELIMIT_WAYS       8
 #define RATELIMIT_SETS       512
 
-/** One source's bucket, as the time at which it will be full. */
+/** One source's bucket. */
 struct ratelimit_entry {
     uint64_t source; /* the v4 address or the v6 prefix, hashed under the seed */
-    nsec_t full_at;  /* monotonic; in the past: the bucket is full */
+    struct rate rate;
 };
 
 struct ratelimit {

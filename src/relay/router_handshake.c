@@ -91,14 +91,14 @@ static struct router_node *find_addressee(
 
     if (!peer)
         peer = search_all(&s);
-    sender->busy_until = nsec_max(sender->busy_until, now) + s.tried * ROUTER_COST_TRY +
-                         (peer ? ROUTER_COST_FORWARD : 0);
+    rate_pay(
+        &sender->initiations, now, s.tried * ROUTER_COST_TRY + (peer ? ROUTER_COST_FORWARD : 0));
     return peer;
 }
 
 static bool is_over_budget(const struct router_node *sender, nsec_t now)
 {
-    return sender->busy_until > now + ROUTER_COST_BURST;
+    return rate_is_spent(&sender->initiations, now, ROUTER_COST_BURST);
 }
 
 /* ---- leases ---- */
@@ -150,7 +150,7 @@ static bool is_for_other_hub(
     struct router_network *net;
 
     list_foreach(net, &r->networks, in_router) {
-        sender->busy_until = nsec_max(sender->busy_until, now) + ROUTER_COST_TRY;
+        rate_pay(&sender->initiations, now, ROUTER_COST_TRY);
         if (is_initiation_for(&net->hub_key, msg))
             return true;
     }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/htab.h"
 #include "base/list.h"
+#include "base/rate.h"
 #include "crypto/blake2s.h"
 #include "crypto/x25519.h"
 #include "relay/lease.h"
@@ -43,7 +44,7 @@ struct router_node {
     bool has_address;               /* tables */
     uint64_t claimed;               /* tables; when it was last heard from there: router.claims */
     uint64_t tried;                 /* changing; the last scan that has tried its key */
-    nsec_t busy_until;              /* changing; what its initiations have cost, as a time */
+    struct rate initiations;        /* changing; what its initiations have cost */
 };
 
 /** One end of a blocked edge, on its node's list. */

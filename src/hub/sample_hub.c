@@ -225,8 +225,10 @@ void sample_hub_listen(struct sample_hub *s, struct model_node *member)
 
         if (ear->stream)
             continue;
-        if (ask(s, DOOR_OVERLAY, member, "GET", "/v1/watch", NULL, &rs) != 200)
+        if (ask(s, DOOR_OVERLAY, member, "GET", "/v1/watch", NULL, &rs) != 200) {
+            response_deinit(&rs);
             return;
+        }
         ear->stream = rs.stream;
         (void)snprintf(ear->network, sizeof(ear->network), "%.63s", member->net->keyed.key);
         (void)snprintf(ear->name, sizeof(ear->name), "%.63s", member->keyed.key);

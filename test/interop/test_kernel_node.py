@@ -80,7 +80,10 @@ def reaches(vm: KernelVm, address: str) -> bool:
 def test_node_with_the_kernels_engine(site: tuple[Lab, KernelVm], weft: Path) -> None:
     lab, vm = site
     hub, u = lab.host("hub"), lab.host("u")
-    u.run([weft, "join", token(hub, weft), "--name", "u"])
+    # A subnet of one address, so that nothing has to be forwarded to be reached.
+    u.run(["ip", "address", "add", "10.9.0.1/32", "dev", "lo"])
+    u.run([weft, "join", hub.run([weft, "token", "new", "--route", "10.9.0.0/16"]).out.strip(),
+           "--name", "u", "--route", "10.9.0.0/24"])
     said = vm.run(["weft", "join", token(hub, weft), "--name", "k"], timeout_s=60).out
     assert "the agent runs the kernel engine" in said
 
@@ -97,10 +100,16 @@ def test_node_with_the_kernels_engine(site: tuple[Lab, KernelVm], weft: Path) ->
     [peer] = status(vm)["peers"]
     assert peer["rxBytes"] > 0
 
+    # What lies behind u is reached through it; WireGuard's own packets have the mark.
+    wait_for(lambda: reaches(vm, "10.9.0.1"), 30, "k to reach the subnet behind u")
+    assert [route["used"] for route in status(vm)["routes"]] == [True]
+    assert vm.run(["wg", "show", "weft0", "fwmark"]).out.strip() == "0x57460087"
+
     # Somebody meddles with the interface.
     for damage in ("ip link delete weft0", f"wg set weft0 peer {peer['publicKey']} remove"):
         vm.run(damage.split())
         wait_for(lambda: reaches(vm, far["address4"]), 40, f"k to be whole after: {damage}")
+        wait_for(lambda: reaches(vm, "10.9.0.1"), 40, f"the subnet to be reached after: {damage}")
 
     assert vm.run(["weft", "leave"], timeout_s=60).out.startswith("Left the network default;")
     assert "weft0" not in vm.run(["ip", "link"]).out

@@ -145,6 +145,10 @@ def test_a_subnet_is_reached_by_all_once_it_is_admitted(site: Site) -> None:
     wait_for(lambda: printer.run(["ping", "-c1", "-W1", a.address()], check=False,
                                  quiet=True).rc == 0, 10, "the printer to reach a")
 
+    # Who leaves takes along what it has set up in the kernel.
+    d.host.run([site.weft, "leave"])
+    assert "5187" not in d.host.run(["sh", "-c", "ip rule; ip -6 rule"], quiet=True).out
+
     # Given back: gone from every kernel.
     hub(site, "node", "set", "gw", "--no-route", "all")
     wait_for(lambda: "10.9.0" not in kernel_routes(a) and "fd09:" not in kernel_routes(a), 10,
@@ -153,6 +157,9 @@ def test_a_subnet_is_reached_by_all_once_it_is_admitted(site: Site) -> None:
     assert used(a) == {}
     wait_for(lambda: not a.can_ping(PRINTER[0]), 10, "the printer to be out of reach")
     a.reaches(gw)
+    assert "weft_route" in gw.host.run(["nft", "list", "tables"]).out
+    gw.host.run([site.weft, "leave"])
+    assert "weft" not in gw.host.run(["nft", "list", "tables"]).out
 
 
 def test_nobody_gets_what_is_another_ones(site: Site) -> None:

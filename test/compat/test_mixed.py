@@ -40,6 +40,7 @@ link n lan 10.1.0.1
 link c lan 10.1.0.11
 """
 STEPS = 20
+ROUTE = "10.9.0.0/24"  # that b asks for
 BLOCKED = "UDP to the hub"
 TORCH = Path("/usr/lib/python3/dist-packages/torch")
 
@@ -56,7 +57,9 @@ class Mixed(Site):
             # The tokens are the old program's for the new hub, and the other way about.
             token = self.hub.run([self.other("hub"), "token", "new"], quiet=True).out.strip()
             node = AgentNode(lab.host(name), self.programs[name])
-            node.join(token, allow=[BLOCKED] if name == "c" else [])
+            # What a hub of before does not know it ignores.
+            words = ["--route", ROUTE] if name == "b" else []
+            node.join(token, *words, allow=[BLOCKED] if name == "c" else [])
             self.nodes[name] = node
 
     def other(self, name: str) -> Path:
@@ -124,14 +127,14 @@ def test_commands_of_the_hub(site: Mixed) -> None:
 
 def test_routes(site: Mixed) -> None:
     """A hub of before there were routes says that it has none; a member of before does not mind."""
-    asked = site.hub.run([site.new, "node", "set", "b", "--route", "10.9.0.0/24"], check=False)
+    asked = site.hub.run([site.new, "node", "set", "b", "--route", ROUTE], check=False)
     if site.programs["hub"] == site.old:
         assert asked.rc == 1
         assert '"routes" is not a field of it' in asked.err
         return
     asked.check()
     site.hub.run([site.old, "node", "set", "b", "--relay", "no"])
-    assert site.hub_nodes()["b"]["spec"]["routes"] == ["10.9.0.0/24"]
+    assert site.hub_nodes()["b"]["spec"]["routes"] == [ROUTE]
     site.all_reach([("a", "b"), ("b", "a"), ("c", "b")])
     site.hub.run([site.new, "node", "set", "b", "--no-route", "all"])
 

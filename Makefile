@@ -19,7 +19,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install dist sbom image portable clean
+.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -35,7 +35,7 @@ build: ## compile; the program is build/weft
 	ninja -C $(BUILD)
 
 test: ## build and run all tests; Q=1 for unit tests and corpus replays only
-	@$(INSTALL) build $(if $(Q),,run test)
+	@$(INSTALL) build $(if $(Q),,run test deb)
 	@$(MAKE) --no-print-directory build
 	tools/run-tests $(BUILD) $(if $(Q),--only unit corpus)
 
@@ -88,6 +88,10 @@ docs: ## rewrite the documents that are made from the code
 	@$(INSTALL) test
 	tools/gen-drops > docs/DROPS.md
 	tools/gen-metrics > docs/METRICS.md
+
+deb: ## the Debian packages weft and weft-hub, in build/deb
+	@$(INSTALL) build deb
+	tools/make-deb
 
 install: build ## install under PREFIX (/usr/local), below DESTDIR
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

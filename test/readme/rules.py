@@ -46,6 +46,8 @@ ELSEWHERE = [Elsewhere(re.compile(pattern), path, proof) for pattern, path, proo
     # Whoever runs this test does so by it, or by what it runs.
     (r"make test", "Makefile", r"tools/run-tests"),
     (r"make install", "tools/test-install", r'"meson", "install"'),
+    (r"make deb", "test/packages/build.py", r"tools/make-deb"),
+    (r"apt install \./weft(-hub)?_\*\.deb", "test/packages/machine.py", r'"apt-get"'),
     (r"man weft", "tools/test-install", r"\bman\b"),
     (r"systemctl enable --now weft-hub", "test/units/test_hub_unit.py", r'"enable", "--now", HUB'),
     (r"weft join --no-hosts", "test/lab/test_join.py", r'"--no-hosts"'),

@@ -44,6 +44,7 @@ HOSTS = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
 
 class SystemdVm(KernelVm):
     memory_mib = 512
+    program = PROGRAM
     kernel_words = ("rw", "systemd.show_status=no", *(f"systemd.mask={unit}" for unit in MASKED))
 
     def __init__(self, host: Host, weft: Path) -> None:
@@ -65,11 +66,10 @@ class SystemdVm(KernelVm):
             kernel, self._modules, {"init": HERE / "boot.sh", "brought.tar": brought})
 
     def _bring(self) -> Path:
-        """What is put into the root file system: `make install`, and how the tests get in."""
+        """What is put into the root file system: the program, and how the tests get in."""
         folder = self.host.lab.logs / f"{self.name}-brought"
-        subprocess.run(
-            ["meson", "install", "-C", self._weft.parent, "--no-rebuild", "--quiet",
-             "--destdir", folder], check=True)
+        folder.mkdir()
+        self.put_program(folder)
         self._write(folder / "etc/systemd/system/weft-test.service", SERVICE)
         self._write(folder / "etc/hosts", HOSTS)
         self._write(folder / "etc/hostname", f"{self.host.name}\n")
@@ -82,6 +82,12 @@ class SystemdVm(KernelVm):
         with tarfile.open(archive, "w") as tar:
             tar.add(folder, ".")
         return archive
+
+    def put_program(self, folder: Path) -> None:
+        """What `make install` lays down."""
+        subprocess.run(
+            ["meson", "install", "-C", self._weft.parent, "--no-rebuild", "--quiet",
+             "--destdir", folder], check=True)
 
     @staticmethod
     def _write(path: Path, text: str) -> None:
@@ -119,4 +125,4 @@ class SystemdVm(KernelVm):
 
     def runs_present_program(self, pid: int) -> bool:
         """Rather than one whose file was replaced since."""
-        return self.run(["readlink", f"/proc/{pid}/exe"], quiet=True).out.strip() == PROGRAM
+        return self.run(["readlink", f"/proc/{pid}/exe"], quiet=True).out.strip() == self.program

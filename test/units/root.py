@@ -19,7 +19,7 @@ PACKAGE_LIST = Path(__file__).resolve().parents[2] / "tools/packages.txt"
 SUITE = "bookworm"
 SOURCES = ("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list")
 # What a small server has anyhow; ping and pgrep are for the tests.
-PACKAGES = ("systemd-sysv", "iproute2", "iputils-ping", "procps")
+PACKAGES = ("adduser", "apt", "systemd-sysv", "iproute2", "iputils-ping", "procps")
 UNREAD = ("doc", "man", "info", "locale")
 SIZE = "600M"  # of a sparse file
 
@@ -73,7 +73,7 @@ def _make(path: Path, packages: list[str]) -> None:
             "mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(packages)}",
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in UNREAD),
             SUITE, tree, "-",
-        ], stdin=_sources())
+        ], stdin=sources())
         image.run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", tree, draft, SIZE])
         draft.rename(path)
     finally:
@@ -81,7 +81,7 @@ def _make(path: Path, packages: list[str]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _sources() -> str:
+def sources() -> str:
     """Where this machine has its packages from: perhaps a mirror near by."""
     for path in map(Path, SOURCES):
         if path.exists() and SUITE in path.read_text(encoding="utf-8"):

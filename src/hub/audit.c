@@ -451,8 +451,8 @@ void audit_refused(struct audit *a, const char *operation, const char *network, 
         memcpy(like->why, record.why, sizeof(like->why));
     } else if (a->n_pending < AUDIT_PENDING_MAX) {
         a->pending[a->n_pending++] = record;
-    } else {
-        a->n_lost++;
+    } else if (a->n_lost++ == 0) {
+        a->lost_since = record.time;
     }
 }
 
@@ -472,8 +472,11 @@ static void add_lost(struct audit *a, struct audit_entries *en)
 
     if (!record)
         return;
-    *record = (struct audit_record){
-        .kind = AUDIT_REFUSAL, .time = a->wall(), .status = 429, .count = a->n_lost};
+    *record = (struct audit_record){.kind = AUDIT_REFUSAL,
+        .time = a->wall(),
+        .status = 429,
+        .count = a->n_lost,
+        .first = a->lost_since};
     (void)snprintf(record->actor, sizeof(record->actor), "stranger");
     (void)snprintf(record->operation, sizeof(record->operation), "several");
     (void)snprintf(record->why, sizeof(record->why),
@@ -483,6 +486,8 @@ static void add_lost(struct audit *a, struct audit_entries *en)
 /* They were not written: they wait again, with those that have come meanwhile. */
 static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost)
 {
+    if (a->n_lost == 0)
+        a->lost_since = a->wall();
     a->n_lost += n_lost;
     for (size_t i = 0; i < en->n; i++) {
         const struct audit_record *record = &en->records[i];

@@ -86,6 +86,7 @@ struct audit {
     uint64_t settled;                               /* of the newest that are not on their way */
     struct audit_record pending[AUDIT_PENDING_MAX]; /* refusals to be written */
     unsigned n_pending;
+    int64_t lost_since; /* s since 1970: the first of those that found no place */
     uint64_t n_lost;    /* refusals that found no place among them, to be told in one */
     nsec_t write_at;    /* when they are written */
     nsec_t full;        /* when the budget will be full again */

@@ -15,6 +15,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     relay       the blind relay: CPU per GB beside plain forwarders, and a hub that relays beside
                 one that decrypts
     ciphers     sealing and opening with each back end
+    store       a read of a hub beside 1,000 machines a second that are taken in, and, with
+                $WEFT_BEFORE, that of another program
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
 
 Tables go to standard output, and everything as JSON to --out. A part that fails says why, the
@@ -94,11 +96,16 @@ def part_neighbour(args) -> dict:
     return {f"beside {hostile}": neighbour.measure(10, hostile) for hostile in (1, 10)}
 
 
+def part_store(args) -> dict:
+    return {"store": _module(HERE / "store/store.py").measure(args.rounds, max(args.seconds, 5))}
+
+
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
          "paths": part_paths, "relay": part_relay, "ciphers": part_ciphers,
-         "neighbour": part_neighbour}
+         "store": part_store, "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
 REFERENCES = {"paths": paths.REFERENCE, "hub": "wireguard-go hub", "forwarders": "plain",
+              "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
               "beside 1": "alone", "beside 10": "alone"}
 
 

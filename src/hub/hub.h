@@ -33,6 +33,7 @@
 struct err;
 struct hub;
 struct hub_metrics;
+struct store;
 struct stun_hearing;
 struct stun_transaction;
 struct uv_loop_s;
@@ -42,6 +43,7 @@ struct hub_config {
     const char *state_dir;        /* keys, certificate, admin token; made if missing */
     int64_t audit_age_s;          /* entries of the audit log are kept so long; 0: the default */
     const char *store_url;        /* "sqlite:PATH" or "memory:" */
+    struct store *store;          /* taken, instead of one at that URL: tests; NULL: none */
     const char *socket_path;      /* of the admin's unix socket */
     const char *interface_prefix; /* of its interfaces: "weft" gives "weft-default" */
     struct endpoint api_listen;   /* TCP; address none: all of them, v4 and v6 */

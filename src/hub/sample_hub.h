@@ -41,6 +41,8 @@ struct sample_hub {
     char url[96];
     bool has_begun; /* what is in the directory is kept from one hub to the next */
     nsec_t now;
+    struct store *store; /* given to the hub; NULL: that of the directory */
+    bool may_fail;       /* an answer of 500 or 503 is no surprise: the store loses some */
     struct sample_ear ears[SAMPLE_HUB_EARS_MAX];
 };
 

@@ -14,10 +14,12 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "hub/sample_enrol.h"
 #include "hub/sample_hub.h"
 #include "hub/sample_ops.h"
 #include "sys/rng_kernel.h"
+#include "store/sample_late.h"
 #include "store/store_now.h"
 
 #define ROUNDS  60
@@ -142,12 +144,121 @@ static void test_a_removed_network_leaves_nothing(void **state)
     sample_hub_remove_dir(&s);
 }
 
+/* ---- a store that is late, and loses answers ------------------------------------------------ */
+
+#define NODES 12
+
+/* Ask, and count whether it was done, refused, or is not known. */
+static void do_one(struct sample_hub *s, const char *method, const char *path, const char *body,
+    unsigned counts[3])
+{
+    int status = sample_hub_ask(s, DOOR_ADMIN, NULL, method, path, body, NULL);
+
+    counts[status >= 500 ? 2 : status >= 400 ? 1 : 0]++;
+}
+
+static void do_something(struct sample_hub *s, unsigned i, unsigned counts[3])
+{
+    char key[BASE64_ROOM(32)];
+    uint8_t bytes[32] = {[1] = (uint8_t)i, [2] = (uint8_t)(i >> 8), [3] = 1};
+    char path[256];
+    char body[512];
+
+    base64_encode(bytes, sizeof(bytes), key);
+    switch (i % 5) {
+    case 0:
+    case 1:
+        (void)snprintf(
+            body, sizeof(body), "{\"name\":\"n%u\",\"publicKey\":\"%s\"}", i % NODES, key);
+        do_one(s, "POST", "/v1/networks/default/nodes", body, counts);
+        break;
+    case 2:
+        (void)snprintf(path, sizeof(path), "/v1/networks/default/nodes/n%u", i / 5 % NODES);
+        do_one(s, "DELETE", path, NULL, counts);
+        break;
+    case 3:
+        (void)snprintf(
+            path, sizeof(path), "/v1/networks/default/objects/MeshEdge/n%u--n%u", i % 4, 4 + i % 4);
+        (void)snprintf(body, sizeof(body),
+            "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"n%u--n%u\"},"
+            "\"spec\":{\"nodes\":[\"n%u\",\"n%u\"],\"path\":\"off\"}}",
+            i % 4, 4 + i % 4, i % 4, 4 + i % 4);
+        do_one(s, "PUT", path, body, counts);
+        break;
+    default:
+        (void)snprintf(body, sizeof(body), "{\"name\":\"admin%u\",\"role\":\"viewer\"}", i % 7);
+        do_one(s, "POST", "/v1/admin-tokens", body, counts);
+        (void)snprintf(path, sizeof(path), "/v1/admin-tokens/admin%u", i / 3 % 7);
+        do_one(s, "DELETE", path, NULL, counts);
+        break;
+    }
+}
+
+struct kept {
+    struct hub *hub;
+    size_t n_nodes;
+    size_t n_edges;
+    size_t n_admins;
+};
+
+/* What is stored is in the model, at that very revision, and nothing is about nobody. */
+static int check_kept(void *ctx, const struct store_item *item)
+{
+    struct kept *kept = ctx;
+    struct record_key k = record_key_parse(item->key);
+    struct audit_before before = {.revision = 0};
+    const struct model_network *net = model_find_network(&kept->hub->model, "default");
+
+    access_before(kept->hub, item->key, &before);
+    if (k.kind == RECORD_NODE || k.kind == RECORD_EDGE || strncmp(item->key, "admin/", 6) == 0)
+        assert_int_equal(before.revision, item->revision);
+    if (k.kind == RECORD_REPORT)
+        assert_non_null(model_find_node(net, k.name));
+    kept->n_nodes += k.kind == RECORD_NODE;
+    kept->n_edges += k.kind == RECORD_EDGE;
+    kept->n_admins += strncmp(item->key, "admin/", 6) == 0;
+    return 0;
+}
+
+static void test_a_store_that_loses_answers(void **state)
+{
+    struct sample_hub s = {.now = 0};
+    unsigned counts[3] = {0};
+    struct err e = ERR_NULL;
+    struct kept kept;
+    const struct model_network *net;
+
+    sample_hub_make_dir(&s, false);
+    s.store = sample_late_open(9, 0);
+    sample_hub_open(&s);
+    s.may_fail = true;
+    sample_late_set_loss(s.store, 4);
+    for (unsigned i = 0; i < 1500; i++)
+        do_something(&s, i, counts);
+    sample_late_set_loss(s.store, 0);
+    store_wait(s.store);
+    assert_true(counts[0] > 300 && counts[2] > 100);
+    kept = (struct kept){.hub = s.hub};
+    net = model_find_network(&s.hub->model, "default");
+    assert_int_equal(store_now_list(s.store, "", check_kept, &kept, NULL, &e), 0);
+    assert_int_equal(kept.n_nodes, net->nodes.n);
+    assert_int_equal(kept.n_edges, net->edges.n);
+    assert_int_equal(kept.n_admins, s.hub->admins.n);
+    assert_int_equal(s.hub->admins.n_coming, 0);
+    /* An edge of which an end has gone is gone as well. */
+    for (size_t i = 0; i < net->edges.n; i++)
+        assert_true(model_edge_at(net, i)->ends[0].node && model_edge_at(net, i)->ends[1].node);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whatever_is_taken),
         cmocka_unit_test(test_a_flood_of_reports),
         cmocka_unit_test(test_a_removed_network_leaves_nothing),
+        cmocka_unit_test(test_a_store_that_loses_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -306,13 +306,37 @@ static int64_t count_told(struct fixture *f)
     int64_t told = 0;
     size_t i;
 
-    json_array_foreach(json_object_get(page, "entries"), i, entry)
+    json_array_foreach(json_object_get(page, "entries"), i, entry) {
         told += number_of(entry, "count");
+        assert_true(number_of(entry, "count") == 0 || number_of(entry, "firstTime") > 0);
+    }
     json_decref(page);
     return told;
 }
 
 /* Whoever has many addresses fills neither the disk nor the log of changes. */
+/* What a store does not take is told later, and with what has come meanwhile. */
+static void test_refusals_that_are_lost(void **state)
+{
+    struct fixture *f = *state;
+    int64_t n = 0;
+
+    sample_late_set_loss(f->store, 2);
+    for (int second = 0; second < 600; second++) {
+        act(f, "stranger", (uint8_t)(n++ % 40));
+        audit_refused(&f->audit, "GET /v1/networks", "", 401, "no", f->now);
+        f->now += NSEC_PER_SEC;
+        (void)audit_tick(&f->audit, f->now, false, &f->e);
+        store_wait(f->store);
+    }
+    sample_late_set_loss(f->store, 0);
+    (void)audit_tick(&f->audit, f->now, true, &f->e);
+    store_wait(f->store);
+    tick(f, 600 * NSEC_PER_SEC);
+    /* Of what nobody knew whether it was written there may be too much. */
+    assert_true(count_told(f) >= n);
+}
+
 static void test_refusals_are_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -448,6 +472,7 @@ int main(void)
         CASE(test_bounds),
         CASE(test_refusals_are_gathered),
         CASE(test_refusals_are_bounded),
+        cmocka_unit_test_setup_teardown(test_refusals_that_are_lost, setup_late, teardown),
         CASE(test_pages),
         CASE(test_a_damaged_entry),
         cmocka_unit_test(test_a_sum_in_each_entry),

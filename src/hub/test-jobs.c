@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "hub/jobs_internal.h"
+#include "store/sample_late.h"
 #include "store/store.h"
 #include "store/store_now.h"
 #include "sys/clock.h"
@@ -76,6 +77,18 @@ static int set_up(void **state)
     memset(&f, 0, sizeof(f));
     assert_int_equal(uv_loop_init(&f.loop), 0);
     assert_int_equal(store_open(&f.store, "memory:", clock_now(), &f.e), 0);
+    put_text(&f, "rdzv/net/job", "{\"port\":29600,\"run\":3,\"ended\":false,\"heads\":true}");
+    *state = &f;
+    return 0;
+}
+
+static int set_up_late(void **state)
+{
+    static struct fixture f;
+
+    memset(&f, 0, sizeof(f));
+    assert_int_equal(uv_loop_init(&f.loop), 0);
+    f.store = sample_late_open(3, 0);
     put_text(&f, "rdzv/net/job", "{\"port\":29600,\"run\":3,\"ended\":false,\"heads\":true}");
     *state = &f;
     return 0;
@@ -219,6 +232,102 @@ static void test_blobs_stay_whole(void **state)
         assert_int_equal(count(f, "rdzv/net/job/"), fill % 2 ? MANY : MANY / 2);
     }
     assert_true(n_commits > 8);
+    close_jobs(f);
+}
+
+/* The same on a store that is late and loses answers, of which none is believed. */
+static void test_lost_answers(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n_failed = 0;
+
+    open_job(f);
+    for (char fill = 'a'; fill < 'i'; fill++) {
+        say_blob(f, fill % 2 ? MANY : MANY / 2, fill);
+        while (!jobs__is_saved(f->net)) {
+            char was = read_blob(f);
+
+            assert_true(was == 0 || was == fill || was == fill - 1);
+            sample_late_set_loss(f->store, 3);
+            commit_one(f);
+            sample_late_set_loss(f->store, 0);
+            n_failed += f->net->commit.is_failing;
+        }
+        assert_int_equal(read_blob(f), fill);
+        assert_int_equal(count(f, "rdzv/net/job/"), fill % 2 ? MANY : MANY / 2);
+    }
+    assert_true(n_failed > 5);
+    close_jobs(f);
+}
+
+/* What has changed while it was on its way is not lost when that has failed, nor done twice. */
+static void test_changes_on_their_way(void **state)
+{
+    struct fixture *f = *state;
+    char key[RDZV_KEY_MAX];
+    struct rdzv_wire m;
+    char *text;
+
+    open_job(f);
+    for (unsigned round = 0; round < 40; round++) {
+        m = put_of(f, "name", 1);
+        assert_true(jobs__take(f->net, &m));
+        f->net->commit.due = 0;
+        f->jobs->free_at = 0;
+        sample_late_set_loss(f->store, 2);
+        jobs__on_timer(&f->jobs->timer);
+        /* It is gone again, before its being there is on the disk. */
+        m = put_of(f, "name", 1);
+        m.type = RDZV_WIRE_DROP;
+        assert_true(jobs__take(f->net, &m));
+        store_wait(f->store);
+        sample_late_set_loss(f->store, 0);
+        assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+        text = value_of(f, key_of("name", key));
+        assert_null(text);
+        assert_int_equal(f->net->commit.bytes, 0);
+        assert_int_equal(f->net->commit.by_key.n + f->net->commit.n_coming, 0);
+    }
+    close_jobs(f);
+}
+
+struct saved {
+    unsigned n_good;
+    unsigned n_bad;
+};
+
+static void on_saved(void *ctx, int r, const struct err *e)
+{
+    struct saved *saved = ctx;
+
+    saved->n_good += r == 0;
+    saved->n_bad += r != 0;
+}
+
+/* A run begins when that is on the disk, and not before; who waits hears which. */
+static void test_a_run_begins(void **state)
+{
+    struct fixture *f = *state;
+    struct saved saved = {.n_good = 0};
+
+    open_job(f);
+    for (unsigned i = 0; i < 60; i++) {
+        struct rdzv_job_record next = f->job->record;
+        uint32_t before = next.run;
+        unsigned n_good = saved.n_good;
+
+        next.run++;
+        sample_late_set_loss(f->store, 2);
+        assert_int_equal(jobs__save(f->job, JOBS_SAVE_RUN, &next, clock_now(), &f->e), 0);
+        assert_int_equal(jobs__wait(f->job, on_saved, &saved), 0);
+        assert_int_equal(f->job->record.run, before);
+        store_wait(f->store);
+        sample_late_set_loss(f->store, 0);
+        assert_null(f->job->saving);
+        assert_int_equal(f->job->record.run, before + (saved.n_good - n_good));
+    }
+    assert_int_equal(saved.n_good + saved.n_bad, 60);
+    assert_true(saved.n_good > 10 && saved.n_bad > 10);
     close_jobs(f);
 }
 
@@ -399,6 +508,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_blobs_stay_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_blobs_stay_whole, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_lost_answers, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_changes_on_their_way, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_begins, set_up_late, tear_down),
         cmocka_unit_test_setup_teardown(test_half_a_blob, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hostile_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_run_is_over, set_up, tear_down),

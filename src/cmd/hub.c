@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/hub_backup.h"
+#include "cmd/hub_move.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "cmd/relay_only.h"
@@ -401,6 +402,7 @@ int cmd_hub(int argc, char **argv)
         {"up", hub_up, "run the hub in the foreground"},
         {"backup", hub_backup, "copy all that a running hub keeps"},
         {"restore", hub_restore, "put a copy in the place of a hub's state"},
+        {"move", hub_move, "tell all nodes where the hub will be"},
         {NULL, NULL, NULL},
     };
 

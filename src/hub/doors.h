@@ -43,6 +43,10 @@ void door_network_jobs(void *ctx, const struct request *rq, struct response *rs)
 void door_jobs_get(void *ctx, const struct request *rq, struct response *rs);
 void door_jobs_end(void *ctx, const struct request *rq, struct response *rs);
 
+/* door_move.c */
+void door_move_get(void *ctx, const struct request *rq, struct response *rs);
+void door_move_put(void *ctx, const struct request *rq, struct response *rs);
+
 /* door_admin.c */
 void door_networks_list(void *ctx, const struct request *rq, struct response *rs);
 void door_networks_add(void *ctx, const struct request *rq, struct response *rs);

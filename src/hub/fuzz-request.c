@@ -6,6 +6,7 @@
 
 #include "api/body.h"
 #include "base/err.h"
+#include "hub/publics.h"
 #include "hub/record.h"
 #include "hub/request.h"
 #include "store/store.h"
@@ -32,6 +33,24 @@ static void check_report(const json_t *json)
     free(text);
     report_deinit(&a.report);
     report_deinit(&b.report);
+}
+
+/* What is announced is kept as text, and read again at the next start. */
+static void check_move(const json_t *json)
+{
+    struct hub_places places;
+    struct hub_public again;
+    struct err e = ERR_NULL;
+
+    if (move_request_decode(&places, json, 51820, &e) != 0) {
+        assert(e.text[0]);
+        return;
+    }
+    for (unsigned i = 0; i < places.n; i++) {
+        assert(hub_public_parse(&again, places.items[i].text, 1, &e) == 0);
+        assert(strcmp(again.text, places.items[i].text) == 0);
+        assert(again.is_name == places.items[i].is_name);
+    }
 }
 
 static void check_requests(const json_t *json)
@@ -61,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         return 0;
     check_requests(json);
     check_report(json);
+    check_move(json);
     json_decref(json);
     return 0;
 }

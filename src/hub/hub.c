@@ -192,6 +192,8 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
         hub->has_hooks = true;
     }
     r = open_files(hub, e);
+    if (r == 0)
+        publics_load(&hub->publics, hub__path(hub, path, "move.json"), config->udp_port);
     hub->store = config->store;
     if (r == 0 && !hub->store)
         r = store_open(&hub->store, config->store_url, clock_now(), e);

@@ -4,13 +4,19 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "api/body.h"
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "hub/request.h"
 #include "mesh/block.h"
 #include "sys/resolve.h"
 #include "sys/resolve_task.h"
+#include "sys/statefile.h"
 
-#define LOOK_UP_EACH (30 * NSEC_PER_SEC)
+#define MOVE_FILE_MAX 8192
+#define LOOK_UP_EACH  (30 * NSEC_PER_SEC)
 
 _Static_assert(2 * OBJECT_ENDPOINTS_MAX <= RESOLVE_TASK_TEXTS, "all places are one task");
 
@@ -97,6 +103,57 @@ void hub_places_tell(
     ret->n_names = 0;
     tell_places(ret, here);
     tell_places(ret, next);
+}
+
+/* ---- what is announced ---------------------------------------------------------------------- */
+
+static json_t *encode_places(const struct hub_places *places)
+{
+    json_t *list = json_array();
+
+    for (unsigned i = 0; i < places->n; i++)
+        json_array_append_new(list, json_string(places->items[i].text));
+    return json_pack("{s:o}", "public", list);
+}
+
+void publics_load(struct publics *p, const char *path, uint16_t dflt_port)
+{
+    _cleanup_(freep) char *text = NULL;
+    struct err e = ERR_NULL;
+    json_t *json = NULL;
+    size_t len = 0;
+    int r = statefile_read(path, MOVE_FILE_MAX, &text, &len, &e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return;
+    if (r == 0)
+        r = body_parse(&json, text, len, &e);
+    if (r == 0)
+        r = move_request_decode(&p->next, json, dflt_port, &e);
+    json_decref(json);
+    if (r != 0)
+        log_error(
+            "nodes are not told where this hub will be, %s cannot be used: %s", path, err_text(&e));
+}
+
+int publics_announce(
+    struct publics *p, const struct hub_places *next, const char *path, struct err *e)
+{
+    json_t *json = encode_places(next);
+    _cleanup_(freep) char *text = body_format(json);
+    int r = text ? 0 : err_set(e, -ENOMEM, "no memory to write %s", path);
+
+    json_decref(json);
+    if (r == 0 && next->n > 0)
+        r = statefile_replace(path, text, strlen(text), 0600, e);
+    else if (r == 0 && unlink(path) < 0 && errno != ENOENT)
+        r = err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
+    if (r != 0)
+        return r;
+    p->next = *next;
+    p->task = resolve_task_free(p->task);
+    p->due = 0;
+    return 0;
 }
 
 /* ---- looking up again ----------------------------------------------------------------------- */

@@ -59,6 +59,22 @@ int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_por
 void hub_places_tell(
     struct node_hub *ret, const struct hub_places *here, const struct hub_places *next);
 
+/**
+ * publics_load() - what was announced before the hub was started
+ * @path:	of move.json; one that is damaged is named in the log, and left as it is
+ */
+void publics_load(struct publics *p, const char *path, uint16_t dflt_port);
+
+/**
+ * publics_announce() - the hub will be there; nowhere: it stays
+ *
+ * On the disk before it is told. Names are looked up with the next publics_tick().
+ *
+ * Return: 0; or negative errno with words.
+ */
+int publics_announce(
+    struct publics *p, const struct hub_places *next, const char *path, struct err *e);
+
 /** publics_deinit() - does not wait for a name server. Idempotent. */
 void publics_deinit(struct publics *p);
 

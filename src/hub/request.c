@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "hub/publics.h"
 #include "mesh/fields.h"
 
 static void json_freep(json_t **json)
@@ -111,6 +112,29 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
     rq.uses = (uint32_t)uses;
     if (fields_end(&f) == 0)
         *ret = rq;
+    return fields_end(&f);
+}
+
+int move_request_decode(
+    struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "move", e);
+    const json_t *list = fields_array(&f, "public", FIELDS_REQUIRED, 0, OBJECT_ENDPOINTS_MAX);
+    struct hub_places places = {.n = 0};
+    struct err why = ERR_NULL;
+
+    fields_refuse_unknown(&f);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+
+        if (!text)
+            fields_fail(&f, "\"public\" holds something else than texts");
+        else if (hub_public_parse(&places.items[places.n++], text, dflt_port, &why) != 0)
+            fields_fail(&f, "%s", err_text(&why));
+    }
+    if (fields_end(&f) == 0)
+        *ret = places;
     return fields_end(&f);
 }
 

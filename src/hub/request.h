@@ -65,6 +65,17 @@ struct token_request {
     struct subnets routes; /* its nodes may have routes inside these */
 };
 
+struct hub_places;
+
+/**
+ * move_request_decode() - PUT /v1/move: {"public": ["HOST:PORT", ...]}; none: it stays
+ * @dflt_port:	of those without a port
+ *
+ * Return: 0; or negative errno with words.
+ */
+int move_request_decode(
+    struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e);
+
 /** POST /v1/networks; what is not said is as in network_request_default(). */
 struct network_request {
     char name[NAME_MAX_LEN + 1];

@@ -60,6 +60,8 @@ ANSWERS = {
     "DELETE /v1/admin-tokens/{name}": None,
     "POST /v1/admin-token-file": "api/path",
     "POST /v1/backup": "api/path",
+    "GET /v1/move": "hub-move",
+    "PUT /v1/move": "hub-move",
     "GET /v1/audit": "api/audit-page",
     "GET /v1/routes": "api/route-list",
     "GET /v1/metrics": None,

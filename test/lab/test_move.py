@@ -139,3 +139,46 @@ def test_with_a_name_nothing_has_to_be_done(site: Site) -> None:
     site.wait_return(new, start, "the hub's name leads elsewhere")
     wait_for(lambda: site.told(new)["endpoints"] == [f"{new.address()}:51820"], 60,
              "the hub to see where it is")
+
+
+def test_without_a_name_nodes_are_told_before(site: Site) -> None:
+    """Both keep the next address, also where the agent is started anew meanwhile."""
+    old, new = site.lab.host("hub"), site.lab.host("hub2")
+    daemon = site.start_hub(old, old.address())
+    site.join_both(old)
+    assert "no other place is announced" in old.run([site.weft, "hub", "move"]).out
+    refused = old.run([site.weft, "hub", "move", "--public", "127.0.0.1"], check=False)
+    assert refused.rc == 2 and "where no other machine reaches this one" in refused.err
+    said = old.run([site.weft, "hub", "move", "--public", new.address()]).out
+    assert f"it will be at {new.address()}:51820" in said and "2 of 2 nodes know it" in said
+    endpoints = [f"{host.address()}:51820" for host in (old, new)]
+    wait_for(lambda: site.told(old)["endpoints"] == endpoints, 10, "nodes to be told")
+    # The old hub still remembers after it was started anew; so does an agent.
+    daemon.stop()
+    daemon = site.start_hub(old, old.address())
+    assert site.told(old)["endpoints"] == endpoints
+    wait_for(lambda: "2 of 2 nodes" in old.run([site.weft, "hub", "move"], quiet=True).out, 60,
+             "both to be told")
+    site.move_state(old, new)
+    audit = old.run([site.weft, "audit"], quiet=True).out
+    assert "file/move.json" in audit
+    site.n1.agent.stop()
+    daemon.stop()
+    start = time.monotonic()
+    site.start_hub(new, new.address())
+    site.n1.agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=AWAY)
+    site.wait_return(new, start, "the hub is where it said it would be")
+    assert site.told(new)["endpoints"] == endpoints[1:]
+
+
+def test_an_announcement_is_taken_back(site: Site) -> None:
+    hub, new = site.lab.host("hub"), site.lab.host("hub2")
+    site.start_hub(hub, hub.address())
+    hub.run([site.weft, "hub", "move", "--public", f"{new.address()}:7", "--public", NAME])
+    answer = json.loads(hub.run([site.weft, "hub", "move", "--json"]).out)
+    assert answer["next"] == [f"{new.address()}:7", f"{NAME}:51820"]
+    wait_for(lambda: len(site.told(hub)["endpoints"]) == 2, 10, "the name to be looked up")
+    assert site.told(hub)["names"] == [f"{NAME}:51820"]
+    assert "no other place" in hub.run([site.weft, "hub", "move", "--cancel"]).out
+    wait_for(lambda: site.told(hub) ==
+             {"endpoints": [f"{hub.address()}:51820"], "apiPort": 8443}, 10, "nodes to be told")

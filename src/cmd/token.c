@@ -11,6 +11,7 @@
 #include "cmd/option_subnets.h"
 #include "cmd/options.h"
 #include "mesh/subnets.h"
+#include "sys/clock.h"
 
 #define TOKEN_TTL_MAX  (365 * 86400 * NSEC_PER_SEC)
 #define TOKEN_USES_MAX 100000
@@ -25,6 +26,7 @@ static struct {
     struct subnets routes;
     const char *id;
     bool json;
+    bool all;
 } arg;
 
 static const struct option options[] = {
@@ -78,16 +80,24 @@ static int token_new(int argc, char **argv)
 
 static const struct option ls_options[] = {
     {"--network", "NAME", option_name, &arg.network, "default", "the network that they admit to"},
-    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    {"--all", NULL, option_flag, &arg.all, NULL, "used up and expired ones, too, for a day"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON: all of them"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
 
 static const struct option_usage ls_usage = {
     .command = "token ls",
-    .summary = "List a network's join tokens, used up and expired ones too for a day.",
+    .summary = "List a network's join tokens.",
     .options = ls_options,
 };
+
+/* It admits nobody any more. */
+static bool is_spent(const json_t *t)
+{
+    return json_integer_value(json_object_get(t, "usesLeft")) == 0 ||
+           json_integer_value(json_object_get(t, "expires")) <= clock_wall() / NSEC_PER_SEC;
+}
 
 static void print_token(const json_t *t)
 {
@@ -109,6 +119,7 @@ static int token_ls(int argc, char **argv)
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[128];
     const json_t *t;
+    unsigned n_spent = 0;
     size_t i;
     int status;
 
@@ -121,8 +132,14 @@ static int token_ls(int argc, char **argv)
     if (arg.json)
         return admin_print_json(answer.body);
     (void)printf("%-14s %6s %-20s %-16s %s\n", "ID", "USES", "EXPIRES", "NODES ARE", "MADE BY");
-    json_array_foreach(json_object_get(answer.body, "tokens"), i, t)
-        print_token(t);
+    json_array_foreach(json_object_get(answer.body, "tokens"), i, t) {
+        if (arg.all || !is_spent(t))
+            print_token(t);
+        else
+            n_spent++;
+    }
+    if (n_spent > 0)
+        (void)printf("and %u used up or expired, which --all prints\n", n_spent);
     return CMD_OK;
 }
 

@@ -242,6 +242,17 @@ def test_the_command(hub, lab, weft, tmp_path):
     assert follower.wait() == 1
 
 
+def test_spent_tokens_are_listed_when_asked_for(hub, lab):
+    """They stay for a day, so that one sees where a node came from."""
+    hub.secret(uses=3)
+    assert hub.enrol(lab.host("a"), hub.secret(), name="gpu-1")[0] == 200
+    listed = hub.run("token", "ls").out.splitlines()
+    assert len(listed) == 3 and listed[-1] == "and 1 used up or expired, which --all prints"
+    listed = hub.run("token", "ls", "--all").out.splitlines()
+    assert len(listed) == 3 and "used up" not in listed[-1]
+    assert len(json.loads(hub.run("token", "ls", "--json").out)["tokens"]) == 2
+
+
 def test_join_tokens(hub, lab):
     """They are listed by an id that opens nothing, and end at once."""
     kept, gone = hub.secret(uses=3), hub.secret(ephemeral=True, relay=True)

@@ -188,6 +188,25 @@ def test_ports_in_sequence(site: Site) -> None:
         tries.append(guess_in_sequence(site, hard, easy))
 
 
+def test_status_and_paths_say_one_thing(site: Site) -> None:
+    """From the first round on, while the ways are tried and when they have failed."""
+    a, b = (site.nodes[name] for name in HOPELESS)
+    restart(site, *HOPELESS)
+    compared = set()
+
+    def is_explained() -> bool:
+        before = a.peers()[b.name]["why"]
+        said = a.paths(b.name)["why"]
+        # What changes between two questions is no disagreement.
+        if a.peers()[b.name]["why"] == before:
+            assert said == before
+            compared.add(said)
+        return any("both NATs are symmetric" in why for why in compared)
+
+    wait_for(is_explained, 30, "the ways to be tried in vain")
+    assert any("being tried" in why for why in compared), compared
+
+
 def test_a_mesh_complains(site: Site) -> None:
     """Seen at the node, at the hub and in its metrics; said once, and once when it is over."""
     for names in [*HARD, COUNTING]:

@@ -20,23 +20,7 @@ from lab.streaming import Stream
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch net  198.51.100.0/24
-switch lana 192.168.1.0/24 gateway=na
-switch lanb 192.168.2.0/24 gateway=nb
-host hub
-nat na port-restricted out=net
-nat nb port-restricted out=net
-host a
-host b
-link hub net 198.51.100.10
-link na net 198.51.100.21
-link nb net 198.51.100.22
-link na lana 192.168.1.1
-link nb lanb 192.168.2.1
-link a lana 192.168.1.2
-link b lanb 192.168.2.2
-"""
+TOPOLOGY = Path(__file__).with_name("topo") / "two-nats.topo"
 SOCKET, REAL_SOCKET = "/run/wireguard/weft0.sock", "/run/wireguard/real.sock"
 OLDER = Path(__file__).with_name("older_data_plane.py")
 # What a figure is to be, and what a machine that is busy otherwise may make of it.
@@ -45,7 +29,7 @@ GAP_S, DEADLINE_S = 1, 15
 
 @pytest.fixture(scope="module")
 def pair(weft: Path) -> Iterator[tuple[Site, AgentNode, AgentNode]]:
-    with Lab.from_text(TOPOLOGY, capture=False) as lab:
+    with Lab.from_file(TOPOLOGY, capture=False) as lab:
         site = Site(lab, weft)
         a, b = site.join("a", "b", words=dict.fromkeys("ab", ["--engine", "userspace"]))
         yield site, a, b

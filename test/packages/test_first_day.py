@@ -19,31 +19,16 @@ from .build import Packages
 
 pytestmark = pytest.mark.namespaces
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples/train_ddp.py"
-TOPOLOGY = """
-switch net  198.51.100.0/24
-switch lana 192.168.1.0/24 gateway=na
-switch lanb 192.168.2.0/24 gateway=nb
-host hub
-nat na port-restricted out=net
-nat nb port-restricted out=net
-host a
-host b
-link hub net 198.51.100.10
-link na net 198.51.100.21
-link nb net 198.51.100.22
-link na lana 192.168.1.1
-link nb lanb 192.168.2.1
-link a lana 192.168.1.2
-link b lanb 192.168.2.2
-"""
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples/train_ddp.py"
+TOPOLOGY = ROOT / "test/lab/topo/two-nats.topo"
 # What it is to be on a machine with nothing else to do, and what one that is busy may make of it.
 TAKES_S, DEADLINE_S = 90, 600
 
 
 def test_five_commands(packages: Packages, tmp_path: Path) -> None:
     base = chroots.base(packages)
-    with Lab.from_text(TOPOLOGY, capture=False) as lab, ThreadPoolExecutor(3) as pool:
+    with Lab.from_file(TOPOLOGY, capture=False) as lab, ThreadPoolExecutor(3) as pool:
         machines = dict(zip(("hub", "a", "b"), pool.map(
             lambda name: chroots.Chroot(lab.host(name), base, packages), ("hub", "a", "b"))))
         hub, a, b = machines.values()

@@ -105,7 +105,9 @@ def test_members_hear_of_the_limit_that_others_have(node: Node) -> None:
                      check=False, quiet=True).out.split()
 
     m.run(["systemctl", "stop", AGENT])
-    m.run(["systemd-run", "-q", "-p", "LimitMEMLOCK=8M", "--unit", "by-hand", "weft", "agent"])
+    # As the unit has it: otherwise its child may end before it, which it would complain about.
+    m.run(["systemd-run", "-q", "-p", "LimitMEMLOCK=8M", "-p", "KillMode=process",
+           "--unit", "by-hand", "weft", "agent"])
     node.wait_agent()
     wait_for(children, 10, "the measuring process")
     assert limit(m.main_pid("by-hand.service")) == ["unlimited", "unlimited"]

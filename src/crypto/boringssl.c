@@ -6,17 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CAN_LOAD false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define CAN_LOAD false
-#endif
-#endif
-#ifndef CAN_LOAD
-#define CAN_LOAD true
-#endif
+#include "base/sanitizer.h"
 
 /* Where distributions put it: Debian's android-libboringssl, then a plain install. */
 static const char *const libraries[] = {
@@ -40,7 +30,7 @@ bool boringssl_find(const char *name, void *ret_fn)
 {
     void *p;
 
-    if (!CAN_LOAD)
+    if (HAS_SANITIZER)
         return false;
     (void)pthread_once(&loaded.once, load);
     p = loaded.library ? dlsym(loaded.library, name) : NULL;

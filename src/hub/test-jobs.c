@@ -399,6 +399,7 @@ static void test_a_run_is_over(void **state)
     char key[RDZV_KEY_MAX];
     struct rdzv_wire m;
     char name[16];
+    char *text;
 
     open_job(f);
     for (unsigned i = 0; i < 1000; i++) {
@@ -421,7 +422,9 @@ static void test_a_run_is_over(void **state)
     }
     assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
     assert_int_equal(count(f, "rdzv/net/job/"), 1);
-    assert_non_null(strstr(value_of(f, key_of("7", key)), "\"4."));
+    text = value_of(f, key_of("7", key));
+    assert_non_null(strstr(text, "\"4."));
+    free(text);
     assert_int_equal(f->net->n_items, 1);
     /* The job's own record goes last. */
     jobs__forget(f->job);

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/rng.h"
+#include "base/sanitizer.h"
 #include "rendezvous/rdzv_process.h"
 #include "sys/rng_kernel.h"
 #include "sys/sandbox.h"
@@ -48,6 +49,9 @@ static int limit_resources(struct err *e)
     for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
         struct rlimit now;
 
+        /* A sanitizer maps more than that before anything is done. */
+        if (HAS_SANITIZER && limits[i].resource == RLIMIT_DATA)
+            continue;
         if (getrlimit(limits[i].resource, &now) < 0)
             return fail("learn its limits", e);
         if (now.rlim_max > limits[i].max)

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/err.h"
+#include "base/sanitizer.h"
 #include "sys/sandbox_internal.h"
 
 bool sandbox_kind_has_keys(enum sandbox_kind kind)
@@ -39,11 +40,9 @@ int sandbox_harden(struct err *e)
         return err_set(e, -errno, "new privileges cannot be renounced: %s", strerror(errno));
     if (setrlimit(RLIMIT_CORE, &none) < 0)
         return err_set(e, -errno, "core dumps cannot be turned off: %s", strerror(errno));
-#ifndef SANDBOX_HAS_SANITIZER
     /* The leak sanitizer traces its own process at the end. */
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+    if (!HAS_SANITIZER && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_set(e, -errno, "tracing cannot be turned off: %s", strerror(errno));
-#endif
     return 0;
 }
 

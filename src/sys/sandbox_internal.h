@@ -3,16 +3,6 @@
 
 #include "sys/sandbox.h"
 
-/* The calls of a sanitizer's runtime are not known, and it traces its own process. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANDBOX_HAS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define SANDBOX_HAS_SANITIZER 1
-#endif
-#endif
-
 /** The kernel has no Landlock. */
 #define SANDBOX_E_NO_LANDLOCK 1
 

@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/sanitizer.h"
 #include "sys/sandbox.h"
 #include "sys/sandbox_internal.h"
 #include "sys/thread.h"
@@ -83,10 +84,10 @@ static struct sandbox plain(enum sandbox_kind kind)
 
 static void need_calls(void)
 {
-#ifdef SANDBOX_HAS_SANITIZER
-    print_message("a sanitizer's build has no list of system calls\n");
-    skip();
-#endif
+    if (HAS_SANITIZER) {
+        print_message("a sanitizer's build has no list of system calls\n");
+        skip();
+    }
 }
 
 static void need_root(void)
@@ -290,10 +291,8 @@ static int look_hard(void)
         return 1;
     if (getrlimit(RLIMIT_CORE, &core) < 0 || core.rlim_cur != 0 || core.rlim_max != 0)
         return 2;
-#ifndef SANDBOX_HAS_SANITIZER
-    if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+    if (!HAS_SANITIZER && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
         return 3;
-#endif
     return 0;
 }
 

@@ -51,7 +51,9 @@ void str_add_bytes(struct str *s, const char *bytes, size_t len)
 {
     if (!reserve(s, len))
         return;
-    memcpy(s->text + s->len, bytes, len);
+    /* No bytes may be nowhere, of which memcpy() would not hear. */
+    if (len > 0)
+        memcpy(s->text + s->len, bytes, len);
     s->len += len;
     s->text[s->len] = '\0';
 }

@@ -1,7 +1,8 @@
-"""What Debian's own checker says of the packages."""
+"""What Debian's own checker says of the packages, and their bills of materials."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 from .build import Packages
@@ -12,3 +13,11 @@ def test_lintian_is_silent(packages: Packages) -> None:
         ["lintian", "--allow-root", "--fail-on=error,warning", *packages.all()],
         stdout=subprocess.PIPE, text=True, check=False)
     assert (said.stdout, said.returncode) == ("", 0)
+
+
+def test_bills_of_materials_lie_beside_them(packages: Packages) -> None:
+    for package, file in ((packages.weft, "./usr/bin/weft"),
+                          (packages.hub, "./lib/systemd/system/weft-hub.service")):
+        bill = json.loads(package.with_suffix(".spdx.json").read_text(encoding="utf-8"))
+        assert bill["spdxVersion"] == "SPDX-2.3"
+        assert file in [each["fileName"] for each in bill["files"]]

@@ -32,7 +32,7 @@ typedef void (*networks_added_fn)(void *ctx, int r, struct model_network *net, c
 /**
  * networks_add() - make a network, and bring it up if the hub is running
  * @done:	called later, once: 0; NETWORKS_E_EXISTS with words; or negative errno with words,
- *and there is no network, unless the words say that this is not known
+ *		and there is no network, unless the words say that this is not known
  *
  * Return: 0: begun; NETWORKS_E_EXISTS or negative errno with words, and @done is not called.
  */
@@ -51,7 +51,10 @@ typedef void (*networks_removed_fn)(void *ctx, int r, const struct err *e);
 int networks_remove(
     struct hub *hub, struct model_network *net, networks_removed_fn done, void *ctx, struct err *e);
 
-/** networks_hold_keys() - key files of what is removed stay for now, for a copy; or go, all. */
+/**
+ * networks_hold_keys() - while a copy of the hub is made
+ * @hold:	true: key files of networks that are removed meanwhile are kept; false: they go
+ */
 void networks_hold_keys(struct hub *hub, bool hold);
 
 /** networks_key() - read a network's private key, whose public half must be @public. */

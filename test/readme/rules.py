@@ -5,7 +5,7 @@ at what came of it; or it names the test by which it is run. A command without a
 golden/test_readme.py, which names it: add its rule here.
 
 In a command only example values are replaced: tokens, the numbers of nodes and processes, names of
-nodes where the README has placeholders, and /root, which the machines of a lab share.
+nodes where the README has A and B, and /root, which the machines of a lab share.
 """
 
 from __future__ import annotations

@@ -104,6 +104,7 @@ install: build ## install under PREFIX (/usr/local), below DESTDIR
 	    --shell /usr/sbin/nologin weft
 
 dist: ## the last commit as a source tarball, dist/weft-VERSION.tar.xz; the same bytes each time
+	@$(INSTALL) dist
 	tools/dist dist
 
 sbom: build ## what is in it, with licences and checksums, in SPDX: dist/weft-VERSION.spdx.json

@@ -1,4 +1,4 @@
-"""What sbom and image ask: a program's libraries, and the packages that they are of."""
+"""What image, portable and sbom share: a program's libraries, the packages that they are of."""
 import functools
 import os
 import pathlib
@@ -11,6 +11,22 @@ def output(*words, check=True, **options):
     return subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                           stderr=None if check else subprocess.DEVNULL, check=check,
                           **options).stdout
+
+
+def in_a_sentence(error):
+    """Why a program that was run, or a file that was opened, was of no use."""
+    if isinstance(error, subprocess.CalledProcessError):
+        words = [str(word) for word in error.cmd]
+        return f"{words[0]} failed: {' '.join(words)}"
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}"
+    return str(error.args[0])
+
+
+def check_built(build):
+    """LookupError where a folder has no program in it."""
+    if not (build / "weft").is_file():
+        raise LookupError(f"{build} has no program weft; it is not a build folder, or not built")
 
 
 def is_elf(path):

@@ -16,8 +16,11 @@ def test_lintian_is_silent(packages: Packages) -> None:
 
 
 def test_bills_of_materials_lie_beside_them(packages: Packages) -> None:
-    for package, file in ((packages.weft, "./usr/bin/weft"),
-                          (packages.hub, "./lib/systemd/system/weft-hub.service")):
+    for name, package, file in (
+            ("weft", packages.weft, "./usr/bin/weft"),
+            ("weft-hub", packages.hub, "./lib/systemd/system/weft-hub.service")):
         bill = json.loads(package.with_suffix(".spdx.json").read_text(encoding="utf-8"))
         assert bill["spdxVersion"] == "SPDX-2.3"
+        described = bill["packages"][0]
+        assert (described["name"], described["versionInfo"]) == (name, packages.version)
         assert file in [each["fileName"] for each in bill["files"]]

@@ -36,6 +36,9 @@ link n2 wan 203.0.113.12
 """
 NET_ADMIN = 1 << 12
 HUB_AWAY = "the hub does not answer"
+# What apt says where Debian's mirrors are out of reach.
+NO_NETWORK = re.compile(r"Could not (resolve|connect)|Temporary failure resolving|"
+                        r"Network is unreachable|Connection (failed|timed out)")
 
 
 def build(weft: Path, file: Path) -> str | None:
@@ -47,7 +50,7 @@ def build(weft: Path, file: Path) -> str | None:
         return f"the image needs {', '.join(missing)}"
     done = subprocess.run([ROOT / "tools/image", weft.parent, file], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if "mmdebstrap could not" in done.stderr:
+    if NO_NETWORK.search(done.stderr):
         return f"there is no image: {done.stderr.strip()}"
     assert done.returncode == 0, done.stderr
     print(f"FIGURE image {done.stdout.strip()}")

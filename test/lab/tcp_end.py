@@ -12,8 +12,9 @@ import sys
 import time
 
 BLOCK = bytes(1 << 18)
-# A pause that is worth a line; a second at the latest, there is a line of what has arrived so far.
+# A pause in what arrives that is longer than this gets a line of its own.
 PAUSE_S = 0.02
+# While data arrives, a line says at least this often how much has arrived so far.
 REPORT_S = 0.2
 PORT = 5201
 

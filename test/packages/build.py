@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("dpkg-buildpackage", "dh", "dpkg-deb", "dpkg-scanpackages", "lintian")
-# Lower than any version of this tree: the release that it follows, before its last candidate.
+# A version below that of every commit of this tree; no release has it.
 EARLIER = "0.0.9"
 
 

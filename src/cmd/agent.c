@@ -9,17 +9,17 @@
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/state.h"
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
-#include "sys/clock.h"
-#include "sys/hosts_file.h"
-#include "sys/process.h"
-#include "sys/unix_socket.h"
+#include "os/clock.h"
+#include "os/hosts_file.h"
+#include "os/process.h"
+#include "net/unix_socket.h"
 
 /* The old process may take some seconds to end, and the new one to begin. */
 #define RENEW_TIMEOUT_MS 20000

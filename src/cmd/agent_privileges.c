@@ -13,10 +13,10 @@
 #include "agent/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "cmd/privileges.h"
 #include "dataplane/uapi_server.h"
-#include "sys/hosts_file.h"
+#include "os/hosts_file.h"
 
 #define TUN_DEVICE "/dev/net/tun"
 
@@ -47,7 +47,7 @@ static int start_helper(struct agent_config *config, const struct state *st, str
     return 0;
 }
 
-/* Beside the kernel's WireGuard the agent sends from its port, by raw sockets: sys/raw_udp.h. */
+/* Beside the kernel's WireGuard the agent sends from its port, by raw sockets: net/raw_udp.h. */
 static uint64_t capabilities(const struct state *st)
 {
     uint64_t set = SANDBOX_CAP(CAP_NET_ADMIN);

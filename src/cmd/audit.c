@@ -12,7 +12,7 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 /* What the hub gives at a time, at most. */
 #define PAGE_MAX 1000

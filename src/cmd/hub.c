@@ -12,7 +12,7 @@
 #include "agent/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/hub_backup.h"
@@ -26,7 +26,7 @@
 #include "hub/overlay.h"
 #include "mesh/block.h"
 #include "store/store.h"
-#include "sys/resolve.h"
+#include "net/resolve.h"
 
 static struct {
     struct option_list publics;

@@ -11,7 +11,7 @@
 #include "agent/launch.h"
 #include "agent/removed.h"
 #include "api/token.h"
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
@@ -20,7 +20,7 @@
 #include "cmd/options.h"
 #include "mesh/object.h"
 #include "mesh/reserved.h"
-#include "sys/process.h"
+#include "os/process.h"
 
 #define WAIT_MS 15000
 

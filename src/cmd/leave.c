@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "sys/hosts_file.h"
+#include "os/hosts_file.h"
 
 /* The agent tries each way to the hub, one after the other. */
 #define LEAVE_TIMEOUT_MS 30000

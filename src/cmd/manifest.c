@@ -8,7 +8,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/err.h"
 
 /** Where in which file, for the words. */

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 #define ASK_TIMEOUT_MS 10000
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "cmd/cmd.h"
-#include "probe/service_process.h"
-#include "sys/process.h"
+#include "measure/service_process.h"
+#include "os/process.h"
 
 int cmd_measuring(int argc, char **argv)
 {

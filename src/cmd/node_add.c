@@ -30,8 +30,8 @@
 #include "mesh/snapshot.h"
 #include "mesh/subnets.h"
 #include "mesh/wg_quick.h"
-#include "sys/rng_kernel.h"
-#include "sys/terminal.h"
+#include "os/rng_kernel.h"
+#include "os/terminal.h"
 
 static struct {
     struct admin_target target;

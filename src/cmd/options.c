@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
 

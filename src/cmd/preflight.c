@@ -13,7 +13,7 @@
 #include "cmd/cmd.h"
 #include "cmd/measure.h"
 #include "cmd/options.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "train/preflight_text.h"
 
 #define PINGS       50

@@ -16,7 +16,7 @@
 
 #include <stddef.h>
 
-#include "sys/sandbox.h"
+#include "os/sandbox.h"
 
 struct err;
 

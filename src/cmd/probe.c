@@ -8,20 +8,20 @@
 #include <unistd.h>
 
 #include "agent/state.h"
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
-#include "probe/lookout.h"
-#include "probe/lookout_text.h"
-#include "sys/clock.h"
-#include "sys/end_signals.h"
-#include "sys/rng_kernel.h"
-#include "sys/statefile.h"
+#include "monitor/lookout.h"
+#include "monitor/lookout_text.h"
+#include "os/clock.h"
+#include "os/end_signals.h"
+#include "os/rng_kernel.h"
+#include "os/statefile.h"
 
 /* With --once: rounds so far apart, so long; it ends as soon as all have answered so often. */
 #define ONCE_PERIOD  (200 * NSEC_PER_MSEC)

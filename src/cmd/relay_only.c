@@ -14,7 +14,7 @@
 #include "api/token.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "cmd/agent_privileges.h"
 
 static int join(const struct relay_only *wish, struct err *e)

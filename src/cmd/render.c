@@ -12,7 +12,7 @@
 #include "mesh/snapshot.h"
 #include "mesh/watch_event.h"
 #include "mesh/wg_quick.h"
-#include "sys/statefile.h"
+#include "os/statefile.h"
 
 static struct {
     struct admin_target target;

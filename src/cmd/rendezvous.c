@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "cmd/cmd.h"
 #include "rendezvous/rdzv_confine.h"
 #include "rendezvous/rdzv_process.h"
-#include "sys/process.h"
+#include "os/process.h"
 
 int cmd_rdzv(int argc, char **argv)
 {

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "sys/child.h"
+#include "os/child.h"
 #include "train/env_text.h"
 
 /* As a shell has them. */

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "cmd/options.h"
 
 static struct {

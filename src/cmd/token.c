@@ -11,7 +11,7 @@
 #include "cmd/option_subnets.h"
 #include "cmd/options.h"
 #include "mesh/subnets.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 #define TOKEN_TTL_MAX  (365 * 86400 * NSEC_PER_SEC)
 #define TOKEN_USES_MAX 100000

@@ -16,9 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -27,9 +27,9 @@
 #include "dataplane/frame_socket.h"
 #include "dataplane/port.h"
 #include "dataplane/uapi_server.h"
-#include "sys/end_signals.h"
-#include "sys/unix_socket.h"
-#include "sys/wakeup.h"
+#include "os/end_signals.h"
+#include "net/unix_socket.h"
+#include "os/wakeup.h"
 
 static struct {
     const char *ifname;
@@ -187,7 +187,7 @@ static void wg_stop(struct wg *wg)
 
 /*
  * The port to listen on is set later, through the socket, and may be one below 1024. To follow the
- * interface into another network namespace takes CAP_NET_BROADCAST (sys/link_watch.h).
+ * interface into another network namespace takes CAP_NET_BROADCAST (net/link_watch.h).
  */
 static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
 {

@@ -8,7 +8,7 @@
 #include "dataplane/relay_device.h"
 #include "dataplane/retire.h"
 #include "dataplane/source_addr.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 /* Handshake messages taken before timers and descriptors get their turn. */
 #define HANDSHAKES_PER_TURN 32

@@ -8,18 +8,18 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "dataplane/device_internal.h"
 #include "dataplane/handshake_io.h"
 #include "dataplane/peer.h"
 #include "dataplane/peer_poll.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
-#include "sys/clock.h"
-#include "sys/netlink.h"
-#include "sys/rtnl.h"
+#include "os/clock.h"
+#include "net/netlink.h"
+#include "net/rtnl.h"
 #include "wire/wg.h"
 
 #define DEFAULT_MTU 1420

@@ -13,7 +13,7 @@
 
 #include "base/addr.h"
 #include "noise/choice.h"
-#include "sys/offload.h"
+#include "net/offload.h"
 
 struct device;
 struct err;

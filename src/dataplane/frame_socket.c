@@ -13,8 +13,8 @@
 #include "base/err.h"
 #include "base/rate.h"
 #include "dataplane/port_internal.h"
-#include "sys/socket_room.h"
-#include "sys/unix_socket.h"
+#include "net/socket_room.h"
+#include "net/unix_socket.h"
 #include "wire/stun.h"
 
 /* Taken from the client in one turn of the control thread. */

@@ -9,7 +9,7 @@
 #include "dataplane/port_internal.h"
 #include "dataplane/relay_device.h"
 #include "dataplane/retire.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "wire/wg.h"
 
 /* Under load from this many waiting messages on, and for a while after: an eighth of the queue

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-#include "base/cleanup.h"
-#include "sys/wakeup.h"
+#include "os/fd_cleanup.h"
+#include "os/wakeup.h"
 
 #define EVENTS_PER_TURN 32
 

@@ -22,7 +22,7 @@ struct loop_event {
 
 struct loop {
     int epoll_fd;        /* owns */
-    int wake_fd;         /* owns; see sys/wakeup.h */
+    int wake_fd;         /* owns; see os/wakeup.h */
     unsigned n_removals; /* of events, ever */
     struct loop_event wake_event;
     bool is_woken; /* since the last wait began */

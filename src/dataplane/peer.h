@@ -25,8 +25,8 @@
 #include "noise/pin.h"
 #include "noise/remote.h"
 #include "noise/timers.h"
-#include "route/allowedips.h"
-#include "sys/udp_batch.h"
+#include "allowedips/allowedips.h"
+#include "net/udp_batch.h"
 
 struct device;
 struct drops;

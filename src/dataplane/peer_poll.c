@@ -7,7 +7,7 @@
 #include "dataplane/relay_device.h"
 #include "dataplane/retire.h"
 #include "dataplane/source_addr.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 void peer_forget_session(struct peer *peer)
 {

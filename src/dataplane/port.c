@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "dataplane/control.h"
 #include "dataplane/device_internal.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/retire.h"
 #include "dataplane/source_addr.h"
-#include "sys/rng_kernel.h"
-#include "sys/wakeup.h"
+#include "os/rng_kernel.h"
+#include "os/wakeup.h"
 
 /* The handshake messages of all workers must fit, so that pushing one never fails. */
 static size_t handshakes_cap(unsigned n_workers)

@@ -22,9 +22,9 @@
 
 #include "base/clock.h"
 #include "base/drop.h"
-#include "sys/offload.h"
-#include "sys/thread.h"
-#include "sys/udp_batch.h"
+#include "net/offload.h"
+#include "os/thread.h"
+#include "net/udp_batch.h"
 
 struct err;
 

@@ -21,7 +21,7 @@
 #include "base/heap.h"
 #include "base/htab.h"
 #include "base/list.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "base/rate.h"
 #include "base/ring.h"
 #include "base/rng.h"
@@ -39,12 +39,12 @@
 #include "noise/cookie.h"
 #include "noise/local.h"
 #include "noise/ratelimit.h"
-#include "route/allowedips.h"
-#include "sys/sched_batch.h"
-#include "sys/link_watch.h"
-#include "sys/thread.h"
-#include "sys/tun.h"
-#include "sys/udp_batch.h"
+#include "allowedips/allowedips.h"
+#include "os/sched_batch.h"
+#include "net/link_watch.h"
+#include "os/thread.h"
+#include "net/tun.h"
+#include "net/udp_batch.h"
 
 struct relay;
 struct router_network;

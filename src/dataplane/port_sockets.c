@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "dataplane/port_internal.h"
-#include "sys/wakeup.h"
+#include "os/wakeup.h"
 
 static bool has_sockets(const struct port *p)
 {

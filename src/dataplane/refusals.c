@@ -1,7 +1,7 @@
 /* refusals.c - see refusals.h. */
 #include "dataplane/refusals.h"
 
-#include "base/log.h"
+#include "os/log.h"
 #include "dataplane/device.h"
 #include "dataplane/port_internal.h"
 

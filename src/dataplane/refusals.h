@@ -1,14 +1,14 @@
 /*
  * refusals.h - offloads that the kernel said it had, and then refused.
  *
- * What was tested when a port or a device began (sys/offload.h) may fail later, for one route or
+ * What was tested when a port or a device began (net/offload.h) may fail later, for one route or
  * one driver. It is turned off then, said once, and shown with its reason.
  *
  * Threads: any.
  */
 #pragma once
 
-#include "sys/offload.h"
+#include "net/offload.h"
 
 struct device;
 struct port;

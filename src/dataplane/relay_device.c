@@ -7,7 +7,7 @@
 #include "dataplane/port_internal.h"
 #include "dataplane/relay.h"
 #include "relay/router.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 /* Leases that are over are given back so often. */
 #define EXPIRE_EVERY NSEC_PER_SEC

@@ -2,7 +2,7 @@
 #include "dataplane/retire.h"
 
 #include "dataplane/port_internal.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 /* They are freed this soon, or when this many wait. */
 #define RECLAIM_DELAY (200 * NSEC_PER_MSEC)

@@ -2,7 +2,7 @@
  * retire.h - keypairs that no slot of a peer has any more: freed when no data thread can see them.
  *
  * They leave the index table at once. A worker that found one before may use it until it leaves
- * the port's gate, so a grace period (sys/thread.h) comes before the free; many share one.
+ * the port's gate, so a grace period (os/thread.h) comes before the free; many share one.
  *
  * Threads: under the port's lock.
  */

@@ -33,8 +33,8 @@
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/refusals.h"
-#include "sys/clock.h"
-#include "sys/wakeup.h"
+#include "os/clock.h"
+#include "os/wakeup.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
 

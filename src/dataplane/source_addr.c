@@ -6,9 +6,9 @@
 
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
-#include "sys/clock.h"
-#include "sys/net_watch.h"
-#include "sys/rtnl.h"
+#include "os/clock.h"
+#include "net/net_watch.h"
+#include "net/rtnl.h"
 
 /* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
 #define SETTLE (100 * NSEC_PER_MSEC)

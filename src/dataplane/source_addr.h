@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "dataplane/loop.h"
-#include "sys/netlink.h"
+#include "net/netlink.h"
 
 struct peer;
 struct port;

@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "dataplane/gro.h"
 #include "dataplane/gso.h"
-#include "dataplane/test-packets.h"
+#include "test/support/packets.h"
 
 #define ACK 0x10
 #define PSH 0x08

@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "dataplane/icmp.h"
-#include "dataplane/test-packets.h"
+#include "test/support/packets.h"
 #include "wire/ip.h"
 
 static void test_v4(void **state)

@@ -2,7 +2,7 @@
  * tx.c - the way out, first half: interface, classify, cut, look up.
  *
  * A worker has some of the TUN queues. All packets of an inner flow wait in
- * one queue (sys/tun_steer.h), and a worker handles each in order, so flows stay
+ * one queue (net/tun_steer.h), and a worker handles each in order, so flows stay
  * in order however many workers there are. It reads its queues in turn, and
  * first those that were empty before (queue_sched.h), so a flow with little to send
  * is not behind all that others have ready. The second half is sender.c.
@@ -31,15 +31,15 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/drop.h"
 #include "dataplane/gso.h"
 #include "dataplane/icmp.h"
 #include "dataplane/peer.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/queue_sched.h"
-#include "sys/clock.h"
-#include "sys/wakeup.h"
+#include "os/clock.h"
+#include "os/wakeup.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
 
@@ -87,7 +87,7 @@ struct tx_worker {
     unsigned first;           /* of its queues, among the device's */
     struct queue_sched sched; /* of them, counted from the first */
     int queues_fd;            /* owns: epoll of them */
-    int wake_fd;              /* owns: see sys/wakeup.h */
+    int wake_fd;              /* owns: see os/wakeup.h */
     struct rx_event lent;     /* of queues_fd, while the queues are lent */
     pthread_t thread;
     bool is_started;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/log.h"
+#include "os/log.h"
 #include "base/secret.h"
 #include "dataplane/device_internal.h"
 #include "dataplane/handshake_io.h"
@@ -16,7 +16,7 @@
 #include "dataplane/uapi_get.h"
 #include "dataplane/uapi_request.h"
 #include "dataplane/uapi_text.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 /* The protocol's limit of peers, as the whitepaper's implementation has it. */
 #define PEERS_MAX 65536

@@ -8,14 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "dataplane/port_internal.h"
 #include "dataplane/uapi.h"
 #include "dataplane/uapi_request.h"
 #include "dataplane/uapi_text.h"
-#include "sys/unix_socket.h"
+#include "net/unix_socket.h"
 
 #define CLIENTS_MAX 64
 

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "dataplane/addressee.h"
 #include "dataplane/port_internal.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "wire/wg.h"
 
 #define N_MESSAGES 200000

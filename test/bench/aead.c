@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "crypto/aead.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 
 #define ROUNDS    9
 #define BATCH     64

@@ -11,7 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).resolve().parent / "linkem"
-BORROWED = ("base/heap.c", "base/htab.c", "base/rng.c", "sys/clock.c")  # what it uses of src/
+# What it uses of src/.
+BORROWED = ("core/base/heap.c", "core/base/htab.c", "core/base/rng.c", "host/os/clock.c")
 
 
 class EmulatorError(Exception):
@@ -40,7 +41,8 @@ def _compile() -> Path:
     draft = target.with_name(f"{target.name}.{os.getpid()}")
     units = [path for path in sources if path.suffix == ".c"]
     done = subprocess.run(
-        [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O2", f"-I{ROOT}/src", "-o", draft, *units],
+        [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O2", f"-I{ROOT}/src/core",
+         f"-I{ROOT}/src/host", "-o", draft, *units],
         capture_output=True, encoding="utf-8", check=False)
     if done.returncode != 0:
         raise EmulatorError(f"weft-linkem does not compile:\n{done.stderr}")

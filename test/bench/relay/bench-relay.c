@@ -35,10 +35,10 @@
 #include "dataplane/relay.h"
 #include "noise/cookie.h"
 #include "relay/router.h"
-#include "sys/clock.h"
-#include "sys/offload.h"
-#include "sys/rng_kernel.h"
-#include "sys/udp_batch.h"
+#include "os/clock.h"
+#include "net/offload.h"
+#include "os/rng_kernel.h"
+#include "net/udp_batch.h"
 #include "wire/wg.h"
 
 #define ROUNDS        5

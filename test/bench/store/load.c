@@ -25,8 +25,8 @@
 #include "base/parse.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "sys/clock.h"
-#include "sys/rng_kernel.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
 
 #define WRITERS   48
 #define READ_EACH (5 * NSEC_PER_MSEC)

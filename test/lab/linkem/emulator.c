@@ -11,7 +11,7 @@
 
 #include "base/htab.h"
 #include "control.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "tap.h"
 
 #define EVENTS_MAX 64

@@ -12,7 +12,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
-#include "nat/behavior.h"
+#include "path/behavior.h"
 
 enum sim_ports {
     SIM_PORTS_PRESERVE,   /* the inner port if it is free (RFC 4787 section 4.2.1) */

@@ -1,4 +1,4 @@
-/* node.c - what nodes do: gather, report, carry out what nat/paths says, send data. */
+/* node.c - what nodes do: gather, report, carry out what path/paths says, send data. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * world.h - many nodes, their NATs, a hub and the net between them, on a virtual clock.
  *
- * The nodes run the shipped nat/paths; all else is a model: sites on a plane
+ * The nodes run the shipped path/paths; all else is a model: sites on a plane
  * (a packet takes as long as it is far), each behind a NAT, all with the same
  * private addresses inside; a hub that passes on what nodes report, and relays;
  * data that flows on edges now and then. After every event check.c looks at what
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "nat/paths.h"
+#include "path/paths.h"
 #include "test/sim/path/nat.h"
 
 #define WORLD_HUBS 2 /* addresses of the hub that answer STUN */

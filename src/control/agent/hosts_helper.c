@@ -1,0 +1,302 @@
+/* hosts_helper.c - see hosts_helper.h. Both ends of the pair. */
+#include "agent/hosts_helper.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "mesh/hosts.h"
+#include "mesh/object.h"
+#include "os/hosts_file.h"
+#include "os/sandbox.h"
+#include "net/unix_socket.h"
+
+/* Much more than the lines of 60,000 nodes. */
+#define BLOCK_LEN_MAX (32u << 20)
+
+/* A service manager has so long to start a helper, and that to write the file. */
+#define START_PATIENCE_S 10
+
+/* Instead of a length: the owner leaves. */
+#define NO_BLOCK UINT32_MAX
+
+/** What the agent sends, before @len bytes of lines. */
+struct ask {
+    char owner[HOSTS_OWNER_MAX];
+    uint32_t len; /* host order; or NO_BLOCK */
+};
+
+/** What it is answered. */
+struct answer {
+    int32_t result; /* 0 or negative errno */
+    bool changed;
+    char why[256]; /* words; "" on success */
+};
+
+struct hosts_helper {
+    int fd;    /* owns: the agent's end; -1: to be connected again */
+    pid_t pid; /* of the helper; 0: somebody else's child */
+    /* For connecting again. */
+    char socket_path[UNIX_SOCKET_PATH_MAX + 1];
+    struct hosts_rules rules;
+};
+
+/* ---- bytes; both ends ignore SIGPIPE -------------------------------------------------------- */
+
+static bool send_all(int fd, const void *data, size_t len)
+{
+    for (const char *p = data; len > 0;) {
+        ssize_t n = write(fd, p, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+static bool receive_all(int fd, void *data, size_t len)
+{
+    for (char *p = data; len > 0;) {
+        ssize_t n = read(fd, p, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* ---- the helper's side ---------------------------------------------------------------------- */
+
+static int put(const char *path, const struct hosts_rules *rules, const struct ask *ask,
+    const char *block, bool *ret_changed, struct err *e)
+{
+    int r = hosts_check_owner(rules, ask->owner, e);
+
+    if (r == 0 && block)
+        r = hosts_check_block(rules, block, ask->len, e);
+    return r == 0 ? hosts_file_put(path, ask->owner, block, ret_changed, e) : r;
+}
+
+/* One question; false when the agent has ended, or says what it never would. */
+static bool serve(int fd, const char *path, const struct hosts_rules *rules)
+{
+    _cleanup_(freep) char *block = NULL;
+    struct answer answer = {0};
+    struct err e = ERR_NULL;
+    struct ask ask;
+
+    if (!receive_all(fd, &ask, sizeof(ask)))
+        return false;
+    ask.owner[sizeof(ask.owner) - 1] = '\0';
+    if (ask.len != NO_BLOCK) {
+        block = ask.len <= BLOCK_LEN_MAX ? malloc((size_t)ask.len + 1) : NULL;
+        if (!block || !receive_all(fd, block, ask.len))
+            return false;
+        block[ask.len] = '\0';
+    }
+    answer.result = put(path, rules, &ask, block, &answer.changed, &e);
+    if (answer.result != 0)
+        (void)snprintf(answer.why, sizeof(answer.why), "%s", err_text(&e));
+    return send_all(fd, &answer, sizeof(answer));
+}
+
+/* It ends with the agent, by the end of the pair, and not by a signal to the agent's group. */
+static _Noreturn void live(int fd, const char *path, const struct hosts_rules *rules)
+{
+    char real[PATH_MAX];
+    char folder[PATH_MAX];
+    struct sandbox_path paths[] = {{folder, SANDBOX_READ | SANDBOX_WRITE}};
+    struct sandbox s = {
+        .kind = SANDBOX_HOSTS, .uid = getuid(), .gid = getgid(), .paths = paths, .n_paths = 1};
+    struct err e = ERR_NULL;
+
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)prctl(PR_SET_NAME, "weft-hosts");
+    (void)snprintf(folder, sizeof(folder), "%s", realpath(path, real) ? real : path);
+    (void)dirname(folder);
+    if (dup2(fd, STDIN_FILENO) < 0 || close_range(STDERR_FILENO + 1, UINT_MAX, 0) < 0 ||
+        sandbox_enter(&s, NULL, &e) != 0)
+        _exit(1);
+    while (serve(STDIN_FILENO, path, rules))
+        ;
+    _exit(0);
+}
+
+/* Rules that were sent are bytes of somebody else's. */
+static int check_rules(struct hosts_rules *rules, struct err *e)
+{
+    int r;
+
+    rules->network[sizeof(rules->network) - 1] = '\0';
+    rules->node[sizeof(rules->node) - 1] = '\0';
+    r = node_check_name(rules->network, e);
+    if (r == 0)
+        r = node_check_name(rules->node, e);
+    if (r == 0 && (rules->cidr4.len > 32 || rules->cidr6.len > 128))
+        r = err_set(e, -EINVAL, "prefixes of %u and %u bits are longer than 32 and 128",
+            (unsigned)rules->cidr4.len, (unsigned)rules->cidr6.len);
+    return r;
+}
+
+int hosts_helper_serve(const char *path, struct err *e)
+{
+    struct hosts_rules rules;
+    int r;
+
+    if (!receive_all(STDIN_FILENO, &rules, sizeof(rules)))
+        return err_set(e, -EPIPE, "nobody says on standard input whose names they are");
+    r = check_rules(&rules, e);
+    if (r == 0)
+        live(STDIN_FILENO, path, &rules);
+    return r;
+}
+
+/* ---- the agent's side ----------------------------------------------------------------------- */
+
+int hosts_helper_start(
+    struct hosts_helper **ret, const char *path, const struct hosts_rules *rules, struct err *e)
+{
+    struct hosts_helper *h = calloc(1, sizeof(*h));
+    int fds[2];
+
+    if (!h || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
+        free(h);
+        return err_set(e, h ? -errno : -ENOMEM, "no sockets for the helper: %s", strerror(errno));
+    }
+    h->fd = fds[0];
+    h->pid = fork();
+    if (h->pid == 0)
+        live(fds[1], path, rules);
+    (void)close(fds[1]);
+    if (h->pid < 0) {
+        int r = err_set(e, -errno, "no process for the helper: %s", strerror(errno));
+
+        (void)close(h->fd);
+        free(h);
+        return r;
+    }
+    *ret = h;
+    return 0;
+}
+
+static void disconnect(struct hosts_helper *h)
+{
+    if (h->fd >= 0)
+        (void)close(h->fd);
+    h->fd = -1;
+}
+
+static int connect_to(struct hosts_helper *h, struct err *e)
+{
+    struct timeval patience = {.tv_sec = START_PATIENCE_S};
+
+    disconnect(h);
+    h->fd = unix_socket_connect(h->socket_path, SOCK_STREAM);
+    if (h->fd < 0)
+        return err_set(e, h->fd, "nobody who writes the hosts file listens on %s: %s",
+            h->socket_path, strerror(-h->fd));
+    /* Its first answer comes after it was started. */
+    if (setsockopt(h->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+        !send_all(h->fd, &h->rules, sizeof(h->rules)))
+        return err_set(e, -EPIPE, "who listens on %s hangs up", h->socket_path);
+    return 0;
+}
+
+int hosts_helper_find(struct hosts_helper **ret, const char *socket_path,
+    const struct hosts_rules *rules, struct err *e)
+{
+    struct hosts_helper *h = calloc(1, sizeof(*h));
+    int r;
+
+    if (!h)
+        return err_set(e, -ENOMEM, "no memory for the helper");
+    h->fd = -1;
+    h->rules = *rules;
+    (void)snprintf(h->socket_path, sizeof(h->socket_path), "%s", socket_path);
+    r = connect_to(h, e);
+    *ret = r == 0 ? h : hosts_helper_free(h);
+    return r;
+}
+
+/* One question and its answer; false when the helper has ended. */
+static bool ask_helper(
+    const struct hosts_helper *h, const struct ask *ask, const char *block, struct answer *ret)
+{
+    return h->fd >= 0 && send_all(h->fd, ask, sizeof(*ask)) &&
+           send_all(h->fd, block, ask->len == NO_BLOCK ? 0 : ask->len) &&
+           receive_all(h->fd, ret, sizeof(*ret));
+}
+
+/* The same; one that a service manager starts is started again. */
+static int ask_until_answered(struct hosts_helper *h, const struct ask *ask, const char *block,
+    struct answer *ret, struct err *e)
+{
+    int r;
+
+    if (ask_helper(h, ask, block, ret))
+        return 0;
+    if (h->socket_path[0] == '\0')
+        return err_set(e, -EPIPE,
+            "the process that writes the hosts file has ended; it comes back "
+            "with the next start of the agent");
+    r = connect_to(h, e);
+    if (r < 0)
+        return r;
+    if (ask_helper(h, ask, block, ret))
+        return 0;
+    disconnect(h);
+    return err_set(e, -EPIPE, "the process that writes the hosts file ends without an answer");
+}
+
+int hosts_helper_put(
+    struct hosts_helper *h, const char *owner, const char *block, bool *ret_changed, struct err *e)
+{
+    size_t len = block ? strlen(block) : 0;
+    struct ask ask = {.len = block ? (uint32_t)len : NO_BLOCK};
+    struct answer answer;
+    int r;
+
+    if (len > BLOCK_LEN_MAX)
+        return err_set(e, -E2BIG, "%zu bytes of names are more than %u", len, BLOCK_LEN_MAX);
+    (void)snprintf(ask.owner, sizeof(ask.owner), "%s", owner);
+    r = ask_until_answered(h, &ask, block, &answer, e);
+    if (r < 0)
+        return r;
+    if (answer.result != 0)
+        return err_set(e, answer.result, "%.255s", answer.why);
+    *ret_changed = answer.changed;
+    return 0;
+}
+
+struct hosts_helper *hosts_helper_free(struct hosts_helper *h)
+{
+    if (!h)
+        return NULL;
+    disconnect(h);
+    while (h->pid > 0 && waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    free(h);
+    return NULL;
+}

@@ -1,0 +1,340 @@
+/* launch.c - see launch.h. */
+#include "agent/launch.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/farewell.h"
+#include "agent/reconcile.h"
+#include "agent/removed.h"
+#include "api/client.h"
+#include "os/fd_cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "mesh/hosts.h"
+#include "mesh/render.h"
+#include "os/clock.h"
+#include "os/hosts_file.h"
+#include "os/process.h"
+#include "net/unix_socket.h"
+#include "wire/member_proof.h"
+
+#define UNIT              "weft-agent.service"
+#define SYSTEMCTL_WAIT_MS 20000
+#define ASK_TIMEOUT_MS    2000
+#define ASK_PAUSE_MS      50
+#define LOG_FILE          "agent.log"
+
+/* ---- starting ------------------------------------------------------------------------------- */
+
+/* systemd is the init of this machine, and has our unit. */
+static const char *find_systemctl(void)
+{
+    static const char *const unit_dirs[] = {
+        "/etc/systemd/system", "/usr/local/lib/systemd/system", "/lib/systemd/system"};
+    static const char *const programs[] = {"/usr/bin/systemctl", "/bin/systemctl"};
+    struct stat st;
+    bool has_unit = false;
+
+    if (stat("/run/systemd/system", &st) < 0)
+        return NULL;
+    for (unsigned i = 0; i < sizeof(unit_dirs) / sizeof(*unit_dirs); i++) {
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", unit_dirs[i], UNIT);
+        has_unit |= stat(path, &st) == 0;
+    }
+    for (unsigned i = 0; has_unit && i < sizeof(programs) / sizeof(*programs); i++)
+        if (access(programs[i], X_OK) == 0)
+            return programs[i];
+    return NULL;
+}
+
+static int start_unit(const char *systemctl, struct err *e)
+{
+    const char *const argv[] = {systemctl, "enable", "--now", "--quiet", UNIT, NULL};
+    int r = process_run(argv, SYSTEMCTL_WAIT_MS, e);
+
+    if (r != 0)
+        (void)err_prefix(e, "systemd does not start %s", UNIT);
+    return r;
+}
+
+static int start_detached(
+    const char *state_dir, const char *socket_path, struct launch *ret, struct err *e)
+{
+    char self[PATH_MAX];
+    const char *const argv[] = {
+        process_self_path(self), "agent", "--state", state_dir, "--socket", socket_path, NULL};
+
+    /* Nobody else writes the time into that file; see cmd_agent(). */
+    (void)setenv(LAUNCH_LOG_TIME, "1", 1);
+    (void)snprintf(
+        ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX, state_dir, LOG_FILE);
+    return process_detach(argv, ret->log_path, &ret->pid, e);
+}
+
+int launch_agent(const char *state_dir, const char *socket_path, struct launch *ret, struct err *e)
+{
+    bool usual =
+        strcmp(state_dir, STATE_DIR_DEFAULT) == 0 && strcmp(socket_path, STATE_SOCKET_DEFAULT) == 0;
+    const char *systemctl = usual ? find_systemctl() : NULL;
+
+    *ret = (struct launch){.by_systemd = systemctl != NULL};
+    if (systemctl)
+        return start_unit(systemctl, e);
+    return start_detached(state_dir, socket_path, ret, e);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+/* Words that lead to what is missing. */
+static int explain_no_agent(const char *socket_path, struct err *e)
+{
+    char text[REMOVED_TEXT_MAX];
+    struct removed rm;
+
+    if (removed_read(&rm, STATE_DIR_DEFAULT, NULL) == 0 && strcmp(rm.socket_path, socket_path) == 0)
+        return err_set(e, LAUNCH_E_NO_AGENT, "%s; join again with a new token (weft join TOKEN)",
+            removed_explain(&rm, text));
+    if (access(socket_path, F_OK) == 0 && access(socket_path, W_OK) < 0)
+        return err_set(e, LAUNCH_E_NO_AGENT,
+            "the agent's socket %s is not for this user: run it as root, or with sudo -E, or "
+            "become a "
+            "member of the group weft",
+            socket_path);
+    if (access(socket_path, F_OK) == 0)
+        return err_set(e, LAUNCH_E_NO_AGENT,
+            "no agent answers on %s: it has ended (weft agent, or systemctl start weft-agent)",
+            socket_path);
+    return err_set(e, LAUNCH_E_NO_AGENT,
+        "there is no agent on %s: this machine has not joined a network (weft join TOKEN), or its "
+        "agent does not run (weft agent) or has another --socket",
+        socket_path);
+}
+
+int launch_ask(const char *socket_path, const char *method, const char *path, unsigned timeout_ms,
+    json_t **ret, struct err *e)
+{
+    char users[UNIX_SOCKET_CHOICE_CAP];
+    struct client_target target = {
+        .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(socket_path, users)};
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
+
+    if (r == CLIENT_E_UNREACHABLE)
+        return explain_no_agent(socket_path, e);
+    if (r == 0 && ret)
+        *ret = json_incref(answer.body);
+    return r > 0 ? -EIO : r;
+}
+
+static bool has_handshake(const json_t *status)
+{
+    const json_t *hub = json_object_get(status, "hub");
+
+    return json_is_integer(json_object_get(hub, "handshakeAgeSeconds"));
+}
+
+/* How far an agent had come when it was waited for no longer. */
+enum progress {
+    PROGRESS_NONE,    /* it did not answer */
+    PROGRESS_ANSWERS, /* it did, and had no engine */
+    PROGRESS_ENGINE,  /* the engine ran, and had no handshake */
+};
+
+/* The agent knows what keeps it from making the interface: waiting would tell no more. */
+static bool describe_fault(const json_t *self, struct err *e)
+{
+    const char *fault = json_string_value(json_object_get(self, "fault"));
+
+    if (!fault || fault[0] == '\0')
+        return false;
+    (void)err_set(e, -EIO, "the agent cannot make the interface, and keeps trying: %s", fault);
+    return true;
+}
+
+static int describe_timeout(
+    const struct launch *launch, const char *socket_path, enum progress progress, struct err *e)
+{
+    const char *log = launch->by_systemd ? "journalctl -u weft-agent" : launch->log_path;
+
+    switch (progress) {
+    case PROGRESS_NONE:
+        return err_set(
+            e, -ETIMEDOUT, "the agent does not answer on %s; %s says why", socket_path, log);
+    case PROGRESS_ANSWERS:
+        return err_set(e, -ETIMEDOUT,
+            "the agent cannot make the interface; %s says why, and it keeps trying", log);
+    case PROGRESS_ENGINE:
+        break;
+    }
+    return err_set(e, -ETIMEDOUT,
+        "the hub does not answer on its WireGuard port, nor lets this node in by TLS; is UDP to it "
+        "blocked? The agent keeps trying, and weft status tells when it succeeds");
+}
+
+int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
+    json_t **ret_status, struct err *e)
+{
+    nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
+    enum progress progress = PROGRESS_NONE;
+
+    while (clock_now() < deadline) {
+        json_t *status = NULL;
+
+        if (launch_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0) {
+            const json_t *self = json_object_get(status, "self");
+
+            if (has_handshake(status)) {
+                *ret_status = status;
+                return 0;
+            }
+            progress = json_is_string(json_object_get(self, "engine")) ? PROGRESS_ENGINE
+                                                                       : PROGRESS_ANSWERS;
+            if (progress == PROGRESS_ANSWERS && describe_fault(self, e)) {
+                json_decref(status);
+                return -EIO;
+            }
+        }
+        json_decref(status);
+        if (launch->pid && process_has_ended(launch->pid))
+            return err_set(e, -ECHILD, "the agent has ended; %s says why", launch->log_path);
+        /* Nothing that could be waited for tells of a handshake. */
+        (void)poll(NULL, 0, ASK_PAUSE_MS);
+    }
+    return describe_timeout(launch, socket_path, progress, e);
+}
+
+/* ---- leaving without it --------------------------------------------------------------------- */
+
+/* The interface may still be there, and work, without an agent. */
+static void tell_hub(const struct state *st, struct launch_farewell *ret)
+{
+    const struct node *hub = render_hub(&st->snapshot);
+    struct member_proof_signer signer;
+    struct err e = ERR_NULL;
+    struct endpoint api;
+
+    if (!hub || !member_proof_signer_init(&signer, &st->secret, &hub->key)) {
+        (void)snprintf(ret->why, sizeof(ret->why), "it is not known");
+        return;
+    }
+    api = (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
+    ret->told = farewell_tell(st, &api, &signer, &e) == 0;
+    secret_wipe(&signer, sizeof(signer));
+    if (!ret->told)
+        (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));
+}
+
+/* Fills in the farewell what became of the names: they do not hold back the rest. */
+static void forget_names(const struct state *st, struct launch_farewell *ret)
+{
+    struct err e = ERR_NULL;
+    bool changed;
+
+    (void)hosts_owner(&st->snapshot, ret->hosts_owner);
+    if (st->keeps_hosts &&
+        hosts_file_put(HOSTS_FILE_DEFAULT, ret->hosts_owner, NULL, &changed, &e) < 0)
+        (void)snprintf(ret->names_why, sizeof(ret->names_why), "%.*s",
+            (int)sizeof(ret->names_why) - 1, err_text(&e));
+}
+
+static int take_down(const struct state *st, struct launch_farewell *ret, struct err *e)
+{
+    struct reconcile rc = RECONCILE_NULL;
+    int r = reconcile_init(&rc, st->interface, st->engine, e);
+
+    if (r == 0)
+        r = reconcile_take_down(&rc, e);
+    if (r == 0)
+        forget_names(st, ret);
+    reconcile_deinit(&rc);
+    return r;
+}
+
+/* Nothing but a socket is removed. */
+static void remove_socket(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        (void)unlink(path);
+}
+
+/* Those of an agent that was killed. */
+static void remove_stale_sockets(const char *path)
+{
+    char measure[PATH_MAX];
+
+    (void)snprintf(measure, sizeof(measure), "%s%s", path, AGENT_MEASURE_SUFFIX);
+    remove_socket(path);
+    remove_socket(measure);
+    (void)snprintf(measure, sizeof(measure), "%s" UNIX_SOCKET_USERS_SUFFIX, path);
+    remove_socket(measure);
+}
+
+/* What there is to leave, which no agent has meanwhile. */
+static int load(const char *state_dir, struct state *st, int *ret_lock_fd,
+    struct launch_farewell *ret, struct err *e)
+{
+    char text[REMOVED_TEXT_MAX];
+    struct removed rm;
+    int r = state_check_dir(state_dir, e);
+
+    if (r == 0)
+        r = state_read(st, state_dir, e);
+    if (r == STATE_E_ABSENT && removed_read(&rm, state_dir, NULL) == 0)
+        return err_set(e, r, "there is nothing left: %s", removed_explain(&rm, text));
+    if (r == STATE_E_ABSENT)
+        return err_set(
+            e, r, "this machine has not joined a network (%s has no node.json)", state_dir);
+    if (r == 0)
+        r = state_lock(state_dir, ret_lock_fd, e);
+    if (r < 0)
+        return r;
+    *ret = (struct launch_farewell){0};
+    (void)snprintf(
+        ret->network, sizeof(ret->network), "%.*s", NAME_MAX_LEN, st->snapshot.network.meta.name);
+    (void)snprintf(ret->interface, sizeof(ret->interface), "%s", st->interface);
+    return 0;
+}
+
+int launch_take_down_alone(
+    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    _cleanup_(closep) int lock_fd = -1;
+    int r = load(state_dir, &st, &lock_fd, ret, e);
+
+    if (r == 0)
+        r = take_down(&st, ret, e);
+    if (r == 0)
+        remove_stale_sockets(socket_path);
+    return r;
+}
+
+int launch_leave_alone(
+    const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e)
+{
+    _cleanup_(state_deinit) struct state st = STATE_NULL;
+    _cleanup_(closep) int lock_fd = -1;
+    int r = load(state_dir, &st, &lock_fd, ret, e);
+
+    if (r != 0)
+        return r;
+    tell_hub(&st, ret);
+    r = take_down(&st, ret, e);
+    if (r == 0)
+        r = state_remove(state_dir, e);
+    if (r == 0)
+        remove_stale_sockets(socket_path);
+    return r;
+}

@@ -1,0 +1,74 @@
+/*
+ * observe.h - what is seen of each peer over time.
+ *
+ * An engine says when a peer's last handshake was by the wall clock, which may
+ * jump. So the age is counted from when a new handshake was first seen here, by
+ * the monotonic clock; only for those that were there before we looked is the
+ * wall clock believed, and never beyond the start.
+ *
+ * Pure: facts and times in, answers out.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "crypto/x25519.h"
+#include "mesh/wg_config.h"
+
+/** A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
+#define OBSERVE_SESSION_MAX (180 * NSEC_PER_SEC)
+
+/**
+ * Sending into the void for so long means that the endpoint may be wrong: a
+ * peer that is there answers data within 10 s, with an empty packet if need be
+ * (whitepaper 6.5), and a hub that is there sends a heartbeat every 10 s.
+ */
+#define OBSERVE_SILENCE_MAX (20 * NSEC_PER_SEC)
+
+/** What is known of one peer. */
+struct observation {
+    struct x25519_public key;
+    struct wg_facts facts;    /* the engine's last word */
+    struct endpoint endpoint; /* where its packets go; none: unknown */
+    nsec_t handshake;         /* monotonic, of the last one; 0: never */
+    nsec_t unanswered;        /* monotonic, since when we have sent and heard nothing; 0: not so */
+};
+
+struct observe {
+    struct observation *items; /* owns; sorted by key */
+    size_t n;
+};
+
+#define OBSERVE_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+void observe_deinit(struct observe *o);
+
+/**
+ * observe_take() - look at what the engine has
+ * @c:		sorted
+ * @now:	monotonic
+ * @wall:	nanoseconds since 1970
+ *
+ * Peers that are gone are forgotten.
+ *
+ * Return: 0 or -ENOMEM, and then nothing has changed.
+ */
+int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_t wall);
+
+/** observe_find() - lends; NULL when the engine has no such peer. */
+const struct observation *observe_find(const struct observe *o, const struct x25519_public *key);
+
+/** observation_has_session() - its last handshake can still carry packets. NULL: no. */
+bool observation_has_session(const struct observation *ob, nsec_t now);
+
+/** observation_is_silent() - we have sent to it for OBSERVE_SILENCE_MAX, in vain. */
+bool observation_is_silent(const struct observation *ob, nsec_t now);
+
+/** observation_age_seconds() - of the last handshake; -1: never, or @ob is NULL. */
+int64_t observation_age_seconds(const struct observation *ob, nsec_t now);

@@ -1,0 +1,577 @@
+/* status.c - see status.h. */
+#include "agent/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/hub_link.h"
+#include "agent/status_routes.h"
+#include "base/str.h"
+#include "base/table.h"
+#include "mesh/path_report.h"
+#include "net/offload.h"
+
+/* Peers that an alarm names. */
+#define ALARM_NAMES 10
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* Null for what has never been. */
+static json_t *encode_age(const struct observation *ob, nsec_t now)
+{
+    int64_t age = observation_age_seconds(ob, now);
+
+    return age < 0 ? json_null() : json_integer(age);
+}
+
+static json_t *encode_endpoint(const struct endpoint *ep)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    return ep && !endpoint_is_none(ep) ? json_string(endpoint_format(ep, text)) : json_null();
+}
+
+static json_t *encode_peer_endpoint(const struct reach_peer *path, const struct observation *ob)
+{
+    if (!endpoint_is_none(&path->remote))
+        return encode_endpoint(&path->remote);
+    return encode_endpoint(ob ? &ob->endpoint : NULL);
+}
+
+static json_t *encode_bytes(uint64_t bytes)
+{
+    return json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes);
+}
+
+/* What a node is: the same fields for this one, the hub and the peers. */
+static json_t *encode_node(const struct node *n)
+{
+    char key[X25519_BASE64_MAX];
+    char a4[IP_ADDR_TEXT_MAX];
+    char a6[IP_ADDR_TEXT_MAX];
+
+    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", n->meta.name, "address4",
+        ip_addr_format(&n->address4, a4), "address6", ip_addr_format(&n->address6, a6), "publicKey",
+        x25519_public_format(&n->key, key), "island", n->island);
+}
+
+/* Takes both; NULL when either could not be made. */
+static json_t *join(json_t *a, json_t *b)
+{
+    if (!a || !b || json_object_update(a, b) < 0)
+        a = (json_decref(a), NULL);
+    json_decref(b);
+    return a;
+}
+
+/* Null while no userspace engine tells. */
+static json_t *encode_offloads(const struct offloads *o)
+{
+    json_t *list = o ? json_array() : json_null();
+
+    for (int i = 0; o && list && i < OFFLOAD_N; i++)
+        if (json_array_append_new(
+                list, json_pack("{s:s, s:b, s:s}", "name", offload_name((enum offload)i), "on",
+                          (int)o->on[i], "why", o->why[i])) < 0)
+            list = (json_decref(list), NULL);
+    return list;
+}
+
+static json_t *encode_self(const struct status_input *in, const struct node *self)
+{
+    const struct network *network = &in->render->snapshot->network;
+    json_t *more =
+        json_pack("{s:s, s:s, s:s?, s:s, s:s, s:o, s:i, s:I}", "network", network->meta.name,
+            "interface", in->interface, "engine", in->engine, "engineWhy", in->engine_why, "fault",
+            in->fault ? in->fault : "", "offloads", encode_offloads(in->offloads), "mtu",
+            (int)network->mtu, "revision", (json_int_t)in->render->snapshot->revision);
+
+    return join(encode_node(self), more);
+}
+
+/* Null when it has said nothing yet. */
+static json_t *encode_silence(nsec_t since)
+{
+    return since == NSEC_NEVER ? json_null() : json_integer((json_int_t)(since / NSEC_PER_SEC));
+}
+
+static json_t *encode_hub(const struct status_input *in, const struct node *hub)
+{
+    const struct observation *ob = observe_find(in->seen, &hub->key);
+    bool by_udp = observation_has_session(ob, in->now) && !in->stream_why;
+    json_t *more = json_pack("{s:o, s:i, s:o, s:b, s:o, s:b, s:s, s:s, s:o, s:o}", "endpoint",
+        encode_endpoint(ob ? &ob->endpoint : NULL), "apiPort",
+        hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
+        "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for), "udp",
+        (int)by_udp, "why", in->stream_why ? in->stream_why : "", "oneWay",
+        one_way_name(in->one_way), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+        encode_bytes(ob ? ob->facts.tx_bytes : 0));
+
+    return join(encode_node(hub), more);
+}
+
+static json_t *encode_rtt(const struct reach_peer *path)
+{
+    return path->is_measured ? json_real((double)(path->rtt / NSEC_PER_USEC) / 1000) : json_null();
+}
+
+static json_t *encode_loss(const struct reach_peer *path)
+{
+    return path->is_measured ? json_real(path->loss_permille / 1000.0) : json_null();
+}
+
+/* Null where there is none. */
+static json_t *encode_relay(const struct reach_peer *path)
+{
+    return path->relay[0] != '\0' ? json_string(path->relay) : json_null();
+}
+
+static json_t *encode_peer(
+    const struct status_input *in, const struct node *node, const struct reach_peer *path)
+{
+    const struct observation *ob = observe_find(in->seen, &node->key);
+    nsec_t since = (in->wall - (in->now - path->since)) / NSEC_PER_SEC;
+    json_t *more =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:s, s:b, s:b}", "path",
+            path_kind_name(path->kind), "relay", encode_relay(path), "endpoint",
+            encode_peer_endpoint(path, ob), "handshakeAgeSeconds", encode_age(ob, in->now), "rttMs",
+            encode_rtt(path), "loss", encode_loss(path), "mtu", (int)render_mtu(in->render, node),
+            "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
+            encode_bytes(ob ? ob->facts.tx_bytes : 0), "since", (json_int_t)since, "sinceSeconds",
+            (json_int_t)((in->now - path->since) / NSEC_PER_SEC), "why", path->why, "alarm",
+            (int)path->is_alarm, "stock", (int)node->stock);
+
+    return join(encode_node(node), more);
+}
+
+static json_t *encode_peers(const struct status_input *in)
+{
+    json_t *peers = json_array();
+
+    for (size_t i = 0; peers && i < in->reach->n; i++) {
+        const struct reach_peer *path = &in->reach->items[i];
+        const struct node *node = snapshot_find_node(in->render->snapshot, path->node);
+
+        if (node && json_array_append_new(peers, encode_peer(in, node, path)) < 0)
+            peers = (json_decref(peers), NULL);
+    }
+    return peers;
+}
+
+static const char *source_of_keepalive(const struct status_input *in)
+{
+    if (in->render->snapshot->network.keepalive != NETWORK_KEEPALIVE_AUTO)
+        return "network";
+    return keepalive_plan_is_known(in->keepalive) ? "measured" : "default";
+}
+
+/* Of a mapping: null for what is not known, or was not lived to see. */
+static json_t *encode_seconds(nsec_t t)
+{
+    return t == 0 || t == NSEC_NEVER ? json_null() : json_real((double)t / (double)NSEC_PER_SEC);
+}
+
+static json_t *encode_keepalive(const struct status_input *in)
+{
+    const struct keepalive_plan *plan = in->keepalive;
+    bool is_known = keepalive_plan_is_known(plan);
+    const struct keepalive_known *known = &plan->known;
+    nsec_t age = nsec_max(in->wall - known->measured_at, 0) / NSEC_PER_SEC;
+    char text[KEEPALIVE_TEXT_MAX] = "";
+
+    if (is_known)
+        keepalive_plan_describe(plan, text);
+    return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:s, s:s}", "seconds",
+        (int)render_keepalive(in->render), "from", source_of_keepalive(in), "survivedSeconds",
+        encode_seconds(known->bounds.lives), "forgottenSeconds", encode_seconds(known->bounds.dies),
+        "measured", is_known ? json_integer(known->measured_at / NSEC_PER_SEC) : json_null(),
+        "measuredSecondsAgo", is_known ? json_integer(age) : json_null(), "found", text, "why",
+        is_known ? "" : keepalive_plan_why(plan));
+}
+
+json_t *status_encode(const struct status_input *in)
+{
+    const struct snapshot *s = in->render->snapshot;
+    const struct node *hub = render_hub(s);
+
+    return json_pack("{s:o, s:o, s:o*, s:o, s:o, s:o*, s:o*}", "self",
+        encode_self(in, snapshot_self(s)), "hub", hub ? encode_hub(in, hub) : json_null(),
+        "keepalive", in->keepalive ? encode_keepalive(in) : NULL, "peers", encode_peers(in),
+        "namesLeftOut",
+        in->names_left_out ? json_incref((json_t *)in->names_left_out) : json_array(), "routes",
+        in->routes ? status_routes_encode(in->routes) : NULL, "ownRoutes",
+        in->routes ? status_routes_encode_own(in->routes) : NULL);
+}
+
+json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
+    const struct node *node, const struct reach_peer *peer)
+{
+    const struct path_side *self = finder_self(finder);
+    json_t *pairs = finder_encode_pairs(finder, node->meta.name, in->now);
+    struct path_view view = {.n_frames = 0};
+
+    (void)finder_view(finder, node->meta.name, &view, in->now);
+    return json_pack("{s:s, s:s, s:o, s:s, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
+        node->meta.name, "path", path_kind_name(peer->kind), "relay", encode_relay(peer), "why",
+        peer->why, "sinceSeconds", (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs",
+        encode_rtt(peer), "loss", encode_loss(peer), "framesSent", (json_int_t)view.n_frames,
+        "guessesSent", (json_int_t)view.n_sprayed, "self", path_report_encode_facts(self), "peer",
+        node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
+        pairs ? pairs : json_array(), "relays", finder_encode_relays(finder, node->meta.name));
+}
+
+/* ---- table ---------------------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *obj, const char *field, const char *instead)
+{
+    const char *text = json_string_value(json_object_get(obj, field));
+
+    return text && text[0] != '\0' ? text : instead;
+}
+
+static const char *format_age(const json_t *obj, char buf[static 32])
+{
+    const json_t *age = json_object_get(obj, "handshakeAgeSeconds");
+
+    if (!json_is_integer(age))
+        return "never";
+    (void)snprintf(buf, 32, "%lld s ago", (long long)json_integer_value(age));
+    return buf;
+}
+
+static const char *format_bytes(const json_t *obj, const char *field, char buf[static 32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double v = (double)json_integer_value(json_object_get(obj, field));
+    unsigned unit = 0;
+
+    for (; v >= 1024 && unit + 1 < sizeof(units) / sizeof(*units); unit++)
+        v /= 1024;
+    (void)snprintf(buf, 32, unit == 0 ? "%.0f %s" : "%.1f %s", v, units[unit]);
+    return buf;
+}
+
+static const char *format_time(const json_t *obj, const char *field, char buf[static 32])
+{
+    long long s = (long long)json_integer_value(json_object_get(obj, field));
+
+    if (s < 120)
+        (void)snprintf(buf, 32, "%lld s", s);
+    else if (s < 120 * 60)
+        (void)snprintf(buf, 32, "%lld min", s / 60);
+    else if (s < 48 * 3600)
+        (void)snprintf(buf, 32, "%lld h", s / 3600);
+    else
+        (void)snprintf(buf, 32, "%lld d", s / 86400);
+    return buf;
+}
+
+static const char *format_since(const json_t *peer, char buf[static 32])
+{
+    return format_time(peer, "sinceSeconds", buf);
+}
+
+/* "-" for what is not known. */
+static const char *format_real(
+    const json_t *peer, const char *field, double factor, const char *unit, char buf[static 32])
+{
+    const json_t *v = json_object_get(peer, field);
+
+    if (!json_is_number(v))
+        return "-";
+    (void)snprintf(buf, 32, "%.1f %s", json_number_value(v) * factor, unit);
+    return buf;
+}
+
+/* "relay via r1" */
+static const char *format_path(const json_t *peer, char buf[static 128])
+{
+    const char *relay = text_of(peer, "relay", NULL);
+
+    (void)snprintf(buf, 128, "%.40s%s%.64s", text_of(peer, "path", "?"), relay ? " via " : "",
+        relay ? relay : "");
+    return buf;
+}
+
+static void add_peer(struct table *t, const json_t *peer)
+{
+    char path[128];
+    char buf[32];
+
+    table_add(t, "%s", text_of(peer, "name", "?"));
+    table_add(t, "%s", text_of(peer, "address4", "?"));
+    table_add(t, "%s", format_path(peer, path));
+    table_add(t, "%s", format_real(peer, "rttMs", 1, "ms", buf));
+    table_add(t, "%s", format_real(peer, "loss", 100, "%", buf));
+    table_add(t, "%lld", (long long)json_integer_value(json_object_get(peer, "mtu")));
+    table_add(t, "%s", format_since(peer, buf));
+    table_add(t, "%s", format_age(peer, buf));
+    table_add(t, "%s", format_bytes(peer, "rxBytes", buf));
+    table_add(t, "%s", format_bytes(peer, "txBytes", buf));
+}
+
+static void format_peers(const json_t *peers, struct str *out)
+{
+    static const char *const head[] = {
+        "PEER", "ADDRESS", "PATH", "RTT", "LOSS", "MTU", "SINCE", "HANDSHAKE", "RECEIVED", "SENT"};
+    struct table t;
+    size_t index;
+    json_t *peer;
+
+    table_init(&t, sizeof(head) / sizeof(*head));
+    for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(peers, index, peer)
+        add_peer(&t, peer);
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
+/* Is that reason one that an earlier peer of the list has already given? */
+static bool is_said(const json_t *peers, size_t before, const json_t *peer)
+{
+    for (size_t i = 0; i < before; i++) {
+        const json_t *other = json_array_get(peers, i);
+
+        if (json_equal(json_object_get(other, "why"), json_object_get(peer, "why")) &&
+            json_equal(json_object_get(other, "path"), json_object_get(peer, "path")))
+            return true;
+    }
+    return false;
+}
+
+/* Each reason once: most peers of a network share theirs. */
+static void format_reasons(const json_t *peers, struct str *out)
+{
+    size_t index;
+    json_t *peer;
+
+    json_array_foreach(peers, index, peer) {
+        const char *why = text_of(peer, "why", NULL);
+
+        if (why && !is_said(peers, index, peer))
+            str_addf(out, "%s: %s\n", text_of(peer, "path", "?"), why);
+    }
+}
+
+/* "keepalive 21 s: the NAT forgets a silent UDP mapping after about 28 s, seen 3 min ago" */
+static void format_keepalive(const json_t *keepalive, struct str *out)
+{
+    bool is_fixed = strcmp(text_of(keepalive, "from", ""), "network") == 0;
+    const char *found = text_of(keepalive, "found", NULL);
+    char buf[32];
+
+    if (!keepalive)
+        return;
+    str_addf(out, "keepalive %lld s%s",
+        (long long)json_integer_value(json_object_get(keepalive, "seconds")),
+        is_fixed ? ", which the network says" : "");
+    if (found)
+        str_addf(
+            out, ": %s, seen %s ago\n", found, format_time(keepalive, "measuredSecondsAgo", buf));
+    else
+        str_addf(out, "; not measured: %s\n", text_of(keepalive, "why", "no reason is known"));
+}
+
+/* "ALARM: no direct path to b, c and 2 more, though only direct paths are wanted" */
+static void format_alarm(const json_t *peers, struct str *out)
+{
+    size_t n = 0;
+    size_t index;
+    json_t *peer;
+
+    json_array_foreach(peers, index, peer) {
+        if (!json_is_true(json_object_get(peer, "alarm")))
+            continue;
+        if (n < ALARM_NAMES)
+            str_addf(out, "%s%s", n == 0 ? "ALARM: no direct path to " : ", ",
+                text_of(peer, "name", "?"));
+        n++;
+    }
+    if (n > ALARM_NAMES)
+        str_addf(out, " and %zu more", n - ALARM_NAMES);
+    if (n > 0)
+        str_add(out, ", though only direct paths are wanted\n");
+}
+
+/* Only what is missing is worth a line. */
+static void format_offloads(const json_t *offloads, struct str *out)
+{
+    const json_t *offload;
+    size_t index;
+
+    json_array_foreach(offloads, index, offload)
+        if (!json_is_true(json_object_get(offload, "on")))
+            str_addf(out, "the offload %s is off: %s\n", text_of(offload, "name", "?"),
+                text_of(offload, "why", "?"));
+}
+
+static void format_names(const json_t *names, struct str *out)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(names, i, item)
+        str_addf(out, "the name \"%s\" of node %s is left out of the hosts file: %s\n",
+            text_of(item, "name", "?"), text_of(item, "node", "?"), text_of(item, "why", "?"));
+}
+
+/* A hub that has missed its heartbeat is not said to answer, long before it counts as away. */
+static const char *format_presence(const json_t *hub, char buf[static 64])
+{
+    json_int_t silent = json_integer_value(json_object_get(hub, "silentSeconds"));
+    bool is_heard = json_is_true(json_object_get(hub, "reachable"));
+
+    if (is_heard && silent * NSEC_PER_SEC < HUB_LINK_BREATH)
+        return "answers";
+    if (is_heard)
+        (void)snprintf(buf, 64, "silent for %lld s", (long long)silent);
+    else
+        (void)snprintf(buf, 64, "does not answer");
+    return buf;
+}
+
+void status_format(const json_t *status, struct str *out)
+{
+    const json_t *self = json_object_get(status, "self");
+    const json_t *hub = json_object_get(status, "hub");
+    const json_t *peers = json_object_get(status, "peers");
+    const char *stream_why = text_of(hub, "why", NULL);
+    char presence[64];
+    char age[32];
+
+    str_addf(out, "%s in the network %s: %s, %s\n", text_of(self, "name", "?"),
+        text_of(self, "network", "?"), text_of(self, "address4", "?"),
+        text_of(self, "address6", "?"));
+    str_addf(out, "interface %s (%s), MTU %lld\n", text_of(self, "interface", "?"),
+        text_of(self, "engine", "no engine"),
+        (long long)json_integer_value(json_object_get(self, "mtu")));
+    format_offloads(json_object_get(self, "offloads"), out);
+    if (text_of(self, "fault", "")[0] != '\0')
+        str_addf(out,
+            "the interface is not as it should be, and nobody is reached until it is: %s\n",
+            text_of(self, "fault", ""));
+    /* The endpoint of a stream is its near end, on this machine; @stream_why names the far one. */
+    str_addf(out, "hub %s %s%s: %s, last handshake %s\n", text_of(hub, "name", "?"),
+        stream_why ? "in TLS" : "at ",
+        stream_why ? "" : text_of(hub, "endpoint", "an unknown place"),
+        format_presence(hub, presence), format_age(hub, age));
+    if (stream_why)
+        str_addf(out, "hub: %s\n", stream_why);
+    format_keepalive(json_object_get(status, "keepalive"), out);
+    format_names(json_object_get(status, "namesLeftOut"), out);
+    status_routes_format(status, out);
+    str_add(out, "\n");
+    if (json_array_size(peers) == 0) {
+        str_add(out, "no other node yet\n");
+        return;
+    }
+    format_peers(peers, out);
+    str_add(out, "\n");
+    format_alarm(peers, out);
+    format_reasons(peers, out);
+}
+
+/* ---- one peer's ways ------------------------------------------------------------------------ */
+
+static void add_pair(struct table *t, const json_t *pair)
+{
+    const json_t *tried = json_object_get(pair, "triedSecondsAgo");
+    char buf[32];
+
+    table_add(t, "%s", text_of(pair, "endpoint", "?"));
+    table_add(t, "%s%s", text_of(pair, "type", "?"),
+        json_is_true(json_object_get(pair, "ownSocket")) ? ", own socket" : "");
+    table_add(t, "%s", text_of(pair, "verdict", "?"));
+    table_add(t, "%s", format_real(pair, "rttMs", 1, "ms", buf));
+    table_add(t, "%lld/%lld", (long long)json_integer_value(json_object_get(pair, "pongs")),
+        (long long)json_integer_value(json_object_get(pair, "pings")));
+    if (json_is_integer(tried))
+        table_add(t, "%lld s ago", (long long)json_integer_value(tried));
+    else
+        table_add(t, "never");
+}
+
+static void format_pairs(const json_t *pairs, struct str *out)
+{
+    static const char *const head[] = {"ENDPOINT", "FOUND", "VERDICT", "RTT", "ANSWERED", "TRIED"};
+    struct table t;
+    size_t index;
+    json_t *pair;
+
+    table_init(&t, sizeof(head) / sizeof(*head));
+    for (size_t i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(pairs, index, pair)
+        add_pair(&t, pair);
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
+static const char *describe_relay(const json_t *relay)
+{
+    const char *verdict = text_of(relay, "verdict", "?");
+
+    if (strcmp(verdict, path_verdict_name(PATH_VERDICT_SILENT)) == 0)
+        return "not reached there";
+    return verdict;
+}
+
+/* Those that this node reaches; the best is the one with the smallest sum. */
+static void format_relays(const json_t *relays, struct str *out)
+{
+    struct table t;
+    size_t index;
+    json_t *relay;
+
+    str_add(out, "\n");
+    table_init(&t, 4);
+    table_add(&t, "RELAY");
+    table_add(&t, "VERDICT");
+    table_add(&t, "RTT HERE");
+    table_add(&t, "RTT THERE");
+    json_array_foreach(relays, index, relay) {
+        char buf[32];
+
+        table_add(&t, "%s", text_of(relay, "name", "?"));
+        table_add(&t, "%s", describe_relay(relay));
+        table_add(&t, "%s", format_real(relay, "rttMs", 1, "ms", buf));
+        table_add(&t, "%s", format_real(relay, "peerRttMs", 1, "ms", buf));
+    }
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
+/* "endpoint-independent mapping, natted" */
+static void format_nat(const char *whose, const json_t *nat, struct str *out)
+{
+    str_addf(out, "%s: %s mapping, %s%s\n", whose, text_of(nat, "mapping", "unknown"),
+        json_is_true(json_object_get(nat, "natted")) ? "behind a NAT" : "no NAT seen",
+        json_is_true(json_object_get(nat, "blocked")) ? ", UDP blocked" : "");
+}
+
+void status_format_paths(const json_t *paths, struct str *out)
+{
+    const json_t *pairs = json_object_get(paths, "candidates");
+    const json_t *relays = json_object_get(paths, "relays");
+    const char *why = text_of(paths, "why", NULL);
+    char path[128];
+    char buf[32];
+
+    str_addf(out, "%s is reached by %s for %s, RTT %s\n", text_of(paths, "name", "?"),
+        format_path(paths, path), format_since(paths, buf),
+        format_real(paths, "rttMs", 1, "ms", (char[32]){0}));
+    if (why)
+        str_addf(out, "%s\n", why);
+    format_nat("here", json_object_get(paths, "self"), out);
+    format_nat("there", json_object_get(paths, "peer"), out);
+    str_addf(out, "%lld path frames were sent, %lld of them guesses at ports\n\n",
+        (long long)json_integer_value(json_object_get(paths, "framesSent")),
+        (long long)json_integer_value(json_object_get(paths, "guessesSent")));
+    if (json_array_size(pairs) == 0)
+        str_add(out, "nothing has been tried yet\n");
+    else
+        format_pairs(pairs, out);
+    if (json_array_size(relays) > 0)
+        format_relays(relays, out);
+}

@@ -1,0 +1,454 @@
+/* test-status.c - paths, and the status that is made of them, as JSON and as a table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/status.h"
+#include "agent/status_routes.h"
+#include "agent/subnet_routes.h"
+#include "base/str.h"
+#include "test/support/sample_mesh.h"
+#include "mesh/subnets.h"
+#include "net/offload.h"
+
+#define SEC  NSEC_PER_SEC
+#define NOW  (500 * SEC)
+#define WALL (1790000000 * SEC)
+
+/* What the agent of "n2" in a network of four knows: the hub and n3 have spoken, n4 has not. */
+struct scene {
+    struct snapshot snapshot;
+    struct render_input render;
+    struct observe seen;
+    struct reach reach;
+    struct keepalive_plan keepalive;
+    nsec_t hub_silent_for;
+    const char *fault;
+};
+
+static struct wg_peer spoken(unsigned n, int64_t seconds_ago)
+{
+    struct wg_peer p = {.key = sample_key(n),
+        .facts = {.handshake_sec = WALL / SEC - seconds_ago, .rx_bytes = 1536, .tx_bytes = 20}};
+
+    assert_int_equal(endpoint_parse(&p.endpoint, "203.0.113.10:51820", NULL), 0);
+    return p;
+}
+
+static void look(struct scene *sc, bool hub_heard)
+{
+    assert_int_equal(reach_take(&sc->reach, &sc->render, NULL, hub_heard, NULL, NOW - 60 * SEC), 0);
+}
+
+static void make_scene(struct scene *sc, bool hub_heard)
+{
+    struct keepalive_known none = KEEPALIVE_KNOWN_NULL;
+    struct wg_config c = WG_CONFIG_NULL;
+    struct wg_peer peers[] = {spoken(1, 12), spoken(3, 4), {.key = sample_key(4)}};
+
+    *sc = (struct scene){
+        .snapshot = sample_snapshot(4, 2), .hub_silent_for = 3 * NSEC_PER_SEC, .fault = ""};
+    keepalive_plan_init(&sc->keepalive, &none);
+    sc->render = (struct render_input){.snapshot = &sc->snapshot};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(wg_config_add(&c, &peers[i]), 0);
+    assert_int_equal(wg_config_sort(&c, NULL), 0);
+    assert_int_equal(observe_take(&sc->seen, &c, NOW, WALL), 0);
+    look(sc, hub_heard);
+    wg_config_deinit(&c);
+}
+
+static void free_scene(struct scene *sc)
+{
+    snapshot_deinit(&sc->snapshot);
+    observe_deinit(&sc->seen);
+    reach_deinit(&sc->reach);
+}
+
+static json_t *encode(const struct scene *sc, bool hub_heard)
+{
+    struct offloads offloads = offloads_all();
+    struct status_input in = {.render = &sc->render,
+        .seen = &sc->seen,
+        .reach = &sc->reach,
+        .interface = "weft0",
+        .engine = "userspace",
+        .engine_why = "this kernel has no WireGuard",
+        .offloads = &offloads,
+        .keepalive = &sc->keepalive,
+        .hub_heard = hub_heard,
+        .hub_silent_for = sc->hub_silent_for,
+        .fault = sc->fault,
+        .now = NOW,
+        .wall = WALL};
+    json_t *json;
+
+    offload_off(&offloads, OFFLOAD_UDP_GSO, "it got lost");
+    json = status_encode(&in);
+    assert_non_null(json);
+    return json;
+}
+
+static void test_json(void **state)
+{
+    static const char expected[] =
+        "{\"self\": {\"name\": \"n2\", \"address4\": \"10.42.0.2\", \"address6\": \"fd5a:1::2\", "
+        "\"publicKey\": \"AgAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
+        "\"island\": \"\", "
+        "\"network\": \"default\", \"interface\": \"weft0\", \"engine\": \"userspace\", "
+        "\"engineWhy\": \"this kernel has no WireGuard\", \"fault\": \"\", "
+        "\"offloads\": [{\"name\": \"udp-gso\", \"on\": false, \"why\": \"it got lost\"}, "
+        "{\"name\": \"udp-gro\", \"on\": true, \"why\": \"\"}, "
+        "{\"name\": \"tso\", \"on\": true, \"why\": \"\"}, "
+        "{\"name\": \"uso\", \"on\": true, \"why\": \"\"}], \"mtu\": 1420, \"revision\": 40}, "
+        "\"hub\": {\"name\": \"hub\", \"address4\": \"10.42.0.1\", \"address6\": \"fd5a:1::1\", "
+        "\"publicKey\": \"AQAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
+        "\"island\": \"\", "
+        "\"endpoint\": \"203.0.113.10:51820\", \"apiPort\": 8443, "
+        "\"handshakeAgeSeconds\": 12, \"reachable\": true, \"silentSeconds\": 3, "
+        "\"udp\": true, \"why\": \"\", "
+        "\"oneWay\": \"\", "
+        "\"rxBytes\": 1536, "
+        "\"txBytes\": 20}, "
+        "\"keepalive\": {\"seconds\": 10, \"from\": \"default\", \"survivedSeconds\": null, "
+        "\"forgottenSeconds\": null, \"measured\": null, \"measuredSecondsAgo\": null, "
+        "\"found\": \"\", \"why\": \"there is no session with the hub by UDP\"}, "
+        "\"peers\": [{\"name\": \"n3\", \"address4\": \"10.42.0.3\", \"address6\": \"fd5a:1::3\", "
+        "\"publicKey\": \"AwAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
+        "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
+        "\"endpoint\": \"203.0.113.10:51820\", \"handshakeAgeSeconds\": 4, \"rttMs\": null, "
+        "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 1536, \"txBytes\": 20, "
+        "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
+        "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
+        "agent on it\", \"alarm\": false, \"stock\": false}, "
+        "{\"name\": \"n4\", \"address4\": \"10.42.0.4\", \"address6\": \"fd5a:1::4\", "
+        "\"publicKey\": \"BAAHAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\", "
+        "\"island\": \"\", \"path\": \"relay\", \"relay\": \"hub\", "
+        "\"endpoint\": null, \"handshakeAgeSeconds\": null, \"rttMs\": null, "
+        "\"loss\": null, \"mtu\": 1420, \"rxBytes\": 0, \"txBytes\": 0, "
+        "\"since\": 1789999940, \"sinceSeconds\": 60, \"why\": \"this peer does not say where it "
+        "may be reached, as a stock WireGuard does not, so the hub relays: run the weft "
+        "agent on it\", \"alarm\": false, \"stock\": false}], "
+        "\"namesLeftOut\": []}";
+    struct scene sc;
+    json_t *json;
+    char *text;
+
+    make_scene(&sc, true);
+    json = encode(&sc, true);
+    text = json_dumps(json, 0);
+    assert_string_equal(text, expected);
+    free(text);
+    json_decref(json);
+    free_scene(&sc);
+}
+
+static void check_table(const json_t *json, const char *expected)
+{
+    struct str out = STR_NULL;
+
+    status_format(json, &out);
+    assert_string_equal(str_text(&out), expected);
+    str_deinit(&out);
+}
+
+static void test_table(void **state)
+{
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, true);
+    json = encode(&sc, true);
+    check_table(json,
+        "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
+        "interface weft0 (userspace), MTU 1420\n"
+        "the offload udp-gso is off: it got lost\n"
+        "hub hub at 203.0.113.10:51820: answers, last handshake 12 s ago\n"
+        "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
+        "\n"
+        "PEER  ADDRESS    PATH           RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
+        "n3    10.42.0.3  relay via hub  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
+        "n4    10.42.0.4  relay via hub  -    -     1420  60 s   never      0 B       0 B\n"
+        "\n"
+        "relay: this peer does not say where it may be reached, as a stock WireGuard does not, so "
+        "the hub relays: run the weft agent on it\n");
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* A mesh says so at once where a peer finds no paths; of others see path/test-paths.c. */
+static void test_mesh_alarms(void **state)
+{
+    struct scene sc;
+    struct str out = STR_NULL;
+    json_t *json;
+    json_t *peer;
+    size_t i;
+
+    make_scene(&sc, true);
+    sc.snapshot.network.topology = TOPOLOGY_MESH;
+    look(&sc, true);
+    assert_int_equal(sc.reach.n_alarms, 2);
+    json = encode(&sc, true);
+    json_array_foreach(json_object_get(json, "peers"), i, peer)
+        assert_true(json_is_true(json_object_get(peer, "alarm")));
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nALARM: no direct path to n3, n4, though only direct paths are wanted\n"));
+    str_deinit(&out);
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* A name that would take the place of another is told, with the reason. */
+static void test_names_left_out(void **state)
+{
+    struct scene sc;
+    json_t *json;
+    struct str out = STR_NULL;
+
+    make_scene(&sc, true);
+    json = encode(&sc, true);
+    (void)json_object_set_new(json, "namesLeftOut",
+        json_pack("[{s:s, s:s, s:s}]", "name", "minio", "node", "n3", "why",
+            "this machine's resolver leads it to 192.0.2.7"));
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nthe name \"minio\" of node n3 is left out of the hosts file: this machine's resolver "
+        "leads it to 192.0.2.7\n"));
+    str_deinit(&out);
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* A hub's network keeps all on it: that is what is wanted, and the reason says so. */
+static char *format_routes(const struct status_routes *in)
+{
+    struct str out = STR_NULL;
+    json_t *status = json_pack("{s:o, s:o}", "routes", status_routes_encode(in), "ownRoutes",
+        status_routes_encode_own(in));
+
+    assert_non_null(status);
+    status_routes_format(status, &out);
+    json_decref(status);
+    return str_take(&out, NULL);
+}
+
+/* Each thing that keeps a subnet from being reached has its words, and what helps. */
+static void test_routes(void **state)
+{
+    struct subnet_route others[4] = {{.node = "n3"}, {.node = "n3"}, {.node = "n4"},
+        {.node = "n5", .why = "this machine reaches 10.3.0.0/24 by lan0 itself"}};
+    struct subnet_routes routes = {.items = others, .n = 4};
+    struct subnets admitted = SUBNETS_NULL;
+    struct subnets asked = SUBNETS_NULL;
+    struct node self = {.meta.name = "n2", .routes = &admitted};
+    struct status_routes in = {.others = &routes,
+        .self = &self,
+        .asked = &asked,
+        .forwards4 = 1,
+        .forwards6 = 1,
+        .guard_fault = ""};
+    char *text;
+
+    for (unsigned i = 0; i < 4; i++)
+        others[i].to = (struct ip_prefix){
+            .addr = ip_addr_v4((const uint8_t[4]){10, (uint8_t)i, 0, 0}), .len = 24};
+    assert_int_equal(subnets_parse(&admitted, "10.9.0.0/24,fd09::/64", NULL), 0);
+    assert_int_equal(subnets_parse(&asked, "10.8.0.0/24,10.9.0.0/24", NULL), 0);
+    text = format_routes(&in);
+    assert_string_equal(text,
+        "this node is the way to 10.9.0.0/24\n"
+        "this node is the way to fd09::/64\n"
+        "this node is not yet the way to 10.8.0.0/24: the hub has not admitted it; on the hub: "
+        "weft "
+        "node set n2 --route 10.8.0.0/24\n"
+        "through n3: 10.0.0.0/24, 10.1.0.0/24\n"
+        "through n4: 10.2.0.0/24\n"
+        "not through n5: 10.3.0.0/24, this machine reaches 10.3.0.0/24 by lan0 itself\n");
+    free(text);
+
+    routes.n = 0;
+    asked.n = 0;
+    in.forwards4 = 0;
+    in.forwards6 = -1; /* who cannot see it does not complain */
+    text = format_routes(&in);
+    assert_string_equal(text,
+        "this node is not yet the way to 10.9.0.0/24: this machine forwards no IPv4: sysctl -w "
+        "net.ipv4.ip_forward=1, and a line in /etc/sysctl.d keeps it so\n"
+        "this node is the way to fd09::/64\n");
+    free(text);
+    in.forwards4 = 1;
+    in.guard_fault = "no nf_tables here";
+    admitted.n = 1;
+    text = format_routes(&in);
+    assert_string_equal(text, "this node is not yet the way to 10.9.0.0/24: the packet filter does "
+                              "not take its rules: no nf_tables here\n");
+    free(text);
+}
+
+static void test_topology_hub(void **state)
+{
+    struct scene sc;
+
+    make_scene(&sc, true);
+    sc.snapshot.network.topology = TOPOLOGY_HUB;
+    look(&sc, true);
+    assert_int_equal(sc.reach.n_alarms, 0);
+    assert_int_equal(sc.reach.items[0].kind, PATH_KIND_RELAY);
+    assert_non_null(strstr(sc.reach.items[0].why, "topology is hub"));
+    free_scene(&sc);
+}
+
+static void test_table_without_hub(void **state)
+{
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, false);
+    json = encode(&sc, false);
+    check_table(json, "n2 in the network default: 10.42.0.2, fd5a:1::2\n"
+                      "interface weft0 (userspace), MTU 1420\n"
+                      "the offload udp-gso is off: it got lost\n"
+                      "hub hub at 203.0.113.10:51820: does not answer, last handshake 12 s ago\n"
+                      "keepalive 10 s; not measured: there is no session with the hub by UDP\n"
+                      "\n"
+                      "PEER  ADDRESS    PATH  RTT  LOSS  MTU   SINCE  HANDSHAKE  RECEIVED  SENT\n"
+                      "n3    10.42.0.3  none  -    -     1420  60 s   4 s ago    1.5 KiB   20 B\n"
+                      "n4    10.42.0.4  none  -    -     1420  60 s   never      0 B       0 B\n"
+                      "\n"
+                      "none: the hub does not answer, and packets to this peer go through it\n");
+    json_decref(json);
+    free_scene(&sc);
+}
+
+static void check_keepalive_line(struct scene *sc, const char *expected)
+{
+    json_t *json = encode(sc, true);
+    struct str out = STR_NULL;
+
+    status_format(json, &out);
+    if (!strstr(str_text(&out), expected))
+        fail_msg("\"%s\" is not in:\n%s", expected, str_text(&out));
+    str_deinit(&out);
+    json_decref(json);
+}
+
+/* What was measured is in force, unless the network says otherwise; and both are told. */
+static void test_keepalive(void **state)
+{
+    struct keepalive_known known = {.measured_at = WALL - 180 * SEC,
+        .bounds = {.lives = 28 * SEC, .dies = 29500 * NSEC_PER_MSEC}};
+    const json_t *keepalive;
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, true);
+    keepalive_plan_init(&sc.keepalive, &known);
+    sc.keepalive.view.is_natted = true;
+    assert_int_equal(endpoint_parse(&sc.keepalive.view.hub, "203.0.113.10:51820", NULL), 0);
+    sc.render.keepalive = 21;
+    json = encode(&sc, true);
+    keepalive = json_object_get(json, "keepalive");
+    assert_int_equal(json_integer_value(json_object_get(keepalive, "seconds")), 21);
+    assert_string_equal(json_string_value(json_object_get(keepalive, "from")), "measured");
+    assert_true(json_real_value(json_object_get(keepalive, "survivedSeconds")) == 28);
+    assert_true(json_real_value(json_object_get(keepalive, "forgottenSeconds")) == 29.5);
+    assert_int_equal(json_integer_value(json_object_get(keepalive, "measured")), WALL / SEC - 180);
+    assert_string_equal(json_string_value(json_object_get(keepalive, "why")), "");
+    json_decref(json);
+    check_keepalive_line(&sc,
+        "keepalive 21 s: the NAT forgets a silent UDP mapping after about 29 s, seen 3 min ago\n");
+    sc.snapshot.network.keepalive = 25;
+    check_keepalive_line(&sc, "keepalive 25 s, which the network says: the NAT forgets");
+    free_scene(&sc);
+}
+
+/* What is wrong here is said before the hub is blamed; a missed heartbeat is not an answer. */
+static void test_faults(void **state)
+{
+    struct str out = STR_NULL;
+    struct scene sc;
+    json_t *json;
+
+    make_scene(&sc, true);
+    sc.hub_silent_for = 12 * NSEC_PER_SEC;
+    sc.fault = "cannot open /dev/net/tun";
+    json = encode(&sc, true);
+    status_format(json, &out);
+    assert_non_null(strstr(str_text(&out),
+        "\nthe interface is not as it should be, and nobody is reached until it is: cannot open "
+        "/dev/net/tun\nhub hub at 203.0.113.10:51820: silent for 12 s, last handshake"));
+    str_deinit(&out);
+    json_decref(json);
+    free_scene(&sc);
+}
+
+/* Whatever another version, or a damaged agent, answers. */
+static void test_table_of_strange_json(void **state)
+{
+    static const char *const cases[] = {
+        "{}",
+        "[]",
+        "null",
+        "{\"peers\": 7, \"self\": []}",
+        "{\"peers\": [7, {}, {\"path\": 1, \"why\": []}]}",
+        "{\"hub\": {\"handshakeAgeSeconds\": \"x\"}}",
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *json = json_loads(cases[i], JSON_DECODE_ANY, NULL);
+        struct str out = STR_NULL;
+
+        status_format(json, &out);
+        assert_true(strlen(str_text(&out)) > 0);
+        str_deinit(&out);
+        json_decref(json);
+    }
+}
+
+static void test_since(void **state)
+{
+    struct scene sc;
+
+    make_scene(&sc, true);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, true, NULL, NOW), 0);
+    assert_true(reach_find(&sc.reach, "n3")->since == NOW - 60 * SEC);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, false, NULL, NOW), 0);
+    assert_true(reach_find(&sc.reach, "n3")->since == NOW);
+    assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_NONE);
+    assert_int_equal(reach_take(&sc.reach, &sc.render, NULL, true, "UDP is blocked", NOW + SEC), 0);
+    assert_int_equal(reach_find(&sc.reach, "n3")->kind, PATH_KIND_STREAM);
+    assert_string_equal(reach_find(&sc.reach, "n3")->why, "UDP is blocked");
+    assert_int_equal(
+        reach_take(&sc.reach, &sc.render, NULL, true, "UDP is blocked", NOW + 2 * SEC), 0);
+    assert_true(reach_find(&sc.reach, "n3")->since == NOW + SEC);
+    /* Neither this node nor the hub is a peer. */
+    assert_null(reach_find(&sc.reach, "n2"));
+    assert_null(reach_find(&sc.reach, "hub"));
+    free_scene(&sc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_table_without_hub),
+        cmocka_unit_test(test_keepalive),
+        cmocka_unit_test(test_mesh_alarms),
+        cmocka_unit_test(test_names_left_out),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_topology_hub),
+        cmocka_unit_test(test_table_of_strange_json),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_since),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

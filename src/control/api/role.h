@@ -1,0 +1,47 @@
+/*
+ * role.h - who asks at the admin's door, and what that allows.
+ *
+ * A role holds all that the ones before it hold. A route names the least role that may call it
+ * (route.h), and route_admits() is the one place that compares the two. Pure.
+ */
+#pragma once
+
+#include "base/parse.h"
+
+enum role {
+    ROLE_NONE,     /* nobody who administers */
+    ROLE_VIEWER,   /* reads */
+    ROLE_OPERATOR, /* and changes nodes, edges and join tokens */
+    ROLE_ADMIN,    /* and networks and admin tokens: everything */
+    ROLE_N,
+};
+
+/** What became of the admin token that came with a request. */
+enum caller_verdict {
+    CALLER_NONE,    /* none was sent */
+    CALLER_KNOWN,   /* it is valid */
+    CALLER_UNKNOWN, /* nobody has it, or it was removed */
+    CALLER_EXPIRED, /* its time is over */
+    CALLER_LIMITED, /* it was not looked at: too many failures from there */
+};
+
+/** Longest name of a caller: "admin:" and a name. */
+#define CALLER_NAME_MAX (NAME_MAX_LEN + 16)
+
+struct caller {
+    enum role role;
+    enum caller_verdict verdict;
+    char name[CALLER_NAME_MAX + 1]; /* "admin:ci", "uid:0"; as the audit log has it */
+    char network[NAME_MAX_LEN + 1]; /* the only one that it may see and change; "": all */
+};
+
+#define CALLER_NULL                                                                                \
+    {                                                                                              \
+        ROLE_NONE                                                                                  \
+    }
+
+/** role_name() - "viewer"; "none" for ROLE_NONE. */
+const char *role_name(enum role role);
+
+/** role_parse() - ROLE_NONE when it is none of viewer, operator, admin. */
+enum role role_parse(const char *text);

@@ -1,0 +1,213 @@
+/* test-client-loop.c - calls and streams on a loop, against a real server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "test/support/sample_daemon.h"
+
+struct listening {
+    uv_loop_t loop;
+    struct client_loop *cl;
+    struct client_request *rq;
+    unsigned lines;
+    size_t len;            /* that each line must have */
+    unsigned cancel_after; /* lines; 0: never */
+    int ended;             /* times */
+    int result;
+    char words[400];
+};
+
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct listening *l = ctx;
+
+    assert_int_equal(strtoul(line, NULL, 10), l->lines);
+    assert_int_equal(len, l->len);
+    l->lines++;
+    if (l->lines == l->cancel_after)
+        l->rq = client_cancel(l->rq);
+}
+
+static void on_end(void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct listening *l = ctx;
+
+    l->ended++;
+    l->result = result;
+    (void)snprintf(l->words, sizeof(l->words), "%s", e->text);
+}
+
+static void listen_begin(struct listening *l)
+{
+    *l = (struct listening){0};
+    assert_int_equal(uv_loop_init(&l->loop), 0);
+    assert_int_equal(client_loop_new(&l->cl, &l->loop, &sample_words), 0);
+}
+
+static void listen_finish(struct listening *l)
+{
+    client_loop_free(l->cl);
+    uv_run(&l->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&l->loop), 0);
+}
+
+static void watch(struct listening *l, struct client_target t, const char *path, size_t line_max)
+{
+    assert_int_equal(
+        client_watch(l->cl, &t, path, 3000, line_max, on_line, on_end, l, &l->rq, &sample_words),
+        0);
+    assert_int_equal(l->ended, 0);
+}
+
+static void test_stream(void **state)
+{
+    static const struct {
+        const char *path;
+        unsigned n;
+        size_t len;
+    } cases[] = {{"/v1/numbers/0/10", 0, 10}, {"/v1/numbers/5000/10", 5000, 10},
+        {"/v1/numbers/3/2000000", 3, 2000000}, {"/v1/numbers/300/20000", 300, 20000}};
+
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
+        struct listening l;
+
+        listen_begin(&l);
+        l.len = cases[i / 2].len;
+        watch(&l, i % 2 ? sample_by_https() : sample_by_unix(), cases[i / 2].path, 3000000);
+        while (!l.ended)
+            uv_run(&l.loop, UV_RUN_ONCE);
+        assert_int_equal(l.result, 0);
+        assert_int_equal(l.lines, cases[i / 2].n);
+        listen_finish(&l);
+    }
+}
+
+static void test_stream_ends(void **state)
+{
+    struct listening l;
+
+    listen_begin(&l);
+    l.len = 1000;
+    watch(&l, sample_by_unix(), "/v1/numbers/10/1000", 999);
+    while (!l.ended)
+        uv_run(&l.loop, UV_RUN_ONCE);
+    assert_int_equal(l.result, CLIENT_E_UNREACHABLE);
+    assert_non_null(strstr(l.words, "longer than 999"));
+    assert_int_equal(l.lines, 0);
+
+    l.ended = 0;
+    watch(&l, sample_by_unix(), "/v1/nowhere", 999);
+    while (!l.ended)
+        uv_run(&l.loop, UV_RUN_ONCE);
+    assert_int_equal(l.result, CLIENT_E_REFUSED);
+    assert_string_equal(l.words, "there is no \"/v1/nowhere\"");
+    listen_finish(&l);
+}
+
+/* Lines that come one at a time, long after the stream has gone quiet. */
+static void test_quiet_stream(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        struct listening l;
+        char path[32];
+
+        listen_begin(&l);
+        l.len = 1;
+        watch(&l, i ? sample_by_https() : sample_by_unix(), "/v1/hear", 999);
+        for (unsigned n = 0; n < 5; n++) {
+            (void)snprintf(path, sizeof(path), "/v1/say/%u", n);
+            while (sample_call(sample_by_unix(), "POST", path, NULL) != 0)
+                uv_run(&l.loop, UV_RUN_NOWAIT);
+            while (l.lines == n)
+                uv_run(&l.loop, UV_RUN_ONCE);
+        }
+        assert_int_equal(l.lines, 5);
+        assert_int_equal(l.ended, 0);
+        listen_finish(&l);
+        /* Until the server has seen that nobody listens any more, the next line finds it. */
+        while (sample_call(sample_by_unix(), "POST", "/v1/say/9", NULL) == 0)
+            continue;
+    }
+}
+
+static void test_cancel(void **state)
+{
+    struct listening l;
+
+    /* From inside the stream. */
+    listen_begin(&l);
+    l.len = 10;
+    l.cancel_after = 7;
+    watch(&l, sample_by_unix(), "/v1/numbers/5000/10", 999);
+    while (l.lines < 7)
+        uv_run(&l.loop, UV_RUN_ONCE);
+    for (int i = 0; i < 5; i++)
+        uv_run(&l.loop, UV_RUN_NOWAIT);
+    assert_int_equal(l.lines, 7);
+    assert_int_equal(l.ended, 0);
+
+    /* From outside, and by the end of the client. */
+    watch(&l, sample_by_unix(), "/v1/silence", 999);
+    uv_run(&l.loop, UV_RUN_NOWAIT);
+    l.rq = client_cancel(l.rq);
+    watch(&l, sample_by_unix(), "/v1/silence", 999);
+    uv_run(&l.loop, UV_RUN_NOWAIT);
+    listen_finish(&l);
+    assert_int_equal(l.ended, 0);
+}
+
+/* A chain of calls, each begun by the end of the one before. */
+static void on_chain(void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct listening *l = ctx;
+    struct client_target t = sample_by_unix();
+
+    assert_int_equal(result, 0);
+    assert_int_equal(answer->status, 200);
+    l->ended++;
+    if (l->ended < 5)
+        assert_int_equal(client_start(l->cl, &t, "GET", "/v1/health", NULL, 5000, on_chain, l, NULL,
+                             &sample_words),
+            0);
+}
+
+static void test_calls_on_a_loop(void **state)
+{
+    struct client_target t = sample_by_https();
+    struct listening l;
+
+    listen_begin(&l);
+    assert_int_equal(
+        client_start(l.cl, &t, "GET", "/v1/health", NULL, 5000, on_chain, &l, NULL, &sample_words),
+        0);
+    while (l.ended < 5)
+        uv_run(&l.loop, UV_RUN_ONCE);
+    t.pin.b[0] ^= 1;
+    l.ended = 0;
+    assert_int_equal(
+        client_start(l.cl, &t, "GET", "/v1/health", NULL, 5000, on_end, &l, NULL, &sample_words),
+        0);
+    while (!l.ended)
+        uv_run(&l.loop, UV_RUN_ONCE);
+    assert_int_equal(l.result, CLIENT_E_UNTRUSTED);
+    listen_finish(&l);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_stream_ends),
+        cmocka_unit_test(test_quiet_stream),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_calls_on_a_loop),
+    };
+
+    return cmocka_run_group_tests(tests, sample_start, sample_stop);
+}

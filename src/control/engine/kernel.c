@@ -1,0 +1,186 @@
+/* kernel.c - see kernel.h. */
+#include "engine/kernel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "engine/frames.h"
+#include "mesh/diff.h"
+#include "mesh/wg_config.h"
+#include "net/genl_wg.h"
+#include "net/rtnl.h"
+
+#define LINK_KIND "wireguard"
+
+struct kernel {
+    struct engine engine;
+    struct genl_wg genl;
+    struct rtnl_link link; /* as it was when opened; a new one of the name has a new index */
+};
+
+static int describe(const struct kernel *k, int r, struct err *e)
+{
+    if (r == -ENODEV)
+        return err_set(e, ENGINE_E_GONE, "the interface %s is gone", k->link.name);
+    return err_set(e, r, "the kernel's WireGuard refuses %s: %s", k->link.name, strerror(-r));
+}
+
+static int kernel_get(struct engine *engine, struct wg_config *ret, struct err *e)
+{
+    struct kernel *k = (struct kernel *)engine;
+    int r = genl_wg_get(&k->genl, k->link.ifindex, ret);
+
+    return r < 0 ? describe(k, r, e) : 0;
+}
+
+static int kernel_apply(
+    struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
+{
+    struct kernel *k = (struct kernel *)engine;
+    int r = genl_wg_apply(&k->genl, k->link.ifindex, d, secret);
+
+    return r < 0 ? describe(k, r, e) : 0;
+}
+
+/* One change, which it carries out peer by peer without letting anything in between. */
+static int add_again(struct kernel *k, const struct wg_peer *peer)
+{
+    struct wg_peer gone = {.key = peer->key};
+    struct diff_peer changes[] = {
+        {.op = DIFF_OP_REMOVE, .peer = gone},
+        {.op = DIFF_OP_ADD,
+            .peer = *peer,
+            .set_psk = true,
+            .set_endpoint = !endpoint_is_none(&peer->endpoint),
+            .set_keepalive = true,
+            .set_allowed = true},
+    };
+    struct diff d = {.peers = changes, .n_peers = 2};
+    int r;
+
+    /* A keepalive that is turned on is sent at once, and needs a session. */
+    if (changes[1].peer.keepalive == 0)
+        changes[1].peer.keepalive = UINT16_MAX;
+    r = genl_wg_apply(&k->genl, k->link.ifindex, &d, NULL);
+    if (r < 0 || peer->keepalive != 0)
+        return r;
+    changes[1].op = DIFF_OP_UPDATE;
+    changes[1].set_psk = changes[1].set_endpoint = changes[1].set_allowed = false;
+    changes[1].peer.keepalive = 0;
+    d = (struct diff){.peers = &changes[1], .n_peers = 1};
+    return genl_wg_apply(&k->genl, k->link.ifindex, &d, NULL);
+}
+
+static int kernel_handshake(struct engine *engine, const struct x25519_public *peer, struct err *e)
+{
+    struct kernel *k = (struct kernel *)engine;
+    struct wg_config have = WG_CONFIG_NULL;
+    const struct wg_peer *found;
+    int r = kernel_get(engine, &have, e);
+
+    if (r == 0)
+        r = wg_config_sort(&have, e);
+    if (r == 0) {
+        found = wg_config_find(&have, peer);
+        r = found ? add_again(k, found) : -ENOENT;
+        r = r < 0 ? describe(k, r, e) : 0;
+    }
+    wg_config_deinit(&have);
+    return r;
+}
+
+static int kernel_open_frames(
+    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
+{
+    return engine_frames_open_raw(ret, port, e);
+}
+
+static void kernel_close(struct engine *engine)
+{
+    struct kernel *k = (struct kernel *)engine;
+
+    genl_wg_close(&k->genl);
+    free(k);
+}
+
+static const struct engine_ops kernel_ops = {
+    .kind = ENGINE_KIND_KERNEL,
+    .get = kernel_get,
+    .apply = kernel_apply,
+    .handshake = kernel_handshake,
+    .open_frames = kernel_open_frames,
+    .close = kernel_close,
+};
+
+/* The link of that name, made if there is none. Making it also loads the kernel's module. */
+static int provide_link(
+    struct netlink *nl, const char *interface, struct rtnl_link *ret, struct err *e)
+{
+    int r = rtnl_find_link(nl, interface, ret);
+
+    if (r == RTNL_E_ABSENT) {
+        r = rtnl_add_link(nl, interface, LINK_KIND);
+        if (r == -EOPNOTSUPP)
+            return err_set(e, ENGINE_E_UNSUPPORTED, "this kernel has no WireGuard");
+        if (r == 0)
+            r = rtnl_find_link(nl, interface, ret);
+    }
+    if (r != 0)
+        return err_set(e, r < 0 ? r : -ENODEV, "the interface %s cannot be made: %s", interface,
+            r < 0 ? strerror(-r) : "it is gone again");
+    if (strcmp(ret->kind, LINK_KIND) != 0)
+        return err_set(e, ENGINE_E_UNSUPPORTED,
+            "the interface %s exists and is not the kernel's WireGuard", interface);
+    return 0;
+}
+
+int engine_kernel_open(struct engine **ret, const char *interface, struct err *e)
+{
+    struct kernel *k = calloc(1, sizeof(*k));
+    struct netlink nl;
+    int r;
+
+    if (!k)
+        return -ENOMEM;
+    r = netlink_open(&nl, NETLINK_ROUTE);
+    if (r == 0) {
+        r = provide_link(&nl, interface, &k->link, e);
+        netlink_close(&nl);
+    }
+    if (r == 0) {
+        r = genl_wg_open(&k->genl);
+        if (r == GENL_WG_E_UNSUPPORTED)
+            r = err_set(e, ENGINE_E_UNSUPPORTED, "this kernel's WireGuard cannot be configured");
+    }
+    if (r != 0) {
+        free(k);
+        return r;
+    }
+    k->engine.ops = &kernel_ops;
+    *ret = &k->engine;
+    return 0;
+}
+
+int engine_kernel_check(const char *interface, struct err *e)
+{
+    struct rtnl_link link = {.ifindex = 0};
+    struct genl_wg genl;
+    struct netlink nl;
+    int r = netlink_open(&nl, NETLINK_ROUTE);
+
+    if (r != 0)
+        return err_set(e, r, "the kernel's netlink cannot be opened: %s", strerror(-r));
+    r = provide_link(&nl, interface, &link, e);
+    if (r == 0) {
+        r = genl_wg_open(&genl);
+        if (r == 0)
+            genl_wg_close(&genl);
+        else
+            (void)err_set(e, r, "this kernel's WireGuard cannot be configured");
+        (void)rtnl_remove_link(&nl, link.ifindex);
+    }
+    netlink_close(&nl);
+    return r;
+}

@@ -1,0 +1,282 @@
+/*
+ * test-engine.c - what every data path must do, run against each that this machine has.
+ *
+ * The userspace one runs in this process: the data plane's device, reached
+ * through the function that a hub would hand in. The kernel's is skipped where
+ * the kernel has none. Each test is in a network namespace of its own.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/rng.h"
+#include "dataplane/device.h"
+#include "dataplane/port.h"
+#include "dataplane/uapi.h"
+#include "engine/engine.h"
+#include "engine/kernel.h"
+#include "engine/userspace.h"
+#include "mesh/diff.h"
+#include "mesh/wg_config.h"
+#include "net/netlink.h"
+#include "net/rtnl.h"
+
+#define INTERFACE "wft0"
+
+/** One data path under test. */
+struct fixture {
+    struct engine *engine; /* owns; NULL: this machine has it not */
+    struct port *port;     /* owns; userspace only */
+    struct device *device; /* owns; userspace only */
+};
+
+static const struct x25519_secret secret = {.b = {0x40, [31] = 0x41}};
+
+static int call_device(
+    void *ctx, const char *in, size_t len, char **ret_out, size_t *ret_len, struct err *e)
+{
+    return uapi_handle(ctx, in, len, ret_out, ret_len);
+}
+
+static int open_userspace(struct fixture *f, struct err *e)
+{
+    const struct port_options port = {.offloads = offloads_all()};
+    const struct device_options device = {.name = INTERFACE, .tun_fd = -1};
+    int r = port_new(&f->port, &port, e);
+
+    if (r == 0)
+        r = device_new(&f->device, f->port, &device, e);
+    if (r == 0)
+        r = port_start(f->port, e);
+    if (r == 0)
+        r = engine_userspace_new(&f->engine, call_device, f->device);
+    return r;
+}
+
+static int open_kernel(struct fixture *f, struct err *e)
+{
+    return engine_kernel_open(&f->engine, INTERFACE, e);
+}
+
+static int set_up(void **state, int (*open_it)(struct fixture *f, struct err *e))
+{
+    static struct fixture f;
+    struct err e = ERR_NULL;
+    int r;
+
+    f = (struct fixture){0};
+    *state = &f;
+    if (unshare(CLONE_NEWNET) < 0) {
+        (void)fprintf(stderr, "skipped: no network namespace: %s\n", strerror(errno));
+        return 0;
+    }
+    r = open_it(&f, &e);
+    if (r == 0)
+        return 0;
+    (void)fprintf(stderr, "skipped: %s\n", err_text(&e));
+    f.engine = NULL;
+    return r == ENGINE_E_UNSUPPORTED ? 0 : -1;
+}
+
+static int set_up_userspace(void **state)
+{
+    return set_up(state, open_userspace);
+}
+
+static int set_up_kernel(void **state)
+{
+    return set_up(state, open_kernel);
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    f->engine = engine_close(f->engine);
+    if (f->device)
+        f->device = device_free(f->device);
+    if (f->port) {
+        port_stop(f->port);
+        f->port = port_free(f->port);
+    }
+    return 0;
+}
+
+static struct engine *need(void **state)
+{
+    struct fixture *f = *state;
+
+    if (!f->engine)
+        skip();
+    return f->engine;
+}
+
+/* ---- configurations ------------------------------------------------------------------------ */
+
+static struct wg_config have(struct engine *engine)
+{
+    struct wg_config c = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+
+    if (engine_get(engine, &c, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    return c;
+}
+
+/* Peers that are a random choice of 20, with random properties. */
+static struct wg_config random_wish(const struct rng *rng)
+{
+    struct wg_config c = {.listen_port = (uint16_t)(30000 + rng_u32(rng) % 3)};
+
+    assert_true(x25519_derive_public(&secret, &c.public));
+    for (uint8_t i = 1; i <= 20; i++) {
+        struct wg_peer p = {.key = {.b = {i, 1}}, .keepalive = (uint16_t)(rng_u32(rng) % 2 * 25)};
+
+        if (rng_u32(rng) % 3 == 0)
+            continue;
+        if (rng_u32(rng) % 2)
+            p.psk.b[0] = 1;
+        if (rng_u32(rng) % 2)
+            p.endpoint = (struct endpoint){
+                .addr = ip_addr_v4((uint8_t[]){127, 0, 0, 1}), .port = (uint16_t)(9 + i)};
+        for (uint8_t b = 0, n_blocks = (uint8_t)(rng_u32(rng) % 4); b < n_blocks; b++) {
+            struct ip_prefix v4 = {.addr = ip_addr_v4((uint8_t[]){10, 0, i, b}), .len = 32};
+            struct ip_prefix v6 = {
+                .addr = ip_addr_v6((uint8_t[16]){0xfd, [14] = i, [15] = b}), .len = 128};
+
+            assert_int_equal(wg_peer_allow(&p, &v4), 0);
+            assert_int_equal(wg_peer_allow(&p, &v6), 0);
+        }
+        assert_int_equal(wg_config_add(&c, &p), 0);
+    }
+    assert_int_equal(wg_config_sort(&c, NULL), 0);
+    return c;
+}
+
+static void apply(struct engine *engine, const struct wg_config *want)
+{
+    struct wg_config now = have(engine);
+    struct diff d = DIFF_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(diff_make(&d, &now, want, NULL), 0);
+    if (engine_apply(engine, &d, &secret, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    diff_deinit(&d);
+    wg_config_deinit(&now);
+}
+
+/* ---- the contract -------------------------------------------------------------------------- */
+
+static void test_fresh(void **state)
+{
+    struct wg_config c = have(need(state));
+
+    assert_int_equal(c.n_peers, 0);
+    assert_true(x25519_public_is_none(&c.public));
+    wg_config_deinit(&c);
+}
+
+static void test_converges(void **state)
+{
+    struct engine *engine = need(state);
+    uint64_t seed = 7;
+    struct rng rng = rng_seeded(&seed);
+
+    for (unsigned i = 0; i < 30; i++) {
+        struct wg_config want = random_wish(&rng);
+        struct wg_config now;
+        struct diff d = DIFF_NULL;
+
+        apply(engine, &want);
+        now = have(engine);
+        assert_int_equal(now.n_peers, want.n_peers);
+        assert_int_equal(diff_make(&d, &now, &want, NULL), 0);
+        assert_true(diff_is_empty(&d));
+        diff_deinit(&d);
+        wg_config_deinit(&now);
+        wg_config_deinit(&want);
+    }
+}
+
+/* A peer that is nobody's wish any more leaves its blocks to others. */
+static void test_block_moves(void **state)
+{
+    struct engine *engine = need(state);
+    struct ip_prefix block = {.addr = ip_addr_v4((uint8_t[]){10, 0, 0, 1}), .len = 32};
+
+    for (uint8_t owner = 1; owner <= 4; owner++) {
+        struct wg_config want = WG_CONFIG_NULL;
+        struct wg_config now;
+
+        for (uint8_t i = 1; i <= 4; i++) {
+            struct wg_peer p = {.key = {.b = {i, 1}}};
+
+            if (i == owner)
+                assert_int_equal(wg_peer_allow(&p, &block), 0);
+            assert_int_equal(wg_config_add(&want, &p), 0);
+        }
+        assert_int_equal(wg_config_sort(&want, NULL), 0);
+        apply(engine, &want);
+        now = have(engine);
+        for (size_t i = 0; i < 4; i++)
+            assert_int_equal(now.peers[i].n_allowed, now.peers[i].key.b[0] == owner);
+        wg_config_deinit(&now);
+        wg_config_deinit(&want);
+    }
+}
+
+static void test_interface_is_deleted(void **state)
+{
+    struct engine *engine = need(state);
+    struct wg_config c = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+    struct rtnl_link link;
+    struct netlink nl;
+
+    assert_int_equal(netlink_open(&nl, NETLINK_ROUTE), 0);
+    assert_int_equal(rtnl_find_link(&nl, INTERFACE, &link), 0);
+    assert_int_equal(rtnl_remove_link(&nl, link.ifindex), 0);
+    netlink_close(&nl);
+    /* In a process of its own the userspace engine ends with its interface. */
+    if (engine_kind_of(engine) == ENGINE_KIND_KERNEL)
+        assert_int_equal(engine_get(engine, &c, &e), ENGINE_E_GONE);
+}
+
+/* The kernel's engine keeps that to itself; the other one says why what is off is off. */
+static void test_offloads(void **state)
+{
+    struct engine *engine = need(state);
+    struct offloads o;
+    struct err e = ERR_NULL;
+    int r = engine_offloads(engine, &o, &e);
+
+    assert_int_equal(r, engine_kind_of(engine) == ENGINE_KIND_KERNEL ? ENGINE_E_UNSUPPORTED : 0);
+    for (int i = 0; r == 0 && i < OFFLOAD_N; i++)
+        assert_int_equal(o.on[i], o.why[i][0] == '\0');
+}
+
+#define CONTRACT(set_up_it)                                                                        \
+    cmocka_unit_test_setup_teardown(test_fresh, set_up_it, tear_down),                             \
+        cmocka_unit_test_setup_teardown(test_converges, set_up_it, tear_down),                     \
+        cmocka_unit_test_setup_teardown(test_block_moves, set_up_it, tear_down),                   \
+        cmocka_unit_test_setup_teardown(test_offloads, set_up_it, tear_down),                      \
+        cmocka_unit_test_setup_teardown(test_interface_is_deleted, set_up_it, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CONTRACT(set_up_userspace),
+        CONTRACT(set_up_kernel),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

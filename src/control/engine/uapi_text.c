@@ -1,0 +1,383 @@
+/* uapi_text.c - see uapi_text.h. */
+#include "engine/uapi_text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/secret.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "crypto/x25519.h"
+#include "mesh/diff.h"
+#include "mesh/wg_config.h"
+#include "net/offload.h"
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void add_secret(struct str *out, const struct x25519_secret *secret)
+{
+    char hex[X25519_HEX_MAX];
+
+    x25519_secret_write_hex(secret, hex);
+    str_addf(out, "private_key=%s\n", hex);
+    secret_wipe(hex, sizeof(hex));
+}
+
+static void add_psk(struct str *out, const struct wg_psk *psk)
+{
+    char hex[2 * sizeof(psk->b) + 1];
+
+    hex_encode(psk->b, sizeof(psk->b), hex);
+    str_addf(out, "preshared_key=%s\n", hex);
+    secret_wipe(hex, sizeof(hex));
+}
+
+static void add_peer(struct str *out, const struct diff_peer *change)
+{
+    const struct wg_peer *p = &change->peer;
+    char hex[X25519_HEX_MAX];
+    char endpoint[ENDPOINT_TEXT_MAX];
+    char block[IP_PREFIX_TEXT_MAX];
+    char cipher[NOISE_CHOICE_TEXT_MAX];
+
+    str_addf(out, "public_key=%s\n", x25519_public_format_hex(&p->key, hex));
+    if (change->op == DIFF_OP_REMOVE) {
+        str_add(out, "remove=true\n");
+        return;
+    }
+    if (change->op == DIFF_OP_UPDATE)
+        str_add(out, "update_only=true\n");
+    if (change->set_psk)
+        add_psk(out, &p->psk);
+    if (change->set_endpoint)
+        str_addf(out, "endpoint=%s\n", endpoint_format(&p->endpoint, endpoint));
+    if (change->set_keepalive)
+        str_addf(out, "persistent_keepalive_interval=%u\n", p->keepalive);
+    if (change->set_pin)
+        str_addf(out, "pinned_endpoint=%s\n", pin_name(p->pin));
+    if (change->set_relayed)
+        str_addf(out, "relayed=%s\n", p->is_relayed ? "true" : "false");
+    if (change->set_mtu)
+        str_addf(out, "mtu=%u\n", p->mtu);
+    if (change->set_cipher)
+        str_addf(out, "cipher=%s\n", noise_choice_format(p->cipher, cipher));
+    if (!change->set_allowed)
+        return;
+    str_add(out, "replace_allowed_ips=true\n");
+    for (size_t i = 0; i < p->n_allowed; i++)
+        str_addf(out, "allowed_ip=%s\n", ip_prefix_format(&p->allowed[i], block));
+}
+
+void uapi_text_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out)
+{
+    str_add(out, "set=1\n");
+    if (d->set_key)
+        add_secret(out, secret);
+    if (d->set_listen_port)
+        str_addf(out, "listen_port=%u\n", d->listen_port);
+    if (d->set_fwmark)
+        str_addf(out, "fwmark=%u\n", d->fwmark);
+    if (d->set_relay)
+        str_addf(out, "relay=%s\n", d->is_relay ? "true" : "false");
+    for (size_t i = 0; i < d->n_peers; i++)
+        add_peer(out, &d->peers[i]);
+    str_add(out, "\n");
+}
+
+void uapi_text_encode_handshake(const struct x25519_public *peer, struct str *out)
+{
+    char hex[X25519_HEX_MAX];
+
+    str_addf(out, "set=1\npublic_key=%s\nupdate_only=true\nhandshake=now\n\n",
+        x25519_public_format_hex(peer, hex));
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/** An answer being read. */
+struct decoder {
+    const char *next; /* borrowed; rest of the text */
+    const char *end;
+    char line[UAPI_TEXT_LINE_MAX + 1]; /* the present one: its key, and a zero where '=' was */
+    char *value;                       /* behind that zero */
+    struct wg_config config;           /* what has been read */
+    struct wg_peer peer;               /* the one being read */
+    bool in_peer;                      /* a public_key line has come */
+};
+
+/* The next "key=value" line; false at the empty line or the end. -EBADMSG in @ret_r. */
+static bool read_line(struct decoder *dc, int *ret_r, struct err *e)
+{
+    const char *newline = memchr(dc->next, '\n', (size_t)(dc->end - dc->next));
+    size_t len = (size_t)((newline ? newline : dc->end) - dc->next);
+
+    *ret_r = 0;
+    if (len == 0)
+        return false;
+    if (len > UAPI_TEXT_LINE_MAX) {
+        *ret_r = err_set(e, -EBADMSG, "the engine answered with a line of %zu bytes", len);
+        return false;
+    }
+    memcpy(dc->line, dc->next, len);
+    dc->line[len] = '\0';
+    dc->next = newline ? newline + 1 : dc->end;
+    dc->value = strchr(dc->line, '=');
+    if (!dc->value) {
+        *ret_r = err_set(e, -EBADMSG, "the engine answered with \"%.40s\"", dc->line);
+        return false;
+    }
+    *dc->value++ = '\0';
+    return true;
+}
+
+static int bad_value(const struct decoder *dc, struct err *e)
+{
+    return err_set(e, -EBADMSG, "the engine answered with a wrong %.40s", dc->line);
+}
+
+static bool value_number(const struct decoder *dc, uint64_t max, uint64_t *ret)
+{
+    return parse_u64(ret, dc->value, 0, max, dc->line, NULL) == 0;
+}
+
+/* "fwmark" comes as hex or decimal, depending on the engine. */
+static bool value_mark(const struct decoder *dc, uint32_t *ret)
+{
+    char *end;
+    unsigned long v;
+
+    if (dc->value[0] < '0' || dc->value[0] > '9')
+        return false;
+    v = strtoul(dc->value, &end, 0);
+    *ret = (uint32_t)v;
+    return *end == '\0' && v <= UINT32_MAX;
+}
+
+static bool take_private_key(struct decoder *dc)
+{
+    struct x25519_secret secret;
+    bool good = x25519_secret_parse_hex(&secret, dc->value);
+
+    if (good && !x25519_secret_is_none(&secret))
+        good = x25519_derive_public(&secret, &dc->config.public);
+    secret_wipe(&secret, sizeof(secret));
+    return good;
+}
+
+/* Before the first peer. */
+static int take_interface_line(struct decoder *dc, struct err *e)
+{
+    uint64_t port = dc->config.listen_port;
+    bool good = true;
+
+    if (strcmp(dc->line, "private_key") == 0)
+        good = take_private_key(dc);
+    else if (strcmp(dc->line, "listen_port") == 0)
+        good = value_number(dc, 65535, &port);
+    else if (strcmp(dc->line, "fwmark") == 0)
+        good = value_mark(dc, &dc->config.fwmark);
+    else if (strcmp(dc->line, "relay") == 0)
+        dc->config.is_relay = strcmp(dc->value, "true") == 0;
+    dc->config.listen_port = (uint16_t)port;
+    return good ? 0 : bad_value(dc, e);
+}
+
+static int take_allowed(struct decoder *dc, struct err *e)
+{
+    struct ip_prefix block;
+
+    if (ip_prefix_parse(&block, dc->value, NULL) < 0)
+        return bad_value(dc, e);
+    return wg_peer_allow(&dc->peer, &block);
+}
+
+/* The plain numbers of a peer. */
+static bool take_number(struct decoder *dc, bool *ret_good)
+{
+    struct wg_facts *facts = &dc->peer.facts;
+    const struct {
+        const char *key;
+        uint64_t max;
+    } numbers[] = {
+        {"persistent_keepalive_interval", 65535},
+        {"last_handshake_time_sec", INT64_MAX},
+        {"last_handshake_time_nsec", 999999999},
+        {"rx_bytes", UINT64_MAX},
+        {"tx_bytes", UINT64_MAX},
+        {"mtu", UINT16_MAX},
+    };
+    uint64_t v;
+
+    for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+        if (strcmp(dc->line, numbers[i].key) != 0)
+            continue;
+        *ret_good = value_number(dc, numbers[i].max, &v);
+        if (!*ret_good)
+            return true;
+        if (i == 0)
+            dc->peer.keepalive = (uint16_t)v;
+        else if (i == 1)
+            facts->handshake_sec = (int64_t)v;
+        else if (i == 2)
+            facts->handshake_nsec = (uint32_t)v;
+        else if (i == 3)
+            facts->rx_bytes = v;
+        else if (i == 4)
+            facts->tx_bytes = v;
+        else
+            dc->peer.mtu = (uint16_t)v;
+        return true;
+    }
+    return false;
+}
+
+static int take_peer_line(struct decoder *dc, struct err *e)
+{
+    bool good = true;
+
+    if (take_number(dc, &good))
+        return good ? 0 : bad_value(dc, e);
+    if (strcmp(dc->line, "allowed_ip") == 0)
+        return take_allowed(dc, e);
+    if (strcmp(dc->line, "preshared_key") == 0)
+        good = hex_decode(dc->value, dc->peer.psk.b, sizeof(dc->peer.psk.b));
+    else if (strcmp(dc->line, "endpoint") == 0)
+        good = endpoint_parse(&dc->peer.endpoint, dc->value, NULL) == 0;
+    else if (strcmp(dc->line, "cipher") == 0)
+        good = noise_choice_parse(&dc->peer.cipher, dc->value, NULL) == 0;
+    else if (strcmp(dc->line, "pinned_endpoint") == 0)
+        good = pin_parse(&dc->peer.pin, dc->value);
+    else if (strcmp(dc->line, "relayed") == 0)
+        dc->peer.is_relayed = strcmp(dc->value, "true") == 0;
+    return good ? 0 : bad_value(dc, e);
+}
+
+static int finish_peer(struct decoder *dc)
+{
+    if (!dc->in_peer)
+        return 0;
+    dc->in_peer = false;
+    return wg_config_add(&dc->config, &dc->peer);
+}
+
+static int start_peer(struct decoder *dc, struct err *e)
+{
+    int r = finish_peer(dc);
+
+    if (r < 0)
+        return r;
+    if (!x25519_public_parse_hex(&dc->peer.key, dc->value))
+        return bad_value(dc, e);
+    dc->in_peer = true;
+    return 0;
+}
+
+/* The engine's own verdict, at the end. */
+static int take_errno(const struct decoder *dc, struct err *e)
+{
+    /* Some engines answer it negative. */
+    const char *digits = dc->value[0] == '-' ? dc->value + 1 : dc->value;
+    uint64_t code;
+
+    if (parse_u64(&code, digits, 0, 4095, "errno", NULL) < 0)
+        return bad_value(dc, e);
+    if (code == 0)
+        return 0;
+    return err_set(e, -(int)code, "the engine refused: %s", strerror((int)code));
+}
+
+static int decode_lines(struct decoder *dc, struct err *e)
+{
+    int r;
+
+    while (read_line(dc, &r, e)) {
+        if (strcmp(dc->line, "errno") == 0) {
+            r = take_errno(dc, e);
+            return r < 0 ? r : finish_peer(dc);
+        }
+        if (strcmp(dc->line, "public_key") == 0)
+            r = start_peer(dc, e);
+        else if (dc->in_peer)
+            r = take_peer_line(dc, e);
+        else
+            r = take_interface_line(dc, e);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? r : err_set(e, -EBADMSG, "the engine's answer does not end with errno");
+}
+
+int uapi_text_decode(struct wg_config *ret, const char *text, size_t len, struct err *e)
+{
+    struct decoder dc = {.next = text, .end = text + len};
+    int r = decode_lines(&dc, e);
+
+    secret_wipe(dc.line, sizeof(dc.line));
+    wg_peer_deinit(&dc.peer);
+    if (r < 0) {
+        wg_config_deinit(&dc.config);
+        return r;
+    }
+    *ret = dc.config;
+    return 0;
+}
+
+/* "offload_NAME=on", and "offload_NAME_why=TEXT"; other lines are not meant. */
+static bool take_offload_line(const struct decoder *dc, struct offloads *o, bool *is_said)
+{
+    static const char prefix[] = "offload_", suffix[] = "_why";
+    const char *name = dc->line + strlen(prefix);
+    size_t len = strlen(dc->line);
+    int which;
+
+    if (len < strlen(prefix) || strncmp(dc->line, prefix, strlen(prefix)) != 0)
+        return true;
+    len -= strlen(prefix);
+    which = offload_find(name, len);
+    if (which >= 0) {
+        is_said[which] = true;
+        o->on[which] = strcmp(dc->value, "on") == 0;
+        return o->on[which] || strcmp(dc->value, "off") == 0;
+    }
+    if (len > strlen(suffix) && strcmp(name + len - strlen(suffix), suffix) == 0)
+        which = offload_find(name, len - strlen(suffix));
+    if (which >= 0)
+        (void)snprintf(o->why[which], sizeof(o->why[which]), "%s", dc->value);
+    return true;
+}
+
+int uapi_text_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e)
+{
+    struct decoder dc = {.next = text, .end = text + len};
+    bool is_said[OFFLOAD_N] = {false};
+    struct offloads o = {0};
+    int r;
+
+    do {
+        if (!read_line(&dc, &r, e))
+            return r < 0 ? r : err_set(e, -EBADMSG, "the engine's answer does not end with errno");
+        if (!take_offload_line(&dc, &o, is_said))
+            return bad_value(&dc, e);
+    } while (strcmp(dc.line, "errno") != 0);
+    r = take_errno(&dc, e);
+    for (int i = 0; r == 0 && i < OFFLOAD_N; i++)
+        if (!is_said[i])
+            r = err_set(e, -EBADMSG, "the engine does not say whether it uses %s",
+                offload_name((enum offload)i));
+    if (r == 0)
+        *ret = o;
+    return r;
+}
+
+int uapi_text_result(const char *text, size_t len, struct err *e)
+{
+    struct wg_config nothing = WG_CONFIG_NULL;
+    int r = uapi_text_decode(&nothing, text, len, e);
+
+    wg_config_deinit(&nothing);
+    return r;
+}

@@ -1,0 +1,328 @@
+/* userspace.c - see userspace.h. */
+#include "engine/userspace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "os/fd_cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/str.h"
+#include "dataplane/uapi_server.h"
+#include "engine/frames.h"
+#include "engine/uapi_text.h"
+#include "mesh/wg_config.h"
+#include "net/offload.h"
+#include "os/process.h"
+#include "os/statefile.h"
+#include "net/tun.h"
+#include "net/unix_socket.h"
+
+#define ANSWER_MAX       (64u << 20) /* 65,536 peers, and room */
+#define ANSWER_TIMEOUT_S 5
+#define START_TIMEOUT_MS 5000
+
+struct userspace {
+    struct engine engine;
+    engine_transport_fn fn;
+    void *ctx;       /* pins, or is @path */
+    char *path;      /* owns; of the socket; NULL behind a function of the caller's */
+    char *interface; /* owns; the same */
+};
+
+/* ---- engine_ops ----------------------------------------------------------------------------- */
+
+static int userspace_get(struct engine *engine, struct wg_config *ret, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    char *out = NULL;
+    size_t len = 0;
+    int r = u->fn(u->ctx, UAPI_TEXT_GET, strlen(UAPI_TEXT_GET), &out, &len, e);
+
+    if (r != 0)
+        return r;
+    r = uapi_text_decode(ret, out, len, e);
+    secret_wipe(out, len);
+    free(out);
+    return r;
+}
+
+static int request(struct userspace *u, const struct str *in, struct err *e)
+{
+    char *out = NULL;
+    size_t len = 0;
+    int r;
+
+    if (in->failed)
+        return -ENOMEM;
+    r = u->fn(u->ctx, str_text(in), in->len, &out, &len, e);
+    if (r != 0)
+        return r;
+    r = uapi_text_result(out, len, e);
+    free(out);
+    return r;
+}
+
+static int userspace_apply(
+    struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
+{
+    _cleanup_(str_deinit) struct str in = STR_NULL;
+
+    uapi_text_encode(d, secret, &in);
+    return request((struct userspace *)engine, &in, e);
+}
+
+static int userspace_handshake(
+    struct engine *engine, const struct x25519_public *peer, struct err *e)
+{
+    _cleanup_(str_deinit) struct str in = STR_NULL;
+
+    uapi_text_encode_handshake(peer, &in);
+    return request((struct userspace *)engine, &in, e);
+}
+
+static int userspace_offloads(struct engine *engine, struct offloads *ret, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    char *out = NULL;
+    size_t len = 0;
+    int r = u->fn(u->ctx, UAPI_TEXT_STATS, strlen(UAPI_TEXT_STATS), &out, &len, e);
+
+    if (r != 0)
+        return r;
+    r = uapi_text_decode_offloads(ret, out, len, e);
+    free(out);
+    return r;
+}
+
+/* The process that serves the socket now; 0: not known. */
+static pid_t listener_of(const char *path)
+{
+    _cleanup_(closep) int fd = unix_socket_connect(path, SOCK_STREAM);
+
+    return fd < 0 ? 0 : unix_socket_peer(fd);
+}
+
+static int userspace_retire(struct engine *engine, struct err *e)
+{
+    struct userspace *u = (struct userspace *)engine;
+    char *out = NULL;
+    size_t len = 0;
+    pid_t pid;
+    int r;
+
+    if (!u->path)
+        return err_set(e, ENGINE_E_UNSUPPORTED, "this engine is part of another process");
+    /* It is waited for, since its port is its own until it ends. */
+    pid = listener_of(u->path);
+    r = u->fn(u->ctx, UAPI_TEXT_HAND_OVER, strlen(UAPI_TEXT_HAND_OVER), &out, &len, e);
+    if (r != 0)
+        return r;
+    r = uapi_text_result(out, len, e);
+    free(out);
+    if (r < 0) {
+        (void)err_prefix(e, "the process that runs %s cannot hand it over", u->interface);
+        return ENGINE_E_UNSUPPORTED;
+    }
+    r = pid > 0 ? process_wait_end(pid, START_TIMEOUT_MS) : 0;
+    return r < 0 ? err_set(e, r, "the process that ran %s does not end", u->interface) : 0;
+}
+
+static int userspace_open_frames(
+    struct engine *engine, struct engine_frames **ret, uint16_t port, struct err *e)
+{
+    const struct userspace *u = (const struct userspace *)engine;
+
+    if (!u->interface)
+        return err_set(e, -EOPNOTSUPP, "an engine behind a function has no frame socket");
+    return engine_frames_open_door(ret, u->interface, e);
+}
+
+static void userspace_close(struct engine *engine)
+{
+    struct userspace *u = (struct userspace *)engine;
+
+    free(u->path);
+    free(u->interface);
+    free(u);
+}
+
+static const struct engine_ops userspace_ops = {
+    .kind = ENGINE_KIND_USERSPACE,
+    .get = userspace_get,
+    .apply = userspace_apply,
+    .handshake = userspace_handshake,
+    .offloads = userspace_offloads,
+    .retire = userspace_retire,
+    .open_frames = userspace_open_frames,
+    .close = userspace_close,
+};
+
+int engine_userspace_new(struct engine **ret, engine_transport_fn fn, void *ctx)
+{
+    struct userspace *u = calloc(1, sizeof(*u));
+
+    if (!u)
+        return -ENOMEM;
+    u->engine.ops = &userspace_ops;
+    u->fn = fn;
+    u->ctx = ctx;
+    *ret = &u->engine;
+    return 0;
+}
+
+/* ---- over the socket ------------------------------------------------------------------------ */
+
+static int connect_socket(const char *path)
+{
+    struct timeval timeout = {.tv_sec = ANSWER_TIMEOUT_S};
+    _cleanup_(closep) int fd = unix_socket_connect(path, SOCK_STREAM);
+
+    if (fd < 0)
+        return fd;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+static int send_all(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        text += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* An answer ends with an empty line, and there is no other in it. */
+static bool is_complete(const struct str *s)
+{
+    return s->len >= 2 && memcmp(s->text + s->len - 2, "\n\n", 2) == 0;
+}
+
+static int receive_answer(int fd, struct str *out)
+{
+    char buf[16384];
+    int r = 0;
+
+    while (r == 0 && !is_complete(out)) {
+        ssize_t n = recv(fd, buf, sizeof(buf), 0);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            r = errno == EAGAIN ? -ETIMEDOUT : -errno;
+        else if (n == 0)
+            r = -ECONNRESET;
+        else if (out->len + (size_t)n > ANSWER_MAX)
+            r = -EMSGSIZE;
+        else
+            str_add_bytes(out, buf, (size_t)n);
+        if (out->failed)
+            r = -ENOMEM;
+    }
+    secret_wipe(buf, sizeof(buf));
+    return r;
+}
+
+static bool means_gone(int r)
+{
+    return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE;
+}
+
+static int socket_transport(
+    void *ctx, const char *in, size_t len, char **ret_out, size_t *ret_len, struct err *e)
+{
+    const char *path = ctx;
+    _cleanup_(str_deinit) struct str out = STR_NULL;
+    _cleanup_(closep) int fd = connect_socket(path);
+    int r = fd < 0 ? fd : send_all(fd, in, len);
+
+    if (r == 0)
+        r = receive_answer(fd, &out);
+    if (r < 0)
+        return err_set(e, means_gone(r) ? ENGINE_E_GONE : r,
+            "the userspace engine does not answer on %s: %s", path, strerror(-r));
+    *ret_out = str_take(&out, ret_len);
+    return *ret_out ? 0 : -ENOMEM;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int start_process(const char *interface, struct err *e)
+{
+    char self[PATH_MAX];
+    const char *const argv[] = {process_self_path(self), "wg", "--take-over", interface, NULL};
+    int r = process_run(argv, START_TIMEOUT_MS, e);
+
+    if (r == 0)
+        return 0;
+    (void)err_prefix(e, "the userspace engine for %s does not start", interface);
+    return r < 0 ? r : -EIO;
+}
+
+int engine_userspace_open(struct engine **ret, const char *interface, struct err *e)
+{
+    _cleanup_(freep) char *path = NULL;
+    _cleanup_(freep) char *name = strdup(interface);
+    struct userspace *u;
+    struct engine *engine;
+    int fd;
+    int r;
+
+    if (!name || asprintf(&path, "%s/%s.sock", UAPI_SOCKET_DIR, interface) < 0) {
+        path = NULL;
+        return -ENOMEM;
+    }
+    fd = connect_socket(path);
+    if (fd >= 0)
+        (void)close(fd);
+    else if (!means_gone(fd))
+        return err_set(e, fd, "%s cannot be used: %s", path, strerror(-fd));
+    r = fd >= 0 ? 0 : start_process(interface, e);
+    if (r == 0)
+        r = engine_userspace_new(&engine, socket_transport, NULL);
+    if (r < 0)
+        return r;
+    u = (struct userspace *)engine;
+    u->path = TAKE_PTR(path);
+    u->interface = TAKE_PTR(name);
+    u->ctx = u->path;
+    *ret = engine;
+    return 0;
+}
+
+/* Where the data plane is configured. */
+static int check_socket_dir(struct err *e)
+{
+    int r = statefile_make_dir(UAPI_SOCKET_DIR, 0755, e);
+
+    if (r == 0 && access(UAPI_SOCKET_DIR, W_OK) < 0)
+        return err_set(
+            e, -errno, "sockets cannot be made in " UAPI_SOCKET_DIR ": %s", strerror(errno));
+    return r;
+}
+
+int engine_userspace_check(const char *interface, struct err *e)
+{
+    struct offloads offloads = {0};
+    struct tun tun = TUN_NULL;
+    int r = check_socket_dir(e);
+
+    if (r == 0)
+        r = tun_open(&tun, interface, 1, &offloads, e);
+    tun_close(&tun);
+    return r;
+}

@@ -1,0 +1,532 @@
+/* networks.c - see networks.h. */
+#include "networks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "os/log.h"
+#include "base/secret.h"
+#include "hub/disk_work.h"
+#include "hub/hub_internal.h"
+#include "os/clock.h"
+#include "os/statefile.h"
+
+void networks_interface(const char *prefix, const char *name, char ret[static 16])
+{
+    char whole[128];
+    int n = snprintf(whole, sizeof(whole), "%s-%s", prefix, name);
+
+    if (n < 16) {
+        memcpy(ret, whole, (size_t)n + 1);
+        return;
+    }
+    /* A fixed seed: the name has to be the same after every start. */
+    (void)snprintf(
+        ret, 16, "%.10s-%04x", whole, (unsigned)(hash_bytes(0, name, strlen(name)) & 0xffff));
+}
+
+/* ---- key files ------------------------------------------------------------------------------ */
+
+int networks_key(struct hub *hub, const char *name, const struct x25519_public *public,
+    struct x25519_secret *ret, struct err *e)
+{
+    struct x25519_secret secret = {{0}};
+    struct x25519_public derived;
+    char path[512];
+    char *text = NULL;
+    int r = statefile_read(hub__path(hub, path, "keys/%s.key", name), 256, &text, NULL, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return err_set(e, -ENOENT,
+            "\"%s\", the key of network \"%s\", is missing: put a copy in its place", path, name);
+    if (r != 0)
+        return r;
+    text[strcspn(text, "\n")] = '\0';
+    if (x25519_secret_parse(&secret, text, NULL) != 0 || !x25519_derive_public(&secret, &derived) ||
+        !x25519_public_equal(&derived, public))
+        r = err_set(e, -EUCLEAN,
+            "\"%s\" is not the key of network \"%s\" as the database knows it; it is left as it "
+            "is: put a copy in its place",
+            path, name);
+    else
+        *ret = secret;
+    secret_wipe(&secret, sizeof(secret));
+    secret_wipe(text, strlen(text));
+    free(text);
+    return r;
+}
+
+/* Waits for the disk. */
+static int make_key(
+    const struct hub *hub, const char *name, struct x25519_public *ret_public, struct err *e)
+{
+    struct x25519_secret secret;
+    char text[X25519_BASE64_MAX];
+    char path[512];
+    int r;
+
+    x25519_secret_make(&secret, &hub->rng);
+    x25519_secret_write(&secret, text);
+    if (!x25519_derive_public(&secret, ret_public))
+        r = err_set(e, -ENOMEM, "no memory for a key");
+    else
+        r = statefile_replace(
+            hub__path(hub, path, "keys/%s.key", name), text, strlen(text), 0600, e);
+    secret_wipe(&secret, sizeof(secret));
+    secret_wipe(text, sizeof(text));
+    return r;
+}
+
+static void remove_key(struct hub *hub, const char *name)
+{
+    char path[512];
+
+    if (hub->held_keys)
+        json_array_append_new(hub->held_keys, json_string(name));
+    else
+        /* Left over, it harms nobody: a network of that name would get a new one. */
+        (void)unlink(hub__path(hub, path, "keys/%s.key", name));
+}
+
+void networks_hold_keys(struct hub *hub, bool hold)
+{
+    json_t *held = hub->held_keys;
+    const json_t *name;
+    size_t i;
+
+    hub->held_keys = hold ? json_array() : NULL;
+    json_array_foreach(held, i, name) {
+        /* One of that name has been made meanwhile, and has the file. */
+        if (!hold && !model_find_network(&hub->model, json_string_value(name)) &&
+            strcmp(hub->adding, json_string_value(name)) != 0)
+            remove_key(hub, json_string_value(name));
+    }
+    json_decref(held);
+}
+
+/* ---- the hub's own node --------------------------------------------------------------------- */
+
+static void fill_hub(const struct hub *hub, struct node_hub *nh)
+{
+    *nh = (struct node_hub){.api_port = hub->api_port};
+    hub_places_tell(nh, &hub->publics.here, &hub->publics.next);
+}
+
+/* @nh and the texts in the result are borrowed. */
+static struct node own_node(
+    const struct network *net, const struct x25519_public *key, struct node_hub *nh)
+{
+    struct node n = {.key = *key,
+        .address4 = ipam_address(&net->cidr4, IPAM_HUB),
+        .address6 = ipam_address(&net->cidr6, IPAM_HUB),
+        .hub = nh};
+
+    (void)snprintf(n.meta.name, sizeof(n.meta.name), "%s", HUB__SELF);
+    memcpy(n.meta.network, net->meta.name, sizeof(n.meta.network));
+    return n;
+}
+
+static bool is_same_hub(const struct node_hub *a, const struct node_hub *b)
+{
+    if (a->n_endpoints != b->n_endpoints || a->n_names != b->n_names || a->api_port != b->api_port)
+        return false;
+    for (unsigned i = 0; i < a->n_names; i++)
+        if (strcmp(a->names[i], b->names[i]) != 0)
+            return false;
+    for (unsigned i = 0; i < a->n_endpoints; i++)
+        if (!endpoint_equal(&a->endpoints[i], &b->endpoints[i]))
+            return false;
+    return true;
+}
+
+static void on_refreshed(void *ctx, const struct store_answer *a)
+{
+    struct hub *hub = ctx;
+
+    if (a->r == 0)
+        return;
+    hub->refresh_failure = *a->e;
+    if (hub->is_running)
+        log_warning("nodes are not told where this hub is now: %s", err_text(a->e));
+}
+
+static int refresh_one(struct hub *hub, struct model_network *net, nsec_t now, struct err *e)
+{
+    static const struct token_hash none;
+    struct model_node *self = model_find_node(net, HUB__SELF);
+    _cleanup_(freep) char *text = NULL;
+    char key[RECORD_KEY_MAX];
+    struct store_op op;
+    struct node_hub nh;
+    struct node node;
+
+    fill_hub(hub, &nh);
+    if (self && self->pub.spec.hub && is_same_hub(self->pub.spec.hub, &nh))
+        return 0;
+    node = own_node(&net->pub.spec, &net->pub.public, &nh);
+    text = record_node_encode(&node, &none);
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory for the hub's own node");
+    op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(key, RECORD_NODE, net->pub.spec.meta.name, HUB__SELF),
+        .value = text,
+        .expect = STORE_EXPECT_ANY};
+    return model_commit(&hub->model, &op, 1, now, on_refreshed, hub, e);
+}
+
+int networks_refresh(struct hub *hub, nsec_t now, struct err *e)
+{
+    int r = 0;
+
+    hub->refresh_failure = (struct err)ERR_NULL;
+    for (size_t i = 0; r == 0 && i < hub->model.networks.n; i++)
+        r = refresh_one(hub, model_network_at(&hub->model, i), now, e);
+    if (r != 0 && e)
+        hub->refresh_failure = *e;
+    return r;
+}
+
+/* ---- adding --------------------------------------------------------------------------------- */
+
+/* A block out of fd00::/8 that nobody else is likely to have (RFC 4193 section 3.2). */
+static struct ip_prefix random_cidr6(const struct hub *hub)
+{
+    struct ip_prefix p = {.len = 64};
+
+    rng_fill(&hub->rng, p.addr.b, 8);
+    p.addr.b[0] = 0xfd;
+    return p;
+}
+
+static struct network spec_of(const struct hub *hub, const struct network_request *rq)
+{
+    struct network n = {.cidr4 = rq->cidr4,
+        .cidr6 = rq->cidr6,
+        .topology = rq->topology,
+        .mtu = rq->mtu,
+        .keepalive = rq->keepalive};
+
+    (void)snprintf(n.meta.name, sizeof(n.meta.name), "%s", rq->name);
+    if (n.cidr4.len == 0)
+        (void)ip_prefix_parse(&n.cidr4, NETWORKS_CIDR4_DEFAULT, NULL);
+    if (n.cidr6.len == 0)
+        n.cidr6 = random_cidr6(hub);
+    return n;
+}
+
+static int exists(const char *name, struct err *e)
+{
+    return err_set(e, NETWORKS_E_EXISTS, "there is a network \"%s\" on this hub already", name);
+}
+
+static void on_stored(void *ctx, const struct store_answer *a);
+
+/* A network that is being made. */
+struct adding {
+    struct hub *hub; /* pins */
+    char name[NAME_MAX_LEN + 1];
+    struct audit_by by; /* who makes it */
+    networks_added_fn done;
+    void *ctx; /* pins */
+    struct network spec;
+    struct x25519_public public;
+    int r;              /* of making the key */
+    struct err failure; /* of that; or why it is taken back */
+};
+
+static int store_network(struct adding *x, struct err *e)
+{
+    static const struct token_hash none;
+    const char *name = x->spec.meta.name;
+    char keys[3][RECORD_KEY_MAX];
+    struct node_hub nh;
+    struct node self = own_node(&x->spec, &x->public, &nh);
+    _cleanup_(freep) char *network = record_network_encode(&x->spec, &x->public);
+    _cleanup_(freep) char *ipam = record_ipam_encode(IPAM_HUB + 1, IPAM_HUB);
+    _cleanup_(freep) char *node = NULL;
+    struct store_op ops[3];
+
+    fill_hub(x->hub, &nh);
+    node = record_node_encode(&self, &none);
+    if (!network || !ipam || !node)
+        return err_set(e, -ENOMEM, "no memory for network \"%s\"", name);
+    ops[0] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[0], RECORD_NETWORK, name, ""),
+        .value = network,
+        .expect = STORE_EXPECT_ABSENT};
+    ops[1] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[1], RECORD_IPAM, name, ""),
+        .value = ipam,
+        .expect = STORE_EXPECT_ANY};
+    ops[2] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[2], RECORD_NODE, name, HUB__SELF),
+        .value = node,
+        .expect = STORE_EXPECT_ANY};
+    return model_commit(&x->hub->model, ops, 3, clock_now(), on_stored, x, e);
+}
+
+/* It was taken back, because it cannot be served. */
+static void on_taken_back(void *ctx, int r, const struct err *e)
+{
+    struct adding *x = ctx;
+
+    if (r != 0)
+        x->done(x->ctx, r, NULL, e);
+    else
+        x->done(x->ctx, x->failure.code, NULL, &x->failure);
+    free(x);
+}
+
+static void on_stored(void *ctx, const struct store_answer *a)
+{
+    struct adding *x = ctx;
+    struct hub *hub = x->hub;
+    struct model_network *net = model_find_network(&hub->model, x->name);
+    struct err e = *a->e;
+    int r = a->r;
+
+    hub->adding[0] = '\0';
+    if (r == STORE_E_CONFLICT)
+        r = exists(x->name, &e);
+    else if (r > 0)
+        r = err_set(
+            &e, -EIO, "whether network \"%s\" was made is not known: look, and try again", x->name);
+    else if (r != 0)
+        remove_key(hub, x->name);
+    if (r == 0 && !net)
+        r = err_set(&e, -EIO, "network \"%s\" was stored but cannot be read", x->name);
+    if (r == 0 && hub->is_running && !net->is_up) {
+        x->failure = net->failure;
+        audit_act(&hub->audit, x->by.actor, &x->by.from);
+        r = networks_remove(hub, net, on_taken_back, x, &e);
+        audit_act_hub(&hub->audit);
+        if (r == 0)
+            return;
+    }
+    x->done(x->ctx, r, r == 0 ? net : NULL, &e);
+    free(x);
+}
+
+static struct adding *new_adding(
+    struct hub *hub, const char *name, networks_added_fn done, void *ctx)
+{
+    struct adding *x = calloc(1, sizeof(*x));
+
+    if (!x)
+        return NULL;
+    x->hub = hub;
+    x->by = hub->audit.by;
+    x->done = done;
+    x->ctx = ctx;
+    (void)snprintf(x->name, sizeof(x->name), "%s", name);
+    return x;
+}
+
+static void run_make_key(void *arg)
+{
+    struct adding *x = arg;
+
+    x->r = make_key(x->hub, x->name, &x->public, &x->failure);
+}
+
+/* Its key is in a file: now the record. */
+static void on_key(void *arg)
+{
+    struct adding *x = arg;
+    struct hub *hub = x->hub;
+
+    if (x->r == 0) {
+        audit_act(&hub->audit, x->by.actor, &x->by.from);
+        x->r = store_network(x, &x->failure);
+        audit_act_hub(&hub->audit);
+        if (x->r == 0)
+            return;
+    }
+    hub->adding[0] = '\0';
+    remove_key(hub, x->name);
+    x->done(x->ctx, x->r, NULL, &x->failure);
+    free(x);
+}
+
+int networks_add(struct hub *hub, const struct network_request *rq, networks_added_fn done,
+    void *ctx, struct err *e)
+{
+    struct adding *x;
+
+    if (model_find_network(&hub->model, rq->name))
+        return exists(rq->name, e);
+    /* Before anything is made: its key file is still there. */
+    if (model_is_damaged(&hub->model, RECORD_NETWORK, rq->name, ""))
+        return err_set(e, NETWORKS_E_EXISTS,
+            "there is a network \"%s\" on this hub already, whose record is damaged and set aside",
+            rq->name);
+    /* One at a time: each has a key file, of which the record has to know. */
+    if (hub->adding[0])
+        return err_set(e, -EAGAIN, "network \"%s\" is being made just now: try again", hub->adding);
+    x = new_adding(hub, rq->name, done, ctx);
+    if (!x)
+        return err_set(e, -ENOMEM, "no memory for network \"%s\"", rq->name);
+    x->spec = spec_of(hub, rq);
+    (void)snprintf(hub->adding, sizeof(hub->adding), "%s", rq->name);
+    if (!hub->is_running) {
+        /* Nobody is served yet. */
+        run_make_key(x);
+        on_key(x);
+    } else if (disk_work(hub->loop, run_make_key, on_key, x) != 0) {
+        hub->adding[0] = '\0';
+        free(x);
+        return err_set(e, -ENOMEM, "no memory for network \"%s\"", rq->name);
+    }
+    return 0;
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+/* Keys that go in one commit. */
+#define DELETIONS_MAX 1024
+
+/* What the store has below a network, nodes first; the hub's own node goes with the network. */
+static const enum record_kind kinds[] = {RECORD_NODE, RECORD_REPORT, RECORD_EDGE};
+#define KINDS_N (sizeof(kinds) / sizeof(*kinds))
+
+/*
+ * A network that is being removed: in pieces, for a large one does not fit a commit. It goes last
+ * itself, so what a crash in between leaves is a smaller network. Meanwhile nobody enrols in it
+ * (model_network.leaving), and what was on its way when that began is found by the lists, which
+ * come behind it.
+ */
+struct removing {
+    struct hub *hub; /* pins */
+    char name[NAME_MAX_LEN + 1];
+    struct audit_by by; /* who removes it */
+    size_t kind;        /* of the list that is being read; KINDS_N: the network itself goes */
+    networks_removed_fn done;
+    void *ctx; /* pins */
+};
+
+static void end_removal(struct removing *x, int r, const struct err *e)
+{
+    struct model_network *net = model_find_network(&x->hub->model, x->name);
+
+    if (net)
+        net->leaving = NULL;
+    if (r == 0)
+        remove_key(x->hub, x->name);
+    x->done(x->ctx, r, e);
+    free(x);
+}
+
+static void go_on(struct removing *x);
+
+static void on_deleted(void *ctx, const struct store_answer *a)
+{
+    struct removing *x = ctx;
+    struct err e = *a->e;
+
+    if (a->r != 0)
+        end_removal(x,
+            a->r < 0 ? a->r
+                     : err_set(&e, -EIO, "network \"%s\" is not removed: %s", x->name,
+                           a->e->text[0] ? a->e->text : "others change it"),
+            &e);
+    else if (x->kind == KINDS_N)
+        end_removal(x, 0, a->e);
+    else
+        go_on(x);
+}
+
+/* @ops as one commit, by who removes the network. */
+static void delete (struct removing *x, const struct store_op *ops, size_t n)
+{
+    struct audit *audit = &x->hub->audit;
+    struct audit_by before = audit->by;
+    struct err e = ERR_NULL;
+    int r;
+
+    audit_act(audit, x->by.actor, &x->by.from);
+    r = model_commit(&x->hub->model, ops, n, clock_now(), on_deleted, x, &e);
+    audit_act(audit, before.actor, &before.from);
+    if (r != 0)
+        end_removal(x, r, &e);
+}
+
+static void delete_network(struct removing *x)
+{
+    static const enum record_kind last[] = {RECORD_NODE, RECORD_IPAM, RECORD_NETWORK};
+    char keys[3][RECORD_KEY_MAX];
+    struct store_op ops[3];
+
+    for (size_t i = 0; i < 3; i++)
+        ops[i] = (struct store_op){.kind = STORE_OP_DELETE,
+            .key = record_key(keys[i], last[i], x->name, last[i] == RECORD_NODE ? HUB__SELF : ""),
+            .expect = STORE_EXPECT_ANY};
+    delete (x, ops, 3);
+}
+
+/* The page that was read goes, whatever is in it; a page of nothing else ends the list. */
+static void on_page(void *ctx, const struct store_answer *a)
+{
+    struct store_op ops[DELETIONS_MAX];
+    struct removing *x = ctx;
+    size_t n = 0;
+
+    if (a->r != 0) {
+        end_removal(x, a->r, a->e);
+        return;
+    }
+    for (size_t i = 0; i < a->n_items; i++) {
+        struct record_key k = record_key_parse(a->items[i].key);
+
+        /* The key as it is: a damaged one may have other parts than are expected. */
+        if (k.kind != RECORD_NODE || strcmp(k.name, HUB__SELF) != 0)
+            ops[n++] = (struct store_op){
+                .kind = STORE_OP_DELETE, .key = a->items[i].key, .expect = STORE_EXPECT_ANY};
+    }
+    if (n > 0) {
+        delete (x, ops, n);
+        return;
+    }
+    x->kind++;
+    go_on(x);
+}
+
+/* From the store and not from the model, which knows nothing of what is damaged. */
+static void go_on(struct removing *x)
+{
+    char prefix[RECORD_KEY_MAX];
+    struct store_range range = {.prefix = prefix, .limit = DELETIONS_MAX};
+    struct err e = ERR_NULL;
+    int r;
+
+    if (x->kind == KINDS_N) {
+        delete_network(x);
+        return;
+    }
+    (void)snprintf(prefix, sizeof(prefix), "%s%s/", record_prefix(kinds[x->kind]), x->name);
+    r = store_list(x->hub->store, &range, on_page, x, &e);
+    if (r != 0)
+        end_removal(x, r, &e);
+}
+
+int networks_remove(
+    struct hub *hub, struct model_network *net, networks_removed_fn done, void *ctx, struct err *e)
+{
+    struct removing *x;
+
+    if (net->leaving)
+        return err_set(
+            e, -EAGAIN, "network \"%s\" is being removed already", net->pub.spec.meta.name);
+    x = calloc(1, sizeof(*x));
+    if (!x)
+        return err_set(e, -ENOMEM, "no memory to remove network \"%s\"", net->pub.spec.meta.name);
+    *x = (struct removing){.hub = hub, .by = hub->audit.by, .done = done, .ctx = ctx};
+    (void)snprintf(x->name, sizeof(x->name), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    net->leaving = "its network was removed";
+    go_on(x);
+    return 0;
+}

@@ -1,0 +1,82 @@
+/*
+ * publics.h - where nodes reach this hub: what it was started with, and where it is about to move.
+ *
+ * Theory of operation. Each place is an address or a name. Names are looked up again while the hub
+ * runs, so that what it tells its members is true for longer than a lease of its provider; a name
+ * that has no answer for a while stays where it was. A hub that is about to move tells the places
+ * of its next machine, too: they come last in the list, so that nodes try them when this machine
+ * is silent. They are kept in STATE/move.json.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "os/log.h"
+#include "mesh/object.h"
+
+struct err;
+struct resolve_task;
+
+/** A place: "HOST:PORT". */
+struct hub_public {
+    char text[HOST_PORT_MAX + 1];
+    bool is_name;                             /* else it is its one endpoint */
+    struct endpoint at[OBJECT_ENDPOINTS_MAX]; /* UDP, in the resolver's order */
+    unsigned n;                               /* 0: a name that was not found yet */
+};
+
+/** Places, best first. */
+struct hub_places {
+    struct hub_public items[OBJECT_ENDPOINTS_MAX];
+    unsigned n;
+};
+
+struct publics {
+    struct hub_places here;
+    struct hub_places next;    /* announced: where the hub will be */
+    struct resolve_task *task; /* owns; NULL: nothing is being looked up */
+    nsec_t due;                /* when to look up next */
+    struct log_limit limit;
+};
+
+/**
+ * hub_public_parse() - "HOST", "HOST:PORT", "1.2.3.4", "[v6]:PORT" or "v6"; no name is looked up
+ * @dflt_port:	when the text has none
+ *
+ * Return: 0, or -EINVAL with words; also for an address at which no other machine reaches this one.
+ */
+int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e);
+
+/**
+ * hub_places_tell() - as nodes are told: endpoints, and names
+ * @ret:	its other fields stay
+ */
+void hub_places_tell(
+    struct node_hub *ret, const struct hub_places *here, const struct hub_places *next);
+
+/**
+ * publics_load() - what was announced before the hub was started
+ * @path:	of move.json; one that is damaged is named in the log, and left as it is
+ */
+void publics_load(struct publics *p, const char *path, uint16_t dflt_port);
+
+/**
+ * publics_announce() - the hub will be there; nowhere: it stays
+ *
+ * On the disk before it is told. Names are looked up with the next publics_tick().
+ *
+ * Return: 0; or negative errno with words.
+ */
+int publics_announce(
+    struct publics *p, const struct hub_places *next, const char *path, struct err *e);
+
+/** publics_deinit() - does not wait for a name server. Idempotent. */
+void publics_deinit(struct publics *p);
+
+/** publics_tick() - each second. Return: what nodes are told is different now. */
+bool publics_tick(struct publics *p, nsec_t now);

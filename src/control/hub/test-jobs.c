@@ -1,0 +1,528 @@
+/*
+ * test-jobs.c - what a hub does with what a rendezvous process says, be it well or hostile.
+ *
+ * Started as `test-hub-jobs rendezvous` it is such a process itself, one that says no message.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "hub/jobs_internal.h"
+#include "test/support/sample_late.h"
+#include "store/store.h"
+#include "store/store_now.h"
+#include "os/clock.h"
+#include "os/process.h"
+
+/* Pieces of a blob that takes several commits. */
+#define MANY 25
+
+struct fixture {
+    uv_loop_t loop;
+    struct store *store;
+    struct model model;
+    struct jobs *jobs;
+    struct jobs_network *net;
+    struct job *job;
+    unsigned n_broken;
+    struct err e;
+};
+
+static void on_broken(void *ctx, const char *key, const struct err *why)
+{
+    ((struct fixture *)ctx)->n_broken++;
+}
+
+static void open_jobs(struct fixture *f)
+{
+    struct model_listener listener = {.ctx = f, .broken = on_broken};
+
+    model_init(&f->model, f->store, &listener, 1);
+    assert_int_equal(jobs_new(&f->jobs, &f->loop, &f->model, 1, 2, &f->e), 0);
+    /* As jobs_start() does, which would forget the jobs of a network that is not in the model. */
+    f->jobs->started = true;
+    (void)uv_timer_init(&f->loop, &f->jobs->timer);
+    f->net = jobs__network(f->jobs, "net");
+    f->job = jobs__find(f->net, "job");
+}
+
+static void close_jobs(struct fixture *f)
+{
+    jobs_stop(f->jobs);
+    assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
+    jobs_free(f->jobs);
+    model_deinit(&f->model);
+}
+
+static void put_text(struct fixture *f, const char *key, const char *value)
+{
+    struct store_op op = {
+        .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ANY};
+
+    assert_int_equal(store_now_commit(f->store, &op, 1, 1, NULL, NULL, &f->e), 0);
+}
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+
+    memset(&f, 0, sizeof(f));
+    assert_int_equal(uv_loop_init(&f.loop), 0);
+    assert_int_equal(store_open(&f.store, "memory:", clock_now(), &f.e), 0);
+    put_text(&f, "rdzv/net/job", "{\"port\":29600,\"run\":3,\"ended\":false,\"heads\":true}");
+    *state = &f;
+    return 0;
+}
+
+static int set_up_late(void **state)
+{
+    static struct fixture f;
+
+    memset(&f, 0, sizeof(f));
+    assert_int_equal(uv_loop_init(&f.loop), 0);
+    f.store = sample_late_open(3, 0);
+    put_text(&f, "rdzv/net/job", "{\"port\":29600,\"run\":3,\"ended\":false,\"heads\":true}");
+    *state = &f;
+    return 0;
+}
+
+static void open_job(struct fixture *f)
+{
+    open_jobs(f);
+    f->job->is_told = true;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    store_free(f->store);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    return 0;
+}
+
+static int take_value(void *ctx, const struct store_item *item)
+{
+    *(char **)ctx = strdup(item->value);
+    return 0;
+}
+
+/* Free it; NULL: it is not there. */
+static char *value_of(struct fixture *f, const char *key)
+{
+    char *value = NULL;
+
+    (void)store_now_get(f->store, key, take_value, &value, &f->e);
+    return value;
+}
+
+static struct rdzv_wire put_of(const struct fixture *f, const char *name, unsigned n_pieces)
+{
+    return (struct rdzv_wire){.type = RDZV_WIRE_PUT,
+        .job = f->job->number,
+        .run = f->job->record.run,
+        .kind = RDZV_KEY_ENTRY,
+        .hash = rdzv_hash_of(name, strlen(name)),
+        .n_pieces = (uint16_t)n_pieces,
+        .data = (const uint8_t *)"bytes",
+        .len = 5};
+}
+
+static bool say_piece(struct fixture *f, unsigned n_pieces, unsigned piece, char fill)
+{
+    static uint8_t bytes[RDZV_CHUNK];
+    struct rdzv_wire m = put_of(f, "name", n_pieces);
+
+    memset(bytes, fill, sizeof(bytes));
+    m.piece = (uint16_t)piece;
+    m.data = bytes;
+    m.len = piece + 1 == n_pieces ? 100 : sizeof(bytes);
+    return jobs__take(f->net, &m);
+}
+
+static void say_blob(struct fixture *f, unsigned n_pieces, char fill)
+{
+    for (unsigned i = 1; i < n_pieces; i++)
+        assert_true(say_piece(f, n_pieces, i, fill));
+    assert_true(say_piece(f, n_pieces, 0, fill));
+}
+
+static const char *key_of(const char *name, char buf[static RDZV_KEY_MAX])
+{
+    struct rdzv_hash hash = rdzv_hash_of(name, strlen(name));
+
+    return rdzv_key_of_blob(buf, RDZV_KEY_ENTRY, "net", "job", &hash);
+}
+
+/* What all bytes of the blob are; 0: it is not there. It must be whole. */
+static char read_blob(struct fixture *f)
+{
+    static uint8_t bytes[RDZV_CHUNK];
+    char first[RDZV_KEY_MAX];
+    char key[RDZV_KEY_MAX];
+    char *text = value_of(f, key_of("name", first));
+    struct rdzv_head head;
+    size_t len;
+    char fill;
+
+    if (!text)
+        return 0;
+    assert_int_equal(rdzv_head_decode(&head, bytes, &len, text, &f->e), 0);
+    fill = (char)bytes[0];
+    free(text);
+    for (unsigned i = 1; i < head.n_pieces; i++) {
+        text = value_of(f, rdzv_key_of_piece(key, first, head.slot, i));
+        assert_non_null(text);
+        assert_int_equal(rdzv_piece_decode(bytes, &len, text, &f->e), 0);
+        assert_int_equal(bytes[0], fill);
+        assert_int_equal(bytes[len - 1], fill);
+        free(text);
+    }
+    return fill;
+}
+
+/* One commit. */
+static void commit_one(struct fixture *f)
+{
+    f->net->commit.due = 0;
+    f->jobs->free_at = 0;
+    jobs__on_timer(&f->jobs->timer);
+    store_wait(f->store);
+}
+
+static int count_key(void *ctx, const struct store_item *item)
+{
+    *(size_t *)ctx += 1;
+    return 0;
+}
+
+static size_t count(struct fixture *f, const char *prefix)
+{
+    size_t n = 0;
+
+    assert_int_equal(store_now_list(f->store, prefix, count_key, &n, NULL, &f->e), 0);
+    return n;
+}
+
+/* Whenever the hub dies while a blob is written over another, one of the two is whole. */
+static void test_blobs_stay_whole(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n_commits = 0;
+
+    open_job(f);
+    for (char fill = 'a'; fill < 'e'; fill++) {
+        say_blob(f, fill % 2 ? MANY : MANY / 2, fill);
+        while (!jobs__is_saved(f->net)) {
+            char was = read_blob(f);
+
+            assert_true(was == 0 || was == fill || was == fill - 1);
+            commit_one(f);
+            n_commits++;
+        }
+        assert_int_equal(read_blob(f), fill);
+        assert_int_equal(count(f, "rdzv/net/job/"), fill % 2 ? MANY : MANY / 2);
+    }
+    assert_true(n_commits > 8);
+    close_jobs(f);
+}
+
+/* The same on a store that is late and loses answers, of which none is believed. */
+static void test_lost_answers(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n_failed = 0;
+
+    open_job(f);
+    for (char fill = 'a'; fill < 'i'; fill++) {
+        say_blob(f, fill % 2 ? MANY : MANY / 2, fill);
+        while (!jobs__is_saved(f->net)) {
+            char was = read_blob(f);
+
+            assert_true(was == 0 || was == fill || was == fill - 1);
+            sample_late_set_loss(f->store, 3);
+            commit_one(f);
+            sample_late_set_loss(f->store, 0);
+            n_failed += f->net->commit.is_failing;
+        }
+        assert_int_equal(read_blob(f), fill);
+        assert_int_equal(count(f, "rdzv/net/job/"), fill % 2 ? MANY : MANY / 2);
+    }
+    assert_true(n_failed > 5);
+    close_jobs(f);
+}
+
+/* What has changed while it was on its way is not lost when that has failed, nor done twice. */
+static void test_changes_on_their_way(void **state)
+{
+    struct fixture *f = *state;
+    char key[RDZV_KEY_MAX];
+    struct rdzv_wire m;
+    char *text;
+
+    open_job(f);
+    for (unsigned round = 0; round < 40; round++) {
+        m = put_of(f, "name", 1);
+        assert_true(jobs__take(f->net, &m));
+        f->net->commit.due = 0;
+        f->jobs->free_at = 0;
+        sample_late_set_loss(f->store, 2);
+        jobs__on_timer(&f->jobs->timer);
+        /* It is gone again, before its being there is on the disk. */
+        m = put_of(f, "name", 1);
+        m.type = RDZV_WIRE_DROP;
+        assert_true(jobs__take(f->net, &m));
+        store_wait(f->store);
+        sample_late_set_loss(f->store, 0);
+        assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+        text = value_of(f, key_of("name", key));
+        assert_null(text);
+        assert_int_equal(f->net->commit.bytes, 0);
+        assert_int_equal(f->net->commit.by_key.n + f->net->commit.n_coming, 0);
+    }
+    close_jobs(f);
+}
+
+struct saved {
+    unsigned n_good;
+    unsigned n_bad;
+};
+
+static void on_saved(void *ctx, int r, const struct err *e)
+{
+    struct saved *saved = ctx;
+
+    saved->n_good += r == 0;
+    saved->n_bad += r != 0;
+}
+
+/* A run begins when that is on the disk, and not before; who waits hears which. */
+static void test_a_run_begins(void **state)
+{
+    struct fixture *f = *state;
+    struct saved saved = {.n_good = 0};
+
+    open_job(f);
+    for (unsigned i = 0; i < 60; i++) {
+        struct rdzv_job_record next = f->job->record;
+        uint32_t before = next.run;
+        unsigned n_good = saved.n_good;
+
+        next.run++;
+        sample_late_set_loss(f->store, 2);
+        assert_int_equal(jobs__save(f->job, JOBS_SAVE_RUN, &next, clock_now(), &f->e), 0);
+        assert_int_equal(jobs__wait(f->job, on_saved, &saved), 0);
+        assert_int_equal(f->job->record.run, before);
+        store_wait(f->store);
+        sample_late_set_loss(f->store, 0);
+        assert_null(f->job->saving);
+        assert_int_equal(f->job->record.run, before + (saved.n_good - n_good));
+    }
+    assert_int_equal(saved.n_good + saved.n_bad, 60);
+    assert_true(saved.n_good > 10 && saved.n_bad > 10);
+    close_jobs(f);
+}
+
+/* A process that dies in the middle of a blob leaves nothing of it. */
+static void test_half_a_blob(void **state)
+{
+    struct fixture *f = *state;
+
+    open_job(f);
+    say_blob(f, 3, 'x');
+    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    assert_true(say_piece(f, 5, 1, 'y'));
+    assert_true(say_piece(f, 5, 2, 'y'));
+    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    jobs__take_no_more(f->net);
+    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    assert_int_equal(read_blob(f), 'x');
+    assert_int_equal(count(f, "rdzv/net/job/"), 3);
+    close_jobs(f);
+}
+
+/* What a process says that is somebody's who wants more than that network's own records. */
+static void test_a_hostile_process(void **state)
+{
+    struct fixture *f = *state;
+    struct rdzv_wire m;
+
+    open_job(f);
+    for (enum rdzv_wire_type type = RDZV_WIRE_NETWORK; type <= RDZV_WIRE_END; type++)
+        assert_false(jobs__take(f->net, &(struct rdzv_wire){.type = type}));
+    /* A job that is not there, or not the network's; a run that is over, or to come. */
+    m = put_of(f, "name", 1);
+    m.job += 1000;
+    assert_true(jobs__take(f->net, &m));
+    m = put_of(f, "name", 1);
+    m.run--;
+    assert_true(jobs__take(f->net, &m));
+    m.run += 2;
+    assert_true(jobs__take(f->net, &m));
+    assert_true(jobs__is_saved(f->net));
+    /* Pieces out of order, of two blobs at once, too short, or with something between them. */
+    assert_false(say_piece(f, 5, 2, 'x'));
+    assert_false(say_piece(f, 5, 0, 'x'));
+    assert_true(say_piece(f, 5, 1, 'x'));
+    m = put_of(f, "other", 1);
+    assert_false(jobs__take(f->net, &m));
+    assert_false(jobs__take(f->net, &(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = 1}));
+    m = put_of(f, "name", 5);
+    m.piece = 2;
+    assert_false(jobs__take(f->net, &m));
+    jobs__take_no_more(f->net);
+    /* More than a network may have. */
+    f->net->n_bytes = JOBS__BYTES_MAX - 4;
+    m = put_of(f, "name", 1);
+    assert_false(jobs__take(f->net, &m));
+    f->net->n_bytes = 0;
+    f->net->n_items = JOBS__ITEMS_MAX;
+    assert_false(jobs__take(f->net, &m));
+    f->net->n_items = 0;
+    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    assert_int_equal(count(f, "rdzv/"), 1);
+    close_jobs(f);
+}
+
+/* Of a run that is over nothing is found again, whenever the hub dies; and it goes bit by bit. */
+static void test_a_run_is_over(void **state)
+{
+    struct fixture *f = *state;
+    char key[RDZV_KEY_MAX];
+    struct rdzv_wire m;
+    char name[16];
+    char *text;
+
+    open_job(f);
+    for (unsigned i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof(name), "%u", i);
+        m = put_of(f, name, 1);
+        assert_true(jobs__take(f->net, &m));
+    }
+    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    assert_int_equal(f->net->n_garbage, 0);
+    jobs__begin_run(f->job, 4);
+    assert_int_equal(f->net->n_garbage, 1000);
+    assert_int_equal(f->net->n_bytes, 0);
+    /* A name that is used again is no garbage. */
+    m = put_of(f, "7", 1);
+    assert_true(jobs__take(f->net, &m));
+    for (unsigned i = 0; i < 100 && f->net->n_garbage > 0; i++) {
+        jobs__sweep(f->net);
+        assert_true(f->net->commit.by_key.n < 400);
+        commit_one(f);
+    }
+    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    assert_int_equal(count(f, "rdzv/net/job/"), 1);
+    text = value_of(f, key_of("7", key));
+    assert_non_null(strstr(text, "\"4."));
+    free(text);
+    assert_int_equal(f->net->n_items, 1);
+    /* The job's own record goes last. */
+    jobs__forget(f->job);
+    jobs__sweep(f->net);
+    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    assert_int_equal(count(f, "rdzv/"), 0);
+    close_jobs(f);
+}
+
+/* What a hub left behind, of whatever age, and what is damaged: none keeps the next from starting.
+ */
+static void test_loading(void **state)
+{
+    struct fixture *f = *state;
+    char first[RDZV_KEY_MAX];
+    char key[RDZV_KEY_MAX];
+
+    put_text(f, "rdzv/net/old", "{\"port\":29601,\"run\":2,\"ended\":false}");
+    put_text(f, "rdzv/net/bad", "{\"port\":\"x\"}");
+    put_text(f, key_of("whole", first), "\"3.a.2.AAAA\"");
+    put_text(f, rdzv_key_of_piece(key, first, 'a', 1), "\"AAAA\"");
+    put_text(f, rdzv_key_of_piece(key, first, 'b', 1), "\"AAAA\"");
+    put_text(f, rdzv_key_of_piece(key, first, 'a', 2), "\"AAAA\"");
+    put_text(f, key_of("over", first), "\"2.-.1.AAAA\"");
+    put_text(f, key_of("from before the runs", first), "\"AAAA\"");
+    put_text(f, key_of("damaged", first), "\"3.?.1.AAAA\"");
+    open_jobs(f);
+    assert_int_equal(f->n_broken, 2);
+    assert_int_equal(f->job->items.n, 3);
+    assert_non_null(jobs__find(f->net, "old"));
+    assert_null(jobs__find(f->net, "bad"));
+    assert_int_equal(f->job->n_garbage, 2);
+    /* What cannot be read stays for a person to see. */
+    jobs__forget(f->job);
+    for (unsigned i = 0; i < 5; i++) {
+        jobs__sweep(f->net);
+        assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    }
+    assert_int_equal(count(f, "rdzv/"), 3);
+    close_jobs(f);
+}
+
+static void on_too_late(uv_timer_t *timer)
+{
+    fail_msg("%s", "the process was not started again in time");
+}
+
+/* A process that says no message is ended and started again, and again, less and less often. */
+static void test_noise_on_the_pipe(void **state)
+{
+    static struct model_network net;
+    struct fixture *f = *state;
+    uv_timer_t deadline;
+
+    open_job(f);
+    (void)uv_timer_init(&f->loop, &deadline);
+    (void)uv_timer_start(&deadline, on_too_late, 60000, 0);
+    f->net->net = &net;
+    f->net->start_at = 0;
+    jobs__host_tick(f->net, clock_now());
+    while (f->jobs->n_restarts < 3)
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    assert_true(f->net->backoff >= 200 * NSEC_PER_MSEC);
+    assert_true(jobs__is_saved(f->net));
+    assert_int_equal(count(f, "rdzv/"), 1);
+    uv_close((uv_handle_t *)&deadline, NULL);
+    close_jobs(f);
+}
+
+/* As a process: half a message of a length that cannot be, after which nobody may wait. */
+static int make_noise(void)
+{
+    static const uint8_t noise[] = {0xff, 0xff, 0xff, 0x7f, RDZV_WIRE_PUT, 1, 2, 3};
+    char buf[256];
+
+    if (write(PROCESS_LINK_FD, noise, sizeof(noise)) < 0)
+        return 1;
+    while (read(PROCESS_LINK_FD, buf, sizeof(buf)) != 0)
+        ;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_blobs_stay_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_blobs_stay_whole, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_lost_answers, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_changes_on_their_way, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_begins, set_up_late, tear_down),
+        cmocka_unit_test_setup_teardown(test_half_a_blob, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hostile_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_run_is_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_loading, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_noise_on_the_pipe, set_up, tear_down),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "rendezvous") == 0)
+        return make_noise();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

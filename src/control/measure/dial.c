@@ -1,0 +1,184 @@
+/* dial.c - see dial.h. */
+#include "measure/dial.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "os/fd_cleanup.h"
+#include "base/err.h"
+#include "measure/line.h"
+#include "os/clock.h"
+#include "net/sockaddr.h"
+#include "net/socket_wait.h"
+
+int dial_bind_device(int fd, const char *interface)
+{
+    if (!interface)
+        return 0;
+    if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface, (socklen_t)strlen(interface)) < 0)
+        return -errno;
+    return 0;
+}
+
+/* A socket of that type, aimed at the target; a TCP connection may still be on its way. */
+static int open_towards(const struct dial_target *to, int type, int *ret_fd)
+{
+    struct endpoint ep = {.addr = to->peer, .port = to->port};
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &ep);
+    _cleanup_(closep) int fd = socket(sa.any.sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    r = dial_bind_device(fd, to->interface);
+    if (r < 0)
+        return r;
+    if (connect(fd, &sa.any, len) < 0 && errno != EINPROGRESS)
+        return -errno;
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int finish_connect(int fd, nsec_t deadline)
+{
+    int one = 1;
+    int error = 0;
+    socklen_t len = sizeof(error);
+    int r = socket_wait(fd, POLLOUT, deadline);
+
+    if (r < 0)
+        return r;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        return -errno;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    return -error;
+}
+
+static int fail_connect(const struct dial_target *to, int r, struct err *e)
+{
+    char text[IP_ADDR_TEXT_MAX];
+
+    return err_set(e, r, "no TCP connection to %s port %u: %s", ip_addr_format(&to->peer, text),
+        to->port, strerror(-r));
+}
+
+int dial_udp(const struct dial_target *to, int *ret_fd, struct err *e)
+{
+    /* The kernel's own idea of the path is asked for, but does not keep a packet back. */
+    int probe = IP_PMTUDISC_PROBE;
+    _cleanup_(closep) int fd = -1;
+    char text[IP_ADDR_TEXT_MAX];
+    int r = open_towards(to, SOCK_DGRAM, &fd);
+
+    if (r == 0 && ip_addr_is_v4(&to->peer) &&
+        setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) < 0)
+        r = -errno;
+    if (r < 0)
+        return err_set(
+            e, r, "no datagrams to %s: %s", ip_addr_format(&to->peer, text), strerror(-r));
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+static int send_order(int fd, const struct order *o, nsec_t deadline, struct err *e)
+{
+    json_t *json = order_encode(o);
+    int r = line_write(fd, json, deadline, e);
+
+    json_decref(json);
+    return r;
+}
+
+/* @ret: gives a reference; NULL: only "yes" or the refusal is of interest. */
+static int take_answer(int fd, nsec_t deadline, json_t **ret, struct err *e)
+{
+    _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
+    json_t *json = NULL;
+    int r = line_read(&lb, fd, deadline, &json, e);
+
+    if (r == 0)
+        r = line_check_answer(json, e);
+    if (r == 0 && ret)
+        *ret = json_incref(json);
+    json_decref(json);
+    return r;
+}
+
+/* Each step for all of them before the next, so that they wait for the same round trips. */
+static int dial_steps(const struct dial_target *to, const struct order *o, size_t n,
+    nsec_t deadline, int *fds, struct err *e)
+{
+    struct order own = *o;
+    int r = 0;
+
+    own.id = to->id;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = open_towards(to, SOCK_STREAM, &fds[i]);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = finish_connect(fds[i], deadline);
+    if (r < 0)
+        return fail_connect(to, r, e);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = send_order(fds[i], &own, deadline, e);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = take_answer(fds[i], deadline, NULL, e);
+    return r;
+}
+
+int dial_all(const struct dial_target *to, const struct order *o, size_t n, nsec_t deadline,
+    int *ret_fds, struct err *e)
+{
+    int fds[ORDER_STREAMS_MAX];
+    int r;
+
+    for (size_t i = 0; i < n; i++)
+        fds[i] = -1;
+    r = dial_steps(to, o, n, deadline, fds, e);
+    for (size_t i = 0; i < n; i++) {
+        if (r == 0)
+            ret_fds[i] = fds[i];
+        else
+            closep(&fds[i]);
+    }
+    return r;
+}
+
+int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadline, json_t **ret,
+    struct err *e)
+{
+    _cleanup_(closep) int fd = -1;
+    struct order own = *o;
+    int r = open_towards(to, SOCK_STREAM, &fd);
+
+    own.id = to->id;
+    if (r == 0)
+        r = finish_connect(fd, deadline);
+    if (r < 0)
+        return fail_connect(to, r, e);
+    r = send_order(fd, &own, deadline, e);
+    return r == 0 ? take_answer(fd, deadline, ret, e) : r;
+}
+
+bool dial_is_own(const struct ip_addr *a)
+{
+    /* Nothing is sent: the kernel only says which address it would send from. */
+    struct dial_target to = {.peer = *a, .port = PROBE_PORT};
+    union sockaddr_inet sa;
+    socklen_t len = sizeof(sa);
+    struct endpoint from;
+    _cleanup_(closep) int fd = -1;
+
+    return open_towards(&to, SOCK_DGRAM, &fd) == 0 && getsockname(fd, &sa.any, &len) == 0 &&
+           sockaddr_to_endpoint(&sa, &from) && ip_addr_equal(&from.addr, a);
+}
+
+int dial_data(const struct dial_target *to, const struct order *o, nsec_t deadline, int *ret_fd,
+    struct err *e)
+{
+    return dial_all(to, o, 1, deadline, ret_fd, e);
+}

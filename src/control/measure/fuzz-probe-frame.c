@@ -1,0 +1,25 @@
+/* fuzz-probe-frame.c - datagrams of a train. */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "measure/frame.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct frame f;
+    struct frame again;
+    uint8_t out[FRAME_LEN];
+
+    if (!frame_decode(&f, data, len))
+        return 0;
+    assert(len >= FRAME_LEN && (f.kind == FRAME_PING || f.kind == FRAME_PONG));
+    frame_encode(&f, out);
+    assert(frame_decode(&again, out, sizeof(out)));
+    assert(again.kind == f.kind && again.seq == f.seq && again.heard == f.heard &&
+           again.sent == f.sent && again.arrived == f.arrived && again.counted == f.counted &&
+           session_id_equal(&again.id, &f.id));
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* fuzz-probe-line.c - lines that another member sends: orders, results, facts. */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "base/err.h"
+#include "measure/facts.h"
+#include "measure/order.h"
+#include "measure/result.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+/* What was taken in is within its bounds, and is read back as what it was. */
+static void check_order(const json_t *json)
+{
+    struct order o = ORDER_NULL;
+    struct order again = ORDER_NULL;
+    struct err e = ERR_NULL;
+    json_t *text;
+
+    if (order_decode(&o, json, &e) != 0) {
+        assert(e.text[0]);
+        return;
+    }
+    assert(o.n_addrs <= ORDER_NODES_MAX && o.n_names <= ORDER_NODES_MAX);
+    assert(o.streams <= ORDER_STREAMS_MAX && o.ms <= ORDER_MS_MAX && o.pings <= ORDER_PINGS_MAX);
+    assert(o.kind != ORDER_ALLREDUCE || (o.rank < o.n_addrs && o.bytes <= ORDER_VECTOR_MAX));
+    text = order_encode(&o);
+    assert(text && order_decode(&again, text, &e) == 0);
+    assert(again.kind == o.kind && again.bytes == o.bytes && again.rank == o.rank);
+    json_decref(text);
+    order_deinit(&again);
+    order_deinit(&o);
+}
+
+static void check_results(const json_t *json)
+{
+    static struct facts facts;
+    struct light light;
+    struct bulk bulk;
+    struct reduction reduction;
+    struct err e = ERR_NULL;
+
+    if (light_decode(&light, json, &e) == 0)
+        assert(memchr(light.why, '\0', sizeof(light.why)) && light.route_mtu <= UINT16_MAX);
+    if (bulk_decode(&bulk, json, &e) == 0)
+        assert(memchr(bulk.via, '\0', sizeof(bulk.via)));
+    if (reduction_decode(&reduction, json, &e) == 0)
+        assert(reduction.elapsed >= 0);
+    if (facts_decode(&facts, json, &e) == 0)
+        assert(facts.n_interfaces <= FACTS_INTERFACES_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    json_t *json = NULL;
+
+    if (body_parse(&json, (const char *)data, len, NULL) != 0)
+        return 0;
+    check_order(json);
+    check_results(json);
+    json_decref(json);
+    return 0;
+}

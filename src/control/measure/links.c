@@ -1,0 +1,204 @@
+/* links.c - see links.h. */
+#include "measure/links.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "os/fd_cleanup.h"
+#include "base/err.h"
+#include "measure/dial.h"
+#include "os/clock.h"
+#include "net/sockaddr.h"
+#include "net/socket_wait.h"
+#include "net/unix_socket.h"
+
+#define WRITE_TIME (2 * NSEC_PER_SEC)
+
+static void hang_up(struct link *k)
+{
+    if (k->fd >= 0)
+        (void)close(k->fd);
+    k->fd = -1;
+}
+
+static void lose(struct link *k, const char *why)
+{
+    hang_up(k);
+    (void)snprintf(k->why, sizeof(k->why), "%.*s", LINKS_WHY_MAX - 1, why);
+}
+
+void links_deinit(struct links *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        hang_up(&l->items[i]);
+        line_buffer_deinit(&l->items[i].in);
+        json_decref(l->items[i].answer);
+    }
+    free(l->items);
+    *l = (struct links)LINKS_NULL;
+}
+
+bool links_has(const struct links *l, size_t i)
+{
+    return l->items[i].fd >= 0;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int open_local(const char *path, struct err *e)
+{
+    int fd = unix_socket_connect(path, SOCK_STREAM);
+
+    return fd < 0 ? err_set(e, fd, "no measuring service at %s: %s", path, strerror(-fd)) : fd;
+}
+
+/* A connection on its way; it is ready when it can be written to. */
+static int open_remote(
+    const struct ip_addr *address, uint16_t port, const char *interface, struct err *e)
+{
+    struct endpoint ep = {.addr = *address, .port = port};
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &ep);
+    _cleanup_(closep) int fd =
+        socket(sa.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || dial_bind_device(fd, interface) < 0)
+        return err_set(e, -errno, "no socket: %s", strerror(errno));
+    if (connect(fd, &sa.any, len) < 0 && errno != EINPROGRESS)
+        return err_set(e, -errno, "no connection: %s", strerror(errno));
+    return TAKE_FD(fd);
+}
+
+/* Waits for all connections together; who has none by then has lost. */
+static void finish_connecting(struct links *l, nsec_t deadline)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct link *k = &l->items[i];
+        int error = 0;
+        socklen_t len = sizeof(error);
+
+        if (k->fd < 0)
+            continue;
+        if (socket_wait(k->fd, POLLOUT, deadline) < 0)
+            lose(k, "it does not answer");
+        else if (getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error == ETIMEDOUT ||
+                 error == EHOSTUNREACH)
+            lose(k, "it does not answer");
+        else if (error != 0)
+            lose(k, "it has no measuring service: its agent does not run, is older, or was "
+                    "started with --no-measure");
+    }
+}
+
+int links_open(struct links *l, const struct ip_addr *addresses, size_t n,
+    const struct ip_addr *own, const char *socket_path, const char *interface, uint16_t port,
+    const struct order *o, nsec_t deadline)
+{
+    const struct order **orders = calloc(n + 1, sizeof(*orders));
+
+    *l = (struct links){.items = calloc(n + 1, sizeof(*l->items)), .n = n, .id = o->id};
+    if (!orders || !l->items) {
+        free(orders);
+        free(l->items);
+        *l = (struct links)LINKS_NULL;
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool is_own = socket_path && ip_addr_equal(&addresses[i], own);
+        struct err e = ERR_NULL;
+
+        l->items[i].address = addresses[i];
+        l->items[i].fd =
+            is_own ? open_local(socket_path, &e) : open_remote(&addresses[i], port, interface, &e);
+        if (l->items[i].fd < 0)
+            lose(&l->items[i], err_text(&e));
+        orders[i] = o;
+    }
+    finish_connecting(l, deadline);
+    links_ask(l, orders, deadline);
+    for (size_t i = 0; i < n; i++)
+        if (!l->items[i].answer)
+            hang_up(&l->items[i]);
+    free(orders);
+    return 0;
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static void send_order(struct link *k, const struct order *o)
+{
+    json_t *json = order_encode(o);
+    struct err e = ERR_NULL;
+
+    json_decref(k->answer);
+    k->answer = NULL;
+    k->why[0] = '\0';
+    if (line_write(k->fd, json, clock_now() + WRITE_TIME, &e) < 0)
+        lose(k, err_text(&e));
+    json_decref(json);
+}
+
+/* True when the link has its answer, or is lost. */
+static bool take_answer(struct link *k)
+{
+    struct err e = ERR_NULL;
+    json_t *json = NULL;
+    int r = line_fill(&k->in, k->fd, &e);
+
+    if (r == 0)
+        r = line_take(&k->in, &json, &e);
+    if (r == -EAGAIN)
+        return false;
+    if (r < 0) {
+        lose(k, err_text(&e));
+        return true;
+    }
+    if (line_check_answer(json, &e) < 0) {
+        (void)snprintf(k->why, sizeof(k->why), "%.*s", LINKS_WHY_MAX - 1, err_text(&e));
+        json_decref(json);
+        return true;
+    }
+    k->answer = json;
+    return true;
+}
+
+/* One turn of waiting; how many are still out. */
+static size_t wait_once(struct links *l, struct pollfd *fds, bool *waits, nsec_t left)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        fds[i] = (struct pollfd){.fd = waits[i] ? l->items[i].fd : -1, .events = POLLIN};
+    (void)poll(fds, l->n, (int)(left / NSEC_PER_MSEC + 1));
+    for (size_t i = 0; i < l->n; i++) {
+        if (waits[i] && fds[i].revents && take_answer(&l->items[i]))
+            waits[i] = false;
+        n += waits[i];
+    }
+    return n;
+}
+
+void links_ask(struct links *l, const struct order *const orders[], nsec_t deadline)
+{
+    _cleanup_(freep) struct pollfd *fds = calloc(l->n + 1, sizeof(*fds));
+    _cleanup_(freep) bool *waits = calloc(l->n + 1, sizeof(*waits));
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n && fds && waits; i++) {
+        if (!orders[i] || l->items[i].fd < 0)
+            continue;
+        send_order(&l->items[i], orders[i]);
+        waits[i] = l->items[i].fd >= 0;
+        n += waits[i];
+    }
+    while (n > 0 && clock_now() < deadline)
+        n = wait_once(l, fds, waits, deadline - clock_now());
+    for (size_t i = 0; i < l->n && n > 0; i++)
+        if (waits[i])
+            lose(&l->items[i], "it has stopped answering");
+}

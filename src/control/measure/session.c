@@ -1,0 +1,180 @@
+/* session.c - see session.h. */
+#include "measure/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void session_init(struct session *s)
+{
+    pthread_condattr_t attr;
+
+    *s = (struct session){0};
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&s->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+}
+
+/* With the lock held. */
+static void clear(struct session *s)
+{
+    for (size_t i = 0; i < s->n_hops; i++)
+        (void)close(s->hops[i].fd);
+    s->n_hops = 0;
+    s->n_heard = 0;
+    s->is_on = false;
+    (void)pthread_cond_broadcast(&s->changed);
+}
+
+void session_deinit(struct session *s)
+{
+    clear(s);
+    (void)pthread_mutex_destroy(&s->lock);
+    (void)pthread_cond_destroy(&s->changed);
+}
+
+int session_begin(struct session *s, const struct order *o, const struct ip_addr *owner, nsec_t now,
+    uint64_t *ret_number, struct ip_addr *ret_owner)
+{
+    int r = 0;
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->is_on && now < s->until) {
+        *ret_owner = s->owner;
+        r = SESSION_E_BUSY;
+    } else {
+        clear(s);
+        s->is_on = true;
+        s->id = o->id;
+        s->owner = *owner;
+        memcpy(s->purpose, o->purpose, sizeof(s->purpose));
+        s->until = now + (nsec_t)o->seconds * NSEC_PER_SEC;
+        *ret_number = ++s->number;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return r;
+}
+
+void session_end(struct session *s, uint64_t number)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->is_on && s->number == number)
+        clear(s);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+/* With the lock held. */
+static bool has(const struct session *s, const struct session_id *id, nsec_t now)
+{
+    return s->is_on && now < s->until && session_id_equal(&s->id, id);
+}
+
+bool session_has(struct session *s, const struct session_id *id, nsec_t now)
+{
+    bool yes;
+
+    (void)pthread_mutex_lock(&s->lock);
+    yes = has(s, id, now);
+    (void)pthread_mutex_unlock(&s->lock);
+    return yes;
+}
+
+bool session_is_on(struct session *s, nsec_t now)
+{
+    bool yes;
+
+    (void)pthread_mutex_lock(&s->lock);
+    yes = s->is_on && now < s->until;
+    (void)pthread_mutex_unlock(&s->lock);
+    return yes;
+}
+
+/* With the lock held; NULL when the table is full. A walk: there are few, and each pings seldom. */
+static struct session_heard *find_heard(struct session *s, const struct ip_addr *from)
+{
+    for (size_t i = 0; i < s->n_heard; i++)
+        if (ip_addr_equal(&s->heard[i].from, from))
+            return &s->heard[i];
+    if (s->n_heard == SESSION_HEARD_MAX)
+        return NULL;
+    s->heard[s->n_heard] = (struct session_heard){.from = *from};
+    return &s->heard[s->n_heard++];
+}
+
+bool session_hear(struct session *s, const struct session_id *id, const struct ip_addr *from,
+    bool counts, nsec_t now, uint32_t *ret_heard)
+{
+    struct session_heard *heard = NULL;
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (has(s, id, now))
+        heard = find_heard(s, from);
+    if (heard) {
+        heard->n += counts;
+        *ret_heard = heard->n;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return heard != NULL;
+}
+
+struct session_heard *session_copy_heard(struct session *s, size_t *ret_n)
+{
+    struct session_heard *copy = NULL;
+
+    (void)pthread_mutex_lock(&s->lock);
+    *ret_n = 0;
+    if (s->n_heard > 0)
+        copy = malloc(s->n_heard * sizeof(*copy));
+    if (copy) {
+        memcpy(copy, s->heard, s->n_heard * sizeof(*copy));
+        *ret_n = s->n_heard;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return copy;
+}
+
+bool session_put_hop(struct session *s, const struct session_id *id, uint32_t rank, int fd)
+{
+    bool taken = false;
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->is_on && session_id_equal(&s->id, id) && s->n_hops < SESSION_HOPS_MAX) {
+        s->hops[s->n_hops].fd = fd;
+        s->hops[s->n_hops].rank = rank;
+        s->n_hops++;
+        taken = true;
+        (void)pthread_cond_broadcast(&s->changed);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return taken;
+}
+
+/* With the lock held; -1: not there. */
+static int remove_hop(struct session *s, uint32_t rank)
+{
+    for (size_t i = 0; i < s->n_hops; i++) {
+        int fd = s->hops[i].fd;
+
+        if (s->hops[i].rank != rank)
+            continue;
+        s->hops[i] = s->hops[--s->n_hops];
+        return fd;
+    }
+    return -1;
+}
+
+int session_take_hop(struct session *s, uint32_t rank, nsec_t deadline)
+{
+    struct timespec until = {.tv_sec = deadline / NSEC_PER_SEC, .tv_nsec = deadline % NSEC_PER_SEC};
+    int fd;
+
+    (void)pthread_mutex_lock(&s->lock);
+    fd = remove_hop(s, rank);
+    while (fd < 0 && s->is_on && pthread_cond_timedwait(&s->changed, &s->lock, &until) == 0)
+        fd = remove_hop(s, rank);
+    (void)pthread_mutex_unlock(&s->lock);
+    return fd;
+}

@@ -1,0 +1,116 @@
+/* test-session.c - one coordinator at a time, and nothing for who is not in the session. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "measure/session.h"
+#include "os/clock.h"
+
+static const struct order first = {
+    .kind = ORDER_SESSION, .id = {{1, 2, 3}}, .purpose = "preflight", .seconds = 10};
+static const struct order second = {
+    .kind = ORDER_SESSION, .id = {{4, 5, 6}}, .purpose = "bench", .seconds = 10};
+static const struct ip_addr ann = {{[15] = 1}};
+static const struct ip_addr bob = {{[15] = 2}};
+
+static void test_one_at_a_time(void **state)
+{
+    struct session s;
+    struct ip_addr owner;
+    uint64_t number, other;
+    nsec_t now = 1000;
+
+    session_init(&s);
+    assert_false(session_has(&s, &first.id, now));
+    assert_int_equal(session_begin(&s, &first, &ann, now, &number, &owner), 0);
+    assert_true(session_has(&s, &first.id, now));
+    assert_false(session_has(&s, &second.id, now));
+    assert_int_equal(session_begin(&s, &second, &bob, now, &other, &owner), SESSION_E_BUSY);
+    assert_true(ip_addr_equal(&owner, &ann));
+    session_end(&s, number);
+    assert_false(session_has(&s, &first.id, now));
+    assert_int_equal(session_begin(&s, &second, &bob, now, &other, &owner), 0);
+    /* The end of one that is over already is not the end of the next. */
+    session_end(&s, number);
+    assert_true(session_has(&s, &second.id, now));
+    /* A coordinator that has vanished holds nobody for longer than it said. */
+    now += 10 * NSEC_PER_SEC;
+    assert_false(session_has(&s, &second.id, now));
+    assert_int_equal(session_begin(&s, &first, &ann, now, &number, &owner), 0);
+    session_deinit(&s);
+}
+
+static void test_pings_are_counted(void **state)
+{
+    struct session s;
+    struct ip_addr owner;
+    struct session_heard *heard;
+    uint64_t number;
+    uint32_t n = 77;
+    size_t n_heard;
+
+    session_init(&s);
+    assert_false(session_hear(&s, &first.id, &ann, true, 1, &n));
+    assert_int_equal(n, 77);
+    (void)session_begin(&s, &first, &ann, 1, &number, &owner);
+    assert_true(session_hear(&s, &first.id, &ann, true, 1, &n));
+    assert_true(session_hear(&s, &first.id, &bob, true, 1, &n));
+    assert_true(session_hear(&s, &first.id, &bob, false, 1, &n));
+    assert_true(session_hear(&s, &first.id, &bob, true, 1, &n));
+    assert_int_equal(n, 2);
+    assert_false(session_hear(&s, &second.id, &bob, true, 1, &n));
+    heard = session_copy_heard(&s, &n_heard);
+    assert_int_equal(n_heard, 2);
+    assert_true(ip_addr_equal(&heard[1].from, &bob));
+    assert_int_equal(heard[1].n, 2);
+    free(heard);
+    /* As many as the table has room for, and no more. */
+    for (uint32_t i = 0; i < 2 * SESSION_HEARD_MAX; i++) {
+        struct ip_addr from = {{[10] = 9, [14] = (uint8_t)(i >> 8), [15] = (uint8_t)i}};
+
+        assert_int_equal(
+            session_hear(&s, &first.id, &from, true, 1, &n), i < SESSION_HEARD_MAX - 2);
+    }
+    session_deinit(&s);
+}
+
+static void test_hops(void **state)
+{
+    struct session s;
+    struct ip_addr owner;
+    uint64_t number;
+    int ends[2];
+    char c;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    session_init(&s);
+    assert_false(session_put_hop(&s, &first.id, 3, ends[0]));
+    (void)session_begin(&s, &first, &ann, clock_now(), &number, &owner);
+    assert_false(session_put_hop(&s, &second.id, 3, ends[0]));
+    assert_true(session_put_hop(&s, &first.id, 3, ends[0]));
+    assert_int_equal(session_take_hop(&s, 2, clock_now()), -1);
+    assert_int_equal(session_take_hop(&s, 3, clock_now()), ends[0]);
+    assert_int_equal(session_take_hop(&s, 3, clock_now()), -1);
+    /* What nobody took is closed with the session. */
+    assert_true(session_put_hop(&s, &first.id, 4, ends[0]));
+    session_end(&s, number);
+    assert_int_equal(read(ends[1], &c, 1), 0);
+    (void)close(ends[1]);
+    session_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_at_a_time),
+        cmocka_unit_test(test_pings_are_counted),
+        cmocka_unit_test(test_hops),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+/*
+ * keys.h - an index of structs by their key, in byte order.
+ *
+ * A sorted array of pointers: lookups are a binary search, an insertion moves
+ * the pointers behind it. That is plenty for what it holds (leases, and the
+ * items of the test store), cannot be flooded with chosen keys, and walks in
+ * the order that store_list() promises.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** First member of what the index holds. */
+struct keyed {
+    char *key; /* owned by the struct around it */
+};
+
+struct keys {
+    struct keyed **items; /* owns the array; pins the structs */
+    size_t n;             /* how many */
+    size_t cap;           /* room in the array */
+};
+
+#define KEYS_NULL                                                                                  \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** keys_deinit() - release the array; the structs are not touched. Idempotent. */
+void keys_deinit(struct keys *k);
+
+/** keys_lower() - index of the first struct whose key is not below @key. */
+size_t keys_lower(const struct keys *k, const char *key);
+
+/** keys_find() - the struct with that key, NULL if there is none. */
+struct keyed *keys_find(const struct keys *k, const char *key);
+
+/** keys_add() - @item, whose key is not in the index. 0 or -ENOMEM. */
+int keys_add(struct keys *k, struct keyed *item);
+
+/** keys_remove() - take @item out, if it is in. */
+void keys_remove(struct keys *k, const struct keyed *item);

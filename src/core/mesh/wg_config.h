@@ -1,0 +1,115 @@
+/*
+ * wg_config.h - one WireGuard interface as data.
+ *
+ * What render.h wants an interface to be, and what an engine says it is. The
+ * interface's private key is not in it, only what follows from it: the secret
+ * stays in the node's own state and is handed to the engine beside this.
+ *
+ * Peers are sorted by public key, so that two configurations are compared by
+ * one walk over both.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "crypto/x25519.h"
+#include "noise/choice.h"
+#include "noise/pin.h"
+
+struct err;
+
+#define WG_CONFIG_ADDRESSES_MAX 4
+#define WG_CONFIG_PEERS_MAX     65536
+#define WG_CONFIG_ALLOWED_MAX   65536 /* blocks of one peer */
+
+/** A preshared key, or none: all zeroes, as WireGuard has it. Wiped with its peer. */
+struct wg_psk {
+    uint8_t b[32];
+};
+
+/** What an engine observed of a peer; zero in a wanted configuration. */
+struct wg_facts {
+    int64_t handshake_sec; /* wall clock of the last one, Unix seconds; 0: never */
+    uint32_t handshake_nsec;
+    uint64_t rx_bytes;
+    uint64_t tx_bytes;
+};
+
+struct wg_peer {
+    struct x25519_public key;
+    struct wg_psk psk;
+    struct endpoint endpoint;   /* none: it is not known, the peer will come to us */
+    uint16_t keepalive;         /* s; 0: none */
+    uint16_t mtu;               /* inner bytes that its path carries; 0: the routes' */
+    struct noise_choice cipher; /* of its data */
+    enum pin pin;               /* what moves its endpoint while paths are found */
+    bool is_relayed;            /* this node may relay between it and others of its kind */
+    struct ip_prefix *allowed;  /* owns; sorted by ip_prefix_compare(), host bits zero */
+    size_t n_allowed;
+    struct wg_facts facts;
+};
+
+struct wg_config {
+    struct x25519_public public; /* of the interface's own key; none: it has no key yet */
+    struct ip_prefix addresses[WG_CONFIG_ADDRESSES_MAX]; /* host bits kept */
+    unsigned n_addresses;
+    struct ip_prefix routes[WG_CONFIG_ADDRESSES_MAX]; /* that must lead into the interface */
+    unsigned n_routes;
+    uint16_t mtu;       /* bytes; 0: not known, as an engine leaves it */
+    uint16_t link_mtu;  /* inner bytes beyond which nothing can be received; 0: the same as @mtu */
+    uint16_t route_mtu; /* of @routes, for peers without an MTU of their own; 0: the interface's */
+    uint16_t listen_port;  /* 0: any */
+    uint32_t fwmark;       /* of the packets sent; 0: none */
+    bool is_relay;         /* it relays between those of its peers that are marked so */
+    struct wg_peer *peers; /* owns; sorted by key once wg_config_sort() was called */
+    size_t n_peers;
+    size_t cap_peers;
+};
+
+#define WG_PEER_NULL                                                                               \
+    {                                                                                              \
+        0                                                                                          \
+    }
+#define WG_CONFIG_NULL                                                                             \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** wg_peer_deinit(), wg_config_deinit() - wipe keys, release; idempotent, safe on ..._NULL. */
+void wg_peer_deinit(struct wg_peer *p);
+void wg_config_deinit(struct wg_config *c);
+
+/** wg_peer_allow() - one more block, its host bits cleared. 0, -E2BIG or -ENOMEM. */
+int wg_peer_allow(struct wg_peer *p, const struct ip_prefix *block);
+
+/** wg_peer_copy() - @ret: untouched on failure. 0 or -ENOMEM. */
+int wg_peer_copy(struct wg_peer *ret, const struct wg_peer *from);
+
+/** wg_peer_allows_equal() - the same blocks; both sorted. */
+bool wg_peer_allows_equal(const struct wg_peer *a, const struct wg_peer *b);
+
+/**
+ * wg_config_add() - one more peer, at the end
+ * @p:		what it holds is taken, also on failure
+ *
+ * Return: 0, -E2BIG or -ENOMEM.
+ */
+int wg_config_add(struct wg_config *c, struct wg_peer *p);
+
+/**
+ * wg_config_sort() - peers by key, each one's blocks by address
+ *
+ * Blocks that a peer has twice are kept once.
+ *
+ * Return: 0; -EINVAL with words when two peers have one key.
+ */
+int wg_config_sort(struct wg_config *c, struct err *e);
+
+/** wg_config_find() - lends the peer of that key, NULL if none. @c is sorted. */
+struct wg_peer *wg_config_find(const struct wg_config *c, const struct x25519_public *key);
+
+/** ip_prefix_compare() - by address, then by length. */
+int ip_prefix_compare(const struct ip_prefix *a, const struct ip_prefix *b);

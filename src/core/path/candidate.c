@@ -1,0 +1,101 @@
+/* candidate.c - see candidate.h. */
+#include "path/candidate.h"
+
+#include <string.h>
+
+static const char *const kind_names[] = {
+    "none", "host", "given", "mapped", "reflexive", "predicted", "heard"};
+
+_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == CANDIDATE_KIND_N, "a name each");
+
+const char *candidate_kind_name(enum candidate_kind kind)
+{
+    return kind_names[kind];
+}
+
+enum candidate_kind candidate_kind_parse(const char *text)
+{
+    for (int k = CANDIDATE_HOST; k <= CANDIDATE_REFLEXIVE; k++)
+        if (strcmp(text, kind_names[k]) == 0)
+            return (enum candidate_kind)k;
+    return CANDIDATE_NONE;
+}
+
+bool candidate_is_possible(const struct endpoint *ep)
+{
+    const uint8_t *b = ep->addr.b;
+    bool is_loopback6 = true;
+
+    if (ep->port == 0 || ip_addr_is_none(&ep->addr))
+        return false;
+    if (ip_addr_is_v4(&ep->addr))
+        return b[12] != 0 && b[12] != 127 && b[12] < 224;
+    for (unsigned i = 0; i < 15; i++)
+        is_loopback6 = is_loopback6 && b[i] == 0;
+    return b[0] != 0xff && !(is_loopback6 && b[15] == 1) && !ip_addr_is_link_local(&ep->addr);
+}
+
+bool candidate_is_private(const struct ip_addr *a)
+{
+    const uint8_t *b = a->b;
+
+    if (ip_addr_is_link_local(a))
+        return true;
+    if (!ip_addr_is_v4(a))
+        return (b[0] & 0xfe) == 0xfc;
+    return b[12] == 10 || (b[12] == 172 && (b[13] & 0xf0) == 16) ||
+           (b[12] == 192 && b[13] == 168) || (b[12] == 100 && (b[13] & 0xc0) == 64);
+}
+
+static unsigned index_of(const struct candidates *c, const struct endpoint *ep)
+{
+    unsigned i = 0;
+
+    while (i < c->n && !endpoint_equal(&c->items[i].endpoint, ep))
+        i++;
+    return i;
+}
+
+const struct candidate *candidates_find(const struct candidates *c, const struct endpoint *ep)
+{
+    unsigned i = index_of(c, ep);
+
+    return i < c->n ? &c->items[i] : NULL;
+}
+
+static void remove_at(struct candidates *c, unsigned i)
+{
+    memmove(&c->items[i], &c->items[i + 1], (c->n - i - 1) * sizeof(c->items[0]));
+    c->n--;
+}
+
+bool candidates_add(struct candidates *c, enum candidate_kind kind, const struct endpoint *ep)
+{
+    unsigned i = index_of(c, ep);
+
+    if (!candidate_is_possible(ep))
+        return false;
+    if (i < c->n) {
+        if (c->items[i].kind <= kind)
+            return false;
+        remove_at(c, i);
+    } else if (c->n == CANDIDATES_MAX) {
+        if (c->items[c->n - 1].kind <= kind)
+            return false;
+        c->n--;
+    }
+    for (i = c->n; i > 0 && c->items[i - 1].kind > kind; i--)
+        c->items[i] = c->items[i - 1];
+    c->items[i] = (struct candidate){.kind = kind, .endpoint = *ep};
+    c->n++;
+    return true;
+}
+
+bool candidates_equal(const struct candidates *a, const struct candidates *b)
+{
+    for (unsigned i = 0; i < a->n && i < b->n; i++)
+        if (a->items[i].kind != b->items[i].kind ||
+            !endpoint_equal(&a->items[i].endpoint, &b->items[i].endpoint))
+            return false;
+    return a->n == b->n;
+}

@@ -1,0 +1,190 @@
+/*
+ * path.h - the best way between this node and one peer: found, kept, explained.
+ *
+ * Theory of operation. A *pair* is one of our sockets and one endpoint of the
+ * peer. In a *round* all pairs are pinged, from both sides at the same time, so
+ * that each side's packets open its own NAT for the other's. A pong that answers
+ * our own ping makes a pair *valid*; nothing else does. Of the valid pairs the
+ * side with the smaller public key chooses one and *nominates* it; the other
+ * follows at once, so that both switch together. Until then, and whenever the
+ * chosen pair dies, packets go through the relay, which never waits for us.
+ *
+ *     relay ── round: pings ──► valid pairs ── nominate / accept ──► direct
+ *       ▲                                                             │
+ *       └──────── dead: 2 s without pong, or the other has left ──────┘
+ *
+ * When do both sides begin a round together? When candidates of one reach the
+ * other, who has just reported them; when data begins to flow; when a frame of
+ * the other arrives; and at moments that both compute from a clock which they
+ * roughly share (paths_set_clock()).
+ *
+ * The machine of one edge lives inside `struct paths` (paths.h), which has the
+ * functions; this header has what goes in and what comes out.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "crypto/x25519.h"
+#include "path/behavior.h"
+#include "path/candidate.h"
+
+#define PATH_RELAYS_MAX 8   /* that one node measures and reports */
+#define PATH_TEXT_MAX   320 /* of an event or a reason, with the zero */
+
+/** How a peer is reached. */
+enum path_kind {
+    PATH_KIND_NONE,   /* it is not reached */
+    PATH_KIND_LAN,    /* in the same private network */
+    PATH_KIND_DIRECT, /* at its public address */
+    PATH_KIND_RELAY,  /* through a hub, unread */
+    PATH_KIND_STREAM, /* through a hub, inside TLS */
+    PATH_KIND_N,
+};
+
+/** What the operator wants of an edge: its own `path`, else the network's topology. */
+enum path_policy {
+    PATH_POLICY_AUTO,   /* the best there is */
+    PATH_POLICY_DIRECT, /* the same, and an alarm while it is relayed (mesh) */
+    PATH_POLICY_RELAY,  /* through the relay always (hub) */
+    PATH_POLICY_OFF,    /* the two do not talk */
+    PATH_POLICY_N,
+};
+
+/** A relay as one node measures it. */
+struct path_relay {
+    struct x25519_public key; /* the hub's */
+    nsec_t rtt;               /* to it and back; 0: not measured */
+    bool is_stream;           /* reached inside TLS, since UDP to it fails */
+};
+
+/** All that one end tells of itself: the node's candidates, and what goes with them. */
+struct path_side {
+    uint64_t generation; /* greater with each change */
+    struct candidates candidates;
+    struct behavior nat;
+    nsec_t keepalive; /* that holds its NAT's mapping; 0: not measured */
+    bool can_spray; /* it opens sockets so that its NAT's ports may be guessed (PATH_ACTION_OPEN) */
+    uint64_t relay_run; /* it relays for others; another number: it has forgotten; 0: it does not */
+    struct path_relay relays[PATH_RELAYS_MAX]; /* that it reaches itself; a hub first */
+    unsigned n_relays;
+};
+
+/** Who is at the other end. */
+struct path_peer {
+    struct x25519_public key;
+    char name[NAME_MAX_LEN + 1];
+    enum path_policy policy;
+    bool is_relay; /* one that we may use: watched more closely */
+};
+
+/** The socket whose frames go through WireGuard's own port. Others were asked for. */
+#define PATH_SOCKET_MAIN 0
+
+/** A frame that has come in. */
+struct path_arrival {
+    struct endpoint from;
+    struct ip_addr local; /* our address that it came to; none: not known */
+    uint32_t socket;      /* PATH_SOCKET_MAIN, or one that was opened */
+    nsec_t at;            /* when the data plane had it; at most now */
+};
+
+enum path_action_kind {
+    PATH_ACTION_NONE,
+    PATH_ACTION_SEND,  /* @frame from @socket to @remote */
+    PATH_ACTION_USE,   /* @peer's packets go by @path, @remote, @socket from now on */
+    PATH_ACTION_OPEN,  /* a UDP socket of its own, to be known as @socket; any port */
+    PATH_ACTION_CLOSE, /* that one again */
+    PATH_ACTION_FRESH, /* ask STUN servers again and report: a path has died, or is to be guessed */
+    PATH_ACTION_FITS,  /* @peer answered the probe @probe of @size bytes */
+    PATH_ACTION_EVENT, /* @text is worth a line of the log */
+    PATH_ACTION_KIND_N,
+};
+
+/** Something for the caller to do; borrowed until the next call on the paths. */
+struct path_action {
+    enum path_action_kind kind;
+    struct x25519_public peer; /* of which edge; zeroes for FRESH */
+    const char *name;          /* of the peer */
+
+    uint32_t socket;        /* SEND, USE, OPEN, CLOSE */
+    struct endpoint remote; /* SEND; USE: none for the relay */
+    struct ip_addr local;   /* SEND: source address; none: the kernel chooses */
+
+    const uint8_t *frame; /* SEND: @len bytes */
+    size_t len;
+    bool dont_fragment; /* SEND: an MTU probe */
+    uint8_t hops;       /* SEND: IP time to live (hop limit) to send with; 0: as usual */
+
+    enum path_kind path;   /* USE: LAN, DIRECT, RELAY (glue knows of streams) or NONE */
+    nsec_t keepalive;      /* USE: what the path needs of WireGuard; 0: nothing, pings hold it */
+    struct path_relay via; /* USE of the relay: which; zero key: any */
+    bool is_followed;      /* USE of the relay: the other end has begun the session there */
+
+    uint64_t probe; /* FITS: as paths_probe() gave it */
+    uint16_t size;  /* FITS: bytes of UDP payload */
+
+    bool is_warning;  /* EVENT: somebody should look */
+    const char *text; /* EVENT: one sentence that begins with the peer's name */
+};
+
+/** What became of one pair. */
+enum path_verdict {
+    PATH_VERDICT_UNTRIED,
+    PATH_VERDICT_TRYING,
+    PATH_VERDICT_CHOSEN, /* packets go this way */
+    PATH_VERDICT_WORKS,  /* it answers, but another is better */
+    PATH_VERDICT_SILENT, /* no answer in the last round */
+    PATH_VERDICT_DIED,   /* it was chosen and stopped answering */
+    PATH_VERDICT_N,
+};
+
+/** One pair, for people. */
+struct path_pair_view {
+    struct candidate remote;
+    uint32_t socket;
+    enum path_verdict verdict;
+    nsec_t rtt;             /* 0: not measured */
+    unsigned loss_permille; /* of its last pings */
+    nsec_t tried_at;        /* 0: never */
+    uint64_t n_pings;       /* sent */
+    uint64_t n_pongs;       /* that answered them */
+};
+
+/** One relay for an edge, for people. */
+struct path_relay_view {
+    struct x25519_public key;
+    nsec_t here;               /* RTT from this node; 0: not measured */
+    nsec_t there;              /* from the peer; 0: it does not reach it, or has not measured */
+    enum path_verdict verdict; /* CHOSEN, WORKS, or SILENT: the peer does not reach it */
+};
+
+/** One edge, for people. */
+struct path_view {
+    struct path_peer peer;
+    enum path_kind kind;
+    struct endpoint remote;   /* none for the relay */
+    uint32_t socket;          /* of a direct path */
+    nsec_t rtt;               /* 0: not known; of the relay: both ends' together */
+    struct x25519_public via; /* of the relay: which; none: any */
+    unsigned loss_permille;   /* of the chosen pair's last pings */
+    nsec_t since;             /* when it became so; monotonic */
+    bool is_alarm;            /* the policy is DIRECT, and it has been relayed for too long */
+    char why[PATH_TEXT_MAX];  /* why not direct, and what would change that; "" when it is */
+    uint64_t n_frames;        /* sent for this edge */
+    uint64_t n_sprayed;       /* of them, guesses at ports */
+};
+
+/** path_kind_name() - "none", "lan", "direct", "relay", "stream". */
+const char *path_kind_name(enum path_kind kind);
+
+/** path_verdict_name() - "untried", "trying", "chosen", "works", "silent", "died". */
+const char *path_verdict_name(enum path_verdict verdict);
+
+/** path_policy_name() - "auto", "direct", "relay", "off". */
+const char *path_policy_name(enum path_policy policy);

@@ -1,0 +1,278 @@
+/*
+ * path_checks.c - pinging all pairs, at the same time as the other side does.
+ *
+ * A NAT that filters lets the peer's ping in only after ours has gone out, so a
+ * round repeats its pings for some seconds: by so much may the two sides' beginnings
+ * differ. Later rounds begin at slots, moments that both sides compute from a clock
+ * which they roughly share and from the keys of the edge, so that not all edges
+ * have theirs at once. An edge without traffic skips more and more slots, but never
+ * in a way that its two ends can miss each other for ever: who skips all but each
+ * eighth slot meets who skips all but each fourth at each eighth.
+ */
+#include "path/path_internal.h"
+#include "path/path_pair_internal.h"
+#include "path/paths_internal.h"
+
+#define BACKOFF_MAX 3
+/* A direct path that is as good as this needs no search for a better one. */
+#define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
+
+/* Our own address is not asked for more often, however many paths die. */
+#define ASK_ADDRESS_MIN NSEC_PER_SEC
+
+/*
+ * A Linux gateway that masquerades and drops nothing on its INPUT chain takes a packet from
+ * outside, which no mapping expects, as one for itself. Its connection tracking then remembers
+ * the packet's addresses and ports, and the inside host that sends the same way afterwards is
+ * given another port, which its peer does not expect. So our first packet must not reach the
+ * peer's NAT before the peer's own has gone out there. Each round therefore begins with openers:
+ * pings whose IP time to live grows by one from step to step. One of them is long enough to pass
+ * our own NAT; by the time that one is long enough for the peer's NAT, the peer has sent its
+ * shorter ones. Neither distance has to be known. Whose own addresses are new waits with the
+ * longer ones until the hub may be expected to have told the peer, who then begins; the short ones
+ * have opened our NAT for the peer's pings.
+ */
+struct round_step {
+    nsec_t after;    /* since the step before */
+    bool pings_open; /* pairs that need no opener are pinged */
+    bool pings_all;  /* so are the others, who have had theirs */
+    uint8_t first;   /* openers go out with a time to live from this one; 0: none */
+    uint8_t last;    /* to this one */
+    bool guesses;    /* ports are guessed: the last time after the peer has told its newest */
+};
+
+static const struct round_step steps[] = {
+    {.after = 0, .pings_open = true, .first = 2, .last = 2, .guesses = true},
+    {.after = 150 * NSEC_PER_MSEC, .pings_open = true, .first = 2, .last = 2, .guesses = true},
+    {.after = 300 * NSEC_PER_MSEC, .pings_open = true, .first = 3, .last = 3},
+    {.after = 150 * NSEC_PER_MSEC, .first = 4, .last = 8},
+    {.after = 150 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true, .guesses = true},
+    {.after = 450 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true, .guesses = true},
+    {.after = 1000 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true},
+    {.after = 1500 * NSEC_PER_MSEC, .pings_open = true, .pings_all = true},
+};
+
+#define N_STEPS (sizeof(steps) / sizeof(steps[0]))
+/* The first step with an opener that could reach a peer's NAT where one router is between the two.
+ */
+#define STEP_NEAR 2
+/* The first one that could reach it across several, and how long that waits after our own addresses
+ * have changed: a report's way through the hub, and the agents' pauses. */
+#define STEP_FAR 3
+#define FAR_WAIT (1000 * NSEC_PER_MSEC)
+
+/* Who was heard on a pair so short a time ago has a mapping for us: no opener is needed. */
+#define OPEN_FOR (10 * NSEC_PER_SEC)
+/* After the last step, how long its pongs may take. */
+#define LAST_WAIT (1000 * NSEC_PER_MSEC)
+
+/* Our NAT counts, and the peer is about to guess. */
+static void want_fresh(const struct path *pp, nsec_t now)
+{
+    struct paths *p = pp->owner;
+
+    if (pp->chosen == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
+        (p->fresh_at == 0 || now - p->fresh_at >= PATH_SLOT_PERIOD) &&
+        paths__add(p, NULL, PATH_ACTION_FRESH))
+        p->fresh_at = now;
+}
+
+void path__ask_address(const struct path *pp, nsec_t now)
+{
+    struct paths *p = pp->owner;
+
+    /* When many die at once it is asked once for all. */
+    if ((p->asked_at == 0 || now - p->asked_at >= ASK_ADDRESS_MIN) &&
+        paths__add(p, NULL, PATH_ACTION_FRESH))
+        p->asked_at = now;
+}
+
+void path__checks_start(struct path *pp, bool is_full, nsec_t now)
+{
+    if (!path__wants_direct(pp) || pp->n_pairs == 0)
+        return;
+    want_fresh(pp, now);
+    if (pp->checks.next != NSEC_NEVER) {
+        pp->checks.is_full |= is_full;
+        return;
+    }
+    pp->owner->counters.rounds++;
+    pp->checks = (struct path_checks){.next = now, .is_full = is_full};
+    pp->round_at = now;
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        pp->pairs[i].n_round_pongs = 0;
+        /* What the relay was better than is judged by how it is now. */
+        if (pp->is_worse)
+            pp->pairs[i].n_samples = 0;
+    }
+}
+
+void path__checks_stop(struct path *pp)
+{
+    pp->checks = (struct path_checks){.next = NSEC_NEVER};
+}
+
+static bool is_asked(const struct path *pp, const struct path_pair *pair)
+{
+    if (pair->n_round_pongs >= PATH_SAMPLES_SURE)
+        return false;
+    return pp->checks.is_full || pair->is_answered || pair->tried_at == 0 || pair->id == pp->chosen;
+}
+
+/* The peer is behind a NAT there, which we must not surprise. IPv6 is not translated, and a
+ * firewall forgets the packets that it drops. */
+static bool needs_opener(const struct path_pair *pair, nsec_t now)
+{
+    return pair->remote.kind == CANDIDATE_REFLEXIVE && ip_addr_is_v4(&pair->remote.endpoint.addr) &&
+           (pair->heard_at == 0 || now - pair->heard_at > OPEN_FOR);
+}
+
+/* The peers have been told of an address of ours, so they may send to it. */
+static bool is_announced(const struct path *pp)
+{
+    return pp->owner->self_changed_at != 0;
+}
+
+/* What a step does about a pair. */
+enum round_deed {
+    ROUND_DEED_NONE,
+    ROUND_DEED_PING,
+    ROUND_DEED_OPEN,
+};
+
+static enum round_deed deed_of(
+    const struct path *pp, const struct path_pair *pair, const struct round_step *step, nsec_t now)
+{
+    if (!is_asked(pp, pair))
+        return ROUND_DEED_NONE;
+    if (!needs_opener(pair, now))
+        return step->pings_open ? ROUND_DEED_PING : ROUND_DEED_NONE;
+    if (!is_announced(pp) && step - steps >= STEP_NEAR)
+        return ROUND_DEED_NONE;
+    if (step->pings_all)
+        return ROUND_DEED_PING;
+    return step->first != 0 ? ROUND_DEED_OPEN : ROUND_DEED_NONE;
+}
+
+/* How many frames a step sends on a pair. */
+static unsigned count_frames(
+    const struct path *pp, const struct path_pair *pair, const struct round_step *step, nsec_t now)
+{
+    switch (deed_of(pp, pair, step, now)) {
+    case ROUND_DEED_PING:
+        return 1;
+    case ROUND_DEED_OPEN:
+        return 1u + step->last - step->first;
+    case ROUND_DEED_NONE:
+        break;
+    }
+    return 0;
+}
+
+static unsigned count_all(const struct path *pp, const struct round_step *step, nsec_t now)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        n += count_frames(pp, &pp->pairs[i], step, now);
+    return n;
+}
+
+static bool has_openers(const struct path *pp, nsec_t now)
+{
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        if (is_asked(pp, &pp->pairs[i]) && needs_opener(&pp->pairs[i], now))
+            return true;
+    return false;
+}
+
+void path__checks_meet(struct path *pp, nsec_t now)
+{
+    if (pp->checks.next != NSEC_NEVER && has_openers(pp, now))
+        path__checks_stop(pp);
+    path__checks_start(pp, true, now);
+}
+
+/* The far step comes when the peers may be expected to know where we are. */
+static nsec_t may_go_far_at(const struct path *pp, nsec_t now)
+{
+    if (pp->checks.step != STEP_FAR || !is_announced(pp) || !has_openers(pp, now))
+        return now;
+    return pp->owner->self_changed_at + FAR_WAIT;
+}
+
+static void ask(struct path *pp, struct path_pair *pair, const struct round_step *step, nsec_t now)
+{
+    switch (deed_of(pp, pair, step, now)) {
+    case ROUND_DEED_PING:
+        path__ping(pp, pair, now);
+        break;
+    case ROUND_DEED_OPEN:
+        for (uint8_t hops = step->first; hops <= step->last; hops++)
+            path__open(pp, pair, hops, now);
+        break;
+    case ROUND_DEED_NONE:
+        break;
+    }
+}
+
+static void end_round(struct path *pp, nsec_t now)
+{
+    path__checks_stop(pp);
+    path__pairs_drop_silent(pp);
+    if (pp->chosen != 0 || pp->nomination.pair != 0)
+        return;
+    pp->n_failed++;
+    path__port_guess_consider(pp, now);
+}
+
+void path__checks_tick(struct path *pp, nsec_t now)
+{
+    struct path_checks *r = &pp->checks;
+    const struct round_step *step = r->step < N_STEPS ? &steps[r->step] : NULL;
+
+    if (now < r->next)
+        return;
+    if (!step) {
+        end_round(pp, now);
+        return;
+    }
+    if (!r->is_reserved) {
+        r->is_reserved = true;
+        r->next = paths__reserve(pp->owner, count_all(pp, step, now), now);
+        if (r->next > now)
+            return;
+    }
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        ask(pp, &pp->pairs[i], step, now);
+    if (step->guesses && pp->chosen == 0)
+        path__guess_ports(pp, now);
+    r->is_reserved = false;
+    r->step++;
+    r->next = now + (r->step < N_STEPS ? steps[r->step].after : LAST_WAIT);
+    r->next = nsec_max(r->next, may_go_far_at(pp, now));
+}
+
+/* Not on each slot are all ways of an idle edge tried, and on a good path none. */
+static void begin_slot(struct path *pp, nsec_t now)
+{
+    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
+    bool interest = path__has_interest(pp, now);
+
+    if (interest)
+        pp->backoff = 0;
+    else if (pp->backoff < BACKOFF_MAX)
+        pp->backoff++;
+    if (!chosen)
+        path__checks_start(pp, true, now);
+    else if (chosen->rtt > GOOD_ENOUGH && (interest || pp->backoff == BACKOFF_MAX))
+        path__checks_start(pp, false, now);
+}
+
+void path__slot_tick(struct path *pp, nsec_t now)
+{
+    if (now < pp->slot)
+        return;
+    begin_slot(pp, now);
+    path__slot_plan(pp, now);
+}

@@ -1,0 +1,187 @@
+/* path_explain.c - why an edge is not direct, and the one change that would make it so. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "path/path_internal.h"
+#include "path/path_pair_internal.h"
+#include "path/paths_internal.h"
+
+/* So many rounds must have failed before it is said that they do. */
+#define ROUNDS_MIN 1
+
+struct why {
+    const struct path *pp;
+    const char *self; /* this node's name */
+    const char *peer;
+    uint16_t port; /* WireGuard's at this node, as its candidates have it; 51820 if unknown */
+};
+
+static uint16_t own_port(const struct path *pp)
+{
+    const struct candidates *c = &pp->owner->self.candidates;
+
+    return c->n > 0 && c->items[0].kind == CANDIDATE_HOST ? c->items[0].endpoint.port : 51820;
+}
+
+/* A NAT that was not asked is taken for one of the usual kind. */
+static bool is_port_filtered(const struct behavior *b)
+{
+    return b->is_natted &&
+           (b->filtering == BEHAVIOR_PORT_DEPENDENT || b->filtering == BEHAVIOR_UNKNOWN);
+}
+
+/* Has it an address of that family? */
+static bool has_family(const struct candidates *c, bool v4)
+{
+    for (unsigned i = 0; i < c->n; i++)
+        if (ip_addr_is_v4(&c->items[i].endpoint.addr) == v4)
+            return true;
+    return false;
+}
+
+/* Returns false when there is a family that both have. */
+static bool why_families(const struct why *w, char *buf)
+{
+    const struct candidates *mine = &w->pp->owner->self.candidates;
+    const struct candidates *theirs = &w->pp->side.candidates;
+    bool v4 = has_family(mine, true);
+
+    if (mine->n == 0 || (v4 && has_family(theirs, true)) ||
+        (has_family(mine, false) && has_family(theirs, false)))
+        return false;
+    (void)snprintf(buf, PATH_TEXT_MAX,
+        "%s has IPv%c addresses only and %s IPv%c: give either an address of the other kind",
+        w->self, v4 ? '4' : '6', w->peer, v4 ? '6' : '4');
+    return true;
+}
+
+/* What the NATs' behaviour explains. Returns false when it explains nothing. */
+static bool why_nats(const struct why *w, char *buf)
+{
+    const struct behavior *mine = &w->pp->owner->self.nat;
+    const struct behavior *theirs = &w->pp->side.nat;
+    bool hard_mine = behavior_is_hard(mine);
+    bool hard_theirs = behavior_is_hard(theirs);
+
+    if (hard_mine && hard_theirs) {
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "both NATs are symmetric: open UDP %u on either, or give %s or %s a forwarded port",
+            w->port, w->self, w->peer);
+        return true;
+    }
+    if ((hard_mine && is_port_filtered(theirs)) || (hard_theirs && is_port_filtered(mine))) {
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the NAT of %s is symmetric and that of %s lets in only what it sent to%s: "
+            "open UDP %u on either",
+            hard_mine ? w->self : w->peer, hard_mine ? w->peer : w->self,
+            w->pp->n_sprays > 0 ? ", and guessing its ports was in vain so far" : "", w->port);
+        return true;
+    }
+    return false;
+}
+
+/* This end does not choose, and in the last round its pings were answered. */
+static bool why_declined(const struct why *w, char *buf)
+{
+    const struct path *pp = w->pp;
+
+    for (unsigned i = 0; !pp->nominates && i < pp->n_pairs; i++)
+        if (pp->round_at != 0 && pp->pairs[i].valid_at >= pp->round_at) {
+            (void)snprintf(buf, PATH_TEXT_MAX,
+                "the direct path works, but %s finds that the relay is faster or loses less",
+                w->peer);
+            return true;
+        }
+    return false;
+}
+
+/*
+ * In the last round a frame of the peer came in, and none of our pings there was answered: then it
+ * hears nothing from here, since it answers whatever it hears.
+ */
+static bool why_one_way(const struct why *w, char *buf)
+{
+    const struct path *pp = w->pp;
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        const struct path_pair *pair = &pp->pairs[i];
+
+        if (pp->round_at == 0 || pair->heard_at <= pp->round_at || pair->tried_at < pp->round_at ||
+            pair->valid_at >= pp->round_at)
+            continue;
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "what %s sends from %s arrives here, but it does not hear this node: let UDP %u in "
+            "there, or out here",
+            w->peer, endpoint_format(&pair->remote.endpoint, text), pair->remote.endpoint.port);
+        return true;
+    }
+    return false;
+}
+
+static void why_silent(const struct why *w, char *buf)
+{
+    const struct path *pp = w->pp;
+
+    if (pp->owner->self.nat.is_blocked || pp->side.nat.is_blocked)
+        (void)snprintf(buf, PATH_TEXT_MAX, "UDP is blocked at %s: allow UDP out of it",
+            pp->owner->self.nat.is_blocked ? w->self : w->peer);
+    else if (!why_declined(w, buf) && !why_families(w, buf) && !why_nats(w, buf) &&
+             !why_one_way(w, buf))
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "none of the %u ways to %s answers, so something drops UDP between the two: "
+            "allow UDP %u in at either",
+            pp->n_pairs, w->peer, w->port);
+}
+
+void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
+{
+    struct why w = {pp, pp->owner->name, pp->peer.name, own_port(pp)};
+
+    buf[0] = '\0';
+    if (pp->peer.policy == PATH_POLICY_OFF)
+        (void)snprintf(buf, PATH_TEXT_MAX, "the edge is off: set its path to auto");
+    else if (pp->peer.policy == PATH_POLICY_RELAY)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the edge's path or the network's topology says relay: set it to auto");
+    else if (pp->chosen != 0)
+        return;
+    else if (!pp->has_side)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "%s has told no addresses: it runs no weft agent, or has just come", w.peer);
+    else if (pp->side.candidates.n == 0)
+        (void)snprintf(buf, PATH_TEXT_MAX, "%s knows no address of its own", w.peer);
+    else if (pp->is_worse)
+        (void)snprintf(
+            buf, PATH_TEXT_MAX, "the direct path works, but the relay is faster or loses less");
+    else if (pp->died_at != 0 && now - pp->died_at < 60 * NSEC_PER_SEC)
+        (void)snprintf(buf, PATH_TEXT_MAX,
+            "the direct path stopped answering %lld s ago; it is tried again",
+            (long long)((now - pp->died_at) / NSEC_PER_SEC));
+    else if (pp->n_failed < ROUNDS_MIN || pp->nomination.pair != 0)
+        (void)snprintf(buf, PATH_TEXT_MAX, "the ways to %s are being tried", w.peer);
+    else
+        why_silent(&w, buf);
+}
+
+void path__event(struct path *pp, bool is_warning, const char *fmt, ...)
+{
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_EVENT);
+    va_list ap;
+    int n;
+
+    if (!item)
+        return;
+    item->text = malloc(PATH_TEXT_MAX);
+    item->action.is_warning = is_warning;
+    if (!item->text) {
+        item->action.kind = PATH_ACTION_NONE;
+        return;
+    }
+    n = snprintf(item->text, PATH_TEXT_MAX, "%s: ", pp->peer.name);
+    va_start(ap, fmt);
+    (void)vsnprintf(item->text + n, (size_t)(PATH_TEXT_MAX - n), fmt, ap);
+    va_end(ap);
+}

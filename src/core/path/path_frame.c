@@ -1,0 +1,257 @@
+/*
+ * path_frame.c - what frames that come in mean.
+ *
+ * An authentic frame may still be an old one that somebody kept. A run of the
+ * peer (its session) is believed only after a pong of it answered an outstanding
+ * ping of ours, which nobody can have kept; from then on each of its sequences
+ * counts once. A frame of another run gets an answer, if it is a ping, and
+ * makes us ping where it came from, but changes nothing else.
+ */
+#include <limits.h>
+
+#include "path/path_internal.h"
+#include "path/path_pair_internal.h"
+#include "path/paths_internal.h"
+
+/* How much a frame may overtake others. */
+#define REPLAY_BITS 64
+/* Do not ask back more often than this on one pair. */
+#define ASK_BACK_MIN (50 * NSEC_PER_MSEC)
+/* Frames of a peer begin a round of ours, unless one was begun so short a time ago. */
+#define ROUND_MIN (5 * NSEC_PER_SEC)
+/* After rounds in vain that time doubles, so many times at most. */
+#define ROUND_DOUBLINGS 4
+/*
+ * Endpoints that an edge asks back at in a second, after a burst of eight. Between two
+ * NATs with endpoint-dependent mappings that filter nothing, each answer comes from
+ * another port than was asked, for ever.
+ */
+#define ASK_INTERVAL (250 * NSEC_PER_MSEC)
+#define ASK_BURST    (2 * NSEC_PER_SEC)
+
+/* So long our address of before a change of the network is not gone back to. */
+#define LEFT_FOR (5 * NSEC_PER_SEC)
+
+/* ---- in: is it fresh? ----------------------------------------------------------------------- */
+
+static bool is_sequence_new(struct path *pp, uint64_t sequence)
+{
+    uint64_t behind;
+
+    if (sequence > pp->replay_top) {
+        uint64_t step = sequence - pp->replay_top;
+
+        pp->replay_seen = step < REPLAY_BITS ? pp->replay_seen << step : 0;
+        pp->replay_seen |= 1;
+        pp->replay_top = sequence;
+        return true;
+    }
+    behind = pp->replay_top - sequence;
+    if (behind >= REPLAY_BITS || (pp->replay_seen >> behind & 1) != 0)
+        return false;
+    pp->replay_seen |= UINT64_C(1) << behind;
+    return true;
+}
+
+/* A pong of it answered an outstanding ping of ours: that run of the peer is the present one. */
+static void adopt(struct path *pp, const struct path_frame *f)
+{
+    if (pp->peer_session == f->session)
+        return;
+    pp->peer_session = f->session;
+    pp->replay_top = f->sequence;
+    pp->replay_seen = 1;
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        pp->pairs[i].agreed = 0;
+}
+
+/* ---- in: what it means ---------------------------------------------------------------------- */
+
+/*
+ * We are answered where we spoke from. But after a change of the network a peer may go on at our
+ * old address, and from there nothing leaves any more: let it find the new one first.
+ */
+static void learn_local(
+    const struct path *pp, struct path_pair *pair, const struct path_arrival *in, nsec_t now)
+{
+    nsec_t changed_at = pp->owner->changed_at;
+
+    if (changed_at != 0 && now - changed_at < LEFT_FOR && ip_addr_equal(&pair->left, &in->local))
+        return;
+    pair->local = in->local;
+}
+
+static bool may_ask_back(struct path *pp, const struct path_pair *pair, nsec_t now)
+{
+    if (pair->id == pp->chosen || path__pair_is_valid(pair, now) ||
+        now - pair->tried_at < ASK_BACK_MIN || rate_is_spent(&pp->asked, now, ASK_BURST) ||
+        !paths__may_answer(pp->owner, now))
+        return false;
+    rate_pay(&pp->asked, now, ASK_INTERVAL);
+    return true;
+}
+
+static bool is_round_due(const struct path *pp, nsec_t now)
+{
+    unsigned doublings = pp->n_failed < ROUND_DOUBLINGS ? pp->n_failed : ROUND_DOUBLINGS;
+
+    return pp->chosen == 0 && (pp->round_at == 0 || now - pp->round_at >= ROUND_MIN << doublings);
+}
+
+/* The peer speaks from there: ask back, and try the other ways too if none is found yet. */
+static struct path_pair *hear(struct path *pp, const struct path_arrival *in, nsec_t now)
+{
+    struct path_pair *pair = path__pair_add(pp, CANDIDATE_HEARD, &in->from, in->socket);
+
+    if (!pair)
+        return NULL;
+    learn_local(pp, pair, in, now);
+    if (may_ask_back(pp, pair, now))
+        path__ping(pp, pair, now);
+    if (is_round_due(pp, now))
+        path__checks_start(pp, true, now);
+    return pair;
+}
+
+static void on_ping(struct path *pp, const struct path_arrival *in, const struct path_frame *f,
+    bool is_fresh, size_t len, nsec_t now)
+{
+    struct path_pair *pair;
+
+    path__answer(pp, in, f, len, now);
+    pair = hear(pp, in, now);
+    if (!pair || !is_fresh)
+        return;
+    pair->heard_at = now;
+    /* Its ping before was answered by us, so our pong arrived: the way works both ways. */
+    if ((f->flags & PATH_FRAME_ANSWERED) && pair->id == pp->chosen && f->echo == pp->owner->session)
+        path__liveness_on_alive(pp, now);
+    /* Where the peer was it is no more: do not wait until that is dead. */
+    if ((f->flags & PATH_FRAME_MOVED) && pair->id != pp->chosen && pp->chosen != 0 &&
+        pp->nominates) {
+        pp->moved_to = pair->id;
+        path__follow_move(pp, pair, now);
+    }
+}
+
+/* Our address on the chosen pair is another one than before: the peer has to follow us. */
+static void check_observed(
+    struct path *pp, struct path_pair *pair, const struct path_frame *f, nsec_t now)
+{
+    struct endpoint before = pair->observed;
+
+    pair->observed = f->observed;
+    if (pair->id != pp->chosen || endpoint_is_none(&before) ||
+        endpoint_equal(&before, &f->observed))
+        return;
+    if (pp->nominates) {
+        path__nominate(pp, pair, now);
+        return;
+    }
+    pp->is_moved = true;
+    /* Until the peer has followed, its answers say that it uses another pair: our old address. */
+    path__liveness_on_nominate(pp, now);
+    path__ping(pp, pair, now);
+}
+
+static void on_pong(
+    struct path *pp, const struct path_arrival *in, const struct path_frame *f, nsec_t now)
+{
+    struct path_pair *pair = path__pair_find(pp, in->socket, &in->from);
+
+    if (f->echo != pp->owner->session)
+        return;
+    /* It answers a guess: what it came from is the peer's. */
+    if (!pair) {
+        (void)hear(pp, in, now);
+        return;
+    }
+    if (!path__pair_on_pong(pair, f, in->at, now))
+        return;
+    adopt(pp, f);
+    learn_local(pp, pair, in, now);
+    check_observed(pp, pair, f, now);
+    if (pair->id == pp->chosen) {
+        path__liveness_on_alive(pp, now);
+        if (path__liveness_on_agreement(pp, (f->flags & PATH_FRAME_IN_USE) != 0, now))
+            path__settle(pp, pair, now);
+    }
+    path__on_measured(pp, pair, now);
+}
+
+static void on_probe_ack(struct path *pp, const struct path_frame *f)
+{
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_FITS);
+
+    if (!item)
+        return;
+    item->action.probe = f->transaction;
+    item->action.size = f->size;
+}
+
+/* Frames that count only within a run that is proven fresh. */
+static void on_fresh(struct path *pp, const struct path_arrival *in, const struct path_frame *f,
+    size_t len, nsec_t now)
+{
+    struct path_pair *pair = path__pair_add(pp, CANDIDATE_HEARD, &in->from, in->socket);
+
+    if (!pair)
+        return;
+    pair->heard_at = now;
+    learn_local(pp, pair, in, now);
+    switch (f->kind) {
+    case PATH_FRAME_NOMINATE:
+        pair->agreed = f->sequence;
+        path__on_nominate(pp, pair, f->transaction, now);
+        break;
+    case PATH_FRAME_ACCEPT:
+        pair->agreed = f->sequence;
+        path__on_accept(pp, pair, f->transaction, now);
+        break;
+    case PATH_FRAME_LEAVE:
+        /* One that was overtaken is of the time before the two agreed anew. */
+        if (f->sequence > pair->agreed)
+            path__on_leave(pp, pair, f->flags, now);
+        break;
+    case PATH_FRAME_PROBE:
+        path__answer(pp, in, f, len, now);
+        break;
+    case PATH_FRAME_PROBE_ACK:
+        on_probe_ack(pp, f);
+        break;
+    case PATH_FRAME_NONE:
+    case PATH_FRAME_PING:
+    case PATH_FRAME_PONG:
+    case PATH_FRAME_N:
+        break;
+    }
+}
+
+void path__on_frame(
+    struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now)
+{
+    struct paths_counters *c = &pp->owner->counters;
+    struct path_frame f;
+    bool is_known;
+
+    if (!path__wants_direct(pp) || !path__owns_socket(pp, in->socket))
+        return;
+    if (!path_frame_open(&pp->keys, msg, len, &f)) {
+        c->refused_seal++;
+        return;
+    }
+    is_known = f.session == pp->peer_session;
+    if (is_known && !is_sequence_new(pp, f.sequence)) {
+        c->refused_replay++;
+        return;
+    }
+    c->frames_received++;
+    if (f.kind == PATH_FRAME_PING)
+        on_ping(pp, in, &f, is_known, len, now);
+    else if (f.kind == PATH_FRAME_PONG)
+        on_pong(pp, in, &f, now);
+    else if (is_known && f.echo == pp->owner->session)
+        on_fresh(pp, in, &f, len, now);
+    else
+        c->refused_replay++;
+}

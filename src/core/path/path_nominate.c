@@ -1,0 +1,408 @@
+/*
+ * path_nominate.c - which pair an edge uses, and how both sides come to agree.
+ *
+ * One side nominates, the one with the smaller key; a way there and back has been
+ * measured before it does. The other follows at once if the way works for itself
+ * too, or as soon as it does. Either may leave a dead pair for the relay by itself.
+ */
+#include <stdio.h>
+
+#include "path/path_internal.h"
+#include "path/path_pair_internal.h"
+#include "path/path_relay_internal.h"
+#include "path/paths_internal.h"
+
+/* After the first pair is valid: a better one may be on its way. */
+#define CHOOSE_DELAY (100 * NSEC_PER_MSEC)
+/* Measurements before a pair is nominated, or displaces another. */
+#define SAMPLES_MIN 2
+#define BETTER_MIN  2
+/* A nomination is repeated after so long, and given up after so many. */
+#define NOMINATE_AGAIN (150 * NSEC_PER_MSEC)
+#define NOMINATE_MAX   8
+/* The peer's nomination is remembered for so long until the pair is valid here. */
+#define NOMINATED_FOR (2 * NSEC_PER_SEC)
+/* A pair that died twice or more is left alone for a time that doubles. */
+#define HOLD_MIN   (2 * NSEC_PER_SEC)
+#define HOLD_MAX   (60 * NSEC_PER_SEC)
+#define STABLE_FOR (300 * NSEC_PER_SEC)
+/* A pair that works, but worse than the relay, is looked at again after so long: soon, for it may
+ * have been a busy moment, and later each time, so that traffic does not go to and fro. */
+#define WORSE_MIN (10 * NSEC_PER_SEC)
+/* What loses so much is no way to go, if there is a relay. */
+#define LOSS_UNUSABLE_PERMILLE 250
+#define LOSS_SAMPLES           20
+/* The relay has to be better by so much, or by half: its RTT was measured now and then, on idle
+ * ways, and a pair's under the very traffic that queues before both. */
+#define RELAY_MARGIN (10 * NSEC_PER_MSEC)
+/* A mesh complains about a relayed pair after so long. */
+#define ALARM_AFTER (30 * NSEC_PER_SEC)
+
+/* ---- switching ------------------------------------------------------------------------------ */
+
+static void tell_pair(struct path *pp, const struct path_pair *pair)
+{
+    struct paths_item *item = paths__add(pp->owner, pp, PATH_ACTION_USE);
+
+    if (!item)
+        return;
+    item->action.path = path__pair_kind(pair);
+    item->action.remote = pair->remote.endpoint;
+    item->action.socket = pair->socket;
+    item->action.local = pair->local;
+}
+
+static void say_direct(struct path *pp, const struct path_pair *pair)
+{
+    char ep[ENDPOINT_TEXT_MAX];
+
+    path__event(pp, false, "%s path %s, %lld.%lld ms",
+        path__pair_kind(pair) == PATH_KIND_LAN ? "lan" : "direct",
+        endpoint_format(&pair->remote.endpoint, ep), (long long)(pair->rtt / NSEC_PER_MSEC),
+        (long long)(pair->rtt / (NSEC_PER_MSEC / 10) % 10));
+}
+
+void path__end_alarm(struct path *pp, const char *words)
+{
+    if (pp->is_alarm)
+        path__event(pp, false, "%s: the alarm is over", words);
+    pp->is_alarm = false;
+    pp->alarm_at = NSEC_NEVER;
+}
+
+static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    uint32_t before = pp->chosen;
+    const struct path_pair *old = path__pair_of(pp, before);
+    uint32_t old_socket = old ? old->socket : PATH_SOCKET_MAIN;
+
+    pp->nominated.pair = 0;
+    pp->is_moved = false;
+    pp->moved_to = 0;
+    if (before == pair->id)
+        return;
+    pp->chosen = pair->id;
+    pp->since = now;
+    pp->n_failed = 0;
+    path__port_guess_on_used(pp, now);
+    pp->is_worse = false;
+    pair->n_better = 0;
+    pp->owner->counters.switches++;
+    tell_pair(pp, pair);
+    say_direct(pp, pair);
+    path__end_alarm(pp, "direct, as it should be");
+    path__liveness_start(pp, now);
+    path__port_guess_end(pp);
+    if (old_socket != PATH_SOCKET_MAIN && old_socket != pair->socket)
+        path__close_socket(pp, old_socket);
+}
+
+void path__use_relay(struct path *pp, const char *why, nsec_t now)
+{
+    const struct path_pair *pair = path__pair_of(pp, pp->chosen);
+    uint32_t socket = pair ? pair->socket : PATH_SOCKET_MAIN;
+
+    pp->nomination.pair = pp->nominated.pair = 0;
+    if (pp->chosen != 0 && now - pp->since >= STABLE_FOR)
+        pp->n_sprays = 0;
+    pp->chosen = 0;
+    pp->since = now;
+    pp->choose_at = NSEC_NEVER;
+    path__liveness_stop(pp);
+    if (why)
+        pp->owner->counters.switches++;
+    path__relay_enter(pp);
+    (void)path__tell_relay(pp);
+    if (why)
+        path__event(pp, false, "%s", why);
+    pp->alarm_at = pp->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
+    path__slot_plan(pp, now);
+    if (socket != PATH_SOCKET_MAIN)
+        path__close_socket(pp, socket);
+}
+
+/* It doubles each time. */
+static nsec_t hold_time(nsec_t first, unsigned n_before)
+{
+    nsec_t time = first;
+
+    for (unsigned i = 0; i < n_before && time < HOLD_MAX; i++)
+        time *= 2;
+    return nsec_min(time, HOLD_MAX);
+}
+
+static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
+{
+    if (now - since >= STABLE_FOR)
+        pair->n_deaths = 0;
+    if (pair->n_deaths > 0)
+        pair->held_until = now + hold_time(HOLD_MIN, pair->n_deaths - 1);
+    pair->n_deaths++;
+}
+
+/* The relay is better than a pair that works. */
+static void hold_worse(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (pair->id == pp->chosen && now - pp->since >= STABLE_FOR)
+        pair->n_worse = 0;
+    pair->held_until = now + hold_time(WORSE_MIN, pair->n_worse++);
+    pp->is_worse = true;
+}
+
+/* The pair is silent from both sides, or the other one says so. */
+static void bury(struct path *pp, struct path_pair *pair, const char *words, nsec_t now)
+{
+    char text[PATH_TEXT_MAX];
+    char ep[ENDPOINT_TEXT_MAX];
+
+    hold(pair, pp->since, now);
+    pair->has_died = true;
+    pair->valid_at = 0;
+    pair->n_samples = 0;
+    pair->is_answered = false;
+    pp->died_at = now;
+    path__ask_address(pp, now);
+    (void)snprintf(text, sizeof(text), "%s at %s; through the relay again", words,
+        endpoint_format(&pair->remote.endpoint, ep));
+    path__use_relay(pp, text, now);
+    path__checks_stop(pp);
+    path__checks_start(pp, true, now);
+}
+
+void path__die(struct path *pp, nsec_t now)
+{
+    struct path_pair *pair = path__pair_of(pp, pp->chosen);
+
+    /* One way may still be open: then the other side need not find out by itself. */
+    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
+    bury(pp, pair, "no answer any more", now);
+}
+
+void path__on_leave(struct path *pp, struct path_pair *pair, uint8_t flags, nsec_t now)
+{
+    if (pair->id != pp->chosen)
+        return;
+    if ((flags & PATH_FRAME_WORSE) == 0) {
+        bury(pp, pair, "it is not heard any more, as the other end says,", now);
+        return;
+    }
+    pp->is_worse = true;
+    path__use_relay(pp, "the relay is better than the direct path", now);
+}
+
+void path__leave_socket(struct path *pp, nsec_t now)
+{
+    const struct path_pair *pair = path__pair_of(pp, pp->chosen);
+
+    path__port_guess_end(pp);
+    if (!pair || pair->socket == PATH_SOCKET_MAIN)
+        return;
+    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
+    path__use_relay(
+        pp, "the agent ends, through which the path went; through the relay again", now);
+}
+
+/* ---- nominating ----------------------------------------------------------------------------- */
+
+static void send_nomination(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    struct path_nomination *n = &pp->nomination;
+
+    path__tell(pp, pair, PATH_FRAME_NOMINATE, 0, n->transaction, now);
+    n->n_sent++;
+    n->next = now + NOMINATE_AGAIN + pair->rtt;
+}
+
+void path__nominate(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    pp->nomination = (struct path_nomination){.pair = pair->id, .transaction = ++pp->transaction};
+    send_nomination(pp, pair, now);
+}
+
+void path__settle(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (pp->nominates) {
+        path__nominate(pp, pair, now);
+        return;
+    }
+    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
+    path__use_relay(pp, "the other end has left the direct path; through the relay again", now);
+}
+
+static void nomination_tick(struct path *pp, nsec_t now)
+{
+    struct path_pair *pair = path__pair_of(pp, pp->nomination.pair);
+
+    if (pp->nomination.pair == 0 || now < pp->nomination.next)
+        return;
+    if (!pair || pp->nomination.n_sent >= NOMINATE_MAX) {
+        pp->nomination.pair = 0;
+        /* What answers pings but not this is held as if it had died. */
+        if (pair && pair->id != pp->chosen) {
+            pair->n_deaths++;
+            hold(pair, now, now);
+        }
+        return;
+    }
+    send_nomination(pp, pair, now);
+}
+
+void path__on_accept(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now)
+{
+    if (pp->nomination.pair != pair->id || pp->nomination.transaction != transaction)
+        return;
+    pp->nomination.pair = 0;
+    use_pair(pp, pair, now);
+}
+
+/* The peer's way there and back works; follow once ours does. */
+void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now)
+{
+    if (pp->nominates)
+        return;
+    if (path__pair_is_valid(pair, now) || pair->id == pp->chosen) {
+        path__liveness_on_nominate(pp, now);
+        path__tell(pp, pair, PATH_FRAME_ACCEPT, 0, transaction, now);
+        use_pair(pp, pair, now);
+        return;
+    }
+    pp->nominated = (struct path_nomination){
+        .pair = pair->id, .transaction = transaction, .next = now + NOMINATED_FOR};
+    path__ping(pp, pair, now);
+}
+
+static void follow_late(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (now < pp->nominated.next) {
+        path__tell(pp, pair, PATH_FRAME_ACCEPT, 0, pp->nominated.transaction, now);
+        use_pair(pp, pair, now);
+    }
+    pp->nominated.pair = 0;
+}
+
+/* ---- choosing ------------------------------------------------------------------------------- */
+
+/* Is the relay better than a pair by more than chance, or the pair of no use? */
+static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
+{
+    struct path_relay via;
+    nsec_t relayed = path__relay_best(pp, &via);
+    /* One late answer is in the smoothed value of several to come. */
+    nsec_t rtt = nsec_min(pair->rtt, pair->last_rtt);
+
+    if (!pp->owner->relay_is_usable || pp->peer.policy == PATH_POLICY_DIRECT)
+        return false;
+    if (pair->n_known >= LOSS_SAMPLES && path__pair_loss(pair) >= LOSS_UNUSABLE_PERMILLE)
+        return true;
+    return relayed != 0 && relayed + nsec_max(RELAY_MARGIN, rtt / 2) <= rtt;
+}
+
+static struct path_pair *best_pair(struct path *pp, nsec_t now)
+{
+    struct path_pair *best = NULL;
+
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        struct path_pair *pair = &pp->pairs[i];
+
+        if (!path__pair_is_valid(pair, now) || pair->n_samples < SAMPLES_MIN ||
+            now < pair->held_until)
+            continue;
+        if (!best || path__pair_beats(pair, best) ||
+            (pair->rtt < best->rtt && !path__pair_beats(best, pair)))
+            best = pair;
+    }
+    return best;
+}
+
+void path__choose(struct path *pp, nsec_t now)
+{
+    struct path_pair *best;
+
+    if (!pp->nominates || pp->nomination.pair != 0 || pp->chosen != 0 || now < pp->choose_at)
+        return;
+    best = best_pair(pp, now);
+    if (!best)
+        return;
+    if (!is_relay_better(pp, best)) {
+        pp->is_worse = false;
+        path__nominate(pp, best, now);
+    } else if (best->n_samples >= PATH_SAMPLES_SURE) {
+        hold_worse(pp, best, now);
+        path__slot_plan(pp, now);
+    }
+}
+
+/* The chosen pair has a new figure: would the relay be better? Twice in a row it must be. */
+static void judge_chosen(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (!is_relay_better(pp, pair)) {
+        pair->n_better = 0;
+        return;
+    }
+    if (++pair->n_better < BETTER_MIN)
+        return;
+    pair->n_better = 0;
+    hold_worse(pp, pair, now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++pp->transaction, now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++pp->transaction, now);
+    path__use_relay(pp, "the relay is better than the direct path", now);
+}
+
+static void judge_challenger(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
+
+    if (!path__pair_beats(pair, chosen) || now < pair->held_until) {
+        pair->n_better = 0;
+        return;
+    }
+    if (++pair->n_better >= BETTER_MIN && pair->n_samples > BETTER_MIN && pp->nomination.pair == 0)
+        path__nominate(pp, pair, now);
+}
+
+void path__follow_move(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (pp->moved_to != pair->id || !path__pair_is_valid(pair, now) || pp->nomination.pair != 0)
+        return;
+    pp->moved_to = 0;
+    path__nominate(pp, pair, now);
+}
+
+void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (pp->nominated.pair == pair->id)
+        follow_late(pp, pair, now);
+    /* A second figure at once: one alone is not believed. */
+    if (pair->n_samples < SAMPLES_MIN && pp->chosen == 0)
+        path__ping(pp, pair, now);
+    if (pp->choose_at == NSEC_NEVER || path__pair_kind(pair) == PATH_KIND_LAN)
+        pp->choose_at = path__pair_kind(pair) == PATH_KIND_LAN ? now : now + CHOOSE_DELAY;
+    if (!pp->nominates)
+        return;
+    if (pp->chosen == 0)
+        path__choose(pp, now);
+    else if (pair->id == pp->moved_to)
+        path__follow_move(pp, pair, now);
+    else if (pair->id == pp->chosen)
+        judge_chosen(pp, pair, now);
+    else
+        judge_challenger(pp, pair, now);
+}
+
+void path__nominate_tick(struct path *pp, nsec_t now)
+{
+    nomination_tick(pp, now);
+    path__choose(pp, now);
+    if (now < pp->alarm_at)
+        return;
+    pp->alarm_at = NSEC_NEVER;
+    if (pp->chosen == 0 && pp->peer.policy == PATH_POLICY_DIRECT) {
+        char why[PATH_TEXT_MAX];
+
+        pp->is_alarm = true;
+        path__explain(pp, why, now);
+        path__event(pp, true, "no direct path, though only direct paths are wanted: %s", why);
+    }
+}

@@ -1,0 +1,292 @@
+/* path_pair.c - what was tried for an edge, and how it measured. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "path/path_internal.h"
+#include "path/path_pair_internal.h"
+#include "path/paths.h"
+
+/* A pong is proof of a way for so long; the choice is among those. */
+#define VALID_FOR (4 * NSEC_PER_SEC)
+/* Below so many pings a share of losses is chance. */
+#define LOSS_SAMPLES 20
+/* So many in a row are no loss but an outage: of those a path dies (path_liveness.c). */
+#define OUTAGE_PINGS 4
+/* What is better by less than this is not better. */
+#define RTT_MARGIN           (5 * NSEC_PER_MSEC)
+#define LOSS_MARGIN_PERMILLE 20
+
+struct path_pair *path__pair_find(
+    const struct path *pp, uint32_t socket, const struct endpoint *remote)
+{
+    for (unsigned i = 0; i < pp->n_pairs; i++)
+        if (pp->pairs[i].socket == socket && endpoint_equal(&pp->pairs[i].remote.endpoint, remote))
+            return &pp->pairs[i];
+    return NULL;
+}
+
+struct path_pair *path__pair_of(const struct path *pp, uint32_t id)
+{
+    for (unsigned i = 0; id != 0 && i < pp->n_pairs; i++)
+        if (pp->pairs[i].id == id)
+            return &pp->pairs[i];
+    return NULL;
+}
+
+static bool is_in_use(const struct path *pp, const struct path_pair *pair)
+{
+    return pair->id == pp->chosen || pair->id == pp->nomination.pair ||
+           pair->id == pp->nominated.pair;
+}
+
+static void remove_pair(struct path *pp, struct path_pair *pair)
+{
+    *pair = pp->pairs[--pp->n_pairs];
+}
+
+/* The one to give up for another: not in use, not a candidate, the longest without a pong. */
+static struct path_pair *least_wanted(struct path *pp)
+{
+    struct path_pair *worst = NULL;
+
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        struct path_pair *pair = &pp->pairs[i];
+
+        if (is_in_use(pp, pair) || pair->remote.kind != CANDIDATE_HEARD)
+            continue;
+        if (!worst || pair->valid_at < worst->valid_at ||
+            (pair->valid_at == worst->valid_at && pair->id < worst->id))
+            worst = pair;
+    }
+    return worst;
+}
+
+static bool make_room(struct path *pp)
+{
+    if (pp->n_pairs == PATHS_PAIRS_MAX) {
+        struct path_pair *worst = least_wanted(pp);
+
+        if (!worst)
+            return false;
+        remove_pair(pp, worst);
+    }
+    if (pp->n_pairs == pp->cap_pairs) {
+        unsigned cap = pp->cap_pairs ? 2 * pp->cap_pairs : 4;
+        struct path_pair *pairs = realloc(pp->pairs, cap * sizeof(*pairs));
+
+        if (!pairs)
+            return false;
+        pp->pairs = pairs;
+        pp->cap_pairs = cap;
+    }
+    return true;
+}
+
+struct path_pair *path__pair_add(
+    struct path *pp, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket)
+{
+    struct path_pair *pair = path__pair_find(pp, socket, remote);
+
+    if (pair) {
+        if (kind < pair->remote.kind)
+            pair->remote.kind = kind;
+        return pair;
+    }
+    if (!candidate_is_possible(remote) || !make_room(pp))
+        return NULL;
+    pair = &pp->pairs[pp->n_pairs++];
+    *pair = (struct path_pair){
+        .id = ++pp->last_id, .socket = socket, .remote = {.kind = kind, .endpoint = *remote}};
+    return pair;
+}
+
+void path__pairs_take_side(struct path *pp)
+{
+    const struct candidates *c = &pp->side.candidates;
+
+    for (unsigned i = pp->n_pairs; i-- > 0;) {
+        struct path_pair *pair = &pp->pairs[i];
+
+        if (pair->socket != PATH_SOCKET_MAIN || candidates_find(c, &pair->remote.endpoint))
+            continue;
+        if (is_in_use(pp, pair) || pair->is_answered)
+            pair->remote.kind = CANDIDATE_HEARD;
+        else
+            remove_pair(pp, pair);
+    }
+    for (unsigned i = 0; i < c->n; i++)
+        (void)path__pair_add(pp, c->items[i].kind, &c->items[i].endpoint, PATH_SOCKET_MAIN);
+}
+
+void path__pairs_drop_socket(struct path *pp, uint32_t socket)
+{
+    for (unsigned i = pp->n_pairs; i-- > 0;)
+        if (pp->pairs[i].socket == socket)
+            remove_pair(pp, &pp->pairs[i]);
+}
+
+void path__pairs_drop_silent(struct path *pp)
+{
+    for (unsigned i = pp->n_pairs; i-- > 0;) {
+        struct path_pair *pair = &pp->pairs[i];
+
+        if (pair->remote.kind == CANDIDATE_HEARD && !pair->is_answered && !is_in_use(pp, pair))
+            remove_pair(pp, pair);
+    }
+}
+
+/* ---- measurements --------------------------------------------------------------------------- */
+
+static void learn_end(struct path_pair *pair, bool lost)
+{
+    pair->lost = pair->lost << 1 | (lost ? 1 : 0);
+    if (pair->n_known < 64)
+        pair->n_known++;
+}
+
+void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now)
+{
+    struct path_ping *slot = &pair->pings[pair->next_ping];
+
+    if (slot->sent_at != 0)
+        learn_end(pair, true);
+    *slot = (struct path_ping){.transaction = transaction, .sent_at = now};
+    pair->next_ping = (pair->next_ping + 1) % PATH_PINGS_MAX;
+    pair->tried_at = now;
+    pair->is_answered = false;
+    pair->n_pings++;
+}
+
+/* A pong says that the pings before the one that it answers are lost, or will be late. */
+static void end_earlier(struct path_pair *pair, const struct path_ping *answered)
+{
+    for (unsigned i = 0; i < PATH_PINGS_MAX; i++) {
+        struct path_ping *slot = &pair->pings[i];
+
+        if (slot->sent_at != 0 && slot->transaction < answered->transaction) {
+            slot->sent_at = 0;
+            learn_end(pair, true);
+        }
+    }
+}
+
+/* The way is open again: what was lost while it was closed says nothing of how good it is. */
+static void forget_outage(struct path_pair *pair)
+{
+    unsigned run = pair->lost == UINT64_MAX ? 64 : (unsigned)__builtin_ctzll(~pair->lost);
+
+    if (run < OUTAGE_PINGS)
+        return;
+    pair->lost = run < 64 ? pair->lost >> run : 0;
+    pair->n_known -= run < pair->n_known ? run : pair->n_known;
+    pair->n_samples = 0;
+}
+
+/* The ping that is answered; NULL: none that is outstanding. */
+static struct path_ping *find_ping(struct path_pair *pair, const struct path_frame *pong)
+{
+    for (unsigned i = 0; i < PATH_PINGS_MAX; i++) {
+        struct path_ping *slot = &pair->pings[i];
+
+        if (slot->sent_at != 0 && slot->transaction == pong->transaction &&
+            (uint64_t)slot->sent_at == pong->clock)
+            return slot;
+    }
+    return NULL;
+}
+
+/* Where many paths begin at once the first answers tell how busy the two ends are. */
+static void learn_rtt(struct path_pair *pair, nsec_t rtt)
+{
+    if (pair->n_samples == 0)
+        pair->rtt = rtt;
+    else if (pair->n_samples < PATH_SAMPLES_SURE)
+        pair->rtt = nsec_min(pair->rtt, rtt);
+    else
+        pair->rtt = (3 * pair->rtt + rtt) / 4;
+    pair->last_rtt = rtt;
+    pair->n_samples++;
+}
+
+bool path__pair_on_pong(
+    struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now)
+{
+    struct path_ping *slot = find_ping(pair, pong);
+    nsec_t rtt;
+
+    if (!slot)
+        return false;
+    rtt = at - slot->sent_at - (nsec_t)pong->held_us * NSEC_PER_USEC;
+    rtt = nsec_max(rtt, NSEC_PER_USEC);
+    end_earlier(pair, slot);
+    slot->sent_at = 0;
+    forget_outage(pair);
+    if (pair->valid_at == 0)
+        pair->n_samples = pair->n_known = 0;
+    learn_end(pair, false);
+    learn_rtt(pair, rtt);
+    pair->n_round_pongs++;
+    pair->n_pongs++;
+    pair->valid_at = pair->heard_at = now;
+    pair->is_answered = true;
+    pair->has_died = false;
+    return true;
+}
+
+bool path__pair_is_valid(const struct path_pair *pair, nsec_t now)
+{
+    return pair->valid_at != 0 && now - pair->valid_at <= VALID_FOR;
+}
+
+unsigned path__pair_loss(const struct path_pair *pair)
+{
+    uint64_t mask = pair->n_known >= 64 ? UINT64_MAX : (UINT64_C(1) << pair->n_known) - 1;
+
+    if (pair->n_known == 0)
+        return 0;
+    return (unsigned)__builtin_popcountll(pair->lost & mask) * 1000 / pair->n_known;
+}
+
+enum path_kind path__pair_kind(const struct path_pair *pair)
+{
+    return candidate_is_private(&pair->remote.endpoint.addr) ? PATH_KIND_LAN : PATH_KIND_DIRECT;
+}
+
+static int rank(const struct path_pair *pair)
+{
+    /* Packets through a spray socket pass the agent; those of the main socket do not. */
+    return (path__pair_kind(pair) == PATH_KIND_LAN ? 2 : 0) +
+           (pair->socket == PATH_SOCKET_MAIN ? 1 : 0);
+}
+
+bool path__pair_beats(const struct path_pair *a, const struct path_pair *b)
+{
+    unsigned loss_a = path__pair_loss(a);
+    unsigned loss_b = path__pair_loss(b);
+    nsec_t margin = nsec_max(RTT_MARGIN, nsec_max(a->rtt, b->rtt) / 5);
+
+    if (a->n_known >= LOSS_SAMPLES && b->n_known >= LOSS_SAMPLES) {
+        if (loss_a + LOSS_MARGIN_PERMILLE <= loss_b)
+            return true;
+        if (loss_b + LOSS_MARGIN_PERMILLE <= loss_a)
+            return false;
+    }
+    if (a->rtt + margin <= b->rtt)
+        return true;
+    if (b->rtt + margin <= a->rtt)
+        return false;
+    return rank(a) > rank(b);
+}
+
+enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pair *pair)
+{
+    if (pair->id == pp->chosen)
+        return PATH_VERDICT_CHOSEN;
+    if (pair->has_died)
+        return PATH_VERDICT_DIED;
+    if (pair->tried_at == 0)
+        return PATH_VERDICT_UNTRIED;
+    if (pair->n_round_pongs > 0 || pair->is_answered)
+        return PATH_VERDICT_WORKS;
+    return pp->checks.next != NSEC_NEVER ? PATH_VERDICT_TRYING : PATH_VERDICT_SILENT;
+}

@@ -1,0 +1,50 @@
+/*
+ * path_slot.c - when both ends of an edge try again: see path_checks.c.
+ */
+#include "path/path_internal.h"
+#include "path/paths_internal.h"
+
+/* Without a relay a pair that has no direct path does not talk at all; and one that has left a
+ * direct path for a better relay may have done so in a bad moment. */
+#define SLOT_PERIOD_URGENT (10 * NSEC_PER_SEC)
+#define BACKOFF_URGENT     2
+/* An edge had traffic of late. */
+#define INTEREST (60 * NSEC_PER_SEC)
+
+bool path__has_interest(const struct path *pp, nsec_t now)
+{
+    return pp->traffic_at != 0 && now - pp->traffic_at < INTEREST;
+}
+
+static nsec_t slot_after(const struct path *pp, nsec_t period, nsec_t stride, nsec_t now)
+{
+    nsec_t shared = now + pp->owner->clock_offset;
+    nsec_t into = (shared - pp->slot_phase % period) % stride;
+
+    if (into < 0)
+        into += stride;
+    return now + stride - into;
+}
+
+nsec_t path__slot_after(const struct path *pp, unsigned skip, nsec_t now)
+{
+    return slot_after(pp, PATH_SLOT_PERIOD, PATH_SLOT_PERIOD << skip, now);
+}
+
+static bool is_urgent(const struct path *pp, nsec_t now)
+{
+    return pp->chosen == 0 &&
+           (!pp->owner->relay_is_usable || (pp->is_worse && path__has_interest(pp, now)));
+}
+
+void path__slot_plan(struct path *pp, nsec_t now)
+{
+    bool urgent = is_urgent(pp, now);
+    nsec_t period = urgent ? SLOT_PERIOD_URGENT : PATH_SLOT_PERIOD;
+    unsigned skip = urgent && pp->backoff > BACKOFF_URGENT ? BACKOFF_URGENT : pp->backoff;
+
+    if (!path__wants_direct(pp) || !pp->has_side)
+        pp->slot = NSEC_NEVER;
+    else
+        pp->slot = slot_after(pp, period, period << skip, now);
+}

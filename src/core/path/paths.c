@@ -1,0 +1,514 @@
+/* paths.c - the edges of a node: tables, deadlines, and where events go. */
+#include "path/paths.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/secret.h"
+#include "path/path_internal.h"
+#include "path/path_pair_internal.h"
+#include "path/path_relay_internal.h"
+#include "path/paths_internal.h"
+
+#define FRAMES_PER_SECOND  400
+#define ANSWERS_PER_SECOND 1000
+#define SPRAY_SOCKETS      256
+
+static struct paths_bucket bucket_make(unsigned per_second, unsigned otherwise)
+{
+    unsigned rate = per_second ? per_second : otherwise;
+
+    return (struct paths_bucket){.interval = NSEC_PER_SEC / rate, .burst = NSEC_PER_SEC};
+}
+
+int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
+{
+    struct paths *p = calloc(1, sizeof(*p));
+
+    (void)now;
+    if (!p)
+        return -ENOMEM;
+    if (!x25519_derive_public(&opt->secret, &p->public)) {
+        free(p);
+        return -EINVAL;
+    }
+    p->secret = opt->secret;
+    memcpy(p->name, opt->name, sizeof(p->name));
+    p->rng = opt->rng;
+    while (p->session == 0)
+        p->session = rng_u64(&p->rng);
+    p->relay_is_usable = true;
+    p->begin = bucket_make(opt->frames_per_second, FRAMES_PER_SECOND);
+    p->mappings = (struct paths_bucket){
+        .interval = PATHS_MAPPINGS_TIME / PATHS_MAPPINGS_MAX, .burst = PATHS_MAPPINGS_TIME};
+    p->answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
+    p->spray_sockets = opt->spray_sockets ? opt->spray_sockets : SPRAY_SOCKETS;
+    if (opt->spray_sockets == PATHS_NO_SPRAY)
+        p->spray_sockets = 0;
+    htab_init(&p->by_key, rng_u64(&p->rng));
+    htab_init(&p->by_tag, rng_u64(&p->rng));
+    *ret = p;
+    return 0;
+}
+
+static void path_free(struct path *pp)
+{
+    path_keys_wipe(&pp->keys);
+    free(pp->pairs);
+    free(pp->port_guess);
+    free(pp);
+}
+
+struct paths *paths_free(struct paths *p)
+{
+    struct htab_link *link = NULL;
+    struct path *before = NULL;
+    size_t cursor = 0;
+
+    if (!p)
+        return NULL;
+    /* The walk needs the last one until it has gone on to the next. */
+    while ((link = htab_each(&p->by_key, &cursor, link))) {
+        if (before)
+            path_free(before);
+        before = container_of(link, struct path, by_key);
+    }
+    if (before)
+        path_free(before);
+    htab_deinit(&p->by_key);
+    htab_deinit(&p->by_tag);
+    heap_deinit(&p->timers);
+    paths__queue_deinit(p);
+    secret_wipe(p, sizeof(*p));
+    free(p);
+    return NULL;
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static uint64_t key_hash(const struct paths *p, const struct x25519_public *key)
+{
+    return hash_bytes(p->by_key.seed, key->b, sizeof(key->b));
+}
+
+static uint64_t tag_hash(const struct paths *p, const struct path_tag *tag)
+{
+    return hash_bytes(p->by_tag.seed, tag->b, sizeof(tag->b));
+}
+
+static struct path *find(const struct paths *p, const struct x25519_public *key)
+{
+    uint64_t hash = key_hash(p, key);
+
+    for (struct htab_link *l = htab_first(&p->by_key, hash); l; l = htab_next(l, hash)) {
+        struct path *pp = container_of(l, struct path, by_key);
+
+        if (x25519_public_equal(&pp->peer.key, key))
+            return pp;
+    }
+    return NULL;
+}
+
+static struct path *find_tag(const struct paths *p, const struct path_tag *tag)
+{
+    uint64_t hash = tag_hash(p, tag);
+
+    for (struct htab_link *l = htab_first(&p->by_tag, hash); l; l = htab_next(l, hash)) {
+        struct path *pp = container_of(l, struct path, by_tag);
+
+        if (secret_equal(&pp->keys.receive_tag, tag, sizeof(*tag)))
+            return pp;
+    }
+    return NULL;
+}
+
+/* The same at both ends: both tags come from the shared secret. */
+static nsec_t slot_phase(const struct path_keys *k)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < sizeof(k->send_tag.b); i++)
+        sum = sum * 257 + (uint64_t)(k->send_tag.b[i] ^ k->receive_tag.b[i]);
+    return (nsec_t)(sum % (uint64_t)(3600 * NSEC_PER_SEC));
+}
+
+static int add(struct paths *p, const struct path_peer *peer, struct path **ret, nsec_t now)
+{
+    struct path *pp = calloc(1, sizeof(*pp));
+    int r = -ENOMEM;
+
+    if (!pp)
+        return r;
+    pp->owner = p;
+    pp->peer = *peer;
+    if (!path_keys_derive(&pp->keys, &p->secret, &p->public, &peer->key)) {
+        free(pp);
+        return -EINVAL;
+    }
+    pp->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
+    pp->slot_phase = slot_phase(&pp->keys);
+    pp->since = now;
+    pp->choose_at = pp->slot = pp->alarm_at = pp->relay.move_at = NSEC_NEVER;
+    pp->checks.next = pp->liveness.next = NSEC_NEVER;
+    /* So that a deadline can always be armed later. */
+    if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
+        htab_add(&p->by_key, &pp->by_key, key_hash(p, &peer->key)) < 0)
+        goto fail;
+    if (htab_add(&p->by_tag, &pp->by_tag, tag_hash(p, &pp->keys.receive_tag)) < 0) {
+        htab_remove(&p->by_key, &pp->by_key);
+        goto fail;
+    }
+    *ret = pp;
+    return 0;
+fail:
+    path_free(pp);
+    return r;
+}
+
+int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
+{
+    struct path *pp = find(p, &peer->key);
+    bool is_new = !pp;
+    int r;
+
+    if (is_new) {
+        r = add(p, peer, &pp, now);
+        if (r < 0)
+            return r;
+    } else if (pp->peer.policy == peer->policy) {
+        pp->peer = *peer;
+        return 0;
+    }
+    pp->peer = *peer;
+    if (peer->policy != PATH_POLICY_DIRECT)
+        path__end_alarm(pp, "it may be relayed now");
+    if (!path__wants_direct(pp)) {
+        path__checks_stop(pp);
+        path__port_guess_end(pp);
+    }
+    if (is_new || !path__wants_direct(pp))
+        path__use_relay(pp, NULL, now);
+    else if (pp->chosen == 0)
+        path__use_relay(pp, NULL, pp->since);
+    path__slot_plan(pp, now);
+    path__checks_start(pp, true, now);
+    path__rearm(pp);
+    return 0;
+}
+
+void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t now)
+{
+    struct path *pp = find(p, key);
+    const struct path_pair *pair;
+
+    (void)now;
+    if (!pp)
+        return;
+    path__port_guess_end(pp);
+    pair = path__pair_of(pp, pp->chosen);
+    if (pair && pair->socket != PATH_SOCKET_MAIN)
+        path__close_socket(pp, pair->socket);
+    paths__forget(p, pp);
+    htab_remove(&p->by_key, &pp->by_key);
+    htab_remove(&p->by_tag, &pp->by_tag);
+    heap_remove(&p->timers, &pp->timer);
+    path_free(pp);
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------ */
+
+void path__rearm(struct path *pp)
+{
+    nsec_t due = nsec_min(pp->checks.next, nsec_min(pp->liveness.next, pp->slot));
+
+    if (pp->nomination.pair != 0)
+        due = nsec_min(due, pp->nomination.next);
+    if (pp->chosen == 0 && pp->nominates && pp->choose_at > pp->ticked_at)
+        due = nsec_min(due, pp->choose_at);
+    due = nsec_min(due, nsec_min(pp->alarm_at, path__port_guess_due(pp)));
+    if (pp->chosen == 0)
+        due = nsec_min(due, pp->relay.move_at);
+    /* Room was reserved when the edge was added. */
+    (void)heap_set(&pp->owner->timers, &pp->timer, due);
+}
+
+void path__tick(struct path *pp, nsec_t now)
+{
+    pp->ticked_at = now;
+    if (path__liveness_tick(pp, now))
+        path__die(pp, now);
+    path__nominate_tick(pp, now);
+    path__slot_tick(pp, now);
+    path__checks_tick(pp, now);
+    path__port_guess_tick(pp, now);
+    path__relay_tick(pp, now);
+    path__rearm(pp);
+}
+
+nsec_t paths_due(const struct paths *p)
+{
+    return heap_due(&p->timers);
+}
+
+void paths_tick(struct paths *p, nsec_t now)
+{
+    struct heap_link *link;
+
+    while ((link = heap_pop_due(&p->timers, now)))
+        path__tick(container_of(link, struct path, timer), now);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* Calls @fn for every edge, then plans its deadlines anew. */
+static void for_each(struct paths *p, void (*fn)(struct path *pp, nsec_t now), nsec_t now)
+{
+    struct htab_link *link = NULL;
+    size_t cursor = 0;
+
+    while ((link = htab_each(&p->by_key, &cursor, link))) {
+        struct path *pp = container_of(link, struct path, by_key);
+
+        fn(pp, now);
+        path__rearm(pp);
+    }
+}
+
+void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now)
+{
+    nsec_t change = offset - p->clock_offset;
+
+    /* What differs by less is the jitter of a measurement. */
+    if (change < 100 * NSEC_PER_MSEC && change > -100 * NSEC_PER_MSEC)
+        return;
+    p->clock_offset = offset;
+    for_each(p, path__slot_plan, now);
+}
+
+static void self_changed(struct path *pp, nsec_t now)
+{
+    path__checks_meet(pp, now);
+    path__check_relay(pp, now);
+}
+
+/* Whoever has a path to where we were is to hear of it, and of where we are, at once. */
+static void address_changed(struct path *pp, nsec_t now)
+{
+    path__liveness_now(pp, now);
+    self_changed(pp, now);
+}
+
+static void relays_changed(struct path *pp, nsec_t now)
+{
+    path__check_relay(pp, now);
+}
+
+void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now)
+{
+    bool has_moved = !candidates_equal(&self->candidates, &p->self.candidates);
+    bool is_new = has_moved || self->generation != p->self.generation;
+
+    if (path__announces_relay(&p->self, self))
+        for_each(p, path__release_relay, now);
+    p->self = *self;
+    if (has_moved)
+        p->self_changed_at = now;
+    for_each(p, has_moved ? address_changed : is_new ? self_changed : relays_changed, now);
+}
+
+void paths_set_peer_side(
+    struct paths *p, const struct x25519_public *key, const struct path_side *side, nsec_t now)
+{
+    struct path *pp = find(p, key);
+    bool is_new;
+
+    if (!pp)
+        return;
+    is_new = !pp->has_side || side->generation != pp->side.generation ||
+             !candidates_equal(&side->candidates, &pp->side.candidates);
+    if (path__announces_relay(&pp->side, side))
+        path__release_relay(pp, now);
+    pp->side = *side;
+    pp->has_side = true;
+    if (is_new) {
+        path__pairs_take_side(pp);
+        path__slot_plan(pp, now);
+        path__checks_meet(pp, now);
+    }
+    path__check_relay(pp, now);
+    path__rearm(pp);
+}
+
+void paths_on_frame(
+    struct paths *p, const struct path_arrival *in, uint8_t *frame, size_t len, nsec_t now)
+{
+    struct path_tag tag;
+    struct path *pp = path_frame_read_tag(frame, len, &tag) ? find_tag(p, &tag) : NULL;
+
+    if (!pp) {
+        p->counters.refused_tag++;
+        return;
+    }
+    path__on_frame(pp, in, frame, len, now);
+    path__rearm(pp);
+}
+
+void paths_on_traffic(
+    struct paths *p, const struct x25519_public *key, uint64_t rx, uint64_t tx, nsec_t now)
+{
+    struct path *pp = find(p, key);
+
+    if (!pp)
+        return;
+    /* Data begins to flow, at both ends at once: a moment to act together. */
+    if (path__liveness_on_traffic(pp, rx, tx, now)) {
+        pp->backoff = 0;
+        path__slot_plan(pp, now);
+        if (pp->chosen == 0)
+            path__checks_start(pp, true, now);
+    }
+    path__rearm(pp);
+}
+
+/* The chosen pair may be gone, and there may be better ones. */
+static void network_changed(struct path *pp, nsec_t now)
+{
+    /* Our address of that time may be a dead end: let the kernel choose. */
+    for (unsigned i = 0; i < pp->n_pairs; i++) {
+        pp->pairs[i].left = pp->pairs[i].local;
+        pp->pairs[i].local = (struct ip_addr){0};
+    }
+    path__liveness_now(pp, now);
+    path__checks_start(pp, true, now);
+}
+
+void paths_on_network_change(struct paths *p, nsec_t now)
+{
+    p->changed_at = now;
+    for_each(p, network_changed, now);
+}
+
+static void relay_changed(struct path *pp, nsec_t now)
+{
+    pp->backoff = 0;
+    path__slot_plan(pp, now);
+}
+
+void paths_on_relay(struct paths *p, bool usable, nsec_t now)
+{
+    if (p->relay_is_usable == usable)
+        return;
+    p->relay_is_usable = usable;
+    for_each(p, relay_changed, now);
+}
+
+void paths_leave_sockets(struct paths *p, nsec_t now)
+{
+    for_each(p, path__leave_socket, now);
+}
+
+void paths_on_relayed(
+    struct paths *p, const struct x25519_public *key, const struct x25519_public *relay, nsec_t now)
+{
+    struct path *pp = find(p, key);
+
+    if (!pp)
+        return;
+    path__on_relayed(pp, relay, now);
+    path__rearm(pp);
+}
+
+void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
+{
+    struct paths_item *item;
+
+    if (p->sprayer) {
+        path__port_guess_on_socket(p->sprayer, socket, opened, now);
+        path__rearm(p->sprayer);
+        return;
+    }
+    /* Whoever asked for it has no need of it any more. */
+    item = opened ? paths__add(p, NULL, PATH_ACTION_CLOSE) : NULL;
+    if (item)
+        item->action.socket = socket;
+}
+
+bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size,
+    uint64_t *ret_probe, nsec_t now)
+{
+    struct path *pp = find(p, key);
+    const struct path_pair *pair = pp ? path__pair_of(pp, pp->chosen) : NULL;
+
+    if (!pair || size < PATH_FRAME_MIN || size > PATH_FRAME_MAX || pp->peer_session == 0)
+        return false;
+    (void)paths__reserve(p, 1, now);
+    return path__probe(pp, pair, size, ret_probe, now);
+}
+
+/* ---- for people ----------------------------------------------------------------------------- */
+
+bool paths_view(
+    const struct paths *p, const struct x25519_public *key, struct path_view *ret, nsec_t now)
+{
+    const struct path *pp = find(p, key);
+    const struct path_pair *pair = pp ? path__pair_of(pp, pp->chosen) : NULL;
+    struct path_relay via;
+
+    if (!pp)
+        return false;
+    *ret = (struct path_view){
+        .peer = pp->peer, .since = pp->since, .n_frames = pp->n_frames, .n_sprayed = pp->n_sprayed};
+    path__explain(pp, ret->why, now);
+    if (pair) {
+        ret->kind = path__pair_kind(pair);
+        ret->remote = pair->remote.endpoint;
+        ret->socket = pair->socket;
+        ret->rtt = pair->rtt;
+        ret->loss_permille = path__pair_loss(pair);
+        return true;
+    }
+    ret->kind = pp->peer.policy == PATH_POLICY_OFF ? PATH_KIND_NONE : PATH_KIND_RELAY;
+    ret->rtt = path__relay_rtt(pp, &via);
+    ret->via = via.key;
+    if (ret->kind == PATH_KIND_RELAY && via.is_stream)
+        ret->kind = PATH_KIND_STREAM;
+    ret->is_alarm = pp->is_alarm;
+    return true;
+}
+
+size_t paths_pairs(
+    const struct paths *p, const struct x25519_public *key, struct path_pair_view *ret, size_t cap)
+{
+    const struct path *pp = find(p, key);
+    size_t n = 0;
+
+    for (unsigned i = 0; pp && i < pp->n_pairs && n < cap; i++) {
+        const struct path_pair *pair = &pp->pairs[i];
+
+        ret[n++] = (struct path_pair_view){
+            .remote = pair->remote,
+            .socket = pair->socket,
+            .verdict = path__pair_verdict(pp, pair),
+            .rtt = pair->rtt,
+            .loss_permille = path__pair_loss(pair),
+            .tried_at = pair->tried_at,
+            .n_pings = pair->n_pings,
+            .n_pongs = pair->n_pongs,
+        };
+    }
+    return n;
+}
+
+size_t paths_relays(
+    const struct paths *p, const struct x25519_public *key, struct path_relay_view *ret, size_t cap)
+{
+    const struct path *pp = find(p, key);
+
+    return pp ? path__relays(pp, ret, cap) : 0;
+}
+
+const struct paths_counters *paths_counters(const struct paths *p)
+{
+    return &p->counters;
+}

@@ -1,0 +1,93 @@
+/*
+ * paths_internal.h - what all edges of one node share: its keys and addresses, the queue of its
+ * actions, and the budgets of what it may send and open unasked.
+ *
+ * paths.c makes and keeps it, paths_queue.c holds its queue and its budgets.
+ */
+#pragma once
+
+#include "base/heap.h"
+#include "base/htab.h"
+#include "base/rate.h"
+#include "path/paths.h"
+#include "wire/path.h"
+
+struct path;
+
+/*
+ * Mappings that guessing may make in this node's own NAT, and the time in which that is allowed
+ * once more. NATs keep an unanswered mapping for two to five minutes (RFC 4787 section 4.3), and
+ * have room for some thousands.
+ */
+#define PATHS_MAPPINGS_MAX  1024
+#define PATHS_MAPPINGS_TIME (120 * NSEC_PER_SEC)
+
+/** Frames a second, as the time at which the next one is free (GCRA). */
+struct paths_bucket {
+    nsec_t interval; /* of one frame */
+    nsec_t burst;    /* the cost of all that may be taken at once */
+    struct rate rate;
+};
+
+/** Something in the queue. */
+struct paths_item {
+    struct path_action action;
+    struct path *path;       /* NULL: of no edge, or it is gone */
+    struct path_frame frame; /* SEND: sealed when it is taken */
+    char *text;              /* owns; EVENT */
+};
+
+struct paths {
+    struct x25519_secret secret;
+    struct x25519_public public;
+    char name[NAME_MAX_LEN + 1];
+    struct rng rng;
+    uint64_t session; /* this run */
+    nsec_t clock_offset;
+    bool relay_is_usable;
+    struct path_side self;
+    struct htab by_key;
+    struct htab by_tag;
+    struct heap timers;
+
+    struct paths_item *items; /* owns; a ring of @cap_items */
+    size_t first_item;
+    size_t n_items;
+    size_t cap_items;
+    char *text; /* owns; of the EVENT that was taken last */
+    uint8_t frame[PATH_FRAME_MAX];
+
+    struct paths_bucket begin;
+    struct paths_bucket answer;
+    struct paths_bucket mappings; /* that guessing makes in our NAT */
+    unsigned spray_sockets;       /* may be open at once */
+    unsigned n_sockets;           /* are */
+    uint32_t last_socket;
+    struct path *sprayer;   /* the one edge that sprays; NULL: none */
+    nsec_t fresh_at;        /* when FRESH was asked for a guess last; 0: never */
+    nsec_t asked_at;        /* the same, because a path had died */
+    nsec_t changed_at;      /* when this machine's network changed last; 0: never */
+    nsec_t self_changed_at; /* our candidates last did; 0: never */
+    struct paths_counters counters;
+};
+
+/** paths__add() - an action; NULL when there is no memory, or too much in the queue already. */
+struct paths_item *paths__add(struct paths *p, struct path *pp, enum path_action_kind kind);
+
+/** paths__forget() - the edge goes: nothing in the queue may name it. */
+void paths__forget(struct paths *p, const struct path *pp);
+
+/** paths__reserve() - @n frames that we begin: the time from which they may be sent. */
+nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now);
+
+/**
+ * paths__may_map() - that many mappings more in our NAT, by guessing? Then they are accounted for.
+ * paths__unmap() - so many of them were not made.
+ */
+bool paths__may_map(struct paths *p, unsigned n, nsec_t now);
+void paths__unmap(struct paths *p, unsigned n);
+
+/** paths__may_answer() - one more answer? */
+bool paths__may_answer(struct paths *p, nsec_t now);
+
+void paths__queue_deinit(struct paths *p);

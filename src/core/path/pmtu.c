@@ -1,0 +1,381 @@
+/* pmtu.c - see pmtu.h. Section numbers are those of RFC 8899. */
+#include "path/pmtu.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#define TRIES        3                     /* 5.1.2, MAX_PROBES: of one size */
+#define STEP         8                     /* closer than this is not searched */
+#define LATER_PROBES 3                     /* of a sweep's second and third round */
+#define WAIT_FIRST   (1 * NSEC_PER_SEC)    /* 5.1.1, PROBE_TIMER, while the RTT is unknown */
+#define WAIT_MIN     (250 * NSEC_PER_MSEC) /* and when it is known */
+#define WAIT_MAX     (3 * NSEC_PER_SEC)
+#define WAIT_EXTRA   (100 * NSEC_PER_MSEC) /* for the other answers of a round, after its first */
+#define ACTIVE       (5 * NSEC_PER_SEC)    /* data moves if some did in this time */
+#define CONFIRM      (4 * NSEC_PER_SEC)    /* 5.1.1, CONFIRMATION_TIMER */
+#define CONFIRM_SOON (2 * NSEC_PER_SEC)    /* the same, when nothing comes back */
+#define SUSPICIOUS   (1 * NSEC_PER_SEC)    /* so long nothing has come back */
+#define RAISE        (600 * NSEC_PER_SEC)  /* 5.1.1, PMTU_RAISE_TIMER */
+#define RAISE_SOON   (60 * NSEC_PER_SEC)   /* after a black hole, which may have been loss */
+#define BACKOFF_MAX  (60 * NSEC_PER_SEC)
+
+/*
+ * Sizes that links have: IPv6's least, tunnels and mobile networks, Azure, WireGuard, VXLAN, Google
+ * Cloud, PPPoE, Ethernet; jumbo frames of transit gateways, Google Cloud, switches and AWS.
+ */
+static const uint16_t rungs[] = {
+    1280, 1380, 1400, 1420, 1440, 1450, 1460, 1480, 1492, 1500, 8500, 8896, 9000, 9001};
+
+/* The smallest size of interest above @size and up to @top; 0: there is none. */
+static uint16_t next_rung(const struct pmtu *p, uint16_t size, uint16_t top)
+{
+    if (size >= top)
+        return 0;
+    if (size < p->bounds.floor)
+        return p->bounds.floor;
+    for (size_t i = 0; i < sizeof(rungs) / sizeof(*rungs); i++)
+        if (rungs[i] > size && rungs[i] < top)
+            return rungs[i];
+    return top;
+}
+
+static nsec_t wait_of(const struct pmtu *p)
+{
+    if (p->rtt == 0)
+        return WAIT_FIRST;
+    return nsec_min(nsec_max(2 * p->rtt + WAIT_EXTRA, WAIT_MIN), WAIT_MAX);
+}
+
+/* ---- the phases ----------------------------------------------------------------------------- */
+
+static void begin_round(struct pmtu *p, uint16_t first, nsec_t now)
+{
+    p->next = first;
+    p->round_low = p->low;
+    p->n_sent = 0;
+    p->round_end = now + wait_of(p);
+}
+
+/* Looks for the largest size above @low, which is known to pass (0: nothing is), up to @high. */
+static void begin_sweep(struct pmtu *p, uint16_t low, uint16_t high, nsec_t now)
+{
+    p->state = PMTU_STATE_SWEEP;
+    p->epoch++;
+    p->low = low;
+    p->high = high;
+    p->n_tries = 0;
+    begin_round(p, next_rung(p, low, high), now);
+}
+
+static void settle(struct pmtu *p, uint16_t size, nsec_t now)
+{
+    p->raise_at = now + (size < p->doubted ? RAISE_SOON : RAISE);
+    if (size >= p->bounds.ceiling)
+        p->raise_at = NSEC_NEVER;
+    p->state = PMTU_STATE_SETTLED;
+    p->next = 0;
+    p->size = size;
+    p->is_measured = true;
+    p->doubted = 0;
+    p->backoff = 0;
+}
+
+static uint16_t middle(const struct pmtu *p)
+{
+    return (uint16_t)((p->low + p->high) / 2 & ~3);
+}
+
+/* Between low and high, unless they are neighbours already. */
+static void bisect(struct pmtu *p, nsec_t now)
+{
+    if (p->high - p->low <= STEP) {
+        settle(p, p->low, now);
+        return;
+    }
+    p->state = PMTU_STATE_BISECT;
+    p->size = p->low;
+    p->is_measured = true;
+    p->n_tries = 0;
+    begin_round(p, middle(p), now);
+}
+
+/* Nothing was answered. That says nothing about sizes. */
+static void fall_silent(struct pmtu *p, nsec_t now)
+{
+    p->state = PMTU_STATE_SILENT;
+    p->backoff = p->backoff ? nsec_min(2 * p->backoff, BACKOFF_MAX) : NSEC_PER_SEC;
+    p->round_end = now + p->backoff;
+}
+
+/* A sweep has tried all that it may. */
+static void end_sweep(struct pmtu *p, nsec_t now)
+{
+    uint16_t above = next_rung(p, p->low, p->high);
+
+    if (p->low == 0) {
+        fall_silent(p, now);
+        return;
+    }
+    if (p->low == p->high || above == 0) {
+        settle(p, p->low, now);
+        return;
+    }
+    p->high = above;
+    bisect(p, now);
+}
+
+/*
+ * A size is given up after TRIES rounds that brought nothing new. Probes are lost together, in a
+ * queue on their way or before the other end listens: when a later round proves a size, those
+ * above it have been tried once at most, and after rounds without any answer not at all.
+ */
+static uint8_t count_tries(const struct pmtu *p)
+{
+    if (p->low == p->round_low)
+        return p->n_tries + 1;
+    return p->round_low == 0 && p->n_tries > 0 ? 0 : 1;
+}
+
+static void end_sweep_round(struct pmtu *p, nsec_t now)
+{
+    p->n_tries = count_tries(p);
+    if (p->n_tries == TRIES) {
+        end_sweep(p, now);
+        return;
+    }
+    /* Once may be bad luck; after twice the smaller size is used while the search goes on. */
+    if (p->n_tries == TRIES - 1 && p->low != 0 && p->low < p->size)
+        p->size = p->low;
+    begin_round(p, next_rung(p, p->low, p->high), now);
+}
+
+static void end_bisect_round(struct pmtu *p, nsec_t now)
+{
+    p->n_tries++;
+    if (p->n_tries < TRIES) {
+        begin_round(p, middle(p), now);
+        return;
+    }
+    p->high = middle(p);
+    bisect(p, now);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+void pmtu_init(struct pmtu *p, const struct pmtu_bounds *bounds)
+{
+    assert(bounds->floor >= 576 && bounds->floor <= bounds->assumed &&
+           bounds->assumed <= bounds->ceiling);
+    *p = (struct pmtu){.bounds = *bounds,
+        .size = bounds->assumed,
+        .moved = -1,
+        .unheard = NSEC_NEVER,
+        .raise_at = NSEC_NEVER};
+}
+
+void pmtu_on_path(struct pmtu *p, const struct pmtu_bounds *bounds, nsec_t now)
+{
+    uint16_t told = p->told;
+    uint16_t epoch = p->epoch;
+
+    pmtu_init(p, bounds);
+    p->told = told;
+    p->epoch = epoch;
+    begin_sweep(p, 0, bounds->ceiling, now);
+}
+
+void pmtu_on_path_lost(struct pmtu *p)
+{
+    p->state = PMTU_STATE_NONE;
+    p->next = 0;
+    p->epoch++;
+}
+
+/* An answer also tells how long it is worth waiting for those to the other probes. */
+static void measure_rtt(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
+{
+    p->rtt = nsec_max(now - probe->sent, 1);
+    p->round_end = nsec_min(p->round_end, now + 2 * p->rtt + WAIT_EXTRA);
+}
+
+static void on_sweep_answer(struct pmtu *p, uint16_t size, nsec_t now)
+{
+    if (size <= p->low || size > p->high)
+        return;
+    p->low = size;
+    p->confirmed = now;
+    if (size == p->high) {
+        settle(p, size, now);
+        return;
+    }
+    if (p->next != 0 && p->next <= size)
+        p->next = next_rung(p, size, p->high);
+}
+
+static void on_bisect_answer(struct pmtu *p, uint16_t size, nsec_t now)
+{
+    if (size <= p->low)
+        return;
+    p->low = size;
+    p->confirmed = now;
+    /* Late word of the sweep: the size that seemed to fail passes after all. */
+    if (size >= p->high)
+        p->high = next_rung(p, size, p->bounds.ceiling);
+    if (p->high == 0)
+        settle(p, size, now);
+    else
+        bisect(p, now);
+}
+
+static void on_settled_answer(struct pmtu *p, uint16_t size, nsec_t now)
+{
+    if (size < p->size)
+        return;
+    p->confirmed = now;
+    p->state = PMTU_STATE_SETTLED;
+    p->next = 0;
+    if (size > p->size)
+        settle(p, size, now);
+}
+
+void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
+{
+    if (probe->epoch != p->epoch || probe->size < p->bounds.floor ||
+        probe->size > p->bounds.ceiling)
+        return;
+    measure_rtt(p, probe, now);
+    switch (p->state) {
+    case PMTU_STATE_NONE:
+        break;
+    case PMTU_STATE_SILENT: /* Late, but there is somebody. */
+        p->backoff = 0;
+        p->round_end = now;
+        break;
+    case PMTU_STATE_SWEEP:
+        on_sweep_answer(p, probe->size, now);
+        break;
+    case PMTU_STATE_BISECT:
+        on_bisect_answer(p, probe->size, now);
+        break;
+    case PMTU_STATE_CONFIRM:
+    case PMTU_STATE_SETTLED:
+        on_settled_answer(p, probe->size, now);
+        break;
+    }
+}
+
+void pmtu_on_data(struct pmtu *p, bool sent, bool heard, nsec_t now)
+{
+    if (heard)
+        p->unheard = NSEC_NEVER;
+    else if (sent && p->unheard == NSEC_NEVER)
+        p->unheard = now;
+    if (sent)
+        p->moved = now;
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+/* When the size in use is to be proven again; only a path in use is looked after. */
+static nsec_t confirm_at(const struct pmtu *p)
+{
+    nsec_t at;
+
+    if (p->moved < 0)
+        return NSEC_NEVER;
+    at = p->confirmed + CONFIRM;
+    if (p->unheard != NSEC_NEVER)
+        at = nsec_min(at, nsec_max(p->unheard + SUSPICIOUS, p->confirmed + CONFIRM_SOON));
+    return at - p->moved < ACTIVE ? at : NSEC_NEVER;
+}
+
+static nsec_t raise_at(const struct pmtu *p)
+{
+    return p->raise_at != NSEC_NEVER && p->moved >= 0 && p->raise_at - p->moved < ACTIVE
+               ? p->raise_at
+               : NSEC_NEVER;
+}
+
+static void leave_settled(struct pmtu *p, nsec_t now)
+{
+    if (now >= confirm_at(p)) {
+        p->state = PMTU_STATE_CONFIRM;
+        begin_round(p, p->size, now);
+    } else if (now >= raise_at(p)) {
+        begin_sweep(p, p->size, p->bounds.ceiling, now);
+    }
+}
+
+/* What the passing of time brings. */
+static void advance(struct pmtu *p, nsec_t now)
+{
+    switch (p->state) {
+    case PMTU_STATE_NONE:
+        break;
+    case PMTU_STATE_SETTLED:
+        leave_settled(p, now);
+        break;
+    case PMTU_STATE_SILENT:
+        if (now >= p->round_end)
+            begin_sweep(p, 0, p->is_measured ? p->size : p->bounds.ceiling, now);
+        break;
+    case PMTU_STATE_SWEEP:
+        if (now >= p->round_end && p->next == 0)
+            end_sweep_round(p, now);
+        break;
+    case PMTU_STATE_BISECT:
+        if (now >= p->round_end && p->next == 0)
+            end_bisect_round(p, now);
+        break;
+    case PMTU_STATE_CONFIRM:
+        if (now >= p->round_end && p->next == 0) {
+            p->doubted = p->size;
+            begin_sweep(p, 0, p->size, now);
+        }
+        break;
+    }
+}
+
+/* Which probe of the round follows. A later round does not try all, but always the largest: a size
+ * in doubt is not given up before it was probed in every round. */
+static uint16_t follow(struct pmtu *p)
+{
+    if (p->state != PMTU_STATE_SWEEP || p->next == p->high)
+        return 0;
+    if (p->n_tries > 0 && p->n_sent >= LATER_PROBES - 1)
+        return p->high;
+    return next_rung(p, p->next, p->high);
+}
+
+bool pmtu_next(struct pmtu *p, nsec_t now, struct pmtu_action *ret)
+{
+    *ret = (struct pmtu_action){.kind = PMTU_ACTION_NONE};
+    advance(p, now);
+    if (p->state != PMTU_STATE_NONE && p->size != p->told) {
+        p->told = p->size;
+        *ret = (struct pmtu_action){PMTU_ACTION_SET, {p->size, p->epoch, now}};
+        return true;
+    }
+    if (p->next == 0)
+        return false;
+    *ret = (struct pmtu_action){PMTU_ACTION_PROBE, {p->next, p->epoch, now}};
+    p->n_sent++;
+    p->next = follow(p);
+    return true;
+}
+
+nsec_t pmtu_due(const struct pmtu *p)
+{
+    switch (p->state) {
+    case PMTU_STATE_NONE:
+        break;
+    case PMTU_STATE_SETTLED:
+        return nsec_min(confirm_at(p), raise_at(p));
+    case PMTU_STATE_SWEEP:
+    case PMTU_STATE_BISECT:
+    case PMTU_STATE_CONFIRM:
+    case PMTU_STATE_SILENT:
+        return p->round_end;
+    }
+    return NSEC_NEVER;
+}

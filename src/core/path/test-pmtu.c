@@ -1,0 +1,414 @@
+/* test-pmtu.c - the search, on a virtual clock, over paths of every size and with loss. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "path/pmtu.h"
+
+#define ANSWERS_MAX 64
+#define PATHS       3000
+#define MSEC        NSEC_PER_MSEC
+
+/** A path between the machine and somebody who answers its probes. */
+struct link {
+    struct pmtu pmtu;
+    nsec_t now;
+    uint64_t seed;
+    unsigned carries; /* bytes; 0: nothing at all */
+    unsigned loss;    /* of 1000 packets, in each direction */
+    unsigned burst;   /* packets that it takes at one moment; 0: any number */
+    nsec_t opens;     /* takes none before */
+    nsec_t rtt;
+    bool has_data; /* a packet each 100 ms, and one back */
+    bool is_mute;  /* data gets no answer */
+    nsec_t next_data;
+    struct {
+        struct pmtu_probe probe;
+        nsec_t at;
+    } answers[ANSWERS_MAX];
+    unsigned n_answers;
+    nsec_t burst_at; /* when the last probe was sent, and how many with it */
+    unsigned n_burst;
+    unsigned n_probes;
+    unsigned n_sets;
+    unsigned used; /* what the machine last said */
+};
+
+static const struct pmtu_bounds ethernet = {PMTU_FLOOR, 1480, 1500};
+static const struct pmtu_bounds jumbo = {PMTU_FLOOR, 1480, 9001};
+
+/* xorshift64*: any generator will do, as long as a seed repeats a run. */
+static uint64_t draw(struct link *l)
+{
+    l->seed ^= l->seed >> 12;
+    l->seed ^= l->seed << 25;
+    l->seed ^= l->seed >> 27;
+    return l->seed * UINT64_C(2685821657736338717) >> 16;
+}
+
+static bool is_lost(struct link *l)
+{
+    return draw(l) % 1000 < l->loss;
+}
+
+static void link_start(struct link *l, uint64_t seed, unsigned carries, const struct pmtu_bounds *b)
+{
+    *l = (struct link){.seed = seed * 2654435761u + 1, .carries = carries, .rtt = 20 * MSEC};
+    pmtu_init(&l->pmtu, b);
+    pmtu_on_path(&l->pmtu, b, l->now);
+}
+
+/* Is it there, and has it room for one more? */
+static bool is_taken(struct link *l)
+{
+    l->n_burst = l->burst_at == l->now ? l->n_burst + 1 : 1;
+    l->burst_at = l->now;
+    return l->now >= l->opens && (l->burst == 0 || l->n_burst <= l->burst);
+}
+
+static void send_probe(struct link *l, const struct pmtu_probe *probe)
+{
+    l->n_probes++;
+    assert_true(probe->size <= l->pmtu.bounds.ceiling);
+    if (!is_taken(l) || probe->size > l->carries || is_lost(l) || is_lost(l))
+        return;
+    assert_true(l->n_answers < ANSWERS_MAX);
+    l->answers[l->n_answers].probe = *probe;
+    l->answers[l->n_answers++].at = l->now + l->rtt;
+}
+
+static void drain(struct link *l)
+{
+    struct pmtu_action action;
+    unsigned n = 0;
+
+    while (pmtu_next(&l->pmtu, l->now, &action)) {
+        assert_true(++n < 32);
+        if (action.kind == PMTU_ACTION_PROBE) {
+            send_probe(l, &action.probe);
+        } else {
+            l->n_sets++;
+            l->used = action.probe.size;
+        }
+    }
+}
+
+/* The answer that comes first; n_answers: none. */
+static unsigned first_answer(const struct link *l)
+{
+    unsigned first = 0;
+
+    for (unsigned i = 1; i < l->n_answers; i++)
+        if (l->answers[i].at < l->answers[first].at)
+            first = i;
+    return first;
+}
+
+static void deliver(struct link *l)
+{
+    while (l->n_answers > 0) {
+        unsigned i = first_answer(l);
+        struct pmtu_probe probe = l->answers[i].probe;
+
+        if (l->answers[i].at > l->now)
+            return;
+        l->answers[i] = l->answers[--l->n_answers];
+        pmtu_on_answer(&l->pmtu, &probe, l->now);
+    }
+}
+
+/* One event. */
+static void turn(struct link *l, nsec_t until)
+{
+    nsec_t due = pmtu_due(&l->pmtu);
+
+    /* A deadline in the past would be a loop without end. */
+    assert_true(due > l->now || due == NSEC_NEVER);
+    due = nsec_min(due, until);
+    if (l->n_answers > 0)
+        due = nsec_min(due, l->answers[first_answer(l)].at);
+    if (l->has_data)
+        due = nsec_min(due, nsec_max(l->next_data, l->now));
+    l->now = nsec_max(due, l->now);
+    deliver(l);
+    if (l->has_data && l->now >= l->next_data) {
+        pmtu_on_data(&l->pmtu, true, l->carries > 0 && !l->is_mute, l->now);
+        l->next_data = l->now + 100 * MSEC;
+    }
+    drain(l);
+}
+
+static void run(struct link *l, nsec_t duration)
+{
+    nsec_t until = l->now + duration;
+
+    drain(l);
+    while (l->now < until)
+        turn(l, until);
+}
+
+static void run_until_settled(struct link *l, nsec_t limit)
+{
+    nsec_t until = l->now + limit;
+
+    drain(l);
+    while (l->now < until && l->pmtu.state != PMTU_STATE_SETTLED)
+        turn(l, until);
+    assert_int_equal(l->pmtu.state, PMTU_STATE_SETTLED);
+    assert_int_equal(l->used, l->pmtu.size);
+}
+
+/* How far below the truth a result may be: what the search does not look at any closer. */
+static unsigned shortfall(unsigned carries)
+{
+    return carries < 1280 ? 80 : 8;
+}
+
+static void assert_right(const struct link *l)
+{
+    unsigned best = l->carries < l->pmtu.bounds.ceiling ? l->carries : l->pmtu.bounds.ceiling;
+
+    if (l->used > best || l->used + shortfall(best) < best)
+        fail_msg("%u is used on a path of %u", l->used, best);
+}
+
+static void test_common_sizes_are_found_at_once(void **state)
+{
+    static const unsigned sizes[] = {1280, 1400, 1460, 1480, 1492, 1500, 8500, 9000};
+    struct link l;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        link_start(&l, i, sizes[i], &jumbo);
+        run(&l, NSEC_PER_SEC);
+        assert_int_equal(l.used, sizes[i]);
+    }
+    /* A path of the machine's own size takes one round trip. */
+    link_start(&l, 1, 1500, &ethernet);
+    run(&l, 21 * MSEC);
+    assert_int_equal(l.pmtu.state, PMTU_STATE_SETTLED);
+    assert_int_equal(l.used, 1500);
+}
+
+static void test_odd_sizes_are_bisected(void **state)
+{
+    static const unsigned sizes[] = {1201, 1300, 1379, 1424, 1470, 1499, 1600, 4352, 8000, 8999};
+    struct link l;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        link_start(&l, i, sizes[i], &jumbo);
+        run_until_settled(&l, 10 * NSEC_PER_SEC);
+        assert_right(&l);
+    }
+}
+
+/* Loss costs time, but brings neither a size that does not pass nor a much smaller one. */
+static void test_every_path_with_loss(void **state)
+{
+    unsigned n_wrong = 0;
+    struct link l;
+
+    for (uint64_t seed = 1; seed <= PATHS; seed++) {
+        link_start(&l, seed, 0, seed % 2 ? &jumbo : &ethernet);
+        l.carries = PMTU_FLOOR + (unsigned)(draw(&l) % (seed % 3 ? 400 : 8000));
+        l.loss = (unsigned)(draw(&l) % 50);
+        l.rtt = (nsec_t)(1 + draw(&l) % 300) * MSEC;
+        l.has_data = true;
+        run_until_settled(&l, 60 * NSEC_PER_SEC);
+        run(&l, 30 * NSEC_PER_SEC);
+        if (l.used > l.carries)
+            fail_msg("seed %llu: %u is used on a path of %u", (unsigned long long)seed, l.used,
+                l.carries);
+        n_wrong += l.used + shortfall(l.carries) < l.carries && l.used < l.pmtu.bounds.ceiling;
+    }
+    /* Three probes of one size are lost at 10 % together once in a thousand. */
+    if (n_wrong > PATHS / 50)
+        fail_msg("%u of %u paths were taken for smaller than they are", n_wrong, PATHS);
+}
+
+/* Probes that never left say nothing about their sizes: what was not lost with others counts. */
+static void test_lost_bursts_cost_time_alone(void **state)
+{
+    static const unsigned sizes[] = {1280, 1420, 1460, 1500, 8896};
+    struct link l;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        /* The other end does not listen yet. */
+        link_start(&l, i, sizes[i], &jumbo);
+        l.opens = 900 * MSEC;
+        run(&l, 2 * NSEC_PER_SEC);
+        assert_int_equal(l.used, sizes[i]);
+        l.opens = l.now + 2500 * MSEC;
+        pmtu_on_path(&l.pmtu, &jumbo, l.now);
+        run(&l, 5 * NSEC_PER_SEC);
+        assert_int_equal(l.used, sizes[i]);
+        /* A queue on the way has room for the first few of each round. */
+        for (unsigned burst = 2; burst <= 5; burst++) {
+            link_start(&l, i, sizes[i], &jumbo);
+            l.burst = burst;
+            run(&l, 3 * NSEC_PER_SEC);
+            assert_int_equal(l.used, sizes[i]);
+        }
+    }
+}
+
+static void test_black_hole_is_answered_in_time(void **state)
+{
+    struct link l;
+
+    for (uint64_t seed = 1; seed <= PATHS; seed++) {
+        nsec_t began;
+
+        link_start(&l, seed, 1500, &ethernet);
+        l.rtt = (nsec_t)(1 + draw(&l) % 300) * MSEC;
+        l.has_data = true;
+        l.is_mute = seed % 2;
+        run(&l, (nsec_t)(5000 + draw(&l) % 20000) * MSEC);
+        assert_int_equal(l.used, 1500);
+        l.carries = 1280 + (unsigned)(draw(&l) % 200);
+        for (began = l.now; l.used > l.carries && l.now - began < PMTU_HOLE_MAX;)
+            run(&l, 10 * MSEC);
+        if (l.used > l.carries)
+            fail_msg(
+                "seed %llu: still %u on a path of %u", (unsigned long long)seed, l.used, l.carries);
+        run_until_settled(&l, 20 * NSEC_PER_SEC);
+        assert_right(&l);
+    }
+}
+
+static void test_larger_again(void **state)
+{
+    struct link l;
+
+    link_start(&l, 1, 1400, &ethernet);
+    l.has_data = true;
+    run(&l, 60 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1400);
+    l.carries = 1500;
+    run(&l, 600 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1500);
+    /* After a black hole sooner: it may have been mere loss. */
+    l.carries = 1300;
+    run(&l, 20 * NSEC_PER_SEC);
+    assert_right(&l);
+    l.carries = 1500;
+    run(&l, 70 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1500);
+}
+
+/* A path that dies says nothing about sizes. */
+static void test_dead_path_changes_nothing(void **state)
+{
+    unsigned n_probes;
+    struct link l;
+
+    link_start(&l, 1, 1460, &ethernet);
+    l.has_data = true;
+    run(&l, 10 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1460);
+    l.carries = 0;
+    run(&l, 120 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1460);
+    n_probes = l.n_probes;
+    run(&l, 600 * NSEC_PER_SEC);
+    assert_true(l.n_probes - n_probes < 400);
+    l.carries = 1460;
+    run(&l, 61 * NSEC_PER_SEC);
+    assert_int_equal(l.pmtu.state, PMTU_STATE_SETTLED);
+    assert_int_equal(l.used, 1460);
+}
+
+static void test_idle_path_is_left_alone(void **state)
+{
+    unsigned n_probes;
+    struct link l;
+
+    link_start(&l, 1, 1500, &ethernet);
+    run(&l, 2 * NSEC_PER_SEC);
+    n_probes = l.n_probes;
+    run(&l, 3600 * NSEC_PER_SEC);
+    assert_int_equal(l.n_probes, n_probes);
+    /* With data again it is looked at at once: it may have changed meanwhile. */
+    l.carries = 1400;
+    l.has_data = true;
+    run(&l, 3 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1400);
+}
+
+static void test_busy_path_costs_little(void **state)
+{
+    unsigned n_probes;
+    struct link l;
+
+    link_start(&l, 1, 1500, &ethernet);
+    l.has_data = true;
+    run(&l, 2 * NSEC_PER_SEC);
+    n_probes = l.n_probes;
+    run(&l, 400 * NSEC_PER_SEC);
+    assert_in_range(l.n_probes - n_probes, 90, 101);
+    assert_int_equal(l.n_sets, 2); /* the assumed size, and the measured one */
+}
+
+static void test_another_path_starts_anew(void **state)
+{
+    struct pmtu_probe old;
+    struct link l;
+
+    link_start(&l, 1, 9000, &jumbo);
+    run(&l, NSEC_PER_SEC);
+    assert_int_equal(l.used, 9000);
+    old = (struct pmtu_probe){9000, l.pmtu.epoch, l.now};
+    l.carries = 1500;
+    pmtu_on_path(&l.pmtu, &jumbo, l.now);
+    drain(&l);
+    assert_int_equal(l.used, 1480); /* assumed, before any answer */
+    /* A late answer of the old path proves nothing about this one. */
+    pmtu_on_answer(&l.pmtu, &old, l.now + MSEC);
+    run(&l, 2 * NSEC_PER_SEC);
+    assert_int_equal(l.used, 1500);
+    pmtu_on_path_lost(&l.pmtu);
+    l.n_probes = 0;
+    run(&l, 100 * NSEC_PER_SEC);
+    assert_int_equal(l.n_probes, 0);
+}
+
+/* Answers to what was never asked, in any state, do no harm beyond the bounds. */
+static void test_answers_out_of_bounds(void **state)
+{
+    struct link l;
+
+    link_start(&l, 7, 1500, &ethernet);
+    for (int i = 0; i < 100000; i++) {
+        struct pmtu_probe any = {(uint16_t)draw(&l), l.pmtu.epoch, l.now};
+
+        pmtu_on_answer(&l.pmtu, &any, l.now);
+        drain(&l);
+        assert_in_range(l.pmtu.size, PMTU_FLOOR, 1500);
+        run(&l, (nsec_t)(draw(&l) % 400) * MSEC);
+        l.has_data = draw(&l) % 2;
+        if (draw(&l) % 20 == 0)
+            l.carries = (unsigned)(draw(&l) % 1600);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_common_sizes_are_found_at_once),
+        cmocka_unit_test(test_odd_sizes_are_bisected),
+        cmocka_unit_test(test_every_path_with_loss),
+        cmocka_unit_test(test_lost_bursts_cost_time_alone),
+        cmocka_unit_test(test_black_hole_is_answered_in_time),
+        cmocka_unit_test(test_larger_again),
+        cmocka_unit_test(test_dead_path_changes_nothing),
+        cmocka_unit_test(test_idle_path_is_left_alone),
+        cmocka_unit_test(test_busy_path_costs_little),
+        cmocka_unit_test(test_another_path_starts_anew),
+        cmocka_unit_test(test_answers_out_of_bounds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,12 @@
+/*
+ * port_mapping_internal.h - the UPnP half of port_mapping.h, in port_mapping_upnp.c.
+ */
+#pragma once
+
+#include "net/port_mapping.h"
+
+/** port_mapping__upnp_ask() - 0 or PORT_MAPPING_E_REFUSED. @wanted: external port to ask for first.
+ */
+int port_mapping__upnp_ask(struct port_mapping *ret, uint16_t internal, uint16_t wanted);
+
+void port_mapping__upnp_remove(const struct port_mapping *pm);

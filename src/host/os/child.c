@@ -1,0 +1,144 @@
+/* child.c - see child.h. */
+#include "os/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "os/clock.h"
+
+/* What a person or a service manager sends to a command that is to end, or to do something. */
+static const int forwarded[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+
+static int explain(const char *name, int error, struct err *e)
+{
+    if (error == ENOENT)
+        return err_set(e, CHILD_E_NOT_FOUND, "%s: command not found", name);
+    return err_set(e, CHILD_E_NOT_EXECUTABLE, "%s cannot be run: %s", name, strerror(error));
+}
+
+int child_become(char *const words[], char *const env[], struct err *e)
+{
+    (void)execvpe(words[0], words, env);
+    return explain(words[0], errno, e);
+}
+
+/* The set of the signals that the parent waits for. */
+static void fill_set(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
+        (void)sigaddset(set, forwarded[i]);
+}
+
+/* In the child. @report: closed by a successful exec, else told the error. */
+static _Noreturn void start(
+    char *const words[], char *const env[], const sigset_t *mask, int report, pid_t parent)
+{
+    int error;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    if (getppid() == parent)
+        (void)execvpe(words[0], words, env);
+    error = errno;
+    /* Nobody is left to be told when this fails. */
+    if (write(report, &error, sizeof(error)) < 0)
+        _exit(CHILD_E_NOT_EXECUTABLE);
+    _exit(0);
+}
+
+/* The terminal's own signals go to the whole process group, so the child has them already. */
+static void forward(pid_t pid, const siginfo_t *info)
+{
+    if (info->si_code != SI_KERNEL)
+        (void)kill(pid, info->si_signo);
+}
+
+static bool means_end(int signal)
+{
+    return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
+}
+
+/* Until one of @set comes, or the watch is due at @due; false: it was the watch's turn. */
+static bool wait_signal(
+    const sigset_t *set, const struct child_watch *watch, nsec_t *due, siginfo_t *ret)
+{
+    nsec_t left = *due - clock_now();
+    struct timespec wait = {.tv_sec = left / NSEC_PER_SEC, .tv_nsec = left % NSEC_PER_SEC};
+    unsigned next_ms;
+
+    if (*due == NSEC_NEVER)
+        return sigwaitinfo(set, ret) >= 0;
+    if (left > 0 && sigtimedwait(set, ret, &wait) >= 0)
+        return true;
+    if (clock_now() < *due)
+        return false;
+    next_ms = watch->fn(watch->ctx);
+    *due = next_ms > 0 ? clock_now() + next_ms * NSEC_PER_MSEC : NSEC_NEVER;
+    return false;
+}
+
+static struct child_end follow(pid_t pid, const sigset_t *set, const struct child_watch *watch)
+{
+    nsec_t due =
+        watch && watch->first_ms > 0 ? clock_now() + watch->first_ms * NSEC_PER_MSEC : NSEC_NEVER;
+    struct child_end end = {0};
+    siginfo_t info;
+    int status;
+
+    for (;;) {
+        if (!wait_signal(set, watch, &due, &info))
+            continue;
+        if (info.si_signo != SIGCHLD) {
+            end.was_told |= means_end(info.si_signo);
+            forward(pid, &info);
+            continue;
+        }
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            break;
+    }
+    end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return end;
+}
+
+int child_run(char *const words[], char *const env[], const struct child_watch *watch,
+    struct child_end *ret, struct err *e)
+{
+    pid_t parent = getpid();
+    int pipe_fds[2];
+    sigset_t set;
+    sigset_t mask;
+    struct child_end end = {0};
+    int error = 0;
+    pid_t pid;
+
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return err_set(e, -errno, "no descriptors left: %s", strerror(errno));
+    fill_set(&set);
+    (void)sigprocmask(SIG_BLOCK, &set, &mask);
+    pid = fork();
+    if (pid == 0)
+        start(words, env, &mask, pipe_fds[1], parent);
+    error = pid < 0 ? errno : 0;
+    (void)close(pipe_fds[1]);
+    /* Ends empty when the exec has worked. */
+    if (pid > 0 && read(pipe_fds[0], &error, sizeof(error)) != (ssize_t)sizeof(error))
+        error = 0;
+    (void)close(pipe_fds[0]);
+    if (pid > 0)
+        end = follow(pid, &set, watch);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (error != 0)
+        return explain(words[0], error, e);
+    *ret = end;
+    return 0;
+}

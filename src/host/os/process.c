@@ -1,0 +1,275 @@
+/* process.c - see process.h. */
+#include "os/process.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/fd_cleanup.h"
+#include "base/err.h"
+#include "os/clock.h"
+
+const char *process_self_path(char buf[static PATH_MAX])
+{
+    static const char gone[] = " (deleted)";
+    ssize_t len = readlink("/proc/self/exe", buf, PATH_MAX - 1);
+    size_t suffix = sizeof(gone) - 1;
+
+    if (len > 0) {
+        buf[len] = '\0';
+        /* An upgrade has put a new program in the old one's place. */
+        if ((size_t)len > suffix && strcmp(buf + len - suffix, gone) == 0)
+            buf[(size_t)len - suffix] = '\0';
+        if (access(buf, X_OK) == 0)
+            return buf;
+    }
+    (void)snprintf(buf, PATH_MAX, "/proc/self/exe");
+    return buf;
+}
+
+const char *process_loader_path(void)
+{
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    size_t n = getauxval(AT_PHNUM);
+    uintptr_t base = 0; /* where the program was put, beside where it says that it lies */
+
+    for (size_t i = 0; headers && i < n; i++)
+        if (headers[i].p_type == PT_PHDR)
+            base = (uintptr_t)headers - headers[i].p_vaddr;
+    for (size_t i = 0; headers && i < n; i++)
+        if (headers[i].p_type == PT_INTERP)
+            return (const char *)(base + headers[i].p_vaddr);
+    return NULL;
+}
+
+/* Default signals, nothing blocked, a session of its own. */
+static int set_attributes(posix_spawnattr_t *attr)
+{
+    sigset_t none;
+    sigset_t all;
+    int r;
+
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    r = posix_spawnattr_setflags(
+        attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    if (r == 0)
+        r = posix_spawnattr_setsigmask(attr, &none);
+    if (r == 0)
+        r = posix_spawnattr_setsigdefault(attr, &all);
+    return r;
+}
+
+/* @output_fd becomes standard output and error; @link_fd: PROCESS_LINK_FD, -1: there is none. */
+static int spawn(
+    const char *const argv[], const char *const env[], int output_fd, int link_fd, pid_t *ret)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    pid_t pid;
+    int r;
+
+    r = posix_spawn_file_actions_init(&actions);
+    if (r != 0)
+        return -r;
+    r = posix_spawnattr_init(&attr);
+    if (r != 0) {
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return -r;
+    }
+    r = set_attributes(&attr);
+    if (r == 0)
+        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (r == 0)
+        r = posix_spawn_file_actions_adddup2(&actions, output_fd, STDOUT_FILENO);
+    if (r == 0)
+        r = posix_spawn_file_actions_adddup2(&actions, output_fd, STDERR_FILENO);
+    if (r == 0 && link_fd >= 0)
+        r = posix_spawn_file_actions_adddup2(&actions, link_fd, PROCESS_LINK_FD);
+    if (r == 0) /* exec takes no const, and changes nothing. */
+        r = posix_spawn(&pid, argv[0], &actions, &attr, (char *const *)argv, (char *const *)env);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attr);
+    if (r == 0)
+        *ret = pid;
+    return -r;
+}
+
+/* The last line of what a program said. */
+struct last_line {
+    char text[256];
+    size_t len;
+    bool ended; /* a newline came: the next byte starts over */
+};
+
+static void add_output(struct last_line *l, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (bytes[i] == '\n') {
+            l->ended = true;
+            continue;
+        }
+        if (l->ended)
+            l->len = 0;
+        l->ended = false;
+        if (l->len < sizeof(l->text) - 1)
+            l->text[l->len++] = bytes[i];
+    }
+    l->text[l->len] = '\0';
+}
+
+/* Reads until nothing waits; false at the end of the stream. */
+static bool read_output(int fd, struct last_line *l)
+{
+    char buf[512];
+    ssize_t n;
+
+    do {
+        n = read(fd, buf, sizeof(buf));
+        if (n > 0)
+            add_output(l, buf, (size_t)n);
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    return n < 0;
+}
+
+/*
+ * Until the process ends, not until its output does: what it forked off may
+ * hold that open for ever.
+ */
+static int wait_for_end(int pid_fd, int output_fd, nsec_t deadline, struct last_line *l)
+{
+    struct pollfd fds[] = {{.fd = pid_fd, .events = POLLIN}, {.fd = output_fd, .events = POLLIN}};
+
+    for (;;) {
+        nsec_t left = deadline - clock_now();
+        int n = poll(fds, 2, left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0 && fds[1].revents && !read_output(output_fd, l))
+            fds[1].fd = -1;
+        if (n > 0 && fds[0].revents) {
+            (void)read_output(output_fd, l);
+            return 0;
+        }
+        if (left <= 0)
+            return -ETIMEDOUT;
+    }
+}
+
+static int describe_end(const char *path, int status, const struct last_line *l, struct err *e)
+{
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (WIFSIGNALED(status))
+        return err_set(e, PROCESS_E_FAILED, "%s was ended by signal %d", path, WTERMSIG(status));
+    if (l->len > 0)
+        return err_set(e, PROCESS_E_FAILED, "%s", l->text);
+    return err_set(e, PROCESS_E_FAILED, "%s ended with status %d", path, WEXITSTATUS(status));
+}
+
+int process_run(const char *const argv[], unsigned timeout_ms, struct err *e)
+{
+    _cleanup_(closep) int output = -1;
+    _cleanup_(closep) int input = -1;
+    _cleanup_(closep) int pid_fd = -1;
+    struct last_line last = {0};
+    int status = 0;
+    int pipe_fds[2];
+    pid_t pid = 0;
+    int r;
+
+    if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_set(e, -errno, "%s cannot be started: %s", argv[0], strerror(errno));
+    output = pipe_fds[0];
+    input = pipe_fds[1];
+    r = spawn(argv, (const char *const *)environ, input, -1, &pid);
+    if (r < 0)
+        return err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r));
+    closep(&input);
+    input = -1;
+    pid_fd = pidfd_open(pid, 0);
+    r = pid_fd < 0
+            ? -errno
+            : wait_for_end(pid_fd, output, clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC, &last);
+    if (r < 0)
+        (void)kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (r == -ETIMEDOUT)
+        return err_set(e, r, "%s did not end within %u ms", argv[0], timeout_ms);
+    if (r < 0)
+        return err_set(e, r, "%s cannot be waited for: %s", argv[0], strerror(-r));
+    return describe_end(argv[0], status, &last, e);
+}
+
+int process_detach(const char *const argv[], const char *log_path, pid_t *ret, struct err *e)
+{
+    _cleanup_(closep) int fd =
+        open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int r;
+
+    if (fd < 0)
+        return err_set(e, -errno, "%s cannot be opened: %s", log_path, strerror(errno));
+    r = spawn(argv, (const char *const *)environ, fd, -1, ret);
+    if (r < 0)
+        return err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r));
+    return 0;
+}
+
+static const char *const kept_env[] = {"JOURNAL_STREAM", "LD_LIBRARY_PATH", "LD_PRELOAD",
+    "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+#define KEPT_ENV_MAX (sizeof(kept_env) / sizeof(*kept_env))
+
+int process_link(const char *const argv[], int fd, pid_t *ret, struct err *e)
+{
+    const char *env[KEPT_ENV_MAX + 1] = {NULL};
+    char *texts[KEPT_ENV_MAX] = {NULL};
+    size_t n = 0;
+    int r;
+
+    for (size_t i = 0; i < KEPT_ENV_MAX; i++) {
+        const char *value = getenv(kept_env[i]);
+
+        if (value && asprintf(&texts[n], "%s=%s", kept_env[i], value) >= 0) {
+            env[n] = texts[n];
+            n++;
+        }
+    }
+    r = spawn(argv, env, STDERR_FILENO, fd, ret);
+    for (size_t i = 0; i < n; i++)
+        free(texts[i]);
+    return r < 0 ? err_set(e, r, "%s cannot be started: %s", argv[0], strerror(-r)) : 0;
+}
+
+bool process_has_ended(pid_t pid)
+{
+    int status;
+
+    return waitpid(pid, &status, WNOHANG) != 0;
+}
+
+int process_wait_end(pid_t pid, unsigned timeout_ms)
+{
+    _cleanup_(closep) int fd = pidfd_open(pid, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    int n;
+
+    if (fd < 0)
+        return errno == ESRCH ? 0 : -errno;
+    n = poll(&ended, 1, (int)timeout_ms);
+    if (n < 0)
+        return -errno;
+    return n == 0 ? -ETIMEDOUT : 0;
+}

@@ -1,0 +1,95 @@
+/* test-child.c - a command as our child: its status, its signals, and what cannot be run. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "os/child.h"
+
+static struct child_end run_told(const char *script)
+{
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)script, NULL};
+    struct err e = ERR_NULL;
+    struct child_end end = {.status = -1};
+    int r = child_run(words, environ, NULL, &end, &e);
+
+    if (r != 0)
+        fail_msg("%s", err_text(&e));
+    return end;
+}
+
+static int run_shell(const char *script)
+{
+    return run_told(script).status;
+}
+
+static void test_status(void **state)
+{
+    assert_int_equal(run_shell("exit 0"), 0);
+    assert_int_equal(run_shell("exit 7"), 7);
+    assert_int_equal(run_shell("kill -9 $$"), 128 + SIGKILL);
+}
+
+static void test_not_run(void **state)
+{
+    char *missing[] = {(char *)"weft-no-such-command", NULL};
+    char *plain_file[] = {(char *)"/etc/passwd", NULL};
+    struct err e = ERR_NULL;
+    struct child_end end = {.status = -1};
+
+    assert_int_equal(child_run(missing, environ, NULL, &end, &e), CHILD_E_NOT_FOUND);
+    assert_string_equal(err_text(&e), "weft-no-such-command: command not found");
+    assert_int_equal(child_become(missing, environ, &e), CHILD_E_NOT_FOUND);
+    assert_int_equal(child_run(plain_file, environ, NULL, &end, &e), CHILD_E_NOT_EXECUTABLE);
+    assert_int_equal(end.status, -1);
+}
+
+/* The child signals its parent, which hands it back; waiting lets the trap run. */
+static void test_signals(void **state)
+{
+    assert_int_equal(run_shell("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done"), 5);
+    assert_true(run_told("trap 'exit 5' TERM; kill -TERM $PPID; while :; do :; done").was_told);
+    assert_false(run_told("exit 5").was_told);
+    assert_int_equal(run_shell("trap 'exit 6' USR1; kill -USR1 $PPID; while :; do :; done"), 6);
+}
+
+/* The third time it has us told to end, as a person would. */
+static unsigned watch(void *ctx)
+{
+    unsigned *n = ctx;
+
+    if (++*n < 3)
+        return 1;
+    (void)kill(getpid(), SIGTERM);
+    return 0;
+}
+
+static void test_watch(void **state)
+{
+    char *words[] = {(char *)"sh", (char *)"-c", (char *)"while :; do :; done", NULL};
+    struct child_end end = {.status = -1};
+    unsigned n = 0;
+    const struct child_watch w = {.fn = watch, .ctx = &n, .first_ms = 1};
+
+    assert_int_equal(child_run(words, environ, &w, &end, NULL), 0);
+    assert_int_equal(n, 3);
+    assert_true(end.was_told);
+    assert_int_equal(end.status, 128 + SIGTERM);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_not_run),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_watch),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

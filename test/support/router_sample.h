@@ -1,0 +1,91 @@
+/*
+ * router_sample.h - what the router's tests and fuzz target share: handshake messages as a
+ * stock WireGuard would make them, and a slow twin of the router.
+ *
+ * The twin keeps everything in arrays and looks at all of it each time. It knows
+ * no budgets; those have a test of their own.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "crypto/x25519.h"
+#include "relay/router.h"
+#include "wire/wg.h"
+
+/** router_sample_key() - public key number @n; not one of a real secret, which nothing here needs.
+ */
+struct x25519_public router_sample_key(unsigned n);
+
+/** sample_endpoint() - address number @n of 192.0.2.0/24 with a port that depends on @n. */
+struct endpoint sample_endpoint(unsigned n);
+
+/** sample_initiation(), sample_response() - with noise/cookie.h's mac1 for @to. */
+struct wg_initiation sample_initiation(const struct x25519_public *to, uint32_t sender);
+struct wg_response sample_response(
+    const struct x25519_public *to, uint32_t sender, uint32_t receiver);
+
+/** sample_data(), sample_cookie() - garbage but for the header. */
+#define SAMPLE_DATA_SIZE 64
+struct sample_data {
+    struct wg_data header;
+    uint8_t rest[SAMPLE_DATA_SIZE - sizeof(struct wg_data)];
+};
+struct sample_data sample_data(uint32_t receiver);
+struct wg_cookie_reply sample_cookie(uint32_t receiver);
+
+#define TWIN_NETWORKS_MAX 3
+#define TWIN_NODES_MAX    16
+#define TWIN_LEASES_MAX   64
+
+struct twin_network {
+    bool is_there;
+    struct x25519_public hub;
+};
+
+struct twin_node {
+    bool is_there;
+    unsigned network;
+    struct x25519_public key;
+    struct endpoint remote; /* none: not known */
+    uint64_t heard;         /* greater is later */
+    bool blocked[TWIN_NODES_MAX];
+};
+
+struct twin_lease {
+    bool is_there;
+    bool is_established;
+    unsigned from;
+    unsigned to;
+    unsigned initiator;
+    uint32_t index;
+    nsec_t until;
+};
+
+struct twin {
+    struct twin_network networks[TWIN_NETWORKS_MAX];
+    struct twin_node nodes[TWIN_NODES_MAX];
+    struct twin_lease leases[TWIN_LEASES_MAX];
+    uint64_t heard;           /* counts */
+    unsigned leases_per_node; /* as the router's option */
+    unsigned leases_max;      /* as the router's option */
+};
+
+/** The twin's verdict: as the router's, and to which node. */
+struct twin_verdict {
+    enum router_action action;
+    enum drop_reason reason;
+    unsigned to; /* of a forward */
+};
+
+void twin_node_add(struct twin *t, unsigned node, unsigned network, const struct x25519_public *k);
+void twin_node_remove(struct twin *t, unsigned node);
+void twin_node_set_address(struct twin *t, unsigned node, const struct endpoint *remote);
+void twin_edge_set_blocked(struct twin *t, unsigned a, unsigned b, bool blocked);
+void twin_expire(struct twin *t, nsec_t now);
+struct twin_verdict twin_route(
+    struct twin *t, const struct router_arrival *in, const uint8_t *msg, size_t len);

@@ -19,7 +19,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick demo lab san fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
+.PHONY: help build test core quick demo lab san fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -38,6 +38,12 @@ test: ## build and run all tests; Q=1 for unit tests and corpus replays only
 	@$(INSTALL) build $(if $(Q),,run test deb)
 	@$(MAKE) --no-print-directory build
 	tools/run-tests $(BUILD) $(if $(Q),--only unit corpus)
+
+core: ## build src/core alone, run its tests and the example that needs nothing else
+	@$(INSTALL) build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
+	ninja -C $(BUILD) core
+	meson test -C $(BUILD) --no-rebuild --suite core --quiet
 
 quick: ## the same as `make test Q=1`
 	@$(MAKE) --no-print-directory test Q=1

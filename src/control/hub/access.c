@@ -61,10 +61,8 @@ static void before_token(struct hub *hub, const char *name, struct audit_before 
 
     if (hex_decode(name, hash.b, sizeof(hash.b)))
         t = model_find_token(&hub->model, &hash);
-    if (!t)
-        return;
-    ret->revision = t->revision;
-    memcpy(ret->network, t->record.network, sizeof(ret->network));
+    if (t)
+        memcpy(ret->network, t->record.network, sizeof(ret->network));
 }
 
 static void before_admin(struct hub *hub, const char *name, struct audit_before *ret)
@@ -77,35 +75,18 @@ static void before_admin(struct hub *hub, const char *name, struct audit_before 
     memcpy(ret->network, t->record.network, sizeof(ret->network));
 }
 
-static void before_member(
-    const struct model_network *net, const struct record_key *k, struct audit_before *ret)
-{
-    const struct model_node *node = k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
-    struct keyed *edge = k->kind == RECORD_EDGE ? keys_find(&net->edges, k->name) : NULL;
-
-    if (k->kind == RECORD_NETWORK)
-        ret->revision = net->pub.spec.meta.resource_version;
-    else if (node)
-        ret->revision = node->pub.spec.meta.resource_version;
-    else if (edge)
-        ret->revision = container_of(edge, struct model_edge, keyed)->spec.meta.resource_version;
-}
-
 void access_before(void *ctx, const char *key, struct audit_before *ret)
 {
     struct hub *hub = ctx;
     struct record_key k = record_key_parse(key);
-    const struct model_network *net = model_find_network(&hub->model, k.network);
-    const struct damaged_record *damaged = damaged_find(&hub->model.damaged, key);
 
-    if (damaged)
-        ret->revision = damaged->revision;
-    else if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0)
+    ret->revision = model_revision(&hub->model, key);
+    if (damaged_find(&hub->model.damaged, key))
+        return;
+    if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0)
         before_admin(hub, key + strlen(ADMIN_RECORD_PREFIX), ret);
     else if (k.kind == RECORD_TOKEN)
         before_token(hub, k.name, ret);
-    else if (net)
-        before_member(net, &k, ret);
 }
 
 /* ---- after a request ------------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 #include "api/stream.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "hub/model_internal.h"
 
 /* ---- hashes --------------------------------------------------------------------------------- */
@@ -99,6 +100,36 @@ bool model_is_damaged(
     char key[RECORD_KEY_MAX];
 
     return damaged_find(&m->damaged, record_key(key, kind, network, name)) != NULL;
+}
+
+/* Of what is in a network. */
+static uint64_t revision_in(const struct model_network *net, const struct record_key *k)
+{
+    const struct model_node *node = k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
+    struct keyed *edge = k->kind == RECORD_EDGE ? keys_find(&net->edges, k->name) : NULL;
+
+    if (k->kind == RECORD_NETWORK)
+        return net->pub.spec.meta.resource_version;
+    if (node)
+        return node->pub.spec.meta.resource_version;
+    return edge ? container_of(edge, struct model_edge, keyed)->spec.meta.resource_version : 0;
+}
+
+uint64_t model_revision(const struct model *m, const char *key)
+{
+    struct record_key k = record_key_parse(key);
+    const struct model_network *net = model_find_network(m, k.network);
+    const struct damaged_record *damaged = damaged_find(&m->damaged, key);
+    const struct model_token *t = NULL;
+    struct token_hash hash;
+
+    if (damaged)
+        return damaged->revision;
+    if (k.kind == RECORD_TOKEN && hex_decode(k.name, hash.b, sizeof(hash.b)))
+        t = model_find_token(m, &hash);
+    if (t)
+        return t->revision;
+    return net ? revision_in(net, &k) : 0;
 }
 
 bool model_is_wary(const struct model_network *net)

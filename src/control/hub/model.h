@@ -88,7 +88,7 @@ struct model_node {
     struct model_address by_address[2]; /* v4 and v6 */
     struct list edges;                  /* of struct model_edge_end: what is said about its edges */
     bool is_removed;                    /* out of all indexes */
-    bool is_expired;                    /* its removal is on its way: nothing is written about it */
+    bool is_expired;     /* model_expire()'s commit has its removal: nothing is written about it */
     const char *leaving; /* the same, and why; a constant; NULL: it stays, or has expired */
     struct list bury;    /* in the network's buried */
     nsec_t bury_at;      /* when it has been told long enough; hub.c's */
@@ -214,6 +214,9 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
 /**
  * model_expire() - have some of what has a lease that has ended removed
  *
+ * Only as the model has it: what somebody changes at the same time stays, and is looked at again by
+ * the next call.
+ *
  * Return: 0 or negative errno with words; what is left then is tried again by the next call. What
  * fails later, the listener is told.
  */
@@ -233,6 +236,14 @@ struct model_node *model_find_address(
     const struct model_network *net, const struct ip_addr *address);
 struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b);
 struct model_token *model_find_token(const struct model *m, const struct token_hash *hash);
+
+/**
+ * model_revision() - at which revision the model has the record with that key
+ *
+ * Also of one that is set aside. Return: 0 for one that is not there, and for a kind of record
+ * whose revision the model does not keep: reports, address cursors, and all that are not its own.
+ */
+uint64_t model_revision(const struct model *m, const char *key);
 
 /** model_is_damaged() - is that record set aside? The parts of its key are as in record_key(). */
 bool model_is_damaged(

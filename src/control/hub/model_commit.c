@@ -98,22 +98,38 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
 
 /* ---- what ends by itself -------------------------------------------------------------------- */
 
+/* None of what was on its way has gone: the nodes in it are as others, until they are tried again.
+ */
+static void keep_expired(struct model *m)
+{
+    for (size_t i = 0; i < m->networks.n; i++) {
+        struct model_network *net = model_network_at(m, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++)
+            model_node_at(net, k)->is_expired = false;
+    }
+}
+
 static void on_expired(void *ctx, const struct store_answer *a)
 {
     struct model *m = ctx;
-
     struct err e = ERR_NULL;
 
     m->is_expiring = false;
-    /* There may be more; what fails is tried again by the clock. */
+    if (a->r != 0)
+        keep_expired(m);
+    /* One of them was changed meanwhile, and perhaps it stays: the next call looks again. */
+    if (a->r == STORE_E_CONFLICT)
+        return;
+    /* What fails is tried again by the next call; after a success there may be more. */
     if (a->r != 0)
         m->listener.broken(m->listener.ctx, "", a->e);
     else if (model_expire(m, m->expired_at, &e) != 0)
         m->listener.broken(m->listener.ctx, "", &e);
 }
 
-/* Nothing more is written about a node that goes. */
-static void mark_leaving(struct model *m, const char *key)
+/* The removal of that record is on its way: of a node that goes nothing more is written. */
+static void mark_expired(struct model *m, const char *key)
 {
     struct record_key k = record_key_parse(key);
     struct model_network *net = k.kind == RECORD_NODE ? model_find_network(m, k.network) : NULL;
@@ -133,12 +149,18 @@ int model_expire(struct model *m, nsec_t now, struct err *e)
     if (n == 0)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        ops[i] =
-            (struct store_op){.kind = STORE_OP_DELETE, .key = ended[i], .expect = STORE_EXPECT_ANY};
-        mark_leaving(m, ended[i]);
+        uint64_t held = model_revision(m, ended[i]);
+
+        /* Of what the model does not keep nobody knows the revision; its owner reads it anew. */
+        ops[i] = (struct store_op){
+            .kind = STORE_OP_DELETE, .key = ended[i], .expect = held ? held : STORE_EXPECT_ANY};
     }
     r = model_commit(m, ops, n, now, on_expired, m, e);
-    m->is_expiring = r == 0;
+    if (r != 0)
+        return r;
+    m->is_expiring = true;
     m->expired_at = now;
-    return r;
+    for (size_t i = 0; i < n; i++)
+        mark_expired(m, ended[i]);
+    return 0;
 }

@@ -50,8 +50,12 @@ static void on_edge(void *ctx, struct model_edge *edge, enum edge_path before)
 {
 }
 
+static bool may_fail; /* the store loses what it is given */
+
 static void on_broken(void *ctx, const char *key, const struct err *e)
 {
+    if (may_fail)
+        return;
     fail_msg("%s: %s", key, err_text(e));
 }
 
@@ -497,6 +501,72 @@ static void test_ephemeral(void **state)
     assert_null(model_find_node(model_find_network(&f->model, "default"), "guest"));
 }
 
+/* Whose lease has ended, and who is changed at the same time, is looked at again. */
+static void test_expiry_conflicts(void **state)
+{
+    nsec_t end = (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC;
+    struct fixture *f = *state;
+    struct model_network *net = model_find_network(&f->model, "default");
+    struct node spec;
+
+    new_token(f, "default", 1, true);
+    assert_int_equal(enter(f, 1, "guest"), 0);
+    spec = f->node->pub.spec;
+    spec.ephemeral = false;
+    put_soon(f, RECORD_NODE, "default", "guest", record_node_encode(&spec, &f->node->token));
+    assert_int_equal(model_expire(&f->model, end, &f->e), 0);
+    assert_true(f->node->is_expired);
+    store_wait(f->store);
+    assert_ptr_equal(model_find_node(net, "guest"), f->node);
+    assert_false(f->node->pub.spec.ephemeral);
+    /* It stays, so what is known about it is written again. */
+    assert_false(f->node->is_expired);
+    assert_int_equal(model_expire(&f->model, 2 * end, &f->e), 0);
+    store_wait(f->store);
+    assert_ptr_equal(model_find_node(net, "guest"), f->node);
+}
+
+/* The store takes nothing more: nobody is on the way out. */
+static void test_expiry_not_accepted(void **state)
+{
+    nsec_t end = (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC;
+    struct fixture *f = *state;
+
+    new_token(f, "default", 1, true);
+    assert_int_equal(enter(f, 1, "guest"), 0);
+    for (unsigned i = 0; i < STORE_PENDING_MAX; i++)
+        put_soon(f, RECORD_IPAM, "default", "", record_ipam_encode(9, 8));
+    assert_true(model_expire(&f->model, end, &f->e) < 0);
+    assert_false(f->node->is_expired);
+    store_wait(f->store);
+    assert_int_equal(model_expire(&f->model, end, &f->e), 0);
+    store_wait(f->store);
+    assert_null(model_find_node(model_find_network(&f->model, "default"), "guest"));
+}
+
+/* The store loses the commit: the node stays, and is as others until the next try. */
+static void test_expiry_lost(void **state)
+{
+    nsec_t end = (1 + ENROL_EPHEMERAL_SECONDS) * NSEC_PER_SEC;
+    struct fixture *f = *state;
+    struct model_network *net = model_find_network(&f->model, "default");
+    unsigned n_stayed = 0;
+
+    new_token(f, "default", 1, true);
+    assert_int_equal(enter(f, 1, "guest"), 0);
+    may_fail = true;
+    sample_late_set_loss(f->store, 1);
+    for (unsigned i = 0; i < 20 && model_find_node(net, "guest"); i++) {
+        assert_int_equal(model_expire(&f->model, end, &f->e), 0);
+        store_wait(f->store);
+        n_stayed += model_find_node(net, "guest") != NULL;
+        if (model_find_node(net, "guest"))
+            assert_false(f->node->is_expired);
+    }
+    may_fail = false;
+    assert_true(n_stayed > 0);
+}
+
 static void test_limit_on_failures(void **state)
 {
     struct fixture *f = *state;
@@ -693,6 +763,9 @@ int main(void)
         CASE(test_relay),
         CASE(test_routes),
         CASE(test_ephemeral),
+        CASE(test_expiry_conflicts),
+        CASE(test_expiry_not_accepted),
+        cmocka_unit_test_setup_teardown(test_expiry_lost, setup_late, teardown),
         CASE(test_limit_on_failures),
         CASE(test_many_at_once),
         CASE(test_too_many_wait),

@@ -64,15 +64,21 @@ void door_networks_list(void *ctx, const struct request *rq, struct response *rs
     response_json(rs, 200, json_pack("{s:o}", "networks", list));
 }
 
+void door_refuse_network(struct response *rs, int r, const struct err *e)
+{
+    if (r == NETWORKS_E_EXISTS)
+        response_refuse(rs, 409, "%s", err_text(e));
+    else
+        response_fail(rs, e);
+}
+
 static void on_network_added(void *ctx, int r, struct model_network *net, const struct err *e)
 {
     struct later *l = ctx;
     struct response rs = {0};
 
-    if (r == NETWORKS_E_EXISTS) {
-        response_refuse(&rs, 409, "%s", err_text(e));
-    } else if (r != 0) {
-        response_fail(&rs, e);
+    if (r != 0) {
+        door_refuse_network(&rs, r, e);
     } else {
         log_info("network \"%s\" is made", net->pub.spec.meta.name);
         response_json(&rs, 201, network_json(net));
@@ -90,10 +96,8 @@ static void add_network(struct later *l, const struct request *rq, struct respon
         r = networks_add(l->hub, &nr, on_network_added, l, &e);
     if (r == 0)
         later_wait(l);
-    else if (r == NETWORKS_E_EXISTS)
-        response_refuse(rs, 409, "%s", err_text(&e));
     else
-        response_fail(rs, &e);
+        door_refuse_network(rs, r, &e);
 }
 
 void door_networks_add(void *ctx, const struct request *rq, struct response *rs)

@@ -282,7 +282,7 @@ static void on_network_made(void *ctx, int r, struct model_network *net, const s
         later_again(l);
         return;
     }
-    response_fail(&rs, e);
+    door_refuse_network(&rs, r, e);
     later_end(l, &rs);
 }
 
@@ -295,15 +295,19 @@ static void make_network(struct put_call *call, struct response *rs)
         .mtu = given->mtu,
         .keepalive = given->keepalive};
     struct err e = ERR_NULL;
+    int r;
 
     memcpy(nr.name, call->later.rq.params[0], sizeof(nr.name));
     nr.name[NAME_MAX_LEN] = '\0';
-    if (given_version(call) != 0)
+    if (given_version(call) != 0) {
         refuse_version(call, rs);
-    else if (networks_add(call->later.hub, &nr, on_network_made, &call->later, &e) == 0)
+        return;
+    }
+    r = networks_add(call->later.hub, &nr, on_network_made, &call->later, &e);
+    if (r == 0)
         later_wait(&call->later);
     else
-        response_fail(rs, &e);
+        door_refuse_network(rs, r, &e);
 }
 
 static void put_network(struct put_call *call, const struct request *rq, struct response *rs)

@@ -58,6 +58,9 @@ void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
 void door_snapshot(void *ctx, const struct request *rq, struct response *rs);
 void door_metrics(void *ctx, const struct request *rq, struct response *rs);
 
+/** door_refuse_network() - why a network is not made: what networks_add() says, with words. */
+void door_refuse_network(struct response *rs, int r, const struct err *e);
+
 /** door_find_network() - the network of the path's first part; NULL: @rs says 404. */
 struct model_network *door_find_network(
     struct hub *hub, const struct request *rq, struct response *rs);

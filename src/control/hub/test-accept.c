@@ -252,6 +252,32 @@ static void test_a_store_that_loses_answers(void **state)
     sample_hub_remove_dir(&s);
 }
 
+/* A network whose record is damaged is there: it is not made anew, whichever way that is asked. */
+static void test_a_damaged_network_is_there(void **state)
+{
+    struct sample_hub s = {.now = 0};
+    const struct store_op op = {
+        .kind = STORE_OP_PUT, .key = "network/hurt", .value = "{", .expect = STORE_EXPECT_ABSENT};
+    struct err e = ERR_NULL;
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    assert_int_equal(store_commit(s.hub->store, &op, 1, s.now, NULL, NULL, &e), 0);
+    store_wait(s.hub->store);
+    assert_true(model_is_damaged(&s.hub->model, RECORD_NETWORK, "hurt", ""));
+    assert_int_equal(
+        sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/networks", "{\"name\":\"hurt\"}", NULL),
+        409);
+    assert_int_equal(
+        sample_hub_ask(&s, DOOR_ADMIN, NULL, "PUT", "/v1/networks/hurt/objects/Network/hurt",
+            "{\"kind\":\"Network\",\"metadata\":{\"name\":\"hurt\"},"
+            "\"spec\":{\"cidr4\":\"10.9.0.0/16\",\"cidr6\":\"fd09::/64\"}}",
+            NULL),
+        409);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_a_flood_of_reports),
         cmocka_unit_test(test_a_removed_network_leaves_nothing),
         cmocka_unit_test(test_a_store_that_loses_answers),
+        cmocka_unit_test(test_a_damaged_network_is_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

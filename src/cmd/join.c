@@ -221,20 +221,17 @@ static void print_joined(const struct state *st)
 static void print_routes(const struct state *st)
 {
     const struct node *self = snapshot_self(&st->snapshot);
-    struct subnets waits = SUBNETS_NULL;
+    const struct subnets has = self->routes ? *self->routes : (struct subnets)SUBNETS_NULL;
+    const struct subnets waits = subnets_without(&st->routes, &has);
     char text[SUBNETS_TEXT_MAX];
 
-    if (self->routes)
-        (void)printf("It is the way to %s.\n", subnets_format(self->routes, text));
-    for (unsigned i = 0; i < st->routes.n; i++)
-        if (!self->routes || !subnets_has(self->routes, &st->routes.items[i]))
-            waits.items[waits.n++] = st->routes.items[i];
+    if (has.n > 0)
+        (void)printf("It is the way to %s.\n", subnets_format(&has, text));
     if (waits.n == 0)
         return;
-    (void)printf("It asks to be the way to %s; the hub admits it with: weft node set %s",
-        subnets_format(&waits, text), self->meta.name);
-    for (unsigned i = 0; i < waits.n; i++)
-        (void)printf(" --route %s", ip_prefix_format(&waits.items[i], text));
+    (void)printf(
+        "It asks to be the way to %s; the hub admits it with: ", subnets_format(&waits, text));
+    option_subnets_print(self->meta.name, &waits);
     (void)printf("\n");
 }
 

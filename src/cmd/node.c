@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/node_add.h"
 #include "cmd/node_set.h"
+#include "cmd/option_subnets.h"
 #include "cmd/options.h"
 #include "mesh/fields.h"
 #include "mesh/subnets.h"
@@ -87,20 +88,16 @@ static void print_routes(const json_t *node)
     const struct subnets has = routes_in(node, "spec");
     const struct subnets asked = routes_in(node, "status");
     const char *name = admin_field(node, "metadata", "name");
-    struct subnets waits = SUBNETS_NULL;
+    const struct subnets waits = subnets_without(&asked, &has);
     char text[SUBNETS_TEXT_MAX];
 
-    for (unsigned i = 0; i < asked.n; i++)
-        if (!subnets_has(&has, &asked.items[i]))
-            waits.items[waits.n++] = asked.items[i];
     if (has.n > 0)
         (void)printf("%s is the way to %s\n", name, subnets_format(&has, text));
     if (waits.n == 0)
         return;
-    (void)printf("%s asks to be the way to %s, which is not admitted: weft node set %s", name,
-        subnets_format(&waits, text), name);
-    for (unsigned i = 0; i < waits.n; i++)
-        (void)printf(" --route %s", ip_prefix_format(&waits.items[i], text));
+    (void)printf(
+        "%s asks to be the way to %s, which is not admitted: ", name, subnets_format(&waits, text));
+    option_subnets_print(name, &waits);
     if (strcmp(arg.network, "default") != 0)
         (void)printf(" --network %s", arg.network);
     (void)printf("\n");

@@ -60,6 +60,16 @@ bool subnets_has(const struct subnets *s, const struct ip_prefix *p)
     return other && ip_prefix_equal(other, p);
 }
 
+struct subnets subnets_without(const struct subnets *s, const struct subnets *others)
+{
+    struct subnets rest = SUBNETS_NULL;
+
+    for (unsigned i = 0; i < s->n; i++)
+        if (!subnets_has(others, &s->items[i]))
+            rest.items[rest.n++] = s->items[i];
+    return rest;
+}
+
 bool subnets_covers(const struct subnets *s, const struct ip_prefix *p)
 {
     const struct ip_prefix *other = subnets_find(s, p);

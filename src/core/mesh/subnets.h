@@ -63,9 +63,13 @@ const struct ip_prefix *subnets_find(const struct subnets *s, const struct ip_pr
 /** subnets_has() - is @p one of them? */
 bool subnets_has(const struct subnets *s, const struct ip_prefix *p);
 
+/** subnets_without() - those of @s that are none of @others'. */
+struct subnets subnets_without(const struct subnets *s, const struct subnets *others);
+
 /** subnets_covers() - does @p lie inside one of them? */
 bool subnets_covers(const struct subnets *s, const struct ip_prefix *p);
 
+/** subnets_equal() - the same blocks? */
 bool subnets_equal(const struct subnets *a, const struct subnets *b);
 
 /** Which of the subnets that a hub names a node sends into the overlay. */

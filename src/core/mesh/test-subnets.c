@@ -236,6 +236,24 @@ static void test_twin(void **state)
     }
 }
 
+static void test_without(void **state)
+{
+    struct subnets all = SUBNETS_NULL;
+    struct subnets some = SUBNETS_NULL;
+    struct subnets rest;
+    char text[SUBNETS_TEXT_MAX];
+
+    assert_int_equal(subnets_parse(&all, "10.8.0.0/24,10.9.0.0/24,fd09::/64", NULL), 0);
+    rest = subnets_without(&all, &some);
+    assert_true(subnets_equal(&rest, &all));
+    /* One that only overlaps is another one. */
+    assert_int_equal(subnets_parse(&some, "10.8.0.0/16,10.9.0.0/24", NULL), 0);
+    rest = subnets_without(&all, &some);
+    assert_string_equal(subnets_format(&rest, text), "10.8.0.0/24, fd09::/64");
+    rest = subnets_without(&all, &all);
+    assert_int_equal(rest.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_network),
         cmocka_unit_test(test_accept),
         cmocka_unit_test(test_json),
+        cmocka_unit_test(test_without),
         cmocka_unit_test(test_twin),
     };
 

@@ -17,7 +17,8 @@
 #define SUM_BYTES 8
 #define SUM_LEN   (2 * SUM_BYTES)
 #define END       "\"}"
-#define TAIL_LEN  (FIELD_LEN + SUM_LEN + sizeof(END) - 1)
+#define END_LEN   (sizeof(END) - 1)
+#define TAIL_LEN (FIELD_LEN + SUM_LEN + END_LEN)
 
 /* Of @key and of the object whose first @len bytes are at @text, all but the closing brace. */
 static bool make_sum(const char *key, const char *text, size_t len, char ret[static SUM_LEN + 1])
@@ -53,7 +54,8 @@ bool seal_is_there(const char *text)
 {
     size_t len = strlen(text);
 
-    return len >= TAIL_LEN && memcmp(text + len - TAIL_LEN, FIELD, FIELD_LEN) == 0;
+    return len >= TAIL_LEN && memcmp(text + len - TAIL_LEN, FIELD, FIELD_LEN) == 0 &&
+           memcmp(text + len - END_LEN, END, END_LEN) == 0;
 }
 
 int seal_check(const char *key, const char *text, struct err *e)

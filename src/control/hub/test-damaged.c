@@ -449,6 +449,13 @@ static void test_seal(void **state)
     assert_non_null(text);
     assert_int_equal(seal_check("k", text, &e), 0);
     assert_int_equal(seal_check("other", text, &e), -EINVAL);
+    assert_true(seal_is_there(text));
+    /* With another end it is no sum, and no JSON either. */
+    for (size_t i = strlen(text) - 2; text[i]; i++) {
+        text[i] ^= 1;
+        assert_false(seal_is_there(text));
+        text[i] ^= 1;
+    }
     assert_int_equal(seal_check("k", "{\"a\":1}", &e), 0);
     assert_null(seal_add("k", "[]"));
     free(text);

@@ -13,7 +13,6 @@
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
 
-#define BACKOFF_MAX 3
 /* A direct path that is as good as this needs no search for a better one. */
 #define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
 
@@ -71,7 +70,7 @@ static void want_fresh(const struct path *pp, nsec_t now)
 {
     struct paths *p = pp->owner;
 
-    if (pp->chosen == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
+    if (pp->choice.pair == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
         (p->fresh_at == 0 || now - p->fresh_at >= PATH_SLOT_PERIOD) &&
         paths__add(p, NULL, PATH_ACTION_FRESH))
         p->fresh_at = now;
@@ -89,34 +88,36 @@ void path__ask_address(const struct path *pp, nsec_t now)
 
 void path__checks_start(struct path *pp, bool is_full, nsec_t now)
 {
-    if (!path__wants_direct(pp) || pp->n_pairs == 0)
+    if (!path__wants_direct(pp) || pp->pairs.n == 0)
         return;
     want_fresh(pp, now);
-    if (pp->checks.next != NSEC_NEVER) {
-        pp->checks.is_full |= is_full;
+    if (pp->checks.round.next_at != NSEC_NEVER) {
+        pp->checks.round.is_full |= is_full;
         return;
     }
     pp->owner->counters.rounds++;
-    pp->checks = (struct path_checks){.next = now, .is_full = is_full};
-    pp->round_at = now;
-    for (unsigned i = 0; i < pp->n_pairs; i++) {
-        pp->pairs[i].n_round_pongs = 0;
-        /* What the relay was better than is judged by how it is now. */
-        if (pp->is_worse)
-            pp->pairs[i].n_samples = 0;
-    }
+    pp->checks.round = (struct path_round){.next_at = now, .is_full = is_full};
+    pp->checks.begun_at = now;
+    /* What the relay was better than is judged by how it is now. */
+    path__pairs_begin_round(pp, pp->choice.is_worse);
 }
 
 void path__checks_stop(struct path *pp)
 {
-    pp->checks = (struct path_checks){.next = NSEC_NEVER};
+    pp->checks.round = (struct path_round){.next_at = NSEC_NEVER};
+}
+
+void path__checks_on_found(struct path *pp)
+{
+    pp->checks.n_failed = 0;
 }
 
 static bool is_asked(const struct path *pp, const struct path_pair *pair)
 {
     if (pair->n_round_pongs >= PATH_SAMPLES_SURE)
         return false;
-    return pp->checks.is_full || pair->is_answered || pair->tried_at == 0 || pair->id == pp->chosen;
+    return pp->checks.round.is_full || pair->is_answered || pair->tried_at == 0 ||
+           pair->id == pp->choice.pair;
 }
 
 /* The peer is behind a NAT there, which we must not surprise. IPv6 is not translated, and a
@@ -124,7 +125,7 @@ static bool is_asked(const struct path *pp, const struct path_pair *pair)
 static bool needs_opener(const struct path_pair *pair, nsec_t now)
 {
     return pair->remote.kind == CANDIDATE_REFLEXIVE && ip_addr_is_v4(&pair->remote.endpoint.addr) &&
-           (pair->heard_at == 0 || now - pair->heard_at > OPEN_FOR);
+           (pair->contact.heard_at == 0 || now - pair->contact.heard_at > OPEN_FOR);
 }
 
 /* The peers have been told of an address of ours, so they may send to it. */
@@ -173,22 +174,22 @@ static unsigned count_all(const struct path *pp, const struct round_step *step, 
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < pp->n_pairs; i++)
-        n += count_frames(pp, &pp->pairs[i], step, now);
+    for (unsigned i = 0; i < pp->pairs.n; i++)
+        n += count_frames(pp, &pp->pairs.items[i], step, now);
     return n;
 }
 
 static bool has_openers(const struct path *pp, nsec_t now)
 {
-    for (unsigned i = 0; i < pp->n_pairs; i++)
-        if (is_asked(pp, &pp->pairs[i]) && needs_opener(&pp->pairs[i], now))
+    for (unsigned i = 0; i < pp->pairs.n; i++)
+        if (is_asked(pp, &pp->pairs.items[i]) && needs_opener(&pp->pairs.items[i], now))
             return true;
     return false;
 }
 
 void path__checks_meet(struct path *pp, nsec_t now)
 {
-    if (pp->checks.next != NSEC_NEVER && has_openers(pp, now))
+    if (pp->checks.round.next_at != NSEC_NEVER && has_openers(pp, now))
         path__checks_stop(pp);
     path__checks_start(pp, true, now);
 }
@@ -196,7 +197,7 @@ void path__checks_meet(struct path *pp, nsec_t now)
 /* The far step comes when the peers may be expected to know where we are. */
 static nsec_t may_go_far_at(const struct path *pp, nsec_t now)
 {
-    if (pp->checks.step != STEP_FAR || !is_announced(pp) || !has_openers(pp, now))
+    if (pp->checks.round.step != STEP_FAR || !is_announced(pp) || !has_openers(pp, now))
         return now;
     return pp->owner->self_changed_at + FAR_WAIT;
 }
@@ -220,18 +221,18 @@ static void end_round(struct path *pp, nsec_t now)
 {
     path__checks_stop(pp);
     path__pairs_drop_silent(pp);
-    if (pp->chosen != 0 || pp->nomination.pair != 0)
+    if (pp->choice.pair != 0 || pp->choice.sent.pair != 0)
         return;
-    pp->n_failed++;
+    pp->checks.n_failed++;
     path__port_guess_consider(pp, now);
 }
 
 void path__checks_tick(struct path *pp, nsec_t now)
 {
-    struct path_checks *r = &pp->checks;
+    struct path_round *r = &pp->checks.round;
     const struct round_step *step = r->step < N_STEPS ? &steps[r->step] : NULL;
 
-    if (now < r->next)
+    if (now < r->next_at)
         return;
     if (!step) {
         end_round(pp, now);
@@ -239,39 +240,35 @@ void path__checks_tick(struct path *pp, nsec_t now)
     }
     if (!r->is_reserved) {
         r->is_reserved = true;
-        r->next = paths__reserve(pp->owner, count_all(pp, step, now), now);
-        if (r->next > now)
+        r->next_at = paths__reserve(pp->owner, count_all(pp, step, now), now);
+        if (r->next_at > now)
             return;
     }
-    for (unsigned i = 0; i < pp->n_pairs; i++)
-        ask(pp, &pp->pairs[i], step, now);
-    if (step->guesses && pp->chosen == 0)
+    for (unsigned i = 0; i < pp->pairs.n; i++)
+        ask(pp, &pp->pairs.items[i], step, now);
+    if (step->guesses && pp->choice.pair == 0)
         path__guess_ports(pp, now);
     r->is_reserved = false;
     r->step++;
-    r->next = now + (r->step < N_STEPS ? steps[r->step].after : LAST_WAIT);
-    r->next = nsec_max(r->next, may_go_far_at(pp, now));
+    r->next_at = now + (r->step < N_STEPS ? steps[r->step].after : LAST_WAIT);
+    r->next_at = nsec_max(r->next_at, may_go_far_at(pp, now));
 }
 
 /* Not on each slot are all ways of an idle edge tried, and on a good path none. */
 static void begin_slot(struct path *pp, nsec_t now)
 {
-    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
-    bool interest = path__has_interest(pp, now);
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
+    bool is_seldom = path__slot_pass(pp, now);
 
-    if (interest)
-        pp->backoff = 0;
-    else if (pp->backoff < BACKOFF_MAX)
-        pp->backoff++;
     if (!chosen)
         path__checks_start(pp, true, now);
-    else if (chosen->rtt > GOOD_ENOUGH && (interest || pp->backoff == BACKOFF_MAX))
+    else if (chosen->rtt > GOOD_ENOUGH && (path__has_interest(pp, now) || is_seldom))
         path__checks_start(pp, false, now);
 }
 
 void path__slot_tick(struct path *pp, nsec_t now)
 {
-    if (now < pp->slot)
+    if (now < pp->slot.next_at)
         return;
     begin_slot(pp, now);
     path__slot_plan(pp, now);

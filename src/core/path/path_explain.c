@@ -76,7 +76,7 @@ static bool why_nats(const struct why *w, char *buf)
             "the NAT of %s is symmetric and that of %s lets in only what it sent to%s: "
             "open UDP %u on either",
             hard_mine ? w->self : w->peer, hard_mine ? w->peer : w->self,
-            w->pp->n_sprays > 0 ? ", and guessing its ports was in vain so far" : "", w->port);
+            w->pp->guess.n_tried > 0 ? ", and guessing its ports was in vain so far" : "", w->port);
         return true;
     }
     return false;
@@ -87,8 +87,8 @@ static bool why_declined(const struct why *w, char *buf)
 {
     const struct path *pp = w->pp;
 
-    for (unsigned i = 0; !pp->nominates && i < pp->n_pairs; i++)
-        if (pp->round_at != 0 && pp->pairs[i].valid_at >= pp->round_at) {
+    for (unsigned i = 0; !pp->nominates && i < pp->pairs.n; i++)
+        if (pp->checks.begun_at != 0 && pp->pairs.items[i].valid_at >= pp->checks.begun_at) {
             (void)snprintf(buf, PATH_TEXT_MAX,
                 "the direct path works, but %s finds that the relay is faster or loses less",
                 w->peer);
@@ -106,11 +106,11 @@ static bool why_one_way(const struct why *w, char *buf)
     const struct path *pp = w->pp;
     char text[ENDPOINT_TEXT_MAX];
 
-    for (unsigned i = 0; i < pp->n_pairs; i++) {
-        const struct path_pair *pair = &pp->pairs[i];
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        const struct path_pair *pair = &pp->pairs.items[i];
 
-        if (pp->round_at == 0 || pair->heard_at <= pp->round_at || pair->tried_at < pp->round_at ||
-            pair->valid_at >= pp->round_at)
+        if (pp->checks.begun_at == 0 || pair->contact.heard_at <= pp->checks.begun_at ||
+            pair->tried_at < pp->checks.begun_at || pair->valid_at >= pp->checks.begun_at)
             continue;
         (void)snprintf(buf, PATH_TEXT_MAX,
             "what %s sends from %s arrives here, but it does not hear this node: let UDP %u in "
@@ -133,7 +133,7 @@ static void why_silent(const struct why *w, char *buf)
         (void)snprintf(buf, PATH_TEXT_MAX,
             "none of the %u ways to %s answers, so something drops UDP between the two: "
             "allow UDP %u in at either",
-            pp->n_pairs, w->peer, w->port);
+            pp->pairs.n, w->peer, w->port);
 }
 
 void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now)
@@ -146,21 +146,21 @@ void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t
     else if (pp->peer.policy == PATH_POLICY_RELAY)
         (void)snprintf(buf, PATH_TEXT_MAX,
             "the edge's path or the network's topology says relay: set it to auto");
-    else if (pp->chosen != 0)
+    else if (pp->choice.pair != 0)
         return;
     else if (!pp->has_side)
         (void)snprintf(buf, PATH_TEXT_MAX,
             "%s has told no addresses: it runs no weft agent, or has just come", w.peer);
     else if (pp->side.candidates.n == 0)
         (void)snprintf(buf, PATH_TEXT_MAX, "%s knows no address of its own", w.peer);
-    else if (pp->is_worse)
+    else if (pp->choice.is_worse)
         (void)snprintf(
             buf, PATH_TEXT_MAX, "the direct path works, but the relay is faster or loses less");
-    else if (pp->died_at != 0 && now - pp->died_at < 60 * NSEC_PER_SEC)
+    else if (pp->choice.died_at != 0 && now - pp->choice.died_at < 60 * NSEC_PER_SEC)
         (void)snprintf(buf, PATH_TEXT_MAX,
             "the direct path stopped answering %lld s ago; it is tried again",
-            (long long)((now - pp->died_at) / NSEC_PER_SEC));
-    else if (pp->n_failed < ROUNDS_MIN || pp->nomination.pair != 0)
+            (long long)((now - pp->choice.died_at) / NSEC_PER_SEC));
+    else if (pp->checks.n_failed < ROUNDS_MIN || pp->choice.sent.pair != 0)
         (void)snprintf(buf, PATH_TEXT_MAX, "the ways to %s are being tried", w.peer);
     else
         why_silent(&w, buf);

@@ -38,31 +38,31 @@ static bool is_sequence_new(struct path *pp, uint64_t sequence)
 {
     uint64_t behind;
 
-    if (sequence > pp->replay_top) {
-        uint64_t step = sequence - pp->replay_top;
+    if (sequence > pp->receiving.top) {
+        uint64_t step = sequence - pp->receiving.top;
 
-        pp->replay_seen = step < REPLAY_BITS ? pp->replay_seen << step : 0;
-        pp->replay_seen |= 1;
-        pp->replay_top = sequence;
+        pp->receiving.seen = step < REPLAY_BITS ? pp->receiving.seen << step : 0;
+        pp->receiving.seen |= 1;
+        pp->receiving.top = sequence;
         return true;
     }
-    behind = pp->replay_top - sequence;
-    if (behind >= REPLAY_BITS || (pp->replay_seen >> behind & 1) != 0)
+    behind = pp->receiving.top - sequence;
+    if (behind >= REPLAY_BITS || (pp->receiving.seen >> behind & 1) != 0)
         return false;
-    pp->replay_seen |= UINT64_C(1) << behind;
+    pp->receiving.seen |= UINT64_C(1) << behind;
     return true;
 }
 
 /* A pong of it answered an outstanding ping of ours: that run of the peer is the present one. */
 static void adopt(struct path *pp, const struct path_frame *f)
 {
-    if (pp->peer_session == f->session)
+    if (pp->receiving.session == f->session)
         return;
-    pp->peer_session = f->session;
-    pp->replay_top = f->sequence;
-    pp->replay_seen = 1;
-    for (unsigned i = 0; i < pp->n_pairs; i++)
-        pp->pairs[i].agreed = 0;
+    pp->receiving.session = f->session;
+    pp->receiving.top = f->sequence;
+    pp->receiving.seen = 1;
+    for (unsigned i = 0; i < pp->pairs.n; i++)
+        pp->pairs.items[i].contact.agreed = 0;
 }
 
 /* ---- in: what it means ---------------------------------------------------------------------- */
@@ -76,26 +76,30 @@ static void learn_local(
 {
     nsec_t changed_at = pp->owner->changed_at;
 
-    if (changed_at != 0 && now - changed_at < LEFT_FOR && ip_addr_equal(&pair->left, &in->local))
+    if (changed_at != 0 && now - changed_at < LEFT_FOR &&
+        ip_addr_equal(&pair->contact.left, &in->local))
         return;
-    pair->local = in->local;
+    pair->contact.local = in->local;
 }
 
 static bool may_ask_back(struct path *pp, const struct path_pair *pair, nsec_t now)
 {
-    if (pair->id == pp->chosen || path__pair_is_valid(pair, now) ||
-        now - pair->tried_at < ASK_BACK_MIN || rate_is_spent(&pp->asked, now, ASK_BURST) ||
+    if (pair->id == pp->choice.pair || path__pair_is_valid(pair, now) ||
+        now - pair->tried_at < ASK_BACK_MIN ||
+        rate_is_spent(&pp->receiving.asks_back, now, ASK_BURST) ||
         !paths__may_answer(pp->owner, now))
         return false;
-    rate_pay(&pp->asked, now, ASK_INTERVAL);
+    rate_pay(&pp->receiving.asks_back, now, ASK_INTERVAL);
     return true;
 }
 
 static bool is_round_due(const struct path *pp, nsec_t now)
 {
-    unsigned doublings = pp->n_failed < ROUND_DOUBLINGS ? pp->n_failed : ROUND_DOUBLINGS;
+    unsigned doublings =
+        pp->checks.n_failed < ROUND_DOUBLINGS ? pp->checks.n_failed : ROUND_DOUBLINGS;
 
-    return pp->chosen == 0 && (pp->round_at == 0 || now - pp->round_at >= ROUND_MIN << doublings);
+    return pp->choice.pair == 0 &&
+           (pp->checks.begun_at == 0 || now - pp->checks.begun_at >= ROUND_MIN << doublings);
 }
 
 /* The peer speaks from there: ask back, and try the other ways too if none is found yet. */
@@ -113,6 +117,14 @@ static struct path_pair *hear(struct path *pp, const struct path_arrival *in, ns
     return pair;
 }
 
+/* The chosen pair works both ways. */
+static void on_alive(struct path *pp, nsec_t now)
+{
+    struct path_liveness_facts facts = path__liveness_facts(pp, now);
+
+    path_liveness_on_alive(&pp->liveness, &facts, now);
+}
+
 static void on_ping(struct path *pp, const struct path_arrival *in, const struct path_frame *f,
     bool is_fresh, size_t len, nsec_t now)
 {
@@ -122,36 +134,36 @@ static void on_ping(struct path *pp, const struct path_arrival *in, const struct
     pair = hear(pp, in, now);
     if (!pair || !is_fresh)
         return;
-    pair->heard_at = now;
+    pair->contact.heard_at = now;
     /* Its ping before was answered by us, so our pong arrived: the way works both ways. */
-    if ((f->flags & PATH_FRAME_ANSWERED) && pair->id == pp->chosen && f->echo == pp->owner->session)
-        path__liveness_on_alive(pp, now);
-    /* Where the peer was it is no more: do not wait until that is dead. */
-    if ((f->flags & PATH_FRAME_MOVED) && pair->id != pp->chosen && pp->chosen != 0 &&
-        pp->nominates) {
-        pp->moved_to = pair->id;
-        path__follow_move(pp, pair, now);
-    }
+    if ((f->flags & PATH_FRAME_ANSWERED) && pair->id == pp->choice.pair &&
+        f->echo == pp->owner->session)
+        on_alive(pp, now);
+    if (f->flags & PATH_FRAME_MOVED)
+        path__on_peer_moved(pp, pair, now);
 }
 
 /* Our address on the chosen pair is another one than before: the peer has to follow us. */
 static void check_observed(
     struct path *pp, struct path_pair *pair, const struct path_frame *f, nsec_t now)
 {
-    struct endpoint before = pair->observed;
+    struct endpoint before = pair->contact.observed;
 
-    pair->observed = f->observed;
-    if (pair->id != pp->chosen || endpoint_is_none(&before) ||
-        endpoint_equal(&before, &f->observed))
-        return;
-    if (pp->nominates) {
-        path__nominate(pp, pair, now);
-        return;
+    pair->contact.observed = f->observed;
+    if (pair->id == pp->choice.pair && !endpoint_is_none(&before) &&
+        !endpoint_equal(&before, &f->observed))
+        path__on_self_moved(pp, pair, now);
+}
+
+/* Our address of that time may not work any more: the kernel chooses one. */
+void path__frames_on_network_change(struct path *pp)
+{
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        struct path_pair_contact *contact = &pp->pairs.items[i].contact;
+
+        contact->left = contact->local;
+        contact->local = (struct ip_addr){0};
     }
-    pp->is_moved = true;
-    /* Until the peer has followed, its answers say that it uses another pair: our old address. */
-    path__liveness_on_nominate(pp, now);
-    path__ping(pp, pair, now);
 }
 
 static void on_pong(
@@ -168,12 +180,14 @@ static void on_pong(
     }
     if (!path__pair_on_pong(pair, f, in->at, now))
         return;
+    pair->contact.heard_at = now;
     adopt(pp, f);
     learn_local(pp, pair, in, now);
     check_observed(pp, pair, f, now);
-    if (pair->id == pp->chosen) {
-        path__liveness_on_alive(pp, now);
-        if (path__liveness_on_agreement(pp, (f->flags & PATH_FRAME_IN_USE) != 0, now))
+    if (pair->id == pp->choice.pair) {
+        on_alive(pp, now);
+        if (path_liveness_on_agreement(
+                &pp->liveness, (f->flags & PATH_FRAME_IN_USE) != 0, pp->choice.sent.pair != 0, now))
             path__settle(pp, pair, now);
     }
     path__on_measured(pp, pair, now);
@@ -197,20 +211,20 @@ static void on_fresh(struct path *pp, const struct path_arrival *in, const struc
 
     if (!pair)
         return;
-    pair->heard_at = now;
+    pair->contact.heard_at = now;
     learn_local(pp, pair, in, now);
     switch (f->kind) {
     case PATH_FRAME_NOMINATE:
-        pair->agreed = f->sequence;
+        pair->contact.agreed = f->sequence;
         path__on_nominate(pp, pair, f->transaction, now);
         break;
     case PATH_FRAME_ACCEPT:
-        pair->agreed = f->sequence;
+        pair->contact.agreed = f->sequence;
         path__on_accept(pp, pair, f->transaction, now);
         break;
     case PATH_FRAME_LEAVE:
         /* One that was overtaken is of the time before the two agreed anew. */
-        if (f->sequence > pair->agreed)
+        if (f->sequence > pair->contact.agreed)
             path__on_leave(pp, pair, f->flags, now);
         break;
     case PATH_FRAME_PROBE:
@@ -240,7 +254,7 @@ void path__on_frame(
         c->refused_seal++;
         return;
     }
-    is_known = f.session == pp->peer_session;
+    is_known = f.session == pp->receiving.session;
     if (is_known && !is_sequence_new(pp, f.sequence)) {
         c->refused_replay++;
         return;

@@ -33,95 +33,148 @@ struct path_port_guess;
 struct paths;
 struct paths_item;
 
-/** Pinging all pairs, or a part of them. */
-struct path_checks {
-    nsec_t next;      /* of the next step; NSEC_NEVER: no round */
+/** Frames that this end sends. Written by path_send.c. */
+struct path_sending {
+    uint64_t sequence;    /* of the last frame */
+    uint64_t transaction; /* the last one that we began */
+    uint64_t n_frames;    /* sent for this edge */
+    uint64_t n_guesses;   /* of them, pings of guessed ports */
+};
+
+/** Which frames of the peer are new. Written by path_frame.c. */
+struct path_receiving {
+    uint64_t session;      /* the peer's run, proven fresh; 0: not yet */
+    uint64_t top;          /* greatest sequence of that run */
+    uint64_t seen;         /* bit i: sequence top - i was seen */
+    struct rate asks_back; /* pings of endpoints that the peer spoke from */
+};
+
+/** The pairs of an edge. Written by path_pair.c. */
+struct path_pairs {
+    struct path_pair *items; /* owns; in no order */
+    unsigned n;
+    unsigned cap;
+    uint32_t last_id; /* given to the newest pair */
+};
+
+/** When both ends try again together. Written by path_slot.c. */
+struct path_slot {
+    nsec_t phase;     /* shifts this edge's slots; the same at both ends, never changes */
+    nsec_t next_at;   /* NSEC_NEVER: none is planned */
+    unsigned backoff; /* slots are skipped, all but each 2^backoff-th */
+};
+
+/** One round: all pairs, or a part of them, are pinged in several steps. */
+struct path_round {
+    nsec_t next_at;   /* of the next step; NSEC_NEVER: no round */
     unsigned step;    /* the next one */
     bool is_reserved; /* the budget for it is paid */
     bool is_full;     /* silent pairs too */
 };
 
-/** Telling the peer to use a pair. */
+/** The rounds of an edge. Written by path_checks.c. */
+struct path_checks {
+    struct path_round round;
+    nsec_t begun_at;   /* when the last round began; 0: never */
+    unsigned n_failed; /* rounds that found nothing, in a row */
+};
+
+/** Telling the peer to use a pair, or being told. */
 struct path_nomination {
     uint32_t pair; /* 0: none */
     uint64_t transaction;
-    unsigned n_sent;
-    nsec_t next; /* send again, or give up */
+    unsigned n_sent; /* of our own: NOMINATE frames so far */
+    nsec_t next_at;  /* our own: send again, or give up; the peer's: void from then on */
 };
 
-/** Is the chosen pair alive? */
+/** Which pair is used. Written by path_nominate.c. */
+struct path_choice {
+    uint32_t pair;                   /* 0: the relay */
+    nsec_t since;                    /* when that became so */
+    nsec_t choose_at;                /* not before; NSEC_NEVER: nothing to choose from yet */
+    struct path_nomination sent;     /* our nomination, until the peer accepts */
+    struct path_nomination received; /* the peer's, of a pair that is not valid here yet */
+    bool is_moved;                   /* our address has changed: our pings tell the peer */
+    uint32_t moved_to; /* pair on which a peer whose address has changed speaks; 0: none */
+    nsec_t died_at;    /* when a direct path died last; 0: never */
+    bool is_worse;     /* the direct path that there was is worse than the relay */
+    bool is_alarm;     /* a warning was given that the edge is relayed, and it still is */
+    nsec_t alarm_at;   /* when to warn; NSEC_NEVER: done, or no reason to */
+};
+
+/** Is the chosen pair alive? A machine of its own, in path_liveness.c. */
 struct path_liveness {
-    nsec_t next;             /* ping; NSEC_NEVER: nothing is chosen */
-    nsec_t alive_at;         /* last proof of the way there and back */
-    nsec_t first_unanswered; /* of the pings since; 0: none */
+    nsec_t next_at;          /* ping; NSEC_NEVER: nothing is chosen */
+    nsec_t unanswered_since; /* first of the pings that have no answer yet; 0: none */
     unsigned n_unanswered;
-    nsec_t agree_by;      /* until then the other end may still be about to switch */
-    unsigned n_disagreed; /* answers of an other end that does not use the pair, in a row */
+    nsec_t agree_at;      /* from then on the peer has to use the pair too */
+    unsigned n_disagreed; /* answers of a peer that does not use the pair, in a row */
 };
 
-/** The relay of an edge, while no pair is chosen. */
+/** What path_liveness.c has to know of the edge. */
+struct path_liveness_facts {
+    nsec_t keepalive_here;  /* what holds this node's mapping; 0: not measured */
+    nsec_t keepalive_there; /* the peer's */
+    nsec_t rtt;             /* of the chosen pair */
+    bool is_active;         /* data flows */
+    bool is_relay;          /* the peer carries others' data for us */
+    bool begins;            /* this side pings; the other only when that stays away */
+};
+
+/** What is to be done for the chosen pair. */
+enum path_liveness_wish {
+    PATH_LIVENESS_WAIT, /* nothing before @next_at */
+    PATH_LIVENESS_PING, /* ping it */
+    PATH_LIVENESS_DEAD, /* nothing answers any more: leave it */
+};
+
+/** What the engine counts for the peer. Written by path_liveness.c. */
+struct path_traffic {
+    bool has_counts; /* @rx and @tx can be compared with */
+    uint64_t rx;     /* bytes, as counted last */
+    uint64_t tx;
+    nsec_t moved_at; /* when they last changed; 0: never */
+};
+
+/** The relay of an edge, while no pair is chosen. Written by path_relay.c. */
 struct path_relaying {
     struct x25519_public key; /* none: the first that is told of */
     nsec_t move_at;           /* to the better one; NSEC_NEVER: there is none */
-    nsec_t held_until;        /* not before, whatever is better: the other end has led here */
+    nsec_t free_at;           /* until then it stays: the other end has moved the edge here */
 };
 
-/** One edge. */
+/** Guessing ports, now and later. Written by path_port_guess.c. */
+struct path_guess {
+    struct path_port_guess *present; /* owns; NULL: none */
+    nsec_t again_at;                 /* not before */
+    unsigned n_tried;                /* in vain, in a row */
+};
+
+/** One edge: each part of it is written by the file that its type names, and read by all. */
 struct path {
     struct paths *owner; /* pins */
     struct htab_link by_key;
     struct htab_link by_tag;
     struct heap_link timer;
 
+    /* Written by paths.c. */
     struct path_peer peer;
     struct path_keys keys;
-    bool nominates;    /* ours is the smaller key */
-    nsec_t slot_phase; /* the same at both ends */
+    bool nominates; /* ours is the smaller key */
     struct path_side side;
-    bool has_side; /* the peer has told something */
-
-    struct rate asked;     /* back at other endpoints */
-    uint64_t sequence;     /* of the last frame sent */
-    uint64_t transaction;  /* the last one that we began */
-    uint64_t peer_session; /* its run, proven fresh; 0: not yet */
-    uint64_t replay_top;   /* greatest sequence of that run */
-    uint64_t replay_seen;  /* bit i: sequence top - i was seen */
-
-    struct path_pair *pairs; /* owns; in no order */
-    unsigned n_pairs;
-    unsigned cap_pairs;
-    uint32_t last_id;
-
-    uint32_t chosen; /* pair; 0: the relay */
-    nsec_t since;
+    bool has_side;    /* the peer has told something */
     nsec_t ticked_at; /* last path__tick() */
+
+    struct path_sending sending;
+    struct path_receiving receiving;
+    struct path_pairs pairs;
+    struct path_slot slot;
     struct path_relaying relay;
-    nsec_t choose_at; /* not before; NSEC_NEVER: nothing to choose from yet */
-    struct path_nomination nomination;
-    struct path_nomination nominated; /* by the peer, for a pair that is not valid here yet */
+    struct path_traffic traffic;
     struct path_liveness liveness;
+    struct path_guess guess;
     struct path_checks checks;
-    nsec_t round_at;   /* when the last one began; 0: never */
-    nsec_t slot;       /* of the next one */
-    unsigned backoff;  /* slots are skipped, all but each 2^backoff-th */
-    unsigned n_failed; /* rounds that found nothing, in a row */
-    bool is_moved;     /* tell the peer that our address has changed */
-    uint32_t moved_to; /* pair on which a peer whose address has changed speaks; 0: none */
-    nsec_t died_at;    /* when a direct path died last; 0: never */
-    bool is_worse;     /* the direct path that there was is worse than the relay */
-    bool is_alarm;     /* it was complained about, and is still so */
-    nsec_t alarm_at;   /* when to complain; NSEC_NEVER: done, or nothing to complain about */
-    struct path_port_guess *port_guess; /* owns; NULL: none */
-    nsec_t spray_after;                 /* not again before */
-    unsigned n_sprays;                  /* tried, in vain */
-
-    bool has_counts; /* of traffic, to compare with */
-    uint64_t rx;     /* as counted last */
-    uint64_t tx;
-    nsec_t traffic_at; /* when they moved; 0: never */
-
-    uint64_t n_frames;
-    uint64_t n_sprayed;
+    struct path_choice choice;
 };
 
 /** path__wants_direct() - does the administrator let the edge be direct? */
@@ -146,6 +199,9 @@ void path__open(struct path *pp, const struct path_pair *pair, uint8_t hops, nse
 /** path__ping_loose() - at an endpoint that is a guess. */
 void path__ping_loose(struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now);
 
+/** path__next_transaction() - a number that no ping or nomination of this edge has had. */
+uint64_t path__next_transaction(struct path *pp);
+
 /** path__tell() - NOMINATE, ACCEPT, LEAVE. */
 void path__tell(struct path *pp, const struct path_pair *pair, enum path_frame_kind kind,
     uint8_t flags, uint64_t transaction, nsec_t now);
@@ -160,6 +216,9 @@ void path__answer(struct path *pp, const struct path_arrival *in, const struct p
 
 /* ---- path_frame.c ---- */
 
+/** path__frames_on_network_change() - forget which of our addresses each pair is answered from. */
+void path__frames_on_network_change(struct path *pp);
+
 /** path__on_frame() - one that carries the edge's tag. */
 void path__on_frame(
     struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
@@ -172,8 +231,16 @@ void path__checks_start(struct path *pp, bool is_full, nsec_t now);
 /** path__checks_meet() - an end has told new addresses: a round that needs openers begins again. */
 void path__checks_meet(struct path *pp, nsec_t now);
 
+/** path__checks_stop() - a round that runs ends here, and counts neither way. */
 void path__checks_stop(struct path *pp);
+
+/** path__checks_on_found() - a pair is used: the rounds in vain are forgotten. */
+void path__checks_on_found(struct path *pp);
+
+/** path__checks_tick() - the round's next step, if it is due. */
 void path__checks_tick(struct path *pp, nsec_t now);
+
+/** path__slot_tick() - begin a round, if a slot has come. */
 void path__slot_tick(struct path *pp, nsec_t now);
 
 /** path__ask_address() - a path has died: is our NAT another one since, or has it forgotten us? */
@@ -187,6 +254,13 @@ void path__ask_address(const struct path *pp, nsec_t now);
 /** path__slot_plan() - when both ends try again. */
 void path__slot_plan(struct path *pp, nsec_t now);
 
+/** path__slot_restart() - the same, with no slot to be skipped any more. */
+void path__slot_restart(struct path *pp, nsec_t now);
+
+/** path__slot_pass() - a slot has come: without traffic the more are skipped. True: the most are.
+ */
+bool path__slot_pass(struct path *pp, nsec_t now);
+
 /** path__has_interest() - it had traffic of late. */
 bool path__has_interest(const struct path *pp, nsec_t now);
 
@@ -195,23 +269,35 @@ nsec_t path__slot_after(const struct path *pp, unsigned skip, nsec_t now);
 
 /* ---- path_nominate.c ---- */
 
-void path__choose(struct path *pp, nsec_t now);
+/** path__on_measured() - a pair has answered a ping. */
 void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now);
-/** path__follow_move() - nominate the pair on which a moved peer speaks, once it is valid. */
-void path__follow_move(struct path *pp, struct path_pair *pair, nsec_t now);
+
+/** path__on_peer_moved() - its address has changed, and it speaks by @pair now. */
+void path__on_peer_moved(struct path *pp, struct path_pair *pair, nsec_t now);
+
+/** path__on_self_moved() - the peer sees us elsewhere than before, on the chosen pair. */
+void path__on_self_moved(struct path *pp, struct path_pair *pair, nsec_t now);
+
+/** path__on_nominate() - the peer's way there and back works; ours is used once it does. */
 void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now);
+
+/** path__on_accept() - the peer uses the pair that we have nominated. */
 void path__on_accept(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now);
+
+/** path__on_leave() - the peer has left the pair; @flags are those of the frame. */
 void path__on_leave(struct path *pp, struct path_pair *pair, uint8_t flags, nsec_t now);
+
+/** path__nominate_tick() - repeat a nomination, choose, warn: what is due. */
 void path__nominate_tick(struct path *pp, nsec_t now);
 
-/** path__nominate() - begin to tell the peer. */
-void path__nominate(struct path *pp, struct path_pair *pair, nsec_t now);
+/** path__chosen_tick() - ping the chosen pair, or leave it for the relay when it is dead. */
+void path__chosen_tick(struct path *pp, nsec_t now);
+
+/** path__liveness_facts() - of the edge as it is now, for path_liveness.c. */
+struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t now);
 
 /** path__use_relay() - now; @why is put after the peer's name in the event, NULL: none. */
 void path__use_relay(struct path *pp, const char *why, nsec_t now);
-
-/** path__die() - the chosen pair does not answer any more. */
-void path__die(struct path *pp, nsec_t now);
 
 /** path__settle() - the other end uses another path: agree again, or leave this one. */
 void path__settle(struct path *pp, struct path_pair *pair, nsec_t now);
@@ -224,34 +310,59 @@ void path__end_alarm(struct path *pp, const char *words);
 
 /* ---- path_liveness.c ---- */
 
-void path__liveness_start(struct path *pp, nsec_t now);
-void path__liveness_stop(struct path *pp);
-/** path__liveness_on_nominate() - the peer is about to use the chosen pair (again). */
-void path__liveness_on_nominate(struct path *pp, nsec_t now);
-void path__liveness_on_alive(struct path *pp, nsec_t now);
-/** path__liveness_now() - the chosen pair may be gone: ask, unless that is done already. */
-void path__liveness_now(struct path *pp, nsec_t now);
+/** path_traffic_count() - bytes received and sent since any start. True: data begins to flow. */
+bool path_traffic_count(struct path_traffic *t, uint64_t rx, uint64_t tx, nsec_t now);
 
-/** path__liveness_tick() - ping when it is time. True: it is dead, nothing answers any more. */
-bool path__liveness_tick(struct path *pp, nsec_t now);
+/** path_traffic_is_active() - some has flowed in the last seconds. */
+bool path_traffic_is_active(const struct path_traffic *t, nsec_t now);
+
+/** path_liveness_start() - a pair was chosen that has just answered. */
+void path_liveness_start(
+    struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
+
+/** path_liveness_stop() - none is chosen any more. */
+void path_liveness_stop(struct path_liveness *l);
+
+/** path_liveness_on_nominate() - the peer is about to use the chosen pair (again). */
+void path_liveness_on_nominate(struct path_liveness *l, nsec_t now);
+
+/** path_liveness_on_alive() - the chosen pair is proven to work both ways. */
+void path_liveness_on_alive(
+    struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
+
+/** path_liveness_on_data() - data begins to flow: the pair is watched more closely. */
+void path_liveness_on_data(
+    struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
+
+/** path_liveness_doubt() - the chosen pair may be gone: ping now, unless that is done already. */
+void path_liveness_doubt(struct path_liveness *l, nsec_t now);
+
+/** path_liveness_tick() - what is due; a PING that is returned is taken to be sent. */
+enum path_liveness_wish path_liveness_tick(
+    struct path_liveness *l, const struct path_liveness_facts *facts, nsec_t now);
 
 /**
- * path__liveness_on_agreement() - the peer has answered on the chosen pair
+ * path_liveness_on_agreement() - the peer has answered on the chosen pair
  * @agrees:	it uses that pair too
+ * @is_nominating: a nomination of ours waits for its answer
  *
  * Return: true when the two have differed for too long: path__settle().
  */
-bool path__liveness_on_agreement(struct path *pp, bool agrees, nsec_t now);
-
-/** path__liveness_on_traffic() - what the engine has counted. True: data begins to flow. */
-bool path__liveness_on_traffic(struct path *pp, uint64_t rx, uint64_t tx, nsec_t now);
+bool path_liveness_on_agreement(
+    struct path_liveness *l, bool agrees, bool is_nominating, nsec_t now);
 
 /* ---- path_port_guess.c ---- */
 
 /** path__port_guess_consider() - a round has found nothing: is guessing worth it? */
 void path__port_guess_consider(struct path *pp, nsec_t now);
+
+/** path__port_guess_tick() - the next part of a guess, if it is due. */
 void path__port_guess_tick(struct path *pp, nsec_t now);
+
+/** path__port_guess_due() - when it is; NSEC_NEVER: no guess runs. */
 nsec_t path__port_guess_due(const struct path *pp);
+
+/** path__port_guess_on_socket() - an OPEN of this guess was done, or could not be. */
 void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now);
 
 /** path__owns_socket() - the main one is every edge's, another only that of who asked for it. */
@@ -259,6 +370,9 @@ bool path__owns_socket(const struct path *pp, uint32_t socket);
 
 /** path__port_guess_on_used() - a path was found: another guess is not held back for long. */
 void path__port_guess_on_used(struct path *pp, nsec_t now);
+
+/** path__port_guess_on_stable() - a path has lasted: guesses in vain are forgotten. */
+void path__port_guess_on_stable(struct path *pp);
 
 /** path__port_guess_end() - close the sockets that are not in use. */
 void path__port_guess_end(struct path *pp);
@@ -271,7 +385,10 @@ void path__close_socket(struct path *pp, uint32_t socket);
 
 /* ---- path_explain.c ---- */
 
+/** path__explain() - why it is not direct, and what would make it so; "" when it is. A clause. */
 void path__explain(const struct path *pp, char buf[static PATH_TEXT_MAX], nsec_t now);
+
+/** path__event() - a line for the log; the peer's name and a colon are put before @fmt's words. */
 void path__event(struct path *pp, bool is_warning, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -279,4 +396,6 @@ void path__event(struct path *pp, bool is_warning, const char *fmt, ...)
 
 /** path__rearm() - after whatever changed one of the edge's deadlines. */
 void path__rearm(struct path *pp);
+
+/** path__tick() - whatever of the edge is due. */
 void path__tick(struct path *pp, nsec_t now);

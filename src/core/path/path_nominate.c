@@ -49,7 +49,7 @@ static void tell_pair(struct path *pp, const struct path_pair *pair)
     item->action.path = path__pair_kind(pair);
     item->action.remote = pair->remote.endpoint;
     item->action.socket = pair->socket;
-    item->action.local = pair->local;
+    item->action.local = pair->contact.local;
 }
 
 static void say_direct(struct path *pp, const struct path_pair *pair)
@@ -64,34 +64,50 @@ static void say_direct(struct path *pp, const struct path_pair *pair)
 
 void path__end_alarm(struct path *pp, const char *words)
 {
-    if (pp->is_alarm)
+    if (pp->choice.is_alarm)
         path__event(pp, false, "%s: the alarm is over", words);
-    pp->is_alarm = false;
-    pp->alarm_at = NSEC_NEVER;
+    pp->choice.is_alarm = false;
+    pp->choice.alarm_at = NSEC_NEVER;
+}
+
+struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t now)
+{
+    const struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
+
+    return (struct path_liveness_facts){
+        .keepalive_here = pp->owner->self.keepalive,
+        .keepalive_there = pp->side.keepalive,
+        .rtt = pair ? pair->rtt : 0,
+        .is_active = path_traffic_is_active(&pp->traffic, now),
+        .is_relay = pp->peer.is_relay,
+        .begins = pp->nominates,
+    };
 }
 
 static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    uint32_t before = pp->chosen;
+    struct path_liveness_facts facts;
+    uint32_t before = pp->choice.pair;
     const struct path_pair *old = path__pair_of(pp, before);
     uint32_t old_socket = old ? old->socket : PATH_SOCKET_MAIN;
 
-    pp->nominated.pair = 0;
-    pp->is_moved = false;
-    pp->moved_to = 0;
+    pp->choice.received.pair = 0;
+    pp->choice.is_moved = false;
+    pp->choice.moved_to = 0;
     if (before == pair->id)
         return;
-    pp->chosen = pair->id;
-    pp->since = now;
-    pp->n_failed = 0;
+    pp->choice.pair = pair->id;
+    pp->choice.since = now;
+    path__checks_on_found(pp);
     path__port_guess_on_used(pp, now);
-    pp->is_worse = false;
-    pair->n_better = 0;
+    pp->choice.is_worse = false;
+    pair->record.n_better = 0;
     pp->owner->counters.switches++;
     tell_pair(pp, pair);
     say_direct(pp, pair);
     path__end_alarm(pp, "direct, as it should be");
-    path__liveness_start(pp, now);
+    facts = path__liveness_facts(pp, now);
+    path_liveness_start(&pp->liveness, &facts, now);
     path__port_guess_end(pp);
     if (old_socket != PATH_SOCKET_MAIN && old_socket != pair->socket)
         path__close_socket(pp, old_socket);
@@ -99,23 +115,23 @@ static void use_pair(struct path *pp, struct path_pair *pair, nsec_t now)
 
 void path__use_relay(struct path *pp, const char *why, nsec_t now)
 {
-    const struct path_pair *pair = path__pair_of(pp, pp->chosen);
+    const struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
     uint32_t socket = pair ? pair->socket : PATH_SOCKET_MAIN;
 
-    pp->nomination.pair = pp->nominated.pair = 0;
-    if (pp->chosen != 0 && now - pp->since >= STABLE_FOR)
-        pp->n_sprays = 0;
-    pp->chosen = 0;
-    pp->since = now;
-    pp->choose_at = NSEC_NEVER;
-    path__liveness_stop(pp);
+    pp->choice.sent.pair = pp->choice.received.pair = 0;
+    if (pp->choice.pair != 0 && now - pp->choice.since >= STABLE_FOR)
+        path__port_guess_on_stable(pp);
+    pp->choice.pair = 0;
+    pp->choice.since = now;
+    pp->choice.choose_at = NSEC_NEVER;
+    path_liveness_stop(&pp->liveness);
     if (why)
         pp->owner->counters.switches++;
     path__relay_enter(pp);
     (void)path__tell_relay(pp);
     if (why)
         path__event(pp, false, "%s", why);
-    pp->alarm_at = pp->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
+    pp->choice.alarm_at = pp->peer.policy == PATH_POLICY_DIRECT ? now + ALARM_AFTER : NSEC_NEVER;
     path__slot_plan(pp, now);
     if (socket != PATH_SOCKET_MAIN)
         path__close_socket(pp, socket);
@@ -134,19 +150,19 @@ static nsec_t hold_time(nsec_t first, unsigned n_before)
 static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
 {
     if (now - since >= STABLE_FOR)
-        pair->n_deaths = 0;
-    if (pair->n_deaths > 0)
-        pair->held_until = now + hold_time(HOLD_MIN, pair->n_deaths - 1);
-    pair->n_deaths++;
+        pair->record.n_deaths = 0;
+    if (pair->record.n_deaths > 0)
+        pair->record.free_at = now + hold_time(HOLD_MIN, pair->record.n_deaths - 1);
+    pair->record.n_deaths++;
 }
 
 /* The relay is better than a pair that works. */
 static void hold_worse(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    if (pair->id == pp->chosen && now - pp->since >= STABLE_FOR)
-        pair->n_worse = 0;
-    pair->held_until = now + hold_time(WORSE_MIN, pair->n_worse++);
-    pp->is_worse = true;
+    if (pair->id == pp->choice.pair && now - pp->choice.since >= STABLE_FOR)
+        pair->record.n_worse = 0;
+    pair->record.free_at = now + hold_time(WORSE_MIN, pair->record.n_worse++);
+    pp->choice.is_worse = true;
 }
 
 /* The pair is silent from both sides, or the other one says so. */
@@ -155,12 +171,10 @@ static void bury(struct path *pp, struct path_pair *pair, const char *words, nse
     char text[PATH_TEXT_MAX];
     char ep[ENDPOINT_TEXT_MAX];
 
-    hold(pair, pp->since, now);
-    pair->has_died = true;
-    pair->valid_at = 0;
-    pair->n_samples = 0;
-    pair->is_answered = false;
-    pp->died_at = now;
+    hold(pair, pp->choice.since, now);
+    pair->record.has_died = true;
+    path__pair_on_death(pair);
+    pp->choice.died_at = now;
     path__ask_address(pp, now);
     (void)snprintf(text, sizeof(text), "%s at %s; through the relay again", words,
         endpoint_format(&pair->remote.endpoint, ep));
@@ -169,37 +183,55 @@ static void bury(struct path *pp, struct path_pair *pair, const char *words, nse
     path__checks_start(pp, true, now);
 }
 
-void path__die(struct path *pp, nsec_t now)
+/* Twice, because one may be lost. */
+static void tell_leave(struct path *pp, const struct path_pair *pair, uint8_t flags, nsec_t now)
 {
-    struct path_pair *pair = path__pair_of(pp, pp->chosen);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, flags, path__next_transaction(pp), now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, flags, path__next_transaction(pp), now);
+}
 
-    /* One way may still be open: then the other side need not find out by itself. */
-    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
-    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
-    bury(pp, pair, "no answer any more", now);
+void path__chosen_tick(struct path *pp, nsec_t now)
+{
+    struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
+    struct path_liveness_facts facts = path__liveness_facts(pp, now);
+
+    if (!pair)
+        return;
+    switch (path_liveness_tick(&pp->liveness, &facts, now)) {
+    case PATH_LIVENESS_PING:
+        (void)paths__reserve(pp->owner, 1, now);
+        path__ping(pp, pair, now);
+        break;
+    case PATH_LIVENESS_DEAD:
+        /* One way may still be open: then the other side need not find out by itself. */
+        tell_leave(pp, pair, 0, now);
+        bury(pp, pair, "no answer any more", now);
+        break;
+    case PATH_LIVENESS_WAIT:
+        break;
+    }
 }
 
 void path__on_leave(struct path *pp, struct path_pair *pair, uint8_t flags, nsec_t now)
 {
-    if (pair->id != pp->chosen)
+    if (pair->id != pp->choice.pair)
         return;
     if ((flags & PATH_FRAME_WORSE) == 0) {
         bury(pp, pair, "it is not heard any more, as the other end says,", now);
         return;
     }
-    pp->is_worse = true;
+    pp->choice.is_worse = true;
     path__use_relay(pp, "the relay is better than the direct path", now);
 }
 
 void path__leave_socket(struct path *pp, nsec_t now)
 {
-    const struct path_pair *pair = path__pair_of(pp, pp->chosen);
+    const struct path_pair *pair = path__pair_of(pp, pp->choice.pair);
 
     path__port_guess_end(pp);
     if (!pair || pair->socket == PATH_SOCKET_MAIN)
         return;
-    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
-    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
+    tell_leave(pp, pair, 0, now);
     path__use_relay(
         pp, "the agent ends, through which the path went; through the relay again", now);
 }
@@ -208,40 +240,41 @@ void path__leave_socket(struct path *pp, nsec_t now)
 
 static void send_nomination(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    struct path_nomination *n = &pp->nomination;
+    struct path_nomination *n = &pp->choice.sent;
 
     path__tell(pp, pair, PATH_FRAME_NOMINATE, 0, n->transaction, now);
     n->n_sent++;
-    n->next = now + NOMINATE_AGAIN + pair->rtt;
+    n->next_at = now + NOMINATE_AGAIN + pair->rtt;
 }
 
-void path__nominate(struct path *pp, struct path_pair *pair, nsec_t now)
+static void nominate(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    pp->nomination = (struct path_nomination){.pair = pair->id, .transaction = ++pp->transaction};
+    pp->choice.sent =
+        (struct path_nomination){.pair = pair->id, .transaction = path__next_transaction(pp)};
     send_nomination(pp, pair, now);
 }
 
 void path__settle(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     if (pp->nominates) {
-        path__nominate(pp, pair, now);
+        nominate(pp, pair, now);
         return;
     }
-    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, ++pp->transaction, now);
+    path__tell(pp, pair, PATH_FRAME_LEAVE, 0, path__next_transaction(pp), now);
     path__use_relay(pp, "the other end has left the direct path; through the relay again", now);
 }
 
 static void nomination_tick(struct path *pp, nsec_t now)
 {
-    struct path_pair *pair = path__pair_of(pp, pp->nomination.pair);
+    struct path_pair *pair = path__pair_of(pp, pp->choice.sent.pair);
 
-    if (pp->nomination.pair == 0 || now < pp->nomination.next)
+    if (pp->choice.sent.pair == 0 || now < pp->choice.sent.next_at)
         return;
-    if (!pair || pp->nomination.n_sent >= NOMINATE_MAX) {
-        pp->nomination.pair = 0;
+    if (!pair || pp->choice.sent.n_sent >= NOMINATE_MAX) {
+        pp->choice.sent.pair = 0;
         /* What answers pings but not this is held as if it had died. */
-        if (pair && pair->id != pp->chosen) {
-            pair->n_deaths++;
+        if (pair && pair->id != pp->choice.pair) {
+            pair->record.n_deaths++;
             hold(pair, now, now);
         }
         return;
@@ -251,9 +284,9 @@ static void nomination_tick(struct path *pp, nsec_t now)
 
 void path__on_accept(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now)
 {
-    if (pp->nomination.pair != pair->id || pp->nomination.transaction != transaction)
+    if (pp->choice.sent.pair != pair->id || pp->choice.sent.transaction != transaction)
         return;
-    pp->nomination.pair = 0;
+    pp->choice.sent.pair = 0;
     use_pair(pp, pair, now);
 }
 
@@ -262,24 +295,24 @@ void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transac
 {
     if (pp->nominates)
         return;
-    if (path__pair_is_valid(pair, now) || pair->id == pp->chosen) {
-        path__liveness_on_nominate(pp, now);
+    if (path__pair_is_valid(pair, now) || pair->id == pp->choice.pair) {
+        path_liveness_on_nominate(&pp->liveness, now);
         path__tell(pp, pair, PATH_FRAME_ACCEPT, 0, transaction, now);
         use_pair(pp, pair, now);
         return;
     }
-    pp->nominated = (struct path_nomination){
-        .pair = pair->id, .transaction = transaction, .next = now + NOMINATED_FOR};
+    pp->choice.received = (struct path_nomination){
+        .pair = pair->id, .transaction = transaction, .next_at = now + NOMINATED_FOR};
     path__ping(pp, pair, now);
 }
 
 static void follow_late(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    if (now < pp->nominated.next) {
-        path__tell(pp, pair, PATH_FRAME_ACCEPT, 0, pp->nominated.transaction, now);
+    if (now < pp->choice.received.next_at) {
+        path__tell(pp, pair, PATH_FRAME_ACCEPT, 0, pp->choice.received.transaction, now);
         use_pair(pp, pair, now);
     }
-    pp->nominated.pair = 0;
+    pp->choice.received.pair = 0;
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -303,11 +336,11 @@ static struct path_pair *best_pair(struct path *pp, nsec_t now)
 {
     struct path_pair *best = NULL;
 
-    for (unsigned i = 0; i < pp->n_pairs; i++) {
-        struct path_pair *pair = &pp->pairs[i];
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        struct path_pair *pair = &pp->pairs.items[i];
 
         if (!path__pair_is_valid(pair, now) || pair->n_samples < SAMPLES_MIN ||
-            now < pair->held_until)
+            now < pair->record.free_at)
             continue;
         if (!best || path__pair_beats(pair, best) ||
             (pair->rtt < best->rtt && !path__pair_beats(best, pair)))
@@ -316,18 +349,19 @@ static struct path_pair *best_pair(struct path *pp, nsec_t now)
     return best;
 }
 
-void path__choose(struct path *pp, nsec_t now)
+static void choose(struct path *pp, nsec_t now)
 {
     struct path_pair *best;
 
-    if (!pp->nominates || pp->nomination.pair != 0 || pp->chosen != 0 || now < pp->choose_at)
+    if (!pp->nominates || pp->choice.sent.pair != 0 || pp->choice.pair != 0 ||
+        now < pp->choice.choose_at)
         return;
     best = best_pair(pp, now);
     if (!best)
         return;
     if (!is_relay_better(pp, best)) {
-        pp->is_worse = false;
-        path__nominate(pp, best, now);
+        pp->choice.is_worse = false;
+        nominate(pp, best, now);
     } else if (best->n_samples >= PATH_SAMPLES_SURE) {
         hold_worse(pp, best, now);
         path__slot_plan(pp, now);
@@ -338,54 +372,77 @@ void path__choose(struct path *pp, nsec_t now)
 static void judge_chosen(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     if (!is_relay_better(pp, pair)) {
-        pair->n_better = 0;
+        pair->record.n_better = 0;
         return;
     }
-    if (++pair->n_better < BETTER_MIN)
+    if (++pair->record.n_better < BETTER_MIN)
         return;
-    pair->n_better = 0;
+    pair->record.n_better = 0;
     hold_worse(pp, pair, now);
-    path__tell(pp, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++pp->transaction, now);
-    path__tell(pp, pair, PATH_FRAME_LEAVE, PATH_FRAME_WORSE, ++pp->transaction, now);
+    tell_leave(pp, pair, PATH_FRAME_WORSE, now);
     path__use_relay(pp, "the relay is better than the direct path", now);
 }
 
 static void judge_challenger(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
 
-    if (!path__pair_beats(pair, chosen) || now < pair->held_until) {
-        pair->n_better = 0;
+    if (!path__pair_beats(pair, chosen) || now < pair->record.free_at) {
+        pair->record.n_better = 0;
         return;
     }
-    if (++pair->n_better >= BETTER_MIN && pair->n_samples > BETTER_MIN && pp->nomination.pair == 0)
-        path__nominate(pp, pair, now);
+    if (++pair->record.n_better >= BETTER_MIN && pair->n_samples > BETTER_MIN &&
+        pp->choice.sent.pair == 0)
+        nominate(pp, pair, now);
 }
 
-void path__follow_move(struct path *pp, struct path_pair *pair, nsec_t now)
+/* Nominate the pair on which a moved peer speaks, once it is valid. */
+static void follow_move(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    if (pp->moved_to != pair->id || !path__pair_is_valid(pair, now) || pp->nomination.pair != 0)
+    if (pp->choice.moved_to != pair->id || !path__pair_is_valid(pair, now) ||
+        pp->choice.sent.pair != 0)
         return;
-    pp->moved_to = 0;
-    path__nominate(pp, pair, now);
+    pp->choice.moved_to = 0;
+    nominate(pp, pair, now);
+}
+
+/* Where the peer was before it can be reached no more: that path need not be found dead first. */
+void path__on_peer_moved(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (!pp->nominates || pp->choice.pair == 0 || pair->id == pp->choice.pair)
+        return;
+    pp->choice.moved_to = pair->id;
+    follow_move(pp, pair, now);
+}
+
+void path__on_self_moved(struct path *pp, struct path_pair *pair, nsec_t now)
+{
+    if (pp->nominates) {
+        nominate(pp, pair, now);
+        return;
+    }
+    pp->choice.is_moved = true;
+    /* Until the peer has followed, its answers say that it uses another pair: our old address. */
+    path_liveness_on_nominate(&pp->liveness, now);
+    path__ping(pp, pair, now);
 }
 
 void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now)
 {
-    if (pp->nominated.pair == pair->id)
+    if (pp->choice.received.pair == pair->id)
         follow_late(pp, pair, now);
     /* A second figure at once: one alone is not believed. */
-    if (pair->n_samples < SAMPLES_MIN && pp->chosen == 0)
+    if (pair->n_samples < SAMPLES_MIN && pp->choice.pair == 0)
         path__ping(pp, pair, now);
-    if (pp->choose_at == NSEC_NEVER || path__pair_kind(pair) == PATH_KIND_LAN)
-        pp->choose_at = path__pair_kind(pair) == PATH_KIND_LAN ? now : now + CHOOSE_DELAY;
+    if (pp->choice.choose_at == NSEC_NEVER || path__pair_kind(pair) == PATH_KIND_LAN)
+        pp->choice.choose_at = path__pair_kind(pair) == PATH_KIND_LAN ? now : now + CHOOSE_DELAY;
     if (!pp->nominates)
         return;
-    if (pp->chosen == 0)
-        path__choose(pp, now);
-    else if (pair->id == pp->moved_to)
-        path__follow_move(pp, pair, now);
-    else if (pair->id == pp->chosen)
+    if (pp->choice.pair == 0)
+        choose(pp, now);
+    else if (pair->id == pp->choice.moved_to)
+        follow_move(pp, pair, now);
+    else if (pair->id == pp->choice.pair)
         judge_chosen(pp, pair, now);
     else
         judge_challenger(pp, pair, now);
@@ -394,14 +451,14 @@ void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now)
 void path__nominate_tick(struct path *pp, nsec_t now)
 {
     nomination_tick(pp, now);
-    path__choose(pp, now);
-    if (now < pp->alarm_at)
+    choose(pp, now);
+    if (now < pp->choice.alarm_at)
         return;
-    pp->alarm_at = NSEC_NEVER;
-    if (pp->chosen == 0 && pp->peer.policy == PATH_POLICY_DIRECT) {
+    pp->choice.alarm_at = NSEC_NEVER;
+    if (pp->choice.pair == 0 && pp->peer.policy == PATH_POLICY_DIRECT) {
         char why[PATH_TEXT_MAX];
 
-        pp->is_alarm = true;
+        pp->choice.is_alarm = true;
         path__explain(pp, why, now);
         path__event(pp, true, "no direct path, though only direct paths are wanted: %s", why);
     }

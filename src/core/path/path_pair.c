@@ -19,29 +19,30 @@
 struct path_pair *path__pair_find(
     const struct path *pp, uint32_t socket, const struct endpoint *remote)
 {
-    for (unsigned i = 0; i < pp->n_pairs; i++)
-        if (pp->pairs[i].socket == socket && endpoint_equal(&pp->pairs[i].remote.endpoint, remote))
-            return &pp->pairs[i];
+    for (unsigned i = 0; i < pp->pairs.n; i++)
+        if (pp->pairs.items[i].socket == socket &&
+            endpoint_equal(&pp->pairs.items[i].remote.endpoint, remote))
+            return &pp->pairs.items[i];
     return NULL;
 }
 
 struct path_pair *path__pair_of(const struct path *pp, uint32_t id)
 {
-    for (unsigned i = 0; id != 0 && i < pp->n_pairs; i++)
-        if (pp->pairs[i].id == id)
-            return &pp->pairs[i];
+    for (unsigned i = 0; id != 0 && i < pp->pairs.n; i++)
+        if (pp->pairs.items[i].id == id)
+            return &pp->pairs.items[i];
     return NULL;
 }
 
 static bool is_in_use(const struct path *pp, const struct path_pair *pair)
 {
-    return pair->id == pp->chosen || pair->id == pp->nomination.pair ||
-           pair->id == pp->nominated.pair;
+    return pair->id == pp->choice.pair || pair->id == pp->choice.sent.pair ||
+           pair->id == pp->choice.received.pair;
 }
 
 static void remove_pair(struct path *pp, struct path_pair *pair)
 {
-    *pair = pp->pairs[--pp->n_pairs];
+    *pair = pp->pairs.items[--pp->pairs.n];
 }
 
 /* The one to give up for another: not in use, not a candidate, the longest without a pong. */
@@ -49,8 +50,8 @@ static struct path_pair *least_wanted(struct path *pp)
 {
     struct path_pair *worst = NULL;
 
-    for (unsigned i = 0; i < pp->n_pairs; i++) {
-        struct path_pair *pair = &pp->pairs[i];
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        struct path_pair *pair = &pp->pairs.items[i];
 
         if (is_in_use(pp, pair) || pair->remote.kind != CANDIDATE_HEARD)
             continue;
@@ -63,21 +64,21 @@ static struct path_pair *least_wanted(struct path *pp)
 
 static bool make_room(struct path *pp)
 {
-    if (pp->n_pairs == PATHS_PAIRS_MAX) {
+    if (pp->pairs.n == PATHS_PAIRS_MAX) {
         struct path_pair *worst = least_wanted(pp);
 
         if (!worst)
             return false;
         remove_pair(pp, worst);
     }
-    if (pp->n_pairs == pp->cap_pairs) {
-        unsigned cap = pp->cap_pairs ? 2 * pp->cap_pairs : 4;
-        struct path_pair *pairs = realloc(pp->pairs, cap * sizeof(*pairs));
+    if (pp->pairs.n == pp->pairs.cap) {
+        unsigned cap = pp->pairs.cap ? 2 * pp->pairs.cap : 4;
+        struct path_pair *pairs = realloc(pp->pairs.items, cap * sizeof(*pairs));
 
         if (!pairs)
             return false;
-        pp->pairs = pairs;
-        pp->cap_pairs = cap;
+        pp->pairs.items = pairs;
+        pp->pairs.cap = cap;
     }
     return true;
 }
@@ -94,9 +95,9 @@ struct path_pair *path__pair_add(
     }
     if (!candidate_is_possible(remote) || !make_room(pp))
         return NULL;
-    pair = &pp->pairs[pp->n_pairs++];
+    pair = &pp->pairs.items[pp->pairs.n++];
     *pair = (struct path_pair){
-        .id = ++pp->last_id, .socket = socket, .remote = {.kind = kind, .endpoint = *remote}};
+        .id = ++pp->pairs.last_id, .socket = socket, .remote = {.kind = kind, .endpoint = *remote}};
     return pair;
 }
 
@@ -104,8 +105,8 @@ void path__pairs_take_side(struct path *pp)
 {
     const struct candidates *c = &pp->side.candidates;
 
-    for (unsigned i = pp->n_pairs; i-- > 0;) {
-        struct path_pair *pair = &pp->pairs[i];
+    for (unsigned i = pp->pairs.n; i-- > 0;) {
+        struct path_pair *pair = &pp->pairs.items[i];
 
         if (pair->socket != PATH_SOCKET_MAIN || candidates_find(c, &pair->remote.endpoint))
             continue;
@@ -120,15 +121,15 @@ void path__pairs_take_side(struct path *pp)
 
 void path__pairs_drop_socket(struct path *pp, uint32_t socket)
 {
-    for (unsigned i = pp->n_pairs; i-- > 0;)
-        if (pp->pairs[i].socket == socket)
-            remove_pair(pp, &pp->pairs[i]);
+    for (unsigned i = pp->pairs.n; i-- > 0;)
+        if (pp->pairs.items[i].socket == socket)
+            remove_pair(pp, &pp->pairs.items[i]);
 }
 
 void path__pairs_drop_silent(struct path *pp)
 {
-    for (unsigned i = pp->n_pairs; i-- > 0;) {
-        struct path_pair *pair = &pp->pairs[i];
+    for (unsigned i = pp->pairs.n; i-- > 0;) {
+        struct path_pair *pair = &pp->pairs.items[i];
 
         if (pair->remote.kind == CANDIDATE_HEARD && !pair->is_answered && !is_in_use(pp, pair))
             remove_pair(pp, pair);
@@ -227,10 +228,25 @@ bool path__pair_on_pong(
     learn_rtt(pair, rtt);
     pair->n_round_pongs++;
     pair->n_pongs++;
-    pair->valid_at = pair->heard_at = now;
+    pair->valid_at = now;
     pair->is_answered = true;
-    pair->has_died = false;
     return true;
+}
+
+void path__pair_on_death(struct path_pair *pair)
+{
+    pair->valid_at = 0;
+    pair->n_samples = 0;
+    pair->is_answered = false;
+}
+
+void path__pairs_begin_round(struct path *pp, bool anew)
+{
+    for (unsigned i = 0; i < pp->pairs.n; i++) {
+        pp->pairs.items[i].n_round_pongs = 0;
+        if (anew)
+            pp->pairs.items[i].n_samples = 0;
+    }
 }
 
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now)
@@ -280,13 +296,13 @@ bool path__pair_beats(const struct path_pair *a, const struct path_pair *b)
 
 enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pair *pair)
 {
-    if (pair->id == pp->chosen)
+    if (pair->id == pp->choice.pair)
         return PATH_VERDICT_CHOSEN;
-    if (pair->has_died)
+    if (pair->record.has_died && pair->valid_at == 0)
         return PATH_VERDICT_DIED;
     if (pair->tried_at == 0)
         return PATH_VERDICT_UNTRIED;
     if (pair->n_round_pongs > 0 || pair->is_answered)
         return PATH_VERDICT_WORKS;
-    return pp->checks.next != NSEC_NEVER ? PATH_VERDICT_TRYING : PATH_VERDICT_SILENT;
+    return pp->checks.round.next_at != NSEC_NEVER ? PATH_VERDICT_TRYING : PATH_VERDICT_SILENT;
 }

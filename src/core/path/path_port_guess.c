@@ -52,16 +52,16 @@
 struct path_port_guess {
     bool is_hard;           /* we open sockets; else we guess ports */
     struct endpoint target; /* hard: the peer; else its NAT's address, any port */
-    nsec_t next;
-    nsec_t end;
-    unsigned n_mappings;   /* that were reserved */
-    unsigned n_guessed;    /* of GUESSES */
-    uint32_t port;         /* offset from PORT_FIRST of the next guess */
-    uint32_t first_socket; /* hard: numbers from here */
-    unsigned n_asked;      /* sockets asked for */
-    unsigned n_opened;     /* of @opened */
-    unsigned n_pinged;     /* of the opened ones, over all passes */
-    uint32_t opened[];     /* numbers of those that are open */
+    nsec_t next_at;         /* of the next part */
+    nsec_t end_at;          /* of the guess */
+    unsigned n_mappings;    /* that were reserved */
+    unsigned n_guessed;     /* of GUESSES */
+    uint32_t port;          /* offset from PORT_FIRST of the next guess */
+    uint32_t first_socket;  /* hard: numbers from here */
+    unsigned n_asked;       /* sockets asked for */
+    unsigned n_opened;      /* of @opened */
+    unsigned n_pinged;      /* of the opened ones, over all passes */
+    uint32_t opened[];      /* numbers of those that are open */
 };
 
 /* ---- the next few ports --------------------------------------------------------------------- */
@@ -115,8 +115,8 @@ void path__close_socket(struct path *pp, uint32_t socket)
 
 bool path__owns_socket(const struct path *pp, uint32_t socket)
 {
-    const struct path_port_guess *s = pp->port_guess;
-    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
+    const struct path_port_guess *s = pp->guess.present;
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
 
     if (socket == PATH_SOCKET_MAIN || (chosen && chosen->socket == socket))
         return true;
@@ -140,7 +140,7 @@ static void open_some(struct path *pp, struct path_port_guess *s)
 
 void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now)
 {
-    struct path_port_guess *s = pp->port_guess;
+    struct path_port_guess *s = pp->guess.present;
     bool is_ours = s && path__owns_socket(pp, socket) && s->n_opened < s->n_asked;
 
     if (!opened)
@@ -152,7 +152,7 @@ void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, n
         return;
     }
     s->opened[s->n_opened++] = socket;
-    s->next = nsec_min(s->next, now + OPEN_EVERY);
+    s->next_at = nsec_min(s->next_at, now + OPEN_EVERY);
 }
 
 /* ---- the two sides -------------------------------------------------------------------------- */
@@ -181,16 +181,17 @@ static void easy_step(struct path *pp, struct path_port_guess *s, nsec_t now)
 
 nsec_t path__port_guess_due(const struct path *pp)
 {
-    return pp->port_guess ? nsec_min(pp->port_guess->next, pp->port_guess->end) : NSEC_NEVER;
+    return pp->guess.present ? nsec_min(pp->guess.present->next_at, pp->guess.present->end_at)
+                             : NSEC_NEVER;
 }
 
 void path__port_guess_tick(struct path *pp, nsec_t now)
 {
-    struct path_port_guess *s = pp->port_guess;
+    struct path_port_guess *s = pp->guess.present;
 
     if (!s || now < path__port_guess_due(pp))
         return;
-    if (now >= s->end) {
+    if (now >= s->end_at) {
         path__port_guess_end(pp);
         return;
     }
@@ -198,13 +199,13 @@ void path__port_guess_tick(struct path *pp, nsec_t now)
         hard_step(pp, s, now);
     else
         easy_step(pp, s, now);
-    s->next = now + (s->is_hard ? OPEN_EVERY : GUESS_EVERY);
+    s->next_at = now + (s->is_hard ? OPEN_EVERY : GUESS_EVERY);
 }
 
 void path__port_guess_end(struct path *pp)
 {
-    struct path_port_guess *s = pp->port_guess;
-    const struct path_pair *chosen = path__pair_of(pp, pp->chosen);
+    struct path_port_guess *s = pp->guess.present;
+    const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);
     uint32_t keep = chosen ? chosen->socket : PATH_SOCKET_MAIN;
 
     if (!s)
@@ -214,7 +215,7 @@ void path__port_guess_end(struct path *pp)
             path__close_socket(pp, s->opened[i]);
     paths__unmap(pp->owner, s->n_mappings - (s->is_hard ? s->n_asked : s->n_guessed));
     free(s);
-    pp->port_guess = NULL;
+    pp->guess.present = NULL;
     pp->owner->sprayer = NULL;
 }
 
@@ -232,10 +233,10 @@ static bool can_help(const struct path *pp, bool is_hard)
 
 static void plan_again(struct path *pp, nsec_t now)
 {
-    unsigned skip = SKIP_MIN + pp->n_sprays;
+    unsigned skip = SKIP_MIN + pp->guess.n_tried;
 
-    pp->spray_after = path__slot_after(pp, skip < SKIP_MAX ? skip : SKIP_MAX, now + AGAIN_MIN);
-    pp->spray_after -= SLOT_MARGIN;
+    pp->guess.again_at = path__slot_after(pp, skip < SKIP_MAX ? skip : SKIP_MAX, now + AGAIN_MIN);
+    pp->guess.again_at -= SLOT_MARGIN;
 }
 
 /* Our NAT's mappings, and our sockets, are enough; and it is nobody else's turn. */
@@ -249,9 +250,14 @@ static bool take_turn(struct path *pp, bool is_hard, unsigned n_mappings, nsec_t
 
 void path__port_guess_on_used(struct path *pp, nsec_t now)
 {
-    unsigned doublings = pp->n_sprays < USED_DOUBLINGS ? pp->n_sprays : USED_DOUBLINGS;
+    unsigned doublings = pp->guess.n_tried < USED_DOUBLINGS ? pp->guess.n_tried : USED_DOUBLINGS;
 
-    pp->spray_after = nsec_min(pp->spray_after, now + (USED_MIN << doublings));
+    pp->guess.again_at = nsec_min(pp->guess.again_at, now + (USED_MIN << doublings));
+}
+
+void path__port_guess_on_stable(struct path *pp)
+{
+    pp->guess.n_tried = 0;
 }
 
 void path__port_guess_consider(struct path *pp, nsec_t now)
@@ -261,7 +267,7 @@ void path__port_guess_consider(struct path *pp, nsec_t now)
     unsigned n_mappings = hard ? p->spray_sockets : GUESSES;
     struct path_port_guess *s;
 
-    if (now < pp->spray_after || !can_help(pp, hard))
+    if (now < pp->guess.again_at || !can_help(pp, hard))
         return;
     plan_again(pp, now);
     if (!take_turn(pp, hard, n_mappings, now))
@@ -275,9 +281,9 @@ void path__port_guess_consider(struct path *pp, nsec_t now)
     s->n_mappings = n_mappings;
     s->target = *public_endpoint(&pp->side);
     s->port = rng_u32(&p->rng) % N_PORTS;
-    s->next = now;
-    s->end = now + HARD_TIME;
-    pp->port_guess = s;
+    s->next_at = now;
+    s->end_at = now + HARD_TIME;
+    pp->guess.present = s;
     p->sprayer = pp;
-    pp->n_sprays++;
+    pp->guess.n_tried++;
 }

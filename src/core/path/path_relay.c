@@ -152,9 +152,9 @@ void path__check_relay(struct path *pp, nsec_t now)
     struct path_relay better;
 
     remember_first(pp);
-    if (pp->chosen != 0 || pp->peer.policy == PATH_POLICY_OFF || leave_lost(pp))
+    if (pp->choice.pair != 0 || pp->peer.policy == PATH_POLICY_OFF || leave_lost(pp))
         return;
-    if (!pp->nominates || now < pp->relay.held_until || !find_better(pp, &better))
+    if (!pp->nominates || now < pp->relay.free_at || !find_better(pp, &better))
         pp->relay.move_at = NSEC_NEVER;
     else if (pp->relay.move_at == NSEC_NEVER)
         pp->relay.move_at = now + BETTER_FOR;
@@ -182,11 +182,11 @@ void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t n
 {
     struct paths_item *item;
 
-    if (pp->chosen != 0 || x25519_public_equal(current(pp), via))
+    if (pp->choice.pair != 0 || x25519_public_equal(current(pp), via))
         return;
     pp->relay.key = *via;
     pp->relay.move_at = NSEC_NEVER;
-    pp->relay.held_until = now + HOLD;
+    pp->relay.free_at = now + HOLD;
     item = path__tell_relay(pp);
     if (item)
         item->action.is_followed = true;
@@ -203,7 +203,7 @@ bool path__announces_relay(const struct path_side *before, const struct path_sid
 
 void path__release_relay(struct path *pp, nsec_t now)
 {
-    pp->relay.held_until = nsec_min(pp->relay.held_until, now);
+    pp->relay.free_at = nsec_min(pp->relay.free_at, now);
 }
 
 size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t cap)
@@ -213,7 +213,8 @@ size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t c
 
     for (unsigned i = 0; i < self->n_relays && n < cap; i++) {
         const struct path_relay *theirs = find(&pp->side, &self->relays[i].key);
-        bool is_chosen = pp->chosen == 0 && x25519_public_equal(current(pp), &self->relays[i].key);
+        bool is_chosen =
+            pp->choice.pair == 0 && x25519_public_equal(current(pp), &self->relays[i].key);
 
         ret[n++] = (struct path_relay_view){
             .key = self->relays[i].key,

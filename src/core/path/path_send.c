@@ -17,10 +17,15 @@ static struct paths_item *add_frame(
     item->action.len = PATH_FRAME_MIN;
     item->frame.kind = kind;
     item->frame.session = pp->owner->session;
-    item->frame.echo = pp->peer_session;
-    item->frame.sequence = ++pp->sequence;
-    pp->n_frames++;
+    item->frame.echo = pp->receiving.session;
+    item->frame.sequence = ++pp->sending.sequence;
+    pp->sending.n_frames++;
     return item;
+}
+
+uint64_t path__next_transaction(struct path *pp)
+{
+    return ++pp->sending.transaction;
 }
 
 /* NULL: no memory. */
@@ -31,9 +36,9 @@ static struct paths_item *add_ping(
 
     if (!item)
         return NULL;
-    item->frame.transaction = ++pp->transaction;
+    item->frame.transaction = path__next_transaction(pp);
     item->frame.clock = (uint64_t)now;
-    if (pp->is_moved)
+    if (pp->choice.is_moved)
         item->frame.flags |= PATH_FRAME_MOVED;
     return item;
 }
@@ -44,10 +49,10 @@ void path__ping(struct path *pp, struct path_pair *pair, nsec_t now)
 
     if (!item)
         return;
-    item->action.local = pair->local;
+    item->action.local = pair->contact.local;
     if (pair->is_answered)
         item->frame.flags |= PATH_FRAME_ANSWERED;
-    path__pair_on_ping(pair, pp->transaction, now);
+    path__pair_on_ping(pair, pp->sending.transaction, now);
 }
 
 void path__open(struct path *pp, const struct path_pair *pair, uint8_t hops, nsec_t now)
@@ -56,14 +61,14 @@ void path__open(struct path *pp, const struct path_pair *pair, uint8_t hops, nse
 
     if (!item)
         return;
-    item->action.local = pair->local;
+    item->action.local = pair->contact.local;
     item->action.hops = hops;
 }
 
 void path__ping_loose(struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now)
 {
     (void)add_ping(pp, socket, remote, now);
-    pp->n_sprayed++;
+    pp->sending.n_guesses++;
     pp->owner->counters.sprayed++;
 }
 
@@ -74,7 +79,7 @@ void path__tell(struct path *pp, const struct path_pair *pair, enum path_frame_k
 
     if (!item)
         return;
-    item->action.local = pair->local;
+    item->action.local = pair->contact.local;
     item->frame.flags = flags;
     item->frame.transaction = transaction;
     item->frame.clock = (uint64_t)now;
@@ -87,12 +92,12 @@ bool path__probe(
 
     if (!item)
         return false;
-    item->action.local = pair->local;
+    item->action.local = pair->contact.local;
     item->action.len = size;
     item->action.dont_fragment = true;
-    item->frame.transaction = ++pp->transaction;
+    item->frame.transaction = path__next_transaction(pp);
     item->frame.clock = (uint64_t)now;
-    *ret_probe = pp->transaction;
+    *ret_probe = pp->sending.transaction;
     return true;
 }
 
@@ -116,6 +121,6 @@ void path__answer(struct path *pp, const struct path_arrival *in, const struct p
     item->frame.held_us = held > 0 && held < NSEC_PER_SEC ? (uint32_t)(held / NSEC_PER_USEC) : 0;
     item->frame.observed = in->from;
     item->frame.size = is_probe ? (uint16_t)len : 0;
-    if (pair && pair->id == pp->chosen)
+    if (pair && pair->id == pp->choice.pair)
         item->frame.flags |= PATH_FRAME_IN_USE;
 }

@@ -55,8 +55,8 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
 static void path_free(struct path *pp)
 {
     path_keys_wipe(&pp->keys);
-    free(pp->pairs);
-    free(pp->port_guess);
+    free(pp->pairs.items);
+    free(pp->guess.present);
     free(pp);
 }
 
@@ -147,10 +147,10 @@ static int add(struct paths *p, const struct path_peer *peer, struct path **ret,
         return -EINVAL;
     }
     pp->nominates = x25519_public_compare(&p->public, &peer->key) < 0;
-    pp->slot_phase = slot_phase(&pp->keys);
-    pp->since = now;
-    pp->choose_at = pp->slot = pp->alarm_at = pp->relay.move_at = NSEC_NEVER;
-    pp->checks.next = pp->liveness.next = NSEC_NEVER;
+    pp->slot.phase = slot_phase(&pp->keys);
+    pp->choice.since = now;
+    pp->choice.choose_at = pp->slot.next_at = pp->choice.alarm_at = pp->relay.move_at = NSEC_NEVER;
+    pp->checks.round.next_at = pp->liveness.next_at = NSEC_NEVER;
     /* So that a deadline can always be armed later. */
     if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
         htab_add(&p->by_key, &pp->by_key, key_hash(p, &peer->key)) < 0)
@@ -189,8 +189,8 @@ int paths_put_peer(struct paths *p, const struct path_peer *peer, nsec_t now)
     }
     if (is_new || !path__wants_direct(pp))
         path__use_relay(pp, NULL, now);
-    else if (pp->chosen == 0)
-        path__use_relay(pp, NULL, pp->since);
+    else if (pp->choice.pair == 0)
+        path__use_relay(pp, NULL, pp->choice.since);
     path__slot_plan(pp, now);
     path__checks_start(pp, true, now);
     path__rearm(pp);
@@ -206,7 +206,7 @@ void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t 
     if (!pp)
         return;
     path__port_guess_end(pp);
-    pair = path__pair_of(pp, pp->chosen);
+    pair = path__pair_of(pp, pp->choice.pair);
     if (pair && pair->socket != PATH_SOCKET_MAIN)
         path__close_socket(pp, pair->socket);
     paths__forget(p, pp);
@@ -220,14 +220,15 @@ void paths_remove_peer(struct paths *p, const struct x25519_public *key, nsec_t 
 
 void path__rearm(struct path *pp)
 {
-    nsec_t due = nsec_min(pp->checks.next, nsec_min(pp->liveness.next, pp->slot));
+    nsec_t due =
+        nsec_min(pp->checks.round.next_at, nsec_min(pp->liveness.next_at, pp->slot.next_at));
 
-    if (pp->nomination.pair != 0)
-        due = nsec_min(due, pp->nomination.next);
-    if (pp->chosen == 0 && pp->nominates && pp->choose_at > pp->ticked_at)
-        due = nsec_min(due, pp->choose_at);
-    due = nsec_min(due, nsec_min(pp->alarm_at, path__port_guess_due(pp)));
-    if (pp->chosen == 0)
+    if (pp->choice.sent.pair != 0)
+        due = nsec_min(due, pp->choice.sent.next_at);
+    if (pp->choice.pair == 0 && pp->nominates && pp->choice.choose_at > pp->ticked_at)
+        due = nsec_min(due, pp->choice.choose_at);
+    due = nsec_min(due, nsec_min(pp->choice.alarm_at, path__port_guess_due(pp)));
+    if (pp->choice.pair == 0)
         due = nsec_min(due, pp->relay.move_at);
     /* Room was reserved when the edge was added. */
     (void)heap_set(&pp->owner->timers, &pp->timer, due);
@@ -236,8 +237,7 @@ void path__rearm(struct path *pp)
 void path__tick(struct path *pp, nsec_t now)
 {
     pp->ticked_at = now;
-    if (path__liveness_tick(pp, now))
-        path__die(pp, now);
+    path__chosen_tick(pp, now);
     path__nominate_tick(pp, now);
     path__slot_tick(pp, now);
     path__checks_tick(pp, now);
@@ -295,7 +295,7 @@ static void self_changed(struct path *pp, nsec_t now)
 /* Whoever has a path to where we were is to hear of it, and of where we are, at once. */
 static void address_changed(struct path *pp, nsec_t now)
 {
-    path__liveness_now(pp, now);
+    path_liveness_doubt(&pp->liveness, now);
     self_changed(pp, now);
 }
 
@@ -362,10 +362,12 @@ void paths_on_traffic(
     if (!pp)
         return;
     /* Data begins to flow, at both ends at once: a moment to act together. */
-    if (path__liveness_on_traffic(pp, rx, tx, now)) {
-        pp->backoff = 0;
-        path__slot_plan(pp, now);
-        if (pp->chosen == 0)
+    if (path_traffic_count(&pp->traffic, rx, tx, now)) {
+        struct path_liveness_facts facts = path__liveness_facts(pp, now);
+
+        path_liveness_on_data(&pp->liveness, &facts, now);
+        path__slot_restart(pp, now);
+        if (pp->choice.pair == 0)
             path__checks_start(pp, true, now);
     }
     path__rearm(pp);
@@ -374,12 +376,8 @@ void paths_on_traffic(
 /* The chosen pair may be gone, and there may be better ones. */
 static void network_changed(struct path *pp, nsec_t now)
 {
-    /* Our address of that time may be a dead end: let the kernel choose. */
-    for (unsigned i = 0; i < pp->n_pairs; i++) {
-        pp->pairs[i].left = pp->pairs[i].local;
-        pp->pairs[i].local = (struct ip_addr){0};
-    }
-    path__liveness_now(pp, now);
+    path__frames_on_network_change(pp);
+    path_liveness_doubt(&pp->liveness, now);
     path__checks_start(pp, true, now);
 }
 
@@ -391,8 +389,7 @@ void paths_on_network_change(struct paths *p, nsec_t now)
 
 static void relay_changed(struct path *pp, nsec_t now)
 {
-    pp->backoff = 0;
-    path__slot_plan(pp, now);
+    path__slot_restart(pp, now);
 }
 
 void paths_on_relay(struct paths *p, bool usable, nsec_t now)
@@ -438,9 +435,9 @@ bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size
     uint64_t *ret_probe, nsec_t now)
 {
     struct path *pp = find(p, key);
-    const struct path_pair *pair = pp ? path__pair_of(pp, pp->chosen) : NULL;
+    const struct path_pair *pair = pp ? path__pair_of(pp, pp->choice.pair) : NULL;
 
-    if (!pair || size < PATH_FRAME_MIN || size > PATH_FRAME_MAX || pp->peer_session == 0)
+    if (!pair || size < PATH_FRAME_MIN || size > PATH_FRAME_MAX || pp->receiving.session == 0)
         return false;
     (void)paths__reserve(p, 1, now);
     return path__probe(pp, pair, size, ret_probe, now);
@@ -452,13 +449,15 @@ bool paths_view(
     const struct paths *p, const struct x25519_public *key, struct path_view *ret, nsec_t now)
 {
     const struct path *pp = find(p, key);
-    const struct path_pair *pair = pp ? path__pair_of(pp, pp->chosen) : NULL;
+    const struct path_pair *pair = pp ? path__pair_of(pp, pp->choice.pair) : NULL;
     struct path_relay via;
 
     if (!pp)
         return false;
-    *ret = (struct path_view){
-        .peer = pp->peer, .since = pp->since, .n_frames = pp->n_frames, .n_sprayed = pp->n_sprayed};
+    *ret = (struct path_view){.peer = pp->peer,
+        .since = pp->choice.since,
+        .n_frames = pp->sending.n_frames,
+        .n_sprayed = pp->sending.n_guesses};
     path__explain(pp, ret->why, now);
     if (pair) {
         ret->kind = path__pair_kind(pair);
@@ -473,7 +472,7 @@ bool paths_view(
     ret->via = via.key;
     if (ret->kind == PATH_KIND_RELAY && via.is_stream)
         ret->kind = PATH_KIND_STREAM;
-    ret->is_alarm = pp->is_alarm;
+    ret->is_alarm = pp->choice.is_alarm;
     return true;
 }
 
@@ -483,8 +482,8 @@ size_t paths_pairs(
     const struct path *pp = find(p, key);
     size_t n = 0;
 
-    for (unsigned i = 0; pp && i < pp->n_pairs && n < cap; i++) {
-        const struct path_pair *pair = &pp->pairs[i];
+    for (unsigned i = 0; pp && i < pp->pairs.n && n < cap; i++) {
+        const struct path_pair *pair = &pp->pairs.items[i];
 
         ret[n++] = (struct path_pair_view){
             .remote = pair->remote,

@@ -53,7 +53,7 @@ static bool is_side_equal(const struct path_side *a, const struct path_side *b)
 {
     bool same = candidates_equal(&a->candidates, &b->candidates) &&
                 is_nat_equal(&a->nat, &b->nat) && a->keepalive == b->keepalive &&
-                a->can_spray == b->can_spray && a->relay_run == b->relay_run &&
+                a->can_guess == b->can_guess && a->relay_run == b->relay_run &&
                 a->n_relays == b->n_relays;
 
     for (unsigned i = 0; same && i < a->n_relays; i++)
@@ -67,7 +67,7 @@ static bool is_side_equal(const struct path_side *a, const struct path_side *b)
 void finder__update_self(struct finder *f, nsec_t now)
 {
     struct path_side side = {
-        .generation = f->self.generation, .keepalive = f->keepalive, .can_spray = true};
+        .generation = f->self.generation, .keepalive = f->keepalive, .can_guess = true};
 
     add_candidates(f, &side.candidates);
     finder__tell_relays(f, &side, now);

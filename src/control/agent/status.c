@@ -215,7 +215,7 @@ json_t *status_encode_paths(const struct status_input *in, const struct finder *
         node->meta.name, "path", path_kind_name(peer->kind), "relay", encode_relay(peer), "why",
         peer->why, "sinceSeconds", (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs",
         encode_rtt(peer), "loss", encode_loss(peer), "framesSent", (json_int_t)view.n_frames,
-        "guessesSent", (json_int_t)view.n_sprayed, "self", path_report_encode_facts(self), "peer",
+        "guessesSent", (json_int_t)view.n_guesses, "self", path_report_encode_facts(self), "peer",
         node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
         pairs ? pairs : json_array(), "relays", finder_encode_relays(finder, node->meta.name));
 }

@@ -138,7 +138,7 @@ static void test_servers_are_asked_and_believed(void **state)
     msg = find_sent(w, &hub, 0);
     assert_non_null(msg);
     assert_non_null(find_sent(w, &api, 0));
-    assert_true(finder_self(w->finder)->can_spray);
+    assert_true(finder_self(w->finder)->can_guess);
     generation = finder_self(w->finder)->generation;
     assert_int_equal(stun_decode_request(&req, msg, STUN_REQUEST_SIZE), 0);
     len = stun_encode_answer(&req, &mapped, out);

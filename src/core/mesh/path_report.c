@@ -79,7 +79,7 @@ static int decode_facts(struct path_side *s, const json_t *json, const char *whe
     fields_u64(&f, "generation", FIELDS_OPTIONAL, 0, INT64_MAX, &s->generation);
     fields_u64(
         &f, "keepaliveMs", FIELDS_OPTIONAL, 0, KEEPALIVE_REPORT_MAX / NSEC_PER_MSEC, &keepalive_ms);
-    fields_bool(&f, "canSpray", FIELDS_OPTIONAL, &s->can_spray);
+    fields_bool(&f, "canSpray", FIELDS_OPTIONAL, &s->can_guess);
     fields_u64(&f, "relayRun", FIELDS_OPTIONAL, 0, INT64_MAX, &s->relay_run);
     decode_nat(&f, &s->nat);
     s->keepalive = (nsec_t)keepalive_ms * NSEC_PER_MSEC;
@@ -150,6 +150,6 @@ json_t *path_report_encode_facts(const struct path_side *side)
         behavior_rule_name(nat->filtering), "natted", (int)nat->is_natted, "blocked",
         (int)nat->is_blocked, "portStep", (int)nat->port_step, "lastPort", (int)nat->last_port,
         "keepaliveMs", (json_int_t)(side->keepalive / NSEC_PER_MSEC), "canSpray",
-        (int)side->can_spray, "relayRun", (json_int_t)side->relay_run, "relays",
+        (int)side->can_guess, "relayRun", (json_int_t)side->relay_run, "relays",
         encode_relays(side));
 }

@@ -220,7 +220,7 @@ static const struct people *the_people(void)
 
 static void start(struct world *w)
 {
-    struct paths_options opt = {.secret = w->people->self, .name = "self", .spray_sockets = 32};
+    struct paths_options opt = {.secret = w->people->self, .name = "self", .guess_sockets = 32};
 
     opt.rng = rng_seeded(&w->seed);
     assert(paths_new(&w->paths, &opt, w->now) == 0);

@@ -69,7 +69,7 @@ struct path_side {
     struct candidates candidates;
     struct behavior nat;
     nsec_t keepalive; /* that holds its NAT's mapping; 0: not measured */
-    bool can_spray; /* it opens sockets so that its NAT's ports may be guessed (PATH_ACTION_OPEN) */
+    bool can_guess; /* it opens sockets so that its NAT's ports may be guessed (PATH_ACTION_OPEN) */
     uint64_t relay_run; /* it relays for others; another number: it has forgotten; 0: it does not */
     struct path_relay relays[PATH_RELAYS_MAX]; /* that it reaches itself; a hub first */
     unsigned n_relays;
@@ -177,7 +177,7 @@ struct path_view {
     bool is_alarm;            /* the policy is DIRECT, and it has been relayed for too long */
     char why[PATH_TEXT_MAX];  /* why not direct, and what would change that; "" when it is */
     uint64_t n_frames;        /* sent for this edge */
-    uint64_t n_sprayed;       /* of them, guesses at ports */
+    uint64_t n_guesses;       /* of them, guesses at ports */
 };
 
 /** path_kind_name() - "none", "lan", "direct", "relay", "stream". */

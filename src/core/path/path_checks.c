@@ -71,9 +71,9 @@ static void want_fresh(const struct path *pp, nsec_t now)
     struct paths *p = pp->owner;
 
     if (pp->choice.pair == 0 && behavior_is_hard(&p->self.nat) && p->self.nat.port_step != 0 &&
-        (p->fresh_at == 0 || now - p->fresh_at >= PATH_SLOT_PERIOD) &&
+        (p->asking.guess_at == 0 || now - p->asking.guess_at >= PATH_SLOT_PERIOD) &&
         paths__add(p, NULL, PATH_ACTION_FRESH))
-        p->fresh_at = now;
+        p->asking.guess_at = now;
 }
 
 void path__ask_address(const struct path *pp, nsec_t now)
@@ -81,9 +81,9 @@ void path__ask_address(const struct path *pp, nsec_t now)
     struct paths *p = pp->owner;
 
     /* When many die at once it is asked once for all. */
-    if ((p->asked_at == 0 || now - p->asked_at >= ASK_ADDRESS_MIN) &&
+    if ((p->asking.death_at == 0 || now - p->asking.death_at >= ASK_ADDRESS_MIN) &&
         paths__add(p, NULL, PATH_ACTION_FRESH))
-        p->asked_at = now;
+        p->asking.death_at = now;
 }
 
 void path__checks_start(struct path *pp, bool is_full, nsec_t now)

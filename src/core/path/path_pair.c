@@ -270,7 +270,7 @@ enum path_kind path__pair_kind(const struct path_pair *pair)
 
 static int rank(const struct path_pair *pair)
 {
-    /* Packets through a spray socket pass the agent; those of the main socket do not. */
+    /* Packets through a socket of its own pass the agent; those of the main socket do not. */
     return (path__pair_kind(pair) == PATH_KIND_LAN ? 2 : 0) +
            (pair->socket == PATH_SOCKET_MAIN ? 1 : 0);
 }

@@ -109,7 +109,7 @@ void path__close_socket(struct path *pp, uint32_t socket)
 
     if (item)
         item->action.socket = socket;
-    pp->owner->n_sockets--;
+    pp->owner->guessing.n_sockets--;
     path__pairs_drop_socket(pp, socket);
 }
 
@@ -127,14 +127,14 @@ static void open_some(struct path *pp, struct path_port_guess *s)
 {
     struct paths *p = pp->owner;
 
-    for (unsigned i = 0; i < OPEN_BURST && s->n_asked < p->spray_sockets; i++) {
+    for (unsigned i = 0; i < OPEN_BURST && s->n_asked < p->guessing.sockets_max; i++) {
         struct paths_item *item = paths__add(p, pp, PATH_ACTION_OPEN);
 
         if (!item)
             return;
-        item->action.socket = ++p->last_socket;
+        item->action.socket = ++p->guessing.last_socket;
         if (s->n_asked++ == 0)
-            s->first_socket = p->last_socket;
+            s->first_socket = p->guessing.last_socket;
     }
 }
 
@@ -145,7 +145,7 @@ void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, n
 
     if (!opened)
         return;
-    pp->owner->n_sockets++;
+    pp->owner->guessing.n_sockets++;
     pp->owner->counters.sockets_opened++;
     if (!is_ours) {
         path__close_socket(pp, socket);
@@ -216,7 +216,7 @@ void path__port_guess_end(struct path *pp)
     paths__unmap(pp->owner, s->n_mappings - (s->is_hard ? s->n_asked : s->n_guessed));
     free(s);
     pp->guess.present = NULL;
-    pp->owner->sprayer = NULL;
+    pp->owner->guessing.edge = NULL;
 }
 
 /* ---- is it worth it? ------------------------------------------------------------------------ */
@@ -228,7 +228,7 @@ static bool can_help(const struct path *pp, bool is_hard)
     const struct behavior *theirs = &pp->side.nat;
 
     return is_hard != behavior_is_hard(theirs) && !p->self.nat.is_blocked && !theirs->is_blocked &&
-           p->spray_sockets > 0 && pp->side.can_spray && public_endpoint(&pp->side) != NULL;
+           p->guessing.sockets_max > 0 && pp->side.can_guess && public_endpoint(&pp->side) != NULL;
 }
 
 static void plan_again(struct path *pp, nsec_t now)
@@ -244,7 +244,7 @@ static bool take_turn(struct path *pp, bool is_hard, unsigned n_mappings, nsec_t
 {
     struct paths *p = pp->owner;
 
-    return !p->sprayer && (!is_hard || p->n_sockets < p->spray_sockets) &&
+    return !p->guessing.edge && (!is_hard || p->guessing.n_sockets < p->guessing.sockets_max) &&
            paths__may_map(p, n_mappings, now);
 }
 
@@ -264,7 +264,7 @@ void path__port_guess_consider(struct path *pp, nsec_t now)
 {
     struct paths *p = pp->owner;
     bool hard = behavior_is_hard(&p->self.nat);
-    unsigned n_mappings = hard ? p->spray_sockets : GUESSES;
+    unsigned n_mappings = hard ? p->guessing.sockets_max : GUESSES;
     struct path_port_guess *s;
 
     if (now < pp->guess.again_at || !can_help(pp, hard))
@@ -272,7 +272,7 @@ void path__port_guess_consider(struct path *pp, nsec_t now)
     plan_again(pp, now);
     if (!take_turn(pp, hard, n_mappings, now))
         return;
-    s = calloc(1, sizeof(*s) + (hard ? p->spray_sockets : 0) * sizeof(s->opened[0]));
+    s = calloc(1, sizeof(*s) + (hard ? p->guessing.sockets_max : 0) * sizeof(s->opened[0]));
     if (!s) {
         paths__unmap(p, n_mappings);
         return;
@@ -284,6 +284,6 @@ void path__port_guess_consider(struct path *pp, nsec_t now)
     s->next_at = now;
     s->end_at = now + HARD_TIME;
     pp->guess.present = s;
-    p->sprayer = pp;
+    p->guessing.edge = pp;
     pp->guess.n_tried++;
 }

@@ -69,7 +69,7 @@ void path__ping_loose(struct path *pp, uint32_t socket, const struct endpoint *r
 {
     (void)add_ping(pp, socket, remote, now);
     pp->sending.n_guesses++;
-    pp->owner->counters.sprayed++;
+    pp->owner->counters.guesses++;
 }
 
 void path__tell(struct path *pp, const struct path_pair *pair, enum path_frame_kind kind,

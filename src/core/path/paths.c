@@ -13,7 +13,7 @@
 
 #define FRAMES_PER_SECOND  400
 #define ANSWERS_PER_SECOND 1000
-#define SPRAY_SOCKETS      256
+#define GUESS_SOCKETS      256
 
 static struct paths_bucket bucket_make(unsigned per_second, unsigned otherwise)
 {
@@ -39,13 +39,13 @@ int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now)
     while (p->session == 0)
         p->session = rng_u64(&p->rng);
     p->relay_is_usable = true;
-    p->begin = bucket_make(opt->frames_per_second, FRAMES_PER_SECOND);
-    p->mappings = (struct paths_bucket){
+    p->budget.begin = bucket_make(opt->frames_per_second, FRAMES_PER_SECOND);
+    p->budget.mappings = (struct paths_bucket){
         .interval = PATHS_MAPPINGS_TIME / PATHS_MAPPINGS_MAX, .burst = PATHS_MAPPINGS_TIME};
-    p->answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
-    p->spray_sockets = opt->spray_sockets ? opt->spray_sockets : SPRAY_SOCKETS;
-    if (opt->spray_sockets == PATHS_NO_SPRAY)
-        p->spray_sockets = 0;
+    p->budget.answer = bucket_make(opt->answers_per_second, ANSWERS_PER_SECOND);
+    p->guessing.sockets_max = opt->guess_sockets ? opt->guess_sockets : GUESS_SOCKETS;
+    if (opt->guess_sockets == PATHS_NO_SOCKETS)
+        p->guessing.sockets_max = 0;
     htab_init(&p->by_key, rng_u64(&p->rng));
     htab_init(&p->by_tag, rng_u64(&p->rng));
     *ret = p;
@@ -420,9 +420,9 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
 {
     struct paths_item *item;
 
-    if (p->sprayer) {
-        path__port_guess_on_socket(p->sprayer, socket, opened, now);
-        path__rearm(p->sprayer);
+    if (p->guessing.edge) {
+        path__port_guess_on_socket(p->guessing.edge, socket, opened, now);
+        path__rearm(p->guessing.edge);
         return;
     }
     /* Whoever asked for it has no need of it any more. */
@@ -457,7 +457,7 @@ bool paths_view(
     *ret = (struct path_view){.peer = pp->peer,
         .since = pp->choice.since,
         .n_frames = pp->sending.n_frames,
-        .n_sprayed = pp->sending.n_guesses};
+        .n_guesses = pp->sending.n_guesses};
     path__explain(pp, ret->why, now);
     if (pair) {
         ret->kind = path__pair_kind(pair);

@@ -31,16 +31,16 @@ struct paths_options {
     struct rng rng;              /* pins its context */
     unsigned frames_per_second;  /* that we begin: pings, nominations; 400 */
     unsigned answers_per_second; /* 1000 */
-    unsigned spray_sockets;      /* of one guess, 256; PATHS_NO_SPRAY: none may be opened */
+    unsigned guess_sockets;      /* of one guess, 256; PATHS_NO_SOCKETS: none may be opened */
 };
 
-#define PATHS_NO_SPRAY UINT32_MAX
+#define PATHS_NO_SOCKETS UINT32_MAX
 
 /** What it has cost and what was refused, since the start. */
 struct paths_counters {
     uint64_t frames_sent;     /* of any kind */
     uint64_t frames_received; /* that opened */
-    uint64_t sprayed;         /* of those sent: guesses at ports */
+    uint64_t guesses;         /* of those sent: guesses at ports */
     uint64_t sockets_opened;
     uint64_t rounds;         /* begun */
     uint64_t switches;       /* USE actions after an edge's first */

@@ -37,38 +37,58 @@ struct paths_item {
     char *text;              /* owns; EVENT */
 };
 
+/** What the caller is to do. Written by paths_queue.c. */
+struct paths_queue {
+    struct paths_item *items; /* owns; a ring of @cap */
+    size_t first;
+    size_t n;
+    size_t cap;
+    char *text; /* owns; of the EVENT that was taken last */
+    uint8_t frame[PATH_FRAME_MAX];
+};
+
+/** What the node may send and open unasked. Written by paths_queue.c. */
+struct paths_budget {
+    struct paths_bucket begin;    /* frames that we begin */
+    struct paths_bucket answer;   /* frames that answer others */
+    struct paths_bucket mappings; /* that guessing makes in our NAT */
+};
+
+/** Guessing ports: one edge of a node at a time. Written by path_port_guess.c. */
+struct paths_guessing {
+    struct path *edge;    /* whose turn it is; NULL: nobody's */
+    unsigned sockets_max; /* may be open at once; 0: none */
+    unsigned n_sockets;   /* are */
+    uint32_t last_socket; /* number of the newest */
+};
+
+/** When FRESH was asked for last; 0: never. Written by path_checks.c. */
+struct paths_asking {
+    nsec_t guess_at; /* because the peer is about to guess our port */
+    nsec_t death_at; /* because a path had died */
+};
+
+/** All edges of a node. What has no owner named is written by paths.c. */
 struct paths {
     struct x25519_secret secret;
     struct x25519_public public;
     char name[NAME_MAX_LEN + 1];
     struct rng rng;
-    uint64_t session; /* this run */
-    nsec_t clock_offset;
+    uint64_t session;    /* this run */
+    nsec_t clock_offset; /* to be added to `now` for the clock that peers share */
     bool relay_is_usable;
     struct path_side self;
-    struct htab by_key;
-    struct htab by_tag;
-    struct heap timers;
-
-    struct paths_item *items; /* owns; a ring of @cap_items */
-    size_t first_item;
-    size_t n_items;
-    size_t cap_items;
-    char *text; /* owns; of the EVENT that was taken last */
-    uint8_t frame[PATH_FRAME_MAX];
-
-    struct paths_bucket begin;
-    struct paths_bucket answer;
-    struct paths_bucket mappings; /* that guessing makes in our NAT */
-    unsigned spray_sockets;       /* may be open at once */
-    unsigned n_sockets;           /* are */
-    uint32_t last_socket;
-    struct path *sprayer;   /* the one edge that sprays; NULL: none */
-    nsec_t fresh_at;        /* when FRESH was asked for a guess last; 0: never */
-    nsec_t asked_at;        /* the same, because a path had died */
     nsec_t changed_at;      /* when this machine's network changed last; 0: never */
     nsec_t self_changed_at; /* our candidates last did; 0: never */
-    struct paths_counters counters;
+    struct htab by_key;
+    struct htab by_tag;
+    struct heap timers; /* one deadline an edge */
+
+    struct paths_queue queue;
+    struct paths_budget budget;
+    struct paths_guessing guessing;
+    struct paths_asking asking;
+    struct paths_counters counters; /* each by who knows of it */
 };
 
 /** paths__add() - an action; NULL when there is no memory, or too much in the queue already. */
@@ -90,4 +110,5 @@ void paths__unmap(struct paths *p, unsigned n);
 /** paths__may_answer() - one more answer? */
 bool paths__may_answer(struct paths *p, nsec_t now);
 
+/** paths__queue_deinit() - what is still in it is lost. */
 void paths__queue_deinit(struct paths *p);

@@ -9,17 +9,17 @@
 
 static bool grow(struct paths *p)
 {
-    size_t cap = p->cap_items ? 2 * p->cap_items : 64;
+    size_t cap = p->queue.cap ? 2 * p->queue.cap : 64;
     struct paths_item *items = calloc(cap, sizeof(*items));
 
     if (!items)
         return false;
-    for (size_t i = 0; i < p->n_items; i++)
-        items[i] = p->items[(p->first_item + i) % p->cap_items];
-    free(p->items);
-    p->items = items;
-    p->cap_items = cap;
-    p->first_item = 0;
+    for (size_t i = 0; i < p->queue.n; i++)
+        items[i] = p->queue.items[(p->queue.first + i) % p->queue.cap];
+    free(p->queue.items);
+    p->queue.items = items;
+    p->queue.cap = cap;
+    p->queue.first = 0;
     return true;
 }
 
@@ -27,13 +27,13 @@ struct paths_item *paths__add(struct paths *p, struct path *pp, enum path_action
 {
     struct paths_item *item;
 
-    if (kind == PATH_ACTION_SEND && p->n_items >= ITEMS_MAX) {
+    if (kind == PATH_ACTION_SEND && p->queue.n >= ITEMS_MAX) {
         p->counters.over_budget++;
         return NULL;
     }
-    if (p->n_items == p->cap_items && !grow(p))
+    if (p->queue.n == p->queue.cap && !grow(p))
         return NULL;
-    item = &p->items[(p->first_item + p->n_items++) % p->cap_items];
+    item = &p->queue.items[(p->queue.first + p->queue.n++) % p->queue.cap];
     *item = (struct paths_item){.path = pp, .action.kind = kind};
     if (pp)
         item->action.peer = pp->peer.key;
@@ -42,8 +42,8 @@ struct paths_item *paths__add(struct paths *p, struct path *pp, enum path_action
 
 void paths__forget(struct paths *p, const struct path *pp)
 {
-    for (size_t i = 0; i < p->n_items; i++) {
-        struct paths_item *item = &p->items[(p->first_item + i) % p->cap_items];
+    for (size_t i = 0; i < p->queue.n; i++) {
+        struct paths_item *item = &p->queue.items[(p->queue.first + i) % p->queue.cap];
 
         if (item->path != pp)
             continue;
@@ -59,23 +59,23 @@ static bool finish_frame(struct paths *p, struct paths_item *item)
     struct xchacha_nonce nonce;
 
     rng_fill(&p->rng, nonce.b, sizeof(nonce.b));
-    if (!path_frame_seal(&item->path->keys, &item->frame, &nonce, item->action.len, p->frame))
+    if (!path_frame_seal(&item->path->keys, &item->frame, &nonce, item->action.len, p->queue.frame))
         return false;
-    item->action.frame = p->frame;
+    item->action.frame = p->queue.frame;
     p->counters.frames_sent++;
     return true;
 }
 
 bool paths_next(struct paths *p, struct path_action *ret)
 {
-    free(p->text);
-    p->text = NULL;
-    while (p->n_items > 0) {
-        struct paths_item item = p->items[p->first_item];
+    free(p->queue.text);
+    p->queue.text = NULL;
+    while (p->queue.n > 0) {
+        struct paths_item item = p->queue.items[p->queue.first];
 
-        p->first_item = (p->first_item + 1) % p->cap_items;
-        p->n_items--;
-        p->text = item.text;
+        p->queue.first = (p->queue.first + 1) % p->queue.cap;
+        p->queue.n--;
+        p->queue.text = item.text;
         item.action.text = item.text;
         item.action.name = item.path ? item.path->peer.name : "";
         if (item.action.kind == PATH_ACTION_SEND && !finish_frame(p, &item))
@@ -84,18 +84,18 @@ bool paths_next(struct paths *p, struct path_action *ret)
             *ret = item.action;
             return true;
         }
-        free(p->text);
-        p->text = NULL;
+        free(p->queue.text);
+        p->queue.text = NULL;
     }
     return false;
 }
 
 void paths__queue_deinit(struct paths *p)
 {
-    for (size_t i = 0; i < p->n_items; i++)
-        free(p->items[(p->first_item + i) % p->cap_items].text);
-    free(p->items);
-    free(p->text);
+    for (size_t i = 0; i < p->queue.n; i++)
+        free(p->queue.items[(p->queue.first + i) % p->queue.cap].text);
+    free(p->queue.items);
+    free(p->queue.text);
 }
 
 /* ---- budget --------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static nsec_t bucket_take(struct paths_bucket *b, unsigned n, nsec_t now)
 
 nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now)
 {
-    nsec_t at = bucket_take(&p->begin, n, now);
+    nsec_t at = bucket_take(&p->budget.begin, n, now);
 
     if (at > now)
         p->counters.over_budget += n;
@@ -119,7 +119,7 @@ nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now)
 
 bool paths__may_map(struct paths *p, unsigned n, nsec_t now)
 {
-    struct paths_bucket *b = &p->mappings;
+    struct paths_bucket *b = &p->budget.mappings;
 
     if (rate_is_spent(&b->rate, now, b->burst - n * b->interval))
         return false;
@@ -129,15 +129,15 @@ bool paths__may_map(struct paths *p, unsigned n, nsec_t now)
 
 void paths__unmap(struct paths *p, unsigned n)
 {
-    rate_give_back(&p->mappings.rate, n * p->mappings.interval);
+    rate_give_back(&p->budget.mappings.rate, n * p->budget.mappings.interval);
 }
 
 bool paths__may_answer(struct paths *p, nsec_t now)
 {
-    if (rate_is_spent(&p->answer.rate, now, p->answer.burst)) {
+    if (rate_is_spent(&p->budget.answer.rate, now, p->budget.answer.burst)) {
         p->counters.over_budget++;
         return false;
     }
-    (void)bucket_take(&p->answer, 1, now);
+    (void)bucket_take(&p->budget.answer, 1, now);
     return true;
 }

@@ -1,4 +1,7 @@
-/* test-parts.c - candidates, what STUN answers say of a NAT, and what a pong is taken for. */
+/*
+ * test-parts.c - candidates, what STUN answers say of a NAT, what a pong is taken for, and when a
+ * chosen pair is asked and given up.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,9 +207,132 @@ static void test_pongs(void **state)
     assert_int_equal(pair.rtt, NSEC_PER_USEC);
 }
 
+/* ---- liveness ------------------------------------------------------------------------------- */
+
+#define MS NSEC_PER_MSEC
+#define T0 (100 * NSEC_PER_SEC)
+
+static void test_liveness_asks_as_often_as_it_has_to(void **state)
+{
+    /* What is known of the edge, and how long nothing need be heard before this end pings. */
+    static const struct {
+        struct path_liveness_facts facts;
+        nsec_t quiet;
+    } cases[] = {
+        {{.begins = true}, 10000 * MS},
+        {{.begins = false}, 11000 * MS},
+        {{.begins = true, .is_active = true}, 500 * MS},
+        {{.begins = false, .is_active = true}, 700 * MS},
+        {{.begins = true, .keepalive_here = 25000 * MS}, 10000 * MS},
+        {{.begins = true, .keepalive_here = 25000 * MS, .keepalive_there = 20000 * MS}, 20000 * MS},
+        {{.begins = true, .keepalive_there = 1000 * MS}, 2000 * MS},
+        {{.begins = false, .is_active = true, .is_relay = true}, 300 * MS},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct path_liveness_facts *facts = &cases[i].facts;
+        struct path_liveness l;
+
+        path_liveness_start(&l, facts, T0);
+        assert_int_equal(l.next_at, T0 + cases[i].quiet);
+        assert_int_equal(
+            path_liveness_tick(&l, facts, T0 + cases[i].quiet - 1), PATH_LIVENESS_WAIT);
+        assert_int_equal(path_liveness_tick(&l, facts, T0 + cases[i].quiet), PATH_LIVENESS_PING);
+    }
+}
+
+/* Ticks that ask until one says that the pair is dead; returns how long that took. */
+static nsec_t time_to_death(const struct path_liveness_facts *facts, unsigned *ret_pings)
+{
+    struct path_liveness l;
+    nsec_t begun_at;
+
+    path_liveness_start(&l, facts, T0);
+    begun_at = l.next_at;
+    for (*ret_pings = 0; *ret_pings < 100; (*ret_pings)++)
+        if (path_liveness_tick(&l, facts, l.next_at) == PATH_LIVENESS_DEAD)
+            return l.next_at - begun_at;
+    return NSEC_NEVER;
+}
+
+static void test_liveness_dies_in_time(void **state)
+{
+    struct path_liveness_facts facts = {.begins = true, .rtt = 20 * MS};
+    unsigned n;
+
+    assert_int_equal(time_to_death(&facts, &n), 1400 * MS);
+    assert_int_equal(n, 7);
+    facts.rtt = 300 * MS;
+    assert_true(time_to_death(&facts, &n) >= 1300 * MS + 3 * facts.rtt);
+    assert_true(n >= 4);
+    facts = (struct path_liveness_facts){.is_relay = true, .rtt = 20 * MS};
+    assert_int_equal(time_to_death(&facts, &n), 800 * MS);
+    assert_int_equal(n, 4);
+}
+
+static void test_liveness_events(void **state)
+{
+    struct path_liveness_facts facts = {.begins = true};
+    struct path_liveness l;
+
+    path_liveness_start(&l, &facts, T0);
+    path_liveness_doubt(&l, T0 + MS);
+    assert_int_equal(path_liveness_tick(&l, &facts, T0 + MS), PATH_LIVENESS_PING);
+    /* Pings are under way: nothing hastens them. */
+    path_liveness_doubt(&l, T0 + 2 * MS);
+    path_liveness_on_data(&l, &facts, T0 + 2 * MS);
+    assert_int_equal(l.next_at, T0 + 201 * MS);
+    path_liveness_on_alive(&l, &facts, T0 + 3 * MS);
+    assert_int_equal(l.next_at, T0 + 10003 * MS);
+    path_liveness_on_data(&l, &facts, T0 + 4 * MS);
+    assert_int_equal(l.next_at, T0 + 4 * MS);
+    path_liveness_stop(&l);
+    path_liveness_doubt(&l, T0 + 5 * MS);
+    path_liveness_on_data(&l, &facts, T0 + 5 * MS);
+    assert_int_equal(path_liveness_tick(&l, &facts, T0 + 3600000 * MS), PATH_LIVENESS_WAIT);
+}
+
+static void test_two_ends_have_to_agree(void **state)
+{
+    struct path_liveness_facts facts = {.begins = true};
+    struct path_liveness l;
+
+    path_liveness_start(&l, &facts, T0);
+    /* Just after a switch they may differ. */
+    assert_false(path_liveness_on_agreement(&l, false, false, T0 + 999 * MS));
+    assert_false(path_liveness_on_agreement(&l, false, false, T0 + 1000 * MS));
+    assert_false(path_liveness_on_agreement(&l, true, false, T0 + 1100 * MS));
+    assert_false(path_liveness_on_agreement(&l, false, false, T0 + 1200 * MS));
+    assert_false(path_liveness_on_agreement(&l, false, true, T0 + 1300 * MS));
+    assert_true(path_liveness_on_agreement(&l, false, false, T0 + 1400 * MS));
+    path_liveness_on_nominate(&l, T0 + 1500 * MS);
+    assert_false(path_liveness_on_agreement(&l, false, false, T0 + 2499 * MS));
+    assert_int_equal(l.n_disagreed, 0);
+}
+
+static void test_traffic_begins_once(void **state)
+{
+    struct path_traffic t = {.has_counts = false};
+
+    /* The first counts are of the past. */
+    assert_false(path_traffic_count(&t, 7, 9, T0));
+    assert_false(path_traffic_is_active(&t, T0));
+    assert_true(path_traffic_count(&t, 7, 10, T0 + MS));
+    assert_false(path_traffic_count(&t, 8, 10, T0 + 2 * MS));
+    assert_true(path_traffic_is_active(&t, T0 + 5001 * MS));
+    assert_false(path_traffic_is_active(&t, T0 + 5002 * MS));
+    assert_false(path_traffic_count(&t, 8, 10, T0 + 6000 * MS));
+    assert_true(path_traffic_count(&t, 9, 10, T0 + 7000 * MS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_liveness_asks_as_often_as_it_has_to),
+        cmocka_unit_test(test_liveness_dies_in_time),
+        cmocka_unit_test(test_liveness_events),
+        cmocka_unit_test(test_two_ends_have_to_agree),
+        cmocka_unit_test(test_traffic_begins_once),
         cmocka_unit_test(test_order_and_duplicates),
         cmocka_unit_test(test_a_full_set_keeps_the_better),
         cmocka_unit_test(test_impossible_endpoints),

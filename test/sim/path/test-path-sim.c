@@ -56,7 +56,7 @@ static uint64_t first_seed(void)
 
 struct outcome {
     bool direct;
-    bool sprayed; /* through a socket of its own */
+    bool is_guessed; /* through a socket of its own */
     nsec_t after;
     uint64_t frames;
     uint64_t guesses;
@@ -64,7 +64,7 @@ struct outcome {
 
 static uint64_t guesses_of(const struct world *w)
 {
-    return paths_counters(w->nodes[0].paths)->sprayed + paths_counters(w->nodes[1].paths)->sprayed;
+    return paths_counters(w->nodes[0].paths)->guesses + paths_counters(w->nodes[1].paths)->guesses;
 }
 
 /* An edge that is not direct says why, and what would change it. */
@@ -112,7 +112,7 @@ static struct outcome try_pair(
         o.direct = world_is_direct(w, e);
         o.after = t + 50 * NSEC_PER_MSEC;
     }
-    o.sprayed = o.direct && (e->ends[0].use.socket != 0 || e->ends[1].use.socket != 0);
+    o.is_guessed = o.direct && (e->ends[0].use.socket != 0 || e->ends[1].use.socket != 0);
     o.frames = w->n_frames;
     o.guesses = guesses_of(w);
     if (check_can_be_direct(w, e) && !o.direct)
@@ -148,7 +148,7 @@ static void test_matrix(void **state)
             struct outcome o = try_pair(&kinds[i], &kinds[j], first_seed() + i * 100 + j, 20 * SEC);
 
             if (o.direct)
-                printf(" %7.2f%s", (double)o.after / (double)SEC, o.sprayed ? "s" : " ");
+                printf(" %7.2f%s", (double)o.after / (double)SEC, o.is_guessed ? "s" : " ");
             else
                 printf(" %8s", "relay");
         }

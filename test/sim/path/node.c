@@ -43,7 +43,7 @@ static void gather(struct world *w, unsigned node)
     side.nat = behavior_of(&n->survey, &n->inner, 1);
     side.nat.is_blocked = n->survey.n == 0;
     side.keepalive = w->opt.keepalive;
-    side.can_guess = true;
+    side.can_guess = !w->opt.no_sockets;
     side.n_relays = 1;
     side.relays[0] = (struct path_relay){.key = {{1}}, .rtt = 2 * world__to_hub(w, n->site)};
     (void)candidates_add(&side.candidates, CANDIDATE_HOST, &n->inner);

@@ -5,6 +5,7 @@
  *   plain     gateways that masquerade and filter nothing, in many places and orders
  *   chaos     sites, moves, NAT reboots, cuts, hub restarts, loss; then quiet: all
  *             pairs talk, and those that can be direct are
+ *   sockets   how many edges become direct only because ports are guessed
  *   big       1,000 nodes and an hour (WEFT_SIM_BIG=1, this alone); else 100 and ten minutes
  *
  * WEFT_SIM_SEED=n begins with that seed. A failure prints its own.
@@ -340,6 +341,59 @@ static void test_chaos_then_quiet(void **state)
         chaos_then_quiet(found[i]);
 }
 
+/* ---- what guessing ports brings ------------------------------------------------------------- */
+
+struct yield {
+    unsigned n_direct;
+    uint64_t frames;
+};
+
+/* Ten quiet minutes of 100 nodes, all of whose edges carry data now and then. */
+static struct yield quiet_world(uint64_t seed, bool no_sockets)
+{
+    struct world_options opt = {.seed = seed,
+        .plane = 60,
+        .nat_timeout = 60 * SEC,
+        .loss_permille = 5,
+        .jitter = 2 * NSEC_PER_MSEC,
+        .keepalive = 25 * SEC,
+        .no_sockets = no_sockets};
+    struct world *w = world_new(&opt);
+    struct yield y = {.n_direct = 0};
+
+    build(w, 100, 6);
+    run_chaos(w, 600 * SEC, 0, 3);
+    for (unsigned i = 0; i < w->n_edges; i++)
+        y.n_direct += world_is_direct(w, &w->edges[i]) ? 1 : 0;
+    y.frames = w->n_frames;
+    world_free(w);
+    return y;
+}
+
+/* docs/wire/path.md has the figure. */
+static void test_what_sockets_bring(void **state)
+{
+    unsigned n_edges = 0;
+    struct yield with = {.n_direct = 0};
+    struct yield without = {.n_direct = 0};
+
+    for (uint64_t seed = first_seed(); seed < first_seed() + 2; seed++) {
+        struct yield y = quiet_world(seed, false);
+        struct yield n = quiet_world(seed, true);
+
+        n_edges += 300;
+        with.n_direct += y.n_direct;
+        with.frames += y.frames;
+        without.n_direct += n.n_direct;
+        without.frames += n.frames;
+    }
+    printf("\nof %u edges %u direct, and %u where no socket is opened to guess ports by; "
+           "%.2f and %.2f path frames a node and second\n",
+        n_edges, with.n_direct, without.n_direct, (double)with.frames / 2 / 100 / 600,
+        (double)without.frames / 2 / 100 / 600);
+    assert_true(with.n_direct >= without.n_direct + n_edges / 50);
+}
+
 static void test_big(void **state)
 {
     bool big = getenv("WEFT_SIM_BIG") != NULL;
@@ -371,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_symmetric_against_port_restricted),
         cmocka_unit_test(test_plain_masquerade),
         cmocka_unit_test(test_chaos_then_quiet),
+        cmocka_unit_test(test_what_sockets_bring),
         cmocka_unit_test(test_big),
     };
 

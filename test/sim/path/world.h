@@ -77,6 +77,7 @@ struct world_options {
     double plane;       /* ms from one side to the other */
     nsec_t keepalive;   /* that nodes report as measured; 0: none */
     nsec_t nat_timeout; /* of every NAT */
+    bool no_sockets;    /* no node opens sockets so that its NAT's ports may be guessed */
 };
 
 struct event;

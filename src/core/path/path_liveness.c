@@ -1,18 +1,5 @@
-/*
- * path_liveness.c - is the chosen pair alive? See path_internal.h.
- *
- * One side pings, and the other knows from the flag of the next ping that its pong
- * arrived; so an idle path costs one ping and one pong for both. The other side
- * pings when that stays away. While data flows the pings come twice a second,
- * otherwise as often as the NATs need. One that is not answered is repeated
- * quickly, and when all are silent for DEAD_AFTER the path is dead: at most 2 s
- * after it broke, if data flows.
- *
- * Received data is no proof: it may have come through the relay already.
- *
- * Pure: facts and times in; what to do, and when, out.
- */
-#include "path/path_internal.h"
+/* path_liveness.c - see path_liveness.h. */
+#include "path/path_liveness.h"
 
 /* Between two pings: while data flows, and of one that has no answer yet. */
 #define PING_ACTIVE (500 * NSEC_PER_MSEC)

@@ -233,7 +233,9 @@ int agent__renew_engine(struct agent *a, struct err *e)
     r = reconcile_retire_engine(&a->reconcile, e);
     if (r != 0)
         return r;
+    /* The new interface may be another one: its rules have to be there from the first packet on. */
     a->clamped = 0;
+    a->guarded = 0;
     agent__reconcile(a);
     if (!a->reconcile.engine) {
         *e = a->fault;

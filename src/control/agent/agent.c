@@ -224,6 +224,22 @@ int agent__take_down(struct agent *a, struct err *names, struct err *e)
     return r;
 }
 
+/* A peer that only sends would go on with a session that the new engine does not know. */
+static void shake_hands_again(struct agent *a)
+{
+    char key[X25519_BASE64_MAX];
+
+    for (size_t i = 0; i < a->seen.n; i++) {
+        const struct observation *ob = &a->seen.items[i];
+        struct err e = ERR_NULL;
+
+        if (observation_has_session(ob, clock_now()) &&
+            reconcile_handshake(&a->reconcile, &ob->key, &e) != 0)
+            log_debug(
+                "no handshake with %s: %s", x25519_public_format(&ob->key, key), err_text(&e));
+    }
+}
+
 int agent__renew_engine(struct agent *a, struct err *e)
 {
     int r;
@@ -238,14 +254,12 @@ int agent__renew_engine(struct agent *a, struct err *e)
     a->guarded = 0;
     agent__reconcile(a);
     if (!a->reconcile.engine) {
+        if (a->fault.code >= 0)
+            return err_set(e, -EIO, "no engine runs %s", a->state.interface);
         *e = a->fault;
-        return a->fault.code < 0 ? a->fault.code : -EIO;
+        return e->code;
     }
-    /* Those who would only send go on with a session that is no more. */
-    for (size_t i = 0; i < a->seen.n; i++)
-        if (observation_has_session(&a->seen.items[i], clock_now()) &&
-            reconcile_handshake(&a->reconcile, &a->seen.items[i].key, e) != 0)
-            log_debug("no handshake with a peer: %s", err_text(e));
+    shake_hands_again(a);
     return 0;
 }
 

@@ -53,6 +53,7 @@ struct agent {
     bool cannot_clamp;             /* and that was said */
     nsec_t guarded;                /* when the rules of route_guard.h were last put; 0: never */
     struct subnets guarded_routes; /* for these */
+    bool was_way;                  /* they were put, and not removed, for this node was a way */
     bool is_unguarded;             /* there are none of those rules */
     struct err guard_fault;        /* why they could not be put; no words: they could */
     uint16_t link_mtu; /* inner bytes that the machine's largest link carries; 0: not known */

@@ -19,9 +19,10 @@ void agent__guard_routes(struct agent *a, nsec_t now)
     /* What an earlier run has left is removed, too. */
     if (!is_way && a->is_unguarded)
         return;
-    if (is_way && a->guarded != 0 && now - a->guarded < GUARD_PERIOD &&
-        subnets_equal(routes, &a->guarded_routes))
+    if (a->guarded != 0 && now - a->guarded < GUARD_PERIOD &&
+        subnets_equal(routes, &a->guarded_routes) && is_way == a->was_way)
         return;
+    a->was_way = is_way;
     if (is_way)
         r = route_guard_put(a->state.interface, routes, !a->state.keeps_sources, &e);
     else
@@ -31,8 +32,8 @@ void agent__guard_routes(struct agent *a, nsec_t now)
             "what is forwarded to the subnets behind this node is not limited: %s", err_text(&e));
     a->guarded = now;
     a->guarded_routes = *routes;
-    a->is_unguarded = !is_way;
-    a->guard_fault = e;
+    a->is_unguarded = !is_way && r == 0;
+    a->guard_fault = is_way ? e : (struct err)ERR_NULL;
 }
 
 struct status_routes agent__status_routes(const struct agent *a)

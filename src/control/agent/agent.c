@@ -272,7 +272,7 @@ static void leave_word(const struct agent *a, const char *reason)
     (void)snprintf(rm.node, sizeof(rm.node), "%s", a->snapshot.self);
     (void)snprintf(
         rm.network, sizeof(rm.network), "%.*s", NAME_MAX_LEN, a->snapshot.network.meta.name);
-    (void)snprintf(rm.reason, sizeof(rm.reason), "%.*s", REMOVED_REASON_MAX, reason);
+    removed_set_reason(&rm, reason);
     (void)snprintf(rm.socket_path, sizeof(rm.socket_path), "%s", a->config->socket_path);
     if (removed_write(&rm, a->config->state_dir, &e) < 0)
         log_warning("nobody will be told later that it was removed: %s", err_text(&e));

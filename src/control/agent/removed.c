@@ -25,6 +25,20 @@ static const char *path_of(const char *dir, char buf[static PATH_MAX])
     return buf;
 }
 
+void removed_set_reason(struct removed *rm, const char *reason)
+{
+    size_t len = strlen(reason);
+
+    /* Half a character is not UTF-8, and what is not UTF-8 cannot be written as JSON. */
+    if (len > REMOVED_REASON_MAX) {
+        len = REMOVED_REASON_MAX;
+        while (len > 0 && ((unsigned char)reason[len] & 0xc0) == 0x80)
+            len--;
+    }
+    memcpy(rm->reason, reason, len);
+    rm->reason[len] = '\0';
+}
+
 int removed_write(const struct removed *rm, const char *dir, struct err *e)
 {
     json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:I}", "node", rm->node, "network", rm->network,

@@ -26,6 +26,12 @@ struct removed {
     int64_t at;                          /* s since 1970 */
 };
 
+/**
+ * removed_set_reason() - copy the hub's words
+ * @reason:	UTF-8; of a longer one, as many whole characters as there is room for
+ */
+void removed_set_reason(struct removed *rm, const char *reason);
+
 /** removed_write() - 0; or negative errno with words that name the file. */
 int removed_write(const struct removed *rm, const char *dir, struct err *e);
 

@@ -161,7 +161,7 @@ static void choose_hub_path(
 
     if (!hub)
         return;
-    (void)hub_ways_look(&a->hub_ways, hub->hub, &a->snapshot.network, silent != 0, now);
+    hub_ways_poll(&a->hub_ways, hub->hub, &a->snapshot.network, silent != 0, now);
     if (!hub_path_take(
             &a->hub_path, hub->meta.name, a->hub_ways.all, a->hub_ways.n, works, now, has_route, a))
         return;

@@ -21,33 +21,30 @@ void hub_ways_deinit(struct hub_ways *w)
 
 /* ---- UDP ------------------------------------------------------------------------------------ */
 
-static unsigned add_endpoint(
-    struct endpoint *list, unsigned n, unsigned cap, const struct endpoint *ep)
+static bool is_in(const struct endpoint *list, unsigned n, const struct endpoint *ep)
 {
     for (unsigned i = 0; i < n; i++)
         if (endpoint_equal(&list[i], ep))
-            return n;
-    if (n < cap)
+            return true;
+    return false;
+}
+
+/* Returns how many there are then. */
+static unsigned add_endpoint(
+    struct endpoint *list, unsigned n, unsigned cap, const struct endpoint *ep)
+{
+    if (n < cap && !is_in(list, n, ep))
         list[n++] = *ep;
     return n;
 }
 
-static bool compose(struct hub_ways *w, const struct node_hub *hub)
+static void compose(struct hub_ways *w, const struct node_hub *hub)
 {
-    struct endpoint all[HUB_WAYS_MAX];
-    bool changed;
-    unsigned n = 0;
-
+    w->n = 0;
     for (unsigned i = 0; i < w->n_found; i++)
-        n = add_endpoint(all, n, HUB_WAYS_MAX, &w->found[i]);
+        w->n = add_endpoint(w->all, w->n, HUB_WAYS_MAX, &w->found[i]);
     for (unsigned i = 0; i < hub->n_endpoints; i++)
-        n = add_endpoint(all, n, HUB_WAYS_MAX, &hub->endpoints[i]);
-    changed = n != w->n;
-    for (unsigned i = 0; i < n && !changed; i++)
-        changed = !endpoint_equal(&all[i], &w->all[i]);
-    memcpy(w->all, all, n * sizeof(*all));
-    w->n = n;
-    return changed;
+        w->n = add_endpoint(w->all, w->n, HUB_WAYS_MAX, &hub->endpoints[i]);
 }
 
 /* The hosts file may lead the hub's name into the overlay, which is what is to be reached. */
@@ -55,22 +52,6 @@ static bool is_outside(const struct endpoint *ep, const struct network *net)
 {
     return !block_find_reserved(&ep->addr) && !ip_prefix_has(&net->cidr4, &ep->addr) &&
            !ip_prefix_has(&net->cidr6, &ep->addr);
-}
-
-static bool is_said(const struct node_hub *hub, const struct endpoint *ep)
-{
-    for (unsigned i = 0; i < hub->n_endpoints; i++)
-        if (endpoint_equal(&hub->endpoints[i], ep))
-            return true;
-    return false;
-}
-
-static bool is_found(const struct hub_ways *w, const struct endpoint *ep)
-{
-    for (unsigned i = 0; i < w->n_found; i++)
-        if (endpoint_equal(&w->found[i], ep))
-            return true;
-    return false;
 }
 
 void hub_ways_take(struct hub_ways *w, const struct node_hub *hub, const struct network *net,
@@ -86,7 +67,7 @@ void hub_ways_take(struct hub_ways *w, const struct node_hub *hub, const struct 
 
             if (!is_outside(ep, net))
                 continue;
-            if (!is_found(w, ep) && !is_said(hub, ep))
+            if (!is_in(w->found, w->n_found, ep) && !is_in(hub->endpoints, hub->n_endpoints, ep))
                 log_info("the hub's name %s leads to %s now", answers[i].text,
                     endpoint_format(ep, text));
             n_found = add_endpoint(found, n_found, OBJECT_ENDPOINTS_MAX, ep);
@@ -109,24 +90,24 @@ static void look_up(struct hub_ways *w, const struct node_hub *hub, const struct
         hub_ways_take(w, hub, net, answers, n);
     }
     if (!is_silent) {
-        w->due = 0;
-        w->wait = WAIT_FIRST;
+        w->look_up_at = 0;
+        w->wait_for = 0;
         return;
     }
-    if (w->task || hub->n_names == 0 || now < w->due)
+    if (w->task || hub->n_names == 0 || now < w->look_up_at)
         return;
-    w->due = now + w->wait;
-    w->wait = nsec_min(w->wait * 2, WAIT_MAX);
+    w->wait_for = w->wait_for == 0 ? WAIT_FIRST : nsec_min(w->wait_for * 2, WAIT_MAX);
+    w->look_up_at = now + w->wait_for;
     if (resolve_task_start(&w->task, hub->names, hub->n_names, 0, &e) < 0)
         log_limited(
             &w->limit, now, LOG_LEVEL_WARNING, "the hub's name is not looked up: %s", err_text(&e));
 }
 
-bool hub_ways_look(struct hub_ways *w, const struct node_hub *hub, const struct network *net,
+void hub_ways_poll(struct hub_ways *w, const struct node_hub *hub, const struct network *net,
     bool is_silent, nsec_t now)
 {
     look_up(w, hub, net, is_silent, now);
-    return compose(w, hub);
+    compose(w, hub);
 }
 
 /* ---- the public door ------------------------------------------------------------------------ */

@@ -42,8 +42,8 @@ struct hub_ways {
     struct endpoint found[OBJECT_ENDPOINTS_MAX]; /* where its names led last */
     unsigned n_found;
     struct resolve_task *task; /* owns; NULL: nothing is being looked up */
-    nsec_t due;                /* when to look up next; 0: as soon as it is silent */
-    nsec_t wait;               /* from then to the one after */
+    nsec_t look_up_at;         /* time of the next look-up; 0: as soon as the hub is silent */
+    nsec_t wait_for;           /* between the last look-up and the next; 0: the hub is heard */
     struct log_limit limit;
 };
 
@@ -51,21 +51,19 @@ struct hub_ways {
 void hub_ways_deinit(struct hub_ways *w);
 
 /**
- * hub_ways_look() - each second or so
- * @hub:	as the hub says it
- * @net:	the network: what leads into its blocks is no way to it
+ * hub_ways_poll() - begin and end look-ups, and compose @w->all; to be called about each second
+ * @hub:	what the hub says of itself: its endpoints and its names
+ * @net:	the network; an address inside its blocks is not a way to the hub
  * @is_silent:	the hub is not heard
- *
- * Return: @w->all is not what it was.
  */
-bool hub_ways_look(struct hub_ways *w, const struct node_hub *hub, const struct network *net,
+void hub_ways_poll(struct hub_ways *w, const struct node_hub *hub, const struct network *net,
     bool is_silent, nsec_t now);
 
 /**
  * hub_ways_take() - what the name servers say
  * @answers:	of the hub's names, @n of them
  *
- * Part of hub_ways_look(). Names that lead nowhere change nothing.
+ * Part of hub_ways_poll(). Names that lead nowhere change nothing.
  */
 void hub_ways_take(struct hub_ways *w, const struct node_hub *hub, const struct network *net,
     const struct resolve_answer *answers, unsigned n);

@@ -67,18 +67,20 @@ static void test_what_is_found_comes_first(void **state)
     struct resolve_answer moved = answer("203.0.113.9:51820", "[2001:db8::9]:51820");
     struct resolve_answer nothing = {.n = 0};
 
-    assert_true(hub_ways_look(&w, &h, &net, false, SEC));
+    hub_ways_poll(&w, &h, &net, false, SEC);
     assert_ways(&w, "192.0.2.1:51820");
-    assert_false(hub_ways_look(&w, &h, &net, false, 2 * SEC));
+    hub_ways_poll(&w, &h, &net, false, 2 * SEC);
+    assert_ways(&w, "192.0.2.1:51820");
     hub_ways_take(&w, &h, &net, &moved, 1);
-    assert_true(hub_ways_look(&w, &h, &net, false, 3 * SEC));
+    hub_ways_poll(&w, &h, &net, false, 3 * SEC);
     assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
     /* A name server that knows nothing for a while takes nothing back. */
     hub_ways_take(&w, &h, &net, &nothing, 1);
-    assert_false(hub_ways_look(&w, &h, &net, false, 4 * SEC));
+    hub_ways_poll(&w, &h, &net, false, 4 * SEC);
+    assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
     /* The hub says so itself now. */
     h.endpoints[0] = endpoint("203.0.113.9:51820");
-    assert_true(hub_ways_look(&w, &h, &net, false, 5 * SEC));
+    hub_ways_poll(&w, &h, &net, false, 5 * SEC);
     assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820");
 }
 
@@ -92,10 +94,10 @@ static void test_what_is_no_way(void **state)
     struct resolve_answer half = answer("[fd5a::1]:51820", "203.0.113.9:51820");
 
     hub_ways_take(&w, &h, &net, &inside, 1);
-    (void)hub_ways_look(&w, &h, &net, false, SEC);
+    hub_ways_poll(&w, &h, &net, false, SEC);
     assert_ways(&w, "192.0.2.1:51820");
     hub_ways_take(&w, &h, &net, &half, 1);
-    (void)hub_ways_look(&w, &h, &net, false, SEC);
+    hub_ways_poll(&w, &h, &net, false, SEC);
     assert_ways(&w, "203.0.113.9:51820 192.0.2.1:51820");
 }
 
@@ -106,16 +108,44 @@ static void test_looked_up_while_silent(void **state)
     struct node_hub h = hub();
     struct hub_ways w = {.n = 0};
 
-    (void)hub_ways_look(&w, &h, &net, false, SEC);
+    hub_ways_poll(&w, &h, &net, false, SEC);
     assert_null(w.task);
-    (void)hub_ways_look(&w, &h, &net, true, 2 * SEC);
+    hub_ways_poll(&w, &h, &net, true, 2 * SEC);
     assert_non_null(w.task);
     hub_ways_deinit(&w);
     hub_ways_deinit(&w);
     w = (struct hub_ways){.n = 0};
     h.n_names = 0;
-    (void)hub_ways_look(&w, &h, &net, true, 3 * SEC);
+    hub_ways_poll(&w, &h, &net, true, 3 * SEC);
     assert_null(w.task);
+}
+
+/* The first wait is the same whether or not the hub was ever heard. */
+static void test_looked_up_less_and_less_often(void **state)
+{
+    struct network net = network();
+    struct node_hub h = hub();
+
+    for (int was_heard = 0; was_heard < 2; was_heard++) {
+        struct hub_ways w = {.n = 0};
+
+        if (was_heard)
+            hub_ways_poll(&w, &h, &net, false, 9 * SEC);
+        hub_ways_poll(&w, &h, &net, true, 10 * SEC);
+        assert_int_equal(w.look_up_at, 12 * SEC);
+        hub_ways_deinit(&w);
+        hub_ways_poll(&w, &h, &net, true, 11 * SEC);
+        assert_null(w.task);
+        hub_ways_poll(&w, &h, &net, true, 12 * SEC);
+        assert_non_null(w.task);
+        assert_int_equal(w.look_up_at, 16 * SEC);
+        hub_ways_deinit(&w);
+        for (nsec_t now = 16 * SEC; now <= 200 * SEC; now += SEC) {
+            hub_ways_poll(&w, &h, &net, true, now);
+            hub_ways_deinit(&w);
+        }
+        assert_int_equal(w.wait_for, 30 * SEC);
+    }
 }
 
 static void test_public_door(void **state)
@@ -137,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_what_is_found_comes_first),
         cmocka_unit_test(test_what_is_no_way),
         cmocka_unit_test(test_looked_up_while_silent),
+        cmocka_unit_test(test_looked_up_less_and_less_often),
         cmocka_unit_test(test_public_door),
     };
 

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -90,10 +91,15 @@ static int take_down(void)
     int r = launch_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
     /* It writes down what it has heard when it ends. */
-    if (r == 0 && agent > 0)
-        (void)process_wait_end(agent, DOWN_TIMEOUT_MS);
-    else if (r == LAUNCH_E_NO_AGENT)
+    if (r == 0 && agent > 0) {
+        r = process_wait_end(agent, DOWN_TIMEOUT_MS);
+        if (r < 0)
+            (void)err_set(&e, r,
+                "the interface is gone, but the agent (process %d) has not ended: %s", (int)agent,
+                strerror(-r));
+    } else if (r == LAUNCH_E_NO_AGENT) {
         r = launch_take_down_alone(arg.config.state_dir, arg.config.socket_path, &farewell, &e);
+    }
     return r == 0 ? CMD_OK : cmd_fail("agent", "%s", err_text(&e));
 }
 
@@ -107,6 +113,9 @@ int cmd_agent(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)signal(SIGPIPE, SIG_IGN);
+    if (arg.renew_engine && arg.take_down)
+        return cmd_refuse("agent", "--renew-engine and --take-down exclude each other: one begins "
+                                   "the data plane anew, the other ends it");
     if (arg.renew_engine)
         return renew_engine();
     if (arg.take_down)

@@ -51,6 +51,7 @@ REFUSALS = [
     ("token new --hub h:1 --admin-token-file t --pin zz", USAGE, '--pin "zz" is not 32 bytes'),
     (f"token new --socket {AWAY}", FAILED, f"no hub answers at {AWAY}: on the hub's machine"),
     ("join", USAGE, "say one of TOKEN, - for standard input, and --token-file"),
+    ("agent --renew-engine --take-down", USAGE, "--renew-engine and --take-down exclude"),
     ("join x --no-start --foreground", USAGE, "--no-start and --foreground exclude each other"),
     ("join x --name Bad_Name", USAGE, f'"Bad_Name" {A_NAME}'),
     ("join x --label foo", USAGE, 'label "foo" is not KEY=VALUE'),

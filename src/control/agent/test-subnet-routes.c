@@ -8,10 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <errno.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +20,10 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "mesh/render.h"
-#include "test/support/sample_mesh.h"
 #include "mesh/subnets.h"
-#include "net/netlink.h"
 #include "net/rtnl.h"
-
-static struct ip_prefix prefix(const char *text)
-{
-    struct ip_prefix p;
-
-    assert_int_equal(ip_prefix_parse(&p, text, NULL), 0);
-    return p;
-}
+#include "test/support/netns.h"
+#include "test/support/sample_mesh.h"
 
 /* ---- what is in the way --------------------------------------------------------------------- */
 
@@ -66,10 +55,10 @@ static void test_in_the_way(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct rtnl_entry used = {.type = RTNL_ENTRY_ROUTE,
-            .prefix = prefix(cases[i].used),
+            .prefix = netns_prefix(cases[i].used),
             .table = cases[i].table,
             .is_on_link = cases[i].is_on_link};
-        struct ip_prefix to = prefix(cases[i].to);
+        struct ip_prefix to = netns_prefix(cases[i].to);
 
         if (subnet_routes_is_in_the_way(&used, &to) != cases[i].is_in_the_way)
             fail_msg("case %zu: %s against %s", i, cases[i].used, cases[i].to);
@@ -80,31 +69,9 @@ static void test_in_the_way(void **state)
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-static int enter(void **state)
-{
-    static struct netlink nl;
-
-    if (unshare(CLONE_NEWNET) < 0) {
-        (void)fprintf(stderr, "no network namespace: %s\n", strerror(errno));
-        *state = NULL;
-        return 0;
-    }
-    if (netlink_open(&nl, NETLINK_ROUTE) < 0)
-        return -1;
-    *state = &nl;
-    return 0;
-}
-
-static int leave(void **state)
-{
-    if (*state)
-        netlink_close(*state);
-    return 0;
-}
-
 static unsigned add_link(struct netlink *nl, const char *name, const char *address)
 {
-    struct ip_prefix a = prefix(address);
+    struct ip_prefix a = netns_prefix(address);
     struct rtnl_link link;
 
     assert_int_equal(rtnl_add_link(nl, name, "bridge"), 0);
@@ -165,8 +132,8 @@ static struct seen pass(struct subnet_routes *sr, struct netlink *nl, const stru
 
 static unsigned way_to(struct netlink *nl, const char *to, uint32_t mark)
 {
-    struct rtnl_flow flow = {.to = {.addr = prefix(to).addr, .port = 1},
-        .from = prefix("192.168.7.1").addr,
+    struct rtnl_flow flow = {.to = {.addr = netns_prefix(to).addr, .port = 1},
+        .from = netns_prefix("192.168.7.1").addr,
         .from_port = 1,
         .fwmark = mark};
     unsigned ifindex = 0;
@@ -177,18 +144,16 @@ static unsigned way_to(struct netlink *nl, const char *to, uint32_t mark)
 
 static void test_kernel(void **state)
 {
+    struct netlink *nl = netns_need(state);
     struct snapshot s = sample_snapshot(4, 2);
     struct subnet_routes sr = SUBNET_ROUTES_NULL;
     struct render_path path = {.node = "n3", .mtu = 1296};
-    struct ip_prefix out = prefix("10.0.0.0/8");
-    struct netlink *nl = *state;
+    struct ip_prefix out = netns_prefix("10.0.0.0/8");
     struct seen seen;
     unsigned lan;
     unsigned own;
     uint32_t mark;
 
-    if (!nl)
-        skip();
     lan = add_link(nl, "lan0", "192.168.7.1/24");
     own = add_link(nl, "weft0", "10.42.0.2/16");
     assert_int_equal(rtnl_add_route(nl, lan, &out), 0);
@@ -240,13 +205,11 @@ static void test_kernel(void **state)
 /* An agent that is started anew finds its own routes, and does not take them for another's. */
 static void test_again(void **state)
 {
+    struct netlink *nl = netns_need(state);
     struct snapshot s = sample_snapshot(3, 2);
-    struct netlink *nl = *state;
     unsigned own;
     uint32_t mark;
 
-    if (!nl)
-        skip();
     own = add_link(nl, "weft0", "10.42.0.2/16");
     put_routes(&s, 3, "10.9.0.0/24");
     for (unsigned run = 0; run < 2; run++) {
@@ -303,8 +266,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_the_way),
-        cmocka_unit_test_setup_teardown(test_kernel, enter, leave),
-        cmocka_unit_test_setup_teardown(test_again, enter, leave),
+        cmocka_unit_test_setup_teardown(test_kernel, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_again, netns_enter, netns_leave),
         cmocka_unit_test(test_guard),
     };
 

@@ -8,53 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
-#include <linux/netlink.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "net/netlink.h"
 #include "net/rtnl.h"
-
-static struct ip_prefix prefix(const char *text)
-{
-    struct ip_prefix p;
-
-    assert_int_equal(ip_prefix_parse(&p, text, NULL), 0);
-    return p;
-}
-
-/* A fresh namespace for each test: nothing is left over. */
-static int enter(void **state)
-{
-    static struct netlink nl;
-
-    if (unshare(CLONE_NEWNET) < 0) {
-        (void)fprintf(stderr, "no network namespace: %s\n", strerror(errno));
-        *state = NULL;
-        return 0;
-    }
-    if (netlink_open(&nl, NETLINK_ROUTE) < 0)
-        return -1;
-    *state = &nl;
-    return 0;
-}
-
-static int leave(void **state)
-{
-    if (*state)
-        netlink_close(*state);
-    return 0;
-}
-
-static struct netlink *need(void **state)
-{
-    if (!*state)
-        skip();
-    return *state;
-}
+#include "test/support/netns.h"
 
 static struct rtnl_link add_link(struct netlink *nl, const char *name)
 {
@@ -67,7 +27,7 @@ static struct rtnl_link add_link(struct netlink *nl, const char *name)
 
 static void test_link(void **state)
 {
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link link;
 
     assert_int_equal(rtnl_find_link(nl, "weft0", &link), RTNL_E_ABSENT);
@@ -110,7 +70,7 @@ static int count_entry(const struct rtnl_entry *entry, void *ctx)
 
 static unsigned count_addresses(struct netlink *nl, unsigned ifindex, const char *text)
 {
-    struct count c = {.wanted = prefix(text)};
+    struct count c = {.wanted = netns_prefix(text)};
 
     assert_int_equal(rtnl_each_address(nl, ifindex, count_entry, &c), 0);
     return c.n;
@@ -118,7 +78,7 @@ static unsigned count_addresses(struct netlink *nl, unsigned ifindex, const char
 
 static unsigned count_routes(struct netlink *nl, unsigned ifindex, const char *text)
 {
-    struct count c = {.wanted = prefix(text)};
+    struct count c = {.wanted = netns_prefix(text)};
 
     assert_int_equal(rtnl_each_route(nl, ifindex, count_entry, &c), 0);
     return c.n;
@@ -128,13 +88,13 @@ static void test_addresses_and_routes(void **state)
 {
     static const char *const addresses[] = {"10.42.0.2/16", "fd5a::2/64"};
     static const char *const routes[] = {"10.43.0.0/16", "fd5b::/64"};
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link link = add_link(nl, "weft0");
 
     assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 0), 0);
     for (unsigned i = 0; i < 2; i++) {
-        struct ip_prefix a = prefix(addresses[i]);
-        struct ip_prefix dst = prefix(routes[i]);
+        struct ip_prefix a = netns_prefix(addresses[i]);
+        struct ip_prefix dst = netns_prefix(routes[i]);
         char text[IP_PREFIX_TEXT_MAX];
 
         for (unsigned again = 0; again < 2; again++) {
@@ -147,7 +107,7 @@ static void test_addresses_and_routes(void **state)
         /* The address brings the route of its block. */
         dst = ip_prefix_mask(&a);
         assert_int_equal(count_routes(nl, 0, ip_prefix_format(&dst, text)), 1);
-        dst = prefix(routes[i]);
+        dst = netns_prefix(routes[i]);
         for (unsigned again = 0; again < 2; again++) {
             assert_int_equal(rtnl_remove_route(nl, link.ifindex, &dst), 0);
             assert_int_equal(rtnl_remove_address(nl, link.ifindex, &a), 0);
@@ -161,7 +121,7 @@ static void test_addresses_and_routes(void **state)
 static void test_route_behind(void **state)
 {
     static const char *const blocks[] = {"10.42.0.0/16", "fd5a::/64"};
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link first = add_link(nl, "weft0");
     struct rtnl_link second = add_link(nl, "weft1");
     unsigned own[2] = {first.ifindex, second.ifindex};
@@ -169,7 +129,7 @@ static void test_route_behind(void **state)
     assert_int_equal(rtnl_set_link(nl, first.ifindex, true, 0), 0);
     assert_int_equal(rtnl_set_link(nl, second.ifindex, true, 0), 0);
     for (unsigned i = 0; i < 2; i++) {
-        struct ip_prefix dst = prefix(blocks[i]);
+        struct ip_prefix dst = netns_prefix(blocks[i]);
         struct err e = ERR_NULL;
 
         assert_int_equal(rtnl_add_route(nl, first.ifindex, &dst), 0);
@@ -183,7 +143,7 @@ static void test_route_behind(void **state)
 
 static void test_source_check(void **state)
 {
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link link = add_link(nl, "weft0");
     FILE *f;
 
@@ -209,29 +169,29 @@ static void test_check_free(void **state)
         {"fd11::/64", "the block fd11::/64 collides with the address fd11::1/64 of lan0"},
         {"fd12::/64", NULL}, {"10.99.0.0/16", NULL}, /* our own interface has it */
     };
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link lan = add_link(nl, "lan0");
     struct rtnl_link own = add_link(nl, "weft0");
     const char *const lan_addresses[] = {"192.168.7.1/24", "fd11::1/64"};
     const char *const lan_routes[] = {"172.16.0.0/12", "0.0.0.0/0", "::/0", "128.0.0.0/1"};
-    struct ip_prefix p = prefix("10.99.0.1/16");
+    struct ip_prefix p = netns_prefix("10.99.0.1/16");
 
     assert_int_equal(rtnl_set_link(nl, lan.ifindex, true, 0), 0);
     assert_int_equal(rtnl_set_link(nl, own.ifindex, true, 0), 0);
     assert_int_equal(rtnl_add_address(nl, own.ifindex, &p), 0);
     for (size_t i = 0; i < sizeof(lan_addresses) / sizeof(*lan_addresses); i++) {
-        p = prefix(lan_addresses[i]);
+        p = netns_prefix(lan_addresses[i]);
         assert_int_equal(rtnl_add_address(nl, lan.ifindex, &p), 0);
     }
     for (size_t i = 0; i < sizeof(lan_routes) / sizeof(*lan_routes); i++) {
-        p = prefix(lan_routes[i]);
+        p = netns_prefix(lan_routes[i]);
         assert_int_equal(rtnl_add_route(nl, lan.ifindex, &p), 0);
     }
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct err e = ERR_NULL;
         int r;
 
-        p = prefix(cases[i].block);
+        p = netns_prefix(cases[i].block);
         r = rtnl_check_free(nl, &p, own.ifindex, &e);
         assert_int_equal(r, cases[i].says ? -EADDRINUSE : 0);
         assert_string_equal(e.text, cases[i].says ? cases[i].says : "");
@@ -240,10 +200,10 @@ static void test_check_free(void **state)
 
 static void test_source(void **state)
 {
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link link = add_link(nl, "lan0");
-    struct ip_prefix a = prefix("192.168.7.1/24");
-    struct ip_prefix far = prefix("192.168.7.200");
+    struct ip_prefix a = netns_prefix("192.168.7.1/24");
+    struct ip_prefix far = netns_prefix("192.168.7.200");
     struct ip_addr source;
 
     assert_int_equal(rtnl_source_for(nl, &far.addr, &source), RTNL_E_ABSENT);
@@ -256,11 +216,11 @@ static void test_source(void **state)
 /* Two uplinks: by which one packets leave is a matter of the routes, and of rules. */
 static void test_way_out(void **state)
 {
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link links[2] = {add_link(nl, "lan0"), add_link(nl, "lan1")};
-    struct ip_prefix own[2] = {prefix("192.168.7.1/24"), prefix("192.168.8.1/24")};
-    struct ip_prefix far = prefix("203.0.113.0/24");
-    struct rtnl_flow flow = {.to = {.addr = prefix("203.0.113.5").addr, .port = 51820},
+    struct ip_prefix own[2] = {netns_prefix("192.168.7.1/24"), netns_prefix("192.168.8.1/24")};
+    struct ip_prefix far = netns_prefix("203.0.113.0/24");
+    struct rtnl_flow flow = {.to = {.addr = netns_prefix("203.0.113.5").addr, .port = 51820},
         .from = own[0].addr,
         .from_port = 51820,
         .fwmark = 7};
@@ -299,7 +259,7 @@ static int find_route(const struct rtnl_entry *entry, void *ctx)
 
 static struct found walk_for(struct netlink *nl, unsigned ifindex, const char *text)
 {
-    struct found f = {.prefix = prefix(text)};
+    struct found f = {.prefix = netns_prefix(text)};
 
     assert_int_equal(rtnl_each_route(nl, ifindex, find_route, &f), 0);
     return f;
@@ -311,13 +271,13 @@ static void test_route_metrics(void **state)
     static const char *const addresses[] = {"10.42.0.1/16", "fd5a::1/64"};
     static const char *const hosts[] = {"10.42.0.9/32", "fd5a::9/128"};
     static const struct rtnl_metrics base = {.mtu = 1408}, more = {8928, 8800}, less = {1280, 8800};
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link link = add_link(nl, "weft0");
 
     assert_int_equal(rtnl_set_link(nl, link.ifindex, true, 9000), 0);
     for (unsigned i = 0; i < 2; i++) {
-        struct ip_prefix address = prefix(addresses[i]), block = prefix(blocks[i]),
-                         host = prefix(hosts[i]);
+        struct ip_prefix address = netns_prefix(addresses[i]), block = netns_prefix(blocks[i]),
+                         host = netns_prefix(hosts[i]);
         struct found f;
 
         assert_int_equal(rtnl_add_bare_address(nl, link.ifindex, &address), 0);
@@ -347,7 +307,7 @@ static void test_route_metrics(void **state)
 
 static void test_largest_mtu(void **state)
 {
-    struct netlink *nl = need(state);
+    struct netlink *nl = netns_need(state);
     struct rtnl_link own = add_link(nl, "weft0");
     struct rtnl_link lan = add_link(nl, "lan0");
     struct rtnl_link down = add_link(nl, "lan1");
@@ -365,15 +325,15 @@ static void test_largest_mtu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_link, enter, leave),
-        cmocka_unit_test_setup_teardown(test_addresses_and_routes, enter, leave),
-        cmocka_unit_test_setup_teardown(test_route_behind, enter, leave),
-        cmocka_unit_test_setup_teardown(test_source_check, enter, leave),
-        cmocka_unit_test_setup_teardown(test_check_free, enter, leave),
-        cmocka_unit_test_setup_teardown(test_source, enter, leave),
-        cmocka_unit_test_setup_teardown(test_way_out, enter, leave),
-        cmocka_unit_test_setup_teardown(test_route_metrics, enter, leave),
-        cmocka_unit_test_setup_teardown(test_largest_mtu, enter, leave),
+        cmocka_unit_test_setup_teardown(test_link, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_addresses_and_routes, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_route_behind, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_source_check, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_check_free, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_source, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_way_out, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_route_metrics, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_largest_mtu, netns_enter, netns_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

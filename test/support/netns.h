@@ -1,0 +1,23 @@
+/*
+ * netns.h - a network namespace for each test of a program that asks the kernel.
+ *
+ * Without the right to make one the test is skipped, and says so.
+ */
+#pragma once
+
+#include "base/addr.h"
+
+struct netlink;
+
+/** netns_enter() - a test's set-up: a fresh, empty namespace; @state is for netns_need(). */
+int netns_enter(void **state);
+
+/** netns_leave() - the test's teardown. */
+int netns_leave(void **state);
+
+/** netns_need() - the namespace's NETLINK_ROUTE socket, lent; skips the test where there is none.
+ */
+struct netlink *netns_need(void **state);
+
+/** netns_prefix() - the text as a prefix; fails the test if it is none. */
+struct ip_prefix netns_prefix(const char *text);

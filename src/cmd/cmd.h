@@ -27,6 +27,7 @@ int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(pr
 /** cmd_refuse() - the same about a command line that is wrong in itself. Return: CMD_USAGE. */
 int cmd_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/** Each is a cmd_fn, in the file of that name. */
 int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
 int cmd_admin(int argc, char **argv);     /* admin_tokens.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */

@@ -101,6 +101,7 @@ int engine_check(enum engine_kind wanted, const char *interface, struct err *e);
 /** engine_close() - the interface stays and works on. NULL is fine. Always NULL. */
 struct engine *engine_close(struct engine *engine);
 
+/** engine_kind_of() - which data path this one is. */
 enum engine_kind engine_kind_of(const struct engine *engine);
 
 /**

@@ -35,10 +35,17 @@ struct ip_prefix {
 #define ENDPOINT_TEXT_MAX  (IP_ADDR_TEXT_MAX + 24) /* "[addr%scope]:port" */
 #define IP_PREFIX_TEXT_MAX (IP_ADDR_TEXT_MAX + 4)
 
+/** ip_addr_v4(), ip_addr_v6() - from the bytes as a header has them, in network order. */
 struct ip_addr ip_addr_v4(const uint8_t b[static 4]);
 struct ip_addr ip_addr_v6(const uint8_t b[static 16]);
+
+/** ip_addr_is_v4() - is it an IPv4 address, v4-mapped inside? */
 bool ip_addr_is_v4(const struct ip_addr *a);
+
+/** ip_addr_is_none() - all zeroes, which is no address of anybody. */
 bool ip_addr_is_none(const struct ip_addr *a);
+
+/** ip_addr_equal() - the same family and bytes. */
 bool ip_addr_equal(const struct ip_addr *a, const struct ip_addr *b);
 
 /** ip_addr_is_link_local() - 169.254/16 or fe80::/10. */
@@ -50,7 +57,10 @@ int ip_addr_parse(struct ip_addr *ret, const char *text, struct err *e);
 /** ip_addr_format() - into @buf; returns @buf. */
 const char *ip_addr_format(const struct ip_addr *a, char buf[static IP_ADDR_TEXT_MAX]);
 
+/** endpoint_equal() - the same address, port and scope. */
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
+
+/** endpoint_is_none() - port 0: where is not known. */
 bool endpoint_is_none(const struct endpoint *ep);
 
 /** endpoint_parse() - "1.2.3.4:51820" or "[fd00::1]:51820"; no names. 0 or -EINVAL with words. */
@@ -68,12 +78,16 @@ const char *endpoint_format(const struct endpoint *ep, char buf[static ENDPOINT_
 /** ip_prefix_parse() - "10.0.0.0/24"; without "/len" the whole address. 0 or -EINVAL with words. */
 int ip_prefix_parse(struct ip_prefix *ret, const char *text, struct err *e);
 
+/** ip_prefix_format() - "10.0.0.0/24" into @buf; returns @buf. */
 const char *ip_prefix_format(const struct ip_prefix *p, char buf[static IP_PREFIX_TEXT_MAX]);
 
 /** ip_prefix_mask() - the same block with its host bits zero. */
 struct ip_prefix ip_prefix_mask(const struct ip_prefix *p);
 
+/** ip_prefix_equal() - the same address and length. */
 bool ip_prefix_equal(const struct ip_prefix *a, const struct ip_prefix *b);
+
+/** ip_prefix_has() - does the address lie in the block? */
 bool ip_prefix_has(const struct ip_prefix *p, const struct ip_addr *a);
 
 /** ip_prefix_overlaps() - some address is in both; never across families. */

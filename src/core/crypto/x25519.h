@@ -45,6 +45,7 @@ bool x25519_secret_is_none(const struct x25519_secret *secret);
 /** x25519_public_is_none() - all zeroes. */
 bool x25519_public_is_none(const struct x25519_public *public);
 
+/** x25519_public_equal() - of public keys, so not in constant time. */
 bool x25519_public_equal(const struct x25519_public *a, const struct x25519_public *b);
 
 /** x25519_public_compare() - an order for sorting, as memcmp(): public keys are no secret. */

@@ -187,6 +187,7 @@ struct keypairs_evicted {
     struct keypair *kp[3];
 };
 
+/** keypairs_init() - all slots empty. */
 void keypairs_init(struct keypairs *ks);
 
 /** keypairs_deinit() - all slots must be empty: keypairs_clear() first. Idempotent. */

@@ -115,6 +115,7 @@ bool router__is_blocked(
 /** router__mac1_key() - for messages to @public. */
 void router__mac1_key(struct router_mac1_key *ret, const struct x25519_public *public);
 
+/** router__pass(), router__drop() - the verdicts that name no endpoint. */
 struct router_verdict router__pass(void);
 struct router_verdict router__drop(enum drop_reason reason);
 

@@ -9,4 +9,5 @@
  */
 int port_mapping__upnp_ask(struct port_mapping *ret, uint16_t internal, uint16_t wanted);
 
+/** port_mapping__upnp_remove() - take back what the router gave; whether it does is not told. */
 void port_mapping__upnp_remove(const struct port_mapping *pm);

@@ -126,6 +126,8 @@ struct udp_inbox {
 
 /** udp_inbox_init() - 0 or -ENOMEM. */
 int udp_inbox_init(struct udp_inbox *in);
+
+/** udp_inbox_deinit() - free what it owns. Idempotent. */
 void udp_inbox_deinit(struct udp_inbox *in);
 
 /**
@@ -154,6 +156,8 @@ struct udp_outbox {
 
 /** udp_outbox_init() - 0 or -ENOMEM. */
 int udp_outbox_init(struct udp_outbox *out, bool gso, bool wait);
+
+/** udp_outbox_deinit() - free what it owns; what was not flushed is not sent. Idempotent. */
 void udp_outbox_deinit(struct udp_outbox *out);
 
 /**

@@ -39,6 +39,8 @@ struct sched_batch {
 
 /** sched_batch_begin() - for the calling thread, an ordinary one still; @b is all zero. */
 void sched_batch_begin(struct sched_batch *b);
+
+/** sched_batch_end() - the calling thread becomes an ordinary one again. */
 void sched_batch_end(struct sched_batch *b);
 
 /**

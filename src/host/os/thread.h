@@ -33,13 +33,18 @@ struct gate {
 
 /** gate_init() - for @n_readers threads, numbered from 0. 0 or -ENOMEM. */
 int gate_init(struct gate *g, unsigned n_readers);
+
+/** gate_deinit() - when no reader is left. Idempotent. */
 void gate_deinit(struct gate *g);
 
-/** gate_enter() - reader @i goes in; once per batch, never nested. */
+/** gate_enter(), gate_leave() - reader @i goes in and out; once per batch, never nested. */
 void gate_enter(struct gate *g, unsigned i);
 void gate_leave(struct gate *g, unsigned i);
 
-/** gate_close() - wait until no reader is inside, and keep them out. One closer at a time. */
+/**
+ * gate_close() - wait until no reader is inside, and keep them out; one closer at a time
+ * gate_open() - let them in again
+ */
 void gate_close(struct gate *g);
 void gate_open(struct gate *g);
 

@@ -44,7 +44,7 @@ static int choose_peers(struct snapshot *s, const struct stock_wish *wish, struc
         const char *name = s->nodes.items[i - 1]->node.meta.name;
 
         if (!is_wanted(s, wish, name))
-            r = snapshot_delete(s, OBJECT_KIND_NODE, name, e);
+            r = snapshot_delete(s, &node_kind, name, e);
     }
     return r;
 }

@@ -95,6 +95,16 @@ def test_snapshots() -> None:
         assert [e for e in schemas.errors("api/snapshot", snapshot) if "required" not in e] == []
 
 
+def test_objects() -> None:
+    """The golden object of each kind (src/core/mesh/test-object.c) is as its schema says."""
+    titles = {schema["title"] for name, _, schema in every() if name.startswith("api/")}
+    for path in sorted((HERE / "objects").glob("*.json")):
+        golden = json.loads(path.read_text())
+        assert golden["kind"] == path.stem
+        assert path.stem in titles, f"no schema in docs/schema/api has the title {path.stem}"
+        assert schemas.errors("get", golden) == []
+
+
 TOKEN = {"id": "0a1b", "network": "default", "expires": 1790000000, "usesLeft": 1,
          "ephemeral": False, "relay": False}
 NODE = {"kind": "Node", "metadata": {"name": "gpu-1", "network": "default", "resourceVersion": 9},

@@ -48,7 +48,7 @@ static struct network network(void)
 struct object sample_node(unsigned n)
 {
     struct network net = network();
-    struct object o = {.kind = OBJECT_KIND_NODE};
+    struct object o = {.kind = &node_kind};
 
     name_node(o.node.meta.name, n);
     (void)snprintf(o.node.meta.network, sizeof(o.node.meta.network), "default");
@@ -71,7 +71,7 @@ struct object sample_node(unsigned n)
 
 struct object sample_edge(unsigned a, unsigned b, enum edge_path path)
 {
-    struct object o = {.kind = OBJECT_KIND_MESH_EDGE, .edge.path = path};
+    struct object o = {.kind = &mesh_edge_kind, .edge.path = path};
     struct mesh_edge *edge = &o.edge;
 
     name_node(edge->nodes[0], a);

@@ -310,7 +310,7 @@ static int check_event(const struct agent *a, const struct watch_event *ev, stru
 {
     if (ev->kind == WATCH_EVENT_SNAPSHOT)
         return check_self(a, snapshot_self(&ev->snapshot), e);
-    if (ev->kind == WATCH_EVENT_PUT && ev->object.kind == OBJECT_KIND_NODE &&
+    if (ev->kind == WATCH_EVENT_PUT && ev->object.kind == &node_kind &&
         strcmp(ev->object.node.meta.name, a->snapshot.self) == 0)
         return check_self(a, &ev->object.node, e);
     return 0;

@@ -42,12 +42,12 @@ static int add_network(
 
 /* Does the value speak of the object that its key names? */
 static int check_name(const struct object_meta *meta, const char *network, const char *name,
-    enum object_kind kind, struct err *e)
+    const struct object_kind *kind, struct err *e)
 {
     if (strcmp(meta->name, name) == 0 && strcmp(meta->network, network) == 0)
         return 0;
-    return err_set(e, -EINVAL, "it holds the %s \"%s\" of network \"%s\"", object_kind_name(kind),
-        meta->name, meta->network);
+    return err_set(e, -EINVAL, "it holds the %s \"%s\" of network \"%s\"", kind->name, meta->name,
+        meta->network);
 }
 
 static int put_network(
@@ -59,7 +59,7 @@ static int put_network(
     int r = record_network_decode(&spec, &hub_key, item->value, e);
 
     if (r == 0)
-        r = check_name(&spec.meta, "", name, OBJECT_KIND_NETWORK, e);
+        r = check_name(&spec.meta, "", name, &network_kind, e);
     if (r != 0)
         return r;
     spec.meta.resource_version = item->revision;
@@ -127,7 +127,7 @@ static int put_node(struct model *m, struct model_network *net, const char *name
 
     if (r != 0)
         return r;
-    r = check_name(&spec.meta, net->pub.spec.meta.name, name, OBJECT_KIND_NODE, e);
+    r = check_name(&spec.meta, net->pub.spec.meta.name, name, &node_kind, e);
     if (r == 0)
         r = check_node(net, &spec, e);
     if (r != 0) {
@@ -190,7 +190,7 @@ static int put_edge(struct model *m, struct model_network *net, const char *name
 
     if (r != 0)
         return r;
-    r = check_name(&spec.meta, net->pub.spec.meta.name, name, OBJECT_KIND_MESH_EDGE, e);
+    r = check_name(&spec.meta, net->pub.spec.meta.name, name, &mesh_edge_kind, e);
     if (r != 0) {
         mesh_edge_deinit(&spec);
         return r;

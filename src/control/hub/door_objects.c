@@ -12,13 +12,15 @@
 #include "hub/networks.h"
 #include "hub/node_routes.h"
 
-/* The kind in the path's second part; NONE: @rs says 404. */
-static enum object_kind find_kind(const struct request *rq, struct response *rs)
+/* The kind in the path's second part; NULL: @rs says 404. */
+static const struct object_kind *find_kind(const struct request *rq, struct response *rs)
 {
-    enum object_kind kind = object_kind_parse(rq->params[1]);
+    const struct object_kind *kind = object_kind_find(rq->params[1]);
+    char all[OBJECT_KINDS_TEXT_MAX];
 
-    if (kind == OBJECT_KIND_NONE)
-        response_refuse(rs, 404, "kind \"%s\" is none of Network, Node, MeshEdge", rq->params[1]);
+    if (!kind)
+        response_refuse(
+            rs, 404, "kind \"%s\" is none of %s", rq->params[1], object_kinds_text(all));
     return kind;
 }
 
@@ -118,15 +120,15 @@ static json_t *edges_json(const struct model_network *net)
 void door_objects_list(void *ctx, const struct request *rq, struct response *rs)
 {
     struct model_network *net = door_find_network(ctx, rq, rs);
-    enum object_kind kind = net ? find_kind(rq, rs) : OBJECT_KIND_NONE;
+    const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
     json_t *items;
 
-    if (kind == OBJECT_KIND_NONE)
+    if (!kind)
         return;
-    items = kind == OBJECT_KIND_MESH_EDGE ? edges_json(net) : json_array();
-    if (kind == OBJECT_KIND_NETWORK)
+    items = kind == &mesh_edge_kind ? edges_json(net) : json_array();
+    if (kind == &network_kind)
         json_array_append_new(items, network_encode(&net->pub.spec));
-    for (size_t i = 0; kind == OBJECT_KIND_NODE && i < net->nodes.n; i++)
+    for (size_t i = 0; kind == &node_kind && i < net->nodes.n; i++)
         json_array_append_new(items, node_json(model_node_at(net, i)));
     response_json(rs, 200, json_pack("{s:o}", "items", items));
 }
@@ -161,23 +163,24 @@ static json_t *named_edge_json(const struct model_network *net, const char *name
 }
 
 /* NULL if there is none of that name. */
-static json_t *named_json(const struct model_network *net, enum object_kind kind, const char *name)
+static json_t *named_json(
+    const struct model_network *net, const struct object_kind *kind, const char *name)
 {
-    if (kind == OBJECT_KIND_NETWORK && strcmp(name, net->pub.spec.meta.name) == 0)
+    if (kind == &network_kind && strcmp(name, net->pub.spec.meta.name) == 0)
         return network_encode(&net->pub.spec);
-    if (kind == OBJECT_KIND_NODE && model_find_node(net, name))
+    if (kind == &node_kind && model_find_node(net, name))
         return node_json(model_find_node(net, name));
-    return kind == OBJECT_KIND_MESH_EDGE ? named_edge_json(net, name) : NULL;
+    return kind == &mesh_edge_kind ? named_edge_json(net, name) : NULL;
 }
 
 void door_objects_get(void *ctx, const struct request *rq, struct response *rs)
 {
     struct model_network *net = door_find_network(ctx, rq, rs);
-    enum object_kind kind = net ? find_kind(rq, rs) : OBJECT_KIND_NONE;
+    const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
     const char *name = rq->params[2];
     json_t *json;
 
-    if (kind == OBJECT_KIND_NONE)
+    if (!kind)
         return;
     json = named_json(net, kind, name);
     if (json)
@@ -202,7 +205,7 @@ static void forget_object(struct later *l)
 
 static uint64_t given_version(const struct put_call *call)
 {
-    return object_meta(&call->object)->resource_version;
+    return call->object.meta.resource_version;
 }
 
 static void refuse_version(const struct put_call *call, struct response *rs)
@@ -465,10 +468,10 @@ static void put_edge(
 /* Does the object say the same name and network as the path does? */
 static bool is_where_it_says(const struct request *rq, struct response *rs, const struct object *o)
 {
-    const struct object_meta *m = object_meta(o);
+    const struct object_meta *m = &o->meta;
 
     if (strcmp(m->name, rq->params[2]) == 0 &&
-        (o->kind == OBJECT_KIND_NETWORK || strcmp(m->network, rq->params[0]) == 0))
+        (o->kind->is_network || strcmp(m->network, rq->params[0]) == 0))
         return true;
     response_refuse(rs, 400, "the object is \"%s\" of network \"%s\", not \"%s\" of \"%s\"",
         m->name, m->network, rq->params[2], rq->params[0]);
@@ -476,12 +479,12 @@ static bool is_where_it_says(const struct request *rq, struct response *rs, cons
 }
 
 /* An administrator may leave the network out: the path says it. */
-static json_t *with_network(const json_t *body, enum object_kind kind, const char *network)
+static json_t *with_network(const json_t *body, const struct object_kind *kind, const char *network)
 {
     json_t *json = json_deep_copy(body);
     json_t *meta = json_object_get(json, "metadata");
 
-    if (kind != OBJECT_KIND_NETWORK && json_is_object(meta) && !json_object_get(meta, "network"))
+    if (!kind->is_network && json_is_object(meta) && !json_object_get(meta, "network"))
         json_object_set_new(meta, "network", json_string(network));
     /* What nodes have reported is theirs to say; it comes back in what was printed before. */
     json_object_del(json, "status");
@@ -493,12 +496,12 @@ static void put_object(struct later *l, const struct request *rq, struct respons
     struct put_call *call = container_of(l, struct put_call, later);
     struct model_network *net;
 
-    if (call->object.kind == OBJECT_KIND_NETWORK) {
+    if (call->object.kind == &network_kind) {
         put_network(call, rq, rs);
         return;
     }
     net = door_find_network(l->hub, rq, rs);
-    if (net && call->object.kind == OBJECT_KIND_NODE)
+    if (net && call->object.kind == &node_kind)
         put_node(call, net, rq, rs);
     else if (net)
         put_edge(call, net, rq, rs);
@@ -521,13 +524,13 @@ static void begin_put(
 
 void door_objects_put(void *ctx, const struct request *rq, struct response *rs)
 {
-    enum object_kind kind = find_kind(rq, rs);
+    const struct object_kind *kind = find_kind(rq, rs);
     struct object o = OBJECT_NULL;
     struct err e = ERR_NULL;
     json_t *json;
     bool is_good;
 
-    if (kind == OBJECT_KIND_NONE)
+    if (!kind)
         return;
     json = with_network(rq->body, kind, rq->params[0]);
     if (object_decode(&o, json, OBJECT_STRICT, &e) != 0) {
@@ -535,8 +538,7 @@ void door_objects_put(void *ctx, const struct request *rq, struct response *rs)
     } else {
         is_good = o.kind == kind && is_where_it_says(rq, rs, &o);
         if (o.kind != kind)
-            response_refuse(
-                rs, 400, "the object is a %s, not a %s", object_kind_name(o.kind), rq->params[1]);
+            response_refuse(rs, 400, "the object is a %s, not a %s", o.kind->name, rq->params[1]);
         if (is_good)
             begin_put(ctx, rq, rs, &o);
         else

@@ -237,11 +237,11 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret)
 
         if (view_can_see(self, node))
             *s->nodes.items[s->nodes.n++] =
-                (struct object){.kind = OBJECT_KIND_NODE, .node = node->pub.spec};
+                (struct object){.kind = &node_kind, .node = node->pub.spec};
     }
     list_foreach(end, &self->edges, link) {
         *s->edges.items[s->edges.n++] =
-            (struct object){.kind = OBJECT_KIND_MESH_EDGE, .edge = end->edge->spec};
+            (struct object){.kind = &mesh_edge_kind, .edge = end->edge->spec};
     }
     qsort(s->edges.items, s->edges.n, sizeof(*s->edges.items), compare_edges);
     return true;
@@ -296,10 +296,10 @@ static struct line *small_event(json_t *json)
     return l;
 }
 
-struct line *view_delete(const struct model *m, enum object_kind kind, const char *name)
+struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name)
 {
     return small_event(json_pack("{s:s, s:I, s:s, s:s}", "type", "delete", "revision",
-        (json_int_t)store_revision(m->store), "kind", object_kind_name(kind), "name", name));
+        (json_int_t)store_revision(m->store), "kind", kind->name, "name", name));
 }
 
 struct line *view_heartbeat(const struct model *m)

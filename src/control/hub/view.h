@@ -47,6 +47,6 @@ void view_return_snapshot(struct snapshot *s);
 struct line *view_put_network(struct model_network *net);
 struct line *view_put_node(struct model_node *node);
 struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge);
-struct line *view_delete(const struct model *m, enum object_kind kind, const char *name);
+struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name);
 struct line *view_heartbeat(const struct model *m);
 struct line *view_removed(const char *reason);

@@ -223,8 +223,8 @@ static void tell_untold(struct watcher *w, nsec_t now)
 static void tell_visibility(
     struct watcher *w, struct model_node *to, struct model_node *about, bool can, nsec_t now)
 {
-    struct line *l = can ? view_put_node(about)
-                         : view_delete(w->model, OBJECT_KIND_NODE, about->pub.spec.meta.name);
+    struct line *l =
+        can ? view_put_node(about) : view_delete(w->model, &node_kind, about->pub.spec.meta.name);
 
     tell_node(to, l, now);
     line_unref(l);
@@ -239,7 +239,7 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     struct model_network *net = a ? a->net : b->net;
     bool exists = model_find_edge(net, edge->spec.nodes[0], edge->spec.nodes[1]) == edge;
     struct line *l = exists ? view_put_edge(net, edge)
-                            : view_delete(w->model, OBJECT_KIND_MESH_EDGE, edge->spec.meta.name);
+                            : view_delete(w->model, &mesh_edge_kind, edge->spec.meta.name);
 
     /* The other one is gone, and the edge goes after it. */
     if (!a || !b) {
@@ -263,7 +263,7 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
 void watch_tell_node_removed(
     struct watcher *w, struct model_node *node, const char *reason, nsec_t now)
 {
-    struct line *gone = view_delete(w->model, OBJECT_KIND_NODE, node->pub.spec.meta.name);
+    struct line *gone = view_delete(w->model, &node_kind, node->pub.spec.meta.name);
     struct line *removed = view_removed(reason);
     struct watch *wt;
     struct watch *tmp;

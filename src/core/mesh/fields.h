@@ -20,7 +20,7 @@ struct err;
 struct x25519_public;
 
 /** Most fields that one object may be asked for. */
-#define FIELDS_SEEN_MAX 16
+#define FIELDS_SEEN_MAX 32
 
 /** Must the field be there? */
 enum fields_need {

@@ -21,7 +21,7 @@ static void check(const json_t *json, enum object_mode mode)
         return;
     }
     /* An earlier hub's, which nobody may ask for any more. */
-    if (a.kind == OBJECT_KIND_NETWORK)
+    if (a.kind == &network_kind)
         a.network.key_rotation = 0;
     encoded = object_encode(&a);
     assert(encoded);

@@ -1,4 +1,6 @@
-/* node.c - the Node among the objects; see object.h. */
+/* node.c - the Node among the objects; see node.h. The JSON is described in docs/API.md. */
+#include "node.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +9,7 @@
 #include "base/err.h"
 #include "mesh/fields.h"
 #include "mesh/object.h"
-#include "mesh/object_internal.h"
+#include "mesh/object_frame.h"
 #include "mesh/path_report.h"
 #include "mesh/subnets.h"
 #include "path/path.h"
@@ -144,7 +146,7 @@ static int hub_decode(
     return fields_end(&f);
 }
 
-/* A cipher that is not named is not announced, and one of a newer version is passed over. */
+/* A cipher that is left out keeps its 0, and one that this version does not know is passed over. */
 static int speeds_decode(
     struct node_speeds *ret, const json_t *json, const char *where, struct err *e)
 {
@@ -190,7 +192,8 @@ int node_check_status(const json_t *status, const char *where, struct err *e)
     struct path_side side;
     int r = node_status_decode(&n, status, where, e);
 
-    /* Without candidates they are not looked at by this version. */
+    /* Above, `paths` was looked at only if there are candidates; another version may read it
+     * always. */
     if (r == 0)
         r = path_report_decode(&side, NULL, json_object_get(status, "paths"), where, e);
     node_deinit(&n);
@@ -261,21 +264,18 @@ static int node_spec_decode(
 static int node_decode_into(
     struct node *n, const json_t *json, enum object_mode mode, struct err *e)
 {
-    const json_t *status = NULL;
-    const json_t *spec = NULL;
-    char where[OBJECT__WHERE_MAX];
-    int r;
+    struct object_frame frame;
+    int r = object_frame_decode(&frame, json, &node_kind, mode, e);
 
-    object__describe(json, OBJECT_KIND_NODE, where);
-    r = object__decode_frame(&n->meta, &spec, &status, json, OBJECT_KIND_NODE, mode, where, e);
     if (r != 0)
         return r;
+    n->meta = frame.meta;
     r = node_check_name(n->meta.name, e);
     if (r == 0)
-        r = node_spec_decode(n, spec, mode, where, e);
-    if (r == 0 && status)
-        r = node_status_decode(n, status, where, e);
-    n->status = json_incref((json_t *)status);
+        r = node_spec_decode(n, frame.spec, mode, frame.where, e);
+    if (r == 0 && frame.status)
+        r = node_status_decode(n, frame.status, frame.where, e);
+    n->status = json_incref((json_t *)frame.status);
     return r;
 }
 
@@ -341,7 +341,7 @@ static json_t *hub_encode(const struct node_hub *hub)
         if (json_array_append_new(
                 endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
             endpoints = (json_decref(endpoints), NULL);
-    /* Without a name it is as it was before there were any. */
+    /* The field is left out where there is no name: earlier versions did not know it. */
     return json_pack("{s:o, s:o*, s:i}", "endpoints", endpoints, "names",
         hub->n_names > 0 ? hub_names_encode(hub) : NULL, "apiPort", (int)hub->api_port);
 }
@@ -365,7 +365,7 @@ json_t *node_encode(const struct node *n)
         spec = (json_decref(spec), NULL);
     if (spec && n->routes && json_object_set_new(spec, "routes", subnets_encode(n->routes)) < 0)
         spec = (json_decref(spec), NULL);
-    return object__encode_frame(&n->meta, OBJECT_KIND_NODE, spec, json_incref(n->status));
+    return object_frame_encode(&n->meta, &node_kind, spec, json_incref(n->status));
 }
 
 void node_deinit(struct node *n)
@@ -378,3 +378,29 @@ void node_deinit(struct node *n)
     json_decref(n->status);
     *n = (struct node)NODE_NULL;
 }
+
+/* ---- the row -------------------------------------------------------------------------------- */
+
+static int decode(struct object *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    return node_decode(&ret->node, json, mode, e);
+}
+
+static json_t *encode(const struct object *o)
+{
+    return node_encode(&o->node);
+}
+
+static void deinit(struct object *o)
+{
+    node_deinit(&o->node);
+}
+
+const struct object_kind node_kind = {
+    .name = "Node",
+    .list = "nodes",
+    .prefix = "node/",
+    .decode = decode,
+    .encode = encode,
+    .deinit = deinit,
+};

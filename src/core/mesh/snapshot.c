@@ -25,7 +25,7 @@ static void list_deinit(struct snapshot_list *l)
 
 static const char *item_name(const struct object *o)
 {
-    return object_meta(o)->name;
+    return o->meta.name;
 }
 
 static int compare_items(const void *a, const void *b)
@@ -75,7 +75,7 @@ static int list_insert(
 
     if (l->n >= max)
         return err_set(e, -EINVAL, "%s \"%s\" is one more than the %zu that a snapshot may have",
-            object_kind_name(o->kind), item_name(o), max);
+            o->kind->name, item_name(o), max);
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 16;
         struct object **grown = reallocarray(l->items, cap, sizeof(*grown));
@@ -134,7 +134,7 @@ static void list_sort(struct snapshot_list *l, struct snapshot_skips *skips)
     for (size_t i = 0; i < l->n; i++) {
         if (n > 0 && compare_items(&l->items[n - 1], &l->items[i]) == 0) {
             (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" twice",
-                object_kind_name(l->items[i]->kind), item_name(l->items[i]));
+                l->items[i]->kind->name, item_name(l->items[i]));
             snapshot_skip(skips, &why);
             object_deinit(l->items[i]);
             free(l->items[i]);
@@ -143,6 +143,13 @@ static void list_sort(struct snapshot_list *l, struct snapshot_skips *skips)
         }
     }
     l->n = n;
+}
+
+static size_t list_max(const struct object_kind *kind)
+{
+    if (kind == &node_kind)
+        return SNAPSHOT_NODES_MAX;
+    return kind == &mesh_edge_kind ? SNAPSHOT_EDGES_MAX : SNAPSHOT_OTHERS_MAX;
 }
 
 /* ---- lookups -------------------------------------------------------------------------------- */
@@ -162,6 +169,19 @@ const struct mesh_edge *snapshot_find_edge(const struct snapshot *s, const char 
     return o ? &o->edge : NULL;
 }
 
+/* Of a kind that has a list. */
+static struct snapshot_list *list_of(struct snapshot *s, const struct object_kind *kind)
+{
+    if (kind == &node_kind)
+        return &s->nodes;
+    return kind == &mesh_edge_kind ? &s->edges : &s->others[object_kind_index(kind)];
+}
+
+const struct snapshot_list *snapshot_list(const struct snapshot *s, const struct object_kind *kind)
+{
+    return list_of((struct snapshot *)s, kind);
+}
+
 const struct node *snapshot_self(const struct snapshot *s)
 {
     return snapshot_find_node(s, s->self);
@@ -173,56 +193,42 @@ void snapshot_deinit(struct snapshot *s)
 {
     list_deinit(&s->nodes);
     list_deinit(&s->edges);
+    for (unsigned i = 0; i < OBJECT_KINDS_MAX; i++)
+        list_deinit(&s->others[i]);
     *s = (struct snapshot)SNAPSHOT_NULL;
 }
 
 static int check_network(const struct snapshot *s, const struct object *o, struct err *e)
 {
-    const struct object_meta *m = object_meta(o);
-    const char *network = o->kind == OBJECT_KIND_NETWORK ? m->name : m->network;
+    const struct object_meta *m = &o->meta;
+    const char *network = o->kind->is_network ? m->name : m->network;
 
     if (strcmp(network, s->network.meta.name) == 0)
         return 0;
     return err_set(e, -EINVAL, "%s \"%s\" belongs to the network \"%s\", not to \"%s\"",
-        object_kind_name(o->kind), m->name, network, s->network.meta.name);
+        o->kind->name, m->name, network, s->network.meta.name);
 }
 
 int snapshot_put(struct snapshot *s, struct object *o, struct err *e)
 {
     int r = check_network(s, o, e);
 
-    if (r == 0) {
-        switch (o->kind) {
-        case OBJECT_KIND_NETWORK:
-            s->network = o->network;
-            break;
-        case OBJECT_KIND_NODE:
-            r = list_put(&s->nodes, SNAPSHOT_NODES_MAX, o, e);
-            break;
-        case OBJECT_KIND_MESH_EDGE:
-            r = list_put(&s->edges, SNAPSHOT_EDGES_MAX, o, e);
-            break;
-        case OBJECT_KIND_NONE:
-        case OBJECT_KIND_N:
-            break;
-        }
-    }
+    if (r == 0 && o->kind->is_network)
+        s->network = o->network;
+    else if (r == 0)
+        r = list_put(list_of(s, o->kind), list_max(o->kind), o, e);
     object_deinit(o);
     return r;
 }
 
-int snapshot_delete(struct snapshot *s, enum object_kind kind, const char *name, struct err *e)
+int snapshot_delete(
+    struct snapshot *s, const struct object_kind *kind, const char *name, struct err *e)
 {
-    if (kind == OBJECT_KIND_NODE && strcmp(name, s->self) != 0) {
-        list_delete(&s->nodes, name);
-        return 0;
-    }
-    if (kind == OBJECT_KIND_MESH_EDGE) {
-        list_delete(&s->edges, name);
-        return 0;
-    }
-    return err_set(e, -EINVAL, "%s \"%.130s\" cannot be deleted from the view of \"%s\"",
-        object_kind_name(kind), name, s->self);
+    if (kind->is_network || (kind == &node_kind && strcmp(name, s->self) == 0))
+        return err_set(e, -EINVAL, "%s \"%.130s\" cannot be deleted from the view of \"%s\"",
+            kind->name, name, s->self);
+    list_delete(list_of(s, kind), name);
+    return 0;
 }
 
 /* ---- decode and encode ---------------------------------------------------------------------- */
@@ -265,19 +271,21 @@ int snapshot_decode_object(
 }
 
 /* Appends all and sorts once: inserting each in its place would take n² moves. */
-static int list_decode(struct snapshot *s, struct snapshot_list *l, enum object_kind kind,
-    const json_t *json, struct snapshot_skips *skips, struct err *e)
+static int list_decode(struct snapshot *s, const struct object_kind *kind, const json_t *json,
+    struct snapshot_skips *skips, struct err *e)
 {
+    struct snapshot_list *l = list_of(s, kind);
+
     for (size_t i = 0; i < json_array_size(json); i++) {
         _cleanup_(object_deinit) struct object o = OBJECT_NULL;
         struct err why = ERR_NULL;
         int r = snapshot_decode_object(&o, json_array_get(json, i), skips, e);
 
-        if (r == 0 && o.kind == OBJECT_KIND_NONE)
+        if (r == 0 && !o.kind)
             continue;
         if (r == 0 && o.kind != kind) {
             (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" where a %s is expected",
-                object_kind_name(o.kind), item_name(&o), object_kind_name(kind));
+                o.kind->name, item_name(&o), kind->name);
             snapshot_skip(skips, &why);
             continue;
         }
@@ -294,18 +302,30 @@ static int list_decode(struct snapshot *s, struct snapshot_list *l, enum object_
     return 0;
 }
 
-static int decode_parts(struct snapshot *s, const json_t *network, const json_t *nodes,
-    const json_t *edges, struct snapshot_skips *skips, struct err *e)
+/* @lists: of each kind, by object_kind_index(); NULL: the snapshot has none of them. */
+static int decode_parts(struct snapshot *s, const json_t *network, const json_t *const lists[],
+    struct snapshot_skips *skips, struct err *e)
 {
     int r = network_decode(&s->network, network, OBJECT_LENIENT, e);
 
-    if (r == 0)
-        r = list_decode(s, &s->nodes, OBJECT_KIND_NODE, nodes, skips, e);
-    if (r == 0)
-        r = list_decode(s, &s->edges, OBJECT_KIND_MESH_EDGE, edges, skips, e);
+    for (unsigned i = 0; r == 0 && object_kinds[i]; i++)
+        if (lists[i])
+            r = list_decode(s, object_kinds[i], lists[i], skips, e);
     if (r == 0 && !snapshot_self(s))
         r = err_set(e, -EINVAL, "the snapshot of \"%s\" does not hold that node", s->self);
     return r;
+}
+
+/* The objects of a kind, not decoded yet; NULL: the snapshot has no list of them. */
+static const json_t *list_field(struct fields *f, const struct object_kind *kind)
+{
+    bool is_node = kind == &node_kind;
+    bool is_always = is_node || kind == &mesh_edge_kind;
+
+    if (!kind->list)
+        return NULL;
+    return fields_array(f, kind->list, is_always ? FIELDS_REQUIRED : FIELDS_OPTIONAL,
+        is_node ? 1 : 0, list_max(kind));
 }
 
 int snapshot_decode(
@@ -313,20 +333,19 @@ int snapshot_decode(
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
     struct fields f = fields_make(json, "the snapshot", e);
+    const json_t *lists[OBJECT_KINDS_MAX] = {NULL};
     const json_t *network;
-    const json_t *nodes;
-    const json_t *edges;
     int r;
 
     fields_u64(&f, "revision", FIELDS_REQUIRED, 0, REVISION_MAX, &s.revision);
     fields_u64(&f, "boot", FIELDS_OPTIONAL, 0, REVISION_MAX, &s.boot);
     fields_name(&f, "self", FIELDS_REQUIRED, s.self);
     network = fields_object(&f, "network", FIELDS_REQUIRED);
-    nodes = fields_array(&f, "nodes", FIELDS_REQUIRED, 1, SNAPSHOT_NODES_MAX);
-    edges = fields_array(&f, "edges", FIELDS_REQUIRED, 0, SNAPSHOT_EDGES_MAX);
+    for (unsigned i = 0; object_kinds[i]; i++)
+        lists[i] = list_field(&f, object_kinds[i]);
     r = fields_end(&f);
     if (r == 0)
-        r = decode_parts(&s, network, nodes, edges, skips, e);
+        r = decode_parts(&s, network, lists, skips, e);
     if (r < 0)
         return r;
     *ret = s;
@@ -346,8 +365,15 @@ static json_t *list_encode(const struct snapshot_list *l)
 
 json_t *snapshot_encode(const struct snapshot *s)
 {
-    return json_pack("{s:s, s:I, s:I, s:s, s:o, s:o, s:o}", "type", "snapshot", "revision",
+    json_t *json = json_pack("{s:s, s:I, s:I, s:s, s:o, s:o, s:o}", "type", "snapshot", "revision",
         (json_int_t)s->revision, "boot", (json_int_t)s->boot, "self", s->self, "network",
         network_encode(&s->network), "nodes", list_encode(&s->nodes), "edges",
         list_encode(&s->edges));
+
+    /* Lists of other kinds are there only where something is in them. */
+    for (unsigned i = 0; json && object_kinds[i]; i++)
+        if (s->others[i].n > 0 &&
+            json_object_set_new(json, object_kinds[i]->list, list_encode(&s->others[i])) < 0)
+            json = (json_decref(json), NULL);
+    return json;
 }

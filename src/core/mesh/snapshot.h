@@ -17,8 +17,9 @@
 #include "base/err.h"
 #include "mesh/object.h"
 
-#define SNAPSHOT_NODES_MAX 65536
-#define SNAPSHOT_EDGES_MAX 65536
+#define SNAPSHOT_NODES_MAX  65536
+#define SNAPSHOT_EDGES_MAX  65536
+#define SNAPSHOT_OTHERS_MAX 65536
 
 /** Objects of one kind, sorted by name. */
 struct snapshot_list {
@@ -29,18 +30,17 @@ struct snapshot_list {
 
 struct snapshot {
     uint64_t revision;           /* of the hub's store */
-    uint64_t boot;               /* of the hub's run, random: another one has forgotten what it
-                                    relayed; 0: not told */
+    uint64_t boot;               /* of the hub's run, random; after another one the hub does not
+                                    know any more what it relayed; 0: not told */
     char self[NAME_MAX_LEN + 1]; /* the node whose view this is; "" in SNAPSHOT_NULL */
     struct network network;
-    struct snapshot_list nodes; /* at most SNAPSHOT_NODES_MAX; holds self */
-    struct snapshot_list edges; /* at most SNAPSHOT_EDGES_MAX */
+    struct snapshot_list nodes;                    /* at most SNAPSHOT_NODES_MAX; holds self */
+    struct snapshot_list edges;                    /* at most SNAPSHOT_EDGES_MAX */
+    struct snapshot_list others[OBJECT_KINDS_MAX]; /* of the other kinds, by object_kind_index();
+                                                      each at most SNAPSHOT_OTHERS_MAX */
 };
 
-#define SNAPSHOT_NULL                                                                              \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define SNAPSHOT_NULL {0}
 
 /** What was passed over, because it could not be understood: objects, or a node's status. */
 struct snapshot_skips {
@@ -48,10 +48,7 @@ struct snapshot_skips {
     struct err first; /* which one, and why */
 };
 
-#define SNAPSHOT_SKIPS_NULL                                                                        \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define SNAPSHOT_SKIPS_NULL {0}
 
 /** snapshot_skip() - one more was passed over, for the reason in @why. NULL for @skips is fine. */
 void snapshot_skip(struct snapshot_skips *skips, const struct err *why);
@@ -61,8 +58,8 @@ void snapshot_deinit(struct snapshot *s);
 
 /**
  * snapshot_decode_object() - one object of a view
- * @ret:	untouched on failure, else to be released with object_deinit(); its kind is NONE
- *		when it was passed over
+ * @ret:	untouched on failure, else to be released with object_deinit(); OBJECT_NULL when it
+ *		was passed over
  * @skips:	gets longer by what is passed over; may be NULL
  *
  * A node whose status cannot be understood is taken without it. The status is
@@ -94,6 +91,10 @@ const struct node *snapshot_find_node(const struct snapshot *s, const char *name
 /** snapshot_find_edge() - lends the object about the edge between two nodes, NULL if none. */
 const struct mesh_edge *snapshot_find_edge(const struct snapshot *s, const char *a, const char *b);
 
+/** snapshot_list() - lends the objects of a kind that has a list; its order is that of the names.
+ */
+const struct snapshot_list *snapshot_list(const struct snapshot *s, const struct object_kind *kind);
+
 /** snapshot_self() - lends the node whose view this is; NULL only for SNAPSHOT_NULL. */
 const struct node *snapshot_self(const struct snapshot *s);
 
@@ -111,4 +112,5 @@ int snapshot_put(struct snapshot *s, struct object *o, struct err *e);
  * Return: 0; -EINVAL with words for the network and the node itself, without
  * which there is no view.
  */
-int snapshot_delete(struct snapshot *s, enum object_kind kind, const char *name, struct err *e);
+int snapshot_delete(
+    struct snapshot *s, const struct object_kind *kind, const char *name, struct err *e);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -57,7 +58,7 @@ static void test_node(void **state)
                                "\"names\": [\"hub.example.org:51820\"], \"apiPort\": 8443}"),
             OBJECT_STRICT, &e),
         0);
-    assert_int_equal(o.kind, OBJECT_KIND_NODE);
+    assert_ptr_equal(o.kind, &node_kind);
     assert_string_equal(o.node.meta.name, "gpu-1");
     assert_int_equal(o.node.key.b[0], 1);
     assert_int_equal(o.node.n_labels, 2);
@@ -195,7 +196,7 @@ static void test_refusals(void **state)
 
         assert_true(decode(&o, refusals[i].in, OBJECT_LENIENT, &e) < 0);
         assert_string_equal(e.text, refusals[i].says);
-        assert_int_equal(o.kind, OBJECT_KIND_NONE);
+        assert_null(o.kind);
     }
 }
 
@@ -292,6 +293,62 @@ static void test_round_trip(void **state)
     }
 }
 
+/* Each kind's object in test/golden/objects is text that is decoded and encoded again. */
+static void test_golden(void **state)
+{
+    const char *root = getenv("WEFT_SOURCE_ROOT");
+
+    for (unsigned i = 0; object_kinds[i]; i++) {
+        struct object o = OBJECT_NULL;
+        struct err e = ERR_NULL;
+        json_error_t error;
+        char path[512];
+        json_t *json;
+        json_t *encoded;
+        char *before;
+        char *after;
+
+        (void)snprintf(path, sizeof(path), "%s/test/golden/objects/%s.json", root ? root : ".",
+            object_kinds[i]->name);
+        json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+        if (!json)
+            fail_msg("%s: %s", path, error.text);
+        assert_int_equal(object_decode(&o, json, OBJECT_STRICT, &e), 0);
+        assert_ptr_equal(o.kind, object_kinds[i]);
+        encoded = object_encode(&o);
+        /* The fields in the same order, too. */
+        before = json_dumps(json, JSON_INDENT(2));
+        after = json_dumps(encoded, JSON_INDENT(2));
+        assert_string_equal(before, after);
+        free(before);
+        free(after);
+        json_decref(encoded);
+        json_decref(json);
+        object_deinit(&o);
+    }
+}
+
+/* No two rows have a name, a list or a prefix in common. */
+static void test_rows(void **state)
+{
+    for (unsigned i = 0; object_kinds[i]; i++) {
+        const struct object_kind *a = object_kinds[i];
+
+        assert_int_equal(object_kind_index(a), i);
+        assert_ptr_equal(object_kind_find(a->name), a);
+        assert_int_equal(a->prefix[strlen(a->prefix) - 1], '/');
+        assert_int_equal(a->is_network, !a->list);
+        for (unsigned k = 0; k < i; k++) {
+            const struct object_kind *b = object_kinds[k];
+
+            assert_string_not_equal(a->name, b->name);
+            assert_string_not_equal(a->prefix, b->prefix);
+            assert_true(!a->list || !b->list || strcmp(a->list, b->list) != 0);
+        }
+    }
+    assert_null(object_kind_find("Policy"));
+}
+
 static void test_edge_name(void **state)
 {
     char buf[OBJECT_NAME_MAX + 1];
@@ -312,6 +369,8 @@ int main(void)
         cmocka_unit_test(test_too_many_labels),
         cmocka_unit_test(test_key_rotation),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_edge_name),
     };
 

@@ -269,7 +269,7 @@ static void test_refusals(void **state)
     assert_true(render_config(&c, &in, &e) < 0);
     assert_non_null(strstr(e.text, "two peers have the public key "));
 
-    assert_int_equal(snapshot_delete(&s, OBJECT_KIND_NODE, "hub", &e), 0);
+    assert_int_equal(snapshot_delete(&s, &node_kind, "hub", &e), 0);
     assert_true(render_config(&c, &in, &e) < 0);
     assert_string_equal(e.text, "the snapshot of \"n2\" has no hub");
     snapshot_deinit(&s);

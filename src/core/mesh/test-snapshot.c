@@ -79,9 +79,8 @@ static void test_deltas(void **state)
     assert_int_equal(s.nodes.n, 4);
     assert_true(snapshot_find_node(&s, "n10")->ephemeral);
 
-    ev = (struct watch_event){.kind = WATCH_EVENT_DELETE,
-        .revision = 42,
-        .deleted = {.kind = OBJECT_KIND_NODE, .name = "n3"}};
+    ev = (struct watch_event){
+        .kind = WATCH_EVENT_DELETE, .revision = 42, .deleted = {.kind = &node_kind, .name = "n3"}};
     assert_int_equal(send_event(&s, &ev, &e), 0);
     assert_null(snapshot_find_node(&s, "n3"));
     assert_int_equal(s.nodes.n, 3);

@@ -35,11 +35,12 @@ static int decode_deleted(struct watch_event *ev, struct fields *f)
 {
     const char *kind = fields_string(f, "kind", FIELDS_REQUIRED, 1, 40);
     const char *name = fields_string(f, "name", FIELDS_REQUIRED, 1, OBJECT_NAME_MAX);
+    char all[OBJECT_KINDS_TEXT_MAX];
 
     if (kind && name) {
-        ev->deleted.kind = object_kind_parse(kind);
-        if (ev->deleted.kind == OBJECT_KIND_NONE)
-            fields_fail(f, "\"kind\" is \"%s\", and Network, Node, MeshEdge are allowed", kind);
+        ev->deleted.kind = object_kind_find(kind);
+        if (!ev->deleted.kind)
+            fields_fail(f, "\"kind\" is \"%s\", and %s are allowed", kind, object_kinds_text(all));
         memcpy(ev->deleted.name, name, strlen(name) + 1);
     }
     return fields_end(f);
@@ -110,7 +111,7 @@ json_t *watch_event_encode(const struct watch_event *ev)
             object_encode(&ev->object));
     case WATCH_EVENT_DELETE:
         return json_pack("{s:s, s:I, s:s, s:s}", "type", type, "revision", revision, "kind",
-            object_kind_name(ev->deleted.kind), "name", ev->deleted.name);
+            ev->deleted.kind->name, "name", ev->deleted.name);
     case WATCH_EVENT_HEARTBEAT:
         return json_pack("{s:s, s:I}", "type", type, "revision", revision);
     case WATCH_EVENT_REMOVED:
@@ -126,7 +127,7 @@ bool watch_event_is_status(const struct watch_event *ev, const struct snapshot *
 {
     const struct node *held;
 
-    if (ev->kind != WATCH_EVENT_PUT || ev->object.kind != OBJECT_KIND_NODE)
+    if (ev->kind != WATCH_EVENT_PUT || ev->object.kind != &node_kind)
         return false;
     held = snapshot_find_node(s, ev->object.node.meta.name);
     return held && held->meta.resource_version != 0 &&
@@ -143,7 +144,7 @@ static int apply_delta(struct snapshot *s, struct watch_event *ev, struct err *e
     if (ev->revision < s->revision)
         return err_set(e, -EINVAL, "the hub sent revision %" PRIu64 " after revision %" PRIu64,
             ev->revision, s->revision);
-    if (ev->kind == WATCH_EVENT_PUT && ev->object.kind != OBJECT_KIND_NONE) {
+    if (ev->kind == WATCH_EVENT_PUT && ev->object.kind) {
         r = snapshot_put(s, &ev->object, &why);
         if (r == -EINVAL) {
             snapshot_skip(&ev->skips, &why);

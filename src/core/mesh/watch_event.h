@@ -36,19 +36,16 @@ struct watch_event {
     struct snapshot_skips skips; /* what was passed over in decoding and applying it */
     union {
         struct snapshot snapshot; /* SNAPSHOT */
-        struct object object;     /* PUT; of kind NONE when it was passed over */
+        struct object object;     /* PUT; OBJECT_NULL when it was passed over */
         struct {
-            enum object_kind kind;
+            const struct object_kind *kind;
             char name[OBJECT_NAME_MAX + 1];
         } deleted;                               /* DELETE */
         char reason[WATCH_EVENT_REASON_MAX + 1]; /* REMOVED: in words, for a person */
     };
 };
 
-#define WATCH_EVENT_NULL                                                                           \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define WATCH_EVENT_NULL {0}
 
 /** watch_event_deinit() - idempotent, safe on WATCH_EVENT_NULL. */
 void watch_event_deinit(struct watch_event *ev);

@@ -65,14 +65,6 @@ int store_now_list(struct store *s, const char *prefix, store_item_fn fn, void *
     return r;
 }
 
-int store_now_page(
-    struct store *s, const struct store_range *range, store_item_fn fn, void *ctx, struct err *e)
-{
-    struct waiting w = {.fn = fn, .ctx = ctx, .e = e};
-
-    return wait(s, &w, store_list(s, range, on_done, &w, e));
-}
-
 int store_now_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
     uint64_t *ret_revision, size_t *ret_failed, struct err *e)
 {
@@ -84,11 +76,4 @@ int store_now_commit(struct store *s, const struct store_op *ops, size_t n_ops, 
     if (ret_failed)
         *ret_failed = w.failed;
     return r;
-}
-
-int store_now_copy(struct store *s, const char *path, struct err *e)
-{
-    struct waiting w = {.e = e};
-
-    return wait(s, &w, store_copy(s, path, on_done, &w, e));
 }

@@ -29,10 +29,6 @@ int store_now_get(struct store *s, const char *key, store_item_fn fn, void *ctx,
 int store_now_list(struct store *s, const char *prefix, store_item_fn fn, void *ctx,
     uint64_t *ret_revision, struct err *e);
 
-/** store_now_page() - store_list(), each item to @fn. 0, @fn's result, or negative errno. */
-int store_now_page(
-    struct store *s, const struct store_range *range, store_item_fn fn, void *ctx, struct err *e);
-
 /**
  * store_now_commit() - as store_commit(), with its answer
  * @ret_revision:	of the commit; NULL if not wanted
@@ -42,6 +38,3 @@ int store_now_page(
  */
 int store_now_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
     uint64_t *ret_revision, size_t *ret_failed, struct err *e);
-
-/** store_now_copy() - as store_copy(), with its answer. */
-int store_now_copy(struct store *s, const char *path, struct err *e);

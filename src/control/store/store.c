@@ -11,12 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "store/store_internal.h"
+#include "os/wakeup.h"
 
 /* Answers that one store_dispatch() hands out: others on the loop have their turn then. */
 #define DISPATCH_MAX 64
@@ -25,12 +24,12 @@
 
 int store__init(struct store *s, const struct store_ops *ops, struct err *e)
 {
-    *s = (struct store){.ops = ops, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    *s = (struct store){.ops = ops, .wake_fd = wakeup_open()};
     list_init(&s->watches);
     list_init(&s->finished);
     (void)pthread_mutex_init(&s->lock, NULL);
-    if (s->fd < 0)
-        return err_set(e, -errno, "no descriptor for a store: %s", strerror(errno));
+    if (s->wake_fd < 0)
+        return err_set(e, s->wake_fd, "no descriptor for a store: %s", strerror(-s->wake_fd));
     return 0;
 }
 
@@ -44,7 +43,7 @@ void store__deinit(struct store *s)
         store_job_free(job);
     leases_deinit(&s->leases);
     (void)pthread_mutex_destroy(&s->lock);
-    closep(&s->fd);
+    closep(&s->wake_fd);
 }
 
 struct store *store_free(struct store *s)
@@ -233,10 +232,7 @@ int store_copy(struct store *s, const char *path, store_done_fn done, void *ctx,
 
 void store__wake(struct store *s)
 {
-    uint64_t one = 1;
-
-    /* It fails only when it is readable already. */
-    (void)!write(s->fd, &one, sizeof(one));
+    wakeup_signal(s->wake_fd);
 }
 
 void store__finish(struct store *s, struct store_job *job)
@@ -309,18 +305,17 @@ static void answer(struct store *s, struct store_job *job)
 
 int store_fd(const struct store *s)
 {
-    return s->fd;
+    return s->wake_fd;
 }
 
 void store_dispatch(struct store *s)
 {
     struct store_job *job = NULL;
-    uint64_t count;
     unsigned n = 0;
 
     assert(!s->dispatching);
     s->dispatching = true;
-    (void)!read(s->fd, &count, sizeof(count));
+    (void)wakeup_clear(s->wake_fd);
     if (s->ops->turn)
         s->ops->turn(s);
     while (n++ < DISPATCH_MAX && (job = next_finished(s)))
@@ -335,7 +330,7 @@ void store_dispatch(struct store *s)
 void store_wait(struct store *s)
 {
     while (s->n_pending > 0) {
-        struct pollfd p = {.fd = s->fd, .events = POLLIN};
+        struct pollfd p = {.fd = s->wake_fd, .events = POLLIN};
 
         if (poll(&p, 1, -1) > 0)
             store_dispatch(s);

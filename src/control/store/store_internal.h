@@ -87,7 +87,7 @@ struct store {
     size_t n_pending;            /* questions without an answer */
     size_t bytes_pending;        /* that they want to write */
     bool dispatching;            /* a closed watch is freed at the end of it */
-    int fd;                      /* owns: an eventfd */
+    int wake_fd;                 /* owns: see os/wakeup.h */
     pthread_mutex_t lock;        /* guards @finished */
     struct list finished;        /* of struct store_job */
 };

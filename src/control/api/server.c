@@ -1,15 +1,10 @@
 /*
- * server.c - connections, requests and answers; see server.h.
+ * server.c - requests, and the server as a whole; see server.h.
  *
- * Theory of operation. listener.c accepts a connection and hands it here; it
- * goes into a libmicrohttpd daemon ("the engine") that has no listening socket
- * and no thread of its own; what came through the public door goes there behind
- * tls_front.h, which speaks TLS for it. The engine has an epoll descriptor,
- * which is watched by the loop; when it is readable the engine runs and calls
- * on_request() for what has arrived. The engine's own time-outs are off: they
- * are about idleness, and a slow sender is never idle. Ours are about time
- * since the start; a connection that is late is shut down, which the engine
- * sees as its end.
+ * Theory of operation. listener.c accepts a connection, server_begin.c hands it to libmicrohttpd
+ * (mhd_loop.h); what came through the public door goes there behind tls_front.h, which speaks TLS
+ * for it. on_request() is called for what has arrived. A connection that is late is shut down,
+ * which libmicrohttpd sees as its end.
  */
 #include "server.h"
 
@@ -31,41 +26,16 @@
 /* Unread bytes of a body that is too long, before the connection is cut without an answer. */
 #define DISCARD_MAX (1u << 20)
 
-/* A bound for libmicrohttpd, above all that the doors let in. */
-#define ENGINE_CONNECTIONS_MAX (1u << 18)
-
-/* ---- connections ---------------------------------------------------------------------------- */
-
-/* The engine has started or ended a connection. */
-static void on_connection(void *ctx, struct MHD_Connection *mhd, void **socket_ctx,
-    enum MHD_ConnectionNotificationCode what)
-{
-    struct server *s = ctx;
-
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *socket_ctx = s->starting;
-        s->starting->mhd = mhd;
-    } else {
-        server__connection_free(*socket_ctx);
-        *socket_ctx = NULL;
-    }
-}
-
-static struct server__connection *connection_of(struct MHD_Connection *mhd)
-{
-    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
 /* ---- requests ------------------------------------------------------------------------------- */
 
 static const char *header_of(const struct server__connection *c, const char *name)
 {
-    return MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, name);
+    return MHD_lookup_connection_value(c->http.mhd, MHD_HEADER_KIND, name);
 }
 
 const char *request_query(const struct request *rq, const char *name)
 {
-    /* The engine takes it as one that may change. */
+    /* libmicrohttpd takes it as one that may change. */
     return rq->query ? MHD_lookup_connection_value(
                            (struct MHD_Connection *)rq->query, MHD_GET_ARGUMENT_KIND, name)
                      : NULL;
@@ -149,7 +119,7 @@ static void handle(
         response_refuse(rs, 413, "the body is longer than %u bytes", BODY_MAX);
         return;
     }
-    rq.query = c->mhd;
+    rq.query = c->http.mhd;
     rq.authorization = header_of(c, "Authorization");
     find_caller(c, &rq);
     if (config->begin)
@@ -209,7 +179,8 @@ static unsigned long long announced(struct MHD_Connection *mhd)
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
     const char *method, const char *version, const char *data, size_t *data_len, void **request)
 {
-    struct server__connection *c = connection_of(mhd);
+    struct server__connection *c =
+        container_of(mhd_loop_conn_of(mhd), struct server__connection, http);
 
     if (!*request) {
         *request = c;
@@ -229,44 +200,25 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
     return dispatch(c, method, path);
 }
 
-/* ---- the engine ----------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
-static void on_engine(uv_poll_t *poll, int status, int events)
+static void on_ended(struct mhd_loop_conn *http)
 {
-    server__run(poll->data);
+    server__connection_free(container_of(http, struct server__connection, http));
 }
 
-/* The daemon alone, without a place in the loop yet. */
-static int engine_open(struct server *s, struct err *e)
+/* The time-outs of libmicrohttpd are off: they are about idleness, and a slow sender is never idle.
+ * Ours are about the time since the start; see server__cut(). */
+static int start_http(struct server *s, struct err *e)
 {
-    s->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_UPGRADE | MHD_ALLOW_SUSPEND_RESUME, 0,
-        NULL, NULL, on_request, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER__CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_LIMIT, ENGINE_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
-    return s->daemon ? 0 : err_set(e, -EIO, "the HTTP server does not start");
-}
+    const struct mhd_loop_config config = {.connection_memory = SERVER__CONNECTION_MEMORY,
+        .has_upgrades = true,
+        .is_strict = true,
+        .ctx = s,
+        .on_request = on_request,
+        .on_ended = on_ended};
 
-static void engine_start(struct server *s)
-{
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-
-    (void)uv_poll_init(s->config.loop, &s->poll, info->epoll_fd);
-    (void)uv_timer_init(s->config.loop, &s->again);
-    s->poll.data = s;
-    s->again.data = s;
-    (void)uv_poll_start(&s->poll, UV_READABLE, on_engine);
-}
-
-static void engine_stop(struct server *s)
-{
-    uv_close((uv_handle_t *)&s->poll, NULL);
-    uv_close((uv_handle_t *)&s->again, NULL);
-    /* What was resumed has to be seen as resumed, or stopping would be an error. */
-    (void)MHD_run(s->daemon);
-    MHD_stop_daemon(s->daemon);
-    s->daemon = NULL;
+    return mhd_loop_start(&s->http, s->config.loop, &config, e);
 }
 
 int server_new(struct server **ret, const struct server_config *config, struct err *e)
@@ -283,17 +235,15 @@ int server_new(struct server **ret, const struct server_config *config, struct e
     list_init(&s->listeners);
     list_init(&s->connections);
     r = route_check(config->routes, e);
-    if (r == 0)
-        r = engine_open(s, e);
     if (r == 0 && config->identity)
         r = tls_front_new(&s->front, config->identity, e);
+    if (r == 0)
+        r = start_http(s, e);
     if (r != 0) {
-        if (s->daemon)
-            MHD_stop_daemon(s->daemon);
+        tls_front_free(s->front);
         free(s);
         return r;
     }
-    engine_start(s);
     (void)uv_timer_init(config->loop, &s->tick);
     s->tick.data = s;
     *ret = s;
@@ -313,9 +263,9 @@ void server_stop(struct server *s)
         server_listener_close(l);
     list_foreach(c, &s->connections, link) {
         server__end_upgrade(c);
-        server__resume(c);
+        mhd_loop_resume(&s->http, &c->http);
     }
-    engine_stop(s);
+    mhd_loop_stop(&s->http);
     s->front = tls_front_free(s->front);
     uv_close((uv_handle_t *)&s->tick, NULL);
 }

@@ -15,10 +15,12 @@
 
 static void wake_stream(struct stream *st)
 {
-    server__resume(st->server_ctx);
+    struct server__connection *c = st->server_ctx;
+
+    mhd_loop_resume(&c->s->http, &c->http);
 }
 
-/* The engine wants bytes of a stream. */
+/* libmicrohttpd wants bytes of a stream. */
 static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct server__connection *c = ctx;
@@ -37,7 +39,7 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
         return (ssize_t)n;
     if (st->ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    server__suspend(c);
+    mhd_loop_suspend(&c->http);
     return 0;
 }
 
@@ -104,7 +106,7 @@ enum MHD_Result server__answer(struct server__connection *c, struct response *rs
     if (!rs->upgrade)
         (void)MHD_add_response_header(r, "Connection", "close");
     (void)MHD_add_response_header(r, "Cache-Control", "no-store");
-    result = MHD_queue_response(c->mhd, (unsigned)(rs->status ? rs->status : 500), r);
+    result = MHD_queue_response(c->http.mhd, (unsigned)(rs->status ? rs->status : 500), r);
     MHD_destroy_response(r);
     response_deinit(rs);
     return result;

@@ -1,6 +1,6 @@
 /*
- * server_begin.c - how a connection begins: its limits, who gives way to it, and into the engine;
- * and how it ends.
+ * server_begin.c - how a connection begins: its limits, who gives way to it, and how libmicrohttpd
+ * gets it; and how it ends.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -92,20 +92,13 @@ void server__connection_free(struct server__connection *c)
     free(c);
 }
 
-/* Into the engine, which only wants an address for limits of its own, which are off. */
 static void start(struct server__connection *c)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-    } nobody = {.v4 = {.sin_family = AF_INET}};
     struct server *s = c->s;
 
-    s->starting = c;
-    if (MHD_add_connection(s->daemon, c->fd, &nobody.any, sizeof(nobody.v4)) != MHD_YES && !c->mhd)
+    if (!mhd_loop_add(&s->http, c->fd, &c->http))
         server__connection_free(c);
-    s->starting = NULL;
-    server__run_soon(s);
+    mhd_loop_run_soon(&s->http);
 }
 
 bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)

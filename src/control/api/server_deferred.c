@@ -13,7 +13,9 @@ void deferred_answer(struct deferred *d, struct response *rs)
 
 static void wake_deferred(struct deferred *d)
 {
-    server__resume(d->server_ctx);
+    struct server__connection *c = d->server_ctx;
+
+    mhd_loop_resume(&c->s->http, &c->http);
 }
 
 void server__end_deferred(struct server__connection *c)
@@ -46,6 +48,6 @@ enum MHD_Result server__defer(struct server__connection *c, struct deferred *d)
     if (d->is_ready)
         return server__answer_deferred(c);
     d->wake = wake_deferred;
-    server__suspend(c);
+    mhd_loop_suspend(&c->http);
     return MHD_YES;
 }

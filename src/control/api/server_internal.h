@@ -1,7 +1,7 @@
 /*
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
  *
- * server_engine.c    libmicrohttpd in the loop
+ * server_engine.c    how long a connection may take, and its early end
  * server_upgrade.c   connections that become bytes
  * server_answer.c    what goes out
  * server_deferred.c  answers that come later
@@ -11,10 +11,10 @@
  */
 #pragma once
 
-#include <microhttpd.h>
 #include <uv.h>
 
 #include "api/admission.h"
+#include "api/mhd_loop.h"
 #include "api/server.h"
 #include "api/waiting.h"
 #include "base/list.h"
@@ -34,18 +34,15 @@ struct tls_front;
 struct upgrade;
 
 struct server {
-    struct server_config config;         /* see there */
-    struct MHD_Daemon *daemon;           /* owns: the engine */
-    uv_poll_t poll;                      /* of the engine's epoll descriptor */
-    uv_timer_t again;                    /* the engine has more to do at once */
-    struct tls_front *front;             /* owns: the public door's TLS; NULL: there is none */
-    uv_timer_t tick;                     /* looks for deadlines, while there are connections */
-    struct list listeners;               /* of struct server_listener */
-    struct list connections;             /* of struct server__connection */
-    struct server_counts counts;         /* see there */
-    struct server__connection *starting; /* being handed to libmicrohttpd right now */
-    uint64_t seed;                       /* for the hash tables */
-    bool stopped;                        /* server_stop() was called */
+    struct server_config config; /* see there */
+    struct mhd_loop http;        /* libmicrohttpd in the loop */
+    struct tls_front *front;     /* owns: the public door's TLS; NULL: there is none */
+    uv_timer_t tick;             /* looks for deadlines, while there are connections */
+    struct list listeners;       /* of struct server_listener */
+    struct list connections;     /* of struct server__connection */
+    struct server_counts counts; /* see there */
+    uint64_t seed;               /* for the hash tables */
+    bool stopped;                /* server_stop() was called */
 };
 
 /** A door's listening socket. Freed when its handles have closed. */
@@ -72,7 +69,7 @@ struct server__connection {
     struct list link;                 /* in the server's */
     struct server *s;                 /* pins */
     struct server_listener *listener; /* pins; NULL once that is closed */
-    struct MHD_Connection *mhd;       /* libmicrohttpd's; NULL before it started */
+    struct mhd_loop_conn http;        /* libmicrohttpd's part of it */
     int fd;                           /* libmicrohttpd's, which closes it */
     enum door door;                   /* of the listener */
     void *door_ctx;                   /* of the listener */
@@ -92,7 +89,6 @@ struct server__connection {
     struct upgrade *upgrade;          /* pins; what has become, or becomes, of it, if anything */
     struct MHD_UpgradeResponseHandle *urh; /* libmicrohttpd's, of an upgrade that is open */
     bool cut;                              /* it shall end, whatever is left to send */
-    bool suspended;                        /* the stream is empty, libmicrohttpd waits for us */
 };
 
 /**
@@ -103,7 +99,7 @@ struct server__connection {
  */
 bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now);
 
-/** server__connection_free() - before or after the engine has known it. */
+/** server__connection_free() - before or after libmicrohttpd has known it. */
 void server__connection_free(struct server__connection *c);
 
 /** server__watch_deadlines() - from now on, until there are no connections. */
@@ -111,12 +107,6 @@ void server__watch_deadlines(struct server *s);
 
 /** server__leave_door() - it does not count any more among those of its door. Idempotent. */
 void server__leave_door(struct server__connection *c);
-
-/** server__run() - have the engine look after its connections now. */
-void server__run(struct server *s);
-
-/** server__run_soon() - have the engine look after its connections in the loop's next turn. */
-void server__run_soon(struct server *s);
 
 /** server__wants_upgrade() - does the request ask for that protocol? */
 bool server__wants_upgrade(const struct server__connection *c, const char *protocol);
@@ -127,12 +117,6 @@ struct MHD_Response *server__make_upgrade(struct server__connection *c, struct u
 /** server__end_upgrade() - on the server's behalf; nothing if it is none. */
 void server__end_upgrade(struct server__connection *c);
 
-/** server__suspend() - the engine leaves the connection alone until server__resume(). */
-void server__suspend(struct server__connection *c);
-
-/** server__resume() - the engine asks for what is to be sent again. Nothing if not suspended. */
-void server__resume(struct server__connection *c);
-
 /** server__answer() - @rs is what goes out, and released. */
 enum MHD_Result server__answer(struct server__connection *c, struct response *rs);
 
@@ -142,7 +126,7 @@ void server__give_back(struct response *rs);
 /** server__defer() - @d will be the answer. */
 enum MHD_Result server__defer(struct server__connection *c, struct deferred *d);
 
-/** server__answer_deferred() - the engine asks for it: it is there, or will never be. */
+/** server__answer_deferred() - libmicrohttpd asks for the answer: it is there, or will never be. */
 enum MHD_Result server__answer_deferred(struct server__connection *c);
 
 /** server__end_deferred() - the connection ends; nothing if no answer is waited for. */

@@ -21,7 +21,7 @@ static void on_upgraded(void *ctx, struct MHD_Connection *mhd, void *request, co
 
 bool server__wants_upgrade(const struct server__connection *c, const char *protocol)
 {
-    const char *asked = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Upgrade");
+    const char *asked = MHD_lookup_connection_value(c->http.mhd, MHD_HEADER_KIND, "Upgrade");
 
     return asked && strcasecmp(asked, protocol) == 0;
 }
@@ -38,7 +38,7 @@ struct MHD_Response *server__make_upgrade(struct server__connection *c, struct u
     return r;
 }
 
-/* The engine frees what belongs to it in its next run. */
+/* libmicrohttpd frees what belongs to it in its next run. */
 static void close_bytes(struct server__connection *c)
 {
     struct MHD_UpgradeResponseHandle *urh = c->urh;
@@ -47,7 +47,7 @@ static void close_bytes(struct server__connection *c)
     c->urh = NULL;
     if (urh)
         (void)MHD_upgrade_action(urh, MHD_UPGRADE_ACTION_CLOSE);
-    server__run_soon(c->s);
+    mhd_loop_run_soon(&c->s->http);
 }
 
 void upgrade_end(struct upgrade *u)

@@ -1,36 +1,32 @@
-/*
- * rdzv_job.c - one job in a rendezvous process: what is in it, and how it is told to the hub.
- *
- * The hub decides which jobs there are and when a run begins (hub/jobs.h). What is in one is in
- * rdzv_kv.c (TCPStore) and rdzv_tree.c (etcd).
- */
+/* rdzv_job.c - see rdzv_job.h. */
+#include "rdzv_job.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_internal.h"
 #include "rendezvous/rdzv_tree_internal.h"
-#include "os/clock.h"
 
-/* How long the hub may not know how a job is. */
-#define FACTS_MS 20
+/* Room for the pieces of a blob that is kept for the next one. */
+#define BLOB_KEEP (64u << 10)
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
 static void put(struct rdzv_job *job, enum rdzv_key_kind kind, const void *name, size_t name_len,
     const void *p, size_t len)
 {
-    rdzv_save_blob(&job->rz->save, job->number, job->run, kind, name, name_len, p, len);
-    rdzv__changed(job);
+    rdzv_save_blob(job->jobs->save, job->number, job->run, kind, name, name_len, p, len);
+    rdzv_job_changed(job);
 }
 
 static void drop(struct rdzv_job *job, enum rdzv_key_kind kind, const void *name, size_t name_len)
 {
     if (job->is_clearing)
         return;
-    rdzv_save_drop_blob(&job->rz->save, job->number, job->run, kind, name, name_len);
-    rdzv__changed(job);
+    rdzv_save_drop_blob(job->jobs->save, job->number, job->run, kind, name, name_len);
+    rdzv_job_changed(job);
 }
 
 static void on_unsaved(void *ctx)
@@ -38,23 +34,23 @@ static void on_unsaved(void *ctx)
     struct rdzv_job *job = ctx;
 
     job->is_unsaved = true;
-    job->rz->has_unsaved = true;
+    job->jobs->has_unsaved = true;
 }
 
-void rdzv__flush(struct rdzv *rz)
+void rdzv_jobs_flush(struct rdzv_jobs *jobs)
 {
     struct rdzv_job *job;
 
-    if (rz->has_unsaved) {
-        rz->has_unsaved = false;
-        list_foreach(job, &rz->network.jobs, link) {
+    if (jobs->has_unsaved) {
+        jobs->has_unsaved = false;
+        list_foreach(job, &jobs->all, link) {
             if (!job->is_unsaved)
                 continue;
             job->is_unsaved = false;
             (void)rdzv_kv_flush(&job->kv, SIZE_MAX);
         }
     }
-    rdzv_save_flush(&rz->save);
+    rdzv_save_flush(jobs->save);
 }
 
 static void on_put_entry(
@@ -81,19 +77,33 @@ static void on_drop_node(void *ctx, const void *name, size_t name_len, size_t be
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct rdzv_job *rdzv__find_job(struct rdzv *rz, uint32_t number)
+void rdzv_jobs_init(struct rdzv_jobs *jobs, struct rdzv_save *save, uint64_t seed)
+{
+    *jobs = (struct rdzv_jobs){.save = save,
+        .seed = seed,
+        .quota = {.bytes_max = RDZV_NETWORK_BYTES_MAX, .entries_max = RDZV_NETWORK_ENTRIES_MAX},
+        .expires_at = NSEC_NEVER};
+    list_init(&jobs->all);
+}
+
+void rdzv_jobs_deinit(struct rdzv_jobs *jobs)
+{
+    str_deinit(&jobs->blob);
+}
+
+struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number)
 {
     struct rdzv_job *job;
 
     /* The hub has at most 256 in a network, and does not name them often. */
-    list_foreach(job, &rz->network.jobs, link) {
+    list_foreach(job, &jobs->all, link) {
         if (job->number == number)
             return job;
     }
     return NULL;
 }
 
-struct rdzv_job *rdzv__job_new(struct rdzv *rz, const struct rdzv_wire *m)
+struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m, nsec_t now)
 {
     struct rdzv_job *job = m->len <= NAME_MAX_LEN ? calloc(1, sizeof(*job)) : NULL;
     struct rdzv_kv_saver for_store = {
@@ -102,50 +112,49 @@ struct rdzv_job *rdzv__job_new(struct rdzv *rz, const struct rdzv_wire *m)
 
     if (!job)
         return NULL;
-    job->rz = rz;
-    job->network = &rz->network;
+    job->jobs = jobs;
     job->number = m->job;
     job->run = m->run;
     job->port = m->port;
     job->etcd_port = m->etcd_port;
-    job->heard = clock_now();
+    job->heard_at = now;
     memcpy(job->name, m->data, m->len);
-    job->quota = (struct rdzv_quota){.parent = &rz->network.quota,
+    job->quota = (struct rdzv_quota){.parent = &jobs->quota,
         .bytes_max = RDZV_JOB_BYTES_MAX,
         .entries_max = RDZV_JOB_ENTRIES_MAX};
     list_init(&job->conns);
-    rdzv_kv_init(&job->kv, &for_store, &job->quota, rz->seed);
+    rdzv_kv_init(&job->kv, &for_store, &job->quota, jobs->seed);
     if (rdzv_tree_init(&job->tree, &for_tree, &job->quota) != 0) {
         free(job);
         return NULL;
     }
     job->when_empty = job->quota;
-    list_add_tail(&rz->network.jobs, &job->link);
+    list_add_tail(&jobs->all, &job->link);
     return job;
 }
 
-void rdzv__job_free(struct rdzv_job *job)
+void rdzv_job_free(struct rdzv_job *job)
 {
-    rdzv__unlisten(job);
+    assert(list_is_empty(&job->conns));
     rdzv_kv_deinit(&job->kv);
     rdzv_tree_deinit(&job->tree);
     list_remove(&job->link);
     free(job);
 }
 
-void rdzv__job_clear(struct rdzv_job *job, uint32_t run)
+void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now)
 {
-    rdzv__hang_up_all(job, NULL);
+    assert(list_is_empty(&job->conns));
     job->is_clearing = true;
     rdzv_kv_clear(&job->kv);
     rdzv_tree_clear(&job->tree);
     job->is_clearing = false;
     job->run = run;
-    job->heard = clock_now();
-    /* It goes on over the runs. */
+    job->heard_at = now;
+    /* The index goes on over the runs; the hub has forgotten its blob with the others. */
     if (job->tree.index > 0)
         rdzv_tree__save_index(&job->tree);
-    rdzv__changed(job);
+    rdzv_job_changed(job);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -168,11 +177,10 @@ static int check_name(
                : err_set(e, -EINVAL, "it is kept where another belongs");
 }
 
-static int load(
-    struct rdzv_job *job, enum rdzv_key_kind kind, const struct rdzv_hash *hash, struct err *e)
+static int load(struct rdzv_job *job, enum rdzv_key_kind kind, const struct rdzv_hash *hash,
+    struct rdzv_when when, struct err *e)
 {
-    struct str *blob = &job->rz->blob;
-    struct rdzv_when when = {.now = clock_now(), .wall = clock_wall()};
+    struct str *blob = &job->jobs->blob;
     int r;
 
     if (blob->failed || blob->len > RDZV_BLOB_MAX)
@@ -184,83 +192,68 @@ static int load(
                                   : rdzv_tree_load(&job->tree, str_text(blob), blob->len, when, e);
 }
 
-void rdzv__job_load(struct rdzv_job *job, const struct rdzv_wire *m)
+void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct rdzv_when when)
 {
+    struct str *blob = &job->jobs->blob;
     struct rdzv_wire damaged = *m;
     struct err e = ERR_NULL;
 
-    str_add_bytes(&job->rz->blob, (const char *)m->data, m->len);
+    str_add_bytes(blob, (const char *)m->data, m->len);
     if (m->has_more)
         return;
-    if (load(job, m->kind, &m->hash, &e) != 0) {
+    if (load(job, m->kind, &m->hash, when, &e) != 0) {
         damaged.type = RDZV_WIRE_DAMAGED;
         damaged.data = (const uint8_t *)err_text(&e);
         damaged.len = strlen(err_text(&e));
-        rdzv_link_say(&job->rz->link, &damaged);
+        rdzv_link_say(job->jobs->save->link, &damaged);
     }
-    if (job->rz->blob.failed || job->rz->blob.cap > RDZV__READ_MAX)
-        str_deinit(&job->rz->blob);
-    job->rz->blob.failed = false;
-    job->rz->blob.len = 0;
+    if (blob->failed || blob->cap > BLOB_KEEP)
+        str_deinit(blob);
+    blob->failed = false;
+    blob->len = 0;
 }
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
-/* Who is connected: nobody, one member, or more. */
-static void count_members(const struct rdzv_job *job, struct rdzv_wire *m)
+void rdzv_job_changed(struct rdzv_job *job)
 {
-    struct rdzv_conn *c;
-
-    list_foreach(c, &job->conns, link) {
-        m->n_connections++;
-        if (m->n_members == 0)
-            m->address = c->from;
-        if (m->n_members < 2 && (m->n_members == 0 || !ip_addr_equal(&m->address, &c->from)))
-            m->n_members++;
-    }
+    job->has_news = true;
+    job->jobs->has_news = true;
 }
 
-void rdzv__tell_facts(struct rdzv_job *job, nsec_t now)
+void rdzv_job_note_expiry(struct rdzv_job *job)
+{
+    nsec_t due = rdzv_tree_due(&job->tree);
+
+    if (due < job->jobs->expires_at)
+        job->jobs->expires_at = due;
+}
+
+bool rdzv_job_has_facts(const struct rdzv_job *job)
+{
+    return job->has_news || job->heard_at != job->told_heard_at ||
+           job->quota.n_refused != job->told_refused;
+}
+
+void rdzv_job_tell_facts(struct rdzv_job *job, const struct rdzv_presence *who, nsec_t now)
 {
     struct rdzv_wire m = {.type = RDZV_WIRE_FACTS,
         .job = job->number,
         .run = job->run,
-        .quiet_ms = (uint64_t)((now - job->heard) / NSEC_PER_MSEC),
+        .n_connections = who->n_connections,
+        .n_members = who->n_members,
+        .address = who->member,
+        .quiet_ms = (uint64_t)((now - job->heard_at) / NSEC_PER_MSEC),
         .n_keys = job->quota.entries - job->when_empty.entries,
         .n_bytes = job->quota.bytes - job->when_empty.bytes,
         .n_refused = job->quota.n_refused};
 
-    if (!job->is_changed && job->heard == job->heard_told &&
-        job->quota.n_refused == job->refused_told)
-        return;
-    job->is_changed = false;
-    job->heard_told = job->heard;
-    job->refused_told = job->quota.n_refused;
-    count_members(job, &m);
+    job->has_news = false;
+    job->told_heard_at = job->heard_at;
+    job->told_refused = job->quota.n_refused;
     if (job->quota.last_refusal) {
         m.data = (const uint8_t *)job->quota.last_refusal;
         m.len = strlen(job->quota.last_refusal);
     }
-    rdzv_link_say(&job->rz->link, &m);
-}
-
-static void on_facts(uv_timer_t *timer)
-{
-    struct rdzv *rz = container_of(timer, struct rdzv, facts);
-    nsec_t now = clock_now();
-    struct rdzv_job *job;
-
-    list_foreach(job, &rz->network.jobs, link) {
-        if (job->is_changed)
-            rdzv__tell_facts(job, now);
-    }
-}
-
-void rdzv__changed(struct rdzv_job *job)
-{
-    uv_timer_t *timer = &job->rz->facts;
-
-    job->is_changed = true;
-    if (!uv_is_active((uv_handle_t *)timer) && !uv_is_closing((uv_handle_t *)timer))
-        (void)uv_timer_start(timer, on_facts, FACTS_MS, 0);
+    rdzv_link_say(job->jobs->save->link, &m);
 }

@@ -1,302 +1,172 @@
-/*
- * rdzv_listen.c - the ports of jobs, and their connections until it is known what they speak.
- *
- * A port serves both protocols: the first byte of a connection says which. HTTP
- * begins with a capital letter, a TCPStore's request with a number below 32.
- */
+/* rdzv_listen.c - see rdzv_listen.h. */
+#include "rdzv_listen.h"
+
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/err.h"
-#include "rendezvous/rdzv_internal.h"
 #include "os/clock.h"
 #include "net/sockaddr.h"
 
 /* Connections taken in one turn of the loop. */
 #define TAKE_AT_ONCE 64
 
-/* A silent connection is asked after a minute whether its other end is there, then each half
- * minute; six minutes without an answer end it. A store may be silent for hours, and a node may be
- * unreachable for minutes, while its job goes on. */
-#define KEEPALIVE_IDLE_S 60
-#define KEEPALIVE_EACH_S 30
-#define KEEPALIVE_PROBES 10
-#define TCP_GIVE_UP_MS   360000
-
 /* When descriptors have run out, the next try to accept. */
 #define RETRY_MS 100
 
 struct rdzv_listener {
-    struct rdzv_job *job; /* pins, while it is open */
-    int fd;               /* owns */
-    uv_poll_t poll;       /* of it */
+    struct list link;      /* in rdzv_listen.all, while it is open */
+    struct rdzv_listen *l; /* pins */
+    struct rdzv_job *job;  /* pins, while it is open */
+    int fd;                /* owns */
+    uv_poll_t poll;        /* of the descriptor; its close frees this */
 };
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-static void on_conn_closed(uv_handle_t *h)
+static void on_first(uv_poll_t *poll, int status, int events);
+
+/* @fd is taken. Who has the address of no node is hung up on, as at the API. */
+static void take(struct rdzv_listener *li, int fd, const struct ip_addr *from)
 {
-    struct rdzv_conn *c = container_of((uv_poll_t *)h, struct rdzv_conn, poll);
+    struct rdzv_conn *c;
 
-    if (c->fd >= 0)
-        (void)close(c->fd);
-    free(c);
-}
-
-/* Whom it counts for. All members have the same first half of an IPv6 address, which is what
- * admission.h goes by. */
-static struct ip_addr counted(const struct ip_addr *from)
-{
-    struct ip_addr a = *from;
-
-    if (!ip_addr_is_v4(from))
-        memcpy(a.b, from->b + 8, 8);
-    return a;
-}
-
-void rdzv__detach(struct rdzv_conn *c)
-{
-    struct ip_addr who = counted(&c->from);
-
-    if (!c->job)
+    if (!rdzv_members_has(li->l->members, from)) {
+        li->l->conns->n_hung_up++;
+        (void)close(fd);
         return;
-    if (c->is_store) {
-        rdzv__store_forget_input(c);
-        rdzv_client_deinit(&c->job->kv, &c->client);
     }
-    rdzv_http_detach(c);
-    rdzv_quota_give(&c->job->network->quota, c->charged, 0);
-    c->charged = 0;
-    list_remove(&c->silent);
-    rdzv__changed(c->job);
-    admission_leave(&c->job->network->admission, &who);
-    c->job->heard = clock_now();
-    list_remove(&c->link);
-    c->job = NULL;
-}
-
-bool rdzv__charge(struct rdzv_conn *c, size_t cost)
-{
-    if (!rdzv_quota_try(&c->job->network->quota, cost, 0)) {
-        rdzv_quota_refuse(&c->job->quota, "the network has no room for a connection");
-        return false;
-    }
-    c->charged += cost;
-    return true;
-}
-
-void rdzv__close(struct rdzv_conn *c)
-{
-    if (!uv_is_closing((uv_handle_t *)&c->poll))
-        uv_close((uv_handle_t *)&c->poll, on_conn_closed);
-}
-
-void rdzv__hang_up(struct rdzv_conn *c)
-{
-    if (!c->job)
+    c = rdzv_conn_new(li->l->conns, li->job, fd, from, clock_now());
+    if (!c)
         return;
-    rdzv__detach(c);
-    if (c->is_http)
-        rdzv_http_end(c);
-    else
-        rdzv__close(c);
+    /* Until a protocol has it. */
+    c->state = li->l;
+    rdzv_conn_poll(c, UV_READABLE, on_first);
 }
 
-void rdzv__poll(struct rdzv_conn *c, int events, uv_poll_cb cb)
-{
-    if (c->events == events || uv_is_closing((uv_handle_t *)&c->poll))
-        return;
-    c->events = events;
-    (void)uv_poll_start(&c->poll, events, cb);
-}
-
-/* Its first byte has come, or its end. */
+/* The first byte has come, or the end. */
 static void on_first(uv_poll_t *poll, int status, int events)
 {
     struct rdzv_conn *c = poll->data;
+    struct rdzv_listen *l = c->state;
     uint8_t first;
     ssize_t n = recv(c->fd, &first, 1, MSG_PEEK);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     list_remove(&c->silent);
-    if (n == 1 && first < ' ' && rdzv__charge(c, RDZV_COST_CONN))
-        rdzv__store_begin(c);
+    if (n == 1 && first < ' ' && rdzv_conn_charge(c, RDZV_COST_CONN))
+        tcpstore_conn_begin(l->tcpstore, c);
     else if (n == 1 && first >= 'A' && first <= 'Z' &&
-             rdzv__charge(c, RDZV_COST_CONN + RDZV_COST_HTTP))
-        rdzv_http_begin(&c->rz->http, c);
+             rdzv_conn_charge(c, RDZV_COST_CONN + RDZV_COST_HTTP))
+        rdzv_http_begin(l->http, c);
     else
-        rdzv__hang_up(c);
+        rdzv_conn_hang_up(c);
 }
 
-static void set_options(int fd)
-{
-    static const struct {
-        int level;
-        int name;
-        int value;
-    } options[] = {
-        {IPPROTO_TCP, TCP_NODELAY, 1},
-        {SOL_SOCKET, SO_KEEPALIVE, 1},
-        {IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S},
-        {IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EACH_S},
-        {IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES},
-        {IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_GIVE_UP_MS},
-    };
-
-    /* None is needed for what is answered to be right. */
-    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
-}
-
-/* @fd is taken. Who has the address of no node is hung up on, as at the API. */
-static void take(struct rdzv_job *job, int fd, const struct ip_addr *from)
-{
-    struct ip_addr who = counted(from);
-    struct rdzv_conn *c = NULL;
-
-    if (rdzv__is_member(job->network, from) && admission_enter(&job->network->admission, &who))
-        c = calloc(1, sizeof(*c));
-    if (!c) {
-        job->rz->n_hung_up++;
-        (void)close(fd);
-        return;
-    }
-    set_options(fd);
-    c->rz = job->rz;
-    c->job = job;
-    c->fd = fd;
-    c->from = *from;
-    c->since = clock_now();
-    /* Cannot fail on a descriptor that is open and watched by nobody else. */
-    (void)uv_poll_init(&job->rz->loop, &c->poll, fd);
-    c->poll.data = c;
-    list_add_tail(&job->conns, &c->link);
-    list_add_tail(&job->rz->silent, &c->silent);
-    job->heard = c->since;
-    rdzv__changed(job);
-    rdzv__poll(c, UV_READABLE, on_first);
-}
+/* ---- accepting ------------------------------------------------------------------------------ */
 
 static void on_connectable(uv_poll_t *poll, int status, int events);
 
 static void on_retry(uv_timer_t *timer)
 {
-    struct rdzv *rz = container_of(timer, struct rdzv, retry);
-    struct rdzv_job *job;
+    struct rdzv_listen *l = container_of(timer, struct rdzv_listen, retry);
+    struct rdzv_listener *li;
 
-    list_foreach(job, &rz->network.jobs, link)
-        rdzv__listen_again(job);
+    list_foreach(li, &l->all, link)
+        (void)uv_poll_start(&li->poll, UV_READABLE, on_connectable);
 }
 
 /* Without a descriptor to accept into, the socket stays readable: then it is left alone for a
  * while, or the loop would do nothing else. */
-static void defer(struct rdzv_listener *l)
+static void defer(struct rdzv_listener *li)
 {
-    struct rdzv *rz = l->job->rz;
+    struct rdzv_listen *l = li->l;
 
-    rz->n_accepts_deferred++;
-    (void)uv_poll_stop(&l->poll);
-    if (!uv_is_active((uv_handle_t *)&rz->retry))
-        (void)uv_timer_start(&rz->retry, on_retry, RETRY_MS, 0);
+    l->n_deferred++;
+    (void)uv_poll_stop(&li->poll);
+    if (!uv_is_active((uv_handle_t *)&l->retry))
+        (void)uv_timer_start(&l->retry, on_retry, RETRY_MS, 0);
 }
 
 static void on_connectable(uv_poll_t *poll, int status, int events)
 {
-    struct rdzv_listener *l = poll->data;
+    struct rdzv_listener *li = poll->data;
 
-    /* Whoever comes may have been told something by the hub, that has told us before. */
-    rdzv_link_read(&l->job->rz->link);
+    rdzv_link_read(li->l->link);
     for (int i = 0; i < TAKE_AT_ONCE && !uv_is_closing((uv_handle_t *)poll); i++) {
         struct endpoint from = {0};
         union sockaddr_inet sa;
         socklen_t len = sizeof(sa);
-        int fd = accept4(l->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(li->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            defer(l);
+            defer(li);
         if (fd < 0)
             return;
         (void)sockaddr_to_endpoint(&sa, &from);
-        take(l->job, fd, &from.addr);
+        take(li, fd, &from.addr);
     }
 }
 
-void rdzv__hang_up_silent(struct rdzv *rz, nsec_t now)
-{
-    struct rdzv_conn *c;
-
-    while ((c = list_first(&rz->silent, struct rdzv_conn, silent)) &&
-           now - c->since > RDZV_SILENT_MAX) {
-        rz->n_hung_up++;
-        rdzv__hang_up(c);
-    }
-}
-
-void rdzv__hang_up_all(struct rdzv_job *job, const struct ip_addr *from)
-{
-    struct rdzv_conn *c;
-    struct rdzv_conn *tmp;
-
-    list_foreach_safe(c, tmp, &job->conns, link) {
-        if (!from || ip_addr_equal(&c->from, from))
-            rdzv__hang_up(c);
-    }
-}
-
-/* ---- listeners ------------------------------------------------------------------------------ */
+/* ---- sockets -------------------------------------------------------------------------------- */
 
 static void on_listener_closed(uv_handle_t *h)
 {
-    struct rdzv_listener *l = container_of((uv_poll_t *)h, struct rdzv_listener, poll);
-
-    free(l);
+    free(container_of((uv_poll_t *)h, struct rdzv_listener, poll));
 }
 
-void rdzv__listen(struct rdzv_job *job, int fd)
+static unsigned count_of(const struct rdzv_listen *l, const struct rdzv_job *job)
 {
-    struct rdzv_listener **free_one = job->listeners;
-    struct rdzv_listener *l = calloc(1, sizeof(*l));
+    const struct rdzv_listener *li;
+    unsigned n = 0;
 
-    while (free_one < job->listeners + RDZV__LISTENERS_MAX && *free_one)
-        free_one++;
-    if (!l || free_one == job->listeners + RDZV__LISTENERS_MAX) {
-        free(l);
+    list_foreach(li, &l->all, link)
+        n += li->job == job;
+    return n;
+}
+
+void rdzv_listen_add(struct rdzv_listen *l, struct rdzv_job *job, int fd)
+{
+    struct rdzv_listener *li = count_of(l, job) < RDZV_LISTEN_MAX ? calloc(1, sizeof(*li)) : NULL;
+
+    if (!li) {
         (void)close(fd);
         return;
     }
-    l->job = job;
-    l->fd = fd;
-    (void)uv_poll_init(&job->rz->loop, &l->poll, fd);
-    l->poll.data = l;
-    (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
-    *free_one = l;
+    li->l = l;
+    li->job = job;
+    li->fd = fd;
+    (void)uv_poll_init(l->conns->loop, &li->poll, fd);
+    li->poll.data = li;
+    (void)uv_poll_start(&li->poll, UV_READABLE, on_connectable);
+    list_add_tail(&l->all, &li->link);
 }
 
-void rdzv__listen_again(struct rdzv_job *job)
+void rdzv_listen_remove(struct rdzv_listen *l, const struct rdzv_job *job)
 {
-    for (unsigned i = 0; i < RDZV__LISTENERS_MAX; i++)
-        if (job->listeners[i])
-            (void)uv_poll_start(&job->listeners[i]->poll, UV_READABLE, on_connectable);
-}
+    struct rdzv_listener *li;
+    struct rdzv_listener *tmp;
 
-void rdzv__unlisten(struct rdzv_job *job)
-{
-    for (unsigned i = 0; i < RDZV__LISTENERS_MAX; i++) {
-        struct rdzv_listener *l = job->listeners[i];
-
-        if (!l)
+    list_foreach_safe(li, tmp, &l->all, link) {
+        if (li->job != job)
             continue;
-        /* Closed at once: another network may want the address in this very turn. */
-        uv_close((uv_handle_t *)&l->poll, on_listener_closed);
-        (void)close(l->fd);
-        job->listeners[i] = NULL;
+        list_remove(&li->link);
+        uv_close((uv_handle_t *)&li->poll, on_listener_closed);
+        /* At once: another network may want the address in this very turn. */
+        (void)close(li->fd);
     }
-    rdzv__hang_up_all(job, NULL);
+}
+
+void rdzv_listen_start(struct rdzv_listen *l)
+{
+    list_init(&l->all);
+    (void)uv_timer_init(l->conns->loop, &l->retry);
+}
+
+void rdzv_listen_stop(struct rdzv_listen *l)
+{
+    if (!uv_is_closing((uv_handle_t *)&l->retry))
+        uv_close((uv_handle_t *)&l->retry, NULL);
 }

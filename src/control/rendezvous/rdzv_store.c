@@ -1,13 +1,6 @@
-/*
- * rdzv_store.c - connections that speak TCPStore: bytes in, requests, answers, bytes out.
- *
- * What a request does is in rdzv_kv.c. Answers are sent at the end of what was
- * read at once, so a client that asks many things in a row costs few calls.
- *
- * A client has a budget of bytes and of time in a turn of the loop. One that has asked for more
- * than goes into it has the rest of its requests kept, is not read from meanwhile, and goes on in
- * the next turn, after all others have had theirs.
- */
+/* rdzv_store.c - see rdzv_store.h. */
+#include "rdzv_store.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,19 +8,31 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_internal.h"
 #include "os/clock.h"
 
 /* A client that does not take its answers is not heard until it does. */
 #define OUT_PAUSE (256u << 10)
 
 /* A client's part of a turn of the loop: handling requests, and bytes that are sent. What is read
- * at once is RDZV__READ_MAX. */
+ * at once is TCPSTORE_CONNS_READ_MAX. */
 #define TURN_TIME (2 * NSEC_PER_MSEC)
 #define TURN_SEND (1u << 20)
 
 /* Runs of bytes that are sent with one call. */
 #define SEND_RUNS 64
+
+/* One of the connections. */
+struct tcpstore_conn {
+    struct rdzv_conn *c;        /* pins: it frees this */
+    struct tcpstore_conns *all; /* pins */
+    struct rdzv_client client;  /* its part in the job's TCPStore */
+    uint8_t *in;                /* owns; requests that are kept, the last perhaps not whole */
+    size_t in_len;              /* bytes of them */
+    size_t in_cap;              /* room for them */
+    size_t in_need;             /* so many must be there before it is of use to look at them */
+    bool has_more;              /* of what has come not all has been looked at */
+    struct list turn;           /* in tcpstore_conns.turns while it waits for a turn to do that */
+};
 
 static void on_event(uv_poll_t *poll, int status, int events);
 static void on_turn(uv_timer_t *timer);
@@ -35,18 +40,18 @@ static void on_turn(uv_timer_t *timer);
 /* ---- sending -------------------------------------------------------------------------------- */
 
 /* What may happen next on the connection. */
-static void poll_for(struct rdzv_conn *c)
+static void poll_for(struct tcpstore_conn *tc)
 {
-    size_t unsent = c->client.out.len;
-    bool is_heard = unsent < OUT_PAUSE && !c->has_more;
+    size_t unsent = tc->client.out.len;
+    bool is_heard = unsent < OUT_PAUSE && !tc->has_more;
 
-    rdzv__poll(c, (is_heard ? UV_READABLE : 0) | (unsent > 0 ? UV_WRITABLE : 0), on_event);
+    rdzv_conn_poll(tc->c, (is_heard ? UV_READABLE : 0) | (unsent > 0 ? UV_WRITABLE : 0), on_event);
 }
 
 /* As much as the socket takes, and the budget allows. False: the connection is broken. */
-static bool send_some(struct rdzv_conn *c)
+static bool send_some(struct tcpstore_conn *tc)
 {
-    struct rdzv_client *cl = &c->client;
+    struct rdzv_client *cl = &tc->client;
     size_t sent = 0;
 
     while (cl->out.len > 0 && sent < TURN_SEND) {
@@ -55,7 +60,7 @@ static bool send_some(struct rdzv_conn *c)
         ssize_t n;
 
         msg.msg_iovlen = rdzv_out_peek(&cl->out, iov, SEND_RUNS);
-        n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+        n = sendmsg(tc->c->fd, &msg, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -67,66 +72,57 @@ static bool send_some(struct rdzv_conn *c)
 }
 
 /* Who has asked for more, and takes the answers, has a turn later. */
-static void schedule(struct rdzv_conn *c)
+static void schedule(struct tcpstore_conn *tc)
 {
-    uv_timer_t *timer = &c->job->rz->later;
+    uv_timer_t *timer = &tc->all->later;
 
-    if (!c->has_more || c->client.out.len >= OUT_PAUSE || !list_is_empty(&c->turn))
+    if (!tc->has_more || tc->client.out.len >= OUT_PAUSE || !list_is_empty(&tc->turn))
         return;
-    list_add_tail(&c->job->rz->turns, &c->turn);
+    list_add_tail(&tc->all->turns, &tc->turn);
     if (!uv_is_active((uv_handle_t *)timer))
         (void)uv_timer_start(timer, on_turn, 0, 0);
 }
 
-static void send_out(struct rdzv_conn *c)
+static void send_out(struct tcpstore_conn *tc)
 {
-    if (!send_some(c)) {
-        rdzv__hang_up(c);
+    if (!send_some(tc)) {
+        rdzv_conn_hang_up(tc->c);
         return;
     }
-    schedule(c);
-    poll_for(c);
+    schedule(tc);
+    poll_for(tc);
 }
 
 /* What it was answered before goes out first: the call that fails is the one that is refused. */
-static void refuse(struct rdzv_conn *c)
+static void refuse(struct tcpstore_conn *tc)
 {
-    if (!c->job)
+    if (!tc->c->job)
         return;
-    (void)send_some(c);
-    rdzv__hang_up(c);
+    (void)send_some(tc);
+    rdzv_conn_hang_up(tc->c);
 }
 
 /* Everybody for whom there is something; a request may have answered many. */
-static void send_all(struct rdzv *rz, struct rdzv_kv *kv)
+static void send_all(struct rdzv_job *job)
 {
+    struct rdzv_kv *kv = &job->kv;
     struct rdzv_client *cl;
 
     /* What is acknowledged is in the hub's hands, whatever becomes of this process. */
     if (!list_is_empty(&kv->ready))
-        rdzv__flush(rz);
+        rdzv_jobs_flush(job->jobs);
     while ((cl = list_first(&kv->ready, struct rdzv_client, ready))) {
-        struct rdzv_conn *c = container_of(cl, struct rdzv_conn, client);
+        struct tcpstore_conn *tc = container_of(cl, struct tcpstore_conn, client);
 
         list_remove(&cl->ready);
         if (cl->failed)
-            refuse(c);
+            refuse(tc);
         else
-            send_out(c);
+            send_out(tc);
     }
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
-
-static void complain(struct rdzv_conn *c, const char *why)
-{
-    char text[IP_ADDR_TEXT_MAX];
-
-    c->job->rz->n_hung_up++;
-    log_limited(&c->job->rz->limit, clock_now(), LOG_LEVEL_INFO,
-        "a connection of %s to job \"%s\" is ended: %s", ip_addr_format(&c->from, text),
-        c->job->name, why);
-}
 
 /* Why a request is refused. */
 static const char *words_of(int r)
@@ -140,50 +136,51 @@ static const char *words_of(int r)
 
 /* Handles the first request of @len bytes. 0: one of @ret_used bytes; TCPSTORE_E_MORE: the next is
  * not complete; TCPSTORE_E_BAD: hang up. */
-static int handle_one(struct rdzv_conn *c, const uint8_t *p, size_t len, size_t *ret_used)
+static int handle_one(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_t *ret_used)
 {
     struct tcpstore_request rq;
     size_t used;
-    int r = tcpstore_decode(&rq, c->client.dialect, p, len, &used);
+    int r = tcpstore_decode(&rq, tc->client.dialect, p, len, &used);
 
     if (r == TCPSTORE_E_MORE)
-        c->in_need = used;
+        tc->in_need = used;
     if (r == TCPSTORE_E_BAD) {
-        rdzv_quota_refuse(&c->job->quota, "a request was too long");
-        complain(c, "that is no request, or a key over 8 KiB, a value over 8 MiB, or a request "
-                    "over 16 MiB or of more than 16384 keys");
+        rdzv_quota_refuse(&tc->c->job->quota, "a request was too long");
+        rdzv_conn_complain(tc->c,
+            "that is no request, or a key over 8 KiB, a value over 8 MiB, or a request "
+            "over 16 MiB or of more than 16384 keys");
     }
     if (r != 0)
         return r;
-    c->job->rz->n_requests++;
-    r = rdzv_kv_handle(&c->job->kv, &c->client, &rq);
+    tc->all->n_requests++;
+    r = rdzv_kv_handle(&tc->c->job->kv, &tc->client, &rq);
     *ret_used = used;
     if (r != 0)
-        complain(c, words_of(r));
+        rdzv_conn_complain(tc->c, words_of(r));
     return r == 0 ? 0 : TCPSTORE_E_BAD;
 }
 
 /* The requests that are complete, as far as the budget goes; @ret_used: bytes of them. False: hang
  * up. */
-static bool handle(struct rdzv_conn *c, const uint8_t *p, size_t len, size_t *ret_used)
+static bool handle(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_t *ret_used)
 {
     nsec_t end = clock_now() + TURN_TIME;
     size_t off = 0;
     int r = 0;
 
-    if (c->client.dialect == TCPSTORE_UNKNOWN) {
-        c->client.dialect = tcpstore_dialect(p, len);
-        off = c->client.dialect == TCPSTORE_VALIDATED ? TCPSTORE_HELLO_SIZE : 0;
+    if (tc->client.dialect == TCPSTORE_UNKNOWN) {
+        tc->client.dialect = tcpstore_dialect(p, len);
+        off = tc->client.dialect == TCPSTORE_VALIDATED ? TCPSTORE_HELLO_SIZE : 0;
     }
-    c->has_more = false;
-    while (r == 0 && off < len && !c->client.failed && c->client.dialect != TCPSTORE_UNKNOWN) {
+    tc->has_more = false;
+    while (r == 0 && off < len && !tc->client.failed && tc->client.dialect != TCPSTORE_UNKNOWN) {
         size_t used = 0;
 
-        if (c->client.out.len >= OUT_PAUSE || clock_now() >= end) {
-            c->has_more = true;
+        if (tc->client.out.len >= OUT_PAUSE || clock_now() >= end) {
+            tc->has_more = true;
             break;
         }
-        r = handle_one(c, p + off, len - off, &used);
+        r = handle_one(tc, p + off, len - off, &used);
         off += used;
     }
     *ret_used = off;
@@ -191,125 +188,127 @@ static bool handle(struct rdzv_conn *c, const uint8_t *p, size_t len, size_t *re
 }
 
 /* Room for @len bytes of requests; they count as the job's. False: there is none. */
-static bool make_room(struct rdzv_conn *c, size_t len)
+static bool make_room(struct tcpstore_conn *tc, size_t len)
 {
-    size_t cap = 2 * c->in_cap > len ? 2 * c->in_cap : len;
-    size_t most = c->in_need > len ? c->in_need : len;
+    size_t cap = 2 * tc->in_cap > len ? 2 * tc->in_cap : len;
+    size_t most = tc->in_need > len ? tc->in_need : len;
     uint8_t *in;
 
-    if (len <= c->in_cap)
+    if (len <= tc->in_cap)
         return true;
     if (cap > most)
         cap = most;
     /* Also all that was announced must find room: who sends it, is told early that it does not. */
-    if (!rdzv_quota_has(&c->job->quota, most - c->in_cap, 0))
+    if (!rdzv_quota_has(&tc->c->job->quota, most - tc->in_cap, 0))
         return false;
-    in = realloc(c->in, cap);
+    in = realloc(tc->in, cap);
     if (!in)
         return false;
-    rdzv_quota_take(&c->job->quota, cap - c->in_cap, 0);
-    c->in = in;
-    c->in_cap = cap;
+    rdzv_quota_take(&tc->c->job->quota, cap - tc->in_cap, 0);
+    tc->in = in;
+    tc->in_cap = cap;
     return true;
 }
 
-static bool make_room_or_complain(struct rdzv_conn *c, size_t len)
+static bool make_room_or_complain(struct tcpstore_conn *tc, size_t len)
 {
-    if (make_room(c, len))
+    if (make_room(tc, len))
         return true;
-    rdzv_quota_refuse(&c->job->quota, "the job or its network is full");
-    complain(c, words_of(RDZV_KV_E_FULL));
+    rdzv_quota_refuse(&tc->c->job->quota, "the job or its network is full");
+    rdzv_conn_complain(tc->c, words_of(RDZV_KV_E_FULL));
     return false;
 }
 
-void rdzv__store_forget_input(struct rdzv_conn *c)
+static void forget_input(struct tcpstore_conn *tc)
 {
-    list_remove(&c->turn);
-    rdzv_quota_give(&c->job->quota, c->in_cap, 0);
-    free(c->in);
-    c->in = NULL;
-    c->in_cap = 0;
-    c->in_len = 0;
-    c->in_need = 0;
+    list_remove(&tc->turn);
+    rdzv_quota_give(&tc->c->job->quota, tc->in_cap, 0);
+    free(tc->in);
+    tc->in = NULL;
+    tc->in_cap = 0;
+    tc->in_len = 0;
+    tc->in_need = 0;
 }
 
 /* The large request that it had room for has been handled. */
-static void shrink(struct rdzv_conn *c)
+static void shrink(struct tcpstore_conn *tc)
 {
-    uint8_t *in = realloc(c->in, RDZV__READ_MAX);
+    uint8_t *in = realloc(tc->in, TCPSTORE_CONNS_READ_MAX);
 
     if (!in)
         return;
-    rdzv_quota_give(&c->job->quota, c->in_cap - RDZV__READ_MAX, 0);
-    c->in = in;
-    c->in_cap = RDZV__READ_MAX;
+    rdzv_quota_give(&tc->c->job->quota, tc->in_cap - TCPSTORE_CONNS_READ_MAX, 0);
+    tc->in = in;
+    tc->in_cap = TCPSTORE_CONNS_READ_MAX;
 }
 
-/* What is left of @len bytes at @p, which may lie in @c->in, is kept. */
-static bool keep(struct rdzv_conn *c, const uint8_t *p, size_t len)
+/* What is left of @len bytes at @p, which may lie in @tc->in, is kept. */
+static bool keep(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
 {
-    bool is_in = c->in && p >= c->in && p <= c->in + c->in_len;
+    bool is_in = tc->in && p >= tc->in && p <= tc->in + tc->in_len;
 
     if (len == 0) {
-        rdzv__store_forget_input(c);
+        forget_input(tc);
         return true;
     }
-    if (!is_in && !make_room_or_complain(c, len))
+    if (!is_in && !make_room_or_complain(tc, len))
         return false;
-    memmove(c->in, p, len);
-    c->in_len = len;
-    if (c->in_cap > 2 * RDZV__READ_MAX && len <= RDZV__READ_MAX && c->in_need <= RDZV__READ_MAX)
-        shrink(c);
+    memmove(tc->in, p, len);
+    tc->in_len = len;
+    if (tc->in_cap > 2 * TCPSTORE_CONNS_READ_MAX && len <= TCPSTORE_CONNS_READ_MAX &&
+        tc->in_need <= TCPSTORE_CONNS_READ_MAX)
+        shrink(tc);
     return true;
 }
 
 /* Handles what is at @p. False: hang up. */
-static bool work(struct rdzv_conn *c, const uint8_t *p, size_t len)
+static bool work(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
 {
     size_t used = 0;
 
-    c->in_need = 0;
-    if (!handle(c, p, len, &used) || !keep(c, p + used, len - used))
+    tc->in_need = 0;
+    if (!handle(tc, p, len, &used) || !keep(tc, p + used, len - used))
         return false;
-    schedule(c);
+    schedule(tc);
     return true;
 }
 
 /* @n bytes have come into the read buffer. False: hang up. */
-static bool take_in(struct rdzv_conn *c, size_t n)
+static bool take_in(struct tcpstore_conn *tc, size_t n)
 {
-    const uint8_t *p = c->job->rz->read_buf;
+    const uint8_t *p = tc->all->read_buf;
 
-    if (c->in_len == 0)
-        return work(c, p, n);
-    if (!make_room_or_complain(c, c->in_len + n))
+    if (tc->in_len == 0)
+        return work(tc, p, n);
+    if (!make_room_or_complain(tc, tc->in_len + n))
         return false;
-    memcpy(c->in + c->in_len, p, n);
-    c->in_len += n;
-    return c->in_len < c->in_need || work(c, c->in, c->in_len);
+    memcpy(tc->in + tc->in_len, p, n);
+    tc->in_len += n;
+    return tc->in_len < tc->in_need || work(tc, tc->in, tc->in_len);
 }
 
 static void on_event(uv_poll_t *poll, int status, int events)
 {
     struct rdzv_conn *c = poll->data;
+    struct tcpstore_conn *tc = c->state;
     struct rdzv_job *job = c->job;
     ssize_t n;
 
     if (events & UV_WRITABLE)
-        send_out(c);
+        send_out(tc);
     if (uv_is_closing((uv_handle_t *)poll) || !(c->events & UV_READABLE))
         return;
-    n = recv(c->fd, job->rz->read_buf, sizeof(job->rz->read_buf), 0);
+    n = recv(c->fd, tc->all->read_buf, sizeof(tc->all->read_buf), 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    job->heard = clock_now();
+    job->heard_at = clock_now();
     if (n <= 0)
-        rdzv__hang_up(c);
-    else if (!take_in(c, (size_t)n))
-        refuse(c);
+        rdzv_conn_hang_up(c);
+    else if (!take_in(tc, (size_t)n))
+        refuse(tc);
     else
-        poll_for(c);
-    send_all(job->rz, &job->kv);
+        poll_for(tc);
+    send_all(job);
 }
 
 /* ---- turns ---------------------------------------------------------------------------------- */
@@ -317,40 +316,70 @@ static void on_event(uv_poll_t *poll, int status, int events)
 /* A turn for each that waits for one now. */
 static void on_turn(uv_timer_t *timer)
 {
-    struct rdzv *rz = container_of(timer, struct rdzv, later);
+    struct tcpstore_conns *all = container_of(timer, struct tcpstore_conns, later);
+    struct tcpstore_conn *tc;
     struct list now;
-    struct rdzv_conn *c;
 
     list_init(&now);
-    list_add_tail(&rz->turns, &now);
-    list_remove(&rz->turns);
-    while ((c = list_first(&now, struct rdzv_conn, turn))) {
-        struct rdzv_job *job = c->job;
+    list_add_tail(&all->turns, &now);
+    list_remove(&all->turns);
+    while ((tc = list_first(&now, struct tcpstore_conn, turn))) {
+        struct rdzv_job *job = tc->c->job;
 
-        list_remove(&c->turn);
-        if (!work(c, c->in, c->in_len))
-            refuse(c);
+        list_remove(&tc->turn);
+        if (!work(tc, tc->in, tc->in_len))
+            refuse(tc);
         else
-            poll_for(c);
-        send_all(job->rz, &job->kv);
+            poll_for(tc);
+        send_all(job);
     }
-    if (!list_is_empty(&rz->turns))
-        (void)uv_timer_start(&rz->later, on_turn, 0, 0);
+    if (!list_is_empty(&all->turns))
+        (void)uv_timer_start(&all->later, on_turn, 0, 0);
 }
 
-void rdzv__store_start(struct rdzv *rz)
+void tcpstore_conns_start(struct tcpstore_conns *all, struct uv_loop_s *loop)
 {
-    list_init(&rz->turns);
-    (void)uv_timer_init(&rz->loop, &rz->later);
+    list_init(&all->turns);
+    (void)uv_timer_init(loop, &all->later);
+}
+
+void tcpstore_conns_stop(struct tcpstore_conns *all)
+{
+    if (!uv_is_closing((uv_handle_t *)&all->later))
+        uv_close((uv_handle_t *)&all->later, NULL);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-void rdzv__store_begin(struct rdzv_conn *c)
+static void detach(struct rdzv_conn *c)
 {
-    c->is_store = true;
-    list_init(&c->turn);
-    rdzv_client_init(&c->client, TCPSTORE_UNKNOWN);
-    c->events = 0;
-    rdzv__poll(c, UV_READABLE, on_event);
+    struct tcpstore_conn *tc = c->state;
+
+    forget_input(tc);
+    rdzv_client_deinit(&c->job->kv, &tc->client);
+}
+
+static void free_state(struct rdzv_conn *c)
+{
+    free(c->state);
+}
+
+static const struct rdzv_protocol protocol = {.detach = detach, .free = free_state};
+
+void tcpstore_conn_begin(struct tcpstore_conns *all, struct rdzv_conn *c)
+{
+    struct tcpstore_conn *tc = calloc(1, sizeof(*tc));
+
+    if (!tc) {
+        rdzv_conn_hang_up(c);
+        return;
+    }
+    tc->c = c;
+    tc->all = all;
+    list_init(&tc->turn);
+    rdzv_client_init(&tc->client, TCPSTORE_UNKNOWN);
+    c->protocol = &protocol;
+    c->state = tc;
+    rdzv_conn_poll(c, 0, NULL);
+    rdzv_conn_poll(c, UV_READABLE, on_event);
 }

@@ -1,0 +1,32 @@
+/*
+ * rdzv_members.h - the overlay addresses that may connect to a network's jobs.
+ *
+ * The hub says which they are. Not thread-safe: the process has one thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/htab.h"
+
+struct rdzv_members {
+    struct htab by_address; /* owns struct rdzv_member */
+};
+
+/** rdzv_members_init() - nobody; @seed: random, unknown to strangers. */
+void rdzv_members_init(struct rdzv_members *m, uint64_t seed);
+
+/** rdzv_members_deinit() - forget all of them. Idempotent. */
+void rdzv_members_deinit(struct rdzv_members *m);
+
+/** rdzv_members_add() - @address may connect; nothing changes if it may already, or without memory.
+ */
+void rdzv_members_add(struct rdzv_members *m, const struct ip_addr *address);
+
+/** rdzv_members_remove() - @address may not connect any more; fine if it never could. */
+void rdzv_members_remove(struct rdzv_members *m, const struct ip_addr *address);
+
+/** rdzv_members_has() - may @address connect? */
+bool rdzv_members_has(const struct rdzv_members *m, const struct ip_addr *address);

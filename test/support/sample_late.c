@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "store/store_internal.h"
+#include "store/store_backend.h"
 
 /* Jobs that take their turn at once, at most. */
 #define AT_ONCE 3

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "store/keys.h"
-#include "store/store_internal.h"
+#include "store/store_backend.h"
 
 struct memory_item {
     struct keyed keyed; /* owns the key */

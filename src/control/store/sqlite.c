@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "store/sqlite_db.h"
-#include "store/store_internal.h"
+#include "store/store_backend.h"
 #include "os/thread.h"
 
 struct sqlite {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "store/sqlite_file.h"
-#include "store/store_internal.h"
+#include "store/store_backend.h"
 
 enum sqlite_db_query {
     SQLITE_DB_GET,

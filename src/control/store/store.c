@@ -1,7 +1,7 @@
 /*
  * store.c - the part of every store that is the same: bounds, order, leases, who is called.
  *
- * The interface is in store.h, what a back end adds in store_internal.h.
+ * The interface is in store.h, what a back end adds in store_backend.h.
  */
 #include "store.h"
 
@@ -14,7 +14,7 @@
 
 #include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "store/store_internal.h"
+#include "store/store_backend.h"
 #include "os/wakeup.h"
 
 /* Answers that one store_dispatch() hands out: others on the loop have their turn then. */

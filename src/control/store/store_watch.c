@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/store_internal.h"
+#include "store/store_backend.h"
 
 struct store_watch {
     struct list link;           /* in the store's watches */

@@ -1,5 +1,5 @@
 /*
- * store_internal.h - what store.c and the back ends share.
+ * store_backend.h - what store.c and the back ends share.
  *
  * A question is a job. store.c checks and copies what is asked, hands the job to
  * the back end, gets it back with its answer, keeps the leases and tells the

@@ -25,7 +25,7 @@
 #include "hub/networks.h"
 #include "hub/overlay.h"
 #include "mesh/block.h"
-#include "store/store.h"
+#include "store/store_open.h"
 #include "net/resolve.h"
 
 static struct {
@@ -89,7 +89,7 @@ static int option_public(const struct option *o, const char *text, struct err *e
 /* [const char *] */
 static int option_store(const struct option *o, const char *text, struct err *e)
 {
-    int r = store_check_url(text, e);
+    int r = store_open_check(text, e);
 
     return r == 0 ? option_text(o, text, e) : r;
 }

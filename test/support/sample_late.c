@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "store/memory.h"
 #include "store/store_backend.h"
 
 /* Jobs that take their turn at once, at most. */
@@ -44,7 +45,7 @@ static void tell_later(struct late *l, struct store_job *job)
     told->ops = job->ops;
     told->n_ops = job->n_ops;
     told->took_effect = job->took_effect;
-    told->now = job->now;
+    told->asked_at = job->asked_at;
     told->revision = job->revision;
     /* It has its answer already: see do_one(). */
     told->limit = 1;
@@ -52,7 +53,7 @@ static void tell_later(struct late *l, struct store_job *job)
     job->n_ops = 0;
     job->took_effect = NULL;
     list_add(&l->jobs, &told->link);
-    l->base.n_pending++;
+    store__add_pending(&l->base, told);
 }
 
 static void do_commit(struct late *l, struct store_job *job, bool is_lost)

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "hub/disk_work.h"
 #include "store/store.h"
+#include "store/store_open.h"
 #include "os/clock.h"
 #include "os/statefile.h"
 

@@ -23,6 +23,7 @@
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 #include "os/statefile.h"
+#include "store/store_open.h"
 
 /* How often the leases of ephemeral nodes that are there are begun anew. */
 #define KEEP_EACH (10 * NSEC_PER_SEC)

@@ -14,6 +14,7 @@
 #include "hub/audit.h"
 #include "hub/audit_read.h"
 #include "hub/record.h"
+#include "store/store_open.h"
 #include "test/support/sample_late.h"
 #include "store/store_now.h"
 

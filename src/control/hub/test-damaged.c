@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "hub/enrol.h"
+#include "store/store_open.h"
 #include "test/support/sample_enrol.h"
 #include "hub/seal.h"
 #include "os/rng_kernel.h"

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "hub/enrol.h"
+#include "store/store_open.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_late.h"
 #include "os/rng_kernel.h"

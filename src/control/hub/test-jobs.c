@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "hub/jobs_internal.h"
+#include "store/store_open.h"
 #include "test/support/sample_late.h"
 #include "store/store.h"
 #include "store/store_now.h"

@@ -1,9 +1,10 @@
-/* memory.c - a store that is gone with the process: for tests, and the model of what a store is. */
+/* memory.c - see memory.h. */
+#include "memory.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "store/keys.h"

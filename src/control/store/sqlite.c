@@ -1,31 +1,22 @@
-/*
- * sqlite.c - the embedded store: one SQLite file (sqlite_file.h), and a thread that waits for the
- * disk.
- *
- * Write-ahead log, synchronous=FULL: what was committed survives the process and the machine.
- *
- * Theory of operation. Jobs are done in the order in which they came. While the thread waits for
- * the disk others gather; commits that have gathered go into one transaction, which is written and
- * synced once for all of them. They are answered when that is done. So a hub with one writer
- * writes as fast as the disk syncs, and one with many writes many at each sync.
- */
+/* sqlite.c - see sqlite.h. */
+#include "sqlite.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
+#include "os/thread.h"
 #include "store/sqlite_db.h"
 #include "store/store_backend.h"
-#include "os/thread.h"
 
 struct sqlite {
     struct store base;
     struct sqlite_db db;  /* the thread's, once it runs */
-    pthread_t thread;     /* joined by free */
+    pthread_t thread;     /* joined by sqlite_free() */
     bool has_thread;      /* it was started */
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t more;  /* something has come */
-    struct list jobs;     /* of struct store_job */
-    bool is_ending;       /* no more will come */
+    pthread_cond_t more;  /* a job has come, or @is_ending is set */
+    struct list jobs;     /* of struct store_job; the oldest first */
+    bool is_ending;       /* no more jobs will come */
 };
 
 static struct sqlite *sqlite_of(struct store *s)
@@ -40,8 +31,8 @@ static bool is_commit(const struct store_job *job)
     return job->kind == STORE_JOB_COMMIT;
 }
 
-/* What is done next: one job that reads, or commits as far as they fit one transaction. False: it
- * is over. */
+/* Wait for jobs, and take those that are done next: one that reads, or commits as far as they fit
+ * into one transaction. False: there are none, and no more will come. */
 static bool take_jobs(struct sqlite *q, struct list *ret)
 {
     struct store_job *job;
@@ -130,7 +121,6 @@ static int start(struct sqlite *q, struct err *e)
 
 int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e)
 {
-    _cleanup_(store_freep) struct store *s = NULL;
     struct sqlite *q;
     int r;
 
@@ -142,7 +132,6 @@ int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e
     (void)pthread_mutex_init(&q->lock, NULL);
     (void)pthread_cond_init(&q->more, NULL);
     list_init(&q->jobs);
-    s = &q->base;
     r = store__init(&q->base, &sqlite_ops, e);
     if (r == 0)
         r = sqlite_db_open(&q->db, where, e);
@@ -151,7 +140,10 @@ int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e
     q->base.revision = q->db.revision;
     if (r == 0)
         r = start(q, e);
-    if (r == 0)
-        *ret = TAKE_PTR(s);
-    return r;
+    if (r != 0) {
+        sqlite_free(&q->base);
+        return r;
+    }
+    *ret = &q->base;
+    return 0;
 }

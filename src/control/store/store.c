@@ -12,39 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "store/store_backend.h"
 #include "os/wakeup.h"
+#include "store/store_backend.h"
+#include "store/store_watch.h"
 
 /* Answers that one store_dispatch() hands out: others on the loop have their turn then. */
 #define DISPATCH_MAX 64
 
 /* ---- life ----------------------------------------------------------------------------------- */
-
-int store__init(struct store *s, const struct store_ops *ops, struct err *e)
-{
-    *s = (struct store){.ops = ops, .wake_fd = wakeup_open()};
-    list_init(&s->watches);
-    list_init(&s->finished);
-    (void)pthread_mutex_init(&s->lock, NULL);
-    if (s->wake_fd < 0)
-        return err_set(e, s->wake_fd, "no descriptor for a store: %s", strerror(-s->wake_fd));
-    return 0;
-}
-
-void store__deinit(struct store *s)
-{
-    struct store_job *job;
-    struct store_job *tmp;
-
-    assert(list_is_empty(&s->watches));
-    list_foreach_safe(job, tmp, &s->finished, link)
-        store_job_free(job);
-    leases_deinit(&s->leases);
-    (void)pthread_mutex_destroy(&s->lock);
-    closep(&s->wake_fd);
-}
 
 struct store *store_free(struct store *s)
 {
@@ -58,81 +34,7 @@ void store_freep(struct store **s)
     *s = store_free(*s);
 }
 
-struct kind {
-    const char *scheme;
-    int (*open)(struct store **ret, const char *where, nsec_t now, struct err *e);
-    bool has_path; /* something must follow the scheme; else nothing may */
-};
-
-static const struct kind kinds[] = {
-    {"sqlite:", sqlite_open, true},
-    {"memory:", memory_open, false},
-};
-
-static int find_kind(const char *url, const struct kind **ret, struct err *e)
-{
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        size_t len = strlen(kinds[i].scheme);
-
-        if (strncmp(url, kinds[i].scheme, len) != 0 || kinds[i].has_path != (url[len] != '\0'))
-            continue;
-        *ret = &kinds[i];
-        return 0;
-    }
-    return err_set(e, -EINVAL, "store \"%.200s\" is neither \"sqlite:PATH\" nor \"memory:\"", url);
-}
-
-int store_check_url(const char *url, struct err *e)
-{
-    const struct kind *kind;
-
-    return find_kind(url, &kind, e);
-}
-
-int store_open(struct store **ret, const char *url, nsec_t now, struct err *e)
-{
-    const struct kind *kind;
-    int r = find_kind(url, &kind, e);
-
-    return r == 0 ? kind->open(ret, url + strlen(kind->scheme), now, e) : r;
-}
-
 /* ---- asking --------------------------------------------------------------------------------- */
-
-static bool is_key_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           strchr("/._-", c);
-}
-
-int store__check_key(const char *key, size_t min, struct err *e)
-{
-    size_t len = strnlen(key, STORE_KEY_MAX + 1);
-    bool good = len >= min && len <= STORE_KEY_MAX;
-
-    for (size_t i = 0; good && i < len; i++)
-        good = is_key_char(key[i]);
-    if (good)
-        return 0;
-    return err_set(e, -EINVAL,
-        "store key \"%.80s\" is not %zu to %d of letters, digits, '/', '.', '_' and '-'", key, min,
-        STORE_KEY_MAX);
-}
-
-int store__ask(struct store *s, struct store_job *job, struct err *e)
-{
-    if (s->n_pending >= STORE_PENDING_MAX ||
-        (s->n_pending > 0 && s->bytes_pending + job->bytes > STORE_PENDING_BYTES_MAX)) {
-        store_job_free(job);
-        return err_set(e, -EAGAIN,
-            "the store is behind: %zu requests wait for it, as many as may; try again",
-            s->n_pending);
-    }
-    s->n_pending++;
-    s->bytes_pending += job->bytes;
-    s->ops->submit(s, job);
-    return 0;
-}
 
 /* A job with who asks, and a text of its own; NULL: no memory, in words. */
 static struct store_job *new_job(
@@ -158,7 +60,7 @@ int store_get(struct store *s, const char *key, store_done_fn done, void *ctx, s
 
     if (!job)
         return r != 0 ? r : -ENOMEM;
-    return store__ask(s, job, e);
+    return store__submit(s, job, e);
 }
 
 int store_list(
@@ -183,7 +85,7 @@ int store_list(
             return err_set(e, -ENOMEM, "no memory for a request to the store");
         }
     }
-    return store__ask(s, job, e);
+    return store__submit(s, job, e);
 }
 
 static int check_op(const struct store_op *op, struct err *e)
@@ -213,51 +115,22 @@ int store_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec
     job = new_job(STORE_JOB_COMMIT, NULL, done, ctx, e);
     if (!job)
         return -ENOMEM;
-    job->now = now;
+    job->asked_at = now;
     if (store_job_set_ops(job, ops, n_ops) != 0) {
         store_job_free(job);
         return err_set(e, -ENOMEM, "no memory for a commit");
     }
-    return store__ask(s, job, e);
+    return store__submit(s, job, e);
 }
 
 int store_copy(struct store *s, const char *path, store_done_fn done, void *ctx, struct err *e)
 {
     struct store_job *job = new_job(STORE_JOB_COPY, path, done, ctx, e);
 
-    return job ? store__ask(s, job, e) : -ENOMEM;
+    return job ? store__submit(s, job, e) : -ENOMEM;
 }
 
 /* ---- answering ------------------------------------------------------------------------------ */
-
-void store__wake(struct store *s)
-{
-    wakeup_signal(s->wake_fd);
-}
-
-void store__finish(struct store *s, struct store_job *job)
-{
-    bool is_first;
-
-    (void)pthread_mutex_lock(&s->lock);
-    is_first = list_is_empty(&s->finished);
-    list_add_tail(&s->finished, &job->link);
-    (void)pthread_mutex_unlock(&s->lock);
-    if (is_first)
-        store__wake(s);
-}
-
-static struct store_job *next_finished(struct store *s)
-{
-    struct store_job *job;
-
-    (void)pthread_mutex_lock(&s->lock);
-    job = list_first(&s->finished, struct store_job, link);
-    if (job)
-        list_remove(&job->link);
-    (void)pthread_mutex_unlock(&s->lock);
-    return job;
-}
 
 /* What a commit has changed: to the leases, and to whoever follows. */
 static void take_in(struct store *s, const struct store_job *job)
@@ -276,7 +149,7 @@ static void take_in(struct store *s, const struct store_job *job)
         if (op->kind == STORE_OP_CHECK)
             continue;
         /* Without memory for it the key stays too long, which is the lesser evil. */
-        (void)leases_set(&s->leases, op->key, item.ttl_seconds, job->now);
+        (void)leases_set(&s->leases, op->key, item.ttl_seconds, job->asked_at);
         if (job->took_effect[i] && !op->is_untold)
             store_watch__tell(s, &item);
     }
@@ -313,18 +186,18 @@ void store_dispatch(struct store *s)
     struct store_job *job = NULL;
     unsigned n = 0;
 
-    assert(!s->dispatching);
-    s->dispatching = true;
+    assert(!s->is_dispatching);
+    s->is_dispatching = true;
     (void)wakeup_clear(s->wake_fd);
     if (s->ops->turn)
         s->ops->turn(s);
-    while (n++ < DISPATCH_MAX && (job = next_finished(s)))
+    while (n++ < DISPATCH_MAX && (job = store__next_finished(s)))
         answer(s, job);
     /* There may be more: store__finish() wakes only for the first. */
     if (job)
         store__wake(s);
-    s->dispatching = false;
-    store_watch__bury(s);
+    s->is_dispatching = false;
+    store_watch__free_closed(s);
 }
 
 void store_wait(struct store *s)

@@ -248,14 +248,3 @@ struct store_watch *store_watch_close(struct store_watch *w);
  * Return: 0: accepted; or negative errno with words, and @done is not called.
  */
 int store_copy(struct store *s, const char *path, store_done_fn done, void *ctx, struct err *e);
-
-/** store_check_url() - could store_open() know it? 0, or -EINVAL with words. Nothing is opened. */
-int store_check_url(const char *url, struct err *e);
-
-/**
- * store_open() - by URL: "sqlite:PATH" or "memory:"; waits for the disk
- * @now:	monotonic time, from which the leases found inside count
- *
- * Return: 0; -EINVAL for an URL of no known kind; else as the back end's open.
- */
-int store_open(struct store **ret, const char *url, nsec_t now, struct err *e);

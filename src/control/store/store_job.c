@@ -1,9 +1,9 @@
-/* store_job.c - a question on its way, and its answer; see store_backend.h. */
+/* store_job.c - see store_job.h. */
+#include "store_job.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "store/store_backend.h"
 
 struct store_job *store_job_new(enum store_job_kind kind)
 {

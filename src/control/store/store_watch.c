@@ -1,15 +1,9 @@
-/*
- * store_watch.c - who follows the store.
- *
- * A watch that begins with what comes next is told by store__dispatch() as changes come. One that
- * begins in the past asks the back end for them first. Its question waits in the same queue as the
- * commits, so its answer ends exactly where those begin that are told behind it.
- */
+/* store_watch.c - see store_watch.h. */
+#include "store_watch.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "store/store_backend.h"
 
 struct store_watch {
     struct list link;           /* in the store's watches */
@@ -44,7 +38,7 @@ static int catch_up(struct store_watch *w, uint64_t from, struct err *e)
     job->first = from;
     job->watch = w;
     w->catching = job;
-    r = store__ask(w->s, job, e);
+    r = store__submit(w->s, job, e);
     if (r != 0)
         w->catching = NULL;
     return r;
@@ -85,7 +79,7 @@ struct store_watch *store_watch_close(struct store_watch *w)
     if (w->catching)
         w->catching->watch = NULL;
     w->catching = NULL;
-    if (!w->s->dispatching)
+    if (!w->s->is_dispatching)
         watch_free(w);
     return NULL;
 }
@@ -117,7 +111,7 @@ void store_watch__catch_up(struct store_job *job)
         w->fn(w->ctx, &job->items.items[i]);
 }
 
-void store_watch__bury(struct store *s)
+void store_watch__free_closed(struct store *s)
 {
     struct store_watch *w;
     struct store_watch *tmp;

@@ -22,6 +22,7 @@
 #include "base/rng.h"
 #include "store/store.h"
 #include "store/store_now.h"
+#include "store/store_open.h"
 
 static char dir[64];
 static char path[96];

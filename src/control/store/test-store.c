@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "store/store_open.h"
 #include "test/support/sample_late.h"
 #include "store/store.h"
 #include "store/store_now.h"

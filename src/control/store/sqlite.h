@@ -1,0 +1,27 @@
+/*
+ * sqlite.h - the embedded store: one SQLite file (sqlite_file.h), and a thread that waits for the
+ * disk.
+ *
+ * Write-ahead log, synchronous=FULL: what was committed survives the process and the machine.
+ *
+ * Theory of operation. The thread does the jobs in the order in which they came. While it waits for
+ * the disk others gather. Commits that have gathered go into one transaction, which is written and
+ * synced once for all of them, and they are answered when that is done. So a hub with one writer
+ * writes as fast as the disk syncs, and one with many writes many at each sync.
+ */
+#pragma once
+
+#include "base/clock.h"
+
+struct err;
+struct store;
+
+/**
+ * sqlite_open() - the store in a file; waits for the disk
+ * @ret:	gives it; store_free()
+ * @where:	the path; a new file is made where there is none
+ * @now:	monotonic time, from which the leases found inside count
+ *
+ * Return: 0; -EINVAL without a path; else as sqlite_file_open(); negative errno with words.
+ */
+int sqlite_open(struct store **ret, const char *where, nsec_t now, struct err *e);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/htab.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/device_state.h"
 
 _Static_assert((ADDRESSEE_SOURCES & (ADDRESSEE_SOURCES - 1)) == 0, "a mask of the hash");
 

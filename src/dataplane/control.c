@@ -1,10 +1,11 @@
 /* control.c - see control.h. */
 #include "dataplane/control.h"
 
-#include "dataplane/device_internal.h"
+#include "dataplane/device_link.h"
+#include "dataplane/device_state.h"
 #include "dataplane/handshake_io.h"
 #include "dataplane/peer_poll.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port_state.h"
 #include "dataplane/relay_device.h"
 #include "dataplane/retire.h"
 #include "dataplane/source_addr.h"
@@ -35,17 +36,20 @@ static bool run_handshakes(struct port *p, nsec_t now)
     return true;
 }
 
-static void run_timers(struct port *p, nsec_t now)
+/* Whatever is due at @now. Returns when something is due next. */
+static nsec_t run_timers(struct port *p, nsec_t now)
 {
     struct device *d;
+    nsec_t due;
 
     peer_poll_due(p, now);
-    retire_tick(p, now);
-    source_addr_tick(p, now);
-    device__bind_again(p, now);
-    p->expire_due = NSEC_NEVER;
+    due = retire_tick(p, now);
+    due = nsec_min(due, source_addr_tick(p->source, now));
+    due = nsec_min(due, device_link_bind_again(p, now));
     list_foreach(d, &p->devices, siblings)
-        p->expire_due = nsec_min(p->expire_due, relay_device_expire(d, now));
+        due = nsec_min(due, relay_device_expire(d, now));
+    /* Last, since the others may have armed some. */
+    return nsec_min(due, poll_list_due(&p->polls));
 }
 
 /* Interfaces whose tx workers could not read any more. */
@@ -54,17 +58,15 @@ static void find_vanished(struct port *p)
     struct device *d;
 
     list_foreach(d, &p->devices, siblings)
-        if (atomic_load(&d->has_vanished))
-            device__on_link(d);
+        if (atomic_load(&d->tx.has_vanished))
+            device_link_read(d);
 }
 
-static int wait_ms(const struct port *p, bool busy, nsec_t now)
+static int wait_ms(nsec_t due, nsec_t now)
 {
-    nsec_t due = nsec_min(heap_due(&p->timers), nsec_min(p->retired.due, p->expire_due));
     nsec_t ms;
 
-    due = nsec_min(due, nsec_min(p->source.due, p->bind_due));
-    if (busy || due <= now)
+    if (due <= now)
         return 0;
     if (due == NSEC_NEVER)
         return -1;
@@ -75,16 +77,19 @@ static int wait_ms(const struct port *p, bool busy, nsec_t now)
 static void *control_main(void *arg)
 {
     struct port *p = arg;
-    bool busy = false;
+    nsec_t due = 0; /* at once: there may be deadlines from before */
+    bool busy;
 
     thread_set_nice(CONTROL_NICE);
     (void)pthread_mutex_lock(&p->lock);
     while (!atomic_load(&p->is_stopping)) {
-        if (loop_wait(&p->loop, &p->lock, wait_ms(p, busy, clock_now())))
+        if (loop_wait(&p->loop, &p->lock, wait_ms(due, clock_now())))
             find_vanished(p);
         busy = run_handshakes(p, clock_now());
         peer_poll_told(p);
-        run_timers(p, clock_now());
+        due = run_timers(p, clock_now());
+        if (busy)
+            due = 0;
     }
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;

@@ -9,6 +9,8 @@
 
 struct port;
 
-/** control_start() - begin the thread: 0 or negative errno; control_stop() ends it. */
+/** control_start() - begin the thread. Under the port's lock. 0 or negative errno. */
 int control_start(struct port *p);
+
+/** control_stop() - wait for its end, after p->is_stopping was set. Outside the lock. */
 void control_stop(struct port *p);

@@ -11,15 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/addr.h"
+#include "dataplane/device_accept.h"
+#include "dataplane/device_listener.h"
 #include "noise/choice.h"
 #include "net/offload.h"
 
 struct device;
 struct err;
 struct port;
-struct udp_path;
-struct x25519_public;
 
 /** What device_new() needs to know; zeroes are good defaults, but @tun_fd must be set. */
 struct device_options {
@@ -30,26 +29,6 @@ struct device_options {
     struct noise_choice cipher; /* of peers about whom nothing else is said */
     /* An interface of that name was handed over (uapi.h): it keeps its MTU, and goes with us. */
     bool takes_over;
-};
-
-/**
- * Told about what happens. Calls come on the port's control thread, or on that
- * of a caller who removes a peer; always with the port's lock held: they may not
- * call anything of port.h or device.h. NULL members are skipped.
- */
-struct device_listener {
-    /* A session with @peer is ready to send; @path is where it speaks from, and to. */
-    void (*on_session)(void *ctx, const struct x25519_public *peer, const struct udp_path *path);
-    /* An authenticated packet of @peer came from another place than the last one did. */
-    void (*on_path)(void *ctx, const struct x25519_public *peer, const struct udp_path *path);
-    /* May a session with @peer not have this receiver index, because something else that
-     * shares the port takes it for its own? Then another one is drawn. */
-    bool (*is_index_taken)(void *ctx, const struct x25519_public *peer, uint32_t index);
-    /* The interface was deleted: nothing will move any more. */
-    void (*on_gone)(void *ctx);
-    /* The interface stays, for another process: let go of it, and end. NULL: it cannot be had. */
-    void (*on_handed_over)(void *ctx);
-    void *ctx; /* pinned: handed to the calls */
 };
 
 /**
@@ -64,7 +43,8 @@ struct device_listener {
 int device_new(
     struct device **ret, struct port *port, const struct device_options *opt, struct err *e);
 
-/** device_free() - detach, end the sending threads, wipe the keys, delete the interface. */
+/** device_free() - detach, end the sending threads, wipe the keys, delete the interface; NULL is
+ * fine. Returns NULL. */
 struct device *device_free(struct device *d);
 
 /** device_offload_why() - why an offload is not in use; NULL: it is. Any thread. */
@@ -73,20 +53,9 @@ const char *device_offload_why(const struct device *d, enum offload which);
 /** device_name() - the interface's name when it was created. */
 const char *device_name(const struct device *d);
 
-/**
- * What a device hands to its interface. All zeroes: everything that its peers may send. A hub
- * limits it, so that nothing of one member ever reaches another through the hub's own sessions,
- * whatever the machine's forwarding and routes are.
- */
-struct device_accept {
-    struct {
-        struct ip_addr to; /* packets for this address; both none: for anybody */
-        uint16_t tcp_port; /* and of them only TCP to this port; 0: all */
-    } at[2];
-};
-
-/** device_set_accept() - from now on. */
+/** device_set_accept() - limit what goes to the interface, from now on. */
 void device_set_accept(struct device *d, const struct device_accept *accept);
 
-/** device_set_listener() - before port_start(), or from a call that holds no other lock. */
+/** device_set_listener() - tell @listener, which is copied, from now on. Before port_start(), or
+ * from a thread that holds no other lock. */
 void device_set_listener(struct device *d, const struct device_listener *listener);

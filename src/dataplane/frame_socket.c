@@ -11,8 +11,11 @@
 
 #include "base/drop.h"
 #include "base/err.h"
-#include "base/rate.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/device_state.h"
+#include "dataplane/frame_header.h"
+#include "dataplane/port_gates.h"
+#include "dataplane/port_state.h"
+#include "dataplane/sender.h"
 #include "net/socket_room.h"
 #include "net/unix_socket.h"
 #include "wire/stun.h"
@@ -20,52 +23,12 @@
 /* Taken from the client in one turn of the control thread. */
 #define FRAMES_PER_TURN 64
 
-/* The first byte of the types that WireGuard leaves alone. */
-#define FIRST_TYPE 0x80
-
 struct frame_socket {
     struct device *device;    /* pins */
     struct loop_event listen; /* owns the descriptor */
     struct loop_event client; /* owns the descriptor; -1: there is none */
     char *path;               /* owns; where the socket lies */
 };
-
-/* ---- in: from the port to the client -------------------------------------------------------- */
-
-bool frame_socket_takes(const uint8_t *frame, size_t len)
-{
-    return len > 0 && len <= FRAME_SOCKET_FRAME_MAX &&
-           (frame[0] >= FIRST_TYPE || stun_is_answer(frame, len));
-}
-
-void frame_socket_offer(
-    struct rx_worker *w, const struct udp_run *run, const uint8_t *frame, size_t len)
-{
-    struct frame_socket_header header = {
-        .port = run->path.remote.port,
-        .ifindex = run->path.ifindex,
-        .received_at = w->tx.now,
-    };
-    struct iovec iov[] = {
-        {.iov_base = &header, .iov_len = sizeof(header)},
-        {.iov_base = (uint8_t *)frame, .iov_len = len},
-    };
-    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
-
-    if (w->port->path_fd < 0) {
-        drop_count(&w->drops, DROP_UNKNOWN_TYPE, 1);
-        return;
-    }
-    if (!rate_take(
-            &w->frame_rate, w->tx.now, NSEC_PER_SEC / FRAME_SOCKET_RATE, FRAME_SOCKET_RATE)) {
-        drop_count(&w->drops, DROP_PATH_QUOTA, 1);
-        return;
-    }
-    memcpy(header.remote, run->path.remote.addr.b, sizeof(header.remote));
-    memcpy(header.local, run->path.local.b, sizeof(header.local));
-    if (sendmsg(w->port->path_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        drop_count(&w->drops, DROP_PATH_QUEUE_FULL, 1);
-}
 
 /* ---- out: from the client to the port ------------------------------------------------------- */
 
@@ -88,27 +51,21 @@ static struct udp_run run_of(const struct frame_socket_header *h, uint8_t *frame
 /* May the client send that? Nothing that could be taken for a message of WireGuard's. */
 static bool may_send(const struct frame_socket_header *h, const uint8_t *frame, size_t len)
 {
-    return len > 0 && h->port != 0 && (frame[0] >= FIRST_TYPE || stun_is_request(frame, len));
-}
-
-static void send_run(struct port *p, const struct udp_run *run)
-{
-    struct udp_outbox *out = &p->sender.out;
-    uint64_t failed = out->n_failed;
-
-    udp_outbox_add(out, port__sockets(p), run);
-    udp_outbox_flush(out, port__sockets(p));
-    drop_count(&p->drops, DROP_UDP_SEND, out->n_failed - failed);
+    return len > 0 && h->port != 0 && (frame[0] >= FRAME_FIRST_TYPE || stun_is_request(frame, len));
 }
 
 /* DF is an option of the socket, which all threads send with: so nobody else may be sending. */
-static void send_unfragmented(struct port *p, const struct udp_run *run)
+static int send_unfragmented(struct port *p, const struct udp_run *run)
 {
-    port__close_gates(p, NULL);
-    if (udp_set_dont_fragment(port__sockets(p), true) == 0)
-        send_run(p, run);
-    (void)udp_set_dont_fragment(port__sockets(p), false);
-    port__open_gates(p, NULL);
+    const struct udp_sockets *sockets = port_state_sockets(p);
+    int r = 0;
+
+    port_gates_close(p, NULL);
+    if (udp_set_dont_fragment(sockets, true) == 0)
+        r = sender_run(p->sender, run);
+    (void)udp_set_dont_fragment(sockets, false);
+    port_gates_open(p, NULL);
+    return r;
 }
 
 static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
@@ -116,19 +73,22 @@ static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
     struct port *p = fs->device->port;
     struct frame_socket_header header;
     struct udp_run run;
+    int r;
 
     if (len <= sizeof(header))
         return;
     memcpy(&header, msg, sizeof(header));
     msg += sizeof(header);
     len -= sizeof(header);
-    if (!fs->device->is_up || !may_send(&header, msg, len))
+    if (!fs->device->link.is_up || !may_send(&header, msg, len))
         return;
     run = run_of(&header, msg, len);
     if (header.flags & FRAME_SOCKET_DONT_FRAGMENT)
-        send_unfragmented(p, &run);
+        r = send_unfragmented(p, &run);
     else
-        send_run(p, &run);
+        r = sender_run(p->sender, &run);
+    if (r < 0)
+        drop_count(&p->drops, DROP_UDP_SEND, 1);
 }
 
 /* ---- the client ----------------------------------------------------------------------------- */
@@ -139,9 +99,9 @@ static void set_client(struct frame_socket *fs, int fd)
     struct port *p = fs->device->port;
 
     gate_close(&p->gate);
-    p->path_fd = fd;
+    p->frames.fd = fd;
     gate_open(&p->gate);
-    atomic_store(&p->has_path_client, fd >= 0);
+    atomic_store(&p->frames.is_there, fd >= 0);
 }
 
 static void hang_up(struct frame_socket *fs)

@@ -1,32 +1,50 @@
 /* handshake_io.c - see handshake_io.h. */
 #include "dataplane/handshake_io.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/drop.h"
+#include "os/log.h"
 #include "base/secret.h"
+#include "dataplane/device_state.h"
 #include "dataplane/peer.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port_state.h"
 #include "dataplane/relay_device.h"
 #include "dataplane/retire.h"
+#include "dataplane/sender.h"
+#include "noise/ratelimit.h"
 #include "os/clock.h"
 #include "wire/wg.h"
 
-/* Under load from this many waiting messages on, and for a while after: an eighth of the queue
- * and a second, as in the Linux kernel. */
-#define LOAD_THRESHOLD (HANDSHAKES_PER_WORKER / 8)
-#define LOAD_MEMORY    NSEC_PER_SEC
+struct handshake_limits {
+    struct ratelimit cookies;      /* of messages with a right cookie, by source */
+    struct log_limit mismatch_log; /* of peers that want another cipher */
+};
+
+int handshake_limits_new(struct handshake_limits **ret, const struct rng *rng)
+{
+    struct handshake_limits *limits = calloc(1, sizeof(*limits));
+
+    if (!limits)
+        return -ENOMEM;
+    ratelimit_init(&limits->cookies, rng_u64(rng));
+    *ret = limits;
+    return 0;
+}
+
+struct handshake_limits *handshake_limits_free(struct handshake_limits *limits)
+{
+    if (limits)
+        ratelimit_deinit(&limits->cookies);
+    free(limits);
+    return NULL;
+}
 
 static void drop(struct port *p, enum drop_reason reason)
 {
     drop_count(&p->drops, reason, 1);
-}
-
-static bool is_loaded(struct port *p, nsec_t now)
-{
-    if (atomic_load(&p->n_handshakes) >= LOAD_THRESHOLD)
-        atomic_store(&p->loaded_until, now + LOAD_MEMORY);
-    return now < atomic_load(&p->loaded_until);
 }
 
 /* ---- sending ---- */
@@ -41,7 +59,7 @@ static void send_message(
         drop(p, DROP_NO_ENDPOINT);
         return;
     }
-    sender_message(&p->sender, path, msg, len);
+    sender_message(p->sender, path, msg, len);
     peer_count_tx(peer, len);
 }
 
@@ -120,7 +138,7 @@ void handshake_io_session_ready(struct peer *peer, nsec_t now)
     struct udp_path path;
 
     peer->handshake_wall = clock_wall();
-    sender_add_staged(&peer->device->port->sender, peer, now);
+    sender_add_staged(peer->device->port->sender, peer, now);
     path = peer_get_heard(peer);
     relay_device_on_heard(peer, &path);
     if (l->on_session)
@@ -163,7 +181,7 @@ static void on_mismatch(struct peer *peer, const struct noise_profile *wanted,
     char key[X25519_BASE64_MAX], ep[ENDPOINT_TEXT_MAX], choice[NOISE_CHOICE_TEXT_MAX];
 
     drop(p, DROP_CIPHER_MISMATCH);
-    log_limited(&p->mismatch_log, now, LOG_LEVEL_WARNING,
+    log_limited(&p->limits->mismatch_log, now, LOG_LEVEL_WARNING,
         "%s: peer %s at %s wants a session in %s, and is configured here for %s",
         peer->device->name, x25519_public_format(&peer->remote.public, key),
         endpoint_format(&m->path.remote, ep), aead_cipher_name(wanted->transport),
@@ -270,7 +288,7 @@ static struct peer *take_response(struct device *d, const struct handshake_msg *
         (void)timers_on_rekey_wanted(&peer->timers);
     /* The responder may not send before it has heard from us under the new keys (5.4.5). */
     if (atomic_load(&peer->staged.n) == 0)
-        (void)sender_keepalive(&d->port->sender, peer, now);
+        (void)sender_keepalive(d->port->sender, peer, now);
     handshake_io_session_ready(peer, now);
     return peer;
 }
@@ -301,7 +319,7 @@ static void send_cookie(struct port *p, const struct handshake_msg *m, nsec_t no
         gate_open(&p->gate);
     }
     if (cookie_create_reply(&d->checker, m->msg, m->len, &m->path.remote, now, &p->rng, &reply))
-        sender_message(&p->sender, &m->path, &reply, sizeof(reply));
+        sender_message(p->sender, &m->path, &reply, sizeof(reply));
 }
 
 /* Under load: may this message go on? If not, it was answered with a cookie, or dropped. */
@@ -312,7 +330,7 @@ static bool is_admitted(struct port *p, const struct handshake_msg *m, nsec_t no
         send_cookie(p, m, now);
         return false;
     }
-    if (!ratelimit_allow(&p->ratelimit, &m->path.remote.addr, now)) {
+    if (!ratelimit_allow(&p->limits->cookies, &m->path.remote.addr, now)) {
         drop(p, DROP_RATE_LIMITED);
         return false;
     }
@@ -326,7 +344,8 @@ static struct peer *take(struct port *p, const struct handshake_msg *m, nsec_t n
         take_cookie_reply(p, m, now);
         return NULL;
     }
-    if (!m->device->is_up || (is_loaded(p, now) && !is_admitted(p, m, now)))
+    if (!m->device->link.is_up ||
+        (handshake_queue_note_load(&p->handshakes, now) && !is_admitted(p, m, now)))
         return NULL;
     if (m->len == sizeof(struct wg_initiation))
         return take_initiation(m->device, m, now);
@@ -335,21 +354,14 @@ static struct peer *take(struct port *p, const struct handshake_msg *m, nsec_t n
 
 /* ---- the queue ---- */
 
-static void finish(struct port *p, struct handshake_msg *m)
-{
-    atomic_fetch_sub(&p->n_handshakes, 1);
-    /* Release: the worker may overwrite it. */
-    atomic_store_explicit(&m->is_busy, false, memory_order_release);
-}
-
 bool handshake_io_take_next(struct port *p, nsec_t now, struct peer **ret_due)
 {
-    struct handshake_msg *m = mpsc_pop(&p->handshakes);
+    struct handshake_msg *m = handshake_queue_pop(&p->handshakes);
 
     if (!m)
         return false;
     *ret_due = take(p, m, now);
-    finish(p, m);
+    handshake_queue_done(&p->handshakes, m);
     return true;
 }
 
@@ -358,9 +370,9 @@ void handshake_io_forget(struct port *p, const struct device *d)
 {
     struct handshake_msg *m;
 
-    while ((m = mpsc_pop(&p->handshakes)) != NULL) {
+    while ((m = handshake_queue_pop(&p->handshakes)) != NULL) {
         if (m->device != d)
             drop_count(&p->drops, DROP_QUEUE_FULL, 1);
-        finish(p, m);
+        handshake_queue_done(&p->handshakes, m);
     }
 }

@@ -11,8 +11,17 @@
 #include "base/clock.h"
 
 struct device;
+struct handshake_limits;
 struct peer;
 struct port;
+struct rng;
+
+/** handshake_limits_new() - a port's memory of who has sent too much under load, and of what was
+ * logged. 0 or -ENOMEM. */
+int handshake_limits_new(struct handshake_limits **ret, const struct rng *rng);
+
+/** handshake_limits_free() - NULL is fine. Returns NULL. */
+struct handshake_limits *handshake_limits_free(struct handshake_limits *limits);
 
 /**
  * handshake_io_take_next() - the oldest handshake message that waits in the port's queue

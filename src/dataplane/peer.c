@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/drop.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/device_state.h"
+#include "dataplane/port_state.h"
 
 static uint64_t key_hash(const struct device *d, const struct x25519_public *public)
 {
@@ -20,15 +21,16 @@ int peer_new(struct peer **ret, struct device *d, const struct x25519_public *pu
 
     if (!peer)
         return -ENOMEM;
-    /* Every peer may have a deadline at any time: arming it must not be able to fail. */
-    r = heap_reserve(&d->port->timers, d->port->n_peers + 1);
-    if (r == 0)
-        r = htab_add(&d->by_key, &peer->by_key, key_hash(d, public));
+    r = htab_add(&d->by_key, &peer->by_key, key_hash(d, public));
+    if (r == 0) {
+        r = poll_list_add(&d->port->polls);
+        if (r < 0)
+            htab_remove(&d->by_key, &peer->by_key);
+    }
     if (r < 0) {
         free(peer);
         return r;
     }
-    d->port->n_peers++;
     d->n_peers++;
     list_add_tail(&d->peers, &peer->siblings);
     peer->device = d;
@@ -51,9 +53,8 @@ void peer_unlink(struct peer *peer)
     allowedips_remove_owner(&d->allowed, &peer->allowed);
     htab_remove(&d->by_key, &peer->by_key);
     list_remove(&peer->siblings);
-    heap_remove(&d->port->timers, &peer->due);
+    poll_list_remove(&d->port->polls, &peer->poll);
     d->n_peers--;
-    d->port->n_peers--;
 }
 
 void peer_free(struct peer *peer)
@@ -85,17 +86,9 @@ struct peer *peer_find(const struct device *d, const struct x25519_public *publi
 void peer_tell(struct peer *peer)
 {
     struct port *p = peer->device->port;
-    struct peer *head;
 
-    if (atomic_exchange(&peer->is_told, true))
-        return;
-    head = atomic_load_explicit(&p->told, memory_order_relaxed);
-    do
-        peer->next_told = head;
-    /* Release: control sees next_told, and what it is told about. */
-    while (!atomic_compare_exchange_weak_explicit(
-        &p->told, &head, peer, memory_order_release, memory_order_relaxed));
-    loop_wake(&p->loop);
+    if (poll_list_tell(&p->polls, &peer->poll))
+        loop_wake(&p->loop);
 }
 
 struct udp_path peer_get_path(struct peer *peer)
@@ -167,7 +160,7 @@ static bool is_held(const struct peer *peer, bool begins)
     bool can_be = peer->pin == PIN_FIXED || (peer->pin == PIN_SESSION && !begins);
 
     return can_be && !endpoint_is_none(&peer->path.remote) &&
-           atomic_load_explicit(&peer->device->port->has_path_client, memory_order_relaxed);
+           atomic_load_explicit(&peer->device->port->frames.is_there, memory_order_relaxed);
 }
 
 /* Under the peer's lock. True when it is another one, whose route is to be looked at. */

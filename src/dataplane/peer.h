@@ -16,9 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/heap.h"
 #include "base/htab.h"
 #include "base/list.h"
+#include "dataplane/poll_list.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"
@@ -48,7 +48,7 @@ struct staged_packet {
 struct staged {
     struct staged_packet *first; /* owns */
     struct staged_packet *last;
-    _Atomic unsigned n; /* written under the peer's lock; a glance without it is a hint */
+    _Atomic unsigned n; /* written under the peer's lock; read without it, it is a hint */
 };
 
 struct peer {
@@ -57,7 +57,6 @@ struct peer {
     /* Under the port's lock: control thread and configuration. */
     struct htab_link by_key;       /* in device->by_key */
     struct list siblings;          /* in device->peers, oldest first */
-    struct heap_link due;          /* in port->timers */
     struct noise_remote remote;    /* its identity (immutable) and what is remembered of it */
     struct handshake handshake;    /* that we have begun, under way */
     struct cookie_maker cookies;   /* for the messages that we send it */
@@ -77,16 +76,16 @@ struct peer {
     _Atomic uint64_t rx_bytes;  /* of WireGuard messages, authenticated */
     _Atomic uint64_t tx_bytes;  /* the same, sent */
     _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
-    _Atomic bool is_told;       /* in port->told already */
+    struct poll_link poll;      /* in port->polls */
     _Atomic bool has_moved;     /* its endpoint changed: for the listener */
     _Atomic bool has_new_path;  /* it is answered in another way: for source_addr_check() */
     _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */
-    struct peer *next_told;     /* in port->told; written by whoever set is_told */
 
     /* Guarded by lock. Lock order: port->lock, gates, then this; a leaf but for keypairs. */
     pthread_mutex_t lock;
     struct udp_path path;  /* where its packets go; endpoint none: unknown */
-    struct udp_path left;  /* the same, but our address is not on the route; none: there is none */
+    struct udp_path left;  /* the path before, when the route to it has left our address on it; the
+                              endpoint is none when there is no such path */
     struct udp_path heard; /* where its last authentic packet came from; none: never */
     enum pin pin;          /* does not follow its packets' source: see peer_set_pin() */
     struct staged staged;  /* waits for a session */
@@ -98,7 +97,7 @@ int peer_new(struct peer **ret, struct device *d, const struct x25519_public *pu
 /**
  * peer_unlink() - out of the tables of device and port; the gates are closed
  *
- * Its session and what is relayed for it end elsewhere: device__remove_peer() does all of it.
+ * Its session and what is relayed for it end elsewhere: device_config_remove_peer() does all of it.
  */
 void peer_unlink(struct peer *peer);
 
@@ -112,8 +111,8 @@ void peer_free(struct peer *peer);
 /** peer_find() - by public key, NULL when there is none. Under the port's lock. */
 struct peer *peer_find(const struct device *d, const struct x25519_public *public);
 
-/** peer_tell() - have the control thread call peer_poll_told() soon. Any thread, inside the gate.
- */
+/** peer_tell() - have the control thread call peer_poll_told() soon. Any thread, inside a gate or
+ * under the port's lock. */
 void peer_tell(struct peer *peer);
 
 /** peer_get_path() - a copy. Any thread. */
@@ -132,6 +131,8 @@ struct udp_path peer_get_heard(struct peer *peer);
  * Another one is learned as ever. Any thread.
  */
 void peer_set_left(struct peer *peer, const struct udp_path *path);
+
+/** peer_get_left() - the path that peer_set_left() was given; a copy. Any thread. */
 struct udp_path peer_get_left(struct peer *peer);
 
 /**
@@ -145,6 +146,8 @@ struct udp_path peer_get_left(struct peer *peer);
  * and none follows data. Any thread.
  */
 void peer_set_pin(struct peer *peer, enum pin pin);
+
+/** peer_get_pin() - as it was set. Any thread. */
 enum pin peer_get_pin(struct peer *peer);
 
 /**
@@ -161,6 +164,7 @@ static inline void peer_count_rx(struct peer *peer, uint64_t n_bytes)
     atomic_fetch_add_explicit(&peer->rx_bytes, n_bytes, memory_order_relaxed);
 }
 
+/** peer_count_tx() - @n_bytes of messages were sent to it. Any thread. */
 static inline void peer_count_tx(struct peer *peer, uint64_t n_bytes)
 {
     atomic_fetch_add_explicit(&peer->tx_bytes, n_bytes, memory_order_relaxed);
@@ -169,6 +173,7 @@ static inline void peer_count_tx(struct peer *peer, uint64_t n_bytes)
 /**
  * peer_stage() - keep a packet until there is a session
  * @p:		@len bytes, copied
+ * @tos:	of the datagram that will carry it
  * @drops:	of the calling thread
  *
  * Any thread.

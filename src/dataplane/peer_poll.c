@@ -1,11 +1,13 @@
 /* peer_poll.c - see peer_poll.h. */
 #include "dataplane/peer_poll.h"
 
+#include "dataplane/device_state.h"
 #include "dataplane/handshake_io.h"
 #include "dataplane/peer.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port_state.h"
 #include "dataplane/relay_device.h"
 #include "dataplane/retire.h"
+#include "dataplane/sender.h"
 #include "dataplane/source_addr.h"
 #include "os/clock.h"
 
@@ -23,7 +25,7 @@ void peer_poll(struct peer *peer, nsec_t now)
     struct port *p = peer->device->port;
     unsigned todo;
 
-    if (!peer->device->is_up)
+    if (!peer->device->link.is_up)
         return;
     todo = timers_poll(&peer->timers, now);
     if (todo & TIMERS_DROP_STAGED)
@@ -33,20 +35,19 @@ void peer_poll(struct peer *peer, nsec_t now)
     if (todo & TIMERS_SEND_INITIATION)
         handshake_io_initiate(peer, now);
     if (todo & TIMERS_SEND_KEEPALIVE) {
-        sender_add_staged(&p->sender, peer, now);
-        if (!sender_keepalive(&p->sender, peer, now) && timers_on_rekey_wanted(&peer->timers))
+        sender_add_staged(p->sender, peer, now);
+        if (!sender_keepalive(p->sender, peer, now) && timers_on_rekey_wanted(&peer->timers))
             peer_tell(peer);
     }
-    /* Cannot fail: peer_new() has reserved the room. */
-    (void)heap_set(&p->timers, &peer->due, timers_due(&peer->timers));
+    poll_list_arm(&p->polls, &peer->poll, timers_due(&peer->timers));
 }
 
 void peer_poll_due(struct port *p, nsec_t now)
 {
-    struct heap_link *link;
+    struct poll_link *link;
 
-    while ((link = heap_pop_due(&p->timers, now)) != NULL)
-        peer_poll(container_of(link, struct peer, due), now);
+    while ((link = poll_list_pop_due(&p->polls, now)) != NULL)
+        peer_poll(container_of(link, struct peer, poll), now);
 }
 
 static void tell_listener(struct peer *peer)
@@ -74,15 +75,13 @@ static void take_told(struct peer *peer, nsec_t now)
 
 void peer_poll_told(struct port *p)
 {
-    struct peer *peer = atomic_exchange_explicit(&p->told, NULL, memory_order_acquire);
+    struct poll_link *link = poll_list_take_told(&p->polls);
     nsec_t now = clock_now();
 
-    while (peer) {
-        struct peer *next = peer->next_told;
+    while (link) {
+        struct peer *peer = container_of(link, struct peer, poll);
 
-        /* From here on it may be told again, which must not be lost. */
-        atomic_store(&peer->is_told, false);
+        link = poll_list_next_told(link);
         take_told(peer, now);
-        peer = next;
     }
 }

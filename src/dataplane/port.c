@@ -8,21 +8,32 @@
 #include "base/err.h"
 #include "os/log.h"
 #include "dataplane/control.h"
-#include "dataplane/device_internal.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/device_link.h"
+#include "dataplane/device_state.h"
+#include "dataplane/handshake_io.h"
+#include "dataplane/port_gates.h"
+#include "dataplane/port_state.h"
 #include "dataplane/retire.h"
+#include "dataplane/rx.h"
+#include "dataplane/sender.h"
 #include "dataplane/source_addr.h"
+#include "dataplane/tx.h"
 #include "os/rng_kernel.h"
-#include "os/wakeup.h"
 
-/* The handshake messages of all workers must fit, so that pushing one never fails. */
-static size_t handshakes_cap(unsigned n_workers)
+static int init_workers(struct port *p)
 {
-    size_t cap = HANDSHAKES_PER_WORKER;
+    int r = 0;
 
-    while (cap < (size_t)n_workers * HANDSHAKES_PER_WORKER)
-        cap *= 2;
-    return cap;
+    p->waiters = calloc(p->opt.n_workers, sizeof(*p->waiters));
+    p->workers = calloc(p->opt.n_workers, sizeof(*p->workers));
+    if (!p->waiters || !p->workers)
+        return -ENOMEM;
+    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++) {
+        r = rx_waiter_init(&p->waiters[i], &p->gate, &p->is_stopping);
+        if (r == 0)
+            r = rx_init(&p->workers[i], p, i);
+    }
+    return r;
 }
 
 static int init_parts(struct port *p)
@@ -32,16 +43,16 @@ static int init_parts(struct port *p)
     if (r == 0)
         r = index_init(&p->index);
     if (r == 0)
-        r = mpsc_init(&p->handshakes, handshakes_cap(p->opt.n_workers));
+        r = handshake_queue_init(&p->handshakes, p->opt.n_workers);
+    if (r == 0)
+        r = handshake_limits_new(&p->limits, &p->rng);
     if (r == 0)
         r = loop_init(&p->loop);
     if (r == 0)
-        r = sender_init(&p->sender, p, &p->drops, false);
-    if (r == 0 && !(p->workers = calloc(p->opt.n_workers, sizeof(*p->workers))))
-        r = -ENOMEM;
-    for (unsigned i = 0; r == 0 && i < p->opt.n_workers; i++)
-        r = rx_init(&p->workers[i], p, i);
-    return r;
+        r = source_addr_new(&p->source, p);
+    if (r == 0)
+        r = init_workers(p);
+    return r == 0 ? sender_new(&p->sender, p) : r;
 }
 
 /* A library that is asked for by name need not have both ciphers. */
@@ -76,18 +87,14 @@ int port_new(struct port **ret, const struct port_options *opt, struct err *e)
         p->opt.n_workers = 1;
     if (p->opt.n_workers > GATE_READERS_MAX)
         p->opt.n_workers = GATE_READERS_MAX;
-    p->listen_port = opt->listen_port;
-    p->fwmark = opt->fwmark;
+    p->sockets = (struct port_sockets){
+        .listen_port = opt->listen_port, .fwmark = opt->fwmark, .retry_at = NSEC_NEVER};
     p->rng = rng_kernel();
     p->loop = (struct loop)LOOP_NULL;
-    p->path_fd = -1;
+    p->frames.fd = -1;
     p->retired = (struct retired)RETIRED_NULL;
-    p->expire_due = NSEC_NEVER;
-    p->bind_due = NSEC_NEVER;
-    p->source = (struct source_addr)SOURCE_ADDR_NULL;
     list_init(&p->devices);
     (void)pthread_mutex_init(&p->lock, NULL);
-    ratelimit_init(&p->ratelimit, rng_u64(&p->rng));
     offload_test_udp(&p->opt.offloads);
     r = find_ciphers(p, e);
     if (r == 0)
@@ -106,16 +113,20 @@ struct port *port_free(struct port *p)
         return NULL;
     for (unsigned i = 0; p->workers && i < p->opt.n_workers; i++)
         rx_deinit(&p->workers[i]);
+    for (unsigned i = 0; p->waiters && i < p->opt.n_workers; i++)
+        rx_waiter_deinit(&p->waiters[i]);
     free(p->workers);
+    free(p->waiters);
     if (p->gate.parts)
         retire_reclaim(p);
-    sender_deinit(&p->sender);
+    p->sender = sender_free(p->sender);
+    p->source = source_addr_free(p->source);
     loop_deinit(&p->loop);
-    mpsc_deinit(&p->handshakes);
+    p->limits = handshake_limits_free(p->limits);
+    handshake_queue_deinit(&p->handshakes);
     index_deinit(&p->index);
     gate_deinit(&p->gate);
-    heap_deinit(&p->timers);
-    ratelimit_deinit(&p->ratelimit);
+    poll_list_deinit(&p->polls);
     (void)pthread_mutex_destroy(&p->lock);
     free(p);
     return NULL;
@@ -129,9 +140,9 @@ static int start_threads(struct port *p)
     struct device *d;
     int r = 0;
 
-    for (; r == 0 && p->n_started < p->opt.n_workers; p->n_started += r == 0)
-        r = rx_start(&p->workers[p->n_started],
-            cpus->n ? cpus->cpu[cpus->n - 1 - p->n_started % cpus->n] : -1);
+    for (; r == 0 && p->n_receiving < p->opt.n_workers; p->n_receiving += r == 0)
+        r = rx_start(&p->workers[p->n_receiving],
+            cpus->n ? cpus->cpu[cpus->n - 1 - p->n_receiving % cpus->n] : -1);
     list_foreach(d, &p->devices, siblings)
         if (r == 0)
             r = tx_start(d);
@@ -148,20 +159,20 @@ int port_start(struct port *p, struct err *e)
 
     (void)pthread_mutex_lock(&p->lock);
     if (!p->opt.sockets_follow_links)
-        r = port__open_sockets(p, e);
+        r = port_sockets_open(p, e);
     if (r == 0) {
         p->is_running = true;
         r = start_threads(p);
         if (r < 0)
             (void)err_set(e, r, "cannot start a thread: %s", strerror(-r));
     }
-    if (r == 0 && source_addr_init(p) < 0)
+    if (r == 0 && source_addr_start(p->source) < 0)
         log_warning("port %u: changes of routes are not heard of: a peer may be answered from a "
                     "stale address until it is heard again",
-            p->listen_port);
+            p->sockets.listen_port);
     list_foreach(d, &p->devices, siblings)
         if (r == 0)
-            device__on_link(d);
+            device_link_read(d);
     (void)pthread_mutex_unlock(&p->lock);
     if (r < 0)
         port_stop(p);
@@ -176,19 +187,19 @@ void port_stop(struct port *p)
     if (p->is_controlled)
         control_stop(p);
     p->is_controlled = false;
-    source_addr_deinit(p);
+    source_addr_stop(p->source);
     (void)pthread_mutex_lock(&p->lock);
     list_foreach(d, &p->devices, siblings)
         tx_stop(d);
     (void)pthread_mutex_unlock(&p->lock);
-    while (p->n_started > 0) {
-        struct rx_worker *w = &p->workers[--p->n_started];
+    while (p->n_receiving > 0) {
+        struct rx_worker *w = &p->workers[--p->n_receiving];
 
-        wakeup_signal(w->wake_fd);
+        rx_waiter_wake(w->waiter);
         (void)pthread_join(w->thread, NULL);
     }
     p->is_running = false;
-    port__close_sockets(p);
+    port_sockets_close(p);
 }
 
 /* ---- asked by anybody ---- */
@@ -198,7 +209,7 @@ uint16_t port_listen_port(struct port *p)
     uint16_t listen_port;
 
     (void)pthread_mutex_lock(&p->lock);
-    listen_port = p->listen_port;
+    listen_port = p->sockets.listen_port;
     (void)pthread_mutex_unlock(&p->lock);
     return listen_port;
 }
@@ -208,12 +219,10 @@ const struct offloads *port_offloads(const struct port *p)
     return &p->opt.offloads;
 }
 
-void port__drops(struct port *p, uint64_t sum[static DROP_REASON_N])
+void port_sum_drops(struct port *p, uint64_t sum[static DROP_REASON_N])
 {
     const struct device *d;
 
-    for (int i = 0; i < DROP_REASON_N; i++)
-        sum[i] += p->past_drops[i];
     drops_add(&p->drops, sum);
     for (unsigned i = 0; i < p->opt.n_workers; i++)
         drops_add(&p->workers[i].drops, sum);
@@ -224,29 +233,30 @@ void port__drops(struct port *p, uint64_t sum[static DROP_REASON_N])
 void port_drops(struct port *p, uint64_t sum[static DROP_REASON_N])
 {
     (void)pthread_mutex_lock(&p->lock);
-    port__drops(p, sum);
+    port_sum_drops(p, sum);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
 void port_set_filter(struct port *p, port_filter_fn fn, void *ctx)
 {
     (void)pthread_mutex_lock(&p->lock);
-    port__set_filter(p, fn, ctx);
+    port_gates_set_filter(p, fn, ctx);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
 int port_send(struct port *p, const struct udp_run *run)
 {
-    struct udp_outbox *out = &p->sender.out;
-    uint64_t failed;
-    int r = 0;
+    int r;
 
     (void)pthread_mutex_lock(&p->lock);
-    failed = out->n_failed;
-    udp_outbox_add(out, port__sockets(p), run);
-    udp_outbox_flush(out, port__sockets(p));
-    if (out->n_failed != failed)
-        r = -out->last_error;
+    r = sender_run(p->sender, run);
     (void)pthread_mutex_unlock(&p->lock);
     return r;
+}
+
+void port_quiesce(struct port *p)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    port_gates_pass(p);
+    (void)pthread_mutex_unlock(&p->lock);
 }

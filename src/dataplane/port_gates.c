@@ -1,7 +1,10 @@
-/* port_gates.c - closing the gates around what the data threads read: see port_internal.h. */
-#include "dataplane/port_internal.h"
+/* port_gates.c - see port_gates.h. */
+#include "dataplane/port_gates.h"
 
-void port__close_gates(struct port *p, struct device *d)
+#include "dataplane/device_state.h"
+#include "dataplane/port_state.h"
+
+void port_gates_close(struct port *p, struct device *d)
 {
     struct device *each;
 
@@ -14,7 +17,7 @@ void port__close_gates(struct port *p, struct device *d)
         gate_close(&each->gate);
 }
 
-void port__open_gates(struct port *p, struct device *d)
+void port_gates_open(struct port *p, struct device *d)
 {
     struct device *each;
 
@@ -27,18 +30,15 @@ void port__open_gates(struct port *p, struct device *d)
     gate_open(&p->gate);
 }
 
-void port__set_filter(struct port *p, port_filter_fn fn, void *ctx)
+void port_gates_pass(struct port *p)
 {
     gate_close(&p->gate);
-    p->filter = fn;
-    p->filter_ctx = ctx;
     gate_open(&p->gate);
 }
 
-void port_quiesce(struct port *p)
+void port_gates_set_filter(struct port *p, port_filter_fn fn, void *ctx)
 {
-    (void)pthread_mutex_lock(&p->lock);
     gate_close(&p->gate);
+    p->filter = (struct port_filter){.fn = fn, .ctx = ctx};
     gate_open(&p->gate);
-    (void)pthread_mutex_unlock(&p->lock);
 }

@@ -1,14 +1,43 @@
-/*
- * port_tx.c - what a filter of the port may do with the worker that asks it: see port.h.
- *
- * What it sends joins the worker's outbox, and leaves with the batch (rx.c).
- */
-#include "base/drop.h"
-#include "dataplane/port_internal.h"
+/* port_tx.c - see port_tx.h. */
+#include "dataplane/port_tx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "dataplane/index.h"
+
+int port_tx_init(struct port_tx *tx, const struct index_table *index,
+    const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso)
+{
+    *tx = (struct port_tx){.index = index, .sockets = sockets, .drops = drops, .worker = worker};
+    tx->room = malloc(PORT_TX_ROOM);
+    return tx->room ? udp_outbox_init(&tx->out, gso, false) : -ENOMEM;
+}
+
+void port_tx_deinit(struct port_tx *tx)
+{
+    udp_outbox_deinit(&tx->out);
+    free(tx->room);
+    tx->room = NULL;
+}
+
+void port_tx_begin(struct port_tx *tx, nsec_t now)
+{
+    tx->now = now;
+    tx->room_used = 0;
+}
+
+void port_tx_flush(struct port_tx *tx)
+{
+    uint64_t failed = tx->out.n_failed;
+
+    udp_outbox_flush(&tx->out, tx->sockets);
+    drop_count(tx->drops, DROP_UDP_SEND, tx->out.n_failed - failed);
+}
 
 void port_tx_send(struct port_tx *tx, const struct udp_run *run)
 {
-    udp_outbox_add(&tx->out, &tx->port->workers[tx->worker].sockets, run);
+    udp_outbox_add(&tx->out, tx->sockets, run);
 }
 
 uint8_t *port_tx_room(struct port_tx *tx, size_t len)
@@ -28,7 +57,7 @@ void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n)
 
 bool port_tx_has_index(const struct port_tx *tx, uint32_t index)
 {
-    return index_is_used(&tx->port->index, index);
+    return index_is_used(tx->index, index);
 }
 
 nsec_t port_tx_now(const struct port_tx *tx)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "dataplane/port.h"
+#include "dataplane/port_tx.h"
 #include "dataplane/stun_server.h"
 #include "relay/router.h"
 

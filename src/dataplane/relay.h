@@ -1,7 +1,7 @@
 /*
  * relay.h - the blind relay and STUN on a UDP port: a hub's, or that of a node that relays.
  *
- * Between dataplane/port.h, which hands over what arrives, and relay/router.h,
+ * Between port_tx.h, which hands over what arrives, and relay/router.h,
  * which decides. What is forwarded leaves from the buffer that it arrived in, as
  * many datagrams at once as arrived together, with the outer DSCP and ECN that
  * it had: the relay is one more router on the way.

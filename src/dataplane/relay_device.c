@@ -3,8 +3,10 @@
 
 #include <errno.h>
 
+#include "dataplane/device_state.h"
 #include "dataplane/peer.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port_gates.h"
+#include "dataplane/port_state.h"
 #include "dataplane/relay.h"
 #include "relay/router.h"
 #include "os/clock.h"
@@ -14,7 +16,7 @@
 
 static struct router *router_of(const struct device *d)
 {
-    return relay_router(d->relay);
+    return relay_router(d->relay.relay);
 }
 
 /* Makes the peer known to the router, where it was heard last. */
@@ -22,7 +24,7 @@ static int admit(struct peer *peer)
 {
     struct device *d = peer->device;
     struct udp_path heard = peer_get_heard(peer);
-    int r = router_node_add(&peer->at_router, router_of(d), d->relay_network, &peer->remote.public);
+    int r = router_node_add(&peer->at_router, router_of(d), d->relay.network, &peer->remote.public);
 
     if (r == 0 && !endpoint_is_none(&heard.remote))
         relay_device_on_heard(peer, &heard);
@@ -42,10 +44,10 @@ static void end(struct device *d)
 
     list_foreach(peer, &d->peers, siblings)
         peer->at_router = NULL;
-    port__set_filter(d->port, NULL, NULL);
-    d->relay_network = NULL;
-    d->relay = relay_free(d->relay);
-    d->relay_due = NSEC_NEVER;
+    port_gates_set_filter(d->port, NULL, NULL);
+    d->relay.network = NULL;
+    d->relay.relay = relay_free(d->relay.relay);
+    d->relay.due = NSEC_NEVER;
 }
 
 static int begin(struct device *d)
@@ -55,12 +57,12 @@ static int begin(struct device *d)
 
     if (!d->local.has_key)
         return -EINVAL;
-    if (d->port->filter)
+    if (d->port->filter.fn)
         return -EBUSY;
-    r = relay_new(&d->relay, d->port->opt.n_workers, &d->port->rng);
+    r = relay_new(&d->relay.relay, d->port->opt.n_workers, &d->port->rng);
     if (r < 0)
         return r;
-    r = router_network_add(&d->relay_network, router_of(d), &d->local.public);
+    r = router_network_add(&d->relay.network, router_of(d), &d->local.public);
     list_foreach(peer, &d->peers, siblings)
         if (r == 0 && peer->is_relayed)
             r = admit(peer);
@@ -68,15 +70,14 @@ static int begin(struct device *d)
         end(d);
         return r;
     }
-    d->relay_due = clock_now() + EXPIRE_EVERY;
-    d->port->expire_due = nsec_min(d->port->expire_due, d->relay_due);
-    port__set_filter(d->port, relay_filter, d->relay);
+    d->relay.due = clock_now() + EXPIRE_EVERY;
+    port_gates_set_filter(d->port, relay_filter, d->relay.relay);
     return 0;
 }
 
 int relay_device_set(struct device *d, bool on)
 {
-    if (on == (d->relay != NULL))
+    if (on == (d->relay.relay != NULL))
         return 0;
     if (on)
         return begin(d);
@@ -86,7 +87,7 @@ int relay_device_set(struct device *d, bool on)
 
 bool relay_device_is_on(const struct device *d)
 {
-    return d->relay != NULL;
+    return d->relay.relay != NULL;
 }
 
 int relay_device_set_peer(struct peer *peer, bool on)
@@ -94,7 +95,7 @@ int relay_device_set_peer(struct peer *peer, bool on)
     peer->is_relayed = on;
     if (!on)
         cut(peer);
-    return on && peer->device->relay && !peer->at_router ? admit(peer) : 0;
+    return on && peer->device->relay.relay && !peer->at_router ? admit(peer) : 0;
 }
 
 void relay_device_forget(struct peer *peer)
@@ -117,9 +118,9 @@ bool relay_device_has_index(const struct peer *peer, uint32_t index)
 
 nsec_t relay_device_expire(struct device *d, nsec_t now)
 {
-    if (now < d->relay_due)
-        return d->relay_due;
+    if (now < d->relay.due)
+        return d->relay.due;
     router_expire(router_of(d), now);
-    d->relay_due = now + EXPIRE_EVERY;
-    return d->relay_due;
+    d->relay.due = now + EXPIRE_EVERY;
+    return d->relay.due;
 }

@@ -31,7 +31,7 @@ struct udp_path;
  */
 int relay_device_set(struct device *d, bool on);
 
-/** relay_device_is_on() */
+/** relay_device_is_on() - does it relay at present? */
 bool relay_device_is_on(const struct device *d);
 
 /**
@@ -43,7 +43,7 @@ bool relay_device_is_on(const struct device *d);
  */
 int relay_device_set_peer(struct peer *peer, bool on);
 
-/** relay_device_forget() - the peer goes. */
+/** relay_device_forget() - end what is relayed for @peer, which goes. */
 void relay_device_forget(struct peer *peer);
 
 /** relay_device_on_heard() - an authentic packet of @peer came by @path. */
@@ -52,5 +52,6 @@ void relay_device_on_heard(struct peer *peer, const struct udp_path *path);
 /** relay_device_has_index() - does @peer send with this receiver index to somebody else? */
 bool relay_device_has_index(const struct peer *peer, uint32_t index);
 
-/** relay_device_expire() - of the whole port, when that is due; returns when it is next. */
+/** relay_device_expire() - give back leases that are over, if that is due at @now. Returns when it
+ * is due next; NSEC_NEVER: the device does not relay. */
 nsec_t relay_device_expire(struct device *d, nsec_t now);

@@ -1,7 +1,9 @@
 /* retire.c - see retire.h. */
 #include "dataplane/retire.h"
 
-#include "dataplane/port_internal.h"
+#include "dataplane/port_gates.h"
+#include "dataplane/port_state.h"
+#include "noise/keypair.h"
 #include "os/clock.h"
 
 /* They are freed this soon, or when this many wait. */
@@ -30,8 +32,7 @@ void retire_reclaim(struct port *p)
 {
     struct retired *r = &p->retired;
 
-    gate_close(&p->gate);
-    gate_open(&p->gate);
+    port_gates_pass(p);
     while (r->first) {
         struct keypair *kp = container_of(r->first, struct keypair, link);
 
@@ -42,8 +43,9 @@ void retire_reclaim(struct port *p)
     *r = (struct retired)RETIRED_NULL;
 }
 
-void retire_tick(struct port *p, nsec_t now)
+nsec_t retire_tick(struct port *p, nsec_t now)
 {
     if (p->retired.due <= now || p->retired.n >= RECLAIM_MANY)
         retire_reclaim(p);
+    return p->retired.due;
 }

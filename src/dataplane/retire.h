@@ -26,11 +26,13 @@ struct retired {
         .due = NSEC_NEVER                                                                          \
     }
 
-/** retire_keypairs() - out of the index now, freed later. */
+/** retire_keypairs() - take those of @evicted out of the index now, and free them later; takes
+ * their references. */
 void retire_keypairs(struct port *p, const struct keypairs_evicted *evicted);
 
 /** retire_reclaim() - wait until nobody is in the port's gate, and free all of them. */
 void retire_reclaim(struct port *p);
 
-/** retire_tick() - reclaim, if it is time or if they are many. */
-void retire_tick(struct port *p, nsec_t now);
+/** retire_tick() - reclaim, if it is time or if they are many. Returns when it is time next;
+ * NSEC_NEVER: none waits. */
+nsec_t retire_tick(struct port *p, nsec_t now);

@@ -9,7 +9,8 @@
 #include "base/drop.h"
 #include "crypto/aead.h"
 #include "dataplane/peer.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/device_state.h"
+#include "dataplane/port_state.h"
 #include "dataplane/refusals.h"
 #include "wire/wg.h"
 
@@ -36,11 +37,32 @@ void sender_deinit(struct sender *s)
     s->room = NULL;
 }
 
+int sender_new(struct sender **ret, struct port *port)
+{
+    struct sender *s = malloc(sizeof(*s));
+    int r = s ? sender_init(s, port, &port->drops, false) : -ENOMEM;
+
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+struct sender *sender_free(struct sender *s)
+{
+    if (s)
+        sender_deinit(s);
+    free(s);
+    return NULL;
+}
+
 void sender_flush(struct sender *s)
 {
     uint64_t failed = s->out.n_failed;
 
-    udp_outbox_flush(&s->out, port__sockets(s->port));
+    udp_outbox_flush(&s->out, port_state_sockets(s->port));
     if (s->out.n_failed != failed)
         drop_count(s->drops, DROP_UDP_SEND, s->out.n_failed - failed);
     refusals_check_sent(s->port, &s->out);
@@ -106,7 +128,7 @@ static uint64_t coalesce(struct sender *s, uint8_t *buf, const struct packet *pk
                 break;
             }
         }
-        udp_outbox_add(&s->out, port__sockets(s->port), &run);
+        udp_outbox_add(&s->out, port_state_sockets(s->port), &run);
         n_bytes += run.len;
     }
     return n_bytes;
@@ -256,6 +278,15 @@ void sender_message(struct sender *s, const struct udp_path *path, const void *m
     sender_flush(s);
     memcpy(s->room, msg, len);
     run.buf = s->room;
-    udp_outbox_add(&s->out, port__sockets(s->port), &run);
+    udp_outbox_add(&s->out, port_state_sockets(s->port), &run);
     sender_flush(s);
+}
+
+int sender_run(struct sender *s, const struct udp_run *run)
+{
+    uint64_t failed = s->out.n_failed;
+
+    udp_outbox_add(&s->out, port_state_sockets(s->port), run);
+    udp_outbox_flush(&s->out, port_state_sockets(s->port));
+    return s->out.n_failed != failed ? -s->out.last_error : 0;
 }

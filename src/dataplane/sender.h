@@ -55,9 +55,18 @@ struct sender {
     unsigned n_used;
 };
 
-/** sender_init() - @wait: for room in the socket, rather than drop. 0 or -ENOMEM. */
+/** sender_init() - pins @port and @drops; @wait: for room in the socket, rather than drop. 0 or
+ * -ENOMEM. */
 int sender_init(struct sender *s, struct port *port, struct drops *drops, bool wait);
+
+/** sender_deinit() - release. Idempotent. */
 void sender_deinit(struct sender *s);
+
+/** sender_new() - the one that a port has for whoever sends under its lock. 0 or -ENOMEM. */
+int sender_new(struct sender **ret, struct port *port);
+
+/** sender_free() - release; NULL is fine. Returns NULL. */
+struct sender *sender_free(struct sender *s);
 
 /**
  * sender_add() - send inner packets to one peer: now, or when it has a session
@@ -84,6 +93,10 @@ bool sender_keepalive(struct sender *s, struct peer *peer, nsec_t now);
 
 /** sender_message() - a handshake message, at once, by @path. */
 void sender_message(struct sender *s, const struct udp_path *path, const void *msg, size_t len);
+
+/** sender_run() - datagrams that are not WireGuard's, at once. 0, or negative errno when the kernel
+ * did not take (all of) them; nothing is counted. */
+int sender_run(struct sender *s, const struct udp_run *run);
 
 /** sender_flush() - hand everything to the kernel, forget keys. */
 void sender_flush(struct sender *s);

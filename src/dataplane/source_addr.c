@@ -1,13 +1,18 @@
 /* source_addr.c - see source_addr.h. */
 #include "dataplane/source_addr.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "dataplane/device_state.h"
 #include "dataplane/peer.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port_state.h"
+#include "dataplane/sender.h"
 #include "os/clock.h"
 #include "net/net_watch.h"
+#include "net/netlink.h"
 #include "net/rtnl.h"
 
 /* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
@@ -15,6 +20,15 @@
 
 /* A look costs a question for each peer: not more often, whatever goes on in the network. */
 #define LOOK_EVERY NSEC_PER_SEC
+
+struct source_addr {
+    struct port *port;       /* pins */
+    int fd;                  /* owns: news of routes; -1: none can be had */
+    struct loop_event event; /* of fd */
+    struct netlink nl;       /* for questions */
+    nsec_t due;              /* of the next look at all peers; NSEC_NEVER: nothing is new */
+    nsec_t looked_at;        /* when the last one was; 0: never */
+};
 
 /** By which interface packets to a place leave, against the one that packets from there came by. */
 enum way {
@@ -25,13 +39,15 @@ enum way {
 
 static enum way find_way(struct port *p, const struct udp_path *path)
 {
-    struct rtnl_flow flow = {
-        .to = path->remote, .from = path->local, .from_port = p->listen_port, .fwmark = p->fwmark};
+    struct rtnl_flow flow = {.to = path->remote,
+        .from = path->local,
+        .from_port = p->sockets.listen_port,
+        .fwmark = p->sockets.fwmark};
     unsigned ifindex;
 
     /* A link-local address has but one interface. */
-    if (!p->source.nl.socket || ip_addr_is_none(&path->local) || path->ifindex == 0 ||
-        ip_addr_is_link_local(&path->local) || rtnl_way_out(&p->source.nl, &flow, &ifindex) != 0)
+    if (!p->source->nl.socket || ip_addr_is_none(&path->local) || path->ifindex == 0 ||
+        ip_addr_is_link_local(&path->local) || rtnl_way_out(&p->source->nl, &flow, &ifindex) != 0)
         return WAY_UNKNOWN;
     return ifindex == path->ifindex ? WAY_SAME : WAY_OTHER;
 }
@@ -50,59 +66,75 @@ void source_addr_check(struct peer *peer, nsec_t now)
     if (way != WAY_OTHER || !peer->follows_route)
         return;
     peer_set_left(peer, &path);
-    if (peer->device->is_up)
-        (void)sender_keepalive(&p->sender, peer, now);
+    if (peer->device->link.is_up)
+        (void)sender_keepalive(p->sender, peer, now);
 }
 
-void source_addr_tick(struct port *p, nsec_t now)
+nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
 {
     struct device *d;
     struct peer *peer;
 
-    if (now < p->source.due)
-        return;
-    p->source.due = NSEC_NEVER;
-    p->source.looked_at = now;
-    list_foreach(d, &p->devices, siblings)
+    if (now < s->due)
+        return s->due;
+    s->due = NSEC_NEVER;
+    s->looked_at = now;
+    list_foreach(d, &s->port->devices, siblings)
         list_foreach(peer, &d->peers, siblings)
             source_addr_check(peer, now);
+    return s->due;
 }
 
 static void on_news(void *ctx, uint32_t epoll_events)
 {
-    struct port *p = ctx;
-    struct source_addr *w = &p->source;
+    struct source_addr *s = ctx;
 
-    if (!net_watch_read(w->fd) || w->due != NSEC_NEVER)
+    if (!net_watch_read(s->fd) || s->due != NSEC_NEVER)
         return;
-    w->due = clock_now() + SETTLE;
-    if (w->looked_at != 0)
-        w->due = nsec_max(w->due, w->looked_at + LOOK_EVERY);
+    s->due = clock_now() + SETTLE;
+    if (s->looked_at != 0)
+        s->due = nsec_max(s->due, s->looked_at + LOOK_EVERY);
 }
 
-int source_addr_init(struct port *p)
+int source_addr_new(struct source_addr **ret, struct port *p)
 {
-    struct source_addr *w = &p->source;
-    int r = netlink_open(&w->nl, NETLINK_ROUTE);
+    struct source_addr *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    s->port = p;
+    s->fd = -1;
+    s->due = NSEC_NEVER;
+    *ret = s;
+    return 0;
+}
+
+struct source_addr *source_addr_free(struct source_addr *s)
+{
+    free(s);
+    return NULL;
+}
+
+int source_addr_start(struct source_addr *s)
+{
+    int r = netlink_open(&s->nl, NETLINK_ROUTE);
 
     if (r == 0)
-        r = w->fd = net_watch_open();
+        r = s->fd = net_watch_open();
     if (r >= 0) {
-        w->event = (struct loop_event){.fd = w->fd, .fn = on_news, .ctx = p};
-        r = loop_add(&p->loop, &w->event, EPOLLIN);
+        s->event = (struct loop_event){.fd = s->fd, .fn = on_news, .ctx = s};
+        r = loop_add(&s->port->loop, &s->event, EPOLLIN);
     }
     if (r < 0)
-        source_addr_deinit(p);
+        source_addr_stop(s);
     return r < 0 ? r : 0;
 }
 
-void source_addr_deinit(struct port *p)
+void source_addr_stop(struct source_addr *s)
 {
-    struct source_addr *w = &p->source;
-
-    netlink_close(&w->nl);
-    if (w->fd >= 0)
-        (void)close(w->fd);
-    w->fd = -1;
-    w->due = NSEC_NEVER;
+    netlink_close(&s->nl);
+    if (s->fd >= 0)
+        (void)close(s->fd);
+    s->fd = -1;
+    s->due = NSEC_NEVER;
 }

@@ -20,34 +20,28 @@
 #pragma once
 
 #include "base/clock.h"
-#include "dataplane/loop.h"
-#include "net/netlink.h"
 
 struct peer;
 struct port;
+struct source_addr;
 
-/** What a port has for it. Guarded by the port's lock. */
-struct source_addr {
-    int fd;                  /* owns: news of routes; -1: none can be had */
-    struct loop_event event; /* of fd */
-    struct netlink nl;       /* for questions */
-    nsec_t due;              /* of the next look at all peers; NSEC_NEVER: nothing is new */
-    nsec_t looked_at;        /* when the last one was; 0: never */
-};
+/** source_addr_new() - a port's part, which hears of nothing yet. 0 or -ENOMEM. */
+int source_addr_new(struct source_addr **ret, struct port *p);
 
-#define SOURCE_ADDR_NULL                                                                           \
-    {                                                                                              \
-        .fd = -1, .due = NSEC_NEVER                                                                \
-    }
+/** source_addr_free() - after source_addr_stop(); NULL is fine. Returns NULL. */
+struct source_addr *source_addr_free(struct source_addr *s);
 
-/** source_addr_init() - hear of changes in the caller's namespace. 0 or negative errno. */
-int source_addr_init(struct port *p);
+/** source_addr_start() - hear of changes in the caller's namespace. Under the lock. 0 or negative
+ * errno. */
+int source_addr_start(struct source_addr *s);
 
-/** source_addr_deinit() - when the control thread has ended; idempotent. */
-void source_addr_deinit(struct port *p);
+/** source_addr_stop() - hear of them no more: when the control thread has ended. Idempotent. */
+void source_addr_stop(struct source_addr *s);
 
-/** source_addr_tick() - when it is due: look at all peers. Under the lock. */
-void source_addr_tick(struct port *p, nsec_t now);
+/** source_addr_tick() - look at all peers, if that is due at @now. Under the lock. Returns when it
+ * is due next; NSEC_NEVER: nothing is new. */
+nsec_t source_addr_tick(struct source_addr *s, nsec_t now);
 
-/** source_addr_check() - @peer speaks from or to another place than before. Under the lock. */
+/** source_addr_check() - look at @peer, which speaks from or to another place than before. Under
+ * the lock. */
 void source_addr_check(struct peer *peer, nsec_t now);

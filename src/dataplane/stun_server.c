@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/drop.h"
-#include "dataplane/port.h"
+#include "dataplane/port_tx.h"
 #include "wire/stun.h"
 
 int stun_server_init(struct stun_server *s, uint64_t seed)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "dataplane/addressee.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/device_state.h"
 #include "wire/wg.h"
 
 #define N_DEVICES 20

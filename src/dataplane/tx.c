@@ -22,6 +22,8 @@
  * tx_main() is the thread, send_some() one turn of it. docs/DATAPLANE.md has
  * the walk.
  */
+#include "dataplane/tx.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -33,11 +35,14 @@
 
 #include "os/fd_cleanup.h"
 #include "base/drop.h"
+#include "dataplane/device_state.h"
 #include "dataplane/gso.h"
 #include "dataplane/icmp.h"
 #include "dataplane/peer.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port_state.h"
 #include "dataplane/queue_sched.h"
+#include "dataplane/rx_waiter.h"
+#include "dataplane/sender.h"
 #include "os/clock.h"
 #include "os/wakeup.h"
 #include "wire/ip.h"
@@ -82,7 +87,7 @@ struct tx_batch {
  */
 struct tx_worker {
     struct device *device;    /* pins */
-    struct rx_worker *rx;     /* pins: whom its queues are lent to */
+    struct rx_waiter *rx;     /* pins: of the rx worker that its queues are lent to */
     unsigned i;               /* its part of the device's gate */
     unsigned first;           /* of its queues, among the device's */
     struct queue_sched sched; /* of them, counted from the first */
@@ -325,7 +330,7 @@ static void hand_over(struct tx_worker *w)
 static void send_batch(struct tx_worker *w)
 {
     w->now = clock_now();
-    port__count_load(w->device->port, w->batch.n, w->now);
+    load_count(&w->device->port->load, w->batch.n, w->now);
     route(w);
     hand_over(w);
     sender_flush(&w->sender);
@@ -370,16 +375,16 @@ static bool wait_frames(struct tx_worker *w)
 
 static void lend(struct tx_worker *w)
 {
-    atomic_fetch_add_explicit(&w->device->n_lent, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->device->tx.n_lent, 1, memory_order_relaxed);
     /* Release: all that was done here is seen there, which may be from now on. */
     atomic_store_explicit(&w->is_lent, true, memory_order_release);
-    rx_wake_for(w->rx, &w->lent, true);
+    rx_waiter_set_wanted(w->rx, &w->lent, true);
 }
 
 /* Gives the queues back to their thread. */
 static void give_back(struct tx_worker *w)
 {
-    rx_wake_for(w->rx, &w->lent, false);
+    rx_waiter_set_wanted(w->rx, &w->lent, false);
     atomic_store_explicit(&w->is_lent, false, memory_order_release);
     wakeup_signal(w->wake_fd);
 }
@@ -415,7 +420,7 @@ static void on_lent(void *ctx)
     /* They may have been given back since the event. */
     if (!atomic_load_explicit(&w->is_lent, memory_order_acquire))
         return;
-    if (!port__is_quiet(w->device->port, clock_now()) || !serve(w))
+    if (!load_is_quiet(&w->device->port->load, clock_now()) || !serve(w))
         give_back(w);
 }
 
@@ -436,16 +441,16 @@ static void *tx_main(void *arg)
 {
     struct tx_worker *w = arg;
 
-    while (!atomic_load(&w->device->is_stopping)) {
+    while (!atomic_load(&w->device->tx.is_stopping)) {
         if (!wait_frames(w)) {
-            atomic_store(&w->device->has_vanished, true);
+            atomic_store(&w->device->tx.has_vanished, true);
             loop_wake(&w->device->port->loop);
             break;
         }
         if (atomic_load_explicit(&w->is_lent, memory_order_acquire))
             continue;
         send_some(w);
-        if (!has_more(w) && port__is_quiet(w->device->port, w->now))
+        if (!has_more(w) && load_is_quiet(&w->device->port->load, w->now))
             lend(w);
     }
     return NULL;
@@ -454,7 +459,7 @@ static void *tx_main(void *arg)
 static int worker_init(struct tx_worker *w, struct device *d, unsigned i)
 {
     *w = (struct tx_worker){.device = d,
-        .rx = &d->port->workers[i % d->port->opt.n_workers],
+        .rx = &d->port->waiters[i % d->port->opt.n_workers],
         .i = i,
         .first = i * d->tun.each,
         .queues_fd = -1,
@@ -481,11 +486,11 @@ int tx_init(struct device *d)
 {
     int r = 0;
 
-    d->workers = calloc(tun_readers(&d->tun), sizeof(*d->workers));
-    if (!d->workers)
+    d->tx.workers = calloc(tun_readers(&d->tun), sizeof(*d->tx.workers));
+    if (!d->tx.workers)
         return -ENOMEM;
     for (unsigned i = 0; r == 0 && i < tun_readers(&d->tun); i++)
-        r = worker_init(&d->workers[i], d, i);
+        r = worker_init(&d->tx.workers[i], d, i);
     return r;
 }
 
@@ -494,18 +499,18 @@ int tx_start(struct device *d)
     const struct cpulist *cpus = &d->port->opt.cpus;
 
     for (unsigned i = 0; i < tun_readers(&d->tun); i++) {
-        struct tx_worker *w = &d->workers[i];
+        struct tx_worker *w = &d->tx.workers[i];
         char name[32];
         int r;
 
         w->lent = (struct rx_event){.fd = w->queues_fd, .fn = on_lent, .ctx = w};
-        r = rx_add(w->rx, &w->lent);
+        r = rx_waiter_add(w->rx, &w->lent);
         if (r < 0)
             return r;
         (void)snprintf(name, sizeof(name), "tx%u-%s", i, d->name);
         r = thread_start(&w->thread, name, cpus->n ? cpus->cpu[i % cpus->n] : -1, tx_main, w);
         if (r < 0) {
-            rx_remove(w->rx, &w->lent);
+            rx_waiter_remove(w->rx, &w->lent);
             return r;
         }
         w->is_started = true;
@@ -515,23 +520,23 @@ int tx_start(struct device *d)
 
 void tx_stop(struct device *d)
 {
-    atomic_store(&d->is_stopping, true);
-    for (unsigned i = 0; d->workers && i < tun_readers(&d->tun); i++) {
-        struct tx_worker *w = &d->workers[i];
+    atomic_store(&d->tx.is_stopping, true);
+    for (unsigned i = 0; d->tx.workers && i < tun_readers(&d->tun); i++) {
+        struct tx_worker *w = &d->tx.workers[i];
 
         if (!w->is_started)
             continue;
         wakeup_signal(w->wake_fd);
         (void)pthread_join(w->thread, NULL);
         w->is_started = false;
-        rx_remove(w->rx, &w->lent);
+        rx_waiter_remove(w->rx, &w->lent);
     }
 }
 
 void tx_deinit(struct device *d)
 {
-    for (unsigned i = 0; d->workers && i < tun_readers(&d->tun); i++) {
-        struct tx_worker *w = &d->workers[i];
+    for (unsigned i = 0; d->tx.workers && i < tun_readers(&d->tun); i++) {
+        struct tx_worker *w = &d->tx.workers[i];
 
         if (!w->device)
             break; /* one before it could not be made */
@@ -541,12 +546,12 @@ void tx_deinit(struct device *d)
         closep(&w->queues_fd);
         closep(&w->wake_fd);
     }
-    free(d->workers);
-    d->workers = NULL;
+    free(d->tx.workers);
+    d->tx.workers = NULL;
 }
 
 void tx_drops(const struct device *d, uint64_t sum[static DROP_REASON_N])
 {
-    for (unsigned i = 0; i < tun_readers(&d->tun); i++)
-        drops_add(&d->workers[i].drops, sum);
+    for (unsigned i = 0; d->tx.workers && i < tun_readers(&d->tun); i++)
+        drops_add(&d->tx.workers[i].drops, sum);
 }

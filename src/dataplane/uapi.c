@@ -7,11 +7,15 @@
 #include "base/err.h"
 #include "os/log.h"
 #include "base/secret.h"
-#include "dataplane/device_internal.h"
+#include "dataplane/device_config.h"
+#include "dataplane/device_link.h"
+#include "dataplane/device_state.h"
 #include "dataplane/handshake_io.h"
 #include "dataplane/peer.h"
 #include "dataplane/peer_poll.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port_gates.h"
+#include "dataplane/port_sockets.h"
+#include "dataplane/port_state.h"
 #include "dataplane/relay_device.h"
 #include "dataplane/uapi_get.h"
 #include "dataplane/uapi_request.h"
@@ -26,7 +30,7 @@
 static int set_listen_port(struct device *d, uint16_t listen_port)
 {
     struct err e = ERR_NULL;
-    int r = port__set_listen_port(d->port, listen_port, &e);
+    int r = port_sockets_set_listen_port(d->port, listen_port, &e);
 
     if (r < 0)
         log_warning("%s: %s", d->name, err_text(&e));
@@ -39,14 +43,14 @@ static int set_device(struct uapi_request *req, const struct uapi_item *item)
 
     switch (item->key) {
     case UAPI_KEY_PRIVATE_KEY:
-        device__set_key(d, &item->private_key);
+        device_config_set_key(d, &item->private_key);
         return 0;
     case UAPI_KEY_LISTEN_PORT:
         return set_listen_port(d, item->listen_port);
     case UAPI_KEY_FWMARK:
-        return port__set_fwmark(d->port, item->fwmark);
+        return port_sockets_set_fwmark(d->port, item->fwmark);
     case UAPI_KEY_REPLACE_PEERS:
-        device__remove_peers(d);
+        device_config_remove_peers(d);
         return 0;
     case UAPI_KEY_RELAY:
         return relay_device_set(d, item->is_relaying);
@@ -64,7 +68,7 @@ static void finish_peer(struct uapi_request *req)
     nsec_t now = clock_now();
 
     req->peer = NULL;
-    if (!peer || !peer->device->is_up)
+    if (!peer || !peer->device->link.is_up)
         return;
     if (atomic_load(&peer->staged.n) > 0 && timers_on_rekey_wanted(&peer->timers))
         peer_tell(peer);
@@ -94,7 +98,7 @@ static int begin_peer(struct uapi_request *req, const struct x25519_public *publ
 static void drop_peer(struct uapi_request *req)
 {
     if (req->peer)
-        device__remove_peer(req->device, req->peer);
+        device_config_remove_peer(req->device, req->peer);
     req->peer = NULL;
 }
 
@@ -102,26 +106,26 @@ static int set_allowed_ip(struct device *d, struct peer *peer, const struct uapi
 {
     int r = 0;
 
-    port__close_gates(d->port, d);
+    port_gates_close(d->port, d);
     if (item->allowed_ip.is_removal)
         allowedips_remove(&d->allowed, &item->allowed_ip.prefix, &peer->allowed);
     else
         r = allowedips_insert(&d->allowed, &item->allowed_ip.prefix, &peer->allowed);
-    port__open_gates(d->port, d);
+    port_gates_open(d->port, d);
     return r;
 }
 
 static void clear_allowed_ips(struct device *d, struct peer *peer)
 {
-    port__close_gates(d->port, d);
+    port_gates_close(d->port, d);
     allowedips_remove_owner(&d->allowed, &peer->allowed);
-    port__open_gates(d->port, d);
+    port_gates_open(d->port, d);
 }
 
 /* Whatever session there is goes on until the new one replaces it. */
 static void begin_handshake(struct peer *peer, nsec_t now)
 {
-    if (!peer->device->is_up || !peer->device->local.has_key)
+    if (!peer->device->link.is_up || !peer->device->local.has_key)
         return;
     handshake_io_initiate(peer, now);
     peer_poll(peer, now);
@@ -150,7 +154,7 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
         peer_set_endpoint(peer, &item->endpoint);
         return 0;
     case UAPI_KEY_KEEPALIVE:
-        device__set_keepalive(peer, item->keepalive_s, clock_now());
+        device_config_set_keepalive(peer, item->keepalive_s, clock_now());
         return 0;
     case UAPI_KEY_REPLACE_ALLOWED_IPS:
         clear_allowed_ips(req->device, peer);
@@ -160,10 +164,10 @@ static int set_peer(struct uapi_request *req, const struct uapi_item *item)
     case UAPI_KEY_PROTOCOL_VERSION:
         return 0;
     case UAPI_KEY_CIPHER:
-        device__set_cipher(peer, item->cipher);
+        device_config_set_cipher(peer, item->cipher);
         return 0;
     case UAPI_KEY_MTU:
-        device__set_peer_mtu(peer, item->mtu);
+        device_link_set_peer_mtu(peer, item->mtu);
         return 0;
     case UAPI_KEY_PINNED:
         peer_set_pin(peer, item->pin);
@@ -217,14 +221,13 @@ static void begin_request(struct uapi_request *req, const char *line)
 static void end_request(struct uapi_request *req, struct uapi_text *out)
 {
     finish_peer(req);
-    if (req->device->has_new_mtus)
-        device__fit_segments(req->device);
+    device_link_on_mtus_set(req->device);
     if (req->error == 0 && req->command == UAPI_KEY_GET)
         uapi_get(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_STATS)
         uapi_stats(req->device, out);
     if (req->error == 0 && req->command == UAPI_KEY_HAND_OVER)
-        req->error = device__hand_over(req->device);
+        req->error = device_config_hand_over(req->device);
     uapi_text_add(out, "errno=%d\n\n", req->error);
     req->command = UAPI_KEY_NONE;
 }

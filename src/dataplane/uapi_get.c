@@ -8,9 +8,13 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "crypto/aead.h"
+#include "dataplane/device.h"
+#include "dataplane/device_state.h"
 #include "dataplane/peer.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/port.h"
+#include "dataplane/port_state.h"
 #include "dataplane/relay_device.h"
+#include "dataplane/rx.h"
 #include "dataplane/uapi_text.h"
 
 static void get_device(struct device *d, struct uapi_text *out)
@@ -22,10 +26,10 @@ static void get_device(struct device *d, struct uapi_text *out)
         uapi_text_add(out, "private_key=%s\n", hex);
         secret_wipe(hex, sizeof(hex));
     }
-    if (d->port->listen_port)
-        uapi_text_add(out, "listen_port=%u\n", d->port->listen_port);
-    if (d->port->fwmark)
-        uapi_text_add(out, "fwmark=%u\n", d->port->fwmark);
+    if (d->port->sockets.listen_port)
+        uapi_text_add(out, "listen_port=%u\n", d->port->sockets.listen_port);
+    if (d->port->sockets.fwmark)
+        uapi_text_add(out, "fwmark=%u\n", d->port->sockets.fwmark);
     if (relay_device_is_on(d))
         uapi_text_add(out, "relay=true\n");
 }
@@ -119,8 +123,8 @@ void uapi_stats(struct device *d, struct uapi_text *out)
     uapi_text_add(out, "peers=%zu\nrx_workers=%u\ntx_workers=%u\ntx_queues=%u\n", d->n_peers,
         d->port->opt.n_workers, tun_readers(&d->tun), d->tun.n);
     uapi_text_add(out, "queues_lent=%llu\ncourtesies=%llu\n",
-        (unsigned long long)atomic_load(&d->n_lent), (unsigned long long)batch_periods(d->port));
-    port__drops(d->port, drops);
+        (unsigned long long)atomic_load(&d->tx.n_lent), (unsigned long long)batch_periods(d->port));
+    port_sum_drops(d->port, drops);
     for (int i = 0; i < DROP_REASON_N; i++)
         uapi_text_add(out, "drop_%s=%llu\n", drop_reason_name((enum drop_reason)i),
             (unsigned long long)drops[i]);

@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "dataplane/addressee.h"
-#include "dataplane/port_internal.h"
+#include "dataplane/device_state.h"
 #include "os/clock.h"
 #include "wire/wg.h"
 

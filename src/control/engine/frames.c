@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "dataplane/frame_socket.h"
+#include "dataplane/frame_header.h"
 #include "dataplane/uapi_server.h"
 #include "net/socket_room.h"
 #include "net/unix_socket.h"

@@ -1,0 +1,94 @@
+/*
+ * port_tx.h - sharing a port: a filter sees what arrives before the devices do, and may send.
+ *
+ * A hub's relay and STUN server are one (relay.h). There is at most one filter a port; it is set
+ * with port_set_filter() (port.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/drop.h"
+#include "net/udp_batch.h"
+
+struct index_table;
+
+/** The sending side that a filter is handed: one per worker. Its members are port_tx.c's and rx.c's
+ * own. */
+struct port_tx {
+    const struct index_table *index;   /* pins: the port's */
+    const struct udp_sockets *sockets; /* pins: the worker's */
+    struct drops *drops;               /* pins: the worker's */
+    struct udp_outbox out;             /* sent at the end of the batch */
+    nsec_t now;                        /* of this batch */
+    unsigned worker;                   /* which */
+    uint8_t *room;                     /* owns: for answers, PORT_TX_ROOM bytes */
+    size_t room_used;                  /* in this batch */
+};
+
+/** Bytes for the answers to one batch. */
+#define PORT_TX_ROOM 16384
+
+/**
+ * port_filter_fn - look at what arrived before the devices do
+ * @ctx:	from port_set_filter()
+ * @tx:		for answers and for forwarding; also tells the time and the worker
+ * @run:	data messages (type 4) that arrived together from one place, of one size (the last
+ *		may be shorter) and with one receiver index; or one datagram of any other kind.
+ *		The bytes may be changed by a filter that takes the run; they live until this
+ *		batch has been sent.
+ *
+ * Runs on several workers at once, inside the gate: it may not block, nor call
+ * anything of port.h or device.h but port_tx_*().
+ *
+ * Return: true when taken; false to let the devices have it.
+ */
+typedef bool (*port_filter_fn)(void *ctx, struct port_tx *tx, const struct udp_run *run);
+
+/** What a port has of it. Changed with the gates closed, read inside them. */
+struct port_filter {
+    port_filter_fn fn; /* NULL: none */
+    void *ctx;         /* pins: handed to @fn */
+};
+
+/** port_tx_init() - of worker @worker, which pins the rest; @gso: runs may be sent segmented. 0 or
+ * -ENOMEM. */
+int port_tx_init(struct port_tx *tx, const struct index_table *index,
+    const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso);
+
+/** port_tx_deinit() - release. Idempotent. */
+void port_tx_deinit(struct port_tx *tx);
+
+/** port_tx_begin() - a batch begins at @now: the room is free again. The worker's own. */
+void port_tx_begin(struct port_tx *tx, nsec_t now);
+
+/** port_tx_flush() - send what the filter has added, and count what the kernel refused. The
+ * worker's own. */
+void port_tx_flush(struct port_tx *tx);
+
+/**
+ * port_tx_send() - send a run after the current batch was looked at, in the order of the calls
+ * @run:	its bytes must live until then: those of a received run do (whole or a part of it,
+ *		for forwarding without a copy), and those of port_tx_room()
+ *
+ * What the kernel does not take at once is dropped: a worker never waits.
+ */
+void port_tx_send(struct port_tx *tx, const struct udp_run *run);
+
+/** port_tx_room() - @len bytes for an answer of our own; NULL when this batch's room is used up. */
+uint8_t *port_tx_room(struct port_tx *tx, size_t len);
+
+/** port_tx_drop() - count @n datagrams that end in the filter. */
+void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n);
+
+/** port_tx_has_index() - does a device of the port use this receiver index at the moment? */
+bool port_tx_has_index(const struct port_tx *tx, uint32_t index);
+
+/** port_tx_now() - monotonic time, read once per batch. */
+nsec_t port_tx_now(const struct port_tx *tx);
+
+/** port_tx_worker() - which worker this is, counted from 0; for state kept per worker. */
+unsigned port_tx_worker(const struct port_tx *tx);

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "os/log.h"
 #include "cmd/privileges.h"
-#include "dataplane/uapi_server.h"
+#include "uapi/uapi_server.h"
 #include "os/hosts_file.h"
 
 #define TUN_DEVICE "/dev/net/tun"

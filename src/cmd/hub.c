@@ -20,7 +20,7 @@
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "cmd/relay_only.h"
-#include "dataplane/uapi_server.h"
+#include "uapi/uapi_server.h"
 #include "hub/hub.h"
 #include "hub/networks.h"
 #include "hub/overlay.h"

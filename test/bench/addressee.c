@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "dataplane/addressee.h"
-#include "dataplane/device_state.h"
+#include "worker/addressee.h"
+#include "shared/device_state.h"
 #include "os/clock.h"
 #include "wire/wg.h"
 

@@ -11,7 +11,7 @@
 /* So late an answer is none. */
 #define OVERDUE (1500 * NSEC_PER_MSEC)
 
-/* The hub remembers requests for longer (dataplane/stun_heard.h). */
+/* The hub remembers requests for longer (filter/stun_heard.h). */
 #define REMEMBERED (15 * NSEC_PER_SEC)
 
 static void act(struct lifeline *l, nsec_t now);

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "dataplane/frame_header.h"
-#include "dataplane/uapi_server.h"
+#include "shared/frame_header.h"
+#include "uapi/uapi_server.h"
 #include "net/socket_room.h"
 #include "net/unix_socket.h"
 

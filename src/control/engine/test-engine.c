@@ -18,9 +18,9 @@
 
 #include "base/err.h"
 #include "base/rng.h"
-#include "dataplane/device.h"
-#include "dataplane/port.h"
-#include "dataplane/uapi.h"
+#include "port/device.h"
+#include "port/port.h"
+#include "uapi/uapi.h"
 #include "engine/engine.h"
 #include "engine/kernel.h"
 #include "engine/userspace.h"

@@ -2,7 +2,7 @@
  * uapi_text.h - changes and configurations in WireGuard's cross-platform protocol.
  *
  * The client's side of it: "set=1" requests are written, answers are read. The
- * server's side is dataplane/uapi.h.
+ * server's side is uapi/uapi.h.
  *
  * Spec: www.wireguard.com/xplatform
  */

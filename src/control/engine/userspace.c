@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/str.h"
-#include "dataplane/uapi_server.h"
+#include "uapi/uapi_server.h"
 #include "engine/frames.h"
 #include "engine/uapi_text.h"
 #include "mesh/wg_config.h"

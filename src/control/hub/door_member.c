@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "os/log.h"
 #include "base/text.h"
-#include "dataplane/stun_heard.h"
+#include "filter/stun_heard.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
 #include "hub/nodes.h"

@@ -1,0 +1,155 @@
+/* icmp.c - see icmp.h. */
+#include "packet/icmp.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "net/tun.h"
+#include "wire/ip.h"
+
+#define ANSWERS_AT_ONCE 100
+#define ANSWER_EACH     (NSEC_PER_SEC / 100)
+
+#define ICMP_HEADER            8
+#define ICMP_DEST_UNREACHABLE  3
+#define ICMP_HOST_UNREACHABLE  1
+#define ICMP_FRAG_NEEDED       4
+#define ICMP6_DEST_UNREACHABLE 1
+#define ICMP6_ADDR_UNREACHABLE 3
+#define ICMP6_PACKET_TOO_BIG   2
+#define ICMP6_INFO_FIRST       128 /* types from here on are no errors */
+
+/* RFC 1812 4.3.2.3: as much of the packet as fits 576 bytes; RFC 4443 2.4 c: the minimum MTU. */
+#define ICMP_V4_MAX 576
+#define ICMP_V6_MAX IP_V6_MTU_MIN
+
+/** What a message says. */
+struct icmp_word {
+    uint8_t type;
+    uint8_t code;
+    uint16_t mtu; /* 0: it is not about that */
+};
+
+static bool is_v4_error(const uint8_t *p, const struct ip_info *ip)
+{
+    uint8_t type = p[ip->l4_off];
+
+    /* Destination unreachable, source quench, redirect, time exceeded, parameter problem. */
+    return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
+}
+
+static bool may_answer(const uint8_t *p, const struct ip_info *ip)
+{
+    bool has_type = ip->len > ip->l4_off;
+
+    if (ip_addr_is_none(&ip->src) || (ip->version == 4 && ip->src.b[12] == 0))
+        return false;
+    if (ip->version == 4) {
+        bool later_fragment = (p[6] & 0x1f) != 0 || p[7] != 0;
+        bool broadcast = ip->dst.b[12] >= 224 || ip->src.b[12] >= 224;
+
+        return !later_fragment && !broadcast &&
+               !(ip->proto == IP_PROTO_ICMP && (!has_type || is_v4_error(p, ip)));
+    }
+    return ip->dst.b[0] != 0xff && ip->src.b[0] != 0xff &&
+           !(ip->proto == IP_PROTO_ICMPV6 && (!has_type || p[ip->l4_off] < ICMP6_INFO_FIRST));
+}
+
+static size_t make_v4(
+    const uint8_t *p, const struct ip_info *ip, const struct icmp_word *word, uint8_t *ret)
+{
+    size_t room = ICMP_V4_MAX - IP_V4_HEADER_MIN - ICMP_HEADER;
+    size_t quoted = ip->len < room ? ip->len : room;
+    size_t len = IP_V4_HEADER_MIN + ICMP_HEADER + quoted;
+    uint8_t *icmp = ret + IP_V4_HEADER_MIN;
+
+    memset(ret, 0, IP_V4_HEADER_MIN + ICMP_HEADER);
+    ret[0] = 0x45;
+    ret[1] = 0xc0; /* RFC 1812 4.3.2.5: precedence internetwork control */
+    be16_store(ret + 2, (uint16_t)len);
+    ret[8] = 64;
+    ret[9] = IP_PROTO_ICMP;
+    memcpy(ret + 12, p + 16, 4);
+    memcpy(ret + 16, p + 12, 4);
+    ip_v4_set_checksum(ret, IP_V4_HEADER_MIN);
+    icmp[0] = word->type;
+    icmp[1] = word->code;
+    be16_store(icmp + 6, word->mtu); /* RFC 1191 section 4 */
+    memcpy(icmp + ICMP_HEADER, p, quoted);
+    be16_store(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(0, icmp, ICMP_HEADER + quoted)));
+    return len;
+}
+
+static size_t make_v6(
+    const uint8_t *p, const struct ip_info *ip, const struct icmp_word *word, uint8_t *ret)
+{
+    size_t room = ICMP_V6_MAX - IP_V6_HEADER - ICMP_HEADER;
+    size_t quoted = ip->len < room ? ip->len : room;
+    size_t icmp_len = ICMP_HEADER + quoted;
+    uint8_t *icmp = ret + IP_V6_HEADER;
+    uint64_t sum = ip_sum_pseudo(&ip->dst, &ip->src, IP_PROTO_ICMPV6, (uint32_t)icmp_len);
+
+    memset(ret, 0, IP_V6_HEADER + ICMP_HEADER);
+    ret[0] = 0x60;
+    be16_store(ret + 4, (uint16_t)icmp_len);
+    ret[6] = IP_PROTO_ICMPV6;
+    ret[7] = 64;
+    memcpy(ret + 8, p + 24, 16);
+    memcpy(ret + 24, p + 8, 16);
+    icmp[0] = word->type;
+    icmp[1] = word->code;
+    be16_store(icmp + 6, word->mtu); /* RFC 4443 3.2: the lower half of 32 bits */
+    memcpy(icmp + ICMP_HEADER, p, quoted);
+    be16_store(icmp + 2, (uint16_t)~ip_sum_fold(ip_sum_add(sum, icmp, icmp_len)));
+    return IP_V6_HEADER + icmp_len;
+}
+
+size_t icmp_make_unreachable(const uint8_t *p, size_t len, uint8_t ret[static ICMP_MESSAGE_MAX])
+{
+    static const struct icmp_word v4 = {ICMP_DEST_UNREACHABLE, ICMP_HOST_UNREACHABLE, 0};
+    static const struct icmp_word v6 = {ICMP6_DEST_UNREACHABLE, ICMP6_ADDR_UNREACHABLE, 0};
+    struct ip_info ip;
+
+    if (ip_parse(p, len, &ip) != 0 || !may_answer(p, &ip))
+        return 0;
+    return ip.version == 4 ? make_v4(p, &ip, &v4, ret) : make_v6(p, &ip, &v6, ret);
+}
+
+size_t icmp_make_too_big(
+    const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX])
+{
+    const struct icmp_word v4 = {ICMP_DEST_UNREACHABLE, ICMP_FRAG_NEEDED, mtu};
+    const struct icmp_word v6 = {ICMP6_PACKET_TOO_BIG, 0, mtu};
+    struct ip_info ip;
+
+    if (ip_parse(p, len, &ip) != 0 || !may_answer(p, &ip))
+        return 0;
+    if (ip.version == 6)
+        return make_v6(p, &ip, &v6, ret);
+    return ip_v4_may_fragment(p) ? 0 : make_v4(p, &ip, &v4, ret);
+}
+
+/* An answer that the kernel does not take is lost like any other ICMP message. */
+static void write_frame(int fd, const uint8_t *frame, size_t n)
+{
+    if (n > 0 && write(fd, frame, TUN_HEADER + n) < 0)
+        return;
+}
+
+void icmp_send_unreachable(struct rate *rate, int fd, const uint8_t *p, size_t len, nsec_t now)
+{
+    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
+
+    if (rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
+        write_frame(fd, frame, icmp_make_unreachable(p, len, frame + TUN_HEADER));
+}
+
+void icmp_send_too_big(
+    struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now)
+{
+    uint8_t frame[TUN_HEADER + ICMP_MESSAGE_MAX] = {0};
+
+    if (rate_take(rate, now, ANSWER_EACH, ANSWERS_AT_ONCE))
+        write_frame(fd, frame, icmp_make_too_big(p, len, mtu, frame + TUN_HEADER));
+}

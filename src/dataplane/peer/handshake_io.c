@@ -1,0 +1,378 @@
+/* handshake_io.c - see handshake_io.h. */
+#include "peer/handshake_io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/drop.h"
+#include "os/log.h"
+#include "base/secret.h"
+#include "shared/device_state.h"
+#include "peer/peer.h"
+#include "shared/port_state.h"
+#include "peer/relay_device.h"
+#include "shared/retire.h"
+#include "peer/sender.h"
+#include "noise/ratelimit.h"
+#include "os/clock.h"
+#include "wire/wg.h"
+
+struct handshake_limits {
+    struct ratelimit cookies;      /* of messages with a right cookie, by source */
+    struct log_limit mismatch_log; /* of peers that want another cipher */
+};
+
+int handshake_limits_new(struct handshake_limits **ret, const struct rng *rng)
+{
+    struct handshake_limits *limits = calloc(1, sizeof(*limits));
+
+    if (!limits)
+        return -ENOMEM;
+    ratelimit_init(&limits->cookies, rng_u64(rng));
+    *ret = limits;
+    return 0;
+}
+
+struct handshake_limits *handshake_limits_free(struct handshake_limits *limits)
+{
+    if (limits)
+        ratelimit_deinit(&limits->cookies);
+    free(limits);
+    return NULL;
+}
+
+static void drop(struct port *p, enum drop_reason reason)
+{
+    drop_count(&p->drops, reason, 1);
+}
+
+/* ---- sending ---- */
+
+static void send_message(
+    struct peer *peer, const struct udp_path *path, void *msg, size_t len, nsec_t now)
+{
+    struct port *p = peer->device->port;
+
+    cookie_add_macs(&peer->cookies, &peer->remote.public, msg, len, now);
+    if (endpoint_is_none(&path->remote)) {
+        drop(p, DROP_NO_ENDPOINT);
+        return;
+    }
+    sender_message(p->sender, path, msg, len);
+    peer_count_tx(peer, len);
+}
+
+void handshake_io_abandon(struct peer *peer)
+{
+    if (peer->handshake.state != HANDSHAKE_STATE_NONE)
+        index_release(&peer->device->port->index, peer->handshake.local_index);
+    handshake_clear(&peer->handshake);
+}
+
+/* An index for a session with @peer that nothing else on the port has. */
+static int take_index(struct peer *peer, uint32_t *ret)
+{
+    const struct device_listener *l = &peer->device->listener;
+    struct port *p = peer->device->port;
+    int r = index_take(&p->index, peer, &p->rng, ret);
+
+    while (
+        r == 0 && ((l->is_index_taken && l->is_index_taken(l->ctx, &peer->remote.public, *ret)) ||
+                      relay_device_has_index(peer, *ret))) {
+        index_release(&p->index, *ret);
+        r = index_take(&p->index, peer, &p->rng, ret);
+    }
+    return r;
+}
+
+void handshake_io_initiate(struct peer *peer, nsec_t now)
+{
+    struct udp_path path = peer_get_path(peer);
+    struct device *d = peer->device;
+    struct port *p = d->port;
+    struct wg_initiation msg;
+    uint32_t index;
+
+    /* Told even when it fails, so that the next attempt is a timeout away. */
+    timers_on_initiation_sent(&peer->timers, now, &p->rng);
+    handshake_io_abandon(peer);
+    if (take_index(peer, &index) < 0) {
+        drop(p, DROP_NO_BUFFER);
+        return;
+    }
+    if (handshake_create_initiation(
+            &peer->handshake, &d->local, &peer->remote, index, clock_wall(), &p->rng, &msg) != 0) {
+        index_release(&p->index, index);
+        return;
+    }
+    send_message(peer, &path, &msg, sizeof(msg), now);
+}
+
+/* ---- sessions ---- */
+
+/* A finished handshake becomes a keypair in its slot; without memory its index is given back. */
+static bool begin_session(struct peer *peer, struct handshake *hs, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    const struct aead_algorithm *alg = p->aead[hs->profile->transport];
+    struct keypairs_evicted evicted;
+    struct keypair *kp;
+
+    if (handshake_derive(hs, alg, peer, now, &kp) != 0) {
+        drop(p, DROP_NO_BUFFER);
+        index_release(&p->index, hs->local_index);
+        handshake_clear(hs);
+        return false;
+    }
+    index_publish(&p->index, kp);
+    keypairs_add(&peer->keypairs, kp, &evicted);
+    retire_keypairs(p, &evicted);
+    timers_on_session_derived(&peer->timers, now);
+    return true;
+}
+
+void handshake_io_session_ready(struct peer *peer, nsec_t now)
+{
+    const struct device_listener *l = &peer->device->listener;
+    struct udp_path path;
+
+    peer->handshake_wall = clock_wall();
+    sender_add_staged(peer->device->port->sender, peer, now);
+    path = peer_get_heard(peer);
+    relay_device_on_heard(peer, &path);
+    if (l->on_session)
+        l->on_session(l->ctx, &peer->remote.public, &path);
+}
+
+/* ---- messages in ---- */
+
+/*
+ * Back to where the initiation came from, also when the peer is pinned elsewhere: a relay on the
+ * way learns from the response whose packets it will carry.
+ */
+static void send_response(
+    struct peer *peer, struct handshake *hs, const struct udp_path *path, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    struct wg_response msg;
+    uint32_t index;
+
+    if (take_index(peer, &index) < 0) {
+        drop(p, DROP_NO_BUFFER);
+        return;
+    }
+    if (handshake_create_response(hs, &peer->remote, index, &p->rng, &msg) != 0) {
+        index_release(&p->index, index);
+        drop(p, DROP_HANDSHAKE_INVALID);
+        return;
+    }
+    if (!begin_session(peer, hs, now))
+        return;
+    timers_on_response_sent(&peer->timers, now);
+    send_message(peer, path, &msg, sizeof(msg), now);
+}
+
+/* Said by the side that can know it; the other one gets no answer, as from anybody. */
+static void on_mismatch(struct peer *peer, const struct noise_profile *wanted,
+    const struct handshake_msg *m, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    char key[X25519_BASE64_MAX], ep[ENDPOINT_TEXT_MAX], choice[NOISE_CHOICE_TEXT_MAX];
+
+    drop(p, DROP_CIPHER_MISMATCH);
+    log_limited(&p->limits->mismatch_log, now, LOG_LEVEL_WARNING,
+        "%s: peer %s at %s wants a session in %s, and is configured here for %s",
+        peer->device->name, x25519_public_format(&peer->remote.public, key),
+        endpoint_format(&m->path.remote, ep), aead_cipher_name(wanted->transport),
+        noise_choice_format(noise_remote_choice(&peer->remote), choice));
+}
+
+static bool has_session(struct peer *peer, nsec_t now)
+{
+    struct keypair *kp = keypairs_acquire_current(&peer->keypairs);
+    bool can_send = kp && keypair_can_send(kp, now);
+
+    (void)keypair_unref(kp);
+    return can_send;
+}
+
+/*
+ * An authentic initiation that is older than one before is a replay, or its sender has started
+ * again with a clock that went back: its initiations stay refused until that clock has caught up.
+ * Ours are not, so without a session we begin one ourselves, where we know the peer to be. A
+ * replay gains nothing by that: it moves no endpoint, and nothing is sent while a session lives.
+ * True when one is wanted.
+ */
+static bool on_stale_initiation(struct peer *peer, nsec_t now)
+{
+    drop(peer->device->port, DROP_HANDSHAKE_INVALID);
+    if (has_session(peer, now))
+        return false;
+    (void)timers_on_rekey_wanted(&peer->timers);
+    return true;
+}
+
+/*
+ * The answer is a handshake of its own, which is over when this returns: one that we have begun
+ * goes on. If both ends begin at the same time and each gave up its own for the other's, neither
+ * could take the response to it, and they would be silent until one repeats five seconds later.
+ * This way both come about, and each end sends under one and receives under both.
+ */
+static struct peer *take_initiation(struct device *d, const struct handshake_msg *m, nsec_t now)
+{
+    struct handshake_incoming in;
+    struct handshake answer;
+    struct wg_initiation msg;
+    struct peer *peer;
+    bool is_due = false;
+    int r;
+
+    handshake_clear(&answer);
+    memcpy(&msg, m->msg, sizeof(msg));
+    if (handshake_open_initiation(&d->local, noise_profiles, NOISE_PROFILE_N, &msg, &in) != 0) {
+        drop(d->port, DROP_HANDSHAKE_INVALID);
+        return NULL;
+    }
+    peer = peer_find(d, &in.public);
+    if (!peer) {
+        drop(d->port, DROP_UNKNOWN_PEER);
+        goto out;
+    }
+    r = handshake_consume_initiation(&answer, &peer->remote, &in, now);
+    if (r == HANDSHAKE_E_PROFILE)
+        on_mismatch(peer, in.profile, m, now);
+    else if (r == HANDSHAKE_E_REPLAY)
+        is_due = on_stale_initiation(peer, now);
+    else if (r != 0)
+        drop(d->port, DROP_HANDSHAKE_INVALID);
+    if (r != 0)
+        goto out;
+    peer_count_rx(peer, sizeof(msg));
+    timers_on_handshake_received(&peer->timers, now);
+    peer_learn_path(peer, &m->path, false);
+    send_response(peer, &answer, &m->path, now);
+    is_due = true;
+out:
+    handshake_clear(&answer);
+    secret_wipe(&in, sizeof(in));
+    return is_due ? peer : NULL;
+}
+
+static struct peer *take_response(struct device *d, const struct handshake_msg *m, nsec_t now)
+{
+    const struct noise_profile *profile;
+    struct wg_response msg;
+    struct peer *peer;
+
+    memcpy(&msg, m->msg, sizeof(msg));
+    peer = index_peer(&d->port->index, le32_get(msg.receiver));
+    if (!peer || peer->device != d) {
+        drop(d->port, DROP_UNKNOWN_INDEX);
+        return NULL;
+    }
+    if (peer->handshake.local_index != le32_get(msg.receiver) ||
+        handshake_consume_response(&peer->handshake, &d->local, &peer->remote, &msg) != 0) {
+        drop(d->port, DROP_HANDSHAKE_INVALID);
+        return NULL;
+    }
+    peer_count_rx(peer, sizeof(msg));
+    timers_on_handshake_received(&peer->timers, now);
+    peer_learn_path(peer, &m->path, true);
+    profile = peer->handshake.profile;
+    if (!begin_session(peer, &peer->handshake, now))
+        return NULL;
+    timers_on_handshake_complete(&peer->timers, now);
+    /* The peer's cipher was changed while this was under way: the next session has the new one. */
+    if (profile != peer->remote.profile)
+        (void)timers_on_rekey_wanted(&peer->timers);
+    /* The responder may not send before it has heard from us under the new keys (5.4.5). */
+    if (atomic_load(&peer->staged.n) == 0)
+        (void)sender_keepalive(d->port->sender, peer, now);
+    handshake_io_session_ready(peer, now);
+    return peer;
+}
+
+static void take_cookie_reply(struct port *p, const struct handshake_msg *m, nsec_t now)
+{
+    struct wg_cookie_reply msg;
+    struct peer *peer;
+
+    memcpy(&msg, m->msg, sizeof(msg));
+    peer = index_peer(&p->index, le32_get(msg.receiver));
+    if (!peer)
+        drop(p, DROP_UNKNOWN_INDEX);
+    else if (!cookie_consume_reply(&peer->cookies, &peer->remote.public, &msg, now))
+        drop(p, DROP_COOKIE_INVALID);
+    else
+        peer_count_rx(peer, sizeof(msg));
+}
+
+static void send_cookie(struct port *p, const struct handshake_msg *m, nsec_t now)
+{
+    struct device *d = m->device;
+    struct wg_cookie_reply reply;
+
+    if (cookie_checker_is_stale(&d->checker, now)) {
+        gate_close(&p->gate);
+        cookie_checker_refresh(&d->checker, now, &p->rng);
+        gate_open(&p->gate);
+    }
+    if (cookie_create_reply(&d->checker, m->msg, m->len, &m->path.remote, now, &p->rng, &reply))
+        sender_message(p->sender, &m->path, &reply, sizeof(reply));
+}
+
+/* Under load: may this message go on? If not, it was answered with a cookie, or dropped. */
+static bool is_admitted(struct port *p, const struct handshake_msg *m, nsec_t now)
+{
+    if (!m->is_proven) {
+        drop(p, DROP_UNDER_LOAD);
+        send_cookie(p, m, now);
+        return false;
+    }
+    if (!ratelimit_allow(&p->limits->cookies, &m->path.remote.addr, now)) {
+        drop(p, DROP_RATE_LIMITED);
+        return false;
+    }
+    return true;
+}
+
+/* Returns the peer that has something to do now; NULL: none. */
+static struct peer *take(struct port *p, const struct handshake_msg *m, nsec_t now)
+{
+    if (!m->device) {
+        take_cookie_reply(p, m, now);
+        return NULL;
+    }
+    if (!m->device->link.is_up ||
+        (handshake_queue_note_load(&p->handshakes, now) && !is_admitted(p, m, now)))
+        return NULL;
+    if (m->len == sizeof(struct wg_initiation))
+        return take_initiation(m->device, m, now);
+    return take_response(m->device, m, now);
+}
+
+/* ---- the queue ---- */
+
+bool handshake_io_take_next(struct port *p, nsec_t now, struct peer **ret_due)
+{
+    struct handshake_msg *m = handshake_queue_pop(&p->handshakes);
+
+    if (!m)
+        return false;
+    *ret_due = take(p, m, now);
+    handshake_queue_done(&p->handshakes, m);
+    return true;
+}
+
+/* Those of other devices go with them: their senders repeat in five seconds. */
+void handshake_io_forget(struct port *p, const struct device *d)
+{
+    struct handshake_msg *m;
+
+    while ((m = handshake_queue_pop(&p->handshakes)) != NULL) {
+        if (m->device != d)
+            drop_count(&p->drops, DROP_QUEUE_FULL, 1);
+        handshake_queue_done(&p->handshakes, m);
+    }
+}

@@ -1,0 +1,248 @@
+/* peer.c - see peer.h. */
+#include "peer/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/drop.h"
+#include "shared/device_state.h"
+#include "shared/port_state.h"
+
+static uint64_t key_hash(const struct device *d, const struct x25519_public *public)
+{
+    return hash_bytes(d->by_key.seed, public->b, sizeof(public->b));
+}
+
+int peer_new(struct peer **ret, struct device *d, const struct x25519_public *public)
+{
+    struct peer *peer = calloc(1, sizeof(*peer));
+    int r;
+
+    if (!peer)
+        return -ENOMEM;
+    r = htab_add(&d->by_key, &peer->by_key, key_hash(d, public));
+    if (r == 0) {
+        r = poll_list_add(&d->port->polls);
+        if (r < 0)
+            htab_remove(&d->by_key, &peer->by_key);
+    }
+    if (r < 0) {
+        free(peer);
+        return r;
+    }
+    d->n_peers++;
+    list_add_tail(&d->peers, &peer->siblings);
+    peer->device = d;
+    noise_remote_init(&peer->remote, &noise_profile_wireguard, &d->local, public);
+    noise_remote_set_choice(&peer->remote, d->cipher);
+    handshake_clear(&peer->handshake);
+    cookie_maker_init(&peer->cookies);
+    keypairs_init(&peer->keypairs);
+    timers_init(&peer->timers);
+    (void)pthread_mutex_init(&peer->lock, NULL);
+    *ret = peer;
+    return 0;
+}
+
+void peer_unlink(struct peer *peer)
+{
+    struct device *d = peer->device;
+
+    peer->is_unlinked = true;
+    allowedips_remove_owner(&d->allowed, &peer->allowed);
+    htab_remove(&d->by_key, &peer->by_key);
+    list_remove(&peer->siblings);
+    poll_list_remove(&d->port->polls, &peer->poll);
+    d->n_peers--;
+}
+
+void peer_free(struct peer *peer)
+{
+    struct drops ignored = {0};
+
+    peer_drop_staged(peer, &ignored);
+    noise_remote_deinit(&peer->remote);
+    handshake_clear(&peer->handshake);
+    cookie_maker_deinit(&peer->cookies);
+    keypairs_deinit(&peer->keypairs);
+    (void)pthread_mutex_destroy(&peer->lock);
+    free(peer);
+}
+
+struct peer *peer_find(const struct device *d, const struct x25519_public *public)
+{
+    uint64_t hash = key_hash(d, public);
+
+    for (struct htab_link *l = htab_first(&d->by_key, hash); l; l = htab_next(l, hash)) {
+        struct peer *peer = container_of(l, struct peer, by_key);
+
+        if (x25519_public_equal(&peer->remote.public, public))
+            return peer;
+    }
+    return NULL;
+}
+
+void peer_tell(struct peer *peer)
+{
+    struct port *p = peer->device->port;
+
+    if (poll_list_tell(&p->polls, &peer->poll))
+        loop_wake(&p->loop);
+}
+
+struct udp_path peer_get_path(struct peer *peer)
+{
+    struct udp_path path;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    path = peer->path;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return path;
+}
+
+void peer_set_endpoint(struct peer *peer, const struct endpoint *ep)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->path = (struct udp_path){.remote = *ep};
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
+struct udp_path peer_get_heard(struct peer *peer)
+{
+    struct udp_path heard;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    heard = peer->heard;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return heard;
+}
+
+void peer_set_left(struct peer *peer, const struct udp_path *path)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->left = path ? *path : (struct udp_path){.ifindex = 0};
+    if (path && udp_path_equal(&peer->path, path))
+        peer->path = (struct udp_path){.remote = path->remote};
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
+struct udp_path peer_get_left(struct peer *peer)
+{
+    struct udp_path left;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    left = peer->left;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return left;
+}
+
+void peer_set_pin(struct peer *peer, enum pin pin)
+{
+    (void)pthread_mutex_lock(&peer->lock);
+    peer->pin = pin;
+    (void)pthread_mutex_unlock(&peer->lock);
+}
+
+enum pin peer_get_pin(struct peer *peer)
+{
+    enum pin pin;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    pin = peer->pin;
+    (void)pthread_mutex_unlock(&peer->lock);
+    return pin;
+}
+
+/* Under the peer's lock. */
+static bool is_held(const struct peer *peer, bool begins)
+{
+    bool can_be = peer->pin == PIN_FIXED || (peer->pin == PIN_SESSION && !begins);
+
+    return can_be && !endpoint_is_none(&peer->path.remote) &&
+           atomic_load_explicit(&peer->device->port->frames.is_there, memory_order_relaxed);
+}
+
+/* Under the peer's lock. True when it is another one, whose route is to be looked at. */
+static bool take_path(struct peer *peer, const struct udp_path *path)
+{
+    if (udp_path_equal(&peer->path, path))
+        return false;
+    if (udp_path_equal(&peer->left, path)) {
+        peer->path = (struct udp_path){.remote = path->remote};
+        return false;
+    }
+    peer->path = *path;
+    return true;
+}
+
+void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins)
+{
+    bool moved, is_new = false;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    moved = !endpoint_equal(&peer->heard.remote, &path->remote);
+    peer->heard = *path;
+    if (endpoint_equal(&peer->path.remote, &path->remote) || !is_held(peer, begins))
+        is_new = take_path(peer, path);
+    (void)pthread_mutex_unlock(&peer->lock);
+    if (moved)
+        atomic_store(&peer->has_moved, true);
+    if (is_new)
+        atomic_store(&peer->has_new_path, true);
+    if (moved || is_new)
+        peer_tell(peer);
+}
+
+void staged_free(struct staged_packet *list)
+{
+    while (list) {
+        struct staged_packet *next = list->next;
+
+        free(list);
+        list = next;
+    }
+}
+
+void peer_stage(struct peer *peer, const uint8_t *p, uint16_t len, uint8_t tos, struct drops *drops)
+{
+    struct staged_packet *s = malloc(sizeof(*s) + len), *evicted = NULL;
+    struct staged *q = &peer->staged;
+
+    if (!s) {
+        drop_count(drops, DROP_NO_BUFFER, 1);
+        return;
+    }
+    *s = (struct staged_packet){.len = len, .tos = tos};
+    memcpy(s->data, p, len);
+    (void)pthread_mutex_lock(&peer->lock);
+    if (q->last)
+        q->last->next = s;
+    else
+        q->first = s;
+    q->last = s;
+    if (atomic_fetch_add(&q->n, 1) == STAGED_MAX) {
+        evicted = q->first;
+        q->first = evicted->next;
+        evicted->next = NULL;
+        atomic_fetch_sub(&q->n, 1);
+    }
+    (void)pthread_mutex_unlock(&peer->lock);
+    if (evicted) {
+        drop_count(drops, DROP_NO_KEYPAIR, 1);
+        staged_free(evicted);
+    }
+}
+
+void peer_drop_staged(struct peer *peer, struct drops *drops)
+{
+    struct staged_packet *list;
+
+    (void)pthread_mutex_lock(&peer->lock);
+    list = peer->staged.first;
+    drop_count(drops, DROP_NO_KEYPAIR, atomic_load(&peer->staged.n));
+    peer->staged.first = peer->staged.last = NULL;
+    atomic_store(&peer->staged.n, 0);
+    (void)pthread_mutex_unlock(&peer->lock);
+    staged_free(list);
+}

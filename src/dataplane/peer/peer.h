@@ -1,0 +1,188 @@
+/*
+ * peer.h - one peer of a device: its keys, where it is, what waits for it.
+ *
+ * Private to dataplane/. The protocol is in noise/; here it meets threads,
+ * sockets and memory.
+ *
+ * A peer is found by its public key (device), by an inner address (the
+ * device's allowed IPs) or through a keypair's owner (the port's index table).
+ * It is unlinked with the gates closed, so data threads that found it
+ * may use it until they leave the gate.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/htab.h"
+#include "base/list.h"
+#include "shared/poll_list.h"
+#include "noise/cookie.h"
+#include "noise/handshake.h"
+#include "noise/keypair.h"
+#include "noise/pin.h"
+#include "noise/remote.h"
+#include "noise/timers.h"
+#include "allowedips/allowedips.h"
+#include "net/udp_batch.h"
+
+struct device;
+struct drops;
+struct router_node;
+struct sender;
+
+/** Packets that wait for a session, per peer; the oldest give way. */
+#define STAGED_MAX 128
+
+/** An inner packet that waits, on the heap: this is off the hot path. */
+struct staged_packet {
+    struct staged_packet *next;
+    uint16_t len;
+    uint8_t tos; /* of the datagram that will carry it */
+    uint8_t data[];
+};
+
+/** A queue of them. */
+struct staged {
+    struct staged_packet *first; /* owns */
+    struct staged_packet *last;
+    _Atomic unsigned n; /* written under the peer's lock; read without it, it is a hint */
+};
+
+struct peer {
+    struct device *device; /* pins; immutable */
+
+    /* Under the port's lock: control thread and configuration. */
+    struct htab_link by_key;       /* in device->by_key */
+    struct list siblings;          /* in device->peers, oldest first */
+    struct noise_remote remote;    /* its identity (immutable) and what is remembered of it */
+    struct handshake handshake;    /* that we have begun, under way */
+    struct cookie_maker cookies;   /* for the messages that we send it */
+    nsec_t handshake_wall;         /* when the last session began, since 1970; 0: never */
+    uint16_t keepalive_s;          /* persistent keepalive, seconds; 0: off */
+    bool is_unlinked;              /* about to be freed: nothing may be armed any more */
+    bool is_relayed;               /* to others of its kind, while the device relays */
+    bool follows_route;            /* where it is answered from, too: see source_addr.h */
+    struct router_node *at_router; /* lent; NULL: nothing is relayed for it */
+
+    /* Changed with the gates closed, read inside them. */
+    struct allowedips_owner allowed; /* its inner addresses */
+
+    /* Any thread; each has its own rule. */
+    struct keypairs keypairs;
+    struct timers timers;
+    _Atomic uint64_t rx_bytes;  /* of WireGuard messages, authenticated */
+    _Atomic uint64_t tx_bytes;  /* the same, sent */
+    _Atomic uint16_t mtu;       /* inner bytes that its path carries; 0: whatever the device's is */
+    struct poll_link poll;      /* in port->polls */
+    _Atomic bool has_moved;     /* its endpoint changed: for the listener */
+    _Atomic bool has_new_path;  /* it is answered in another way: for source_addr_check() */
+    _Atomic bool has_confirmed; /* its keypair was confirmed: staged packets may go */
+
+    /* Guarded by lock. Lock order: port->lock, gates, then this; a leaf but for keypairs. */
+    pthread_mutex_t lock;
+    struct udp_path path;  /* where its packets go; endpoint none: unknown */
+    struct udp_path left;  /* the path before, when the route to it has left our address on it; the
+                              endpoint is none when there is no such path */
+    struct udp_path heard; /* where its last authentic packet came from; none: never */
+    enum pin pin;          /* does not follow its packets' source: see peer_set_pin() */
+    struct staged staged;  /* waits for a session */
+};
+
+/** peer_new() - not yet linked anywhere but in the device. Under the port's lock. 0 or -ENOMEM. */
+int peer_new(struct peer **ret, struct device *d, const struct x25519_public *public);
+
+/**
+ * peer_unlink() - out of the tables of device and port; the gates are closed
+ *
+ * Its session and what is relayed for it end elsewhere: device_config_remove_peer() does all of it.
+ */
+void peer_unlink(struct peer *peer);
+
+/**
+ * peer_free() - wipe and release, after peer_unlink(), when the gates are open again
+ *
+ * Nobody may have told of it since peer_poll_told(): its list would keep a dangling pointer.
+ */
+void peer_free(struct peer *peer);
+
+/** peer_find() - by public key, NULL when there is none. Under the port's lock. */
+struct peer *peer_find(const struct device *d, const struct x25519_public *public);
+
+/** peer_tell() - have the control thread call peer_poll_told() soon. Any thread, inside a gate or
+ * under the port's lock. */
+void peer_tell(struct peer *peer);
+
+/** peer_get_path() - a copy. Any thread. */
+struct udp_path peer_get_path(struct peer *peer);
+
+/** peer_set_endpoint() - as configured: our own address is forgotten. Any thread. */
+void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
+
+/** peer_get_heard() - where it speaks from, whatever it is pinned to; a copy. Any thread. */
+struct udp_path peer_get_heard(struct peer *peer);
+
+/**
+ * peer_set_left() - its packets do not leave from our address on @path any more
+ * @path:	as peer_get_path() gave it; NULL: there is none of that kind
+ *
+ * Another one is learned as ever. Any thread.
+ */
+void peer_set_left(struct peer *peer, const struct udp_path *path);
+
+/** peer_get_left() - the path that peer_set_left() was given; a copy. Any thread. */
+struct udp_path peer_get_left(struct peer *peer);
+
+/**
+ * peer_set_pin() - leave the endpoint to whoever finds paths, while there is somebody
+ *
+ * Both ends of an edge try and change paths together. Without it each would
+ * follow the other's packets from the old path back, and they would flap.
+ *
+ * Through a relay a session goes the way that its handshake went, for no other
+ * relay knows its indices. So there either end moves both, by a handshake,
+ * and none follows data. Any thread.
+ */
+void peer_set_pin(struct peer *peer, enum pin pin);
+
+/** peer_get_pin() - as it was set. Any thread. */
+enum pin peer_get_pin(struct peer *peer);
+
+/**
+ * peer_learn_path() - an authentic message came by @path: answer there
+ * @begins:	it is the first of a session under which we send from now on
+ *
+ * Unless the peer is pinned to another endpoint. Any thread.
+ */
+void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins);
+
+/** peer_count_rx() - @n_bytes of authentic messages arrived. Any thread. */
+static inline void peer_count_rx(struct peer *peer, uint64_t n_bytes)
+{
+    atomic_fetch_add_explicit(&peer->rx_bytes, n_bytes, memory_order_relaxed);
+}
+
+/** peer_count_tx() - @n_bytes of messages were sent to it. Any thread. */
+static inline void peer_count_tx(struct peer *peer, uint64_t n_bytes)
+{
+    atomic_fetch_add_explicit(&peer->tx_bytes, n_bytes, memory_order_relaxed);
+}
+
+/**
+ * peer_stage() - keep a packet until there is a session
+ * @p:		@len bytes, copied
+ * @tos:	of the datagram that will carry it
+ * @drops:	of the calling thread
+ *
+ * Any thread.
+ */
+void peer_stage(
+    struct peer *peer, const uint8_t *p, uint16_t len, uint8_t tos, struct drops *drops);
+
+/** staged_free() - release a list of packets. */
+void staged_free(struct staged_packet *list);
+
+/** peer_drop_staged() - nobody answers. Counts in @drops. Any thread. */
+void peer_drop_staged(struct peer *peer, struct drops *drops);

@@ -1,0 +1,140 @@
+/* source_addr.c - see source_addr.h. */
+#include "peer/source_addr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "shared/device_state.h"
+#include "peer/peer.h"
+#include "shared/port_state.h"
+#include "peer/sender.h"
+#include "os/clock.h"
+#include "net/net_watch.h"
+#include "net/netlink.h"
+#include "net/rtnl.h"
+
+/* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
+#define SETTLE (100 * NSEC_PER_MSEC)
+
+/* A look costs a question for each peer: not more often, whatever goes on in the network. */
+#define LOOK_EVERY NSEC_PER_SEC
+
+struct source_addr {
+    struct port *port;       /* pins */
+    int fd;                  /* owns: news of routes; -1: none can be had */
+    struct loop_event event; /* of fd */
+    struct netlink nl;       /* for questions */
+    nsec_t due;              /* of the next look at all peers; NSEC_NEVER: nothing is new */
+    nsec_t looked_at;        /* when the last one was; 0: never */
+};
+
+/** By which interface packets to a place leave, against the one that packets from there came by. */
+enum way {
+    WAY_UNKNOWN, /* there is none at present, or nobody can tell */
+    WAY_SAME,
+    WAY_OTHER,
+};
+
+static enum way find_way(struct port *p, const struct udp_path *path)
+{
+    struct rtnl_flow flow = {.to = path->remote,
+        .from = path->local,
+        .from_port = p->sockets.listen_port,
+        .fwmark = p->sockets.fwmark};
+    unsigned ifindex;
+
+    /* A link-local address has but one interface. */
+    if (!p->source->nl.socket || ip_addr_is_none(&path->local) || path->ifindex == 0 ||
+        ip_addr_is_link_local(&path->local) || rtnl_way_out(&p->source->nl, &flow, &ifindex) != 0)
+        return WAY_UNKNOWN;
+    return ifindex == path->ifindex ? WAY_SAME : WAY_OTHER;
+}
+
+void source_addr_check(struct peer *peer, nsec_t now)
+{
+    struct port *p = peer->device->port;
+    struct udp_path left = peer_get_left(peer);
+    struct udp_path path = peer_get_path(peer);
+    enum way way = find_way(p, &path);
+
+    if (find_way(p, &left) == WAY_SAME)
+        peer_set_left(peer, NULL);
+    if (way == WAY_SAME)
+        peer->follows_route = true;
+    if (way != WAY_OTHER || !peer->follows_route)
+        return;
+    peer_set_left(peer, &path);
+    if (peer->device->link.is_up)
+        (void)sender_keepalive(p->sender, peer, now);
+}
+
+nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
+{
+    struct device *d;
+    struct peer *peer;
+
+    if (now < s->due)
+        return s->due;
+    s->due = NSEC_NEVER;
+    s->looked_at = now;
+    list_foreach(d, &s->port->devices, siblings)
+        list_foreach(peer, &d->peers, siblings)
+            source_addr_check(peer, now);
+    return s->due;
+}
+
+static void on_news(void *ctx, uint32_t epoll_events)
+{
+    struct source_addr *s = ctx;
+
+    if (!net_watch_read(s->fd) || s->due != NSEC_NEVER)
+        return;
+    s->due = clock_now() + SETTLE;
+    if (s->looked_at != 0)
+        s->due = nsec_max(s->due, s->looked_at + LOOK_EVERY);
+}
+
+int source_addr_new(struct source_addr **ret, struct port *p)
+{
+    struct source_addr *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    s->port = p;
+    s->fd = -1;
+    s->due = NSEC_NEVER;
+    *ret = s;
+    return 0;
+}
+
+struct source_addr *source_addr_free(struct source_addr *s)
+{
+    free(s);
+    return NULL;
+}
+
+int source_addr_start(struct source_addr *s)
+{
+    int r = netlink_open(&s->nl, NETLINK_ROUTE);
+
+    if (r == 0)
+        r = s->fd = net_watch_open();
+    if (r >= 0) {
+        s->event = (struct loop_event){.fd = s->fd, .fn = on_news, .ctx = s};
+        r = loop_add(&s->port->loop, &s->event, EPOLLIN);
+    }
+    if (r < 0)
+        source_addr_stop(s);
+    return r < 0 ? r : 0;
+}
+
+void source_addr_stop(struct source_addr *s)
+{
+    netlink_close(&s->nl);
+    if (s->fd >= 0)
+        (void)close(s->fd);
+    s->fd = -1;
+    s->due = NSEC_NEVER;
+}

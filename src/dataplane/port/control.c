@@ -1,0 +1,110 @@
+/* control.c - see control.h. */
+#include "port/control.h"
+
+#include "port/device_link.h"
+#include "shared/device_state.h"
+#include "peer/handshake_io.h"
+#include "peer/peer_poll.h"
+#include "shared/port_state.h"
+#include "peer/relay_device.h"
+#include "shared/retire.h"
+#include "peer/source_addr.h"
+#include "os/clock.h"
+
+/* Handshake messages taken before timers and descriptors get their turn. */
+#define HANDSHAKES_PER_TURN 32
+
+/*
+ * Where it shares a core with a data thread that never rests, six parts of seven are control's, as
+ * long as it has work: a stream whose keys are due stops until its handshake is done, and a hub
+ * that was restarted has handshakes with all at once. No stranger gets that share for his messages,
+ * for he is asked for a cookie, and then limited.
+ */
+#define CONTROL_NICE (-8)
+
+/* True when more wait. */
+static bool run_handshakes(struct port *p, nsec_t now)
+{
+    for (unsigned i = 0; i < HANDSHAKES_PER_TURN; i++) {
+        struct peer *peer;
+
+        if (!handshake_io_take_next(p, now, &peer))
+            return false;
+        if (peer)
+            peer_poll(peer, now);
+    }
+    return true;
+}
+
+/* Whatever is due at @now. Returns when something is due next. */
+static nsec_t run_timers(struct port *p, nsec_t now)
+{
+    struct device *d;
+    nsec_t due;
+
+    peer_poll_due(p, now);
+    due = retire_tick(p, now);
+    due = nsec_min(due, source_addr_tick(p->source, now));
+    due = nsec_min(due, device_link_bind_again(p, now));
+    list_foreach(d, &p->devices, siblings)
+        due = nsec_min(due, relay_device_expire(d, now));
+    /* Last, since the others may have armed some. */
+    return nsec_min(due, poll_list_due(&p->polls));
+}
+
+/* Interfaces whose tx workers could not read any more. */
+static void find_vanished(struct port *p)
+{
+    struct device *d;
+
+    list_foreach(d, &p->devices, siblings)
+        if (atomic_load(&d->tx.has_vanished))
+            device_link_read(d);
+}
+
+static int wait_ms(nsec_t due, nsec_t now)
+{
+    nsec_t ms;
+
+    if (due <= now)
+        return 0;
+    if (due == NSEC_NEVER)
+        return -1;
+    ms = (due - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+    return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
+}
+
+static void *control_main(void *arg)
+{
+    struct port *p = arg;
+    nsec_t due = 0; /* at once: there may be deadlines from before */
+    bool busy;
+
+    thread_set_nice(CONTROL_NICE);
+    (void)pthread_mutex_lock(&p->lock);
+    while (!atomic_load(&p->is_stopping)) {
+        if (loop_wait(&p->loop, &p->lock, wait_ms(due, clock_now())))
+            find_vanished(p);
+        busy = run_handshakes(p, clock_now());
+        peer_poll_told(p);
+        due = run_timers(p, clock_now());
+        if (busy)
+            due = 0;
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+int control_start(struct port *p)
+{
+    const struct cpulist *cpus = &p->opt.cpus;
+
+    return thread_start(
+        &p->control_thread, "control", cpus->n ? cpus->cpu[cpus->n - 1] : -1, control_main, p);
+}
+
+void control_stop(struct port *p)
+{
+    loop_wake(&p->loop);
+    (void)pthread_join(p->control_thread, NULL);
+}

@@ -1,0 +1,197 @@
+/* device.c - see device.h: life of a device. */
+#include "port/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/drop.h"
+#include "base/err.h"
+#include "os/log.h"
+#include "port/device_config.h"
+#include "port/device_link.h"
+#include "shared/device_state.h"
+#include "peer/handshake_io.h"
+#include "shared/port_state.h"
+#include "peer/relay_device.h"
+#include "worker/tx.h"
+
+#define DEFAULT_MTU 1420
+
+/* Frames that may wait for a tx worker: bursts of small packets, one frame each, are long. */
+#define TUN_QUEUE_LEN 1000
+
+/* What NCCL takes for an interface that says nothing, and new kernels say of a TUN interface. */
+#define TUN_SPEED_MBIT 10000
+
+static void log_offloads(const struct device *d)
+{
+    for (int i = 0; i < OFFLOAD_N; i++) {
+        const char *why = device_offload_why(d, (enum offload)i);
+
+        if (why)
+            log_info("%s: the offload %s is off: %s", d->name, offload_name((enum offload)i), why);
+    }
+}
+
+/* Nothing of this is worth failing for: the MTU is told on the link, the rest is a matter of speed,
+ * and an interface that stays is removed by who made it. */
+static void set_link(struct device *d, const struct device_options *opt)
+{
+    unsigned mtu = opt->mtu ? opt->mtu : DEFAULT_MTU;
+
+    if (opt->takes_over && d->tun.was_there)
+        (void)tun_set_persistent(&d->tun, false);
+    else if (opt->tun_fd < 0 && tun_set_mtu(&d->tun, mtu) < 0)
+        log_warning("%s: cannot set the MTU to %u", d->name, mtu);
+    (void)tun_set_queue_len(&d->tun, TUN_QUEUE_LEN);
+    (void)tun_set_speed(&d->tun, TUN_SPEED_MBIT);
+}
+
+static int open_tun(struct device *d, const struct device_options *opt, struct err *e)
+{
+    int r;
+
+    d->offloads = d->port->opt.offloads;
+    if (opt->tun_fd >= 0)
+        r = tun_adopt(&d->tun, opt->tun_fd, &d->offloads, e);
+    else
+        r = tun_open(&d->tun, opt->name, opt->n_workers ? opt->n_workers : 1, &d->offloads, e);
+    if (r < 0)
+        return r;
+    memcpy(d->name, d->tun.name, sizeof(d->name));
+    set_link(d, opt);
+    log_offloads(d);
+    return 0;
+}
+
+static int init_parts(struct device *d)
+{
+    int r = gate_init(&d->gate, tun_readers(&d->tun));
+
+    if (r == 0)
+        r = tx_init(d);
+    if (r == 0)
+        r = device_link_watch(d);
+    return r;
+}
+
+static int attach(struct device *d)
+{
+    struct port *p = d->port;
+    int r = 0;
+
+    (void)pthread_mutex_lock(&p->lock);
+    gate_close(&p->gate);
+    list_add_tail(&p->devices, &d->siblings);
+    gate_open(&p->gate);
+    if (p->is_running)
+        r = tx_start(d);
+    if (r == 0)
+        device_link_read(d);
+    (void)pthread_mutex_unlock(&p->lock);
+    return r;
+}
+
+int device_new(
+    struct device **ret, struct port *port, const struct device_options *opt, struct err *e)
+{
+    struct device *d = calloc(1, sizeof(*d));
+    int r;
+
+    if (!d)
+        return err_set(e, -ENOMEM, "no memory for an interface");
+    d->port = port;
+    d->cipher = opt->cipher;
+    d->link.watch = (struct link_watch)LINK_WATCH_NULL;
+    d->relay.due = NSEC_NEVER;
+    list_init(&d->siblings);
+    list_init(&d->peers);
+    htab_init(&d->by_key, rng_u64(&port->rng));
+    cookie_checker_init(&d->checker, &d->local.public);
+    r = open_tun(d, opt, e);
+    if (r == 0) {
+        r = init_parts(d);
+        if (r == 0)
+            r = attach(d);
+        if (r < 0)
+            (void)err_set(e, r, "cannot run interface %s: %s", d->name, strerror(-r));
+    }
+    if (r < 0) {
+        (void)device_free(d);
+        return r;
+    }
+    *ret = d;
+    return 0;
+}
+
+/* What its threads have dropped stays in the port's sum. */
+static void keep_drops(const struct device *d)
+{
+    uint64_t sum[DROP_REASON_N] = {0};
+
+    tx_drops(d, sum);
+    for (int i = 0; i < DROP_REASON_N; i++)
+        drop_count(&d->port->drops, (enum drop_reason)i, sum[i]);
+}
+
+static void detach(struct device *d)
+{
+    struct port *p = d->port;
+
+    (void)pthread_mutex_lock(&p->lock);
+    tx_stop(d);
+    device_link_stop(d);
+    gate_close(&p->gate);
+    list_remove(&d->siblings);
+    gate_open(&p->gate);
+    handshake_io_forget(p, d);
+    (void)relay_device_set(d, false);
+    device_config_remove_peers(d);
+    keep_drops(d);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+struct device *device_free(struct device *d)
+{
+    if (!d)
+        return NULL;
+    detach(d);
+    tx_deinit(d);
+    gate_deinit(&d->gate);
+    tun_close(&d->tun);
+    allowedips_deinit(&d->allowed);
+    htab_deinit(&d->by_key);
+    cookie_checker_deinit(&d->checker);
+    noise_local_deinit(&d->local);
+    free(d);
+    return NULL;
+}
+
+const char *device_offload_why(const struct device *d, enum offload which)
+{
+    return d->offloads.on[which] ? refusals_why(d, which) : d->offloads.why[which];
+}
+
+const char *device_name(const struct device *d)
+{
+    return d->name;
+}
+
+void device_set_accept(struct device *d, const struct device_accept *accept)
+{
+    struct port *p = d->port;
+
+    (void)pthread_mutex_lock(&p->lock);
+    gate_close(&p->gate);
+    d->accept = *accept;
+    gate_open(&p->gate);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+void device_set_listener(struct device *d, const struct device_listener *listener)
+{
+    (void)pthread_mutex_lock(&d->port->lock);
+    d->listener = *listener;
+    (void)pthread_mutex_unlock(&d->port->lock);
+}

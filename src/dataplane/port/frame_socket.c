@@ -1,0 +1,205 @@
+/* frame_socket.c - see frame_socket.h. */
+#include "port/frame_socket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/drop.h"
+#include "base/err.h"
+#include "shared/device_state.h"
+#include "shared/frame_header.h"
+#include "shared/port_gates.h"
+#include "shared/port_state.h"
+#include "peer/sender.h"
+#include "net/socket_room.h"
+#include "net/unix_socket.h"
+#include "wire/stun.h"
+
+/* Taken from the client in one turn of the control thread. */
+#define FRAMES_PER_TURN 64
+
+struct frame_socket {
+    struct device *device;    /* pins */
+    struct loop_event listen; /* owns the descriptor */
+    struct loop_event client; /* owns the descriptor; -1: there is none */
+    char *path;               /* owns; where the socket lies */
+};
+
+/* ---- out: from the client to the port ------------------------------------------------------- */
+
+static struct udp_run run_of(const struct frame_socket_header *h, uint8_t *frame, size_t len)
+{
+    struct udp_run run = {.buf = frame,
+        .len = (uint32_t)len,
+        .seg = (uint16_t)len,
+        .hops = (uint8_t)(h->flags >> FRAME_SOCKET_HOPS_SHIFT)};
+
+    memcpy(run.path.remote.addr.b, h->remote, sizeof(h->remote));
+    memcpy(run.path.local.b, h->local, sizeof(h->local));
+    run.path.remote.port = h->port;
+    run.path.ifindex = h->ifindex;
+    if (ip_addr_is_link_local(&run.path.remote.addr) && !ip_addr_is_v4(&run.path.remote.addr))
+        run.path.remote.scope = h->ifindex;
+    return run;
+}
+
+/* May the client send that? Nothing that could be taken for a message of WireGuard's. */
+static bool may_send(const struct frame_socket_header *h, const uint8_t *frame, size_t len)
+{
+    return len > 0 && h->port != 0 && (frame[0] >= FRAME_FIRST_TYPE || stun_is_request(frame, len));
+}
+
+/* DF is an option of the socket, which all threads send with: so nobody else may be sending. */
+static int send_unfragmented(struct port *p, const struct udp_run *run)
+{
+    const struct udp_sockets *sockets = port_state_sockets(p);
+    int r = 0;
+
+    port_gates_close(p, NULL);
+    if (udp_set_dont_fragment(sockets, true) == 0)
+        r = sender_run(p->sender, run);
+    (void)udp_set_dont_fragment(sockets, false);
+    port_gates_open(p, NULL);
+    return r;
+}
+
+static void take_frame(struct frame_socket *fs, uint8_t *msg, size_t len)
+{
+    struct port *p = fs->device->port;
+    struct frame_socket_header header;
+    struct udp_run run;
+    int r;
+
+    if (len <= sizeof(header))
+        return;
+    memcpy(&header, msg, sizeof(header));
+    msg += sizeof(header);
+    len -= sizeof(header);
+    if (!fs->device->link.is_up || !may_send(&header, msg, len))
+        return;
+    run = run_of(&header, msg, len);
+    if (header.flags & FRAME_SOCKET_DONT_FRAGMENT)
+        r = send_unfragmented(p, &run);
+    else
+        r = sender_run(p->sender, &run);
+    if (r < 0)
+        drop_count(&p->drops, DROP_UDP_SEND, 1);
+}
+
+/* ---- the client ----------------------------------------------------------------------------- */
+
+/* The rx workers write to it inside the gate. */
+static void set_client(struct frame_socket *fs, int fd)
+{
+    struct port *p = fs->device->port;
+
+    gate_close(&p->gate);
+    p->frames.fd = fd;
+    gate_open(&p->gate);
+    atomic_store(&p->frames.is_there, fd >= 0);
+}
+
+static void hang_up(struct frame_socket *fs)
+{
+    if (fs->client.fd < 0)
+        return;
+    set_client(fs, -1);
+    loop_remove(&fs->device->port->loop, &fs->client);
+    (void)close(fs->client.fd);
+    fs->client.fd = -1;
+}
+
+static void on_client(void *ctx, uint32_t epoll_events)
+{
+    uint8_t msg[sizeof(struct frame_socket_header) + FRAME_SOCKET_FRAME_MAX];
+    struct frame_socket *fs = ctx;
+
+    for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
+        ssize_t n = recv(fs->client.fd, msg, sizeof(msg), MSG_DONTWAIT | MSG_TRUNC);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0) {
+            hang_up(fs);
+            return;
+        }
+        if ((size_t)n <= sizeof(msg))
+            take_frame(fs, msg, (size_t)n);
+    }
+}
+
+static void on_connection(void *ctx, uint32_t epoll_events)
+{
+    struct frame_socket *fs = ctx;
+    int fd = accept4(fs->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    /* The one before may have ended, and nobody noticed yet. */
+    if (fs->client.fd >= 0)
+        on_client(fs, EPOLLIN);
+    if (fs->client.fd >= 0) {
+        (void)close(fd);
+        return;
+    }
+    fs->client = (struct loop_event){.fd = fd, .fn = on_client, .ctx = fs};
+    if (loop_add(&fs->device->port->loop, &fs->client, EPOLLIN) < 0) {
+        (void)close(fd);
+        fs->client.fd = -1;
+        return;
+    }
+    socket_set_send_room(fd, FRAME_SOCKET_ROOM);
+    set_client(fs, fd);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int frame_socket_new(struct frame_socket **ret, struct device *d, const char *path, struct err *e)
+{
+    struct frame_socket *fs = calloc(1, sizeof(*fs));
+    int r = -ENOMEM;
+
+    if (!fs || !(fs->path = strdup(path))) {
+        free(fs);
+        return err_set(e, r, "no memory for socket %s", path);
+    }
+    fs->device = d;
+    fs->client.fd = -1;
+    fs->listen = (struct loop_event){.fn = on_connection, .ctx = fs};
+    r = fs->listen.fd = unix_socket_listen(path, SOCK_SEQPACKET);
+    if (r >= 0)
+        r = loop_add(&d->port->loop, &fs->listen, EPOLLIN);
+    if (r < 0) {
+        if (fs->listen.fd >= 0)
+            (void)close(fs->listen.fd);
+        free(fs->path);
+        free(fs);
+        return err_set(e, r, "cannot serve %s: %s", path,
+            r == -EADDRINUSE ? "another process does" : strerror(-r));
+    }
+    *ret = fs;
+    return 0;
+}
+
+struct frame_socket *frame_socket_free(struct frame_socket *fs)
+{
+    struct port *p;
+
+    if (!fs)
+        return NULL;
+    p = fs->device->port;
+    (void)pthread_mutex_lock(&p->lock);
+    hang_up(fs);
+    loop_remove(&p->loop, &fs->listen);
+    (void)pthread_mutex_unlock(&p->lock);
+    (void)unlink(fs->path);
+    (void)close(fs->listen.fd);
+    free(fs->path);
+    free(fs);
+    return NULL;
+}

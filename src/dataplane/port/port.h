@@ -1,0 +1,88 @@
+/*
+ * port.h - one UDP port and the threads that receive on it.
+ *
+ * A port is shared by any number of devices (networks): each has its own
+ * private key and its own interface, and messages find their device by
+ * receiver index, or, for a handshake initiation, by mac1. Something else may
+ * share the port too: a filter sees every run first, may take it, and may send.
+ *
+ * Threads, all owned by the port:
+ *
+ *   rx workers   receive, let the filter look, decrypt, write to interfaces
+ *   control      handshakes, timers, configuration requests, link changes
+ *
+ * Order of calls: port_new, then device_new for each device (also later, while
+ * the port runs), port_start, ..., device_free, port_stop, port_free.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/drop.h"
+#include "shared/port_options.h"
+#include "shared/port_tx.h"
+
+struct udp_run;
+struct err;
+struct port;
+
+/**
+ * port_new() - a port without threads yet
+ *
+ * Tests the UDP offloads (see offload_test_udp()).
+ *
+ * Return: 0 or negative errno with words.
+ */
+int port_new(struct port **ret, const struct port_options *opt, struct err *e);
+
+/**
+ * port_start() - open the sockets (unless they follow the links) and start the threads
+ *
+ * The sockets belong to the network namespace of the calling thread.
+ *
+ * Return: 0, or negative errno with words (-EADDRINUSE: the port is taken).
+ */
+int port_start(struct port *p, struct err *e);
+
+/** port_stop() - end the threads, close the sockets. Idempotent. */
+void port_stop(struct port *p);
+
+/** port_free() - after port_stop() and after all devices are freed; NULL is fine. Returns NULL. */
+struct port *port_free(struct port *p);
+
+/** port_listen_port() - the bound UDP port, or the one to bind; 0 when not chosen yet. Any thread.
+ */
+uint16_t port_listen_port(struct port *p);
+
+/** port_offloads() - what was found usable when the port was made, and why the rest is not. Any
+ * thread. */
+const struct offloads *port_offloads(const struct port *p);
+
+/** port_drops() - add all drops of the port's threads and its devices' threads to @sum. Any thread.
+ */
+void port_drops(struct port *p, uint64_t sum[static DROP_REASON_N]);
+
+/** port_sum_drops() - the same, under the port's lock, for dataplane/ only. */
+void port_sum_drops(struct port *p, uint64_t sum[static DROP_REASON_N]);
+
+/* ---- sharing the port ---- */
+
+/** port_set_filter() - have @fn see what arrives, from now on; NULL: none. @ctx is pinned until
+ * another one is set. Any thread but a filter or a listener. */
+void port_set_filter(struct port *p, port_filter_fn fn, void *ctx);
+
+/**
+ * port_send() - send a run now, from any thread but a filter
+ *
+ * Return: 0, or negative errno when the kernel did not take (all of) it.
+ */
+int port_send(struct port *p, const struct udp_run *run);
+
+/**
+ * port_quiesce() - wait until every filter call that is under way has returned
+ *
+ * After unlinking something that a filter reads, and before freeing it.
+ *
+ * Threads: any but the workers.
+ */
+void port_quiesce(struct port *p);

@@ -1,0 +1,85 @@
+/*
+ * device_state.h - the struct behind device.h, for dataplane/ only. Lock order: port_state.h.
+ */
+#pragma once
+
+#include <net/if.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/htab.h"
+#include "base/list.h"
+#include "packet/device_accept.h"
+#include "shared/device_listener.h"
+#include "shared/loop.h"
+#include "shared/refusals.h"
+#include "noise/choice.h"
+#include "noise/cookie.h"
+#include "noise/local.h"
+#include "allowedips/allowedips.h"
+#include "net/link_watch.h"
+#include "net/offload.h"
+#include "os/thread.h"
+#include "net/tun.h"
+
+struct port;
+struct relay;
+struct router_network;
+struct tx_worker;
+
+/** A device's interface as the kernel has it. device_link.c's; under the port's lock. */
+struct device_link {
+    struct link_watch watch;
+    struct loop_event event; /* of watch */
+    unsigned fitted_mtu;     /* that the interface's superpackets are cut for; 0: not yet */
+    bool has_new_mtus;       /* of peers, since */
+    bool is_up;              /* messages are sent and taken */
+    bool is_gone;            /* deleted */
+};
+
+/** What a device needs to relay between its peers. relay_device.c's; under the port's lock. */
+struct device_relay {
+    struct relay *relay;            /* owns; NULL: it does not relay */
+    struct router_network *network; /* lent by its router */
+    nsec_t due;                     /* give back what has expired; NSEC_NEVER: nothing does */
+};
+
+/** A device's sending threads. tx.c's. */
+struct device_tx {
+    struct tx_worker *workers; /* owns tun_readers(); immutable after device_new() */
+    _Atomic bool is_stopping;  /* they end */
+    _Atomic bool has_vanished; /* one could not read any more: the interface may be gone */
+    _Atomic uint64_t n_lent;   /* times that one lent its queues: see tx.c */
+};
+
+struct device {
+    /* Immutable after device_new(). */
+    struct port *port;          /* pins */
+    struct noise_choice cipher; /* of peers about whom nothing else is said */
+    struct offloads offloads;
+    struct tun tun;
+    char name[IFNAMSIZ];
+    struct gate gate; /* of its tx workers */
+
+    /* Any thread. */
+    _Atomic unsigned mtu; /* bytes; written by device_link.c */
+    struct refusals refusals;
+    struct device_tx tx;
+
+    /* Changed with the gates closed, read inside them. */
+    struct list siblings; /* in port->devices */
+    struct allowedips allowed;
+    struct cookie_checker checker;
+    struct device_accept accept;
+
+    /* Guarded by port->lock. */
+    struct noise_local local;
+    struct htab by_key; /* of struct peer, by public key */
+    struct list peers;  /* of struct peer, by siblings; the oldest first */
+    size_t n_peers;
+    struct device_link link;
+    struct device_listener listener;
+    struct device_relay relay;
+};

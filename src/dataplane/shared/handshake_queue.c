@@ -1,0 +1,79 @@
+/* handshake_queue.c - see handshake_queue.h. */
+#include "shared/handshake_queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Under load from this many waiting messages on, and for so long after. */
+#define LOAD_THRESHOLD (HANDSHAKES_PER_WORKER / 8)
+#define LOAD_MEMORY    NSEC_PER_SEC
+
+int handshake_slots_init(struct handshake_slots *s)
+{
+    *s = (struct handshake_slots){.msgs = calloc(HANDSHAKES_PER_WORKER, sizeof(*s->msgs))};
+    return s->msgs ? 0 : -ENOMEM;
+}
+
+void handshake_slots_deinit(struct handshake_slots *s)
+{
+    free(s->msgs);
+    s->msgs = NULL;
+}
+
+int handshake_queue_init(struct handshake_queue *q, unsigned n_workers)
+{
+    size_t cap = HANDSHAKES_PER_WORKER;
+
+    while (cap < (size_t)n_workers * HANDSHAKES_PER_WORKER)
+        cap *= 2;
+    return mpsc_init(&q->ring, cap);
+}
+
+void handshake_queue_deinit(struct handshake_queue *q)
+{
+    mpsc_deinit(&q->ring);
+}
+
+bool handshake_queue_push(struct handshake_queue *q, struct handshake_slots *slots,
+    struct device *device, bool is_proven, const struct udp_path *path, const uint8_t *msg,
+    size_t len)
+{
+    struct handshake_msg *slot = &slots->msgs[slots->next];
+
+    /* Acquire: control has finished reading the slot. */
+    if (atomic_load_explicit(&slot->is_busy, memory_order_acquire) ||
+        (!is_proven && atomic_load(&q->n) >= HANDSHAKES_UNPROVEN_MAX))
+        return false;
+    slot->is_proven = is_proven;
+    slot->device = device;
+    slot->path = *path;
+    slot->len = (uint16_t)len;
+    memcpy(slot->msg, msg, len);
+    atomic_store_explicit(&slot->is_busy, true, memory_order_relaxed);
+    slots->next = (slots->next + 1) % HANDSHAKES_PER_WORKER;
+    atomic_fetch_add(&q->n, 1);
+    if (mpsc_push(&q->ring, slot))
+        return true;
+    handshake_queue_done(q, slot);
+    return false;
+}
+
+struct handshake_msg *handshake_queue_pop(struct handshake_queue *q)
+{
+    return mpsc_pop(&q->ring);
+}
+
+void handshake_queue_done(struct handshake_queue *q, struct handshake_msg *m)
+{
+    atomic_fetch_sub(&q->n, 1);
+    /* Release: the worker may overwrite it. */
+    atomic_store_explicit(&m->is_busy, false, memory_order_release);
+}
+
+bool handshake_queue_note_load(struct handshake_queue *q, nsec_t now)
+{
+    if (atomic_load(&q->n) >= LOAD_THRESHOLD)
+        atomic_store(&q->loaded_until, now + LOAD_MEMORY);
+    return handshake_queue_is_loaded(q, now);
+}

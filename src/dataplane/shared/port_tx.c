@@ -1,0 +1,71 @@
+/* port_tx.c - see port_tx.h. */
+#include "shared/port_tx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "shared/index.h"
+
+int port_tx_init(struct port_tx *tx, const struct index_table *index,
+    const struct udp_sockets *sockets, struct drops *drops, unsigned worker, bool gso)
+{
+    *tx = (struct port_tx){.index = index, .sockets = sockets, .drops = drops, .worker = worker};
+    tx->room = malloc(PORT_TX_ROOM);
+    return tx->room ? udp_outbox_init(&tx->out, gso, false) : -ENOMEM;
+}
+
+void port_tx_deinit(struct port_tx *tx)
+{
+    udp_outbox_deinit(&tx->out);
+    free(tx->room);
+    tx->room = NULL;
+}
+
+void port_tx_begin(struct port_tx *tx, nsec_t now)
+{
+    tx->now = now;
+    tx->room_used = 0;
+}
+
+void port_tx_flush(struct port_tx *tx)
+{
+    uint64_t failed = tx->out.n_failed;
+
+    udp_outbox_flush(&tx->out, tx->sockets);
+    drop_count(tx->drops, DROP_UDP_SEND, tx->out.n_failed - failed);
+}
+
+void port_tx_send(struct port_tx *tx, const struct udp_run *run)
+{
+    udp_outbox_add(&tx->out, tx->sockets, run);
+}
+
+uint8_t *port_tx_room(struct port_tx *tx, size_t len)
+{
+    uint8_t *p = tx->room + tx->room_used;
+
+    if (len > PORT_TX_ROOM - tx->room_used)
+        return NULL;
+    tx->room_used += len;
+    return p;
+}
+
+void port_tx_drop(struct port_tx *tx, enum drop_reason reason, uint64_t n)
+{
+    drop_count(tx->drops, reason, n);
+}
+
+bool port_tx_has_index(const struct port_tx *tx, uint32_t index)
+{
+    return index_is_used(tx->index, index);
+}
+
+nsec_t port_tx_now(const struct port_tx *tx)
+{
+    return tx->now;
+}
+
+unsigned port_tx_worker(const struct port_tx *tx)
+{
+    return tx->worker;
+}

@@ -1,0 +1,110 @@
+/* addressee.c - see addressee.h. */
+#include "worker/addressee.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/htab.h"
+#include "shared/device_state.h"
+
+_Static_assert((ADDRESSEE_SOURCES & (ADDRESSEE_SOURCES - 1)) == 0, "a mask of the hash");
+
+int addressee_init(struct addressee *a, uint64_t seed)
+{
+    *a = (struct addressee){.seed = seed};
+    a->sources = calloc(ADDRESSEE_SOURCES, sizeof(*a->sources));
+    return a->sources ? 0 : -ENOMEM;
+}
+
+void addressee_deinit(struct addressee *a)
+{
+    free(a->sources);
+    a->sources = NULL;
+}
+
+static uint64_t hash_of(const struct addressee *a, const struct ip_addr *from)
+{
+    size_t len = ip_addr_is_v4(from) ? sizeof(from->b) : sizeof(from->b) / 2;
+
+    return hash_bytes(a->seed, from->b, len) | 1;
+}
+
+static bool is_for(struct addressee *a, const struct device *d, const uint8_t *msg, size_t len)
+{
+    a->n_tries++;
+    return cookie_check_mac1(&d->checker, msg, len);
+}
+
+/* The remembered device, if it is still there and the message is for it. */
+static struct device *find_known(struct addressee *a, const struct list *devices,
+    const struct device *known, const uint8_t *msg, size_t len)
+{
+    struct device *d;
+
+    list_foreach(d, devices, siblings)
+        if (d == known)
+            return is_for(a, d, msg, len) ? d : NULL;
+    return NULL;
+}
+
+/* All the others, at the expense of the source, which is @entry's if it has one, and of all. */
+static struct device *search(struct addressee *a, const struct list *devices,
+    const struct device *known, struct addressee_source *entry, const uint8_t *msg, size_t len,
+    nsec_t now)
+{
+    struct device *found = NULL;
+    struct device *d;
+    nsec_t n = 0;
+
+    list_foreach(d, devices, siblings) {
+        if (known && d == known)
+            continue;
+        n++;
+        if (is_for(a, d, msg, len)) {
+            found = d;
+            break;
+        }
+    }
+    rate_pay(&a->tries, now, n * ADDRESSEE_COST);
+    if (entry)
+        rate_pay(&entry->tries, now, n * ADDRESSEE_SOURCE_COST);
+    return found;
+}
+
+struct device *addressee_find(struct addressee *a, const struct list *devices,
+    const struct ip_addr *from, const uint8_t *msg, size_t len, nsec_t now,
+    enum drop_reason *ret_why)
+{
+    uint64_t source = hash_of(a, from);
+    struct addressee_source *slot = &a->sources[source / 2 % ADDRESSEE_SOURCES];
+    struct addressee_source *entry = slot->source == source ? slot : NULL;
+    const struct device *known = entry ? entry->device : NULL;
+    struct device *d;
+
+    /* A node has one. */
+    if (!list_is_empty(devices) && devices->next->next == devices) {
+        d = container_of(devices->next, struct device, siblings);
+        *ret_why = DROP_MAC1_INVALID;
+        return is_for(a, d, msg, len) ? d : NULL;
+    }
+    if (known && (d = find_known(a, devices, known, msg, len)))
+        return d;
+    if (rate_is_spent(&a->tries, now, ADDRESSEE_BURST) ||
+        (entry && rate_is_spent(&entry->tries, now, ADDRESSEE_SOURCE_BURST))) {
+        *ret_why = DROP_SEARCH_LIMITED;
+        return NULL;
+    }
+    /* Who has never been right does not push out who was. */
+    if (!entry && !slot->device) {
+        *slot = (struct addressee_source){.source = source};
+        entry = slot;
+    }
+    d = search(a, devices, known, entry, msg, len, now);
+    if (d && !entry)
+        *slot = (struct addressee_source){.source = source};
+    if (d)
+        slot->device = d;
+    else
+        *ret_why = DROP_MAC1_INVALID;
+    return d;
+}

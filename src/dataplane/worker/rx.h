@@ -1,0 +1,50 @@
+/*
+ * rx.h - the rx workers: threads that receive, and what each has to itself.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/drop.h"
+#include "base/rate.h"
+#include "worker/addressee.h"
+#include "worker/frame_writer.h"
+#include "shared/handshake_queue.h"
+#include "shared/port_tx.h"
+#include "os/sched_batch.h"
+#include "net/udp_batch.h"
+
+struct aead_lane;
+struct port;
+struct rx_waiter;
+
+/** A receiving thread. All of it belongs to that thread, but for the counters of @drops and of
+ * @batch, which any thread may read. */
+struct rx_worker {
+    struct port *port;        /* pins */
+    struct rx_waiter *waiter; /* pins: what it waits for, and its sockets */
+    unsigned i;               /* its part of the port's gate */
+    pthread_t thread;         /* valid while the port runs; port.c joins it */
+    struct udp_inbox inbox;
+    struct port_tx tx;                 /* of the filter; its now is the batch's */
+    struct aead_lane *lane;            /* owns */
+    struct frame_writer writer;        /* to the interface */
+    struct addressee addressee;        /* which device a handshake message is for */
+    struct handshake_slots handshakes; /* messages on their way to the control thread */
+    bool has_handshakes;               /* in this batch: control is to be woken */
+    struct rate frame_rate;            /* of frames for the agent */
+    struct sched_batch batch;          /* while the port is quiet */
+    struct drops drops;
+};
+
+/** rx_init() - worker @i of @p, without its thread. 0 or negative errno; after a failure, too, it
+ * is to be given to rx_deinit(). */
+int rx_init(struct rx_worker *w, struct port *p, unsigned i);
+
+/** rx_deinit() - release, when its thread has ended. */
+void rx_deinit(struct rx_worker *w);
+
+/** rx_start() - its thread, which ends when the port stops. @cpu: run only there; -1: anywhere. 0
+ * or negative errno. */
+int rx_start(struct rx_worker *w, int cpu);

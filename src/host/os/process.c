@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -258,6 +259,19 @@ bool process_has_ended(pid_t pid)
     int status;
 
     return waitpid(pid, &status, WNOHANG) != 0;
+}
+
+bool process_take_link(void)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(peer);
+
+    if (getpeername(PROCESS_LINK_FD, (struct sockaddr *)&peer, &len) < 0 ||
+        peer.ss_family != AF_UNIX)
+        return false;
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)close_range(PROCESS_LINK_FD + 1, ~0U, 0);
+    return true;
 }
 
 int process_wait_end(pid_t pid, unsigned timeout_ms)

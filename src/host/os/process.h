@@ -58,6 +58,16 @@ int process_detach(const char *const argv[], const char *log_path, pid_t *ret, s
 int process_link(const char *const argv[], int fd, pid_t *ret, struct err *e);
 
 /**
+ * process_take_link() - first thing in the program that process_link() starts
+ *
+ * Closes what the starter had open besides and did not mark as its own, and has a reader that went
+ * away be an error of the write, instead of a signal.
+ *
+ * Return: false when nobody is behind PROCESS_LINK_FD: a person has started this.
+ */
+bool process_take_link(void);
+
+/**
  * process_wait_end() - of any process, ours or not
  *
  * Return: 0, also when there is none; -ETIMEDOUT; or another negative errno.

@@ -1,9 +1,11 @@
 /* test-process.c - programs that end well, badly, late, and not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +168,43 @@ static void test_link(void **state)
     (void)unsetenv("JOURNAL_STREAM");
 }
 
+/* What process_take_link() says in a child whose descriptor for it is @link. */
+static bool takes_link(int link)
+{
+    const int beside = PROCESS_LINK_FD + 20;
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        bool taken;
+
+        if (dup2(link, PROCESS_LINK_FD) < 0 || dup2(link, beside) < 0)
+            _exit(2);
+        taken = process_take_link();
+        if (fcntl(PROCESS_LINK_FD, F_GETFD) < 0 || (fcntl(beside, F_GETFD) < 0) != taken)
+            _exit(3);
+        _exit(taken ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_in_range(WEXITSTATUS(status), 0, 1);
+    return WEXITSTATUS(status) == 0;
+}
+
+/* Only a socket with somebody behind it is a link; then nothing else stays open. */
+static void test_take_link(void **state)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_true(takes_link(pair[1]));
+    assert_false(takes_link(null));
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    (void)close(null);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +217,7 @@ int main(void)
         cmocka_unit_test(test_self_path),
         cmocka_unit_test(test_loader_path),
         cmocka_unit_test(test_link),
+        cmocka_unit_test(test_take_link),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

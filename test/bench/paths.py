@@ -15,7 +15,7 @@ the hub in TLS, bare n1 to the hub without an overlay. All of them are up at onc
 from __future__ import annotations
 
 from lab import Lab, wait_for
-from lab.agents import Site
+from lab.support.agents import Site
 from tunnel import WEFT, Way, in_turns
 
 TOPOLOGY = """

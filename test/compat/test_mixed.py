@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Host, Lab, schemas
-from lab.agents import AgentNode, Site
+from lab import Host, Lab
+from lab.support import schemas
+from lab.support.agents import AgentNode, Site
 
 from .release import ROOT
 

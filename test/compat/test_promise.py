@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from lab import schemas
+from lab.support import schemas
 
 from .release import ROOT, last_release
 

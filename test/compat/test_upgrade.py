@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import AgentNode, Site
-from lab.pinging import Pings
+from lab.support.agents import AgentNode, Site
+from lab.support.pinging import Pings
 
 pytestmark = pytest.mark.namespaces
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from lab.pages import ROOT, Command, blocks, commands
+from lab.support import ROOT
+from lab.support.pages import Command, blocks, commands
 from readme.rules import ELSEWHERE, RULES, Elsewhere, Rule, find, is_mention
 
 PAGES = ("README.md", "docs/TRAINING.md")

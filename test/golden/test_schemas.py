@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import schemas
+from lab.support import schemas
 from test_golden import HERE, helps
 
 jsonschema = pytest.importorskip("jsonschema", reason="python3-jsonschema is not installed")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from lab import Daemon, Host, Lab
-from lab.schemas import check_answer
+from lab.support.schemas import check_answer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
 from member_reference import Signer, key_of, public_of  # noqa: E402

@@ -6,7 +6,7 @@ test asks for, and that nothing is left out.
 
 from __future__ import annotations
 
-from lab import schemas
+from lab.support import schemas
 
 from .hub import Hub, new_key
 

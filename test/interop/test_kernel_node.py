@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
-from lab.stock import sync_line
+from lab.support.stock_recipe import sync_line
 
 from .vm import image
 from .vm.kernelvm import MODULES, KernelVm

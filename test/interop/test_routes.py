@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.pinging import LONGEST_GAP_S, Pings
+from lab.support.pinging import LONGEST_GAP_S, Pings
 
 from .wgpeer import WgPeer
 

@@ -20,8 +20,8 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from lab import Daemon, Lab, wait_for
-from lab.laboratory import unavailable
-from lab.process import CommandError
+from lab.support.network.laboratory import unavailable
+from lab.support.network.process import CommandError
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = ROOT / "test/lab/topo/two-providers.topo"

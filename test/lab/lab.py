@@ -11,6 +11,6 @@ from pathlib import Path
 if __name__ == "__main__":
     # As a program we are not part of the package yet: make its parent folder the import path.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-    from lab.command import main
+    from lab.support.network.command import main
 
     sys.exit(main())

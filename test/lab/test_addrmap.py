@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
+from lab.support import ROOT
 
 pytestmark = pytest.mark.namespaces
 
-ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = """
 switch hubnet 198.51.100.0/24 gateway=core
 switch wan-a 203.0.113.0/24 gateway=core

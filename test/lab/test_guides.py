@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import Site
-from lab.ask import __file__ as ASK
-from lab.pages import DOCS, blocks
+from lab.support import DOCS, PROGRAMS
+from lab.support.agents import Site
+from lab.support.pages import blocks
 
 pytestmark = pytest.mark.namespaces
 
@@ -101,7 +101,7 @@ def test_healthy_answers(site: Site) -> None:
 
 
 def hub_metrics(site: Site) -> str:
-    done = site.hub.run(["/usr/bin/python3", ASK, "GET", "http://hub/v1/metrics",
+    done = site.hub.run(["/usr/bin/python3", PROGRAMS / "ask.py", "GET", "http://hub/v1/metrics",
                          "/run/weft/hub.sock"], quiet=True)
     return done.out.partition("\n")[2]
 

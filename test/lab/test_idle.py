@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.agents import AgentNode, Site
-from lab.overlay import ask
+from lab.support.agents import AgentNode, Site
+from lab.support.stock_mesh import ask
 
 pytestmark = pytest.mark.namespaces
 

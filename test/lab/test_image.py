@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import stat
@@ -20,11 +19,11 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.container import WEFT_UID, Container, Image
+from lab.support import ROOT
+from lab.support.container import WEFT_UID, Container, Image
 
 pytestmark = pytest.mark.namespaces
 
-ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = """
 switch wan 203.0.113.0/24
 host hub

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Host, Lab, Result, wait_for
-from lab.pinging import LONGEST_GAP_S, Pings
+from lab.support.pinging import LONGEST_GAP_S, Pings
 
 pytestmark = pytest.mark.namespaces
 

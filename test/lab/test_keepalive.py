@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import AgentNode, Site
+from lab.support.agents import AgentNode, Site
 
 pytestmark = pytest.mark.namespaces
 

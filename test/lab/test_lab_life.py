@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab import PATIENCE, CommandError, ConditionError, Lab, LogError, record, wait_for
-from lab.process import tagged_pids
+from lab import PATIENCE, CommandError, ConditionError, Lab, LogError, wait_for
+from lab.support import ROOT
+from lab.support.network import record
+from lab.support.network.process import tagged_pids
 
 pytestmark = pytest.mark.namespaces
 
-PROGRAM = Path(__file__).parent / "lab.py"
+PROGRAM = ROOT / "test/lab/lab.py"
 PAIR = """
 switch s 10.9.0.0/24
 host x

@@ -13,7 +13,7 @@ import re
 
 import pytest
 from lab import CommandError, Lab, wait_for
-from lab.prober import Prober
+from lab.support.prober import Prober
 
 pytestmark = pytest.mark.namespaces
 

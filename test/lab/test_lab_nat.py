@@ -20,7 +20,7 @@ from contextlib import ExitStack
 
 import pytest
 from lab import Lab, wait_for
-from lab.prober import Prober
+from lab.support.prober import Prober
 
 pytestmark = pytest.mark.namespaces
 

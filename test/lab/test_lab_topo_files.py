@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.prober import Prober
+from lab.support import TOPOLOGIES
+from lab.support.prober import Prober
 
 pytestmark = pytest.mark.namespaces
 
-TOPO = Path(__file__).parent / "topo"
 NODES = ("n1", "n2", "n3", "n4")
 
 
 def test_two_providers():
-    with Lab.from_file(TOPO / "two-providers.topo") as lab:
+    with Lab.from_file(TOPOLOGIES / "two-providers.topo") as lab:
         hub = lab.host("hub")
         for name in NODES:
             lab.host(name).run(["ping", "-c1", "-W15", hub.address()])
@@ -31,7 +30,7 @@ def test_two_providers():
 
 
 def test_two_providers_with_v6():
-    with Lab.from_file(TOPO / "two-providers-v6.topo") as lab:
+    with Lab.from_file(TOPOLOGIES / "two-providers-v6.topo") as lab:
         hub6 = lab.host("hub").address(6)
         for name in NODES:
             lab.host(name).run(["ping", "-c1", "-W15", lab.host("hub").address()])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from pathlib import Path
 
 import pytest
 from lab import Topology, TopologyError
-from lab.construction import routes
-from lab.drawing import draw
+from lab.support import TOPOLOGIES
+from lab.support.network.construction import routes
+from lab.support.network.drawing import draw
 
-TOPOLOGIES = sorted((Path(__file__).parent / "topo").glob("*.topo"))
+FILES = sorted(TOPOLOGIES.glob("*.topo"))
 
 SITE = """
 switch wan 203.0.113.0/24 2001:db8::/64   # the internet
@@ -113,6 +113,6 @@ def test_drawing_of_a_loop_and_a_loner_ends():
     assert picture.endswith("z (no link)\n")
 
 
-@pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_shipped_topologies_are_understood(path):
     assert Topology.from_file(path).nodes

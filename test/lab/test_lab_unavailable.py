@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from lab import laboratory, unavailable
+from lab import unavailable
+from lab.support.network import laboratory
 
 
 def test_without_root(monkeypatch):

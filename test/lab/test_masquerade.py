@@ -8,7 +8,7 @@
                                               b ── [ lan-b ] ── nat-b ── [ up-b ] ──┘
 
 None drops anything on its INPUT chain, so a packet that comes before its own side has sent spoils
-the mapping (nat.py). In the flat topology one router is between the two, the least that there can
+the mapping (gateway.py). In the flat topology one router is between the two, the least that there can
 be: a packet with a time to live of 2 leaves the sender's gateway and reaches no other. In the deep
 one a is behind two such gateways, so that it takes a time to live of 3 to open them.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.agents import Site
+from lab.support.agents import Site
 
 pytestmark = pytest.mark.namespaces
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.agents import Site
+from lab.support.agents import Site
 
 pytestmark = pytest.mark.namespaces
 

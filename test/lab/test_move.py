@@ -21,7 +21,8 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
-from lab.agents import AgentNode
+from lab.support import PROGRAMS
+from lab.support.agents import AgentNode
 
 pytestmark = pytest.mark.namespaces
 
@@ -43,7 +44,7 @@ link n1   lan 10.1.0.11
 link n2   wan 203.0.113.12
 """
 NAME = "hub.example.test"
-NAME_SERVER = Path(__file__).with_name("name_server.py")
+NAME_SERVER = PROGRAMS / "name_server.py"
 BLOCK_UDP = """
 table inet blocked {
     chain out {

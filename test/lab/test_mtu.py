@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.agents import AgentNode, Site
-from lab.condition import wait_for
-from lab.wire import DONT_FRAGMENT, MORE_FRAGMENTS, Datagram, capture
+from lab.support.agents import AgentNode, Site
+from lab.support.waiting import wait_for
+from lab.support.wire import DONT_FRAGMENT, MORE_FRAGMENTS, Datagram, capture
 
 pytestmark = pytest.mark.namespaces
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
+from lab.support import PROGRAMS
 
 pytestmark = pytest.mark.namespaces
 
@@ -157,7 +158,7 @@ def test_two_networks_of_one_name(site: Site) -> None:
 def test_what_the_resolver_knows_stays(site: Site) -> None:
     """Also when it begins to answer after the bare name was written."""
     host, server = site.a1.host, site.lab.host("hub2")
-    script = Path(__file__).with_name("name_server.py")
+    script = PROGRAMS / "name_server.py"
     host.run(["sh", "-c", f"echo nameserver {server.address()} > /etc/resolv.conf"])
     site.a1.join(site.token(), "--name", "gpu-1")
     site.a2.join(site.token(), "--name", "gpu-2")

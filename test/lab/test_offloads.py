@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from interop.test_wg_life import is_instrumented
 from lab import Lab, wait_for
-from lab.agents import Site
-from lab.overlay import ask
+from lab.support.agents import Site
+from lab.support.stock_mesh import ask
 
 pytestmark = pytest.mark.namespaces
 

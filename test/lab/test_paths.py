@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import AgentNode, Site
-from lab.pinging import LONGEST_GAP_S, Pings
-from lab.process import Daemon
+from lab.support.agents import Site
+from lab.support.pinging import LONGEST_GAP_S, Pings
+from lab.support.network.process import Daemon
 
 pytestmark = pytest.mark.namespaces
 

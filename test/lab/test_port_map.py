@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import Site
-from lab.process import Daemon
+from lab.support.agents import Site
+from lab.support.network.process import Daemon
 
 pytestmark = pytest.mark.namespaces
 

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
+from lab.support import PROGRAMS, ROOT
 
 pytestmark = pytest.mark.namespaces
 
-ROOT = Path(__file__).resolve().parents[2]
 NAME = "hub.example.test"
-NAME_SERVER = Path(__file__).with_name("name_server.py")
+NAME_SERVER = PROGRAMS / "name_server.py"
 TOPOLOGY = """
 switch wan 203.0.113.0/24
 host hub

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Host, Lab, Result, wait_for
+from lab.support import PROGRAMS
 
 pytestmark = pytest.mark.namespaces
 
@@ -207,7 +208,7 @@ def test_who_may_ask(mesh: Mesh) -> None:
     listening = n2.run(["ss", "-Hlntu", "sport", "=", ":51829"], quiet=True).out
     assert len(listening.splitlines()) == 2
     assert all(f"{mesh.address('n2')}%weft0:51829" in line for line in listening.splitlines())
-    ask = Path(__file__).with_name("measuring.py")
+    ask = PROGRAMS / "refused_orders.py"
     said = n1.run(["/usr/bin/python3", ask, mesh.address("n2")]).out.splitlines()
     assert said == ["light before a session: refused", "session: ok", "second session: refused",
                     "sink with another id: refused", "no order: refused",
@@ -231,7 +232,7 @@ def test_no_order_leads_elsewhere(mesh: Mesh) -> None:
                  for name in ("n2", "n3")]
     for listener in listeners:
         listener.wait_line("listening")
-    script = Path(__file__).with_name("misleading.py")
+    script = PROGRAMS / "misdirected_orders.py"
     places = [f"{host}:6379" for host in ("127.0.0.1", "203.0.113.12", "203.0.113.13",
                                           mesh.address("n2"), mesh.address("n3"))]
     said = n1.run(["/usr/bin/python3", script, mesh.address("n2"), mesh.address("n3"),

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
-from lab.agents import Site
-from lab.process import Result
+from lab.support.agents import Site
+from lab.support.network.process import Result
 
 TOPOLOGY = """
 switch wan 203.0.113.0/24 2001:db8::/64

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Host, Lab, Result, wait_for
-from lab.agents import AgentNode, Site
-from lab.pages import blocks
+from lab.support.agents import AgentNode, Site
+from lab.support.pages import blocks
 
 pytestmark = pytest.mark.namespaces
 

@@ -22,8 +22,9 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.overlay import PORT, Hub, Node
-from lab.wire import Datagram, capture
+from lab.support import PROGRAMS
+from lab.support.stock_mesh import PORT, Hub, Node
+from lab.support.wire import Datagram, capture
 
 
 pytestmark = pytest.mark.namespaces
@@ -47,7 +48,7 @@ link b lan-b 10.2.0.1
 link n1 lan-a 10.1.0.11
 link n2 lan-b 10.2.0.12
 """
-SCRIPTED = Path(__file__).with_name("scripted.py")
+SCRIPTED = PROGRAMS / "scripted_initiator.py"
 PING = 1200          # bytes of echo data in the packets that a test looks at
 DATAGRAM = 1232 + 32  # such a packet, padded to 16, in a data message
 SHADOW = 1 << 30     # mappings of this size are a sanitizer's own books, mostly not there

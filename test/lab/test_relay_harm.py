@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.overlay import PORT, Hub, Node
-from lab.wire import Datagram, capture, exchange, send_from_port
+from lab.support.stock_mesh import PORT, Hub, Node
+from lab.support.wire import Datagram, capture, exchange, send_from_port
 
 pytestmark = pytest.mark.namespaces
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.overlay import API_PORT, Hub, Node
+from lab.support.stock_mesh import API_PORT, Hub, Node
 
 pytestmark = pytest.mark.namespaces
 

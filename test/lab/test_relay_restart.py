@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.overlay import Hub
+from lab.support.stock_mesh import Hub
 
 pytestmark = pytest.mark.namespaces
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import AgentNode, Site
-from lab.pinging import LONGEST_GAP_S, Pings
-from lab.wire import exchange
+from lab.support.agents import AgentNode, Site
+from lab.support.pinging import LONGEST_GAP_S, Pings
+from lab.support.wire import exchange
 
 pytestmark = pytest.mark.namespaces
 

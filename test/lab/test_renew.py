@@ -15,14 +15,15 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import AgentNode, Site
-from lab.streaming import Stream
+from lab.support import PROGRAMS, TOPOLOGIES
+from lab.support.agents import AgentNode, Site
+from lab.support.streaming import Stream
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = Path(__file__).with_name("topo") / "two-nats.topo"
+TOPOLOGY = TOPOLOGIES / "two-nats.topo"
 SOCKET, REAL_SOCKET = "/run/wireguard/weft0.sock", "/run/wireguard/real.sock"
-OLDER = Path(__file__).with_name("older_data_plane.py")
+OLDER = PROGRAMS / "older_data_plane.py"
 # What a figure is to be, and what a machine that is busy otherwise may make of it.
 GAP_S, DEADLINE_S = 1, 15
 

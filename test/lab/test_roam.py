@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.agents import Site
-from lab.overlay import ask
-from lab.pinging import LONGEST_GAP_S, Pings
-from lab.process import Daemon
+from lab.support.agents import Site
+from lab.support.stock_mesh import ask
+from lab.support.pinging import LONGEST_GAP_S, Pings
+from lab.support.network.process import Daemon
 
 pytestmark = pytest.mark.namespaces
 

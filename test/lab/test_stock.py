@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Host, Lab, wait_for
-from lab.agents import CIDR4, AgentNode, Site
-from lab.stock import recipe, sync_line
+from lab.support.agents import CIDR4, AgentNode, Site
+from lab.support.stock_recipe import recipe, sync_line
 
 pytestmark = pytest.mark.namespaces
 

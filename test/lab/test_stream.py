@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
+from lab.support import PROGRAMS
 
 pytestmark = pytest.mark.namespaces
 
@@ -46,7 +47,7 @@ link n1 lan-a 10.1.0.11
 link n2 lan-b 10.2.0.12
 link n3 lan-c 10.3.0.13
 """
-PROXY = Path(__file__).with_name("connect_proxy.py")
+PROXY = PROGRAMS / "connect_proxy.py"
 BLOCKED = "UDP to the hub at 198.51.100.10:51820 is blocked"
 BULK_BYTES = 16 << 20
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Lab, wait_for
+from lab.support import ROOT
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -21,7 +22,6 @@ pytestmark = [
                        reason="python3-torch is not installed"),
 ]
 
-ROOT = Path(__file__).resolve().parents[2]
 NODES = ("n1", "n2", "n3", "n4")
 HUB_AWAY = ["the hub does not answer", "UDP to the hub fails, and so does TLS"]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from interop.vm import image
 from lab import Daemon, Host, Result
-from lab.construction import run_script
+from lab.support.network.construction import run_script
 from units.root import SUITE, sources
 
 from .build import Packages

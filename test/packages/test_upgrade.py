@@ -10,7 +10,7 @@ import time
 
 import pytest
 from lab import wait_for
-from lab.streaming import Receiver
+from lab.support.streaming import Receiver
 from units.conftest import Site
 
 from .build import Packages

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lab import wait_for
-from lab.pages import ROOT, Command
+from lab.support import ROOT
+from lab.support.pages import Command
 
 from .stage import Stage
 
@@ -52,7 +53,7 @@ ELSEWHERE = [Elsewhere(re.compile(pattern), path, proof) for pattern, path, proo
     (r"systemctl enable --now weft-hub", "test/units/test_hub_unit.py", r'"enable", "--now", HUB'),
     (r"weft join --no-hosts", "test/lab/test_join.py", r'"--no-hosts"'),
     (r"weft join --endpoint ADDRESS\[:PORT\]", "test/lab/test_relays.py", r'"--endpoint"'),
-    (r"\* \* \* \* \* root .*wg syncconf.*", "test/lab/stock.py", r"\bCRON\b"),
+    (r"\* \* \* \* \* root .*wg syncconf.*", "test/lab/support/stock_recipe.py", r"\bCRON\b"),
 ]]
 
 

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from lab import Daemon, Lab, Result, wait_for
-from lab.pages import ROOT
+from lab.support import ROOT
 
 TOPOLOGY = """
 switch wan 203.0.113.0/24 gateway=router

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab.pages import ROOT
+from lab.support import ROOT
 
 
 @pytest.mark.namespaces

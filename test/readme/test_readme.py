@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
-from lab.pages import ROOT, commands
+from lab.support import ROOT
+from lab.support.pages import commands
 
 from .rules import Rule, find, is_mention
 from .stage import TOPOLOGY, Stage

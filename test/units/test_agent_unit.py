@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from lab import Result, wait_for
-from lab.pinging import LONGEST_GAP_S, Pings
+from lab.support.pinging import LONGEST_GAP_S, Pings
 
 from .conftest import Site
 from .machine import SystemdVm

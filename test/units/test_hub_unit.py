@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from interop.wgpeer import WgPeer
 from lab import wait_for
-from lab.pinging import Pings
+from lab.support.pinging import Pings
 
 from .conftest import Site
 from .machine import SystemdVm

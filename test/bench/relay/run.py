@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT / "test"))
 
 from interop.wgpeer import WgPeer  # noqa: E402 - the path is set above
 from lab import Daemon, Host, Lab, unavailable, wait_for  # noqa: E402
-from lab.overlay import Hub  # noqa: E402
+from lab.support.stock_mesh import Hub  # noqa: E402
 
 TOPOLOGY = """
 # a ---- wire ---- hub, and b

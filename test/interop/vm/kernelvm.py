@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab import CommandError, Daemon, Host, Result, wait_for
-from lab.construction import run_script, settings
-from lab.process import quoted
-from lab.schemas import check_output
+from lab.support.network.construction import run_script, settings
+from lab.support.network.process import quoted
+from lab.support.schemas import check_output
 
 from . import image
 

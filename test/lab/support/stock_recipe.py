@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .pages import DOCS, blocks
+from . import ROOT
+from .pages import blocks
 
 RECIPE = "recipes/stock-wireguard.md"
 CRON = re.compile(r"\* \* \* \* \* root (.*)\n")  # when, as whom, and what
@@ -19,7 +20,7 @@ def recipe(name: str, before: str = "") -> list[str]:
 def sync_line(hub_address: str) -> list[str]:
     """The page's line, as cron runs it, with the address that the hub has here."""
     line = blocks(RECIPE, "cron")["sync"]
-    assert line in (DOCS.parent / "README.md").read_text(), "the README has another line"
+    assert line in (ROOT / "README.md").read_text(), "the README has another line"
     here, n_found = THERE.subn(hub_address, CRON.fullmatch(line)[1])
     assert n_found == 1, line
     return ["/bin/sh", "-c", here]

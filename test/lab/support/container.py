@@ -21,8 +21,8 @@ import tarfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .laboratory import Host
-from .process import Daemon, Result
+from .network.laboratory import Host
+from .network.process import Daemon, Result
 
 WEFT_UID = 65532
 # Docker's, for a container that is not told otherwise.

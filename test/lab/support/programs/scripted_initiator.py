@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A WireGuard that tells its secrets: an initiator in plain Python, to be run in a lab host.
 
-    scripted.py SECRET HUB_ADDRESS HUB_PORT [PEER_PUBLIC]... (keys in hex)
+    scripted_initiator.py SECRET HUB_ADDRESS HUB_PORT [PEER_PUBLIC]... (keys in hex)
 
 Shakes hands with each peer in turn, all at the hub's address, sends it an empty data packet, which
 makes the other side use the session, and prints the sessions as one line of JSON:
@@ -23,7 +23,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vectors"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "vectors"))
 
 import noise_reference as noise  # noqa: E402 - the path is set above
 

@@ -9,8 +9,9 @@ import socket
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = Path(__file__).resolve().parent / "linkem"
+from .. import ROOT
+
+SOURCES = ROOT / "test/lab/linkem"
 # What it uses of src/.
 BORROWED = ("core/base/heap.c", "core/base/htab.c", "core/base/rng.c", "host/os/clock.c")
 

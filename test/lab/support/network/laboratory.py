@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from .. import ROOT
 from . import construction, record
-from .emulator import ROOT, Emulator
+from .emulator import Emulator
+from .gateway import Filter
 from .link import Link
 from .namespace import Namespace
-from .nat import Filter
 from .process import Daemon, Result
 from .record import Record
 from .topology import Topology

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .condition import wait_for
+from ..waiting import wait_for
 from .emulator import Emulator, EmulatorError, program
 from .namespace import Namespace
 from .topology import Link, Node, Topology

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .condition import wait_for
-from .laboratory import Host
+from .network.laboratory import Host
+from .waiting import wait_for
 
 ETHERNET, IP_V4, UDP = 14, 20, 8
 DONT_FRAGMENT, MORE_FRAGMENTS = 0x4000, 0x2000  # of the IPv4 header, RFC 791

@@ -1,6 +1,6 @@
 """Asks a member's measuring service what it should refuse; a line for each answer.
 
-    measuring.py ADDRESS
+    refused_orders.py ADDRESS
 """
 
 from __future__ import annotations

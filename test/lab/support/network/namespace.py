@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from .condition import PATIENCE
+from ..waiting import PATIENCE
 from .process import TAG_VARIABLE, CommandError, Result, quoted, start_time
-from .schemas import check_output
+from ..schemas import check_output
 
 # A private /run (sockets such as /run/wireguard/wg0.sock, pid files) and private changes to /etc
 # and /var/lib, so that many hosts can run the same daemons with their default paths.

@@ -12,8 +12,8 @@ from __future__ import annotations
 import itertools
 import re
 
-from .condition import wait_for
-from .laboratory import Host
+from .network.laboratory import Host
+from .waiting import wait_for
 
 # By itself WireGuard begins anew after 15 s without an answer. What is there to find that out
 # sooner has to, on a machine that is busy otherwise, too; figures say what it takes at rest.

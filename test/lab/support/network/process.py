@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .condition import PATIENCE, wait_for
+from ..waiting import PATIENCE, wait_for
 
 TAG_VARIABLE = "WEFT_LAB"
 COMPLAINT = re.compile(r"\b(warning|error):", re.IGNORECASE)

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from .condition import wait_for
-from .laboratory import Host, Lab
-from .process import Daemon, quoted
+from .network.laboratory import Host, Lab
+from .network.process import Daemon, quoted
+from .waiting import wait_for
 
 CIDR4 = "10.42.0.0/16"
 

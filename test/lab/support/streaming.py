@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 
-from .condition import wait_for
-from .laboratory import Host
-from .process import Daemon
+from . import PROGRAMS
+from .network.laboratory import Host
+from .network.process import Daemon
+from .waiting import wait_for
 
-PROGRAM = Path(__file__).with_name("tcp_end.py")
+PROGRAM = PROGRAMS / "tcp_end.py"
 LINE = re.compile(r"^\[(\d+\.\d+)\] (\d+) bytes, pause of (\d+\.\d+) s$")
 
 class Receiver:

@@ -1,6 +1,6 @@
 """A member orders another to measure where it should not; a line for what came of each order.
 
-    misleading.py ADDRESS PEER ENDPOINT...
+    misdirected_orders.py ADDRESS PEER ENDPOINT...
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from measuring import connect
+from refused_orders import connect
 
 
 def main() -> None:

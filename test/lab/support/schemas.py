@@ -18,7 +18,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs/schema"
+from . import DOCS
+
+FOLDER = DOCS / "schema"
 
 # Commands that print JSON without being asked by --json.
 ALWAYS_JSON = {"get"}

@@ -17,7 +17,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .laboratory import Host
+    from .network.laboratory import Host
 
 
 def serve(address: str, port: int) -> None:

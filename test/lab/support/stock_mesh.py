@@ -20,11 +20,12 @@ from pathlib import Path
 
 from interop.wgpeer import WgPeer
 
-from .condition import wait_for
-from .laboratory import Host
+from . import PROGRAMS
+from .network.laboratory import Host
 from .schemas import check_answer
+from .waiting import wait_for
 
-ASK = Path(__file__).with_name("ask.py")
+ASK = PROGRAMS / "ask.py"
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 PORT = 51820
 API_PORT = 8443

@@ -55,7 +55,7 @@ def test_is_run_elsewhere(rule: Elsewhere) -> None:
 
 
 def test_same_as_in_the_recipe() -> None:
-    """The line for cron, which lab/test_stock.py takes from the recipe."""
+    """The line for cron, which lab/member/test_stock.py takes from the recipe."""
     [line] = [c.text for c in commands(ROOT / "README.md") if c.text.startswith("* * ")]
     assert line + "\n" == blocks("recipes/stock-wireguard.md", "cron")["sync"]
 

@@ -1,7 +1,7 @@
 """Real torchrun jobs that gain a node while they train, by both rendezvous backends.
 
 The nodes are on a switch in place of the overlay. Jobs that lose a node, and their hub, are in
-test/lab/test_training.py.
+test/lab/jobs/test_training.py.
 """
 
 from __future__ import annotations

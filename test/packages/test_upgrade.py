@@ -24,7 +24,7 @@ GAP_S, DEADLINE_S = 1, 20
 # The user stays, as Debian's packages leave theirs.
 USER_FILES = re.compile(r"^/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$")
 # A block some dozen times a second: the machine is emulated, and has dpkg to run as well. At full
-# rate test/lab/test_renew.py looks.
+# rate test/lab/member/test_renew.py looks.
 SENDER = """\
 block=$(printf %%65536s)
 while ! test -e /tmp/enough; do

@@ -51,8 +51,8 @@ ELSEWHERE = [Elsewhere(re.compile(pattern), path, proof) for pattern, path, proo
     (r"apt install \./weft(-hub)?_\*\.deb", "test/packages/machine.py", r'"apt-get"'),
     (r"man weft", "tools/test-install", r"\bman\b"),
     (r"systemctl enable --now weft-hub", "test/units/test_hub_unit.py", r'"enable", "--now", HUB'),
-    (r"weft join --no-hosts", "test/lab/test_join.py", r'"--no-hosts"'),
-    (r"weft join --endpoint ADDRESS\[:PORT\]", "test/lab/test_relays.py", r'"--endpoint"'),
+    (r"weft join --no-hosts", "test/lab/member/test_join.py", r'"--no-hosts"'),
+    (r"weft join --endpoint ADDRESS\[:PORT\]", "test/lab/relay/test_relays.py", r'"--endpoint"'),
     (r"\* \* \* \* \* root .*wg syncconf.*", "test/lab/support/stock_recipe.py", r"\bCRON\b"),
 ]]
 

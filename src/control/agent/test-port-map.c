@@ -1,7 +1,7 @@
 /*
  * test-port-map.c - when a router is asked again, and that nobody waits for one.
  *
- * What a router answers is tested against one, in test/lab/test_port_map.py.
+ * What a router answers is tested against one, in test/lab/paths/test_port_map.py.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
+from lab.support import ROOT
 from lab.support.stock_mesh import API_PORT, Hub, Node
 
 pytestmark = pytest.mark.namespaces
 
-VECTORS = Path(__file__).resolve().parents[1] / "vectors"
+VECTORS = ROOT / "test/vectors"
 
 TOPOLOGY = """
 switch net 198.51.100.0/24

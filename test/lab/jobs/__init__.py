@@ -1,0 +1,1 @@
+"""Training jobs: weft run, preflight, and the job itself."""

@@ -1,0 +1,1 @@
+"""How two nodes reach each other: NATs, roaming, MTU, keepalives."""

@@ -1,0 +1,1 @@
+"""What goes through a hub or another relay, as UDP or inside TLS."""

@@ -1,0 +1,1 @@
+"""The lab itself: it makes the networks that it is told to make."""

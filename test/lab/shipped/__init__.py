@@ -1,0 +1,1 @@
+"""What people get besides the program: pages, recipes, an image, an archive."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support.agents import AgentNode, Site
+from lab.support.agents import HUB_AWAY, AgentNode, Site
 from lab.support.pinging import Pings
 
 pytestmark = pytest.mark.namespaces
@@ -29,7 +29,6 @@ link hub net 198.51.100.10
 link a net 198.51.100.11
 link b net 198.51.100.12
 """
-HUB_AWAY = "the hub does not answer"
 STATE = "/var/lib/weft/hub"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from lab import Result, wait_for
+from lab.support.agents import STATE
 from lab.support.pinging import LONGEST_GAP_S, Pings
 
 from .conftest import Site
@@ -17,7 +18,6 @@ from .sandbox import assert_in_force, capabilities
 pytestmark = pytest.mark.namespaces
 
 AGENT, PROBE = "weft-agent.service", "weft-probe.service"
-STATE = "/var/lib/weft/node"
 
 
 @dataclass(frozen=True)

@@ -1,130 +1,22 @@
-"""A machine becomes a node, stays one whatever dies around it, and is none any more.
-
-    hub        203.0.113.10, 2001:db8::10
-     |
-   [ wan ]
-    |   |
-   n1   n2     203.0.113.11, .12; their packets to each other need not go through the hub
-"""
+"""A machine becomes a node by one command, or is told in a sentence why not."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lab import Daemon, Host, Lab, Result, wait_for
-from lab.support.pinging import LONGEST_GAP_S, Pings
+from lab import wait_for
+from lab.support.agents import CIDR4, STATE
+
+from .conftest import Pair, hide_tun
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch wan 203.0.113.0/24 2001:db8::/64
-host hub
-host n1
-host n2
-link hub wan 203.0.113.10 2001:db8::10
-link n1 wan 203.0.113.11 2001:db8::11
-link n2 wan 203.0.113.12 2001:db8::12
-"""
-CIDR4 = "10.42.0.0/16"
-STATE = "/var/lib/weft/node"
-HUB_AWAY = "the hub does not answer"
-# What an agent may say that looks while its interface, and the data plane with it, goes.
-ENGINE_AWAY = "weft0 is not as the hub wants it, trying again"
 
-
-class Node:
-    """A host that joins; its agent is ours, so that its log is looked at."""
-
-    def __init__(self, host: Host, weft: Path) -> None:
-        self.host = host
-        self.weft = weft
-        self.agent: Daemon | None = None
-
-    def run(self, *words: str, check: bool = True) -> Result:
-        return self.host.run([self.weft, *words], check=check)
-
-    def join(self, token: str, *words: str) -> None:
-        self.run("join", token, "--name", self.host.name, "--no-start", *words)
-        self.start()
-
-    def start(self, allow: list[str] | None = None) -> None:
-        self.agent = self.host.spawn([self.weft, "agent"], name="agent", allow=allow or [])
-        self.agent.wait_line("the hub answers")
-
-    def status(self) -> dict:
-        return json.loads(self.host.run([self.weft, "status", "--json"], quiet=True).out)
-
-    def address(self, version: int = 4) -> str:
-        return self.status()["self"][f"address{version}"]
-
-    def ping(self, address: str) -> bool:
-        """One try, one second."""
-        return self.host.run(["ping", "-c1", "-W1", address], check=False, quiet=True).rc == 0
-
-    def reaches(self, address: str, within_s: float) -> None:
-        wait_for(lambda: self.ping(address), within_s, f"{self.host.name} to reach {address}")
-
-    def pids(self, program: str) -> list[int]:
-        return self.host.pids(program)
-
-    def link_text(self, name: str = "weft0") -> str:
-        """What ip(8) says of the interface; nothing when there is none."""
-        return self.host.run(["ip", "link", "show", name], check=False, quiet=True).out
-
-    def has_interface(self, name: str = "weft0") -> bool:
-        return self.link_text(name) != ""
-
-    def peer_names(self) -> set[str]:
-        return {peer["name"] for peer in self.status()["peers"]}
-
-
-class Site:
-    """The lab above with a hub that runs."""
-
-    def __init__(self, lab: Lab, weft: Path) -> None:
-        self.lab = lab
-        self.weft = weft
-        self.hub = lab.host("hub")
-        self.n1 = Node(lab.host("n1"), weft)
-        self.n2 = Node(lab.host("n2"), weft)
-        self.start_hub()
-
-    def start_hub(self) -> None:
-        self.daemon = self.hub.spawn(
-            [self.weft, "hub", "up", "--public", self.hub.address(), "--cidr4", CIDR4], name="hub")
-        wait_for(lambda: self.hub.run([self.weft, "nodes"], check=False, quiet=True).rc == 0, 20,
-                 "the hub to answer")
-
-    def token(self, *words: str) -> str:
-        return self.hub.run([self.weft, "token", "new", *words]).out.strip()
-
-    def node_names(self) -> set[str]:
-        nodes = json.loads(self.hub.run([self.weft, "nodes", "--json"], quiet=True).out)["nodes"]
-        return {node["metadata"]["name"] for node in nodes}
-
-    def both_join(self) -> None:
-        for node in (self.n1, self.n2):
-            node.join(self.token())
-        wait_for(lambda: self.n1.peer_names() == {"n2"}, 5, "n1 to hear of n2")
-
-
-@pytest.fixture
-def site(weft: Path) -> Iterator[Site]:
-    with Lab.from_text(TOPOLOGY) as lab:
-        yield Site(lab, weft)
-
-
-# ---- joining --------------------------------------------------------------------------------
-
-
-def test_join_is_one_command(site: Site) -> None:
+def test_join_is_one_command(site: Pair) -> None:
     """The agent is started by the join, and the first packet to another node gets through."""
     site.n1.join(site.token())
     said = site.n2.run("join", site.token(), "--name", "n2", "--label", "gpu=h100").out
@@ -133,7 +25,7 @@ def test_join_is_one_command(site: Site) -> None:
     assert "The hub at 203.0.113.10:51820 answers" in said
     for version in (4, 6):
         start = time.monotonic()
-        site.n2.reaches(site.n1.address(version), within_s=3)
+        site.n2.insist_ping(site.n1.address(version), within_s=3)
         print(f"FIGURE first packet after join, IPv{version}: {time.monotonic() - start:.2f} s "
               "(to be below 1)")
     log = site.n2.host.run(["cat", f"{STATE}/agent.log"], quiet=True).out
@@ -143,9 +35,9 @@ def test_join_is_one_command(site: Site) -> None:
     site.n2.run("leave")
 
 
-def test_status(site: Site) -> None:
+def test_status(site: Pair) -> None:
     site.both_join()
-    site.n1.reaches(site.n2.address(), within_s=5)
+    site.n1.insist_ping(site.n2.address(), within_s=5)
     status = site.n1.status()
     assert status["self"]["name"] == "n1"
     assert status["self"]["interface"] == "weft0"
@@ -172,7 +64,7 @@ def test_status(site: Site) -> None:
     assert re.search(r"^n2 +10\.42\.\S+ +relay ", table, re.MULTILINE)
 
 
-def test_the_token_does_not_stay_on_the_command_line(site: Site) -> None:
+def test_the_token_does_not_stay_on_the_command_line(site: Pair) -> None:
     """While it waits for a hub that does not answer, nobody can read it any more."""
     host = site.n1.host
     token = site.token()
@@ -195,7 +87,7 @@ def test_the_token_does_not_stay_on_the_command_line(site: Site) -> None:
     site.n2.run("join", "--token-file", "/run/token", "--no-start")
 
 
-def test_names(site: Site) -> None:
+def test_names(site: Pair) -> None:
     """Every node is known by name, beside what the file says, and forgotten when it goes."""
     n1 = site.n1.host
     n1.run(["sh", "-c", "echo 192.0.2.7 mine >> /etc/hosts"])
@@ -225,7 +117,7 @@ def test_names(site: Site) -> None:
     assert n1.run(["cat", "/etc/hosts"]).out == "192.0.2.7 mine\n"
 
 
-def test_second_join_is_refused(site: Site) -> None:
+def test_second_join_is_refused(site: Pair) -> None:
     site.n1.join(site.token())
     refused = site.n1.run("join", site.token(), check=False)
     assert refused.rc == 1
@@ -238,7 +130,7 @@ def test_second_join_is_refused(site: Site) -> None:
     (["ip address add 10.42.200.7/32 dev wan"], "address 10.42.200.7/32 of wan"),
     (["ip route add 10.0.0.0/8 via 203.0.113.10"], "route 10.0.0.0/8 of wan"),
 ], ids=["route", "address", "wider route"])
-def test_collision_is_refused(site: Site, commands: list[str], named: str) -> None:
+def test_collision_is_refused(site: Pair, commands: list[str], named: str) -> None:
     """And the same single-use token still works once the collision is gone: the key was kept."""
     token = site.token()
     for command in commands:
@@ -253,7 +145,7 @@ def test_collision_is_refused(site: Site, commands: list[str], named: str) -> No
     assert site.node_names() >= {"n1"}
 
 
-def test_existing_interface_is_refused(site: Site) -> None:
+def test_existing_interface_is_refused(site: Pair) -> None:
     site.n1.host.run(["ip", "link", "add", "weft0", "type", "bridge"])
     refused = site.n1.run("join", site.token(), check=False)
     assert refused.rc == 1
@@ -263,7 +155,7 @@ def test_existing_interface_is_refused(site: Site) -> None:
     assert site.n1.status()["self"]["interface"] == "mesh0"
 
 
-def test_join_tells_what_is_missing(site: Site) -> None:
+def test_join_tells_what_is_missing(site: Pair) -> None:
     """It is joined all the same, and comes up by itself once it can."""
     site.hub.run(["nft", "-f", "-"], stdin="""
         add table inet wall
@@ -291,7 +183,7 @@ echo "$@" > /run/systemctl.said
 
 
 @pytest.mark.skipif(not Path("/usr/bin/systemctl").exists(), reason="there is no systemctl here")
-def test_join_starts_the_unit(site: Site) -> None:
+def test_join_starts_the_unit(site: Pair) -> None:
     """Where systemd is the init and has the unit, it runs the agent, now and after a boot."""
     n1 = site.n1.host
     n1.run(["mkdir", "-p", "/run/systemd/system", "/etc/systemd/system"])
@@ -313,7 +205,7 @@ def test_join_starts_the_unit(site: Site) -> None:
 @pytest.mark.parametrize("token", [
     "", "weft1.", "weft1.e30", "weft1." + "A" * 5000, "weft1.!!!", "weft9.e30",
 ])
-def test_bad_token_is_refused(site: Site, token: str) -> None:
+def test_bad_token_is_refused(site: Pair, token: str) -> None:
     refused = site.n1.run("join", token, check=False)
     assert refused.rc in (1, 2)
     assert refused.err.count("\n") <= 3
@@ -323,7 +215,7 @@ def test_bad_token_is_refused(site: Site, token: str) -> None:
     assert "token" in from_stdin.err
 
 
-def test_stock_wireguard_is_a_node(site: Site) -> None:
+def test_stock_wireguard_is_a_node(site: Pair) -> None:
     """The file of `weft render` and the node's key are all that wg-quick needs."""
     site.n1.join(site.token())
     site.n2.run("join", site.token(), "--name", "n2", "--no-start")
@@ -343,195 +235,15 @@ def test_stock_wireguard_is_a_node(site: Site) -> None:
           "(to be below 1)")
     wait_for(lambda: site.n1.peer_names() == {"n2"}, 5, "n1 to hear of n2")
     for version in (4, 6):
-        site.n2.reaches(site.n1.address(version), within_s=10)
+        site.n2.insist_ping(site.n1.address(version), within_s=10)
     site.n2.host.run(["wg-quick", "down", "stock0"])
-
-
-# ---- things that die ------------------------------------------------------------------------
-
-
-def without_loss(node: Node, address: str, meanwhile: Callable[[], None]) -> None:
-    """Not one packet is lost while something happens."""
-    ping = node.host.spawn(["ping", "-i", "0.05", "-W", "2", address], name="ping")
-    ping.wait_line(r"icmp_seq=5 ")
-    meanwhile()
-    before = len(ping.lines())
-    wait_for(lambda: len(ping.lines()) >= before + 10, 10, "more answers")
-    ping.kill9()
-    answered = [int(n) for n in re.findall(r"icmp_seq=(\d+) ", "\n".join(ping.lines()))]
-    assert answered == list(range(1, len(answered) + 1))
-
-
-def test_traffic_goes_on_without_the_agent(site: Site) -> None:
-    site.both_join()
-    far = site.n2.address()
-    site.n1.reaches(far, within_s=5)
-    data_plane = site.n1.pids("weft-wg")
-    without_loss(site.n1, far, site.n1.agent.kill9)
-    pings = Pings(site.n1.host, far)
-    site.n1.start()
-    site.n1.agent.stop()
-    site.n1.start()
-    pings.wait_more()
-    pings.stop()
-    gap = pings.longest_gap_s()
-    print(f"FIGURE agent started, stopped, started: no answer for {gap:.2f} s (to be below 0.1)")
-    assert gap < LONGEST_GAP_S
-    assert site.n1.pids("weft-wg") == data_plane
-    # It takes the interface over as it is; only where peers are reached may be set anew.
-    changed = [int(n) for n in re.findall(r"applied to weft0: (\d+) change",
-                                          "\n".join(site.n1.agent.lines()))]
-    assert max(changed) < 4, "as many as make an interface"
-
-
-def test_probe_sees_what_agents_do_not_tell(site: Site) -> None:
-    site.both_join()
-
-    def look() -> tuple[int, dict[str, tuple[str, str]]]:
-        done = site.n1.run("probe", "--once", "--json", check=False)
-        members = json.loads(done.out)["members"]
-        return done.rc, {m["name"]: (m["ipv4"]["state"], m["ipv6"]["state"]) for m in members}
-
-    everybody = {name: ("reached", "reached") for name in ("hub", "n2")}
-    wait_for(lambda: look() == (0, everybody), 10, "all to be reached")
-    # It needs no key, and does not look at it.
-    site.n1.host.run(["mv", f"{STATE}/node.json", "/run/node.json"])
-    wait_for(lambda: look() == (0, everybody), 10, "all to be reached without the key")
-    site.n1.host.run(["mv", "/run/node.json", f"{STATE}/node.json"])
-    refused = site.n1.run("probe", "--metrics", "/nowhere/probe.prom", check=False)
-    assert refused.rc == 1 and "metrics are not written: " in refused.err, refused
-    metrics = "/var/lib/weft/probe.prom"
-    probe = site.n1.host.spawn([site.weft, "probe", "--metrics", metrics], name="probe",
-                               allow=["n2 does not answer"])
-    probe.wait_line("n2 is reached over ipv6")
-    for node in (site.n1, site.n2):
-        node.agent.kill9()
-    # The tunnel does not need the agents.
-    wait_for(lambda: look() == (0, everybody), 10, "all to be reached without agents")
-
-    for pid in site.n2.pids("weft-wg"):
-        os.kill(pid, signal.SIGKILL)
-    probe.wait_line("n2 does not answer over ipv4: ")
-    wait_for(lambda: look() == (3, everybody | {"n2": ("silent", "silent")}), 10, "n2 to be lost")
-    assert re.search(r"^n2 +no answer +100.0 % +no answer ", site.n1.run(
-        "probe", "--once", check=False).out, re.MULTILINE)
-    wait_for(lambda: 'weft_probe_reached{node="n2",family="ipv4"} 0\n' in
-             site.n1.host.run(["cat", metrics], quiet=True).out, 10, "the metrics to say so")
-    for node in (site.n1, site.n2):
-        node.start()
-    wait_for(lambda: sum("n2 is reached over ipv4" in line for line in probe.lines()) >= 2, 20,
-             "n2 to answer again")
-    probe.stop()
-
-
-def test_data_plane_comes_back(site: Site) -> None:
-    site.both_join()
-    far = site.n2.address()
-    site.n1.reaches(far, within_s=5)
-    for _ in range(2):
-        [pid] = site.n1.pids("weft-wg")
-        site.n1.agent.allow(ENGINE_AWAY)
-        os.kill(pid, 9)
-        wait_for(lambda old=pid: site.n1.pids("weft-wg") not in ([], [old]), 10, "a new data plane")
-        site.n1.reaches(far, within_s=10)
-
-
-@pytest.mark.parametrize("damage", [
-    "ip link delete weft0", "ip address flush dev weft0", "ip link set weft0 down",
-    "ip link set weft0 mtu 1300", "wg set weft0 private-key /dev/null",
-], ids=["link deleted", "addresses flushed", "link down", "MTU changed", "key removed"])
-def test_interface_is_made_whole(site: Site, damage: str) -> None:
-    site.both_join()
-    far = site.n2.address()
-    site.n1.reaches(far, within_s=5)
-    site.n1.agent.allow(ENGINE_AWAY)
-    site.n1.host.run(damage.split())
-    # What no event tells of is found by the next regular look.
-    wait_for(lambda: site.n1.ping(far) and "mtu 1440" in site.n1.link_text(), 50,
-             "the interface to be whole")
-
-
-def test_peers_that_were_led_astray(site: Site) -> None:
-    """As after copies of their packets came first from elsewhere: WireGuard sends all of it there.
-
-    Both are, so that neither is found again by what the other sends of its own accord.
-    """
-    site.both_join()
-    far = site.n2.address()
-    site.n1.reaches(far, within_s=5)
-    for node in (site.n1, site.n2):
-        [peer] = node.status()["peers"]
-        node.host.run(["wg", "set", "weft0", "peer", peer["publicKey"],
-                       "endpoint", "203.0.113.99:9"])
-    assert not site.n1.ping(far)
-    site.n1.reaches(far, within_s=5)
-
-
-def test_a_silent_hub_is_not_said_to_answer(site: Site) -> None:
-    """Long before it counts as away, which takes three heartbeats."""
-    site.n1.join(site.token())
-    site.n1.agent.allow(HUB_AWAY)
-    start = time.monotonic()
-    site.daemon.kill9()
-    said = wait_for(lambda: (t := site.n1.host.run([site.weft, "status"], quiet=True).out)
-                    and "silent for " in t and t, 20, "the status to say it")
-    assert ": answers" not in said
-    took = time.monotonic() - start
-    print(f"FIGURE a dead hub is said to be silent after {took:.1f} s (to be about 7)")
-    hub = site.n1.status()["hub"]
-    assert hub["reachable"] and 7 <= hub["silentSeconds"] <= took + 8
-
-
-def test_a_hub_that_is_there_is_not_called_silent(site: Site) -> None:
-    """Between two heartbeats nobody speaks, but for the kernels."""
-    site.n1.join(site.token())
-    watch = site.n1.host.spawn([site.weft, "status", "--watch"], name="watch")
-    wait_for(lambda: sum("weft0" in line for line in watch.lines()) > 11, 30, "eleven looks")
-    assert not [line for line in watch.lines() if "silent" in line]
-
-
-def test_hub_is_away_for_a_while(site: Site) -> None:
-    site.both_join()
-    far = site.n2.address()
-    site.n1.reaches(far, within_s=5)
-    for node in (site.n1, site.n2):
-        node.agent.allow(HUB_AWAY)
-    site.daemon.kill9()
-    # Without the hub an agent that starts knows its peers all the same.
-    site.n1.agent.stop()
-    site.n1.agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=[HUB_AWAY])
-    wait_for(lambda: site.n1.host.run([site.weft, "status"], check=False, quiet=True).rc == 0, 10,
-             "the agent to answer")
-    assert site.n1.peer_names() == {"n2"}
-    assert site.n1.status()["hub"]["reachable"] is False
-    assert site.n1.status()["peers"][0]["path"] == "none"
-    site.start_hub()
-    site.n1.agent.wait_line("the hub answers", 60)
-    site.n1.reaches(far, within_s=60)
-
-
-# ---- the end --------------------------------------------------------------------------------
-
-
-def assert_nothing_left(node: Node, *but: str) -> None:
-    assert not node.has_interface()
-    wait_for(lambda: not node.pids("weft-wg") and not node.pids("weft"), 5, "all processes to end")
-    left = node.host.run(["find", STATE, "/run/weft", "/run/wireguard", "-type", "f", "-o", "-type",
-                          "s"], check=False, quiet=True).out.split()
-    assert set(left) <= {f"{STATE}/lock", f"{STATE}/agent.log", *but}
-    assert "10.42." not in node.host.run(["ip", "route", "show", "table", "all"], quiet=True).out
-    assert "weft" not in node.host.run(["cat", "/etc/hosts"], quiet=True).out
-
-
-def hide_tun(host: Host) -> None:
-    host.run(["mount", "-t", "tmpfs", "none", "/dev/net"])
 
 
 WITHOUT_NET_ADMIN = ["setpriv", "--bounding-set", "-net_admin", "--inh-caps", "-net_admin"]
 
 
 @pytest.mark.parametrize("how", ["tun", "sockets", "capability", "module"])
-def test_what_joining_needs_is_checked_before_the_token_is_used(site: Site, how: str) -> None:
+def test_what_joining_needs_is_checked_before_the_token_is_used(site: Pair, how: str) -> None:
     """The sentence names what is missing, and the token admits once it is there."""
     n1, token = site.n1, site.token()
     argv = [site.weft, "join", token, "--name", "n1", "--no-start", "--engine", "userspace"]
@@ -555,161 +267,3 @@ def test_what_joining_needs_is_checked_before_the_token_is_used(site: Site, how:
     if how == "tun":
         n1.host.run(["umount", "/dev/net"])
     n1.join(token, "--engine", "userspace")
-
-
-def test_a_data_plane_that_cannot_be_had_later(site: Site) -> None:
-    """The agent says what is wrong, does not blame the hub, and pauses between its tries."""
-    n1 = site.n1
-    n1.join(site.token(), "--engine", "userspace")
-    n1.agent.stop()
-    for pid in n1.pids("weft-wg"):
-        os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: not n1.has_interface(), 5, "the interface to go")
-    hide_tun(n1.host)
-    agent = n1.host.spawn([site.weft, "agent"], name="agent", allow=[ENGINE_AWAY, HUB_AWAY])
-    agent.wait_line("/dev/net/tun")
-    fault = wait_for(lambda: n1.status()["self"]["fault"], 5, "the status to say it")
-    assert "/dev/net/tun" in fault
-    said = n1.host.run([site.weft, "status"], quiet=True).out
-    assert "the interface is not as it should be" in said and "/dev/net/tun" in said
-    n1.host.run(["umount", "/dev/net"])
-    wait_for(lambda: n1.status()["self"]["fault"] == "", 40, "the fault to be over")
-    agent.wait_line("the hub answers")
-
-
-def test_leave(site: Site) -> None:
-    site.both_join()
-    said = site.n2.run("leave").out
-    assert said == "Left the network default; the interface weft0 is gone.\n"
-    assert site.n2.agent.wait() == 0
-    assert_nothing_left(site.n2)
-    assert site.node_names() == {"hub", "n1"} or "n2" not in site.node_names()
-    wait_for(lambda: site.n1.peer_names() == set(), 5, "n1 to hear that n2 is gone")
-    again = site.n2.run("leave", check=False)
-    assert again.rc == 1
-    assert "has not joined" in again.err
-    site.n2.join(site.token())
-
-
-def test_leave_without_agent(site: Site) -> None:
-    site.n1.join(site.token())
-    site.n1.agent.kill9()
-    said = site.n1.run("leave").out
-    assert "could not be told" not in said
-    assert_nothing_left(site.n1)
-    assert "n1" not in site.node_names()
-
-
-@pytest.mark.parametrize("agent_runs", [True, False], ids=["agent", "no agent"])
-def test_leave_without_hub(site: Site, agent_runs: bool) -> None:
-    site.n1.join(site.token())
-    site.n1.agent.allow(HUB_AWAY)
-    site.lab.link("n1").down()
-    if not agent_runs:
-        site.n1.agent.kill9()
-    said = site.n1.run("leave").out
-    assert "The hub could not be told" in said
-    assert "weft node rm" in said
-    assert_nothing_left(site.n1)
-
-
-@pytest.mark.parametrize("agent_runs", [True, False], ids=["agent", "no agent"])
-def test_leave_with_a_broken_tunnel(site: Site, agent_runs: bool) -> None:
-    """The hub is told by its public door, and the name is free again."""
-    site.n1.join(site.token())
-    site.n1.agent.allow(HUB_AWAY)
-    nft = ["nft", "add table inet broken; add chain inet broken out { type filter hook output "
-           'priority 0; }; add rule inet broken out oifname "weft0" drop']
-    site.n1.host.run(nft)
-    if not agent_runs:
-        site.n1.agent.kill9()
-    said = site.n1.run("leave").out
-    assert "could not be told" not in said, said
-    assert_nothing_left(site.n1)
-    assert "n1" not in site.node_names()
-    site.n1.host.run(["nft", "delete", "table", "inet", "broken"])
-    site.n1.join(site.token())
-
-
-def test_leave_where_the_names_cannot_be_removed(site: Site) -> None:
-    """It has left all the same, and says what stays behind."""
-    site.n1.join(site.token())
-    hosts = site.n1.host
-    wait_for(lambda: "# weft begin default/n1" in hosts.run(["cat", "/etc/hosts"], quiet=True).out,
-             10, "the names")
-    hosts.run(["mount", "--bind", "/etc", "/etc"])
-    hosts.run(["mount", "-o", "remount,bind,ro", "/etc"])
-    said = site.n1.run("leave").out
-    assert said.startswith("Left the network default; the interface weft0 is gone.\n"), said
-    assert 'still in /etc/hosts, between "# weft begin default/n1/' in said
-    assert "Read-only file system" in said
-    assert site.n1.agent.wait() == 0
-    assert not site.n1.has_interface()
-    assert "n1" not in site.node_names()
-    assert site.n1.run("leave", check=False).err.startswith("weft leave: this machine has not")
-
-
-def test_removed_by_the_hub(site: Site) -> None:
-    site.both_join()
-    far = site.n2.address()
-    site.n1.reaches(far, within_s=5)
-    start = time.monotonic()
-    site.hub.run([site.weft, "node", "rm", "n2"])
-    wait_for(lambda: not site.n2.has_interface() and site.n1.peer_names() == set(), 2,
-             "n2 to be cut off everywhere")
-    print(f"FIGURE cut off everywhere {time.monotonic() - start:.2f} s after the command began "
-          "(to be below 2)")
-    assert not site.n1.ping(far)
-    site.n2.agent.wait_line("the hub has removed this node")
-    assert site.n2.agent.wait() == 0
-    word = f"{STATE}/removed.json"
-    assert site.n2.host.run(["test", "-e", word], check=False).rc == 0
-    assert_nothing_left(site.n2, word)
-    # Whoever asks is told, until it joins again.
-    removed = r'this node, "n2", was removed from the network default by its hub on 20\S+ \S+ UTC: '
-    for command in ("status", "leave", "agent"):
-        result = site.n2.run(command, check=False)
-        assert result.rc == 1 and re.search(removed, result.err), result.err
-    said = site.n2.run("join", site.token(), "--no-start", "--name", "n3").out
-    assert re.search(r"^n3 has joined", said) and re.search("^Before, " + removed, said, re.M)
-    assert site.n2.host.run(["test", "-e", word], check=False).rc == 1
-    assert "was removed" not in site.n2.run("status", check=False).err
-
-
-# ---- state files ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("file", ["node.json", "snapshot.json"])
-def test_damaged_file_is_named_and_kept(site: Site, file: str) -> None:
-    site.n1.join(site.token())
-    site.n1.agent.stop()
-    path = f"{STATE}/{file}"
-    half = site.n1.host.run(["sh", "-c", f"head -c 150 {path}"], quiet=True).out
-    site.n1.host.run(["sh", "-c", f"cat > {path}"], stdin=half, quiet=True)
-    agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=[path])
-    agent.wait_line(rf"{path} is damaged: ")
-    if file == "node.json":
-        assert agent.wait() == 1
-        refused = site.n1.run("join", site.token(), check=False)
-        assert refused.rc == 1
-        assert f"{path} is damaged" in refused.err
-    else:
-        # The node is known without it, and the hub tells the rest.
-        agent.wait_line("the hub answers")
-        agent.stop()
-    assert site.n1.host.run(["cat", path], quiet=True).out == half
-
-
-def test_full_disk(site: Site) -> None:
-    """A join that cannot keep its key does not enrol; it succeeds once there is room."""
-    site.n1.host.run(["mkdir", "-p", STATE])
-    site.n1.host.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=20", "none", STATE])
-    site.n1.host.run(["sh", "-c", f"head -c 4096 /dev/zero > {STATE}/ballast"])
-    token = site.token()
-    refused = site.n1.run("join", token, "--name", "n1", check=False)
-    assert refused.rc == 1
-    assert "No space left on device" in refused.err
-    assert STATE in refused.err
-    assert "n1" not in site.node_names()
-    site.n1.host.run(["mount", "-o", "remount,size=1m", STATE])
-    site.n1.join(token)

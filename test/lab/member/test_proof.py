@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
-from lab.support.agents import AgentNode, Site
+from lab.support.agents import HUB_AWAY, AgentNode, Site
 
 pytestmark = pytest.mark.namespaces
 
@@ -38,7 +38,6 @@ link box bridge 172.30.0.2
 HUB = "http://10.42.0.1:8443"
 AGENT = ["--unix-socket", "/run/weft/agent.sock"]
 NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
-HUB_AWAY = "the hub does not answer"
 
 
 @pytest.fixture

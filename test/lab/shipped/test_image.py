@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support import ROOT
+from lab.support.agents import HUB_AWAY
 from lab.support.container import WEFT_UID, Container, Image
 
 pytestmark = pytest.mark.namespaces
@@ -34,7 +35,6 @@ link n1 wan 203.0.113.11
 link n2 wan 203.0.113.12
 """
 NET_ADMIN = 1 << 12
-HUB_AWAY = "the hub does not answer"
 # What apt says where Debian's mirrors are out of reach.
 NO_NETWORK = re.compile(r"Could not (resolve|connect)|Temporary failure resolving|"
                         r"Network is unreachable|Connection (failed|timed out)")

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from lab import Host, Lab, wait_for
 from lab.support import PROGRAMS, ROOT
+from lab.support.agents import HUB_AWAY
 
 pytestmark = pytest.mark.namespaces
 
@@ -36,7 +37,6 @@ link dns wan 203.0.113.53
 link n1 wan 203.0.113.11
 link n2 wan 203.0.113.12
 """
-HUB_AWAY = "the hub does not answer"
 WEFT = "/opt/weft/weft"
 
 

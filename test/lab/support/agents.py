@@ -15,10 +15,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .network.laboratory import Host, Lab
-from .network.process import Daemon, quoted
+from .network.process import Daemon, Result, quoted
 from .waiting import wait_for
 
 CIDR4 = "10.42.0.0/16"
+# The folder in which a node keeps its key and what it knows.
+STATE = "/var/lib/weft/node"
+# What an agent says, which a test that takes the hub away allows.
+HUB_AWAY = "the hub does not answer"
 
 
 class AgentNode:
@@ -42,6 +46,10 @@ class AgentNode:
         self.agent.wait_line("the hub answers", 20)
         self.joined_at = time.monotonic()
 
+    def run(self, *words: str, check: bool = True) -> Result:
+        """Run a command of weft."""
+        return self.host.run([self.weft, *words], check=check)
+
     def status(self) -> dict:
         return json.loads(self.host.run([self.weft, "status", "--json"], quiet=True).out)
 
@@ -50,6 +58,19 @@ class AgentNode:
 
     def peers(self) -> dict[str, dict]:
         return {peer["name"]: peer for peer in self.status()["peers"]}
+
+    def peer_names(self) -> set[str]:
+        return set(self.peers())
+
+    def pids(self, program: str) -> list[int]:
+        return self.host.pids(program)
+
+    def link_text(self, name: str = "weft0") -> str:
+        """What ip(8) says of the interface; nothing when there is none."""
+        return self.host.run(["ip", "link", "show", name], check=False, quiet=True).out
+
+    def has_interface(self, name: str = "weft0") -> bool:
+        return self.link_text(name) != ""
 
     def paths(self, name: str) -> dict:
         return json.loads(self.host.run([self.weft, "paths", name, "--json"], quiet=True).out)
@@ -68,19 +89,24 @@ class AgentNode:
 
 
 class Site:
-    """A hub that runs, and the machines that may join it."""
+    """A hub that runs, and the machines that may join it.
 
-    def __init__(self, lab: Lab, weft: Path, *words: str) -> None:
+    The hub tells nodes its addresses of the families in `versions`.
+    """
+
+    def __init__(self, lab: Lab, weft: Path, *words: str,
+                 versions: tuple[int, ...] = (4, 6)) -> None:
         self.lab = lab
         self.weft = weft
         self.hub = lab.host("hub")
         self.words = words
+        self.versions = versions
         self.nodes: dict[str, AgentNode] = {}
         self.start_hub()
 
     def start_hub(self) -> None:
         publics = []
-        for version in (4, 6):
+        for version in self.versions:
             try:
                 publics += ["--public", self.hub.address(version)]
             except StopIteration:
@@ -90,12 +116,14 @@ class Site:
         wait_for(lambda: self.hub.run([self.weft, "nodes"], check=False, quiet=True).rc == 0, 20,
                  "the hub to answer")
 
+    def token(self, *words: str) -> str:
+        return self.hub.run([self.weft, "token", "new", *words], quiet=True).out.strip()
+
     def join(self, *names: str, words: Mapping[str, list[str]] | None = None,
              allow: Mapping[str, list[str]] | None = None) -> list[AgentNode]:
         """All at the same time, each with words and allowed complaints; gives them in that order.
         """
-        token = self.hub.run(
-            [self.weft, "token", "new", "--uses", str(len(names))], quiet=True).out.strip()
+        token = self.token("--uses", str(len(names)))
 
         def join(name: str) -> AgentNode:
             node = AgentNode(self.lab.host(name), self.weft)
@@ -117,6 +145,9 @@ class Site:
         """All members as the hub knows them, by name."""
         answer = json.loads(self.hub.run([self.weft, "nodes", "--json"], quiet=True).out)
         return {node["metadata"]["name"]: node for node in answer["nodes"]}
+
+    def node_names(self) -> set[str]:
+        return set(self.hub_nodes())
 
     def kinds(self) -> dict[tuple[str, str], str]:
         """How each end says it reaches the other."""

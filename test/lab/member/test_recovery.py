@@ -1,0 +1,202 @@
+"""What dies around a node, or is damaged, and that the node goes on or is made whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+from lab import wait_for
+from lab.support.agents import HUB_AWAY, STATE, AgentNode
+from lab.support.pinging import LONGEST_GAP_S, Pings
+
+from .conftest import Pair, hide_tun
+
+pytestmark = pytest.mark.namespaces
+
+# What an agent may say that looks while its interface, and the data plane with it, goes.
+ENGINE_AWAY = "weft0 is not as the hub wants it, trying again"
+
+
+def without_loss(node: AgentNode, address: str, meanwhile: Callable[[], None]) -> None:
+    """Not one packet is lost while something happens."""
+    ping = node.host.spawn(["ping", "-i", "0.05", "-W", "2", address], name="ping")
+    ping.wait_line(r"icmp_seq=5 ")
+    meanwhile()
+    before = len(ping.lines())
+    wait_for(lambda: len(ping.lines()) >= before + 10, 10, "more answers")
+    ping.kill9()
+    answered = [int(n) for n in re.findall(r"icmp_seq=(\d+) ", "\n".join(ping.lines()))]
+    assert answered == list(range(1, len(answered) + 1))
+
+
+def test_traffic_goes_on_without_the_agent(site: Pair) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.insist_ping(far, within_s=5)
+    data_plane = site.n1.pids("weft-wg")
+    without_loss(site.n1, far, site.n1.agent.kill9)
+    pings = Pings(site.n1.host, far)
+    site.n1.start()
+    site.n1.agent.stop()
+    site.n1.start()
+    pings.wait_more()
+    pings.stop()
+    gap = pings.longest_gap_s()
+    print(f"FIGURE agent started, stopped, started: no answer for {gap:.2f} s (to be below 0.1)")
+    assert gap < LONGEST_GAP_S
+    assert site.n1.pids("weft-wg") == data_plane
+    # It takes the interface over as it is; only where peers are reached may be set anew.
+    changed = [int(n) for n in re.findall(r"applied to weft0: (\d+) change",
+                                          "\n".join(site.n1.agent.lines()))]
+    assert max(changed) < 4, "as many as make an interface"
+
+
+def test_probe_sees_what_agents_do_not_tell(site: Pair) -> None:
+    site.both_join()
+
+    def look() -> tuple[int, dict[str, tuple[str, str]]]:
+        done = site.n1.run("probe", "--once", "--json", check=False)
+        members = json.loads(done.out)["members"]
+        return done.rc, {m["name"]: (m["ipv4"]["state"], m["ipv6"]["state"]) for m in members}
+
+    everybody = {name: ("reached", "reached") for name in ("hub", "n2")}
+    wait_for(lambda: look() == (0, everybody), 10, "all to be reached")
+    # It needs no key, and does not look at it.
+    site.n1.host.run(["mv", f"{STATE}/node.json", "/run/node.json"])
+    wait_for(lambda: look() == (0, everybody), 10, "all to be reached without the key")
+    site.n1.host.run(["mv", "/run/node.json", f"{STATE}/node.json"])
+    refused = site.n1.run("probe", "--metrics", "/nowhere/probe.prom", check=False)
+    assert refused.rc == 1 and "metrics are not written: " in refused.err, refused
+    metrics = "/var/lib/weft/probe.prom"
+    probe = site.n1.host.spawn([site.weft, "probe", "--metrics", metrics], name="probe",
+                               allow=["n2 does not answer"])
+    probe.wait_line("n2 is reached over ipv6")
+    for node in (site.n1, site.n2):
+        node.agent.kill9()
+    # The tunnel does not need the agents.
+    wait_for(lambda: look() == (0, everybody), 10, "all to be reached without agents")
+
+    for pid in site.n2.pids("weft-wg"):
+        os.kill(pid, signal.SIGKILL)
+    probe.wait_line("n2 does not answer over ipv4: ")
+    wait_for(lambda: look() == (3, everybody | {"n2": ("silent", "silent")}), 10, "n2 to be lost")
+    assert re.search(r"^n2 +no answer +100.0 % +no answer ", site.n1.run(
+        "probe", "--once", check=False).out, re.MULTILINE)
+    wait_for(lambda: 'weft_probe_reached{node="n2",family="ipv4"} 0\n' in
+             site.n1.host.run(["cat", metrics], quiet=True).out, 10, "the metrics to say so")
+    for node in (site.n1, site.n2):
+        node.start()
+    wait_for(lambda: sum("n2 is reached over ipv4" in line for line in probe.lines()) >= 2, 20,
+             "n2 to answer again")
+    probe.stop()
+
+
+def test_data_plane_comes_back(site: Pair) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.insist_ping(far, within_s=5)
+    for _ in range(2):
+        [pid] = site.n1.pids("weft-wg")
+        site.n1.agent.allow(ENGINE_AWAY)
+        os.kill(pid, 9)
+        wait_for(lambda old=pid: site.n1.pids("weft-wg") not in ([], [old]), 10, "a new data plane")
+        site.n1.insist_ping(far, within_s=10)
+
+
+@pytest.mark.parametrize("damage", [
+    "ip link delete weft0", "ip address flush dev weft0", "ip link set weft0 down",
+    "ip link set weft0 mtu 1300", "wg set weft0 private-key /dev/null",
+], ids=["link deleted", "addresses flushed", "link down", "MTU changed", "key removed"])
+def test_interface_is_made_whole(site: Pair, damage: str) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.insist_ping(far, within_s=5)
+    site.n1.agent.allow(ENGINE_AWAY)
+    site.n1.host.run(damage.split())
+    # What no event tells of is found by the next regular look.
+    wait_for(lambda: site.n1.can_ping(far) and "mtu 1440" in site.n1.link_text(), 50,
+             "the interface to be whole")
+
+
+def test_peers_that_were_led_astray(site: Pair) -> None:
+    """As after copies of their packets came first from elsewhere: WireGuard sends all of it there.
+
+    Both are, so that neither is found again by what the other sends of its own accord.
+    """
+    site.both_join()
+    far = site.n2.address()
+    site.n1.insist_ping(far, within_s=5)
+    for node in (site.n1, site.n2):
+        [peer] = node.status()["peers"]
+        node.host.run(["wg", "set", "weft0", "peer", peer["publicKey"],
+                       "endpoint", "203.0.113.99:9"])
+    assert not site.n1.can_ping(far)
+    site.n1.insist_ping(far, within_s=5)
+
+
+def test_a_silent_hub_is_not_said_to_answer(site: Pair) -> None:
+    """Long before it counts as away, which takes three heartbeats."""
+    site.n1.join(site.token())
+    site.n1.agent.allow(HUB_AWAY)
+    start = time.monotonic()
+    site.daemon.kill9()
+    said = wait_for(lambda: (t := site.n1.host.run([site.weft, "status"], quiet=True).out)
+                    and "silent for " in t and t, 20, "the status to say it")
+    assert ": answers" not in said
+    took = time.monotonic() - start
+    print(f"FIGURE a dead hub is said to be silent after {took:.1f} s (to be about 7)")
+    hub = site.n1.status()["hub"]
+    assert hub["reachable"] and 7 <= hub["silentSeconds"] <= took + 8
+
+
+def test_a_hub_that_is_there_is_not_called_silent(site: Pair) -> None:
+    """Between two heartbeats nobody speaks, but for the kernels."""
+    site.n1.join(site.token())
+    watch = site.n1.host.spawn([site.weft, "status", "--watch"], name="watch")
+    wait_for(lambda: sum("weft0" in line for line in watch.lines()) > 11, 30, "eleven looks")
+    assert not [line for line in watch.lines() if "silent" in line]
+
+
+def test_hub_is_away_for_a_while(site: Pair) -> None:
+    site.both_join()
+    far = site.n2.address()
+    site.n1.insist_ping(far, within_s=5)
+    for node in (site.n1, site.n2):
+        node.agent.allow(HUB_AWAY)
+    site.daemon.kill9()
+    # Without the hub an agent that starts knows its peers all the same.
+    site.n1.agent.stop()
+    site.n1.agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=[HUB_AWAY])
+    wait_for(lambda: site.n1.host.run([site.weft, "status"], check=False, quiet=True).rc == 0, 10,
+             "the agent to answer")
+    assert site.n1.peer_names() == {"n2"}
+    assert site.n1.status()["hub"]["reachable"] is False
+    assert site.n1.status()["peers"][0]["path"] == "none"
+    site.start_hub()
+    site.n1.agent.wait_line("the hub answers", 60)
+    site.n1.insist_ping(far, within_s=60)
+
+
+def test_a_data_plane_that_cannot_be_had_later(site: Pair) -> None:
+    """The agent says what is wrong, does not blame the hub, and pauses between its tries."""
+    n1 = site.n1
+    n1.join(site.token(), "--engine", "userspace")
+    n1.agent.stop()
+    for pid in n1.pids("weft-wg"):
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not n1.has_interface(), 5, "the interface to go")
+    hide_tun(n1.host)
+    agent = n1.host.spawn([site.weft, "agent"], name="agent", allow=[ENGINE_AWAY, HUB_AWAY])
+    agent.wait_line("/dev/net/tun")
+    fault = wait_for(lambda: n1.status()["self"]["fault"], 5, "the status to say it")
+    assert "/dev/net/tun" in fault
+    said = n1.host.run([site.weft, "status"], quiet=True).out
+    assert "the interface is not as it should be" in said and "/dev/net/tun" in said
+    n1.host.run(["umount", "/dev/net"])
+    wait_for(lambda: n1.status()["self"]["fault"] == "", 40, "the fault to be over")
+    agent.wait_line("the hub answers")

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "train/roster.h"
+#include "train/members.h"
 #include "train/survey.h"
 
 struct err;

@@ -16,7 +16,7 @@
 
 #include "base/parse.h"
 #include "measure/facts.h"
-#include "measure/links.h"
+#include "measure/coordinator.h"
 #include "measure/result.h"
 
 /** What can be wrong: identifier, name in the JSON, what it means. Ordered as they are told. */

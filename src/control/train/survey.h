@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "measure/links.h"
+#include "measure/coordinator.h"
 #include "train/preflight.h"
 
 struct err;

@@ -1,5 +1,5 @@
 /*
- * roster.h - the members of this node's network, as its agent tells of them.
+ * members.h - the members of this node's network, as its agent tells of them.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * links.h - the coordinator's side: connections to many members, asked all at once.
+ * coordinator.h - the coordinator's side: connections to many members, asked all at once.
  *
  * One link a member. links_ask() gives each of some members an order and waits
  * for all answers together, so that a round takes as long as its slowest pair.

@@ -1,5 +1,5 @@
-/* lookout_text.c - see lookout_text.h. */
-#include "monitor/lookout_text.h"
+/* ping_monitor_text.c - see ping_monitor_text.h. */
+#include "monitor/ping_monitor_text.h"
 
 #include <inttypes.h>
 

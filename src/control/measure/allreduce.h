@@ -1,5 +1,5 @@
 /*
- * reduce.h - an all-reduce over plain TCP, to see what the mesh gives a collective.
+ * allreduce.h - an all-reduce over plain TCP, to see what the mesh gives a collective.
  *
  * Sum of float vectors, the two shapes that collective libraries use: a ring
  * (reduce-scatter, then all-gather; each member sends 2(n-1)/n of the vector)

@@ -1,5 +1,5 @@
-/* light.c - see light.h. */
-#include "measure/light.h"
+/* idle_test.c - see idle_test.h. */
+#include "measure/idle_test.h"
 
 #include <errno.h>
 #include <linux/tcp.h>

@@ -1,5 +1,5 @@
 /*
- * edge.h - is a member reached, at one of its addresses? From pings and answers to a verdict.
+ * reachability.h - is a member reached, at one of its addresses? From pings and answers to a verdict.
  *
  * Theory of operation. One answer is proof, so it makes the edge reached at
  * once. Silence is proof only when it has lasted: EDGE_SILENT_PINGS pings and

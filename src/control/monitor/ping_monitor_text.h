@@ -1,5 +1,5 @@
 /*
- * lookout_text.h - what a lookout has seen: a table for people, JSON, and metrics for Prometheus.
+ * ping_monitor_text.h - what a lookout has seen: a table for people, JSON, and metrics for Prometheus.
  *
  * The JSON is a contract: fields are added, not renamed; what is not known is null.
  */
@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "monitor/lookout.h"
+#include "monitor/ping_monitor.h"
 
 struct str;
 

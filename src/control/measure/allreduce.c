@@ -1,5 +1,5 @@
-/* reduce.c - see reduce.h. */
-#include "measure/reduce.h"
+/* allreduce.c - see allreduce.h. */
+#include "measure/allreduce.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /*
- * lookout.h - pings the members of a network, through its interface, and keeps an edge of each.
+ * ping_monitor.h - pings the members of a network, through its interface, and keeps an edge of each.
  *
  * Theory of operation. Plain ICMP, from a socket of ours, which each member's
  * kernel answers: so it says whether the tunnel carries packets, whatever the
@@ -19,7 +19,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "monitor/edge.h"
+#include "monitor/reachability.h"
 
 struct err;
 

@@ -1,11 +1,11 @@
-/* test-edge.c - verdicts on a virtual clock. */
+/* test-reachability.c - verdicts on a virtual clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "monitor/edge.h"
+#include "monitor/reachability.h"
 
 #define MS  NSEC_PER_MSEC
 #define SEC NSEC_PER_SEC

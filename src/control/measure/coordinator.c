@@ -1,5 +1,5 @@
-/* links.c - see links.h. */
-#include "measure/links.h"
+/* coordinator.c - see coordinator.h. */
+#include "measure/coordinator.h"
 
 #include <errno.h>
 #include <poll.h>

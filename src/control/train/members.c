@@ -1,5 +1,5 @@
-/* roster.c - see roster.h. */
-#include "train/roster.h"
+/* members.c - see members.h. */
+#include "train/members.h"
 
 #include <errno.h>
 #include <stdint.h>

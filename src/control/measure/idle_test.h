@@ -1,5 +1,5 @@
 /*
- * light.h - measures a peer without load: from one warm-up ping to 256 KiB.
+ * idle_test.h - measures a peer without load: from one warm-up ping to 256 KiB.
  *
  * The order of steps is that of trust: is anything answered at all; a train of
  * pings for RTT, loss and the clocks; datagrams of many sizes that may not be

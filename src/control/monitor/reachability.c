@@ -1,5 +1,5 @@
-/* edge.c - see edge.h. */
-#include "monitor/edge.h"
+/* reachability.c - see reachability.h. */
+#include "monitor/reachability.h"
 
 static const char *const state_names[] = {"unknown", "reached", "silent"};
 

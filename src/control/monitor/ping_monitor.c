@@ -1,5 +1,5 @@
-/* lookout.c - see lookout.h. */
-#include "monitor/lookout.h"
+/* ping_monitor.c - see ping_monitor.h. */
+#include "monitor/ping_monitor.h"
 
 #include <errno.h>
 #include <linux/icmp.h>

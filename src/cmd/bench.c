@@ -149,7 +149,7 @@ static int report(struct measure *m, struct bench *b)
     b->expect_bps = arg.expect_bps;
     b->elapsed = clock_now() - m->start;
     b->wall = clock_wall();
-    b->network = m->roster.network;
+    b->network = m->members.network;
     status = print_bench(b);
     kept = keep(b);
     if (status == CMD_OK)
@@ -196,7 +196,7 @@ static int measure_all(struct measure *m)
 
     if (!more || survey_run(&m->survey, &m->plan) < 0 ||
         bench_run(&m->survey, &m->plan, &wish, more, b.allreduce) < 0)
-        return cmd_fail("bench", "no memory for %zu members", m->roster.n);
+        return cmd_fail("bench", "no memory for %zu members", m->members.n);
     if (m->plan.progress)
         (void)fprintf(stderr, "\r\033[K");
     b.more = more;
@@ -205,7 +205,7 @@ static int measure_all(struct measure *m)
 
 int cmd_bench(int argc, char **argv)
 {
-    struct measure m = {.roster = ROSTER_NULL, .survey = SURVEY_NULL};
+    struct measure m = {.members = MEMBERS_NULL, .survey = SURVEY_NULL};
     int status;
 
     if (options_parse(&usage, argc, argv, &status))

@@ -23,28 +23,28 @@ static void show_progress(void *ctx, const char *what)
     (void)fflush(stderr);
 }
 
-static int read_roster(struct measure *m, const struct measure_target *target, struct err *e)
+static int read_members(struct measure *m, const struct measure_target *target, struct err *e)
 {
     json_t *status = NULL;
     int r = launch_ask(target->socket, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
 
     if (r == 0)
-        r = roster_decode(&m->roster, status, target->nodes, SURVEY_NODES_MAX, e);
+        r = members_decode(&m->members, status, target->nodes, SURVEY_NODES_MAX, e);
     json_decref(status);
     return r;
 }
 
 static int open_survey(struct measure *m, struct err *e)
 {
-    size_t n = m->roster.n;
+    size_t n = m->members.n;
     _cleanup_(freep) const char **names = calloc(n, sizeof(*names));
     _cleanup_(freep) struct ip_addr *addresses = calloc(n, sizeof(*addresses));
 
     if (!names || !addresses)
         return err_set(e, -ENOMEM, "no memory for %zu members", n);
     for (size_t i = 0; i < n; i++) {
-        names[i] = m->roster.items[i].name;
-        addresses[i] = m->roster.items[i].address;
+        names[i] = m->members.items[i].name;
+        addresses[i] = m->members.items[i].address;
     }
     return survey_open(&m->survey, &m->plan, names, addresses, n, e);
 }
@@ -56,15 +56,15 @@ int measure_open(struct measure *m, const char *command, const struct measure_ta
 
     (void)signal(SIGPIPE, SIG_IGN);
     m->start = clock_now();
-    r = read_roster(m, target, &e);
+    r = read_members(m, target, &e);
     if (r != 0)
         return cmd_fail(command, "%s", err_text(&e));
     (void)snprintf(
         m->socket_path, sizeof(m->socket_path), "%.4095s%s", target->socket, AGENT_MEASURE_SUFFIX);
     m->plan.purpose = command;
-    m->plan.own = m->roster.items[0].address;
+    m->plan.own = m->members.items[0].address;
     m->plan.socket_path = m->socket_path;
-    m->plan.interface = m->roster.interface;
+    m->plan.interface = m->members.interface;
     m->plan.port = PROBE_PORT;
     if (isatty(STDERR_FILENO))
         m->plan.progress = show_progress;
@@ -77,5 +77,5 @@ void measure_close(struct measure *m)
     if (m->plan.progress)
         (void)fprintf(stderr, "\r\033[K");
     survey_deinit(&m->survey);
-    roster_deinit(&m->roster);
+    members_deinit(&m->members);
 }

@@ -18,7 +18,7 @@ struct measure_target {
 
 /** A survey on its way. */
 struct measure {
-    struct roster roster;
+    struct members members;
     struct survey survey;
     struct survey_plan plan;
     char socket_path[4096 + 16]; /* of the measuring service on this machine */

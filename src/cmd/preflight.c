@@ -104,7 +104,7 @@ static int judge(struct measure *m)
 
 int cmd_preflight(int argc, char **argv)
 {
-    struct measure m = {.roster = ROSTER_NULL, .survey = SURVEY_NULL};
+    struct measure m = {.members = MEMBERS_NULL, .survey = SURVEY_NULL};
     int status;
 
     if (options_parse(&usage, argc, argv, &status))
@@ -116,7 +116,7 @@ int cmd_preflight(int argc, char **argv)
     m.plan.force = arg.force;
     status = measure_open(&m, "preflight", &arg.target);
     if (status == CMD_OK && survey_run(&m.survey, &m.plan) < 0)
-        status = cmd_fail("preflight", "no memory for %zu members", m.roster.n);
+        status = cmd_fail("preflight", "no memory for %zu members", m.members.n);
     if (status == CMD_OK && m.plan.progress)
         (void)fprintf(stderr, "\r\033[K");
     if (status == CMD_OK) {

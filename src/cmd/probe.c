@@ -29,7 +29,7 @@
 #define ONCE_ANSWERS 3
 
 /* How often the members are read again, and the metrics written. */
-#define LOOK_PERIOD (5 * NSEC_PER_SEC)
+#define REREAD_PERIOD (5 * NSEC_PER_SEC)
 
 #define METRICS_MODE 0644
 
@@ -67,19 +67,19 @@ static const struct option_usage usage = {
 
 /** A process that watches. */
 struct probe {
-    struct lookout lookout;
+    struct ping_monitor monitor;
     char network[NAME_MAX_LEN + 1];
     char interface[STATE_INTERFACE_MAX];
-    nsec_t looked;  /* when the members were read last */
+    nsec_t read_at; /* monotonic; when the members were read last */
     int signal_fd;  /* owns */
-    bool is_silent; /* changes are not told */
+    bool is_silent; /* changes of state are not logged */
 };
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-static struct lookout_member *list_members(const struct snapshot *s, size_t *ret_n)
+static struct ping_monitor_member *list_members(const struct snapshot *s, size_t *ret_n)
 {
-    struct lookout_member *members = calloc(s->nodes.n + 1, sizeof(*members));
+    struct ping_monitor_member *members = calloc(s->nodes.n + 1, sizeof(*members));
     size_t n = 0;
 
     for (size_t i = 0; members && i < s->nodes.n; i++) {
@@ -89,21 +89,21 @@ static struct lookout_member *list_members(const struct snapshot *s, size_t *ret
             continue;
         (void)snprintf(
             members[n].name, sizeof(members[n].name), "%.*s", NAME_MAX_LEN, node->meta.name);
-        members[n].address[LOOKOUT_V4] = node->address4;
-        members[n].address[LOOKOUT_V6] = node->address6;
+        members[n].address[PING_MONITOR_V4] = node->address4;
+        members[n].address[PING_MONITOR_V6] = node->address6;
         n++;
     }
     *ret_n = n;
     return members;
 }
 
-/* Who is a member is in the last snapshot that the agent kept, before that in the join's. The key
- * is not looked at. */
-static int look(struct probe *p, struct err *e)
+/* The members are in the last snapshot that the agent has kept, or, before it has kept one, in the
+ * one that the join got. The node's key is not read. */
+static int read_members(struct probe *p, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot snapshot = SNAPSHOT_NULL;
     _cleanup_(state_public_deinit) struct state_public st = STATE_PUBLIC_NULL;
-    struct lookout_member *members;
+    struct ping_monitor_member *members;
     size_t n;
     int r = state_check_dir(arg.state_dir, e);
 
@@ -121,30 +121,31 @@ static int look(struct probe *p, struct err *e)
         return err_set(e, -ENOMEM, "no memory for the members");
     memcpy(p->interface, st.interface, sizeof(p->interface));
     memcpy(p->network, st.snapshot.network.meta.name, sizeof(p->network));
-    lookout_set(&p->lookout, members, n);
+    ping_monitor_set(&p->monitor, members, n);
     return 0;
 }
 
 /* ---- what is told --------------------------------------------------------------------------- */
 
-static void tell(
-    const struct lookout_member *m, enum lookout_family family, const struct edge *edge, nsec_t now)
+static void tell(const struct ping_monitor_member *m, enum ping_monitor_family family,
+    const struct reachability *reach, nsec_t now)
 {
     json_t *json;
 
-    if (!arg.json && edge->state == EDGE_REACHED)
-        log_info("%s is reached over %s, in %.1f ms", m->name, lookout_family_name(family),
-            (double)edge->rtt / NSEC_PER_MSEC);
-    if (!arg.json && edge->state == EDGE_SILENT)
+    if (!arg.json && reach->state == REACHABILITY_REACHED)
+        log_info("%s is reached over %s, in %.1f ms", m->name, ping_monitor_family_name(family),
+            (double)reach->rtt / NSEC_PER_MSEC);
+    if (!arg.json && reach->state == REACHABILITY_SILENT)
         log_warning("%s does not answer over %s: %u pings in %llu s", m->name,
-            lookout_family_name(family), edge->silent_pings,
-            (unsigned long long)((now - edge->silent_since) / NSEC_PER_SEC));
+            ping_monitor_family_name(family), reach->silent_pings,
+            (unsigned long long)((now - reach->silent_since) / NSEC_PER_SEC));
     if (!arg.json)
         return;
     json = json_pack("{s:I, s:s, s:s, s:s, s:o}", "time", (json_int_t)(clock_wall() / NSEC_PER_SEC),
-        "node", m->name, "family", lookout_family_name(family), "state",
-        edge_state_name(edge->state), "rttMs",
-        edge->state == EDGE_REACHED ? json_real((double)edge->rtt / NSEC_PER_MSEC) : json_null());
+        "node", m->name, "family", ping_monitor_family_name(family), "state",
+        reachability_state_name(reach->state), "rttMs",
+        reach->state == REACHABILITY_REACHED ? json_real((double)reach->rtt / NSEC_PER_MSEC)
+                                             : json_null());
     (void)json_dumpf(json, stdout, JSON_COMPACT);
     (void)putchar('\n');
     (void)fflush(stdout);
@@ -152,12 +153,12 @@ static void tell(
 }
 
 static void on_change(
-    void *ctx, const struct lookout_member *m, enum lookout_family family, nsec_t now)
+    void *ctx, const struct ping_monitor_member *m, enum ping_monitor_family family, nsec_t now)
 {
     const struct probe *p = ctx;
 
     if (!p->is_silent)
-        tell(m, family, &m->edge[family], now);
+        tell(m, family, &m->reach[family], now);
 }
 
 /* 0 or negative errno with words. */
@@ -168,33 +169,33 @@ static int write_metrics(const struct probe *p, struct err *e)
 
     if (!arg.metrics)
         return 0;
-    lookout_format_metrics(&p->lookout, &out);
+    ping_monitor_format_metrics(&p->monitor, &out);
     r = statefile_replace(arg.metrics, str_text(&out), out.len, METRICS_MODE, e);
     return r < 0 ? err_prefix(e, "the metrics are not written") : 0;
 }
 
 /* ---- watching ------------------------------------------------------------------------------- */
 
-/* Until somebody is due or @deadline; true when a signal wants the end. */
+/* Waits until a ping is due or @deadline; true when a signal says to end. */
 static bool wait(struct probe *p, nsec_t deadline)
 {
-    struct lookout *l = &p->lookout;
-    struct pollfd fds[] = {{.fd = l->fd[LOOKOUT_V4], .events = POLLIN},
-        {.fd = l->fd[LOOKOUT_V6], .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN}};
-    nsec_t left = nsec_min(lookout_due(l), deadline) - clock_now();
+    struct ping_monitor *m = &p->monitor;
+    struct pollfd fds[] = {{.fd = m->fd[PING_MONITOR_V4], .events = POLLIN},
+        {.fd = m->fd[PING_MONITOR_V6], .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN}};
+    nsec_t left = nsec_min(ping_monitor_due(m), deadline) - clock_now();
     int n = poll(fds, 3, left > 0 ? (int)(left / NSEC_PER_MSEC) + 1 : 0);
 
-    for (unsigned f = 0; n > 0 && f < LOOKOUT_FAMILY_N; f++)
+    for (unsigned f = 0; n > 0 && f < PING_MONITOR_FAMILY_N; f++)
         if (fds[f].revents)
-            lookout_take(l, (enum lookout_family)f, clock_now());
+            ping_monitor_take(m, (enum ping_monitor_family)f, clock_now());
     return n > 0 && fds[2].revents != 0;
 }
 
-static bool have_all_answered(const struct lookout *l)
+static bool have_all_answered(const struct ping_monitor *m)
 {
-    for (size_t i = 0; i < l->n; i++)
-        for (unsigned f = 0; f < LOOKOUT_FAMILY_N; f++)
-            if (l->fd[f] >= 0 && l->members[i].edge[f].n_answers < ONCE_ANSWERS)
+    for (size_t i = 0; i < m->n; i++)
+        for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++)
+            if (m->fd[f] >= 0 && m->members[i].reach[f].n_answers < ONCE_ANSWERS)
                 return false;
     return true;
 }
@@ -207,63 +208,63 @@ static int print_report(const struct probe *p)
     int r;
 
     if (arg.json) {
-        json = lookout_encode(&p->lookout, now);
+        json = ping_monitor_encode(&p->monitor, now);
         (void)json_object_set_new(json, "network", json_string(p->network));
         r = admin_print_json(json);
         json_decref(json);
         return r;
     }
-    lookout_format(&p->lookout, now, &out);
+    ping_monitor_format(&p->monitor, now, &out);
     if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
         return cmd_fail(usage.command, "standard output does not take it");
     return CMD_OK;
 }
 
-static int look_once(struct probe *p)
+static int watch_once(struct probe *p)
 {
-    const struct lookout *l = &p->lookout;
+    const struct ping_monitor *m = &p->monitor;
     nsec_t end = clock_now() + ONCE_TIME;
     struct err e = ERR_NULL;
     int status;
 
     p->is_silent = true;
-    while (clock_now() < end && !have_all_answered(l)) {
-        (void)lookout_run(&p->lookout, clock_now());
+    while (clock_now() < end && !have_all_answered(m)) {
+        (void)ping_monitor_run(&p->monitor, clock_now());
         if (wait(p, end))
             return cmd_fail(usage.command, "ended by a signal");
     }
     if (write_metrics(p, &e) < 0)
         return cmd_fail(usage.command, "%s", err_text(&e));
     status = print_report(p);
-    for (size_t i = 0; status == CMD_OK && i < l->n; i++)
-        if (l->members[i].edge[LOOKOUT_V4].state != EDGE_REACHED)
+    for (size_t i = 0; status == CMD_OK && i < m->n; i++)
+        if (m->members[i].reach[PING_MONITOR_V4].state != REACHABILITY_REACHED)
             status = CMD_VERDICT_NO;
     return status;
 }
 
-static int keep_looking(struct probe *p)
+static int keep_watching(struct probe *p)
 {
     struct err e = ERR_NULL;
     nsec_t now = clock_now();
 
     log_info(
-        "watching %zu members of network %s through %s", p->lookout.n, p->network, p->interface);
+        "watching %zu members of network %s through %s", p->monitor.n, p->network, p->interface);
     do {
         now = clock_now();
-        (void)lookout_run(&p->lookout, now);
-        if (now - p->looked < LOOK_PERIOD)
+        (void)ping_monitor_run(&p->monitor, now);
+        if (now - p->read_at < REREAD_PERIOD)
             continue;
-        p->looked = now;
+        p->read_at = now;
         /* A disk that is full now may have room the next time. */
         if (write_metrics(p, &e) < 0)
             log_warning("%s", err_text(&e));
-        if (look(p, &e) != 0)
+        if (read_members(p, &e) != 0)
             return cmd_fail(usage.command, "%s", err_text(&e));
-    } while (!wait(p, p->looked + LOOK_PERIOD));
+    } while (!wait(p, p->read_at + REREAD_PERIOD));
     return CMD_OK;
 }
 
-/* Its sockets are open. What is left to be done with files: the members, and the metrics. */
+/* The sockets are open by now; the files that are needed later are the members and the metrics. */
 static int drop_privileges(struct err *e)
 {
     struct privileges p = {.kind = SANDBOX_PROBE, .user = arg.user};
@@ -283,7 +284,7 @@ static int drop_privileges(struct err *e)
 
 int cmd_probe(int argc, char **argv)
 {
-    struct probe p = {.lookout = LOOKOUT_NULL};
+    struct probe p = {.monitor = PING_MONITOR_NULL};
     struct rng rng = rng_kernel();
     struct err e = ERR_NULL;
     int status;
@@ -295,10 +296,10 @@ int cmd_probe(int argc, char **argv)
     p.signal_fd = end_signals_open();
     if (p.signal_fd < 0)
         return cmd_fail(usage.command, "cannot wait for signals: %s", strerror(-p.signal_fd));
-    p.looked = clock_now();
-    r = look(&p, &e);
+    p.read_at = clock_now();
+    r = read_members(&p, &e);
     if (r == 0)
-        r = lookout_open(&p.lookout, p.interface, arg.once ? ONCE_PERIOD : arg.period,
+        r = ping_monitor_open(&p.monitor, p.interface, arg.once ? ONCE_PERIOD : arg.period,
             rng_u64(&rng), on_change, &p, &e);
     if (r == 0)
         r = drop_privileges(&e);
@@ -307,8 +308,8 @@ int cmd_probe(int argc, char **argv)
     if (r != 0)
         status = cmd_fail(usage.command, "%s", err_text(&e));
     else
-        status = arg.once ? look_once(&p) : keep_looking(&p);
-    lookout_close(&p.lookout);
+        status = arg.once ? watch_once(&p) : keep_watching(&p);
+    ping_monitor_close(&p.monitor);
     closep(&p.signal_fd);
     return status;
 }

@@ -232,7 +232,7 @@ static bool is_correct(const struct party *p)
     return true;
 }
 
-static int repeat(struct party *p, struct reduction *ret)
+static int repeat(struct party *p, struct allreduce *ret)
 {
     nsec_t total = 0;
 
@@ -254,8 +254,8 @@ static int repeat(struct party *p, struct reduction *ret)
     return 0;
 }
 
-void reduce_run(
-    struct reduction *ret, const struct dial_target *to, const struct order *o, struct session *s)
+void allreduce_run(
+    struct allreduce *ret, const struct dial_target *to, const struct order *o, struct session *s)
 {
     struct party p = {.order = o,
         .rank = o->rank,
@@ -268,7 +268,7 @@ void reduce_run(
     struct err e = ERR_NULL;
     int r = 0;
 
-    *ret = (struct reduction){0};
+    *ret = (struct allreduce){0};
     p.vector = calloc(p.len, sizeof(float));
     p.incoming = calloc(p.len, sizeof(float));
     if (!p.vector || !p.incoming)

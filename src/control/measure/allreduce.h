@@ -1,9 +1,9 @@
 /*
  * allreduce.h - an all-reduce over plain TCP, to see what the mesh gives a collective.
  *
- * Sum of float vectors, the two shapes that collective libraries use: a ring
- * (reduce-scatter, then all-gather; each member sends 2(n-1)/n of the vector)
- * and a binary tree (up, then down). The sums are checked.
+ * It sums vectors of floats in the two shapes that collective libraries use: a ring
+ * (reduce-scatter, then all-gather; each member sends 2(n-1)/n of the vector) and a binary tree
+ * (sums go up to rank 0, the result comes down). The sums are checked.
  */
 #pragma once
 
@@ -13,12 +13,13 @@
 struct session;
 
 /**
- * reduce_run() - this member's part
- * @to:		interface, port and session; its peer is not looked at
- * @o:		ALLREDUCE
- * @s:		where the neighbours' connections arrive
+ * allreduce_run() - this member's part, as often as the order says
+ * @ret:	set; what failed is in its @why
+ * @to:		interface, port and session of the connections; its peer is not used
+ * @o:		ALLREDUCE, with the addresses of all ranks
+ * @s:		at which the connections from neighbours of lower rank arrive
  *
- * What failed is in words in the result.
+ * Threads: the caller's, which blocks for the time in @o at most, and 3 s to meet the neighbours.
  */
-void reduce_run(
-    struct reduction *ret, const struct dial_target *to, const struct order *o, struct session *s);
+void allreduce_run(
+    struct allreduce *ret, const struct dial_target *to, const struct order *o, struct session *s);

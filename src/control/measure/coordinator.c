@@ -19,33 +19,33 @@
 
 #define WRITE_TIME (2 * NSEC_PER_SEC)
 
-static void hang_up(struct link *k)
+static void hang_up(struct coordinator_link *k)
 {
     if (k->fd >= 0)
         (void)close(k->fd);
     k->fd = -1;
 }
 
-static void lose(struct link *k, const char *why)
+static void lose(struct coordinator_link *k, const char *why)
 {
     hang_up(k);
-    (void)snprintf(k->why, sizeof(k->why), "%.*s", LINKS_WHY_MAX - 1, why);
+    (void)snprintf(k->why, sizeof(k->why), "%.*s", COORDINATOR_WHY_MAX - 1, why);
 }
 
-void links_deinit(struct links *l)
+void coordinator_deinit(struct coordinator *c)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        hang_up(&l->items[i]);
-        line_buffer_deinit(&l->items[i].in);
-        json_decref(l->items[i].answer);
+    for (size_t i = 0; i < c->n; i++) {
+        hang_up(&c->items[i]);
+        line_buffer_deinit(&c->items[i].in);
+        json_decref(c->items[i].answer);
     }
-    free(l->items);
-    *l = (struct links)LINKS_NULL;
+    free(c->items);
+    *c = (struct coordinator)COORDINATOR_NULL;
 }
 
-bool links_has(const struct links *l, size_t i)
+bool coordinator_has(const struct coordinator *c, size_t i)
 {
-    return l->items[i].fd >= 0;
+    return c->items[i].fd >= 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -75,10 +75,10 @@ static int open_remote(
 }
 
 /* Waits for all connections together; who has none by then has lost. */
-static void finish_connecting(struct links *l, nsec_t deadline)
+static void finish_connecting(struct coordinator *c, nsec_t deadline)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        struct link *k = &l->items[i];
+    for (size_t i = 0; i < c->n; i++) {
+        struct coordinator_link *k = &c->items[i];
         int error = 0;
         socklen_t len = sizeof(error);
 
@@ -95,42 +95,42 @@ static void finish_connecting(struct links *l, nsec_t deadline)
     }
 }
 
-int links_open(struct links *l, const struct ip_addr *addresses, size_t n,
+int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, size_t n,
     const struct ip_addr *own, const char *socket_path, const char *interface, uint16_t port,
     const struct order *o, nsec_t deadline)
 {
     const struct order **orders = calloc(n + 1, sizeof(*orders));
 
-    *l = (struct links){.items = calloc(n + 1, sizeof(*l->items)), .n = n, .id = o->id};
-    if (!orders || !l->items) {
+    *c = (struct coordinator){.items = calloc(n + 1, sizeof(*c->items)), .n = n, .id = o->id};
+    if (!orders || !c->items) {
         free(orders);
-        free(l->items);
-        *l = (struct links)LINKS_NULL;
+        free(c->items);
+        *c = (struct coordinator)COORDINATOR_NULL;
         return -ENOMEM;
     }
     for (size_t i = 0; i < n; i++) {
         bool is_own = socket_path && ip_addr_equal(&addresses[i], own);
         struct err e = ERR_NULL;
 
-        l->items[i].address = addresses[i];
-        l->items[i].fd =
+        c->items[i].address = addresses[i];
+        c->items[i].fd =
             is_own ? open_local(socket_path, &e) : open_remote(&addresses[i], port, interface, &e);
-        if (l->items[i].fd < 0)
-            lose(&l->items[i], err_text(&e));
+        if (c->items[i].fd < 0)
+            lose(&c->items[i], err_text(&e));
         orders[i] = o;
     }
-    finish_connecting(l, deadline);
-    links_ask(l, orders, deadline);
+    finish_connecting(c, deadline);
+    coordinator_ask(c, orders, deadline);
     for (size_t i = 0; i < n; i++)
-        if (!l->items[i].answer)
-            hang_up(&l->items[i]);
+        if (!c->items[i].answer)
+            hang_up(&c->items[i]);
     free(orders);
     return 0;
 }
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-static void send_order(struct link *k, const struct order *o)
+static void send_order(struct coordinator_link *k, const struct order *o)
 {
     json_t *json = order_encode(o);
     struct err e = ERR_NULL;
@@ -144,7 +144,7 @@ static void send_order(struct link *k, const struct order *o)
 }
 
 /* True when the link has its answer, or is lost. */
-static bool take_answer(struct link *k)
+static bool take_answer(struct coordinator_link *k)
 {
     struct err e = ERR_NULL;
     json_t *json = NULL;
@@ -159,7 +159,7 @@ static bool take_answer(struct link *k)
         return true;
     }
     if (line_check_answer(json, &e) < 0) {
-        (void)snprintf(k->why, sizeof(k->why), "%.*s", LINKS_WHY_MAX - 1, err_text(&e));
+        (void)snprintf(k->why, sizeof(k->why), "%.*s", COORDINATOR_WHY_MAX - 1, err_text(&e));
         json_decref(json);
         return true;
     }
@@ -168,37 +168,37 @@ static bool take_answer(struct link *k)
 }
 
 /* One turn of waiting; how many are still out. */
-static size_t wait_once(struct links *l, struct pollfd *fds, bool *waits, nsec_t left)
+static size_t wait_once(struct coordinator *c, struct pollfd *fds, bool *waits, nsec_t left)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < l->n; i++)
-        fds[i] = (struct pollfd){.fd = waits[i] ? l->items[i].fd : -1, .events = POLLIN};
-    (void)poll(fds, l->n, (int)(left / NSEC_PER_MSEC + 1));
-    for (size_t i = 0; i < l->n; i++) {
-        if (waits[i] && fds[i].revents && take_answer(&l->items[i]))
+    for (size_t i = 0; i < c->n; i++)
+        fds[i] = (struct pollfd){.fd = waits[i] ? c->items[i].fd : -1, .events = POLLIN};
+    (void)poll(fds, c->n, (int)(left / NSEC_PER_MSEC + 1));
+    for (size_t i = 0; i < c->n; i++) {
+        if (waits[i] && fds[i].revents && take_answer(&c->items[i]))
             waits[i] = false;
         n += waits[i];
     }
     return n;
 }
 
-void links_ask(struct links *l, const struct order *const orders[], nsec_t deadline)
+void coordinator_ask(struct coordinator *c, const struct order *const orders[], nsec_t deadline)
 {
-    _cleanup_(freep) struct pollfd *fds = calloc(l->n + 1, sizeof(*fds));
-    _cleanup_(freep) bool *waits = calloc(l->n + 1, sizeof(*waits));
+    _cleanup_(freep) struct pollfd *fds = calloc(c->n + 1, sizeof(*fds));
+    _cleanup_(freep) bool *waits = calloc(c->n + 1, sizeof(*waits));
     size_t n = 0;
 
-    for (size_t i = 0; i < l->n && fds && waits; i++) {
-        if (!orders[i] || l->items[i].fd < 0)
+    for (size_t i = 0; i < c->n && fds && waits; i++) {
+        if (!orders[i] || c->items[i].fd < 0)
             continue;
-        send_order(&l->items[i], orders[i]);
-        waits[i] = l->items[i].fd >= 0;
+        send_order(&c->items[i], orders[i]);
+        waits[i] = c->items[i].fd >= 0;
         n += waits[i];
     }
     while (n > 0 && clock_now() < deadline)
-        n = wait_once(l, fds, waits, deadline - clock_now());
-    for (size_t i = 0; i < l->n && n > 0; i++)
+        n = wait_once(c, fds, waits, deadline - clock_now());
+    for (size_t i = 0; i < c->n && n > 0; i++)
         if (waits[i])
-            lose(&l->items[i], "it has stopped answering");
+            lose(&c->items[i], "it has stopped answering");
 }

@@ -1,8 +1,11 @@
 /*
- * coordinator.h - the coordinator's side: connections to many members, asked all at once.
+ * coordinator.h - the coordinator's side of a measurement: orders to many members, given all at
+ * once.
  *
- * One link a member. links_ask() gives each of some members an order and waits
- * for all answers together, so that a round takes as long as its slowest pair.
+ * A coordinator has one connection to each member. coordinator_ask() gives each of some members an
+ * order and waits for all answers together, so that a round takes as long as its slowest pair.
+ *
+ * Threads: the caller's; all functions block, at most until their deadline.
  */
 #pragma once
 
@@ -17,53 +20,58 @@
 
 struct err;
 
-#define LINKS_WHY_MAX 160
+#define COORDINATOR_WHY_MAX 160
 
-struct link {
-    struct ip_addr address;
-    int fd; /* owns; -1: not connected, or lost */
-    struct line_buffer in;
-    json_t *answer;          /* owns; of the last question; NULL: none came */
-    char why[LINKS_WHY_MAX]; /* why there is none, or no connection; "" when there is */
+/** The connection to one member. */
+struct coordinator_link {
+    struct ip_addr address;        /* of the member, on the overlay */
+    int fd;                        /* owns; -1: not connected, or lost */
+    struct line_buffer in;         /* what has come of an answer */
+    json_t *answer;                /* owns; to the last order; NULL: there is none */
+    char why[COORDINATOR_WHY_MAX]; /* why there is no answer or no connection; "" otherwise */
 };
 
-struct links {
-    struct link *items; /* owns; in the order given to links_open() */
+struct coordinator {
+    struct coordinator_link *items; /* owns; in the order given to coordinator_open() */
     size_t n;
-    struct session_id id;
+    struct session_id id; /* of the session that the members are in */
 };
 
-#define LINKS_NULL                                                                                 \
-    {                                                                                              \
-        0                                                                                          \
-    }
+#define COORDINATOR_NULL {0}
 
-/** links_deinit() - end the session everywhere; idempotent. */
-void links_deinit(struct links *l);
+/** coordinator_deinit() - close all connections, which ends the session everywhere; idempotent. */
+void coordinator_deinit(struct coordinator *c);
 
 /**
- * links_open() - a session with all of them
- * @addresses:	@n; the one that equals @own is asked through @socket_path
- * @interface:	the overlay's; NULL: as routed
+ * coordinator_open() - connect to all members, and begin a session with them
+ * @c:		not initialised yet; coordinator_deinit() is due also after a failure
+ * @addresses:	@n of them, on the overlay
+ * @own:	this node's address
+ * @socket_path: of the measuring service on this machine, which is asked there instead of at @own;
+ *		NULL: it is asked like the others
+ * @interface:	connections leave by it alone; NULL: as routed
+ * @port:	of the measuring service of the others
  * @o:		SESSION, with an id that nobody can guess
+ * @deadline:	monotonic
  *
- * A member that cannot be had keeps its link without a connection, and with words.
+ * A member that does not take part keeps its place, with fd -1 and the reason in @why.
  *
  * Return: 0 or -ENOMEM.
  */
-int links_open(struct links *l, const struct ip_addr *addresses, size_t n,
+int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, size_t n,
     const struct ip_addr *own, const char *socket_path, const char *interface, uint16_t port,
     const struct order *o, nsec_t deadline);
 
 /**
- * links_ask() - give orders and wait for the answers
- * @orders:	one for each link, NULL: nothing for that one
+ * coordinator_ask() - give orders, and wait for the answers
+ * @orders:	one for each member; NULL: nothing for that one
+ * @deadline:	monotonic
  *
- * Afterwards each link that was asked has an answer, or words. A refusal counts
- * as none. Who does not answer in time has lost its link: its answer might come
- * later, and would be taken for another one's.
+ * Afterwards each member that was asked has an answer, or the reason in @why. A refusal is no
+ * answer. A member that does not answer in time loses its connection: its answer might come later,
+ * and would be taken for the answer to the next order.
  */
-void links_ask(struct links *l, const struct order *const orders[], nsec_t deadline);
+void coordinator_ask(struct coordinator *c, const struct order *const orders[], nsec_t deadline);
 
-/** links_has() - is member @i still connected? */
-bool links_has(const struct links *l, size_t i);
+/** coordinator_has() - is the member with index @i still connected? */
+bool coordinator_has(const struct coordinator *c, size_t i);

@@ -33,8 +33,8 @@ void frame_encode(const struct frame *f, uint8_t out[static FRAME_LEN])
         .size = be16_make(f->size),
         .seq = be32_make(f->seq),
         .heard = be32_make(f->heard),
-        .sent = be64_make((uint64_t)f->sent),
-        .arrived = be64_make((uint64_t)f->arrived),
+        .sent = be64_make((uint64_t)f->sent_at),
+        .arrived = be64_make((uint64_t)f->arrived_at),
     };
 
     memcpy(w.id, f->id.b, sizeof(w.id));
@@ -56,8 +56,8 @@ bool frame_decode(struct frame *ret, const uint8_t *p, size_t len)
         .size = be16_get(w.size),
         .seq = be32_get(w.seq),
         .heard = be32_get(w.heard),
-        .sent = (nsec_t)be64_get(w.sent),
-        .arrived = (nsec_t)be64_get(w.arrived),
+        .sent_at = (nsec_t)be64_get(w.sent),
+        .arrived_at = (nsec_t)be64_get(w.arrived),
     };
     memcpy(ret->id.b, w.id, sizeof(w.id));
     return true;

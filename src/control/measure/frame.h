@@ -30,8 +30,8 @@ struct frame {
     struct session_id id; /* of a session that both take part in */
     uint32_t seq;         /* of the ping */
     uint32_t heard;       /* pong: pings that this sender has heard from that one so far */
-    nsec_t sent;          /* wall clock of who pings, when the ping left */
-    nsec_t arrived;       /* pong: wall clock of who answers, when the ping came */
+    nsec_t sent_at;       /* wall clock of who pings, when the ping left */
+    nsec_t arrived_at;    /* pong: wall clock of who answers, when the ping came */
 };
 
 /** frame_encode() - FRAME_LEN bytes. */

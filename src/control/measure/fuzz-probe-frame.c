@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     frame_encode(&f, out);
     assert(frame_decode(&again, out, sizeof(out)));
     assert(again.kind == f.kind && again.seq == f.seq && again.heard == f.heard &&
-           again.sent == f.sent && again.arrived == f.arrived && again.counted == f.counted &&
-           session_id_equal(&again.id, &f.id));
+           again.sent_at == f.sent_at && again.arrived_at == f.arrived_at &&
+           again.counted == f.counted && session_id_equal(&again.id, &f.id));
     return 0;
 }

@@ -37,17 +37,17 @@ static void check_order(const json_t *json)
 static void check_results(const json_t *json)
 {
     static struct facts facts;
-    struct light light;
+    struct idle_test idle;
     struct bulk bulk;
-    struct reduction reduction;
+    struct allreduce sum;
     struct err e = ERR_NULL;
 
-    if (light_decode(&light, json, &e) == 0)
-        assert(memchr(light.why, '\0', sizeof(light.why)) && light.route_mtu <= UINT16_MAX);
+    if (idle_test_decode(&idle, json, &e) == 0)
+        assert(memchr(idle.why, '\0', sizeof(idle.why)) && idle.route_mtu <= UINT16_MAX);
     if (bulk_decode(&bulk, json, &e) == 0)
         assert(memchr(bulk.via, '\0', sizeof(bulk.via)));
-    if (reduction_decode(&reduction, json, &e) == 0)
-        assert(reduction.elapsed >= 0);
+    if (allreduce_decode(&sum, json, &e) == 0)
+        assert(sum.elapsed >= 0);
     if (facts_decode(&facts, json, &e) == 0)
         assert(facts.n_interfaces <= FACTS_INTERFACES_MAX);
 }

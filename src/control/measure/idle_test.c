@@ -26,7 +26,7 @@
 #define PING_GAP      (4 * NSEC_PER_MSEC)
 #define SIZE_GAP      NSEC_PER_MSEC
 #define SIZE_COPIES   3
-#define QUIET_MIN     (400 * NSEC_PER_MSEC) /* a busy machine's answer may take so long */
+#define QUIET_FOR_MIN (400 * NSEC_PER_MSEC) /* a busy machine's answer may take so long */
 #define SIZE_TRIES    3                     /* for the largest, before it counts as lost */
 #define TCP_MIN       (1200 * NSEC_PER_MSEC)
 #define TCP_BYTES     (256u << 10)
@@ -35,14 +35,14 @@
 #define MSS_TIMESTAMP 12 /* bytes of each segment that the timestamp option takes */
 
 /* What is being measured, and by what. */
-struct light_state {
+struct idle_test_state {
     const struct dial_target *to;
-    struct light *result;
+    struct idle_test *result;
     int fd;           /* UDP */
     nsec_t *sent_at;  /* owns; monotonic, of each ping of the train */
     uint32_t *rtt_us; /* owns; of each pong */
     uint32_t heard_before;
-    nsec_t quiet; /* how long an answer may take */
+    nsec_t quiet_for; /* how long an answer may take */
     uint8_t packet[PACKET_MAX];
 };
 
@@ -54,10 +54,13 @@ static int compare_u32(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool send_ping(struct light_state *s, uint32_t seq, bool counted, size_t len)
+static bool send_ping(struct idle_test_state *s, uint32_t seq, bool counted, size_t len)
 {
-    struct frame f = {
-        .kind = FRAME_PING, .counted = counted, .id = s->to->id, .seq = seq, .sent = clock_wall()};
+    struct frame f = {.kind = FRAME_PING,
+        .counted = counted,
+        .id = s->to->id,
+        .seq = seq,
+        .sent_at = clock_wall()};
 
     memset(s->packet, 0, len);
     frame_encode(&f, s->packet);
@@ -65,7 +68,7 @@ static bool send_ping(struct light_state *s, uint32_t seq, bool counted, size_t 
 }
 
 /* The next pong of this session before @deadline. */
-static bool receive_pong(struct light_state *s, nsec_t deadline, struct frame *ret)
+static bool receive_pong(struct idle_test_state *s, nsec_t deadline, struct frame *ret)
 {
     while (socket_wait(s->fd, POLLIN, deadline) == 0) {
         uint8_t in[FRAME_LEN];
@@ -82,7 +85,7 @@ static bool receive_pong(struct light_state *s, nsec_t deadline, struct frame *r
 /* ---- steps --------------------------------------------------------------------------------- */
 
 /* The first packet may have to wait for a handshake, so it is no measurement. */
-static bool warm_up(struct light_state *s)
+static bool warm_up(struct idle_test_state *s)
 {
     struct frame pong;
 
@@ -92,7 +95,7 @@ static bool warm_up(struct light_state *s)
         (void)send_ping(s, UINT32_MAX, true, FRAME_LEN);
         if (receive_pong(s, start + WARM_PERIOD, &pong)) {
             s->heard_before = pong.heard;
-            s->quiet = nsec_max(QUIET_MIN, 3 * (clock_now() - start));
+            s->quiet_for = nsec_max(QUIET_FOR_MIN, 3 * (clock_now() - start));
             return true;
         }
     }
@@ -100,18 +103,18 @@ static bool warm_up(struct light_state *s)
 }
 
 /* The fastest exchange says most about the clocks: its two ways differ least. */
-static void take_clock(struct light *l, const struct frame *pong, uint32_t rtt_us, nsec_t wall)
+static void take_clock(struct idle_test *l, const struct frame *pong, uint32_t rtt_us, nsec_t wall)
 {
     if (l->back > 0 && rtt_us >= l->rtt_min_us)
         return;
     l->rtt_min_us = rtt_us;
-    l->clock_us = (pong->arrived - (pong->sent + wall) / 2) / NSEC_PER_USEC;
+    l->clock_us = (pong->arrived_at - (pong->sent_at + wall) / 2) / NSEC_PER_USEC;
     l->clock_error_us = rtt_us / 2 + 1;
 }
 
-static void take_pong(struct light_state *s, const struct frame *pong)
+static void take_pong(struct idle_test_state *s, const struct frame *pong)
 {
-    struct light *l = s->result;
+    struct idle_test *l = s->result;
     nsec_t now = clock_now();
     uint32_t rtt_us;
 
@@ -127,13 +130,13 @@ static void take_pong(struct light_state *s, const struct frame *pong)
 }
 
 /* What the peer had heard by the end, also when the last pongs are lost. */
-static void ask_heard(struct light_state *s)
+static void ask_heard(struct idle_test_state *s)
 {
     struct frame pong;
 
     for (unsigned i = 0; i < 3; i++) {
         (void)send_ping(s, UINT32_MAX, false, FRAME_LEN);
-        if (!receive_pong(s, clock_now() + s->quiet, &pong))
+        if (!receive_pong(s, clock_now() + s->quiet_for, &pong))
             continue;
         if (pong.heard > s->heard_before && pong.heard - s->heard_before > s->result->heard)
             s->result->heard = pong.heard - s->heard_before;
@@ -145,9 +148,9 @@ static void ask_heard(struct light_state *s)
         s->result->heard = s->result->back;
 }
 
-static void run_train(struct light_state *s, uint32_t pings)
+static void run_train(struct idle_test_state *s, uint32_t pings)
 {
-    struct light *l = s->result;
+    struct idle_test *l = s->result;
     nsec_t next = clock_now();
     struct frame pong;
 
@@ -159,7 +162,7 @@ static void run_train(struct light_state *s, uint32_t pings)
         while (receive_pong(s, next, &pong))
             take_pong(s, &pong);
     }
-    next = clock_now() + s->quiet;
+    next = clock_now() + s->quiet_for;
     while (l->back < l->sent && receive_pong(s, next, &pong))
         take_pong(s, &pong);
     ask_heard(s);
@@ -168,7 +171,7 @@ static void run_train(struct light_state *s, uint32_t pings)
     qsort(s->rtt_us, l->back, sizeof(*s->rtt_us), compare_u32);
     l->rtt_median_us = s->rtt_us[l->back / 2];
     l->rtt_p99_us = s->rtt_us[(l->back - 1) * 99 / 100];
-    s->quiet = nsec_max(QUIET_MIN, 3 * (nsec_t)l->rtt_median_us * NSEC_PER_USEC);
+    s->quiet_for = nsec_max(QUIET_FOR_MIN, 3 * (nsec_t)l->rtt_median_us * NSEC_PER_USEC);
 }
 
 /* Sizes worth trying, largest first: the route's, what tunnels take off, and round numbers. */
@@ -188,9 +191,9 @@ static size_t list_sizes(uint32_t route_mtu, uint16_t sizes[static 32])
     return n;
 }
 
-static void take_sizes(struct light_state *s, nsec_t deadline)
+static void take_sizes(struct idle_test_state *s, nsec_t deadline)
 {
-    struct light *l = s->result;
+    struct idle_test *l = s->result;
     struct frame pong;
 
     while (l->packet_max < l->route_mtu && receive_pong(s, deadline, &pong))
@@ -199,21 +202,21 @@ static void take_sizes(struct light_state *s, nsec_t deadline)
 }
 
 /* The largest alone, more than once; only when it does not pass are the others worth their time. */
-static void find_packet_max(struct light_state *s)
+static void find_packet_max(struct idle_test_state *s)
 {
-    struct light *l = s->result;
+    struct idle_test *l = s->result;
     uint16_t sizes[32];
     size_t n = list_sizes(l->route_mtu, sizes);
 
     for (unsigned i = 0; i < SIZE_TRIES && l->packet_max < l->route_mtu; i++) {
         (void)send_ping(s, UINT32_MAX, false, (size_t)l->route_mtu - OVERHEAD);
-        take_sizes(s, clock_now() + s->quiet / 2);
+        take_sizes(s, clock_now() + s->quiet_for / 2);
     }
     for (unsigned i = 0; i < n * SIZE_COPIES && l->packet_max < l->route_mtu; i++) {
         (void)send_ping(s, UINT32_MAX, false, (size_t)sizes[i / SIZE_COPIES] - OVERHEAD);
         take_sizes(s, clock_now() + SIZE_GAP);
     }
-    take_sizes(s, clock_now() + s->quiet);
+    take_sizes(s, clock_now() + s->quiet_for);
 }
 
 /* ---- TCP ----------------------------------------------------------------------------------- */
@@ -247,10 +250,10 @@ static bool confirm(int fd, uint64_t sent, nsec_t deadline, struct err *e)
     return sent > 0 && came >= sent;
 }
 
-static void run_tcp(struct light_state *s)
+static void run_tcp(struct idle_test_state *s)
 {
-    struct light *l = s->result;
-    nsec_t budget = nsec_max(TCP_MIN, 4 * s->quiet);
+    struct idle_test *l = s->result;
+    nsec_t budget = nsec_max(TCP_MIN, 4 * s->quiet_for);
     struct order sink = {.kind = ORDER_SINK, .ms = (uint32_t)(budget / NSEC_PER_MSEC)};
     nsec_t deadline = clock_now() + budget;
     _cleanup_(closep) int fd = -1;
@@ -316,7 +319,7 @@ static void take_answers(struct warming *w, nsec_t deadline)
     }
 }
 
-void light_warm(const struct dial_target *to, const struct ip_addr *peers, size_t n)
+void idle_test_warm_up(const struct dial_target *to, const struct ip_addr *peers, size_t n)
 {
     struct warming w = {.to = to, .peers = peers, .n = n, .is_up = calloc(n, sizeof(bool))};
     nsec_t until = clock_now() + TUNNEL_TIME;
@@ -333,16 +336,16 @@ void light_warm(const struct dial_target *to, const struct ip_addr *peers, size_
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-static void run_steps(struct light_state *s, uint32_t pings)
+static void run_steps(struct idle_test_state *s, uint32_t pings)
 {
-    struct light *l = s->result;
+    struct idle_test *l = s->result;
     int mtu = 0;
     socklen_t len = sizeof(mtu);
 
     if (getsockopt(s->fd, IPPROTO_IP, IP_MTU, &mtu, &len) == 0 && mtu > OVERHEAD + FRAME_LEN &&
         mtu <= PACKET_MAX)
         l->route_mtu = (uint32_t)mtu;
-    s->quiet = QUIET_MIN;
+    s->quiet_for = QUIET_FOR_MIN;
     if (!warm_up(s)) {
         l->sent = WARM_TRIES;
         (void)snprintf(l->why, sizeof(l->why), "nothing that was sent is answered");
@@ -354,12 +357,12 @@ static void run_steps(struct light_state *s, uint32_t pings)
     run_tcp(s);
 }
 
-void light_run(struct light *ret, const struct dial_target *to, uint32_t pings)
+void idle_test_run(struct idle_test *ret, const struct dial_target *to, uint32_t pings)
 {
-    struct light_state *s = calloc(1, sizeof(*s));
+    struct idle_test_state *s = calloc(1, sizeof(*s));
     struct err e = ERR_NULL;
 
-    *ret = (struct light){0};
+    *ret = (struct idle_test){0};
     if (s) {
         s->to = to;
         s->result = ret;

@@ -169,7 +169,7 @@ static void get_fields(struct fields *f, struct order *o)
     case ORDER_WARM:
         get_addrs(f, 1, o);
         break;
-    case ORDER_LIGHT:
+    case ORDER_IDLE_TEST:
         fields_address(f, "peer", FIELDS_REQUIRED, true, &o->peer);
         get_u32(f, "pings", 1, ORDER_PINGS_MAX, &o->pings);
         break;
@@ -274,7 +274,7 @@ json_t *order_encode(const struct order *o)
         return json_pack("{s:s, s:o}", "op", op, "names", encode_names(o));
     case ORDER_WARM:
         return json_pack("{s:s, s:o}", "op", op, "addresses", encode_addrs(o));
-    case ORDER_LIGHT:
+    case ORDER_IDLE_TEST:
         return json_pack("{s:s, s:s, s:i}", "op", op, "peer", ip_addr_format(&o->peer, peer),
             "pings", (int)o->pings);
     case ORDER_BULK:

@@ -41,7 +41,7 @@ enum order_kind {
     ORDER_FACTS,     /* tell about the machine */
     ORDER_NAMES,     /* resolve these names */
     ORDER_WARM,      /* ping these once, so that tunnels are up */
-    ORDER_LIGHT,     /* reachability, RTT, loss, clock, MTU and MSS to a peer */
+    ORDER_IDLE_TEST, /* reachability, RTT, loss, clock, MTU and MSS to a peer */
     ORDER_BULK,      /* throughput to and from a peer */
     ORDER_HEARD,     /* how many pings came from whom */
     ORDER_UNDERLAY,  /* open a port beside the overlay for this session */
@@ -82,8 +82,8 @@ struct order {
     struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT */
     char purpose[16];         /* SESSION: "preflight", "bench" */
     uint32_t seconds;         /* SESSION: how long at most */
-    struct ip_addr peer;      /* LIGHT, BULK */
-    uint32_t pings;           /* LIGHT */
+    struct ip_addr peer;      /* IDLE_TEST, BULK */
+    uint32_t pings;           /* IDLE_TEST */
     uint32_t streams;         /* BULK */
     uint32_t ms;              /* BULK, SINK, SOURCE: how long; ALLREDUCE: at most */
     uint64_t bytes;           /* BULK, SOURCE: at most; ALLREDUCE: of the vector */

@@ -18,9 +18,10 @@ static void get_u32(struct fields *f, const char *name, uint64_t max, uint32_t *
     *ret = (uint32_t)v;
 }
 
-/* ---- light --------------------------------------------------------------------------------- */
+/* ---- without load
+ * --------------------------------------------------------------------------------- */
 
-json_t *light_encode(const struct light *l)
+json_t *idle_test_encode(const struct idle_test *l)
 {
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:i, s:i, s:b, s:i, s:b, s:s}",
         "path", l->path, "sent", (int)l->sent, "heard", (int)l->heard, "back", (int)l->back,
@@ -31,10 +32,10 @@ json_t *light_encode(const struct light *l)
         "why", l->why);
 }
 
-int light_decode(struct light *ret, const json_t *json, struct err *e)
+int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the light result", e);
-    struct light l = {0};
+    struct idle_test l = {0};
     const json_t *clock;
 
     fields_text(&f, "path", FIELDS_REQUIRED, 0, sizeof(l.path), l.path);
@@ -105,16 +106,16 @@ int bulk_decode(struct bulk *ret, const json_t *json, struct err *e)
 
 /* ---- all-reduce ---------------------------------------------------------------------------- */
 
-json_t *reduction_encode(const struct reduction *rd)
+json_t *allreduce_encode(const struct allreduce *rd)
 {
     return json_pack("{s:I, s:i, s:b, s:s}", "elapsedNs", (json_int_t)rd->elapsed, "repeats",
         (int)rd->repeats, "correct", (int)rd->correct, "why", rd->why);
 }
 
-int reduction_decode(struct reduction *ret, const json_t *json, struct err *e)
+int allreduce_decode(struct allreduce *ret, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "the all-reduce result", e);
-    struct reduction rd = {0};
+    struct allreduce rd = {0};
     uint64_t elapsed = 0;
 
     fields_u64(&f, "elapsedNs", FIELDS_REQUIRED, 0, USEC_MAX * 1000ull, &elapsed);

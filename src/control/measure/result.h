@@ -21,7 +21,7 @@ struct err;
 #define RESULT_PATH_MAX 16
 
 /** One direction of a pair without load: from who asks to the peer, and back. */
-struct light {
+struct idle_test {
     char path[RESULT_PATH_MAX]; /* how the agent reaches the peer: "lan", "relay", ... */
     uint32_t sent;              /* pings of the train */
     uint32_t heard;             /* of these, how many the peer has heard */
@@ -55,7 +55,7 @@ struct bulk {
 };
 
 /** One member's part in an all-reduce. */
-struct reduction {
+struct allreduce {
     nsec_t elapsed;           /* of one repeat, on average */
     uint32_t repeats;         /* how many there was time for */
     bool correct;             /* the sums are right */
@@ -63,9 +63,9 @@ struct reduction {
 };
 
 /* Each encoder gives a new reference, NULL for no memory. Each decoder: 0 or -EINVAL with words. */
-json_t *light_encode(const struct light *l);
-int light_decode(struct light *ret, const json_t *json, struct err *e);
+json_t *idle_test_encode(const struct idle_test *l);
+int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e);
 json_t *bulk_encode(const struct bulk *b);
 int bulk_decode(struct bulk *ret, const json_t *json, struct err *e);
-json_t *reduction_encode(const struct reduction *rd);
-int reduction_decode(struct reduction *ret, const json_t *json, struct err *e);
+json_t *allreduce_encode(const struct allreduce *rd);
+int allreduce_decode(struct allreduce *ret, const json_t *json, struct err *e);

@@ -174,7 +174,7 @@ static void answer_ping(
         !session_hear(&s->session, &ping->id, &from.addr, ping->counted, clock_now(), &pong.heard))
         return;
     pong.kind = FRAME_PONG;
-    pong.arrived = clock_wall();
+    pong.arrived_at = clock_wall();
     pong.size = (uint16_t)(len + IP_UDP_HEADERS);
     frame_encode(&pong, out);
     (void)sendto(s->udp_fd, out, sizeof(out), MSG_DONTWAIT, &sa->any, sizeof(sa->v4));

@@ -186,22 +186,22 @@ static int warm_up(struct service_connection *c, const struct order *o, const st
 
     if (!are_members(c, o))
         return refuse(c, "a peer is not a member of this network");
-    light_warm(&to, o->addrs, o->n_addrs);
+    idle_test_warm_up(&to, o->addrs, o->n_addrs);
     return accept_order(c);
 }
 
-static int measure_light(
+static int measure_idle(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to = aim(c, &o->peer, id);
     struct service_member member;
-    struct light result;
+    struct idle_test result;
 
     if (!is_peer(c, &o->peer) || !service__find_member(c->service, &o->peer, &member))
         return refuse(c, "the peer is no other member of this network");
-    light_run(&result, &to, o->pings);
+    idle_test_run(&result, &to, o->pings);
     memcpy(result.path, member.path, sizeof(result.path));
-    return answer(c, light_encode(&result));
+    return answer(c, idle_test_encode(&result));
 }
 
 static int measure_bulk(
@@ -221,12 +221,12 @@ static int take_part(
     struct service_connection *c, const struct order *o, const struct session_id *id)
 {
     struct dial_target to = aim(c, &o->addrs[o->rank], id);
-    struct reduction result;
+    struct allreduce result;
 
     if (!are_members(c, o))
         return refuse(c, "a member of the all-reduce is none of this network");
-    reduce_run(&result, &to, o, &c->service->session);
-    return answer(c, reduction_encode(&result));
+    allreduce_run(&result, &to, o, &c->service->session);
+    return answer(c, allreduce_encode(&result));
 }
 
 static int open_underlay(struct service_connection *c)
@@ -247,8 +247,8 @@ static int obey(struct service_connection *c, const struct order *o, const struc
         return tell_names(c, o);
     case ORDER_WARM:
         return warm_up(c, o, id);
-    case ORDER_LIGHT:
-        return measure_light(c, o, id);
+    case ORDER_IDLE_TEST:
+        return measure_idle(c, o, id);
     case ORDER_BULK:
         return measure_bulk(c, o, id);
     case ORDER_HEARD:

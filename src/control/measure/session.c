@@ -42,7 +42,7 @@ int session_begin(struct session *s, const struct order *o, const struct ip_addr
     int r = 0;
 
     (void)pthread_mutex_lock(&s->lock);
-    if (s->is_on && now < s->until) {
+    if (s->is_on && now < s->ends_at) {
         *ret_owner = s->owner;
         r = SESSION_E_BUSY;
     } else {
@@ -51,7 +51,7 @@ int session_begin(struct session *s, const struct order *o, const struct ip_addr
         s->id = o->id;
         s->owner = *owner;
         memcpy(s->purpose, o->purpose, sizeof(s->purpose));
-        s->until = now + (nsec_t)o->seconds * NSEC_PER_SEC;
+        s->ends_at = now + (nsec_t)o->seconds * NSEC_PER_SEC;
         *ret_number = ++s->number;
     }
     (void)pthread_mutex_unlock(&s->lock);
@@ -69,7 +69,7 @@ void session_end(struct session *s, uint64_t number)
 /* With the lock held. */
 static bool has(const struct session *s, const struct session_id *id, nsec_t now)
 {
-    return s->is_on && now < s->until && session_id_equal(&s->id, id);
+    return s->is_on && now < s->ends_at && session_id_equal(&s->id, id);
 }
 
 bool session_has(struct session *s, const struct session_id *id, nsec_t now)
@@ -87,7 +87,7 @@ bool session_is_on(struct session *s, nsec_t now)
     bool yes;
 
     (void)pthread_mutex_lock(&s->lock);
-    yes = s->is_on && now < s->until;
+    yes = s->is_on && now < s->ends_at;
     (void)pthread_mutex_unlock(&s->lock);
     return yes;
 }

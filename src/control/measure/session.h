@@ -41,7 +41,7 @@ struct session {
     struct session_id id;
     struct ip_addr owner; /* who coordinates */
     char purpose[16];
-    nsec_t until;    /* monotonic */
+    nsec_t ends_at;  /* monotonic */
     uint64_t number; /* of this session, counted since the start */
     struct session_heard heard[SESSION_HEARD_MAX];
     size_t n_heard;

@@ -61,8 +61,8 @@ uint64_t transfer_meter_rate(const struct transfer_meter *m)
 struct pump {
     struct transfer *t;
     struct transfer_meter meter;
-    char *buffer; /* CHUNK bytes; what is in it does not matter */
-    nsec_t stop;  /* senders */
+    char *buffer;   /* CHUNK bytes; what is in it does not matter */
+    nsec_t stop_at; /* senders */
 };
 
 static void end_sender(struct transfer_stream *s)
@@ -118,7 +118,7 @@ static void turn(struct pump *p, struct pollfd *fds, nsec_t now)
 
         if (s->is_done)
             continue;
-        if (s->sends && now >= p->stop)
+        if (s->sends && now >= p->stop_at)
             end_sender(s);
         else if (fds[i].revents && s->sends)
             send_some(p, s);
@@ -135,9 +135,9 @@ int transfer_run(struct transfer *t)
 
     if (!p.buffer)
         return -ENOMEM;
-    p.stop = now + t->duration;
+    p.stop_at = now + t->duration;
     while (now < t->deadline && arm(t, fds) > 0) {
-        nsec_t next = now < p.stop ? nsec_min(p.stop, t->deadline) : t->deadline;
+        nsec_t next = now < p.stop_at ? nsec_min(p.stop_at, t->deadline) : t->deadline;
 
         (void)poll(fds, t->n_streams, (int)((next - now) / NSEC_PER_MSEC + 1));
         now = clock_now();

@@ -49,124 +49,125 @@ static int open_v6(void)
     return fd;
 }
 
-int lookout_open(struct lookout *l, const char *interface, nsec_t period, uint64_t cookie,
-    lookout_fn on_change, void *ctx, struct err *e)
+int ping_monitor_open(struct ping_monitor *p, const char *interface, nsec_t period, uint64_t cookie,
+    ping_monitor_fn on_change, void *ctx, struct err *e)
 {
     int fd = open_v4();
 
     if (fd < 0)
         return err_set(e, fd, "no socket for pings: %s%s", strerror(-fd),
             fd == -EPERM || fd == -EACCES ? "; it takes root, or CAP_NET_RAW" : "");
-    l->fd[LOOKOUT_V4] = fd;
+    p->fd[PING_MONITOR_V4] = fd;
     fd = open_v6();
-    l->fd[LOOKOUT_V6] = fd < 0 ? -1 : fd;
-    (void)snprintf(l->interface, sizeof(l->interface), "%s", interface);
-    l->id = (uint16_t)cookie;
-    l->cookie = cookie;
-    l->period = period;
-    l->on_change = on_change;
-    l->ctx = ctx;
+    p->fd[PING_MONITOR_V6] = fd < 0 ? -1 : fd;
+    (void)snprintf(p->interface, sizeof(p->interface), "%s", interface);
+    p->id = (uint16_t)cookie;
+    p->cookie = cookie;
+    p->period = period;
+    p->on_change = on_change;
+    p->ctx = ctx;
     return 0;
 }
 
-void lookout_close(struct lookout *l)
+void ping_monitor_close(struct ping_monitor *p)
 {
-    for (unsigned f = 0; f < LOOKOUT_FAMILY_N; f++)
-        closep(&l->fd[f]);
-    free(l->members);
-    *l = (struct lookout)LOOKOUT_NULL;
+    for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++)
+        closep(&p->fd[f]);
+    free(p->members);
+    *p = (struct ping_monitor)PING_MONITOR_NULL;
 }
 
 static int compare(const void *a, const void *b)
 {
-    return strcmp(
-        ((const struct lookout_member *)a)->name, ((const struct lookout_member *)b)->name);
+    return strcmp(((const struct ping_monitor_member *)a)->name,
+        ((const struct ping_monitor_member *)b)->name);
 }
 
-void lookout_set(struct lookout *l, struct lookout_member *members, size_t n)
+void ping_monitor_set(struct ping_monitor *p, struct ping_monitor_member *members, size_t n)
 {
-    for (size_t i = 0; i < n && l->n > 0; i++) {
-        const struct lookout_member *was =
-            bsearch(&members[i], l->members, l->n, sizeof(*members), compare);
+    for (size_t i = 0; i < n && p->n > 0; i++) {
+        const struct ping_monitor_member *was =
+            bsearch(&members[i], p->members, p->n, sizeof(*members), compare);
 
-        for (unsigned f = 0; was && f < LOOKOUT_FAMILY_N; f++)
+        for (unsigned f = 0; was && f < PING_MONITOR_FAMILY_N; f++)
             if (ip_addr_equal(&was->address[f], &members[i].address[f]))
-                members[i].edge[f] = was->edge[f];
+                members[i].reach[f] = was->reach[f];
     }
-    free(l->members);
-    l->members = members;
-    l->n = n;
-    if (l->cursor > n)
-        l->cursor = n;
+    free(p->members);
+    p->members = members;
+    p->n = n;
+    if (p->cursor > n)
+        p->cursor = n;
 }
 
 /* The sockets stay with the interface also when it is made anew. */
-static void follow_interface(struct lookout *l)
+static void follow_interface(struct ping_monitor *p)
 {
-    unsigned ifindex = if_nametoindex(l->interface);
+    unsigned ifindex = if_nametoindex(p->interface);
 
-    if (ifindex == l->ifindex)
+    if (ifindex == p->ifindex)
         return;
-    l->ifindex = ifindex;
-    for (unsigned f = 0; ifindex != 0 && f < LOOKOUT_FAMILY_N; f++)
-        if (l->fd[f] >= 0 && dial_bind_device(l->fd[f], l->interface) < 0)
-            l->ifindex = 0;
+    p->ifindex = ifindex;
+    for (unsigned f = 0; ifindex != 0 && f < PING_MONITOR_FAMILY_N; f++)
+        if (p->fd[f] >= 0 && dial_bind_device(p->fd[f], p->interface) < 0)
+            p->ifindex = 0;
 }
 
-static void ping(struct lookout *l, size_t index, enum lookout_family family, nsec_t now)
+static void ping(struct ping_monitor *p, size_t index, enum ping_monitor_family family, nsec_t now)
 {
-    struct lookout_member *m = &l->members[index];
-    struct edge *edge = &m->edge[family];
+    struct ping_monitor_member *m = &p->members[index];
+    struct reachability *reach = &m->reach[family];
     struct endpoint to = {.addr = m->address[family]};
-    struct echo echo = {.id = l->id, .index = (uint32_t)index, .cookie = l->cookie};
+    struct echo echo = {.id = p->id, .index = (uint32_t)index, .cookie = p->cookie};
     union sockaddr_inet sa;
     socklen_t len = sockaddr_from_endpoint(&sa, &to);
     uint8_t out[ECHO_LEN];
 
-    if (edge_judge(edge, now))
-        l->on_change(l->ctx, m, family, now);
-    echo.seq = edge_on_ping(edge, now);
-    echo_encode(&echo, family == LOOKOUT_V4, out);
+    if (reachability_judge(reach, now))
+        p->on_change(p->ctx, m, family, now);
+    echo.seq = reachability_on_ping(reach, now);
+    echo_encode(&echo, family == PING_MONITOR_V4, out);
     /* A ping must not leave by another way; what cannot be sent is as good as lost. */
-    if (l->ifindex != 0)
-        (void)sendto(l->fd[family], out, sizeof(out), MSG_DONTWAIT, &sa.any, len);
+    if (p->ifindex != 0)
+        (void)sendto(p->fd[family], out, sizeof(out), MSG_DONTWAIT, &sa.any, len);
 }
 
-static nsec_t due_of(const struct lookout *l, size_t index)
+static nsec_t due_of(const struct ping_monitor *p, size_t index)
 {
-    return l->round + (nsec_t)((double)l->period * (double)index / (double)l->n);
+    return p->round_since + (nsec_t)((double)p->period * (double)index / (double)p->n);
 }
 
-nsec_t lookout_due(const struct lookout *l)
+nsec_t ping_monitor_due(const struct ping_monitor *p)
 {
-    return l->n > 0 ? due_of(l, l->cursor) : NSEC_NEVER;
+    return p->n > 0 ? due_of(p, p->cursor) : NSEC_NEVER;
 }
 
-bool lookout_run(struct lookout *l, nsec_t now)
+bool ping_monitor_run(struct ping_monitor *p, nsec_t now)
 {
-    bool begins = l->n > 0 && (l->round == 0 || (l->cursor == l->n && due_of(l, l->n) <= now));
+    bool begins =
+        p->n > 0 && (p->round_since == 0 || (p->cursor == p->n && due_of(p, p->n) <= now));
 
     if (begins) {
         /* A machine that slept does not catch up. */
-        l->round = now - l->round < 2 * l->period ? l->round + l->period : now;
-        l->cursor = 0;
-        follow_interface(l);
+        p->round_since = now - p->round_since < 2 * p->period ? p->round_since + p->period : now;
+        p->cursor = 0;
+        follow_interface(p);
     }
-    for (; l->cursor < l->n && due_of(l, l->cursor) <= now; l->cursor++)
-        for (unsigned f = 0; f < LOOKOUT_FAMILY_N; f++)
-            if (l->fd[f] >= 0)
-                ping(l, l->cursor, (enum lookout_family)f, now);
+    for (; p->cursor < p->n && due_of(p, p->cursor) <= now; p->cursor++)
+        for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++)
+            if (p->fd[f] >= 0)
+                ping(p, p->cursor, (enum ping_monitor_family)f, now);
     return begins;
 }
 
-static bool is_ours(const struct lookout *l, const struct echo *echo, enum lookout_family family,
-    const struct ip_addr *from)
+static bool is_ours(const struct ping_monitor *p, const struct echo *echo,
+    enum ping_monitor_family family, const struct ip_addr *from)
 {
-    return echo->id == l->id && echo->cookie == l->cookie && echo->index < l->n &&
-           ip_addr_equal(&l->members[echo->index].address[family], from);
+    return echo->id == p->id && echo->cookie == p->cookie && echo->index < p->n &&
+           ip_addr_equal(&p->members[echo->index].address[family], from);
 }
 
-void lookout_take(struct lookout *l, enum lookout_family family, nsec_t now)
+void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, nsec_t now)
 {
     for (unsigned i = 0; i < ANSWERS_A_TURN; i++) {
         uint8_t buf[ANSWER_ROOM];
@@ -174,17 +175,17 @@ void lookout_take(struct lookout *l, enum lookout_family family, nsec_t now)
         socklen_t sa_len = sizeof(sa);
         struct endpoint from;
         struct echo echo;
-        ssize_t n = recvfrom(l->fd[family], buf, sizeof(buf), MSG_DONTWAIT, &sa.any, &sa_len);
+        ssize_t n = recvfrom(p->fd[family], buf, sizeof(buf), MSG_DONTWAIT, &sa.any, &sa_len);
         /* A raw socket of IPv4 gives the header, too. */
-        size_t off = family == LOOKOUT_V4 && n > 0 ? (buf[0] & 0x0fu) * 4u : 0;
+        size_t off = family == PING_MONITOR_V4 && n > 0 ? (buf[0] & 0x0fu) * 4u : 0;
 
         if (n < 0)
             return;
         if ((size_t)n < off || !sockaddr_to_endpoint(&sa, &from) ||
-            !echo_decode(&echo, family == LOOKOUT_V4, buf + off, (size_t)n - off) ||
-            !is_ours(l, &echo, family, &from.addr))
+            !echo_decode(&echo, family == PING_MONITOR_V4, buf + off, (size_t)n - off) ||
+            !is_ours(p, &echo, family, &from.addr))
             continue;
-        if (edge_on_answer(&l->members[echo.index].edge[family], echo.seq, now))
-            l->on_change(l->ctx, &l->members[echo.index], family, now);
+        if (reachability_on_answer(&p->members[echo.index].reach[family], echo.seq, now))
+            p->on_change(p->ctx, &p->members[echo.index], family, now);
     }
 }

@@ -8,27 +8,28 @@
 
 static const char *const family_names[] = {"ipv4", "ipv6"};
 
-_Static_assert(sizeof(family_names) / sizeof(*family_names) == LOOKOUT_FAMILY_N, "a name each");
+_Static_assert(
+    sizeof(family_names) / sizeof(*family_names) == PING_MONITOR_FAMILY_N, "a name each");
 
-const char *lookout_family_name(enum lookout_family f)
+const char *ping_monitor_family_name(enum ping_monitor_family f)
 {
     return family_names[f];
 }
 
 /* ---- for people ----------------------------------------------------------------------------- */
 
-static void add_edge(struct table *t, const struct edge *e, nsec_t now)
+static void add_reachability(struct table *t, const struct reachability *r, nsec_t now)
 {
-    if (e->state == EDGE_REACHED)
-        table_add(t, "%.1f ms", (double)e->rtt / NSEC_PER_MSEC);
+    if (r->state == REACHABILITY_REACHED)
+        table_add(t, "%.1f ms", (double)r->rtt / NSEC_PER_MSEC);
     else
-        table_add(t, "%s", e->state == EDGE_SILENT ? "no answer" : "-");
-    table_add(t, "%.1f %%", edge_loss_permille(e, now) / 10.0);
+        table_add(t, "%s", r->state == REACHABILITY_SILENT ? "no answer" : "-");
+    table_add(t, "%.1f %%", reachability_loss_permille(r, now) / 10.0);
 }
 
-void lookout_format(const struct lookout *l, nsec_t now, struct str *out)
+void ping_monitor_format(const struct ping_monitor *p, nsec_t now, struct str *out)
 {
-    bool v6 = l->fd[LOOKOUT_V6] >= 0;
+    bool v6 = p->fd[PING_MONITOR_V6] >= 0;
     struct table t;
 
     table_init(&t, v6 ? 5 : 3);
@@ -39,11 +40,11 @@ void lookout_format(const struct lookout *l, nsec_t now, struct str *out)
         table_add(&t, "IPV6");
         table_add(&t, "LOSS");
     }
-    for (size_t i = 0; i < l->n; i++) {
-        table_add(&t, "%s", l->members[i].name);
-        add_edge(&t, &l->members[i].edge[LOOKOUT_V4], now);
+    for (size_t i = 0; i < p->n; i++) {
+        table_add(&t, "%s", p->members[i].name);
+        add_reachability(&t, &p->members[i].reach[PING_MONITOR_V4], now);
         if (v6)
-            add_edge(&t, &l->members[i].edge[LOOKOUT_V6], now);
+            add_reachability(&t, &p->members[i].reach[PING_MONITOR_V6], now);
     }
     table_format(&t, out);
     table_deinit(&t);
@@ -51,34 +52,36 @@ void lookout_format(const struct lookout *l, nsec_t now, struct str *out)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static json_t *encode_edge(const struct lookout_member *m, enum lookout_family f, nsec_t now)
+static json_t *encode_reachability(
+    const struct ping_monitor_member *m, enum ping_monitor_family f, nsec_t now)
 {
-    const struct edge *e = &m->edge[f];
+    const struct reachability *r = &m->reach[f];
     char address[IP_ADDR_TEXT_MAX];
 
     return json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:o}", "address",
-        ip_addr_format(&m->address[f], address), "state", edge_state_name(e->state), "rttMs",
-        e->rtt > 0 ? json_real((double)e->rtt / NSEC_PER_MSEC) : json_null(), "loss",
-        edge_loss_permille(e, now) / 1000.0, "pings", (json_int_t)e->n_pings, "answers",
-        (json_int_t)e->n_answers, "stateAgeSeconds",
-        e->since > 0 ? json_integer((now - e->since) / NSEC_PER_SEC) : json_null());
+        ip_addr_format(&m->address[f], address), "state", reachability_state_name(r->state),
+        "rttMs", r->rtt > 0 ? json_real((double)r->rtt / NSEC_PER_MSEC) : json_null(), "loss",
+        reachability_loss_permille(r, now) / 1000.0, "pings", (json_int_t)r->n_pings, "answers",
+        (json_int_t)r->n_answers, "stateAgeSeconds",
+        r->state_since > 0 ? json_integer((now - r->state_since) / NSEC_PER_SEC) : json_null());
 }
 
-json_t *lookout_encode(const struct lookout *l, nsec_t now)
+json_t *ping_monitor_encode(const struct ping_monitor *p, nsec_t now)
 {
     json_t *members = json_array();
 
-    for (size_t i = 0; members && i < l->n; i++) {
-        const struct lookout_member *m = &l->members[i];
+    for (size_t i = 0; members && i < p->n; i++) {
+        const struct ping_monitor_member *m = &p->members[i];
         json_t *json = json_pack("{s:s}", "name", m->name);
 
-        for (unsigned f = 0; f < LOOKOUT_FAMILY_N; f++)
+        for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++)
             (void)json_object_set_new(json, family_names[f],
-                l->fd[f] >= 0 ? encode_edge(m, (enum lookout_family)f, now) : json_null());
+                p->fd[f] >= 0 ? encode_reachability(m, (enum ping_monitor_family)f, now)
+                              : json_null());
         if (json_array_append_new(members, json) < 0)
             members = (json_decref(members), NULL);
     }
-    return json_pack("{s:s, s:o}", "interface", l->interface, "members", members);
+    return json_pack("{s:s, s:o}", "interface", p->interface, "members", members);
 }
 
 /* ---- metrics -------------------------------------------------------------------------------- */
@@ -97,47 +100,47 @@ static const struct {
     [METRIC_ANSWERS] = {"weft_probe_answers_total", "counter", "pings answered"},
 };
 
-static void add_value(struct str *out, enum metric which, const struct edge *e)
+static void add_value(struct str *out, enum metric which, const struct reachability *r)
 {
     switch (which) {
     case METRIC_REACHED:
-        str_addf(out, "%d\n", e->state == EDGE_REACHED);
+        str_addf(out, "%d\n", r->state == REACHABILITY_REACHED);
         return;
     case METRIC_RTT:
-        str_addf(out, "%.6f\n", (double)e->rtt / NSEC_PER_SEC);
+        str_addf(out, "%.6f\n", (double)r->rtt / NSEC_PER_SEC);
         return;
     case METRIC_PINGS:
-        str_addf(out, "%" PRIu64 "\n", e->n_pings);
+        str_addf(out, "%" PRIu64 "\n", r->n_pings);
         return;
     case METRIC_ANSWERS:
-        str_addf(out, "%" PRIu64 "\n", e->n_answers);
+        str_addf(out, "%" PRIu64 "\n", r->n_answers);
         return;
     case METRIC_N:
         return;
     }
 }
 
-static void add_metric(struct str *out, enum metric which, const struct lookout *l)
+static void add_metric(struct str *out, enum metric which, const struct ping_monitor *p)
 {
     str_addf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[which].name, metrics[which].help,
         metrics[which].name, metrics[which].type);
-    for (size_t i = 0; i < l->n; i++) {
-        for (unsigned f = 0; f < LOOKOUT_FAMILY_N; f++) {
-            const struct edge *e = &l->members[i].edge[f];
+    for (size_t i = 0; i < p->n; i++) {
+        for (unsigned f = 0; f < PING_MONITOR_FAMILY_N; f++) {
+            const struct reachability *r = &p->members[i].reach[f];
 
-            /* Of what is not known nothing is said. */
-            if (l->fd[f] < 0 || (which == METRIC_REACHED && e->state == EDGE_UNKNOWN) ||
-                (which == METRIC_RTT && e->rtt == 0))
+            /* There is no line for a value that is not known. */
+            if (p->fd[f] < 0 || (which == METRIC_REACHED && r->state == REACHABILITY_UNKNOWN) ||
+                (which == METRIC_RTT && r->rtt == 0))
                 continue;
-            str_addf(out, "%s{node=\"%s\",family=\"%s\"} ", metrics[which].name, l->members[i].name,
+            str_addf(out, "%s{node=\"%s\",family=\"%s\"} ", metrics[which].name, p->members[i].name,
                 family_names[f]);
-            add_value(out, which, e);
+            add_value(out, which, r);
         }
     }
 }
 
-void lookout_format_metrics(const struct lookout *l, struct str *out)
+void ping_monitor_format_metrics(const struct ping_monitor *p, struct str *out)
 {
     for (unsigned i = 0; i < METRIC_N; i++)
-        add_metric(out, (enum metric)i, l);
+        add_metric(out, (enum metric)i, p);
 }

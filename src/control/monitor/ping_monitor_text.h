@@ -1,7 +1,7 @@
 /*
- * ping_monitor_text.h - what a lookout has seen: a table for people, JSON, and metrics for Prometheus.
+ * ping_monitor_text.h - what a ping monitor has seen: for people, as JSON, and as metrics.
  *
- * The JSON is a contract: fields are added, not renamed; what is not known is null.
+ * The JSON is a contract (docs/schema): fields are added, never renamed; what is not known is null.
  */
 #pragma once
 
@@ -12,14 +12,26 @@
 
 struct str;
 
-/** lookout_family_name() - "ipv4" or "ipv6". */
-const char *lookout_family_name(enum lookout_family f);
+/** ping_monitor_family_name() - "ipv4" or "ipv6". */
+const char *ping_monitor_family_name(enum ping_monitor_family f);
 
-/** lookout_format() - a line for each member; appended to @out. */
-void lookout_format(const struct lookout *l, nsec_t now, struct str *out);
+/**
+ * ping_monitor_format() - a table with a line for each member
+ * @now:	monotonic
+ * @out:	appended to; remembers a failure
+ */
+void ping_monitor_format(const struct ping_monitor *p, nsec_t now, struct str *out);
 
-/** lookout_encode() - a new reference, NULL for no memory. */
-json_t *lookout_encode(const struct lookout *l, nsec_t now);
+/**
+ * ping_monitor_encode() - the same as JSON
+ * @now:	monotonic
+ *
+ * Return: a new reference; NULL for no memory.
+ */
+json_t *ping_monitor_encode(const struct ping_monitor *p, nsec_t now);
 
-/** lookout_format_metrics() - in Prometheus' text format; appended to @out. */
-void lookout_format_metrics(const struct lookout *l, struct str *out);
+/**
+ * ping_monitor_format_metrics() - metrics in Prometheus' text format
+ * @out:	appended to; remembers a failure
+ */
+void ping_monitor_format_metrics(const struct ping_monitor *p, struct str *out);

@@ -3,64 +3,65 @@
 
 static const char *const state_names[] = {"unknown", "reached", "silent"};
 
-_Static_assert(sizeof(state_names) / sizeof(*state_names) == EDGE_STATE_N, "a name each");
+_Static_assert(sizeof(state_names) / sizeof(*state_names) == REACHABILITY_STATE_N, "a name each");
 
-const char *edge_state_name(enum edge_state s)
+const char *reachability_state_name(enum reachability_state s)
 {
     return state_names[s];
 }
 
-static bool turn(struct edge *e, enum edge_state state, nsec_t now)
+static bool turn(struct reachability *r, enum reachability_state state, nsec_t now)
 {
-    if (e->state == state)
+    if (r->state == state)
         return false;
-    e->state = state;
-    e->since = now;
+    r->state = state;
+    r->state_since = now;
     return true;
 }
 
-uint16_t edge_on_ping(struct edge *e, nsec_t now)
+uint16_t reachability_on_ping(struct reachability *r, nsec_t now)
 {
-    e->seq++;
-    e->ring[e->seq % EDGE_WINDOW] = (struct edge_ping){.sent = now};
-    if (e->silent_pings == 0)
-        e->silent_since = now;
-    e->silent_pings++;
-    e->n_pings++;
-    return e->seq;
+    r->seq++;
+    r->ring[r->seq % REACHABILITY_WINDOW] = (struct reachability_ping){.sent_at = now};
+    if (r->silent_pings == 0)
+        r->silent_since = now;
+    r->silent_pings++;
+    r->n_pings++;
+    return r->seq;
 }
 
-bool edge_on_answer(struct edge *e, uint16_t seq, nsec_t now)
+bool reachability_on_answer(struct reachability *r, uint16_t seq, nsec_t now)
 {
-    struct edge_ping *ping = &e->ring[seq % EDGE_WINDOW];
+    struct reachability_ping *ping = &r->ring[seq % REACHABILITY_WINDOW];
 
     /* Of a number from before the window its place is another ping's. */
-    if ((uint16_t)(e->seq - seq) >= EDGE_WINDOW || ping->sent == 0 || ping->answered)
+    if ((uint16_t)(r->seq - seq) >= REACHABILITY_WINDOW || ping->sent_at == 0 || ping->answered)
         return false;
     ping->answered = true;
-    e->rtt = nsec_max(now - ping->sent, 1);
-    e->silent_pings = 0;
-    e->silent_since = 0;
-    e->n_answers++;
-    return turn(e, EDGE_REACHED, now);
+    r->rtt = nsec_max(now - ping->sent_at, 1);
+    r->silent_pings = 0;
+    r->silent_since = 0;
+    r->n_answers++;
+    return turn(r, REACHABILITY_REACHED, now);
 }
 
-bool edge_judge(struct edge *e, nsec_t now)
+bool reachability_judge(struct reachability *r, nsec_t now)
 {
-    if (e->silent_pings < EDGE_SILENT_PINGS || now - e->silent_since < EDGE_SILENT_TIME)
+    if (r->silent_pings < REACHABILITY_SILENT_PINGS ||
+        now - r->silent_since < REACHABILITY_SILENT_FOR)
         return false;
-    return turn(e, EDGE_SILENT, now);
+    return turn(r, REACHABILITY_SILENT, now);
 }
 
-unsigned edge_loss_permille(const struct edge *e, nsec_t now)
+unsigned reachability_loss_permille(const struct reachability *r, nsec_t now)
 {
     unsigned n = 0;
     unsigned lost = 0;
 
-    for (unsigned i = 0; i < EDGE_WINDOW; i++) {
-        const struct edge_ping *ping = &e->ring[i];
+    for (unsigned i = 0; i < REACHABILITY_WINDOW; i++) {
+        const struct reachability_ping *ping = &r->ring[i];
 
-        if (ping->sent == 0 || (!ping->answered && now - ping->sent < EDGE_LATE))
+        if (ping->sent_at == 0 || (!ping->answered && now - ping->sent_at < REACHABILITY_LATE_FOR))
             continue;
         n++;
         lost += !ping->answered;

@@ -1,15 +1,16 @@
 /*
- * reachability.h - is a member reached, at one of its addresses? From pings and answers to a verdict.
+ * reachability.h - does a member answer at one of its addresses? From pings and answers to a
+ * verdict.
  *
- * Theory of operation. One answer is proof, so it makes the edge reached at
- * once. Silence is proof only when it has lasted: EDGE_SILENT_PINGS pings and
- * EDGE_SILENT_TIME, whichever takes longer, so that one lost packet does not
- * end an edge whose pings are far apart.
+ * Theory of operation. One answer is proof, so it makes the address reached at once. Silence is
+ * proof only when it has lasted: for REACHABILITY_SILENT_PINGS pings and for
+ * REACHABILITY_SILENT_FOR, whichever takes longer. So a single lost packet does not make a member
+ * silent whose pings are far apart.
  *
  *     UNKNOWN ── answer ──► REACHED ◄── answer ── SILENT
  *        └────── silence ──────┴────── silence ─────►
  *
- * Pure: times and events in, a state out.
+ * Pure: events and the monotonic time in, a state out. ping_monitor.h sends the pings.
  */
 #pragma once
 
@@ -18,52 +19,76 @@
 
 #include "base/clock.h"
 
-#define EDGE_SILENT_PINGS 3
-#define EDGE_SILENT_TIME  (3 * NSEC_PER_SEC)
+/** Pings without an answer, and the time since the first of them, that make a member silent. */
+#define REACHABILITY_SILENT_PINGS 3
+#define REACHABILITY_SILENT_FOR   (3 * NSEC_PER_SEC)
 
-/** Pings of which answers are still taken, and the loss is told. */
-#define EDGE_WINDOW 32
+/** The last so many pings are remembered: answers to them are taken, and loss is theirs. */
+#define REACHABILITY_WINDOW 32
 
-/** A ping without an answer for so long counts as lost. */
-#define EDGE_LATE NSEC_PER_SEC
+/** A ping without an answer counts as lost after this time. */
+#define REACHABILITY_LATE_FOR NSEC_PER_SEC
 
-enum edge_state {
-    EDGE_UNKNOWN, /* it was not pinged for long enough to tell */
-    EDGE_REACHED,
-    EDGE_SILENT,
-    EDGE_STATE_N,
+enum reachability_state {
+    REACHABILITY_UNKNOWN, /* no answer yet, and not pinged for long enough to call it silent */
+    REACHABILITY_REACHED,
+    REACHABILITY_SILENT,
+    REACHABILITY_STATE_N,
 };
 
-struct edge_ping {
-    nsec_t sent; /* 0: there was none */
+/** A ping that was sent. */
+struct reachability_ping {
+    nsec_t sent_at; /* monotonic; 0: this place of the ring was not used yet */
     bool answered;
 };
 
-/** All zero is one that was never pinged. */
-struct edge {
-    enum edge_state state;
-    nsec_t since;          /* when the state began; 0: it never was another */
-    nsec_t silent_since;   /* first ping without an answer since the last one; 0: none */
-    unsigned silent_pings; /* how many those are */
-    nsec_t rtt;            /* of the last answer; 0: there was none */
-    uint16_t seq;          /* of the last ping */
-    struct edge_ping ring[EDGE_WINDOW]; /* by sequence number */
-    uint64_t n_pings;                   /* since the start */
-    uint64_t n_answers;                 /* likewise */
+/** What is known of one address. All zero: it was never pinged. */
+struct reachability {
+    enum reachability_state state;
+    nsec_t state_since;    /* monotonic; when the state began; 0: it has been UNKNOWN always */
+    nsec_t silent_since;   /* when the oldest ping after the last answer was sent; 0: none was */
+    unsigned silent_pings; /* pings sent after the last answer */
+    nsec_t rtt;            /* round trip of the last answer; 0: there was none */
+    uint16_t seq;          /* sequence number of the last ping */
+    struct reachability_ping ring[REACHABILITY_WINDOW]; /* by sequence number modulo its size */
+    uint64_t n_pings;                                   /* sent since the start */
+    uint64_t n_answers;                                 /* answered since the start */
 };
 
-/** edge_on_ping() - one is sent now. Return: its sequence number. */
-uint16_t edge_on_ping(struct edge *e, nsec_t now);
+/**
+ * reachability_on_ping() - a ping is being sent
+ * @now:	monotonic
+ *
+ * Return: the sequence number to send in it.
+ */
+uint16_t reachability_on_ping(struct reachability *r, nsec_t now);
 
-/** edge_on_answer() - to ping @seq; one that is too old, or came before, is none. Return: has the
- * state changed? */
-bool edge_on_answer(struct edge *e, uint16_t seq, nsec_t now);
+/**
+ * reachability_on_answer() - an answer has come
+ * @seq:	sequence number of the ping that it answers
+ * @now:	monotonic
+ *
+ * A second answer to a ping, and one to a ping that is no longer in the window, changes nothing.
+ *
+ * Return: true if the state has changed.
+ */
+bool reachability_on_answer(struct reachability *r, uint16_t seq, nsec_t now);
 
-/** edge_judge() - before each ping: has silence lasted? Return: has the state changed? */
-bool edge_judge(struct edge *e, nsec_t now);
+/**
+ * reachability_judge() - has the silence lasted long enough? To be asked before each ping.
+ * @now:	monotonic
+ *
+ * Return: true if the state has changed, which is then SILENT.
+ */
+bool reachability_judge(struct reachability *r, nsec_t now);
 
-/** edge_loss_permille() - of the pings in the window that are not on their way; 0 without any. */
-unsigned edge_loss_permille(const struct edge *e, nsec_t now);
+/**
+ * reachability_loss_permille() - how many of the remembered pings are lost
+ * @now:	monotonic; a ping that may still be answered is not counted
+ *
+ * Return: lost pings per thousand, 0 to 1000; 0 when no ping counts.
+ */
+unsigned reachability_loss_permille(const struct reachability *r, nsec_t now);
 
-/** edge_state_name() - "unknown", "reached", "silent". */
-const char *edge_state_name(enum edge_state s);
+/** reachability_state_name() - "unknown", "reached" or "silent", as in the JSON of weft probe. */
+const char *reachability_state_name(enum reachability_state s);

@@ -133,11 +133,11 @@ static void open_ports(struct bench_work *w)
     _cleanup_(freep) const struct order **orders = calloc(w->s->n_nodes + 1, sizeof(*orders));
 
     for (size_t i = 0; orders && i < w->s->n_nodes; i++)
-        orders[i] = links_has(&w->s->links, i) ? &ask : NULL;
+        orders[i] = coordinator_has(&w->s->coordinator, i) ? &ask : NULL;
     if (orders)
-        links_ask(&w->s->links, orders, clock_now() + ASK_TIME);
+        coordinator_ask(&w->s->coordinator, orders, clock_now() + ASK_TIME);
     for (size_t i = 0; i < w->s->n_nodes; i++) {
-        const json_t *answer = w->s->links.items[i].answer;
+        const json_t *answer = w->s->coordinator.items[i].answer;
 
         w->has_port[i] = json_is_integer(json_object_get(answer, "port"));
     }
@@ -154,8 +154,9 @@ static void measure_underlay(struct bench_work *w)
 
 /* ---- all-reduce ---------------------------------------------------------------------------- */
 
-/* All members at once; the slowest one's time counts, and each one's failure. */
-static void reduce_once(struct survey *s, const struct ip_addr *addrs, size_t n,
+/* All members take part at once. The time is that of the slowest, and any member's failure is the
+ * failure of all. */
+static void allreduce_once(struct survey *s, const struct ip_addr *addrs, size_t n,
     const size_t *members, const struct order *like, struct bench_allreduce *ret)
 {
     _cleanup_(freep) struct order *own = calloc(s->n_nodes + 1, sizeof(*own));
@@ -173,14 +174,15 @@ static void reduce_once(struct survey *s, const struct ip_addr *addrs, size_t n,
         o->rank = (uint32_t)rank;
         orders[members[rank]] = o;
     }
-    links_ask(&s->links, orders, clock_now() + ALLREDUCE_LIMIT * NSEC_PER_MSEC + ASK_TIME);
+    coordinator_ask(
+        &s->coordinator, orders, clock_now() + ALLREDUCE_LIMIT * NSEC_PER_MSEC + ASK_TIME);
     ret->elapsed = 0;
     ret->is_done = true;
     for (size_t rank = 0; rank < n && ret->is_done; rank++) {
-        const struct link *k = &s->links.items[members[rank]];
-        struct reduction rd = {0};
+        const struct coordinator_link *k = &s->coordinator.items[members[rank]];
+        struct allreduce rd = {0};
 
-        ret->is_done = k->answer && reduction_decode(&rd, k->answer, NULL) == 0 &&
+        ret->is_done = k->answer && allreduce_decode(&rd, k->answer, NULL) == 0 &&
                        rd.why[0] == '\0' && rd.correct;
         if (!ret->is_done)
             (void)snprintf(ret->why, sizeof(ret->why), "%.60s: %.90s", s->nodes[members[rank]].name,
@@ -192,8 +194,8 @@ static void reduce_once(struct survey *s, const struct ip_addr *addrs, size_t n,
     }
 }
 
-/* Once to see how long it takes, then as often as fits into its time. */
-static void reduce(
+/* Runs it once to see how long it takes, and then as often as fits into ALLREDUCE_TIME. */
+static void measure_allreduce(
     struct survey *s, uint64_t bytes, enum order_algorithm algorithm, struct bench_allreduce *ret)
 {
     _cleanup_(freep) struct ip_addr *addrs = calloc(s->n_nodes + 1, sizeof(*addrs));
@@ -208,7 +210,7 @@ static void reduce(
 
     ret->bytes = bytes;
     for (size_t i = 0; addrs && members && i < s->n_nodes; i++) {
-        if (!links_has(&s->links, i))
+        if (!coordinator_has(&s->coordinator, i))
             continue;
         addrs[n] = s->nodes[i].address;
         members[n++] = i;
@@ -217,12 +219,12 @@ static void reduce(
         (void)snprintf(ret->why, sizeof(ret->why), "%zu of %zu members are there", n, s->n_nodes);
         return;
     }
-    reduce_once(s, addrs, n, members, &like, ret);
+    allreduce_once(s, addrs, n, members, &like, ret);
     if (!ret->is_done || ret->elapsed <= 0)
         return;
     fits = ALLREDUCE_TIME / ret->elapsed;
     like.repeats = (uint32_t)nsec_max(nsec_min(fits, REPEATS_MAX), 1);
-    reduce_once(s, addrs, n, members, &like, ret);
+    allreduce_once(s, addrs, n, members, &like, ret);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -254,7 +256,7 @@ int bench_run(struct survey *s, const struct survey_plan *plan, const struct ben
         if (wish->underlay)
             measure_underlay(&w);
         for (unsigned i = 0; wish->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
-            reduce(s, wish->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
+            measure_allreduce(s, wish->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
     }
     work_deinit(&w);
     return r;

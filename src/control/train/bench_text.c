@@ -38,7 +38,7 @@ static json_t *encode_pair(const struct bench *b, size_t index)
 {
     const struct preflight_pair *p = &b->pairs[index];
     const struct bench_pair *more = &b->more[index];
-    const struct light *l = &p->light[0];
+    const struct idle_test *l = &p->idle[0];
 
     return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "nodes",
         b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs", (int)l->rtt_min_us,
@@ -105,7 +105,7 @@ static void format_pair(const struct bench *b, struct str *out)
 {
     const struct preflight_pair *p = &b->pairs[0];
     const struct bench_pair *more = &b->more[0];
-    const struct light *l = &p->light[0];
+    const struct idle_test *l = &p->idle[0];
     char many[32];
 
     str_addf(out, "%s and %s, path %s: RTT %.3f ms, p99 %.3f ms\n", b->nodes[p->a].name,
@@ -168,7 +168,7 @@ static void format_pairs(const struct bench *b, struct str *out)
     for (size_t i = 0; i < b->n_pairs; i++) {
         const struct preflight_pair *p = &b->pairs[i];
         const struct bench_pair *more = &b->more[i];
-        const struct light *l = &p->light[0];
+        const struct idle_test *l = &p->idle[0];
         int cost;
 
         str_addf(out, "%-14s %-14s %-7s %8.2f %8.2f", b->nodes[p->a].name, b->nodes[p->b].name,

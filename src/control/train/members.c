@@ -9,13 +9,13 @@
 #include "base/err.h"
 #include "mesh/fields.h"
 
-void roster_deinit(struct roster *r)
+void members_deinit(struct members *r)
 {
     free(r->items);
-    *r = (struct roster)ROSTER_NULL;
+    *r = (struct members)MEMBERS_NULL;
 }
 
-size_t roster_find(const struct roster *r, const char *name)
+size_t members_find(const struct members *r, const char *name)
 {
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->items[i].name, name) == 0)
@@ -38,10 +38,10 @@ static bool is_listed(const char *list, const char *name)
     return list == NULL;
 }
 
-static int take_member(struct roster *r, const json_t *json, const char *only, struct err *e)
+static int take_member(struct members *r, const json_t *json, const char *only, struct err *e)
 {
     struct fields f = fields_make(json, "the agent's status", e);
-    struct roster_member m = {.name = ""};
+    struct member m = {.name = ""};
 
     fields_name(&f, "name", FIELDS_REQUIRED, m.name);
     fields_address(&f, "address4", FIELDS_REQUIRED, true, &m.address);
@@ -50,7 +50,7 @@ static int take_member(struct roster *r, const json_t *json, const char *only, s
     return fields_end(&f);
 }
 
-static int take_all(struct roster *r, const json_t *status, const char *only, struct err *e)
+static int take_all(struct members *r, const json_t *status, const char *only, struct err *e)
 {
     const json_t *self = json_object_get(status, "self");
     const json_t *peers = json_object_get(status, "peers");
@@ -73,7 +73,7 @@ static int take_all(struct roster *r, const json_t *status, const char *only, st
     return ret;
 }
 
-static int check_list(const struct roster *r, const char *only, struct err *e)
+static int check_list(const struct members *r, const char *only, struct err *e)
 {
     for (const char *p = only; p && *p != '\0';) {
         size_t item = strcspn(p, ",");
@@ -81,7 +81,7 @@ static int check_list(const struct roster *r, const char *only, struct err *e)
 
         if (item > 0 && item < sizeof(name))
             memcpy(name, p, item);
-        if (roster_find(r, name) == SIZE_MAX)
+        if (members_find(r, name) == SIZE_MAX)
             return err_set(e, -EINVAL,
                 "\"%.*s\" is no member of the network %s; weft status lists them", (int)item, p,
                 r->network);
@@ -90,11 +90,11 @@ static int check_list(const struct roster *r, const char *only, struct err *e)
     return 0;
 }
 
-int roster_decode(
-    struct roster *ret, const json_t *status, const char *only, size_t max, struct err *e)
+int members_decode(
+    struct members *ret, const json_t *status, const char *only, size_t max, struct err *e)
 {
     size_t n = json_array_size(json_object_get(status, "peers"));
-    struct roster r = {.items = calloc(n + 1, sizeof(*r.items))};
+    struct members r = {.items = calloc(n + 1, sizeof(*r.items))};
     int result = r.items ? take_all(&r, status, only, e) : -ENOMEM;
 
     if (result == 0)
@@ -111,6 +111,6 @@ int roster_decode(
     if (result == 0)
         *ret = r;
     else
-        roster_deinit(&r);
+        members_deinit(&r);
     return result;
 }

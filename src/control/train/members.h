@@ -12,27 +12,27 @@
 
 struct err;
 
-struct roster_member {
+struct member {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address; /* IPv4, on the overlay */
 };
 
-struct roster {
-    struct roster_member *items; /* owns; this node first, then as the agent orders them */
+struct members {
+    struct member *items; /* owns; this node first, then as the agent orders them */
     size_t n;
     char network[NAME_MAX_LEN + 1];
     char interface[IFNAMSIZ];
 };
 
-#define ROSTER_NULL                                                                                \
+#define MEMBERS_NULL                                                                               \
     {                                                                                              \
         0                                                                                          \
     }
 
-void roster_deinit(struct roster *r);
+void members_deinit(struct members *r);
 
 /**
- * roster_decode() - from the agent's status
+ * members_decode() - from the agent's status
  * @status:	as GET /v1/status answers
  * @only:	"a,b,c": these alone; NULL: all
  * @max:	most members there may be
@@ -41,8 +41,8 @@ void roster_deinit(struct roster *r);
  *
  * Return: 0; -EINVAL with words: a name that is no member, too many, or fewer than two; -ENOMEM.
  */
-int roster_decode(
-    struct roster *ret, const json_t *status, const char *only, size_t max, struct err *e);
+int members_decode(
+    struct members *ret, const json_t *status, const char *only, size_t max, struct err *e);
 
-/** roster_find() - the place of that name, or SIZE_MAX. */
-size_t roster_find(const struct roster *r, const char *name);
+/** members_find() - the place of that name, or SIZE_MAX. */
+size_t members_find(const struct members *r, const char *name);

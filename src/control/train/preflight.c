@@ -193,7 +193,7 @@ static void judge_paths(struct preflight_report *r, const struct preflight_input
     size_t n = 0;
 
     for (size_t i = 0; i < in->n_pairs; i++) {
-        const char *path = in->pairs[i].light[0].path;
+        const char *path = in->pairs[i].idle[0].path;
 
         n += strcmp(path, "relay") == 0 || strcmp(path, "stream") == 0;
     }

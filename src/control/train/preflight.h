@@ -76,8 +76,8 @@ enum preflight_level {
 struct preflight_node {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address;
-    bool present;            /* it could be asked, and @facts are there */
-    char why[LINKS_WHY_MAX]; /* it could not */
+    bool present;                  /* it could be asked, and @facts are there */
+    char why[COORDINATOR_WHY_MAX]; /* it could not */
     struct facts facts;
     unsigned names_missing;    /* of the other members, that lead nowhere */
     char host_name_wrong[160]; /* where its host name does not lead to it, and where to; "" */
@@ -87,8 +87,8 @@ struct preflight_node {
 struct preflight_pair {
     size_t a; /* a < b */
     size_t b;
-    bool has_light[2]; /* [0]: a measured b; [1]: b measured a */
-    struct light light[2];
+    bool has_idle[2]; /* [0]: a measured b; [1]: b measured a */
+    struct idle_test idle[2];
     uint32_t heard[2]; /* pings that reached b from a; a from b */
     bool has_bulk;     /* measured by a: out is towards b */
     struct bulk one;   /* one stream */

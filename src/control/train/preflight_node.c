@@ -28,11 +28,11 @@ static int64_t clock_ahead(const struct preflight_input *in, size_t node, uint32
         const struct preflight_pair *p = &in->pairs[i];
         unsigned way = p->a == node ? 0 : 1;
 
-        if ((p->a != node && p->b != node) || !p->has_light[way] || p->light[way].back == 0)
+        if ((p->a != node && p->b != node) || !p->has_idle[way] || p->idle[way].back == 0)
             continue;
-        ahead[n++] = -p->light[way].clock_us;
-        if (p->light[way].clock_error_us > *ret_error)
-            *ret_error = p->light[way].clock_error_us;
+        ahead[n++] = -p->idle[way].clock_us;
+        if (p->idle[way].clock_error_us > *ret_error)
+            *ret_error = p->idle[way].clock_error_us;
     }
     if (n > 0) {
         qsort(ahead, n, sizeof(*ahead), compare_i64);

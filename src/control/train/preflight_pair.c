@@ -37,7 +37,7 @@ static bool judge_reach(
 {
     struct preflight_finding *f;
 
-    if (p->light[0].back > 0 || p->light[1].back > 0)
+    if (p->idle[0].back > 0 || p->idle[1].back > 0)
         return false;
     if ((p->heard[0] > 0) != (p->heard[1] > 0)) {
         say_one_way(r, in, p, p->heard[0] == 0);
@@ -45,7 +45,7 @@ static bool judge_reach(
     }
     f = preflight__find(r, PREFLIGHT_UNREACHABLE, PREFLIGHT_NO, p->a, p->b);
     preflight__say(f, "%s and %s do not reach each other over the overlay (path: %s)",
-        name_of(in, p->a), name_of(in, p->b), p->light[0].path[0] ? p->light[0].path : "none");
+        name_of(in, p->a), name_of(in, p->b), p->idle[0].path[0] ? p->idle[0].path : "none");
     preflight__fix(f,
         "weft status on %s says why; an edge that is off is set with weft edge set "
         "%s %s --path auto, on the hub",
@@ -58,7 +58,7 @@ static bool judge_reach(
 static void judge_size(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
-    const struct light *l = &p->light[way];
+    const struct idle_test *l = &p->idle[way];
     size_t from = way == 0 ? p->a : p->b;
     size_t to = way == 0 ? p->b : p->a;
     struct preflight_finding *f;
@@ -110,8 +110,8 @@ static bool is_loss(uint32_t of, uint32_t came)
 bool preflight_loses(const struct preflight_pair *p)
 {
     for (unsigned way = 0; way < 2; way++)
-        if (p->has_light[way] && p->light[way].back > 0 &&
-            is_loss(p->light[way].sent, p->light[way].heard))
+        if (p->has_idle[way] && p->idle[way].back > 0 &&
+            is_loss(p->idle[way].sent, p->idle[way].heard))
             return true;
     return false;
 }
@@ -120,7 +120,7 @@ bool preflight_loses(const struct preflight_pair *p)
 static void judge_loss(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
-    const struct light *l = &p->light[way];
+    const struct idle_test *l = &p->idle[way];
     size_t from = way == 0 ? p->a : p->b;
     size_t to = way == 0 ? p->b : p->a;
     unsigned percent = lost_percent(l->sent, l->heard);
@@ -139,12 +139,12 @@ static void judge_loss(struct preflight_report *r, const struct preflight_input 
 void preflight__judge_pair(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
 {
-    if ((!p->has_light[0] && !p->has_light[1]) || judge_reach(r, in, p))
+    if ((!p->has_idle[0] && !p->has_idle[1]) || judge_reach(r, in, p))
         return;
     for (unsigned way = 0; way < 2; way++) {
         size_t before = r->n;
 
-        if (!p->has_light[way])
+        if (!p->has_idle[way])
             continue;
         judge_size(r, in, p, way);
         judge_loss(r, in, p, way);
@@ -211,7 +211,7 @@ static uint64_t window_limit(const struct preflight_input *in, const struct pref
     const struct facts *to = &in->nodes[p->b].facts;
     /* Half of a receive buffer is the kernel's own, with tcp_adv_win_scale as it comes. */
     uint64_t window = to->tcp_receive_max / 2;
-    double rtt_s = p->light[0].rtt_median_us / USEC_PER_SEC;
+    double rtt_s = p->idle[0].rtt_median_us / USEC_PER_SEC;
 
     if (from->tcp_send_max < window)
         window = from->tcp_send_max;
@@ -234,13 +234,13 @@ static void judge_buffers(
     preflight__say(f,
         "with an RTT of %.1f ms the TCP buffers of %s and %s hold one connection at "
         "%.0f Mbit/s, and the line carries %.0f",
-        p->light[0].rtt_median_us / 1000.0, name_of(in, p->a), name_of(in, p->b), mbit(limit),
+        p->idle[0].rtt_median_us / 1000.0, name_of(in, p->a), name_of(in, p->b), mbit(limit),
         mbit(goal));
     preflight__fix(f,
         "on both: sysctl -w net.ipv4.tcp_rmem='4096 131072 %.0f' "
         "net.ipv4.tcp_wmem='4096 16384 %.0f'",
-        (double)goal / 4 * p->light[0].rtt_median_us / USEC_PER_SEC,
-        (double)goal / 4 * p->light[0].rtt_median_us / USEC_PER_SEC);
+        (double)goal / 4 * p->idle[0].rtt_median_us / USEC_PER_SEC,
+        (double)goal / 4 * p->idle[0].rtt_median_us / USEC_PER_SEC);
 }
 
 void preflight__judge_rate(struct preflight_report *r, const struct preflight_input *in,
@@ -266,5 +266,5 @@ void preflight__judge_rate(struct preflight_report *r, const struct preflight_in
     preflight__fix(f,
         "a job in step waits for its slowest pair: look at their line (path: %s; weft "
         "bench %s), or leave one of them out",
-        p->light[0].path, name_of(in, p->b));
+        p->idle[0].path, name_of(in, p->b));
 }

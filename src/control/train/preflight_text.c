@@ -26,9 +26,9 @@ static json_t *encode_way(const struct preflight_pair *p, unsigned way)
 {
     json_t *json;
 
-    if (!p->has_light[way])
+    if (!p->has_idle[way])
         return json_null();
-    json = light_encode(&p->light[way]);
+    json = idle_test_encode(&p->idle[way]);
     if (json && json_object_set_new(json, "reached", json_boolean(p->heard[way] > 0)) < 0)
         json = (json_decref(json), NULL);
     return json;
@@ -47,7 +47,7 @@ static json_t *encode_pair(const struct preflight_report *r, const struct prefli
 {
     return json_pack("{s:[s,s], s:s, s:s, s:[o,o], s:o, s:o}", "nodes", in->nodes[p->a].name,
         in->nodes[p->b].name, "verdict", preflight_level_name(r->pair_levels[index]), "path",
-        p->light[0].path, "ways", encode_way(p, 0), encode_way(p, 1), "oneStream",
+        p->idle[0].path, "ways", encode_way(p, 0), encode_way(p, 1), "oneStream",
         encode_rates(p, &p->one), "streams", encode_rates(p, &p->many));
 }
 
@@ -109,11 +109,11 @@ static void format_pair(const struct preflight_report *r, const struct preflight
     size_t index, struct str *out)
 {
     const struct preflight_pair *p = &in->pairs[index];
-    const struct light *l = &p->light[0];
+    const struct idle_test *l = &p->idle[0];
 
     str_addf(out, "%-5s %-14s %-14s %-7s", preflight_level_name(r->pair_levels[index]),
         in->nodes[p->a].name, in->nodes[p->b].name, l->path[0] ? l->path : "-");
-    if (!p->has_light[0] || l->back == 0) {
+    if (!p->has_idle[0] || l->back == 0) {
         str_add(out, "       -       -       -\n");
         return;
     }

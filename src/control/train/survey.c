@@ -23,7 +23,7 @@
 
 void survey_deinit(struct survey *s)
 {
-    links_deinit(&s->links);
+    coordinator_deinit(&s->coordinator);
     free(s->nodes);
     free(s->pairs);
     *s = (struct survey)SURVEY_NULL;
@@ -56,7 +56,7 @@ static int allocate(struct survey *s, size_t n)
     return 0;
 }
 
-static int open_links(struct survey *s, const struct survey_plan *plan,
+static int open_sessions(struct survey *s, const struct survey_plan *plan,
     const struct ip_addr addresses[], struct err *e)
 {
     struct order session = {.kind = ORDER_SESSION};
@@ -66,8 +66,8 @@ static int open_links(struct survey *s, const struct survey_plan *plan,
     (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
     session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
     rng_fill(&rng, session.id.b, sizeof(session.id.b));
-    if (links_open(&s->links, addresses, s->n_nodes, &plan->own, plan->socket_path, plan->interface,
-            plan->port, &session, clock_now() + OPEN_TIME) < 0)
+    if (coordinator_open(&s->coordinator, addresses, s->n_nodes, &plan->own, plan->socket_path,
+            plan->interface, plan->port, &session, clock_now() + OPEN_TIME) < 0)
         return err_set(e, -ENOMEM, "no memory for %zu members", s->n_nodes);
     return 0;
 }
@@ -80,16 +80,16 @@ static void gather_facts(struct survey *s)
     for (size_t i = 0; orders && i < s->n_nodes; i++)
         orders[i] = &ask;
     if (orders)
-        links_ask(&s->links, orders, clock_now() + FACTS_TIME);
+        coordinator_ask(&s->coordinator, orders, clock_now() + FACTS_TIME);
     free(orders);
     for (size_t i = 0; i < s->n_nodes; i++) {
-        struct link *k = &s->links.items[i];
+        struct coordinator_link *k = &s->coordinator.items[i];
         struct err e = ERR_NULL;
 
         s->nodes[i].present = k->answer && facts_decode(&s->nodes[i].facts, k->answer, &e) == 0;
         if (!s->nodes[i].present)
-            (void)snprintf(s->nodes[i].why, sizeof(s->nodes[i].why), "%.*s", LINKS_WHY_MAX - 1,
-                e.code ? err_text(&e) : k->why);
+            (void)snprintf(s->nodes[i].why, sizeof(s->nodes[i].why), "%.*s",
+                COORDINATOR_WHY_MAX - 1, e.code ? err_text(&e) : k->why);
         s->is_live |= s->nodes[i].present && (s->nodes[i].facts.jobs > 0 ||
                                                  s->nodes[i].facts.traffic >= PREFLIGHT_LIVE_RATE);
     }
@@ -106,7 +106,7 @@ int survey_open(struct survey *s, const struct survey_plan *plan, const char *co
         (void)snprintf(s->nodes[i].name, sizeof(s->nodes[i].name), "%s", names[i]);
         s->nodes[i].address = addresses[i];
     }
-    r = open_links(s, plan, addresses, e);
+    r = open_sessions(s, plan, addresses, e);
     if (r < 0)
         return r;
     tell(plan, "facts");
@@ -126,33 +126,33 @@ static void ask(struct survey *s, const struct order *orders, nsec_t time)
     _cleanup_(freep) const struct order **given = calloc(s->n_nodes + 1, sizeof(*given));
 
     for (size_t i = 0; given && i < s->n_nodes; i++) {
-        json_decref(s->links.items[i].answer);
-        s->links.items[i].answer = NULL;
+        json_decref(s->coordinator.items[i].answer);
+        s->coordinator.items[i].answer = NULL;
         given[i] = orders[i].kind != ORDER_NONE ? &orders[i] : NULL;
     }
     if (given)
-        links_ask(&s->links, given, clock_now() + time);
+        coordinator_ask(&s->coordinator, given, clock_now() + time);
 }
 
 static bool both_present(const struct survey *s, size_t a, size_t b)
 {
-    return links_has(&s->links, a) && links_has(&s->links, b);
+    return coordinator_has(&s->coordinator, a) && coordinator_has(&s->coordinator, b);
 }
 
 /* Keeps the better of two measurements of the same thing: what went wrong once may be chance. */
-static void keep_light(struct preflight_pair *p, unsigned way, const struct light *l)
+static void keep_idle(struct preflight_pair *p, unsigned way, const struct idle_test *l)
 {
-    const struct light *have = &p->light[way];
-    bool is_better = !p->has_light[way] || (l->transferred && !have->transferred) ||
+    const struct idle_test *have = &p->idle[way];
+    bool is_better = !p->has_idle[way] || (l->transferred && !have->transferred) ||
                      (l->transferred == have->transferred && l->heard > have->heard);
 
     if (is_better)
-        p->light[way] = *l;
-    p->has_light[way] = true;
+        p->idle[way] = *l;
+    p->has_idle[way] = true;
 }
 
 /* Both members of each pair ping and probe each other at the same time. */
-static void ask_light(
+static void ask_idle(
     struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n)
 {
     _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
@@ -165,10 +165,10 @@ static void ask_light(
 
         if (!both_present(s, a, b))
             continue;
-        orders[a] =
-            (struct order){.kind = ORDER_LIGHT, .peer = s->nodes[b].address, .pings = plan->pings};
-        orders[b] =
-            (struct order){.kind = ORDER_LIGHT, .peer = s->nodes[a].address, .pings = plan->pings};
+        orders[a] = (struct order){
+            .kind = ORDER_IDLE_TEST, .peer = s->nodes[b].address, .pings = plan->pings};
+        orders[b] = (struct order){
+            .kind = ORDER_IDLE_TEST, .peer = s->nodes[a].address, .pings = plan->pings};
     }
     ask(s, orders, LIGHT_TIME);
     for (size_t i = 0; i < n; i++) {
@@ -176,11 +176,11 @@ static void ask_light(
         const size_t ends[2] = {p->a, p->b};
 
         for (unsigned way = 0; way < 2; way++) {
-            const json_t *answer = s->links.items[ends[way]].answer;
-            struct light l;
+            const json_t *answer = s->coordinator.items[ends[way]].answer;
+            struct idle_test l;
 
-            if (answer && light_decode(&l, answer, NULL) == 0)
-                keep_light(p, way, &l);
+            if (answer && idle_test_decode(&l, answer, NULL) == 0)
+                keep_idle(p, way, &l);
         }
     }
 }
@@ -205,7 +205,7 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
         return;
     ask(s, given, (nsec_t)longest * NSEC_PER_MSEC + BULK_SPARE);
     for (size_t i = 0; i < s->n_pairs; i++) {
-        const json_t *answer = s->links.items[s->pairs[i].a].answer;
+        const json_t *answer = s->coordinator.items[s->pairs[i].a].answer;
 
         if (asked[i] && given[s->pairs[i].a].kind == ORDER_BULK && answer)
             measured[i] = bulk_decode(&ret[i], answer, NULL) == 0;
@@ -217,7 +217,7 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
 /* Long enough to be past slow start on that pair's line. */
 static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p)
 {
-    uint32_t by_rtt = p->light[0].rtt_median_us / 1000 * 8;
+    uint32_t by_rtt = p->idle[0].rtt_median_us / 1000 * 8;
 
     return by_rtt < plan->ms ? plan->ms : by_rtt > 8 * plan->ms ? 8 * plan->ms : by_rtt;
 }
@@ -225,7 +225,7 @@ static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflig
 /* Where small or large packets do not pass, nothing would. */
 static bool is_fit(const struct preflight_pair *p)
 {
-    return p->light[0].transferred && p->light[1].transferred;
+    return p->idle[0].transferred && p->idle[1].transferred;
 }
 
 static void keep_flow(struct flow *have, const struct flow *f)
@@ -295,7 +295,7 @@ static void ask_names(struct survey *s, struct order_name *names, size_t n_names
         const char *name;
         json_t *where;
 
-        json_object_foreach(json_object_get(s->links.items[i].answer, "wrong"), name, where)
+        json_object_foreach(json_object_get(s->coordinator.items[i].answer, "wrong"), name, where)
             if (json_is_string(where))
                 take(s, i, name, json_string_value(where));
     }
@@ -379,7 +379,7 @@ static void warm_up(struct survey *s)
         return;
     /* From the last to the first, so that those behind a member are an array's beginning. */
     for (size_t i = s->n_nodes; i-- > 0;) {
-        if (!links_has(&s->links, i))
+        if (!coordinator_has(&s->coordinator, i))
             continue;
         if (n > 0)
             orders[i] = (struct order){.kind = ORDER_WARM, .addrs = present, .n_addrs = n};
@@ -403,7 +403,7 @@ static void ask_heard(struct survey *s)
 
         for (unsigned way = 0; way < 2; way++) {
             char from[IP_ADDR_TEXT_MAX];
-            json_t *heard = json_object_get(s->links.items[ends[1 - way]].answer, "heard");
+            json_t *heard = json_object_get(s->coordinator.items[ends[1 - way]].answer, "heard");
             json_int_t n = json_integer_value(
                 json_object_get(heard, ip_addr_format(&s->nodes[ends[way]].address, from)));
 
@@ -428,7 +428,7 @@ static int run_rounds(struct survey *s, const struct survey_plan *plan, round_fn
 
 static bool looks_bad(const struct preflight_pair *p)
 {
-    return preflight_loses(p) || (p->has_light[0] && !is_fit(p));
+    return preflight_loses(p) || (p->has_idle[0] && !is_fit(p));
 }
 
 /* Once more, and alone. Returns true when it still looks bad. */
@@ -438,7 +438,7 @@ static bool look_again_at(
     struct rounds_pair pair = {.a = p->a, .b = p->b};
 
     if (looks_bad(p))
-        ask_light(s, plan, &pair, 1);
+        ask_idle(s, plan, &pair, 1);
     if (plan->ms > 0 && !s->skipped_bulk && is_fit(p) &&
         (preflight_is_slow(p, median) || !p->has_bulk))
         ask_bulk(s, plan, &pair, 1);
@@ -475,7 +475,7 @@ int survey_run(struct survey *s, const struct survey_plan *plan)
     tell(plan, "tunnels");
     warm_up(s);
     tell(plan, "reachability, RTT, loss, sizes");
-    r = run_rounds(s, plan, ask_light);
+    r = run_rounds(s, plan, ask_idle);
     if (r < 0)
         return r;
     ask_heard(s);

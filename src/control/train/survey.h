@@ -44,7 +44,7 @@ struct survey {
     size_t n_pairs;
     bool is_live; /* something uses the network already */
     bool skipped_bulk;
-    struct links links;
+    struct coordinator coordinator;
 };
 
 #define SURVEY_NULL                                                                                \

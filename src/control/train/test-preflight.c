@@ -24,9 +24,9 @@ struct mesh {
     struct preflight_report report;
 };
 
-static struct light good_light(void)
+static struct idle_test good_idle(void)
 {
-    return (struct light){.path = "direct",
+    return (struct idle_test){.path = "direct",
         .sent = 50,
         .heard = 50,
         .back = 50,
@@ -84,8 +84,8 @@ static int make_mesh(void **state)
 
             *p = (struct preflight_pair){.a = a,
                 .b = b,
-                .has_light = {true, true},
-                .light = {good_light(), good_light()},
+                .has_idle = {true, true},
+                .idle = {good_idle(), good_idle()},
                 .heard = {51, 51},
                 .has_bulk = true,
                 .one = {.out = gbit, .in = gbit},
@@ -172,9 +172,9 @@ static void test_absent(void **state)
     assert_int_equal(m->report.pair_levels[rounds_index(NODES, 0, 1)], PREFLIGHT_OK);
 }
 
-static struct light silence(void)
+static struct idle_test silence(void)
 {
-    return (struct light){.path = "direct", .sent = 4, .why = "nothing is answered"};
+    return (struct idle_test){.path = "direct", .sent = 4, .why = "nothing is answered"};
 }
 
 static void test_unreachable(void **state)
@@ -182,7 +182,7 @@ static void test_unreachable(void **state)
     struct mesh *m = *state;
     struct preflight_pair *p = pair(m, 1, 3);
 
-    p->light[0] = p->light[1] = silence();
+    p->idle[0] = p->idle[1] = silence();
     p->heard[0] = p->heard[1] = 0;
     p->has_bulk = false;
     assert_names(only(m, PREFLIGHT_UNREACHABLE, PREFLIGHT_NO), 1, 3);
@@ -193,7 +193,7 @@ static void test_one_way(void **state)
     struct mesh *m = *state;
     struct preflight_pair *p = pair(m, 1, 3);
 
-    p->light[0] = p->light[1] = silence();
+    p->idle[0] = p->idle[1] = silence();
     p->heard[0] = 0;
     p->heard[1] = 4;
     p->has_bulk = false;
@@ -210,8 +210,8 @@ static void test_mtu(void **state)
     struct mesh *m = *state;
     struct preflight_pair *p = pair(m, 0, 5);
 
-    p->light[1].packet_max = 1340;
-    p->light[1].transferred = false;
+    p->idle[1].packet_max = 1340;
+    p->idle[1].transferred = false;
     p->has_bulk = false;
     assert_names(only(m, PREFLIGHT_MTU, PREFLIGHT_NO), 0, 5);
     assert_non_null(strstr(m->report.items[0].text,
@@ -225,7 +225,7 @@ static void test_mtu_of_a_member(void **state)
     struct mesh *m = *state;
 
     for (size_t i = 1; i < NODES; i++) {
-        pair(m, 0, i)->light[0].packet_max = 1300;
+        pair(m, 0, i)->idle[0].packet_max = 1300;
         pair(m, 0, i)->has_bulk = false;
     }
     assert_names(only(m, PREFLIGHT_MTU, PREFLIGHT_NO), 0, PREFLIGHT_NOBODY);
@@ -237,7 +237,7 @@ static void test_mtu_of_a_member(void **state)
 static void test_tcp(void **state)
 {
     struct mesh *m = *state;
-    struct light *l = &pair(m, 2, 3)->light[0];
+    struct idle_test *l = &pair(m, 2, 3)->idle[0];
 
     l->connected = l->transferred = false;
     pair(m, 2, 3)->has_bulk = false;
@@ -247,7 +247,7 @@ static void test_tcp(void **state)
 static void test_loss(void **state)
 {
     struct mesh *m = *state;
-    struct light *l = &pair(m, 2, 3)->light[0];
+    struct idle_test *l = &pair(m, 2, 3)->idle[0];
 
     /* Two of fifty are chance. */
     l->heard = l->back = 48;
@@ -293,7 +293,7 @@ static void test_buffers(void **state)
     struct preflight_pair *p = pair(m, 1, 2);
 
     /* 100 ms and 3 MiB in flight: 251 Mbit/s for one stream, and four carry a Gbit/s. */
-    p->light[0].rtt_median_us = p->light[1].rtt_median_us = 100000;
+    p->idle[0].rtt_median_us = p->idle[1].rtt_median_us = 100000;
     p->one.out.bits_per_s = p->one.in.bits_per_s = 240000000;
     assert_names(only(m, PREFLIGHT_BUFFERS, PREFLIGHT_WARN), 1, 2);
     assert_non_null(strstr(m->report.items[0].fix, "tcp_rmem='4096 131072 25000000'"));
@@ -308,8 +308,8 @@ static void shift_clock(struct mesh *m, size_t node, int64_t us)
     for (size_t i = 0; i < NODES; i++) {
         if (i == node)
             continue;
-        pair(m, i < node ? i : node, i < node ? node : i)->light[i < node ? 0 : 1].clock_us += us;
-        pair(m, i < node ? i : node, i < node ? node : i)->light[i < node ? 1 : 0].clock_us -= us;
+        pair(m, i < node ? i : node, i < node ? node : i)->idle[i < node ? 0 : 1].clock_us += us;
+        pair(m, i < node ? i : node, i < node ? node : i)->idle[i < node ? 1 : 0].clock_us -= us;
     }
 }
 

@@ -133,14 +133,14 @@ static void test_survey(void **state)
         const struct preflight_pair *p = &s.pairs[i];
 
         for (unsigned way = 0; way < 2; way++) {
-            assert_string_equal(p->light[way].why, "");
-            assert_int_equal(p->light[way].sent, 10);
-            assert_true(p->light[way].back > 0 && p->light[way].rtt_min_us > 0);
-            assert_true(p->light[way].transferred);
-            assert_true(p->light[way].mss > 1000);
-            assert_in_range(llabs(p->light[way].clock_us), 0, 2000000);
+            assert_string_equal(p->idle[way].why, "");
+            assert_int_equal(p->idle[way].sent, 10);
+            assert_true(p->idle[way].back > 0 && p->idle[way].rtt_min_us > 0);
+            assert_true(p->idle[way].transferred);
+            assert_true(p->idle[way].mss > 1000);
+            assert_in_range(llabs(p->idle[way].clock_us), 0, 2000000);
         }
-        assert_string_equal(p->light[0].path, "lan");
+        assert_string_equal(p->idle[0].path, "lan");
         assert_true(p->has_bulk);
         assert_true(p->one.out.bits_per_s > 0 && p->one.in.bits_per_s > 0);
         assert_true(p->many.out.bits_per_s > 0 && p->many.in.bits_per_s > 0);
@@ -203,8 +203,8 @@ static void test_absent_member(void **state)
     assert_false(s.nodes[2].present);
     assert_non_null(strstr(s.nodes[2].why, "no measuring service"));
     assert_int_equal(survey_run(&s, &plan), 0);
-    assert_true(s.pairs[0].has_light[0] && s.pairs[0].has_bulk);
-    assert_false(s.pairs[1].has_light[0]);
+    assert_true(s.pairs[0].has_idle[0] && s.pairs[0].has_bulk);
+    assert_false(s.pairs[1].has_idle[0]);
     survey_deinit(&s);
 }
 

@@ -8,9 +8,9 @@
                                               b ── [ lan-b ] ── nat-b ── [ up-b ] ──┘
 
 None drops anything on its INPUT chain, so a packet that comes before its own side has sent spoils
-the mapping (gateway.py). In the flat topology one router is between the two, the least that there can
-be: a packet with a time to live of 2 leaves the sender's gateway and reaches no other. In the deep
-one a is behind two such gateways, so that it takes a time to live of 3 to open them.
+the mapping (gateway.py). In the flat topology one router is between the two, the least that there
+can be: a packet with a time to live of 2 leaves the sender's gateway and reaches no other. In the
+deep one a is behind two such gateways, so that it takes a time to live of 3 to open them.
 """
 
 from __future__ import annotations

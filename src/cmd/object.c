@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/manifest.h"
 #include "cmd/options.h"
+#include "mesh/object.h"
 
 static struct {
     struct admin_target target;
@@ -23,10 +24,18 @@ static struct {
     const char *path;
 } arg;
 
-/* Checked here because they become part of the URL; the hub knows what each kind means. */
-#define KINDS "Network, Node, MeshEdge"
+/* Kinds and names are checked here because they become part of the URL; what each means, the hub
+ * knows. [const char *] */
+static int option_kind(const struct option *o, const char *text, struct err *e)
+{
+    char all[OBJECT_KINDS_TEXT_MAX];
 
-/* A name, or an edge's: two of them with "--" between. Here too for the sake of the URL. */
+    if (object_kind_find(text))
+        return option_text(o, text, e);
+    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s", o->name, text, object_kinds_text(all));
+}
+
+/* A name, or an edge's: two of them with "--" between. */
 static int check_object_name(const char *text, const char *what, struct err *e)
 {
     const char *middle = strstr(text, "--");
@@ -47,7 +56,7 @@ static int option_object_name(const struct option *o, const char *text, struct e
 }
 
 static const struct option get_options[] = {
-    {"KIND", NULL, option_word, &arg.kind, NULL, "Network, Node or MeshEdge", .words = KINDS,
+    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge",
         .need = OPTION_REQUIRED},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
@@ -83,14 +92,15 @@ static int put_object(const char *command, const json_t *object)
     const char *kind = admin_field(object, NULL, "kind");
     const char *name = admin_field(object, "metadata", "name");
     const char *network = admin_field(object, "metadata", "network");
+    const struct object_kind *row = object_kind_find(kind);
+    const struct option kind_option = {.name = "kind", .field = &arg.kind};
     struct err e = ERR_NULL;
-    const struct option kind_option = {.name = "kind", .field = &arg.kind, .words = KINDS};
     char path[256];
     int status;
 
     if (!*network)
-        network = strcmp(kind, "Network") == 0 ? name : arg.network;
-    if (option_word(&kind_option, kind, &e) < 0 ||
+        network = row && row->is_network ? name : arg.network;
+    if (option_kind(&kind_option, kind, &e) < 0 ||
         check_object_name(name, "metadata.name", &e) < 0 ||
         parse_name(network, "metadata.network", &e) < 0)
         return cmd_fail(command, "%s", err_text(&e));
@@ -156,7 +166,7 @@ static const struct option_usage edge_usage = {
 
 static int edge_set(int argc, char **argv)
 {
-    char name[2 * NAME_MAX_LEN + 3];
+    char name[OBJECT_NAME_MAX + 1];
     const char *first;
     const char *second;
     json_t *edge;
@@ -168,9 +178,9 @@ static int edge_set(int argc, char **argv)
         return cmd_refuse(edge_usage.command, "\"%s\" and \"%s\" are the same node", arg.a, arg.b);
     first = strcmp(arg.a, arg.b) < 0 ? arg.a : arg.b;
     second = first == arg.a ? arg.b : arg.a;
-    (void)snprintf(name, sizeof(name), "%s--%s", first, second);
-    edge = json_pack("{s:s, s:{s:s, s:s}, s:{s:[s,s], s:s}}", "kind", "MeshEdge", "metadata",
-        "name", name, "network", arg.network, "spec", "nodes", first, second, "path", arg.path);
+    edge = json_pack("{s:s, s:{s:s, s:s}, s:{s:[s,s], s:s}}", "kind", mesh_edge_kind.name,
+        "metadata", "name", edge_name(first, second, name), "network", arg.network, "spec", "nodes",
+        first, second, "path", arg.path);
     if (!edge)
         return cmd_fail(edge_usage.command, "out of memory");
     status = put_object(edge_usage.command, edge);

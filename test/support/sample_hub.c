@@ -454,9 +454,8 @@ json_t *sample_hub_show(struct sample_hub *s)
     for (size_t i = 0; i < s->hub->model.networks.n; i++) {
         const struct model_network *net = model_network_at(&s->hub->model, i);
 
-        show_list(s, all, net->keyed.key, "Network");
-        show_list(s, all, net->keyed.key, "Node");
-        show_list(s, all, net->keyed.key, "MeshEdge");
+        for (unsigned k = 0; object_kinds[k]; k++)
+            show_list(s, all, net->keyed.key, object_kinds[k]->name);
     }
     return all;
 }

@@ -150,6 +150,7 @@ static bool is_hurt(const struct damaged *d, const char *shown)
     char name[OBJECT_NAME_MAX + 1];
     const char *slash = strchr(shown, '/');
     const char *last = strrchr(shown, '/');
+    char key[RECORD_KEY_MAX];
     char *middle;
 
     (void)snprintf(kind, sizeof(kind), "%.*s", (int)(slash - shown), shown);
@@ -160,10 +161,12 @@ static bool is_hurt(const struct damaged *d, const char *shown)
     /* The hub's own node is made anew at the start, when there is need. */
     if (strcmp(kind, "Node") == 0)
         return strcmp(name, "hub") == 0 || is_node_hurt(d, network, name);
+    if (strcmp(kind, "Network") == 0)
+        return false;
+    if (damaged_find(d, record_object_key(key, object_kind_find(kind), network, name)))
+        return true;
     if (strcmp(kind, "MeshEdge") != 0)
         return false;
-    if (is_set_aside(d, RECORD_EDGE, network, name))
-        return true;
     middle = strstr(name, "--");
     *middle = '\0';
     return is_node_hurt(d, network, name) || is_node_hurt(d, network, middle + 2);

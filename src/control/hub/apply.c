@@ -244,6 +244,42 @@ static void delete_edge(struct model *m, struct model_network *net, const char *
     model__free_edge(edge);
 }
 
+/* ---- objects of other kinds ----------------------------------------------------------------- */
+
+static int put_object(struct model *m, struct model_network *net, const struct record_key *k,
+    const struct store_item *item, struct err *e)
+{
+    struct object before;
+    const struct object *now;
+    struct object o;
+    int r = record_object_decode(&o, k->object, item->value, e);
+
+    if (r != 0)
+        return r;
+    r = check_name(&o.meta, net->pub.spec.meta.name, k->name, k->object, e);
+    if (r != 0) {
+        object_deinit(&o);
+        return r;
+    }
+    o.meta.resource_version = item->revision;
+    now = model__put_object(net, &o, &before);
+    if (!now)
+        return err_set(e, -ENOMEM, "no memory for an object");
+    m->listener.object_changed(m->listener.ctx, net, before.kind ? &before : NULL, now);
+    object_deinit(&before);
+    return 0;
+}
+
+static void delete_object(struct model *m, struct model_network *net, const struct record_key *k)
+{
+    struct model_object *o = model_find_object(net, k->object, k->name);
+
+    if (!o)
+        return;
+    m->listener.object_changed(m->listener.ctx, net, &o->object, NULL);
+    model__remove_object(net, o);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------- */
 
 static int put_ipam(struct model_network *net, const struct store_item *item, struct err *e)
@@ -318,6 +354,11 @@ static int apply_in_network(
             return put_edge(m, net, k->name, item, e);
         delete_edge(m, net, k->name);
         return 0;
+    case RECORD_OBJECT:
+        if (item->value)
+            return put_object(m, net, k, item, e);
+        delete_object(m, net, k);
+        return 0;
     case RECORD_IPAM:
         return item->value ? put_ipam(net, item, e) : 0;
     case RECORD_REPORT:
@@ -376,14 +417,11 @@ static int check_key(const char *key, const struct record_key *k, struct err *e)
 {
     bool has_name = k->kind != RECORD_NETWORK && k->kind != RECORD_IPAM;
     bool is_whole = k->kind != RECORD_NONE && has_name == (k->name[0] != '\0');
+    const char *prefix = record_key_prefix(key);
 
-    for (int kind = RECORD_NONE + 1; !is_whole && kind < RECORD_N; kind++) {
-        const char *prefix = record_prefix((enum record_kind)kind);
-
-        if (strncmp(key, prefix, strlen(prefix)) == 0)
-            return err_set(e, -EINVAL, "its key has not the parts that follow \"%s\"", prefix);
-    }
-    return 0;
+    if (is_whole || !prefix)
+        return 0;
+    return err_set(e, -EINVAL, "its key has not the parts that follow \"%s\"", prefix);
 }
 
 static int apply(struct model *m, const struct store_item *item, struct err *e)
@@ -408,6 +446,7 @@ static int apply(struct model *m, const struct store_item *item, struct err *e)
         return change_token(m, k.name, item, e);
     case RECORD_NODE:
     case RECORD_EDGE:
+    case RECORD_OBJECT:
     case RECORD_IPAM:
     case RECORD_REPORT:
         break;
@@ -476,5 +515,8 @@ int model_load(struct model *m, struct err *e)
 
     for (size_t i = 0; r == 0 && i < sizeof(order) / sizeof(*order); i++)
         r = store_now_list(m->store, record_prefix(order[i]), load_item, &load, NULL, e);
+    for (unsigned i = 0; r == 0 && object_kinds[i]; i++)
+        if (record_kind_of(object_kinds[i]) == RECORD_OBJECT)
+            r = store_now_list(m->store, object_kinds[i]->prefix, load_item, &load, NULL, e);
     return r;
 }

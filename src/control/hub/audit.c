@@ -241,6 +241,7 @@ static int send_entries(
 
 /* What an operation is about. */
 struct subject {
+    const char *prefix;             /* of its key */
     enum record_kind kind;          /* NONE: nothing that the log tells of, or an admin token */
     bool is_admin;                  /* an admin token */
     char network[NAME_MAX_LEN + 1]; /* "": none is known */
@@ -253,9 +254,13 @@ static struct subject subject_of(const struct store_op *op)
     struct record_key k = record_key_parse(op->key);
     struct subject s = {.kind = k.kind};
 
+    s.prefix = k.object ? k.object->prefix : record_prefix(k.kind);
+
     memcpy(s.network, k.network, sizeof(s.network));
     memcpy(s.name, k.name, sizeof(s.name));
     s.is_admin = strncmp(op->key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0;
+    if (s.is_admin)
+        s.prefix = ADMIN_RECORD_PREFIX;
     if (s.is_admin)
         (void)snprintf(s.name, sizeof(s.name), "%.63s", op->key + strlen(ADMIN_RECORD_PREFIX));
     return s;
@@ -313,6 +318,7 @@ static bool is_told(const struct subject *s, const struct around *all)
     case RECORD_NETWORK:
         return true;
     case RECORD_NODE:
+    case RECORD_OBJECT:
         return !all->has_network;
     case RECORD_EDGE:
         return !all->removes_node;
@@ -331,7 +337,7 @@ static bool is_told(const struct subject *s, const struct around *all)
 static void fill_entry(struct audit_record *record, const struct subject *s,
     const struct store_op *op, uint64_t new_revision)
 {
-    const char *prefix = s->is_admin ? ADMIN_RECORD_PREFIX : record_prefix(s->kind);
+    const char *prefix = s->prefix;
     bool is_put = op->kind == STORE_OP_PUT;
     const char *word = s->revision == 0 ? "create" : "change";
 

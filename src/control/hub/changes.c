@@ -322,6 +322,15 @@ static void on_edge_changed(void *ctx, struct model_edge *edge, enum edge_path b
     watch_tell_edge(&hub->watcher, edge, before, clock_now());
 }
 
+static void on_object_changed(
+    void *ctx, struct model_network *net, const struct object *before, const struct object *now)
+{
+    struct hub *hub = ctx;
+
+    if (hub->is_running)
+        watch_tell_object(&hub->watcher, net, before, now, clock_now());
+}
+
 static void on_broken(void *ctx, const char *key, const struct err *e)
 {
     if (key[0])
@@ -343,6 +352,7 @@ struct model_listener hub__changes(struct hub *hub)
         .node_changed = on_node_changed,
         .node_removed = on_node_removed,
         .edge_changed = on_edge_changed,
+        .object_changed = on_object_changed,
         .broken = on_broken,
     };
 }

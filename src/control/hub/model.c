@@ -81,6 +81,37 @@ struct model_edge *model_find_edge(const struct model_network *net, const char *
     return k ? container_of(k, struct model_edge, keyed) : NULL;
 }
 
+/* Its key in the network's objects. */
+static const char *object_key(
+    char buf[static RECORD_KEY_MAX], const struct object_kind *kind, const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s", kind->prefix, name);
+    return buf;
+}
+
+struct model_object *model_find_object(
+    const struct model_network *net, const struct object_kind *kind, const char *name)
+{
+    char key[RECORD_KEY_MAX];
+    struct keyed *k = keys_find(&net->objects, object_key(key, kind, name));
+
+    return k ? container_of(k, struct model_object, keyed) : NULL;
+}
+
+const struct object *model_each_object(
+    const struct model_network *net, const struct object_kind *kind, size_t *i)
+{
+    const struct object *o;
+
+    if (*i == 0)
+        *i = keys_lower(&net->objects, kind->prefix);
+    if (*i >= net->objects.n)
+        return NULL;
+    o = &container_of(net->objects.items[*i], struct model_object, keyed)->object;
+    ++*i;
+    return o->kind == kind ? o : NULL;
+}
+
 struct model_token *model_find_token(const struct model *m, const struct token_hash *hash)
 {
     uint64_t h = hash_token(m, hash);
@@ -107,11 +138,15 @@ static uint64_t revision_in(const struct model_network *net, const struct record
 {
     const struct model_node *node = k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
     struct keyed *edge = k->kind == RECORD_EDGE ? keys_find(&net->edges, k->name) : NULL;
+    const struct model_object *o =
+        k->kind == RECORD_OBJECT ? model_find_object(net, k->object, k->name) : NULL;
 
     if (k->kind == RECORD_NETWORK)
         return net->pub.spec.meta.resource_version;
     if (node)
         return node->pub.spec.meta.resource_version;
+    if (o)
+        return o->object.meta.resource_version;
     return edge ? container_of(edge, struct model_edge, keyed)->spec.meta.resource_version : 0;
 }
 
@@ -323,6 +358,46 @@ void model__free_edge(struct model_edge *edge)
     free(edge);
 }
 
+/* ---- objects of other kinds ----------------------------------------------------------------- */
+
+static void free_object(struct model_object *o)
+{
+    object_deinit(&o->object);
+    free(o->keyed.key);
+    free(o);
+}
+
+const struct object *model__put_object(
+    struct model_network *net, struct object *o, struct object *ret_before)
+{
+    struct model_object *held = model_find_object(net, o->kind, o->meta.name);
+    char key[RECORD_KEY_MAX];
+
+    *ret_before = (struct object)OBJECT_NULL;
+    if (held) {
+        *ret_before = held->object;
+        held->object = *o;
+        return &held->object;
+    }
+    held = calloc(1, sizeof(*held));
+    if (!held) {
+        object_deinit(o);
+        return NULL;
+    }
+    held->object = *o;
+    held->keyed.key = strdup(object_key(key, o->kind, o->meta.name));
+    if (held->keyed.key && keys_add(&net->objects, &held->keyed) == 0)
+        return &held->object;
+    free_object(held);
+    return NULL;
+}
+
+void model__remove_object(struct model_network *net, struct model_object *o)
+{
+    keys_remove(&net->objects, &o->keyed);
+    free_object(o);
+}
+
 /* ---- networks ------------------------------------------------------------------------------- */
 
 struct model_network *model__new_network(struct model *m, const struct network *spec)
@@ -357,6 +432,8 @@ static void free_members(struct model_network *net)
 
     for (size_t i = 0; i < net->edges.n; i++)
         model__free_edge(model_edge_at(net, i));
+    for (size_t i = 0; i < net->objects.n; i++)
+        free_object(container_of(net->objects.items[i], struct model_object, keyed));
     for (size_t i = 0; i < net->nodes.n; i++)
         node_free(model_node_at(net, i));
     list_foreach_safe(node, tmp, &net->buried, bury)
@@ -375,6 +452,7 @@ struct model_network *model_bury_network(struct model_network *net)
     free_members(net);
     keys_deinit(&net->nodes);
     keys_deinit(&net->edges);
+    keys_deinit(&net->objects);
     htab_deinit(&net->by_key);
     htab_deinit(&net->by_address);
     ipam_deinit(&net->ipam);

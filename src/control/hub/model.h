@@ -54,6 +54,7 @@ struct model_network {
     struct model *model;    /* pins */
     struct keys nodes;      /* of struct model_node */
     struct keys edges;      /* of struct model_edge */
+    struct keys objects;    /* of struct model_object: those of all other kinds */
     struct htab by_key;     /* the nodes, by public key */
     struct htab by_address; /* the nodes, by each of their addresses */
     struct ipam ipam;       /* host numbers in use */
@@ -124,6 +125,12 @@ struct model_edge {
     struct model_edge_end ends[2];
 };
 
+/** An object of a kind that means nothing else to the model: neither network, node nor edge. */
+struct model_object {
+    struct keyed keyed;   /* its kind's prefix, and its name; in its network's objects */
+    struct object object; /* owns; as stored */
+};
+
 struct model_token {
     struct htab_link link;      /* in the model's tokens */
     struct token_hash hash;     /* of the secret */
@@ -146,6 +153,9 @@ struct model_listener {
     void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_bury() */
     /* @before: the path as it was; NULL in @edge's ends means that the node has gone. */
     void (*edge_changed)(void *ctx, struct model_edge *edge, enum edge_path before);
+    /* Of any other kind. @before: as it was, NULL: it is new; @now: as it is, NULL: it is gone. */
+    void (*object_changed)(void *ctx, struct model_network *net, const struct object *before,
+        const struct object *now);
     /* A record was set aside: it cannot be understood, or is a network without its key. Without
      * @key something else stops the model from following the store. */
     void (*broken)(void *ctx, const char *key, const struct err *e);
@@ -235,6 +245,8 @@ struct model_node *model_find_key(const struct model_network *net, const struct 
 struct model_node *model_find_address(
     const struct model_network *net, const struct ip_addr *address);
 struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b);
+struct model_object *model_find_object(
+    const struct model_network *net, const struct object_kind *kind, const char *name);
 struct model_token *model_find_token(const struct model *m, const struct token_hash *hash);
 
 /**
@@ -244,6 +256,16 @@ struct model_token *model_find_token(const struct model *m, const struct token_h
  * whose revision the model does not keep: reports, address cursors, and all that are not its own.
  */
 uint64_t model_revision(const struct model *m, const char *key);
+
+/**
+ * model_each_object() - the objects of a kind that is neither Network, Node nor MeshEdge, in the
+ * order of their names
+ * @i:		0 at first; where to go on after it
+ *
+ * Return: lends the next one; NULL: there are no more.
+ */
+const struct object *model_each_object(
+    const struct model_network *net, const struct object_kind *kind, size_t *i);
 
 /** model_is_damaged() - is that record set aside? The parts of its key are as in record_key(). */
 bool model_is_damaged(

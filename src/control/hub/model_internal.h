@@ -26,6 +26,19 @@ void model__unlink_edge(struct model_network *net, struct model_edge *edge);
 
 void model__free_edge(struct model_edge *edge);
 
+/**
+ * model__put_object() - add it, or put it in the place of the one of that kind and name
+ * @o:		taken, also on failure
+ * @ret_before:	gives what was there before, OBJECT_NULL if nothing was
+ *
+ * Return: the object, lent; NULL: no memory.
+ */
+const struct object *model__put_object(
+    struct model_network *net, struct object *o, struct object *ret_before);
+
+/** model__remove_object() - out of the index, and freed. */
+void model__remove_object(struct model_network *net, struct model_object *o);
+
 /** model__new_network() - indexed, empty, without its keys; NULL: no memory. */
 struct model_network *model__new_network(struct model *m, const struct network *spec);
 

@@ -394,6 +394,19 @@ int networks_add(struct hub *hub, const struct network_request *rq, networks_add
 static const enum record_kind kinds[] = {RECORD_NODE, RECORD_REPORT, RECORD_EDGE};
 #define KINDS_N (sizeof(kinds) / sizeof(*kinds))
 
+/* The prefix of list number @i: of one of the above, then of each other kind of object; NULL: there
+ * are no more. */
+static const char *list_prefix(size_t i)
+{
+    if (i < KINDS_N)
+        return record_prefix(kinds[i]);
+    i -= KINDS_N;
+    for (unsigned k = 0; object_kinds[k]; k++)
+        if (record_kind_of(object_kinds[k]) == RECORD_OBJECT && i-- == 0)
+            return object_kinds[k]->prefix;
+    return NULL;
+}
+
 /*
  * A network that is being removed: in pieces, for a large one does not fit a commit. It goes last
  * itself, so what a crash in between leaves is a smaller network. Meanwhile nobody enrols in it
@@ -404,7 +417,7 @@ struct removing {
     struct hub *hub; /* pins */
     char name[NAME_MAX_LEN + 1];
     struct audit_by by; /* who removes it */
-    size_t kind;        /* of the list that is being read; KINDS_N: the network itself goes */
+    size_t kind;        /* list_prefix() of the list that is being read; NULL: the network goes */
     networks_removed_fn done;
     void *ctx; /* pins */
 };
@@ -434,7 +447,7 @@ static void on_deleted(void *ctx, const struct store_answer *a)
                      : err_set(&e, -EIO, "network \"%s\" is not removed: %s", x->name,
                            a->e->text[0] ? a->e->text : "others change it"),
             &e);
-    else if (x->kind == KINDS_N)
+    else if (!list_prefix(x->kind))
         end_removal(x, 0, a->e);
     else
         go_on(x);
@@ -503,11 +516,11 @@ static void go_on(struct removing *x)
     struct err e = ERR_NULL;
     int r;
 
-    if (x->kind == KINDS_N) {
+    if (!list_prefix(x->kind)) {
         delete_network(x);
         return;
     }
-    (void)snprintf(prefix, sizeof(prefix), "%s%s/", record_prefix(kinds[x->kind]), x->name);
+    (void)snprintf(prefix, sizeof(prefix), "%s%s/", list_prefix(x->kind), x->name);
     r = store_list(x->hub->store, &range, on_page, x, &e);
     if (r != 0)
         end_removal(x, r, &e);

@@ -13,16 +13,19 @@
 #include "base/text.h"
 #include "mesh/fields.h"
 
-static const char *const prefixes[] = {
-    [RECORD_NONE] = "",
-    [RECORD_NETWORK] = "network/",
-    [RECORD_NODE] = "node/",
-    [RECORD_EDGE] = "edge/",
+/* The kinds of record that are no objects. */
+static const char *const prefixes[RECORD_N] = {
     [RECORD_IPAM] = "ipam/",
     [RECORD_TOKEN] = "token/",
     [RECORD_REPORT] = "report/",
 };
-_Static_assert(sizeof(prefixes) / sizeof(*prefixes) == RECORD_N, "a prefix per kind");
+
+/* The kinds of object whose records have more to them than the object. */
+static const struct object_kind *const objects[RECORD_N] = {
+    [RECORD_NETWORK] = &network_kind,
+    [RECORD_NODE] = &node_kind,
+    [RECORD_EDGE] = &mesh_edge_kind,
+};
 
 static void json_freep(json_t **json)
 {
@@ -33,7 +36,47 @@ static void json_freep(json_t **json)
 
 const char *record_prefix(enum record_kind kind)
 {
-    return prefixes[kind];
+    if (objects[kind])
+        return objects[kind]->prefix;
+    return prefixes[kind] ? prefixes[kind] : "";
+}
+
+static bool has_prefix(const char *key, const char *prefix)
+{
+    return prefix[0] && strncmp(key, prefix, strlen(prefix)) == 0;
+}
+
+enum record_kind record_kind_of(const struct object_kind *object)
+{
+    for (int kind = RECORD_NONE + 1; kind < RECORD_N; kind++)
+        if (objects[kind] == object)
+            return (enum record_kind)kind;
+    return RECORD_OBJECT;
+}
+
+/* The kind that the beginning of @key says, of record and of object. */
+static enum record_kind find_kind(const char *key, const struct object_kind **ret_object)
+{
+    *ret_object = NULL;
+    for (int kind = RECORD_NONE + 1; kind < RECORD_N; kind++)
+        if (prefixes[kind] && has_prefix(key, prefixes[kind]))
+            return (enum record_kind)kind;
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (has_prefix(key, object_kinds[i]->prefix)) {
+            *ret_object = object_kinds[i];
+            return record_kind_of(object_kinds[i]);
+        }
+    return RECORD_NONE;
+}
+
+const char *record_key_prefix(const char *key)
+{
+    const struct object_kind *object;
+    enum record_kind kind = find_kind(key, &object);
+
+    if (object)
+        return object->prefix;
+    return kind == RECORD_NONE ? NULL : prefixes[kind];
 }
 
 /* Up to @end, or to the end of the text, into @ret; what follows, NULL if it does not fit. */
@@ -51,27 +94,32 @@ static const char *take_part(const char *text, char end, char *ret, size_t cap)
 struct record_key record_key_parse(const char *key)
 {
     struct record_key k = {.kind = RECORD_NONE};
+    const struct object_kind *object;
+    enum record_kind kind = find_kind(key, &object);
+    const char *rest = kind == RECORD_NONE ? NULL : key + strlen(record_key_prefix(key));
 
-    for (int kind = RECORD_NONE + 1; kind < RECORD_N; kind++) {
-        size_t len = strlen(prefixes[kind]);
-        const char *rest = key + len;
-
-        if (strncmp(key, prefixes[kind], len) != 0)
-            continue;
-        if (kind != RECORD_TOKEN)
-            rest = take_part(rest, '/', k.network, sizeof(k.network));
-        if (rest && *rest)
-            rest = take_part(rest, '\0', k.name, sizeof(k.name));
-        if (rest)
-            k.kind = (enum record_kind)kind;
+    if (rest && kind != RECORD_TOKEN)
+        rest = take_part(rest, '/', k.network, sizeof(k.network));
+    if (rest && *rest)
+        rest = take_part(rest, '\0', k.name, sizeof(k.name));
+    if (rest) {
+        k.kind = kind;
+        k.object = object;
     }
     return k;
+}
+
+const char *record_object_key(char buf[static RECORD_KEY_MAX], const struct object_kind *kind,
+    const char *network, const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s/%s", kind->prefix, network, name);
+    return buf;
 }
 
 const char *record_key(
     char buf[static RECORD_KEY_MAX], enum record_kind kind, const char *network, const char *name)
 {
-    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s%s%s", prefixes[kind], network,
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s%s%s", record_prefix(kind), network,
         network[0] && name[0] ? "/" : "", name);
     return buf;
 }
@@ -185,6 +233,28 @@ int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e)
     int r = parse(&json, text, e);
 
     return r == 0 ? mesh_edge_decode(ret, json, OBJECT_LENIENT, e) : r;
+}
+
+char *record_object_encode(const struct object *o)
+{
+    struct object plain = *o;
+
+    plain.meta.resource_version = 0;
+    return finish(object_encode(&plain), NULL, NULL);
+}
+
+int record_object_decode(
+    struct object *ret, const struct object_kind *kind, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct object o = {.kind = kind};
+    int r = parse(&json, text, e);
+
+    if (r == 0)
+        r = kind->decode(&o, json, OBJECT_LENIENT, e);
+    if (r == 0)
+        *ret = o;
+    return r;
 }
 
 char *record_ipam_encode(uint32_t next, uint32_t high)

@@ -4,6 +4,7 @@
  *     network/NET         the Network, and "hubKey", the hub's public key in it
  *     node/NET/NAME       the Node, and "token", the hash of the secret that admitted it
  *     edge/NET/A--B       the MeshEdge
+ *     PREFIX/NET/NAME     an object of any other kind, with its row's prefix (mesh/object.h)
  *     ipam/NET            {"next": the cursor of ipam.h, "high": its highest number}
  *     token/HASH          who may enrol; HASH is the SHA-256 of the secret, in hex
  *     report/NET/NAME     the last report of a node, and when it was heard
@@ -41,14 +42,17 @@ enum record_kind {
     RECORD_IPAM,
     RECORD_TOKEN,
     RECORD_REPORT,
+    RECORD_OBJECT, /* an object of a kind that has none of the above */
     RECORD_N,
 };
 
 /** A key's parts. */
 struct record_key {
     enum record_kind kind;
-    char network[NAME_MAX_LEN + 1]; /* "" for a token */
-    char name[OBJECT_NAME_MAX + 1]; /* of the node or edge; the hash of a token; else "" */
+    const struct object_kind *object; /* of the object; NULL: it is none */
+    char network[NAME_MAX_LEN + 1];   /* "" for a token */
+    char name[OBJECT_NAME_MAX + 1];   /* of the object, but a network; of a report's node; the hash
+                                         of a token; else "" */
 };
 
 /** token/HASH */
@@ -70,13 +74,25 @@ struct report_record {
     struct report report;
 };
 
-/** record_prefix() - "node/": what all keys of a kind start with. */
+/** record_prefix() - "node/": what all keys of a kind start with; "" for NONE and OBJECT. */
 const char *record_prefix(enum record_kind kind);
 
-/** record_key_parse() - kind RECORD_NONE when it is none of the above. */
+/** record_kind_of() - of the record of an object of that kind: its own, or RECORD_OBJECT. */
+enum record_kind record_kind_of(const struct object_kind *object);
+
+/** record_key_prefix() - the prefix of a kind of record with which @key starts; NULL: of none. */
+const char *record_key_prefix(const char *key);
+
+/** record_key_parse() - kind RECORD_NONE when it is none of the above, or has other parts. */
 struct record_key record_key_parse(const char *key);
 
-/** record_key() - "node/default/gpu-1"; @name as in struct record_key. Returns @buf. */
+/** record_object_key() - of an object of any kind but a network. Returns @buf. */
+const char *record_object_key(char buf[static RECORD_KEY_MAX], const struct object_kind *kind,
+    const char *network, const char *name);
+
+/** record_key() - "node/default/gpu-1"; not for OBJECT; @name as in struct record_key. Returns
+ * @buf.
+ */
 const char *record_key(
     char buf[static RECORD_KEY_MAX], enum record_kind kind, const char *network, const char *name);
 
@@ -98,6 +114,9 @@ int record_node_decode(
     struct node *ret, struct token_hash *ret_token, const char *text, struct err *e);
 char *record_edge_encode(const struct mesh_edge *edge);
 int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e);
+char *record_object_encode(const struct object *o);
+int record_object_decode(
+    struct object *ret, const struct object_kind *kind, const char *text, struct err *e);
 char *record_ipam_encode(uint32_t next, uint32_t high);
 int record_ipam_decode(uint32_t *ret_next, uint32_t *ret_high, const char *text, struct err *e);
 char *record_token_encode(const struct token_record *t);

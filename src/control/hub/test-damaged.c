@@ -56,6 +56,11 @@ static void on_edge(void *ctx, struct model_edge *edge, enum edge_path before)
 {
 }
 
+static void on_object(
+    void *ctx, struct model_network *net, const struct object *before, const struct object *now)
+{
+}
+
 static void on_broken(void *ctx, const char *key, const struct err *e)
 {
     assert_true(key[0] && err_text(e)[0]);
@@ -71,6 +76,7 @@ static const struct model_listener listener = {
     .node_changed = on_node_changed,
     .node_removed = on_node_removed,
     .edge_changed = on_edge,
+    .object_changed = on_object,
     .broken = on_broken,
 };
 

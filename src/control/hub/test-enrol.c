@@ -51,6 +51,11 @@ static void on_edge(void *ctx, struct model_edge *edge, enum edge_path before)
 {
 }
 
+static void on_object(
+    void *ctx, struct model_network *net, const struct object *before, const struct object *now)
+{
+}
+
 static bool may_fail; /* the store loses what it is given */
 
 static void on_broken(void *ctx, const char *key, const struct err *e)
@@ -69,6 +74,7 @@ static const struct model_listener listener = {
     .node_changed = on_node_changed,
     .node_removed = on_node_removed,
     .edge_changed = on_edge,
+    .object_changed = on_object,
     .broken = on_broken,
 };
 

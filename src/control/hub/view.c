@@ -77,6 +77,11 @@ bool view_can_see(const struct model_node *self, const struct model_node *other)
            model_may_talk(self, other);
 }
 
+bool view_can_see_object(const struct model_node *self, const struct object *o)
+{
+    return self->pub.spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->pub.spec);
+}
+
 /* "[NODE,NODE,...]}": the end of a snapshot. NULL for @self: all of them. */
 static struct line *make_tail(struct model_network *net, const struct model_node *self)
 {
@@ -127,6 +132,32 @@ static struct line *edge_text(const struct model_edge *edge)
     return part_of(mesh_edge_encode(&edge->spec));
 }
 
+/* ","notices":[OBJECT,...]": the objects of a kind that @self sees; nothing if it sees none. */
+static void add_objects(
+    struct str *s, const struct model_node *self, const struct object_kind *kind)
+{
+    const struct object *o;
+    bool any = false;
+    size_t i = 0;
+
+    while ((o = model_each_object(self->net, kind, &i))) {
+        struct line *text;
+
+        if (!view_can_see_object(self, o))
+            continue;
+        if (any)
+            str_add(s, ",");
+        else
+            str_addf(s, ",\"%s\":[", kind->list);
+        any = true;
+        text = part_of(object_encode(o));
+        add_line(s, text);
+        line_unref(text);
+    }
+    if (any)
+        str_add(s, "]");
+}
+
 /* "{"type":"snapshot", ... "nodes":": all but the nodes. */
 static struct line *head_of(struct model_node *self)
 {
@@ -150,7 +181,11 @@ static struct line *head_of(struct model_node *self)
         add_line(&s, text);
         line_unref(text);
     }
-    str_add(&s, "],\"nodes\":");
+    str_add(&s, "]");
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (record_kind_of(object_kinds[i]) == RECORD_OBJECT)
+            add_objects(&s, self, object_kinds[i]);
+    str_add(&s, ",\"nodes\":");
     return finish(&s, true);
 }
 
@@ -280,6 +315,15 @@ struct line *view_put_edge(const struct model_network *net, const struct model_e
 {
     struct line *text = edge_text(edge);
     struct line *event = put_event(net->model, text);
+
+    line_unref(text);
+    return event;
+}
+
+struct line *view_put_object(const struct model *m, const struct object *o)
+{
+    struct line *text = part_of(object_encode(o));
+    struct line *event = put_event(m, text);
 
     line_unref(text);
     return event;

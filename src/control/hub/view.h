@@ -19,6 +19,13 @@ struct line;
 bool view_can_see(const struct model_node *self, const struct model_node *other);
 
 /**
+ * view_can_see_object() - is an object of another kind than Node in @self's view?
+ *
+ * The hub's own node sees all of them.
+ */
+bool view_can_see_object(const struct model_node *self, const struct object *o);
+
+/**
  * view_snapshot() - the "snapshot" event of a node
  * @ret_head:	gives; its first part
  * @ret_tail:	gives; the rest, with the newline; shared by all nodes that see everybody
@@ -34,7 +41,7 @@ char *view_snapshot_text(struct model_node *self);
  * view_lend_snapshot() - the same as a struct, without a copy of what the nodes are
  * @ret:	SNAPSHOT_NULL before; for view_return_snapshot(), and in this turn of the loop
  *
- * Nobody's status is in it.
+ * Nobody's status is in it, and of objects only nodes and edges: what render.h reads.
  *
  * Return: false when there is no memory.
  */
@@ -47,6 +54,7 @@ void view_return_snapshot(struct snapshot *s);
 struct line *view_put_network(struct model_network *net);
 struct line *view_put_node(struct model_node *node);
 struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge);
+struct line *view_put_object(const struct model *m, const struct object *o);
 struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name);
 struct line *view_heartbeat(const struct model *m);
 struct line *view_removed(const char *reason);

@@ -260,6 +260,23 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     line_unref(l);
 }
 
+void watch_tell_object(struct watcher *w, struct model_network *net, const struct object *before,
+    const struct object *now, nsec_t at)
+{
+    struct line *put = now ? view_put_object(w->model, now) : NULL;
+    struct line *gone = before ? view_delete(w->model, before->kind, before->meta.name) : NULL;
+    struct watch *wt;
+
+    list_foreach(wt, &net->watches, of_net) {
+        if (now && view_can_see_object(wt->node, now))
+            tell(wt, put, at);
+        else if (before && view_can_see_object(wt->node, before))
+            tell(wt, gone, at);
+    }
+    line_unref(put);
+    line_unref(gone);
+}
+
 void watch_tell_node_removed(
     struct watcher *w, struct model_node *node, const char *reason, nsec_t now)
 {

@@ -69,6 +69,16 @@ void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now);
 void watch_tell_node_removed(
     struct watcher *w, struct model_node *node, const char *reason, nsec_t now);
 
+/**
+ * watch_tell_object() - an object of another kind than Network, Node and MeshEdge has changed
+ * @before:	as it was; NULL: it is new
+ * @now:	as it is; NULL: it is gone
+ *
+ * Who may see it is told; who may not see it any more is told that it is gone.
+ */
+void watch_tell_object(struct watcher *w, struct model_network *net, const struct object *before,
+    const struct object *now, nsec_t at);
+
 /** watch_tick() - each second: heartbeats, what waits to be told, and watches that take too long.
  */
 void watch_tick(struct watcher *w, nsec_t now);

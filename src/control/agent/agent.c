@@ -109,7 +109,7 @@ static void greet_hub(struct agent *a)
     a->greets_hub = false;
     if (reconcile_handshake(&a->reconcile, &hub->key, &e) != 0)
         log_debug("no handshake with the hub: %s", err_text(&e));
-    lifeline_speak(&a->lifeline);
+    hub_transport_speak(&a->transport);
 }
 
 void agent__reconcile(struct agent *a)
@@ -517,7 +517,7 @@ static void on_hub_moved(void *ctx)
     if (a->is_ending)
         return;
     agent__reconcile(a);
-    lifeline_speak(&a->lifeline);
+    hub_transport_speak(&a->transport);
     hub_link_poke(a->hub);
 }
 
@@ -534,7 +534,7 @@ static void on_heard(void *ctx, const struct endpoint *from)
     struct agent *a = ctx;
 
     if (!a->is_ending)
-        lifeline_on_heard(&a->lifeline, from);
+        hub_transport_on_heard(&a->transport, from);
 }
 
 static bool ask_heard(void *ctx, const struct stun_transaction *id)
@@ -559,7 +559,7 @@ static int start(struct agent *a, struct err *e)
 {
     struct hub_link_listener listener = {
         .on_event = on_event, .on_change = on_hub_change, .ctx = a};
-    struct lifeline_listener life = {
+    struct hub_transport_listener life = {
         .on_change = on_hub_moved, .ask_heard = ask_heard, .on_answer = on_answer, .ctx = a};
     struct finder_listener paths = {
         .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = a};
@@ -579,7 +579,7 @@ static int start(struct agent *a, struct err *e)
         r = start_signals(a, e);
     if (r < 0)
         return r;
-    lifeline_init(&a->lifeline, &a->loop, &a->state, &life);
+    hub_transport_init(&a->transport, &a->loop, &a->state, &life);
     measure_ciphers(a);
     finder_set_snapshot(a->finder, &a->snapshot, clock_now());
     in = agent__render_input(a);
@@ -602,7 +602,7 @@ static void stop(struct agent *a)
     if (a->server)
         server_stop(a->server);
     a->hub = hub_link_free(a->hub);
-    lifeline_stop(&a->lifeline);
+    hub_transport_stop(&a->transport);
     hub_ways_deinit(&a->hub_ways);
     keepalive_probe_stop(&a->keepalive);
     a->finder = finder_free(a->finder, a->end != AGENT_END_STOPPED);

@@ -14,7 +14,7 @@
 #include "agent/hub_path.h"
 #include "agent/hub_ways.h"
 #include "agent/keepalive_probe.h"
-#include "agent/lifeline.h"
+#include "agent/hub_transport.h"
 #include "agent/observe.h"
 #include "agent/reach.h"
 #include "agent/reconcile.h"
@@ -64,7 +64,7 @@ struct agent {
     struct hub_path hub_path;
     bool greets_hub; /* it has another endpoint: begin a handshake once the engine knows it */
     bool hub_moved;  /* and none has come about since */
-    struct lifeline lifeline;
+    struct hub_transport transport;
     struct render_path hub_route; /* where the hub is for WireGuard: by one of the two */
     uint16_t listen_port;         /* the engine's; 0: not known yet */
     nsec_t no_session;            /* since when there is none with the hub; 0: there is one */

@@ -105,7 +105,7 @@ void agent__look_at_keepalive(struct agent *a, bool has_session, nsec_t now)
     const struct endpoint *hub = &a->hub_path.path.endpoint;
     struct keepalive_view view = {.now = now, .wall = clock_wall()};
 
-    if (has_session && !lifeline_why(&a->lifeline)) {
+    if (has_session && !hub_transport_why(&a->transport)) {
         view.hub = *hub;
         view.outside = finder_outside(a->finder, hub);
         view.is_natted = ip_addr_is_v4(&hub->addr) && finder_self(a->finder)->nat.is_natted;

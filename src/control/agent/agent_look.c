@@ -53,7 +53,7 @@ struct endpoint agent__hub_api(const struct agent *a)
 /* Where the hub is for WireGuard: at the endpoint that was chosen, or at the stream's near end. */
 static const struct render_path *hub_route(struct agent *a)
 {
-    struct endpoint stream = lifeline_endpoint(&a->lifeline);
+    struct endpoint stream = hub_transport_endpoint(&a->transport);
 
     if (a->hub_path.path.node[0] == '\0')
         return NULL;
@@ -141,7 +141,7 @@ static nsec_t silence_of_hub(struct agent *a, const struct observation *ob, nsec
 /* The engine is told in the next pass, which begins a handshake. */
 static void move_hub(struct agent *a, const char *why, nsec_t now)
 {
-    struct endpoint stream = lifeline_endpoint(&a->lifeline);
+    struct endpoint stream = hub_transport_endpoint(&a->transport);
     char text[ENDPOINT_TEXT_MAX];
 
     log_info("%s, trying it at %s", why, endpoint_format(&a->hub_path.path.endpoint, text));
@@ -179,10 +179,10 @@ void agent__hub_answers(struct agent *a, const struct endpoint *from)
         move_hub(a, "the hub answers elsewhere", now);
 }
 
-static void look_at_lifeline(
+static void look_at_transport(
     struct agent *a, const struct observation *ob, nsec_t silent, nsec_t now)
 {
-    struct lifeline_view view = {.silent = silent,
+    struct hub_transport_view view = {.silent = silent,
         .hub = render_hub(&a->snapshot),
         .ways = &a->hub_ways,
         .listen_port = a->listen_port};
@@ -196,7 +196,7 @@ static void look_at_lifeline(
         view.silent = hub_link_unheard(a->hub, now);
         view.is_doubt = view.silent != 0;
     }
-    lifeline_look(&a->lifeline, &view);
+    hub_transport_look(&a->transport, &view);
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
@@ -379,8 +379,8 @@ static void judge_paths(struct agent *a, nsec_t now)
     struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
     bool changed = false;
 
-    if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub), lifeline_why(&a->lifeline),
-            now) < 0)
+    if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub),
+            hub_transport_why(&a->transport), now) < 0)
         return;
     changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
@@ -403,7 +403,7 @@ static bool can_rest(struct agent *a, nsec_t now)
     if (a->is_stirred || a->self_changed || a->paths_changed || now - a->looked >= OBSERVE_REST)
         return false;
     if (!hub_link_is_heard(a->hub) || hub_link_unheard(a->hub, now) != 0 ||
-        !lifeline_is_calm(&a->lifeline) || finder_awaits_handshake(a->finder))
+        !hub_transport_is_calm(&a->transport) || finder_awaits_handshake(a->finder))
         return false;
     return a->n_packets != 0 && a->n_packets == count_packets(a);
 }
@@ -451,9 +451,9 @@ void agent__look(struct agent *a)
     }
     silent = silence_of_hub(a, ob, now);
     choose_hub_path(a, ob, silent, now);
-    look_at_lifeline(a, ob, silent, now);
+    look_at_transport(a, ob, silent, now);
     agent__look_at_keepalive(a, observation_has_session(ob, now), now);
-    finder_set_blocked(a->finder, lifeline_why(&a->lifeline) != NULL, now);
+    finder_set_blocked(a->finder, hub_transport_why(&a->transport) != NULL, now);
     lead_back(a, now);
     doubt_silent_peers(a, now);
     judge_paths(a, now);

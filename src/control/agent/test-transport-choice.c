@@ -1,16 +1,16 @@
-/* test-hub-rung.c - when UDP is given up for a stream, and when it is taken again. */
+/* test-transport-choice.c - when UDP is given up for a stream, and when it is taken again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/hub_rung.h"
+#include "agent/transport_choice.h"
 
-/* A node with a clock of its own. Each tick looks; @udp: STUN requests are answered at once. */
+/* A node with a clock of its own. Each tick polls; @udp: STUN requests are answered at once. */
 struct world {
-    struct hub_rung rung;
-    struct hub_rung_facts facts;
+    struct transport_choice choice;
+    struct transport_choice_facts facts;
     unsigned n_asked;
     unsigned n_changes;
     bool wants_stream;
@@ -29,22 +29,22 @@ static void pass(struct world *w, nsec_t time)
     nsec_t until = w->facts.now + time;
 
     while (w->facts.now < until) {
-        struct hub_rung_wish wish;
+        struct transport_choice_wish wish;
 
-        w->facts.now += HUB_RUNG_TICK;
-        wish = hub_rung_look(&w->rung, &w->facts);
+        w->facts.now += TRANSPORT_CHOICE_TICK;
+        wish = transport_choice_poll(&w->choice, &w->facts);
         w->n_asked += wish.ask;
-        w->n_changes += wish.changed;
+        w->n_changes += wish.has_changed;
         w->wants_stream = wish.want_stream;
         if (wish.ask && w->udp)
-            hub_rung_on_answer(&w->rung, w->facts.now);
+            transport_choice_on_answer(&w->choice, w->facts.now);
     }
 }
 
 /* The hub is silent from now on. */
 static void silence(struct world *w)
 {
-    w->facts.silent = w->facts.now;
+    w->facts.silent_since = w->facts.now;
 }
 
 static void test_heard_costs_nothing(void **state)
@@ -54,7 +54,7 @@ static void test_heard_costs_nothing(void **state)
     pass(&w, 3600 * NSEC_PER_SEC);
     assert_int_equal(w.n_asked, 0);
     assert_false(w.wants_stream);
-    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
 }
 
 static void test_blocked(void **state)
@@ -68,12 +68,12 @@ static void test_blocked(void **state)
     assert_true(w.wants_stream);
     /* Not before there is one. */
     pass(&w, 10 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
     w.facts.is_stream_open = true;
-    pass(&w, HUB_RUNG_TICK);
-    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    pass(&w, TRANSPORT_CHOICE_TICK);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
     pass(&w, 2 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
     assert_int_equal(w.n_changes, 1);
 }
 
@@ -99,7 +99,7 @@ static void test_join_is_quick(void **state)
     silence(&w);
     w.facts.is_stream_open = true;
     pass(&w, 3 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
 }
 
 /* STUN is answered: the hub's WireGuard is only slow, and UDP stays. */
@@ -110,9 +110,9 @@ static void test_slow_is_not_blocked(void **state)
     silence(&w);
     w.facts.is_stream_open = true;
     pass(&w, 8 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
     assert_false(w.wants_stream);
-    w.facts.silent = 0;
+    w.facts.silent_since = 0;
     pass(&w, 8 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 0);
 }
@@ -126,7 +126,7 @@ static void test_refused(void **state)
     w.facts.is_stream_open = true;
     silence(&w);
     pass(&w, 20 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
     pass(&w, 5 * NSEC_PER_SEC);
     assert_int_equal(w.n_changes, 1);
 }
@@ -138,7 +138,7 @@ static struct world on_stream(void)
     silence(&w);
     w.facts.is_stream_open = true;
     pass(&w, 3 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
     w.n_asked = 0;
     w.n_changes = 0;
     return w;
@@ -149,13 +149,13 @@ static void test_return(void **state)
     struct world w = on_stream();
 
     pass(&w, 60 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
     /* On a stream that works UDP is asked now and then. */
     assert_in_range(w.n_asked, 11, 13);
     w.udp = true;
-    w.facts.silent = 0;
+    w.facts.silent_since = 0;
     pass(&w, 7 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_UDP);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
     assert_int_equal(w.n_changes, 1);
     assert_false(w.wants_stream);
 }
@@ -165,10 +165,10 @@ static void test_one_answer(void **state)
 {
     struct world w = on_stream();
 
-    hub_rung_on_answer(&w.rung, w.facts.now);
+    transport_choice_on_answer(&w.choice, w.facts.now);
     pass(&w, 20 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
-    assert_int_equal(w.rung.n_answered, 0);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.choice.n_answered, 0);
 }
 
 /* UDP that lets STUN through and nothing else: each return is later than the one before. */
@@ -179,18 +179,18 @@ static void test_no_flapping(void **state)
 
     w.udp = true;
     for (unsigned i = 0; i < 3600; i++) {
-        if (w.rung.kind == HUB_RUNG_STREAM)
-            w.facts.silent = 0;
-        else if (w.facts.silent == 0)
+        if (w.choice.kind == TRANSPORT_STREAM)
+            w.facts.silent_since = 0;
+        else if (w.facts.silent_since == 0)
             silence(&w);
         pass(&w, NSEC_PER_SEC);
     }
     n_hour = w.n_changes;
     assert_in_range(n_hour, 4, 20);
     for (unsigned i = 0; i < 3600; i++) {
-        if (w.rung.kind == HUB_RUNG_STREAM)
-            w.facts.silent = 0;
-        else if (w.facts.silent == 0)
+        if (w.choice.kind == TRANSPORT_STREAM)
+            w.facts.silent_since = 0;
+        else if (w.facts.silent_since == 0)
             silence(&w);
         pass(&w, NSEC_PER_SEC);
     }
@@ -210,7 +210,7 @@ static void test_doubt(void **state)
     assert_false(w.wants_stream);
     w.udp = false;
     pass(&w, 10 * NSEC_PER_SEC);
-    assert_int_equal(w.rung.kind, HUB_RUNG_STREAM);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* lifeline.c - see lifeline.h. */
-#include "agent/lifeline.h"
+/* hub_transport.c - see hub_transport.h. */
+#include "agent/hub_transport.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,17 +14,17 @@
 /* The hub remembers requests for longer (filter/stun_heard.h). */
 #define REMEMBERED (15 * NSEC_PER_SEC)
 
-static void act(struct lifeline *l, nsec_t now);
+static void act(struct hub_transport *l, nsec_t now);
 
-static void take_answer(struct lifeline *l)
+static void take_answer(struct hub_transport *l)
 {
-    hub_rung_on_answer(&l->rung, clock_now());
+    transport_choice_on_answer(&l->choice, clock_now());
     one_way_clear(&l->one_way);
 }
 
 static void on_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
 {
-    struct lifeline *l = ctx;
+    struct hub_transport *l = ctx;
 
     for (unsigned i = 0; i < l->n_ways; i++)
         if (endpoint_equal(to, &l->ways[i])) {
@@ -38,17 +38,17 @@ static void on_timer(uv_timer_t *timer)
     act(timer->data, clock_now());
 }
 
-void lifeline_init(struct lifeline *l, uv_loop_t *loop, const struct state *state,
-    const struct lifeline_listener *listener)
+void hub_transport_init(struct hub_transport *l, uv_loop_t *loop, const struct state *state,
+    const struct hub_transport_listener *listener)
 {
-    *l = (struct lifeline){.state = state, .listener = *listener};
+    *l = (struct hub_transport){.state = state, .listener = *listener};
     udp_probe_init(&l->probe, loop, on_answer, l);
     (void)uv_timer_init(loop, &l->timer);
     l->timer.data = l;
     l->has_timer = true;
 }
 
-void lifeline_stop(struct lifeline *l)
+void hub_transport_stop(struct hub_transport *l)
 {
     if (!l->has_timer)
         return;
@@ -60,7 +60,7 @@ void lifeline_stop(struct lifeline *l)
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 
-static void open_stream(struct lifeline *l, nsec_t now)
+static void open_stream(struct hub_transport *l, nsec_t now)
 {
     const struct node *self = snapshot_self(&l->state->snapshot);
     struct hub_stream_config config = {.ways = &l->state->ways,
@@ -84,7 +84,7 @@ static void open_stream(struct lifeline *l, nsec_t now)
 }
 
 /* What the person at the log should know of a stream that is wanted and does not come about. */
-static void tell_failure(struct lifeline *l, nsec_t now)
+static void tell_failure(struct hub_transport *l, nsec_t now)
 {
     if (l->status.is_open || l->status.why[0] == '\0' || strcmp(l->status.why, l->failed) == 0)
         return;
@@ -94,7 +94,7 @@ static void tell_failure(struct lifeline *l, nsec_t now)
 }
 
 /* Why it is a stream; which way UDP is broken; and the one change that would mend it. */
-static void compose_why(struct lifeline *l)
+static void compose_why(struct hub_transport *l)
 {
     const char *proxy = l->status.through[0] ? " through the proxy " : "";
     const struct endpoint *hub = &l->ways[0];
@@ -126,9 +126,9 @@ static void compose_why(struct lifeline *l)
         at, l->status.to, proxy, l->status.through, hub->port);
 }
 
-static void tell_change(struct lifeline *l)
+static void tell_change(struct hub_transport *l)
 {
-    if (l->rung.kind == HUB_RUNG_UDP) {
+    if (l->choice.kind == TRANSPORT_UDP) {
         log_info("UDP to the hub passes again, the stream is left");
         return;
     }
@@ -140,7 +140,7 @@ static void tell_change(struct lifeline *l)
 /* ---- which way is broken -------------------------------------------------------------------- */
 
 /* A request that should have been answered: was it lost on the way there, or its answer? */
-static void ask_heard(struct lifeline *l, nsec_t now)
+static void ask_heard(struct hub_transport *l, nsec_t now)
 {
     const struct udp_probe_request *rq;
 
@@ -154,33 +154,33 @@ static void ask_heard(struct lifeline *l, nsec_t now)
 }
 
 /* Once for each verdict: an answer by UDP clears it, and then this is silent again. */
-static void tell_one_way(struct lifeline *l)
+static void tell_one_way(struct hub_transport *l)
 {
     enum one_way_kind kind = one_way_of(&l->one_way);
 
-    if (kind == l->told || l->rung.kind != HUB_RUNG_STREAM || l->one_way.silent == 0)
+    if (kind == l->told || l->choice.kind != TRANSPORT_STREAM || l->one_way.silent == 0)
         return;
     l->told = kind;
     compose_why(l);
     log_warning("%s", l->why);
 }
 
-void lifeline_on_heard(struct lifeline *l, const struct endpoint *from)
+void hub_transport_on_heard(struct hub_transport *l, const struct endpoint *from)
 {
-    if (l->rung.kind != HUB_RUNG_STREAM || l->one_way.silent == 0)
+    if (l->choice.kind != TRANSPORT_STREAM || l->one_way.silent == 0)
         return;
     one_way_on_heard(&l->one_way, from);
     tell_one_way(l);
 }
 
-enum one_way_kind lifeline_one_way(const struct lifeline *l)
+enum one_way_kind hub_transport_one_way(const struct hub_transport *l)
 {
     return one_way_of(&l->one_way);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void look_at_stream(struct lifeline *l)
+static void look_at_stream(struct hub_transport *l)
 {
     l->status = (struct hub_stream_status){.is_open = false};
     if (!l->stream)
@@ -188,36 +188,36 @@ static void look_at_stream(struct lifeline *l)
     hub_stream_look(l->stream, &l->status);
 }
 
-static void act(struct lifeline *l, nsec_t now)
+static void act(struct hub_transport *l, nsec_t now)
 {
-    struct hub_rung_facts facts = {
-        .now = now, .silent = l->silent, .is_doubt = l->is_doubt, .n_ways = l->n_ways};
-    struct hub_rung_wish wish;
+    struct transport_choice_facts facts = {
+        .now = now, .silent_since = l->silent, .is_doubt = l->is_doubt, .n_ways = l->n_ways};
+    struct transport_choice_wish wish;
 
     look_at_stream(l);
     facts.is_stream_open = l->status.is_open;
-    wish = hub_rung_look(&l->rung, &facts);
+    wish = transport_choice_poll(&l->choice, &facts);
     for (unsigned i = 0; wish.ask && i < l->n_ways; i++)
         udp_probe_ask(&l->probe, &l->ways[i], now);
     if (wish.want_stream && !l->stream)
         open_stream(l, now);
     tell_failure(l, now);
-    if (wish.changed)
+    if (wish.has_changed)
         tell_change(l);
-    if (!wish.want_stream && l->rung.kind == HUB_RUNG_UDP)
+    if (!wish.want_stream && l->choice.kind == TRANSPORT_UDP)
         l->stream = hub_stream_close(l->stream);
     /* Before that WireGuard would follow the hub to a stream that is only held ready. */
-    if (l->stream && l->rung.kind == HUB_RUNG_STREAM)
+    if (l->stream && l->choice.kind == TRANSPORT_STREAM)
         hub_stream_join(l->stream, l->listen_port);
     if (wish.ask || l->stream)
-        (void)uv_timer_start(&l->timer, on_timer, HUB_RUNG_TICK / NSEC_PER_MSEC, 0);
-    if (l->rung.kind == HUB_RUNG_STREAM)
+        (void)uv_timer_start(&l->timer, on_timer, TRANSPORT_CHOICE_TICK / NSEC_PER_MSEC, 0);
+    if (l->choice.kind == TRANSPORT_STREAM)
         ask_heard(l, now);
-    if (wish.changed)
+    if (wish.has_changed)
         l->listener.on_change(l->listener.ctx);
 }
 
-static bool is_at_stream(const struct lifeline *l, const struct endpoint *at)
+static bool is_at_stream(const struct hub_transport *l, const struct endpoint *at)
 {
     struct endpoint near = hub_stream_endpoint(l->stream);
 
@@ -228,14 +228,14 @@ static bool is_at_stream(const struct lifeline *l, const struct endpoint *at)
  * A question inside the tunnel, whose answer does not matter: the hub follows a node to where its
  * packets come from, and until one comes it sends to where the node was.
  */
-void lifeline_speak(struct lifeline *l)
+void hub_transport_speak(struct hub_transport *l)
 {
     struct endpoint inside = {.addr = l->hub_address, .port = l->ways[0].port};
 
     udp_probe_ask(&l->probe, &inside, clock_now());
 }
 
-void lifeline_look(struct lifeline *l, const struct lifeline_view *view)
+void hub_transport_look(struct hub_transport *l, const struct hub_transport_view *view)
 {
     if (!view->hub || !l->has_timer)
         return;
@@ -253,23 +253,24 @@ void lifeline_look(struct lifeline *l, const struct lifeline_view *view)
     l->hub_key = view->hub->key;
     l->listen_port = view->listen_port;
     l->is_doubt = view->is_doubt;
-    one_way_look(&l->one_way, l->silent, view->rx_bytes, l->rung.kind == HUB_RUNG_UDP, clock_now());
+    one_way_look(
+        &l->one_way, l->silent, view->rx_bytes, l->choice.kind == TRANSPORT_UDP, clock_now());
     act(l, clock_now());
 }
 
-bool lifeline_is_calm(const struct lifeline *l)
+bool hub_transport_is_calm(const struct hub_transport *l)
 {
-    return l->silent == 0 && l->rung.kind == HUB_RUNG_UDP && !l->stream;
+    return l->silent == 0 && l->choice.kind == TRANSPORT_UDP && !l->stream;
 }
 
-struct endpoint lifeline_endpoint(const struct lifeline *l)
+struct endpoint hub_transport_endpoint(const struct hub_transport *l)
 {
-    if (l->rung.kind == HUB_RUNG_UDP || !l->stream)
+    if (l->choice.kind == TRANSPORT_UDP || !l->stream)
         return (struct endpoint){.port = 0};
     return hub_stream_endpoint(l->stream);
 }
 
-const char *lifeline_why(const struct lifeline *l)
+const char *hub_transport_why(const struct hub_transport *l)
 {
-    return l->rung.kind == HUB_RUNG_STREAM ? l->why : NULL;
+    return l->choice.kind == TRANSPORT_STREAM ? l->why : NULL;
 }

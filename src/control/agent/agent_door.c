@@ -1,19 +1,24 @@
-/* agent_door.c - the node's own socket: `weft status`, `weft run` and `weft leave` ask here. */
-#include <errno.h>
-#include <string.h>
+/* agent_door.c - see agent_door.h. */
+#include "agent/agent_door.h"
 
-#include "agent/agent_internal.h"
+#include <errno.h>
+
+#include "agent/agent_core.h"
 #include "agent/farewell.h"
+#include "agent/route_guard.h"
 #include "agent/status.h"
+#include "agent/status_routes.h"
+#include "api/server.h"
 #include "base/err.h"
 #include "mesh/hosts.h"
 #include "os/clock.h"
 #include "net/offload.h"
 
-static struct status_input look(struct agent *a, struct render_input *render)
+/* What is seen right now. @render: what the status refers to. */
+static struct status_input see(struct agent *a, struct render_input *render)
 {
-    agent__look(a);
-    *render = agent__render_input(a);
+    agent_core_poll(a);
+    *render = agent_core_render_input(a);
     return (struct status_input){
         .render = render,
         .seen = &a->seen,
@@ -22,11 +27,11 @@ static struct status_input look(struct agent *a, struct render_input *render)
         .engine =
             a->reconcile.engine ? engine_kind_name(engine_kind_of(a->reconcile.engine)) : NULL,
         .engine_why = a->reconcile.why,
-        .fault = a->fault.text,
-        .keepalive = &a->keepalive.plan,
-        .names_left_out = a->names_left_out,
-        .stream_why = hub_transport_why(&a->transport),
-        .one_way = hub_transport_one_way(&a->transport),
+        .fault = a->pass.fault.text,
+        .keepalive = &a->keepalive.probe.plan,
+        .names_left_out = a->names.left_out,
+        .stream_why = hub_transport_why(&a->transport.transport),
+        .one_way = one_way_of(&a->transport.transport.one_way),
         .hub_heard = hub_link_is_heard(a->hub),
         .hub_silent_for = hub_link_silent_for(a->hub, clock_now()),
         .now = clock_now(),
@@ -34,12 +39,25 @@ static struct status_input look(struct agent *a, struct render_input *render)
     };
 }
 
+static struct status_routes see_routes(const struct agent *a)
+{
+    return (struct status_routes){
+        .others = &a->reconcile.subnets,
+        .self = snapshot_self(&a->snapshot),
+        .asked = &a->state.routes,
+        .forwards4 = route_guard_is_forwarding(a->state.interface, true),
+        .forwards6 = route_guard_is_forwarding(a->state.interface, false),
+        .masquerades = !a->state.keeps_sources,
+        .guard_fault = a->rules.guard_fault.text,
+    };
+}
+
 static void get_status(void *ctx, const struct request *rq, struct response *rs)
 {
     struct render_input render;
-    struct status_input in = look(ctx, &render);
+    struct status_input in = see(ctx, &render);
     const struct agent *a = ctx;
-    const struct status_routes routes = agent__status_routes(a);
+    const struct status_routes routes = see_routes(a);
     struct offloads offloads;
     struct err e = ERR_NULL;
 
@@ -49,7 +67,7 @@ static void get_status(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, status_encode(&in));
 }
 
-/* What is known of the network: for commands of this machine, which have root's socket. */
+/* All that is known of the network. The socket is root's, so it is for commands of this machine. */
 static void get_snapshot(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct agent *a = ctx;
@@ -61,7 +79,7 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
     struct render_input render;
-    struct status_input in = look(a, &render);
+    struct status_input in = see(a, &render);
     const struct node *node = snapshot_find_node(&a->snapshot, rq->params[0]);
     const struct reach_peer *peer = reach_find(&a->reach, rq->params[0]);
 
@@ -73,13 +91,13 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
 }
 
 /*
- * Waits for the hub, on purpose: the overlay has to be there until it has
- * answered, and a node that is leaving has nothing else to do.
+ * Blocks the loop until the hub has answered, on purpose: the overlay has to be there until then,
+ * and a node that is leaving has nothing else to do.
  */
 static void post_leave(void *ctx, const struct request *rq, struct response *rs)
 {
     struct agent *a = ctx;
-    struct endpoint api = agent__hub_api(a);
+    struct endpoint api = agent_core_hub_api(a);
     struct err told = ERR_NULL;
     struct err e = ERR_NULL;
     struct err names;
@@ -91,13 +109,13 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         return;
     }
     r = farewell_tell(&a->state, &api, &a->signer, &told);
-    if (agent__take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0) {
+    if (agent_core_take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0) {
         response_fail(rs, &e);
         return;
     }
     log_info("this node has left the network %s%s%s", a->snapshot.network.meta.name,
         r == 0 ? "" : ", but the hub could not be told: ", r == 0 ? "" : err_text(&told));
-    agent__finish(a, AGENT_END_LEFT);
+    agent_core_finish(a, AGENT_END_LEFT);
     response_json(rs, 200,
         json_pack("{s:s, s:s, s:b, s:s, s:s, s:s}", "network", a->snapshot.network.meta.name,
             "interface", a->state.interface, "hubTold", (int)(r == 0), "why",
@@ -115,12 +133,12 @@ static void post_down(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "the agent is ending already");
         return;
     }
-    if (agent__take_down(a, &names, &e) < 0) {
+    if (agent_core_take_down(a, &names, &e) < 0) {
         response_fail(rs, &e);
         return;
     }
     log_info("the interface %s was taken down", a->state.interface);
-    agent__finish(a, AGENT_END_DOWN);
+    agent_core_finish(a, AGENT_END_DOWN);
     response_json(rs, 200,
         json_pack("{s:s, s:s}", "interface", a->state.interface, "namesWhy",
             names.code == 0 ? "" : err_text(&names)));
@@ -130,8 +148,8 @@ static void post_engine(void *ctx, const struct request *rq, struct response *rs
 {
     struct agent *a = ctx;
     struct err e = ERR_NULL;
-    int r =
-        a->is_ending ? err_set(&e, -ESHUTDOWN, "the agent is ending") : agent__renew_engine(a, &e);
+    int r = a->is_ending ? err_set(&e, -ESHUTDOWN, "the agent is ending")
+                         : agent_core_renew_engine(a, &e);
 
     if (r < 0)
         response_fail(rs, &e);
@@ -141,9 +159,41 @@ static void post_engine(void *ctx, const struct request *rq, struct response *rs
                 engine_kind_name(engine_kind_of(a->reconcile.engine)), "renewed", (int)(r == 0)));
 }
 
+/* ---- jobs: the hub answers ------------------------------------------------------------------ */
+
+static void get_jobs(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_begin(&a->jobs, "GET", NULL, rs);
+}
+
+static void get_job(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_begin(&a->jobs, "GET", rq->params[0], rs);
+}
+
+static void post_job(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_begin(&a->jobs, "POST", rq->params[0], rs);
+}
+
+static void delete_job(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct agent *a = ctx;
+
+    job_calls_begin(&a->jobs, "DELETE", rq->params[0], rs);
+}
+
+/* ---- the routes ----------------------------------------------------------------------------- */
+
 /*
- * Three kinds of routes: read, run and administer. What runs a job changes nothing of this node,
- * and goes to the hub with the node's proof; what administers does.
+ * Three kinds of routes. Those that read change nothing. Those that run a job change nothing of
+ * this node; they go to the hub with the node's proof. Those that administer change this node.
  */
 static const struct route routes[] = {
     /* read */
@@ -152,14 +202,13 @@ static const struct route routes[] = {
         ROLE_VIEWER},
     {"GET", "/v1/paths/{name}", DOOR_ADMIN, get_paths, "all that was tried to reach a peer",
         ROLE_VIEWER},
-    {"GET", "/v1/jobs", DOOR_ADMIN, agent__jobs, "the jobs of the network, as the hub knows them",
+    {"GET", "/v1/jobs", DOOR_ADMIN, get_jobs, "the jobs of the network, as the hub knows them",
         ROLE_VIEWER},
-    {"GET", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, agent__job_get, "where a job meets",
-        ROLE_VIEWER},
+    {"GET", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, get_job, "where a job meets", ROLE_VIEWER},
     /* run */
-    {"POST", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, agent__job_join,
+    {"POST", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, post_job,
         "where a job meets; makes it, or begins a new run of it", ROLE_OPERATOR},
-    {"DELETE", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, agent__job_end, "a job's run is over",
+    {"DELETE", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, delete_job, "a job's run is over",
         ROLE_OPERATOR},
     /* administer */
     {"POST", "/v1/engine", DOOR_ADMIN, post_engine, "begin the data plane's process anew",
@@ -169,15 +218,15 @@ static const struct route routes[] = {
     ROUTES_END,
 };
 
-int agent__open_door(struct agent *a, struct err *e)
+int agent_door_open(struct server **ret, struct agent *a, struct err *e)
 {
     struct server_config config = {.loop = &a->loop, .routes = routes, .ctx = a};
-    int r = server_new(&a->server, &config, e);
+    int r = server_new(ret, &config, e);
 
     if (r == 0)
-        r = server_listen_unix(a->server, a->config->socket_path, e);
-    /* Read and run, for members of the group. */
+        r = server_listen_unix(*ret, a->config->socket_path, e);
+    /* Members of the group may read, and run jobs. */
     if (r == 0)
-        r = server_listen_users(a->server, a->config->socket_path, ROLE_OPERATOR, e);
+        r = server_listen_users(*ret, a->config->socket_path, ROLE_OPERATOR, e);
     return r;
 }

@@ -1,103 +1,100 @@
 /*
- * hub_transport.h - keeps the hub in reach: by UDP, or in TLS for as long as UDP is blocked.
+ * hub_transport.h - by which transport packets reach the hub: UDP, or TLS while UDP is blocked.
  *
- * Puts together when (transport_choice.h), whether UDP passes (udp_probe.h) and the
- * stream itself (hub_stream.h). The agent tells what it sees, and asks where
- * the hub's endpoint is.
+ * Theory of operation. Puts together the choice (transport_choice.h) and which direction of UDP
+ * fails (one_way.h), and explains both in words. The owner tells what it sees of the hub, which
+ * STUN requests were answered, and how the stream is; it does what is wished. hub_transport_io.h is
+ * that owner, with sockets.
  *
- * Threads: the loop's.
+ * Pure: facts and times in, wishes and words out.
  */
 #pragma once
 
 #include <stdbool.h>
-#include <uv.h>
 
-#include "agent/transport_choice.h"
 #include "agent/hub_stream.h"
+#include "agent/hub_ways.h"
 #include "agent/one_way.h"
-#include "agent/udp_probe.h"
-#include "os/log.h"
-#include "mesh/object.h"
+#include "agent/transport_choice.h"
+#include "base/addr.h"
+#include "base/clock.h"
 
-/** What the agent sees. */
+/** How the hub is seen, at each poll. */
 struct hub_transport_view {
-    nsec_t silent;            /* since when the hub has not been heard; 0: it is heard */
-    bool is_doubt;            /* it is heard, and @silent is since when it seems not to hear us */
-    struct endpoint heard_at; /* where the engine has it */
-    uint64_t rx_bytes;        /* received from it */
-    const struct node *hub;   /* borrowed for the call; NULL: there is none */
-    const struct hub_ways *ways; /* where it may be by UDP; likewise */
-    uint16_t listen_port;        /* WireGuard's; 0: not known yet */
+    nsec_t silent_since;         /* the hub has not been heard since then; 0: it is heard */
+    bool is_doubt;               /* it is heard, and since @silent_since it seems not to hear us */
+    struct endpoint heard_at;    /* where the engine has it */
+    uint64_t rx_bytes;           /* received from it so far */
+    const struct hub_ways *ways; /* where it may be by UDP; borrowed for the call */
 };
 
-/** Who is told; called from hub_transport_look() and from the loop. */
-struct hub_transport_listener {
-    void (*on_change)(void *ctx); /* the hub's endpoint is another one now */
+/** The stream, as it is now. */
+struct hub_transport_stream {
+    bool exists;              /* one was opened, whether or not it is connected */
+    struct endpoint endpoint; /* where it takes datagrams on this machine */
+    struct hub_stream_status status;
+};
 
-    /* Ask the hub whether it has heard that STUN request: hub_transport_on_heard(). false: not now.
-     */
-    bool (*ask_heard)(void *ctx, const struct stun_transaction *id);
-
-    void (*on_answer)(void *ctx, const struct endpoint *from); /* UDP that was in doubt passes */
-    void *ctx;                                                 /* pinned */
+/** What is to be done now. */
+struct hub_transport_wish {
+    bool ask;          /* send a STUN request to each of @ways */
+    bool open_stream;  /* there is none, and one is wanted */
+    bool close_stream; /* it is not wanted any more */
+    bool join_stream;  /* let it carry WireGuard's datagrams */
+    bool has_changed;  /* the transport is another one; hub_transport_why() is new */
+    bool has_failure;  /* the stream's failure is one that was not told yet */
+    bool ask_heard; /* ask the hub whether it has heard a request that @heard_way never answered */
+    struct endpoint heard_way;
 };
 
 struct hub_transport {
-    const struct state *state; /* pins */
-    struct hub_transport_listener listener;
-
-    uv_timer_t timer; /* while UDP is in doubt, or a stream is there */
-    bool has_timer;
-    struct udp_probe probe;
     struct transport_choice choice;
-    struct hub_stream *stream;          /* owns; NULL: none */
-    struct hub_stream_status status;    /* of it, as last looked at */
-    nsec_t silent;                      /* since when it has not been heard by UDP; 0: it is */
-    bool is_doubt;                      /* as last viewed */
-    struct endpoint ways[HUB_WAYS_MAX]; /* where the hub may be, as last viewed; likewise: */
-    unsigned n_ways;
-    struct hub_ways_api api;
-    struct ip_addr hub_address;
-    struct x25519_public hub_key;
-    uint16_t listen_port;
     struct one_way one_way;
-    enum one_way_kind told; /* which way is broken, as @why says */
-    unsigned next_asked;    /* of @ways */
-    char why[512];          /* why it is a stream, a clause */
-    char failed[512];       /* what was last said about a stream that failed */
-    struct log_limit limit;
+    nsec_t silent_since; /* the hub has not been heard by UDP since then; 0: it is heard */
+    bool is_doubt;       /* as last viewed */
+    struct endpoint ways[HUB_WAYS_MAX]; /* where the hub may be by UDP, as last viewed */
+    unsigned n_ways;
+    unsigned next_heard;         /* of @ways: the one that @ask_heard was last about */
+    enum one_way_kind explained; /* which direction fails, as @why says */
+    char why[512];               /* why it is a stream, a clause */
+    char failed[512];            /* the stream's failure that was last told */
 };
 
+/** hub_transport_poll() - take what is seen of the hub at @now; hub_transport_run() afterwards. */
+void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_view *view,
+    const struct hub_transport_stream *stream, nsec_t now);
+
 /**
- * hub_transport_init() - by UDP, at first
- * @state:	pinned: who this node is, and the hub's ways
- * @listener:	copied
+ * hub_transport_on_answer() - a STUN request by UDP was answered
+ *
+ * Return: true if @from is where the hub may be; then hub_transport_run() afterwards.
  */
-void hub_transport_init(struct hub_transport *l, uv_loop_t *loop, const struct state *state,
-    const struct hub_transport_listener *listener);
+bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *from, nsec_t now);
 
-/** hub_transport_stop() - its handles close in the loop's next turns. Idempotent. */
-void hub_transport_stop(struct hub_transport *l);
-
-/** hub_transport_look() - at least each second, unless hub_transport_is_calm(). */
-void hub_transport_look(struct hub_transport *l, const struct hub_transport_view *view);
-
-/** hub_transport_speak() - let the hub hear this node where it is now; after the engine was told.
+/**
+ * hub_transport_run() - what is to be done at @now?
+ *
+ * After each poll and each answer, and each TRANSPORT_CHOICE_TICK while there is a stream or
+ * something was asked.
  */
-void hub_transport_speak(struct hub_transport *l);
+struct hub_transport_wish hub_transport_run(
+    struct hub_transport *ht, const struct hub_transport_stream *stream, nsec_t now);
 
-/** hub_transport_is_calm() - the hub is heard by UDP, and nothing is being tried. */
-bool hub_transport_is_calm(const struct hub_transport *l);
+/** hub_transport_on_asked() - the hub was asked, as hub_transport_wish.ask_heard says. */
+void hub_transport_on_asked(struct hub_transport *ht, nsec_t now);
 
-/** hub_transport_endpoint() - where the hub is for WireGuard; none: by UDP, where it says. */
-struct endpoint hub_transport_endpoint(const struct hub_transport *l);
+/**
+ * hub_transport_on_heard() - what the hub says to that
+ * @from:	where the request came from, as the hub saw it; NULL: it did not come
+ * @stream:	how it is now
+ *
+ * Return: true if another direction is known to fail now: hub_transport_why() is new.
+ */
+bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
+    const struct hub_transport_stream *stream);
+
+/** hub_transport_is_by_stream() - packets to the hub go in TLS. */
+bool hub_transport_is_by_stream(const struct hub_transport *ht);
 
 /** hub_transport_why() - why packets go through a stream, a clause; NULL while they do not. */
-const char *hub_transport_why(const struct hub_transport *l);
-
-/** hub_transport_on_heard() - what the hub says to ask_heard(). @from: where it heard it; NULL: it
- * did not. */
-void hub_transport_on_heard(struct hub_transport *l, const struct endpoint *from);
-
-/** hub_transport_one_way() - which way UDP is broken, as far as that is known. */
-enum one_way_kind hub_transport_one_way(const struct hub_transport *l);
+const char *hub_transport_why(const struct hub_transport *ht);

@@ -1,50 +1,48 @@
-/*
- * agent_jobs.c - a job's calls to the hub, for commands of this machine.
- *
- * The hub takes them only with a proof of the node's key (docs/wire/member.md), which the agent
- * has; so `weft run` asks here, and gets what the hub answers. Some are on their way at once and
- * the rest wait, so that the hub, which bounds a member's connections, always has room for the
- * agent's own. How many wait is bounded by the socket's connections.
- */
+/* job_calls.c - see job_calls.h. */
+#include "agent/job_calls.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agent/agent_internal.h"
 #include "agent/hub_ask.h"
+#include "agent/hub_link.h"
 #include "api/deferred.h"
 #include "base/err.h"
 #include "base/parse.h"
 
-/* The hub takes eight connections of a member: the watch, a report and two more are our own. */
+/*
+ * Calls that are sent at once. The hub takes eight connections of a member, and the agent itself
+ * needs four: the watch, a report, a question about UDP, and one of weft leave.
+ */
 #define AT_ONCE 4
 
 #define TIMEOUT_MS 5000
 
-/* One of them. Freed when the server has done with it. */
+/** A call. Freed when the server needs its answer no more. */
 struct job_call {
     struct deferred deferred;
-    struct list link; /* in the agent's */
-    struct agent *agent;
-    struct hub_ask *ask; /* on its way; NULL: not yet, or not any more */
+    struct list link;        /* of its owner's list */
+    struct job_calls *owner; /* pins */
+    struct hub_ask *ask;     /* on its way; NULL: not sent yet, or answered */
     const char *method;
     char path[HUB_ASK_PATH_MAX + 1];
 };
 
-static void send_more(struct agent *a);
+static void send_more(struct job_calls *jc);
 
 static void on_closed(struct deferred *d)
 {
     struct job_call *call = container_of(d, struct job_call, deferred);
-    struct agent *a = call->agent;
+    struct job_calls *jc = call->owner;
 
     call->ask = hub_ask_cancel(call->ask);
     list_remove(&call->link);
     free(call);
-    if (!a->is_ending)
-        send_more(a);
+    if (!jc->is_ending)
+        send_more(jc);
 }
 
-/* What the hub has said, or why it has not. */
+/* @said: NULL, or without a status, if the hub has not answered; @e says why. */
 static void answer(struct job_call *call, const struct client_answer *said, const struct err *e)
 {
     struct response rs = {0};
@@ -66,26 +64,36 @@ static void on_done(void *ctx, int result, const struct client_answer *said, con
     answer(call, said, e);
 }
 
-static void send_more(struct agent *a)
+static void send_more(struct job_calls *jc)
 {
     struct job_call *call;
     unsigned n = 0;
 
-    list_foreach(call, &a->job_calls, link) {
+    list_foreach(call, &jc->calls, link) {
         struct err e = ERR_NULL;
 
         if (call->deferred.is_ready)
             continue;
         if (n++ >= AT_ONCE)
             return;
-        if (!call->ask && hub_link_ask(a->hub, call->method, call->path, TIMEOUT_MS, on_done, call,
+        if (!call->ask && hub_link_ask(jc->hub, call->method, call->path, TIMEOUT_MS, on_done, call,
                               &call->ask, &e) != 0)
             answer(call, NULL, &e);
     }
 }
 
-/* @job: NULL for all of them. */
-static void begin(struct agent *a, const char *method, const char *job, struct response *rs)
+void job_calls_init(struct job_calls *jc, struct hub_link *hub)
+{
+    *jc = (struct job_calls){.hub = hub};
+    list_init(&jc->calls);
+}
+
+void job_calls_end(struct job_calls *jc)
+{
+    jc->is_ending = true;
+}
+
+void job_calls_begin(struct job_calls *jc, const char *method, const char *job, struct response *rs)
 {
     struct job_call *call;
     struct err e = ERR_NULL;
@@ -100,31 +108,11 @@ static void begin(struct agent *a, const char *method, const char *job, struct r
         return;
     }
     call->deferred.on_closed = on_closed;
-    call->agent = a;
+    call->owner = jc;
     call->method = method;
     (void)snprintf(call->path, sizeof(call->path), "/v1/jobs%s%s%s", job ? "/" : "", job ? job : "",
         job ? "/rendezvous" : "");
-    list_add_tail(&a->job_calls, &call->link);
+    list_add_tail(&jc->calls, &call->link);
     rs->deferred = &call->deferred;
-    send_more(a);
-}
-
-void agent__jobs(void *ctx, const struct request *rq, struct response *rs)
-{
-    begin(ctx, "GET", NULL, rs);
-}
-
-void agent__job_get(void *ctx, const struct request *rq, struct response *rs)
-{
-    begin(ctx, "GET", rq->params[0], rs);
-}
-
-void agent__job_join(void *ctx, const struct request *rq, struct response *rs)
-{
-    begin(ctx, "POST", rq->params[0], rs);
-}
-
-void agent__job_end(void *ctx, const struct request *rq, struct response *rs)
-{
-    begin(ctx, "DELETE", rq->params[0], rs);
+    send_more(jc);
 }

@@ -1,0 +1,516 @@
+/* agent_core.c - see agent_core.h. */
+#include "agent/agent_core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "net/offload.h"
+#include "net/rtnl.h"
+#include "os/clock.h"
+
+#define END_PATIENCE (1 * NSEC_PER_SEC)
+
+struct endpoint agent_core_hub_api(const struct agent *a)
+{
+    const struct node *hub = render_hub(&a->snapshot);
+
+    if (!hub)
+        return (struct endpoint){0};
+    return (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+/* Where the hub is for WireGuard: at the endpoint that was chosen, or at the stream's near end. */
+static bool find_hub_path(const struct agent *a, struct render_path *ret)
+{
+    struct endpoint stream = hub_transport_io_endpoint(&a->transport);
+
+    if (a->health.path.path.node[0] == '\0')
+        return false;
+    *ret = a->health.path.path;
+    if (!endpoint_is_none(&stream))
+        ret->endpoint = stream;
+    return true;
+}
+
+/* The hub's path among those that were found: all in order of their nodes. */
+static size_t merge_paths(struct agent *a)
+{
+    struct render_path hub;
+    bool has_hub = find_hub_path(a, &hub);
+    size_t n = 0;
+    size_t n_found;
+    const struct render_path *found = finder_routes(a->finder, &n_found);
+    struct render_path *all = realloc(a->routes, (n_found + 1) * sizeof(*all));
+
+    /* Without memory all peers are reached through the hub, and the hub at its first endpoint. */
+    if (!all)
+        return 0;
+    a->routes = all;
+    for (size_t i = 0; i < n_found; i++) {
+        if (has_hub && strcmp(hub.node, found[i].node) < 0) {
+            all[n++] = hub;
+            has_hub = false;
+        }
+        all[n++] = found[i];
+    }
+    if (has_hub)
+        all[n++] = hub;
+    return n;
+}
+
+struct render_input agent_core_render_input(struct agent *a)
+{
+    size_t n = merge_paths(a);
+
+    return (struct render_input){
+        .snapshot = &a->snapshot,
+        .paths = a->routes,
+        .n_paths = n,
+        .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
+        .link_mtu = a->link_mtu,
+        .keepalive = node_keepalive_interval(&a->keepalive),
+        .pins = finder_pins(a->finder),
+        .relays = a->state.wants_relay && a->state.engine == ENGINE_KIND_USERSPACE &&
+                  snapshot_self(&a->snapshot)->relay,
+    };
+}
+
+/* ---- a pass --------------------------------------------------------------------------------- */
+
+/* The engine's process has logged it where nobody reads: it runs in the background. */
+static void log_offloads(const struct agent *a)
+{
+    struct offloads o;
+    struct err e = ERR_NULL;
+
+    if (engine_offloads(a->reconcile.engine, &o, &e) != 0)
+        return;
+    for (int i = 0; i < OFFLOAD_N; i++)
+        if (!o.on[i])
+            log_info("%s: the offload %s is off: %s", a->state.interface,
+                offload_name((enum offload)i), o.why[i]);
+}
+
+static void log_pass(const struct agent *a, const struct reconcile_result *result)
+{
+    if (result->opened) {
+        log_info("the %s engine runs %s%s%s", engine_kind_name(engine_kind_of(a->reconcile.engine)),
+            a->state.interface, a->reconcile.why[0] ? ": " : "", a->reconcile.why);
+        log_offloads(a);
+    }
+    if (result->n_changes > 0)
+        log_info("revision %llu applied to %s: %zu change%s",
+            (unsigned long long)a->snapshot.revision, a->state.interface, result->n_changes,
+            result->n_changes == 1 ? "" : "s");
+}
+
+static void apply_rules(struct agent *a, nsec_t now)
+{
+    static const struct subnets none = SUBNETS_NULL;
+    const struct node *self = snapshot_self(&a->snapshot);
+    struct forward_rules_facts facts = {.routes = self->routes ? self->routes : &none};
+
+    facts.is_router = facts.routes->n > 0 || a->state.routes.n > 0;
+    forward_rules_apply(&a->rules, a->state.interface, &facts, !a->state.keeps_sources, now);
+}
+
+/* The engine knows where the hub is by now. */
+static void greet_hub(struct agent *a, nsec_t now)
+{
+    const struct node *hub = render_hub(&a->snapshot);
+    struct err e = ERR_NULL;
+
+    if (!hub || !hub_health_take_handshake(&a->health))
+        return;
+    if (reconcile_handshake(&a->reconcile, &hub->key, &e) != 0)
+        log_debug("no handshake with the hub: %s", err_text(&e));
+    hub_transport_io_speak(&a->transport, now);
+}
+
+static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
+{
+    /* Perhaps another program has taken the port that an earlier engine had. */
+    a->listen_port = 0;
+    log_limited(&a->pass_limit, now, LOG_LEVEL_WARNING,
+        "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(e));
+    pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, now);
+}
+
+void agent_core_reconcile(struct agent *a)
+{
+    struct reconcile_result result = {0};
+    struct err e = ERR_NULL;
+    struct endpoint api = agent_core_hub_api(a);
+    struct render_input in;
+    nsec_t now;
+    int r;
+
+    a->link_mtu = reconcile_see_links(&a->reconcile);
+    finder_set_link_mtu(a->finder, a->link_mtu);
+    in = agent_core_render_input(a);
+    r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
+    now = clock_now();
+    if (r < 0) {
+        fail_pass(a, &e, now);
+        return;
+    }
+    pass_plan_on_success(&a->pass, now);
+    log_pass(a, &result);
+    apply_rules(a, now);
+    if (!endpoint_is_none(&api))
+        hub_link_set_target(a->hub, &api);
+    if (result.opened) {
+        hub_link_poke(a->hub);
+        poll_plan_request(&a->poll, now);
+    }
+    greet_hub(a, now);
+    finder_set_relay(a->finder, in.relays, result.opened, now);
+    finder_on_applied(a->finder, &a->reconcile, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->finder, now);
+}
+
+/* ---- a poll: the hub ------------------------------------------------------------------------ */
+
+static bool has_route(void *ctx, const struct ip_addr *to)
+{
+    struct agent *a = ctx;
+    struct ip_addr source;
+
+    return rtnl_source_for(&a->reconcile.nl, to, &source) == 0;
+}
+
+static bool is_by_stream(const struct agent *a)
+{
+    struct endpoint stream = hub_transport_io_endpoint(&a->transport);
+
+    return !endpoint_is_none(&stream);
+}
+
+static void act_on_health(struct agent *a, const struct hub_health_wish *wish, nsec_t now)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    switch (wish->link) {
+    case HUB_HEALTH_LINK_KEEP:
+        break;
+    case HUB_HEALTH_LINK_POKE:
+        hub_link_poke(a->hub);
+        break;
+    case HUB_HEALTH_LINK_RESTART:
+        hub_link_restart(a->hub);
+        break;
+    }
+    if (wish->moved_because)
+        log_info("%s, trying it at %s", wish->moved_because,
+            endpoint_format(&a->health.path.path.endpoint, text));
+    if (wish->reconcile)
+        pass_plan_request(&a->pass, now);
+}
+
+static void on_heard(void *ctx, const struct endpoint *from)
+{
+    struct agent *a = ctx;
+
+    if (!a->is_ending)
+        hub_transport_io_on_heard(&a->transport, from);
+}
+
+static void act_on_transport(struct agent *a, const struct hub_transport_io_news *news, nsec_t now)
+{
+    for (unsigned i = 0; i < news->n_answered; i++) {
+        struct hub_health_wish wish =
+            hub_health_on_answer(&a->health, &news->answered[i], is_by_stream(a), now);
+
+        act_on_health(a, &wish, now);
+    }
+    if (news->ask_heard && hub_link_ask_heard(a->hub, &news->request, on_heard, a))
+        hub_transport_io_on_asked(&a->transport, now);
+    if (!news->has_changed)
+        return;
+    /* The hub's endpoint is another one: the engine is told at once. */
+    agent_core_reconcile(a);
+    hub_transport_io_speak(&a->transport, now);
+    hub_link_poke(a->hub);
+}
+
+static void poll_hub(struct agent *a, const struct observation *ob, nsec_t now)
+{
+    struct hub_health_facts facts = {.now = now,
+        .has_engine = a->reconcile.engine != NULL,
+        .hub = render_hub(&a->snapshot),
+        .network = &a->snapshot.network,
+        .seen = ob,
+        .is_by_stream = is_by_stream(a),
+        .has_route = has_route,
+        .has_route_ctx = a};
+    struct hub_health_wish wish = hub_health_poll(&a->health, &facts);
+    struct hub_transport_io_view view = {
+        .hub = {.silent_since = a->health.silent_since, .ways = &a->health.ways},
+        .node = facts.hub,
+        .listen_port = a->listen_port};
+    struct hub_transport_io_news news;
+
+    act_on_health(a, &wish, now);
+    if (ob) {
+        view.hub.heard_at = ob->endpoint;
+        view.hub.rx_bytes = ob->facts.rx_bytes;
+    }
+    /* What arrives from the hub does not prove that the hub hears this node. */
+    if (view.hub.silent_since == 0 && facts.has_engine) {
+        view.hub.silent_since = hub_link_unheard(a->hub, now);
+        view.hub.is_doubt = view.hub.silent_since != 0;
+    }
+    news = hub_transport_io_poll(&a->transport, &view, now);
+    act_on_transport(a, &news, now);
+}
+
+static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t now)
+{
+    const struct endpoint *hub = &a->health.path.path.endpoint;
+    struct keepalive_view view = {.now = now, .wall = clock_wall()};
+
+    if (observation_has_session(ob, now) && !hub_transport_why(&a->transport.transport)) {
+        view.hub = *hub;
+        view.outside = finder_outside(a->finder, hub);
+        view.is_natted = ip_addr_is_v4(&hub->addr) && finder_self(a->finder)->nat.is_natted;
+    }
+    keepalive_probe_look(&a->keepalive.probe, &view, a->snapshot.nodes.n);
+    finder_set_keepalive(
+        a->finder, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
+}
+
+/* Peers that find paths take turns in beginning a handshake; the others wait for this node. */
+void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
+{
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < a->snapshot.nodes.n; i++) {
+        const struct node *node = &a->snapshot.nodes.items[i]->node;
+        const struct observation *ob = observe_find(&a->seen, &node->key);
+
+        if (node->hub || node->side || !ob || ob->handshake == 0)
+            continue;
+        if (reconcile_handshake(&a->reconcile, &node->key, &e) != 0)
+            log_debug("no handshake with %s: %s", node->meta.name, err_text(&e));
+    }
+    finder_on_hub_forgot(a->finder, now);
+}
+
+/* ---- a poll: all of it ---------------------------------------------------------------------- */
+
+static const struct observation *find_hub_observation(const struct agent *a)
+{
+    const struct node *hub = render_hub(&a->snapshot);
+
+    return hub ? observe_find(&a->seen, &hub->key) : NULL;
+}
+
+/* Somebody has changed the engine by hand; what this does not see, the next regular pass does. */
+static bool is_changed_by_hand(const struct agent *a, const struct wg_config *have)
+{
+    return a->reconcile.has_told &&
+           (have->n_peers != a->reconcile.told.n_peers ||
+               !x25519_public_equal(&have->public, &a->reconcile.told.public));
+}
+
+static void observe_engine(struct agent *a, nsec_t now)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct err e = ERR_NULL;
+    int r = reconcile_observe(&a->reconcile, &have, &e);
+    bool is_changed = r == 0 && is_changed_by_hand(a, &have);
+
+    if (r == 0) {
+        a->listen_port = have.listen_port;
+        r = observe_take(&a->seen, &have, now, clock_wall());
+    }
+    finder_set_engine(a->finder, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
+    if (r == 0)
+        finder_take_observation(a->finder, &a->seen, now);
+    wg_config_deinit(&have);
+    /* When the engine is gone a pass opens another one, and logs it. */
+    if (r != 0 || is_changed)
+        pass_plan_request(&a->pass, now);
+}
+
+static void judge_paths(struct agent *a, nsec_t now)
+{
+    struct render_input in = agent_core_render_input(a);
+    struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
+    bool changed = false;
+
+    if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub),
+            hub_transport_why(&a->transport.transport), now) < 0)
+        return;
+    changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
+    for (size_t i = 0; i < a->reach.n && !changed; i++)
+        changed = a->reach.items[i].since == now;
+    a->report.edges_changed |= changed;
+}
+
+static void report(struct agent *a, nsec_t now)
+{
+    const struct engine *engine = a->reconcile.engine;
+    char host[NAME_MAX_LEN + 2] = "";
+    struct node_report_facts facts = {.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .reach = &a->reach,
+        .self = finder_self(a->finder),
+        .routes = &a->state.routes,
+        .speeds = &a->speeds,
+        .engine = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO,
+        .now = now};
+
+    if (!node_report_is_due(&a->report, now) || !hub_link_is_heard(a->hub))
+        return;
+    if (gethostname(host, sizeof(host) - 1) == 0 && node_report_hostname(host, a->snapshot.self))
+        facts.hostname = host;
+    if (hub_link_report(a->hub, node_report_encode(&facts)))
+        node_report_on_sent(&a->report, now);
+}
+
+/* What has gone through the interface so far; 0: there is none. */
+static uint64_t count_packets(struct agent *a)
+{
+    struct rtnl_link link;
+    int r = rtnl_find_link(&a->reconcile.nl, a->state.interface, &link);
+
+    return r == 0 ? link.n_packets : 0;
+}
+
+void agent_core_poll(struct agent *a)
+{
+    nsec_t now = clock_now();
+    const struct observation *ob;
+
+    poll_plan_begin(&a->poll, count_packets(a), now);
+    observe_engine(a, now);
+    ob = find_hub_observation(a);
+    poll_hub(a, ob, now);
+    poll_keepalive(a, ob, now);
+    finder_set_blocked(a->finder, hub_transport_why(&a->transport.transport) != NULL, now);
+    if (peer_doubt_poll(&a->doubt, &a->snapshot, &a->seen, a->finder, &a->reconcile, now))
+        pass_plan_request(&a->pass, now);
+    judge_paths(a, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->finder, now);
+    report(a, now);
+    poll_plan_end(
+        &a->poll, a->seen.n, a->report.self_changed ? NODE_REPORT_SELF_MIN : NSEC_NEVER, now);
+}
+
+/* All is as the last poll left it, and it left nothing open. */
+static bool can_skip_poll(struct agent *a, nsec_t now)
+{
+    if (poll_plan_is_stale(&a->poll, now) || a->report.self_changed || a->report.edges_changed ||
+        !hub_link_is_heard(a->hub) || hub_link_unheard(a->hub, now) != 0 ||
+        !hub_transport_io_is_settled(&a->transport) || finder_awaits_handshake(a->finder))
+        return false;
+    return poll_plan_is_idle(&a->poll, count_packets(a));
+}
+
+static void poll_if_changed(struct agent *a, nsec_t now)
+{
+    if (can_skip_poll(a, now))
+        poll_plan_skip(&a->poll, now);
+    else
+        agent_core_poll(a);
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------ */
+
+nsec_t agent_core_due(const struct agent *a)
+{
+    nsec_t due = nsec_min(a->pass.due_at, a->poll.due_at);
+
+    due = nsec_min(due, a->transport.due_at);
+    due = nsec_min(due, a->cache.due_at);
+    return nsec_min(due, a->names.due_at);
+}
+
+void agent_core_run(struct agent *a, nsec_t now)
+{
+    if (now >= a->pass.due_at)
+        agent_core_reconcile(a);
+    if (now >= a->transport.due_at) {
+        struct hub_transport_io_news news = hub_transport_io_run(&a->transport, now);
+
+        act_on_transport(a, &news, now);
+    }
+    if (now >= a->poll.due_at)
+        poll_if_changed(a, now);
+    if (now >= a->cache.due_at)
+        snapshot_cache_save(&a->cache, &a->snapshot, now);
+    if (now >= a->names.due_at)
+        node_names_update(&a->names, &a->snapshot, a->reconcile.lacks_v6, now);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+void agent_core_finish(struct agent *a, enum agent_end end)
+{
+    nsec_t now = clock_now();
+
+    if (a->is_ending)
+        return;
+    a->is_ending = true;
+    a->end = end;
+    a->end_by = now + END_PATIENCE;
+    job_calls_end(&a->jobs);
+    /* WireGuard goes on without this process, but not by a path that leads through it. */
+    if (end == AGENT_END_STOPPED && finder_retreat(a->finder, now))
+        agent_core_reconcile(a);
+}
+
+int agent_core_take_down(struct agent *a, struct err *names, struct err *e)
+{
+    int r = reconcile_take_down(&a->reconcile, e);
+
+    *names = (struct err)ERR_NULL;
+    /* A hosts file that cannot be written must not hold back the rest. */
+    if (r == 0)
+        (void)node_names_remove(&a->names, &a->snapshot, names);
+    return r;
+}
+
+/* A peer that only sends would go on with a session that the new engine does not know. */
+static void renew_sessions(struct agent *a)
+{
+    char key[X25519_BASE64_MAX];
+
+    for (size_t i = 0; i < a->seen.n; i++) {
+        const struct observation *ob = &a->seen.items[i];
+        struct err e = ERR_NULL;
+
+        if (observation_has_session(ob, clock_now()) &&
+            reconcile_handshake(&a->reconcile, &ob->key, &e) != 0)
+            log_debug(
+                "no handshake with %s: %s", x25519_public_format(&ob->key, key), err_text(&e));
+    }
+}
+
+int agent_core_renew_engine(struct agent *a, struct err *e)
+{
+    int r;
+
+    /* Which peers have a session, and what the port is, is known only before. */
+    agent_core_poll(a);
+    r = reconcile_retire_engine(&a->reconcile, e);
+    if (r != 0)
+        return r;
+    /* The new interface may be another one: its rules have to be there from the first packet on. */
+    forward_rules_forget(&a->rules);
+    agent_core_reconcile(a);
+    if (!a->reconcile.engine) {
+        if (a->pass.fault.code >= 0)
+            return err_set(e, -EIO, "no engine runs %s", a->state.interface);
+        *e = a->pass.fault;
+        return e->code;
+    }
+    renew_sessions(a);
+    return 0;
+}

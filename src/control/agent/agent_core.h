@@ -1,0 +1,121 @@
+/*
+ * agent_core.h - what an agent has, and what it does: passes, polls, and its end.
+ *
+ * Theory of operation. Each part of the agent keeps a small struct of its own: it is given facts,
+ * and returns what it wishes and when it has to be asked again. The functions here carry facts from
+ * part to part and do what is wished. A pass makes the interface what the snapshot says; a poll
+ * asks the engine what it sees, and judges by that the hub, the paths and what there is to report.
+ *
+ * Above it are agent_door.h, the node's socket, and agent.c, which starts and ends all of it and
+ * hands over what comes from the loop. Nothing here calls them.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "agent/agent.h"
+#include "agent/finder.h"
+#include "agent/forward_rules.h"
+#include "agent/hub_health.h"
+#include "agent/hub_link.h"
+#include "agent/hub_transport_io.h"
+#include "agent/job_calls.h"
+#include "agent/node_keepalive.h"
+#include "agent/node_measure.h"
+#include "agent/node_names.h"
+#include "agent/node_report.h"
+#include "agent/observe.h"
+#include "agent/pass_plan.h"
+#include "agent/peer_doubt.h"
+#include "agent/poll_plan.h"
+#include "agent/reach.h"
+#include "agent/reconcile.h"
+#include "agent/snapshot_cache.h"
+#include "agent/state.h"
+#include "os/log.h"
+#include "mesh/snapshot.h"
+#include "wire/member_proof.h"
+
+/** Delay of what follows an event, so that a burst of events has one consequence. */
+#define AGENT_CORE_SOON (5 * NSEC_PER_MSEC)
+
+struct agent {
+    const struct agent_config *config; /* borrowed from agent_run() */
+    uv_loop_t loop;
+    struct state state;                /* who this node is; immutable after the start */
+    struct snapshot snapshot;          /* what the hub said last */
+    struct node_speeds speeds;         /* of this machine's ciphers; immutable after the start */
+    struct member_proof_signer signer; /* with this node's key, for the hub */
+
+    /* The parts; each writes its own. */
+    struct snapshot_cache cache;
+    struct pass_plan pass;
+    struct poll_plan poll;
+    struct reconcile reconcile;
+    struct forward_rules rules;
+    struct hub_health health;
+    struct hub_transport_io transport;
+    struct hub_link *hub;  /* owns */
+    struct finder *finder; /* owns */
+    struct observe seen;   /* the peers, as of the last poll */
+    struct reach reach;    /* how each is reached, as of the last poll */
+    struct peer_doubt doubt;
+    struct node_report report;
+    struct node_keepalive keepalive;
+    struct node_names names;
+    struct node_measure measure;
+    struct job_calls jobs;
+
+    /* Facts that pass from one part to another. */
+    uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
+    uint16_t listen_port; /* the engine's, host order; 0: not known yet */
+    struct render_path *routes; /* owns: the hub's path and those that were found, by node */
+    struct log_limit pass_limit;
+
+    bool is_ending; /* @end is set, and nothing new is begun */
+    enum agent_end end;
+    nsec_t end_by; /* time after which no answer in flight is waited for */
+};
+
+/** agent_core_render_input() - snapshot and paths as they are now; borrowed until the next call. */
+struct render_input agent_core_render_input(struct agent *a);
+
+/** agent_core_hub_api() - where the hub's API is on the overlay; port 0: there is no hub. */
+struct endpoint agent_core_hub_api(const struct agent *a);
+
+/** agent_core_reconcile() - a pass now; plans the next. */
+void agent_core_reconcile(struct agent *a);
+
+/** agent_core_poll() - ask the engine; judge the hub and the paths by it; report if that is due. */
+void agent_core_poll(struct agent *a);
+
+/** agent_core_due() - the earliest deadline of all parts; NSEC_NEVER: there is none. */
+nsec_t agent_core_due(const struct agent *a);
+
+/** agent_core_run() - do what is due at @now. */
+void agent_core_run(struct agent *a, nsec_t now);
+
+/** agent_core_on_hub_forgot() - the hub was started anew and has to see a handshake of each edge
+ * that it relays. */
+void agent_core_on_hub_forgot(struct agent *a, nsec_t now);
+
+/**
+ * agent_core_take_down() - remove the interface and the names, not what has been joined
+ * @names:	why the names could not be taken away; code 0: they were
+ *
+ * Return: 0 or negative errno with words.
+ */
+int agent_core_take_down(struct agent *a, struct err *names, struct err *e);
+
+/**
+ * agent_core_renew_engine() - replace the data plane's process by the program that is installed now
+ *
+ * Return: 0; ENGINE_E_UNSUPPORTED with words: there is no process; or negative errno with words.
+ */
+int agent_core_renew_engine(struct agent *a, struct err *e);
+
+/** agent_core_finish() - begin to end; what was begun before stays. */
+void agent_core_finish(struct agent *a, enum agent_end end);

@@ -1,0 +1,39 @@
+/*
+ * job_calls.h - the calls of a job to the hub, for commands of this machine.
+ *
+ * The hub takes them only with a proof of the node's key (docs/wire/member.md), which the agent
+ * has. So `weft run` asks the agent and gets the hub's answer. Only some calls are sent at once and
+ * the rest wait, because the hub bounds the connections of a member, and the agent's own need room.
+ * The connections of the agent's socket bound how many wait.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/list.h"
+
+struct hub_link;
+struct response;
+
+struct job_calls {
+    struct hub_link *hub; /* pins */
+    struct list calls;    /* those without an answer yet, oldest first */
+    bool is_ending;       /* no more are sent */
+};
+
+/** job_calls_init() - @hub: pinned. */
+void job_calls_init(struct job_calls *jc, struct hub_link *hub);
+
+/** job_calls_end() - calls that wait are not sent any more; the server's end frees all of them. */
+void job_calls_end(struct job_calls *jc);
+
+/**
+ * job_calls_begin() - send a call, or queue it; the answer is the hub's
+ * @method:	a constant
+ * @job:	the job's name; NULL: all jobs of the network
+ * @rs:		gets the deferred answer, or a refusal
+ */
+void job_calls_begin(
+    struct job_calls *jc, const char *method, const char *job, struct response *rs);

@@ -1,0 +1,55 @@
+/*
+ * node_names.h - the nodes of the network by name, in this machine's hosts file (docs/NAMES.md).
+ *
+ * The file follows the snapshot, a little later than the interface does, so that many nodes that
+ * come at once are written once. Without a change it is compared each ten seconds, because other
+ * programs may have removed the block.
+ *
+ * Threads: the loop's. The resolver is asked by a thread of name_check.h.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "os/log.h"
+
+struct err;
+struct hosts_helper;
+struct name_check;
+struct snapshot;
+
+struct node_names {
+    bool is_on;                  /* the node was told at its join to keep the names */
+    struct hosts_helper *helper; /* pins: writes the file; NULL: this process does */
+    struct name_check *check; /* owns; NULL: no name was to be checked yet, or no thread was had */
+    json_t *left_out;         /* owns; [{"name", "node", "why"}]; NULL: not known yet */
+    nsec_t due_at;            /* time of the next update; NSEC_NEVER: none is planned */
+    struct log_limit limit;
+};
+
+/**
+ * node_names_init() - nothing is planned yet
+ * @is_on:	false: the hosts file is left alone
+ * @helper:	pinned; NULL: this process writes the file
+ */
+void node_names_init(struct node_names *nn, bool is_on, struct hosts_helper *helper);
+
+/** node_names_deinit() - the file stays as it is. Idempotent. */
+void node_names_deinit(struct node_names *nn);
+
+/** node_names_request() - have an update at @at or earlier. */
+void node_names_request(struct node_names *nn, nsec_t at);
+
+/**
+ * node_names_update() - make the block in the hosts file what the snapshot says; plans the next
+ * time
+ * @lacks_v6:	this machine takes no IPv6 address, so no name leads to one
+ *
+ * A file that cannot be written is logged and tried again.
+ */
+void node_names_update(struct node_names *nn, const struct snapshot *s, bool lacks_v6, nsec_t now);
+
+/** node_names_remove() - take the block out of the file. 0 or negative errno with words. */
+int node_names_remove(const struct node_names *nn, const struct snapshot *s, struct err *e);

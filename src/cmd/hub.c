@@ -17,6 +17,7 @@
 #include "cmd/cmd.h"
 #include "cmd/hub_backup.h"
 #include "cmd/hub_move.h"
+#include "cmd/option_public.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "cmd/relay_only.h"
@@ -72,18 +73,6 @@ static int option_listen(const struct option *o, const char *text, struct err *e
 static int option_cidr4(const struct option *o, const char *text, struct err *e)
 {
     return block_parse(o->field, text, true, o->name, e);
-}
-
-/* Where nodes reach this machine; a name is looked up later. [struct option_list] */
-static int option_public(const struct option *o, const char *text, struct err *e)
-{
-    struct hub_public place;
-
-    struct err why = ERR_NULL;
-
-    if (hub_public_parse(&place, text, 1, &why) != 0)
-        return err_set(e, -EINVAL, "%s %s", o->name, err_text(&why));
-    return option_append(o, text, e);
 }
 
 /* [const char *] */

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
+#include "cmd/option_public.h"
 #include "cmd/options.h"
 #include "hub/publics.h"
 
@@ -17,18 +18,6 @@ static struct {
     bool cancel;
     bool json;
 } arg;
-
-/* The port is the hub's own where none is said. [struct option_list] */
-static int option_public(const struct option *o, const char *text, struct err *e)
-{
-    struct hub_public place;
-    struct err why = ERR_NULL;
-    int r = hub_public_parse(&place, text, 1, &why);
-
-    if (r != 0)
-        return err_set(e, r, "%s %s", o->name, err_text(&why));
-    return option_append(o, text, e);
-}
 
 static const struct option options[] = {
     {"--public", "HOST[:PORT]", option_public, &arg.publics, NULL,

@@ -385,7 +385,8 @@ static int check_item(const struct model *m, const struct store_item *item, stru
             (unsigned long long)item->revision, (unsigned long long)store_revision(m->store));
     if (seal_is_there(item->value))
         return seal_check(item->key, item->value, e);
-    /* Perhaps it had one. Not every record is looked at further: its network may not be there. */
+    /* It has no sum, or has lost the end of it: is it JSON at all? A record whose network is not
+     * there is not read any further than here. */
     r = body_parse(&json, item->value, item->value_len, e);
     json_decref(json);
     return r;

@@ -93,7 +93,8 @@ static json_t *with_network(const json_t *body, const struct object_kind *kind, 
 
     if (!kind->is_network && json_is_object(meta) && !json_object_get(meta, "network"))
         json_object_set_new(meta, "network", json_string(network));
-    /* What nodes have reported is theirs to say; it comes back in what was printed before. */
+    /* Who prints an object, edits it and applies it gives the status back, which is the nodes' own
+     * word. */
     json_object_del(json, "status");
     return json;
 }

@@ -271,8 +271,8 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
         r = index_node(node);
     if (r == 0)
         *ret = node;
-    /* Without memory for an index some of them may hold it already, so it is not freed. The
-     * load then fails; a sync says that the record is broken. */
+    /* Without memory for one index others may have it already, so it is not freed. Then the load
+     * fails, or the listener hears that a change could not be taken in. */
     return r;
 }
 

@@ -58,13 +58,13 @@ struct model_network {
     struct htab by_key;     /* the nodes, by public key */
     struct htab by_address; /* the nodes, by each of their addresses */
     struct ipam ipam;       /* host numbers in use */
-    uint64_t ipam_revision; /* of the cursor's key; 0: not stored yet */
-    struct list buried;     /* removed nodes that are still to be told; of struct model_node */
+    uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
+    struct list buried;     /* of struct model_node: removed, and kept until they have been told */
     struct list bury;       /* in the model's buried, once it is removed */
-    nsec_t bury_at;         /* when its nodes have been told long enough; changes.c's */
-    bool is_up;             /* hooks took it; network_removed is owed */
-    const char *leaving;    /* it is being removed: what its nodes are told; NULL: it stays */
-    struct err failure;     /* why it is not */
+    nsec_t bury_at;         /* until when it is kept then; changes.c's */
+    bool is_up;          /* the hook network_added took it, and network_removed is to be called */
+    const char *leaving; /* it is being removed: what its nodes are told; NULL: it stays */
+    struct err failure;  /* why it is not up */
     /* watch.c's */
     struct list watches;    /* of struct watch */
     struct line *everybody; /* owns; all nodes as JSON, as most see them; NULL: to be made */
@@ -88,11 +88,12 @@ struct model_node {
     struct htab_link by_key;
     struct model_address by_address[2]; /* v4 and v6 */
     struct list edges;                  /* of struct model_edge_end: what is said about its edges */
-    bool is_removed;                    /* out of all indexes */
+    bool is_removed;                    /* it is in no index any more */
     bool is_expired;     /* model_expire()'s commit has its removal: nothing is written about it */
-    const char *leaving; /* the same, and why; a constant; NULL: it stays, or has expired */
+    const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
+                            about it either; NULL: it stays, or has expired */
     struct list bury;    /* in the network's buried */
-    nsec_t bury_at;      /* when it has been told long enough; hub.c's */
+    nsec_t bury_at;      /* until when it is kept there; changes.c's */
     /* reports.c's */
     struct report_record heard; /* its last report */
     nsec_t seen;                /* when it last spoke to us, monotonic; 0: not since the start */
@@ -104,7 +105,7 @@ struct model_node {
     struct list watches; /* of struct watch: its own */
     struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
     struct rate told;    /* how often others were told of its status */
-    struct list untold;  /* in the watcher's: they were not told of the last one yet */
+    struct list untold;  /* in the watcher's untold: others have not heard of its last status yet */
     /* streams.c's */
     struct list streams; /* of struct stream_end: its own, oldest first */
     /* proof.c's */
@@ -172,8 +173,8 @@ struct model {
     struct htab tokens;             /* of struct model_token */
     struct damaged damaged;         /* records that were set aside */
     uint64_t seed;                  /* for all hash tables */
-    bool is_expiring;               /* model_expire() has something on its way */
-    nsec_t expired_at;              /* for it: what has ended by then */
+    bool is_expiring;               /* a commit of model_expire() is on its way */
+    nsec_t expired_at;              /* the time that it was called with */
 };
 
 /** model_init() - empty. @seed: random, unknown to strangers. */
@@ -271,13 +272,17 @@ const struct object *model_each_object(
 bool model_is_damaged(
     const struct model *m, enum record_kind kind, const char *network, const char *name);
 
-/** model_is_wary() - is a node's record damaged, so that its address is not known? */
+/**
+ * model_is_wary() - is the record of a node damaged?
+ *
+ * Then an address that no node seems to have may be that node's.
+ */
 bool model_is_wary(const struct model_network *net);
 
 /** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
 uint32_t model_next_number(const struct model_network *net);
 
-/** model_may_talk() - hub_may_talk(). */
+/** model_may_talk() - as hub_may_talk(): does no edge between the two say "off"? */
 bool model_may_talk(const struct model_node *a, const struct model_node *b);
 
 /** The structs around what hooks see, and around what indexes hold. */

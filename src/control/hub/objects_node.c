@@ -66,9 +66,14 @@ static bool may_have_routes(
 }
 
 /*
- * Two nodes may not have the same routes, whoever is being given them just now: by this or by an
- * enrolment, which moves the network's cursor. So with routes it is written as it is. How many more
- * operations that is; @value: owned by the caller.
+ * Two nodes may not have the same route, and an enrolment that is on its way may be giving one of
+ * these to its node. Each enrolment changes the record of the network's address cursor; so a node
+ * that gets routes is written together with that record, unchanged, at the revision that it has
+ * now.
+ *
+ * @value:	for the caller to free()
+ *
+ * Return: how many operations that is, 0 or 1.
  */
 static size_t hold_routes(const struct model_network *net, const struct node *given,
     struct store_op *op, char key[static RECORD_KEY_MAX], char **value)

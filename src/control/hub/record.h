@@ -103,8 +103,10 @@ struct token_hash token_hash_of(const struct token_secret *secret);
 const char *token_hash_key(char buf[static RECORD_KEY_MAX], const struct token_hash *hash);
 
 /*
- * To text: owned by the caller, free(); NULL for no memory.
- * From text: 0; -EINVAL with words; -ENOMEM.
+ * record_KIND_encode() - a record's value: text for the caller to free(); NULL for no memory.
+ *
+ * record_KIND_decode() - from that text. Return: 0; -EINVAL with words; -ENOMEM. Outputs are
+ * untouched on failure; what @ret owns is released as its struct says.
  */
 char *record_network_encode(const struct network *n, const struct x25519_public *hub_key);
 int record_network_decode(

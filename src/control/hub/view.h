@@ -50,7 +50,10 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret);
 /** view_return_snapshot() - release what was lent; SNAPSHOT_NULL is fine. */
 void view_return_snapshot(struct snapshot *s);
 
-/* Events; each gives a line, NULL: no memory. */
+/*
+ * The lines of a watch, which events they are: an object as it is now; that an object is gone; that
+ * the hub is there; that the node itself is removed. Each gives a line; NULL: no memory.
+ */
 struct line *view_put_network(struct model_network *net);
 struct line *view_put_node(struct model_node *node);
 struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge);

@@ -57,7 +57,12 @@ struct stream *watch_open(struct watcher *w, struct model_node *node);
 /** watch_is_open() - has this node a watch that can be told something? */
 bool watch_is_open(const struct model_node *node);
 
-/* Each tells those that may see it; @now is the turn's time. */
+/*
+ * watch_tell_KIND() - tell those who may see it that the object has changed; @now: the loop's time.
+ *
+ * An edge may also be gone, and a change of its path may show its two nodes to each other, or hide
+ * them: @before is the path as it was.
+ */
 void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now);
 void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now);
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now);

@@ -11,7 +11,8 @@
 #include "mesh/snapshot.h"
 #include "path/candidate.h"
 
-/* Private addresses of one node that are looked at; more would be bridges of containers. */
+/* Most private addresses of one node that are taken; who has more has them on bridges of
+ * containers, where no other machine reaches it. */
 #define PRIVATE_MAX 8
 
 /** Where a node is, as far as it is known. */
@@ -70,7 +71,7 @@ static void add_private(struct place *p, const struct ip_addr *a)
         p->private[p->n_private++] = *a;
 }
 
-/* One of `status.candidates`; those that are none are the business of who takes paths from them. */
+/* One of `status.candidates`. What cannot be read is passed over: node_decode() judges it. */
 static void take_candidate(struct place *p, const json_t *json)
 {
     const char *type = json_string_value(json_object_get(json, "type"));
@@ -101,7 +102,8 @@ static struct place place_of(const struct node *n)
         if (index < OBJECT_CANDIDATES_MAX)
             take_candidate(&p, item);
     }
-    /* A node reports no address twice, so one that a hub sees as it is has no other kind. */
+    /* A node reports an address once, as the first kind that it found. So where a hub sees the
+     * node under an address of its own, that is a host candidate, and none is reflexive. */
     if (ip_addr_is_none(&p.public))
         p.public = p.own;
     if (take_v4(&said, label_of(n, ADDRMAP_LABEL_PRIVATE))) {
@@ -218,7 +220,7 @@ static void map_place(struct addrmap *m, const struct survey *s, const struct pl
     char text[IP_ADDR_TEXT_MAX];
 
     if (p->n_private == 0) {
-        /* What has a public address of its own announces that one. */
+        /* A node with a public address of its own announces that: nothing is to be translated. */
         if (ip_addr_is_none(&p->public))
             add_gap(m, p, "it has not reported its addresses");
     } else if (ip_addr_is_none(&p->public)) {
@@ -271,7 +273,7 @@ void addrmap_add_chain(struct str *out, const struct addrmap *m)
 
     str_add(out, "\tchain output {\n\t\ttype nat hook output priority -100; policy accept;\n");
     if (m->n > 0) {
-        /* WireGuard's UDP knows its own ways. */
+        /* Not UDP: the WireGuards of two nodes find each other without it. */
         str_add(out, "\t\tip protocol { tcp, icmp } dnat to ip daddr map {\n");
         for (size_t i = 0; i < m->n; i++)
             str_addf(out, "\t\t\t%s : %s,\n", ip_addr_format(&m->entries[i].private, from),

@@ -20,7 +20,7 @@ bool diff_is_empty(const struct diff *d)
     return !d->set_key && !d->set_listen_port && !d->set_fwmark && !d->set_relay && d->n_peers == 0;
 }
 
-/* @change carries everything but the peer, which is copied. */
+/* @change: all but its peer, which is a copy of @peer. 0 or -ENOMEM. */
 static int add_change(struct diff *d, struct diff_peer change, const struct wg_peer *peer)
 {
     int r;

@@ -59,6 +59,7 @@ struct diff {
         0                                                                                          \
     }
 
+/** diff_deinit() - release it, and wipe the preshared keys in it; idempotent, safe on DIFF_NULL. */
 void diff_deinit(struct diff *d);
 
 /** diff_is_empty() - nothing to apply. */

@@ -55,9 +55,11 @@ const char *fields_string(
 void fields_text(
     struct fields *f, const char *name, enum fields_need need, size_t min, size_t cap, char *ret);
 
+/** fields_u64() - a whole number from @min to @max. */
 void fields_u64(struct fields *f, const char *name, enum fields_need need, uint64_t min,
     uint64_t max, uint64_t *ret);
 
+/** fields_bool() - true or false. */
 void fields_bool(struct fields *f, const char *name, enum fields_need need, bool *ret);
 
 /**

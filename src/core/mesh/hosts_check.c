@@ -27,7 +27,7 @@ int hosts_check_owner(const struct hosts_rules *rules, const char *owner, struct
     return err_set(e, -EINVAL, "\"%.100s\" is not the owner of lines of this node", owner);
 }
 
-/* Below the domain of the nodes nothing else has names. */
+/* Such a name is a node's: the domain is used by nobody else. */
 static bool is_qualified(const char *name)
 {
     static const char end[] = "." HOSTS_DOMAIN;

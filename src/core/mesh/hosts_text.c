@@ -37,7 +37,7 @@ static bool is_marker(const struct piece *l, const char *marker, const struct pi
            memcmp(l->text + n, owner->text, owner->len) == 0;
 }
 
-/* The next word of @rest, which begins after it then; of no length when there is none. */
+/* The first word of @rest, of length 0 when there is none. @rest becomes what follows the word. */
 static struct piece next_word(struct piece *rest)
 {
     struct piece word;

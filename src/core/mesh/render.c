@@ -95,7 +95,8 @@ static struct endpoint hub_endpoint(const struct render_input *in, const struct 
     return found ? found->endpoint : hub->hub->endpoints[0];
 }
 
-/* WireGuard pads to 16 bytes, and what is full already is not made larger. */
+/* WireGuard pads a packet to a multiple of 16 bytes, so the largest one has to be such a multiple.
+ */
 static uint16_t fit_padding(uint16_t mtu)
 {
     return (uint16_t)(mtu & ~(WG_PADDING - 1));

@@ -82,7 +82,7 @@ enum render_route {
 struct render_decision {
     enum render_route route;
     const char *why; /* a clause, never NULL; "" when there is nothing to explain */
-    bool is_open;    /* nobody wants it so: a better path would be taken */
+    bool is_open; /* a better path would be taken: neither the network nor an edge asks for this */
 };
 
 /**

@@ -109,7 +109,8 @@ int subnets_parse(struct subnets *s, const char *text, struct err *e)
         char part[IP_PREFIX_TEXT_MAX + 16];
 
         end = strchr(text, ',');
-        /* What does not fit is cut, and refused as what is left. */
+        /* A part that is too long for a subnet is cut; what is left of it is too long as well, and
+         * refused. */
         (void)snprintf(part, sizeof(part), "%.*s",
             end ? (int)(end - text) : (int)strnlen(text, sizeof(part)), text);
         r = subnet_parse(&p, part, e);

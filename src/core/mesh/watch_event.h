@@ -21,12 +21,12 @@ struct err;
 #define WATCH_EVENT_REASON_MAX 255
 
 enum watch_event_kind {
-    WATCH_EVENT_NONE,
-    WATCH_EVENT_SNAPSHOT,
-    WATCH_EVENT_PUT,
-    WATCH_EVENT_DELETE,
-    WATCH_EVENT_HEARTBEAT,
-    WATCH_EVENT_REMOVED,
+    WATCH_EVENT_NONE,      /* of a type that this version does not know */
+    WATCH_EVENT_SNAPSHOT,  /* all that the node may know, at one revision */
+    WATCH_EVENT_PUT,       /* an object is new, or has changed */
+    WATCH_EVENT_DELETE,    /* an object is gone, or is not in the node's view any more */
+    WATCH_EVENT_HEARTBEAT, /* nothing has changed, and the hub is there */
+    WATCH_EVENT_REMOVED,   /* the node itself is removed */
     WATCH_EVENT_N,
 };
 
@@ -55,9 +55,11 @@ void watch_event_deinit(struct watch_event *ev);
  * @ret:	untouched on failure, else to be released with watch_event_deinit()
  * @line:	@len bytes, without the newline
  *
- * An object that cannot be understood is passed over, and so is not news; the
- * revision is. Return: 0; -EINVAL with words; -ENOMEM. A "type" that this version does not
- * know is no failure but an event of kind NONE, so that a newer hub may say more.
+ * An object that cannot be understood is passed over: the event has its revision,
+ * and OBJECT_NULL. A "type" that this version does not know is no failure but an
+ * event of kind NONE, so that a newer hub may say more.
+ *
+ * Return: 0; -EINVAL with words; -ENOMEM.
  */
 int watch_event_decode(struct watch_event *ret, const char *line, size_t len, struct err *e);
 
@@ -65,9 +67,10 @@ int watch_event_decode(struct watch_event *ret, const char *line, size_t len, st
 json_t *watch_event_encode(const struct watch_event *ev);
 
 /**
- * watch_event_is_status() - is it the status of a node that @s has, and nothing else?
+ * watch_event_is_status() - does it change no more than the status of a node that @s has?
  *
- * The object is at the version that @s has, and versions are of what is desired.
+ * That is so when the object has the resourceVersion that @s has of it: what a
+ * node reports does not raise it.
  */
 bool watch_event_is_status(const struct watch_event *ev, const struct snapshot *s);
 

@@ -103,6 +103,8 @@ def test_objects() -> None:
         assert golden["kind"] == path.stem
         assert path.stem in titles, f"no schema in docs/schema/api has the title {path.stem}"
         assert schemas.errors("get", golden) == []
+        for page in "docs/API.md", "man/weft-admin.1", "test/golden/help-get.txt":
+            assert path.stem in (HERE.parent.parent / page).read_text(), f"{page} lacks {path.stem}"
 
 
 TOKEN = {"id": "0a1b", "network": "default", "expires": 1790000000, "usesLeft": 1,

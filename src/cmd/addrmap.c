@@ -89,7 +89,7 @@ static int print_map(void)
     _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
     struct err e = ERR_NULL;
 
-    if (translate_look(&m, arg.socket, &e) != 0)
+    if (translate_read(&m, arg.socket, &e) != 0)
         return cmd_fail("addrmap", "%s", err_text(&e));
     return arg.json ? print_json(&m) : print_text(&m);
 }
@@ -111,7 +111,7 @@ static void log_map(const struct addrmap *m)
 static int follow(struct addrmap *have, bool first, struct err *e)
 {
     struct addrmap want = ADDRMAP_NULL;
-    int r = translate_look(&want, arg.socket, e);
+    int r = translate_read(&want, arg.socket, e);
 
     if (r != 0)
         return first ? r : 0;

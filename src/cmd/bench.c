@@ -148,7 +148,7 @@ static int report(struct measure *m, struct bench *b)
     b->streams = (uint32_t)arg.streams;
     b->expect_bps = arg.expect_bps;
     b->elapsed = clock_now() - m->start;
-    b->wall = clock_wall();
+    b->measured_at = clock_wall();
     b->network = m->members.network;
     status = print_bench(b);
     kept = keep(b);

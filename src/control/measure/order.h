@@ -103,25 +103,28 @@ struct order {
         0                                                                                          \
     }
 
-/** order_deinit() - idempotent, safe on ORDER_NULL. */
+/** order_deinit() - release its lists; idempotent, safe on ORDER_NULL. */
 void order_deinit(struct order *o);
 
 /**
- * order_decode() - check and take in
- * @ret:	untouched on failure, else to be released with order_deinit()
+ * order_decode() - check an order against the bounds above, and take it in
+ * @ret:	untouched on failure; otherwise to be released with order_deinit()
  *
  * Return: 0; -EINVAL with words that name the field and what is allowed; -ENOMEM.
  */
 int order_decode(struct order *ret, const json_t *json, struct err *e);
 
-/** order_encode() - a new reference, NULL for no memory. */
+/** order_encode() - the order as JSON: a new reference; NULL for no memory. */
 json_t *order_encode(const struct order *o);
 
-/** order_is_data() - does it begin a data connection between two members? */
+/** order_is_data() - does this kind begin a data connection between two members? */
 bool order_is_data(enum order_kind kind);
 
-/** order_kind_name() - "session", "light", ... */
+/** order_kind_name() - its `op` on the wire: "session", "light" (IDLE_TEST), ... */
 const char *order_kind_name(enum order_kind kind);
+
+/** order_algorithm_name() - "ring" or "tree". */
 const char *order_algorithm_name(enum order_algorithm a);
 
+/** session_id_equal() - are these ids of the same session? */
 bool session_id_equal(const struct session_id *a, const struct session_id *b);

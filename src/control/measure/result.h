@@ -1,8 +1,8 @@
 /*
  * result.h - what was measured, as structs and as the JSON of an answer.
  *
- * A decoder checks every field against its bounds; what comes from another
- * member is believed as a measurement, and never as a size.
+ * A decoder checks every field against its bounds; what another
+ * member says is believed as a measurement, and never used as a size.
  *
  * Pure: no socket, no clock.
  */
@@ -20,7 +20,7 @@ struct err;
 #define RESULT_WHY_MAX  160
 #define RESULT_PATH_MAX 16
 
-/** One direction of a pair without load: from who asks to the peer, and back. */
+/** What a test without load has found: from the member that asks to its peer, and back. */
 struct idle_test {
     char path[RESULT_PATH_MAX]; /* how the agent reaches the peer: "lan", "relay", ... */
     uint32_t sent;              /* pings of the train */
@@ -30,11 +30,11 @@ struct idle_test {
     uint32_t rtt_median_us;
     uint32_t rtt_p99_us;
     int64_t clock_us;         /* the peer's clock less ours */
-    uint32_t clock_error_us;  /* that may be wrong by so much */
+    uint32_t clock_error_us;  /* clock_us may be wrong by so much */
     uint32_t route_mtu;       /* bytes of the largest packet that the kernel would send */
     uint32_t packet_max;      /* bytes of the largest packet that arrived; 0: none of those tried */
     bool connected;           /* a TCP connection came about */
-    uint32_t mss;             /* as its SYN and SYN-ACK agreed */
+    uint32_t mss;             /* bytes; as its SYN and SYN-ACK agreed */
     bool transferred;         /* full-size segments got through, and were confirmed */
     char why[RESULT_WHY_MAX]; /* what failed; "" when nothing did */
 };
@@ -62,10 +62,20 @@ struct allreduce {
     char why[RESULT_WHY_MAX]; /* what failed; "" when nothing did */
 };
 
-/* Each encoder gives a new reference, NULL for no memory. Each decoder: 0 or -EINVAL with words. */
+/** idle_test_encode() - as JSON: a new reference; NULL for no memory. */
 json_t *idle_test_encode(const struct idle_test *l);
+/**
+ * idle_test_decode() - check every field against its bounds, and take them in
+ * @ret:	untouched on failure
+ *
+ * Return: 0; or -EINVAL with words that name the field.
+ */
 int idle_test_decode(struct idle_test *ret, const json_t *json, struct err *e);
+/** bulk_encode() - as JSON: a new reference; NULL for no memory. */
 json_t *bulk_encode(const struct bulk *b);
+/** bulk_decode() - as idle_test_decode(). */
 int bulk_decode(struct bulk *ret, const json_t *json, struct err *e);
+/** allreduce_encode() - as JSON: a new reference; NULL for no memory. */
 json_t *allreduce_encode(const struct allreduce *rd);
+/** allreduce_decode() - as idle_test_decode(). */
 int allreduce_decode(struct allreduce *ret, const json_t *json, struct err *e);

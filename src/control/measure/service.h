@@ -3,7 +3,7 @@
  * (service_process.h).
  *
  * Theory of operation. One thread waits for connections and answers pings; each
- * connection has a thread of its own, because measuring is waiting. It is heard
+ * connection has a thread of its own, because measuring is waiting. It listens
  *
  *   - on the node's overlay address, TCP and UDP PROBE_PORT, bound to the
  *     overlay's interface: so the source address is a member's, as WireGuard's
@@ -41,20 +41,26 @@ struct service_config {
     uint16_t port;           /* PROBE_PORT; another one in tests */
 };
 
-/** service_new() - nothing is heard yet. 0 or negative errno with words. */
+/**
+ * service_new() - start its listening thread; it listens once service_set_members() was called
+ * @config:	copied; its texts are pinned
+ *
+ * Return: 0 or negative errno with words.
+ */
 int service_new(struct service **ret, const struct service_config *config, struct err *e);
 
 /**
- * service_set_members() - who may ask, and which address is our own
+ * service_set_members() - replace the members, who may give orders, and this node's address
+ * @own:	none: not known yet; the service listens once it is
  * @members:	@n of them, in any order; copied
  *
- * Begins to listen, too, once there is an address. Any thread.
+ * Without memory the members of before stay. Threads: any.
  */
 void service_set_members(
     struct service *s, const struct ip_addr *own, const struct service_member *members, size_t n);
 
-/** service_look() - the interface may be another one now. Any thread. */
-void service_look(struct service *s);
+/** service_recheck() - check the interface again, which may have been made anew. Threads: any. */
+void service_recheck(struct service *s);
 
-/** service_free() - end every connection. NULL is fine. Always NULL. */
+/** service_free() - stop it, and end every connection; NULL is fine. Return: NULL. */
 struct service *service_free(struct service *s);

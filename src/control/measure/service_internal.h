@@ -1,6 +1,7 @@
 /*
- * service_internal.h - the measuring service's parts, from the bottom up: service_state.c,
- * service_underlay.c, service_orders.c, service_listen.c, service.c.
+ * service_internal.h - the measuring service's parts. From the bottom up: service_state.c (what the
+ * threads share), service_orders.c (one connection), service.c (its life, and the listening
+ * thread).
  */
 #pragma once
 
@@ -16,17 +17,17 @@
 #define SERVICE_CONNECTIONS_MAX 160
 #define SERVICE_UNDERLAY_MAX    (2 * ORDER_STREAMS_MAX + 4)
 
-/** Through which door a connection came. */
-enum service_door {
-    SERVICE_DOOR_OVERLAY,  /* a member */
-    SERVICE_DOOR_LOCAL,    /* root on this machine */
-    SERVICE_DOOR_UNDERLAY, /* anybody who reaches the port; must know the session */
+/** By which way a connection came in. */
+enum service_access {
+    SERVICE_ACCESS_OVERLAY,  /* a member */
+    SERVICE_ACCESS_LOCAL,    /* root on this machine */
+    SERVICE_ACCESS_UNDERLAY, /* anybody who reaches the port; must know the session */
 };
 
 struct service {
     struct service_config config; /* immutable */
     struct session session;       /* guards itself */
-    int wake_fd;                  /* eventfd: the listening thread is to look around */
+    int wake_fd;                  /* eventfd; wakes the listening thread, to check everything */
     pthread_t thread;             /* the listening thread */
 
     pthread_mutex_t lock; /* taken before session.lock, never after it */
@@ -37,7 +38,7 @@ struct service {
     struct service_member *members; /* owns; sorted by address */
     size_t n_members;
     unsigned n_connections;
-    unsigned n_underlay; /* of these, through that door */
+    unsigned n_underlay; /* of these, the ones that came in beside the overlay */
     int underlay_fd;     /* owns; -1: not open */
 
     /* listening thread only: */
@@ -45,39 +46,49 @@ struct service {
     int udp_fd;
     int unix_fd;
     unsigned ifindex;     /* for which tcp_fd and udp_fd are open */
-    struct ip_addr bound; /* to which they are */
+    struct ip_addr bound; /* the address that they are bound to */
 };
 
 /** One connection, and its thread. */
 struct service_connection {
     struct service *service; /* holds one use */
     int fd;                  /* owns */
-    enum service_door door;
+    enum service_access access;
     struct ip_addr from;
 };
 
-/** service__ref(), service__unref() - the last one releases everything. */
+/** service__ref() - one more thread uses the service. */
 void service__ref(struct service *s);
+
+/** service__unref() - a thread ends its use; the last one releases everything. */
 void service__unref(struct service *s);
 
-/** service__listen() - body of the listening thread. */
-void *service__listen(void *service);
-
-/** service__serve() - what a connection brings, to its end; closes nothing. */
+/** service__serve() - carry out the orders of a connection, until it ends; does not close it. */
 void service__serve(struct service_connection *c);
 
-/** service__find_member() - who has that address on the overlay; false if nobody. */
+/**
+ * service__find_member() - which member has that address on the overlay?
+ * @ret:	set to a copy
+ *
+ * Return: false if no member has it. Threads: any.
+ */
 bool service__find_member(
     struct service *s, const struct ip_addr *address, struct service_member *ret);
 
-/** service__underlay_port() - that is open for the session that is on; 0: none. */
+/** service__underlay_port() - the port that is open beside the overlay; 0: none. */
 uint16_t service__underlay_port(struct service *s);
 
-/** service__is_stopping() - the owner has let go. */
+/** service__is_stopping() - has service_free() been called? */
 bool service__is_stopping(struct service *s);
 
-/** service__open_underlay() - for the session that is on. The port, or negative errno. */
+/**
+ * service__open_underlay() - open a port beside the overlay, for the session that is on
+ *
+ * One that is open already is kept.
+ *
+ * Return: the port, or negative errno.
+ */
 int service__open_underlay(struct service *s);
 
-/** service__close_underlay() - idempotent. Threads: the listening one. */
+/** service__close_underlay() - close that port; idempotent. Threads: the listening one. */
 void service__close_underlay(struct service *s);

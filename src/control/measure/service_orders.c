@@ -18,8 +18,10 @@
 #include "os/clock.h"
 #include "os/statefile.h"
 
-#define FIRST_LINE_TIME (10 * NSEC_PER_SEC) /* a coordinator connects to all before it speaks */
-#define STRANGER_TIME   (2 * NSEC_PER_SEC)  /* the same through the underlay's door */
+/* For the first order: a coordinator connects to all members before it gives one. */
+#define FIRST_LINE_TIME (10 * NSEC_PER_SEC)
+/* The same, for a connection beside the overlay. */
+#define STRANGER_TIME   (2 * NSEC_PER_SEC)
 #define ANSWER_TIME     (5 * NSEC_PER_SEC)
 #define NAMES_TIME      (3 * NSEC_PER_SEC)
 #define TRAFFIC_TIME_MS 300 /* how long is listened for a job's traffic */
@@ -328,7 +330,7 @@ static void run_data(struct service_connection *c, const struct order *o)
     }
     if (o->kind == ORDER_HOP) {
         /* The answer goes first: who takes the connection writes to it at once. */
-        if (c->door == SERVICE_DOOR_OVERLAY && accept_order(c) == 0 &&
+        if (c->access == SERVICE_ACCESS_OVERLAY && accept_order(c) == 0 &&
             session_put_hop(&c->service->session, &o->id, o->rank, c->fd))
             c->fd = -1;
         return;
@@ -341,13 +343,13 @@ void service__serve(struct service_connection *c)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
     struct order o = ORDER_NULL;
-    nsec_t patience = c->door == SERVICE_DOOR_UNDERLAY ? STRANGER_TIME : FIRST_LINE_TIME;
+    nsec_t patience = c->access == SERVICE_ACCESS_UNDERLAY ? STRANGER_TIME : FIRST_LINE_TIME;
 
     if (read_order(c, &lb, clock_now() + patience, &o) < 0)
         return;
     if (order_is_data(o.kind))
         run_data(c, &o);
-    else if (o.kind == ORDER_SESSION && c->door != SERVICE_DOOR_UNDERLAY)
+    else if (o.kind == ORDER_SESSION && c->access != SERVICE_ACCESS_UNDERLAY)
         run_session(c, &lb, &o);
     else
         (void)refuse(c, "a session comes first");

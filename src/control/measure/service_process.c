@@ -111,7 +111,7 @@ static int take(struct told *t, const struct service_wire *m, struct err *e)
     if (m->type == SERVICE_WIRE_LIST)
         return begin_list(t, m, e);
     if (m->type == SERVICE_WIRE_LOOK) {
-        service_look(t->service);
+        service_recheck(t->service);
         return 0;
     }
     t->members[t->n++] = m->member;

@@ -1,11 +1,22 @@
-/* service_state.c - what the service's threads share: its uses, and who is a member. */
+/*
+ * service_state.c - what the service's threads share: its uses, who is a member, and the port
+ * beside the overlay that is open while a session measures there.
+ */
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "measure/service_internal.h"
+#include "net/sockaddr.h"
+#include "os/fd_cleanup.h"
 #include "os/wakeup.h"
+
+#define BACKLOG 64
+
+/* ---- uses -------------------------------------------------------------------------------- */
 
 void service__ref(struct service *s)
 {
@@ -39,6 +50,8 @@ bool service__is_stopping(struct service *s)
     (void)pthread_mutex_unlock(&s->lock);
     return yes;
 }
+
+/* ---- members --------------------------------------------------------------------------------- */
 
 static int compare_members(const void *a, const void *b)
 {
@@ -78,4 +91,78 @@ bool service__find_member(
         *ret = *found;
     (void)pthread_mutex_unlock(&s->lock);
     return found != NULL;
+}
+
+/* ---- the port beside the overlay ------------------------------------------------------------- */
+
+/* Every address but the overlay's interface: so without binding to that one. */
+static int listen_on_family(int family)
+{
+    union sockaddr_inet sa = {.any.sa_family = (sa_family_t)family};
+    socklen_t len = family == AF_INET6 ? sizeof(sa.v6) : sizeof(sa.v4);
+    _cleanup_(closep) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int off = 0;
+
+    if (fd < 0)
+        return -errno;
+    if (family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (bind(fd, &sa.any, len) < 0 || listen(fd, BACKLOG) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* Both families by one socket; a machine without IPv6 has the other. */
+static int listen_anywhere(void)
+{
+    int r = listen_on_family(AF_INET6);
+
+    return r < 0 ? listen_on_family(AF_INET) : r;
+}
+
+static int port_of(int fd)
+{
+    union sockaddr_inet sa;
+    socklen_t len = sizeof(sa);
+    struct endpoint bound;
+
+    if (getsockname(fd, &sa.any, &len) < 0 || !sockaddr_to_endpoint(&sa, &bound))
+        return -EADDRNOTAVAIL;
+    return bound.port;
+}
+
+/* One that is open stays: nobody but the listening thread, which waits at it, may close it. */
+int service__open_underlay(struct service *s)
+{
+    int r = 0;
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->underlay_fd < 0)
+        r = listen_anywhere();
+    if (r > 0)
+        s->underlay_fd = r;
+    if (r >= 0)
+        r = port_of(s->underlay_fd);
+    (void)pthread_mutex_unlock(&s->lock);
+    wakeup_signal(s->wake_fd);
+    return r;
+}
+
+uint16_t service__underlay_port(struct service *s)
+{
+    int port = 0;
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->underlay_fd >= 0)
+        port = port_of(s->underlay_fd);
+    (void)pthread_mutex_unlock(&s->lock);
+    return port > 0 ? (uint16_t)port : 0;
+}
+
+void service__close_underlay(struct service *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    closep(&s->underlay_fd);
+    s->underlay_fd = -1;
+    (void)pthread_mutex_unlock(&s->lock);
 }

@@ -21,13 +21,13 @@
 #include "base/clock.h"
 #include "measure/order.h"
 
-/** Somebody else's session is on. */
+/** session_begin(): another session is on. */
 #define SESSION_E_BUSY 1
 
 #define SESSION_HEARD_MAX 1024
 #define SESSION_HOPS_MAX  8
 
-/** How many pings came from one member. */
+/** How many pings have come from one member. */
 struct session_heard {
     struct ip_addr from;
     uint32_t n;
@@ -39,7 +39,7 @@ struct session {
     /* guarded by lock: */
     bool is_on;
     struct session_id id;
-    struct ip_addr owner; /* who coordinates */
+    struct ip_addr owner; /* the coordinator */
     char purpose[16];
     nsec_t ends_at;  /* monotonic */
     uint64_t number; /* of this session, counted since the start */
@@ -52,44 +52,68 @@ struct session {
     size_t n_hops;
 };
 
+/** session_init() - no session is on. */
 void session_init(struct session *s);
+
+/** session_deinit() - end the session that is on; no other thread may use @s any more. */
 void session_deinit(struct session *s);
 
 /**
- * session_begin() - be this coordinator's
+ * session_begin() - begin a session for a coordinator
  * @o:		SESSION
- * @ret_number:	for session_end()
- * @ret_owner:	set when it is busy: with whom
+ * @owner:	the coordinator's address
+ * @now:	monotonic
+ * @ret_number:	set on success; for session_end()
+ * @ret_owner:	set when another session is on: its coordinator's address
  *
  * Return: 0 or SESSION_E_BUSY.
  */
 int session_begin(struct session *s, const struct order *o, const struct ip_addr *owner, nsec_t now,
     uint64_t *ret_number, struct ip_addr *ret_owner);
 
-/** session_end() - unless another one is on already. */
+/** session_end() - end the session of that number; nothing happens if it is over already. */
 void session_end(struct session *s, uint64_t number);
 
-/** session_has() - is this the session that is on? */
+/** session_has() - is the session with that id on? @now: monotonic */
 bool session_has(struct session *s, const struct session_id *id, nsec_t now);
 
-/** session_is_on() - is there any? */
+/** session_is_on() - is any session on? @now: monotonic */
 bool session_is_on(struct session *s, nsec_t now);
 
 /**
  * session_hear() - a ping has come
+ * @id:		the session id in it
+ * @from:	the member that sent it
  * @counts:	it is one of a train
- * @ret_heard:	how many have come from that member
+ * @now:	monotonic
+ * @ret_heard:	set when it is to be answered: how many counting pings have come from that member
  *
- * Return: false when it is of no session that is on, and is not to be answered.
+ * Return: true if it is to be answered; false when its session is not on, or the table is full.
  */
 bool session_hear(struct session *s, const struct session_id *id, const struct ip_addr *from,
     bool counts, nsec_t now, uint32_t *ret_heard);
 
-/** session_copy_heard() - all of them; free(). NULL for no memory or when there are none. */
+/**
+ * session_copy_heard() - how many pings have come from each member
+ * @ret_n:	set to the length
+ *
+ * Return: gives an array, to be released with free(); NULL for no memory, or when there are none.
+ */
 struct session_heard *session_copy_heard(struct session *s, size_t *ret_n);
 
-/** session_put_hop() - @fd: taken. false when there is no room or another session is on. */
+/**
+ * session_put_hop() - a neighbour of an all-reduce has connected
+ * @rank:	the neighbour's
+ * @fd:		taken on success only
+ *
+ * Return: false when there is no room, or the session with that id is not on.
+ */
 bool session_put_hop(struct session *s, const struct session_id *id, uint32_t rank, int fd);
 
-/** session_take_hop() - the neighbour of that rank; gives, -1: it did not come in time. */
+/**
+ * session_take_hop() - wait for the neighbour of that rank
+ * @deadline:	monotonic
+ *
+ * Return: gives its connection; -1 when it did not come in time, or the session has ended.
+ */
 int session_take_hop(struct session *s, uint32_t rank, nsec_t deadline);

@@ -95,7 +95,7 @@ json_t *bench_summarise(const struct bench *b)
     if (rates) {
         qsort(rates, n, sizeof(*rates), compare_rates);
         json = json_pack("{s:I, s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "time",
-            (json_int_t)(b->wall / NSEC_PER_SEC), "network", b->network, "members",
+            (json_int_t)(b->measured_at / NSEC_PER_SEC), "network", b->network, "members",
             (json_int_t)b->n_nodes, "seconds", (double)b->elapsed / NSEC_PER_SEC,
             "slowestBitsPerSecond", (json_int_t)(n > 0 ? rates[0] : 0), "medianBitsPerSecond",
             (json_int_t)(n > 0 ? rates[n / 2] : 0), "fastestBitsPerSecond",

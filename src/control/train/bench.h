@@ -45,12 +45,12 @@ struct bench {
     struct bench_allreduce allreduce[ORDER_ALGORITHM_N];
     uint32_t streams;
     uint64_t expect_bps; /* 0: nothing is expected */
-    nsec_t elapsed;
-    nsec_t wall; /* when, since 1970 */
-    const char *network;
+    nsec_t elapsed;      /* how long the measuring took */
+    nsec_t measured_at;  /* wall clock: nanoseconds since 1970 */
+    const char *network; /* borrowed */
 };
 
-/** bench_algbw() - bits per second of the vector; 0 when it was not done. */
+/** bench_algbw() - the vector's size by the time of one repeat, in bits per second; 0: not done. */
 uint64_t bench_algbw(const struct bench_allreduce *a);
 
 /**
@@ -60,27 +60,34 @@ uint64_t bench_algbw(const struct bench_allreduce *a);
  */
 uint64_t bench_busbw(const struct bench_allreduce *a, size_t n_nodes);
 
-/** bench_rate() - from member @a to @b, the better of one stream and several; 0: not measured. */
+/**
+ * bench_rate() - the rate from one member to another, of one stream or several, whichever did
+ * better
+ * @from, @to:	indices of the members
+ *
+ * Return: bits per second; 0 when it was not measured.
+ */
 uint64_t bench_rate(const struct bench *b, size_t from, size_t to);
 
 /**
- * bench_cost() - the overlay's part of the underlay's rate that is lost, in percent
- * @ret:	negative where the overlay was faster
+ * bench_cost() - how much less the overlay carries than the underlay
+ * @ret:	percent of the underlay's rate; negative where the overlay was faster
  *
  * Return: false where one of them was not measured.
  */
 bool bench_cost(const struct bulk *overlay, const struct bulk *raw, int *ret);
 
-/** bench_failures() - directions of pairs that are slower than expected, or were not measured. */
+/** bench_failures() - how many directions of pairs are slower than expected, or not measured. */
 size_t bench_failures(const struct bench *b);
 
-/** bench_encode() - a new reference, NULL for no memory. Fields are added, not renamed. */
+/** bench_encode() - as JSON, whose fields are added to, not renamed: a new reference; NULL for no
+ * memory. */
 json_t *bench_encode(const struct bench *b);
 
-/** bench_format() - for people; appended. */
+/** bench_format() - append a report for people. */
 void bench_format(const struct bench *b, struct str *out);
 
-/** bench_summarise() - the line that is remembered; a new reference, NULL for no memory. */
+/** bench_summarise() - the line for bench_history.h: a new reference; NULL for no memory. */
 json_t *bench_summarise(const struct bench *b);
 
 /** bench_format_rate() - "9.41 Gbit/s"; returns @buf. */

@@ -13,9 +13,9 @@ struct bench_wish {
 };
 
 /**
- * bench_run() - after survey_run()
- * @more:	one for each pair of the survey, all zeroes
- * @allreduce:	one for each algorithm, all zeroes
+ * bench_run() - measure what a survey does not; after survey_run()
+ * @more:	one for each pair of the survey, all zero before
+ * @allreduce:	one for each algorithm, all zero before
  *
  * Return: 0 or -ENOMEM.
  */

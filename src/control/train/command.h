@@ -33,14 +33,18 @@ struct command {
     bool says_streams; /* --redirects and --tee */
 };
 
-/** command_read() - @words: ends with NULL; at least one. */
+/**
+ * command_read() - find out what a command is, from its words alone
+ * @ret:	set; borrows from @words
+ * @words:	at least one; ends with NULL
+ */
 void command_read(struct command *ret, char *const words[]);
 
 /** command_kind_name() - "torchrun", "accelerate", ...; "command" for a plain one. */
 const char *command_kind_name(enum command_kind kind);
 
 /**
- * command_job_name() - what a job is called when nobody says
+ * command_job_name() - the name of a job for which no name was given
  * @buf:	set to the script's stem, in the alphabet of names; "job" when there is none
  *
  * The same command gives the same name on every node.

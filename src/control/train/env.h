@@ -1,7 +1,7 @@
 /*
  * env.h - which environment variables a training command needs, and why.
  *
- * One table, env_rules in env_rules.c, is the only place that knows a variable:
+ * One table, rules in env.c, is the only place that knows a variable:
  * whom it is for, its value on this node, when it is not needed, when a value
  * that the person has set will hurt, the reason and where that can be read.
  * `weft run` sets what the plan says, `weft env` prints it, docs/TRAINING.md is

@@ -9,8 +9,9 @@ struct str;
 /**
  * heatmap_draw() - append an SVG document
  *
- * A square for each direction, from its row to its column; the darker, the
- * faster, on a logarithmic scale between the slowest and the fastest. One that
- * is slower than expected has a red frame; one that was not measured is empty.
+ * It has a square for each direction, from the member of its row to that of its column. The
+ * darker a square, the faster the direction, on a logarithmic scale between the slowest and the
+ * fastest. A direction that is slower than expected has a red frame; one that was not measured is
+ * empty.
  */
 void heatmap_draw(const struct bench *b, struct str *out);

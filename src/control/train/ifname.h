@@ -30,16 +30,21 @@ struct ifname_choice {
 };
 
 /**
- * ifname_nccl() - for NCCL's sockets
+ * ifname_nccl() - which interfaces NCCL would take for its sockets
+ * @f:		facts of the machine
  * @list:	value of NCCL_SOCKET_IFNAME; "" or NULL: not set
  * @family:	value of NCCL_SOCKET_FAMILY; "" or NULL: not set
  */
 struct ifname_choice ifname_nccl(const struct facts *f, const char *list, const char *family);
 
-/** ifname_gloo() - @list: value of GLOO_SOCKET_IFNAME; "" or NULL: not set. */
+/**
+ * ifname_gloo() - which interface Gloo would take
+ * @f:		facts of the machine
+ * @list:	value of GLOO_SOCKET_IFNAME; "" or NULL: not set
+ */
 struct ifname_choice ifname_gloo(const struct facts *f, const char *list);
 
-/** ifname_is_only() - exactly this one, and no other? */
+/** ifname_is_only() - is the choice this interface alone? */
 bool ifname_is_only(const struct ifname_choice *c, const char *name);
 
 /** ifname_format() - "eth0, weft0", or "none"; returns @buf. */

@@ -1,5 +1,5 @@
 /*
- * members.h - the members of this node's network, as its agent tells of them.
+ * members.h - the members of this node's network that take part in a measurement.
  */
 #pragma once
 
@@ -12,6 +12,7 @@
 
 struct err;
 
+/** A member of the network. */
 struct member {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address; /* IPv4, on the overlay */
@@ -29,20 +30,22 @@ struct members {
         0                                                                                          \
     }
 
-void members_deinit(struct members *r);
+/** members_deinit() - idempotent, safe on MEMBERS_NULL. */
+void members_deinit(struct members *m);
 
 /**
- * members_decode() - from the agent's status
- * @status:	as GET /v1/status answers
- * @only:	"a,b,c": these alone; NULL: all
- * @max:	most members there may be
+ * members_decode() - read them from the agent's status
+ * @ret:	untouched on failure; otherwise to be released with members_deinit()
+ * @status:	as the agent answers GET /v1/status
+ * @only:	"a,b,c": these members and no others; NULL: all
+ * @max:	the most that there may be
  *
- * The hub is none: it runs no jobs.
+ * The hub is left out: it runs no jobs.
  *
  * Return: 0; -EINVAL with words: a name that is no member, too many, or fewer than two; -ENOMEM.
  */
 int members_decode(
     struct members *ret, const json_t *status, const char *only, size_t max, struct err *e);
 
-/** members_find() - the place of that name, or SIZE_MAX. */
-size_t members_find(const struct members *r, const char *name);
+/** members_find() - the index of the member with that name; SIZE_MAX: there is none. */
+size_t members_find(const struct members *m, const char *name);

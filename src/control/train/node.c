@@ -91,7 +91,7 @@ static long read_speed(const char *interface)
     return speed;
 }
 
-int train_node_look(struct train_node *ret, const char *socket_path, struct err *e)
+int train_node_read(struct train_node *ret, const char *socket_path, struct err *e)
 {
     struct train_node n = {0};
     json_t *status = NULL;

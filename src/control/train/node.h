@@ -28,8 +28,10 @@ struct train_node {
 };
 
 /**
- * train_node_look() - ask the agent
+ * train_node_read() - ask the agent of this machine for what a job has to know of the node
+ * @ret:	untouched on failure
+ * @socket_path: the agent's
  *
  * Return: 0; LAUNCH_E_NO_AGENT with words; or negative errno with words.
  */
-int train_node_look(struct train_node *ret, const char *socket_path, struct err *e);
+int train_node_read(struct train_node *ret, const char *socket_path, struct err *e);

@@ -9,42 +9,6 @@
 #include "train/preflight_internal.h"
 #include "train/rounds.h"
 
-static const char *const fault_names[] = {
-#define X(id, name, help) name,
-    PREFLIGHT_FAULTS(X)
-#undef X
-};
-static const char *const fault_helps[] = {
-#define X(id, name, help) help,
-    PREFLIGHT_FAULTS(X)
-#undef X
-};
-static const char *const level_names[] = {"ok", "note", "warn", "no"};
-
-_Static_assert(sizeof(level_names) / sizeof(*level_names) == PREFLIGHT_LEVEL_N, "a name each");
-
-const char *preflight_fault_name(enum preflight_fault f)
-{
-    return fault_names[f];
-}
-
-const char *preflight_fault_help(enum preflight_fault f)
-{
-    return fault_helps[f];
-}
-
-const char *preflight_level_name(enum preflight_level l)
-{
-    return level_names[l];
-}
-
-void preflight_report_deinit(struct preflight_report *r)
-{
-    free(r->items);
-    free(r->pair_levels);
-    *r = (struct preflight_report)PREFLIGHT_REPORT_NULL;
-}
-
 /* ---- one member's fault, told once --------------------------------------------------------- */
 
 /* How many pairs have this fault, and how many of them each member is in. */

@@ -139,25 +139,40 @@ struct preflight_report {
         0                                                                                          \
     }
 
+/** preflight_report_deinit() - idempotent, safe on PREFLIGHT_REPORT_NULL. */
 void preflight_report_deinit(struct preflight_report *r);
 
-/** preflight_judge() - all of it. 0 or -ENOMEM. */
+/**
+ * preflight_judge() - find what is wrong, with whom it is about and what would mend it
+ * @ret:	to be released with preflight_report_deinit(); untouched on failure
+ * @in:		borrowed during the call
+ *
+ * Return: 0 or -ENOMEM.
+ */
 int preflight_judge(struct preflight_report *ret, const struct preflight_input *in);
 
-/** preflight_pair_rate() - bits per second of its slower direction, at best; 0: not measured. */
+/**
+ * preflight_pair_rate() - the rate of a pair: of its slower direction, with as many streams as did
+ * best
+ *
+ * Return: bits per second; 0 when throughput was not measured.
+ */
 uint64_t preflight_pair_rate(const struct preflight_pair *p);
 
-/** preflight_is_slow() - far slower than the median of all? */
+/** preflight_is_slow() - is it slower than an eighth of @median, in bits per second? */
 bool preflight_is_slow(const struct preflight_pair *p, uint64_t median);
 
 /** preflight_loses() - does a train of this pair lose more than it should? */
 bool preflight_loses(const struct preflight_pair *p);
 
-/** preflight_median_rate() - of the pairs that were measured; 0: of none. */
+/** preflight_median_rate() - median of the pairs' rates, in bits per second; 0: none was measured.
+ */
 uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n);
 
-/** preflight_fault_name(), preflight_fault_help() - "mtu", and what it means. */
+/** preflight_fault_name() - "mtu", as in the JSON. */
 const char *preflight_fault_name(enum preflight_fault f);
+
+/** preflight_fault_help() - what that fault means, in words. */
 const char *preflight_fault_help(enum preflight_fault f);
 
 /** preflight_level_name() - "ok", "note", "warn", "no". */

@@ -212,7 +212,7 @@ int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
     /* Without a command, variables are wanted for whatever will be run, so for torchrun too. */
     struct run run = {.socket_path = wish->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
     const char *nnodes;
-    int r = train_node_look(&run.node, wish->socket_path, e);
+    int r = train_node_read(&run.node, wish->socket_path, e);
 
     if (r != 0)
         return r;

@@ -40,11 +40,12 @@ struct run {
     struct env_plan plan;
 };
 
-/** run_check() - does the wish make sense, as far as its words go? 0, or -EINVAL with words. */
+/** run_check() - is what was said well formed? 0, or -EINVAL with words. */
 int run_check(const struct run_wish *wish, struct err *e);
 
 /**
  * run_prepare() - find out all that the plan needs, and make it
+ * @ret:	untouched on failure; borrows from @wish
  *
  * Return: 0; or non-zero with words: no agent, no hub, a wish that makes no sense.
  */
@@ -68,7 +69,7 @@ void run_summary(const struct run *run, struct str *out);
 /** run_advise() - append what the environment cannot do for this command, a line each. */
 void run_advise(const struct run *run, struct str *out);
 
-/** The hub was lost under an elastic job, and is back: prepare anew, and run it again. */
+/** run_exec(): the hub was lost under an elastic job, and is back: prepare and run again. */
 #define RUN_E_CUT_OFF 3
 
 /**

@@ -1,22 +1,112 @@
-/* run_exec.c - run_exec() of run.h: from the plan to the command, and to its end. */
+/*
+ * run_exec.c - run_exec() of run.h: from the plan to the command and to its end, and who is missing
+ * while a job waits for its nodes: torchrun waits for ten minutes, and says nothing meanwhile.
+ */
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/launch.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "os/child.h"
 #include "train/rendezvous.h"
 #include "train/run.h"
-#include "train/run_wait.h"
 
 _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE,
     "run_exec() returns any of them");
 
 /* A hub that stays away for longer is not waited for. */
 #define HUB_PATIENCE_MS (10 * 60 * 1000)
+
+/* When it is first looked who is missing, after the start, and how often after that. */
+#define WAIT_FIRST_MS  20000
+#define WAIT_AGAIN_MS  60000
+#define ASK_TIMEOUT_MS 3000
+#define NAMES_MAX      8 /* nodes that are named */
+
+/* ---- who is missing -------------------------------------------------------------------------- */
+
+static bool has_name(const json_t *names, const char *name)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(names, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
+            return true;
+    return false;
+}
+
+static void add_name(struct str *out, size_t *n, const char *name)
+{
+    if (*n < NAMES_MAX)
+        str_addf(out, "%s%s", *n == 0 ? "" : ", ", name);
+    else if (*n == NAMES_MAX)
+        str_add(out, ", ...");
+    (*n)++;
+}
+
+/* Of this node's peers; this node itself has come. */
+static size_t list_missing(struct str *out, const json_t *status, const json_t *present)
+{
+    const json_t *peer;
+    size_t n = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "peers"), i, peer) {
+        const char *name = json_string_value(json_object_get(peer, "name"));
+
+        if (name && !has_name(present, name))
+            add_name(out, &n, name);
+    }
+    return n;
+}
+
+static void tell(const struct run *run, const json_t *present, const json_t *status)
+{
+    struct str here = STR_NULL;
+    struct str missing = STR_NULL;
+    const json_t *item;
+    size_t n = 0;
+    size_t i;
+
+    json_array_foreach(present, i, item)
+        add_name(&here, &n, json_is_string(item) ? json_string_value(item) : "?");
+    if (list_missing(&missing, status, present) > 0)
+        str_add(&missing, ": start the same command there");
+    else
+        str_add(&missing, "no other node of the network: are there enough?");
+    (void)fprintf(stderr,
+        "weft run: still waiting: %zu of %u nodes %s come to the job %s (%s); not yet: %s\n",
+        json_array_size(present), run->min_nodes, n == 1 ? "has" : "have", run->meeting.id,
+        str_text(&here), str_text(&missing));
+    str_deinit(&here);
+    str_deinit(&missing);
+}
+
+/* A child_watch's fn: says on standard error who has not come. Gives the time until it is to be
+ * called again, in ms; 0: no more. */
+static unsigned report_missing(void *ctx)
+{
+    const struct run *run = ctx;
+    json_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
+    json_t *status = NULL;
+    bool waits = present && json_array_size(present) < run->min_nodes;
+
+    if (waits &&
+        launch_ask(run->socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0)
+        tell(run, present, status);
+    json_decref(status);
+    json_decref(present);
+    return waits ? WAIT_AGAIN_MS : 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* Ours, and what the plan adds to it. The array owns nothing but itself and the texts added. */
 struct environment {
@@ -67,9 +157,9 @@ static bool was_cut_off(const struct run *run)
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
 {
     _cleanup_(environment_deinit) struct environment env = {0};
-    const struct child_watch watch = {.fn = run_wait_look,
+    const struct child_watch watch = {.fn = report_missing,
         .ctx = (void *)run,
-        .first_ms = run->min_nodes > 1 ? RUN_WAIT_FIRST_MS : 0};
+        .first_ms = run->min_nodes > 1 ? WAIT_FIRST_MS : 0};
     struct child_end end = {0};
     int r = environment_init(&env, &run->plan);
 

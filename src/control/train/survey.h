@@ -19,7 +19,7 @@ struct err;
 /** Most members that are surveyed together: a pair costs more than a kilobyte here. */
 #define SURVEY_NODES_MAX 256
 
-/** Who, and how much. */
+/** Which members are measured, and how much. */
 struct survey_plan {
     const char *purpose;     /* "preflight", "bench"; for who finds the members busy */
     struct ip_addr own;      /* the overlay address of this machine */
@@ -32,7 +32,7 @@ struct survey_plan {
     uint64_t bytes;          /* of a transfer, at most */
     bool force;              /* measure throughput although a job runs */
 
-    /* Told now and then, with a clause; NULL: nobody listens. */
+    /* Called now and then with words for what is being done; NULL: nobody wants to know. */
     void (*progress)(void *ctx, const char *what);
     void *ctx;
 };
@@ -52,29 +52,37 @@ struct survey {
         0                                                                                          \
     }
 
+/** survey_deinit() - end the session with all members; idempotent, safe on SURVEY_NULL. */
 void survey_deinit(struct survey *s);
 
 /**
- * survey_open() - find the members' services, and their facts
+ * survey_open() - begin a session with all members, and ask for their facts
+ * @s:		SURVEY_NULL
  * @names, @addresses:	@n of them, 1 to SURVEY_NODES_MAX; copied
  *
- * Return: 0, also when members could not be had; negative errno with words when
- * nothing can be done at all (no service on this machine, somebody else measures).
+ * Return: 0, also when some members do not take part; negative errno with words when nothing can be
+ * measured at all: there is no service on this machine, or somebody else measures.
  */
 int survey_open(struct survey *s, const struct survey_plan *plan, const char *const names[],
     const struct ip_addr addresses[], size_t n, struct err *e);
 
-/** survey_run() - names, light, throughput, and doubtful pairs again. 0 or -ENOMEM. */
+/**
+ * survey_run() - after survey_open(): names, all pairs without load, throughput, and doubtful pairs
+ * again
+ *
+ * Return: 0 or -ENOMEM.
+ */
 int survey_run(struct survey *s, const struct survey_plan *plan);
 
-/** survey_input() - what was found, as preflight_judge() takes it; borrowed. */
+/** survey_input() - what was found, in the form that preflight_judge() takes; borrows from @s. */
 struct preflight_input survey_input(const struct survey *s);
 
 /**
- * survey_ask_bulk() - throughput of some pairs at the same time
- * @asked:	by pair: to be measured; at most one pair of each member
+ * survey_ask_bulk() - measure the throughput of some pairs at the same time
+ * @asked:	by pair: is it to be measured? At most one pair of each member
  * @orders:	by pair: BULK, without its peer
- * @ret:	by pair: set where @asked, and @measured then says whether there was an answer
+ * @ret:	by pair: the result, set where there was an answer
+ * @measured:	by pair: set where @asked: was there an answer?
  */
 void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *orders,
     struct bulk *ret, bool *measured);

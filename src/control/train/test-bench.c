@@ -35,7 +35,7 @@ static void make_sample(struct sample *s)
                              .streams = 4,
                              .network = "default",
                              .elapsed = 5 * NSEC_PER_SEC,
-                             .wall = 1790000000 * NSEC_PER_SEC}};
+                             .measured_at = 1790000000 * NSEC_PER_SEC}};
     s->bench.nodes = s->nodes;
     s->bench.pairs = s->pairs;
     s->bench.more = s->more;

@@ -22,15 +22,16 @@ struct torch_install {
 };
 
 /**
- * torch_parse_metadata() - is @name a directory that a torch has left?
+ * torch_parse_metadata() - is @name the metadata directory of an installed torch?
  * @name:	"torch-2.4.1+cu121.dist-info"
- * @ret_text:	its version; untouched unless true
- * @ret:	major * 100 + minor
+ * @ret_text:	its version as text; untouched unless true
+ * @ret:	major * 100 + minor; untouched unless true
  */
 bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_MAX], unsigned *ret);
 
 /**
- * torch_find() - look for it
+ * torch_find() - find the torch that a program would import, without running anything
+ * @ret:	set; what is not found stays empty
  * @program:	a path, or a name to be looked for in PATH: an interpreter, or a
  *		script whose first line names one
  */

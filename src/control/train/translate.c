@@ -13,7 +13,7 @@
 
 #define ASK_TIMEOUT_MS 5000
 
-int translate_look(struct addrmap *ret, const char *socket_path, struct err *e)
+int translate_read(struct addrmap *ret, const char *socket_path, struct err *e)
 {
     _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
     json_t *json = NULL;

@@ -12,15 +12,15 @@ struct err;
 #define TRANSLATE_TABLE  "weft_addrmap"
 
 /**
- * translate_look() - what the map should be now
+ * translate_read() - make the map that belongs to the agent's present snapshot
  * @ret:	to be released with addrmap_deinit()
  *
  * Return: 0; or non-zero with words: the agent does not answer.
  */
-int translate_look(struct addrmap *ret, const char *socket_path, struct err *e);
+int translate_read(struct addrmap *ret, const char *socket_path, struct err *e);
 
-/** translate_apply() - have the kernel translate so, and no other way. 0 or negative with words. */
+/** translate_apply() - replace what the kernel translates by @m. 0 or negative errno with words. */
 int translate_apply(const struct addrmap *m, struct err *e);
 
-/** translate_remove() - no translation is left. 0 or negative errno with words. */
+/** translate_remove() - end all translation. 0 or negative errno with words. */
 int translate_remove(struct err *e);

@@ -1,9 +1,45 @@
-/* preflight_finding.c - the list of what was found; see preflight_internal.h. */
+/* preflight_report.c - the report of preflight.h: its words, and the list of what was found. */
+#include "train/preflight_internal.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "train/preflight_internal.h"
+static const char *const fault_names[] = {
+#define X(id, name, help) name,
+    PREFLIGHT_FAULTS(X)
+#undef X
+};
+static const char *const fault_helps[] = {
+#define X(id, name, help) help,
+    PREFLIGHT_FAULTS(X)
+#undef X
+};
+static const char *const level_names[] = {"ok", "note", "warn", "no"};
+
+_Static_assert(sizeof(level_names) / sizeof(*level_names) == PREFLIGHT_LEVEL_N, "a name each");
+
+const char *preflight_fault_name(enum preflight_fault f)
+{
+    return fault_names[f];
+}
+
+const char *preflight_fault_help(enum preflight_fault f)
+{
+    return fault_helps[f];
+}
+
+const char *preflight_level_name(enum preflight_level l)
+{
+    return level_names[l];
+}
+
+void preflight_report_deinit(struct preflight_report *r)
+{
+    free(r->items);
+    free(r->pair_levels);
+    *r = (struct preflight_report)PREFLIGHT_REPORT_NULL;
+}
 
 struct preflight_finding *preflight__find(struct preflight_report *r, enum preflight_fault fault,
     enum preflight_level level, size_t a, size_t b)

@@ -17,18 +17,11 @@ import pytest
 from lab import Lab, wait_for
 from lab.support.agents import HUB_AWAY, AgentNode, Site
 from lab.support.pinging import Pings
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch net 198.51.100.0/24
-host hub
-host a
-host b
-link hub net 198.51.100.10
-link a net 198.51.100.11
-link b net 198.51.100.12
-"""
+TOPOLOGY = one_switch("net", "198.51.100", {"hub": 10, "a": 11, "b": 12})
 STATE = "/var/lib/weft/hub"
 
 

@@ -135,6 +135,19 @@ class Hub:
 
     # ---- the public door
 
+    def rendezvous_processes(self) -> dict[str, int]:
+        """The process IDs of its rendezvous processes, by network."""
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = re.search(r"^PPid:\s(\d+)", (entry / "status").read_text(), re.M)[1]
+            except OSError:
+                continue
+            if argv[1:2] == [b"rendezvous"] and int(parent) == self.daemon.pid:
+                found[argv[2].decode()] = int(entry.name)
+        return found
+
     def public(self, host: Host, method: str, path: str, body: object = None,
                *more: str, bearer: str = "") -> tuple[int, object]:
         """Ask with curl over TLS, with the pin; perhaps with an admin token, or `more` words."""

@@ -17,22 +17,8 @@ STARTED_AGAIN = "it is started again"
 KEYS = 200
 
 
-def processes(hub: Hub) -> dict[str, int]:
-    """The rendezvous processes of a hub, by network."""
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            argv = (entry / "cmdline").read_bytes().split(b"\0")
-            parent = re.search(r"^PPid:\s(\d+)", (entry / "status").read_text(), re.M)[1]
-        except OSError:
-            continue
-        if argv[1:2] == [b"rendezvous"] and int(parent) == hub.daemon.pid:
-            found[argv[2].decode()] = int(entry.name)
-    return found
-
-
 def process(hub: Hub, network: str = "default") -> int:
-    return wait_for(lambda: processes(hub).get(network), 10, "the rendezvous process")
+    return wait_for(lambda: hub.rendezvous_processes().get(network), 10, "the rendezvous process")
 
 
 def status(pid: int) -> dict[str, str]:

@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Lab, unavailable, wait_for
+from lab.support.topologies import one_switch
 
 from interop.vm import image
 from interop.vm.kernelvm import KernelVm
 from interop.wgpeer import WgPeer
 
-PAIR = """
-switch s 192.0.2.0/24 2001:db8::/64
-host k
-host u
-link k s 192.0.2.1 2001:db8::1
-link u s 192.0.2.2 2001:db8::2
-"""
+PAIR = one_switch("s", "192.0.2", {"k": 1, "u": 2}, v6=True)
 
 
 @pytest.fixture(scope="module")

@@ -13,19 +13,14 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
+from lab.support.topologies import one_switch
 
 from .own_keys import drops, set_peer, uapi
 from .wgpeer import WgPeer
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch s 192.0.2.0/24 2001:db8::/64
-host a
-host b
-link a s 192.0.2.1 2001:db8::1
-link b s 192.0.2.2 2001:db8::2
-"""
+TOPOLOGY = one_switch("s", "192.0.2", {"a": 1, "b": 2}, v6=True)
 ROOT = Path(__file__).resolve().parents[2]
 WEFT = Path(os.environ.get("WEFT", ROOT / "build/weft")).resolve()
 PLAIN = [WEFT, "wg"]

@@ -13,18 +13,13 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
+from lab.support.topologies import one_switch
 
 from .wgpeer import WgPeer
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch s 192.0.2.0/24
-host a
-host b
-link a s 192.0.2.1
-link b s 192.0.2.2
-"""
+TOPOLOGY = one_switch("s", "192.0.2", {"a": 1, "b": 2})
 CROWD = 300
 ACTIVE = 100
 FLOWING_BYTES = 10 << 20

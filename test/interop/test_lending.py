@@ -11,19 +11,14 @@ from pathlib import Path
 
 import pytest
 from lab import Lab
+from lab.support.topologies import one_switch
 
 from .traffic import HERE, drops, inner_address, stats
 from .wgpeer import WgPeer
 
 pytestmark = pytest.mark.namespaces
 
-PAIR = """
-switch s 192.0.2.0/24
-host u
-host v
-link u s 192.0.2.1
-link v s 192.0.2.2
-"""
+PAIR = one_switch("s", "192.0.2", {"u": 1, "v": 2})
 ROUNDS = 10
 
 

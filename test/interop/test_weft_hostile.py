@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from lab import Daemon, Host, Lab, wait_for
+from lab.support.topologies import one_switch
 
 from .traffic import drops, flood
 from .wgpeer import WgPeer
@@ -26,15 +27,7 @@ from .wire import DATA, INITIATION, Capture, inject, socket_in
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch s 192.0.2.0/24
-host u
-host v
-host x
-link u s 192.0.2.1
-link v s 192.0.2.2
-link x s 192.0.2.3
-"""
+TOPOLOGY = one_switch("s", "192.0.2", {"u": 1, "v": 2, "x": 3})
 
 U, PORT = "192.0.2.1", 51820
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")

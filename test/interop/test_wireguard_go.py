@@ -10,19 +10,14 @@ from contextlib import ExitStack
 
 import pytest
 from lab import Lab, wait_for
+from lab.support.topologies import one_switch
 
 from .traffic import drops, flood, inner_address, stats, transfer
 from .wgpeer import WgPeer, preshared_key
 
 pytestmark = pytest.mark.namespaces
 
-PAIR = """
-switch s 192.0.2.0/24 2001:db8::/64
-host u
-host g
-link u s 192.0.2.1 2001:db8::1
-link g s 192.0.2.2 2001:db8::2
-"""
+PAIR = one_switch("s", "192.0.2", {"u": 1, "g": 2}, v6=True)
 
 
 @pytest.fixture(scope="module")

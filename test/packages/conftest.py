@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lab import Lab, wait_for
+from lab import Lab
 from units import root
-from units.conftest import TOPOLOGY, Site
+from units.conftest import TOPOLOGY, Site, running
 
 from . import build
 from .machine import PackageVm
@@ -42,12 +42,6 @@ def site(weft: Path, packages: build.Packages, earlier: build.Packages) -> Itera
     if reason:
         pytest.skip(reason)
     with (Lab.from_text(TOPOLOGY, capture=False) as lab,
-          PackageVm(lab.host("m"), weft, [earlier, packages]) as machine):
-        hub, u = lab.host("hub"), lab.host("u")
-        hub.spawn([weft, "hub", "up", "--public", hub.address()], name="hub")
-        wait_for(lambda: hub.run([weft, "nodes"], check=False, quiet=True).rc == 0, 20,
-                 "the hub to answer")
-        site = Site(weft, hub, u, lab.host("v"), machine)
-        u.run([weft, "join", site.token(), "--name", "u"])
+          PackageVm(lab.host("m"), weft, [earlier, packages]) as machine,
+          running(weft, lab, machine) as site):
         yield site
-        u.run([weft, "leave"])

@@ -9,26 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from lab import Host, Lab, wait_for
+from lab.support.topologies import one_switch
 
 from . import root
 from .machine import SystemdVm
 
-TOPOLOGY = """
-switch s 192.0.2.0/24 2001:db8::/64
-host hub
-host u
-host v
-host m
-link hub s 192.0.2.10 2001:db8::10
-link u s 192.0.2.2 2001:db8::2
-link v s 192.0.2.3 2001:db8::3
-link m s 192.0.2.1 2001:db8::1
-"""
+TOPOLOGY = one_switch("s", "192.0.2", {"hub": 10, "u": 2, "v": 3, "m": 1}, v6=True)
 
 
 @dataclass(frozen=True)
@@ -46,19 +38,26 @@ class Site:
         return json.loads(self.u.run([self.weft, "status", "--json", *words], quiet=True).out)
 
 
+@contextmanager
+def running(weft: Path, lab: Lab, machine: SystemdVm) -> Iterator[Site]:
+    """A hub that runs and u, which has joined; u leaves at the end."""
+    hub, u = lab.host("hub"), lab.host("u")
+    hub.spawn([weft, "hub", "up", "--public", hub.address()], name="hub")
+    wait_for(lambda: hub.run([weft, "nodes"], check=False, quiet=True).rc == 0, 20,
+             "the hub to answer")
+    site = Site(weft, hub, u, lab.host("v"), machine)
+    u.run([weft, "join", site.token(), "--name", "u"])
+    yield site
+    u.run([weft, "leave"])
+
+
 @pytest.fixture(scope="session")
 def site(weft: Path) -> Iterator[Site]:
     reason = root.why_not(weft)
     if reason:
         pytest.skip(reason)
     with Lab.from_text(TOPOLOGY, capture=False) as lab, SystemdVm(lab.host("m"), weft) as machine:
-        hub, u = lab.host("hub"), lab.host("u")
-        hub.spawn([weft, "hub", "up", "--public", hub.address()], name="hub")
-        wait_for(lambda: hub.run([weft, "nodes"], check=False, quiet=True).rc == 0, 20,
-                 "the hub to answer")
-        site = Site(weft, hub, u, lab.host("v"), machine)
-        u.run([weft, "join", site.token(), "--name", "u"])
-        yield site
-        u.run([weft, "leave"])
+        with running(weft, lab, machine) as site:
+            yield site
         assert machine.run(["systemctl", "is-system-running"], check=False).out == "running\n"
         assert "\n".join(machine.warnings()) == ""

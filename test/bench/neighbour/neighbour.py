@@ -70,16 +70,7 @@ def percentiles(took: dict[str, list[float]]) -> dict[str, float]:
 
 def processes(hub: Hub) -> dict[str, int]:
     """The hub, and its rendezvous processes by network."""
-    found = {"hub": hub.daemon.pid}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            argv = (entry / "cmdline").read_bytes().split(b"\0")
-            parent = re.search(r"^PPid:\s(\d+)", (entry / "status").read_text(), re.M)[1]
-        except OSError:
-            continue
-        if argv[1:2] == [b"rendezvous"] and int(parent) == hub.daemon.pid:
-            found[argv[2].decode()] = int(entry.name)
-    return found
+    return {"hub": hub.daemon.pid, **hub.rendezvous_processes()}
 
 
 def peak_mib(pid: int) -> float:

@@ -17,18 +17,11 @@ from pathlib import Path
 
 import pytest
 from lab import Host, Lab, Result, wait_for
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch wan 203.0.113.0/24
-host hub
-host n1
-host n2
-link hub wan 203.0.113.10
-link n1 wan 203.0.113.11
-link n2 wan 203.0.113.12
-"""
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 
 
 class Site:

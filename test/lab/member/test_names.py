@@ -16,22 +16,12 @@ from pathlib import Path
 import pytest
 from lab import Host, Lab, wait_for
 from lab.support import PROGRAMS
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch wan 203.0.113.0/24
-host hub
-host hub2
-host a1
-host a2
-host localhost
-link hub wan 203.0.113.10
-link hub2 wan 203.0.113.20
-link a1 wan 203.0.113.11
-link a2 wan 203.0.113.12
-link localhost wan 203.0.113.13
-"""
+TOPOLOGY = one_switch(
+    "wan", "203.0.113", {"hub": 10, "hub2": 20, "a1": 11, "a2": 12, "localhost": 13})
 
 
 class Node:

@@ -16,18 +16,11 @@ from interop.test_wg_life import is_instrumented
 from lab import Lab, wait_for
 from lab.support.agents import Site
 from lab.support.stock_mesh import ask
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch wan 203.0.113.0/24
-host hub
-host n1
-host n2
-link hub wan 203.0.113.10
-link n1 wan 203.0.113.11
-link n2 wan 203.0.113.12
-"""
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 REASONS = {
     "udp-gso": "the kernel refuses it: Protocol not available",
     "udp-gro": "the kernel refuses it: Protocol not available",

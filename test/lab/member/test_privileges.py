@@ -17,16 +17,9 @@ import pytest
 from lab import Host, Lab, wait_for
 from lab.support.agents import Site
 from lab.support.network.process import Result
+from lab.support.topologies import one_switch
 
-TOPOLOGY = """
-switch wan 203.0.113.0/24 2001:db8::/64
-host hub
-host n1
-host n2
-link hub wan 203.0.113.10 2001:db8::10
-link n1 wan 203.0.113.11 2001:db8::11
-link n2 wan 203.0.113.12 2001:db8::12
-"""
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12}, v6=True)
 
 WEFT_USER = 777  # as the lab's machines have it
 NET_BIND_SERVICE, NET_BROADCAST, NET_ADMIN = 1 << 10, 1 << 11, 1 << 12

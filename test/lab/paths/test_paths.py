@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support.agents import Site
-from lab.support.pinging import LONGEST_GAP_S, Pings
 from lab.support.network.process import Daemon
+from lab.support.pinging import LONGEST_GAP_S, Pings
 
 pytestmark = pytest.mark.namespaces
 

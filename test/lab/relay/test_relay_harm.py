@@ -17,23 +17,13 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support.stock_mesh import PORT, Hub, Node
+from lab.support.topologies import one_switch
 from lab.support.wire import Datagram, capture, exchange, send_from_port
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch net 198.51.100.0/24 2001:db8::/64
-host hub
-host n1
-host n2
-host n3
-host stranger
-link hub net 198.51.100.10 2001:db8::10
-link n1  net 198.51.100.11 2001:db8::11
-link n2  net 198.51.100.12 2001:db8::12
-link n3  net 198.51.100.13 2001:db8::13
-link stranger net 198.51.100.66 2001:db8::66
-"""
+TOPOLOGY = one_switch(
+    "net", "198.51.100", {"hub": 10, "n1": 11, "n2": 12, "n3": 13, "stranger": 66}, v6=True)
 PING = 1200
 DATAGRAM = 1232 + 32  # such a packet, padded to 16, in a data message
 

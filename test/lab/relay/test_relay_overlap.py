@@ -15,24 +15,13 @@ import pytest
 from lab import Lab
 from lab.support import ROOT
 from lab.support.stock_mesh import API_PORT, Hub, Node
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
 VECTORS = ROOT / "test/vectors"
 
-TOPOLOGY = """
-switch net 198.51.100.0/24
-host hub
-host n1
-host n2
-host n3
-host n4
-link hub net 198.51.100.10
-link n1  net 198.51.100.11
-link n2  net 198.51.100.12
-link n3  net 198.51.100.13
-link n4  net 198.51.100.14
-"""
+TOPOLOGY = one_switch("net", "198.51.100", {"hub": 10, "n1": 11, "n2": 12, "n3": 13, "n4": 14})
 # The first line of the watch: who the hub takes the asking node for.
 FIRST_EVENT = f"""
 import json, sys, urllib.error, urllib.request

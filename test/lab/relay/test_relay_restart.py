@@ -14,18 +14,11 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support.stock_mesh import Hub
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch net 198.51.100.0/24
-host hub
-host n1
-host n2
-link hub net 198.51.100.10
-link n1  net 198.51.100.11
-link n2  net 198.51.100.12
-"""
+TOPOLOGY = one_switch("net", "198.51.100", {"hub": 10, "n1": 11, "n2": 12})
 MEMORY = "/var/lib/weft/hub/addresses.json"
 # After so long WireGuard finds by itself that nothing comes back any more, and begins anew.
 SILENCE_S = 15

@@ -22,18 +22,11 @@ from lab import Lab, wait_for
 from lab.support import ROOT
 from lab.support.agents import HUB_AWAY
 from lab.support.container import WEFT_UID, Container, Image
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
-TOPOLOGY = """
-switch wan 203.0.113.0/24
-host hub
-host n1
-host n2
-link hub wan 203.0.113.10
-link n1 wan 203.0.113.11
-link n2 wan 203.0.113.12
-"""
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 NET_ADMIN = 1 << 12
 # What apt says where Debian's mirrors are out of reach.
 NO_NETWORK = re.compile(r"Could not (resolve|connect)|Temporary failure resolving|"

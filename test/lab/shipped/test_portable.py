@@ -21,22 +21,13 @@ import pytest
 from lab import Host, Lab, wait_for
 from lab.support import PROGRAMS, ROOT
 from lab.support.agents import HUB_AWAY
+from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
 
 NAME = "hub.example.test"
 NAME_SERVER = PROGRAMS / "name_server.py"
-TOPOLOGY = """
-switch wan 203.0.113.0/24
-host hub
-host dns
-host n1
-host n2
-link hub wan 203.0.113.10
-link dns wan 203.0.113.53
-link n1 wan 203.0.113.11
-link n2 wan 203.0.113.12
-"""
+TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "dns": 53, "n1": 11, "n2": 12})
 WEFT = "/opt/weft/weft"
 
 

@@ -31,7 +31,7 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .keepalive = &a->keepalive.probe.plan,
         .names_left_out = a->names.left_out,
         .stream_why = hub_transport_why(&a->transport.transport),
-        .one_way = one_way_of(&a->transport.transport.one_way),
+        .asymmetry = udp_asymmetry_of(&a->transport.transport.asymmetry),
         .hub_heard = hub_link_is_heard(a->hub),
         .hub_silent_for = hub_link_silent_for(a->hub, clock_now()),
         .now = clock_now(),

@@ -32,18 +32,18 @@ static void send_frame(struct finder *f, const struct path_action *action)
         return;
     memcpy(frame.data, action->frame, action->len);
     if (action->socket == PATH_SOCKET_MAIN)
-        (void)frame_port_send(&f->port, &frame);
+        (void)frame_client_send(&f->port, &frame);
     else
-        spare_sockets_send(f->spare, action->socket, &frame);
+        punch_sockets_send(f->punch, action->socket, &frame);
 }
 
 static void open_socket(struct finder *f, uint32_t socket, nsec_t now)
 {
     struct err e = ERR_NULL;
-    int r = spare_sockets_open(f->spare, socket, &e);
+    int r = punch_sockets_open(f->punch, socket, &e);
 
     if (r < 0)
-        log_limited(&f->spare_limit, now, LOG_LEVEL_WARNING,
+        log_limited(&f->punch_limit, now, LOG_LEVEL_WARNING,
             "the ports of this node's NAT can be guessed less well: %s", err_text(&e));
     paths_on_socket(f->paths, socket, r == 0, now);
 }
@@ -78,7 +78,7 @@ static void act(struct finder *f, const struct path_action *action, nsec_t now)
         open_socket(f, action->socket, now);
         return;
     case PATH_ACTION_CLOSE:
-        spare_sockets_close(f->spare, action->socket);
+        punch_sockets_close(f->punch, action->socket);
         return;
     case PATH_ACTION_NONE:
     case PATH_ACTION_KIND_N:
@@ -97,7 +97,7 @@ static void arm(struct finder *f, nsec_t now)
 
     due = nsec_min(due, nsec_min(finder__handshake_due(f), finder__mtu_due(f)));
     due = nsec_min(due, finder__hub_beat_due(f, now));
-    if (frame_port_is_open(&f->port))
+    if (frame_client_is_open(&f->port))
         due = nsec_min(due, stun_client_due(&f->stun));
     if (due == NSEC_NEVER) {
         (void)uv_timer_stop(f->timer);
@@ -181,9 +181,9 @@ static void on_frame(void *ctx, const struct engine_frame *frame)
 void finder_set_engine(struct finder *f, struct engine *engine, uint16_t port, nsec_t now)
 {
     uint16_t before = f->port.port;
-    bool opened = frame_port_keep(&f->port, engine, port, now);
+    bool opened = frame_client_keep(&f->port, engine, port, now);
 
-    spare_sockets_set_port(f->spare, port);
+    punch_sockets_set_port(f->punch, port);
     f->pins = engine && engine_kind_of(engine) == ENGINE_KIND_USERSPACE;
     if (!opened)
         return;
@@ -202,7 +202,7 @@ void finder_set_link_mtu(struct finder *f, uint16_t mtu)
 
 bool finder_pins(const struct finder *f)
 {
-    return f->pins && frame_port_is_open(&f->port);
+    return f->pins && frame_client_is_open(&f->port);
 }
 
 const struct path_side *finder_self(const struct finder *f)
@@ -263,7 +263,7 @@ int finder_new(struct finder **ret, struct uv_loop_s *loop, const struct state *
     f->net_fd = -1;
     f->gather_due = NSEC_NEVER;
     f->timer = calloc(1, sizeof(*f->timer));
-    frame_port_init(&f->port, loop, on_frame, f);
+    frame_client_init(&f->port, loop, on_frame, f);
     f->run = rng_u64(&f->rng) >> 1 | 1;
     r = f->timer ? new_paths(f, e) : -ENOMEM;
     if (r < 0) {
@@ -274,7 +274,7 @@ int finder_new(struct finder **ret, struct uv_loop_s *loop, const struct state *
     udp_probe_init(&f->hub_probe, loop, on_hub_answer, f);
     (void)uv_timer_init(loop, f->timer);
     f->timer->data = f;
-    r = spare_sockets_new(&f->spare, loop, on_socket_frame, f, e);
+    r = punch_sockets_new(&f->punch, loop, on_socket_frame, f, e);
     if (r == 0)
         r = finder__start_self(f, e);
     if (r < 0)
@@ -295,8 +295,8 @@ struct finder *finder_free(struct finder *f, bool leaving)
         return NULL;
     finder__stop_self(f, leaving);
     udp_probe_stop(&f->hub_probe);
-    frame_port_close(&f->port);
-    f->spare = spare_sockets_free(f->spare);
+    frame_client_close(&f->port);
+    f->punch = punch_sockets_free(f->punch);
     uv_close((uv_handle_t *)f->timer, on_closed);
     f->paths = paths_free(f->paths);
     for (size_t i = 0; i < f->n_peers; i++)

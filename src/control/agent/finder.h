@@ -2,7 +2,7 @@
  * finder.h - finds and keeps the node's paths: path/paths.h with hands and ears.
  *
  * Theory of operation. What the machine of path/ wants to know is brought here:
- * frames through the engine's own port (frame_port.h), this machine's addresses
+ * frames through the engine's own port (frame_client.h), this machine's addresses
  * and every change of them, what STUN servers and the router say, what peers
  * report, what the engine counts. What it wants done is done here: frames are
  * sent, and the path of each peer is kept for render, which puts it into the

@@ -7,11 +7,11 @@
 #include <uv.h>
 
 #include "agent/finder.h"
-#include "agent/frame_port.h"
-#include "agent/port_map.h"
-#include "agent/spare_sockets.h"
-#include "agent/stun_client.h"
-#include "agent/udp_probe.h"
+#include "agent/paths/frame_client.h"
+#include "agent/paths/port_map.h"
+#include "agent/paths/punch_sockets.h"
+#include "agent/paths/stun_client.h"
+#include "agent/paths/udp_probe.h"
 #include "os/log.h"
 #include "base/rng.h"
 #include "path/paths.h"
@@ -70,9 +70,9 @@ struct finder {
     struct finder_listener listener;
     struct rng rng;
     struct paths *paths; /* owns */
-    struct frame_port port;
-    struct spare_sockets *spare; /* owns */
-    struct log_limit spare_limit;
+    struct frame_client port;
+    struct punch_sockets *punch; /* owns */
+    struct log_limit punch_limit;
     struct uv_timer_s *timer; /* owns until it is closed; the earliest of all that is due */
 
     /* This machine. */

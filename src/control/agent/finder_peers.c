@@ -116,11 +116,11 @@ static bool find_endpoint(
 
     *ret = action->remote;
     if (action->socket == PATH_SOCKET_MAIN ||
-        spare_sockets_use(f->spare, action->socket, &action->remote, ret, &e) == 0)
+        punch_sockets_use(f->punch, action->socket, &action->remote, ret, &e) == 0)
         return true;
-    log_limited(&f->spare_limit, now, LOG_LEVEL_WARNING, "the path to %s cannot be used: %s",
+    log_limited(&f->punch_limit, now, LOG_LEVEL_WARNING, "the path to %s cannot be used: %s",
         action->name, err_text(&e));
-    spare_sockets_close(f->spare, action->socket);
+    punch_sockets_close(f->punch, action->socket);
     return false;
 }
 

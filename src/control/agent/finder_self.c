@@ -205,10 +205,10 @@ void finder__ask_stun(struct finder *f, nsec_t now)
 {
     struct engine_frame frame = {.len = STUN_REQUEST_SIZE};
 
-    if (!frame_port_is_open(&f->port))
+    if (!frame_client_is_open(&f->port))
         return;
     while (stun_client_next(&f->stun, now, &f->rng, &frame.remote, frame.data))
-        (void)frame_port_send(&f->port, &frame);
+        (void)frame_client_send(&f->port, &frame);
 }
 
 /* Has the NAT given us another port for that server since? Then it is the newest one. */
@@ -251,15 +251,15 @@ void finder__refresh_stun(struct finder *f, nsec_t now)
     finder__ask_stun(f, now);
     /* A symmetric NAT keeps its mappings to servers that our port has asked: what they say of its
      * newest port is old. */
-    spare_sockets_close(f->spare, FINDER_FRESH_SOCKET);
+    punch_sockets_close(f->punch, FINDER_FRESH_SOCKET);
     if (!server || f->self.nat.port_step == 0 ||
-        spare_sockets_open(f->spare, FINDER_FRESH_SOCKET, NULL) < 0)
+        punch_sockets_open(f->punch, FINDER_FRESH_SOCKET, NULL) < 0)
         return;
     f->fresh.server = *server;
     rng_fill(&f->rng, f->fresh.id.b, sizeof(f->fresh.id.b));
     stun_encode_request(&f->fresh.id, frame.data);
     frame.remote = *server;
-    spare_sockets_send(f->spare, FINDER_FRESH_SOCKET, &frame);
+    punch_sockets_send(f->punch, FINDER_FRESH_SOCKET, &frame);
 }
 
 void finder__take_fresh(struct finder *f, const struct engine_frame *frame, nsec_t now)
@@ -270,7 +270,7 @@ void finder__take_fresh(struct finder *f, const struct engine_frame *frame, nsec
         stun_decode_response(&resp, frame->data, frame->len) != 0 ||
         memcmp(resp.id.b, f->fresh.id.b, sizeof(resp.id.b)) != 0)
         return;
-    spare_sockets_close(f->spare, FINDER_FRESH_SOCKET);
+    punch_sockets_close(f->punch, FINDER_FRESH_SOCKET);
     f->fresh.server = (struct endpoint){.port = 0};
     f->fresh.port = resp.mapped.port;
     finder__update_self(f, now);

@@ -15,25 +15,25 @@ static void explain(struct hub_transport *ht, const struct hub_stream_status *st
     char from[ENDPOINT_TEXT_MAX];
     char at[ENDPOINT_TEXT_MAX];
 
-    ht->explained = one_way_of(&ht->one_way);
+    ht->explained = udp_asymmetry_of(&ht->asymmetry);
     (void)endpoint_format(hub, at);
     switch (ht->explained) {
-    case ONE_WAY_IN:
+    case UDP_ASYMMETRY_IN:
         (void)snprintf(ht->why, sizeof(ht->why),
             "the hub hears this node at %s, but nothing that the hub sends by UDP arrives: a "
             "firewall or NAT here drops UDP in, or one at the hub drops it out; packets go in TLS "
             "to %.80s%s%.80s; let UDP from %s in",
-            endpoint_format(&ht->one_way.from, from), status->to, proxy, status->through, at);
+            endpoint_format(&ht->asymmetry.from, from), status->to, proxy, status->through, at);
         return;
-    case ONE_WAY_OUT:
+    case UDP_ASYMMETRY_OUT:
         (void)snprintf(ht->why, sizeof(ht->why),
             "the hub's datagrams arrive, but it does not hear this node: a firewall here or at the "
             "hub drops UDP to %s; packets go in TLS to %.80s%s%.80s; let UDP port %u out here, and "
             "in there",
             at, status->to, proxy, status->through, hub->port);
         return;
-    case ONE_WAY_UNKNOWN:
-    case ONE_WAY_N:
+    case UDP_ASYMMETRY_UNKNOWN:
+    case UDP_ASYMMETRY_N:
         break;
     }
     (void)snprintf(ht->why, sizeof(ht->why),
@@ -56,8 +56,8 @@ void hub_transport_poll(struct hub_transport *ht, const struct hub_transport_vie
     ht->is_doubt = view->is_doubt;
     ht->n_ways = view->ways->n;
     memcpy(ht->ways, view->ways->all, ht->n_ways * sizeof(*ht->ways));
-    one_way_look(
-        &ht->one_way, ht->silent_since, view->rx_bytes, !hub_transport_is_by_stream(ht), now);
+    udp_asymmetry_look(
+        &ht->asymmetry, ht->silent_since, view->rx_bytes, !hub_transport_is_by_stream(ht), now);
 }
 
 bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *from, nsec_t now)
@@ -69,7 +69,7 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
     if (i == ht->n_ways)
         return false;
     transport_choice_on_answer(&ht->choice, now);
-    one_way_clear(&ht->one_way);
+    udp_asymmetry_clear(&ht->asymmetry);
     return true;
 }
 
@@ -78,14 +78,15 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
 /* Is anything known, and wanted to be known, of what the hub hears by UDP? */
 static bool is_in_question(const struct hub_transport *ht)
 {
-    return hub_transport_is_by_stream(ht) && ht->one_way.silent != 0;
+    return hub_transport_is_by_stream(ht) && ht->asymmetry.silent != 0;
 }
 
 /* A request that should have been answered: was it lost on the way there, or its answer? */
 static void want_heard(struct hub_transport *ht, const struct hub_transport_stream *stream,
     struct hub_transport_wish *wish, nsec_t now)
 {
-    if (!stream->status.is_open || ht->n_ways == 0 || !one_way_wants_to_ask(&ht->one_way, now))
+    if (!stream->status.is_open || ht->n_ways == 0 ||
+        !udp_asymmetry_wants_to_ask(&ht->asymmetry, now))
         return;
     /* Each of the hub's endpoints in turn: perhaps there is no way at all to some. */
     ht->next_heard = (ht->next_heard + 1) % ht->n_ways;
@@ -95,7 +96,7 @@ static void want_heard(struct hub_transport *ht, const struct hub_transport_stre
 
 void hub_transport_on_asked(struct hub_transport *ht, nsec_t now)
 {
-    one_way_on_asked(&ht->one_way, now);
+    udp_asymmetry_on_asked(&ht->asymmetry, now);
 }
 
 bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *from,
@@ -103,9 +104,9 @@ bool hub_transport_on_heard(struct hub_transport *ht, const struct endpoint *fro
 {
     if (!is_in_question(ht))
         return false;
-    one_way_on_heard(&ht->one_way, from);
+    udp_asymmetry_on_heard(&ht->asymmetry, from);
     /* Told once for each verdict: an answer by UDP clears it, and that is not worth a line. */
-    if (one_way_of(&ht->one_way) == ht->explained)
+    if (udp_asymmetry_of(&ht->asymmetry) == ht->explained)
         return false;
     explain(ht, &stream->status);
     return true;

@@ -2,7 +2,7 @@
  * hub_transport.h - by which transport packets reach the hub: UDP, or TLS while UDP is blocked.
  *
  * Theory of operation. Puts together the choice (transport_choice.h) and which direction of UDP
- * fails (one_way.h), and explains both in words. The owner tells what it sees of the hub, which
+ * fails (paths/udp_asymmetry.h), and explains both in words. The owner tells what it sees of the hub, which
  * STUN requests were answered, and how the stream is; it does what is wished. hub_transport_io.h is
  * that owner, with sockets.
  *
@@ -14,7 +14,7 @@
 
 #include "agent/hub_stream.h"
 #include "agent/hub_ways.h"
-#include "agent/one_way.h"
+#include "agent/paths/udp_asymmetry.h"
 #include "agent/transport_choice.h"
 #include "base/addr.h"
 #include "base/clock.h"
@@ -49,15 +49,15 @@ struct hub_transport_wish {
 
 struct hub_transport {
     struct transport_choice choice;
-    struct one_way one_way;
+    struct udp_asymmetry asymmetry;
     nsec_t silent_since; /* the hub has not been heard by UDP since then; 0: it is heard */
     bool is_doubt;       /* as last viewed */
     struct endpoint ways[HUB_WAYS_MAX]; /* where the hub may be by UDP, as last viewed */
     unsigned n_ways;
-    unsigned next_heard;         /* of @ways: the one that @ask_heard was last about */
-    enum one_way_kind explained; /* which direction fails, as @why says */
-    char why[512];               /* why it is a stream, a clause */
-    char failed[512];            /* the stream's failure that was last told */
+    unsigned next_heard;               /* of @ways: the one that @ask_heard was last about */
+    enum udp_asymmetry_kind explained; /* which direction fails, as @why says */
+    char why[512];                     /* why it is a stream, a clause */
+    char failed[512];                  /* the stream's failure that was last told */
 };
 
 /** hub_transport_poll() - take what is seen of the hub at @now; hub_transport_run() afterwards. */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "agent/hub_transport.h"
-#include "agent/udp_probe.h"
+#include "agent/paths/udp_probe.h"
 #include "os/log.h"
 #include "mesh/object.h"
 

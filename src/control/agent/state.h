@@ -16,7 +16,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "agent/keepalive_plan.h"
+#include "agent/paths/keepalive_plan.h"
 #include "api/proxy.h"
 #include "api/token.h"
 #include "crypto/x25519.h"

@@ -104,8 +104,8 @@ static json_t *encode_hub(const struct status_input *in, const struct node *hub)
         hub->hub ? (int)hub->hub->api_port : 0, "handshakeAgeSeconds", encode_age(ob, in->now),
         "reachable", (int)in->hub_heard, "silentSeconds", encode_silence(in->hub_silent_for), "udp",
         (int)by_udp, "why", in->stream_why ? in->stream_why : "", "oneWay",
-        one_way_name(in->one_way), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0), "txBytes",
-        encode_bytes(ob ? ob->facts.tx_bytes : 0));
+        udp_asymmetry_name(in->asymmetry), "rxBytes", encode_bytes(ob ? ob->facts.rx_bytes : 0),
+        "txBytes", encode_bytes(ob ? ob->facts.tx_bytes : 0));
 
     return join(encode_node(hub), more);
 }

@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 #include "agent/finder.h"
-#include "agent/keepalive_plan.h"
+#include "agent/paths/keepalive_plan.h"
 #include "agent/observe.h"
-#include "agent/one_way.h"
+#include "agent/paths/udp_asymmetry.h"
 #include "agent/reach.h"
 #include "base/clock.h"
 #include "mesh/render.h"
@@ -36,11 +36,11 @@ struct status_input {
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
     bool hub_heard;
-    nsec_t hub_silent_for;     /* since it last said something; NSEC_NEVER: not yet */
-    const char *stream_why;    /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
-    enum one_way_kind one_way; /* which way UDP to the hub is broken */
-    nsec_t now;                /* monotonic */
-    nsec_t wall;               /* since 1970 */
+    nsec_t hub_silent_for;  /* since it last said something; NSEC_NEVER: not yet */
+    const char *stream_why; /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
+    enum udp_asymmetry_kind asymmetry; /* which way UDP to the hub is broken */
+    nsec_t now;                        /* monotonic */
+    nsec_t wall;                       /* since 1970 */
 };
 
 /** status_encode() - a new reference, NULL for no memory. */

@@ -134,7 +134,7 @@ def test_symmetric_against_port_restricted(site: Site) -> None:
             gap = longest_gap_s(flow)
             tries.append(is_found)
             print(f"FIGURE {hard.name} with {easy.name}: {'direct' if is_found else 'relay'}; "
-                  f"{frames} frames of the symmetric side, {pings} of them from spare sockets; "
+                  f"{frames} frames of the symmetric side, {pings} of them from punch sockets; "
                   f"{frames_easy} of the other, {guesses} of them guesses; "
                   f"longest silence {gap:.2f} s (to be below 3)")
             assert pings <= PINGS and guesses <= GUESSES

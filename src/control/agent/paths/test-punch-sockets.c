@@ -1,4 +1,4 @@
-/* test-spare-sockets.c - a spare socket between a peer and WireGuard, both played by the test. */
+/* test-punch-sockets.c - a punch socket between a peer and WireGuard, both played by the test. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "agent/spare_sockets.h"
+#include "agent/paths/punch_sockets.h"
 #include "base/err.h"
 #include "engine/frames.h"
 #include "net/offload.h"
@@ -23,7 +23,7 @@
 struct world {
     uv_loop_t loop;
     uv_timer_t keeper; /* keeps the loop running, which the sockets do not */
-    struct spare_sockets *spare;
+    struct punch_sockets *punch;
     struct udp_sockets wireguard;
     struct udp_sockets peer;
     struct endpoint peer_at;
@@ -60,7 +60,7 @@ static int set_up(void **state)
     assert_int_equal(uv_loop_init(&w.loop), 0);
     assert_int_equal(uv_timer_init(&w.loop, &w.keeper), 0);
     assert_int_equal(uv_timer_start(&w.keeper, on_keeper, 60000, 0), 0);
-    assert_int_equal(spare_sockets_new(&w.spare, &w.loop, on_frame, &w, NULL), 0);
+    assert_int_equal(punch_sockets_new(&w.punch, &w.loop, on_frame, &w, NULL), 0);
     assert_int_equal(udp_open_at(&w.wireguard, &any, &offloads, NULL), 0);
     assert_int_equal(udp_open_at(&w.peer, &any, &offloads, NULL), 0);
     w.peer_at = loopback(w.peer.port);
@@ -72,7 +72,7 @@ static int tear_down(void **state)
 {
     struct world *w = *state;
 
-    w->spare = spare_sockets_free(w->spare);
+    w->punch = punch_sockets_free(w->punch);
     udp_close(&w->wireguard);
     udp_close(&w->peer);
     uv_close((uv_handle_t *)&w->keeper, NULL);
@@ -109,7 +109,7 @@ static size_t receive(const struct udp_sockets *at, struct endpoint *ret_from, i
     return (size_t)n;
 }
 
-/* Where the peer sees the spare socket: it is told by a frame. */
+/* Where the peer sees the punch socket: it is told by a frame. */
 static struct endpoint meet(struct world *w)
 {
     struct engine_frame frame = {.remote = w->peer_at, .len = 100};
@@ -117,7 +117,7 @@ static struct endpoint meet(struct world *w)
 
     frame.data[0] = PATH_FRAME_TYPE;
     frame.data[99] = 100;
-    spare_sockets_send(w->spare, SOCKET, &frame);
+    punch_sockets_send(w->punch, SOCKET, &frame);
     assert_int_equal(receive(&w->peer, &seen, 5000), 100);
     return seen;
 }
@@ -136,7 +136,7 @@ static void test_frames_go_to_the_loop(void **state)
     struct world *w = *state;
     struct endpoint seen;
 
-    assert_int_equal(spare_sockets_open(w->spare, SOCKET, NULL), 0);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
     seen = meet(w);
     send_to(&w->peer, &seen, PATH_FRAME_TYPE, 120);
     run_until_frame(w);
@@ -151,13 +151,13 @@ static void test_datagrams_pass_both_ways(void **state)
     struct world *w = *state;
     struct endpoint seen, inner, from;
 
-    spare_sockets_set_port(w->spare, w->wireguard.port);
-    assert_int_equal(spare_sockets_open(w->spare, SOCKET, NULL), 0);
+    punch_sockets_set_port(w->punch, w->wireguard.port);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
     seen = meet(w);
     /* Until it is used nothing of WireGuard's passes. */
     send_to(&w->peer, &seen, 4, 300);
     assert_int_equal(receive(&w->wireguard, &from, 100), 0);
-    assert_int_equal(spare_sockets_use(w->spare, SOCKET, &w->peer_at, &inner, NULL), 0);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), 0);
     send_to(&w->peer, &seen, 1, 148);
     assert_int_equal(receive(&w->wireguard, &from, 5000), 148);
     assert_true(endpoint_equal(&from, &inner));
@@ -182,11 +182,11 @@ static void test_strangers_do_not_pass(void **state)
     struct udp_sockets stranger;
     struct endpoint seen, inner, from;
 
-    spare_sockets_set_port(w->spare, w->wireguard.port);
+    punch_sockets_set_port(w->punch, w->wireguard.port);
     assert_int_equal(udp_open_at(&stranger, &any, &offloads, NULL), 0);
-    assert_int_equal(spare_sockets_open(w->spare, SOCKET, NULL), 0);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
     seen = meet(w);
-    assert_int_equal(spare_sockets_use(w->spare, SOCKET, &w->peer_at, &inner, NULL), 0);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), 0);
     send_to(&stranger, &seen, 1, 148);
     send_to(&stranger, &inner, 4, 100);
     assert_int_equal(receive(&w->wireguard, &from, 100), 0);
@@ -201,13 +201,13 @@ static void test_wireguard_moves_to_another_port(void **state)
     struct endpoint any = loopback(0);
     struct endpoint seen, inner, from;
 
-    spare_sockets_set_port(w->spare, w->wireguard.port);
-    assert_int_equal(spare_sockets_open(w->spare, SOCKET, NULL), 0);
+    punch_sockets_set_port(w->punch, w->wireguard.port);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
     seen = meet(w);
-    assert_int_equal(spare_sockets_use(w->spare, SOCKET, &w->peer_at, &inner, NULL), 0);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), 0);
     udp_close(&w->wireguard);
     assert_int_equal(udp_open_at(&w->wireguard, &any, &offloads, NULL), 0);
-    spare_sockets_set_port(w->spare, w->wireguard.port);
+    punch_sockets_set_port(w->punch, w->wireguard.port);
     send_to(&w->peer, &seen, 4, 150);
     assert_int_equal(receive(&w->wireguard, &from, 5000), 150);
 }
@@ -219,17 +219,17 @@ static void test_closing(void **state)
     struct err e = ERR_NULL;
 
     /* Neither open nor with WireGuard's port. */
-    assert_true(spare_sockets_use(w->spare, SOCKET, &w->peer_at, &inner, &e) < 0);
-    assert_int_equal(spare_sockets_open(w->spare, SOCKET, NULL), 0);
-    assert_true(spare_sockets_use(w->spare, SOCKET, &w->peer_at, &inner, &e) < 0);
-    spare_sockets_set_port(w->spare, w->wireguard.port);
+    assert_true(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, &e) < 0);
+    assert_int_equal(punch_sockets_open(w->punch, SOCKET, NULL), 0);
+    assert_true(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, &e) < 0);
+    punch_sockets_set_port(w->punch, w->wireguard.port);
     seen = meet(w);
-    assert_int_equal(spare_sockets_use(w->spare, SOCKET, &w->peer_at, &inner, NULL), 0);
-    spare_sockets_close(w->spare, SOCKET);
+    assert_int_equal(punch_sockets_use(w->punch, SOCKET, &w->peer_at, &inner, NULL), 0);
+    punch_sockets_close(w->punch, SOCKET);
     /* What is on its way still arrives. */
     send_to(&w->peer, &seen, 4, 300);
     assert_int_equal(receive(&w->wireguard, &from, 5000), 300);
-    spare_sockets_close(w->spare, 99);
+    punch_sockets_close(w->punch, 99);
 }
 
 static void test_no_more_than_it_may(void **state)
@@ -238,15 +238,15 @@ static void test_no_more_than_it_may(void **state)
     struct err e = ERR_NULL;
     unsigned n = 0;
 
-    while (n < 300 && spare_sockets_open(w->spare, n + 1, &e) == 0)
+    while (n < 300 && punch_sockets_open(w->punch, n + 1, &e) == 0)
         n++;
     assert_int_equal(n, 300);
-    for (; n < SPARE_SOCKETS_MAX + 1; n++)
-        if (spare_sockets_open(w->spare, n + 1, &e) < 0)
+    for (; n < PUNCH_SOCKETS_MAX + 1; n++)
+        if (punch_sockets_open(w->punch, n + 1, &e) < 0)
             break;
-    assert_true(n <= SPARE_SOCKETS_MAX);
-    spare_sockets_close(w->spare, 1);
-    assert_int_equal(spare_sockets_open(w->spare, 1000, &e), 0);
+    assert_true(n <= PUNCH_SOCKETS_MAX);
+    punch_sockets_close(w->punch, 1);
+    assert_int_equal(punch_sockets_open(w->punch, 1000, &e), 0);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* frame_port.c - see frame_port.h. */
-#include "agent/frame_port.h"
+/* frame_client.c - see frame_client.h. */
+#include "agent/paths/frame_client.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,14 +14,15 @@
 #define RETRY NSEC_PER_SEC
 
 /* Lives until its handle is closed, which is later than the port is. */
-struct frame_port_poll {
+struct frame_client_poll {
     uv_poll_t handle;
-    struct frame_port *port; /* borrows: valid while it is open */
+    struct frame_client *port; /* borrows: valid while it is open */
 };
 
-void frame_port_init(struct frame_port *fp, struct uv_loop_s *loop, frame_port_fn fn, void *ctx)
+void frame_client_init(
+    struct frame_client *fp, struct uv_loop_s *loop, frame_client_fn fn, void *ctx)
 {
-    *fp = (struct frame_port){.loop = loop, .fn = fn, .ctx = ctx};
+    *fp = (struct frame_client){.loop = loop, .fn = fn, .ctx = ctx};
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -29,7 +30,7 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-void frame_port_close(struct frame_port *fp)
+void frame_client_close(struct frame_client *fp)
 {
     if (!fp->frames)
         return;
@@ -42,8 +43,8 @@ void frame_port_close(struct frame_port *fp)
 
 static void on_readable(uv_poll_t *handle, int status, int events)
 {
-    struct frame_port_poll *poll = handle->data;
-    struct frame_port *fp = poll->port;
+    struct frame_client_poll *poll = handle->data;
+    struct frame_client *fp = poll->port;
     struct engine_frame frame;
     int r = 0;
 
@@ -54,12 +55,12 @@ static void on_readable(uv_poll_t *handle, int status, int events)
             fp->fn(fp->ctx, &frame);
     }
     if (fp->poll == poll && r != 0 && r != ENGINE_FRAMES_E_EMPTY)
-        frame_port_close(fp);
+        frame_client_close(fp);
 }
 
-static int open_port(struct frame_port *fp, struct engine *engine, uint16_t port, struct err *e)
+static int open_port(struct frame_client *fp, struct engine *engine, uint16_t port, struct err *e)
 {
-    struct frame_port_poll *poll = calloc(1, sizeof(*poll));
+    struct frame_client_poll *poll = calloc(1, sizeof(*poll));
     int r = poll ? engine_open_frames(engine, &fp->frames, port, e) : -ENOMEM;
 
     if (r < 0) {
@@ -76,12 +77,12 @@ static int open_port(struct frame_port *fp, struct engine *engine, uint16_t port
     return 0;
 }
 
-bool frame_port_keep(struct frame_port *fp, struct engine *engine, uint16_t port, nsec_t now)
+bool frame_client_keep(struct frame_client *fp, struct engine *engine, uint16_t port, nsec_t now)
 {
     struct err e = ERR_NULL;
 
     if (fp->frames && (fp->engine != engine || fp->port != port))
-        frame_port_close(fp);
+        frame_client_close(fp);
     if (fp->frames || !engine || port == 0 || (fp->tried != 0 && now - fp->tried < RETRY))
         return false;
     fp->tried = 0;
@@ -93,16 +94,16 @@ bool frame_port_keep(struct frame_port *fp, struct engine *engine, uint16_t port
     return false;
 }
 
-bool frame_port_is_open(const struct frame_port *fp)
+bool frame_client_is_open(const struct frame_client *fp)
 {
     return fp->frames != NULL;
 }
 
-int frame_port_send(struct frame_port *fp, const struct engine_frame *frame)
+int frame_client_send(struct frame_client *fp, const struct engine_frame *frame)
 {
     int r = fp->frames ? engine_frames_send(fp->frames, frame) : 0;
 
     if (r == ENGINE_FRAMES_E_GONE)
-        frame_port_close(fp);
+        frame_client_close(fp);
     return r;
 }

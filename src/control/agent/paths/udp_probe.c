@@ -1,9 +1,9 @@
 /* udp_probe.c - see udp_probe.h. */
-#include "agent/udp_probe.h"
+#include "agent/paths/udp_probe.h"
 
 #include <string.h>
 
-#include "agent/stun_socket.h"
+#include "agent/paths/stun_socket.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 

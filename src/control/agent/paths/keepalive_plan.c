@@ -1,5 +1,5 @@
 /* keepalive_plan.c - see keepalive_plan.h. */
-#include "agent/keepalive_plan.h"
+#include "agent/paths/keepalive_plan.h"
 
 #include <stdio.h>
 

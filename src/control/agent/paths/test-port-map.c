@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <uv.h>
 
-#include "agent/port_map.h"
-#include "agent/port_map_internal.h"
+#include "agent/paths/port_map.h"
+#include "agent/paths/port_map_internal.h"
 
 #define SEC NSEC_PER_SEC
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "agent/keepalive_plan.h"
+#include "agent/paths/keepalive_plan.h"
 #include "base/rng.h"
 #include "wire/stun.h"
 

@@ -1,5 +1,5 @@
-/* spare_sockets.c - see spare_sockets.h. */
-#include "agent/spare_sockets.h"
+/* punch_sockets.c - see punch_sockets.h. */
+#include "agent/paths/punch_sockets.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@
 #define WAKE 0
 
 /** One socket, and its other end. */
-struct spare {
+struct punch_socket {
     uint32_t id;            /* 0: a free place */
     struct udp_sockets out; /* owns; what the peer sees */
     struct udp_sockets in;  /* owns; on loopback, connected to WireGuard; none: it is not used */
@@ -38,14 +38,14 @@ struct spare {
     nsec_t close_at;        /* NSEC_NEVER: it stays */
 };
 
-struct spare_frame {
+struct punch_frame {
     uint32_t socket;
     struct engine_frame frame;
 };
 
-struct spare_sockets {
+struct punch_sockets {
     /* The loop's. */
-    spare_sockets_fn fn;
+    punch_sockets_fn fn;
     void *ctx; /* pins */
     uv_async_t news;
     uv_timer_t linger;
@@ -56,7 +56,7 @@ struct spare_sockets {
 
     /* Changed by the loop with the gate closed, read by the thread inside it. */
     struct gate gate;
-    struct spare places[SPARE_SOCKETS_MAX];
+    struct punch_socket places[PUNCH_SOCKETS_MAX];
     struct endpoint wireguard; /* port 0: not known */
 
     /* Immutable while the thread runs. */
@@ -70,7 +70,7 @@ struct spare_sockets {
     struct udp_outbox outbox;
 
     pthread_mutex_t lock;      /* guards the queue; a leaf */
-    struct spare_frame *queue; /* owns; a ring of QUEUE_MAX */
+    struct punch_frame *queue; /* owns; a ring of QUEUE_MAX */
     unsigned first;
     unsigned n;
 };
@@ -83,10 +83,10 @@ static struct endpoint loopback(uint16_t port)
 /* ---- frames for the loop -------------------------------------------------------------------- */
 
 static void queue_frame(
-    struct spare_sockets *ss, const struct spare *s, const struct udp_run *run, uint32_t off)
+    struct punch_sockets *ss, const struct punch_socket *s, const struct udp_run *run, uint32_t off)
 {
     uint32_t len = run->len - off < run->seg ? run->len - off : run->seg;
-    struct spare_frame *f;
+    struct punch_frame *f;
 
     if (len > ENGINE_FRAME_MAX)
         return;
@@ -105,7 +105,7 @@ static void queue_frame(
     (void)uv_async_send(&ss->news);
 }
 
-static bool next_frame(struct spare_sockets *ss, struct spare_frame *ret)
+static bool next_frame(struct punch_sockets *ss, struct punch_frame *ret)
 {
     bool some;
 
@@ -122,8 +122,8 @@ static bool next_frame(struct spare_sockets *ss, struct spare_frame *ret)
 
 static void on_news(uv_async_t *async)
 {
-    struct spare_sockets *ss = async->data;
-    struct spare_frame f;
+    struct punch_sockets *ss = async->data;
+    struct punch_frame f;
 
     /* At most one queue a turn, so that a flood does not stop the rest. */
     for (unsigned i = 0; i < QUEUE_MAX && next_frame(ss, &f); i++)
@@ -132,7 +132,7 @@ static void on_news(uv_async_t *async)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-static bool is_used(const struct spare *s)
+static bool is_used(const struct punch_socket *s)
 {
     return s->in.fd[UDP_FAMILY_V4] >= 0;
 }
@@ -143,8 +143,8 @@ static bool is_wireguard(uint8_t type)
 }
 
 /* The datagrams of @run from byte @from to byte @to, which are WireGuard's. */
-static void pass_in(struct spare_sockets *ss, const struct spare *s, const struct udp_run *run,
-    uint32_t from, uint32_t to)
+static void pass_in(struct punch_sockets *ss, const struct punch_socket *s,
+    const struct udp_run *run, uint32_t from, uint32_t to)
 {
     struct udp_run part = *run;
 
@@ -156,7 +156,8 @@ static void pass_in(struct spare_sockets *ss, const struct spare *s, const struc
     udp_outbox_add(&ss->outbox, &s->in, &part);
 }
 
-static void sort_run(struct spare_sockets *ss, const struct spare *s, const struct udp_run *run)
+static void sort_run(
+    struct punch_sockets *ss, const struct punch_socket *s, const struct udp_run *run)
 {
     uint32_t begin = 0;
 
@@ -170,7 +171,7 @@ static void sort_run(struct spare_sockets *ss, const struct spare *s, const stru
     pass_in(ss, s, run, begin, run->len);
 }
 
-static void inward(struct spare_sockets *ss, const struct spare *s)
+static void inward(struct punch_sockets *ss, const struct punch_socket *s)
 {
     unsigned n = udp_receive(&ss->inbox, s->out.fd[UDP_FAMILY_V4]);
 
@@ -179,7 +180,7 @@ static void inward(struct spare_sockets *ss, const struct spare *s)
     udp_outbox_flush(&ss->outbox, &s->in);
 }
 
-static void outward(struct spare_sockets *ss, const struct spare *s)
+static void outward(struct punch_sockets *ss, const struct punch_socket *s)
 {
     unsigned n = udp_receive(&ss->inbox, s->in.fd[UDP_FAMILY_V4]);
 
@@ -193,14 +194,15 @@ static void outward(struct spare_sockets *ss, const struct spare *s)
 }
 
 /* What an event of the epoll set carries: whose it is, its place, and which end. */
-static uint64_t event_key(const struct spare_sockets *ss, const struct spare *s, bool is_inner)
+static uint64_t event_key(
+    const struct punch_sockets *ss, const struct punch_socket *s, bool is_inner)
 {
     return (uint64_t)s->id << 32 | (uint64_t)(s - ss->places) << 1 | (is_inner ? 1 : 0);
 }
 
-static void serve(struct spare_sockets *ss, uint64_t key)
+static void serve(struct punch_sockets *ss, uint64_t key)
 {
-    const struct spare *s = &ss->places[(uint32_t)key >> 1];
+    const struct punch_socket *s = &ss->places[(uint32_t)key >> 1];
 
     /* The place may have been given to another one since the kernel said so. */
     if (key == WAKE || s->id != key >> 32)
@@ -213,7 +215,7 @@ static void serve(struct spare_sockets *ss, uint64_t key)
 
 static void *run_thread(void *arg)
 {
-    struct spare_sockets *ss = arg;
+    struct punch_sockets *ss = arg;
     struct epoll_event events[EVENTS_PER_TURN];
 
     while (!atomic_load(&ss->is_ending)) {
@@ -227,14 +229,14 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-static int watch(struct spare_sockets *ss, int fd, uint64_t key)
+static int watch(struct punch_sockets *ss, int fd, uint64_t key)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = key};
 
     return epoll_ctl(ss->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-static void release_thread(struct spare_sockets *ss)
+static void release_thread(struct punch_sockets *ss)
 {
     if (ss->epoll_fd >= 0)
         (void)close(ss->epoll_fd);
@@ -249,7 +251,7 @@ static void release_thread(struct spare_sockets *ss)
     ss->queue = NULL;
 }
 
-static int prepare_thread(struct spare_sockets *ss)
+static int prepare_thread(struct punch_sockets *ss)
 {
     int r = gate_init(&ss->gate, 1);
 
@@ -271,7 +273,7 @@ static int prepare_thread(struct spare_sockets *ss)
     return r == 0 ? watch(ss, ss->wake_fd, WAKE) : r;
 }
 
-static int start_thread(struct spare_sockets *ss, struct err *e)
+static int start_thread(struct punch_sockets *ss, struct err *e)
 {
     int r;
 
@@ -279,7 +281,7 @@ static int start_thread(struct spare_sockets *ss, struct err *e)
         return 0;
     r = prepare_thread(ss);
     if (r == 0)
-        r = thread_start(&ss->thread, "spare", -1, run_thread, ss);
+        r = thread_start(&ss->thread, "punch", -1, run_thread, ss);
     if (r < 0) {
         release_thread(ss);
         return err_set(
@@ -289,7 +291,7 @@ static int start_thread(struct spare_sockets *ss, struct err *e)
     return 0;
 }
 
-static void stop_thread(struct spare_sockets *ss)
+static void stop_thread(struct punch_sockets *ss)
 {
     if (!ss->is_running)
         return;
@@ -303,33 +305,34 @@ static void stop_thread(struct spare_sockets *ss)
 /* ---- sockets -------------------------------------------------------------------------------- */
 
 /* @id 0 finds a free place. */
-static struct spare *find(struct spare_sockets *ss, uint32_t id)
+static struct punch_socket *find(struct punch_sockets *ss, uint32_t id)
 {
-    for (unsigned i = 0; i < SPARE_SOCKETS_MAX; i++)
+    for (unsigned i = 0; i < PUNCH_SOCKETS_MAX; i++)
         if (ss->places[i].id == id)
             return &ss->places[i];
     return NULL;
 }
 
-static struct spare *find_open(struct spare_sockets *ss, uint32_t socket)
+static struct punch_socket *find_open(struct punch_sockets *ss, uint32_t socket)
 {
     return socket == 0 ? NULL : find(ss, socket);
 }
 
-static struct spare no_spare(void)
+static struct punch_socket no_socket(void)
 {
-    return (struct spare){.out = UDP_SOCKETS_NULL, .in = UDP_SOCKETS_NULL, .close_at = NSEC_NEVER};
+    return (struct punch_socket){
+        .out = UDP_SOCKETS_NULL, .in = UDP_SOCKETS_NULL, .close_at = NSEC_NEVER};
 }
 
-int spare_sockets_open(struct spare_sockets *ss, uint32_t socket, struct err *e)
+int punch_sockets_open(struct punch_sockets *ss, uint32_t socket, struct err *e)
 {
     const struct endpoint any = {.addr = ip_addr_v4((const uint8_t[4]){0})};
-    struct spare *place = find(ss, 0);
-    struct spare s = no_spare();
+    struct punch_socket *place = find(ss, 0);
+    struct punch_socket s = no_socket();
     int r = start_thread(ss, e);
 
     if (r == 0 && !place)
-        r = err_set(e, -EMFILE, "there are %d sockets beside WireGuard's", SPARE_SOCKETS_MAX);
+        r = err_set(e, -EMFILE, "there are %d sockets beside WireGuard's", PUNCH_SOCKETS_MAX);
     if (r == 0)
         r = udp_open_at(&s.out, &any, &ss->offloads, e);
     if (r < 0)
@@ -339,7 +342,7 @@ int spare_sockets_open(struct spare_sockets *ss, uint32_t socket, struct err *e)
     *place = s;
     r = watch(ss, s.out.fd[UDP_FAMILY_V4], event_key(ss, place, false));
     if (r < 0)
-        *place = no_spare();
+        *place = no_socket();
     gate_open(&ss->gate);
     if (r < 0) {
         udp_close(&s.out);
@@ -348,12 +351,12 @@ int spare_sockets_open(struct spare_sockets *ss, uint32_t socket, struct err *e)
     return 0;
 }
 
-static void close_now(struct spare_sockets *ss, struct spare *place)
+static void close_now(struct punch_sockets *ss, struct punch_socket *place)
 {
-    struct spare s = *place;
+    struct punch_socket s = *place;
 
     gate_close(&ss->gate);
-    *place = no_spare();
+    *place = no_socket();
     gate_open(&ss->gate);
     udp_close(&s.out);
     udp_close(&s.in);
@@ -362,11 +365,11 @@ static void close_now(struct spare_sockets *ss, struct spare *place)
 static void on_linger(uv_timer_t *timer);
 
 /* Be woken for the first that lingers no more. */
-static void arm(struct spare_sockets *ss)
+static void arm(struct punch_sockets *ss)
 {
     nsec_t due = NSEC_NEVER;
 
-    for (unsigned i = 0; i < SPARE_SOCKETS_MAX; i++)
+    for (unsigned i = 0; i < PUNCH_SOCKETS_MAX; i++)
         due = nsec_min(due, ss->places[i].close_at);
     if (due == NSEC_NEVER)
         return;
@@ -376,18 +379,18 @@ static void arm(struct spare_sockets *ss)
 
 static void on_linger(uv_timer_t *timer)
 {
-    struct spare_sockets *ss = timer->data;
+    struct punch_sockets *ss = timer->data;
     nsec_t now = clock_now();
 
-    for (unsigned i = 0; i < SPARE_SOCKETS_MAX; i++)
+    for (unsigned i = 0; i < PUNCH_SOCKETS_MAX; i++)
         if (ss->places[i].close_at <= now)
             close_now(ss, &ss->places[i]);
     arm(ss);
 }
 
-void spare_sockets_close(struct spare_sockets *ss, uint32_t socket)
+void punch_sockets_close(struct punch_sockets *ss, uint32_t socket)
 {
-    struct spare *s = find_open(ss, socket);
+    struct punch_socket *s = find_open(ss, socket);
 
     if (!s || s->close_at != NSEC_NEVER)
         return;
@@ -399,9 +402,9 @@ void spare_sockets_close(struct spare_sockets *ss, uint32_t socket)
     arm(ss);
 }
 
-void spare_sockets_send(struct spare_sockets *ss, uint32_t socket, const struct engine_frame *frame)
+void punch_sockets_send(struct punch_sockets *ss, uint32_t socket, const struct engine_frame *frame)
 {
-    struct spare *s = find_open(ss, socket);
+    struct punch_socket *s = find_open(ss, socket);
     struct udp_run run = {.buf = (uint8_t *)(uintptr_t)frame->data,
         .len = (uint32_t)frame->len,
         .seg = (uint16_t)frame->len,
@@ -424,7 +427,7 @@ void spare_sockets_send(struct spare_sockets *ss, uint32_t socket, const struct 
 }
 
 /* The second end of @s, which has none yet. */
-static int open_inner(struct spare_sockets *ss, struct spare *s, struct err *e)
+static int open_inner(struct punch_sockets *ss, struct punch_socket *s, struct err *e)
 {
     const struct endpoint any = loopback(0);
     struct udp_sockets in;
@@ -445,10 +448,10 @@ static int open_inner(struct spare_sockets *ss, struct spare *s, struct err *e)
     return 0;
 }
 
-int spare_sockets_use(struct spare_sockets *ss, uint32_t socket, const struct endpoint *remote,
+int punch_sockets_use(struct punch_sockets *ss, uint32_t socket, const struct endpoint *remote,
     struct endpoint *ret_local, struct err *e)
 {
-    struct spare *s = find_open(ss, socket);
+    struct punch_socket *s = find_open(ss, socket);
     int r = 0;
 
     if (!s)
@@ -466,14 +469,14 @@ int spare_sockets_use(struct spare_sockets *ss, uint32_t socket, const struct en
     return 0;
 }
 
-void spare_sockets_set_port(struct spare_sockets *ss, uint16_t port)
+void punch_sockets_set_port(struct punch_sockets *ss, uint16_t port)
 {
     if (ss->wireguard.port == port)
         return;
     if (ss->is_running)
         gate_close(&ss->gate);
     ss->wireguard = loopback(port);
-    for (unsigned i = 0; port != 0 && i < SPARE_SOCKETS_MAX; i++)
+    for (unsigned i = 0; port != 0 && i < PUNCH_SOCKETS_MAX; i++)
         if (is_used(&ss->places[i]))
             (void)udp_connect(&ss->places[i].in, &ss->wireguard);
     if (ss->is_running)
@@ -482,18 +485,18 @@ void spare_sockets_set_port(struct spare_sockets *ss, uint16_t port)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int spare_sockets_new(struct spare_sockets **ret, struct uv_loop_s *loop, spare_sockets_fn fn,
+int punch_sockets_new(struct punch_sockets **ret, struct uv_loop_s *loop, punch_sockets_fn fn,
     void *ctx, struct err *e)
 {
-    struct spare_sockets *ss = calloc(1, sizeof(*ss));
+    struct punch_sockets *ss = calloc(1, sizeof(*ss));
 
     if (!ss)
         return err_set(e, -ENOMEM, "no memory for sockets beside WireGuard's");
     ss->fn = fn;
     ss->ctx = ctx;
     ss->epoll_fd = ss->wake_fd = -1;
-    for (unsigned i = 0; i < SPARE_SOCKETS_MAX; i++)
-        ss->places[i] = no_spare();
+    for (unsigned i = 0; i < PUNCH_SOCKETS_MAX; i++)
+        ss->places[i] = no_socket();
     (void)pthread_mutex_init(&ss->lock, NULL);
     (void)uv_async_init(loop, &ss->news, on_news);
     (void)uv_timer_init(loop, &ss->linger);
@@ -508,7 +511,7 @@ int spare_sockets_new(struct spare_sockets **ret, struct uv_loop_s *loop, spare_
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct spare_sockets *ss = handle->data;
+    struct punch_sockets *ss = handle->data;
 
     if (--ss->n_handles > 0)
         return;
@@ -516,12 +519,12 @@ static void on_closed(uv_handle_t *handle)
     free(ss);
 }
 
-struct spare_sockets *spare_sockets_free(struct spare_sockets *ss)
+struct punch_sockets *punch_sockets_free(struct punch_sockets *ss)
 {
     if (!ss)
         return NULL;
     stop_thread(ss);
-    for (unsigned i = 0; i < SPARE_SOCKETS_MAX; i++) {
+    for (unsigned i = 0; i < PUNCH_SOCKETS_MAX; i++) {
         udp_close(&ss->places[i].out);
         udp_close(&ss->places[i].in);
     }

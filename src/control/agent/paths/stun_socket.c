@@ -1,5 +1,5 @@
 /* stun_socket.c - see stun_socket.h. */
-#include "agent/stun_socket.h"
+#include "agent/paths/stun_socket.h"
 
 #include <stdlib.h>
 #include <uv.h>

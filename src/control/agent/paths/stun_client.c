@@ -1,5 +1,5 @@
 /* stun_client.c - see stun_client.h. */
-#include "agent/stun_client.h"
+#include "agent/paths/stun_client.h"
 
 #include <string.h>
 

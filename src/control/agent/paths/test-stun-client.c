@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/stun_client.h"
+#include "agent/paths/stun_client.h"
 #include "base/rng.h"
 
 #define SEC  NSEC_PER_SEC

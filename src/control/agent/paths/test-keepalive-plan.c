@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/keepalive_plan.h"
+#include "agent/paths/keepalive_plan.h"
 #include "mesh/object.h"
 
 #define START (1000 * NSEC_PER_SEC)

@@ -1,5 +1,5 @@
 /* port_map.c - see port_map.h. */
-#include "agent/port_map.h"
+#include "agent/paths/port_map.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <uv.h>
 
-#include "agent/port_map_internal.h"
+#include "agent/paths/port_map_internal.h"
 #include "base/err.h"
 #include "os/clock.h"
 

@@ -1,9 +1,9 @@
 /* keepalive_probe.c - see keepalive_probe.h. */
-#include "agent/keepalive_probe.h"
+#include "agent/paths/keepalive_probe.h"
 
 #include <string.h>
 
-#include "agent/stun_socket.h"
+#include "agent/paths/stun_socket.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 

@@ -114,7 +114,7 @@ static void on_snapshot_change(struct agent *a, bool is_status, nsec_t now)
     pass_plan_request(&a->pass, now + AGENT_CORE_SOON);
     snapshot_cache_on_change(&a->cache, is_status, now);
     node_names_request(&a->names, now + NAMES_DELAY);
-    finder_set_snapshot(a->finder, &a->snapshot, now);
+    path_driver_set_snapshot(a->paths, &a->snapshot, now);
     poll_plan_on_news(&a->poll);
 }
 
@@ -157,7 +157,7 @@ static void on_hub_change(void *ctx, bool heard, const char *why)
 
     if (a->is_ending)
         return;
-    finder_set_hub(a->finder, heard, now);
+    path_driver_set_hub(a->paths, heard, now);
     if (heard) {
         log_info("the hub answers");
         a->report.sent_at = 0;
@@ -329,7 +329,12 @@ static int open_parts(struct life *l, struct err *e)
     struct agent *a = &l->agent;
     struct hub_link_listener listener = {
         .on_event = on_event, .on_change = on_hub_change, .ctx = a};
-    struct finder_listener paths = {
+    struct path_driver_options opt = {.secret = &a->state.secret,
+        .name = a->state.snapshot.self,
+        .interface = a->state.interface,
+        .given = a->state.given,
+        .n_given = a->state.n_given};
+    struct path_driver_listener paths = {
         .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = a};
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
 
@@ -337,7 +342,7 @@ static int open_parts(struct life *l, struct err *e)
     if (r == 0)
         r = make_signer(a, e);
     if (r == 0)
-        r = finder_new(&a->finder, &a->loop, &a->state, &paths, e);
+        r = path_driver_new(&a->paths, &a->loop, &opt, &paths, e);
     if (r == 0)
         r = hub_link_new(&a->hub, &a->loop, a->state.interface, &a->signer, &listener, e);
     if (r == 0) {
@@ -357,7 +362,7 @@ static int start(struct life *l, struct err *e)
         return r;
     hub_transport_io_init(&a->transport, &a->loop, &a->state);
     measure_ciphers(&a->speeds);
-    finder_set_snapshot(a->finder, &a->snapshot, clock_now());
+    path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent_core_poll(a);
@@ -368,7 +373,7 @@ static int start(struct life *l, struct err *e)
         return 0;
     node_measure_start(
         &a->measure, &a->loop, a->state.interface, a->config->socket_path, &a->config->memlock);
-    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->finder, clock_now());
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->paths, clock_now());
     return 0;
 }
 
@@ -398,7 +403,7 @@ static void stop(struct life *l)
     hub_transport_io_stop(&a->transport);
     hub_health_deinit(&a->health);
     node_keepalive_stop(&a->keepalive);
-    a->finder = finder_free(a->finder, a->end != AGENT_END_STOPPED);
+    a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
     close_handles(l);
     l->server = server_free(l->server);
     link_watch_close(&l->link);

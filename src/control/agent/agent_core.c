@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/paths/peer_seen.h"
 #include "base/err.h"
 #include "net/offload.h"
 #include "net/rtnl.h"
@@ -44,7 +45,7 @@ static size_t merge_paths(struct agent *a)
     bool has_hub = find_hub_path(a, &hub);
     size_t n = 0;
     size_t n_found;
-    const struct render_path *found = finder_routes(a->finder, &n_found);
+    const struct render_path *found = path_driver_routes(a->paths, &n_found);
     struct render_path *all = realloc(a->routes, (n_found + 1) * sizeof(*all));
 
     /* Without memory all peers are reached through the hub, and the hub at its first endpoint. */
@@ -74,7 +75,7 @@ struct render_input agent_core_render_input(struct agent *a)
         .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
         .link_mtu = a->link_mtu,
         .keepalive = node_keepalive_interval(&a->keepalive),
-        .pins = finder_pins(a->finder),
+        .pins = path_driver_pins(a->paths),
         .relays = a->state.wants_relay && a->state.engine == ENGINE_KIND_USERSPACE &&
                   snapshot_self(&a->snapshot)->relay,
     };
@@ -141,6 +142,20 @@ static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
     pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, now);
 }
 
+/* Those that wait for the routes that the engine has now. */
+static void begin_handshakes(struct agent *a, nsec_t now)
+{
+    struct x25519_public key;
+    const char *node;
+
+    while (path_driver_next_handshake(a->paths, &key, &node, now)) {
+        struct err e = ERR_NULL;
+
+        if (reconcile_handshake(&a->reconcile, &key, &e) != 0)
+            log_debug("no handshake with %s: %s", node, err_text(&e));
+    }
+}
+
 void agent_core_reconcile(struct agent *a)
 {
     struct reconcile_result result = {0};
@@ -151,7 +166,7 @@ void agent_core_reconcile(struct agent *a)
     int r;
 
     a->link_mtu = reconcile_see_links(&a->reconcile);
-    finder_set_link_mtu(a->finder, a->link_mtu);
+    path_driver_set_link_mtu(a->paths, a->link_mtu);
     in = agent_core_render_input(a);
     r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
     now = clock_now();
@@ -169,9 +184,10 @@ void agent_core_reconcile(struct agent *a)
         poll_plan_request(&a->poll, now);
     }
     greet_hub(a, now);
-    finder_set_relay(a->finder, in.relays, result.opened, now);
-    finder_on_applied(a->finder, &a->reconcile, now);
-    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->finder, now);
+    path_driver_set_relay(a->paths, in.relays, result.opened, now);
+    path_driver_on_applied(a->paths);
+    begin_handshakes(a, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->paths, now);
 }
 
 /* ---- a poll: the hub ------------------------------------------------------------------------ */
@@ -276,12 +292,12 @@ static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t
 
     if (observation_has_session(ob, now) && !hub_transport_why(&a->transport.transport)) {
         view.hub = *hub;
-        view.outside = finder_outside(a->finder, hub);
-        view.is_natted = ip_addr_is_v4(&hub->addr) && finder_self(a->finder)->nat.is_natted;
+        view.outside = path_driver_outside(a->paths, hub);
+        view.is_natted = ip_addr_is_v4(&hub->addr) && path_driver_self(a->paths)->nat.is_natted;
     }
     keepalive_probe_look(&a->keepalive.probe, &view, a->snapshot.nodes.n);
-    finder_set_keepalive(
-        a->finder, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
+    path_driver_set_keepalive(
+        a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
 }
 
 /* Peers that find paths take turns in beginning a handshake; the others wait for this node. */
@@ -298,7 +314,7 @@ void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
         if (reconcile_handshake(&a->reconcile, &node->key, &e) != 0)
             log_debug("no handshake with %s: %s", node->meta.name, err_text(&e));
     }
-    finder_on_hub_forgot(a->finder, now);
+    path_driver_on_hub_forgot(a->paths, now);
 }
 
 /* ---- a poll: all of it ---------------------------------------------------------------------- */
@@ -318,6 +334,26 @@ static bool is_changed_by_hand(const struct agent *a, const struct wg_config *ha
                !x25519_public_equal(&have->public, &a->reconcile.told.public));
 }
 
+/* Without memory the paths go by what they saw last. */
+static void show_paths(struct agent *a, nsec_t now)
+{
+    struct peer_seen *seen = calloc(a->seen.n + 1, sizeof(*seen));
+
+    for (size_t i = 0; seen && i < a->seen.n; i++) {
+        const struct observation *ob = &a->seen.items[i];
+
+        seen[i] = (struct peer_seen){.key = ob->key,
+            .endpoint = ob->endpoint,
+            .handshake_at = ob->handshake,
+            .has_session = observation_has_session(ob, now),
+            .rx_bytes = ob->facts.rx_bytes,
+            .tx_bytes = ob->facts.tx_bytes};
+    }
+    if (seen)
+        path_driver_observe(a->paths, seen, a->seen.n, now);
+    free(seen);
+}
+
 static void observe_engine(struct agent *a, nsec_t now)
 {
     struct wg_config have = WG_CONFIG_NULL;
@@ -329,9 +365,9 @@ static void observe_engine(struct agent *a, nsec_t now)
         a->listen_port = have.listen_port;
         r = observe_take(&a->seen, &have, now, clock_wall());
     }
-    finder_set_engine(a->finder, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
+    path_driver_set_engine(a->paths, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
     if (r == 0)
-        finder_take_observation(a->finder, &a->seen, now);
+        show_paths(a, now);
     wg_config_deinit(&have);
     /* When the engine is gone a pass opens another one, and logs it. */
     if (r != 0 || is_changed)
@@ -341,11 +377,14 @@ static void observe_engine(struct agent *a, nsec_t now)
 static void judge_paths(struct agent *a, nsec_t now)
 {
     struct render_input in = agent_core_render_input(a);
+    struct reach_facts facts = {.in = &in,
+        .hub_heard = hub_link_is_heard(a->hub),
+        .stream_why = hub_transport_why(&a->transport.transport),
+        .now = now};
     struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
     bool changed = false;
 
-    if (reach_take(&a->reach, &in, a->finder, hub_link_is_heard(a->hub),
-            hub_transport_why(&a->transport.transport), now) < 0)
+    if (path_driver_judge(a->paths, &a->reach, &facts) < 0)
         return;
     changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
@@ -360,7 +399,7 @@ static void report(struct agent *a, nsec_t now)
     struct node_report_facts facts = {.snapshot = &a->snapshot,
         .seen = &a->seen,
         .reach = &a->reach,
-        .self = finder_self(a->finder),
+        .self = path_driver_self(a->paths),
         .routes = &a->state.routes,
         .speeds = &a->speeds,
         .engine = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO,
@@ -393,11 +432,11 @@ void agent_core_poll(struct agent *a)
     ob = find_hub_observation(a);
     poll_hub(a, ob, now);
     poll_keepalive(a, ob, now);
-    finder_set_blocked(a->finder, hub_transport_why(&a->transport.transport) != NULL, now);
-    if (peer_doubt_poll(&a->doubt, &a->snapshot, &a->seen, a->finder, &a->reconcile, now))
+    path_driver_set_blocked(a->paths, hub_transport_why(&a->transport.transport) != NULL, now);
+    if (peer_doubt_poll(&a->doubt, &a->snapshot, &a->seen, a->paths, &a->reconcile, now))
         pass_plan_request(&a->pass, now);
     judge_paths(a, now);
-    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->finder, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->paths, now);
     report(a, now);
     poll_plan_end(
         &a->poll, a->seen.n, a->report.self_changed ? NODE_REPORT_SELF_MIN : NSEC_NEVER, now);
@@ -408,7 +447,7 @@ static bool can_skip_poll(struct agent *a, nsec_t now)
 {
     if (poll_plan_is_stale(&a->poll, now) || a->report.self_changed || a->report.edges_changed ||
         !hub_link_is_heard(a->hub) || hub_link_unheard(a->hub, now) != 0 ||
-        !hub_transport_io_is_settled(&a->transport) || finder_awaits_handshake(a->finder))
+        !hub_transport_io_is_settled(&a->transport) || path_driver_awaits_handshake(a->paths))
         return false;
     return poll_plan_is_idle(&a->poll, count_packets(a));
 }
@@ -462,7 +501,7 @@ void agent_core_finish(struct agent *a, enum agent_end end)
     a->end_by = now + END_PATIENCE;
     job_calls_end(&a->jobs);
     /* WireGuard goes on without this process, but not by a path that leads through it. */
-    if (end == AGENT_END_STOPPED && finder_retreat(a->finder, now))
+    if (end == AGENT_END_STOPPED && path_driver_retreat(a->paths, now))
         agent_core_reconcile(a);
 }
 

@@ -17,7 +17,7 @@
 #include <uv.h>
 
 #include "agent/agent.h"
-#include "agent/finder.h"
+#include "agent/paths/path_driver.h"
 #include "agent/forward_rules.h"
 #include "agent/hub_health.h"
 #include "agent/hub_link.h"
@@ -31,7 +31,7 @@
 #include "agent/pass_plan.h"
 #include "agent/peer_doubt.h"
 #include "agent/poll_plan.h"
-#include "agent/reach.h"
+#include "agent/paths/reach.h"
 #include "agent/reconcile.h"
 #include "agent/snapshot_cache.h"
 #include "agent/state.h"
@@ -58,10 +58,10 @@ struct agent {
     struct forward_rules rules;
     struct hub_health health;
     struct hub_transport_io transport;
-    struct hub_link *hub;  /* owns */
-    struct finder *finder; /* owns */
-    struct observe seen;   /* the peers, as of the last poll */
-    struct reach reach;    /* how each is reached, as of the last poll */
+    struct hub_link *hub;      /* owns */
+    struct path_driver *paths; /* owns */
+    struct observe seen;       /* the peers, as of the last poll */
+    struct reach reach;        /* how each is reached, as of the last poll */
     struct peer_doubt doubt;
     struct node_report report;
     struct node_keepalive keepalive;

@@ -87,7 +87,7 @@ static void get_paths(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 404, "\"%s\" is no peer of this node", rq->params[0]);
         return;
     }
-    response_json(rs, 200, status_encode_paths(&in, a->finder, node, peer));
+    response_json(rs, 200, status_encode_paths(&in, a->paths, node, peer));
 }
 
 /*

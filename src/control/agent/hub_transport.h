@@ -2,9 +2,9 @@
  * hub_transport.h - by which transport packets reach the hub: UDP, or TLS while UDP is blocked.
  *
  * Theory of operation. Puts together the choice (transport_choice.h) and which direction of UDP
- * fails (paths/udp_asymmetry.h), and explains both in words. The owner tells what it sees of the hub, which
- * STUN requests were answered, and how the stream is; it does what is wished. hub_transport_io.h is
- * that owner, with sockets.
+ * fails (paths/udp_asymmetry.h), and explains both in words. The owner tells what it sees of the
+ * hub, which STUN requests were answered, and how the stream is; it does what is wished.
+ * hub_transport_io.h is that owner, with sockets.
  *
  * Pure: facts and times in, wishes and words out.
  */

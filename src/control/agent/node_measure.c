@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/finder.h"
+#include "agent/paths/path_driver.h"
 #include "agent/measure_host.h"
-#include "agent/reach.h"
+#include "agent/paths/reach.h"
 #include "base/err.h"
 #include "os/log.h"
 #include "measure/order.h"
@@ -28,7 +28,7 @@ void node_measure_start(struct node_measure *nm, uv_loop_t *loop, const char *in
 }
 
 void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const struct reach *reach,
-    const struct finder *finder, nsec_t now)
+    const struct path_driver *paths, nsec_t now)
 {
     struct service_member *members;
     struct path_view view;
@@ -47,7 +47,7 @@ void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const 
         (void)snprintf(members[n].hostname, sizeof(members[n].hostname), "%s",
             node->hostname ? node->hostname : "");
         if (path && (path->kind == PATH_KIND_LAN || path->kind == PATH_KIND_DIRECT) &&
-            finder_view(finder, node->meta.name, &view, now))
+            path_driver_view(paths, node->meta.name, &view, now))
             members[n].underlay = view.remote.addr;
         if (path)
             (void)snprintf(

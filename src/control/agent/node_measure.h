@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-struct finder;
+struct path_driver;
 struct measure_host;
 struct reach;
 struct snapshot;
@@ -36,7 +36,7 @@ void node_measure_start(struct node_measure *nm, uv_loop_t *loop, const char *in
 
 /** node_measure_tell() - who the members are now; without a service nothing happens. */
 void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const struct reach *reach,
-    const struct finder *finder, nsec_t now);
+    const struct path_driver *paths, nsec_t now);
 
 /** node_measure_stop() - the process ends; waits for it, 2 s at most. Idempotent. */
 void node_measure_stop(struct node_measure *nm);

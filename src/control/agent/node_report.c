@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/observe.h"
-#include "agent/reach.h"
+#include "agent/paths/reach.h"
 #include "base/parse.h"
 #include "base/version.h"
 #include "mesh/path_report.h"

@@ -1,14 +1,14 @@
 /* peer_doubt.c - see peer_doubt.h. */
 #include "agent/peer_doubt.h"
 
-#include "agent/finder.h"
+#include "agent/paths/path_driver.h"
 #include "agent/observe.h"
 #include "agent/reconcile.h"
 #include "mesh/snapshot.h"
 
 /* Those whose paths this node finds. */
 static bool doubt_found(struct peer_doubt *pd, const struct snapshot *s, const struct observe *seen,
-    const struct finder *finder, struct reconcile *rc, nsec_t now)
+    const struct path_driver *paths, struct reconcile *rc, nsec_t now)
 {
     char text[ENDPOINT_TEXT_MAX];
     bool is_any = false;
@@ -18,7 +18,7 @@ static bool doubt_found(struct peer_doubt *pd, const struct snapshot *s, const s
         const struct observation *ob = node->side ? observe_find(seen, &node->key) : NULL;
 
         if (!ob || node->hub || endpoint_is_none(&ob->endpoint) ||
-            finder_is_relay_at(finder, node->meta.name, &ob->endpoint) ||
+            path_driver_is_relay_at(paths, node->meta.name, &ob->endpoint) ||
             !reconcile_doubt(rc, &ob->key, &ob->endpoint))
             continue;
         log_limited(&pd->limit, now, LOG_LEVEL_INFO,
@@ -50,9 +50,9 @@ static bool doubt_silent(
 }
 
 bool peer_doubt_poll(struct peer_doubt *pd, const struct snapshot *s, const struct observe *seen,
-    const struct finder *finder, struct reconcile *rc, nsec_t now)
+    const struct path_driver *paths, struct reconcile *rc, nsec_t now)
 {
-    bool found = doubt_found(pd, s, seen, finder, rc, now);
+    bool found = doubt_found(pd, s, seen, paths, rc, now);
 
     return doubt_silent(pd, seen, rc, now) || found;
 }

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "os/log.h"
 
-struct finder;
+struct path_driver;
 struct observe;
 struct reconcile;
 struct snapshot;
@@ -34,4 +34,4 @@ struct peer_doubt {
  * Return: true if there are some, so that a pass is needed.
  */
 bool peer_doubt_poll(struct peer_doubt *pd, const struct snapshot *s, const struct observe *seen,
-    const struct finder *finder, struct reconcile *rc, nsec_t now);
+    const struct path_driver *paths, struct reconcile *rc, nsec_t now);

@@ -203,21 +203,21 @@ json_t *status_encode(const struct status_input *in)
         in->routes ? status_routes_encode_own(in->routes) : NULL);
 }
 
-json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
+json_t *status_encode_paths(const struct status_input *in, const struct path_driver *paths,
     const struct node *node, const struct reach_peer *peer)
 {
-    const struct path_side *self = finder_self(finder);
-    json_t *pairs = finder_encode_pairs(finder, node->meta.name, in->now);
+    const struct path_side *self = path_driver_self(paths);
+    json_t *pairs = path_driver_encode_pairs(paths, node->meta.name, in->now);
     struct path_view view = {.n_frames = 0};
 
-    (void)finder_view(finder, node->meta.name, &view, in->now);
+    (void)path_driver_view(paths, node->meta.name, &view, in->now);
     return json_pack("{s:s, s:s, s:o, s:s, s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
         node->meta.name, "path", path_kind_name(peer->kind), "relay", encode_relay(peer), "why",
         peer->why, "sinceSeconds", (json_int_t)((in->now - peer->since) / NSEC_PER_SEC), "rttMs",
         encode_rtt(peer), "loss", encode_loss(peer), "framesSent", (json_int_t)view.n_frames,
         "guessesSent", (json_int_t)view.n_guesses, "self", path_report_encode_facts(self), "peer",
         node->side ? path_report_encode_facts(node->side) : json_null(), "candidates",
-        pairs ? pairs : json_array(), "relays", finder_encode_relays(finder, node->meta.name));
+        pairs ? pairs : json_array(), "relays", path_driver_encode_relays(paths, node->meta.name));
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */

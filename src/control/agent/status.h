@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/finder.h"
+#include "agent/paths/path_driver.h"
 #include "agent/paths/keepalive_plan.h"
 #include "agent/observe.h"
 #include "agent/paths/udp_asymmetry.h"
-#include "agent/reach.h"
+#include "agent/paths/reach.h"
 #include "base/clock.h"
 #include "mesh/render.h"
 
@@ -52,7 +52,7 @@ json_t *status_encode(const struct status_input *in);
  *
  * Return: a new reference, NULL for no memory.
  */
-json_t *status_encode_paths(const struct status_input *in, const struct finder *finder,
+json_t *status_encode_paths(const struct status_input *in, const struct path_driver *paths,
     const struct node *node, const struct reach_peer *peer);
 
 /** status_format_paths() - the same for people; as status_format(). */

@@ -166,7 +166,7 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
         p->endpoint = found && found->via[0] != '\0' ? found->endpoint : hub_endpoint(in, relay);
     } else if (route == RENDER_ROUTE_DIRECT) {
         p->endpoint = found->endpoint;
-        p->keepalive = found->is_leg ? render_keepalive(in) : found->keepalive;
+        p->keepalive = found->is_standby ? render_keepalive(in) : found->keepalive;
         p->mtu = path_mtu(in, found);
     }
 }

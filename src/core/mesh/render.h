@@ -40,7 +40,7 @@ struct err;
 struct render_path {
     char node[NAME_MAX_LEN + 1]; /* the other end; a hub too */
     struct endpoint endpoint;    /* where its packets go */
-    bool is_leg;                 /* to a relay that we use: it is kept alive as a hub is */
+    bool is_standby;             /* to a relay that we use: it is kept alive as a hub is */
     char via[NAME_MAX_LEN + 1];  /* the node that relays them; "": they go to itself */
     uint16_t mtu;                /* inner bytes that it carries; 0: not measured */
     uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is render_keepalive(). */

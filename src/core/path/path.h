@@ -180,6 +180,9 @@ struct path_view {
     uint64_t n_guesses;       /* of them, guesses at ports */
 };
 
+/** path_side_equal() - do both tell the same? Their generations do not count. */
+bool path_side_equal(const struct path_side *a, const struct path_side *b);
+
 /** path_kind_name() - "none", "lan", "direct", "relay", "stream". */
 const char *path_kind_name(enum path_kind kind);
 

@@ -1,17 +1,15 @@
 /* reach.c - see reach.h. */
-#include "agent/reach.h"
+#include "agent/paths/reach.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/finder.h"
-
-void reach_deinit(struct reach *p)
+void reach_deinit(struct reach *r)
 {
-    free(p->items);
-    *p = (struct reach)REACH_NULL;
+    free(r->items);
+    *r = (struct reach)REACH_NULL;
 }
 
 static int compare(const void *name, const void *path)
@@ -19,14 +17,16 @@ static int compare(const void *name, const void *path)
     return strcmp(name, ((const struct reach_peer *)path)->node);
 }
 
-const struct reach_peer *reach_find(const struct reach *p, const char *node)
+const struct reach_peer *reach_find(const struct reach *r, const char *node)
 {
-    return p->n > 0 ? bsearch(node, p->items, p->n, sizeof(*p->items), compare) : NULL;
+    return r->n > 0 ? bsearch(node, r->items, r->n, sizeof(*r->items), compare) : NULL;
 }
 
 static void judge_rule(struct reach_peer *peer, const struct render_decision *decision,
-    const struct render_path *found, bool hub_heard, const char *stream_why)
+    const struct render_path *found, const struct reach_facts *facts)
 {
+    bool hub_heard = facts->hub_heard;
+    const char *stream_why = facts->stream_why;
     bool is_other = found && found->via[0] != '\0'; /* than the hub */
     const char *why = decision->why;
 
@@ -70,11 +70,11 @@ static void judge_found(
     }
     if (!agrees || view->kind == PATH_KIND_NONE)
         return;
-    /* The finder knows nothing of streams: to it that is the relay. */
+    /* Who looks for paths knows nothing of streams: to it that is the relay. */
     if (peer->kind == PATH_KIND_STREAM && view->kind == PATH_KIND_RELAY)
         return;
     peer->kind = view->kind;
-    /* The engine sends to our near end of that socket. */
+    /* The engine sends to this machine's own end of that socket. */
     if (view->socket != PATH_SOCKET_MAIN)
         peer->remote = view->remote;
     if (view->why[0] != '\0' || view->kind == PATH_KIND_LAN || view->kind == PATH_KIND_DIRECT)
@@ -91,21 +91,20 @@ static bool is_stock_in_mesh(
            (!edge || edge->path == EDGE_PATH_AUTO);
 }
 
-static struct reach_peer judge(const struct render_input *in, const struct node *node,
-    const struct finder *finder, bool hub_heard, const char *stream_why, nsec_t now)
+static struct reach_peer judge(
+    const struct reach_facts *facts, const struct node *node, const struct path_view *view)
 {
+    const struct render_input *in = facts->in;
     const struct render_path *found = render_find_path(in, node->meta.name);
     struct render_decision decision = render_decide(in->snapshot, node, found);
     const struct node *hub = render_hub(in->snapshot);
     struct reach_peer peer = {.kind = PATH_KIND_NONE};
-    struct path_view view;
 
     (void)snprintf(peer.node, sizeof(peer.node), "%.*s", NAME_MAX_LEN, node->meta.name);
-    judge_rule(&peer, &decision, found, hub_heard, stream_why);
+    judge_rule(&peer, &decision, found, facts);
     /* Where somebody wants it so, the rule says who. */
-    if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && finder &&
-        finder_view(finder, node->meta.name, &view, now))
-        judge_found(&peer, &view, decision.route);
+    if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && view)
+        judge_found(&peer, view, decision.route);
     else
         peer.is_alarm = is_stock_in_mesh(in->snapshot, node, decision.route);
     if (peer.kind == PATH_KIND_RELAY || peer.kind == PATH_KIND_STREAM)
@@ -116,30 +115,40 @@ static struct reach_peer judge(const struct render_input *in, const struct node 
     return peer;
 }
 
-int reach_take(struct reach *p, const struct render_input *in, const struct finder *finder,
-    bool hub_heard, const char *stream_why, nsec_t now)
+bool reach_is_peer(const struct snapshot *s, const struct node *node)
 {
-    const struct snapshot *s = in->snapshot;
-    struct reach_peer *items = calloc(s->nodes.n + 1, sizeof(*items));
-    size_t n_alarms = 0;
-    size_t n = 0;
+    return !node->hub && strcmp(node->meta.name, s->self) != 0;
+}
+
+int reach_begin(struct reach *ret, size_t n)
+{
+    struct reach_peer *items = calloc(n + 1, sizeof(*items));
 
     if (!items)
         return -ENOMEM;
-    for (size_t i = 0; i < s->nodes.n; i++) {
-        const struct node *node = &s->nodes.items[i]->node;
-        const struct reach_peer *before = reach_find(p, node->meta.name);
-
-        if (node->hub || strcmp(node->meta.name, s->self) == 0)
-            continue;
-        items[n] = judge(in, node, finder, hub_heard, stream_why, now);
-        items[n].since = before && before->kind == items[n].kind ? before->since : now;
-        n_alarms += items[n].is_alarm ? 1 : 0;
-        n++;
-    }
-    free(p->items);
-    p->items = items;
-    p->n = n;
-    p->n_alarms = n_alarms;
+    *ret = (struct reach){.items = items};
     return 0;
+}
+
+void reach_add(struct reach *r, const struct reach_facts *facts, const struct node *node,
+    const struct path_view *view)
+{
+    struct reach_peer *peer = &r->items[r->n++];
+
+    *peer = judge(facts, node, view);
+    peer->since = facts->now;
+    r->n_alarms += peer->is_alarm ? 1 : 0;
+}
+
+void reach_replace(struct reach *r, struct reach *next)
+{
+    for (size_t i = 0; i < next->n; i++) {
+        const struct reach_peer *before = reach_find(r, next->items[i].node);
+
+        if (before && before->kind == next->items[i].kind)
+            next->items[i].since = before->since;
+    }
+    free(r->items);
+    *r = *next;
+    *next = (struct reach)REACH_NULL;
 }

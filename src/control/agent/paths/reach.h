@@ -1,8 +1,10 @@
 /*
  * reach.h - how each peer is reached right now, since when, and why not better.
  *
- * Pure: it combines the rule (render_decide()) with what is observed. The
- * status and the report to the hub are made from it.
+ * It combines the rule (render_decide()) with what was found (path/path.h). The status and the
+ * report to the hub are made from it.
+ *
+ * Pure: facts and times in, a judgement out.
  */
 #pragma once
 
@@ -13,8 +15,6 @@
 #include "mesh/render.h"
 #include "mesh/snapshot.h"
 #include "path/path.h"
-
-struct finder;
 
 struct reach_peer {
     char node[NAME_MAX_LEN + 1];
@@ -40,20 +40,32 @@ struct reach {
         0                                                                                          \
     }
 
-void reach_deinit(struct reach *p);
+/** reach_deinit() - release it; idempotent. */
+void reach_deinit(struct reach *r);
+
+/** What holds for all nodes at one look. */
+struct reach_facts {
+    const struct render_input *in; /* borrowed; as render_config() has it */
+    bool hub_heard;                /* the hub is there */
+    const char *stream_why;        /* why all that goes to the hub goes in TLS; NULL: it does not */
+    nsec_t now;
+};
+
+/** reach_is_peer() - is that node one whose reach is judged: neither this one nor a hub? */
+bool reach_is_peer(const struct snapshot *s, const struct node *node);
+
+/** reach_begin() - a new, empty one, with room for @n peers. 0 or -ENOMEM. */
+int reach_begin(struct reach *ret, size_t n);
 
 /**
- * reach_take() - look again
- * @in:		as render_config() has it
- * @finder:	what has been found; NULL: nothing is looked for
- * @hub_heard:	the hub is there
- * @stream_why:	why all that goes to the hub goes in TLS; NULL: it does not. Pinned: until the
- *		next call
- *
- * Return: 0 or -ENOMEM, and then nothing has changed.
+ * reach_add() - judge one more peer, of those that reach_is_peer() names; in order of their names
+ * @view:	what was found for it; NULL: nothing is looked for
  */
-int reach_take(struct reach *p, const struct render_input *in, const struct finder *finder,
-    bool hub_heard, const char *stream_why, nsec_t now);
+void reach_add(struct reach *r, const struct reach_facts *facts, const struct node *node,
+    const struct path_view *view);
+
+/** reach_replace() - takes @next in place of @r; what is as it was keeps the time since when. */
+void reach_replace(struct reach *r, struct reach *next);
 
 /** reach_find() - lends; NULL if there is none to that node. */
-const struct reach_peer *reach_find(const struct reach *p, const char *node);
+const struct reach_peer *reach_find(const struct reach *r, const char *node);

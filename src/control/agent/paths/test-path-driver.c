@@ -1,5 +1,5 @@
 /*
- * test-finder.c - the finder with an engine that keeps what is sent: who is asked, what is
+ * test-path-driver.c - the driver with an engine that keeps what is sent: who is asked, what is
  * reported, and what becomes of peers. How paths are found is path/'s, and the world's is
  * test/lab/'s.
  */
@@ -13,9 +13,8 @@
 #include <poll.h>
 #include <uv.h>
 
-#include "agent/finder.h"
-#include "agent/reach.h"
-#include "agent/state.h"
+#include "agent/paths/path_driver.h"
+#include "agent/paths/reach.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"
 #include "os/clock.h"
@@ -28,9 +27,8 @@
 struct world {
     uv_loop_t loop;
     struct sample_engine engine;
-    struct state state;
     struct snapshot snapshot;
-    struct finder *finder;
+    struct path_driver *paths;
     unsigned n_routes;
     unsigned n_self;
 };
@@ -77,19 +75,17 @@ static void put_side(struct snapshot *s)
 static int set_up(void **state)
 {
     static struct world w;
-    struct finder_listener listener = {
+    const struct x25519_secret secret = {.b = {[0] = 8, [31] = 64}};
+    struct path_driver_options opt = {.secret = &secret, .interface = "weft-none"};
+    struct path_driver_listener listener = {
         .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = &w};
 
-    w = (struct world){.n_self = 0};
-    w.state.secret.b[0] = 8;
-    w.state.secret.b[31] = 64;
-    memcpy(w.state.interface, "weft-none", sizeof("weft-none"));
-    w.state.snapshot = sample_snapshot(2, SELF);
-    w.snapshot = sample_snapshot(4, SELF);
+    w = (struct world){.snapshot = sample_snapshot(4, SELF)};
+    opt.name = w.snapshot.self;
     put_side(&w.snapshot);
     sample_engine_init(&w.engine, ENGINE_KIND_USERSPACE);
     assert_int_equal(uv_loop_init(&w.loop), 0);
-    assert_int_equal(finder_new(&w.finder, &w.loop, &w.state, &listener, NULL), 0);
+    assert_int_equal(path_driver_new(&w.paths, &w.loop, &opt, &listener, NULL), 0);
     *state = &w;
     return 0;
 }
@@ -98,19 +94,18 @@ static int tear_down(void **state)
 {
     struct world *w = *state;
 
-    w->finder = finder_free(w->finder, false);
+    w->paths = path_driver_free(w->paths, false);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&w->loop), 0);
     sample_engine_deinit(&w->engine);
     snapshot_deinit(&w->snapshot);
-    state_deinit(&w->state);
     return 0;
 }
 
 static void begin(struct world *w)
 {
-    finder_set_snapshot(w->finder, &w->snapshot, clock_now());
-    finder_set_engine(w->finder, &w->engine.engine, PORT, clock_now());
+    path_driver_set_snapshot(w->paths, &w->snapshot, clock_now());
+    path_driver_set_engine(w->paths, &w->engine.engine, PORT, clock_now());
 }
 
 /* The last thing that was sent there, of that first byte; NULL: none. */
@@ -138,17 +133,17 @@ static void test_servers_are_asked_and_believed(void **state)
     msg = find_sent(w, &hub, 0);
     assert_non_null(msg);
     assert_non_null(find_sent(w, &api, 0));
-    assert_true(finder_self(w->finder)->can_guess);
-    generation = finder_self(w->finder)->generation;
+    assert_true(path_driver_self(w->paths)->can_guess);
+    generation = path_driver_self(w->paths)->generation;
     assert_int_equal(stun_decode_request(&req, msg, STUN_REQUEST_SIZE), 0);
     len = stun_encode_answer(&req, &mapped, out);
     w->n_self = 0;
     sample_engine_put(&w->engine, &hub, out, len);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
     assert_int_equal(w->n_self, 1);
-    assert_non_null(candidates_find(&finder_self(w->finder)->candidates, &mapped));
-    assert_true(finder_self(w->finder)->generation > generation);
-    assert_true(finder_self(w->finder)->nat.is_natted);
+    assert_non_null(candidates_find(&path_driver_self(w->paths)->candidates, &mapped));
+    assert_true(path_driver_self(w->paths)->generation > generation);
+    assert_true(path_driver_self(w->paths)->nat.is_natted);
     /* The same again is no news. */
     sample_engine_put(&w->engine, &hub, out, len);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
@@ -169,14 +164,14 @@ static void test_peers(void **state)
         (void)poll(NULL, 0, 10);
     }
     assert_non_null(find_sent(w, &peer, PATH_FRAME_TYPE));
-    assert_true(finder_view(w->finder, "n3", &view, clock_now()));
+    assert_true(path_driver_view(w->paths, "n3", &view, clock_now()));
     assert_int_equal(view.kind, PATH_KIND_RELAY);
-    assert_false(finder_view(w->finder, "n4", &view, clock_now()));
-    assert_false(finder_view(w->finder, "hub", &view, clock_now()));
-    (void)finder_routes(w->finder, &n);
+    assert_false(path_driver_view(w->paths, "n4", &view, clock_now()));
+    assert_false(path_driver_view(w->paths, "hub", &view, clock_now()));
+    (void)path_driver_routes(w->paths, &n);
     assert_int_equal(n, 0);
     /* No path goes through this process: nothing to be undone at its end. */
-    assert_false(finder_retreat(w->finder, clock_now()));
+    assert_false(path_driver_retreat(w->paths, clock_now()));
 }
 
 /* Such an edge is not relayed meanwhile, and both what is the matter and what could be done is
@@ -185,10 +180,11 @@ static void test_peers(void **state)
 static void check_direct_only(const struct world *w)
 {
     const struct render_input in = {.snapshot = &w->snapshot};
+    const struct reach_facts facts = {.in = &in, .hub_heard = true, .now = clock_now()};
     const struct reach_peer *peer;
     struct reach reach = REACH_NULL;
 
-    assert_int_equal(reach_take(&reach, &in, w->finder, true, NULL, clock_now()), 0);
+    assert_int_equal(path_driver_judge(w->paths, &reach, &facts), 0);
     peer = reach_find(&reach, "n3");
     assert_non_null(peer);
     assert_int_equal(peer->kind, PATH_KIND_NONE);
@@ -207,17 +203,17 @@ static void test_topology_hub_tries_nothing(void **state)
     begin(w);
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
     assert_null(find_sent(w, &peer, PATH_FRAME_TYPE));
-    assert_true(finder_view(w->finder, "n3", &view, clock_now()));
+    assert_true(path_driver_view(w->paths, "n3", &view, clock_now()));
     assert_int_equal(view.peer.policy, PATH_POLICY_RELAY);
     /* What an edge says of itself comes first. */
     sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_DIRECT));
-    finder_set_snapshot(w->finder, &w->snapshot, clock_now());
-    assert_true(finder_view(w->finder, "n3", &view, clock_now()));
+    path_driver_set_snapshot(w->paths, &w->snapshot, clock_now());
+    assert_true(path_driver_view(w->paths, "n3", &view, clock_now()));
     assert_int_equal(view.peer.policy, PATH_POLICY_DIRECT);
     check_direct_only(w);
     sample_put(&w->snapshot, sample_edge(2, 3, EDGE_PATH_OFF));
-    finder_set_snapshot(w->finder, &w->snapshot, clock_now());
-    assert_false(finder_view(w->finder, "n3", &view, clock_now()));
+    path_driver_set_snapshot(w->paths, &w->snapshot, clock_now());
+    assert_false(path_driver_view(w->paths, "n3", &view, clock_now()));
 }
 
 static void test_what_is_reported(void **state)
@@ -227,16 +223,16 @@ static void test_what_is_reported(void **state)
     unsigned n;
 
     begin(w);
-    generation = finder_self(w->finder)->generation;
+    generation = path_driver_self(w->paths)->generation;
     n = w->n_self;
-    finder_set_blocked(w->finder, true, clock_now());
-    assert_true(finder_self(w->finder)->nat.is_blocked);
-    assert_true(finder_self(w->finder)->generation > generation);
+    path_driver_set_blocked(w->paths, true, clock_now());
+    assert_true(path_driver_self(w->paths)->nat.is_blocked);
+    assert_true(path_driver_self(w->paths)->generation > generation);
     assert_int_equal(w->n_self, n + 1);
-    finder_set_blocked(w->finder, true, clock_now());
+    path_driver_set_blocked(w->paths, true, clock_now());
     assert_int_equal(w->n_self, n + 1);
-    finder_set_blocked(w->finder, false, clock_now());
-    assert_false(finder_self(w->finder)->nat.is_blocked);
+    path_driver_set_blocked(w->paths, false, clock_now());
+    assert_false(path_driver_self(w->paths)->nat.is_blocked);
 }
 
 static void test_only_the_userspace_engine_pins(void **state)
@@ -244,13 +240,13 @@ static void test_only_the_userspace_engine_pins(void **state)
     struct world *w = *state;
     struct sample_engine kernel;
 
-    assert_false(finder_pins(w->finder));
+    assert_false(path_driver_pins(w->paths));
     begin(w);
-    assert_true(finder_pins(w->finder));
+    assert_true(path_driver_pins(w->paths));
     sample_engine_init(&kernel, ENGINE_KIND_KERNEL);
-    finder_set_engine(w->finder, &kernel.engine, PORT, clock_now());
-    assert_false(finder_pins(w->finder));
-    finder_set_engine(w->finder, NULL, 0, clock_now());
+    path_driver_set_engine(w->paths, &kernel.engine, PORT, clock_now());
+    assert_false(path_driver_pins(w->paths));
+    path_driver_set_engine(w->paths, NULL, 0, clock_now());
     assert_int_equal(kernel.n_open, 0);
     sample_engine_deinit(&kernel);
 }

@@ -1,0 +1,76 @@
+/*
+ * edge_route.h - which way the packets of one edge go, as render is to put it into the engine.
+ *
+ * A route is to the hub (which render knows), to the peer itself, or to a relay that
+ * is a node, whose own direct endpoint is then that of the edge.
+ *
+ * Pure: choices in, a struct render_path out.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "crypto/x25519.h"
+
+struct render_path;
+
+enum edge_route_kind {
+    EDGE_ROUTE_HUB,
+    EDGE_ROUTE_DIRECT,
+    EDGE_ROUTE_RELAY,
+};
+
+struct edge_route {
+    enum edge_route_kind kind;
+    struct endpoint endpoint;        /* where WireGuard sends; none for the hub */
+    nsec_t keepalive;                /* DIRECT: what the path needs of WireGuard; 0: nothing */
+    struct x25519_public via;        /* RELAY: its key; else none */
+    char via_node[NAME_MAX_LEN + 1]; /* RELAY: its name; else "" */
+    bool is_applied;                 /* the engine knows of it */
+};
+
+#define EDGE_ROUTE_NULL                                                                            \
+    {                                                                                              \
+        .kind = EDGE_ROUTE_HUB                                                                     \
+    }
+
+/** edge_route_use_direct() - to the peer itself at @endpoint; not applied yet, also if it was so.
+ */
+void edge_route_use_direct(struct edge_route *r, const struct endpoint *endpoint, nsec_t keepalive);
+
+/**
+ * edge_route_use_relay() - through a relay that is a node
+ * @endpoint:	where that one is reached directly
+ *
+ * Return: this is another way than before, and not applied yet.
+ */
+bool edge_route_use_relay(struct edge_route *r, const struct x25519_public *relay, const char *node,
+    const struct endpoint *endpoint);
+
+/** edge_route_use_hub() - through the hub. Return: as above. */
+bool edge_route_use_hub(struct edge_route *r);
+
+/** edge_route_on_relay_moved() - the relay, if it is ours, is at another endpoint now. */
+void edge_route_on_relay_moved(
+    struct edge_route *r, const struct x25519_public *relay, const struct endpoint *endpoint);
+
+/** edge_route_goes_via() - through that relay? */
+bool edge_route_goes_via(const struct edge_route *r, const struct x25519_public *relay);
+
+/** edge_route_on_applied() - the engine has it. */
+void edge_route_on_applied(struct edge_route *r);
+
+/**
+ * edge_route_render() - for render
+ * @node:	the peer
+ * @mtu:	inner bytes that the direct path carries; 0: not measured
+ * @is_standby:	it is a relay that is kept ready
+ *
+ * Return: false for the hub's route, of which render needs nothing.
+ */
+bool edge_route_render(const struct edge_route *r, const char *node, uint16_t mtu, bool is_standby,
+    struct render_path *ret);

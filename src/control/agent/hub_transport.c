@@ -78,7 +78,7 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
 /* Is anything known, and wanted to be known, of what the hub hears by UDP? */
 static bool is_in_question(const struct hub_transport *ht)
 {
-    return hub_transport_is_by_stream(ht) && ht->asymmetry.silent != 0;
+    return hub_transport_is_by_stream(ht) && ht->asymmetry.silent_since != 0;
 }
 
 /* A request that should have been answered: was it lost on the way there, or its answer? */

@@ -108,7 +108,7 @@ static void find_request(struct hub_transport_io *io, const struct endpoint *to,
 {
     const struct udp_probe_request *rq = udp_probe_unanswered(&io->probe, to, OVERDUE, now);
 
-    if (!rq || now - rq->sent > REMEMBERED)
+    if (!rq || now - rq->sent_at > REMEMBERED)
         return;
     news->ask_heard = true;
     news->request = rq->id;

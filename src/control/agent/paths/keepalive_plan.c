@@ -34,11 +34,11 @@ static bool is_due(const struct keepalive_plan *p)
     nsec_t age = p->view.wall - p->known.measured_at;
     bool is_fresh = keepalive_plan_is_known(p) && age >= 0 && age < KEEPALIVE_PLAN_PERIOD;
     bool is_refused = p->machine.obstacle == KEEPALIVE_OBSTACLE_REFUSED &&
-                      p->view.now - p->begun < KEEPALIVE_PLAN_PERIOD;
+                      p->view.now - p->begun_at < KEEPALIVE_PLAN_PERIOD;
 
     if (is_fresh || is_refused)
         return false;
-    return p->begun == 0 || p->view.now - p->begun >= KEEPALIVE_PLAN_GAP;
+    return p->begun_at == 0 || p->view.now - p->begun_at >= KEEPALIVE_PLAN_GAP;
 }
 
 void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *view)
@@ -52,7 +52,7 @@ void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *
         keepalive_stop(&p->machine);
     if (endpoint_is_none(&view->hub) || keepalive_is_running(&p->machine) || !is_due(p))
         return;
-    p->begun = view->now;
+    p->begun_at = view->now;
     p->learned = (struct ip_addr){{0}};
     keepalive_start(&p->machine, view->spread, view->now);
 }

@@ -1,13 +1,15 @@
 /*
- * keepalive_plan.h - when the idle time of the way to the hub is measured, and what follows.
+ * keepalive_plan.h - when it is measured how long an idle UDP mapping lives, and the keepalive
+ * interval that follows.
  *
- * Theory of operation. path/keepalive.h measures once. Here is when: as soon as
- * there is a session with the hub by UDP, again when this node is seen at another
- * address (another NAT), and each day, since a NAT's settings change without
- * anybody telling. What was measured holds until something else was, or until the
- * address changes; then, and at first, it is NETWORK_KEEPALIVE_UNKNOWN. While it
- * is measured again and a mapping turns out to live shorter than was thought, the
- * interval goes down at once, and up only at the end.
+ * Theory of operation. path/keepalive.h makes one measurement. This plan begins one
+ * as soon as there is a session with the hub by UDP, again when the hub sees this
+ * node at another address (so it is behind another NAT), and once a day, since a
+ * NAT's settings may change without notice. A result holds until the next one, or
+ * until the address changes. Before the first, and after such a change, the
+ * interval is NETWORK_KEEPALIVE_UNKNOWN. When a measurement finds that a mapping
+ * lives shorter than was thought, the interval is lowered at once; it is raised
+ * only at the end of a measurement.
  *
  * Pure: views and times in; actions of the machine, an interval and words out.
  */
@@ -23,16 +25,16 @@
 
 struct render_input;
 
-/** No two measurements begin closer together than this, but for the first after a start. */
+/** Least time between the beginnings of two measurements. */
 #define KEEPALIVE_PLAN_GAP (600 * NSEC_PER_SEC)
 
-/** And so often at least. */
+/** Most time between two measurements. */
 #define KEEPALIVE_PLAN_PERIOD (24 * 3600 * NSEC_PER_SEC)
 
-/** Room for a sentence, with its zero. */
+/** Bytes of a clause of keepalive_plan_describe(), with its zero. */
 #define KEEPALIVE_TEXT_MAX 240
 
-/** What a measurement has shown, as it is kept on disk. */
+/** The result of a measurement, as it is kept on disk. */
 struct keepalive_known {
     struct keepalive_bounds bounds; /* KEEPALIVE_UNKNOWN: nothing */
     struct ip_addr outside;         /* at which address the hub saw this node then */
@@ -44,7 +46,7 @@ struct keepalive_known {
         .bounds = {.dies = NSEC_NEVER }                                                            \
     }
 
-/** What the agent sees. */
+/** What the agent knows when it calls keepalive_plan_look(). */
 struct keepalive_view {
     struct endpoint hub;    /* where it is asked; none: there is no session with it by UDP */
     struct ip_addr outside; /* at which address it sees this node; none: not known */
@@ -57,18 +59,18 @@ struct keepalive_view {
 struct keepalive_plan {
     struct keepalive machine;
     struct keepalive_known known;
-    struct keepalive_view view; /* the last one */
+    struct keepalive_view view; /* of the last keepalive_plan_look() */
     struct ip_addr learned;     /* the spare mapping's address; none: not learned yet */
-    nsec_t begun;               /* when a measurement last was; 0: never */
+    nsec_t begun_at;            /* the last measurement; 0: never */
 };
 
-/** keepalive_plan_init() - @known: from an earlier run. */
+/** keepalive_plan_init() - @known: the result of an earlier run, KEEPALIVE_KNOWN_NULL: none. */
 void keepalive_plan_init(struct keepalive_plan *p, const struct keepalive_known *known);
 
-/** keepalive_plan_look() - at least every few seconds: begin or end a measurement. */
+/** keepalive_plan_look() - begin or end a measurement; to be called every few seconds. */
 void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *view);
 
-/** keepalive_plan_on_learned() - as keepalive_on_learned(); @mapped: where the hub sees it. */
+/** keepalive_plan_on_learned() - the hub sees the spare mapping at @mapped. */
 void keepalive_plan_on_learned(struct keepalive_plan *p, const struct endpoint *mapped, nsec_t now);
 
 /**
@@ -78,10 +80,10 @@ void keepalive_plan_on_learned(struct keepalive_plan *p, const struct endpoint *
  */
 bool keepalive_plan_finish(struct keepalive_plan *p, nsec_t wall);
 
-/** keepalive_plan_interval() - what the way to the hub needs, as far as is known; whole seconds. */
+/** keepalive_plan_interval() - ns between two keepalives to the hub, in whole seconds. */
 nsec_t keepalive_plan_interval(const struct keepalive_plan *p);
 
-/** keepalive_plan_is_known() - it comes from a measurement. */
+/** keepalive_plan_is_known() - the interval comes from a measurement. */
 bool keepalive_plan_is_known(const struct keepalive_plan *p);
 
 /**
@@ -91,5 +93,5 @@ bool keepalive_plan_is_known(const struct keepalive_plan *p);
  */
 void keepalive_plan_describe(const struct keepalive_plan *p, char buf[static KEEPALIVE_TEXT_MAX]);
 
-/** keepalive_plan_why() - why nothing is known, a clause. */
+/** keepalive_plan_why() - a clause that says why there is no result yet. */
 const char *keepalive_plan_why(const struct keepalive_plan *p);

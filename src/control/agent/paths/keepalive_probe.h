@@ -1,9 +1,10 @@
 /*
  * keepalive_probe.h - measures how long an idle UDP mapping towards the hub lives.
  *
- * keepalive_plan.h with sockets: a spare one, fresh for each trial, and a second
- * one that asks for answers at the spare one's mapping. Neither carries anything
- * else, so no path is ever at risk, and the cost is a few dozen packets a day.
+ * It carries out keepalive_plan.h with two sockets: a spare one, which is new for
+ * each trial, and a second one that asks the hub to answer at the spare one's
+ * mapping. Neither carries anything else, so no path is at risk, and a measurement
+ * costs a few dozen packets a day.
  *
  * Threads: the loop's.
  */
@@ -38,7 +39,8 @@ struct keepalive_probe {
     nsec_t interval;            /* as it was last told */
 };
 
-/** keepalive_probe_init() - @known: from an earlier run. Asks nothing yet. */
+/** keepalive_probe_init() - asks nothing yet. @known: the result of an earlier run; @loop: pinned.
+ */
 void keepalive_probe_init(struct keepalive_probe *p, uv_loop_t *loop,
     const struct keepalive_known *known, const struct keepalive_listener *listener);
 
@@ -46,9 +48,9 @@ void keepalive_probe_init(struct keepalive_probe *p, uv_loop_t *loop,
 void keepalive_probe_stop(struct keepalive_probe *p);
 
 /**
- * keepalive_probe_look() - at least every few seconds
- * @view:	its spread is filled in here
- * @n_nodes:	of the network: so many may be behind the same NAT, and ask the same hub
+ * keepalive_probe_look() - as keepalive_plan_look(), and begin what is due
+ * @view:	borrowed; its spread is ignored and drawn here
+ * @n_nodes:	nodes of the network: so many may be behind the same NAT, and ask the same hub
  */
 void keepalive_probe_look(
     struct keepalive_probe *p, const struct keepalive_view *view, size_t n_nodes);

@@ -11,7 +11,8 @@
 #include "base/err.h"
 #include "os/clock.h"
 
-/* A router that grants nothing may learn to: another one is there, or it was set to. */
+/* A router that grants nothing is asked again after so long: there may be another one by then, or
+ * it may have been configured to. */
 #define RETRY (600 * NSEC_PER_SEC)
 
 /*
@@ -20,7 +21,7 @@
  */
 #define NAT_PMP_CHECK (30 * NSEC_PER_SEC)
 
-/* Whatever lifetime a router tells. */
+/* The least pause between two requests, whatever lifetime a router tells. */
 #define PAUSE_MIN (30 * NSEC_PER_SEC)
 
 struct port_map {

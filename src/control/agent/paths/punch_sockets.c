@@ -18,15 +18,17 @@
 #include "os/wakeup.h"
 #include "wire/wg.h"
 
-/* Frames that wait for the loop; more are lost. A guess brings a few, a flood no more than this. */
+/* Most frames that wait for the loop; more are dropped. A guess brings a few, a flood is cut off.
+ */
 #define QUEUE_MAX 64
 
 #define EVENTS_PER_TURN 16
 
-/* The other end leaves a path at about the same time as we do. */
+/* How long a used socket drains after it was closed: the other end leaves the path at about the
+ * same time. */
 #define LINGER_MS 1000
 
-/* In place of a socket's number: somebody wakes the thread. */
+/* An event key that is no socket's: the thread was woken by wakeup_signal(). */
 #define WAKE 0
 
 /** One socket, and its other end. */

@@ -11,10 +11,11 @@
  *                                        │
  *                                   path frames, to the loop
  *
- * Runs are handed on as they come (net/udp_batch.h), with their TOS. Only the
- * peer's place is passed on to WireGuard, and only WireGuard's port is heard on
- * loopback. When the process ends so do the paths that go through it; the other
- * end notices, and begins a handshake through the relay.
+ * Runs of datagrams are passed on as they come (net/udp_batch.h), with their TOS.
+ * Only datagrams from the peer's address are passed to WireGuard, and the loopback
+ * end takes only those from WireGuard's port. When the process ends so do the paths
+ * that go through it; the other end notices, and begins a handshake through the
+ * relay.
  *
  * Threads: the functions are the loop's, which alone opens and closes. The
  * thread is started with the first socket.
@@ -31,13 +32,15 @@ struct err;
 struct punch_sockets;
 struct uv_loop_s;
 
-/** At the same time: those of one guess, those in use, and those that linger. */
+/** Most that are open at the same time: those of one guess, those in use, and those that are used
+ * no more and still drain. */
 #define PUNCH_SOCKETS_MAX 512
 
-/** punch_sockets_fn - what came to a socket and is not WireGuard's; from the loop. */
+/** punch_sockets_fn - a datagram that is not WireGuard's came to @socket; @frame is borrowed for
+ * the call. From the loop. */
 typedef void (*punch_sockets_fn)(void *ctx, uint32_t socket, const struct engine_frame *frame);
 
-/** punch_sockets_new() - @ctx: pinned. None is open yet. 0 or negative errno with words. */
+/** punch_sockets_new() - none is open yet. @loop, @ctx: pinned. 0 or negative errno with words. */
 int punch_sockets_new(struct punch_sockets **ret, struct uv_loop_s *loop, punch_sockets_fn fn,
     void *ctx, struct err *e);
 
@@ -47,22 +50,27 @@ struct punch_sockets *punch_sockets_free(struct punch_sockets *ss);
 /** punch_sockets_set_port() - where WireGuard listens, host order; 0: not known. */
 void punch_sockets_set_port(struct punch_sockets *ss, uint16_t port);
 
-/** punch_sockets_open() - one more, to be known as @socket, not 0. 0 or negative errno with words.
+/**
+ * punch_sockets_open() - open one more, on a port that the kernel chooses
+ * @socket:	the number by which it is known from now on; not 0
+ *
+ * Return: 0; -EMFILE when PUNCH_SOCKETS_MAX are open; or another negative errno. With words.
  */
 int punch_sockets_open(struct punch_sockets *ss, uint32_t socket, struct err *e);
 
-/** punch_sockets_close() - now, or a used one when what is on its way has arrived. */
+/** punch_sockets_close() - at once, or a second later for one that is used, so that what is on its
+ * way still arrives. One that is not open is fine. */
 void punch_sockets_close(struct punch_sockets *ss, uint32_t socket);
 
-/** punch_sockets_send() - never waits; what does not go is lost. */
+/** punch_sockets_send() - never waits; what cannot be sent is dropped. */
 void punch_sockets_send(
     struct punch_sockets *ss, uint32_t socket, const struct engine_frame *frame);
 
 /**
  * punch_sockets_use() - pass WireGuard's datagrams between here and @remote, IPv4
- * @ret_local:	what WireGuard has to have for that peer's endpoint
+ * @ret_local:	the endpoint that WireGuard has to have for that peer: this socket's loopback end
  *
- * For a socket in use it may be another @remote than before: the endpoint stays.
+ * A socket that is used already may be given another @remote; its loopback end stays the same.
  *
  * Return: 0; -ENOENT when it is not open; -ENOTCONN while WireGuard's port is not known; or
  * another negative errno. With words.

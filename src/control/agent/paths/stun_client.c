@@ -5,8 +5,8 @@
 
 #include "base/rng.h"
 
-/* Between tries: RFC 8489 section 6.2.1 has a start of 500 ms that doubles; ours is the same for a
- * server that is near. After that it is asked as seldom as one that answers. */
+/* Between tries. RFC 8489 section 6.2.1 begins with 500 ms and doubles it; a hub is near, so ours
+ * begins with half of that. After TRIES it is asked as seldom as a server that answers. */
 #define RETRY_FIRST (250 * NSEC_PER_MSEC)
 #define TRIES       5
 #define REFRESH     (30 * NSEC_PER_SEC)
@@ -30,7 +30,7 @@ void stun_client_set_servers(
         if (find(&next, &servers[i]))
             continue;
         next.views[next.n_views++] =
-            before ? *before : (struct stun_view){.server = servers[i], .due = now};
+            before ? *before : (struct stun_view){.server = servers[i], .due_at = now};
     }
     *sc = next;
 }
@@ -38,7 +38,7 @@ void stun_client_set_servers(
 void stun_client_restart(struct stun_client *sc, nsec_t now)
 {
     for (unsigned i = 0; i < sc->n_views; i++) {
-        sc->views[i].due = now;
+        sc->views[i].due_at = now;
         sc->views[i].n_tries = 0;
     }
 }
@@ -46,7 +46,7 @@ void stun_client_restart(struct stun_client *sc, nsec_t now)
 void stun_client_forget(struct stun_client *sc, nsec_t now)
 {
     for (unsigned i = 0; i < sc->n_views; i++)
-        sc->views[i] = (struct stun_view){.server = sc->views[i].server, .due = now};
+        sc->views[i] = (struct stun_view){.server = sc->views[i].server, .due_at = now};
 }
 
 bool stun_client_next(struct stun_client *sc, nsec_t now, const struct rng *rng,
@@ -55,11 +55,11 @@ bool stun_client_next(struct stun_client *sc, nsec_t now, const struct rng *rng,
     for (unsigned i = 0; i < sc->n_views; i++) {
         struct stun_view *v = &sc->views[i];
 
-        if (v->due > now)
+        if (v->due_at > now)
             continue;
         rng_fill(rng, v->id.b, sizeof(v->id.b));
         v->sent_at = now;
-        v->due = now + (v->n_tries < TRIES ? RETRY_FIRST << v->n_tries : REFRESH);
+        v->due_at = now + (v->n_tries < TRIES ? RETRY_FIRST << v->n_tries : REFRESH);
         v->n_tries++;
         *ret_to = v->server;
         stun_encode_request(&v->id, out);
@@ -73,7 +73,7 @@ nsec_t stun_client_due(const struct stun_client *sc)
     nsec_t due = NSEC_NEVER;
 
     for (unsigned i = 0; i < sc->n_views; i++)
-        due = nsec_min(due, sc->views[i].due);
+        due = nsec_min(due, sc->views[i].due_at);
     return due;
 }
 
@@ -91,6 +91,6 @@ const struct stun_view *stun_client_take(
     v->rtt = nsec_max(at - v->sent_at, 0);
     v->sent_at = 0;
     v->n_tries = 0;
-    v->due = at + REFRESH;
+    v->due_at = at + REFRESH;
     return v;
 }

@@ -1,10 +1,11 @@
 /*
- * stun_client.h - asking STUN servers where this node's packets come from.
+ * stun_client.h - asks STUN servers from which address this node's packets reach them.
  *
- * A few servers, each asked from the very port that WireGuard uses: at once,
- * soon again while it does not answer, and now and then for ever, because a NAT
- * may move us. Two servers that see two different ports tell that the NAT maps
- * by destination (RFC 4787 section 4.1); that is for whoever reads the answers.
+ * Each of a few servers is asked from the very port that WireGuard uses: at once,
+ * soon again while it does not answer, and from time to time ever after, because a
+ * NAT may give us another mapping. Two servers that see two different ports show
+ * that the NAT's mapping depends on the destination (RFC 4787 section 4.1); the
+ * reader of the answers concludes that (path/behavior.h).
  *
  * Pure: bytes and times in, bytes and deadlines out.
  */
@@ -22,17 +23,17 @@ struct rng;
 
 #define STUN_CLIENT_SERVERS_MAX 16
 
-/** What is known from one server. */
+/** What one server has told. */
 struct stun_view {
     struct endpoint server;
-    struct endpoint mapped; /* as it saw us last; none: it has not answered */
-    nsec_t heard_at;        /* 0: never */
+    struct endpoint mapped; /* our address as it saw it last; none: it has not answered */
+    nsec_t heard_at;        /* its last answer; 0: never */
     nsec_t rtt;             /* of the last answer */
-    /* Private. */
+    /* For stun_client.c alone. */
     struct stun_transaction id; /* of the request that waits for an answer */
-    nsec_t sent_at;             /* 0: none waits */
-    nsec_t due;                 /* of the next request */
-    unsigned n_tries;           /* since it was last heard */
+    nsec_t sent_at;             /* of that request; 0: none waits */
+    nsec_t due_at;              /* of the next request */
+    unsigned n_tries;           /* requests since its last answer */
 };
 
 struct stun_client {
@@ -45,14 +46,19 @@ struct stun_client {
         0                                                                                          \
     }
 
-/** stun_client_set_servers() - those that stay keep what they have told. At most ..._MAX count. */
+/**
+ * stun_client_set_servers() - ask these from now on
+ * @servers:	@n_servers; those beyond STUN_CLIENT_SERVERS_MAX are left out
+ *
+ * What a server has told is kept if it is among them.
+ */
 void stun_client_set_servers(
     struct stun_client *sc, const struct endpoint *servers, unsigned n_servers, nsec_t now);
 
-/** stun_client_restart() - ask all of them now. */
+/** stun_client_restart() - all servers are due now; what they have told stays. */
 void stun_client_restart(struct stun_client *sc, nsec_t now);
 
-/** stun_client_forget() - the network has changed: what they told is void; ask all of them now. */
+/** stun_client_forget() - all servers are due now, and what they have told is forgotten. */
 void stun_client_forget(struct stun_client *sc, nsec_t now);
 
 /**
@@ -64,16 +70,16 @@ void stun_client_forget(struct stun_client *sc, nsec_t now);
 bool stun_client_next(struct stun_client *sc, nsec_t now, const struct rng *rng,
     struct endpoint *ret_to, uint8_t out[static STUN_REQUEST_SIZE]);
 
-/** stun_client_due() - when one is; NSEC_NEVER without servers. */
+/** stun_client_due() - when the next request is due; NSEC_NEVER without servers. */
 nsec_t stun_client_due(const struct stun_client *sc);
 
 /**
- * stun_client_take() - an answer
+ * stun_client_take() - a message that may be an answer
  * @msg:	@len bytes, any content
- * @from:	its source: only who was asked is believed
+ * @from:	its source: only a server that was asked is believed
  * @at:		when it arrived
  *
- * Return: lends what is known from that server now; NULL when it is no answer to us.
+ * Return: lends what that server has told; NULL when it is no answer to a request of ours.
  */
 const struct stun_view *stun_client_take(
     struct stun_client *sc, const uint8_t *msg, size_t len, const struct endpoint *from, nsec_t at);

@@ -8,7 +8,7 @@
 
 struct stun_socket {
     uv_udp_t handle;
-    uint8_t room[128]; /* for one answer; a longer one is none */
+    uint8_t room[128]; /* for one answer; what is longer is none, and ignored */
     bool is_closed;
     stun_socket_fn on_datagram;
     void *ctx; /* pins */

@@ -1,9 +1,9 @@
 /*
- * stun_socket.h - a UDP socket on the loop that STUN requests go from.
+ * stun_socket.h - a UDP socket on the loop, for STUN requests that do not use WireGuard's port.
  *
- * Of its own port, so what it sees is the NAT's doing and not WireGuard's
- * mapping. It knows nothing of who asked what: requests are made, and answers
- * taken apart, with wire/stun.h.
+ * It has a port of its own, so a NAT gives it a mapping of its own, and WireGuard's
+ * is not touched. Requests are encoded and answers decoded by the caller
+ * (wire/stun.h).
  *
  * Threads: the loop's.
  */
@@ -26,8 +26,8 @@ struct uv_loop_s;
 typedef void (*stun_socket_fn)(void *ctx, const uint8_t *msg, size_t len);
 
 /**
- * stun_socket_open() - on any port
- * @v4:		of which family
+ * stun_socket_open() - on a port that the kernel chooses
+ * @v4:		IPv4, else IPv6 only
  * @ctx:	pinned
  *
  * Return: NULL when there can be none: out of memory or of sockets, or a kernel without IPv6.
@@ -38,6 +38,6 @@ struct stun_socket *stun_socket_open(
 /** stun_socket_close() - its handle closes in the loop's next turns. NULL is fine. Always NULL. */
 struct stun_socket *stun_socket_close(struct stun_socket *s);
 
-/** stun_socket_send() - what cannot be sent is as good as lost. NULL is fine. */
+/** stun_socket_send() - what cannot be sent is dropped, as if it were lost. NULL is fine. */
 void stun_socket_send(
     struct stun_socket *s, const struct endpoint *to, const uint8_t *msg, size_t len);

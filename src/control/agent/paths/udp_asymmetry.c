@@ -1,71 +1,71 @@
 /* udp_asymmetry.c - see udp_asymmetry.h. */
 #include "agent/paths/udp_asymmetry.h"
 
-/* What was on its way when the hub was last heard to answer has arrived, and was counted, by then.
- */
+/* Packets that were on their way when the hub stopped answering have been counted after this time.
+ * What is counted later was sent later. */
 #define IN_FLIGHT (2 * NSEC_PER_SEC)
 
-/* Between two questions to the hub: while nothing is known, and for as long as it stays so. */
+/* Between two questions to the hub: while nothing is known, and once something is. */
 #define ASK_FIRST (2 * NSEC_PER_SEC)
 #define ASK_LATER (60 * NSEC_PER_SEC)
 
-/* A request that got lost by chance does not turn the verdict. */
+/* So many requests in a row must be unheard, since one may be lost by chance. */
 #define UNHEARD_ENOUGH 3
 
-void udp_asymmetry_clear(struct udp_asymmetry *ow)
+void udp_asymmetry_clear(struct udp_asymmetry *ua)
 {
-    *ow = (struct udp_asymmetry){.rx_bytes = ow->rx_bytes, .grew = ow->grew};
+    *ua = (struct udp_asymmetry){.rx_bytes = ua->rx_bytes, .grew_at = ua->grew_at};
 }
 
 void udp_asymmetry_look(
-    struct udp_asymmetry *ow, nsec_t silent, uint64_t rx_bytes, bool is_udp, nsec_t now)
+    struct udp_asymmetry *ua, nsec_t silent_since, uint64_t rx_bytes, bool is_udp, nsec_t now)
 {
     /* A count that fell is that of a new engine. */
-    bool grew = rx_bytes > ow->rx_bytes;
+    bool grew = rx_bytes > ua->rx_bytes;
 
-    ow->rx_bytes = rx_bytes;
+    ua->rx_bytes = rx_bytes;
     if (grew && is_udp)
-        ow->grew = now;
-    if (silent == 0)
-        udp_asymmetry_clear(ow);
-    else if (ow->silent == 0)
-        ow->silent = silent;
+        ua->grew_at = now;
+    if (silent_since == 0)
+        udp_asymmetry_clear(ua);
+    else if (ua->silent_since == 0)
+        ua->silent_since = silent_since;
 }
 
-static bool is_settled(const struct udp_asymmetry *ow)
+static bool is_settled(const struct udp_asymmetry *ua)
 {
-    return !endpoint_is_none(&ow->from) ? ow->n_unheard == 0 : ow->n_unheard >= UNHEARD_ENOUGH;
+    return !endpoint_is_none(&ua->from) ? ua->n_unheard == 0 : ua->n_unheard >= UNHEARD_ENOUGH;
 }
 
-bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ow, nsec_t now)
+bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ua, nsec_t now)
 {
-    return ow->asked == 0 || now - ow->asked >= (is_settled(ow) ? ASK_LATER : ASK_FIRST);
+    return ua->asked_at == 0 || now - ua->asked_at >= (is_settled(ua) ? ASK_LATER : ASK_FIRST);
 }
 
-void udp_asymmetry_on_asked(struct udp_asymmetry *ow, nsec_t now)
+void udp_asymmetry_on_asked(struct udp_asymmetry *ua, nsec_t now)
 {
-    ow->asked = now;
+    ua->asked_at = now;
 }
 
-void udp_asymmetry_on_heard(struct udp_asymmetry *ow, const struct endpoint *from)
+void udp_asymmetry_on_heard(struct udp_asymmetry *ua, const struct endpoint *from)
 {
     if (from) {
-        ow->from = *from;
-        ow->n_unheard = 0;
+        ua->from = *from;
+        ua->n_unheard = 0;
         return;
     }
-    ow->n_unheard++;
-    if (ow->n_unheard >= UNHEARD_ENOUGH)
-        ow->from = (struct endpoint){.port = 0};
+    ua->n_unheard++;
+    if (ua->n_unheard >= UNHEARD_ENOUGH)
+        ua->from = (struct endpoint){.port = 0};
 }
 
-enum udp_asymmetry_kind udp_asymmetry_of(const struct udp_asymmetry *ow)
+enum udp_asymmetry_kind udp_asymmetry_of(const struct udp_asymmetry *ua)
 {
-    if (ow->silent == 0)
+    if (ua->silent_since == 0)
         return UDP_ASYMMETRY_UNKNOWN;
-    if (!endpoint_is_none(&ow->from))
+    if (!endpoint_is_none(&ua->from))
         return UDP_ASYMMETRY_IN;
-    return ow->grew - ow->silent >= IN_FLIGHT ? UDP_ASYMMETRY_OUT : UDP_ASYMMETRY_UNKNOWN;
+    return ua->grew_at - ua->silent_since >= IN_FLIGHT ? UDP_ASYMMETRY_OUT : UDP_ASYMMETRY_UNKNOWN;
 }
 
 const char *udp_asymmetry_name(enum udp_asymmetry_kind kind)

@@ -29,11 +29,11 @@ static void on_datagram(void *ctx, const uint8_t *msg, size_t len)
     for (unsigned i = 0; i < UDP_PROBE_MAX; i++) {
         struct udp_probe_request *rq = &p->requests[i];
         struct endpoint to = rq->to;
-        nsec_t rtt = now - rq->sent;
+        nsec_t rtt = now - rq->sent_at;
 
-        if (rq->sent == 0 || memcmp(&rq->id, &answer.id, sizeof(rq->id)) != 0)
+        if (rq->sent_at == 0 || memcmp(&rq->id, &answer.id, sizeof(rq->id)) != 0)
             continue;
-        rq->sent = 0;
+        rq->sent_at = 0;
         p->on_answer(p->ctx, &to, rtt);
         return;
     }
@@ -44,7 +44,7 @@ static struct udp_probe_request *find_place(struct udp_probe *p)
     struct udp_probe_request *oldest = &p->requests[0];
 
     for (unsigned i = 1; i < UDP_PROBE_MAX; i++)
-        if (p->requests[i].sent < oldest->sent)
+        if (p->requests[i].sent_at < oldest->sent_at)
             oldest = &p->requests[i];
     return oldest;
 }
@@ -61,7 +61,7 @@ void udp_probe_ask(struct udp_probe *p, const struct endpoint *to, nsec_t now)
     if (!*sock)
         return;
     rq = find_place(p);
-    *rq = (struct udp_probe_request){.to = *to, .sent = now};
+    *rq = (struct udp_probe_request){.to = *to, .sent_at = now};
     rng_fill(&p->rng, rq->id.b, sizeof(rq->id.b));
     stun_encode_request(&rq->id, request);
     stun_socket_send(*sock, to, request, sizeof(request));
@@ -75,8 +75,8 @@ const struct udp_probe_request *udp_probe_unanswered(
     for (unsigned i = 0; i < UDP_PROBE_MAX; i++) {
         const struct udp_probe_request *rq = &p->requests[i];
 
-        if (rq->sent != 0 && now - rq->sent >= age && endpoint_equal(&rq->to, to) &&
-            (!newest || rq->sent > newest->sent))
+        if (rq->sent_at != 0 && now - rq->sent_at >= age && endpoint_equal(&rq->to, to) &&
+            (!newest || rq->sent_at > newest->sent_at))
             newest = rq;
     }
     return newest;

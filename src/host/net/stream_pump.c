@@ -124,38 +124,12 @@ bool stream_pump_is_full(const struct stream_pump *p)
 
 /* ---- outward -------------------------------------------------------------------------------- */
 
-/* Datagrams of one size that have arrived together: bytes, 0 for none; and their size. */
-static size_t receive(int fd, uint8_t *buf, size_t *ret_seg)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec iov = {.iov_base = buf, .iov_len = RUN_MAX};
-    struct msghdr m = {.msg_iov = &iov,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &m, 0);
-    int seg = (int)n;
-
-    /* An error is one of an earlier send, or that there is nothing. */
-    if (n <= 0)
-        return 0;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
-            memcpy(&seg, CMSG_DATA(c), sizeof(seg));
-    *ret_seg = seg > 0 ? (size_t)seg : (size_t)n;
-    return (size_t)n;
-}
-
 /* Fill the buffer with what has arrived; false when that was nothing. */
 static bool collect(struct stream_pump *p)
 {
-    uint8_t run[RUN_MAX];
+    uint8_t buf[RUN_MAX];
+    struct udp_run run;
     struct writer out;
-    size_t seg;
-    size_t n;
 
     p->out = malloc(OUT_CAP);
     if (!p->out)
@@ -164,12 +138,13 @@ static bool collect(struct stream_pump *p)
     if (p->owes_beat)
         stream_frame_put_beat(&out);
     p->owes_beat = false;
-    while (writer_len(&out) < RECORD && (n = receive(p->udp_fd, run, &seg)) > 0) {
+    while (writer_len(&out) < RECORD && udp_receive_connected(p->udp_fd, buf, sizeof(buf), &run)) {
         /* A run of tiny datagrams, for whose lengths there is no room, is not WireGuard's. */
-        if (seg > STREAM_FRAME_MAX || stream_frame_room(n, seg) > OUT_CAP - writer_len(&out))
+        if (run.seg > STREAM_FRAME_MAX ||
+            stream_frame_room(run.len, run.seg) > OUT_CAP - writer_len(&out))
             continue;
-        stream_frame_put(&out, run, n, seg);
-        p->tx_bytes += n;
+        stream_frame_put(&out, buf, run.len, run.seg);
+        p->tx_bytes += run.len;
     }
     p->out_len = writer_len(&out);
     p->out_off = 0;
@@ -217,39 +192,11 @@ struct burst {
     size_t len; /* of all */
 };
 
-/* One at a time; what the kernel does not take is lost, as it would be on the way. */
-static void send_each(const struct stream_pump *p, const struct burst *b)
-{
-    for (unsigned i = 0; i < b->n; i++)
-        (void)send(p->udp_fd, b->iov[i].iov_base, b->iov[i].iov_len, 0);
-}
-
 static void send_burst(struct stream_pump *p, struct burst *b)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(uint16_t))];
-    } control = {.bytes = {0}};
-    struct msghdr m = {.msg_iov = b->iov, .msg_iovlen = b->n};
-    uint16_t seg = (uint16_t)b->seg;
-
     p->rx_bytes += b->len;
-    if (b->n > 1 && p->gso) {
-        struct cmsghdr *c = &control.align;
-
-        m.msg_control = &control;
-        m.msg_controllen = sizeof(control);
-        c->cmsg_level = IPPROTO_UDP;
-        c->cmsg_type = UDP_SEGMENT;
-        c->cmsg_len = CMSG_LEN(sizeof(seg));
-        memcpy(CMSG_DATA(c), &seg, sizeof(seg));
-        if (sendmsg(p->udp_fd, &m, 0) < 0 && (errno == EIO || errno == EINVAL)) {
-            p->gso = false;
-            send_each(p, b);
-        }
-    } else if (b->n > 0) {
-        send_each(p, b);
-    }
+    if (b->n > 0)
+        p->gso = udp_send_connected(p->udp_fd, b->iov, b->n, (uint16_t)b->seg, p->gso);
     *b = (struct burst){.n = 0};
 }
 

@@ -79,20 +79,27 @@ static void take_control_v6(struct udp_run *run, const struct cmsghdr *c)
     }
 }
 
+/* UDP_GRO: the size of the datagrams that were put together. */
+static void take_control_udp(struct udp_run *run, const struct cmsghdr *c)
+{
+    int seg;
+
+    if (c->cmsg_type != UDP_GRO)
+        return;
+    memcpy(&seg, CMSG_DATA(c), sizeof(seg));
+    if (seg > 0 && (uint32_t)seg < run->len)
+        run->seg = (uint16_t)seg;
+}
+
 static void take_control(struct udp_run *run, struct msghdr *mh)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
-        if (c->cmsg_level == IPPROTO_IP) {
+        if (c->cmsg_level == IPPROTO_IP)
             take_control_v4(run, c);
-        } else if (c->cmsg_level == IPPROTO_IPV6) {
+        else if (c->cmsg_level == IPPROTO_IPV6)
             take_control_v6(run, c);
-        } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
-            int seg;
-
-            memcpy(&seg, CMSG_DATA(c), sizeof(seg));
-            if (seg > 0 && (uint32_t)seg < run->len)
-                run->seg = (uint16_t)seg;
-        }
+        else if (c->cmsg_level == IPPROTO_UDP)
+            take_control_udp(run, c);
     }
 }
 
@@ -125,6 +132,23 @@ unsigned udp_receive(struct udp_inbox *in, int fd)
         n_runs++;
     }
     return n_runs;
+}
+
+bool udp_receive_connected(int fd, uint8_t *buf, size_t cap, struct udp_run *ret)
+{
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
+    struct iovec iov = {buf, cap};
+    struct msghdr mh = {.msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(fd, &mh, MSG_DONTWAIT);
+
+    if (n <= 0 || n > UINT16_MAX)
+        return false;
+    *ret = (struct udp_run){.buf = buf, .len = (uint32_t)n, .seg = (uint16_t)n};
+    take_control(ret, &mh);
+    return true;
 }
 
 /* ---- sending ---- */
@@ -215,6 +239,22 @@ static void fill_message(struct udp_outbox_slots *s, unsigned i, const struct ud
         put_control(mh, IPPROTO_UDP, UDP_SEGMENT, &run->seg, sizeof(run->seg));
     if (mh->msg_controllen == 0)
         mh->msg_control = NULL;
+}
+
+bool udp_send_connected(int fd, struct iovec *iov, unsigned n, uint16_t seg, bool gso)
+{
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(seg))] = {0};
+    struct msghdr mh = {.msg_iov = iov, .msg_iovlen = n, .msg_control = control};
+
+    if (n > 1 && gso) {
+        put_control(&mh, IPPROTO_UDP, UDP_SEGMENT, &seg, sizeof(seg));
+        if (sendmsg(fd, &mh, MSG_DONTWAIT) >= 0 || (errno != EIO && errno != EINVAL))
+            return true;
+        gso = false;
+    }
+    for (unsigned i = 0; i < n; i++)
+        (void)send(fd, iov[i].iov_base, iov[i].iov_len, MSG_DONTWAIT);
+    return gso;
 }
 
 static int family_fd(const struct udp_sockets *s, const struct udp_run *run)

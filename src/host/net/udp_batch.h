@@ -17,6 +17,7 @@
 #include "base/addr.h"
 
 struct err;
+struct iovec;
 struct offloads;
 
 /** Most bytes in one run: what a UDP datagram over IPv4 can carry. */
@@ -32,6 +33,7 @@ struct udp_path {
     uint32_t ifindex;       /* arrived on; used when sending to link-local addresses only */
 };
 
+/** udp_path_equal() - the same other end, by the same interface and address of ours. */
 static inline bool udp_path_equal(const struct udp_path *a, const struct udp_path *b)
 {
     return a->ifindex == b->ifindex && ip_addr_equal(&a->local, &b->local) &&
@@ -128,6 +130,8 @@ struct udp_inbox {
 int udp_inbox_init(struct udp_inbox *in);
 
 /** udp_inbox_deinit() - free what it owns. Idempotent. */
+
+/** udp_inbox_deinit() - release. Idempotent. */
 void udp_inbox_deinit(struct udp_inbox *in);
 
 /**
@@ -138,6 +142,30 @@ void udp_inbox_deinit(struct udp_inbox *in);
  * the kernel reports here, are swallowed.
  */
 unsigned udp_receive(struct udp_inbox *in, int fd);
+
+/**
+ * udp_receive_connected() - one run from a connected socket, without waiting and without an inbox
+ * @buf:	@cap bytes; a longer run is cut
+ * @ret:	set when there was something: its bytes, in @buf, and the size of its datagrams
+ *
+ * For who has thousands of sockets, and no room to keep for each (stream_pump.h).
+ *
+ * Return: false: nothing has arrived, or the error of an earlier send.
+ */
+bool udp_receive_connected(int fd, uint8_t *buf, size_t cap, struct udp_run *ret);
+
+/**
+ * udp_send_connected() - datagrams of one size by a connected socket, without waiting
+ * @iov:	@n datagrams, which may lie apart; UDP_RUN_SEGMENTS_MAX and UDP_RUN_BYTES_MAX at
+ * most
+ * @seg:	bytes of each but the last, which may be shorter
+ * @gso:	send them as one run (UDP_SEGMENT)
+ *
+ * What the kernel does not take is lost, as it would be on the way.
+ *
+ * Return: @gso; false when the kernel has refused a run: they were sent one at a time.
+ */
+bool udp_send_connected(int fd, struct iovec *iov, unsigned n, uint16_t seg, bool gso);
 
 struct udp_outbox_slots; /* private, as above */
 
@@ -158,6 +186,8 @@ struct udp_outbox {
 int udp_outbox_init(struct udp_outbox *out, bool gso, bool wait);
 
 /** udp_outbox_deinit() - free what it owns; what was not flushed is not sent. Idempotent. */
+
+/** udp_outbox_deinit() - release what waits unsent, too. Idempotent. */
 void udp_outbox_deinit(struct udp_outbox *out);
 
 /**

@@ -109,7 +109,7 @@ static const struct engine_frames_ops socket_ops = {
     .close = socket_close,
 };
 
-int engine_frames_open_door(struct engine_frames **ret, const char *interface, struct err *e)
+int engine_frames_open_socket(struct engine_frames **ret, const char *interface, struct err *e)
 {
     struct engine_frames *ef = calloc(1, sizeof(*ef));
     char path[108];

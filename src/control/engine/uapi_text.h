@@ -18,12 +18,14 @@ struct wg_config;
 struct x25519_public;
 struct x25519_secret;
 
-/** The request that asks for everything. */
+/** The request that asks for keys, settings and peers. */
 #define UAPI_TEXT_GET "get=1\n\n"
 
 /** The request that asks for counters and offloads. */
+#define UAPI_TEXT_STATS "stats=1\n\n"
+
+/** The request that has the process let go of its interface, which stays, and end. */
 #define UAPI_TEXT_HAND_OVER "hand_over=1\n\n"
-#define UAPI_TEXT_STATS     "stats=1\n\n"
 
 /** Longest line of an answer. */
 #define UAPI_TEXT_LINE_MAX 1024

@@ -140,7 +140,7 @@ static int userspace_open_frames(
 
     if (!u->interface)
         return err_set(e, -EOPNOTSUPP, "an engine behind a function has no frame socket");
-    return engine_frames_open_door(ret, u->interface, e);
+    return engine_frames_open_socket(ret, u->interface, e);
 }
 
 static void userspace_close(struct engine *engine)

@@ -31,56 +31,10 @@
 #include "os/sandbox.h"
 #include "os/sandbox_internal.h"
 #include "os/thread.h"
+#include "test/support/sandboxed.h"
 
 /* A user that no machine gives to anybody. */
 #define SOMEBODY 61234
-
-/* Exit status of a child that could not even begin. */
-#define NO_SANDBOX 99
-
-struct outcome {
-    int status;      /* exit status; 1000 + the signal that ended it */
-    char said[2048]; /* on standard error */
-};
-
-/* Runs @act in a child, in the sandbox @s; its return value is the exit status. */
-static struct outcome run(const struct sandbox *s, int (*act)(void))
-{
-    struct outcome o = {0};
-    size_t len = 0;
-    int fds[2];
-    int status;
-    ssize_t n;
-    pid_t pid;
-
-    assert_int_equal(pipe(fds), 0);
-    pid = fork();
-    if (pid == 0) {
-        struct err e = ERR_NULL;
-
-        (void)dup2(fds[1], STDERR_FILENO);
-        (void)close(fds[0]);
-        if (sandbox_enter(s, NULL, &e) != 0) {
-            (void)dprintf(STDERR_FILENO, "no sandbox: %s\n", err_text(&e));
-            _exit(NO_SANDBOX);
-        }
-        _exit(act());
-    }
-    (void)close(fds[1]);
-    while ((n = read(fds[0], o.said + len, sizeof(o.said) - 1 - len)) > 0)
-        len += (size_t)n;
-    (void)close(fds[0]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    o.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-    if (o.status == NO_SANDBOX)
-        fail_msg("%s", o.said);
-    return o;
-}
-
-static struct sandbox plain(enum sandbox_kind kind)
-{
-    return (struct sandbox){.kind = kind, .uid = getuid(), .gid = getgid(), .all_files = true};
-}
 
 static void need_calls(void)
 {
@@ -128,10 +82,10 @@ static void test_never(void **state)
 
     need_calls();
     for (unsigned kind = 0; kind < SANDBOX_N; kind++) {
-        struct sandbox s = plain((enum sandbox_kind)kind);
+        struct sandbox s = sandboxed_plain((enum sandbox_kind)kind);
 
         for (size_t i = 0; i < sizeof(forbidden) / sizeof(*forbidden); i++) {
-            struct outcome o = run(&s, forbidden[i].act);
+            struct sandboxed o = sandboxed_run(&s, forbidden[i].act);
             char line[128];
 
             (void)snprintf(line, sizeof(line), "error: %s: the system call %s (",
@@ -206,8 +160,8 @@ static void test_by_kind(void **state)
     need_root();
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         for (unsigned kind = 0; kind < SANDBOX_N; kind++) {
-            struct sandbox s = plain((enum sandbox_kind)kind);
-            struct outcome o = run(&s, rows[i].act);
+            struct sandbox s = sandboxed_plain((enum sandbox_kind)kind);
+            struct sandboxed o = sandboxed_run(&s, rows[i].act);
             char name[64];
 
             (void)snprintf(name, sizeof(name), "system call %s (", rows[i].refused[kind]);
@@ -241,8 +195,8 @@ static void test_thread(void **state)
 
     need_calls();
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        struct sandbox s = plain(kinds[i]);
-        struct outcome o = run(&s, trace_in_thread);
+        struct sandbox s = sandboxed_plain(kinds[i]);
+        struct sandboxed o = sandboxed_run(&s, trace_in_thread);
 
         assert_int_equal(o.status, SANDBOX_EXIT);
         assert_non_null(strstr(o.said, "the system call ptrace ("));
@@ -252,11 +206,11 @@ static void test_thread(void **state)
 /* A kind without threads makes none: not even a name for one. */
 static void test_no_thread(void **state)
 {
-    struct sandbox s = plain(SANDBOX_RENDEZVOUS);
-    struct outcome o;
+    struct sandbox s = sandboxed_plain(SANDBOX_RENDEZVOUS);
+    struct sandboxed o;
 
     need_calls();
-    o = run(&s, trace_in_thread);
+    o = sandboxed_run(&s, trace_in_thread);
     assert_int_equal(o.status, SANDBOX_EXIT);
     assert_non_null(strstr(o.said, "the system call prctl ("));
 }
@@ -276,9 +230,9 @@ static int serve(void)
 
 static void test_serves(void **state)
 {
-    struct sandbox s = plain(SANDBOX_RENDEZVOUS);
+    struct sandbox s = sandboxed_plain(SANDBOX_RENDEZVOUS);
 
-    assert_int_equal(run(&s, serve).status, 0);
+    assert_int_equal(sandboxed_run(&s, serve).status, 0);
 }
 
 /* ---- dumps and privileges ------------------------------------------------------------------- */
@@ -298,12 +252,12 @@ static int look_hard(void)
 
 static void test_hard(void **state)
 {
-    struct sandbox s = plain(SANDBOX_AGENT);
+    struct sandbox s = sandboxed_plain(SANDBOX_AGENT);
 
-    assert_int_equal(run(&s, look_hard).status, 0);
+    assert_int_equal(sandboxed_run(&s, look_hard).status, 0);
     need_root();
     s.uid = s.gid = SOMEBODY;
-    assert_int_equal(run(&s, look_hard).status, 0);
+    assert_int_equal(sandboxed_run(&s, look_hard).status, 0);
 }
 
 /* ---- user and capabilities ------------------------------------------------------------------ */
@@ -341,13 +295,13 @@ static int look_at_capabilities(void)
 
 static void test_capabilities(void **state)
 {
-    struct sandbox s = plain(SANDBOX_AGENT);
+    struct sandbox s = sandboxed_plain(SANDBOX_AGENT);
 
     need_root();
     s.uid = s.gid = SOMEBODY;
     s.capabilities = WANTED;
     s.may_start = true;
-    assert_int_equal(run(&s, look_at_capabilities).status, 0);
+    assert_int_equal(sandboxed_run(&s, look_at_capabilities).status, 0);
 }
 
 static int look_at_nothing(void)
@@ -361,16 +315,16 @@ static int look_at_nothing(void)
 /* Root without capabilities is a user to whom much belongs, and no more. */
 static void test_root_without(void **state)
 {
-    struct sandbox s = plain(SANDBOX_AGENT);
+    struct sandbox s = sandboxed_plain(SANDBOX_AGENT);
 
     need_root();
-    assert_int_equal(run(&s, look_at_nothing).status, 0);
+    assert_int_equal(sandboxed_run(&s, look_at_nothing).status, 0);
 }
 
 /* What a process does not have, it does not get by wishing to keep it. */
 static int enter_again(void)
 {
-    struct sandbox s = plain(SANDBOX_AGENT);
+    struct sandbox s = sandboxed_plain(SANDBOX_AGENT);
     struct sandbox_result result;
     struct err e = ERR_NULL;
 
@@ -382,13 +336,13 @@ static int enter_again(void)
 
 static void test_again(void **state)
 {
-    struct sandbox s = plain(SANDBOX_AGENT);
+    struct sandbox s = sandboxed_plain(SANDBOX_AGENT);
 
     need_root();
     s.uid = s.gid = SOMEBODY;
     s.capabilities = WANTED;
     s.may_start = true;
-    assert_int_equal(run(&s, enter_again).status, 0);
+    assert_int_equal(sandboxed_run(&s, enter_again).status, 0);
 }
 
 /* Is any of this process' memory locked? As the kernel says. */
@@ -428,17 +382,17 @@ static void need_no_limit(void)
 /* Secrets are in all of a process' memory, so all of it stays out of the swap, what comes too. */
 static void test_locked(void **state)
 {
-    struct sandbox s = plain(SANDBOX_HUB);
+    struct sandbox s = sandboxed_plain(SANDBOX_HUB);
 
     need_root();
     need_calls();
     need_no_limit();
     s.uid = s.gid = SOMEBODY;
-    assert_int_equal(run(&s, look_at_locked).status, 1);
+    assert_int_equal(sandboxed_run(&s, look_at_locked).status, 1);
     s.kind = SANDBOX_WG;
-    assert_int_equal(run(&s, look_at_locked).status, 1);
+    assert_int_equal(sandboxed_run(&s, look_at_locked).status, 1);
     s.kind = SANDBOX_PROBE;
-    assert_int_equal(run(&s, look_at_locked).status, 0);
+    assert_int_equal(sandboxed_run(&s, look_at_locked).status, 0);
 }
 
 /* With a limit, memory that is locked could later run out: nothing is, and the daemon can say so.
@@ -446,7 +400,7 @@ static void test_locked(void **state)
 static int enter_with_limit(void)
 {
     const struct rlimit limit = {1 << 20, 1 << 20};
-    struct sandbox s = plain(SANDBOX_AGENT);
+    struct sandbox s = sandboxed_plain(SANDBOX_AGENT);
     struct sandbox_result result;
     struct err e = ERR_NULL;
 
@@ -483,115 +437,6 @@ static void test_format(void **state)
     assert_int_equal(strlen(sandbox_format_capabilities(UINT64_MAX, text, sizeof(text))), 63);
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
-
-static char tree[64];
-
-static const char *below(const char *name)
-{
-    static char path[128];
-
-    (void)snprintf(path, sizeof(path), "%s/%s", tree, name);
-    return path;
-}
-
-static bool can_write(const char *name)
-{
-    int fd = open(below(name), O_WRONLY | O_CREAT, 0600);
-
-    if (fd >= 0)
-        (void)close(fd);
-    return fd >= 0;
-}
-
-static bool can_read(const char *name)
-{
-    int fd = open(below(name), O_RDONLY);
-
-    if (fd >= 0)
-        (void)close(fd);
-    return fd >= 0;
-}
-
-static int look_at_files(void)
-{
-    if (!can_read("read/file") || !can_read("write/file"))
-        return 1;
-    if (can_write("read/file") || can_write("read/new"))
-        return 2;
-    if (!can_write("write/file") || !can_write("write/new") || unlink(below("write/new")) < 0)
-        return 3;
-    if (can_read("out") || can_write("out"))
-        return 4;
-    (void)execl("/bin/true", "true", NULL);
-    return errno == EACCES ? 0 : 5;
-}
-
-static void make_tree(void)
-{
-    (void)snprintf(tree, sizeof(tree), "/tmp/weft-sandbox-%d", (int)getpid());
-    assert_int_equal(mkdir(tree, 0755), 0);
-    assert_int_equal(mkdir(below("read"), 0755), 0);
-    assert_int_equal(mkdir(below("write"), 0755), 0);
-    assert_true(can_write("read/file") && can_write("write/file") && can_write("out"));
-}
-
-static void remove_tree(void)
-{
-    static const char *const files[] = {"read/file", "write/file", "out"};
-
-    for (size_t i = 0; i < 3; i++)
-        (void)unlink(below(files[i]));
-    (void)rmdir(below("read"));
-    (void)rmdir(below("write"));
-    (void)rmdir(tree);
-}
-
-static void test_files(void **state)
-{
-    char readable[128];
-    char writable[128];
-    struct sandbox_path paths[] = {{readable, SANDBOX_READ},
-        {writable, SANDBOX_READ | SANDBOX_WRITE}, {"/no/such/path", SANDBOX_READ},
-        {"/dev/null", SANDBOX_READ | SANDBOX_WRITE}};
-    struct sandbox s = plain(SANDBOX_AGENT);
-    int r;
-
-    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) <= 0) {
-        print_message("this kernel has no Landlock\n");
-        skip();
-    }
-    make_tree();
-    (void)snprintf(readable, sizeof(readable), "%s", below("read"));
-    (void)snprintf(writable, sizeof(writable), "%s", below("write"));
-    s.all_files = false;
-    s.paths = paths;
-    s.n_paths = sizeof(paths) / sizeof(*paths);
-    r = run(&s, look_at_files).status;
-    remove_tree();
-    assert_int_equal(r, 0);
-}
-
-static int start_listed(void)
-{
-    (void)execl("/bin/true", "true", NULL);
-    return 1;
-}
-
-/* The loader counts as a program that is started. */
-static void test_listed_program(void **state)
-{
-    struct sandbox_path paths[] = {{"/usr/bin/true", SANDBOX_READ | SANDBOX_EXEC},
-        {"/usr/lib", SANDBOX_READ | SANDBOX_EXEC}, {"/lib64", SANDBOX_READ | SANDBOX_EXEC},
-        {"/lib", SANDBOX_READ | SANDBOX_EXEC}, {"/etc", SANDBOX_READ}};
-    struct sandbox s = plain(SANDBOX_AGENT);
-
-    s.all_files = false;
-    s.paths = paths;
-    s.n_paths = sizeof(paths) / sizeof(*paths);
-    assert_int_equal(run(&s, start_listed).status, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,8 +452,6 @@ int main(void)
         cmocka_unit_test(test_locked),
         cmocka_unit_test(test_locked_with_a_limit),
         cmocka_unit_test(test_format),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_listed_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ struct rng;
 
 #define X25519_SIZE 32
 
-/** Where a peer is found, and who it is. */
+/** A public key. It also names its owner. */
 struct x25519_public {
     uint8_t b[X25519_SIZE]; /* little-endian u coordinate */
 };

@@ -4,8 +4,8 @@
  * A node whose request stays unanswered cannot know which way it was lost. So it
  * asks over the stream in TLS whether this transaction was heard
  * (GET /v1/heard/TRANSACTION): a random number of 96 bits that nobody else knows.
- * A flood of requests drives older ones out; who asks is then told that it was
- * not heard, which is what would be believed without asking.
+ * A flood of requests drives older ones out. A node that asks is then told that it
+ * was not heard, which is what it would assume without asking.
  *
  * Threads: a worker writes, the loop asks.
  */
@@ -37,6 +37,7 @@ struct stun_heard {
 /** stun_heard_init() - 0 or -ENOMEM. */
 int stun_heard_init(struct stun_heard *h);
 
+/** stun_heard_deinit() - release. Idempotent. */
 void stun_heard_deinit(struct stun_heard *h);
 
 /** stun_heard_add() - a request has come from @from. */

@@ -1,9 +1,9 @@
 /*
  * stun_server.h - when a STUN request is answered: docs/wire/stun.md.
  *
- * The bytes are wire/stun.h's. Here is what keeps the answers from being of use
- * to somebody who forges source addresses: one that is longer than its request,
- * or goes to another port (RFC 5780 section 7.5), is rate-limited by source.
+ * The encoding is wire/stun.h's. Somebody who forges source addresses must gain nothing by the
+ * answers: so one that is longer than its request, or goes to another port (RFC 5780 section 7.5),
+ * is rate-limited by source.
  *
  * Threads: each worker has a server of its own.
  */
@@ -27,6 +27,7 @@ struct stun_server {
 /** stun_server_init() - @seed: random, unknown to strangers. 0 or -ENOMEM. */
 int stun_server_init(struct stun_server *s, uint64_t seed);
 
+/** stun_server_deinit() - release. Idempotent. */
 void stun_server_deinit(struct stun_server *s);
 
 /**

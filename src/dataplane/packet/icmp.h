@@ -32,7 +32,13 @@ size_t icmp_make_unreachable(const uint8_t *p, size_t len, uint8_t ret[static IC
 size_t icmp_make_too_big(
     const uint8_t *p, size_t len, uint16_t mtu, uint8_t ret[static ICMP_MESSAGE_MAX]);
 
-/** Write it to the TUN queue @fd, if @rate, one a thread, allows: 100 at once, 100 a second. */
+/**
+ * icmp_send_unreachable() - icmp_make_unreachable() for @p, written to an interface
+ * @rate:	of the calling thread: 100 at once, 100 a second; when it is used up nothing is sent
+ * @fd:		a TUN queue
+ */
 void icmp_send_unreachable(struct rate *rate, int fd, const uint8_t *p, size_t len, nsec_t now);
+
+/** icmp_send_too_big() - the same with icmp_make_too_big(). */
 void icmp_send_too_big(
     struct rate *rate, int fd, const uint8_t *p, size_t len, uint16_t mtu, nsec_t now);

@@ -4,8 +4,8 @@
  * Queues that have much are read in turn, a share of a batch from each. One
  * that was empty and now has something goes before them, once: so a ping, or a
  * short message, waits for one batch and not for every stream's. When it has
- * more than its share, it is in the turn with the others. (The new and old
- * flows of RFC 8290 section 4.2 are the same thought.)
+ * more than its share, it is read in turn with the others. (RFC 8290 section 4.2
+ * makes the same difference between new and old flows.)
  *
  * Queues that fill a batch from empty again and again could keep the others
  * out. So when they have had a batch to themselves, the next one goes by turn

@@ -173,7 +173,8 @@ static void send_response(
     send_message(peer, path, &msg, sizeof(msg), now);
 }
 
-/* Said by the side that can know it; the other one gets no answer, as from anybody. */
+/* Only the responder can know this, so it says so in its log. The initiator gets no answer, as it
+ * would not from any other failed handshake. */
 static void on_mismatch(struct peer *peer, const struct noise_profile *wanted,
     const struct handshake_msg *m, nsec_t now)
 {

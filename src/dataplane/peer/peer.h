@@ -55,17 +55,17 @@ struct peer {
     struct device *device; /* pins; immutable */
 
     /* Under the port's lock: control thread and configuration. */
-    struct htab_link by_key;       /* in device->by_key */
-    struct list siblings;          /* in device->peers, oldest first */
-    struct noise_remote remote;    /* its identity (immutable) and what is remembered of it */
-    struct handshake handshake;    /* that we have begun, under way */
-    struct cookie_maker cookies;   /* for the messages that we send it */
-    nsec_t handshake_wall;         /* when the last session began, since 1970; 0: never */
-    uint16_t keepalive_s;          /* persistent keepalive, seconds; 0: off */
-    bool is_unlinked;              /* about to be freed: nothing may be armed any more */
-    bool is_relayed;               /* to others of its kind, while the device relays */
-    bool follows_route;            /* where it is answered from, too: see source_addr.h */
-    struct router_node *at_router; /* lent; NULL: nothing is relayed for it */
+    struct htab_link by_key;     /* in device->by_key */
+    struct list siblings;        /* in device->peers, oldest first */
+    struct noise_remote remote;  /* its identity (immutable) and what is remembered of it */
+    struct handshake handshake;  /* that we have begun, under way */
+    struct cookie_maker cookies; /* for the messages that we send it */
+    nsec_t handshake_wall;       /* when the last session began, since 1970; 0: never */
+    uint16_t keepalive_s;        /* persistent keepalive, seconds; 0: off */
+    bool is_unlinked;            /* about to be freed: nothing may be armed any more */
+    bool is_relayed;    /* may be relayed to all others that may, while the device relays */
+    bool follows_route; /* so does our address towards it: see source_addr.h */
+    struct router_node *at_router; /* lent by the router; NULL: nothing is relayed for it */
 
     /* Changed with the gates closed, read inside them. */
     struct allowedips_owner allowed; /* its inner addresses */
@@ -97,14 +97,15 @@ int peer_new(struct peer **ret, struct device *d, const struct x25519_public *pu
 /**
  * peer_unlink() - out of the tables of device and port; the gates are closed
  *
- * Its session and what is relayed for it end elsewhere: device_config_remove_peer() does all of it.
+ * Its session, and what is relayed for it, are not ended here: device_config_remove_peer() does all
+ * of that.
  */
 void peer_unlink(struct peer *peer);
 
 /**
  * peer_free() - wipe and release, after peer_unlink(), when the gates are open again
  *
- * Nobody may have told of it since peer_poll_told(): its list would keep a dangling pointer.
+ * Call peer_poll_told() before: afterwards nobody tells of it, and port->polls does not have it.
  */
 void peer_free(struct peer *peer);
 
@@ -115,10 +116,10 @@ struct peer *peer_find(const struct device *d, const struct x25519_public *publi
  * under the port's lock. */
 void peer_tell(struct peer *peer);
 
-/** peer_get_path() - a copy. Any thread. */
+/** peer_get_path() - where its packets go; a copy. Any thread. */
 struct udp_path peer_get_path(struct peer *peer);
 
-/** peer_set_endpoint() - as configured: our own address is forgotten. Any thread. */
+/** peer_set_endpoint() - send to @ep, from whichever address the kernel chooses. Any thread. */
 void peer_set_endpoint(struct peer *peer, const struct endpoint *ep);
 
 /** peer_get_heard() - where it speaks from, whatever it is pinned to; a copy. Any thread. */
@@ -128,7 +129,7 @@ struct udp_path peer_get_heard(struct peer *peer);
  * peer_set_left() - its packets do not leave from our address on @path any more
  * @path:	as peer_get_path() gave it; NULL: there is none of that kind
  *
- * Another one is learned as ever. Any thread.
+ * From packets that come by any other path our address is learned as before. Any thread.
  */
 void peer_set_left(struct peer *peer, const struct udp_path *path);
 
@@ -154,7 +155,7 @@ enum pin peer_get_pin(struct peer *peer);
  * peer_learn_path() - an authentic message came by @path: answer there
  * @begins:	it is the first of a session under which we send from now on
  *
- * Unless the peer is pinned to another endpoint. Any thread.
+ * A peer that is pinned to another endpoint stays there. Any thread.
  */
 void peer_learn_path(struct peer *peer, const struct udp_path *path, bool begins);
 

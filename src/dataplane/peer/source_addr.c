@@ -18,21 +18,22 @@
 /* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
 #define SETTLE (100 * NSEC_PER_MSEC)
 
-/* A look costs a question for each peer: not more often, whatever goes on in the network. */
-#define LOOK_EVERY NSEC_PER_SEC
+/* A check of all peers costs a question to the kernel for each: it is not made more often than
+ * this, whatever goes on in the network. */
+#define CHECK_EVERY NSEC_PER_SEC
 
 struct source_addr {
     struct port *port;       /* pins */
     int fd;                  /* owns: news of routes; -1: none can be had */
     struct loop_event event; /* of fd */
     struct netlink nl;       /* for questions */
-    nsec_t due;              /* of the next look at all peers; NSEC_NEVER: nothing is new */
-    nsec_t looked_at;        /* when the last one was; 0: never */
+    nsec_t due;              /* of the next check of all peers; NSEC_NEVER: nothing is new */
+    nsec_t checked_at;       /* when the last one was; 0: never */
 };
 
-/** By which interface packets to a place leave, against the one that packets from there came by. */
+/** Is the interface by which packets to a place leave the one by which packets from there came? */
 enum way {
-    WAY_UNKNOWN, /* there is none at present, or nobody can tell */
+    WAY_UNKNOWN, /* there is no route at present, or it cannot be asked for */
     WAY_SAME,
     WAY_OTHER,
 };
@@ -78,7 +79,7 @@ nsec_t source_addr_tick(struct source_addr *s, nsec_t now)
     if (now < s->due)
         return s->due;
     s->due = NSEC_NEVER;
-    s->looked_at = now;
+    s->checked_at = now;
     list_foreach(d, &s->port->devices, siblings)
         list_foreach(peer, &d->peers, siblings)
             source_addr_check(peer, now);
@@ -92,8 +93,8 @@ static void on_news(void *ctx, uint32_t epoll_events)
     if (!net_watch_read(s->fd) || s->due != NSEC_NEVER)
         return;
     s->due = clock_now() + SETTLE;
-    if (s->looked_at != 0)
-        s->due = nsec_max(s->due, s->looked_at + LOOK_EVERY);
+    if (s->checked_at != 0)
+        s->due = nsec_max(s->due, s->checked_at + CHECK_EVERY);
 }
 
 int source_addr_new(struct source_addr **ret, struct port *p)

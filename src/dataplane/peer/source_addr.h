@@ -10,12 +10,12 @@
  *
  *     the route leaves by the interface that the peer's packet came by
  *         peer->follows_route: from now on its source is held to that
- *     it leaves by another one, and the peer's once was as it should be
- *         peer->left: from that place on nothing but the endpoint is learned, and an
- *         empty packet tells the peer at once where we are now
+ *     it leaves by another one, and follows_route was set before
+ *         peer->left is that path: from packets that still come by it only the endpoint is
+ *         learned, and an empty packet tells the peer at once where we are now
  *     it leaves by another one, and always did
- *         a machine with several uplinks and one default route, which some networks
- *         let answer all the same: nothing is changed
+ *         nothing is changed: a machine with several uplinks and one default route, whose
+ *         answers some networks let through
  */
 #pragma once
 
@@ -38,10 +38,10 @@ int source_addr_start(struct source_addr *s);
 /** source_addr_stop() - hear of them no more: when the control thread has ended. Idempotent. */
 void source_addr_stop(struct source_addr *s);
 
-/** source_addr_tick() - look at all peers, if that is due at @now. Under the lock. Returns when it
+/** source_addr_tick() - check all peers, if that is due at @now. Under the lock. Returns when it
  * is due next; NSEC_NEVER: nothing is new. */
 nsec_t source_addr_tick(struct source_addr *s, nsec_t now);
 
-/** source_addr_check() - look at @peer, which speaks from or to another place than before. Under
- * the lock. */
+/** source_addr_check() - ask for the route to @peer, which speaks from or to another place than
+ * before. Under the lock. */
 void source_addr_check(struct peer *peer, nsec_t now);

@@ -47,7 +47,8 @@ int device_new(
  * fine. Returns NULL. */
 struct device *device_free(struct device *d);
 
-/** device_offload_why() - why an offload is not in use; NULL: it is. Any thread. */
+/** device_offload_why() - why an offload is not in use, whether it was found unusable when the
+ * device began or refused later (refusals.h); NULL: it is in use. Any thread. */
 const char *device_offload_why(const struct device *d, enum offload which);
 
 /** device_name() - the interface's name when it was created. */

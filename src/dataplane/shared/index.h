@@ -6,7 +6,7 @@
  * by those bits. At most half of the slots are used, so drawing ends soon. A
  * table twice the size has one low bit more, so everything still fits when it
  * grows. Readers load the table, then the slot's keypair, then compare
- * the whole index; the grown-out table is freed after a grace period of the gate.
+ * the whole index; the smaller table that it replaces is freed after a grace period of the gate.
  *
  * A slot is taken by a handshake, which has no keypair yet, and inherited by
  * the keypair that comes of it.
@@ -47,6 +47,8 @@ struct index_table {
 
 /** index_init() - 0 or -ENOMEM. */
 int index_init(struct index_table *t);
+
+/** index_deinit() - release. Idempotent. */
 void index_deinit(struct index_table *t);
 
 /** index_take() - a new random index for @peer's handshake. 0 or -ENOMEM. */

@@ -33,27 +33,30 @@ struct loop {
         .epoll_fd = -1, .wake_fd = -1                                                              \
     }
 
-/** loop_init() - 0 or negative errno; loop_deinit() releases, also what began as LOOP_NULL. */
+/** loop_init() - 0 or negative errno; after a failure, too, loop_deinit() is to be called. */
 int loop_init(struct loop *l);
+
+/** loop_deinit() - release, also what began as LOOP_NULL. Idempotent. */
 void loop_deinit(struct loop *l);
 
 /** loop_add() - call @ev->fn when @ev->fd has @epoll_events. Pins @ev. 0 or negative errno. */
 int loop_add(struct loop *l, struct loop_event *ev, uint32_t epoll_events);
 
-/** loop_change() - other events of interest. */
+/** loop_change() - have @ev->fn called for @epoll_events instead, from now on. */
 void loop_change(struct loop *l, struct loop_event *ev, uint32_t epoll_events);
 
-/** loop_remove() - before its descriptor is closed. */
+/** loop_remove() - forget @ev, before its descriptor is closed. Its function is not called any
+ * more. */
 void loop_remove(struct loop *l, struct loop_event *ev);
 
-/** loop_wake() - the wait that goes on, or the next one, ends at once. */
+/** loop_wake() - have the wait that goes on, or the next one, end at once. */
 void loop_wake(struct loop *l);
 
 /**
- * loop_wait() - sleep until something is ready, and call those whose it is
+ * loop_wait() - sleep until something is ready, and call the functions of what is
  * @lock:	held; given up while the thread sleeps
  * @timeout_ms:	at most; -1: no limit
  *
- * Return: was it woken by loop_wake()?
+ * Return: true when loop_wake() was called since the last wait began.
  */
 bool loop_wait(struct loop *l, pthread_mutex_t *lock, int timeout_ms);

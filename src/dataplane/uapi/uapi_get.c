@@ -94,6 +94,8 @@ void uapi_get(struct device *d, struct uapi_text *out)
         get_peer(d, peer, out);
 }
 
+/* Times that an rx worker took the batch policy. Its counter is called "courtesies": such a worker
+ * lets the program that woke it finish before it runs (os/sched_batch.h). */
 static uint64_t batch_periods(const struct port *p)
 {
     uint64_t n = 0;

@@ -1,18 +1,18 @@
 /*
  * addressee.h - which of a port's devices is a handshake message for?
  *
- * Only its mac1 says so, and each device that is tried costs a hash. A node has one device and
- * tries it. A hub has one a network, and anybody may send what is right for none of them, from any
- * address: so what a stranger can make a worker try is bounded.
+ * Only the message's mac1 says so, and each device that is tried costs a hash. A node has one
+ * device, and tries that. A hub has one for each network, and anybody may send messages whose mac1
+ * is right for none of them, from any address: so the number of tries is bounded.
  *
  * Theory of operation. A table remembers by source (an IPv4 address, or an IPv6 /64) for which
  * device its last right message was; that one is tried first and costs nothing of what follows. All
  * others are tried at the expense of the source and of the worker's whole: 1,000 tries a second and
- * source, 200,000 in all, which is about a tenth of a core. So a flood from one address stops at
- * its own bound, one from forged addresses at the second, and whoever had a session before is
- * served beside either; a newcomer's initiation is repeated by WireGuard until it gets through. A
- * forger of a member's own address uses up what that source may search, not what is remembered for
- * it.
+ * source, 200,000 in all, which is about a tenth of a core. So a flood from one address ends at
+ * the first bound, one from forged addresses at the second, and whoever had a session before is
+ * served beside either. A new member's initiation is repeated by WireGuard until it gets through.
+ * Who forges a member's own address uses up the tries of that source, but not the device that is
+ * remembered for it.
  *
  * Threads: the rx worker that it belongs to, inside the gate.
  */
@@ -38,7 +38,7 @@ struct device;
 #define ADDRESSEE_COST         (NSEC_PER_SEC / 200000)
 #define ADDRESSEE_BURST        (20 * NSEC_PER_MSEC)
 
-/** What is known of a source. */
+/** What is known of a source: an entry of the table. */
 struct addressee_source {
     uint64_t source;             /* its address, hashed under the seed; 0: nobody's */
     const struct device *device; /* of its last right message; only compared, may be gone */

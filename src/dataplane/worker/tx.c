@@ -340,7 +340,7 @@ static void send_batch(struct tx_worker *w)
 /* ---- what waits ---- */
 
 /* Learns which queues have frames. False when the interface is gone. */
-static bool look(struct tx_worker *w)
+static bool poll_queues(struct tx_worker *w)
 {
     struct epoll_event events[TUN_QUEUES_EACH];
     int n = epoll_wait(w->queues_fd, events, TUN_QUEUES_EACH, 0);
@@ -355,7 +355,8 @@ static bool look(struct tx_worker *w)
     return true;
 }
 
-/* Until there is a frame or we are woken, or just a look. False when the interface is gone. */
+/* Sleeps until there is a frame or the worker is woken; does not sleep while it has frames to send.
+ * False when the interface is gone. */
 static bool wait_frames(struct tx_worker *w)
 {
     bool is_lent = atomic_load_explicit(&w->is_lent, memory_order_acquire);
@@ -363,12 +364,12 @@ static bool wait_frames(struct tx_worker *w)
         {.fd = w->wake_fd, .events = POLLIN}, {.fd = w->queues_fd, .events = POLLIN}};
 
     if (!is_lent && has_more(w))
-        return look(w);
+        return poll_queues(w);
     if (poll(pfds, is_lent ? 1 : 2, -1) <= 0)
         return true;
     if (pfds[0].revents)
         (void)wakeup_clear(w->wake_fd);
-    return !pfds[1].revents || look(w);
+    return !pfds[1].revents || poll_queues(w);
 }
 
 /* ---- lending ---- */
@@ -395,7 +396,7 @@ static bool serve(struct tx_worker *w)
 {
     int queue;
 
-    if (!look(w))
+    if (!poll_queues(w))
         return false;
     (void)queue_sched_begin(&w->sched);
     queue = queue_sched_next(&w->sched);

@@ -1,7 +1,7 @@
 /*
  * uapi_parse.h - one line of the configuration protocol, as a value.
  *
- * Pure: what a line means for a device is in uapi.c.
+ * Pure: what a line means for a device is in uapi_request.c.
  */
 #pragma once
 

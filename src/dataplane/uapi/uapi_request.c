@@ -1,0 +1,256 @@
+/* uapi_request.c - see uapi_request.h: what the lines of a request do. */
+#include "uapi/uapi_request.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "os/log.h"
+#include "base/secret.h"
+#include "port/device_config.h"
+#include "port/device_link.h"
+#include "shared/device_state.h"
+#include "peer/handshake_io.h"
+#include "peer/peer.h"
+#include "peer/peer_poll.h"
+#include "shared/port_gates.h"
+#include "shared/port_sockets.h"
+#include "shared/port_state.h"
+#include "peer/relay_device.h"
+#include "uapi/uapi.h"
+#include "uapi/uapi_get.h"
+#include "uapi/uapi_text.h"
+#include "os/clock.h"
+
+/* The protocol's limit of peers, as the whitepaper's implementation has it. */
+#define PEERS_MAX 65536
+
+/* ---- set: the device ---- */
+
+static int set_listen_port(struct device *d, uint16_t listen_port)
+{
+    struct err e = ERR_NULL;
+    int r = port_sockets_set_listen_port(d->port, listen_port, &e);
+
+    if (r < 0)
+        log_warning("%s: %s", d->name, err_text(&e));
+    return r;
+}
+
+static int set_device(struct uapi_request *req, const struct uapi_item *item)
+{
+    struct device *d = req->device;
+
+    switch (item->key) {
+    case UAPI_KEY_PRIVATE_KEY:
+        device_config_set_key(d, &item->private_key);
+        return 0;
+    case UAPI_KEY_LISTEN_PORT:
+        return set_listen_port(d, item->listen_port);
+    case UAPI_KEY_FWMARK:
+        return port_sockets_set_fwmark(d->port, item->fwmark);
+    case UAPI_KEY_REPLACE_PEERS:
+        device_config_remove_peers(d);
+        return 0;
+    case UAPI_KEY_RELAY:
+        return relay_device_set(d, item->is_relaying);
+    default:
+        return -EINVAL;
+    }
+}
+
+/* ---- set: peers ---- */
+
+/* The lines about the present peer are complete. */
+static void finish_peer(struct uapi_request *req)
+{
+    struct peer *peer = req->peer;
+    nsec_t now = clock_now();
+
+    req->peer = NULL;
+    if (!peer || !peer->device->link.is_up)
+        return;
+    if (atomic_load(&peer->staged.n) > 0 && timers_on_rekey_wanted(&peer->timers))
+        peer_tell(peer);
+    peer_poll(peer, now);
+}
+
+static int begin_peer(struct uapi_request *req, const struct x25519_public *public)
+{
+    struct device *d = req->device;
+    int r;
+
+    finish_peer(req);
+    req->in_peer = true;
+    req->public = *public;
+    req->peer = peer_find(d, public);
+    req->is_new_peer = false;
+    /* Our own key as a peer is passed over, so that one file can serve all nodes. */
+    if (req->peer || (d->local.has_key && x25519_public_equal(public, &d->local.public)))
+        return 0;
+    if (d->n_peers >= PEERS_MAX)
+        return -ENOSPC;
+    r = peer_new(&req->peer, d, public);
+    req->is_new_peer = r == 0;
+    return r;
+}
+
+static void drop_peer(struct uapi_request *req)
+{
+    if (req->peer)
+        device_config_remove_peer(req->device, req->peer);
+    req->peer = NULL;
+}
+
+static int set_allowed_ip(struct device *d, struct peer *peer, const struct uapi_item *item)
+{
+    int r = 0;
+
+    port_gates_close(d->port, d);
+    if (item->allowed_ip.is_removal)
+        allowedips_remove(&d->allowed, &item->allowed_ip.prefix, &peer->allowed);
+    else
+        r = allowedips_insert(&d->allowed, &item->allowed_ip.prefix, &peer->allowed);
+    port_gates_open(d->port, d);
+    return r;
+}
+
+static void clear_allowed_ips(struct device *d, struct peer *peer)
+{
+    port_gates_close(d->port, d);
+    allowedips_remove_owner(&d->allowed, &peer->allowed);
+    port_gates_open(d->port, d);
+}
+
+/* Whatever session there is goes on until the new one replaces it. */
+static void begin_handshake(struct peer *peer, nsec_t now)
+{
+    if (!peer->device->link.is_up || !peer->device->local.has_key)
+        return;
+    handshake_io_initiate(peer, now);
+    peer_poll(peer, now);
+}
+
+static int set_peer(struct uapi_request *req, const struct uapi_item *item)
+{
+    struct peer *peer = req->peer;
+
+    if (!req->in_peer)
+        return -EINVAL;
+    if (!peer)
+        return 0;
+    switch (item->key) {
+    case UAPI_KEY_REMOVE:
+        drop_peer(req);
+        return 0;
+    case UAPI_KEY_UPDATE_ONLY:
+        if (req->is_new_peer)
+            drop_peer(req);
+        return 0;
+    case UAPI_KEY_PRESHARED_KEY:
+        noise_remote_set_psk(&peer->remote, &item->preshared_key);
+        return 0;
+    case UAPI_KEY_ENDPOINT:
+        peer_set_endpoint(peer, &item->endpoint);
+        return 0;
+    case UAPI_KEY_KEEPALIVE:
+        device_config_set_keepalive(peer, item->keepalive_s, clock_now());
+        return 0;
+    case UAPI_KEY_REPLACE_ALLOWED_IPS:
+        clear_allowed_ips(req->device, peer);
+        return 0;
+    case UAPI_KEY_ALLOWED_IP:
+        return set_allowed_ip(req->device, peer, item);
+    case UAPI_KEY_PROTOCOL_VERSION:
+        return 0;
+    case UAPI_KEY_CIPHER:
+        device_config_set_cipher(peer, item->cipher);
+        return 0;
+    case UAPI_KEY_MTU:
+        device_link_set_peer_mtu(peer, item->mtu);
+        return 0;
+    case UAPI_KEY_PINNED:
+        peer_set_pin(peer, item->pin);
+        return 0;
+    case UAPI_KEY_HANDSHAKE:
+        begin_handshake(peer, clock_now());
+        return 0;
+    case UAPI_KEY_RELAYED:
+        return relay_device_set_peer(peer, item->is_relaying);
+    default:
+        return -EINVAL;
+    }
+}
+
+static int set_line(struct uapi_request *req, const char *line)
+{
+    struct uapi_item item;
+    int r = uapi_parse(&item, line);
+
+    if (r < 0)
+        return r;
+    if (item.key == UAPI_KEY_PUBLIC_KEY)
+        r = begin_peer(req, &item.public_key);
+    else if (item.key > UAPI_KEY_PUBLIC_KEY)
+        r = set_peer(req, &item);
+    else if (!req->in_peer)
+        r = set_device(req, &item);
+    else
+        r = -EINVAL;
+    secret_wipe(&item, sizeof(item));
+    return r;
+}
+
+/* ---- requests ---- */
+
+static void begin_request(struct uapi_request *req, const char *line)
+{
+    struct uapi_item item;
+    int r = uapi_parse(&item, line);
+
+    *req = (struct uapi_request){.device = req->device, .command = UAPI_KEY_SET, .error = r};
+    if (r < 0)
+        return;
+    if (item.key <= UAPI_KEY_HAND_OVER)
+        req->command = item.key;
+    else
+        req->error = -EINVAL;
+    secret_wipe(&item, sizeof(item));
+}
+
+static void end_request(struct uapi_request *req, struct uapi_text *out)
+{
+    finish_peer(req);
+    device_link_on_mtus_set(req->device);
+    if (req->error == 0 && req->command == UAPI_KEY_GET)
+        uapi_get(req->device, out);
+    if (req->error == 0 && req->command == UAPI_KEY_STATS)
+        uapi_stats(req->device, out);
+    if (req->error == 0 && req->command == UAPI_KEY_HAND_OVER)
+        req->error = device_config_hand_over(req->device);
+    uapi_text_add(out, "errno=%d\n\n", req->error);
+    req->command = UAPI_KEY_NONE;
+}
+
+void uapi_request_line(struct uapi_request *req, const char *line, struct uapi_text *out)
+{
+    if (line[0] == '\0') {
+        if (req->command != UAPI_KEY_NONE)
+            end_request(req, out);
+        return;
+    }
+    if (req->command == UAPI_KEY_NONE)
+        begin_request(req, line);
+    else if (req->error == 0 && req->command == UAPI_KEY_SET)
+        req->error = set_line(req, line);
+    else if (req->error == 0)
+        req->error = -EINVAL;
+}
+
+void uapi_request_break(struct uapi_request *req)
+{
+    if (req->command == UAPI_KEY_NONE)
+        req->command = UAPI_KEY_SET;
+    if (req->error == 0)
+        req->error = -EMSGSIZE;
+}

@@ -75,7 +75,7 @@ static void test_anything_else_goes_on_alone(void **state)
 
     put(0, WG_TYPE_COOKIE_REPLY, 5); /* of exactly that length */
     put(1, WG_TYPE_COOKIE_REPLY, 5);
-    put(2, WG_TYPE_DATA, 5);
+    put(2, WG_TYPE_DATA, 0);
     put(3, 0x80, 5);
     put(4, 0x80, 5);
     check(&run, &off, 1, WG_TYPE_COOKIE_REPLY, SEG);

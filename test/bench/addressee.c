@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "worker/addressee.h"
-#include "shared/device_state.h"
 #include "os/clock.h"
+#include "shared/device_state.h"
 #include "wire/wg.h"
+#include "worker/addressee.h"
 
 #define N_MESSAGES 200000
 

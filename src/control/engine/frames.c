@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "shared/frame_header.h"
-#include "uapi/uapi_server.h"
 #include "net/socket_room.h"
 #include "net/unix_socket.h"
+#include "shared/frame_header.h"
+#include "uapi/uapi_server.h"
 
 _Static_assert(ENGINE_FRAME_MAX == FRAME_SOCKET_FRAME_MAX, "one length for all engines");
 

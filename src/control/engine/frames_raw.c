@@ -5,8 +5,8 @@
 
 #include "base/err.h"
 #include "engine/frames.h"
-#include "os/clock.h"
 #include "net/raw_udp.h"
+#include "os/clock.h"
 
 struct frames_raw {
     struct engine_frames frames;

@@ -18,9 +18,6 @@
 
 #include "base/err.h"
 #include "base/rng.h"
-#include "port/device.h"
-#include "port/port.h"
-#include "uapi/uapi.h"
 #include "engine/engine.h"
 #include "engine/kernel.h"
 #include "engine/userspace.h"
@@ -28,6 +25,9 @@
 #include "mesh/wg_config.h"
 #include "net/netlink.h"
 #include "net/rtnl.h"
+#include "port/device.h"
+#include "port/port.h"
+#include "uapi/uapi.h"
 
 #define INTERFACE "wft0"
 

@@ -9,19 +9,19 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/str.h"
-#include "uapi/uapi_server.h"
 #include "engine/frames.h"
 #include "engine/uapi_text.h"
 #include "mesh/wg_config.h"
 #include "net/offload.h"
-#include "os/process.h"
-#include "os/statefile.h"
 #include "net/tun.h"
 #include "net/unix_socket.h"
+#include "os/fd_cleanup.h"
+#include "os/process.h"
+#include "os/statefile.h"
+#include "uapi/uapi_server.h"
 
 #define ANSWER_MAX       (64u << 20) /* 65,536 peers, and room */
 #define ANSWER_TIMEOUT_S 5

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "shared/port_tx.h"
 #include "filter/stun_server.h"
 #include "relay/router.h"
+#include "shared/port_tx.h"
 
 /** What a worker has to itself; no two share a cache line. */
 struct relay_worker {

@@ -16,17 +16,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allowedips/allowedips.h"
 #include "base/htab.h"
 #include "base/list.h"
-#include "shared/poll_list.h"
+#include "net/udp_batch.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"
 #include "noise/pin.h"
 #include "noise/remote.h"
 #include "noise/timers.h"
-#include "allowedips/allowedips.h"
-#include "net/udp_batch.h"
+#include "shared/poll_list.h"
 
 struct device;
 struct drops;

@@ -1,15 +1,15 @@
 /* peer_poll.c - see peer_poll.h. */
 #include "peer/peer_poll.h"
 
-#include "shared/device_state.h"
+#include "os/clock.h"
 #include "peer/handshake_io.h"
 #include "peer/peer.h"
-#include "shared/port_state.h"
 #include "peer/relay_device.h"
-#include "shared/retire.h"
 #include "peer/sender.h"
 #include "peer/source_addr.h"
-#include "os/clock.h"
+#include "shared/device_state.h"
+#include "shared/port_state.h"
+#include "shared/retire.h"
 
 void peer_forget_session(struct peer *peer)
 {

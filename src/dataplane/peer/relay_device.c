@@ -3,13 +3,13 @@
 
 #include <errno.h>
 
-#include "shared/device_state.h"
+#include "filter/relay.h"
+#include "os/clock.h"
 #include "peer/peer.h"
+#include "relay/router.h"
+#include "shared/device_state.h"
 #include "shared/port_gates.h"
 #include "shared/port_state.h"
-#include "filter/relay.h"
-#include "relay/router.h"
-#include "os/clock.h"
 
 /* Leases that are over are given back so often. */
 #define EXPIRE_EVERY NSEC_PER_SEC

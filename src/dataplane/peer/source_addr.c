@@ -6,14 +6,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "shared/device_state.h"
-#include "peer/peer.h"
-#include "shared/port_state.h"
-#include "peer/sender.h"
-#include "os/clock.h"
 #include "net/net_watch.h"
 #include "net/netlink.h"
 #include "net/rtnl.h"
+#include "os/clock.h"
+#include "peer/peer.h"
+#include "peer/sender.h"
+#include "shared/device_state.h"
+#include "shared/port_state.h"
 
 /* A change comes in several pieces, as a rule: the old route goes, the new one comes. */
 #define SETTLE (100 * NSEC_PER_MSEC)

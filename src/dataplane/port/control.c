@@ -1,15 +1,15 @@
 /* control.c - see control.h. */
 #include "port/control.h"
 
-#include "port/device_link.h"
-#include "shared/device_state.h"
+#include "os/clock.h"
 #include "peer/handshake_io.h"
 #include "peer/peer_poll.h"
-#include "shared/port_state.h"
 #include "peer/relay_device.h"
-#include "shared/retire.h"
 #include "peer/source_addr.h"
-#include "os/clock.h"
+#include "port/device_link.h"
+#include "shared/device_state.h"
+#include "shared/port_state.h"
+#include "shared/retire.h"
 
 /* Handshake messages taken before timers and descriptors get their turn. */
 #define HANDSHAKES_PER_TURN 32

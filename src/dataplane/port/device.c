@@ -8,12 +8,12 @@
 #include "base/drop.h"
 #include "base/err.h"
 #include "os/log.h"
+#include "peer/handshake_io.h"
+#include "peer/relay_device.h"
 #include "port/device_config.h"
 #include "port/device_link.h"
 #include "shared/device_state.h"
-#include "peer/handshake_io.h"
 #include "shared/port_state.h"
-#include "peer/relay_device.h"
 #include "worker/tx.h"
 
 #define DEFAULT_MTU 1420

@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/offload.h"
+#include "noise/choice.h"
 #include "packet/device_accept.h"
 #include "shared/device_listener.h"
-#include "noise/choice.h"
-#include "net/offload.h"
 
 struct device;
 struct err;

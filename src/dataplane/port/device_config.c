@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#include "shared/device_state.h"
 #include "peer/peer.h"
 #include "peer/peer_poll.h"
+#include "peer/relay_device.h"
+#include "shared/device_state.h"
 #include "shared/port_gates.h"
 #include "shared/port_state.h"
-#include "peer/relay_device.h"
 
 void device_config_set_key(struct device *d, const struct x25519_secret *secret)
 {

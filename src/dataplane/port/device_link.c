@@ -5,17 +5,17 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "os/fd_cleanup.h"
-#include "os/log.h"
-#include "port/device_config.h"
-#include "shared/device_state.h"
-#include "peer/peer.h"
-#include "peer/peer_poll.h"
-#include "shared/port_sockets.h"
-#include "shared/port_state.h"
-#include "os/clock.h"
 #include "net/netlink.h"
 #include "net/rtnl.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/log.h"
+#include "peer/peer.h"
+#include "peer/peer_poll.h"
+#include "port/device_config.h"
+#include "shared/device_state.h"
+#include "shared/port_sockets.h"
+#include "shared/port_state.h"
 #include "wire/wg.h"
 
 static void start_peers(struct device *d, nsec_t now)

@@ -11,13 +11,13 @@
 
 #include "base/drop.h"
 #include "base/err.h"
+#include "net/socket_room.h"
+#include "net/unix_socket.h"
+#include "peer/sender.h"
 #include "shared/device_state.h"
 #include "shared/frame_header.h"
 #include "shared/port_gates.h"
 #include "shared/port_state.h"
-#include "peer/sender.h"
-#include "net/socket_room.h"
-#include "net/unix_socket.h"
 #include "wire/stun.h"
 
 /* Taken from the client in one turn of the control thread. */

@@ -7,18 +7,18 @@
 
 #include "base/err.h"
 #include "os/log.h"
+#include "os/rng_kernel.h"
+#include "peer/handshake_io.h"
+#include "peer/sender.h"
+#include "peer/source_addr.h"
 #include "port/control.h"
 #include "port/device_link.h"
 #include "shared/device_state.h"
-#include "peer/handshake_io.h"
 #include "shared/port_gates.h"
 #include "shared/port_state.h"
 #include "shared/retire.h"
 #include "worker/rx.h"
-#include "peer/sender.h"
-#include "peer/source_addr.h"
 #include "worker/tx.h"
-#include "os/rng_kernel.h"
 
 static int init_workers(struct port *p)
 {

@@ -9,20 +9,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allowedips/allowedips.h"
 #include "base/htab.h"
 #include "base/list.h"
+#include "net/link_watch.h"
+#include "net/offload.h"
+#include "net/tun.h"
+#include "noise/choice.h"
+#include "noise/cookie.h"
+#include "noise/local.h"
+#include "os/thread.h"
 #include "packet/device_accept.h"
 #include "shared/device_listener.h"
 #include "shared/loop.h"
 #include "shared/refusals.h"
-#include "noise/choice.h"
-#include "noise/cookie.h"
-#include "noise/local.h"
-#include "allowedips/allowedips.h"
-#include "net/link_watch.h"
-#include "net/offload.h"
-#include "os/thread.h"
-#include "net/tun.h"
 
 struct port;
 struct relay;

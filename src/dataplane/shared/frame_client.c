@@ -6,8 +6,8 @@
 #include <sys/uio.h>
 
 #include "base/rate.h"
-#include "shared/frame_header.h"
 #include "net/udp_batch.h"
+#include "shared/frame_header.h"
 #include "wire/stun.h"
 
 bool frame_client_takes(const uint8_t *frame, size_t len)

@@ -26,6 +26,7 @@
 #include "base/list.h"
 #include "base/rng.h"
 #include "crypto/aead.h"
+#include "os/thread.h"
 #include "shared/frame_client.h"
 #include "shared/handshake_queue.h"
 #include "shared/index.h"
@@ -38,7 +39,6 @@
 #include "shared/refusals.h"
 #include "shared/retire.h"
 #include "shared/rx_waiter.h"
-#include "os/thread.h"
 
 struct handshake_limits;
 struct rx_worker;

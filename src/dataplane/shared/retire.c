@@ -1,10 +1,10 @@
 /* retire.c - see retire.h. */
 #include "shared/retire.h"
 
-#include "shared/port_gates.h"
-#include "shared/port_state.h"
 #include "noise/keypair.h"
 #include "os/clock.h"
+#include "shared/port_gates.h"
+#include "shared/port_state.h"
 
 /* They are freed this soon, or when this many wait. */
 #define RECLAIM_DELAY (200 * NSEC_PER_MSEC)

@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "os/thread.h"
 #include "net/udp_batch.h"
+#include "os/thread.h"
 
 /** A descriptor that an rx worker waits for beside its sockets, while its owner wants that. */
 struct rx_event {

@@ -8,14 +8,14 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "crypto/aead.h"
-#include "port/device.h"
-#include "shared/device_state.h"
 #include "peer/peer.h"
-#include "port/port.h"
-#include "shared/port_state.h"
 #include "peer/relay_device.h"
-#include "worker/rx.h"
+#include "port/device.h"
+#include "port/port.h"
+#include "shared/device_state.h"
+#include "shared/port_state.h"
 #include "uapi/uapi_text.h"
+#include "worker/rx.h"
 
 static void get_device(struct device *d, struct uapi_text *out)
 {

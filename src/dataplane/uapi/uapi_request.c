@@ -5,22 +5,22 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/log.h"
 #include "base/secret.h"
-#include "port/device_config.h"
-#include "port/device_link.h"
-#include "shared/device_state.h"
+#include "os/clock.h"
+#include "os/log.h"
 #include "peer/handshake_io.h"
 #include "peer/peer.h"
 #include "peer/peer_poll.h"
+#include "peer/relay_device.h"
+#include "port/device_config.h"
+#include "port/device_link.h"
+#include "shared/device_state.h"
 #include "shared/port_gates.h"
 #include "shared/port_sockets.h"
 #include "shared/port_state.h"
-#include "peer/relay_device.h"
 #include "uapi/uapi.h"
 #include "uapi/uapi_get.h"
 #include "uapi/uapi_text.h"
-#include "os/clock.h"
 
 /* The protocol's limit of peers, as the whitepaper's implementation has it. */
 #define PEERS_MAX 65536

@@ -8,15 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "net/unix_socket.h"
+#include "os/fd_cleanup.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
 #include "uapi/uapi.h"
 #include "uapi/uapi_request.h"
 #include "uapi/uapi_text.h"
-#include "net/unix_socket.h"
 
 #define CLIENTS_MAX 64
 

@@ -16,13 +16,13 @@
 #include <stdio.h>
 
 #include "crypto/aead.h"
+#include "os/clock.h"
+#include "packet/run_split.h"
 #include "shared/device_state.h"
 #include "shared/frame_client.h"
 #include "shared/port_state.h"
-#include "packet/run_split.h"
-#include "worker/rx_data.h"
-#include "os/clock.h"
 #include "wire/wg.h"
+#include "worker/rx_data.h"
 
 /* Receive calls before anything else that has happened is looked at. */
 #define RECEIVES_PER_EVENT 8

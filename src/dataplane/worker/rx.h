@@ -8,12 +8,12 @@
 
 #include "base/drop.h"
 #include "base/rate.h"
-#include "worker/addressee.h"
-#include "worker/frame_writer.h"
+#include "net/udp_batch.h"
+#include "os/sched_batch.h"
 #include "shared/handshake_queue.h"
 #include "shared/port_tx.h"
-#include "os/sched_batch.h"
-#include "net/udp_batch.h"
+#include "worker/addressee.h"
+#include "worker/frame_writer.h"
 
 struct aead_lane;
 struct port;

@@ -3,14 +3,14 @@
 #include "worker/rx_data.h"
 
 #include "base/drop.h"
+#include "packet/run_split.h"
+#include "peer/peer.h"
 #include "shared/device_state.h"
 #include "shared/index.h"
-#include "peer/peer.h"
 #include "shared/port_state.h"
-#include "packet/run_split.h"
-#include "worker/rx.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
+#include "worker/rx.h"
 
 /* Packets opened before the window is asked, at most. */
 #define CHUNK 128

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/addressee.h"
 #include "shared/device_state.h"
 #include "wire/wg.h"
+#include "worker/addressee.h"
 
 #define N_DEVICES 20
 

@@ -33,18 +33,18 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/drop.h"
-#include "shared/device_state.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/wakeup.h"
 #include "packet/gso.h"
 #include "packet/icmp.h"
-#include "peer/peer.h"
-#include "shared/port_state.h"
 #include "packet/queue_sched.h"
-#include "shared/rx_waiter.h"
+#include "peer/peer.h"
 #include "peer/sender.h"
-#include "os/clock.h"
-#include "os/wakeup.h"
+#include "shared/device_state.h"
+#include "shared/port_state.h"
+#include "shared/rx_waiter.h"
 #include "wire/ip.h"
 #include "wire/wg.h"
 

@@ -13,7 +13,7 @@
 #include "base/secret.h"
 #include "base/str.h"
 #include "engine/frames.h"
-#include "engine/uapi_text.h"
+#include "engine/uapi_client.h"
 #include "mesh/wg_config.h"
 #include "net/offload.h"
 #include "net/tun.h"
@@ -42,11 +42,11 @@ static int userspace_get(struct engine *engine, struct wg_config *ret, struct er
     struct userspace *u = (struct userspace *)engine;
     char *out = NULL;
     size_t len = 0;
-    int r = u->fn(u->ctx, UAPI_TEXT_GET, strlen(UAPI_TEXT_GET), &out, &len, e);
+    int r = u->fn(u->ctx, UAPI_CLIENT_GET, strlen(UAPI_CLIENT_GET), &out, &len, e);
 
     if (r != 0)
         return r;
-    r = uapi_text_decode(ret, out, len, e);
+    r = uapi_client_decode(ret, out, len, e);
     secret_wipe(out, len);
     free(out);
     return r;
@@ -63,7 +63,7 @@ static int request(struct userspace *u, const struct str *in, struct err *e)
     r = u->fn(u->ctx, str_text(in), in->len, &out, &len, e);
     if (r != 0)
         return r;
-    r = uapi_text_result(out, len, e);
+    r = uapi_client_result(out, len, e);
     free(out);
     return r;
 }
@@ -73,7 +73,7 @@ static int userspace_apply(
 {
     _cleanup_(str_deinit) struct str in = STR_NULL;
 
-    uapi_text_encode(d, secret, &in);
+    uapi_client_encode(d, secret, &in);
     return request((struct userspace *)engine, &in, e);
 }
 
@@ -82,7 +82,7 @@ static int userspace_handshake(
 {
     _cleanup_(str_deinit) struct str in = STR_NULL;
 
-    uapi_text_encode_handshake(peer, &in);
+    uapi_client_encode_handshake(peer, &in);
     return request((struct userspace *)engine, &in, e);
 }
 
@@ -91,11 +91,11 @@ static int userspace_offloads(struct engine *engine, struct offloads *ret, struc
     struct userspace *u = (struct userspace *)engine;
     char *out = NULL;
     size_t len = 0;
-    int r = u->fn(u->ctx, UAPI_TEXT_STATS, strlen(UAPI_TEXT_STATS), &out, &len, e);
+    int r = u->fn(u->ctx, UAPI_CLIENT_STATS, strlen(UAPI_CLIENT_STATS), &out, &len, e);
 
     if (r != 0)
         return r;
-    r = uapi_text_decode_offloads(ret, out, len, e);
+    r = uapi_client_decode_offloads(ret, out, len, e);
     free(out);
     return r;
 }
@@ -120,10 +120,10 @@ static int userspace_retire(struct engine *engine, struct err *e)
         return err_set(e, ENGINE_E_UNSUPPORTED, "this engine is part of another process");
     /* It is waited for, since its port is its own until it ends. */
     pid = listener_of(u->path);
-    r = u->fn(u->ctx, UAPI_TEXT_HAND_OVER, strlen(UAPI_TEXT_HAND_OVER), &out, &len, e);
+    r = u->fn(u->ctx, UAPI_CLIENT_HAND_OVER, strlen(UAPI_CLIENT_HAND_OVER), &out, &len, e);
     if (r != 0)
         return r;
-    r = uapi_text_result(out, len, e);
+    r = uapi_client_result(out, len, e);
     free(out);
     if (r < 0) {
         (void)err_prefix(e, "the process that runs %s cannot hand it over", u->interface);

@@ -33,7 +33,7 @@
 #include "port/port.h"
 #include "uapi/uapi.h"
 #include "uapi/uapi_server.h"
-#include "engine/uapi_text.h"
+#include "engine/uapi_client.h"
 #include "hub/overlay_internal.h"
 #include "filter/relay.h"
 #include "mesh/diff.h"
@@ -53,13 +53,13 @@ int overlay__configure(struct overlay_network *net, const struct diff *d, struct
     char *answer;
     int r;
 
-    uapi_text_encode(d, &net->hub->secret, &request);
+    uapi_client_encode(d, &net->hub->secret, &request);
     if (request.failed)
         return err_set(e, -ENOMEM, "no memory to configure %s", device_name(net->device));
     r = uapi_handle(net->device, request.text, request.len, &answer, &answer_len);
     if (r < 0)
         return err_set(e, r, "no memory to configure %s", device_name(net->device));
-    r = uapi_text_result(answer, answer_len, e);
+    r = uapi_client_result(answer, answer_len, e);
     free(answer);
     return r == 0 ? 0 : err_prefix(e, "cannot configure %s", device_name(net->device));
 }
@@ -356,9 +356,9 @@ void overlay__read_facts(struct overlay_network *net, nsec_t now)
     if (net->facts_read != 0 && now < net->facts_read + FACTS_AGE)
         return;
     net->facts_read = now;
-    if (uapi_handle(net->device, UAPI_TEXT_GET, strlen(UAPI_TEXT_GET), &text, &len) < 0)
+    if (uapi_handle(net->device, UAPI_CLIENT_GET, strlen(UAPI_CLIENT_GET), &text, &len) < 0)
         return;
-    if (uapi_text_decode(&config, text, len, &e) == 0)
+    if (uapi_client_decode(&config, text, len, &e) == 0)
         take_facts(net, &config);
     wg_config_deinit(&config);
     /* It holds the network's private key. */

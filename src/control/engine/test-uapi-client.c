@@ -1,4 +1,4 @@
-/* test-uapi-text.c - the client's side of the configuration protocol, line by line. */
+/* test-uapi-client.c - the client's side of the configuration protocol, line by line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "engine/uapi_text.h"
+#include "engine/uapi_client.h"
 #include "mesh/diff.h"
 #include "mesh/wg_config.h"
 #include "net/offload.h"
@@ -51,7 +51,7 @@ static void check_request(
     struct str out = STR_NULL;
 
     assert_int_equal(diff_make(&d, have, want, NULL), 0);
-    uapi_text_encode(&d, &secret, &out);
+    uapi_client_encode(&d, &secret, &out);
     assert_string_equal(str_text(&out), expected);
     str_deinit(&out);
     diff_deinit(&d);
@@ -120,7 +120,7 @@ static void test_handshake(void **state)
     struct x25519_public key = {.b = {1}};
     struct str out = STR_NULL;
 
-    uapi_text_encode_handshake(&key, &out);
+    uapi_client_encode_handshake(&key, &out);
     assert_string_equal(str_text(&out), "set=1\n"
                                         "public_key=" KEY_1 "\n"
                                         "update_only=true\n"
@@ -160,7 +160,7 @@ static void test_decode(void **state)
     struct err e = ERR_NULL;
     char text[ENDPOINT_TEXT_MAX];
 
-    assert_int_equal(uapi_text_decode(&c, answer, strlen(answer), &e), 0);
+    assert_int_equal(uapi_client_decode(&c, answer, strlen(answer), &e), 0);
     assert_false(x25519_public_is_none(&c.public));
     assert_int_equal(c.listen_port, 40000);
     assert_int_equal(c.fwmark, 31);
@@ -214,19 +214,19 @@ static void test_refusals(void **state)
         struct err e = ERR_NULL;
 
         assert_int_equal(
-            uapi_text_result(cases[i].answer, strlen(cases[i].answer), &e), cases[i].r);
+            uapi_client_result(cases[i].answer, strlen(cases[i].answer), &e), cases[i].r);
         assert_string_equal(e.text, cases[i].says);
     }
 }
 
 static void test_long_line(void **state)
 {
-    char text[UAPI_TEXT_LINE_MAX + 3];
+    char text[UAPI_CLIENT_LINE_MAX + 3];
     struct err e = ERR_NULL;
 
     memset(text, 'x', sizeof(text));
     text[sizeof(text) - 1] = '\n';
-    assert_int_equal(uapi_text_result(text, sizeof(text), &e), -EBADMSG);
+    assert_int_equal(uapi_client_result(text, sizeof(text), &e), -EBADMSG);
     assert_string_equal(e.text, "the engine answered with a line of 1026 bytes");
 }
 
@@ -245,14 +245,14 @@ static void test_offloads(void **state)
     struct offloads o;
     struct err e = ERR_NULL;
 
-    assert_int_equal(uapi_text_decode_offloads(&o, good, strlen(good), &e), 0);
+    assert_int_equal(uapi_client_decode_offloads(&o, good, strlen(good), &e), 0);
     assert_false(o.on[OFFLOAD_UDP_GSO]);
     assert_string_equal(o.why[OFFLOAD_UDP_GSO], "it got lost");
     assert_true(o.on[OFFLOAD_UDP_GRO] && o.on[OFFLOAD_TSO] && o.on[OFFLOAD_USO]);
     assert_string_equal(o.why[OFFLOAD_TSO], "");
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        assert_int_equal(uapi_text_decode_offloads(&o, bad[i], strlen(bad[i]), &e), -EBADMSG);
-    assert_int_equal(uapi_text_decode_offloads(&o, "errno=22\n\n", 10, &e), -EINVAL);
+        assert_int_equal(uapi_client_decode_offloads(&o, bad[i], strlen(bad[i]), &e), -EBADMSG);
+    assert_int_equal(uapi_client_decode_offloads(&o, "errno=22\n\n", 10, &e), -EINVAL);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* uapi_text.c - see uapi_text.h. */
-#include "engine/uapi_text.h"
+/* uapi_client.c - see uapi_client.h. */
+#include "engine/uapi_client.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void add_peer(struct str *out, const struct diff_peer *change)
         str_addf(out, "allowed_ip=%s\n", ip_prefix_format(&p->allowed[i], block));
 }
 
-void uapi_text_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out)
+void uapi_client_encode(const struct diff *d, const struct x25519_secret *secret, struct str *out)
 {
     str_add(out, "set=1\n");
     if (d->set_key)
@@ -88,7 +88,7 @@ void uapi_text_encode(const struct diff *d, const struct x25519_secret *secret, 
     str_add(out, "\n");
 }
 
-void uapi_text_encode_handshake(const struct x25519_public *peer, struct str *out)
+void uapi_client_encode_handshake(const struct x25519_public *peer, struct str *out)
 {
     char hex[X25519_HEX_MAX];
 
@@ -102,11 +102,11 @@ void uapi_text_encode_handshake(const struct x25519_public *peer, struct str *ou
 struct decoder {
     const char *next; /* borrowed; rest of the text */
     const char *end;
-    char line[UAPI_TEXT_LINE_MAX + 1]; /* the present one: its key, and a zero where '=' was */
-    char *value;                       /* behind that zero */
-    struct wg_config config;           /* what has been read */
-    struct wg_peer peer;               /* the one being read */
-    bool in_peer;                      /* a public_key line has come */
+    char line[UAPI_CLIENT_LINE_MAX + 1]; /* the present one: its key, and a zero where '=' was */
+    char *value;                         /* behind that zero */
+    struct wg_config config;             /* what has been read */
+    struct wg_peer peer;                 /* the one being read */
+    bool in_peer;                        /* a public_key line has come */
 };
 
 /* The next "key=value" line; false at the empty line or the end. -EBADMSG in @ret_r. */
@@ -118,7 +118,7 @@ static bool read_line(struct decoder *dc, int *ret_r, struct err *e)
     *ret_r = 0;
     if (len == 0)
         return false;
-    if (len > UAPI_TEXT_LINE_MAX) {
+    if (len > UAPI_CLIENT_LINE_MAX) {
         *ret_r = err_set(e, -EBADMSG, "the engine answered with a line of %zu bytes", len);
         return false;
     }
@@ -311,7 +311,7 @@ static int decode_lines(struct decoder *dc, struct err *e)
     return r < 0 ? r : err_set(e, -EBADMSG, "the engine's answer does not end with errno");
 }
 
-int uapi_text_decode(struct wg_config *ret, const char *text, size_t len, struct err *e)
+int uapi_client_decode(struct wg_config *ret, const char *text, size_t len, struct err *e)
 {
     struct decoder dc = {.next = text, .end = text + len};
     int r = decode_lines(&dc, e);
@@ -350,7 +350,7 @@ static bool take_offload_line(const struct decoder *dc, struct offloads *o, bool
     return true;
 }
 
-int uapi_text_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e)
+int uapi_client_decode_offloads(struct offloads *ret, const char *text, size_t len, struct err *e)
 {
     struct decoder dc = {.next = text, .end = text + len};
     bool is_said[OFFLOAD_N] = {false};
@@ -373,10 +373,10 @@ int uapi_text_decode_offloads(struct offloads *ret, const char *text, size_t len
     return r;
 }
 
-int uapi_text_result(const char *text, size_t len, struct err *e)
+int uapi_client_result(const char *text, size_t len, struct err *e)
 {
     struct wg_config nothing = WG_CONFIG_NULL;
-    int r = uapi_text_decode(&nothing, text, len, e);
+    int r = uapi_client_decode(&nothing, text, len, e);
 
     wg_config_deinit(&nothing);
     return r;

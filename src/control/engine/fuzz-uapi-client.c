@@ -1,4 +1,5 @@
-/* fuzz-uapi-text.c - an answer that decodes must decode to the same after it was written again. */
+/* fuzz-uapi-client.c - an answer that decodes must decode to the same after it was written again.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "engine/uapi_text.h"
+#include "engine/uapi_client.h"
 #include "mesh/diff.h"
 #include "mesh/wg_config.h"
 #include "net/offload.h"
@@ -24,14 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct err e = ERR_NULL;
     struct offloads offloads;
 
-    (void)uapi_text_decode_offloads(&offloads, (const char *)data, len, &e);
-    if (uapi_text_decode(&a, (const char *)data, len, &e) < 0)
+    (void)uapi_client_decode_offloads(&offloads, (const char *)data, len, &e);
+    if (uapi_client_decode(&a, (const char *)data, len, &e) < 0)
         return 0;
     if (wg_config_sort(&a, &e) == 0 && diff_make(&d, &nothing, &a, NULL) == 0) {
-        uapi_text_encode(&d, &secret, &text);
+        uapi_client_encode(&d, &secret, &text);
         text.len--; /* What would end a request is not in an answer. */
         str_add(&text, "errno=0\n\n");
-        assert(uapi_text_decode(&b, str_text(&text), text.len, &e) == 0);
+        assert(uapi_client_decode(&b, str_text(&text), text.len, &e) == 0);
         assert(wg_config_sort(&b, &e) == 0);
         diff_deinit(&d);
         a.public = b.public;

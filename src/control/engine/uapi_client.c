@@ -326,7 +326,7 @@ int uapi_client_decode(struct wg_config *ret, const char *text, size_t len, stru
     return 0;
 }
 
-/* "offload_NAME=on", and "offload_NAME_why=TEXT"; other lines are not meant. */
+/* "offload_NAME=on", and "offload_NAME_why=TEXT"; other lines are passed over. */
 static bool take_offload_line(const struct decoder *dc, struct offloads *o, bool *is_said)
 {
     static const char prefix[] = "offload_", suffix[] = "_why";

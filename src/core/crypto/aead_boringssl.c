@@ -1,8 +1,8 @@
 /*
  * aead_boringssl.c - BoringSSL's AEADs, where the library is installed.
  *
- * Its ChaCha20-Poly1305 interleaves both halves in one pass and is about twice
- * as fast as OpenSSL's.
+ * Its ChaCha20-Poly1305 interleaves both halves in one pass. It is a third faster than
+ * OpenSSL's on full packets, and 2.7 times as fast on small ones.
  *
  * The functions found are process-wide, written once under pthread_once().
  */

@@ -40,8 +40,8 @@ static inline void begin(struct work *w, const struct aead_key *key, const struc
     poly1305_add_padded(&w->poly, ad, ad_len);
 }
 
-/* Piece by piece of 32 bytes in either form: what the CPU has stored in halves it does not hand
- * on as a whole before it reaches the cache. */
+/* In pieces of 32 bytes, also where a vector has 64: the CPU cannot load as one what it has stored
+ * in two halves, before that has reached the cache. */
 static inline void xor_bytes(uint8_t *p, const uint8_t *stream, size_t len)
 {
     for (; len >= sizeof(__m256i); len -= sizeof(__m256i)) {

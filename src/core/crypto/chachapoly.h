@@ -6,8 +6,8 @@
  * long messages, or needs a queue of packets to fill its vectors; a packet
  * alone fills them here. No branch and no address depends on a secret.
  *
- * With AVX-512 it takes 0.7 of BoringSSL's time; with AVX2 it is a little
- * slower than that, and twice as fast as OpenSSL on small packets.
+ * What either width gains beside the libraries, and where it is used, is in
+ * docs/PERFORMANCE.md, "The ciphers".
  *
  * One source, chachapoly.c, is compiled once for each of the two. The caller
  * makes sure that the CPU has it: aead_vector.c.

@@ -89,7 +89,7 @@ static void load(void)
     provider.is_found = find_all(from);
 }
 
-/* @public NULL: a stand-in, for libcrypto would compute it, and never look at it. */
+/* Without a public key libcrypto would compute one and never use it: hence a stand-in. */
 static void *new_key(const struct x25519_secret *secret, const struct x25519_public *public)
 {
     static const struct x25519_public stand_in;

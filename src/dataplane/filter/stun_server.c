@@ -20,7 +20,8 @@ void stun_server_deinit(struct stun_server *s)
     stun_heard_deinit(&s->heard);
 }
 
-/* To another port than asked from an answer is never the longer one, and always limited. */
+/* An answer to another port than the one that asked is always limited, and never longer than its
+ * request. */
 static bool may_answer(struct stun_server *s, const struct stun_request *req,
     const struct udp_run *reply, const struct udp_run *run, nsec_t now)
 {

@@ -175,7 +175,7 @@ void sender_add(struct sender *s, struct peer *peer, uint8_t *buf, const struct 
         drop_count(s->drops, DROP_NO_ENDPOINT, n_pkts);
         return;
     }
-    /* First come, first served; also waits for another thread that is sending them just now. */
+    /* Packets that waited go first. This also waits for another thread that is sending them. */
     if (atomic_load(&peer->staged.n) > 0)
         sender_add_staged(s, peer, now);
     kp = acquire_session(s, peer, now);
@@ -184,7 +184,7 @@ void sender_add(struct sender *s, struct peer *peer, uint8_t *buf, const struct 
         return;
     }
     stage_all(s, peer, buf, pkts, n_pkts, tos);
-    /* The session may have come between the two, and have found nothing staged. */
+    /* The session may have begun between the two calls, when nothing was staged yet. */
     sender_add_staged(s, peer, now);
 }
 
@@ -224,7 +224,7 @@ static void send_list(
         unsigned n = lay_out(s, &first, mtu, pkts);
         struct keypair *kp = acquire_session(s, peer, now);
 
-        /* The room holds the largest packet, or this would not end. */
+        /* The room holds the largest packet, so this ends. */
         assert(n > 0);
         if (kp)
             send_under(s, peer, kp, s->room, pkts, n, &peer->path, tos, now);

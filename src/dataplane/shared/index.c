@@ -23,7 +23,7 @@ static struct index_array *array_of(const struct index_table *t)
     return atomic_load_explicit(&t->array, memory_order_relaxed);
 }
 
-/* The same for whose a slot is. */
+/* Likewise: the peer that has the slot. */
 static struct peer *peer_of(const struct index_slot *s)
 {
     return atomic_load_explicit(&s->peer, memory_order_relaxed);

@@ -7,9 +7,10 @@
  *     allowed_ip=10.0.0.2/32         is answered by the same keys, and
  *     (empty line)                   errno=0 (empty line)
  *
- * A peer may have one key more, `cipher=CHOICE` as noise/choice.h writes it. It is
- * told only of peers that are not plain WireGuard's, with `session_cipher=NAME`
- * while the session is not in ChaCha20-Poly1305; wg(8) passes over both.
+ * Some keys are our own: `cipher=CHOICE`, as noise/choice.h writes it, and those that
+ * docs/DATAPLANE.md lists. An answer has them only for peers that are not plain WireGuard's, with
+ * `session_cipher=NAME` while the session is not in ChaCha20-Poly1305; wg(8) passes over all of
+ * them.
  *
  * Weft answers two requests more. `stats=1` gives its version and counters, one "name=value" a
  * line: drops by reason, offloads in use and why others are not. `hand_over=1` is for a process

@@ -47,7 +47,8 @@ static struct device *find_known(struct addressee *a, const struct list *devices
     return NULL;
 }
 
-/* All the others, at the expense of the source, which is @entry's if it has one, and of all. */
+/* Tries all other devices. The tries count against all sources together, and against the message's
+ * own, if it has an @entry. */
 static struct device *search(struct addressee *a, const struct list *devices,
     const struct device *known, struct addressee_source *entry, const uint8_t *msg, size_t len,
     nsec_t now)
@@ -81,7 +82,7 @@ struct device *addressee_find(struct addressee *a, const struct list *devices,
     const struct device *known = entry ? entry->device : NULL;
     struct device *d;
 
-    /* A node has one. */
+    /* A node has one device. */
     if (!list_is_empty(devices) && devices->next->next == devices) {
         d = container_of(devices->next, struct device, siblings);
         *ret_why = DROP_MAC1_INVALID;
@@ -94,7 +95,7 @@ struct device *addressee_find(struct addressee *a, const struct list *devices,
         *ret_why = DROP_SEARCH_LIMITED;
         return NULL;
     }
-    /* Who has never been right does not push out who was. */
+    /* A source that never sent a right message does not take the place of one that did. */
     if (!entry && !slot->device) {
         *slot = (struct addressee_source){.source = source};
         entry = slot;

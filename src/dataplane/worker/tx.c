@@ -261,7 +261,7 @@ static void route(struct tx_worker *w)
     }
 }
 
-/* Tells the inner sender that there is no way, as the kernel's WireGuard does. */
+/* Tells the inner sender that there is no route, as the kernel's WireGuard does. */
 static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
 {
     const struct packet *pkt = &w->batch.pkts[f->first];
@@ -271,14 +271,16 @@ static void refuse(struct tx_worker *w, const struct tx_frame *f, nsec_t now)
         &w->icmp, queue_fd(w, 0), w->batch.buf + pkt->off + sizeof(struct wg_data), pkt->len, now);
 }
 
-/* The peer's MTU if the frame is too big for it, else 0. What may be fragmented is, outside. */
+/* The peer's MTU if the frame is too big for it, else 0. A packet that may be fragmented is never
+ * too big: its datagrams are fragmented. */
 static uint16_t exceeded_mtu(const struct tx_frame *f)
 {
     uint16_t mtu = atomic_load_explicit(&f->peer->mtu, memory_order_relaxed);
 
     if (mtu == 0 || f->may_fragment)
         return 0;
-    /* No IPv6 packet may be told that less fits: the datagram of such a one is fragmented. */
+    /* No sender of IPv6 may be told that less fits (RFC 8200 section 5): then, too, the datagram is
+     * fragmented. */
     if (f->is_v6 && mtu < IP_V6_MTU_MIN)
         mtu = IP_V6_MTU_MIN;
     return f->longest > mtu ? mtu : 0;
@@ -326,7 +328,7 @@ static void hand_over(struct tx_worker *w)
     }
 }
 
-/* What was collected goes out. Inside the device's gate, or the port's. */
+/* Sends what was collected. Inside the device's gate, or the port's. */
 static void send_batch(struct tx_worker *w)
 {
     w->now = clock_now();
@@ -402,8 +404,8 @@ static bool serve(struct tx_worker *w)
     queue = queue_sched_next(&w->sched);
     if (queue < 0)
         return true;
-    /* The first frame, which is mostly the only one, leaves before anybody looks for a second;
-     * then what else there is, but no frame stays half cut. */
+    /* The first frame, which is mostly the only one, leaves before a second one is looked for. Then
+     * the others leave; no frame is left half cut. */
     (void)collect_from(w, (unsigned)queue, 1);
     for (unsigned n = 0; w->batch.n > 0; n++) {
         send_batch(w);
@@ -413,7 +415,8 @@ static bool serve(struct tx_worker *w)
     return true;
 }
 
-/* Queues that were lent have frames, or are gone: that is for their own thread to tell of. */
+/* Queues that were lent have frames; or the interface is gone, which their own thread is to find
+ * out and to tell of. */
 static void on_lent(void *ctx)
 {
     struct tx_worker *w = ctx;

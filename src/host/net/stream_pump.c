@@ -249,7 +249,7 @@ static int take(struct stream_pump *p, const uint8_t *buf, size_t len)
     return 0;
 }
 
-/* What was kept of a frame, at the beginning of @buf; its length. */
+/* Copies what was kept of a frame to the beginning of @buf; returns its length. */
 static size_t recall(const struct stream_pump *p, uint8_t *buf)
 {
     if (p->in_len > 0)

@@ -102,3 +102,17 @@ struct snapshot sample_snapshot(unsigned n, unsigned self)
         sample_put(&s, sample_node(i));
     return s;
 }
+
+const char *sample_sentence(const char *text, char buf[static SAMPLE_SENTENCE_MAX])
+{
+    static const char mark[] = "@kinds";
+    const char *at = strstr(text, mark);
+    char all[OBJECT_KINDS_TEXT_MAX];
+
+    if (at)
+        (void)snprintf(buf, SAMPLE_SENTENCE_MAX, "%.*s%s%s", (int)(at - text), text,
+            object_kinds_text(all), at + sizeof(mark) - 1);
+    else
+        (void)snprintf(buf, SAMPLE_SENTENCE_MAX, "%s", text);
+    return buf;
+}

@@ -24,5 +24,11 @@ struct object sample_edge(unsigned a, unsigned b, enum edge_path path);
  */
 struct snapshot sample_snapshot(unsigned n, unsigned self);
 
+/** Room for sample_sentence(). */
+#define SAMPLE_SENTENCE_MAX 512
+
+/** sample_sentence() - @text with object_kinds_text() in the place of "@kinds". Returns @buf. */
+const char *sample_sentence(const char *text, char buf[static SAMPLE_SENTENCE_MAX]);
+
 /** sample_put() - snapshot_put() that fails the test on error. */
 void sample_put(struct snapshot *s, struct object o);

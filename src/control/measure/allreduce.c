@@ -15,7 +15,7 @@
 #include "os/clock.h"
 
 #define MEET_TIME (3 * NSEC_PER_SEC)
-#define PIECE     (64u << 10) /* floats that go through the tree at once */
+#define PIECE     (64u << 10) /* floats that go up or down the tree at a time */
 #define PATTERN   13u
 
 struct party {
@@ -23,12 +23,13 @@ struct party {
     uint32_t rank;
     uint32_t n;
     float *vector;   /* owns */
-    float *incoming; /* owns; as long */
+    float *incoming; /* owns; what a neighbour sends; as long as @vector */
     size_t len;      /* floats */
-    int next;        /* ring: owns; -1: none */
-    int prev;        /* ring */
-    int parent;      /* tree */
-    int children[2]; /* tree */
+    /* Connections to the neighbours; owned; -1: none. */
+    int next;        /* of the ring */
+    int prev;        /* of the ring */
+    int parent;      /* of the tree */
+    int children[2]; /* of the tree */
     nsec_t deadline;
 };
 
@@ -65,7 +66,7 @@ static int move_in(struct part *in)
     return 0;
 }
 
-/* Both at once, so that a ring whose members all send first does not stand still. */
+/* Sends and receives at the same time: if all members of a ring sent first, none would go on. */
 static int exchange(struct part out, struct part in, nsec_t deadline)
 {
     int r = 0;
@@ -94,7 +95,7 @@ static void add(float *to, const float *from, size_t n)
 
 /* ---- ring ---------------------------------------------------------------------------------- */
 
-/* Part number @i of the vector, cut into as many as there are members. */
+/* Part @i of the vector, which is cut into as many parts as there are members. */
 static struct part slice(const struct party *p, float *of, uint32_t i, int fd)
 {
     size_t from = p->len * i / p->n;
@@ -221,7 +222,8 @@ static void fill(struct party *p)
         p->vector[i] = (float)(i % PATTERN + p->rank);
 }
 
-/* Whole numbers below 2^24, so the order of the additions does not matter. */
+/* All sums are whole numbers below 2^24, which a float holds exactly in whatever order they are
+ * added. */
 static bool is_correct(const struct party *p)
 {
     float base = (float)((uint64_t)p->n * (p->n - 1) / 2);

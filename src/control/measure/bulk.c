@@ -42,7 +42,7 @@ void bulk_serve(int fd, const struct order *o)
 
 /* ---- who was told to measure --------------------------------------------------------------- */
 
-/* The connections of one transfer; the first half of a "both" sends. */
+/* The connections of one transfer. When both ways are measured, the first half of them sends. */
 struct lanes {
     struct transfer_stream streams[2 * ORDER_STREAMS_MAX];
     size_t n;
@@ -79,7 +79,7 @@ static uint32_t retransmits(int fd)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_total_retrans;
 }
 
-/* A count that a peer gives; what cannot be one is none. */
+/* A count in a peer's answer; 0 when it is negative or impossibly large. */
 static uint64_t count_of(const json_t *json, const char *field)
 {
     json_int_t v = json_integer_value(json_object_get(json, field));
@@ -87,7 +87,7 @@ static uint64_t count_of(const json_t *json, const char *field)
     return v < 0 || (uint64_t)v > ORDER_BYTES_MAX * 1024 ? 0 : (uint64_t)v;
 }
 
-/* What the peer has counted on the connections on which we sent. */
+/* Takes in what the peer has counted on the connections on which we sent. */
 static int collect(const struct lanes *l, struct flow *out, struct err *e)
 {
     nsec_t deadline = clock_now() + DRAIN_TIME;
@@ -126,8 +126,8 @@ static int transfer_all(struct bulk *ret, struct lanes *lanes, const struct orde
     return collect(lanes, &ret->out, e);
 }
 
-/* What an address must not be, whoever has given it: a connection to it would not be to the peer.
- */
+/* False for addresses at which the peer cannot be, whoever has given them: those of this machine,
+ * loopback, link-local and multicast ones. */
 static bool is_fit(const struct ip_addr *a)
 {
     static const char *const unfit[] = {
@@ -144,7 +144,7 @@ static bool is_fit(const struct ip_addr *a)
     return true;
 }
 
-/* Where the peer takes this session's data connections beside the overlay. */
+/* Aims @to at the port beside the overlay that the peer has open for this session. */
 static int find_underlay(struct dial_target *to, const struct ip_addr *underlay, struct err *e)
 {
     static const struct order ask = {.kind = ORDER_PORT};
@@ -167,7 +167,7 @@ static int find_underlay(struct dial_target *to, const struct ip_addr *underlay,
     return 0;
 }
 
-/* Is it there, and nobody else? Where TCP does not pass, that is found out before it is measured.
+/* Connects once before anything is measured: does TCP pass there, and is it the peer that answers?
  */
 static int try_underlay(const struct dial_target *to, struct err *e)
 {

@@ -57,7 +57,7 @@ static int open_local(const char *path, struct err *e)
     return fd < 0 ? err_set(e, fd, "no measuring service at %s: %s", path, strerror(-fd)) : fd;
 }
 
-/* A connection on its way; it is ready when it can be written to. */
+/* Begins to connect; the connection is there once the socket can be written to. */
 static int open_remote(
     const struct ip_addr *address, uint16_t port, const char *interface, struct err *e)
 {
@@ -74,7 +74,7 @@ static int open_remote(
     return TAKE_FD(fd);
 }
 
-/* Waits for all connections together; who has none by then has lost. */
+/* Waits for all connections together. A member that is not connected by @deadline is lost. */
 static void finish_connecting(struct coordinator *c, nsec_t deadline)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -143,7 +143,7 @@ static void send_order(struct coordinator_link *k, const struct order *o)
     json_decref(json);
 }
 
-/* True when the link has its answer, or is lost. */
+/* Return: true when the answer is complete, or the connection is lost. */
 static bool take_answer(struct coordinator_link *k)
 {
     struct err e = ERR_NULL;
@@ -167,7 +167,7 @@ static bool take_answer(struct coordinator_link *k)
     return true;
 }
 
-/* One turn of waiting; how many are still out. */
+/* Waits once, at most @left. Return: how many answers are still awaited. */
 static size_t wait_once(struct coordinator *c, struct pollfd *fds, bool *waits, nsec_t left)
 {
     size_t n = 0;

@@ -24,7 +24,7 @@ int dial_bind_device(int fd, const char *interface)
     return 0;
 }
 
-/* A socket of that type, aimed at the target; a TCP connection may still be on its way. */
+/* A socket of that type, connected to the target; a TCP handshake may still go on. */
 static int open_towards(const struct dial_target *to, int type, int *ret_fd)
 {
     struct endpoint ep = {.addr = to->peer, .port = to->port};
@@ -69,7 +69,7 @@ static int fail_connect(const struct dial_target *to, int r, struct err *e)
 
 int dial_udp(const struct dial_target *to, int *ret_fd, struct err *e)
 {
-    /* The kernel's own idea of the path is asked for, but does not keep a packet back. */
+    /* No fragments; and also what is larger than the path MTU that the kernel knows is sent. */
     int probe = IP_PMTUDISC_PROBE;
     _cleanup_(closep) int fd = -1;
     char text[IP_ADDR_TEXT_MAX];
@@ -94,7 +94,7 @@ static int send_order(int fd, const struct order *o, nsec_t deadline, struct err
     return r;
 }
 
-/* @ret: gives a reference; NULL: only "yes" or the refusal is of interest. */
+/* @ret: gives a reference to the answer; NULL: the caller only wants to know of a refusal. */
 static int take_answer(int fd, nsec_t deadline, json_t **ret, struct err *e)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
@@ -109,7 +109,8 @@ static int take_answer(int fd, nsec_t deadline, json_t **ret, struct err *e)
     return r;
 }
 
-/* Each step for all of them before the next, so that they wait for the same round trips. */
+/* Does each step for all connections before the next step, so that all wait for the same round
+ * trips. */
 static int dial_steps(const struct dial_target *to, const struct order *o, size_t n,
     nsec_t deadline, int *fds, struct err *e)
 {
@@ -166,7 +167,7 @@ int dial_ask(const struct dial_target *to, const struct order *o, nsec_t deadlin
 
 bool dial_is_own(const struct ip_addr *a)
 {
-    /* Nothing is sent: the kernel only says which address it would send from. */
+    /* Connecting a datagram socket sends nothing; the kernel only chooses the source address. */
     struct dial_target to = {.peer = *a, .port = PROBE_PORT};
     union sockaddr_inet sa;
     socklen_t len = sizeof(sa);

@@ -1,4 +1,4 @@
-/* facts_gather.c - see facts.h: looking at this machine. Nothing is run, and nothing changed. */
+/* facts_gather.c - facts_gather() of facts.h. It runs no program and changes nothing. */
 #include <ctype.h>
 #include <dirent.h>
 #include <ifaddrs.h>
@@ -44,7 +44,7 @@ void facts_gather_limits(struct facts *f)
     f->memlock_hard = limit_value(locked.rlim_max);
 }
 
-/* The third of the numbers in a file below /proc/sys; 0 when there is none. */
+/* The third number in a file below /proc/sys; 0 when there is none. */
 static uint64_t read_third(const char *path)
 {
     _cleanup_(freep) char *text = NULL;
@@ -101,7 +101,7 @@ static void gather_interfaces(struct facts *f)
     freeifaddrs(all);
 }
 
-/* Where Gloo would listen: the first address that the host's own name leads to. */
+/* The address at which Gloo would listen: the first one that the host's own name leads to. */
 static void gather_host_address(struct facts *f)
 {
     struct order_name own = {.name = ""};
@@ -117,7 +117,7 @@ static void gather_host_address(struct facts *f)
 
 /* ---- NCCL's configuration file ------------------------------------------------------------- */
 
-/* The value of "NAME=value" in @text; the last one counts, as for NCCL. */
+/* The value of "NAME=value" in @text; of several the last, as NCCL takes it. */
 static void find_setting(const char *text, const char *name, char *ret, size_t cap)
 {
     size_t len = strlen(name);
@@ -151,7 +151,7 @@ static void gather_nccl_conf(struct facts *f)
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
-/* Is that process a `weft run`, and in our network? */
+/* Is that process a `weft run`, in the same network namespace as this one? */
 static bool is_job(const char *pid, const char *own_net)
 {
     _cleanup_(freep) char *line = NULL;

@@ -21,20 +21,20 @@
 
 #define WARM_PERIOD   (200 * NSEC_PER_MSEC)
 #define WARM_TRIES    4
-#define TUNNEL_TIME   (7 * NSEC_PER_SEC) /* a lost handshake is repeated after 5 s */
+#define TUNNEL_TIME   (7 * NSEC_PER_SEC) /* WireGuard repeats a lost handshake after 5 s */
 #define TUNNEL_PERIOD (500 * NSEC_PER_MSEC)
 #define PING_GAP      (4 * NSEC_PER_MSEC)
 #define SIZE_GAP      NSEC_PER_MSEC
 #define SIZE_COPIES   3
-#define QUIET_FOR_MIN (400 * NSEC_PER_MSEC) /* a busy machine's answer may take so long */
-#define SIZE_TRIES    3                     /* for the largest, before it counts as lost */
+#define QUIET_FOR_MIN (400 * NSEC_PER_MSEC) /* the answer of a busy machine may take so long */
+#define SIZE_TRIES    3 /* pings of the largest size, before it counts as lost */
 #define TCP_MIN       (1200 * NSEC_PER_MSEC)
 #define TCP_BYTES     (256u << 10)
 #define PACKET_MAX    65535
 #define OVERHEAD      28 /* IPv4 and UDP headers */
 #define MSS_TIMESTAMP 12 /* bytes of each segment that the timestamp option takes */
 
-/* What is being measured, and by what. */
+/* A test that is going on. */
 struct idle_test_state {
     const struct dial_target *to;
     struct idle_test *result;
@@ -42,7 +42,7 @@ struct idle_test_state {
     nsec_t *sent_at;  /* owns; monotonic, of each ping of the train */
     uint32_t *rtt_us; /* owns; of each pong */
     uint32_t heard_before;
-    nsec_t quiet_for; /* how long an answer may take */
+    nsec_t quiet_for; /* with no answer for so long, none is awaited any more */
     uint8_t packet[PACKET_MAX];
 };
 
@@ -67,12 +67,12 @@ static bool send_ping(struct idle_test_state *s, uint32_t seq, bool counted, siz
     return send(s->fd, s->packet, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-/* The next pong of this session before @deadline. */
+/* Waits for a pong of this session until @deadline. */
 static bool receive_pong(struct idle_test_state *s, nsec_t deadline, struct frame *ret)
 {
     while (socket_wait(s->fd, POLLIN, deadline) == 0) {
         uint8_t in[FRAME_LEN];
-        /* An ICMP error that had come ends here, too, and is no answer. */
+        /* This also reports an ICMP error that has come for an earlier ping; it is no answer. */
         ssize_t n = recv(s->fd, in, sizeof(in), MSG_DONTWAIT);
 
         if (n > 0 && frame_decode(ret, in, (size_t)n) && ret->kind == FRAME_PONG &&
@@ -84,7 +84,7 @@ static bool receive_pong(struct idle_test_state *s, nsec_t deadline, struct fram
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-/* The first packet may have to wait for a handshake, so it is no measurement. */
+/* The first packet may have to wait for a handshake of WireGuard, so it is not measured. */
 static bool warm_up(struct idle_test_state *s)
 {
     struct frame pong;
@@ -102,7 +102,8 @@ static bool warm_up(struct idle_test_state *s)
     return false;
 }
 
-/* The fastest exchange says most about the clocks: its two ways differ least. */
+/* Takes the clocks' difference from the fastest exchange, in which the times there and back can
+ * differ least. */
 static void take_clock(struct idle_test *l, const struct frame *pong, uint32_t rtt_us, nsec_t wall)
 {
     if (l->back > 0 && rtt_us >= l->rtt_min_us)
@@ -118,7 +119,7 @@ static void take_pong(struct idle_test_state *s, const struct frame *pong)
     nsec_t now = clock_now();
     uint32_t rtt_us;
 
-    /* One that comes twice, or of the warm-up, is not counted. */
+    /* A second copy, and the answer to a ping of the warm-up, are not counted. */
     if (pong->seq >= l->sent || s->sent_at[pong->seq] == 0)
         return;
     rtt_us = (uint32_t)((now - s->sent_at[pong->seq]) / NSEC_PER_USEC);
@@ -129,7 +130,7 @@ static void take_pong(struct idle_test_state *s, const struct frame *pong)
         l->heard = pong->heard - s->heard_before;
 }
 
-/* What the peer had heard by the end, also when the last pongs are lost. */
+/* Asks how many pings the peer has heard, since the last pongs, which say so, may be lost. */
 static void ask_heard(struct idle_test_state *s)
 {
     struct frame pong;
@@ -174,7 +175,8 @@ static void run_train(struct idle_test_state *s, uint32_t pings)
     s->quiet_for = nsec_max(QUIET_FOR_MIN, 3 * (nsec_t)l->rtt_median_us * NSEC_PER_USEC);
 }
 
-/* Sizes worth trying, largest first: the route's, what tunnels take off, and round numbers. */
+/* Sizes to try, largest first: the route's MTU, that without the headers of usual tunnels, and
+ * common ones. */
 static size_t list_sizes(uint32_t route_mtu, uint16_t sizes[static 32])
 {
     static const uint16_t usual[] = {8921, 8500, 4000, 1500, 1480, 1460, 1440, 1420, 1400, 1380,
@@ -201,7 +203,8 @@ static void take_sizes(struct idle_test_state *s, nsec_t deadline)
             l->packet_max = pong.size;
 }
 
-/* The largest alone, more than once; only when it does not pass are the others worth their time. */
+/* Tries the largest size alone first, more than once. Only when it does not pass, the others are
+ * tried, which takes longer. */
 static void find_packet_max(struct idle_test_state *s)
 {
     struct idle_test *l = s->result;
@@ -231,7 +234,7 @@ static uint32_t agreed_mss(int fd)
     return info.tcpi_snd_mss + (info.tcpi_options & TCPI_OPT_TIMESTAMPS ? MSS_TIMESTAMP : 0);
 }
 
-/* Did the other end confirm all of it? */
+/* Has the other end confirmed that all of it arrived? */
 static bool confirm(int fd, uint64_t sent, nsec_t deadline, struct err *e)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
@@ -278,7 +281,7 @@ static void run_tcp(struct idle_test_state *s)
 
 /* ---- tunnels ------------------------------------------------------------------------------- */
 
-/* Which peers have not answered yet; the place of one is its ping's number. */
+/* Which peers have answered. A peer's index is the sequence number of its pings. */
 struct warming {
     const struct dial_target *to;
     const struct ip_addr *peers;

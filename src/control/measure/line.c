@@ -86,7 +86,7 @@ int line_write(int fd, const json_t *json, nsec_t deadline, struct err *e)
     if (!text)
         return err_set(e, -ENOMEM, "no memory for a line");
     len = strlen(text);
-    /* The zero's place is the newline's. */
+    /* The newline takes the place of the terminating zero. */
     text[len++] = '\n';
     while (off < len) {
         ssize_t n = send(fd, text + off, len - off, MSG_DONTWAIT | MSG_NOSIGNAL);

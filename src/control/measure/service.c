@@ -29,7 +29,7 @@
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-/* On @ep and, if there is one, on the interface; also before the address is there. */
+/* A socket bound to @ep and, if there is one, to the interface. The address need not exist yet. */
 static int open_inet(const struct service *s, const struct endpoint *ep, int type)
 {
     union sockaddr_inet sa;
@@ -55,7 +55,7 @@ static void close_overlay(struct service *s)
     s->tcp_fd = s->udp_fd = -1;
 }
 
-/* Follows the interface, which may be made anew, and the node's address. */
+/* Opens the sockets anew when the interface was made anew, or the node's address has changed. */
 static void keep_overlay_open(struct service *s)
 {
     unsigned ifindex = s->config.interface ? if_nametoindex(s->config.interface) : 1;
@@ -215,7 +215,7 @@ static void turn(struct service *s)
     keep_local_open(s);
     if (!is_on)
         service__close_underlay(s);
-    /* Otherwise whoever tells members wakes us, and does so when the interface has changed. */
+    /* Otherwise service_set_members() and service_recheck() wake this thread for each change. */
     patience_ms =
         is_on || s->tcp_fd < 0 || (s->config.socket_path && s->unix_fd < 0) ? LOOK_PERIOD_MS : -1;
     (void)pthread_mutex_lock(&s->lock);
@@ -247,7 +247,7 @@ static void *run_listener(void *service)
     while (!service__is_stopping(s))
         turn(s);
     close_overlay(s);
-    /* First the name: once nobody listens, it may be another one's. */
+    /* Unlinked first: once it is closed, another process may make a socket of that name. */
     if (s->unix_fd >= 0)
         (void)unlink(s->config.socket_path);
     closep(&s->unix_fd);

@@ -1,4 +1,4 @@
-/* service_orders.c - one connection's orders, and what is done about them. */
+/* service_orders.c - carries out the orders that come on one connection. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #define STRANGER_TIME   (2 * NSEC_PER_SEC)
 #define ANSWER_TIME     (5 * NSEC_PER_SEC)
 #define NAMES_TIME      (3 * NSEC_PER_SEC)
-#define TRAFFIC_TIME_MS 300 /* how long is listened for a job's traffic */
+#define TRAFFIC_TIME_MS 300 /* for how long a job's traffic is counted */
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
@@ -73,7 +73,7 @@ static uint64_t read_bytes(const char *interface)
     return read_counter(interface, "rx_bytes") + read_counter(interface, "tx_bytes");
 }
 
-/* Before anything is measured, what moves is somebody else's. */
+/* Traffic on the interface before anything is measured: it is that of other programs. */
 static uint64_t listen_for_traffic(const char *interface)
 {
     uint64_t before = read_bytes(interface);
@@ -103,8 +103,8 @@ static int tell_facts(struct service_connection *c)
     return answer(c, json);
 }
 
-/* The names of members may be asked for, and no others: what else this machine can resolve is not
- * for a member to know. */
+/* Only names of members may be asked for. What else this machine can resolve must not become known
+ * to a member. */
 static bool are_names_of_members(struct service_connection *c, const struct order *o)
 {
     for (size_t i = 0; i < o->n_names; i++) {
@@ -118,7 +118,7 @@ static bool are_names_of_members(struct service_connection *c, const struct orde
     return true;
 }
 
-/* Only names that do not lead where they should are told. */
+/* Answers with those names that do not lead where they should. */
 static int tell_names(struct service_connection *c, const struct order *o)
 {
     _cleanup_(freep) struct names_answer *answers = calloc(o->n_names + 1, sizeof(*answers));
@@ -160,7 +160,7 @@ static int tell_heard(struct service_connection *c)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-/* Another member of this network; false: refused. */
+/* Finds the other member that an order names; false: the order was refused. */
 static bool is_peer(struct service_connection *c, const struct ip_addr *a)
 {
     struct service_member member;
@@ -329,7 +329,7 @@ static void run_data(struct service_connection *c, const struct order *o)
         return;
     }
     if (o->kind == ORDER_HOP) {
-        /* The answer goes first: who takes the connection writes to it at once. */
+        /* The answer goes first: the thread that takes the connection writes to it at once. */
         if (c->access == SERVICE_ACCESS_OVERLAY && accept_order(c) == 0 &&
             session_put_hop(&c->service->session, &o->id, o->rank, c->fd))
             c->fd = -1;

@@ -19,18 +19,18 @@ struct told {
     int fd; /* borrowed */
     struct service *service;
     struct service_wire config;     /* pinned by @service */
-    struct ip_addr own;             /* of the list that comes in */
+    struct ip_addr own;             /* this node's address, from the list that is coming in */
     struct service_member *members; /* owns; @n_wanted of them */
-    size_t n_wanted;                /* 0: no list comes in */
-    size_t n;                       /* of these, how many are there */
+    size_t n_wanted;                /* 0: no list is coming in */
+    size_t n;                       /* how many of these have come */
     size_t len;                     /* bytes of @in */
     uint8_t in[IN_CAP];
 };
 
 /* ---- the sandbox ---------------------------------------------------------------------------- */
 
-/* What facts.h looks at and the resolver reads; and the place of the socket, to be made and
- * removed. */
+/* Keeps what facts.h and the resolver read, and the folder of the socket, which has to be made and
+ * removed; everything else becomes inaccessible. */
 static int confine(const char *socket_path, struct err *e)
 {
     char folder[SERVICE_WIRE_PATH_CAP];
@@ -120,7 +120,7 @@ static int take(struct told *t, const struct service_wire *m, struct err *e)
     return 0;
 }
 
-/* All that are there. */
+/* Carries out all messages that have come in whole. */
 static int take_messages(struct told *t, struct err *e)
 {
     size_t off = 0;

@@ -95,7 +95,7 @@ bool service__find_member(
 
 /* ---- the port beside the overlay ------------------------------------------------------------- */
 
-/* Every address but the overlay's interface: so without binding to that one. */
+/* Listens on all addresses of a family, not bound to the overlay's interface. */
 static int listen_on_family(int family)
 {
     union sockaddr_inet sa = {.any.sa_family = (sa_family_t)family};
@@ -112,7 +112,7 @@ static int listen_on_family(int family)
     return TAKE_FD(fd);
 }
 
-/* Both families by one socket; a machine without IPv6 has the other. */
+/* One IPv6 socket takes both families; a machine without IPv6 has an IPv4 one instead. */
 static int listen_anywhere(void)
 {
     int r = listen_on_family(AF_INET6);
@@ -131,7 +131,7 @@ static int port_of(int fd)
     return bound.port;
 }
 
-/* One that is open stays: nobody but the listening thread, which waits at it, may close it. */
+/* A port that is open already is kept: only the listening thread, which polls it, may close it. */
 int service__open_underlay(struct service *s)
 {
     int r = 0;

@@ -25,7 +25,7 @@ static void add_address(struct str *out, const struct ip_addr *a)
     str_add_bytes(out, (const char *)a->b, sizeof(a->b));
 }
 
-/* Each of them has less room than a length of one byte can say. */
+/* All texts are shorter than the 255 bytes that a length of one byte can express. */
 static void add_text(struct str *out, const char *text)
 {
     add_u8(out, (uint8_t)strlen(text));
@@ -86,7 +86,7 @@ static struct ip_addr read_address(struct reader *r)
     return a;
 }
 
-/* @ret is zero before, and so ends with one. */
+/* @ret has to be all zero before, so that the text is terminated. */
 static void read_text(struct reader *r, char *ret, size_t cap)
 {
     size_t len = reader_u8(r);
@@ -105,7 +105,7 @@ static void read_config(struct reader *r, struct service_wire *m)
     read_text(r, m->socket_path, sizeof(m->socket_path));
     m->port = reader_u8(r);
     m->port = (uint16_t)(m->port | reader_u8(r) << 8);
-    /* It becomes a part of paths. */
+    /* The name of the interface becomes part of file names. */
     if (strchr(m->interface, '/') || m->interface[0] == '.' || m->port == 0)
         r->failed = true;
 }

@@ -92,7 +92,8 @@ bool session_is_on(struct session *s, nsec_t now)
     return yes;
 }
 
-/* With the lock held; NULL when the table is full. A walk: there are few, and each pings seldom. */
+/* With the lock held; NULL when the table is full. A linear search: there are at most 1,024
+ * members, and each pings seldom. */
 static struct session_heard *find_heard(struct session *s, const struct ip_addr *from)
 {
     for (size_t i = 0; i < s->n_heard; i++)
@@ -152,7 +153,7 @@ bool session_put_hop(struct session *s, const struct session_id *id, uint32_t ra
     return taken;
 }
 
-/* With the lock held; -1: not there. */
+/* With the lock held. Gives the connection; -1: the neighbour has not connected. */
 static int remove_hop(struct session *s, uint32_t rank)
 {
     for (size_t i = 0; i < s->n_hops; i++) {

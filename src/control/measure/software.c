@@ -1,8 +1,8 @@
 /*
  * software.c - which python, torch and NCCL are installed, by the names of files alone.
  *
- * Nothing of them is run or opened: an agent is root, and what a python's
- * site-packages holds may be anybody's. The first place that has something wins.
+ * None of these files is run or opened, because anybody may have written what lies in a python's
+ * site-packages. The first place that has something wins.
  */
 #include <glob.h>
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 #include "measure/facts.h"
 
-/* Where packages are kept: the distribution, pip, conda, the containers of NVIDIA and PyTorch. */
+/* Where Python packages lie: the distribution's, pip's, conda's, those in NVIDIA's and PyTorch's
+ * containers. */
 static const char *const package_dirs[] = {
     "/opt/conda/lib/python3.*/site-packages",
     "/opt/venv/lib/python3.*/site-packages",
@@ -30,7 +31,8 @@ static const char *const library_dirs[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-/* The part of the first path that matches after its last "/PREFIX", up to one of @ends. */
+/* Of the first path that matches @pattern: what stands after "/PREFIX" in its last part, up to one
+ * of the characters in @ends. */
 static bool find_version(
     const char *pattern, const char *prefix, const char *ends, char ret[static FACTS_VERSION_MAX])
 {
@@ -98,7 +100,7 @@ static void find_nccl(char ret[static FACTS_VERSION_MAX])
 {
     char pattern[256];
 
-    /* The one that torch brings along is the one that it loads. */
+    /* A torch that comes with its own NCCL loads that one. */
     if (find_package("nvidia_nccl_cu1[0-9]-*-info", "nvidia_nccl_cu12-", ret) ||
         find_package("nvidia_nccl_cu1[0-9]-*-info", "nvidia_nccl_cu13-", ret))
         return;

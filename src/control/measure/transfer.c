@@ -21,7 +21,7 @@ void transfer_meter_add(struct transfer_meter *m, nsec_t now, uint64_t total)
     if (m->step == 0)
         m->step = FIRST_STEP;
     if (m->n > 1 && now - m->at[m->n - 2] < m->step) {
-        /* The last sample stays the latest one, whatever the step. */
+        /* The last sample is always the newest value, also when it is closer than a step. */
         m->at[m->n - 1] = now;
         m->bytes[m->n - 1] = total;
         return;
@@ -61,8 +61,8 @@ uint64_t transfer_meter_rate(const struct transfer_meter *m)
 struct pump {
     struct transfer *t;
     struct transfer_meter meter;
-    char *buffer;   /* CHUNK bytes; what is in it does not matter */
-    nsec_t stop_at; /* senders */
+    char *buffer;   /* owns; CHUNK bytes; their contents do not matter */
+    nsec_t stop_at; /* monotonic; when senders stop */
 };
 
 static void end_sender(struct transfer_stream *s)
@@ -96,7 +96,7 @@ static void receive_some(struct pump *p, struct transfer_stream *s)
         s->is_done = true;
 }
 
-/* Fills in @fds for the streams that go on; returns how many do. */
+/* Fills in @fds for the streams that have not ended. Return: how many those are. */
 static size_t arm(const struct transfer *t, struct pollfd *fds)
 {
     size_t n = 0;

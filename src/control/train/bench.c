@@ -1,4 +1,4 @@
-/* bench.c - see bench.h: what follows from the numbers. */
+/* bench.c - see bench.h: what is calculated from the measurements. */
 #include "train/bench.h"
 
 #include <stdio.h>

@@ -23,7 +23,7 @@ static int make_path(const char *state_dir, char path[static PATH_MAX], struct e
     return 0;
 }
 
-/* The file as it is; "" where there is none. */
+/* The text of the file; "" where there is none. */
 static int read_all(const char *path, char **ret, struct err *e)
 {
     int r = statefile_read(path, 2 * BENCH_HISTORY_MAX, ret, NULL, e);
@@ -34,7 +34,7 @@ static int read_all(const char *path, char **ret, struct err *e)
     return *ret ? 0 : -ENOMEM;
 }
 
-/* Where what is kept begins: all of it, or the first whole line of the newer half. */
+/* The part of the text that is kept: all of it, or the newer half from its first whole line on. */
 static const char *kept_part(const char *text)
 {
     size_t len = strlen(text);
@@ -84,7 +84,7 @@ int bench_history_encode(const char *state_dir, json_t **ret, struct err *e)
         size_t len = strcspn(line, "\n");
         json_t *run = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
 
-        /* One that was cut short by a full disk of long ago hides none of the others. */
+        /* A line that a full disk once cut short does not hide the others. */
         if (json_is_object(run))
             (void)json_array_append(runs, run);
         json_decref(run);

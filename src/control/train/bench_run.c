@@ -11,7 +11,7 @@
 #include "train/rounds.h"
 
 #define ASK_TIME        (5 * NSEC_PER_SEC)
-#define ALLREDUCE_TIME  NSEC_PER_SEC /* to fill with repeats */
+#define ALLREDUCE_TIME  NSEC_PER_SEC /* for how long all-reduces are repeated */
 #define ALLREDUCE_LIMIT 20000        /* ms for all repeats */
 #define REPEATS_MAX     50
 
@@ -19,7 +19,7 @@ struct bench_work {
     struct survey *s;
     const struct survey_plan *plan;
     struct bench_pair *more;
-    bool *has_port;       /* owns; by member: one is open beside the overlay */
+    bool *has_port;       /* owns; by member: has it a port open beside the overlay? */
     bool *asked;          /* owns; by pair */
     bool *measured;       /* owns; by pair */
     struct order *orders; /* owns; by pair */

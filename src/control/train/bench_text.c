@@ -6,7 +6,7 @@
 #include "train/bench.h"
 #include "train/rounds.h"
 
-#define PAIRS_SHOWN 40 /* lines of a table that people still read */
+#define PAIRS_SHOWN 40 /* a longer table is not read */
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
@@ -100,7 +100,7 @@ static void add_line(
     str_add(out, "\n");
 }
 
-/* Two members in full: every figure has its line. */
+/* A report on two members, with a line for every figure. */
 static void format_pair(const struct bench *b, struct str *out)
 {
     const struct preflight_pair *p = &b->pairs[0];
@@ -128,7 +128,7 @@ static void format_pair(const struct bench *b, struct str *out)
         str_addf(out, "  the underlay was not measured: %s\n", more->raw_why);
 }
 
-/* From each row to each column, in Mbit/s. */
+/* A matrix of rates, from the member of each row to that of each column, in Mbit/s. */
 static void format_matrix(const struct bench *b, struct str *out)
 {
     str_addf(out, "Mbit/s, from a row to a column, the better of one stream and %u\n\n%-14s",
@@ -158,7 +158,8 @@ static void add_number(struct str *out, bool is_there, double v)
         str_addf(out, " %9s", "-");
 }
 
-/* One stream beside the underlay, and the latency: a line for each pair of a small network. */
+/* For a small network: a line for each pair, with one stream, the underlay beside it, and the
+ * latency. */
 static void format_pairs(const struct bench *b, struct str *out)
 {
     if (b->n_pairs > PAIRS_SHOWN)

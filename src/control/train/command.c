@@ -17,7 +17,7 @@ static const char *const kind_names[] = {
 };
 _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == COMMAND_KIND_N, "a name for each kind");
 
-/* Programs, and the modules that `python -m` runs as such. */
+/* Names of programs, and of the modules by which `python -m` runs them. */
 static const struct {
     const char *name;
     enum command_kind kind;
@@ -41,7 +41,7 @@ static const struct {
     {"mpiexec.hydra", COMMAND_KIND_MPI},
 };
 
-/* torchrun's options that take no value; all others do. */
+/* The options of torchrun that take no value; all others take one. */
 static const char *const torchrun_flags[] = {"standalone", "m", "module", "no_python", "run_path",
     "use_env", "h", "help", "virtual_local_rank", "signals_to_handle_all"};
 
@@ -60,13 +60,13 @@ static enum command_kind kind_of(const char *name)
     return COMMAND_KIND_PLAIN;
 }
 
-/* python, python3, python3.11, and the like. */
+/* Is it python, python3, python3.11 or the like? */
 static bool is_python(const char *name)
 {
     return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
 }
 
-/* @words after python's own options; @ret_module: the word after -m. */
+/* Gives @words after python's own options. @ret_module: set to the word after -m. */
 static char *const *skip_python(char *const *words, const char **ret_module)
 {
     while (*words && (*words)[0] == '-' && (*words)[1] != '\0') {
@@ -84,7 +84,9 @@ static char *const *skip_python(char *const *words, const char **ret_module)
 
 /* ---- torchrun's options --------------------------------------------------------------------- */
 
-/* Is @word the option @name? Dashes and underscores are the same. @ret_value: after "=". */
+/* Is @word the option @name? Dashes and underscores count as the same. @ret_value: what stands
+ * after
+ * "=". */
 static bool is_option(const char *word, const char *name, const char **ret_value)
 {
     size_t dashes = strspn(word, "-");
@@ -149,7 +151,7 @@ static void read_torchrun(struct command *c, char *const *words)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* The last resort, for what has options that are not known here: the first word like a script. */
+/* For commands whose options are not known here: the first word that looks like a script. */
 static const char *find_script(char *const *words)
 {
     for (; *words; words++) {

@@ -26,7 +26,7 @@ struct env_rule {
     bool (*make)(const struct env_facts *f, char value[static ENV_VALUE_MAX],
         char note[static ENV_NOTE_MAX]);
 
-    /* Does the person's own value break the job? True with @note. NULL: whatever it is, it may. */
+    /* Does the value that the person has set break the job? True with @note. NULL: none does. */
     bool (*hurts)(const struct env_facts *f, const char *theirs, char note[static ENV_NOTE_MAX]);
 
     const char *value;  /* in words, for the documentation */
@@ -45,7 +45,8 @@ struct env_rule {
 #define TORCH_2_0   200
 #define PYTHON_3_11 311
 
-/* A node that is lost makes the others begin again, and torchrun counts that; it allows none. */
+/* When a node is lost, the workers of the others start anew. torchrun counts that as a restart, and
+ * allows none by default. */
 #define ELASTIC_RESTARTS 100
 
 static bool say(char value[static ENV_VALUE_MAX], const char *fmt, ...)
@@ -96,7 +97,7 @@ static bool hurts_interface(const struct env_facts *f, const char *theirs, char 
     return true;
 }
 
-/* "weft0" is a prefix to NCCL, which takes weft0 and perhaps more: no reason to complain. */
+/* NCCL takes "weft0" as a prefix, which may match other interfaces, too; that is not reported. */
 static bool hurts_exact_interface(const struct env_facts *f, const char *theirs, char *note)
 {
     return hurts_interface(f, theirs[0] == '=' ? theirs + 1 : theirs, note);
@@ -142,7 +143,7 @@ static bool make_sockets(const struct env_facts *f, char *value, char *note)
 
 static const char by_itself[] = "the command's own options say it";
 
-/* Where to meet: nothing when the command knows, or needs nobody. */
+/* Where to meet: not set when the command knows it, or runs alone. */
 static bool has_meeting(const struct env_facts *f, char *note)
 {
     if (f->meeting)
@@ -222,8 +223,8 @@ static bool make_restarts(const struct env_facts *f, char *value, char *note)
 }
 
 /*
- * A map that names a worker which hardly any node has, so that for all others the default holds:
- * nothing is redirected. The default itself, 0, cannot be said.
+ * A map that names a worker of a number that hardly any node has, so that the default holds for all
+ * others: nothing is redirected. The default itself, 0, is what fails.
  */
 static bool make_streams(const struct env_facts *f, char *value, char *note)
 {
@@ -236,7 +237,7 @@ static bool make_streams(const struct env_facts *f, char *value, char *note)
 
 /* ---- a plain script ------------------------------------------------------------------------- */
 
-/* Room for what is before the last colon of @endpoint; @ret_port: what is after it. */
+/* Copies what stands before the last colon of @endpoint. @ret_port: set to what stands after it. */
 static bool split_endpoint(const char *endpoint, char host[static 64], const char **ret_port)
 {
     const char *colon = strrchr(endpoint, ':');

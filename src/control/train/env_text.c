@@ -27,7 +27,7 @@ int env_text_parse(enum env_text *ret, const char *name, struct err *e)
     return err_set(e, -EINVAL, "format \"%.20s\" is none of sh, json, k8s, slurm", name);
 }
 
-/* In single quotes, for any shell. */
+/* Appends text in single quotes, as every shell reads it. */
 static void add_quoted(struct str *out, const char *value)
 {
     str_add(out, "'");
@@ -57,7 +57,7 @@ static int add_lines(struct str *out, const struct env_plan *plan, enum env_text
             json_t *value = json_string(entry->value);
             char *text = json_dumps(value, JSON_ENCODE_ANY);
 
-            /* A string of JSON is one of YAML. */
+            /* Every JSON string is a YAML string. */
             str_addf(out, "- name: %s\n  value: %s\n", entry->name, text ? text : "\"\"");
             free(text);
             json_decref(value);

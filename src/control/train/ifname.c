@@ -23,7 +23,7 @@ static bool is_listed(const char *list, const char *name, bool exact)
             return true;
         p += item + (p[item] == ',');
     }
-    /* A list without a single name is no list. */
+    /* A list of nothing but commas counts as not set. */
     return list[strspn(list, ",")] == '\0';
 }
 
@@ -111,7 +111,7 @@ struct ifname_choice ifname_gloo(const struct facts *f, const char *list)
     const struct facts_interface *own;
 
     if (!list || list[0] == '\0') {
-        /* 127.0.1.1 for one's own name, as Debian writes it, is no address of an interface. */
+        /* Debian's hosts file leads the own name to 127.0.1.1, which no interface has. */
         own = find_address(f, &f->host_address);
         add(&c, own ? own->name : "lo");
         return c;
@@ -120,7 +120,7 @@ struct ifname_choice ifname_gloo(const struct facts *f, const char *list)
         size_t len = strcspn(p, ",");
 
         own = find_name(f, p, len);
-        /* One name that is none, and the process group is not made. */
+        /* If one name is no interface, Gloo fails. */
         if (!own)
             return (struct ifname_choice){.n = 0};
         add(&c, own->name);

@@ -23,7 +23,7 @@ size_t members_find(const struct members *r, const char *name)
     return SIZE_MAX;
 }
 
-/* Is @name an item of the list "a,b,c"? NULL has them all. */
+/* Is @name an item of the list "a,b,c"? NULL stands for all names. */
 static bool is_listed(const char *list, const char *name)
 {
     size_t len = strlen(name);

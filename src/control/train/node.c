@@ -74,7 +74,7 @@ static bool has_entries(const char *dir)
     return found;
 }
 
-/* As NCCL reads it. */
+/* Reads the speed where NCCL reads it. */
 static long read_speed(const char *interface)
 {
     char path[64];

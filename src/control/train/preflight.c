@@ -65,8 +65,8 @@ static void merge_one(struct preflight_report *r, const struct preflight_input *
 
 /*
  * Where a member has the same fault with three quarters of the others, and with more than one,
- * the fault is that member's. The worst member first, so that its pairs no longer count against
- * the others.
+ * the fault is that member's. The member with the most such pairs comes first, so that its pairs no
+ * longer count against the others.
  */
 static void merge_fault(struct preflight_report *r, const struct preflight_input *in,
     enum preflight_fault fault, struct tally *t)

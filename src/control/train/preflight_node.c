@@ -1,4 +1,4 @@
-/* preflight_node.c - what one member is: clock, interfaces, names, limits, versions. */
+/* preflight_node.c - judges one member: clock, interfaces, names, limits and versions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +173,8 @@ static void judge_names(struct preflight_report *r, const struct preflight_input
     }
 }
 
-/* torchrun of torch 1.x announces it for rank 0; later ones take the address that weft run sets. */
+/* torchrun of torch 1.x has rank 0 announce its host name; later ones announce the address that
+ * weft run sets. */
 static void judge_host_name(
     struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
@@ -296,7 +297,7 @@ void preflight__judge_versions(struct preflight_report *r, const struct prefligh
 
             if (!in->nodes[i].present || versions_agree(have, want, compared[c].parts))
                 continue;
-            /* It may be where we do not look: in somebody's virtual environment. */
+            /* It may be installed where this did not look: in a virtual environment. */
             f = preflight__find(r, PREFLIGHT_VERSIONS, have[0] ? compared[c].level : PREFLIGHT_NOTE,
                 i, PREFLIGHT_NOBODY);
             preflight__say(f, "%s has %s %s, and %s has %s", in->nodes[i].name, compared[c].what,

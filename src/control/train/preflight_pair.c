@@ -1,11 +1,11 @@
-/* preflight_pair.c - what two members are to each other: reach, size, loss, rate. */
+/* preflight_pair.c - judges two members: reachability, packet size, loss and rate. */
 #include <stdlib.h>
 
 #include "train/preflight_internal.h"
 
 #define HEADERS4     40 /* IPv4 and TCP */
 #define MTU_MIN      1280
-#define LOSS_MIN     3 /* fewer lost pings are chance, whatever their part */
+#define LOSS_MIN     3 /* fewer lost pings are taken for chance, whatever their share */
 #define RATE_TEXT    32
 #define USEC_PER_SEC 1000000.0
 
@@ -101,7 +101,7 @@ static unsigned lost_percent(uint32_t of, uint32_t came)
     return of > 0 && came < of ? (unsigned)(100 * (uint64_t)(of - came) / of) : 0;
 }
 
-/* Of @of pings @came arrived: is that more than chance? */
+/* Of @of pings @came arrived: are more lost than chance explains? */
 static bool is_loss(uint32_t of, uint32_t came)
 {
     return of >= came + LOSS_MIN && lost_percent(of, came) >= PREFLIGHT_LOSS_WARN;
@@ -116,7 +116,7 @@ bool preflight_loses(const struct preflight_pair *p)
     return false;
 }
 
-/* Of the pings there and their pongs back each direction has its own count. */
+/* Loss is judged for each direction alone: of pings there, and of pongs back. */
 static void judge_loss(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
@@ -148,7 +148,7 @@ void preflight__judge_pair(
             continue;
         judge_size(r, in, p, way);
         judge_loss(r, in, p, way);
-        /* One direction's words are enough. */
+        /* A finding for one direction is enough. */
         if (r->n > before)
             break;
     }
@@ -209,7 +209,7 @@ static uint64_t window_limit(const struct preflight_input *in, const struct pref
 {
     const struct facts *from = &in->nodes[p->a].facts;
     const struct facts *to = &in->nodes[p->b].facts;
-    /* Half of a receive buffer is the kernel's own, with tcp_adv_win_scale as it comes. */
+    /* With the default tcp_adv_win_scale half of a receive buffer is for the kernel's own use. */
     uint64_t window = to->tcp_receive_max / 2;
     double rtt_s = p->idle[0].rtt_median_us / USEC_PER_SEC;
 
@@ -227,7 +227,7 @@ static void judge_buffers(
     uint64_t goal = in->expect_bps > many ? in->expect_bps : many;
     struct preflight_finding *f;
 
-    /* It is the window that holds it back if one stream comes near it and several pass it. */
+    /* The window is what limits it if one stream comes near that limit and several exceed it. */
     if (limit >= goal || (in->expect_bps == 0 && (2 * one < limit || 2 * many < 3 * one)))
         return;
     f = preflight__find(r, PREFLIGHT_BUFFERS, PREFLIGHT_WARN, p->a, p->b);

@@ -44,7 +44,7 @@ void preflight_report_deinit(struct preflight_report *r)
 struct preflight_finding *preflight__find(struct preflight_report *r, enum preflight_fault fault,
     enum preflight_level level, size_t a, size_t b)
 {
-    /* Takes what there is no memory for; preflight_judge() fails then. */
+    /* What is said of a finding for which there was no memory; preflight_judge() fails then. */
     static _Thread_local struct preflight_finding lost;
     struct preflight_finding *items;
 

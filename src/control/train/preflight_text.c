@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "train/ifname.h"
 
-#define PAIRS_SHOWN 40 /* lines of a table that people still read */
+#define PAIRS_SHOWN 40 /* a longer table is not read */
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ static void format_finding(const struct preflight_finding *f, struct str *out)
         str_addf(out, "      fix: %s.\n", f->fix);
 }
 
-/* Notes of one kind are told once, and the rest counted: they are no more than background. */
+/* Of the notes of one kind only the first is printed, and the others are counted. */
 static void format_findings(const struct preflight_report *r, struct str *out)
 {
     size_t told[PREFLIGHT_FAULT_N] = {0};
@@ -125,7 +125,7 @@ static void format_pair(const struct preflight_report *r, const struct preflight
     str_add(out, "\n");
 }
 
-/* All of a small network; of a large one those that are not well. */
+/* All pairs of a small network; of a large one only those with a finding. */
 static void format_pairs(
     const struct preflight_report *r, const struct preflight_input *in, struct str *out)
 {

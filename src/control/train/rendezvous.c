@@ -14,7 +14,7 @@
 #include "os/clock.h"
 #include "net/unix_socket.h"
 
-/* The agent answers so when the hub does not answer it. */
+/* The agent's answer when the hub does not answer the agent. */
 #define STATUS_HUB_AWAY 502
 
 #define ASK_TIMEOUT_MS  10000
@@ -95,7 +95,7 @@ bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience
     do {
         _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
-        /* A job that the hub has forgotten is an answer, too. */
+        /* The hub answers, also when it has forgotten the job. */
         (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
         if (answer.status != 0 && answer.status != STATUS_HUB_AWAY)
             return true;
@@ -108,6 +108,6 @@ void rendezvous_end(const char *socket_path, const char *job)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
-    /* Refused while other nodes go on; whoever is last is not, and a run ends by itself, too. */
+    /* The hub refuses it while other nodes are connected, and takes it from the last one. */
     (void)ask(socket_path, job, "DELETE", END_TIMEOUT_MS, &answer, NULL);
 }

@@ -13,14 +13,15 @@ size_t rounds_pairs(size_t n)
 
 size_t rounds_get(size_t n, size_t round, struct rounds_pair *ret)
 {
-    size_t circle = rounds_count(n); /* seats on the circle; one more sits in its middle */
+    /* Members on the circle; with an even @n one more is in its middle. */
+    size_t circle = rounds_count(n);
     size_t n_pairs = 0;
 
     for (size_t i = 0; n >= 2 && i <= circle / 2; i++) {
         size_t x = (round + i) % circle;
         size_t y = i == 0 ? circle : (round + circle - i) % circle;
 
-        /* With an odd number nobody sits in the middle, and who faces it rests. */
+        /* With an odd @n the middle is empty, and the member opposite to it rests in this round. */
         if (x == y || y >= n)
             continue;
         ret[n_pairs++] =

@@ -60,7 +60,7 @@ int run_check(const struct run_wish *wish, struct err *e)
     return wish->nnodes ? check_nnodes(wish->nnodes, e) : 0;
 }
 
-/* What holds in the end: the command's own option, else the environment's, else the wish. */
+/* The number of nodes that counts: the command's own option, or the environment's, or the wish. */
 static const char *decide_nnodes(const struct command *c, const char *wish)
 {
     const char *set = c->kind == COMMAND_KIND_TORCHRUN ? getenv("PET_NNODES") : NULL;
@@ -79,7 +79,7 @@ static bool is_set(const char *name)
     return value && value[0] != '\0';
 }
 
-/* Has the person decided where the job meets? Then nothing of it is touched. */
+/* Has the person decided where the job meets? Then nothing is set for that. */
 static bool meets_by_itself(const struct command *c)
 {
     switch (c->kind) {
@@ -158,7 +158,7 @@ static int find_meeting(
 
 /* ---- what rank 0 announces ----------------------------------------------------------------- */
 
-/* Before torch 2.0 that is the machine's host name; "": it need not be another. */
+/* Torch before 2.0 announces the machine's host name. "" where the command needs no other name. */
 static void choose_host_name(struct run *run)
 {
     char name[2 * NAME_MAX_LEN + sizeof("..weft")];
@@ -209,7 +209,7 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
 
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
 {
-    /* Without a command, variables are wanted for whatever will be run, so for torchrun too. */
+    /* Without a command (`weft env`) any may follow, so torchrun's variables are wanted, too. */
     struct run run = {.socket_path = wish->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
     const char *nnodes;
     int r = train_node_read(&run.node, wish->socket_path, e);
@@ -248,7 +248,7 @@ void run_summary(const struct run *run, struct str *out)
     str_add(out, "\n");
 }
 
-/* NCCL plans with what the interface says of itself. */
+/* NCCL plans with the speed that the kernel reports for the interface. */
 static void advise_speed(const struct run *run, struct str *out)
 {
     if (run->node.speed_mbit >= 0 && run->node.speed_mbit < 1000)
@@ -258,8 +258,8 @@ static void advise_speed(const struct run *run, struct str *out)
             run->node.interface, run->node.speed_mbit, run->node.interface);
 }
 
-/* Others know a host's name when it is the node's, and else only where nothing else answers to it.
- */
+/* Other nodes can resolve a host name that is the node's name; another one only where nothing else
+ * answers to it. */
 static void advise_host_name(const struct run *run, struct str *out)
 {
     char host[NAME_MAX_LEN + 2] = "";

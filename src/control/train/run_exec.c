@@ -20,10 +20,10 @@
 _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE,
     "run_exec() returns any of them");
 
-/* A hub that stays away for longer is not waited for. */
+/* How long a lost hub is waited for. */
 #define HUB_PATIENCE_MS (10 * 60 * 1000)
 
-/* When it is first looked who is missing, after the start, and how often after that. */
+/* Milliseconds from the start to the first look at who is missing, and between later ones. */
 #define WAIT_FIRST_MS  20000
 #define WAIT_AGAIN_MS  60000
 #define ASK_TIMEOUT_MS 3000
@@ -51,7 +51,7 @@ static void add_name(struct str *out, size_t *n, const char *name)
     (*n)++;
 }
 
-/* Of this node's peers; this node itself has come. */
+/* Lists the peers that have not come; this node itself has. Return: how many those are. */
 static size_t list_missing(struct str *out, const json_t *status, const json_t *present)
 {
     const json_t *peer;
@@ -108,7 +108,7 @@ static unsigned report_missing(void *ctx)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* Ours, and what the plan adds to it. The array owns nothing but itself and the texts added. */
+/* This process's environment with the plan's variables. Owns the array and the added texts. */
 struct environment {
     char **entries;
     char *added[ENV_ROOM];
@@ -132,7 +132,7 @@ static int environment_init(struct environment *env, const struct env_plan *plan
     env->entries = calloc(n + plan->n + 1, sizeof(*env->entries));
     if (!env->entries)
         return -ENOMEM;
-    /* What is set is never in the plan to be set, so no name comes twice. */
+    /* The plan sets no variable that is set already, so no name occurs twice. */
     memcpy(env->entries, environ, n * sizeof(*environ));
     for (size_t i = 0; i < plan->n; i++) {
         const struct env_entry *entry = &plan->entries[i];
@@ -146,7 +146,8 @@ static int environment_init(struct environment *env, const struct env_plan *plan
     return 0;
 }
 
-/* Did it end because the hub was lost? Waits for the hub then, and says whether it is back. */
+/* Did the command end because the hub was lost? Then waits for the hub. Return: true if it was lost
+ * and is back. */
 static bool was_cut_off(const struct run *run)
 {
     if (!run->is_elastic || rendezvous_has_epoch(run->socket_path, run->job, run->meeting.epoch))

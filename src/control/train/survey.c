@@ -18,7 +18,7 @@
 #define WARM_TIME     (10 * NSEC_PER_SEC)
 #define LIGHT_TIME    (8 * NSEC_PER_SEC)
 #define BULK_SPARE    (8 * NSEC_PER_SEC)
-#define SESSION_SPARE 60 /* s, besides those of the rounds */
+#define SESSION_SPARE 60 /* seconds, in addition to those of the rounds */
 #define RETRY_BUDGET  (10 * NSEC_PER_SEC)
 
 void survey_deinit(struct survey *s)
@@ -120,7 +120,7 @@ int survey_open(struct survey *s, const struct survey_plan *plan, const char *co
 
 /* ---- asking pairs -------------------------------------------------------------------------- */
 
-/* Gives orders by member and leaves the answers in the links. */
+/* Gives orders by member; the answers are then in the coordinator's links. */
 static void ask(struct survey *s, const struct order *orders, nsec_t time)
 {
     _cleanup_(freep) const struct order **given = calloc(s->n_nodes + 1, sizeof(*given));
@@ -139,7 +139,7 @@ static bool both_present(const struct survey *s, size_t a, size_t b)
     return coordinator_has(&s->coordinator, a) && coordinator_has(&s->coordinator, b);
 }
 
-/* Keeps the better of two measurements of the same thing: what went wrong once may be chance. */
+/* Keeps the better of two measurements of the same pair, because the worse one may be chance. */
 static void keep_idle(struct preflight_pair *p, unsigned way, const struct idle_test *l)
 {
     const struct idle_test *have = &p->idle[way];
@@ -214,7 +214,7 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
 
 /* ---- throughput ---------------------------------------------------------------------------- */
 
-/* Long enough to be past slow start on that pair's line. */
+/* How long a transfer of that pair takes, so that slow start is over when it is measured. */
 static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p)
 {
     uint32_t by_rtt = p->idle[0].rtt_median_us / 1000 * 8;
@@ -222,7 +222,7 @@ static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflig
     return by_rtt < plan->ms ? plan->ms : by_rtt > 8 * plan->ms ? 8 * plan->ms : by_rtt;
 }
 
-/* Where small or large packets do not pass, nothing would. */
+/* Throughput is measured only where small and large packets pass. */
 static bool is_fit(const struct preflight_pair *p)
 {
     return p->idle[0].transferred && p->idle[1].transferred;
@@ -234,7 +234,7 @@ static void keep_flow(struct flow *have, const struct flow *f)
         *have = *f;
 }
 
-/* One way, then the other; into @to of each pair. */
+/* Measures one way, then the other; the results go to @to of each pair. */
 static void ask_flows(struct survey *s, const struct survey_plan *plan, const bool *asked,
     bool many, struct bulk *results, bool *measured)
 {
@@ -280,7 +280,7 @@ static void ask_bulk(
 
 /* ---- everything ---------------------------------------------------------------------------- */
 
-/* Asks each member for all of @names; @take is told of each that does not lead where it should. */
+/* Has each member resolve all of @names; calls @take for each that leads elsewhere. */
 static void ask_names(struct survey *s, struct order_name *names, size_t n_names,
     void (*take)(struct survey *s, size_t asked, const char *name, const char *where))
 {
@@ -305,7 +305,7 @@ static void take_name(struct survey *s, size_t asked, const char *name, const ch
 {
     struct preflight_node *n = &s->nodes[asked];
 
-    /* One's own name leads to the loopback on many machines, and nobody minds. */
+    /* On many machines their own name leads to the loopback, which does no harm. */
     if (strcmp(name, n->name) == 0)
         return;
     if (where[0] == '\0')
@@ -314,7 +314,7 @@ static void take_name(struct survey *s, size_t asked, const char *name, const ch
         (void)snprintf(n->names_wrong, sizeof(n->names_wrong), "%.64s leads to %.46s", name, where);
 }
 
-/* A host name that is no label is in nobody's hosts file. */
+/* A host name that is no DNS label is in no node's hosts file. */
 static bool can_be_asked(const struct preflight_node *n)
 {
     return n->present && n->facts.hostname[0] != '\0' &&
@@ -366,8 +366,8 @@ static void check_names(struct survey *s)
 }
 
 /*
- * One side of each pair alone begins, and all pairs together: a tunnel that has to wait for
- * WireGuard's second try costs its five seconds once.
+ * Only one side of each pair begins, and all pairs begin together: so the five seconds until
+ * WireGuard's second try, where one is needed, pass once for all.
  */
 static void warm_up(struct survey *s)
 {
@@ -377,7 +377,7 @@ static void warm_up(struct survey *s)
 
     if (!orders || !present)
         return;
-    /* From the last to the first, so that those behind a member are an array's beginning. */
+    /* In reverse order, so that the members after one are the beginning of the array. */
     for (size_t i = s->n_nodes; i-- > 0;) {
         if (!coordinator_has(&s->coordinator, i))
             continue;
@@ -388,7 +388,7 @@ static void warm_up(struct survey *s)
     ask(s, orders, WARM_TIME);
 }
 
-/* Whom each member has heard, also of the pairs where no pong came back. */
+/* Asks each member whom it has heard, for the pairs where no pong came back. */
 static void ask_heard(struct survey *s)
 {
     _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
@@ -431,7 +431,7 @@ static bool looks_bad(const struct preflight_pair *p)
     return preflight_loses(p) || (p->has_idle[0] && !is_fit(p));
 }
 
-/* Once more, and alone. Returns true when it still looks bad. */
+/* Measures a pair once more, alone. Return: true when it still looks bad. */
 static bool look_again_at(
     struct survey *s, const struct survey_plan *plan, struct preflight_pair *p, uint64_t median)
 {
@@ -446,8 +446,9 @@ static bool look_again_at(
 }
 
 /*
- * On a busy machine a pair may look bad by chance. A member that has looked bad with two others
- * on a second look, too, is bad; its other pairs need none.
+ * On a busy machine a pair may look bad by chance, so pairs that look bad are measured again. A
+ * member that has looked bad with two others both times is bad, and its other pairs are not
+ * measured again.
  */
 static void look_again(struct survey *s, const struct survey_plan *plan)
 {

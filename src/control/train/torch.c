@@ -16,7 +16,7 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* "3.11" and "1.13.0a0" to 311 and 113; 0 when it is none. */
+/* From "3.11" and "1.13.0a0" to 311 and 113; 0 when the text is no version. */
 static unsigned parse_version(const char *text)
 {
     char *end;
@@ -53,7 +53,7 @@ bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_M
 
 /* ---- the interpreter ------------------------------------------------------------------------ */
 
-/* @name as execvp(3) would find it. */
+/* The path at which execvp(3) would find @name. */
 static bool find_program(const char *name, char ret[static PATH_MAX])
 {
     const char *path = getenv("PATH");
@@ -145,7 +145,7 @@ static bool look_in_list(struct torch_install *t, const char *list)
     return false;
 }
 
-/* The places of one prefix, Debian's among them. */
+/* Looks at the package folders of one prefix, also at Debian's. */
 static bool look_below(struct torch_install *t, const char *prefix)
 {
     static const char *const places[] = {"lib/python%u.%u/site-packages",
@@ -180,7 +180,7 @@ static bool prefix_of(const char *python, char ret[static PATH_MAX])
     return true;
 }
 
-/* Is @prefix a virtual environment? @ret_open: one that also sees what lies below its base. */
+/* Is @prefix a virtual environment? @ret_open: set if it also uses the packages of its base. */
 static bool is_venv(const char *prefix, bool *ret_open)
 {
     char path[PATH_MAX];
@@ -197,7 +197,7 @@ static bool is_venv(const char *prefix, bool *ret_open)
     return found;
 }
 
-/* @python and @real are the interpreter, as found and with its links followed. */
+/* @python is the interpreter as it was found, @real the file that its links lead to. */
 static bool find_package(struct torch_install *t, const char *python, const char *real)
 {
     const char *home = getenv("HOME");

@@ -152,7 +152,7 @@ static inline bool path__wants_direct(const struct path *pp)
 
 /* ---- path_send.c ---- */
 
-/** path__ping() - on a pair, now; counted against the budget, never refused. */
+/** path__ping() - queue a ping on a pair; the caller has reserved it in the budget. */
 void path__ping(struct path *pp, struct path_pair *pair, nsec_t now);
 
 /**
@@ -163,21 +163,22 @@ void path__ping(struct path *pp, struct path_pair *pair, nsec_t now);
  */
 void path__open(struct path *pp, const struct path_pair *pair, uint8_t hops, nsec_t now);
 
-/** path__ping_loose() - at an endpoint that is a guess. */
+/** path__ping_loose() - queue a ping to an endpoint that is a guess, and so no pair. */
 void path__ping_loose(struct path *pp, uint32_t socket, const struct endpoint *remote, nsec_t now);
 
 /** path__next_transaction() - a number that no ping or nomination of this edge has had. */
 uint64_t path__next_transaction(struct path *pp);
 
-/** path__tell() - NOMINATE, ACCEPT, LEAVE. */
+/** path__tell() - queue a NOMINATE, ACCEPT or LEAVE on a pair. */
 void path__tell(struct path *pp, const struct path_pair *pair, enum path_frame_kind kind,
     uint8_t flags, uint64_t transaction, nsec_t now);
 
-/** path__probe() - a padded one; false when there is no memory. */
+/** path__probe() - queue an MTU probe of @size bytes of UDP payload; false: no memory. */
 bool path__probe(
     struct path *pp, const struct path_pair *pair, uint16_t size, uint64_t *ret_probe, nsec_t now);
 
-/** path__answer() - to a ping or a probe, where it came from. */
+/** path__answer() - queue the answer to the ping or probe @f of @len bytes, to where it came from,
+ * unless the budget of answers is spent. */
 void path__answer(struct path *pp, const struct path_arrival *in, const struct path_frame *f,
     size_t len, nsec_t now);
 
@@ -186,16 +187,17 @@ void path__answer(struct path *pp, const struct path_arrival *in, const struct p
 /** path__frames_on_network_change() - forget which of our addresses each pair is answered from. */
 void path__frames_on_network_change(struct path *pp);
 
-/** path__on_frame() - one that carries the edge's tag. */
+/** path__on_frame() - a datagram that carries the edge's tag: @len bytes, not authenticated yet. */
 void path__on_frame(
     struct path *pp, const struct path_arrival *in, uint8_t *msg, size_t len, nsec_t now);
 
 /* ---- path_checks.c ---- */
 
-/** path__checks_start() - now, or as soon as the budget allows; one that runs goes on. */
+/** path__checks_start() - begin a round; one that runs goes on. @is_full: silent pairs, too. */
 void path__checks_start(struct path *pp, bool is_full, nsec_t now);
 
-/** path__checks_meet() - an end has told new addresses: a round that needs openers begins again. */
+/** path__checks_meet() - one end has told new addresses: begin a full round; one that runs begins
+ * again if it needs openers. */
 void path__checks_meet(struct path *pp, nsec_t now);
 
 /** path__checks_stop() - a round that runs ends here, and counts neither way. */
@@ -210,7 +212,8 @@ void path__checks_tick(struct path *pp, nsec_t now);
 /** path__slot_tick() - begin a round, if a slot has come. */
 void path__slot_tick(struct path *pp, nsec_t now);
 
-/** path__ask_address() - a path has died: is our NAT another one since, or has it forgotten us? */
+/** path__ask_address() - a path has died: ask STUN servers again, since our NAT may have changed or
+ * forgotten us. */
 void path__ask_address(const struct path *pp, nsec_t now);
 
 /* ---- path_slot.c ---- */
@@ -218,7 +221,7 @@ void path__ask_address(const struct path *pp, nsec_t now);
 /** Between two slots of an edge. */
 #define PATH_SLOT_PERIOD (60 * NSEC_PER_SEC)
 
-/** path__slot_plan() - when both ends try again. */
+/** path__slot_plan() - plan the next slot, when both ends try again. */
 void path__slot_plan(struct path *pp, nsec_t now);
 
 /** path__slot_restart() - the same, with no slot to be skipped any more. */
@@ -263,16 +266,18 @@ void path__chosen_tick(struct path *pp, nsec_t now);
 /** path__liveness_facts() - of the edge as it is now, for path_liveness.c. */
 struct path_liveness_facts path__liveness_facts(const struct path *pp, nsec_t now);
 
-/** path__use_relay() - now; @why is put after the peer's name in the event, NULL: none. */
+/** path__use_relay() - leave the chosen pair, if any. @why: for the log, after the peer's name;
+ * NULL: nothing is logged. */
 void path__use_relay(struct path *pp, const char *why, nsec_t now);
 
-/** path__settle() - the other end uses another path: agree again, or leave this one. */
+/** path__settle() - the peer uses another path: nominate @pair again, or leave it. */
 void path__settle(struct path *pp, struct path_pair *pair, nsec_t now);
 
 /** path__leave_socket() - for the relay, if the chosen pair has a socket of its own. */
 void path__leave_socket(struct path *pp, nsec_t now);
 
-/** path__end_alarm() - it is direct, or need not be any more; @words say which. */
+/** path__end_alarm() - the edge is direct, or need not be any more; @words say which, in the log.
+ */
 void path__end_alarm(struct path *pp, const char *words);
 
 /* ---- path_port_guess.c ---- */
@@ -289,10 +294,10 @@ nsec_t path__port_guess_due(const struct path *pp);
 /** path__port_guess_on_socket() - an OPEN of this guess was done, or could not be. */
 void path__port_guess_on_socket(struct path *pp, uint32_t socket, bool opened, nsec_t now);
 
-/** path__owns_socket() - the main one is every edge's, another only that of who asked for it. */
+/** path__owns_socket() - is it the main one, or one that this edge has opened? */
 bool path__owns_socket(const struct path *pp, uint32_t socket);
 
-/** path__port_guess_on_used() - a path was found: another guess is not held back for long. */
+/** path__port_guess_on_used() - a path was found: when it dies, ports may be guessed again soon. */
 void path__port_guess_on_used(struct path *pp, nsec_t now);
 
 /** path__port_guess_on_stable() - a path has lasted: guesses in vain are forgotten. */
@@ -301,10 +306,11 @@ void path__port_guess_on_stable(struct path *pp);
 /** path__port_guess_end() - close the sockets that are not in use. */
 void path__port_guess_end(struct path *pp);
 
-/** path__guess_ports() - the likeliest few ports of a peer whose NAT counts. */
+/** path__guess_ports() - ping the likeliest ports of a peer whose NAT gives them out in sequence.
+ */
 void path__guess_ports(struct path *pp, nsec_t now);
 
-/** path__close_socket() - one that the chosen pair does not need any more. */
+/** path__close_socket() - close one that the chosen pair does not need, and drop its pairs. */
 void path__close_socket(struct path *pp, uint32_t socket);
 
 /* ---- path_explain.c ---- */

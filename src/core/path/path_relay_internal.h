@@ -25,20 +25,24 @@ nsec_t path__relay_rtt(const struct path *pp, struct path_relay *ret_via);
 /** path__tell_relay() - the action that says: through the relay, or not at all. NULL: no memory. */
 struct paths_item *path__tell_relay(struct path *pp);
 
-/** path__relay_enter() - no pair is chosen any more: choose one without asking what was before. */
+/** path__relay_enter() - no pair is chosen any more: go to the best relay, if any is measured. */
 void path__relay_enter(struct path *pp);
 
 /** path__announces_relay() - does @now tell of one that @before does not? */
 bool path__announces_relay(const struct path_side *before, const struct path_side *now);
 
-/** path__release_relay() - what the other end had against a relay may be over. */
+/** path__release_relay() - the edge need not stay with the relay that the other end has led to. */
 void path__release_relay(struct path *pp, nsec_t now);
 
-/** path__check_relay() - one end's relays have changed, or what they cost. */
+/** path__check_relay() - the relays of one end have changed, or their round trips: leave a lost one
+ * at once, and plan to move to a better one. */
 void path__check_relay(struct path *pp, nsec_t now);
+
+/** path__relay_tick() - move to a better relay, if one has been better for long enough. */
 void path__relay_tick(struct path *pp, nsec_t now);
 
-/** path__on_relayed() - the other end has moved the edge to that one. */
+/** path__on_relayed() - the other end has moved the edge to the relay @via: follow it. */
 void path__on_relayed(struct path *pp, const struct x25519_public *via, nsec_t now);
 
+/** path__relays() - those that this node reaches: at most @cap into @ret; returns how many. */
 size_t path__relays(const struct path *pp, struct path_relay_view *ret, size_t cap);

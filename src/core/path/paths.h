@@ -7,8 +7,9 @@
  * simulation in test/sim/path runs this very code.
  *
  * One heap holds a deadline for each edge; an edge that has nothing to do costs
- * nothing. Frames that we begin are limited by a bucket, answers by another, so
- * neither a thousand peers at once nor a stranger makes a storm.
+ * nothing. Frames that we begin are limited by one token bucket and answers by
+ * another, so that neither a thousand peers at once nor a stranger makes this node
+ * send without limit.
  *
  * Threads: one at a time, the owner's.
  */
@@ -105,7 +106,7 @@ void paths_on_traffic(
 /** paths_on_network_change() - links, routes or addresses of this machine have changed. */
 void paths_on_network_change(struct paths *p, nsec_t now);
 
-/** paths_on_relay() - the relay can be used, or not (the hub is away). At first it can. */
+/** paths_on_relay() - the hub can be used as a relay, or not. At first it can. */
 void paths_on_relay(struct paths *p, bool usable, nsec_t now);
 
 /** paths_leave_sockets() - the caller ends: paths that go through a socket are left for the relay.
@@ -120,7 +121,7 @@ void paths_leave_sockets(struct paths *p, nsec_t now);
 void paths_on_relayed(struct paths *p, const struct x25519_public *key,
     const struct x25519_public *relay, nsec_t now);
 
-/** paths_on_socket() - an OPEN was done, or could not be. */
+/** paths_on_socket() - an OPEN of @socket was done, or could not be done. */
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now);
 
 /**
@@ -137,6 +138,7 @@ bool paths_probe(struct paths *p, const struct x25519_public *key, uint16_t size
 /** paths_due() - when paths_tick() is to be called at the latest; NSEC_NEVER: not at all. */
 nsec_t paths_due(const struct paths *p);
 
+/** paths_tick() - do whatever is due; actions may follow. */
 void paths_tick(struct paths *p, nsec_t now);
 
 /** paths_next() - the next thing to do; false when there is none. */

@@ -91,23 +91,24 @@ struct paths {
     struct paths_counters counters; /* each by who knows of it */
 };
 
-/** paths__add() - an action; NULL when there is no memory, or too much in the queue already. */
+/** paths__add() - put an action of an edge (@pp NULL: of none) into the queue; the caller fills it
+ * in at once. NULL when there is no memory, or a frame and too much in the queue already. */
 struct paths_item *paths__add(struct paths *p, struct path *pp, enum path_action_kind kind);
 
-/** paths__forget() - the edge goes: nothing in the queue may name it. */
+/** paths__forget() - the edge goes: its actions but CLOSE leave the queue. */
 void paths__forget(struct paths *p, const struct path *pp);
 
 /** paths__reserve() - @n frames that we begin: the time from which they may be sent. */
 nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now);
 
-/**
- * paths__may_map() - that many mappings more in our NAT, by guessing? Then they are accounted for.
- * paths__unmap() - so many of them were not made.
+/** paths__may_map() - may guessing make @n more mappings in our NAT? Then they are taken as made.
  */
 bool paths__may_map(struct paths *p, unsigned n, nsec_t now);
+
+/** paths__unmap() - @n of them were not made after all. */
 void paths__unmap(struct paths *p, unsigned n);
 
-/** paths__may_answer() - one more answer? */
+/** paths__may_answer() - may one more answer be sent? Then it is accounted for. */
 bool paths__may_answer(struct paths *p, nsec_t now);
 
 /** paths__queue_deinit() - what is still in it is lost. */

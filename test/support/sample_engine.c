@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "mesh/diff.h"
 #include "os/clock.h"
 #include "os/wakeup.h"
 
@@ -66,9 +67,121 @@ static int open_frames(
 static const struct engine_frames_ops frames_ops = {
     .send = send_frame, .receive = receive_frame, .close = close_frames};
 
+/* ---- what it was told ----------------------------------------------------------------------- */
+
+struct wg_peer *sample_engine_find(struct sample_engine *se, const struct x25519_public *key)
+{
+    for (size_t i = 0; i < se->config.n_peers; i++)
+        if (x25519_public_equal(&se->config.peers[i].key, key))
+            return &se->config.peers[i];
+    return NULL;
+}
+
+static int get(struct engine *engine, struct wg_config *ret, struct err *e)
+{
+    struct sample_engine *se = (struct sample_engine *)engine;
+
+    if (se->is_gone)
+        return err_set(e, ENGINE_E_GONE, "the engine is gone");
+    ret->public = se->config.public;
+    ret->listen_port = se->config.listen_port;
+    ret->fwmark = se->config.fwmark;
+    ret->is_relay = se->config.is_relay;
+    for (size_t i = 0; i < se->config.n_peers; i++) {
+        struct wg_peer copy = WG_PEER_NULL;
+
+        assert_int_equal(wg_peer_copy(&copy, &se->config.peers[i]), 0);
+        assert_int_equal(wg_config_add(ret, &copy), 0);
+    }
+    return 0;
+}
+
+static void remove_peer(struct sample_engine *se, const struct x25519_public *key)
+{
+    struct wg_peer *p = sample_engine_find(se, key);
+
+    assert_non_null(p);
+    wg_peer_deinit(p);
+    *p = se->config.peers[--se->config.n_peers];
+}
+
+/* An update keeps what is not marked; an endpoint above all, which may have been learned. */
+static void put_peer(struct sample_engine *se, const struct diff_peer *change)
+{
+    struct wg_peer *old = sample_engine_find(se, &change->peer.key);
+    struct wg_peer put = WG_PEER_NULL;
+
+    assert_int_equal(change->op == DIFF_OP_ADD, old == NULL);
+    assert_int_equal(wg_peer_copy(&put, &change->peer), 0);
+    if (old && !change->set_endpoint)
+        put.endpoint = old->endpoint;
+    if (old)
+        remove_peer(se, &change->peer.key);
+    assert_int_equal(wg_config_add(&se->config, &put), 0);
+}
+
+static int apply(
+    struct engine *engine, const struct diff *d, const struct x25519_secret *secret, struct err *e)
+{
+    struct sample_engine *se = (struct sample_engine *)engine;
+
+    if (se->is_gone)
+        return err_set(e, ENGINE_E_GONE, "the engine is gone");
+    se->n_applied++;
+    if (d->set_key)
+        assert_true(x25519_derive_public(secret, &se->config.public));
+    if (d->set_listen_port)
+        se->config.listen_port = d->listen_port;
+    if (d->set_fwmark)
+        se->config.fwmark = d->fwmark;
+    if (d->set_relay)
+        se->config.is_relay = d->is_relay;
+    for (size_t i = 0; i < d->n_peers; i++)
+        if (d->peers[i].op == DIFF_OP_REMOVE)
+            remove_peer(se, &d->peers[i].peer.key);
+        else
+            put_peer(se, &d->peers[i]);
+    return 0;
+}
+
+static int handshake(struct engine *engine, const struct x25519_public *peer, struct err *e)
+{
+    struct sample_engine *se = (struct sample_engine *)engine;
+
+    if (!sample_engine_find(se, peer))
+        return err_set(e, -ENOENT, "there is no such peer");
+    se->n_handshakes++;
+    return 0;
+}
+
+static int retire(struct engine *engine, struct err *e)
+{
+    struct sample_engine *se = (struct sample_engine *)engine;
+
+    return se->cannot_retire ? err_set(e, ENGINE_E_UNSUPPORTED, "it is an older version") : 0;
+}
+
+static void close_engine(struct engine *engine)
+{
+    ((struct sample_engine *)engine)->is_closed = true;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
 static const struct engine_ops ops[ENGINE_KIND_N] = {
-    [ENGINE_KIND_USERSPACE] = {.kind = ENGINE_KIND_USERSPACE, .open_frames = open_frames},
-    [ENGINE_KIND_KERNEL] = {.kind = ENGINE_KIND_KERNEL, .open_frames = open_frames},
+    [ENGINE_KIND_USERSPACE] = {.kind = ENGINE_KIND_USERSPACE,
+        .get = get,
+        .apply = apply,
+        .handshake = handshake,
+        .retire = retire,
+        .open_frames = open_frames,
+        .close = close_engine},
+    [ENGINE_KIND_KERNEL] = {.kind = ENGINE_KIND_KERNEL,
+        .get = get,
+        .apply = apply,
+        .handshake = handshake,
+        .open_frames = open_frames,
+        .close = close_engine},
 };
 
 void sample_engine_init(struct sample_engine *se, enum engine_kind kind)
@@ -82,6 +195,7 @@ void sample_engine_init(struct sample_engine *se, enum engine_kind kind)
 void sample_engine_deinit(struct sample_engine *se)
 {
     assert_int_equal(se->n_open, 0);
+    wg_config_deinit(&se->config);
     (void)close(se->frames.fd);
 }
 

@@ -2,7 +2,7 @@
  * farewell.h - tells the hub that this node leaves, by whichever way there is.
  *
  * Through the tunnel first; where that is broken, by the hub's public door, where the proof of the
- * node's key (wire/member_proof.h) says who asks. Waits for the answer, on purpose: whoever leaves
+ * node's key (wire/member_proof.h) says who asks. Waits for the answer, because a node that leaves
  * has nothing else to do.
  *
  * Threads: any.

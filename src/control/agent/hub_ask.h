@@ -1,8 +1,9 @@
 /*
  * hub_ask.h - one call to the hub's overlay door, proven to come from this node.
  *
- * Each request is signed (wire/member_proof.h). What the hub takes it says when it refuses: so the
- * first request of an agent, and the first after the hub was started anew, is sent twice.
+ * Each request is signed (wire/member_proof.h). A hub that refuses a signature's stamp says which
+ * one it takes. So the first request of an agent, and the first after the hub was started anew, is
+ * sent twice.
  *
  * Threads: hub_ask_start() the loop's; hub_ask_wait() any.
  */
@@ -39,13 +40,17 @@ struct hub_ask_call {
 int hub_ask_start(struct client_loop *cl, const struct hub_ask_call *call, client_done_fn done,
     void *ctx, struct hub_ask **ret, struct err *e);
 
-/** hub_ask_cancel() - @done is not called any more. NULL is fine. Always NULL. */
+/** hub_ask_cancel() - end the call without @done. NULL is fine. Always NULL. */
 struct hub_ask *hub_ask_cancel(struct hub_ask *ask);
 
 /** hub_ask_wait() - ask, and wait; returns as client_call() does. */
 int hub_ask_wait(const struct hub_ask_call *call, struct client_answer *ret, struct err *e);
 
-/** hub_ask_learn() - was the request refused only for its stamp? Then the next one has a good one.
+/**
+ * hub_ask_learn() - was the request refused only for its stamp?
+ * @result, @answer:	as client_done_fn has them
+ *
+ * Return: true if it was; then @signer knows the stamp that the hub takes.
  */
 bool hub_ask_learn(
     struct member_proof_signer *signer, int result, const struct client_answer *answer);

@@ -23,10 +23,10 @@
 #define HEARTBEAT_LATE    (1 * NSEC_PER_SEC) /* time to travel */
 #define REPORT_TIMEOUT_MS 10000
 
-/* Some segments that come twice are nothing; so many, and nothing new, and ours get lost. */
+/* Some segments may come twice; so many without a new byte mean that what we send gets lost. */
 #define REPEATED 3
 
-/* A heartbeat that comes so much later is one that was lost. */
+/* A heartbeat that is late by this time was lost. */
 #define LATE (2 * NSEC_PER_SEC)
 
 struct hub_link {
@@ -36,16 +36,16 @@ struct hub_link {
     struct client_loop *client;    /* owns */
     struct client_request *stream; /* in flight; NULL: waiting for the timer */
     struct hub_ask *report;        /* in flight; NULL: none */
-    struct hub_ask *asking;        /* in flight; NULL: none */
-    struct tcp_traffic traffic;    /* of the stream, when there was news last */
-    nsec_t spoken;                 /* when the hub last said something, on any; 0: no target */
-    hub_link_heard_fn on_heard;    /* of that, with its ctx, which is pinned */
+    struct hub_ask *asking;        /* hub_link_ask_heard() in flight; NULL: none */
+    struct tcp_traffic traffic;    /* of the stream, when new bytes came last */
+    nsec_t quiet_since;            /* time of the last line, or of the target; 0: no target */
+    hub_link_heard_fn on_heard;    /* of @asking, with its ctx, which is pinned */
     void *heard_ctx;
     char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
     uv_timer_t timer;                /* until the next try; with a stream: until it is too silent */
-    nsec_t retry;                    /* how long the next wait is, before its jitter */
-    nsec_t line;                     /* when the last line came; 0: none on this stream */
-    nsec_t said;                     /* when the last line came on any; 0: none yet */
+    nsec_t retry_for;                /* length of the next wait, before its jitter */
+    nsec_t line_at;                  /* time of the last line; 0: none on this stream */
+    nsec_t said_at;                  /* time of the last line on any stream; 0: none yet */
     bool heard;                      /* as last told to the listener */
     bool has_learned;                /* this stream is the second try, see hub_ask.h */
     struct log_limit limit;          /* of what the hub's words can make us log */
@@ -72,20 +72,20 @@ static void on_timer(uv_timer_t *timer)
         open_stream(hl);
 }
 
-/* libcurl's own watch over silence wakes up each second. */
+/* Not libcurl's own limit on silence, which wakes up each second. */
 static void await_line(struct hub_link *hl)
 {
     (void)uv_timer_start(&hl->timer, on_timer, HUB_LINK_SILENCE / NSEC_PER_MSEC, 0);
 }
 
-/* Between a half and the whole of a time that doubles: so that agents spread out. */
+/* Between a half and the whole of a time that doubles, at random, so that agents spread out. */
 static void retry_later(struct hub_link *hl)
 {
     struct rng rng = rng_kernel();
-    uint64_t half = (uint64_t)(hl->retry / 2 / NSEC_PER_MSEC);
+    uint64_t half = (uint64_t)(hl->retry_for / 2 / NSEC_PER_MSEC);
     uint64_t wait_ms = half + rng_u64(&rng) % (half + 1);
 
-    hl->retry = nsec_min(hl->retry * 2, RETRY_MAX);
+    hl->retry_for = nsec_min(hl->retry_for * 2, RETRY_MAX);
     (void)uv_timer_start(&hl->timer, on_timer, wait_ms, 0);
 }
 
@@ -102,7 +102,7 @@ static struct client_target target_of(const struct hub_link *hl)
 static void restart(struct hub_link *hl)
 {
     hl->stream = client_cancel(hl->stream);
-    hl->line = 0;
+    hl->line_at = 0;
     retry_later(hl);
 }
 
@@ -119,23 +119,23 @@ static void on_line(void *ctx, const char *line, size_t len)
     struct err e = ERR_NULL;
     int r = watch_event_decode(&ev, line, len, &e);
 
-    hl->line = clock_now();
-    hl->said = hl->line;
-    hl->spoken = hl->line;
+    hl->line_at = clock_now();
+    hl->said_at = hl->line_at;
+    hl->quiet_since = hl->line_at;
     await_line(hl);
     if (r == 0)
         r = hl->listener.on_event(hl->listener.ctx, &ev, &e);
     if (r < 0) {
-        log_limited(&hl->limit, hl->line, LOG_LEVEL_WARNING,
+        log_limited(&hl->limit, hl->line_at, LOG_LEVEL_WARNING,
             "the hub's events cannot be used, asking for a new snapshot: %s", err_text(&e));
         restart(hl);
         return;
     }
     if (ev.skips.n > 0)
-        log_limited(&hl->limit, hl->line, LOG_LEVEL_WARNING,
+        log_limited(&hl->limit, hl->line_at, LOG_LEVEL_WARNING,
             "%zu of the hub's objects cannot be used and %s passed over: %s", ev.skips.n,
             ev.skips.n == 1 ? "is" : "are", err_text(&ev.skips.first));
-    hl->retry = RETRY_FIRST;
+    hl->retry_for = RETRY_FIRST;
     hl->has_learned = false;
     tell_change(hl, true, "");
 }
@@ -146,7 +146,7 @@ static void on_stream_end(
     struct hub_link *hl = ctx;
 
     hl->stream = NULL;
-    hl->line = 0;
+    hl->line_at = 0;
     if (!hl->has_learned && hub_ask_learn(hl->signer, result, answer)) {
         hl->has_learned = true;
         open_stream(hl);
@@ -185,9 +185,9 @@ void hub_link_set_target(struct hub_link *hl, const struct endpoint *api)
     if (strcmp(endpoint_format(api, address), hl->address) == 0)
         return;
     (void)snprintf(hl->address, sizeof(hl->address), "%s", address);
-    hl->spoken = clock_now();
+    hl->quiet_since = clock_now();
     hl->stream = client_cancel(hl->stream);
-    hl->line = 0;
+    hl->line_at = 0;
     open_stream(hl);
 }
 
@@ -195,15 +195,15 @@ void hub_link_poke(struct hub_link *hl)
 {
     nsec_t now = clock_now();
 
-    if (hl->line == 0 || now - hl->line >= HEARTBEAT + HEARTBEAT / 2)
+    if (hl->line_at == 0 || now - hl->line_at >= HEARTBEAT + HEARTBEAT / 2)
         hub_link_restart(hl);
 }
 
 void hub_link_restart(struct hub_link *hl)
 {
     hl->stream = client_cancel(hl->stream);
-    hl->line = 0;
-    hl->retry = RETRY_FIRST;
+    hl->line_at = 0;
+    hl->retry_for = RETRY_FIRST;
     open_stream(hl);
 }
 
@@ -214,11 +214,11 @@ bool hub_link_is_heard(const struct hub_link *hl)
 
 nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
 {
-    nsec_t silent = hl->said > 0 ? now - hl->said : NSEC_NEVER;
+    nsec_t silent = hl->said_at > 0 ? now - hl->said_at : NSEC_NEVER;
     struct tcp_traffic traffic;
 
     /* A connection that is only being made says nothing about the hub. */
-    if (silent < HEARTBEAT + HEARTBEAT_LATE && hl->stream && hl->line != 0 &&
+    if (silent < HEARTBEAT + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
         client_look(hl->stream, &traffic))
         silent = nsec_min(silent, traffic.silent_for);
     return silent;
@@ -254,7 +254,7 @@ bool hub_link_report(struct hub_link *hl, json_t *body)
     return r == 0;
 }
 
-/* The hub repeats what it has sent, and has nothing new to say. */
+/* The hub repeats segments, and no new byte comes. */
 static bool is_repeating(struct hub_link *hl)
 {
     struct tcp_traffic traffic;
@@ -268,9 +268,9 @@ static bool is_repeating(struct hub_link *hl)
 
 nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now)
 {
-    bool is_late = hl->spoken != 0 && now - hl->spoken >= HEARTBEAT + LATE;
+    bool is_late = hl->quiet_since != 0 && now - hl->quiet_since >= HEARTBEAT + LATE;
 
-    return is_repeating(hl) || is_late ? nsec_max(hl->spoken, 1) : 0;
+    return is_repeating(hl) || is_late ? nsec_max(hl->quiet_since, 1) : 0;
 }
 
 static void on_heard_answer(
@@ -349,7 +349,7 @@ int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *inte
     hl->interface = interface;
     hl->signer = signer;
     hl->listener = *listener;
-    hl->retry = RETRY_FIRST;
+    hl->retry_for = RETRY_FIRST;
     r = client_loop_new(&hl->client, loop, e);
     if (r < 0) {
         free(hl);

@@ -23,7 +23,7 @@ struct stun_transaction;
 struct uv_loop_s;
 struct watch_event;
 
-/** Without a line for so long the hub counts as away: three heartbeats. */
+/** The hub counts as away after this time without a line: three heartbeats. */
 #define HUB_LINK_SILENCE (30 * NSEC_PER_SEC)
 
 /** Who is told. All are called from the loop. */
@@ -65,37 +65,38 @@ void hub_link_set_target(struct hub_link *hl, const struct endpoint *api);
 /**
  * hub_link_poke() - there is reason to believe that the hub can be reached just now
  *
- * A stream that is being waited for is tried at once; one that has missed a
- * heartbeat is opened anew.
+ * While the next try is waited for, the stream is opened at once; a stream that
+ * has missed a heartbeat is opened anew.
  */
 void hub_link_poke(struct hub_link *hl);
 
-/** hub_link_restart() - the hub was started anew, it seems: the stream is opened again, now. */
+/** hub_link_restart() - the hub seems to have been started anew: open the stream again, at once. */
 void hub_link_restart(struct hub_link *hl);
 
 /** hub_link_is_heard() - the stream is open and not silent. */
 bool hub_link_is_heard(const struct hub_link *hl);
 
 /**
- * A hub that is there is heard at least so often: its kernel answers what keeps the watch alive
- * after 4 s, and when that is lost what is repeated after 5 and 6.
+ * Longest silence of a hub that is there: its kernel answers a TCP keepalive after 4 s, and if that
+ * is lost the ones after 5 and 6 s.
  */
-#define HUB_LINK_BREATH (7 * NSEC_PER_SEC)
+#define HUB_LINK_QUIET_MAX (7 * NSEC_PER_SEC)
 
 /**
- * hub_link_silent_for() - since the hub was last heard; NSEC_NEVER: not since the start
+ * hub_link_silent_for() - time since the hub was last heard, ns; NSEC_NEVER: never since the start
  *
- * Its kernel's answers count, unless a heartbeat is missing: then it is since that of before.
+ * The answers of the hub's kernel count as well. If a heartbeat is missing only lines count,
+ * because a kernel answers for a hub that hangs.
  */
 nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now);
 
 /**
- * hub_link_unheard() - does the hub hear what we send? Each second
+ * hub_link_unheard() - does the hub hear what this node sends? To be asked about each second
  *
- * When it does not, its kernel repeats what ours has acknowledged already, and heartbeats stay
- * away.
+ * If it does not, its kernel repeats segments that this machine has acknowledged already, and no
+ * heartbeat comes.
  *
- * Return: since when it seems not to; 0: it does, or there is nothing to tell by.
+ * Return: the time since which it seems not to; 0: it does, or nothing is known.
  */
 nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now);
 
@@ -110,7 +111,7 @@ typedef void (*hub_link_heard_fn)(void *ctx, const struct endpoint *from);
 /**
  * hub_link_ask_heard() - GET /v1/heard/TRANSACTION
  *
- * While one is on its way another is dropped.
+ * While a question is on its way, another one is dropped.
  *
  * Return: it was sent.
  */
@@ -121,8 +122,8 @@ bool hub_link_ask_heard(
  * hub_link_report() - PUT /v1/status
  * @body:	taken
  *
- * While one is on its way, or the hub is away, it is dropped: the next will say
- * the same, and more.
+ * While a report is on its way, or the hub is away, this one is dropped: the next
+ * one says the same, and more.
  *
  * Return: it was sent.
  */

@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All are asked together, each 0.3 to 0.4 s: so long, and the present one has had its chance. */
+/* All endpoints are asked together, each 0.3 to 0.4 s: after this time the present one could have
+ * answered, too. */
 #define OTHER_FIRST (500 * NSEC_PER_MSEC)
 
-/* Answers further apart are not of one silence. */
+/* Answers further apart than this belong to two silences of the hub. */
 #define OTHER_GAP (6 * NSEC_PER_SEC)
 
 /* Where in the list the present endpoint is; @n if it is not there any more. */
@@ -41,7 +42,7 @@ static unsigned find_next(const struct endpoint *endpoints, unsigned n, unsigned
 static void take(struct hub_path *hp, const struct endpoint *endpoint, nsec_t now)
 {
     hp->path.endpoint = *endpoint;
-    hp->since = now;
+    hp->taken_at = now;
     hp->other = (struct endpoint){.port = 0};
 }
 
@@ -51,10 +52,10 @@ bool hub_path_take(struct hub_path *hp, const char *hub, const struct endpoint *
     unsigned present = find_present(hp, hub, endpoints, n);
     unsigned next;
 
-    if (present < n && (works || now - hp->since < HUB_PATH_TRY))
+    if (present < n && (works || now - hp->taken_at < HUB_PATH_TRY))
         return false;
     next = find_next(endpoints, n, present, has_route, ctx);
-    hp->since = now;
+    hp->taken_at = now;
     if (next == present)
         return false;
     (void)snprintf(hp->path.node, sizeof(hp->path.node), "%.*s", NAME_MAX_LEN, hub);

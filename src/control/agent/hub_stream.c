@@ -75,7 +75,7 @@ static void tell_way(struct hub_stream *hs, const char *to, const char *proxy)
     (void)pthread_mutex_unlock(&hs->lock);
 }
 
-void hub_stream_look(struct hub_stream *hs, struct hub_stream_status *ret)
+void hub_stream_poll(struct hub_stream *hs, struct hub_stream_status *ret)
 {
     (void)pthread_mutex_lock(&hs->lock);
     *ret = hs->status;

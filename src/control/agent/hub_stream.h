@@ -34,15 +34,15 @@ struct hub_stream_config {
     const struct x25519_public *hub;    /* the hub's key */
 };
 
-/** How it is now. */
+/** The state of a stream. */
 struct hub_stream_status {
-    bool is_open;
+    bool is_open;                 /* connected, and admitted by the hub */
     char to[TOKEN_API_MAX + 1];   /* the address that was last asked */
     char through[PROXY_TEXT_MAX]; /* the proxy's name; "": none */
     char why[512];                /* what failed last; "": nothing */
 };
 
-/** hub_stream_open() - begin to connect. 0 or negative errno with words. */
+/** hub_stream_open() - begin to connect, in a thread. 0 or negative errno with words. */
 int hub_stream_open(struct hub_stream **ret, const struct hub_stream_config *config, struct err *e);
 
 /** hub_stream_close() - end it; waits for its thread, a second at most. NULL is fine. Always NULL.
@@ -55,11 +55,11 @@ struct hub_stream *hub_stream_close(struct hub_stream *hs);
  */
 void hub_stream_join(struct hub_stream *hs, uint16_t port);
 
-/** hub_stream_set_api() - the hub's public door may be elsewhere; for the next connection. */
+/** hub_stream_set_api() - where the hub's public door may be, for the next connection. Copied. */
 void hub_stream_set_api(struct hub_stream *hs, const struct hub_ways_api *api);
 
-/** hub_stream_endpoint() - what is the hub's endpoint for WireGuard. */
+/** hub_stream_endpoint() - where WireGuard has to send for the hub, on this machine. */
 struct endpoint hub_stream_endpoint(const struct hub_stream *hs);
 
-/** hub_stream_look() - how it is now. */
-void hub_stream_look(struct hub_stream *hs, struct hub_stream_status *ret);
+/** hub_stream_poll() - the state of the stream now. */
+void hub_stream_poll(struct hub_stream *hs, struct hub_stream_status *ret);

@@ -73,7 +73,7 @@ static void see_stream(struct hub_transport_io *io)
     if (!io->stream)
         return;
     io->now.endpoint = hub_stream_endpoint(io->stream);
-    hub_stream_look(io->stream, &io->now.status);
+    hub_stream_poll(io->stream, &io->now.status);
 }
 
 static void tell(const struct hub_transport_io *io)

@@ -1,9 +1,9 @@
 /*
  * join.h - how a machine becomes a node.
  *
- * The key is made here and is on the disk before the hub hears of it, so that a
- * join whose answer was lost is repeated with the same key, and the hub gives
- * the same node. Nothing of the machine's network is touched: that is the agent's.
+ * The key is made here and is on the disk before the hub hears of it. So a join
+ * whose answer was lost is repeated with the same key, and the hub gives the same
+ * node. The machine's network is not touched here; the agent does that.
  */
 #pragma once
 
@@ -23,12 +23,12 @@ struct join_wish {
     const struct label *labels;
     size_t n_labels;
     enum engine_kind engine;
-    bool keeps_hosts;             /* see struct state */
-    bool wants_relay;             /* likewise; needs the userspace engine */
-    const struct subnets *routes; /* likewise; asked of the hub; NULL: none */
-    bool keeps_sources;           /* likewise */
-    enum subnets_accept accepts;  /* likewise */
-    const char *proxy;            /* see proxy.h; NULL: as the environment says; "none": none */
+    bool keeps_hosts;             /* this one and the next four: see struct state */
+    bool wants_relay;             /* needs the userspace engine */
+    const struct subnets *routes; /* asked of the hub; NULL: none */
+    bool keeps_sources;
+    enum subnets_accept accepts;
+    const char *proxy; /* see proxy.h; NULL: as the environment says; "none": none */
     const char *interface;
     uint16_t listen_port;         /* 0: any */
     const struct endpoint *given; /* where others reach this machine, as the operator says */

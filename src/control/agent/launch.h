@@ -1,5 +1,5 @@
 /*
- * launch.h - the agent as seen from a command: starting it, asking it, doing without it.
+ * launch.h - what commands do with the agent: start it, ask it, and leave the network without it.
  */
 #pragma once
 

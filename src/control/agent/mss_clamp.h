@@ -1,17 +1,17 @@
 /*
  * mss_clamp.h - the segment size of TCP connections that this machine forwards.
  *
- * What starts or ends here learns its size from the route. A connection that
- * passes through, of a container or a machine behind this one, is told by its
- * ends alone, who know nothing of the tunnel: so the MSS that they announce is
- * lowered, in both directions, to what the routes to both of them allow.
+ * A connection that starts or ends here learns its segment size from the route.
+ * A connection that is forwarded, of a container or a machine behind this one,
+ * learns it from its two ends, which do not know the tunnel. So the MSS that they
+ * announce is lowered, in both directions, to what the routes to both ends allow.
  */
 #pragma once
 
 struct err;
 
 /**
- * mss_clamp_put() - have the rules, in a table of their own; as often as one likes
+ * mss_clamp_put() - replace the rules, which have a table of their own; any number of times
  * @interface:	a name that state_check_interface() takes
  *
  * Return: 0, or negative errno with words.
@@ -27,5 +27,5 @@ int mss_clamp_put(const char *interface, struct err *e);
  */
 int mss_clamp_check_name(const char *interface, struct err *e);
 
-/** mss_clamp_remove() - rules that are not there are fine. 0 or negative errno with words. */
+/** mss_clamp_remove() - remove the rules, if there are any. 0 or negative errno with words. */
 int mss_clamp_remove(const char *interface, struct err *e);

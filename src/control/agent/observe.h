@@ -33,8 +33,8 @@ struct observation {
     struct x25519_public key;
     struct wg_facts facts;    /* the engine's last word */
     struct endpoint endpoint; /* where its packets go; none: unknown */
-    nsec_t handshake;         /* monotonic, of the last one; 0: never */
-    nsec_t unanswered;        /* monotonic, since when we have sent and heard nothing; 0: not so */
+    nsec_t handshake;         /* time of the last handshake, monotonic; 0: never */
+    nsec_t unanswered;        /* what was sent since then has no answer, monotonic; 0: it has */
 };
 
 struct observe {
@@ -47,10 +47,11 @@ struct observe {
         0                                                                                          \
     }
 
+/** observe_deinit() - release; idempotent. */
 void observe_deinit(struct observe *o);
 
 /**
- * observe_take() - look at what the engine has
+ * observe_take() - take in what the engine has
  * @c:		sorted
  * @now:	monotonic
  * @wall:	nanoseconds since 1970
@@ -64,11 +65,11 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
 /** observe_find() - lends; NULL when the engine has no such peer. */
 const struct observation *observe_find(const struct observe *o, const struct x25519_public *key);
 
-/** observation_has_session() - its last handshake can still carry packets. NULL: no. */
+/** observation_has_session() - may its last handshake still carry packets? NULL: no. */
 bool observation_has_session(const struct observation *ob, nsec_t now);
 
-/** observation_is_silent() - we have sent to it for OBSERVE_SILENCE_MAX, in vain. */
+/** observation_is_silent() - has it not answered for OBSERVE_SILENCE_MAX? */
 bool observation_is_silent(const struct observation *ob, nsec_t now);
 
-/** observation_age_seconds() - of the last handshake; -1: never, or @ob is NULL. */
+/** observation_age_seconds() - age of the last handshake, s; -1: there was none, or @ob is NULL. */
 int64_t observation_age_seconds(const struct observation *ob, nsec_t now);

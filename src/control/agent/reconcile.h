@@ -2,8 +2,8 @@
  * reconcile.h - makes this machine's interface what the snapshot says.
  *
  * snapshot -> render -> diff -> engine, and for the interface itself addresses,
- * routes and MTU. It may run at any time and as often as one likes: what is as
- * it should be is not touched. An engine that died is started again, an
+ * routes and MTU. It may run at any time and any number of times: what is as
+ * it should be is not touched. An engine that died is started again, and an
  * interface that was deleted is made again.
  */
 #pragma once
@@ -31,8 +31,8 @@ struct reconcile {
     struct subnet_routes subnets; /* behind other nodes, and which of them are used here */
     bool lacks_v6;                /* this machine takes no IPv6 address */
     struct wg_config told;        /* what the engine was last told */
-    bool has_told;                /* it was told something, by us or by an earlier agent */
-    bool tells_all;               /* the next pass tells every endpoint, also one that it has */
+    bool has_told;                /* @told is known, from this agent or an earlier one */
+    bool tells_all;               /* the next pass tells each endpoint, even if the engine has it */
 };
 
 #define RECONCILE_NULL                                                                             \
@@ -98,16 +98,16 @@ bool reconcile_doubt(
     struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at);
 
 /**
- * reconcile_on_network() - this machine's addresses or ways out are others
+ * reconcile_on_network() - this machine's addresses or its routes have changed
  *
- * WireGuard answers from the address at which a peer was heard last, also where
- * that is a dead end by now. An endpoint that it is told anew makes it choose
- * again: the next pass does that for all peers that are where they should be.
+ * WireGuard sends to a peer from the address at which it was heard last, even if
+ * that address is of no use by now. An endpoint that it is told again makes it
+ * choose again. The next pass does that for all peers that are where they should be.
  */
 void reconcile_on_network(struct reconcile *rc);
 
 /**
- * reconcile_see_links() - how large can packets of this machine be?
+ * reconcile_see_links() - how large may a packet be that leaves this machine?
  *
  * Return: bytes of the largest inner packet that any of its links carries; 0 when that is not
  * known. The same until the next call.

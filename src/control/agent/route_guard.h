@@ -2,15 +2,15 @@
  * route_guard.h - what a node forwards for others: what is for its subnets, and nothing else.
  *
  * A machine that is the way to a subnet has forwarding switched on, and then
- * forwards whatever comes: a member that attacks could send through it to
- * everything that it reaches. So what comes out of the interface goes on only
- * to the subnets that the hub has admitted, but for answers to connections that
- * began elsewhere, and those that a rule of this machine redirects (a published
- * port of a container).
+ * forwards every packet: a hostile member could send through it to everything
+ * that it reaches. So packets from the interface are forwarded only to the
+ * subnets that the hub has admitted. Exempt are answers to connections that
+ * began elsewhere, and packets that a rule of this machine redirects (a
+ * published port of a container).
  *
- * Hosts of the subnet know nothing of the overlay: unless they have a route
- * back, their answers get lost. So what goes to them has this machine's address
- * there (masquerade), if the node does not say otherwise.
+ * Hosts of the subnet do not know the overlay: unless they have a route back,
+ * their answers get lost. So packets to them get this machine's address in that
+ * subnet as their source (masquerade), unless the node was told otherwise.
  */
 #pragma once
 
@@ -30,11 +30,16 @@ struct subnets;
 void route_guard_format(
     struct str *out, const char *interface, const struct subnets *routes, bool masquerades);
 
-/** route_guard_put() - have the rules; as often as one likes. 0, or negative errno with words. */
+/**
+ * route_guard_put() - replace the rules; any number of times
+ * @interface, @routes, @masquerades:	as for route_guard_format()
+ *
+ * Return: 0, or negative errno with words.
+ */
 int route_guard_put(
     const char *interface, const struct subnets *routes, bool masquerades, struct err *e);
 
-/** route_guard_remove() - rules that are not there are fine. 0 or negative errno with words. */
+/** route_guard_remove() - remove the rules, if there are any. 0 or negative errno with words. */
 int route_guard_remove(const char *interface, struct err *e);
 
 /**

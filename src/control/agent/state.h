@@ -49,18 +49,18 @@ struct state_ways {
 /** Most endpoints that an operator can give. */
 #define STATE_GIVEN_MAX 4
 
-/** What node.json holds. */
+/** What node.json holds: the node's key, and what was asked for at the join. */
 struct state {
     struct x25519_secret secret; /* wiped by state_deinit() */
     char interface[STATE_INTERFACE_MAX];
-    enum engine_kind engine;     /* as it was asked for at the join */
-    bool wants_relay;            /* to be a relay for others, if the hub admits it; likewise */
-    struct subnets routes;       /* that it asks the hub to be the way to; likewise */
-    bool keeps_sources;          /* hosts of these see who sends, and not this machine; likewise */
-    enum subnets_accept accepts; /* of others' subnets; likewise */
-    bool keeps_hosts;            /* the nodes' names are put into the hosts file; likewise */
+    enum engine_kind engine;
+    bool wants_relay;            /* this node is to be a relay for others, if the hub admits it */
+    struct subnets routes;       /* subnets that this node asks the hub to be the way to */
+    bool keeps_sources;          /* hosts of these see who sends, and not this machine */
+    enum subnets_accept accepts; /* which subnets behind other nodes are used */
+    bool keeps_hosts;            /* the nodes' names are put into the hosts file */
     struct state_ways ways;
-    uint16_t listen_port;                   /* the same, UDP; 0: any */
+    uint16_t listen_port;                   /* of WireGuard, UDP, host order; 0: any */
     struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port
                                                0: the one that we listen on */
     unsigned n_given;
@@ -78,11 +78,16 @@ void state_deinit(struct state *st);
 /** state_check_interface() - may an interface be called that? 0 or -EINVAL with words. */
 int state_check_interface(const char *name, struct err *e);
 
-/** state_parse_given() - "192.0.2.1", "192.0.2.1:51820", "[2001:db8::1]:51820". 0, or -EINVAL with
- * words. */
+/**
+ * state_parse_given() - an endpoint as an operator gives it
+ * @ret:	untouched on failure; port 0: the one that the node listens on
+ * @text:	"192.0.2.1", "192.0.2.1:51820" or "[2001:db8::1]:51820"
+ *
+ * Return: 0, or -EINVAL with words.
+ */
 int state_parse_given(struct endpoint *ret, const char *text, struct err *e);
 
-/** state_check_dir() - is it short enough? 0 or -EINVAL with words. */
+/** state_check_dir() - is the name of that directory short enough? 0 or -EINVAL with words. */
 int state_check_dir(const char *dir, struct err *e);
 
 /**
@@ -93,7 +98,14 @@ int state_check_dir(const char *dir, struct err *e);
  */
 int state_read(struct state *ret, const char *dir, struct err *e);
 
-/** state_write() - only the network, this node and the hubs of the snapshot are kept in it. */
+/**
+ * state_write() - write node.json, and public.json before it
+ *
+ * Of the snapshot only the network, this node and the hubs are kept. The machine has joined as soon
+ * as node.json is there.
+ *
+ * Return: 0; or negative errno with words that name the file.
+ */
 int state_write(const struct state *st, const char *dir, struct err *e);
 
 /** What public.json holds. */
@@ -110,10 +122,10 @@ struct state_public {
 /** state_public_deinit() - idempotent. */
 void state_public_deinit(struct state_public *p);
 
-/** state_read_public() - public.json, without a look at the key; as state_read(). */
+/** state_read_public() - public.json, for programs that may not read the key; as state_read(). */
 int state_read_public(struct state_public *ret, const char *dir, struct err *e);
 
-/** state_write_public() - as state_write(), which does it, too. */
+/** state_write_public() - write public.json alone; returns as state_write(), which calls it. */
 int state_write_public(const struct state *st, const char *dir, struct err *e);
 
 /** state_read_snapshot() - snapshot.json; as state_read(). */
@@ -145,7 +157,7 @@ int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e);
 /** state_forget_join_key() - after state_write(). 0 or negative errno with words. */
 int state_forget_join_key(const char *dir, struct err *e);
 
-/** state_remove() - all of it but the lock. 0 or negative errno with words. */
+/** state_remove() - all files but the lock; node.json last. 0 or negative errno with words. */
 int state_remove(const char *dir, struct err *e);
 
 /**

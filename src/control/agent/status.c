@@ -422,7 +422,7 @@ static const char *format_presence(const json_t *hub, char buf[static 64])
     json_int_t silent = json_integer_value(json_object_get(hub, "silentSeconds"));
     bool is_heard = json_is_true(json_object_get(hub, "reachable"));
 
-    if (is_heard && silent * NSEC_PER_SEC < HUB_LINK_BREATH)
+    if (is_heard && silent * NSEC_PER_SEC < HUB_LINK_QUIET_MAX)
         return "answers";
     if (is_heard)
         (void)snprintf(buf, 64, "silent for %lld s", (long long)silent);

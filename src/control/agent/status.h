@@ -28,16 +28,16 @@ struct status_input {
     const struct observe *seen;
     const struct reach *reach;
     const char *interface;
-    const char *engine;                     /* "userspace" or "kernel"; NULL: none runs */
-    const struct offloads *offloads;        /* of the userspace engine; NULL: not known */
-    const char *fault;                      /* why the interface is not as it should be; "" */
-    const char *engine_why;                 /* why that one; "" when it was asked for */
-    const struct status_routes *routes;     /* NULL: not told */
+    const char *engine;                 /* "userspace" or "kernel"; NULL: none runs */
+    const struct offloads *offloads;    /* of the userspace engine; NULL: not known */
+    const char *fault;                  /* why the interface is not as it should be; "": it is */
+    const char *engine_why;             /* why that one; "" when it was asked for */
+    const struct status_routes *routes; /* NULL: not told */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
-    bool hub_heard;
-    nsec_t hub_silent_for;  /* since it last said something; NSEC_NEVER: not yet */
-    const char *stream_why; /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
+    bool hub_heard;               /* its stream of events is open and not silent */
+    nsec_t hub_silent_for;        /* since it last said something; NSEC_NEVER: not yet */
+    const char *stream_why;       /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
     enum udp_asymmetry_kind asymmetry; /* which way UDP to the hub is broken */
     nsec_t now;                        /* monotonic */
     nsec_t wall;                       /* since 1970 */

@@ -8,7 +8,7 @@
 
 #include "agent/node_report.h"
 #include "agent/observe.h"
-#include "agent/reach.h"
+#include "agent/paths/reach.h"
 #include "mesh/subnets.h"
 #include "path/paths.h"
 #include "test/support/sample_mesh.h"

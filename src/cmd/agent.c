@@ -9,7 +9,7 @@
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "os/log.h"

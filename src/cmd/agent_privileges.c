@@ -10,7 +10,7 @@
 
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/log.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"

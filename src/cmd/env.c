@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"

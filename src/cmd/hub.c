@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/log.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/launch.h"
-#include "agent/removed.h"
+#include "agent/state/removed.h"
 #include "api/token.h"
 #include "os/fd_cleanup.h"
 #include "base/err.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "agent/launch.h"
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "os/log.h"

@@ -9,7 +9,7 @@
 
 #include "agent/agent_core.h"
 #include "agent/agent_door.h"
-#include "agent/removed.h"
+#include "agent/state/removed.h"
 #include "api/server.h"
 #include "base/err.h"
 #include "base/secret.h"

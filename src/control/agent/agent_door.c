@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "agent/agent_core.h"
-#include "agent/farewell.h"
-#include "agent/route_guard.h"
+#include "agent/hublink/farewell.h"
+#include "agent/reconcile/route_guard.h"
 #include "agent/status.h"
 #include "agent/status_routes.h"
 #include "api/server.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/removed.h"
+#include "agent/state/removed.h"
 #include "api/body.h"
 #include "api/client.h"
 #include "os/fd_cleanup.h"

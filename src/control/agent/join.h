@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "api/token.h"
 
 struct err;

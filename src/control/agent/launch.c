@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/farewell.h"
-#include "agent/reconcile.h"
-#include "agent/removed.h"
+#include "agent/hublink/farewell.h"
+#include "agent/reconcile/reconcile.h"
+#include "agent/state/removed.h"
 #include "api/client.h"
 #include "os/fd_cleanup.h"
 #include "base/err.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "mesh/hosts.h"
 
 struct err;

@@ -1,7 +1,7 @@
 /* node_keepalive.c - see node_keepalive.h. */
 #include "agent/node_keepalive.h"
 
-#include "agent/state.h"
+#include "agent/state/state.h"
 #include "base/err.h"
 #include "os/log.h"
 #include "mesh/object.h"

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "agent/observe.h"
+#include "agent/reconcile/observe.h"
 #include "agent/paths/reach.h"
 #include "base/parse.h"
 #include "base/version.h"

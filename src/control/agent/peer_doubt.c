@@ -2,8 +2,8 @@
 #include "agent/peer_doubt.h"
 
 #include "agent/paths/path_driver.h"
-#include "agent/observe.h"
-#include "agent/reconcile.h"
+#include "agent/reconcile/observe.h"
+#include "agent/reconcile/reconcile.h"
 #include "mesh/snapshot.h"
 
 /* Those whose paths this node finds. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/hub_link.h"
+#include "agent/hublink/hub_link.h"
 #include "agent/status_routes.h"
 #include "base/str.h"
 #include "base/table.h"

@@ -12,7 +12,7 @@
 
 #include "agent/paths/path_driver.h"
 #include "agent/paths/keepalive_plan.h"
-#include "agent/observe.h"
+#include "agent/reconcile/observe.h"
 #include "agent/paths/udp_asymmetry.h"
 #include "agent/paths/reach.h"
 #include "base/clock.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/subnet_routes.h"
+#include "agent/reconcile/subnet_routes.h"
 #include "base/str.h"
 #include "mesh/object.h"
 #include "mesh/subnets.h"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "agent/node_report.h"
-#include "agent/observe.h"
+#include "agent/reconcile/observe.h"
 #include "agent/paths/reach.h"
 #include "mesh/subnets.h"
 #include "path/paths.h"

@@ -10,7 +10,7 @@
 
 #include "agent/status.h"
 #include "agent/status_routes.h"
-#include "agent/subnet_routes.h"
+#include "agent/reconcile/subnet_routes.h"
 #include "base/str.h"
 #include "test/support/sample_mesh.h"
 #include "mesh/subnets.h"

@@ -74,7 +74,7 @@ bool diff_is_empty(const struct diff *d);
  *		then every endpoint that differs is set
  *
  * Addresses, routes and MTU are the interface's own and not in it: see
- * agent/reconcile.h.
+ * agent/reconcile/reconcile.h.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -1,0 +1,378 @@
+/* hub_link.c - see hub_link.h. */
+#include "agent/hublink/hub_link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "api/client.h"
+#include "base/err.h"
+#include "os/log.h"
+#include "base/text.h"
+#include "mesh/watch_event.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
+#include "net/tcp_traffic.h"
+#include "wire/stun.h"
+
+#define RETRY_FIRST       (250 * NSEC_PER_MSEC)
+#define RETRY_MAX         (8 * NSEC_PER_SEC)
+#define HEARTBEAT         (10 * NSEC_PER_SEC)
+#define HEARTBEAT_LATE    (1 * NSEC_PER_SEC) /* time to travel */
+#define REPORT_TIMEOUT_MS 10000
+
+/* Some segments may come twice; so many without a new byte mean that what we send gets lost. */
+#define REPEATED 3
+
+/* A heartbeat that is late by this time was lost. */
+#define LATE (2 * NSEC_PER_SEC)
+
+struct hub_link {
+    const char *interface;              /* pins */
+    struct member_proof_signer *signer; /* pins */
+    struct hub_link_listener listener;
+    struct client_loop *client;    /* owns */
+    struct client_request *stream; /* in flight; NULL: waiting for the timer */
+    struct hub_ask *report;        /* in flight; NULL: none */
+    struct hub_ask *asking;        /* hub_link_ask_heard() in flight; NULL: none */
+    struct tcp_traffic traffic;    /* of the stream, when new bytes came last */
+    nsec_t quiet_since;            /* time of the last line, or of the target; 0: no target */
+    hub_link_heard_fn on_heard;    /* of @asking, with its ctx, which is pinned */
+    void *heard_ctx;
+    char address[ENDPOINT_TEXT_MAX]; /* of the hub's API; "": not known yet */
+    uv_timer_t timer;                /* until the next try; with a stream: until it is too silent */
+    nsec_t retry_for;                /* length of the next wait, before its jitter */
+    nsec_t line_at;                  /* time of the last line; 0: none on this stream */
+    nsec_t said_at;                  /* time of the last line on any stream; 0: none yet */
+    bool heard;                      /* as last told to the listener */
+    bool has_learned;                /* this stream is the second try, see hub_ask.h */
+    struct log_limit limit;          /* of what the hub's words can make us log */
+};
+
+static void open_stream(struct hub_link *hl);
+static void give_up_stream(struct hub_link *hl);
+
+static void tell_change(struct hub_link *hl, bool heard, const char *why)
+{
+    if (hl->heard == heard)
+        return;
+    hl->heard = heard;
+    hl->listener.on_change(hl->listener.ctx, heard, why);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct hub_link *hl = timer->data;
+
+    if (hl->stream)
+        give_up_stream(hl);
+    else
+        open_stream(hl);
+}
+
+/* Not libcurl's own limit on silence, which wakes up each second. */
+static void await_line(struct hub_link *hl)
+{
+    (void)uv_timer_start(&hl->timer, on_timer, HUB_LINK_SILENCE / NSEC_PER_MSEC, 0);
+}
+
+/* Between a half and the whole of a time that doubles, at random, so that agents spread out. */
+static void retry_later(struct hub_link *hl)
+{
+    struct rng rng = rng_kernel();
+    uint64_t half = (uint64_t)(hl->retry_for / 2 / NSEC_PER_MSEC);
+    uint64_t wait_ms = half + rng_u64(&rng) % (half + 1);
+
+    hl->retry_for = nsec_min(hl->retry_for * 2, RETRY_MAX);
+    (void)uv_timer_start(&hl->timer, on_timer, wait_ms, 0);
+}
+
+static struct client_target target_of(const struct hub_link *hl)
+{
+    return (struct client_target){.door = CLIENT_DOOR_OVERLAY,
+        .address = hl->address,
+        .interface = hl->interface,
+        .signer = hl->signer};
+}
+
+/* ---- the stream ----------------------------------------------------------------------------- */
+
+static void restart(struct hub_link *hl)
+{
+    hl->stream = client_cancel(hl->stream);
+    hl->line_at = 0;
+    retry_later(hl);
+}
+
+static void give_up_stream(struct hub_link *hl)
+{
+    tell_change(hl, false, "it says nothing any more");
+    restart(hl);
+}
+
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct watch_event ev = WATCH_EVENT_NULL;
+    struct hub_link *hl = ctx;
+    struct err e = ERR_NULL;
+    int r = watch_event_decode(&ev, line, len, &e);
+
+    hl->line_at = clock_now();
+    hl->said_at = hl->line_at;
+    hl->quiet_since = hl->line_at;
+    await_line(hl);
+    if (r == 0)
+        r = hl->listener.on_event(hl->listener.ctx, &ev, &e);
+    if (r < 0) {
+        log_limited(&hl->limit, hl->line_at, LOG_LEVEL_WARNING,
+            "the hub's events cannot be used, asking for a new snapshot: %s", err_text(&e));
+        restart(hl);
+        return;
+    }
+    if (ev.skips.n > 0)
+        log_limited(&hl->limit, hl->line_at, LOG_LEVEL_WARNING,
+            "%zu of the hub's objects cannot be used and %s passed over: %s", ev.skips.n,
+            ev.skips.n == 1 ? "is" : "are", err_text(&ev.skips.first));
+    hl->retry_for = RETRY_FIRST;
+    hl->has_learned = false;
+    tell_change(hl, true, "");
+}
+
+static void on_stream_end(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct hub_link *hl = ctx;
+
+    hl->stream = NULL;
+    hl->line_at = 0;
+    if (!hl->has_learned && hub_ask_learn(hl->signer, result, answer)) {
+        hl->has_learned = true;
+        open_stream(hl);
+        return;
+    }
+    hl->has_learned = false;
+    tell_change(hl, false, result == 0 ? "it ended the connection" : err_text(e));
+    retry_later(hl);
+}
+
+static void open_stream(struct hub_link *hl)
+{
+    struct client_target target = target_of(hl);
+    struct err e = ERR_NULL;
+    int r;
+
+    if (hl->stream || hl->address[0] == '\0')
+        return;
+    (void)uv_timer_stop(&hl->timer);
+    hl->traffic = (struct tcp_traffic){.bytes = 0};
+    r = client_watch(hl->client, &target, "/v1/watch", HUB_LINK_SILENCE / NSEC_PER_MSEC,
+        WATCH_EVENT_LINE_MAX, on_line, on_stream_end, hl, &hl->stream, &e);
+    if (r == 0) {
+        await_line(hl);
+    } else {
+        log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING, "the hub cannot be asked: %s",
+            err_text(&e));
+        retry_later(hl);
+    }
+}
+
+void hub_link_set_target(struct hub_link *hl, const struct endpoint *api)
+{
+    char address[ENDPOINT_TEXT_MAX];
+
+    if (strcmp(endpoint_format(api, address), hl->address) == 0)
+        return;
+    (void)snprintf(hl->address, sizeof(hl->address), "%s", address);
+    hl->quiet_since = clock_now();
+    hl->stream = client_cancel(hl->stream);
+    hl->line_at = 0;
+    open_stream(hl);
+}
+
+void hub_link_poke(struct hub_link *hl)
+{
+    nsec_t now = clock_now();
+
+    if (hl->line_at == 0 || now - hl->line_at >= HEARTBEAT + HEARTBEAT / 2)
+        hub_link_restart(hl);
+}
+
+void hub_link_restart(struct hub_link *hl)
+{
+    hl->stream = client_cancel(hl->stream);
+    hl->line_at = 0;
+    hl->retry_for = RETRY_FIRST;
+    open_stream(hl);
+}
+
+bool hub_link_is_heard(const struct hub_link *hl)
+{
+    return hl->heard;
+}
+
+nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
+{
+    nsec_t silent = hl->said_at > 0 ? now - hl->said_at : NSEC_NEVER;
+    struct tcp_traffic traffic;
+
+    /* A connection that is only being made says nothing about the hub. */
+    if (silent < HEARTBEAT + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
+        client_look(hl->stream, &traffic))
+        silent = nsec_min(silent, traffic.silent_for);
+    return silent;
+}
+
+/* ---- reports -------------------------------------------------------------------------------- */
+
+static void on_reported(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct hub_link *hl = ctx;
+
+    hl->report = NULL;
+    /* When the hub is away the stream says so. */
+    if (result != 0 && result != CLIENT_E_UNREACHABLE)
+        log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING,
+            "the hub does not take this node's report: %s", err_text(e));
+}
+
+bool hub_link_report(struct hub_link *hl, json_t *body)
+{
+    struct hub_ask_call call = {.target = target_of(hl),
+        .method = "PUT",
+        .path = "/v1/status",
+        .body = body,
+        .timeout_ms = REPORT_TIMEOUT_MS};
+    struct err e = ERR_NULL;
+    int r = -1;
+
+    if (body && hl->heard && !hl->report)
+        r = hub_ask_start(hl->client, &call, on_reported, hl, &hl->report, &e);
+    json_decref(body);
+    return r == 0;
+}
+
+/* The hub repeats segments, and no new byte comes. */
+static bool is_repeating(struct hub_link *hl)
+{
+    struct tcp_traffic traffic;
+
+    if (!hl->stream || !client_look(hl->stream, &traffic))
+        return false;
+    if (traffic.bytes != hl->traffic.bytes)
+        hl->traffic = traffic;
+    return traffic.segments - hl->traffic.segments >= REPEATED;
+}
+
+nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now)
+{
+    bool is_late = hl->quiet_since != 0 && now - hl->quiet_since >= HEARTBEAT + LATE;
+
+    return is_repeating(hl) || is_late ? nsec_max(hl->quiet_since, 1) : 0;
+}
+
+static void on_heard_answer(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e)
+{
+    struct hub_link *hl = ctx;
+    const json_t *heard = json_object_get(answer->body, "heard");
+    const char *text = json_string_value(json_object_get(answer->body, "endpoint"));
+    struct endpoint from;
+
+    hl->asking = NULL;
+    if (result != 0 || !json_is_boolean(heard))
+        return;
+    if (json_is_false(heard))
+        hl->on_heard(hl->heard_ctx, NULL);
+    else if (text && endpoint_parse(&from, text, NULL) == 0)
+        hl->on_heard(hl->heard_ctx, &from);
+}
+
+bool hub_link_ask_heard(
+    struct hub_link *hl, const struct stun_transaction *id, hub_link_heard_fn fn, void *ctx)
+{
+    char path[sizeof("/v1/heard/") + 2 * sizeof(id->b)] = "/v1/heard/";
+    struct err e = ERR_NULL;
+
+    if (!hl->heard || hl->asking)
+        return false;
+    hex_encode(id->b, sizeof(id->b), path + strlen(path));
+    hl->on_heard = fn;
+    hl->heard_ctx = ctx;
+    return hub_link_ask(hl, "GET", path, REPORT_TIMEOUT_MS, on_heard_answer, hl, &hl->asking, &e) ==
+           0;
+}
+
+/* ---- other calls ---------------------------------------------------------------------------- */
+
+int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsigned timeout_ms,
+    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e)
+{
+    struct hub_ask_call call = {
+        .target = target_of(hl), .method = method, .path = path, .timeout_ms = timeout_ms};
+
+    if (hl->address[0] == '\0')
+        return err_set(e, -ENOTCONN, "this node knows of no hub yet");
+    return hub_ask_start(hl->client, &call, done, ctx, ret, e);
+}
+
+int hub_link_tell_leave(const struct endpoint *api, const char *interface,
+    struct member_proof_signer *signer, unsigned timeout_ms, struct err *e)
+{
+    struct client_answer answer = CLIENT_ANSWER_NULL;
+    char address[ENDPOINT_TEXT_MAX];
+    struct hub_ask_call call = {
+        .target = {.door = CLIENT_DOOR_OVERLAY, .interface = interface, .signer = signer},
+        .method = "POST",
+        .path = "/v1/leave",
+        .timeout_ms = timeout_ms};
+    int r;
+
+    call.target.address = endpoint_format(api, address);
+    r = hub_ask_wait(&call, &answer, e);
+    client_answer_deinit(&answer);
+    return r;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *interface,
+    struct member_proof_signer *signer, const struct hub_link_listener *listener, struct err *e)
+{
+    struct hub_link *hl = calloc(1, sizeof(*hl));
+    int r;
+
+    if (!hl)
+        return err_set(e, -ENOMEM, "no memory for the connection to the hub");
+    hl->interface = interface;
+    hl->signer = signer;
+    hl->listener = *listener;
+    hl->retry_for = RETRY_FIRST;
+    r = client_loop_new(&hl->client, loop, e);
+    if (r < 0) {
+        free(hl);
+        return r;
+    }
+    (void)uv_timer_init(loop, &hl->timer);
+    hl->timer.data = hl;
+    *ret = hl;
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+struct hub_link *hub_link_free(struct hub_link *hl)
+{
+    if (hl) {
+        hl->report = hub_ask_cancel(hl->report);
+        hl->asking = hub_ask_cancel(hl->asking);
+        hl->client = client_loop_free(hl->client);
+        uv_close((uv_handle_t *)&hl->timer, on_closed);
+    }
+    return NULL;
+}

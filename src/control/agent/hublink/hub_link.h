@@ -1,0 +1,148 @@
+/*
+ * hub_link.h - the agent's connection to the hub, over the overlay.
+ *
+ * One stream of events (docs/API.md, "Overlay door") that is opened again
+ * whenever it ends, later and later while the hub is away, at moments that many
+ * agents do not choose alike; and the node's reports to the hub.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "agent/hublink/hub_ask.h"
+#include "base/addr.h"
+#include "base/clock.h"
+
+struct err;
+struct hub_link;
+struct member_proof_signer;
+struct stun_transaction;
+struct uv_loop_s;
+struct watch_event;
+
+/** The hub counts as away after this time without a line: three heartbeats. */
+#define HUB_LINK_SILENCE (30 * NSEC_PER_SEC)
+
+/** Who is told. All are called from the loop. */
+struct hub_link_listener {
+    /*
+     * An event has come. Takes what @ev holds. Returns 0, or negative errno with words: the
+     * stream is then opened anew, which begins with a snapshot.
+     */
+    int (*on_event)(void *ctx, struct watch_event *ev, struct err *e);
+
+    /* The hub answers again, or has stopped to; @why is a sentence for the second, else "". */
+    void (*on_change)(void *ctx, bool heard, const char *why);
+
+    void *ctx; /* pinned */
+};
+
+/**
+ * hub_link_new() - nothing is opened yet
+ * @interface:	pinned; the overlay's: the hub is asked through no other
+ * @signer:	pinned; signs all requests
+ * @listener:	copied
+ *
+ * Return: 0 or negative errno with words.
+ */
+int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *interface,
+    struct member_proof_signer *signer, const struct hub_link_listener *listener, struct err *e);
+
+/**
+ * hub_link_free() - end everything, silently
+ *
+ * Its handles close in the loop's next turns. NULL is fine. Always NULL. Not
+ * from one of its own callbacks.
+ */
+struct hub_link *hub_link_free(struct hub_link *hl);
+
+/** hub_link_set_target() - where the hub's API is on the overlay; starts, or moves, the stream. */
+void hub_link_set_target(struct hub_link *hl, const struct endpoint *api);
+
+/**
+ * hub_link_poke() - there is reason to believe that the hub can be reached just now
+ *
+ * While the next try is waited for, the stream is opened at once; a stream that
+ * has missed a heartbeat is opened anew.
+ */
+void hub_link_poke(struct hub_link *hl);
+
+/** hub_link_restart() - the hub seems to have been started anew: open the stream again, at once. */
+void hub_link_restart(struct hub_link *hl);
+
+/** hub_link_is_heard() - the stream is open and not silent. */
+bool hub_link_is_heard(const struct hub_link *hl);
+
+/**
+ * Longest silence of a hub that is there: its kernel answers a TCP keepalive after 4 s, and if that
+ * is lost the ones after 5 and 6 s.
+ */
+#define HUB_LINK_QUIET_MAX (7 * NSEC_PER_SEC)
+
+/**
+ * hub_link_silent_for() - time since the hub was last heard, ns; NSEC_NEVER: never since the start
+ *
+ * The answers of the hub's kernel count as well. If a heartbeat is missing only lines count,
+ * because a kernel answers for a hub that hangs.
+ */
+nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now);
+
+/**
+ * hub_link_unheard() - does the hub hear what this node sends? To be asked about each second
+ *
+ * If it does not, its kernel repeats segments that this machine has acknowledged already, and no
+ * heartbeat comes.
+ *
+ * Return: the time since which it seems not to; 0: it does, or nothing is known.
+ */
+nsec_t hub_link_unheard(struct hub_link *hl, nsec_t now);
+
+/**
+ * hub_link_heard_fn - what the hub says to hub_link_ask_heard()
+ * @from:	where the request came from, as the hub saw it; NULL: it did not come
+ *
+ * Not called when the hub does not say: it is away, or too old to be asked.
+ */
+typedef void (*hub_link_heard_fn)(void *ctx, const struct endpoint *from);
+
+/**
+ * hub_link_ask_heard() - GET /v1/heard/TRANSACTION
+ *
+ * While a question is on its way, another one is dropped.
+ *
+ * Return: it was sent.
+ */
+bool hub_link_ask_heard(
+    struct hub_link *hl, const struct stun_transaction *id, hub_link_heard_fn fn, void *ctx);
+
+/**
+ * hub_link_report() - PUT /v1/status
+ * @body:	taken
+ *
+ * While a report is on its way, or the hub is away, this one is dropped: the next
+ * one says the same, and more.
+ *
+ * Return: it was sent.
+ */
+bool hub_link_report(struct hub_link *hl, json_t *body);
+
+/**
+ * hub_link_ask() - any other call of the overlay door, without a body
+ *
+ * To be cancelled before hub_link_free(). As hub_ask_start(); -ENOTCONN: no hub is known yet.
+ */
+int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsigned timeout_ms,
+    client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e);
+
+/**
+ * hub_link_tell_leave() - POST /v1/leave, and wait for the answer
+ *
+ * Needs no struct hub_link: interface and signer are enough.
+ *
+ * Return: 0, or non-zero with words, at the latest after @timeout_ms.
+ */
+int hub_link_tell_leave(const struct endpoint *api, const char *interface,
+    struct member_proof_signer *signer, unsigned timeout_ms, struct err *e);

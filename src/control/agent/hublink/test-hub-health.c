@@ -1,0 +1,232 @@
+/* test-hub-health.c - is the hub heard, where is it looked for, and who is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/hublink/hub_health.h"
+#include "agent/reconcile/observe.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+
+/* A hub with two public endpoints, and a node with a clock of its own. */
+struct world {
+    struct hub_health health;
+    struct hub_health_facts facts;
+    struct observation seen;
+    struct snapshot snapshot;
+    struct node hub;
+    struct node_hub places;
+    bool has_route;
+};
+
+static bool has_route(void *ctx, const struct ip_addr *to)
+{
+    const struct world *w = ctx;
+
+    return w->has_route;
+}
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+static struct world *make_world(void)
+{
+    static struct world w;
+
+    w = (struct world){.snapshot = sample_snapshot(3, 2), .has_route = true};
+    w.places = (struct node_hub){
+        .endpoints = {endpoint("192.0.2.1:51820"), endpoint("192.0.2.2:51820")}, .n_endpoints = 2};
+    w.hub = *snapshot_find_node(&w.snapshot, "hub");
+    w.hub.hub = &w.places;
+    w.facts = (struct hub_health_facts){.now = 1000 * SEC,
+        .has_engine = true,
+        .hub = &w.hub,
+        .network = &w.snapshot.network,
+        .seen = &w.seen,
+        .has_route = has_route,
+        .has_route_ctx = &w};
+    return &w;
+}
+
+static void end_world(struct world *w)
+{
+    hub_health_deinit(&w->health);
+    snapshot_deinit(&w->snapshot);
+}
+
+static struct hub_health_wish poll_at(struct world *w, nsec_t now)
+{
+    w->facts.now = now;
+    return hub_health_poll(&w->health, &w->facts);
+}
+
+/* A handshake at @at; whatever was sent is answered. */
+static void shake_hands(struct world *w, nsec_t at)
+{
+    w->seen.handshake = at;
+    w->seen.unanswered = 0;
+}
+
+static void assert_at(const struct world *w, const char *wanted)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    assert_string_equal(endpoint_format(&w->health.path.path.endpoint, text), wanted);
+}
+
+static void test_first_endpoint_is_no_news(void **state)
+{
+    struct world *w = make_world();
+    struct hub_health_wish wish = poll_at(w, 1000 * SEC);
+
+    assert_true(wish.reconcile);
+    assert_null(wish.moved_because);
+    assert_int_equal(wish.link, HUB_HEALTH_LINK_KEEP);
+    assert_false(hub_health_take_handshake(&w->health));
+    assert_at(w, "192.0.2.1:51820");
+    end_world(w);
+}
+
+static void test_handshake_proves_that_the_hub_is_there(void **state)
+{
+    struct world *w = make_world();
+
+    (void)poll_at(w, 1000 * SEC);
+    assert_int_equal(w->health.silent_since, 1000 * SEC);
+    shake_hands(w, 1001 * SEC);
+    assert_int_equal(poll_at(w, 1001 * SEC).link, HUB_HEALTH_LINK_POKE);
+    assert_int_equal(w->health.silent_since, 0);
+    assert_int_equal(poll_at(w, 1002 * SEC).link, HUB_HEALTH_LINK_KEEP);
+    /* A session is renewed after two minutes; one that is renewed earlier was lost. */
+    shake_hands(w, 1121 * SEC);
+    assert_int_equal(poll_at(w, 1121 * SEC).link, HUB_HEALTH_LINK_POKE);
+    shake_hands(w, 1131 * SEC);
+    assert_int_equal(poll_at(w, 1131 * SEC).link, HUB_HEALTH_LINK_RESTART);
+    end_world(w);
+}
+
+static void test_unanswered_is_silent_after_six_seconds(void **state)
+{
+    struct world *w = make_world();
+
+    shake_hands(w, 1000 * SEC);
+    (void)poll_at(w, 1000 * SEC);
+    w->seen.unanswered = 1010 * SEC;
+    (void)poll_at(w, 1015 * SEC);
+    assert_int_equal(w->health.silent_since, 0);
+    (void)poll_at(w, 1016 * SEC);
+    assert_int_equal(w->health.silent_since, 1010 * SEC);
+    /* Without an engine nothing was sent, so nobody is silent. */
+    w->facts.has_engine = false;
+    (void)poll_at(w, 1017 * SEC);
+    assert_int_equal(w->health.silent_since, 0);
+    w->facts.has_engine = true;
+    /* A session that has ended does not say since when the hub is silent. */
+    shake_hands(w, 1000 * SEC);
+    (void)poll_at(w, 1300 * SEC);
+    assert_int_equal(w->health.silent_since, 1300 * SEC);
+    (void)poll_at(w, 1301 * SEC);
+    assert_int_equal(w->health.silent_since, 1300 * SEC);
+    end_world(w);
+}
+
+static void test_silent_hub_is_looked_for_elsewhere(void **state)
+{
+    struct world *w = make_world();
+    struct hub_health_wish wish;
+
+    shake_hands(w, 1000 * SEC);
+    (void)poll_at(w, 1000 * SEC);
+    w->seen.unanswered = 1010 * SEC;
+    wish = poll_at(w, 1039 * SEC);
+    assert_false(wish.reconcile);
+    wish = poll_at(w, 1040 * SEC);
+    assert_true(wish.reconcile);
+    assert_string_equal(wish.moved_because, "no answer from the hub");
+    assert_at(w, "192.0.2.2:51820");
+    assert_true(hub_health_take_handshake(&w->health));
+    assert_false(hub_health_take_handshake(&w->health));
+    /* The stream of events went to the old place: it is opened again, however old the session. */
+    shake_hands(w, 1200 * SEC);
+    assert_int_equal(poll_at(w, 1200 * SEC).link, HUB_HEALTH_LINK_RESTART);
+    end_world(w);
+}
+
+/* What goes through the stream in TLS goes on there: the hub has nothing to learn. */
+static void test_by_stream_nobody_is_greeted(void **state)
+{
+    struct world *w = make_world();
+
+    (void)poll_at(w, 1000 * SEC);
+    w->facts.is_by_stream = true;
+    assert_true(poll_at(w, 1011 * SEC).reconcile);
+    assert_at(w, "192.0.2.2:51820");
+    assert_false(hub_health_take_handshake(&w->health));
+    end_world(w);
+}
+
+static void test_no_route_no_move(void **state)
+{
+    struct world *w = make_world();
+
+    (void)poll_at(w, 1000 * SEC);
+    w->has_route = false;
+    assert_false(poll_at(w, 1020 * SEC).reconcile);
+    assert_at(w, "192.0.2.1:51820");
+    end_world(w);
+}
+
+static void test_answer_from_elsewhere(void **state)
+{
+    struct world *w = make_world();
+    struct endpoint other = endpoint("192.0.2.2:51820");
+    struct hub_health_wish wish;
+
+    (void)poll_at(w, 1000 * SEC);
+    wish = hub_health_on_answer(&w->health, &other, false, 1001 * SEC);
+    assert_false(wish.reconcile);
+    wish = hub_health_on_answer(&w->health, &other, false, 1002 * SEC);
+    assert_true(wish.reconcile);
+    assert_string_equal(wish.moved_because, "the hub answers elsewhere");
+    assert_at(w, "192.0.2.2:51820");
+    assert_true(hub_health_take_handshake(&w->health));
+    end_world(w);
+}
+
+static void test_no_hub(void **state)
+{
+    struct world *w = make_world();
+    struct hub_health_wish wish;
+
+    w->facts.hub = NULL;
+    w->facts.seen = NULL;
+    wish = poll_at(w, 1000 * SEC);
+    assert_false(wish.reconcile);
+    assert_int_equal(wish.link, HUB_HEALTH_LINK_KEEP);
+    end_world(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_endpoint_is_no_news),
+        cmocka_unit_test(test_handshake_proves_that_the_hub_is_there),
+        cmocka_unit_test(test_unanswered_is_silent_after_six_seconds),
+        cmocka_unit_test(test_silent_hub_is_looked_for_elsewhere),
+        cmocka_unit_test(test_by_stream_nobody_is_greeted),
+        cmocka_unit_test(test_no_route_no_move),
+        cmocka_unit_test(test_answer_from_elsewhere),
+        cmocka_unit_test(test_no_hub),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,369 @@
+/*
+ * test-hub-link.c - the stream of events, as it is opened, heard, lost, and opened again.
+ *
+ * The hub is a server in this process, on the same loop, that says what the test has it say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <uv.h>
+
+#include "agent/hublink/hub_link.h"
+#include "api/server.h"
+#include "api/stream.h"
+#include "base/err.h"
+#include "mesh/watch_event.h"
+#include "os/clock.h"
+#include "test/support/sample_mesh.h"
+#include "wire/member_proof.h"
+#include "wire/stun.h"
+
+#define SEC NSEC_PER_SEC
+
+/* Watches that a test may open. */
+#define STREAMS_MAX 8
+
+/* One hub and one node, whose link is tested. */
+struct world {
+    uv_loop_t loop;
+    uv_timer_t limit; /* ends a test that waits for something that does not come */
+    struct server *server;
+    struct endpoint api;
+    struct stream streams[STREAMS_MAX]; /* the hub's ends of the watches, one after the other */
+    unsigned n_streams;
+    bool refuses_stamp; /* the first request is told what stamp the hub takes */
+    unsigned n_watches;
+    unsigned n_reports;
+    const char *heard; /* the answer to a question about a STUN request; NULL: 404 */
+
+    struct member_proof_signer signer;
+    struct hub_link *link;
+    unsigned n_events;
+    unsigned n_changes;
+    bool is_heard;
+    char why[200];
+    bool refuses_event; /* the node cannot use the next one */
+    unsigned n_heard;
+    struct endpoint heard_from;
+    bool was_heard;
+};
+
+/* ---- the hub -------------------------------------------------------------------------------- */
+
+static struct world w;
+
+/* On the newest watch. */
+static void say(const char *text)
+{
+    struct line *l = line_new(text, strlen(text));
+
+    assert_non_null(l);
+    assert_true(stream_push(&w.streams[w.n_streams - 1], l, clock_now()));
+    (void)line_unref(l);
+}
+
+static void on_drained(struct stream *s)
+{
+}
+
+static void on_closed(struct stream *s)
+{
+    stream_deinit(s);
+}
+
+static void get_watch(void *ctx, const struct request *rq, struct response *rs)
+{
+    w.n_watches++;
+    if (w.refuses_stamp) {
+        w.refuses_stamp = false;
+        response_json(rs, 401,
+            json_pack("{s:s, s:i, s:i}", "error", "another stamp", "boot", 77, "after", 5));
+        return;
+    }
+    assert_true(w.n_streams < STREAMS_MAX);
+    rs->status = 200;
+    rs->stream = &w.streams[w.n_streams++];
+    stream_init(rs->stream, on_drained, on_closed);
+    say("{\"type\": \"heartbeat\", \"revision\": 40}");
+}
+
+static void put_status(void *ctx, const struct request *rq, struct response *rs)
+{
+    w.n_reports++;
+    response_empty(rs);
+}
+
+static void get_heard(void *ctx, const struct request *rq, struct response *rs)
+{
+    if (w.heard)
+        response_json(rs, 200, json_loads(w.heard, 0, NULL));
+    else
+        response_refuse(rs, 404, "there is no such question");
+}
+
+static const struct route routes[] = {
+    {"GET", "/v1/watch", DOOR_OVERLAY, get_watch, "", ROLE_VIEWER},
+    {"PUT", "/v1/status", DOOR_OVERLAY, put_status, "", ROLE_VIEWER},
+    {"GET", "/v1/heard/{transaction}", DOOR_OVERLAY, get_heard, "", ROLE_VIEWER},
+    ROUTES_END,
+};
+
+/* A port of loopback that nobody has. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sin);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&sin, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+    (void)close(fd);
+    return ntohs(sin.sin_port);
+}
+
+static void open_server(void)
+{
+    struct server_config config = {.loop = &w.loop, .routes = routes};
+    struct server_listener *listener;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(server_new(&w.server, &config, &e), 0);
+    if (server_listen_overlay(w.server, &w.api, NULL, NULL, &listener, &e) != 0)
+        fail_msg("%s", err_text(&e));
+}
+
+/* ---- the node ------------------------------------------------------------------------------- */
+
+static int on_event(void *ctx, struct watch_event *ev, struct err *e)
+{
+    w.n_events++;
+    watch_event_deinit(ev);
+    if (!w.refuses_event)
+        return 0;
+    w.refuses_event = false;
+    return err_set(e, -EINVAL, "it is about another node");
+}
+
+static void on_change(void *ctx, bool heard, const char *why)
+{
+    w.n_changes++;
+    w.is_heard = heard;
+    (void)snprintf(w.why, sizeof(w.why), "%s", why);
+}
+
+static void on_heard(void *ctx, const struct endpoint *from)
+{
+    w.n_heard++;
+    w.was_heard = from != NULL;
+    if (from)
+        w.heard_from = *from;
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    fail_msg("what was waited for did not come within 10 s");
+}
+
+static int enter(void **state)
+{
+    static const struct x25519_secret secret = {.b = {5, [31] = 0x40}};
+    struct hub_link_listener listener = {.on_event = on_event, .on_change = on_change};
+    struct x25519_secret hub_secret = {.b = {6, [31] = 0x40}};
+    struct x25519_public hub;
+    char text[64];
+
+    w = (struct world){.n_events = 0};
+    assert_int_equal(uv_loop_init(&w.loop), 0);
+    assert_int_equal(uv_timer_init(&w.loop, &w.limit), 0);
+    assert_int_equal(uv_timer_start(&w.limit, on_limit, 10000, 0), 0);
+    (void)snprintf(text, sizeof(text), "127.0.0.1:%u", free_port());
+    assert_int_equal(endpoint_parse(&w.api, text, NULL), 0);
+    assert_true(x25519_derive_public(&hub_secret, &hub));
+    assert_true(member_proof_signer_init(&w.signer, &secret, &hub));
+    return hub_link_new(&w.link, &w.loop, "lo", &w.signer, &listener, NULL);
+}
+
+static int leave(void **state)
+{
+    w.link = hub_link_free(w.link);
+    if (w.server)
+        server_stop(w.server);
+    uv_close((uv_handle_t *)&w.limit, NULL);
+    (void)uv_run(&w.loop, UV_RUN_DEFAULT);
+    w.server = server_free(w.server);
+    return uv_loop_close(&w.loop);
+}
+
+/* Until @n is at least @wanted. */
+static void wait_for(const unsigned *n, unsigned wanted)
+{
+    while (*n < wanted)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
+}
+
+static void connect_to_hub(void)
+{
+    open_server();
+    hub_link_set_target(w.link, &w.api);
+    wait_for(&w.n_changes, 1);
+    assert_true(w.is_heard);
+}
+
+/* ---- the tests ------------------------------------------------------------------------------ */
+
+static void test_heard_with_the_first_line(void **state)
+{
+    assert_false(hub_link_is_heard(w.link));
+    assert_true(hub_link_silent_for(w.link, clock_now()) == NSEC_NEVER);
+    connect_to_hub();
+    assert_true(hub_link_is_heard(w.link));
+    assert_int_equal(w.n_events, 1);
+    assert_true(hub_link_silent_for(w.link, clock_now()) < 5 * SEC);
+    say("{\"type\": \"heartbeat\", \"revision\": 41}");
+    wait_for(&w.n_events, 2);
+    assert_int_equal(w.n_changes, 1);
+    assert_int_equal(w.n_watches, 1);
+    /* The same address again changes nothing. */
+    hub_link_set_target(w.link, &w.api);
+    say("{\"type\": \"heartbeat\", \"revision\": 42}");
+    wait_for(&w.n_events, 3);
+    assert_int_equal(w.n_watches, 1);
+}
+
+/* What the hub takes it says when it refuses: that is no failure of the hub. */
+static void test_stamp_is_learned(void **state)
+{
+    w.refuses_stamp = true;
+    connect_to_hub();
+    assert_int_equal(w.n_watches, 2);
+    assert_int_equal(w.n_changes, 1);
+    assert_int_equal(w.signer.boot, 77);
+}
+
+static void test_lost_and_found(void **state)
+{
+    connect_to_hub();
+    stream_end(&w.streams[0]);
+    wait_for(&w.n_changes, 2);
+    assert_false(w.is_heard);
+    assert_string_equal(w.why, "it ended the connection");
+    wait_for(&w.n_changes, 3);
+    assert_true(w.is_heard);
+    assert_int_equal(w.n_watches, 2);
+}
+
+static void test_hub_that_is_away(void **state)
+{
+    hub_link_set_target(w.link, &w.api);
+    for (unsigned i = 0; i < 50; i++)
+        (void)uv_run(&w.loop, UV_RUN_NOWAIT);
+    assert_false(hub_link_is_heard(w.link));
+    assert_false(hub_link_report(w.link, json_object()));
+    open_server();
+    hub_link_poke(w.link);
+    wait_for(&w.n_changes, 1);
+    assert_true(w.is_heard);
+}
+
+static void test_restart_opens_another_stream(void **state)
+{
+    connect_to_hub();
+    /* Just heard: there is no reason for another one. */
+    hub_link_poke(w.link);
+    assert_int_equal(w.n_watches, 1);
+    hub_link_restart(w.link);
+    wait_for(&w.n_watches, 2);
+    wait_for(&w.n_events, 2);
+    /* Nobody was told that the hub was away. */
+    assert_int_equal(w.n_changes, 1);
+}
+
+static void test_event_that_cannot_be_used(void **state)
+{
+    connect_to_hub();
+    w.refuses_event = true;
+    say("{\"type\": \"heartbeat\", \"revision\": 41}");
+    wait_for(&w.n_watches, 2);
+    say("not even JSON");
+    wait_for(&w.n_watches, 3);
+    assert_int_equal(w.n_changes, 1);
+}
+
+/* By a clock that goes on while nothing is said. */
+static void test_silence(void **state)
+{
+    nsec_t now;
+
+    connect_to_hub();
+    now = clock_now();
+    assert_int_equal(hub_link_unheard(w.link, now + 11 * SEC), 0);
+    assert_int_not_equal(hub_link_unheard(w.link, now + 13 * SEC), 0);
+    /* Its kernel's answers count until a heartbeat is missing. */
+    assert_true(hub_link_silent_for(w.link, now + 10 * SEC) < 10 * SEC);
+    assert_true(hub_link_silent_for(w.link, now + 12 * SEC) >= 12 * SEC);
+}
+
+static void test_reports(void **state)
+{
+    connect_to_hub();
+    assert_true(hub_link_report(w.link, json_object()));
+    /* One at a time. */
+    assert_false(hub_link_report(w.link, json_object()));
+    wait_for(&w.n_reports, 1);
+}
+
+static void test_what_the_hub_has_heard(void **state)
+{
+    static const struct stun_transaction id = {.b = {1, 2, 3}};
+    char text[ENDPOINT_TEXT_MAX];
+
+    assert_false(hub_link_ask_heard(w.link, &id, on_heard, NULL));
+    connect_to_hub();
+    w.heard = "{\"heard\": true, \"endpoint\": \"203.0.113.5:3333\"}";
+    assert_true(hub_link_ask_heard(w.link, &id, on_heard, NULL));
+    assert_false(hub_link_ask_heard(w.link, &id, on_heard, NULL));
+    wait_for(&w.n_heard, 1);
+    assert_true(w.was_heard);
+    assert_string_equal(endpoint_format(&w.heard_from, text), "203.0.113.5:3333");
+    w.heard = "{\"heard\": false}";
+    assert_true(hub_link_ask_heard(w.link, &id, on_heard, NULL));
+    wait_for(&w.n_heard, 2);
+    assert_false(w.was_heard);
+}
+
+static void test_no_hub_to_ask(void **state)
+{
+    struct hub_ask *ask = NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(
+        hub_link_ask(w.link, "GET", "/v1/jobs", 1000, NULL, NULL, &ask, &e), -ENOTCONN);
+    assert_string_equal(e.text, "this node knows of no hub yet");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_heard_with_the_first_line, enter, leave),
+        cmocka_unit_test_setup_teardown(test_stamp_is_learned, enter, leave),
+        cmocka_unit_test_setup_teardown(test_lost_and_found, enter, leave),
+        cmocka_unit_test_setup_teardown(test_hub_that_is_away, enter, leave),
+        cmocka_unit_test_setup_teardown(test_restart_opens_another_stream, enter, leave),
+        cmocka_unit_test_setup_teardown(test_event_that_cannot_be_used, enter, leave),
+        cmocka_unit_test_setup_teardown(test_silence, enter, leave),
+        cmocka_unit_test_setup_teardown(test_reports, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_the_hub_has_heard, enter, leave),
+        cmocka_unit_test_setup_teardown(test_no_hub_to_ask, enter, leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* test-hub-transport.c - by which transport the hub is reached, and the words for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/hublink/hub_transport.h"
+
+#define SEC NSEC_PER_SEC
+
+/* A node on a clock of its own: each tick runs, each fourth polls. */
+struct world {
+    struct hub_transport transport;
+    struct hub_transport_view view;
+    struct hub_transport_stream stream;
+    struct hub_ways ways;
+    nsec_t now;
+    bool udp_answers; /* STUN requests are answered at once */
+    bool has_tls;     /* a stream that is opened is connected at once */
+    unsigned n_asked;
+    unsigned n_changes;
+    unsigned n_failures;
+    unsigned n_ask_heard;
+    struct endpoint heard_way; /* the last one */
+    bool is_joined;
+};
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+static struct world *make_world(void)
+{
+    static struct world w;
+
+    w = (struct world){.now = 1000 * SEC};
+    w.ways.all[w.ways.n++] = endpoint("192.0.2.1:51820");
+    w.ways.all[w.ways.n++] = endpoint("192.0.2.2:51820");
+    w.view.ways = &w.ways;
+    return &w;
+}
+
+static void carry_out(struct world *w, const struct hub_transport_wish *wish)
+{
+    w->n_asked += wish->ask;
+    w->n_changes += wish->has_changed;
+    w->n_failures += wish->has_failure;
+    if (wish->open_stream) {
+        w->stream =
+            (struct hub_transport_stream){.exists = true, .endpoint = endpoint("127.0.0.1:40000")};
+        w->stream.status.is_open = w->has_tls;
+        (void)snprintf(w->stream.status.to, sizeof(w->stream.status.to), "192.0.2.1:8443");
+    }
+    if (wish->close_stream) {
+        assert_true(w->stream.exists);
+        w->stream = (struct hub_transport_stream){.exists = false};
+    }
+    w->is_joined = wish->join_stream;
+    if (wish->ask_heard) {
+        w->n_ask_heard++;
+        w->heard_way = wish->heard_way;
+        hub_transport_on_asked(&w->transport, w->now);
+    }
+    for (unsigned i = 0; wish->ask && w->udp_answers && i < w->ways.n; i++)
+        (void)hub_transport_on_answer(&w->transport, &w->ways.all[i], w->now);
+}
+
+static void pass(struct world *w, nsec_t time)
+{
+    nsec_t until = w->now + time;
+
+    for (unsigned tick = 0; w->now < until; tick++) {
+        struct hub_transport_wish wish;
+
+        w->now += TRANSPORT_CHOICE_TICK;
+        if (tick % 4 == 0)
+            hub_transport_poll(&w->transport, &w->view, &w->stream, w->now);
+        wish = hub_transport_run(&w->transport, &w->stream, w->now);
+        carry_out(w, &wish);
+    }
+}
+
+/* UDP is blocked from now on, and a stream carries. */
+static void block(struct world *w)
+{
+    w->has_tls = true;
+    w->view.silent_since = w->now;
+    pass(w, 10 * SEC);
+    assert_true(hub_transport_is_by_stream(&w->transport));
+}
+
+static void assert_why(const struct world *w, const char *part)
+{
+    const char *why = hub_transport_why(&w->transport);
+
+    if (!why || !strstr(why, part))
+        fail_msg("\"%s\" is not in \"%s\"", part, why ? why : "");
+}
+
+static void test_heard_by_udp(void **state)
+{
+    struct world *w = make_world();
+
+    pass(w, 100 * SEC);
+    assert_int_equal(w->n_asked, 0);
+    assert_false(w->stream.exists);
+    assert_null(hub_transport_why(&w->transport));
+}
+
+static void test_blocked(void **state)
+{
+    struct world *w = make_world();
+
+    block(w);
+    assert_int_equal(w->n_changes, 1);
+    assert_true(w->is_joined);
+    assert_why(w, "UDP to the hub at 192.0.2.1:51820 is blocked, packets go in TLS to "
+                  "192.0.2.1:8443; let UDP port 51820 out");
+}
+
+/* The engine hears the hub again: through the stream, which says nothing about UDP. */
+static void test_heard_through_the_stream(void **state)
+{
+    struct world *w = make_world();
+
+    block(w);
+    w->view.silent_since = 0;
+    w->view.heard_at = w->stream.endpoint;
+    pass(w, 60 * SEC);
+    assert_true(hub_transport_is_by_stream(&w->transport));
+    assert_int_not_equal(w->transport.silent_since, 0);
+}
+
+static void test_udp_passes_again(void **state)
+{
+    struct world *w = make_world();
+
+    block(w);
+    w->view.silent_since = 0;
+    w->view.heard_at = w->stream.endpoint;
+    w->udp_answers = true;
+    pass(w, 30 * SEC);
+    assert_false(hub_transport_is_by_stream(&w->transport));
+    assert_int_equal(w->n_changes, 2);
+    assert_null(hub_transport_why(&w->transport));
+    assert_false(w->is_joined);
+    /* The stream stays until the hub is heard by UDP. */
+    w->view.heard_at = w->ways.all[0];
+    pass(w, 2 * SEC);
+    assert_false(w->stream.exists);
+}
+
+/* A stream that does not come about is no reason to leave UDP; each failure is told once. */
+static void test_neither(void **state)
+{
+    struct world *w = make_world();
+
+    w->view.silent_since = w->now;
+    pass(w, 5 * SEC);
+    assert_true(w->stream.exists);
+    (void)snprintf(w->stream.status.why, sizeof(w->stream.status.why), "no answer");
+    pass(w, 60 * SEC);
+    assert_int_equal(w->n_failures, 1);
+    (void)snprintf(w->stream.status.why, sizeof(w->stream.status.why), "another certificate");
+    pass(w, 60 * SEC);
+    assert_int_equal(w->n_failures, 2);
+    assert_false(hub_transport_is_by_stream(&w->transport));
+    assert_int_equal(w->n_changes, 0);
+}
+
+/* The hub is asked about each of its endpoints in turn, and its answers turn the words. */
+static void test_which_direction_fails(void **state)
+{
+    struct world *w = make_world();
+    struct endpoint seen_at = endpoint("203.0.113.5:3333");
+    struct endpoint first;
+
+    block(w);
+    pass(w, 3 * SEC);
+    assert_true(w->n_ask_heard > 0);
+    first = w->heard_way;
+    w->n_ask_heard = 0;
+    pass(w, 2 * SEC);
+    assert_true(w->n_ask_heard > 0);
+    assert_false(endpoint_equal(&first, &w->heard_way));
+
+    assert_true(hub_transport_on_heard(&w->transport, &seen_at, &w->stream));
+    assert_why(w, "the hub hears this node at 203.0.113.5:3333");
+    assert_why(w, "let UDP from 192.0.2.1:51820 in");
+    /* Told once. */
+    assert_false(hub_transport_on_heard(&w->transport, &seen_at, &w->stream));
+}
+
+/* What answers from elsewhere is not the hub. */
+static void test_answer_of_a_stranger(void **state)
+{
+    struct world *w = make_world();
+    struct endpoint stranger = endpoint("198.51.100.1:51820");
+
+    pass(w, SEC);
+    assert_false(hub_transport_on_answer(&w->transport, &stranger, w->now));
+    assert_true(hub_transport_on_answer(&w->transport, &w->ways.all[1], w->now));
+    /* By UDP nothing is in question. */
+    assert_false(hub_transport_on_heard(&w->transport, &stranger, &w->stream));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heard_by_udp),
+        cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_heard_through_the_stream),
+        cmocka_unit_test(test_udp_passes_again),
+        cmocka_unit_test(test_neither),
+        cmocka_unit_test(test_which_direction_fails),
+        cmocka_unit_test(test_answer_of_a_stranger),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* test-hub-ways.c - where the hub may be: what it says, and what its name leads to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/hublink/hub_ways.h"
+#include "net/resolve_task.h"
+
+#define SEC NSEC_PER_SEC
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+static struct network network(void)
+{
+    struct network net = {.mtu = 1420};
+
+    assert_int_equal(ip_prefix_parse(&net.cidr4, "10.77.0.0/16", NULL), 0);
+    assert_int_equal(ip_prefix_parse(&net.cidr6, "fd5a::/64", NULL), 0);
+    return net;
+}
+
+static struct node_hub hub(void)
+{
+    return (struct node_hub){.endpoints = {endpoint("192.0.2.1:51820")},
+        .n_endpoints = 1,
+        .names = {"hub.example.org:51820"},
+        .n_names = 1,
+        .api_port = 8443};
+}
+
+static struct resolve_answer answer(const char *a, const char *b)
+{
+    struct resolve_answer ans = {.text = "hub.example.org:51820"};
+
+    ans.endpoints[ans.n++] = endpoint(a);
+    if (b)
+        ans.endpoints[ans.n++] = endpoint(b);
+    return ans;
+}
+
+static void assert_ways(const struct hub_ways *w, const char *wanted)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    char got[HUB_WAYS_MAX * ENDPOINT_TEXT_MAX] = "";
+
+    for (unsigned i = 0; i < w->n; i++)
+        (void)snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s", i ? " " : "",
+            endpoint_format(&w->all[i], text));
+    assert_string_equal(got, wanted);
+}
+
+static void test_what_is_found_comes_first(void **state)
+{
+    struct network net = network();
+    struct node_hub h = hub();
+    struct hub_ways w = {.n = 0};
+    struct resolve_answer moved = answer("203.0.113.9:51820", "[2001:db8::9]:51820");
+    struct resolve_answer nothing = {.n = 0};
+
+    hub_ways_poll(&w, &h, &net, false, SEC);
+    assert_ways(&w, "192.0.2.1:51820");
+    hub_ways_poll(&w, &h, &net, false, 2 * SEC);
+    assert_ways(&w, "192.0.2.1:51820");
+    hub_ways_take(&w, &h, &net, &moved, 1);
+    hub_ways_poll(&w, &h, &net, false, 3 * SEC);
+    assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
+    /* A name server that knows nothing for a while takes nothing back. */
+    hub_ways_take(&w, &h, &net, &nothing, 1);
+    hub_ways_poll(&w, &h, &net, false, 4 * SEC);
+    assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820 192.0.2.1:51820");
+    /* The hub says so itself now. */
+    h.endpoints[0] = endpoint("203.0.113.9:51820");
+    hub_ways_poll(&w, &h, &net, false, 5 * SEC);
+    assert_ways(&w, "203.0.113.9:51820 [2001:db8::9]:51820");
+}
+
+/* The hosts file of a member may lead the hub's name into the overlay, or to this machine. */
+static void test_what_is_no_way(void **state)
+{
+    struct network net = network();
+    struct node_hub h = hub();
+    struct hub_ways w = {.n = 0};
+    struct resolve_answer inside = answer("10.77.0.1:51820", "127.0.1.1:51820");
+    struct resolve_answer half = answer("[fd5a::1]:51820", "203.0.113.9:51820");
+
+    hub_ways_take(&w, &h, &net, &inside, 1);
+    hub_ways_poll(&w, &h, &net, false, SEC);
+    assert_ways(&w, "192.0.2.1:51820");
+    hub_ways_take(&w, &h, &net, &half, 1);
+    hub_ways_poll(&w, &h, &net, false, SEC);
+    assert_ways(&w, "203.0.113.9:51820 192.0.2.1:51820");
+}
+
+/* Without a name there is nothing to look up; with one, it is, and nobody waits for it. */
+static void test_looked_up_while_silent(void **state)
+{
+    struct network net = network();
+    struct node_hub h = hub();
+    struct hub_ways w = {.n = 0};
+
+    hub_ways_poll(&w, &h, &net, false, SEC);
+    assert_null(w.task);
+    hub_ways_poll(&w, &h, &net, true, 2 * SEC);
+    assert_non_null(w.task);
+    hub_ways_deinit(&w);
+    hub_ways_deinit(&w);
+    w = (struct hub_ways){.n = 0};
+    h.n_names = 0;
+    hub_ways_poll(&w, &h, &net, true, 3 * SEC);
+    assert_null(w.task);
+}
+
+/* The first wait is the same whether or not the hub was ever heard. */
+static void test_looked_up_less_and_less_often(void **state)
+{
+    struct network net = network();
+    struct node_hub h = hub();
+
+    for (int was_heard = 0; was_heard < 2; was_heard++) {
+        struct hub_ways w = {.n = 0};
+
+        if (was_heard)
+            hub_ways_poll(&w, &h, &net, false, 9 * SEC);
+        hub_ways_poll(&w, &h, &net, true, 10 * SEC);
+        assert_int_equal(w.look_up_at, 12 * SEC);
+        hub_ways_deinit(&w);
+        hub_ways_poll(&w, &h, &net, true, 11 * SEC);
+        assert_null(w.task);
+        hub_ways_poll(&w, &h, &net, true, 12 * SEC);
+        assert_non_null(w.task);
+        assert_int_equal(w.look_up_at, 16 * SEC);
+        hub_ways_deinit(&w);
+        for (nsec_t now = 16 * SEC; now <= 200 * SEC; now += SEC) {
+            hub_ways_poll(&w, &h, &net, true, now);
+            hub_ways_deinit(&w);
+        }
+        assert_int_equal(w.wait_for, 30 * SEC);
+    }
+}
+
+static void test_public_door(void **state)
+{
+    struct state_ways ways = {.api = {"198.51.100.7:8443", "hub.example.org:8443"}, .n_api = 2};
+    struct node_hub h = hub();
+    struct hub_ways_api api;
+
+    hub_ways_list_api(&api, &ways, &h);
+    assert_int_equal(api.n, 3);
+    assert_string_equal(api.items[0], "hub.example.org:8443");
+    assert_string_equal(api.items[1], "198.51.100.7:8443");
+    assert_string_equal(api.items[2], "192.0.2.1:8443");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_found_comes_first),
+        cmocka_unit_test(test_what_is_no_way),
+        cmocka_unit_test(test_looked_up_while_silent),
+        cmocka_unit_test(test_looked_up_less_and_less_often),
+        cmocka_unit_test(test_public_door),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

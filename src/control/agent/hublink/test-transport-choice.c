@@ -1,0 +1,232 @@
+/* test-transport-choice.c - when UDP is given up for a stream, and when it is taken again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/hublink/transport_choice.h"
+
+/* A node with a clock of its own. Each tick polls; @udp: STUN requests are answered at once. */
+struct world {
+    struct transport_choice choice;
+    struct transport_choice_facts facts;
+    unsigned n_asked;
+    unsigned n_changes;
+    bool wants_stream;
+    bool udp;
+};
+
+static struct world world_of(bool udp)
+{
+    struct world w = {.udp = udp, .facts = {.now = 1000 * NSEC_PER_SEC, .n_ways = 1}};
+
+    return w;
+}
+
+static void pass(struct world *w, nsec_t time)
+{
+    nsec_t until = w->facts.now + time;
+
+    while (w->facts.now < until) {
+        struct transport_choice_wish wish;
+
+        w->facts.now += TRANSPORT_CHOICE_TICK;
+        wish = transport_choice_poll(&w->choice, &w->facts);
+        w->n_asked += wish.ask;
+        w->n_changes += wish.has_changed;
+        w->wants_stream = wish.want_stream;
+        if (wish.ask && w->udp)
+            transport_choice_on_answer(&w->choice, w->facts.now);
+    }
+}
+
+/* The hub is silent from now on. */
+static void silence(struct world *w)
+{
+    w->facts.silent_since = w->facts.now;
+}
+
+static void test_heard_costs_nothing(void **state)
+{
+    struct world w = world_of(true);
+
+    pass(&w, 3600 * NSEC_PER_SEC);
+    assert_int_equal(w.n_asked, 0);
+    assert_false(w.wants_stream);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+}
+
+static void test_blocked(void **state)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    pass(&w, NSEC_PER_SEC);
+    assert_false(w.wants_stream);
+    pass(&w, 2 * NSEC_PER_SEC);
+    assert_true(w.wants_stream);
+    /* Not before there is one. */
+    pass(&w, 10 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    w.facts.is_stream_open = true;
+    pass(&w, TRANSPORT_CHOICE_TICK);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    pass(&w, 2 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.n_changes, 1);
+}
+
+/* A hub that was away: when it is back, TLS is accepted and UDP answered, and UDP stays. */
+static void test_away_is_not_blocked(void **state)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    pass(&w, 10 * NSEC_PER_SEC);
+    assert_true(w.wants_stream);
+    w.facts.is_stream_open = true;
+    w.udp = true;
+    pass(&w, 5 * NSEC_PER_SEC);
+    assert_false(w.wants_stream);
+    assert_int_equal(w.n_changes, 0);
+}
+
+static void test_join_is_quick(void **state)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    w.facts.is_stream_open = true;
+    pass(&w, 3 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+}
+
+/* STUN is answered: the hub's WireGuard is only slow, and UDP stays. */
+static void test_slow_is_not_blocked(void **state)
+{
+    struct world w = world_of(true);
+
+    silence(&w);
+    w.facts.is_stream_open = true;
+    pass(&w, 8 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    assert_false(w.wants_stream);
+    w.facts.silent_since = 0;
+    pass(&w, 8 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 0);
+}
+
+/* STUN passes and WireGuard does not; with two ways to the hub, each has its time. */
+static void test_refused(void **state)
+{
+    struct world w = world_of(true);
+
+    w.facts.n_ways = 2;
+    w.facts.is_stream_open = true;
+    silence(&w);
+    pass(&w, 20 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    pass(&w, 5 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 1);
+}
+
+static struct world on_stream(void)
+{
+    struct world w = world_of(false);
+
+    silence(&w);
+    w.facts.is_stream_open = true;
+    pass(&w, 3 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    w.n_asked = 0;
+    w.n_changes = 0;
+    return w;
+}
+
+static void test_return(void **state)
+{
+    struct world w = on_stream();
+
+    pass(&w, 60 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    /* On a stream that works UDP is asked now and then. */
+    assert_in_range(w.n_asked, 11, 13);
+    w.udp = true;
+    w.facts.silent_since = 0;
+    pass(&w, 7 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_UDP);
+    assert_int_equal(w.n_changes, 1);
+    assert_false(w.wants_stream);
+}
+
+/* One answer that slipped through is no return. */
+static void test_one_answer(void **state)
+{
+    struct world w = on_stream();
+
+    transport_choice_on_answer(&w.choice, w.facts.now);
+    pass(&w, 20 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+    assert_int_equal(w.choice.n_answered, 0);
+}
+
+/* UDP that lets STUN through and nothing else: each return is later than the one before. */
+static void test_no_flapping(void **state)
+{
+    struct world w = on_stream();
+    unsigned n_hour;
+
+    w.udp = true;
+    for (unsigned i = 0; i < 3600; i++) {
+        if (w.choice.kind == TRANSPORT_STREAM)
+            w.facts.silent_since = 0;
+        else if (w.facts.silent_since == 0)
+            silence(&w);
+        pass(&w, NSEC_PER_SEC);
+    }
+    n_hour = w.n_changes;
+    assert_in_range(n_hour, 4, 20);
+    for (unsigned i = 0; i < 3600; i++) {
+        if (w.choice.kind == TRANSPORT_STREAM)
+            w.facts.silent_since = 0;
+        else if (w.facts.silent_since == 0)
+            silence(&w);
+        pass(&w, NSEC_PER_SEC);
+    }
+    assert_in_range(w.n_changes - n_hour, 1, 8);
+}
+
+/* The hub is heard, and seems not to hear us: as long as STUN is answered that is no failure. */
+static void test_doubt(void **state)
+{
+    struct world w = world_of(true);
+
+    silence(&w);
+    w.facts.is_doubt = true;
+    w.facts.is_stream_open = true;
+    pass(&w, 600 * NSEC_PER_SEC);
+    assert_int_equal(w.n_changes, 0);
+    assert_false(w.wants_stream);
+    w.udp = false;
+    pass(&w, 10 * NSEC_PER_SEC);
+    assert_int_equal(w.choice.kind, TRANSPORT_STREAM);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_heard_costs_nothing),
+        cmocka_unit_test(test_blocked),
+        cmocka_unit_test(test_away_is_not_blocked),
+        cmocka_unit_test(test_join_is_quick),
+        cmocka_unit_test(test_slow_is_not_blocked),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_return),
+        cmocka_unit_test(test_one_answer),
+        cmocka_unit_test(test_no_flapping),
+        cmocka_unit_test(test_doubt),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

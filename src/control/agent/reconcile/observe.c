@@ -1,0 +1,94 @@
+/* observe.c - see observe.h. */
+#include "agent/reconcile/observe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void observe_deinit(struct observe *o)
+{
+    free(o->items);
+    *o = (struct observe)OBSERVE_NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct observation *x = a;
+    const struct observation *y = b;
+
+    return x25519_public_compare(&x->key, &y->key);
+}
+
+const struct observation *observe_find(const struct observe *o, const struct x25519_public *key)
+{
+    struct observation wanted = {.key = *key};
+
+    return o->n > 0 ? bsearch(&wanted, o->items, o->n, sizeof(*o->items), compare) : NULL;
+}
+
+/* When a handshake was that nobody saw happen. */
+static nsec_t date_unseen(const struct wg_facts *facts, nsec_t now, nsec_t wall)
+{
+    nsec_t age = wall - facts->handshake_sec * NSEC_PER_SEC;
+
+    if (age < 0) /* The clock has been set back since. */
+        age = 0;
+    return nsec_max(now - age, 1);
+}
+
+static bool is_same_handshake(const struct wg_facts *a, const struct wg_facts *b)
+{
+    return a->handshake_sec == b->handshake_sec && a->handshake_nsec == b->handshake_nsec;
+}
+
+static struct observation look(
+    const struct observation *before, const struct wg_peer *p, nsec_t now, nsec_t wall)
+{
+    struct observation ob = {.key = p->key, .facts = p->facts, .endpoint = p->endpoint};
+
+    if (before) {
+        ob.handshake = before->handshake;
+        ob.unanswered = before->unanswered;
+        if (ob.unanswered == 0 && p->facts.tx_bytes > before->facts.tx_bytes)
+            ob.unanswered = now;
+        /* A count that fell is that of a new engine, which knows the wanted endpoint. */
+        if (p->facts.rx_bytes != before->facts.rx_bytes ||
+            !endpoint_equal(&p->endpoint, &before->endpoint))
+            ob.unanswered = 0;
+    }
+    if (p->facts.handshake_sec == 0)
+        ob.handshake = 0;
+    else if (!before)
+        ob.handshake = date_unseen(&p->facts, now, wall);
+    else if (!is_same_handshake(&before->facts, &p->facts))
+        ob.handshake = now;
+    return ob;
+}
+
+int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_t wall)
+{
+    struct observation *items = calloc(c->n_peers + 1, sizeof(*items));
+
+    if (!items)
+        return -ENOMEM;
+    for (size_t i = 0; i < c->n_peers; i++)
+        items[i] = look(observe_find(o, &c->peers[i].key), &c->peers[i], now, wall);
+    free(o->items);
+    o->items = items;
+    o->n = c->n_peers;
+    return 0;
+}
+
+bool observation_has_session(const struct observation *ob, nsec_t now)
+{
+    return ob && ob->handshake != 0 && now - ob->handshake < OBSERVE_SESSION_MAX;
+}
+
+bool observation_is_silent(const struct observation *ob, nsec_t now)
+{
+    return ob->unanswered != 0 && now - ob->unanswered >= OBSERVE_SILENCE_MAX;
+}
+
+int64_t observation_age_seconds(const struct observation *ob, nsec_t now)
+{
+    return ob && ob->handshake != 0 ? (now - ob->handshake) / NSEC_PER_SEC : -1;
+}

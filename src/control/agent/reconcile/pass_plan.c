@@ -1,0 +1,24 @@
+/* pass_plan.c - see pass_plan.h. */
+#include "agent/reconcile/pass_plan.h"
+
+#define RETRY_FIRST (NSEC_PER_SEC / 4)
+
+void pass_plan_request(struct pass_plan *p, nsec_t at)
+{
+    p->due_at = nsec_min(p->due_at, nsec_max(at, p->held_until));
+}
+
+void pass_plan_on_success(struct pass_plan *p, nsec_t now)
+{
+    *p = (struct pass_plan){.due_at = now + PASS_PLAN_PERIOD};
+}
+
+void pass_plan_on_failure(struct pass_plan *p, const struct err *why, bool has_engine, nsec_t now)
+{
+    nsec_t wait = p->retry_for == 0 ? RETRY_FIRST : p->retry_for;
+
+    p->fault = *why;
+    p->due_at = now + wait;
+    p->held_until = has_engine ? 0 : p->due_at;
+    p->retry_for = nsec_min(wait * 2, PASS_PLAN_PERIOD);
+}

@@ -1,0 +1,377 @@
+/* reconcile.c - see reconcile.h. */
+#include "agent/reconcile/reconcile.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/reconcile/mss_clamp.h"
+#include "agent/reconcile/peer_routes.h"
+#include "agent/reconcile/route_guard.h"
+#include "base/err.h"
+#include "mesh/diff.h"
+#include "net/rtnl.h"
+#include "wire/ip.h"
+#include "wire/path.h"
+#include "wire/wg.h"
+
+/* Around an inner packet: the headers of IPv4, UDP and a data message, and its tag. */
+#define OVERHEAD_LEAST (IP_V4_HEADER_MIN + 8 + WG_DATA_OVERHEAD)
+
+/* No path is measured beyond it: the largest path frame as a packet. */
+#define LINK_MAX (PATH_FRAME_MAX + IP_V4_HEADER_MIN + 8)
+
+int reconcile_init(
+    struct reconcile *rc, const char *interface, enum engine_kind wanted, struct err *e)
+{
+    int r;
+
+    *rc = (struct reconcile)RECONCILE_NULL;
+    rc->interface = interface;
+    rc->wanted = wanted;
+    r = netlink_open(&rc->nl, NETLINK_ROUTE);
+    if (r < 0)
+        return err_set(e, r, "the kernel's netlink cannot be opened: %s", strerror(-r));
+    return 0;
+}
+
+void reconcile_deinit(struct reconcile *rc)
+{
+    rc->engine = engine_close(rc->engine);
+    netlink_close(&rc->nl);
+    wg_config_deinit(&rc->told);
+    subnet_routes_deinit(&rc->subnets);
+    rc->has_told = false;
+}
+
+/* Takes @c. */
+static void remember(struct reconcile *rc, struct wg_config *c)
+{
+    wg_config_deinit(&rc->told);
+    rc->told = *c;
+    *c = (struct wg_config)WG_CONFIG_NULL;
+    rc->has_told = true;
+}
+
+void reconcile_assume(struct reconcile *rc, const struct render_input *in)
+{
+    struct wg_config c = WG_CONFIG_NULL;
+
+    if (render_config(&c, in, NULL) == 0)
+        remember(rc, &c);
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+static int open_engine(struct reconcile *rc, struct reconcile_result *res, struct err *e)
+{
+    int r = engine_open(&rc->engine, rc->wanted, rc->interface, rc->why, e);
+
+    if (r == 0)
+        res->opened = true;
+    return r > 0 ? -EOPNOTSUPP : r;
+}
+
+/* What the engine has; it is opened, and once more when it turns out to be gone. */
+static int provide_engine(
+    struct reconcile *rc, struct wg_config *ret_have, struct reconcile_result *res, struct err *e)
+{
+    int r = ENGINE_E_GONE;
+
+    if (rc->engine) {
+        r = engine_get(rc->engine, ret_have, e);
+        if (r != ENGINE_E_GONE)
+            return r;
+        rc->engine = engine_close(rc->engine);
+    }
+    r = open_engine(rc, res, e);
+    if (r == 0)
+        r = engine_get(rc->engine, ret_have, e);
+    if (r > 0)
+        r = -EIO;
+    if (r < 0)
+        rc->engine = engine_close(rc->engine);
+    return r;
+}
+
+/* The kernel's engine knows no MTU of a peer: what it was told stands for what it has. */
+static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
+{
+    if (engine_kind_of(rc->engine) != ENGINE_KIND_KERNEL || !rc->has_told)
+        return;
+    for (size_t i = 0; i < have->n_peers; i++) {
+        const struct wg_peer *told = wg_config_find(&rc->told, &have->peers[i].key);
+
+        have->peers[i].mtu = told ? told->mtu : 0;
+    }
+}
+
+/* An endpoint that the engine seems to lack is told. */
+static void hide_endpoints(struct wg_config *have, const struct wg_config *want)
+{
+    for (size_t i = 0; i < have->n_peers; i++) {
+        const struct wg_peer *wanted = wg_config_find(want, &have->peers[i].key);
+
+        if (wanted && endpoint_equal(&have->peers[i].endpoint, &wanted->endpoint))
+            have->peers[i].endpoint = (struct endpoint){0};
+    }
+}
+
+static int reconcile_peers(struct reconcile *rc, struct wg_config *want,
+    const struct x25519_secret *secret, struct reconcile_result *res, struct err *e)
+{
+    struct wg_config have = WG_CONFIG_NULL;
+    struct diff d = DIFF_NULL;
+    int r = provide_engine(rc, &have, res, e);
+
+    if (r == 0)
+        adopt_mtus(rc, &have);
+    if (r == 0 && rc->tells_all)
+        hide_endpoints(&have, want);
+    if (r == 0)
+        r = diff_make(&d, &have, want, rc->has_told ? &rc->told : NULL);
+    if (r == 0)
+        r = engine_apply(rc->engine, &d, secret, e);
+    if (r == 0) {
+        res->n_changes += d.n_peers + d.set_key + d.set_listen_port + d.set_fwmark;
+        remember(rc, want);
+        rc->tells_all = false;
+    }
+    diff_deinit(&d);
+    wg_config_deinit(&have);
+    return r > 0 ? -EIO : r;
+}
+
+/* ---- the interface -------------------------------------------------------------------------- */
+
+/** Addresses of the interface, against those that it should have. */
+struct comparison {
+    const struct ip_prefix *wanted;
+    unsigned n_wanted;
+    bool found[WG_CONFIG_ADDRESSES_MAX];             /* of @wanted */
+    struct ip_prefix extra[WG_CONFIG_ADDRESSES_MAX]; /* some that are not wanted */
+    unsigned n_extra;
+};
+
+static int compare_entry(const struct rtnl_entry *entry, void *ctx)
+{
+    struct comparison *c = ctx;
+
+    for (unsigned i = 0; i < c->n_wanted; i++)
+        if (ip_prefix_equal(&entry->prefix, &c->wanted[i])) {
+            c->found[i] = true;
+            return 0;
+        }
+    /* The kernel gives link-local addresses by itself. What does not fit waits for the next run. */
+    if (!ip_addr_is_link_local(&entry->prefix.addr) && c->n_extra < WG_CONFIG_ADDRESSES_MAX)
+        c->extra[c->n_extra++] = entry->prefix;
+    return 0;
+}
+
+/* IPv6 is switched off on this machine, or not even built in: the overlay's IPv4 works all the
+ * same. */
+static bool means_no_v6(int r, const struct ip_prefix *a)
+{
+    return !ip_addr_is_v4(&a->addr) &&
+           (r == -EACCES || r == -EPERM || r == -EOPNOTSUPP || r == -EAFNOSUPPORT);
+}
+
+static int reconcile_addresses(
+    struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
+{
+    struct comparison c = {.wanted = want->addresses, .n_wanted = want->n_addresses};
+    int r = rtnl_each_address(&rc->nl, rc->ifindex, compare_entry, &c);
+
+    /* Removals first: an old address with another length would keep the new one away. */
+    for (unsigned i = 0; r == 0 && i < c.n_extra; i++, res->n_changes++)
+        r = rtnl_remove_address(&rc->nl, rc->ifindex, &c.extra[i]);
+    rc->lacks_v6 = false;
+    for (unsigned i = 0; r == 0 && i < c.n_wanted; i++) {
+        if (c.found[i])
+            continue;
+        r = rtnl_add_bare_address(&rc->nl, rc->ifindex, &c.wanted[i]);
+        if (means_no_v6(r, &c.wanted[i])) {
+            rc->lacks_v6 = true;
+            r = 0;
+            continue;
+        }
+        res->n_changes++;
+    }
+    return r;
+}
+
+/** Which of the blocks has its route. */
+struct block_routes {
+    const struct wg_config *want;
+    bool found[WG_CONFIG_ADDRESSES_MAX]; /* of its routes */
+};
+
+static struct rtnl_metrics block_metrics(const struct wg_config *want, const struct ip_prefix *to)
+{
+    if (!want->route_mtu)
+        return (struct rtnl_metrics){0};
+    return peer_routes_metrics(want, want->route_mtu, ip_addr_is_v4(&to->addr));
+}
+
+static int compare_route(const struct rtnl_entry *entry, void *ctx)
+{
+    struct block_routes *br = ctx;
+
+    for (unsigned i = 0; i < br->want->n_routes; i++) {
+        const struct ip_prefix *to = &br->want->routes[i];
+        struct rtnl_metrics wanted = block_metrics(br->want, to);
+
+        if (ip_prefix_equal(&entry->prefix, to) && entry->metrics.mtu == wanted.mtu &&
+            entry->metrics.advmss == wanted.advmss)
+            br->found[i] = true;
+    }
+    return 0;
+}
+
+/* Other routes through the interface are somebody's wish, and stay. */
+static int reconcile_routes(
+    struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
+{
+    struct block_routes br = {.want = want};
+    int r = rtnl_each_route(&rc->nl, rc->ifindex, compare_route, &br);
+
+    for (unsigned i = 0; r == 0 && i < want->n_routes; i++) {
+        struct rtnl_metrics metrics = block_metrics(want, &want->routes[i]);
+
+        if (br.found[i] || (!ip_addr_is_v4(&want->routes[i].addr) && rc->lacks_v6))
+            continue;
+        r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
+        res->n_changes++;
+    }
+    if (r == 0)
+        r = peer_routes_reconcile(&rc->nl, rc->ifindex, want, rc->lacks_v6);
+    if (r == 0)
+        r = subnet_routes_apply(
+            &rc->subnets, &rc->nl, rc->ifindex, rc->interface, want, rc->lacks_v6);
+    return r;
+}
+
+static int reconcile_interface(
+    struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res, struct err *e)
+{
+    struct rtnl_link link;
+    int r = rtnl_find_link(&rc->nl, rc->interface, &link);
+
+    if (r == RTNL_E_ABSENT)
+        return err_set(e, -ENODEV, "the interface %s is gone", rc->interface);
+    if (r == 0) {
+        rc->ifindex = link.ifindex;
+        r = reconcile_addresses(rc, want, res);
+    }
+    if (r == 0 && (!link.up || link.mtu != want->mtu)) {
+        r = rtnl_set_link(&rc->nl, link.ifindex, true, want->mtu);
+        res->n_changes++;
+    }
+    if (r == 0)
+        r = reconcile_routes(rc, want, res);
+    if (r < 0)
+        return err_set(e, r, "the interface %s cannot be set up: %s", rc->interface, strerror(-r));
+    return 0;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+int reconcile_run(struct reconcile *rc, const struct render_input *in,
+    const struct x25519_secret *secret, struct reconcile_result *ret, struct err *e)
+{
+    struct reconcile_result res = {0};
+    struct wg_config want = WG_CONFIG_NULL;
+    int r = render_config(&want, in, e);
+
+    if (r == 0) {
+        r = subnet_routes_plan(
+            &rc->subnets, &rc->nl, if_nametoindex(rc->interface), rc->accepts, in->snapshot, &want);
+        if (r < 0)
+            (void)err_set(e, r, "the routes of this machine cannot be read: %s", strerror(-r));
+    }
+    /* Peers first: when the interface comes up, its first packet has somewhere to go. */
+    if (r == 0)
+        r = reconcile_peers(rc, &want, secret, &res, e);
+    if (r == 0)
+        r = reconcile_interface(rc, &rc->told, &res, e);
+    wg_config_deinit(&want);
+    if (r == 0)
+        *ret = res;
+    return r;
+}
+
+int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e)
+{
+    if (!rc->engine)
+        return err_set(e, ENGINE_E_GONE, "the engine of %s is not open", rc->interface);
+    return engine_get(rc->engine, ret, e);
+}
+
+int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, struct err *e)
+{
+    if (!rc->engine)
+        return err_set(e, ENGINE_E_GONE, "the engine of %s is not open", rc->interface);
+    return engine_handshake(rc->engine, peer, e);
+}
+
+bool reconcile_doubt(
+    struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at)
+{
+    struct wg_peer *told = rc->has_told ? wg_config_find(&rc->told, peer) : NULL;
+
+    if (!told || endpoint_is_none(&told->endpoint) || endpoint_equal(&told->endpoint, at))
+        return false;
+    /* What it was never told differs from whatever is wanted. */
+    told->endpoint = (struct endpoint){0};
+    return true;
+}
+
+void reconcile_on_network(struct reconcile *rc)
+{
+    rc->tells_all = true;
+}
+
+uint16_t reconcile_see_links(struct reconcile *rc)
+{
+    unsigned mtu = 0;
+
+    /* Without an answer the interface is as large as the network says. */
+    (void)rtnl_largest_mtu(&rc->nl, rc->ifindex, &mtu);
+    if (mtu > LINK_MAX)
+        mtu = LINK_MAX;
+    return mtu > OVERHEAD_LEAST ? (uint16_t)(mtu - OVERHEAD_LEAST) : 0;
+}
+
+int reconcile_take_down(struct reconcile *rc, struct err *e)
+{
+    struct rtnl_link link;
+    int r;
+
+    rc->engine = engine_close(rc->engine);
+    /* Where there is no packet filter there is nothing to remove. */
+    (void)mss_clamp_remove(rc->interface, NULL);
+    (void)route_guard_remove(rc->interface, NULL);
+    (void)subnet_routes_remove(&rc->nl, rc->interface);
+    r = rtnl_find_link(&rc->nl, rc->interface, &link);
+    if (r == RTNL_E_ABSENT)
+        return 0;
+    if (r == 0)
+        r = rtnl_remove_link(&rc->nl, link.ifindex);
+    if (r < 0)
+        return err_set(e, r, "the interface %s cannot be removed: %s", rc->interface, strerror(-r));
+    return 0;
+}
+
+int reconcile_retire_engine(struct reconcile *rc, struct err *e)
+{
+    int r = rc->engine ? engine_retire(rc->engine, e) : 0;
+
+    if (r == ENGINE_E_UNSUPPORTED && engine_kind_of(rc->engine) == ENGINE_KIND_USERSPACE)
+        return reconcile_take_down(rc, e);
+    if (r == ENGINE_E_GONE)
+        r = 0;
+    if (r == 0)
+        rc->engine = engine_close(rc->engine);
+    return r;
+}

@@ -1,0 +1,130 @@
+/*
+ * reconcile.h - makes this machine's interface what the snapshot says.
+ *
+ * snapshot -> render -> diff -> engine, and for the interface itself addresses,
+ * routes and MTU. It may run at any time and any number of times: what is as
+ * it should be is not touched. An engine that died is started again, and an
+ * interface that was deleted is made again.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "agent/reconcile/subnet_routes.h"
+#include "crypto/x25519.h"
+#include "engine/engine.h"
+#include "mesh/render.h"
+#include "mesh/wg_config.h"
+#include "net/netlink.h"
+
+struct err;
+
+struct reconcile {
+    const char *interface;        /* pins: its name */
+    enum engine_kind wanted;      /* as the node was told at its join */
+    struct engine *engine;        /* owns; NULL: to be opened */
+    char why[ENGINE_WHY_MAX];     /* why it is of this kind; "" when it was asked for */
+    struct netlink nl;            /* for the interface */
+    unsigned ifindex;             /* of the interface when last seen; 0: not yet */
+    enum subnets_accept accepts;  /* which subnets are used; set by the owner */
+    struct subnet_routes subnets; /* behind other nodes, and which of them are used here */
+    bool lacks_v6;                /* this machine takes no IPv6 address */
+    struct wg_config told;        /* what the engine was last told */
+    bool has_told;                /* @told is known, from this agent or an earlier one */
+    bool tells_all;               /* the next pass tells each endpoint, even if the engine has it */
+};
+
+#define RECONCILE_NULL                                                                             \
+    {                                                                                              \
+        .nl = NETLINK_NULL                                                                         \
+    }
+
+/** What a run did. */
+struct reconcile_result {
+    bool opened;      /* an engine was started or taken up */
+    size_t n_changes; /* peers that were added, changed or removed, and changes to the interface */
+};
+
+/** reconcile_init() - @interface: pinned. 0 or negative errno with words. */
+int reconcile_init(
+    struct reconcile *rc, const char *interface, enum engine_kind wanted, struct err *e);
+
+/** reconcile_deinit() - the interface stays as it is. Idempotent, safe on RECONCILE_NULL. */
+void reconcile_deinit(struct reconcile *rc);
+
+/**
+ * reconcile_assume() - what an earlier agent told the engine
+ *
+ * From the cached snapshot, at start: so that an endpoint which the engine has
+ * learned since is not mistaken for one that it has to be told.
+ */
+void reconcile_assume(struct reconcile *rc, const struct render_input *in);
+
+/**
+ * reconcile_run() - one pass
+ * @in:		as for render_config()
+ * @secret:	the node's private key
+ *
+ * Return: 0; or negative errno with words: run it again later.
+ */
+int reconcile_run(struct reconcile *rc, const struct render_input *in,
+    const struct x25519_secret *secret, struct reconcile_result *ret, struct err *e);
+
+/**
+ * reconcile_observe() - what the engine has now
+ * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()
+ *
+ * Return: 0; ENGINE_E_GONE with words: reconcile_run() will open another; or
+ * negative errno with words.
+ */
+int reconcile_observe(struct reconcile *rc, struct wg_config *ret, struct err *e);
+
+/** reconcile_handshake() - have that peer begin a handshake. 0, or non-zero with words. */
+int reconcile_handshake(struct reconcile *rc, const struct x25519_public *peer, struct err *e);
+
+/**
+ * reconcile_doubt() - a peer does not answer where the engine has it
+ * @at:		where that is
+ *
+ * WireGuard follows the source of every authentic packet, so somebody on the
+ * way who lets a copy arrive first from elsewhere leads a peer astray, and
+ * nothing it sends after that gets through. The next pass tells the engine the
+ * wanted endpoint again.
+ *
+ * Return: the wanted one is another, so there is something to tell.
+ */
+bool reconcile_doubt(
+    struct reconcile *rc, const struct x25519_public *peer, const struct endpoint *at);
+
+/**
+ * reconcile_on_network() - this machine's addresses or its routes have changed
+ *
+ * WireGuard sends to a peer from the address at which it was heard last, even if
+ * that address is of no use by now. An endpoint that it is told again makes it
+ * choose again. The next pass does that for all peers that are where they should be.
+ */
+void reconcile_on_network(struct reconcile *rc);
+
+/**
+ * reconcile_see_links() - how large may a packet be that leaves this machine?
+ *
+ * Return: bytes of the largest inner packet that any of its links carries; 0 when that is not
+ * known. The same until the next call.
+ */
+uint16_t reconcile_see_links(struct reconcile *rc);
+
+/**
+ * reconcile_retire_engine() - have the process that runs the interface end; the next run starts
+ * another
+ *
+ * The interface stays, with its addresses and routes, where that process can hand it over; it is
+ * taken down where it cannot, and made anew.
+ *
+ * Return: 0; ENGINE_E_UNSUPPORTED with words: the engine is the kernel's; or negative errno with
+ * words.
+ */
+int reconcile_retire_engine(struct reconcile *rc, struct err *e);
+
+/** reconcile_take_down() - remove the interface, its engine, its rules. 0 or negative errno. */
+int reconcile_take_down(struct reconcile *rc, struct err *e);

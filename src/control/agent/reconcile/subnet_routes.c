@@ -1,0 +1,313 @@
+/* subnet_routes.c - see subnet_routes.h. */
+#include "agent/reconcile/subnet_routes.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/reconcile/peer_routes.h"
+#include "base/cleanup.h"
+#include "mesh/render.h"
+#include "mesh/subnets.h"
+#include "mesh/wg_config.h"
+#include "net/rtnl.h"
+
+/* Our tables: this, and 24 bits of the interface's name. */
+#define TABLE_BASE 0x57000000u
+#define TABLE_MASK 0xff000000u
+
+/* Before the main table's, 32766; after the local one's, 0. */
+#define RULE_PRIORITY 5187
+
+void subnet_routes_deinit(struct subnet_routes *sr)
+{
+    free(sr->items);
+    *sr = (struct subnet_routes)SUBNET_ROUTES_NULL;
+}
+
+uint32_t subnet_routes_table(const char *interface)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (const char *p = interface; *p; p++)
+        h = (h ^ (uint8_t)*p) * 16777619u;
+    return TABLE_BASE | ((h ^ h >> 24) & ~TABLE_MASK);
+}
+
+/* ---- which are used ------------------------------------------------------------------------- */
+
+static bool is_table_that_counts(uint32_t table)
+{
+    return table == RT_TABLE_MAIN || table == RT_TABLE_LOCAL || (table & TABLE_MASK) == TABLE_BASE;
+}
+
+bool subnet_routes_is_in_the_way(const struct rtnl_entry *used, const struct ip_prefix *to)
+{
+    /* A route that covers half of all addresses or more is a way out to the world. */
+    if (used->prefix.len <= 1 || !is_table_that_counts(used->table) ||
+        !ip_prefix_overlaps(&used->prefix, to))
+        return false;
+    return used->prefix.len >= to->len || used->is_on_link;
+}
+
+/** The kernel's routes against those that are planned. */
+struct comparison {
+    struct subnet_routes *sr;
+    unsigned own; /* our interface */
+};
+
+static int compare_route(const struct rtnl_entry *used, void *ctx)
+{
+    const struct comparison *c = ctx;
+    char text[IP_PREFIX_TEXT_MAX];
+    char name[IF_NAMESIZE];
+
+    if (c->own != 0 && used->ifindex == c->own)
+        return 0;
+    for (size_t i = 0; i < c->sr->n; i++) {
+        struct subnet_route *sub = &c->sr->items[i];
+
+        if (sub->why[0] == '\0' && subnet_routes_is_in_the_way(used, &sub->to))
+            (void)snprintf(sub->why, sizeof(sub->why), "this machine reaches %s by %s itself",
+                ip_prefix_format(&used->prefix, text),
+                if_indextoname(used->ifindex, name) ? name : "no interface");
+    }
+    return 0;
+}
+
+static void refuse_around_hubs(struct subnet_route *sub, const struct snapshot *s)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *hub = &s->nodes.items[i]->node;
+
+        for (unsigned k = 0; hub->hub && k < hub->hub->n_endpoints; k++)
+            if (ip_prefix_has(&sub->to, &hub->hub->endpoints[k].addr))
+                (void)snprintf(sub->why, sizeof(sub->why), "the hub is reached at %s, inside it",
+                    endpoint_format(&hub->hub->endpoints[k], text));
+    }
+}
+
+/* What is not accepted comes from there no more than it goes there. */
+static void refuse_foreign(
+    struct subnet_route *sub, enum subnets_accept accepts, struct wg_config *want)
+{
+    struct wg_peer *p = wg_config_find(want, &sub->key);
+    size_t n = 0;
+
+    if (subnets_accepts(accepts, &sub->to))
+        return;
+    (void)snprintf(sub->why, sizeof(sub->why),
+        "this machine joined to use %s, not this one (weft join --accept-routes)",
+        accepts == SUBNETS_ACCEPT_NONE ? "no subnets" : "private subnets");
+    for (size_t i = 0; p && i < p->n_allowed; i++)
+        if (!ip_prefix_equal(&p->allowed[i], &sub->to))
+            p->allowed[n++] = p->allowed[i];
+    if (p)
+        p->n_allowed = n;
+}
+
+static bool is_allowed(const struct wg_config *want, const struct subnet_route *sub)
+{
+    const struct wg_peer *p = wg_config_find(want, &sub->key);
+
+    for (size_t i = 0; p && i < p->n_allowed; i++)
+        if (ip_prefix_equal(&p->allowed[i], &sub->to))
+            return true;
+    return false;
+}
+
+static size_t count_routes(const struct snapshot *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->nodes.n; i++)
+        n += s->nodes.items[i]->node.routes ? s->nodes.items[i]->node.routes->n : 0;
+    return n;
+}
+
+static void collect(struct subnet_routes *sr, enum subnets_accept accepts, const struct snapshot *s,
+    struct wg_config *want)
+{
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+
+        for (unsigned k = 0; node != snapshot_self(s) && node->routes && k < node->routes->n; k++) {
+            struct subnet_route *sub = &sr->items[sr->n++];
+
+            *sub = (struct subnet_route){.key = node->key, .to = node->routes->items[k]};
+            memcpy(sub->node, node->meta.name, strnlen(node->meta.name, NAME_MAX_LEN));
+            if (!is_allowed(want, sub))
+                (void)snprintf(sub->why, sizeof(sub->why), "no packets go to that node from here");
+            refuse_around_hubs(sub, s);
+            refuse_foreign(sub, accepts, want);
+        }
+    }
+}
+
+static bool is_any_used(const struct subnet_routes *sr)
+{
+    for (size_t i = 0; i < sr->n; i++)
+        if (sr->items[i].why[0] == '\0')
+            return true;
+    return false;
+}
+
+int subnet_routes_plan(struct subnet_routes *sr, struct netlink *nl, unsigned ifindex,
+    enum subnets_accept accepts, const struct snapshot *s, struct wg_config *want)
+{
+    _cleanup_(subnet_routes_deinit) struct subnet_routes next = {.is_clean = sr->is_clean};
+    struct comparison c = {.sr = &next, .own = ifindex};
+    size_t n = count_routes(s);
+    int r = 0;
+
+    if (n > 0) {
+        next.items = calloc(n, sizeof(*next.items));
+        if (!next.items)
+            return -ENOMEM;
+        collect(&next, accepts, s, want);
+    }
+    if (next.n > 0)
+        r = rtnl_each_table_route(nl, 0, compare_route, &c);
+    if (r < 0)
+        return r;
+    want->fwmark = is_any_used(&next) ? RTNL_OUTER_MARK : 0;
+    free(sr->items);
+    *sr = next;
+    next = (struct subnet_routes)SUBNET_ROUTES_NULL;
+    return 0;
+}
+
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
+static struct rtnl_rule rule_of(uint32_t table)
+{
+    return (struct rtnl_rule){.table = table, .mark = RTNL_OUTER_MARK, .priority = RULE_PRIORITY};
+}
+
+static bool is_used(const struct subnet_route *sub, bool v4)
+{
+    return sub->why[0] == '\0' && ip_addr_is_v4(&sub->to.addr) == v4;
+}
+
+/* Those of one family are not used after all. */
+static void give_up(struct subnet_routes *sr, bool v4, const char *why)
+{
+    for (size_t i = 0; i < sr->n; i++)
+        if (is_used(&sr->items[i], v4))
+            (void)snprintf(sr->items[i].why, sizeof(sr->items[i].why), "%s", why);
+}
+
+static int reconcile_rule(struct subnet_routes *sr, struct netlink *nl, bool v4, uint32_t table)
+{
+    const struct rtnl_rule rule = rule_of(table);
+    bool any = false;
+    int r;
+
+    for (size_t i = 0; i < sr->n; i++)
+        any = any || is_used(&sr->items[i], v4);
+    r = any ? rtnl_add_rule(nl, v4, &rule) : rtnl_remove_rule(nl, v4, &rule);
+    if (r != -EOPNOTSUPP && r != -EAFNOSUPPORT)
+        return r;
+    give_up(sr, v4, "this kernel has no routing rules");
+    return 0;
+}
+
+/** The routes of our table, against those that are used. */
+struct table_walk {
+    struct subnet_routes *sr;
+    const struct wg_config *want;
+    uint32_t table;
+    bool *found;                         /* owns; of the items of @sr */
+    struct ip_prefix extra[SUBNETS_MAX]; /* some that should not be there; the rest waits */
+    unsigned n_extra;
+};
+
+static void table_walk_deinit(struct table_walk *w)
+{
+    free(w->found);
+}
+
+/* As the route to the peer itself, which takes the same path. */
+static struct rtnl_metrics metrics_of(const struct wg_config *want, const struct subnet_route *sub)
+{
+    const struct wg_peer *p = wg_config_find(want, &sub->key);
+    uint16_t mtu = p && p->mtu != 0 ? p->mtu : want->route_mtu;
+
+    if (mtu == 0)
+        return (struct rtnl_metrics){0};
+    return peer_routes_metrics(want, mtu, ip_addr_is_v4(&sub->to.addr));
+}
+
+static int take_entry(const struct rtnl_entry *entry, void *ctx)
+{
+    struct table_walk *w = ctx;
+
+    if (entry->table != w->table)
+        return 0;
+    for (size_t i = 0; i < w->sr->n; i++) {
+        const struct subnet_route *sub = &w->sr->items[i];
+        struct rtnl_metrics m = metrics_of(w->want, sub);
+
+        if (sub->why[0] != '\0' || !ip_prefix_equal(&sub->to, &entry->prefix))
+            continue;
+        w->found[i] = m.mtu == entry->metrics.mtu && m.advmss == entry->metrics.advmss;
+        return 0;
+    }
+    if (w->n_extra < SUBNETS_MAX)
+        w->extra[w->n_extra++] = entry->prefix;
+    return 0;
+}
+
+static int reconcile_table(struct subnet_routes *sr, struct netlink *nl, unsigned ifindex,
+    uint32_t table, const struct wg_config *want)
+{
+    _cleanup_(table_walk_deinit) struct table_walk w = {.sr = sr, .want = want, .table = table};
+    int r;
+
+    w.found = calloc(sr->n + 1, sizeof(*w.found));
+    if (!w.found)
+        return -ENOMEM;
+    r = rtnl_each_table_route(nl, ifindex, take_entry, &w);
+    for (unsigned i = 0; r == 0 && i < w.n_extra; i++)
+        r = rtnl_remove_table_route(nl, ifindex, table, &w.extra[i]);
+    for (size_t i = 0; r == 0 && i < sr->n; i++) {
+        struct rtnl_metrics m = metrics_of(want, &sr->items[i]);
+
+        if (sr->items[i].why[0] == '\0' && !w.found[i])
+            r = rtnl_set_table_route(nl, ifindex, table, &sr->items[i].to, &m);
+    }
+    /* There may be more to remove. */
+    sr->is_clean = r == 0 && !is_any_used(sr) && w.n_extra < SUBNETS_MAX;
+    return r;
+}
+
+int subnet_routes_apply(struct subnet_routes *sr, struct netlink *nl, unsigned ifindex,
+    const char *interface, const struct wg_config *want, bool lacks_v6)
+{
+    uint32_t table = subnet_routes_table(interface);
+    int r;
+
+    if (sr->is_clean && !is_any_used(sr))
+        return 0;
+    if (lacks_v6)
+        give_up(sr, false, "this machine has no IPv6");
+    r = reconcile_rule(sr, nl, true, table);
+    if (r == 0)
+        r = reconcile_rule(sr, nl, false, table);
+    return r == 0 ? reconcile_table(sr, nl, ifindex, table, want) : r;
+}
+
+int subnet_routes_remove(struct netlink *nl, const char *interface)
+{
+    const struct rtnl_rule rule = rule_of(subnet_routes_table(interface));
+    int r4 = rtnl_remove_rule(nl, true, &rule);
+    int r6 = rtnl_remove_rule(nl, false, &rule);
+    int r = r4 < 0 ? r4 : r6;
+
+    return r == -EOPNOTSUPP || r == -EAFNOSUPPORT ? 0 : r;
+}

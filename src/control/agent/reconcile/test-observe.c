@@ -1,0 +1,159 @@
+/* test-observe.c - ages by the monotonic clock, whatever the wall clock does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/reconcile/observe.h"
+
+#define SEC NSEC_PER_SEC
+/* A wall clock far from the monotonic one. */
+#define WALL (1790000000 * SEC)
+
+static const struct x25519_public key = {.b = {7}};
+
+/* One peer whose last handshake was at @handshake_sec, with @rx_bytes received. */
+static void take(
+    struct observe *o, int64_t handshake_sec, uint64_t rx_bytes, nsec_t now, nsec_t wall)
+{
+    struct wg_peer p = {.key = key,
+        .facts = {.handshake_sec = handshake_sec, .rx_bytes = rx_bytes},
+        .endpoint = {.port = 9}};
+    struct wg_config c = {.peers = &p, .n_peers = 1};
+
+    assert_int_equal(observe_take(o, &c, now, wall), 0);
+}
+
+static int64_t age(const struct observe *o, nsec_t now)
+{
+    return observation_age_seconds(observe_find(o, &key), now);
+}
+
+static void test_never(void **state)
+{
+    struct observe o = OBSERVE_NULL;
+
+    assert_int_equal(age(&o, 5 * SEC), -1);
+    take(&o, 0, 0, 100 * SEC, WALL);
+    assert_int_equal(age(&o, 100 * SEC), -1);
+    assert_false(observation_has_session(observe_find(&o, &key), 100 * SEC));
+    observe_deinit(&o);
+}
+
+static void test_counts_from_when_it_was_seen(void **state)
+{
+    struct observe o = OBSERVE_NULL;
+
+    take(&o, 0, 0, 100 * SEC, WALL);
+    take(&o, WALL / SEC, 0, 101 * SEC, WALL);
+    assert_int_equal(age(&o, 101 * SEC), 0);
+    assert_int_equal(age(&o, 161 * SEC), 60);
+    assert_true(observation_has_session(observe_find(&o, &key), 280 * SEC));
+    assert_false(observation_has_session(observe_find(&o, &key), 281 * SEC));
+    observe_deinit(&o);
+}
+
+/* A day forward or back between two looks changes no age. */
+static void test_clock_jumps(void **state)
+{
+    const nsec_t day = 86400 * SEC;
+    struct observe o = OBSERVE_NULL;
+
+    take(&o, 0, 0, 100 * SEC, WALL);
+    take(&o, WALL / SEC, 0, 101 * SEC, WALL);
+    take(&o, WALL / SEC, 0, 111 * SEC, WALL + day);
+    assert_int_equal(age(&o, 111 * SEC), 10);
+    take(&o, WALL / SEC, 0, 121 * SEC, WALL - day);
+    assert_int_equal(age(&o, 121 * SEC), 20);
+    /* The next handshake carries a time before the last one. */
+    take(&o, (WALL - day) / SEC, 0, 131 * SEC, WALL - day);
+    assert_int_equal(age(&o, 131 * SEC), 0);
+    observe_deinit(&o);
+}
+
+/* An agent that starts late can only ask the wall clock. */
+static void test_handshake_before_the_first_look(void **state)
+{
+    struct observe o = OBSERVE_NULL;
+
+    take(&o, WALL / SEC - 30, 0, 1000 * SEC, WALL);
+    assert_int_equal(age(&o, 1000 * SEC), 30);
+    observe_deinit(&o);
+    /* In the future: the clock was set back meanwhile. */
+    take(&o, WALL / SEC + 500, 0, 1000 * SEC, WALL);
+    assert_int_equal(age(&o, 1000 * SEC), 0);
+    observe_deinit(&o);
+    /* Longer ago than the machine runs. */
+    take(&o, WALL / SEC - 5000, 0, 1000 * SEC, WALL);
+    assert_false(observation_has_session(observe_find(&o, &key), 1000 * SEC));
+    observe_deinit(&o);
+}
+
+/* One peer with these counts, reached at @port. */
+static void take_counts(
+    struct observe *o, uint64_t tx_bytes, uint64_t rx_bytes, uint16_t port, nsec_t now)
+{
+    struct wg_peer p = {.key = key,
+        .facts = {.tx_bytes = tx_bytes, .rx_bytes = rx_bytes},
+        .endpoint = {.port = port}};
+    struct wg_config c = {.peers = &p, .n_peers = 1};
+
+    assert_int_equal(observe_take(o, &c, now, WALL), 0);
+}
+
+static bool is_silent(const struct observe *o, nsec_t now)
+{
+    return observation_is_silent(observe_find(o, &key), now);
+}
+
+static void test_silence(void **state)
+{
+    struct observe o = OBSERVE_NULL;
+
+    /* Nothing is sent: silence means nothing. */
+    take_counts(&o, 100, 50, 9, 100 * SEC);
+    take_counts(&o, 100, 50, 9, 200 * SEC);
+    assert_false(is_silent(&o, 300 * SEC));
+    /* Sent, and not answered. */
+    take_counts(&o, 101, 50, 9, 300 * SEC);
+    take_counts(&o, 102, 50, 9, 310 * SEC);
+    assert_false(is_silent(&o, 319 * SEC));
+    assert_true(is_silent(&o, 320 * SEC));
+    /* An answer ends it. */
+    take_counts(&o, 103, 51, 9, 321 * SEC);
+    assert_false(is_silent(&o, 400 * SEC));
+    /* A new endpoint gets its own time. */
+    take_counts(&o, 104, 51, 9, 400 * SEC);
+    take_counts(&o, 105, 51, 10, 419 * SEC);
+    assert_false(is_silent(&o, 421 * SEC));
+    take_counts(&o, 106, 51, 10, 421 * SEC);
+    assert_true(is_silent(&o, 441 * SEC));
+    observe_deinit(&o);
+}
+
+static void test_gone_peer_is_forgotten(void **state)
+{
+    const struct wg_config none = WG_CONFIG_NULL;
+    struct observe o = OBSERVE_NULL;
+
+    take(&o, WALL / SEC, 0, 100 * SEC, WALL);
+    assert_int_equal(observe_take(&o, &none, 101 * SEC, WALL), 0);
+    assert_null(observe_find(&o, &key));
+    observe_deinit(&o);
+    observe_deinit(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_never),
+        cmocka_unit_test(test_counts_from_when_it_was_seen),
+        cmocka_unit_test(test_clock_jumps),
+        cmocka_unit_test(test_handshake_before_the_first_look),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_gone_peer_is_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,330 @@
+/*
+ * test-reconcile.c - passes over an interface and an engine that somebody changes in between.
+ *
+ * The interface is a bridge in a network namespace of its own; the engine keeps what it is told.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/reconcile/reconcile.h"
+#include "base/err.h"
+#include "net/rtnl.h"
+#include "test/support/netns.h"
+#include "test/support/sample_engine.h"
+#include "test/support/sample_mesh.h"
+
+static const struct x25519_secret secret = {.b = {5, [31] = 0x40}};
+
+/* The node n2 of four. */
+struct world {
+    struct netlink *nl;
+    struct sample_engine engine;
+    struct reconcile rc;
+    struct snapshot snapshot;
+    unsigned ifindex;
+};
+
+static unsigned add_link(struct netlink *nl, const char *name)
+{
+    struct rtnl_link link;
+
+    assert_int_equal(rtnl_add_link(nl, name, "bridge"), 0);
+    assert_int_equal(rtnl_find_link(nl, name, &link), 0);
+    return link.ifindex;
+}
+
+static struct world *make_world(void **state, enum engine_kind kind)
+{
+    static struct world w;
+    struct netlink *nl = netns_need(state);
+    struct object self = sample_node(2);
+
+    w = (struct world){.nl = nl, .ifindex = add_link(nl, "weft0")};
+    sample_engine_init(&w.engine, kind);
+    assert_int_equal(reconcile_init(&w.rc, "weft0", ENGINE_KIND_KERNEL, NULL), 0);
+    w.rc.engine = &w.engine.engine;
+    w.snapshot = sample_snapshot(4, 2);
+    assert_true(x25519_derive_public(&secret, &self.node.key));
+    sample_put(&w.snapshot, self);
+    return &w;
+}
+
+static void end_world(struct world *w)
+{
+    reconcile_deinit(&w->rc);
+    sample_engine_deinit(&w->engine);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* A pass that has to succeed; the number of changes. */
+static size_t pass(struct world *w)
+{
+    struct render_input in = {.snapshot = &w->snapshot, .link_mtu = 1440};
+    struct reconcile_result result;
+    struct err e = ERR_NULL;
+
+    if (reconcile_run(&w->rc, &in, &secret, &result, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    assert_false(result.opened);
+    return result.n_changes;
+}
+
+/* The addresses of the interface that are not link-local, each followed by a space. */
+struct addresses {
+    char text[512];
+};
+
+static int add_address(const struct rtnl_entry *entry, void *ctx)
+{
+    struct addresses *a = ctx;
+    char text[IP_PREFIX_TEXT_MAX];
+    size_t len = strlen(a->text);
+
+    if (!ip_addr_is_link_local(&entry->prefix.addr))
+        (void)snprintf(
+            a->text + len, sizeof(a->text) - len, "%s ", ip_prefix_format(&entry->prefix, text));
+    return 0;
+}
+
+static void assert_interface_is_whole(struct world *w)
+{
+    struct addresses a = {""};
+    struct rtnl_link link;
+
+    assert_int_equal(rtnl_each_address(w->nl, w->ifindex, add_address, &a), 0);
+    assert_non_null(strstr(a.text, "10.42.0.2/"));
+    assert_null(strstr(a.text, "10.99."));
+    assert_int_equal(rtnl_find_link(w->nl, "weft0", &link), 0);
+    assert_true(link.up);
+    assert_int_equal(link.mtu, 1440);
+}
+
+static void test_second_pass_touches_nothing(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+
+    assert_true(pass(w) > 0);
+    assert_int_equal(w->engine.config.n_peers, 3);
+    assert_true(x25519_public_equal(&w->engine.config.public, &snapshot_self(&w->snapshot)->key));
+    assert_interface_is_whole(w);
+    assert_int_equal(w->engine.n_applied, 1);
+    assert_int_equal(pass(w), 0);
+    assert_int_equal(w->engine.n_applied, 1);
+    end_world(w);
+}
+
+static void test_interface_that_was_changed_by_hand(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct ip_prefix foreign = netns_prefix("10.99.0.1/24");
+    struct ip_prefix own;
+
+    (void)pass(w);
+    own = w->rc.told.addresses[0];
+    assert_int_equal(rtnl_remove_address(w->nl, w->ifindex, &own), 0);
+    assert_int_equal(rtnl_add_address(w->nl, w->ifindex, &foreign), 0);
+    assert_int_equal(rtnl_set_link(w->nl, w->ifindex, false, 1300), 0);
+    assert_true(pass(w) >= 3);
+    assert_interface_is_whole(w);
+    assert_int_equal(pass(w), 0);
+    /* None of it is the engine's business. */
+    assert_int_equal(w->engine.n_applied, 1);
+    end_world(w);
+}
+
+static void test_engine_that_was_changed_by_hand(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+
+    (void)pass(w);
+    wg_peer_deinit(&w->engine.config.peers[--w->engine.config.n_peers]);
+    assert_int_equal(pass(w), 1);
+    assert_int_equal(w->engine.config.n_peers, 3);
+    end_world(w);
+}
+
+static struct wg_peer *hub_of(struct world *w)
+{
+    struct x25519_public key = sample_key(1);
+
+    return sample_engine_find(&w->engine, &key);
+}
+
+/* WireGuard follows a peer that moves, and nobody interferes; but for one that seems led astray. */
+static void test_endpoint_that_was_learned(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct endpoint told;
+    struct endpoint learned = {.addr = {{[10] = 0xff, 0xff, 198, 51, 100, 9}}, .port = 7};
+
+    (void)pass(w);
+    told = hub_of(w)->endpoint;
+    assert_false(endpoint_is_none(&told));
+    assert_false(reconcile_doubt(&w->rc, &hub_of(w)->key, &told));
+    hub_of(w)->endpoint = learned;
+    assert_int_equal(pass(w), 0);
+    assert_true(endpoint_equal(&hub_of(w)->endpoint, &learned));
+    assert_true(reconcile_doubt(&w->rc, &hub_of(w)->key, &learned));
+    assert_int_equal(pass(w), 1);
+    assert_true(endpoint_equal(&hub_of(w)->endpoint, &told));
+    end_world(w);
+}
+
+/* An agent that is started anew does not take a learned endpoint for one that it has to tell. */
+static void test_what_an_earlier_agent_told(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_input in = {.snapshot = &w->snapshot, .link_mtu = 1440};
+    struct endpoint learned = {.addr = {{[10] = 0xff, 0xff, 198, 51, 100, 9}}, .port = 7};
+
+    (void)pass(w);
+    hub_of(w)->endpoint = learned;
+    for (unsigned assumes = 0; assumes < 2; assumes++) {
+        w->rc.engine = NULL;
+        reconcile_deinit(&w->rc);
+        assert_int_equal(reconcile_init(&w->rc, "weft0", ENGINE_KIND_KERNEL, NULL), 0);
+        w->rc.engine = &w->engine.engine;
+        hub_of(w)->endpoint = learned;
+        if (assumes)
+            reconcile_assume(&w->rc, &in);
+        assert_int_equal(pass(w), assumes ? 0 : 1);
+        assert_int_equal(endpoint_equal(&hub_of(w)->endpoint, &learned), assumes);
+    }
+    end_world(w);
+}
+
+/* WireGuard chooses its own address again for an endpoint that it is told anew: once for all. */
+static void test_network_of_the_machine_changed(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+
+    (void)pass(w);
+    reconcile_on_network(&w->rc);
+    assert_true(pass(w) > 0);
+    assert_int_equal(w->engine.n_applied, 2);
+    assert_int_equal(pass(w), 0);
+    end_world(w);
+}
+
+static void test_engine_that_is_gone(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_input in = {.snapshot = &w->snapshot};
+    struct wg_config have = WG_CONFIG_NULL;
+    struct x25519_public key = sample_key(1);
+    struct reconcile_result result;
+    struct err e = ERR_NULL;
+
+    (void)pass(w);
+    assert_int_equal(reconcile_handshake(&w->rc, &key, &e), 0);
+    assert_int_equal(w->engine.n_handshakes, 1);
+    w->engine.is_gone = true;
+    assert_int_equal(reconcile_observe(&w->rc, &have, &e), ENGINE_E_GONE);
+    /* A bridge is no WireGuard interface, so no other engine is to be had. */
+    assert_true(reconcile_run(&w->rc, &in, &secret, &result, &e) < 0);
+    assert_string_not_equal(e.text, "");
+    assert_true(w->engine.is_closed);
+    assert_null(w->rc.engine);
+    assert_int_equal(reconcile_observe(&w->rc, &have, &e), ENGINE_E_GONE);
+    assert_int_equal(reconcile_handshake(&w->rc, &key, &e), ENGINE_E_GONE);
+    end_world(w);
+}
+
+static void test_interface_that_is_gone(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_input in = {.snapshot = &w->snapshot};
+    struct reconcile_result result;
+    struct err e = ERR_NULL;
+
+    (void)pass(w);
+    assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, &e), -ENODEV);
+    assert_string_equal(e.text, "the interface weft0 is gone");
+    end_world(w);
+}
+
+static void test_taken_down(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct rtnl_link link;
+
+    (void)pass(w);
+    for (unsigned again = 0; again < 2; again++) {
+        assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
+        assert_int_equal(rtnl_find_link(w->nl, "weft0", &link), RTNL_E_ABSENT);
+        assert_null(w->rc.engine);
+    }
+    end_world(w);
+}
+
+/* The process hands the interface over; where it cannot, all is taken down and made anew. */
+static void test_retired(void **state)
+{
+    static const struct {
+        enum engine_kind kind;
+        bool hands_over;
+        int result;
+        bool stays;
+    } cases[] = {
+        {ENGINE_KIND_USERSPACE, true, 0, true},
+        {ENGINE_KIND_USERSPACE, false, 0, false},
+        {ENGINE_KIND_KERNEL, false, ENGINE_E_UNSUPPORTED, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct world *w = make_world(state, cases[i].kind);
+        struct rtnl_link link;
+        struct err e = ERR_NULL;
+
+        (void)pass(w);
+        w->engine.cannot_retire = !cases[i].hands_over;
+        assert_int_equal(reconcile_retire_engine(&w->rc, &e), cases[i].result);
+        assert_int_equal(w->engine.is_closed, cases[i].result == 0);
+        assert_int_equal(rtnl_find_link(w->nl, "weft0", &link), cases[i].stays ? 0 : RTNL_E_ABSENT);
+        assert_int_equal(reconcile_take_down(&w->rc, NULL), 0);
+        end_world(w);
+    }
+}
+
+static void test_links_of_the_machine(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    unsigned lan = add_link(w->nl, "lan0");
+
+    (void)pass(w);
+    assert_int_equal(rtnl_set_link(w->nl, lan, true, 1400), 0);
+    /* Less IPv4's header, UDP's, that of a data message, and its tag. */
+    assert_int_equal(reconcile_see_links(&w->rc), 1400 - 20 - 8 - 32);
+    end_world(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_second_pass_touches_nothing, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_interface_that_was_changed_by_hand, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_engine_that_was_changed_by_hand, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_endpoint_that_was_learned, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_what_an_earlier_agent_told, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_network_of_the_machine_changed, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_engine_that_is_gone, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_interface_that_is_gone, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_taken_down, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_retired, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_links_of_the_machine, netns_enter, netns_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

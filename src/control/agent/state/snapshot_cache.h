@@ -1,0 +1,52 @@
+/*
+ * snapshot_cache.h - the last snapshot of the network, kept on the disk for the next start.
+ *
+ * A node that starts while its hub is away begins with it. When it is written follows from
+ * save_plan.h. A file that does not parse is named in the log and never overwritten.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "agent/state/save_plan.h"
+#include "os/log.h"
+
+struct err;
+struct node;
+struct snapshot;
+struct state;
+
+struct snapshot_cache {
+    const char *dir; /* pins: the state directory */
+    struct save_plan plan;
+    nsec_t due_at;   /* time of the next write; NSEC_NEVER: all is written */
+    bool is_damaged; /* the file does not parse, or is of another node, and is left alone */
+    struct log_limit limit;
+};
+
+/**
+ * snapshot_cache_load() - the cached snapshot, or what is known from the join
+ * @dir:	pinned
+ * @st:		who this node is
+ * @ret:	gives
+ *
+ * Return: 0 or negative errno with words.
+ */
+int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct state *st,
+    struct snapshot *ret, struct err *e);
+
+/**
+ * snapshot_cache_check_self() - is that object this node, with the key that this machine has?
+ * @self:	as the hub describes it
+ *
+ * Return: 0 or -EINVAL with words.
+ */
+int snapshot_cache_check_self(const struct state *st, const struct node *self, struct err *e);
+
+/** snapshot_cache_on_change() - plan a write; @is_status: only a node's status has changed. */
+void snapshot_cache_on_change(struct snapshot_cache *sc, bool is_status, nsec_t now);
+
+/** snapshot_cache_save() - write it now; one that fails is logged, and planned again. */
+void snapshot_cache_save(struct snapshot_cache *sc, const struct snapshot *s, nsec_t now);

@@ -1,0 +1,521 @@
+/* state.c - see state.h. */
+#include "agent/state/state.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/body.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "mesh/fields.h"
+#include "mesh/watch_event.h"
+#include "os/rng_kernel.h"
+#include "os/statefile.h"
+
+#define NODE_FILE          "node.json"
+#define PUBLIC_FILE        "public.json"
+#define SNAPSHOT_FILE      "snapshot.json"
+#define KEEPALIVE_FILE     "keepalive.json"
+#define KEY_FILE           "join.key"
+#define LOCK_FILE          "lock"
+#define KEEPALIVE_FILE_MAX 4096
+#define NODE_MAX           (256u << 10) /* a node, its network, some hubs, all their labels */
+
+_Static_assert(STATE_INTERFACE_MAX == IFNAMSIZ, "as the kernel has it");
+
+static const char *path_of(const char *dir, const char *file, char buf[static PATH_MAX])
+{
+    (void)snprintf(buf, PATH_MAX, "%.*s/%s", STATE_DIR_MAX, dir, file);
+    return buf;
+}
+
+void state_deinit(struct state *st)
+{
+    snapshot_deinit(&st->snapshot);
+    secret_wipe(&st->secret, sizeof(st->secret));
+    secret_wipe(&st->ways, sizeof(st->ways)); /* a proxy's password */
+    *st = (struct state)STATE_NULL;
+}
+
+int state_check_interface(const char *name, struct err *e)
+{
+    size_t len = strlen(name);
+    bool good =
+        len > 0 && len < STATE_INTERFACE_MAX && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+
+    /* What the kernel takes, less '%', which it would replace by a number. */
+    for (size_t i = 0; good && i < len; i++)
+        good = name[i] > ' ' && name[i] < 0x7f && !strchr("/:%", name[i]);
+    if (good)
+        return 0;
+    return err_set(e, -EINVAL,
+        "interface \"%.40s\" is not a name: 1 to %d printable characters other than '/', ':', '%%'",
+        name, STATE_INTERFACE_MAX - 1);
+}
+
+int state_check_dir(const char *dir, struct err *e)
+{
+    if (dir[0] != '\0' && strlen(dir) <= STATE_DIR_MAX)
+        return 0;
+    return err_set(
+        e, -EINVAL, "the state directory \"%.40s\" is not 1 to %d bytes long", dir, STATE_DIR_MAX);
+}
+
+/* ---- files of JSON -------------------------------------------------------------------------- */
+
+/* Wipes the text: node.json holds a key. @ret gives a reference. */
+static int read_json(const char *path, size_t max, json_t **ret, struct err *e)
+{
+    json_error_t error;
+    char *text = NULL;
+    size_t len = 0;
+    int r = statefile_read(path, max, &text, &len, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return STATE_E_ABSENT;
+    if (r < 0)
+        return r;
+    *ret = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+    secret_wipe(text, len);
+    free(text);
+    if (*ret)
+        return 0;
+    return err_set(e, -EINVAL, "%s is damaged: %s in line %d", path, error.text, error.line);
+}
+
+/* Takes @json, which is NULL when there was no memory to make it. */
+static int write_json(const char *path, json_t *json, struct err *e)
+{
+    char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
+    int r;
+
+    body_wipe_text(json, "privateKey");
+    json_decref(json);
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory to write %s", path);
+    r = statefile_replace(path, text, strlen(text), 0600, e);
+    secret_wipe(text, strlen(text));
+    free(text);
+    return r;
+}
+
+/* ---- node.json ------------------------------------------------------------------------------ */
+
+static void decode_secret(struct fields *f, struct state *st)
+{
+    const char *text = fields_string(f, "privateKey", FIELDS_REQUIRED, 1, X25519_BASE64_MAX);
+
+    if (text && x25519_secret_parse(&st->secret, text, NULL) < 0)
+        fields_fail(f, "\"privateKey\" is not a key: 44 characters of base64");
+}
+
+static void decode_interface(struct fields *f, struct state *st)
+{
+    const char *name = fields_string(f, "interface", FIELDS_REQUIRED, 1, STATE_INTERFACE_MAX - 1);
+    const char *engine = fields_string(f, "engine", FIELDS_REQUIRED, 1, 20);
+    struct err e = ERR_NULL;
+
+    if (name && state_check_interface(name, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+    else if (name)
+        (void)snprintf(st->interface, sizeof(st->interface), "%s", name);
+    if (engine && engine_kind_parse(&st->engine, engine, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+}
+
+static void decode_ways(struct fields *f, struct state_ways *ways)
+{
+    const char *pin = fields_string(f, "hubPin", FIELDS_OPTIONAL, 1, 64);
+    const char *proxy = fields_string(f, "proxy", FIELDS_OPTIONAL, 1, PROXY_TEXT_MAX - 1);
+    const json_t *api = fields_array(f, "hubApi", FIELDS_OPTIONAL, 0, TOKEN_WAYS_MAX);
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < json_array_size(api); i++) {
+        const char *text = json_string_value(json_array_get(api, i));
+
+        if (!text || host_port_check(text, &e) != 0)
+            fields_fail(f, "\"hubApi\" is not a list of HOST:PORT");
+        else
+            (void)snprintf(ways->api[ways->n_api++], sizeof(ways->api[0]), "%s", text);
+    }
+    if (ways->n_api > 0 && (!pin || !base64_decode(pin, ways->pin.b, sizeof(ways->pin.b))))
+        fields_fail(f, "\"hubPin\" is not a SHA-256: 44 characters of base64");
+    if (proxy && proxy_check(proxy, &e) != 0)
+        fields_fail(f, "%s", err_text(&e));
+    else if (proxy)
+        (void)snprintf(ways->proxy, sizeof(ways->proxy), "%s", proxy);
+}
+
+/* Adds to @json; false without memory. */
+static bool encode_ways(json_t *json, const struct state_ways *ways)
+{
+    char pin[BASE64_ROOM(sizeof(ways->pin.b))];
+    json_t *api = json_array();
+    bool ok = api != NULL;
+
+    base64_encode(ways->pin.b, sizeof(ways->pin.b), pin);
+    for (unsigned i = 0; ok && i < ways->n_api; i++)
+        ok = json_array_append_new(api, json_string(ways->api[i])) == 0;
+    if (ok && ways->n_api > 0)
+        ok = json_object_set_new(json, "hubPin", json_string(pin)) == 0;
+    if (ok && ways->proxy[0])
+        ok = json_object_set_new(json, "proxy", json_string(ways->proxy)) == 0;
+    return json_object_set_new(json, "hubApi", api) == 0 && ok;
+}
+
+int state_parse_given(struct endpoint *ret, const char *text, struct err *e)
+{
+    struct endpoint ep = {.port = 0};
+
+    if (ip_addr_parse(&ep.addr, text, NULL) < 0 && endpoint_parse(&ep, text, NULL) < 0)
+        return err_set(e, -EINVAL,
+            "\"%.60s\" is no endpoint: an address, or ADDRESS:PORT, or [ADDRESS]:PORT", text);
+    *ret = ep;
+    return 0;
+}
+
+static void decode_given(struct fields *f, struct state *st)
+{
+    const json_t *given = fields_array(f, "endpoints", FIELDS_OPTIONAL, 0, STATE_GIVEN_MAX);
+    uint64_t port = 0;
+    struct err e = ERR_NULL;
+
+    fields_u64(f, "listenPort", FIELDS_OPTIONAL, 0, UINT16_MAX, &port);
+    st->listen_port = (uint16_t)port;
+    for (size_t i = 0; i < json_array_size(given); i++) {
+        const char *text = json_string_value(json_array_get(given, i));
+
+        if (!text)
+            fields_fail(f, "an endpoint is not a string");
+        else if (state_parse_given(&st->given[i], text, &e) < 0)
+            fields_fail(f, "%s", err_text(&e));
+        st->n_given++;
+    }
+}
+
+/* The key in the file and the one that the hub knows must be a pair. */
+static int check_key(const struct state *st, const char *path, struct err *e)
+{
+    struct x25519_public public;
+
+    if (!x25519_derive_public(&st->secret, &public))
+        return -ENOMEM;
+    if (x25519_public_equal(&public, &snapshot_self(&st->snapshot)->key))
+        return 0;
+    return err_set(e, -EINVAL, "%s is damaged: its private key is not that of its node", path);
+}
+
+static void decode_accepts(struct fields *f, struct state *st)
+{
+    const char *text = fields_string(f, "acceptRoutes", FIELDS_OPTIONAL, 1, 20);
+    struct err e = ERR_NULL;
+
+    if (text && subnets_accept_parse(&st->accepts, text, &e) < 0)
+        fields_fail(f, "\"acceptRoutes\": %s", err_text(&e));
+}
+
+static int decode_state(struct state *st, const json_t *json, const char *path, struct err *e)
+{
+    struct fields f = fields_make(json, path, e);
+    const json_t *birth;
+    int r;
+
+    decode_secret(&f, st);
+    decode_interface(&f, st);
+    decode_ways(&f, &st->ways);
+    st->keeps_hosts = true;
+    fields_bool(&f, "hosts", FIELDS_OPTIONAL, &st->keeps_hosts);
+    fields_bool(&f, "relay", FIELDS_OPTIONAL, &st->wants_relay);
+    subnets_decode(&f, "routes", &st->routes);
+    fields_bool(&f, "keepSources", FIELDS_OPTIONAL, &st->keeps_sources);
+    decode_accepts(&f, st);
+    decode_given(&f, st);
+    birth = fields_object(&f, "joined", FIELDS_REQUIRED);
+    r = fields_end(&f);
+    if (r == 0) {
+        r = snapshot_decode(&st->snapshot, birth, NULL, e);
+        if (r < 0)
+            (void)err_prefix(e, "%s", path);
+    }
+    return r < 0 ? r : check_key(st, path, e);
+}
+
+int state_read(struct state *ret, const char *dir, struct err *e)
+{
+    struct state st = STATE_NULL;
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    int r = read_json(path_of(dir, NODE_FILE, path), NODE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    r = decode_state(&st, json, path, e);
+    body_wipe_text(json, "privateKey");
+    json_decref(json);
+    if (r < 0) {
+        state_deinit(&st);
+        return r;
+    }
+    *ret = st;
+    return 0;
+}
+
+/* The nodes that are needed to reach the hub: this one and the hubs. */
+static json_t *encode_birth(const struct snapshot *s)
+{
+    json_t *nodes = json_array();
+
+    for (size_t i = 0; nodes && i < s->nodes.n; i++) {
+        const struct node *n = &s->nodes.items[i]->node;
+
+        if ((n->hub || n == snapshot_self(s)) && json_array_append_new(nodes, node_encode(n)) < 0)
+            nodes = (json_decref(nodes), NULL);
+    }
+    return json_pack("{s:I, s:s, s:o, s:o, s:[]}", "revision", (json_int_t)s->revision, "self",
+        s->self, "network", network_encode(&s->network), "nodes", nodes, "edges");
+}
+
+static json_t *encode_given(const struct state *st)
+{
+    json_t *given = json_array();
+    char text[ENDPOINT_TEXT_MAX];
+
+    for (unsigned i = 0; given && i < st->n_given; i++) {
+        const struct endpoint *ep = &st->given[i];
+
+        if (json_array_append_new(given, json_string(ep->port ? endpoint_format(ep, text)
+                                                              : ip_addr_format(&ep->addr, text))) <
+            0)
+            given = (json_decref(given), NULL);
+    }
+    return given;
+}
+
+void state_public_deinit(struct state_public *p)
+{
+    snapshot_deinit(&p->snapshot);
+    *p = (struct state_public)STATE_PUBLIC_NULL;
+}
+
+int state_read_public(struct state_public *ret, const char *dir, struct err *e)
+{
+    struct state st = STATE_NULL;
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    struct fields f;
+    const json_t *birth;
+    int r = read_json(path_of(dir, PUBLIC_FILE, path), NODE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, path, e);
+    decode_interface(&f, &st);
+    birth = fields_object(&f, "joined", FIELDS_REQUIRED);
+    r = fields_end(&f);
+    if (r == 0)
+        r = snapshot_decode(&st.snapshot, birth, NULL, e);
+    json_decref(json);
+    if (r < 0)
+        return r;
+    memcpy(ret->interface, st.interface, sizeof(ret->interface));
+    ret->snapshot = st.snapshot;
+    return 0;
+}
+
+int state_write_public(const struct state *st, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return write_json(path_of(dir, PUBLIC_FILE, path),
+        json_pack("{s:s, s:s, s:o}", "interface", st->interface, "engine",
+            engine_kind_name(st->engine), "joined", encode_birth(&st->snapshot)),
+        e);
+}
+
+int state_write(const struct state *st, const char *dir, struct err *e)
+{
+    char text[X25519_BASE64_MAX];
+    char path[PATH_MAX];
+    json_t *json;
+    int r = state_write_public(st, dir, e);
+
+    /* After node.json the machine has joined, so that comes last. */
+    if (r < 0)
+        return r;
+    x25519_secret_write(&st->secret, text);
+    json = json_pack("{s:s, s:s, s:b, s:b, s:o, s:b, s:s, s:i, s:o, s:s, s:o}", "interface",
+        st->interface, "engine", engine_kind_name(st->engine), "hosts", (int)st->keeps_hosts,
+        "relay", (int)st->wants_relay, "routes", subnets_encode(&st->routes), "keepSources",
+        (int)st->keeps_sources, "acceptRoutes", subnets_accept_name(st->accepts), "listenPort",
+        (int)st->listen_port, "endpoints", encode_given(st), "privateKey", text, "joined",
+        encode_birth(&st->snapshot));
+    secret_wipe(text, sizeof(text));
+    if (json && !encode_ways(json, &st->ways))
+        json = (json_decref(json), NULL);
+    return write_json(path_of(dir, NODE_FILE, path), json, e);
+}
+
+/* ---- snapshot.json -------------------------------------------------------------------------- */
+
+int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    int r = read_json(path_of(dir, SNAPSHOT_FILE, path), WATCH_EVENT_LINE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    r = snapshot_decode(ret, json, NULL, e);
+    json_decref(json);
+    if (r < 0)
+        (void)err_prefix(e, "%s is damaged", path);
+    return r;
+}
+
+int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return write_json(path_of(dir, SNAPSHOT_FILE, path), snapshot_encode(s), e);
+}
+
+/* ---- keepalive.json -------------------------------------------------------------------------- */
+
+static int decode_keepalive(
+    struct keepalive_known *ret, const json_t *json, const char *path, struct err *e)
+{
+    const uint64_t longest = KEEPALIVE_LONGEST / NSEC_PER_MSEC;
+    struct fields f = fields_make(json, path, e);
+    uint64_t lives = 0;
+    uint64_t dies = 0;
+    uint64_t measured_at = 0;
+    const char *address;
+
+    fields_u64(&f, "livesMs", FIELDS_REQUIRED, 0, longest, &lives);
+    fields_u64(&f, "diesMs", FIELDS_OPTIONAL, 1, longest, &dies);
+    fields_u64(&f, "measuredAt", FIELDS_REQUIRED, 1, INT64_MAX / NSEC_PER_SEC, &measured_at);
+    address = fields_string(&f, "address", FIELDS_REQUIRED, 1, IP_ADDR_TEXT_MAX);
+    if (address && ip_addr_parse(&ret->outside, address, NULL) < 0)
+        fields_fail(&f, "\"address\" is no address");
+    if (lives == 0 && dies == 0)
+        fields_fail(&f, "\"livesMs\" is 0, and there is no \"diesMs\"");
+    ret->bounds.lives = (nsec_t)lives * NSEC_PER_MSEC;
+    ret->bounds.dies = dies == 0 ? NSEC_NEVER : (nsec_t)dies * NSEC_PER_MSEC;
+    ret->measured_at = (nsec_t)measured_at * NSEC_PER_SEC;
+    return fields_end(&f);
+}
+
+int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct err *e)
+{
+    struct keepalive_known known = KEEPALIVE_KNOWN_NULL;
+    char path[PATH_MAX];
+    json_t *json = NULL;
+    int r = read_json(path_of(dir, KEEPALIVE_FILE, path), KEEPALIVE_FILE_MAX, &json, e);
+
+    if (r != 0)
+        return r;
+    r = decode_keepalive(&known, json, path, e);
+    json_decref(json);
+    if (r == 0)
+        *ret = known;
+    return r;
+}
+
+int state_write_keepalive(const struct keepalive_known *k, const char *dir, struct err *e)
+{
+    json_t *dies =
+        k->bounds.dies == NSEC_NEVER ? NULL : json_integer(k->bounds.dies / NSEC_PER_MSEC);
+    char address[IP_ADDR_TEXT_MAX];
+    char path[PATH_MAX];
+
+    return write_json(path_of(dir, KEEPALIVE_FILE, path),
+        json_pack("{s:I, s:o*, s:I, s:s}", "livesMs", (json_int_t)(k->bounds.lives / NSEC_PER_MSEC),
+            "diesMs", dies, "measuredAt", (json_int_t)(k->measured_at / NSEC_PER_SEC), "address",
+            ip_addr_format(&k->outside, address)),
+        e);
+}
+
+/* ---- join.key ------------------------------------------------------------------------------- */
+
+static int read_join_key(struct x25519_secret *ret, const char *path, struct err *e)
+{
+    char *text = NULL;
+    size_t len = 0;
+    int r = statefile_read(path, X25519_BASE64_MAX, &text, &len, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return STATE_E_ABSENT;
+    if (r < 0)
+        return r;
+    text[strcspn(text, "\n")] = '\0';
+    if (x25519_secret_parse(ret, text, NULL) < 0)
+        r = err_set(e, -EINVAL, "%s is damaged: it does not hold a key", path);
+    secret_wipe(text, len);
+    free(text);
+    return r;
+}
+
+int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e)
+{
+    struct rng rng = rng_kernel();
+    struct x25519_secret secret;
+    char text[X25519_BASE64_MAX];
+    char path[PATH_MAX];
+    int r = read_join_key(ret, path_of(dir, KEY_FILE, path), e);
+
+    if (r != STATE_E_ABSENT)
+        return r;
+    x25519_secret_make(&secret, &rng);
+    x25519_secret_write(&secret, text);
+    r = statefile_replace(path, text, strlen(text), 0600, e);
+    if (r == 0)
+        *ret = secret;
+    secret_wipe(text, sizeof(text));
+    secret_wipe(&secret, sizeof(secret));
+    return r;
+}
+
+static int remove_file(const char *dir, const char *file, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (unlink(path_of(dir, file, path)) < 0 && errno != ENOENT)
+        return err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
+    return 0;
+}
+
+int state_forget_join_key(const char *dir, struct err *e)
+{
+    return remove_file(dir, KEY_FILE, e);
+}
+
+/* ---- the whole directory -------------------------------------------------------------------- */
+
+int state_remove(const char *dir, struct err *e)
+{
+    int r = remove_file(dir, SNAPSHOT_FILE, e);
+
+    if (r == 0)
+        r = remove_file(dir, KEEPALIVE_FILE, e);
+    if (r == 0)
+        r = remove_file(dir, KEY_FILE, e);
+    if (r == 0)
+        r = remove_file(dir, PUBLIC_FILE, e);
+    /* Last: as long as it is there this machine counts as joined. */
+    if (r == 0)
+        r = remove_file(dir, NODE_FILE, e);
+    return r;
+}
+
+int state_lock(const char *dir, int *ret_fd, struct err *e)
+{
+    char path[PATH_MAX];
+
+    return statefile_lock(path_of(dir, LOCK_FILE, path), ret_fd, e);
+}

@@ -1,0 +1,297 @@
+/*
+ * test-watch.c - what a node may see, and what its watch is told, in order and in bounds.
+ *
+ * A whole hub on the memory store; the test is the server, and takes what the streams hold.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/text.h"
+#include "hub/view.h"
+#include "hub/watch.h"
+#include "test/support/sample_hub.h"
+
+/* ---- a hub with the nodes a, b and c -------------------------------------------------------- */
+
+static struct sample_hub hub;
+
+static struct model_network *network(void)
+{
+    return model_find_network(&hub.hub->model, "default");
+}
+
+static struct model_node *node(const char *name)
+{
+    struct model_node *n = model_find_node(network(), name);
+
+    assert_non_null(n);
+    return n;
+}
+
+static void add_node(const char *name)
+{
+    uint8_t key[32] = {[1] = (uint8_t)name[0], [2] = 1};
+    char text[BASE64_ROOM(32)];
+    char body[256];
+
+    base64_encode(key, sizeof(key), text);
+    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
+    assert_int_equal(
+        sample_hub_ask(&hub, DOOR_ADMIN, NULL, "POST", "/v1/networks/default/nodes", body, NULL),
+        201);
+}
+
+static void set_edge(const char *path)
+{
+    char body[256];
+
+    (void)snprintf(body, sizeof(body),
+        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\"},"
+        "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"%s\"}}",
+        path);
+    assert_int_equal(sample_hub_ask(&hub, DOOR_ADMIN, NULL, "PUT",
+                         "/v1/networks/default/objects/MeshEdge/a--b", body, NULL),
+        200);
+}
+
+static int enter(void **state)
+{
+    hub = (struct sample_hub){.now = NSEC_PER_SEC};
+    sample_hub_make_dir(&hub, false);
+    sample_hub_open(&hub);
+    add_node("a");
+    add_node("b");
+    add_node("c");
+    return 0;
+}
+
+static int leave(void **state)
+{
+    sample_hub_close(&hub);
+    sample_hub_remove_dir(&hub);
+    return 0;
+}
+
+/* ---- the server's part ---------------------------------------------------------------------- */
+
+/* What is queued; then the stream has been drained. */
+static const char *take(struct stream *s)
+{
+    static char text[1 << 16];
+    size_t n = stream_take(s, text, sizeof(text) - 1, hub.now);
+
+    text[n] = '\0';
+    if (s->n == 0)
+        s->on_drained(s);
+    return text;
+}
+
+static unsigned count(const char *text, const char *part)
+{
+    unsigned n = 0;
+
+    for (const char *p = strstr(text, part); p; p = strstr(p + 1, part))
+        n++;
+    return n;
+}
+
+/* A watch that has got its snapshot. */
+static struct stream *open_watch(const char *name)
+{
+    struct stream *s = watch_open(&hub.hub->watcher, node(name));
+    const char *text;
+
+    assert_non_null(s);
+    s->on_drained(s);
+    text = take(s);
+    if (count(text, "snapshot") != 1)
+        fail_msg("no snapshot: %.200s", text);
+    return s;
+}
+
+static void end(struct stream *s)
+{
+    s->on_closed(s);
+}
+
+/* ---- views ---------------------------------------------------------------------------------- */
+
+static void test_who_sees_whom(void **state)
+{
+    char *text;
+
+    assert_true(view_can_see(node("a"), node("a")));
+    assert_true(view_can_see(node("a"), node("b")));
+    set_edge("off");
+    assert_true(view_can_see(node("a"), node("a")));
+    assert_false(view_can_see(node("a"), node("b")));
+    assert_false(view_can_see(node("b"), node("a")));
+    assert_true(view_can_see(node("a"), node("c")));
+    text = view_snapshot_text(node("a"));
+    assert_non_null(text);
+    /* By their keys: c's, and not b's. */
+    assert_non_null(strstr(text, "\"AGMB"));
+    assert_null(strstr(text, "\"AGIB"));
+    free(text);
+}
+
+static void test_lent_snapshot(void **state)
+{
+    struct snapshot s = SNAPSHOT_NULL;
+
+    set_edge("off");
+    assert_true(view_lend_snapshot(node("a"), &s));
+    assert_string_equal(s.self, "a");
+    assert_non_null(snapshot_find_node(&s, "c"));
+    assert_null(snapshot_find_node(&s, "b"));
+    view_return_snapshot(&s);
+    view_return_snapshot(&s);
+}
+
+/* ---- watches -------------------------------------------------------------------------------- */
+
+static void test_changes_come_in_order(void **state)
+{
+    struct stream *s = open_watch("a");
+    const char *text;
+
+    add_node("d");
+    add_node("e");
+    text = take(s);
+    assert_int_equal(count(text, "\n"), 2);
+    assert_non_null(strstr(text, "\"d\""));
+    assert_true(strstr(text, "\"d\"") < strstr(text, "\"e\""));
+    assert_string_equal(take(s), "");
+    end(s);
+}
+
+/* Two nodes that may not talk any more are told that the other one is gone; a third hears nothing.
+ */
+static void test_edge_that_is_switched_off(void **state)
+{
+    struct stream *a = open_watch("a");
+    struct stream *c = open_watch("c");
+
+    set_edge("off");
+    assert_int_equal(count(take(a), "delete"), 1);
+    assert_string_equal(take(c), "");
+    set_edge("auto");
+    assert_int_equal(count(take(a), "publicKey"), 1);
+    end(a);
+    end(c);
+}
+
+static void test_heartbeat_when_nothing_else_is_said(void **state)
+{
+    struct stream *s = open_watch("a");
+
+    hub.now += WATCH_HEARTBEAT;
+    watch_tick(&hub.hub->watcher, hub.now);
+    assert_int_equal(count(take(s), "heartbeat"), 1);
+    hub.now += WATCH_HEARTBEAT - 1;
+    watch_tick(&hub.hub->watcher, hub.now);
+    assert_string_equal(take(s), "");
+    /* What waits to be taken proves as much. */
+    add_node("d");
+    hub.now += WATCH_HEARTBEAT;
+    watch_tick(&hub.hub->watcher, hub.now);
+    assert_int_equal(count(take(s), "heartbeat"), 0);
+    end(s);
+}
+
+/* A node that takes nothing costs a bounded queue, and begins again with a snapshot. */
+static void test_slow_node_gets_a_snapshot(void **state)
+{
+    struct stream *s = open_watch("a");
+    const char *text;
+
+    for (unsigned i = 0; i <= STREAM_LINES_MAX; i++)
+        watch_tell_node(&hub.hub->watcher, node("b"), hub.now);
+    assert_int_equal(hub.hub->watcher.n_overrun, 1);
+    assert_true(s->n <= STREAM_LINES_MAX);
+    /* What comes meanwhile is in the snapshot. */
+    add_node("d");
+    text = take(s);
+    if (count(text, "snapshot") == 0)
+        text = take(s);
+    assert_int_equal(count(text, "snapshot"), 1);
+    assert_non_null(strstr(text, "\"d\""));
+    assert_string_equal(take(s), "");
+    end(s);
+}
+
+static void test_third_watch_ends_the_first(void **state)
+{
+    struct stream *s[3];
+
+    for (unsigned i = 0; i < 3; i++)
+        s[i] = open_watch("a");
+    assert_true(s[0]->aborted);
+    assert_false(s[1]->aborted || s[2]->aborted);
+    assert_true(watch_is_open(node("a")));
+    for (unsigned i = 0; i < 3; i++)
+        end(s[i]);
+    assert_false(watch_is_open(node("a")));
+    assert_int_equal(hub.hub->watcher.n, 0);
+}
+
+static void test_removed_node_is_told_last(void **state)
+{
+    struct stream *a = open_watch("a");
+    struct stream *b = open_watch("b");
+    const char *text;
+
+    assert_int_equal(sample_hub_ask(&hub, DOOR_ADMIN, NULL, "DELETE",
+                         "/v1/networks/default/nodes/a", NULL, NULL),
+        204);
+    text = take(a);
+    assert_int_equal(count(text, "\n"), 1);
+    assert_non_null(strstr(text, "removed"));
+    assert_true(a->ended);
+    assert_int_equal(count(take(b), "delete"), 1);
+    assert_false(b->ended);
+    end(a);
+    end(b);
+}
+
+/* Five at once, then one each two seconds, which is the last one. */
+static void test_status_that_changes_all_the_time(void **state)
+{
+    struct stream *s = open_watch("a");
+
+    for (unsigned i = 0; i < 20; i++)
+        watch_tell_status(&hub.hub->watcher, node("b"), hub.now);
+    assert_int_equal(count(take(s), "\n"), WATCH_STATUS_BURST);
+    watch_tick(&hub.hub->watcher, hub.now);
+    assert_int_equal(count(take(s), "publicKey"), 0);
+    hub.now += WATCH_STATUS_EACH;
+    watch_tick(&hub.hub->watcher, hub.now);
+    assert_int_equal(count(take(s), "publicKey"), 1);
+    hub.now += WATCH_STATUS_EACH;
+    watch_tick(&hub.hub->watcher, hub.now);
+    assert_int_equal(count(take(s), "publicKey"), 0);
+    end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_who_sees_whom, enter, leave),
+        cmocka_unit_test_setup_teardown(test_lent_snapshot, enter, leave),
+        cmocka_unit_test_setup_teardown(test_changes_come_in_order, enter, leave),
+        cmocka_unit_test_setup_teardown(test_edge_that_is_switched_off, enter, leave),
+        cmocka_unit_test_setup_teardown(test_heartbeat_when_nothing_else_is_said, enter, leave),
+        cmocka_unit_test_setup_teardown(test_slow_node_gets_a_snapshot, enter, leave),
+        cmocka_unit_test_setup_teardown(test_third_watch_ends_the_first, enter, leave),
+        cmocka_unit_test_setup_teardown(test_removed_node_is_told_last, enter, leave),
+        cmocka_unit_test_setup_teardown(test_status_that_changes_all_the_time, enter, leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -2,7 +2,7 @@
  * job.c - one job: made, begun anew, ended, forgotten; its ports; and as others see it.
  *
  * Which jobs a network has is jobs.c's. What is in a job only the network's rendezvous process
- * knows; here is what of it is in the store (jobs_index.c).
+ * knows; here is what of it is in the store (blob_index.c).
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
  * jobs.c - networks, and which jobs they have; the functions of jobs.h.
  *
- * One job's life is in job.c, the processes that serve them in jobs_host.c.
+ * One job's life is in job.c, the processes that serve them in job_host.c.
  */
 #include "jobs.h"
 

@@ -1,14 +1,14 @@
 /*
  * jobs_internal.h - jobs, as the hub's own files about them see them.
  *
- *     jobs.c         networks, and which jobs they have
- *     job.c          one job: its life, and its runs
- *     jobs_index.c   what of a job is in the hub's store
- *     jobs_load.c    all of that, out of the store
- *     jobs_saving.c  a job's own record, on its way to the store, and who waits for it
- *     jobs_commit.c  changes, on their way to the store
- *     jobs_intake.c  what a rendezvous process says, none of which is trusted
- *     jobs_host.c    the processes: started, fed, ended
+ *     jobs.c          networks, and which jobs they have
+ *     job.c           one job: its life, and its runs
+ *     blob_index.c    what of a job is in the hub's store
+ *     job_loader.c    all of that, out of the store
+ *     record_save.c   a job's own record, on its way to the store, and who waits for it
+ *     change_queue.c  changes, on their way to the store
+ *     job_intake.c    what a rendezvous process says, none of which is trusted
+ *     job_host.c      the processes: started, fed, ended
  */
 #pragma once
 
@@ -104,7 +104,7 @@ struct jobs_network {
     size_t n_items;              /* in the indexes of all jobs, garbage too */
     size_t n_garbage;            /* of them */
     size_t n_bytes;              /* of those that are none */
-    struct jobs_commit commit;   /* see there */
+    struct change_queue.commit;   /* see there */
     struct jobs_partial partial; /* see there */
     struct jobs_host *host;      /* owns; NULL: there is no process */
     pid_t ended;                 /* a process that is not reaped yet; 0: none */
@@ -235,7 +235,7 @@ bool jobs__keeps_pace(struct jobs_network *n, nsec_t now);
 /** jobs__set_aside() - the record of that key cannot be read: model_set_aside(). */
 void jobs__set_aside(struct jobs *jobs, const char *key, const char *why);
 
-/* ---- jobs_saving.c ---- */
+/* ---- record_save.c ---- */
 
 /** What a record says that is new. */
 enum jobs_save {
@@ -255,7 +255,7 @@ void jobs__save_in_vain(struct job *job);
 /** jobs__wait() - @done is called when the job is not being saved any more. 0 or -ENOMEM. */
 int jobs__wait(struct job *job, jobs_done_fn done, void *ctx);
 
-/* ---- jobs_index.c ---- */
+/* ---- blob_index.c ---- */
 
 /** jobs__find_item() - lends; NULL: it is not in the store. */
 struct jobs_item *jobs__find_item(
@@ -284,12 +284,12 @@ void jobs__end_runs(struct job *job);
 /** jobs__forget_items() - from memory alone. */
 void jobs__forget_items(struct job *job);
 
-/* ---- jobs_load.c ---- */
+/* ---- job_loader.c ---- */
 
 /** jobs__load() - all that is kept, into an empty @jobs. 0 or negative errno with words. */
 int jobs__load(struct jobs *jobs, struct err *e);
 
-/* ---- jobs_commit.c ---- */
+/* ---- change_queue.c ---- */
 
 /** jobs__commit_init() - empty. */
 void jobs__commit_init(struct jobs_commit *c, uint64_t seed);
@@ -328,7 +328,7 @@ void jobs__sweep(struct jobs_network *n);
 /** jobs__on_timer() - commits what is due. */
 void jobs__on_timer(uv_timer_t *timer);
 
-/* ---- jobs_intake.c ---- */
+/* ---- job_intake.c ---- */
 
 /** jobs__take() - what a process has said. False: it may not say that. */
 bool jobs__take(struct jobs_network *n, const struct rdzv_wire *m);
@@ -339,7 +339,7 @@ void jobs__forget_partial(struct jobs_network *n);
 /** jobs__take_no_more() - the process has ended: what it began to say is forgotten. */
 void jobs__take_no_more(struct jobs_network *n);
 
-/* ---- jobs_host.c ---- */
+/* ---- job_host.c ---- */
 
 /** jobs__host_due() - when the network's process is to be started; NSEC_NEVER: not now. */
 nsec_t jobs__host_due(const struct jobs_network *n);

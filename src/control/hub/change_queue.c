@@ -1,5 +1,5 @@
 /*
- * jobs_commit.c - changes of jobs, on their way to the store.
+ * change_queue.c - changes of jobs, on their way to the store.
  *
  * Theory of operation. The last change of a key replaces the one before it, in its place. All that
  * has gathered goes to the store in commits of a bounded size, of each network one at a time. The

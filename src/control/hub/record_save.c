@@ -1,5 +1,5 @@
 /*
- * jobs_saving.c - a job's own record, on its way to the store, and who waits for it.
+ * record_save.c - a job's own record, on its way to the store, and who waits for it.
  *
  * What the record says comes true when it is on the disk. Until then others who want something of
  * the job wait, and ask again when it is.

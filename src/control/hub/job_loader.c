@@ -1,5 +1,5 @@
 /*
- * jobs_load.c - which jobs there are, and what of them is in the hub's store.
+ * job_loader.c - which jobs there are, and what of them is in the hub's store.
  *
  * A record that cannot be understood is set aside: named in the log and counted, and left where it
  * is. It never keeps a hub from starting. What is in the blobs only a rendezvous process reads.

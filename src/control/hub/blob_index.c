@@ -1,4 +1,4 @@
-/* jobs_index.c - what of a job is in the hub's store; see jobs_internal.h. */
+/* blob_index.c - what of a job is in the hub's store; see jobs_internal.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

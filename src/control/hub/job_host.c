@@ -1,5 +1,5 @@
 /*
- * jobs_host.c - the rendezvous processes: started, fed, heard, ended, started again.
+ * job_host.c - the rendezvous processes: started, fed, heard, ended, started again.
  *
  * Theory of operation. A network that is served has one process. It is this program, started anew
  * with nothing but one end of a socket pair (rendezvous/rdzv_process.h), and is told everything:

@@ -1,5 +1,5 @@
 /*
- * jobs_intake.c - what a rendezvous process says, and what of it the hub does.
+ * job_intake.c - what a rendezvous process says, and what of it the hub does.
  *
  * The process reads what strangers send, so it may be theirs: nothing that it says is trusted.
  * It names jobs by numbers that the hub gave to jobs of this network; every key is built here. How

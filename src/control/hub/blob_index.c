@@ -1,118 +1,120 @@
-/* blob_index.c - what of a job is in the hub's store; see jobs_internal.h. */
+/* blob_index.c - see blob_index.h. */
+#include "blob_index.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hub/jobs_internal.h"
-
 static uint64_t hash_of(
-    const struct job *job, enum rdzv_key_kind kind, const struct rdzv_hash *hash)
+    const struct blob_index *index, enum rdzv_key_kind kind, const struct rdzv_hash *hash)
 {
-    return hash_bytes(job->items.seed + kind, hash, sizeof(*hash));
+    return hash_bytes(index->entries.seed + kind, hash, sizeof(*hash));
 }
 
-struct jobs_item *jobs__find_item(
-    const struct job *job, enum rdzv_key_kind kind, const struct rdzv_hash *hash)
+void blob_index_init(struct blob_index *index, struct blob_totals *totals, uint64_t seed)
 {
-    uint64_t h = hash_of(job, kind, hash);
+    *index = (struct blob_index){.totals = totals};
+    htab_init(&index->entries, seed);
+}
 
-    for (struct htab_link *l = htab_first(&job->items, h); l; l = htab_next(l, h)) {
-        struct jobs_item *item = container_of(l, struct jobs_item, link);
+struct blob_entry *blob_index_find(
+    const struct blob_index *index, enum rdzv_key_kind kind, const struct rdzv_hash *hash)
+{
+    uint64_t h = hash_of(index, kind, hash);
 
-        if (item->kind == kind && memcmp(&item->hash, hash, sizeof(*hash)) == 0)
-            return item;
+    for (struct htab_link *l = htab_first(&index->entries, h); l; l = htab_next(l, h)) {
+        struct blob_entry *entry = container_of(l, struct blob_entry, link);
+
+        if (entry->kind == kind && memcmp(&entry->hash, hash, sizeof(*hash)) == 0)
+            return entry;
     }
     return NULL;
 }
 
-bool jobs__is_current(const struct job *job, const struct jobs_item *item)
+bool blob_index_is_current(const struct blob_index *index, const struct blob_entry *entry)
 {
-    if (job->is_forgotten)
+    if (index->run == 0)
         return false;
-    return item->run == job->record.run || (item->run == 0 && !job->record.has_heads);
+    return entry->run == index->run || (entry->run == 0 && index->takes_unmarked);
 }
 
-/* @sign: 1 when it comes, -1 when it goes. */
-static void count(struct job *job, const struct jobs_item *item, int sign)
+/* @sign: 1 when the entry comes, -1 when it goes. */
+static void count(struct blob_index *index, const struct blob_entry *entry, int sign)
 {
-    struct jobs_network *n = job->network;
+    struct blob_totals *totals = index->totals;
 
-    n->n_items += (size_t)sign;
-    if (jobs__is_current(job, item)) {
-        n->n_bytes += (size_t)sign * item->len;
+    totals->n_entries += (size_t)sign;
+    if (blob_index_is_current(index, entry)) {
+        totals->n_bytes += (size_t)sign * entry->len;
     } else {
-        n->n_garbage += (size_t)sign;
-        job->n_garbage += (size_t)sign;
+        totals->n_garbage += (size_t)sign;
+        index->n_garbage += (size_t)sign;
     }
 }
 
-int jobs__set_item(struct job *job, const struct jobs_item *item)
+int blob_index_set(struct blob_index *index, const struct blob_entry *entry)
 {
-    struct jobs_item *it = jobs__find_item(job, item->kind, &item->hash);
+    struct blob_entry *mine = blob_index_find(index, entry->kind, &entry->hash);
 
-    if (it) {
-        count(job, it, -1);
+    if (mine) {
+        count(index, mine, -1);
     } else {
-        it = calloc(1, sizeof(*it));
-        if (!it || htab_add(&job->items, &it->link, hash_of(job, item->kind, &item->hash)) != 0) {
-            free(it);
+        mine = calloc(1, sizeof(*mine));
+        if (!mine || htab_add(&index->entries, &mine->link,
+                         hash_of(index, entry->kind, &entry->hash)) != 0) {
+            free(mine);
             return -ENOMEM;
         }
-        it->hash = item->hash;
-        it->kind = item->kind;
+        mine->hash = entry->hash;
+        mine->kind = entry->kind;
     }
-    it->run = item->run;
-    it->len = item->len;
-    it->n_pieces = item->n_pieces;
-    it->slot = item->slot;
-    count(job, it, 1);
+    mine->run = entry->run;
+    mine->len = entry->len;
+    mine->n_pieces = entry->n_pieces;
+    mine->slot = entry->slot;
+    count(index, mine, 1);
     return 0;
 }
 
-void jobs__remove_item(struct job *job, struct jobs_item *item)
+void blob_index_remove(struct blob_index *index, struct blob_entry *entry)
 {
-    count(job, item, -1);
-    htab_remove(&job->items, &item->link);
-    free(item);
+    count(index, entry, -1);
+    htab_remove(&index->entries, &entry->link);
+    free(entry);
 }
 
-/* @sign: as in count(); of all items. */
-static void count_all(struct job *job, int sign)
+/* @sign: as in count(); of all entries. */
+static void count_all(struct blob_index *index, int sign)
 {
     size_t cursor = 0;
 
-    for (struct htab_link *l = htab_each(&job->items, &cursor, NULL); l;
-         l = htab_each(&job->items, &cursor, l))
-        count(job, container_of(l, struct jobs_item, link), sign);
+    for (struct htab_link *l = htab_each(&index->entries, &cursor, NULL); l;
+         l = htab_each(&index->entries, &cursor, l))
+        count(index, container_of(l, struct blob_entry, link), sign);
 }
 
-void jobs__begin_run(struct job *job, uint32_t run)
+void blob_index_set_run(struct blob_index *index, uint32_t run, bool takes_unmarked)
 {
-    count_all(job, -1);
-    job->record.run = run;
-    job->record.ended = false;
-    job->record.has_heads = true;
-    job->is_forgotten = false;
-    count_all(job, 1);
-    job->cursor = 0;
+    count_all(index, -1);
+    index->run = run;
+    index->takes_unmarked = takes_unmarked;
+    count_all(index, 1);
+    index->sweep_cursor = 0;
 }
 
-void jobs__end_runs(struct job *job)
+struct htab_link *blob_index_next(const struct blob_index *index, size_t *cursor)
 {
-    count_all(job, -1);
-    job->is_forgotten = true;
-    count_all(job, 1);
-    job->cursor = 0;
+    return htab_each(&index->entries, cursor, NULL);
 }
 
-void jobs__forget_items(struct job *job)
+void blob_index_deinit(struct blob_index *index)
 {
     struct htab_link *next;
     size_t cursor = 0;
 
-    for (struct htab_link *l = htab_each(&job->items, &cursor, NULL); l; l = next) {
-        next = htab_each(&job->items, &cursor, l);
-        jobs__remove_item(job, container_of(l, struct jobs_item, link));
+    for (struct htab_link *l = htab_each(&index->entries, &cursor, NULL); l; l = next) {
+        next = htab_each(&index->entries, &cursor, l);
+        blob_index_remove(index, container_of(l, struct blob_entry, link));
     }
-    htab_deinit(&job->items);
+    htab_deinit(&index->entries);
 }

@@ -133,7 +133,7 @@ static void close_doors(struct model_network *net)
 void hub__take_down(struct hub *hub, struct model_network *net)
 {
     close_doors(net);
-    jobs_close(hub->jobs, net, !list_is_empty(&net->bury));
+    jobs_close(&net->jobs, !list_is_empty(&net->bury));
     bury_all(hub, net);
     if (net->is_up && hub->hooks.network_removed)
         hub->hooks.network_removed(hub->hooks.ctx, &net->pub);
@@ -212,8 +212,8 @@ static void on_node_added(void *ctx, struct model_node *node)
 
     if (!hub->is_running)
         return;
-    jobs_add_member(hub->jobs, node->net, &node->pub.spec.address4);
-    jobs_add_member(hub->jobs, node->net, &node->pub.spec.address6);
+    jobs_add_member(&node->net->jobs, &node->pub.spec.address4);
+    jobs_add_member(&node->net->jobs, &node->pub.spec.address6);
     bury_former_owners(hub, node);
     if (node->net->is_up && !is_self(node)) {
         if (hub->hooks.node_added)
@@ -234,13 +234,13 @@ static void on_node_changed(void *ctx, struct model_node *node, const struct nod
     if (rekeyed)
         streams_end_node(node);
     if (moved4)
-        jobs_end_member(hub->jobs, node->net, &before->address4);
+        jobs_end_member(&node->net->jobs, &before->address4);
     if (moved6)
-        jobs_end_member(hub->jobs, node->net, &before->address6);
+        jobs_end_member(&node->net->jobs, &before->address6);
     if (moved4)
-        jobs_add_member(hub->jobs, node->net, &spec->address4);
+        jobs_add_member(&node->net->jobs, &spec->address4);
     if (moved6)
-        jobs_add_member(hub->jobs, node->net, &spec->address6);
+        jobs_add_member(&node->net->jobs, &spec->address6);
     if ((rekeyed || moved4 || moved6) && node->net->is_up && !is_self(node) &&
         hub->hooks.node_changed)
         hub->hooks.node_changed(hub->hooks.ctx, &node->pub, before);
@@ -299,8 +299,8 @@ static void on_node_removed(void *ctx, struct model_node *node)
     if (node->net->is_up && !is_self(node) && hub->hooks.node_cut)
         hub->hooks.node_cut(hub->hooks.ctx, &node->pub);
     watch_tell_node_removed(&hub->watcher, node, reason, now);
-    jobs_end_member(hub->jobs, node->net, &node->pub.spec.address4);
-    jobs_end_member(hub->jobs, node->net, &node->pub.spec.address6);
+    jobs_end_member(&node->net->jobs, &node->pub.spec.address4);
+    jobs_end_member(&node->net->jobs, &node->pub.spec.address6);
     if (!node->net->leaving)
         delete_leftovers(hub, node, now);
     if (!node->leaving && !node->net->leaving)

@@ -110,9 +110,9 @@ static void join(struct later *l, const struct request *rq, struct response *rs)
 
     if (!node)
         return;
-    r = jobs_join(l->hub->jobs, node->net, call->job, rq->now, on_job_saved, l, &job, &e);
+    r = jobs_join(&node->net->jobs, call->job, rq->now, on_job_saved, l, &job, &e);
     if (r == 0)
-        answer_join(l->hub, node, rs, job_json(job));
+        answer_join(l->hub, node, rs, jobs_json(job));
     else
         answer(l, r, rs, &e);
 }
@@ -133,7 +133,7 @@ void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
     struct model_node *node = door_member(hub, rq, rs);
 
     if (node)
-        response_text(rs, 200, jobs_list(hub->jobs, node->net), "application/json");
+        response_text(rs, 200, jobs_list(&node->net->jobs), "application/json");
 }
 
 void door_network_jobs(void *ctx, const struct request *rq, struct response *rs)
@@ -142,7 +142,7 @@ void door_network_jobs(void *ctx, const struct request *rq, struct response *rs)
     struct model_network *net = door_find_network(hub, rq, rs);
 
     if (net)
-        response_text(rs, 200, jobs_list(hub->jobs, net), "application/json");
+        response_text(rs, 200, jobs_list(&net->jobs), "application/json");
 }
 
 /* The job of the path in the member's network, and who asks; NULL: @rs says why. */
@@ -151,7 +151,7 @@ static struct job *find_job(struct hub *hub, const struct request *rq, struct re
 {
     struct model_node *node = door_member(hub, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
-    struct job *job = name ? jobs_find(hub->jobs, node->net, name) : NULL;
+    struct job *job = name ? jobs_find(&node->net->jobs, name) : NULL;
 
     *ret_node = node;
     if (name && !job)
@@ -165,7 +165,7 @@ void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     struct hub *hub = ctx;
     const struct model_node *node;
     struct job *job = find_job(hub, rq, rs, &node);
-    json_t *json = job ? job_json(job) : NULL;
+    json_t *json = job ? jobs_json(job) : NULL;
 
     if (!job)
         return;
@@ -180,7 +180,7 @@ static void end(struct later *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, later);
     struct model_node *node = caller_of(call, rs);
-    struct job *job = node ? jobs_find(l->hub->jobs, node->net, call->job) : NULL;
+    struct job *job = node ? jobs_find(&node->net->jobs, call->job) : NULL;
     struct err e = ERR_NULL;
     int r;
 

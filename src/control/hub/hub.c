@@ -175,6 +175,37 @@ static void init_parts(struct hub *hub)
     hub->streams.ctx = hub;
 }
 
+/* The list of records that are set aside is shown to people, and a rendezvous process may say so of
+ * all that it is told: beyond so many, those of jobs are not listed. */
+#define DAMAGED_MAX 1000
+
+static void on_job_damaged(void *ctx, const char *key, const char *why)
+{
+    struct hub *hub = ctx;
+    struct err e;
+
+    if (hub->model.damaged.records.n >= DAMAGED_MAX)
+        return;
+    (void)err_set(&e, -EUCLEAN, "%s", why);
+    model_set_aside(&hub->model, key, 0, &e);
+}
+
+static void on_job_written(void *ctx, const char *key)
+{
+    struct hub *hub = ctx;
+
+    (void)damaged_remove(&hub->model.damaged, key);
+}
+
+static int load_jobs(struct hub *hub, struct err *e)
+{
+    struct jobs_records records = {
+        .ctx = hub, .damaged = on_job_damaged, .written = on_job_written};
+
+    return jobs_new(
+        &hub->jobs, hub->loop, hub->store, &records, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
+}
+
 int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *config,
     const struct hub_hooks *hooks, struct err *e)
 {
@@ -208,7 +239,7 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (r == 0)
         r = admin_tokens_open_file(&hub->admins, hub__path(hub, path, "admin.token"), e);
     if (r == 0)
-        r = jobs_new(&hub->jobs, loop, &hub->model, rng_u64(&hub->rng), rng_u64(&hub->rng), e);
+        r = load_jobs(hub, e);
     if (r != 0) {
         hub_free(hub);
         return r;
@@ -345,9 +376,8 @@ int hub_start(
     int r;
 
     hub__start_loop(hub);
-    r = jobs_start(hub->jobs, e);
-    if (r == 0)
-        r = open_server(hub, e);
+    jobs_start(hub->jobs, &hub->model.networks);
+    r = open_server(hub, e);
     if (r == 0)
         open_stun(hub);
     if (r == 0)
@@ -514,6 +544,24 @@ bool hub_may_talk(const struct hub_node *a, const struct hub_node *b)
     return model_may_talk(model_node_of(a), model_node_of(b));
 }
 
+static int open_jobs(
+    struct hub *hub, struct model_network *net, const char *interface, struct err *e)
+{
+    struct jobs_place place = {.network = net->pub.spec.meta.name,
+        .interface = interface,
+        .address4 = net->pub.address4,
+        .address6 = net->pub.address6};
+    int r = jobs_open(&net->jobs, hub->jobs, &place, e);
+
+    for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
+        const struct node *node = &model_node_at(net, i)->pub.spec;
+
+        jobs_add_member(&net->jobs, &node->address4);
+        jobs_add_member(&net->jobs, &node->address6);
+    }
+    return r;
+}
+
 int hub_open_door(struct hub *hub, struct hub_network *net, const char *interface, struct err *e)
 {
     struct model_network *n = model_network_of(net);
@@ -524,7 +572,7 @@ int hub_open_door(struct hub *hub, struct hub_network *net, const char *interfac
     if (r == 0)
         r = server_listen_overlay(hub->server, &at6, interface, n, &n->doors[1], e);
     if (r == 0)
-        r = jobs_open(hub->jobs, n, interface, e);
+        r = open_jobs(hub, n, interface, e);
     if (r != 0) {
         n->doors[0] = server_listener_close(n->doors[0]);
         n->doors[1] = server_listener_close(n->doors[1]);

@@ -1,210 +1,146 @@
 /*
- * jobs.c - networks, and which jobs they have; the functions of jobs.h.
+ * jobs.c - see jobs.h: all networks, their turn of the loop, and the functions that the hub calls.
  *
- * One job's life is in job.c, the processes that serve them in job_host.c.
+ * Which part does what, from the bottom:
+ *
+ *     blob_index.c    which blobs of a job are in the store
+ *     change_queue.c  changes, on their way to the store
+ *     job_blobs.c     both together, for one job
+ *     record_save.c   a job's own record, on its way to the store, and who waits for it
+ *     job_ports.c     a job's listening sockets
+ *     job.c           one job
+ *     job_network.c   the jobs of one network
+ *     job_runs.c      jobs are made, and their runs begin and end
+ *     job_loader.c    all of that, out of the store
+ *     job_json.c      a job as the API shows it
+ *     job_intake.c    what a rendezvous process says, none of which is trusted
+ *     rdzv_child.c    a process, and the socket to it
+ *     blob_reader.c   blobs out of the store, for a process
+ *     job_feed.c      what a process is told of jobs
+ *     job_host.c      a network's process: started, told, heard, ended
+ *
+ * None of them calls one that stands below it in this list. What has come up in one of them is
+ * carried on by on_turn(), once in each turn of the loop, before the loop sleeps.
  */
 #include "jobs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <uv.h>
 
 #include "base/err.h"
+#include "base/list.h"
+#include "os/log.h"
 #include "base/str.h"
-#include "hub/hub.h"
-#include "hub/jobs_internal.h"
-#include "store/store.h"
+#include "hub/job.h"
+#include "hub/job_host.h"
+#include "hub/job_json.h"
+#include "hub/job_loader.h"
+#include "hub/job_network.h"
+#include "hub/job_runs.h"
+#include "hub/jobs_env.h"
 #include "os/clock.h"
+#include "store/keys.h"
+#include "store/store.h"
 
-/* Runs of a network that may begin and end at once, and then one each so often: each is a commit
- * of its own on the hub's loop. */
-#define PACE_BURST 21
-#define PACE_EACH  (100 * NSEC_PER_MSEC)
+/** A network that is or was served. */
+struct jobs_served {
+    struct list link;             /* in the jobs' */
+    struct jobs *jobs;            /* pins */
+    struct job_host host;         /* see there; its network is in the jobs' */
+    struct jobs_service *service; /* pins: the handle that it has now; NULL: it is not served */
+};
 
-/* Records of all kinds that are set aside, beyond which those of jobs are not listed. */
-#define DAMAGED_MAX 1000
+struct jobs {
+    struct jobs_env env;
+    struct list networks; /* owns struct job_network; who commits next is first */
+    struct list served;   /* owns struct jobs_served */
+    uv_prepare_t turn;    /* before the loop sleeps */
+    uv_timer_t wake;      /* so that it sleeps no longer than until something is due */
+    bool is_started;      /* between jobs_start() and jobs_stop() */
+};
 
-/* ---- networks ------------------------------------------------------------------------------- */
+/* ---- a turn of the loop --------------------------------------------------------------------- */
 
-static struct jobs_network *find_network(struct jobs *jobs, const char *name)
+/* One commit in a turn; who has committed goes behind the others. */
+static void commit_one(struct jobs *jobs, nsec_t now)
 {
-    struct jobs_network *n;
+    struct job_network *n;
 
     list_foreach(n, &jobs->networks, link) {
-        if (strcmp(n->name, name) == 0)
-            return n;
-    }
-    return NULL;
-}
-
-struct jobs_network *jobs__network(struct jobs *jobs, const char *name)
-{
-    struct jobs_network *n = find_network(jobs, name);
-
-    if (n)
-        return n;
-    n = calloc(1, sizeof(*n));
-    if (!n)
-        return NULL;
-    n->jobs = jobs;
-    n->start_at = NSEC_NEVER;
-    (void)snprintf(n->name, sizeof(n->name), "%s", name);
-    list_init(&n->list);
-    jobs__commit_init(&n->commit, jobs->seed);
-    list_add_tail(&jobs->networks, &n->link);
-    return n;
-}
-
-static struct jobs_network *find_served(struct jobs *jobs, const struct model_network *net)
-{
-    struct jobs_network *n = find_network(jobs, net->pub.spec.meta.name);
-
-    return n && n->net == net ? n : NULL;
-}
-
-bool jobs__keeps_pace(struct jobs_network *n, nsec_t now)
-{
-    return rate_take(&n->pace, now, PACE_EACH, PACE_BURST);
-}
-
-void jobs__set_aside(struct jobs *jobs, const char *key, const char *why)
-{
-    struct err e;
-
-    /* The list is shown to people, and a process may say so of all that it is told. */
-    if (jobs->model->damaged.records.n >= DAMAGED_MAX)
+        if (job_network_due(n) > now)
+            continue;
+        list_remove(&n->link);
+        list_add_tail(&jobs->networks, &n->link);
+        job_network_commit(n, now);
         return;
-    (void)err_set(&e, -EUCLEAN, "%s", why);
-    model_set_aside(jobs->model, key, 0, &e);
-}
-
-/* ---- jobs ----------------------------------------------------------------------------------- */
-
-/* A network has at most JOBS_JOBS_MAX, and nobody looks often. */
-struct job *jobs__find(struct jobs_network *n, const char *name)
-{
-    struct job *job;
-
-    list_foreach(job, &n->list, link) {
-        if (strcmp(job->name, name) == 0)
-            return job;
     }
-    return NULL;
 }
 
-struct job *jobs__find_number(struct jobs_network *n, uint32_t number)
+static void on_wake(uv_timer_t *timer)
 {
-    struct job *job;
-
-    list_foreach(job, &n->list, link) {
-        if (job->number == number && !job->is_forgotten)
-            return job;
-    }
-    return NULL;
+    /* The loop does not sleep now: on_turn() is next. */
 }
 
-struct job *jobs_find(struct jobs *jobs, const struct model_network *net, const char *name)
+static void wake_when_due(struct jobs *jobs, nsec_t now)
 {
-    struct jobs_network *n = find_network(jobs, net->pub.spec.meta.name);
-    struct job *job = n ? jobs__find(n, name) : NULL;
+    nsec_t due = NSEC_NEVER;
+    struct job_network *n;
+    struct jobs_served *served;
 
-    return job && !job->is_forgotten && !job->is_unsaved ? job : NULL;
-}
-
-/* @job: may be NULL. JOBS_E_LATER, and @done will be called, or 0 when it is not being saved. */
-static int wait_for(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
-{
-    if (!job || !job->saving)
-        return 0;
-    return jobs__wait(job, done, ctx) == 0
-               ? JOBS_E_LATER
-               : err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
-}
-
-int jobs_join(struct jobs *jobs, struct model_network *net, const char *name, nsec_t now,
-    jobs_done_fn done, void *ctx, struct job **ret, struct err *e)
-{
-    struct jobs_network *n = find_served(jobs, net);
-    struct job *job = n ? jobs__find(n, name) : NULL;
-    int r;
-
-    if (!n)
-        return err_set(e, -ENOENT, "the network's rendezvous is not served");
-    r = wait_for(job, done, ctx, e);
-    if (r != 0)
-        return r;
-    if (job && !job->is_forgotten)
-        r = jobs__enter(job, now, e);
-    else if (jobs__keeps_pace(n, now))
-        r = jobs__make(n, name, now, &job, e);
-    else
-        r = err_set(
-            e, JOBS_E_PACE, "jobs of network \"%s\" are made too often: try again", n->name);
-    if (r == 0)
-        r = wait_for(job, done, ctx, e);
-    if (r != 0)
-        return r;
-    job->heard = now;
-    *ret = job;
-    return 0;
-}
-
-int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
-    struct err *e)
-{
-    int r = wait_for(job, done, ctx, e);
-
-    if (r == 0)
-        r = jobs__leave(job, who, now, e);
-    return r == 0 ? wait_for(job, done, ctx, e) : r;
-}
-
-/* The job that is always there; when it cannot be saved, it is tried again by the clock. */
-static void make_default(struct jobs_network *n, nsec_t now)
-{
-    struct err e = ERR_NULL;
-    struct job *job = jobs__find(n, JOBS_DEFAULT);
-
-    if (!n->net || (job && (job->saving || !job->is_forgotten)))
+    list_foreach(n, &jobs->networks, link)
+        due = nsec_min(due, job_network_due(n));
+    list_foreach(served, &jobs->served, link)
+        due = nsec_min(due, job_host_due(&served->host));
+    if (due == NSEC_NEVER) {
+        (void)uv_timer_stop(&jobs->wake);
         return;
-    if (jobs__make(n, JOBS_DEFAULT, now, &job, &e) != 0)
-        log_limited(&n->jobs->limit, now, LOG_LEVEL_WARNING,
-            "job \"%s\" of network \"%s\" is not served: %s", JOBS_DEFAULT, n->name, err_text(&e));
+    }
+    due -= now;
+    (void)uv_timer_start(&jobs->wake, on_wake,
+        due > 0 ? (uint64_t)((due + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC) : 0, 0);
+}
+
+static void on_turn(uv_prepare_t *turn)
+{
+    struct jobs *jobs = container_of(turn, struct jobs, turn);
+    nsec_t now = jobs->env.clock();
+    struct jobs_served *served;
+
+    commit_one(jobs, now);
+    list_foreach(served, &jobs->served, link)
+        job_host_turn(&served->host, now);
+    wake_when_due(jobs, now);
 }
 
 void jobs_tick(struct jobs *jobs, nsec_t now)
 {
-    struct jobs_network *n;
-    struct job *job;
-    struct job *tmp;
+    struct job_network *n;
 
-    list_foreach(n, &jobs->networks, link) {
-        make_default(n, now);
-        list_foreach_safe(job, tmp, &n->list, link)
-            jobs__job_tick(job, now);
-        jobs__sweep(n);
-        jobs__host_tick(n, now);
-    }
+    list_foreach(n, &jobs->networks, link)
+        job_runs_tick(n, now);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
-    uint64_t epoch, struct err *e)
+int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct store *store,
+    const struct jobs_records *records, uint64_t seed, uint64_t epoch, struct err *e)
 {
     struct jobs *jobs = calloc(1, sizeof(*jobs));
     int r;
 
     if (!jobs)
         return err_set(e, -ENOMEM, "no memory for rendezvous");
-    jobs->loop = loop;
-    jobs->model = model;
-    jobs->seed = seed;
-    jobs->epoch = epoch;
-    jobs->batch = 64;
+    jobs->env = (struct jobs_env){.loop = loop,
+        .store = store,
+        .clock = clock_now,
+        .records = *records,
+        .seed = seed,
+        .epoch = epoch,
+        .pace = CHANGE_PACE_INIT};
     list_init(&jobs->networks);
-    r = jobs__load(jobs, e);
+    list_init(&jobs->served);
+    r = job_loader_run(&jobs->networks, &jobs->env, e);
     if (r == 0)
         *ret = jobs;
     else
@@ -212,228 +148,225 @@ int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct model *model, uin
     return r;
 }
 
-static void forget_jobs(struct jobs_network *n)
+void jobs_start(struct jobs *jobs, const struct keys *networks)
 {
-    struct job *job;
-    struct job *tmp;
+    struct job_network *n;
 
-    list_foreach_safe(job, tmp, &n->list, link) {
-        if (!job->is_forgotten)
-            jobs__forget(job);
-    }
-    jobs__sweep(n);
-}
-
-/* Jobs of networks that are gone: the hub ended after one was removed, and before its jobs were.
- * The next network of that name would have them. */
-static void forget_orphans(struct jobs *jobs)
-{
-    struct jobs_network *n;
-
+    jobs->is_started = true;
+    (void)uv_timer_init(jobs->env.loop, &jobs->wake);
+    (void)uv_prepare_init(jobs->env.loop, &jobs->turn);
+    (void)uv_prepare_start(&jobs->turn, on_turn);
     list_foreach(n, &jobs->networks, link) {
-        if (!model_find_network(jobs->model, n->name))
-            forget_jobs(n);
+        if (!keys_find(networks, n->name))
+            job_network_forget(n, jobs->env.clock());
     }
-}
-
-int jobs_start(struct jobs *jobs, struct err *e)
-{
-    jobs->started = true;
-    (void)uv_timer_init(jobs->loop, &jobs->timer);
-    forget_orphans(jobs);
-    jobs__arm(jobs);
-    return 0;
 }
 
 void jobs_stop(struct jobs *jobs)
 {
-    nsec_t deadline = clock_now() + JOBS_END_MAX;
-    struct jobs_network *n;
+    nsec_t deadline = jobs->env.clock() + JOBS_END_MAX;
+    struct job_network *n;
+    struct jobs_served *served;
 
-    if (!jobs->started)
+    if (!jobs->is_started)
         return;
-    list_foreach(n, &jobs->networks, link)
-        jobs__host_say(n, &(struct rdzv_wire){.type = RDZV_WIRE_END});
+    list_foreach(served, &jobs->served, link)
+        job_host_stop(&served->host);
+    list_foreach(served, &jobs->served, link)
+        job_host_end(&served->host, deadline);
     list_foreach(n, &jobs->networks, link) {
         struct err e = ERR_NULL;
 
-        jobs__host_end(n, deadline);
-        if (jobs__commit_all(n, &e) != 0)
+        if (job_network_commit_all(n, &e) != 0)
             log_warning("rendezvous of network \"%s\": the last changes are lost: %s", n->name,
                 err_text(&e));
     }
-    store_wait(jobs->model->store);
-    jobs->started = false;
-    uv_close((uv_handle_t *)&jobs->timer, NULL);
+    store_wait(jobs->env.store);
+    jobs->is_started = false;
+    uv_close((uv_handle_t *)&jobs->turn, NULL);
+    uv_close((uv_handle_t *)&jobs->wake, NULL);
 }
 
 struct jobs *jobs_free(struct jobs *jobs)
 {
-    struct jobs_network *n;
-    struct jobs_network *tmp;
+    struct job_network *n;
+    struct job_network *next;
+    struct jobs_served *served;
+    struct jobs_served *other;
 
     if (!jobs)
         return NULL;
-    list_foreach_safe(n, tmp, &jobs->networks, link) {
-        struct job *job;
-        struct job *next;
-
-        list_foreach_safe(job, next, &n->list, link)
-            jobs__free(job);
-        jobs__commit_deinit(&n->commit);
-        list_remove(&n->link);
-        free(n);
+    list_foreach_safe(served, other, &jobs->served, link) {
+        job_host_deinit(&served->host);
+        free(served);
     }
+    list_foreach_safe(n, next, &jobs->networks, link)
+        job_network_free(n);
     free(jobs);
     return NULL;
 }
 
-int jobs_open(struct jobs *jobs, struct model_network *net, const char *interface, struct err *e)
+/* ---- who is served -------------------------------------------------------------------------- */
+
+/* What serves that network; it is made if it was never served. NULL: no memory. */
+static struct jobs_served *served_of(struct jobs *jobs, const char *network)
 {
-    struct jobs_network *n = jobs__network(jobs, net->pub.spec.meta.name);
-    struct job *job;
+    struct job_network *n = job_network_get(&jobs->networks, &jobs->env, network);
+    struct jobs_served *served;
 
     if (!n)
+        return NULL;
+    list_foreach(served, &jobs->served, link) {
+        if (served->host.network == n)
+            return served;
+    }
+    served = calloc(1, sizeof(*served));
+    if (!served)
+        return NULL;
+    served->jobs = jobs;
+    job_host_init(&served->host, n);
+    list_add_tail(&jobs->served, &served->link);
+    return served;
+}
+
+int jobs_open(
+    struct jobs_service *s, struct jobs *jobs, const struct jobs_place *place, struct err *e)
+{
+    struct jobs_served *served = served_of(jobs, place->network);
+    nsec_t now = jobs->env.clock();
+
+    if (!served)
         return err_set(e, -ENOMEM, "no memory for rendezvous");
     /* One of that name that was removed and is not yet taken down. */
-    if (n->net && n->net != net)
-        jobs_close(jobs, n->net, true);
-    n->net = net;
-    (void)snprintf(n->interface, sizeof(n->interface), "%s", interface);
-    list_foreach(job, &n->list, link) {
-        if (!job->is_forgotten && !job->is_unsaved)
-            jobs__listen(job);
-    }
-    make_default(n, clock_now());
-    n->start_at = clock_now();
-    jobs__host_tick(n, n->start_at);
+    if (served->service)
+        jobs_close(served->service, true);
+    s->served = served;
+    served->service = s;
+    job_host_forget_members(&served->host);
+    job_network_serve(served->host.network, place);
+    job_runs_make_default(served->host.network, now);
+    job_host_start(&served->host, now);
     return 0;
 }
 
-void jobs_close(struct jobs *jobs, struct model_network *net, bool is_removed)
+void jobs_close(struct jobs_service *s, bool is_removed)
 {
-    struct jobs_network *n = find_served(jobs, net);
-    struct job *job;
+    struct jobs_served *served = s->served;
 
-    /* Another one of that name is served, and has the jobs. */
-    if (!n)
+    if (!served)
         return;
-    n->start_at = NSEC_NEVER;
     if (is_removed) {
-        jobs__host_kill(n);
-        forget_jobs(n);
+        job_host_kill(&served->host);
+        job_network_forget(served->host.network, served->jobs->env.clock());
     } else {
-        jobs__host_say(n, &(struct rdzv_wire){.type = RDZV_WIRE_END});
-        list_foreach(job, &n->list, link)
-            jobs__unlisten(job);
+        job_host_stop(&served->host);
     }
-    n->net = NULL;
+    job_network_end_service(served->host.network);
+    served->service = NULL;
+    s->served = NULL;
 }
 
-/* ---- members -------------------------------------------------------------------------------- */
-
-static void tell_member(struct jobs *jobs, const struct model_network *net,
-    const struct ip_addr *address, enum rdzv_wire_type what)
+void jobs_add_member(struct jobs_service *s, const struct ip_addr *address)
 {
-    struct jobs_network *n = find_served(jobs, net);
-
-    if (n)
-        jobs__host_say(n, &(struct rdzv_wire){.type = what, .address = *address});
+    if (s->served)
+        job_host_add_member(&s->served->host, address);
 }
 
-void jobs_add_member(
-    struct jobs *jobs, const struct model_network *net, const struct ip_addr *address)
+void jobs_end_member(struct jobs_service *s, const struct ip_addr *address)
 {
-    tell_member(jobs, net, address, RDZV_WIRE_MEMBER);
+    if (s->served)
+        job_host_remove_member(&s->served->host, address);
 }
 
-void jobs_end_member(
-    struct jobs *jobs, const struct model_network *net, const struct ip_addr *address)
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+int jobs_join(struct jobs_service *s, const char *name, nsec_t now, jobs_done_fn done, void *ctx,
+    struct job **ret, struct err *e)
 {
-    tell_member(jobs, net, address, RDZV_WIRE_NO_MEMBER);
+    if (!s->served)
+        return err_set(e, -ENOENT, "the network's rendezvous is not served");
+    return job_runs_join(s->served->host.network, name, now, done, ctx, ret, e);
 }
 
-/* ---- as others see it ----------------------------------------------------------------------- */
-
-char *jobs_list(struct jobs *jobs, const struct model_network *net)
+struct job *jobs_find(const struct jobs_service *s, const char *name)
 {
-    struct jobs_network *n = find_served(jobs, net);
-    struct str text = STR_NULL;
+    struct job *job = s->served ? job_network_find_job(s->served->host.network, name) : NULL;
+
+    return job && job_exists(job) ? job : NULL;
+}
+
+int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
+    struct err *e)
+{
+    return job_runs_end(job, who, now, done, ctx, e);
+}
+
+json_t *jobs_json(const struct job *job)
+{
+    return job_json(job, job->network->env->epoch);
+}
+
+static void add_jobs(struct str *text, const struct job_network *n)
+{
     const char *between = "";
-    struct job *job;
+    const struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        json_t *json = job_exists(job) ? jobs_json(job) : NULL;
+        char *one = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+        json_decref(json);
+        if (!one)
+            continue;
+        str_add(text, between);
+        str_add(text, one);
+        between = ",";
+        free(one);
+    }
+}
+
+char *jobs_list(const struct jobs_service *s)
+{
+    struct str text = STR_NULL;
 
     str_add(&text, "{\"jobs\":[");
-    if (n) {
-        list_foreach(job, &n->list, link) {
-            json_t *json = job->is_forgotten || job->is_unsaved ? NULL : job_json(job);
-            char *one = json ? json_dumps(json, JSON_COMPACT) : NULL;
-
-            json_decref(json);
-            if (!one)
-                continue;
-            str_add(&text, between);
-            str_add(&text, one);
-            between = ",";
-            free(one);
-        }
-    }
+    if (s->served)
+        add_jobs(&text, s->served->host.network);
     str_add(&text, "]}\n");
     return str_take(&text, NULL);
 }
 
-/* What all processes of a hub have counted. */
-struct sums {
-    size_t jobs;
-    double connections;
-    double store_requests;
-    double etcd_requests;
-    double hung_up;
-    double deferred;
-    double unsaved;
-};
+/* ---- counts --------------------------------------------------------------------------------- */
 
-static struct sums sum_up(const struct jobs *jobs)
+static void add_counts(struct jobs_counts *c, const struct job_counts *each)
 {
-    struct sums s = {0};
-    struct jobs_network *n;
-    struct job *job;
-
-    list_foreach(n, &jobs->networks, link) {
-        s.store_requests += (double)(n->n_store_requests + n->counts.n_store_requests);
-        s.etcd_requests += (double)(n->n_etcd_requests + n->counts.n_etcd_requests);
-        s.hung_up += (double)(n->n_hung_up + n->counts.n_hung_up);
-        s.deferred += (double)(n->n_deferred + n->counts.n_accepts_deferred);
-        s.unsaved += (double)(n->commit.by_key.n + n->commit.n_coming + jobs__host_unread(n));
-        list_foreach(job, &n->list, link) {
-            s.jobs += !job->is_forgotten && !job->is_unsaved;
-            s.connections += job->n_connections;
-        }
-    }
-    return s;
+    c->n_store_requests += each->n_store_requests;
+    c->n_etcd_requests += each->n_etcd_requests;
+    c->n_hung_up += each->n_hung_up;
+    c->n_accepts_deferred += each->n_accepts_deferred;
 }
 
-void jobs_metrics(const struct jobs *jobs, struct hub_metrics *m)
+struct jobs_counts jobs_count(const struct jobs *jobs)
 {
-    struct sums s = sum_up(jobs);
+    struct jobs_counts c = {0};
+    const struct job_network *n;
+    const struct jobs_served *served;
+    const struct job *job;
 
-    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_jobs", "jobs, the default ones included", "",
-        (double)s.jobs);
-    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_connections", "connections to jobs", "",
-        s.connections);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_store_requests_total",
-        "requests of TCPStore", "", s.store_requests);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_etcd_requests_total", "requests of etcd", "",
-        s.etcd_requests);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_hung_up_total",
-        "connections that were ended or refused", "", s.hung_up);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_accepts_deferred_total",
-        "times that nothing was accepted for a while, for want of descriptors", "", s.deferred);
-    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_unsaved", "changes not on the disk yet", "",
-        s.unsaved);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_total", "commits of changes in jobs",
-        "", (double)jobs->n_commits);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_failed_total",
-        "of them, those that the disk refused", "", (double)jobs->n_failed);
-    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_restarts_total",
-        "processes of rendezvous that ended, and were started again", "", (double)jobs->n_restarts);
+    list_foreach(n, &jobs->networks, link) {
+        add_counts(&c, &n->counts_now);
+        add_counts(&c, &n->counts_before);
+        c.n_unsaved += change_queue_count(&n->queue);
+        c.n_commits += n->queue.n_commits;
+        c.n_failed += n->queue.n_failed;
+        list_foreach(job, &n->jobs, link) {
+            c.n_jobs += job_exists(job);
+            c.n_connections += job->facts.n_connections;
+        }
+    }
+    list_foreach(served, &jobs->served, link) {
+        c.n_unsaved += job_host_has_unread(&served->host);
+        c.n_restarts += served->host.n_restarts;
+    }
+    return c;
 }

@@ -38,11 +38,11 @@
 #include "base/clock.h"
 
 struct err;
-struct hub_metrics;
-struct model;
-struct model_network;
-struct jobs;
 struct job;
+struct jobs;
+struct jobs_served;
+struct keys;
+struct store;
 struct uv_loop_s;
 
 /** A run that nobody has been heard in for so long has ended: who comes then begins a new one. */
@@ -69,30 +69,80 @@ struct uv_loop_s;
 #define JOBS_E_PACE  3 /* runs of the network begin and end too fast */
 #define JOBS_E_LATER 4 /* it is on its way to the disk; ask again when done is called */
 
+/** Room for the name of an interface, with the terminating zero. */
+#define JOBS_INTERFACE_MAX 16
+
+/** What was waited for is on the disk: ask again; or, when @r is not 0, it is not (-errno). */
+typedef void (*jobs_done_fn)(void *ctx, int r, const struct err *e);
+
+/** Who keeps the list of the store's records that cannot be understood. No member may be NULL. */
+struct jobs_records {
+    void *ctx; /* pins */
+
+    /* The record with @key cannot be understood, and @why. It is left as it is. */
+    void (*damaged)(void *ctx, const char *key, const char *why);
+
+    /* The record with @key was written, or deleted. */
+    void (*written)(void *ctx, const char *key);
+};
+
+/** Where a network's jobs are served. */
+struct jobs_place {
+    const char *network;     /* its name */
+    const char *interface;   /* which must already have both addresses */
+    struct ip_addr address4; /* the hub's own in the network */
+    struct ip_addr address6; /* likewise */
+};
+
+/**
+ * The hub's handle of a network whose jobs are served. It lies in the hub's memory, and is zeroes
+ * while the network is not served.
+ *
+ * When another network of the same name is served, the handle of the former one is closed by that.
+ */
+struct jobs_service {
+    struct jobs_served *served; /* pins; NULL: it is not served */
+};
+
+/** What there is, and what has been done since the start: for metrics. */
+struct jobs_counts {
+    uint64_t n_jobs;             /* the default ones included */
+    uint64_t n_connections;      /* to jobs */
+    uint64_t n_store_requests;   /* of TCPStore */
+    uint64_t n_etcd_requests;    /* of etcd */
+    uint64_t n_hung_up;          /* connections that were ended or refused */
+    uint64_t n_accepts_deferred; /* for want of descriptors */
+    uint64_t n_unsaved;          /* changes that are not on the disk */
+    uint64_t n_commits;          /* of changes in jobs */
+    uint64_t n_failed;           /* of them, those that the disk refused */
+    uint64_t n_restarts;         /* processes that ended by themselves */
+};
+
 /**
  * jobs_new() - read the jobs out of the store, and wait for it; nothing is served yet
- * @loop, @model:	pinned
+ * @loop, @store:	pinned
+ * @records:		copied; called at once, too
  * @seed:		random, unknown to strangers
  * @epoch:		random; by it members tell this life of the hub from another
  *
  * Return: 0 or negative errno with words that name the record.
  */
-int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct model *model, uint64_t seed,
-    uint64_t epoch, struct err *e);
+int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct store *store,
+    const struct jobs_records *records, uint64_t seed, uint64_t epoch, struct err *e);
 
 /**
  * jobs_start() - from now on what changes is committed; before any network is opened
+ * @networks:	borrowed: all that there are, by name; jobs of others are forgotten
  *
- * Jobs whose network was removed while they were not served are forgotten.
- *
- * Return: 0 or negative errno with words.
+ * They are of networks that were removed just before the hub ended. A later network of the same
+ * name would have them.
  */
-int jobs_start(struct jobs *jobs, struct err *e);
+void jobs_start(struct jobs *jobs, const struct keys *networks);
 
 /**
  * jobs_stop() - end all processes, commit; then run the loop until it is empty
  *
- * Waits for the processes to say what is left, JOBS_END_MAX at most. Idempotent.
+ * Waits for the processes to say what is left, JOBS_END_MAX at most, and for the store. Idempotent.
  */
 void jobs_stop(struct jobs *jobs);
 
@@ -101,27 +151,26 @@ struct jobs *jobs_free(struct jobs *jobs);
 
 /**
  * jobs_open() - serve a network's jobs
- * @interface:	its name; must already have the hub's two addresses
+ * @s:		the network's, and not served; written
+ * @place:	borrowed
  *
- * A port that somebody else has is named in a warning, and goes without.
+ * Its members are to be told with jobs_add_member() in the same turn of the loop. A port that
+ * somebody else has is named in a warning, and goes without.
  *
  * Return: 0 or negative errno with words.
  */
-int jobs_open(struct jobs *jobs, struct model_network *net, const char *interface, struct err *e);
+int jobs_open(
+    struct jobs_service *s, struct jobs *jobs, const struct jobs_place *place, struct err *e);
 
-/** jobs_close() - end the connections of a network; @is_removed: its jobs go with it. */
-void jobs_close(struct jobs *jobs, struct model_network *net, bool is_removed);
+/** jobs_close() - end the connections of a network; @is_removed: its jobs go with it. Idempotent.
+ */
+void jobs_close(struct jobs_service *s, bool is_removed);
 
 /** jobs_add_member() - who has this address is a member of the network from now on. */
-void jobs_add_member(
-    struct jobs *jobs, const struct model_network *net, const struct ip_addr *address);
+void jobs_add_member(struct jobs_service *s, const struct ip_addr *address);
 
-/** jobs_end_member() - hang up on who has, or had, the node's address: it is no member any more. */
-void jobs_end_member(
-    struct jobs *jobs, const struct model_network *net, const struct ip_addr *address);
-
-/** What was waited for is on the disk: ask again; or, when @r is not 0, it is not (-errno). */
-typedef void (*jobs_done_fn)(void *ctx, int r, const struct err *e);
+/** jobs_end_member() - hang up on who has, or had, the address: it is no member any more. */
+void jobs_end_member(struct jobs_service *s, const struct ip_addr *address);
 
 /**
  * jobs_join() - a member is about to start: find the job, make it, or begin a new run of it
@@ -131,13 +180,14 @@ typedef void (*jobs_done_fn)(void *ctx, int r, const struct err *e);
  *
  * When it returns 0 all of that is on the disk.
  *
- * Return: 0; JOBS_E_LATER; JOBS_E_FULL or JOBS_E_PACE with words; or negative errno with words.
+ * Return: 0; JOBS_E_LATER; JOBS_E_FULL or JOBS_E_PACE with words; or negative errno with words
+ * (-ENOENT: the network is not served).
  */
-int jobs_join(struct jobs *jobs, struct model_network *net, const char *name, nsec_t now,
-    jobs_done_fn done, void *ctx, struct job **ret, struct err *e);
+int jobs_join(struct jobs_service *s, const char *name, nsec_t now, jobs_done_fn done, void *ctx,
+    struct job **ret, struct err *e);
 
-/** jobs_find() - lends; NULL if the network has no job of that name. */
-struct job *jobs_find(struct jobs *jobs, const struct model_network *net, const char *name);
+/** jobs_find() - lends until the loop's turn ends; NULL if the network has no job of that name. */
+struct job *jobs_find(const struct jobs_service *s, const char *name);
 
 /**
  * jobs_end() - the run is over; who comes next begins a new one
@@ -151,14 +201,14 @@ struct job *jobs_find(struct jobs *jobs, const struct model_network *net, const 
 int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done, void *ctx,
     struct err *e);
 
-/** job_json() - as the API shows it; gives a reference. NULL: no memory. */
-json_t *job_json(const struct job *job);
+/** jobs_json() - a job as the API shows it; gives a reference. NULL: no memory. */
+json_t *jobs_json(const struct job *job);
 
 /** jobs_list() - all of a network, by name, as JSON text; free(). NULL: no memory. */
-char *jobs_list(struct jobs *jobs, const struct model_network *net);
+char *jobs_list(const struct jobs_service *s);
 
-/** jobs_tick() - forget idle jobs, start processes that have ended; each second. */
+/** jobs_tick() - forget idle jobs, and what else is done by the clock; each second. */
 void jobs_tick(struct jobs *jobs, nsec_t now);
 
-/** jobs_metrics() - add to GET /v1/metrics. */
-void jobs_metrics(const struct jobs *jobs, struct hub_metrics *m);
+/** jobs_count() - over all networks. */
+struct jobs_counts jobs_count(const struct jobs *jobs);

@@ -85,6 +85,33 @@ static void add_streams(struct hub_metrics *m, const struct hub *hub)
         "direction=\"tx\"", (double)tx);
 }
 
+static void add_jobs(struct hub_metrics *m, const struct hub *hub)
+{
+    struct jobs_counts c = jobs_count(hub->jobs);
+
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_jobs", "jobs, the default ones included", "",
+        (double)c.n_jobs);
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_connections", "connections to jobs", "",
+        (double)c.n_connections);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_store_requests_total",
+        "requests of TCPStore", "", (double)c.n_store_requests);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_etcd_requests_total", "requests of etcd", "",
+        (double)c.n_etcd_requests);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_hung_up_total",
+        "connections that were ended or refused", "", (double)c.n_hung_up);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_accepts_deferred_total",
+        "times that nothing was accepted for a while, for want of descriptors", "",
+        (double)c.n_accepts_deferred);
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_unsaved", "changes not on the disk yet", "",
+        (double)c.n_unsaved);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_total", "commits of changes in jobs",
+        "", (double)c.n_commits);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_commits_failed_total",
+        "of them, those that the disk refused", "", (double)c.n_failed);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_rendezvous_restarts_total",
+        "processes of rendezvous that ended, and were started again", "", (double)c.n_restarts);
+}
+
 char *hub__metrics(struct hub *hub)
 {
     struct hub_metrics m = {.text = STR_NULL};
@@ -105,7 +132,7 @@ char *hub__metrics(struct hub *hub)
     hub_metric(&m, HUB_METRIC_GAUGE, "weft_damaged_records",
         "records of the store that cannot be understood, and are set aside", "",
         (double)hub->model.damaged.records.n);
-    jobs_metrics(hub->jobs, &m);
+    add_jobs(&m, hub);
     if (hub->hooks.metrics)
         hub->hooks.metrics(hub->hooks.ctx, &m);
     return str_take(&m.text, NULL);

@@ -38,6 +38,7 @@
 #include "hub/damaged.h"
 #include "hub/hub.h"
 #include "hub/ipam.h"
+#include "hub/jobs.h"
 #include "hub/proof.h"
 #include "hub/record.h"
 #include "store/keys.h"
@@ -71,6 +72,7 @@ struct model_network {
     struct line *self;      /* owns; the network as JSON; NULL: to be made */
     /* hub.c's */
     struct server_listener *doors[2]; /* v4 and v6 */
+    struct jobs_service jobs;         /* its jobs, while they are served */
 };
 
 /** One of a node's two addresses, in its network's table. */

@@ -15,13 +15,20 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "hub/jobs_internal.h"
-#include "store/store_open.h"
+#include "hub/job.h"
+#include "hub/job_host.h"
+#include "hub/job_intake.h"
+#include "hub/job_loader.h"
+#include "hub/job_network.h"
+#include "hub/job_runs.h"
+#include "hub/jobs_env.h"
 #include "test/support/sample_late.h"
 #include "store/store.h"
 #include "store/store_now.h"
+#include "store/store_open.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "rendezvous/rdzv_wire.h"
 
 /* Pieces of a blob that takes several commits. */
 #define MANY 25
@@ -29,38 +36,52 @@
 struct fixture {
     uv_loop_t loop;
     struct store *store;
-    struct model model;
-    struct jobs *jobs;
-    struct jobs_network *net;
+    struct jobs_env env;
+    struct list networks;
+    struct job_network *net;
     struct job *job;
     unsigned n_broken;
     struct err e;
 };
 
-static void on_broken(void *ctx, const char *key, const struct err *why)
+/* The time is what a test says that it is. */
+static nsec_t test_now = NSEC_PER_SEC;
+
+static nsec_t test_clock(void)
+{
+    return test_now;
+}
+
+static void on_damaged(void *ctx, const char *key, const char *why)
 {
     ((struct fixture *)ctx)->n_broken++;
 }
 
+static void on_written(void *ctx, const char *key)
+{
+}
+
 static void open_jobs(struct fixture *f)
 {
-    struct model_listener listener = {.ctx = f, .broken = on_broken};
-
-    model_init(&f->model, f->store, &listener, 1);
-    assert_int_equal(jobs_new(&f->jobs, &f->loop, &f->model, 1, 2, &f->e), 0);
-    /* As jobs_start() does, which would forget the jobs of a network that is not in the model. */
-    f->jobs->started = true;
-    (void)uv_timer_init(&f->loop, &f->jobs->timer);
-    f->net = jobs__network(f->jobs, "net");
-    f->job = jobs__find(f->net, "job");
+    f->env = (struct jobs_env){.loop = &f->loop,
+        .store = f->store,
+        .clock = test_clock,
+        .records = {.ctx = f, .damaged = on_damaged, .written = on_written},
+        .seed = 1,
+        .epoch = 2,
+        .pace = CHANGE_PACE_INIT};
+    list_init(&f->networks);
+    assert_int_equal(job_loader_run(&f->networks, &f->env, &f->e), 0);
+    f->net = job_network_find(&f->networks, "net");
+    f->job = job_network_find_job(f->net, "job");
 }
 
 static void close_jobs(struct fixture *f)
 {
-    jobs_stop(f->jobs);
+    assert_int_equal(job_network_commit_all(f->net, &f->e), 0);
     assert_int_equal(uv_run(&f->loop, UV_RUN_DEFAULT), 0);
-    jobs_free(f->jobs);
-    model_deinit(&f->model);
+    job_network_free(f->net);
+    assert_true(list_is_empty(&f->networks));
 }
 
 static void put_text(struct fixture *f, const char *key, const char *value)
@@ -98,7 +119,7 @@ static int set_up_late(void **state)
 static void open_job(struct fixture *f)
 {
     open_jobs(f);
-    f->job->is_told = true;
+    f->job->told.number = f->job->number;
 }
 
 static int tear_down(void **state)
@@ -125,6 +146,34 @@ static char *value_of(struct fixture *f, const char *key)
     return value;
 }
 
+static bool take(struct fixture *f, const struct rdzv_wire *m)
+{
+    return job_intake_take(f->net, m, test_now);
+}
+
+static bool is_saved(const struct fixture *f)
+{
+    return change_queue_is_empty(&f->net->queue);
+}
+
+static void save_all(struct fixture *f)
+{
+    assert_int_equal(job_network_commit_all(f->net, &f->e), 0);
+}
+
+/* The next commit begins: its time has come. */
+static void begin_commit(struct fixture *f)
+{
+    test_now = job_network_due(f->net);
+    job_network_commit(f->net, test_now);
+}
+
+static void commit_one(struct fixture *f)
+{
+    begin_commit(f);
+    store_wait(f->store);
+}
+
 static struct rdzv_wire put_of(const struct fixture *f, const char *name, unsigned n_pieces)
 {
     return (struct rdzv_wire){.type = RDZV_WIRE_PUT,
@@ -146,7 +195,7 @@ static bool say_piece(struct fixture *f, unsigned n_pieces, unsigned piece, char
     m.piece = (uint16_t)piece;
     m.data = bytes;
     m.len = piece + 1 == n_pieces ? 100 : sizeof(bytes);
-    return jobs__take(f->net, &m);
+    return take(f, &m);
 }
 
 static void say_blob(struct fixture *f, unsigned n_pieces, char fill)
@@ -190,15 +239,6 @@ static char read_blob(struct fixture *f)
     return fill;
 }
 
-/* One commit. */
-static void commit_one(struct fixture *f)
-{
-    f->net->commit.due = 0;
-    f->jobs->free_at = 0;
-    jobs__on_timer(&f->jobs->timer);
-    store_wait(f->store);
-}
-
 static int count_key(void *ctx, const struct store_item *item)
 {
     *(size_t *)ctx += 1;
@@ -222,7 +262,7 @@ static void test_blobs_stay_whole(void **state)
     open_job(f);
     for (char fill = 'a'; fill < 'e'; fill++) {
         say_blob(f, fill % 2 ? MANY : MANY / 2, fill);
-        while (!jobs__is_saved(f->net)) {
+        while (!is_saved(f)) {
             char was = read_blob(f);
 
             assert_true(was == 0 || was == fill || was == fill - 1);
@@ -245,14 +285,14 @@ static void test_lost_answers(void **state)
     open_job(f);
     for (char fill = 'a'; fill < 'i'; fill++) {
         say_blob(f, fill % 2 ? MANY : MANY / 2, fill);
-        while (!jobs__is_saved(f->net)) {
+        while (!is_saved(f)) {
             char was = read_blob(f);
 
             assert_true(was == 0 || was == fill || was == fill - 1);
             sample_late_set_loss(f->store, 3);
             commit_one(f);
             sample_late_set_loss(f->store, 0);
-            n_failed += f->net->commit.is_failing;
+            n_failed += f->net->queue.is_failing;
         }
         assert_int_equal(read_blob(f), fill);
         assert_int_equal(count(f, "rdzv/net/job/"), fill % 2 ? MANY : MANY / 2);
@@ -272,22 +312,20 @@ static void test_changes_on_their_way(void **state)
     open_job(f);
     for (unsigned round = 0; round < 40; round++) {
         m = put_of(f, "name", 1);
-        assert_true(jobs__take(f->net, &m));
-        f->net->commit.due = 0;
-        f->jobs->free_at = 0;
+        assert_true(take(f, &m));
         sample_late_set_loss(f->store, 2);
-        jobs__on_timer(&f->jobs->timer);
+        begin_commit(f);
         /* It is gone again, before its being there is on the disk. */
         m = put_of(f, "name", 1);
         m.type = RDZV_WIRE_DROP;
-        assert_true(jobs__take(f->net, &m));
+        assert_true(take(f, &m));
         store_wait(f->store);
         sample_late_set_loss(f->store, 0);
-        assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+        save_all(f);
         text = value_of(f, key_of("name", key));
         assert_null(text);
-        assert_int_equal(f->net->commit.bytes, 0);
-        assert_int_equal(f->net->commit.by_key.n + f->net->commit.n_coming, 0);
+        assert_int_equal(f->net->queue.bytes, 0);
+        assert_int_equal(f->net->queue.by_key.n + f->net->queue.n_sent, 0);
     }
     close_jobs(f);
 }
@@ -310,21 +348,21 @@ static void test_a_run_begins(void **state)
 {
     struct fixture *f = *state;
     struct saved saved = {.n_good = 0};
+    struct job *job;
 
     open_job(f);
     for (unsigned i = 0; i < 60; i++) {
-        struct rdzv_job_record next = f->job->record;
-        uint32_t before = next.run;
+        uint32_t before = f->job->record.run;
         unsigned n_good = saved.n_good;
 
-        next.run++;
+        test_now += JOBS_QUIET + 1;
         sample_late_set_loss(f->store, 2);
-        assert_int_equal(jobs__save(f->job, JOBS_SAVE_RUN, &next, clock_now(), &f->e), 0);
-        assert_int_equal(jobs__wait(f->job, on_saved, &saved), 0);
+        assert_int_equal(
+            job_runs_join(f->net, "job", test_now, on_saved, &saved, &job, &f->e), JOBS_E_LATER);
         assert_int_equal(f->job->record.run, before);
         store_wait(f->store);
         sample_late_set_loss(f->store, 0);
-        assert_null(f->job->saving);
+        assert_null(f->job->save);
         assert_int_equal(f->job->record.run, before + (saved.n_good - n_good));
     }
     assert_int_equal(saved.n_good + saved.n_bad, 60);
@@ -339,12 +377,12 @@ static void test_half_a_blob(void **state)
 
     open_job(f);
     say_blob(f, 3, 'x');
-    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    save_all(f);
     assert_true(say_piece(f, 5, 1, 'y'));
     assert_true(say_piece(f, 5, 2, 'y'));
-    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
-    jobs__take_no_more(f->net);
-    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    save_all(f);
+    job_intake_end(f->net, test_now);
+    save_all(f);
     assert_int_equal(read_blob(f), 'x');
     assert_int_equal(count(f, "rdzv/net/job/"), 3);
     close_jobs(f);
@@ -358,37 +396,37 @@ static void test_a_hostile_process(void **state)
 
     open_job(f);
     for (enum rdzv_wire_type type = RDZV_WIRE_NETWORK; type <= RDZV_WIRE_END; type++)
-        assert_false(jobs__take(f->net, &(struct rdzv_wire){.type = type}));
+        assert_false(take(f, &(struct rdzv_wire){.type = type}));
     /* A job that is not there, or not the network's; a run that is over, or to come. */
     m = put_of(f, "name", 1);
     m.job += 1000;
-    assert_true(jobs__take(f->net, &m));
+    assert_true(take(f, &m));
     m = put_of(f, "name", 1);
     m.run--;
-    assert_true(jobs__take(f->net, &m));
+    assert_true(take(f, &m));
     m.run += 2;
-    assert_true(jobs__take(f->net, &m));
-    assert_true(jobs__is_saved(f->net));
+    assert_true(take(f, &m));
+    assert_true(is_saved(f));
     /* Pieces out of order, of two blobs at once, too short, or with something between them. */
     assert_false(say_piece(f, 5, 2, 'x'));
     assert_false(say_piece(f, 5, 0, 'x'));
     assert_true(say_piece(f, 5, 1, 'x'));
     m = put_of(f, "other", 1);
-    assert_false(jobs__take(f->net, &m));
-    assert_false(jobs__take(f->net, &(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = 1}));
+    assert_false(take(f, &m));
+    assert_false(take(f, &(struct rdzv_wire){.type = RDZV_WIRE_SYNC, .seq = 1}));
     m = put_of(f, "name", 5);
     m.piece = 2;
-    assert_false(jobs__take(f->net, &m));
-    jobs__take_no_more(f->net);
+    assert_false(take(f, &m));
+    job_intake_end(f->net, test_now);
     /* More than a network may have. */
-    f->net->n_bytes = JOBS__BYTES_MAX - 4;
+    f->net->totals.n_bytes = JOB_BLOBS_BYTES_MAX - 4;
     m = put_of(f, "name", 1);
-    assert_false(jobs__take(f->net, &m));
-    f->net->n_bytes = 0;
-    f->net->n_items = JOBS__ITEMS_MAX;
-    assert_false(jobs__take(f->net, &m));
-    f->net->n_items = 0;
-    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    assert_false(take(f, &m));
+    f->net->totals.n_bytes = 0;
+    f->net->totals.n_entries = JOB_BLOBS_MAX;
+    assert_false(take(f, &m));
+    f->net->totals.n_entries = 0;
+    save_all(f);
     assert_int_equal(count(f, "rdzv/"), 1);
     close_jobs(f);
 }
@@ -406,31 +444,31 @@ static void test_a_run_is_over(void **state)
     for (unsigned i = 0; i < 1000; i++) {
         (void)snprintf(name, sizeof(name), "%u", i);
         m = put_of(f, name, 1);
-        assert_true(jobs__take(f->net, &m));
+        assert_true(take(f, &m));
     }
-    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
-    assert_int_equal(f->net->n_garbage, 0);
-    jobs__begin_run(f->job, 4);
-    assert_int_equal(f->net->n_garbage, 1000);
-    assert_int_equal(f->net->n_bytes, 0);
+    save_all(f);
+    assert_int_equal(f->net->totals.n_garbage, 0);
+    job_set_run(f->job, 4);
+    assert_int_equal(f->net->totals.n_garbage, 1000);
+    assert_int_equal(f->net->totals.n_bytes, 0);
     /* A name that is used again is no garbage. */
     m = put_of(f, "7", 1);
-    assert_true(jobs__take(f->net, &m));
-    for (unsigned i = 0; i < 100 && f->net->n_garbage > 0; i++) {
-        jobs__sweep(f->net);
-        assert_true(f->net->commit.by_key.n < 400);
+    assert_true(take(f, &m));
+    for (unsigned i = 0; i < 100 && f->net->totals.n_garbage > 0; i++) {
+        job_network_sweep(f->net, test_now);
+        assert_true(f->net->queue.by_key.n < 400);
         commit_one(f);
     }
-    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    save_all(f);
     assert_int_equal(count(f, "rdzv/net/job/"), 1);
     text = value_of(f, key_of("7", key));
     assert_non_null(strstr(text, "\"4."));
     free(text);
-    assert_int_equal(f->net->n_items, 1);
+    assert_int_equal(f->net->totals.n_entries, 1);
     /* The job's own record goes last. */
-    jobs__forget(f->job);
-    jobs__sweep(f->net);
-    assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+    job_network_forget_job(f->job, test_now);
+    job_network_sweep(f->net, test_now);
+    save_all(f);
     assert_int_equal(count(f, "rdzv/"), 0);
     close_jobs(f);
 }
@@ -454,44 +492,60 @@ static void test_loading(void **state)
     put_text(f, key_of("damaged", first), "\"3.?.1.AAAA\"");
     open_jobs(f);
     assert_int_equal(f->n_broken, 2);
-    assert_int_equal(f->job->items.n, 3);
-    assert_non_null(jobs__find(f->net, "old"));
-    assert_null(jobs__find(f->net, "bad"));
-    assert_int_equal(f->job->n_garbage, 2);
+    assert_int_equal(f->job->blobs.index.entries.n, 3);
+    assert_non_null(job_network_find_job(f->net, "old"));
+    assert_null(job_network_find_job(f->net, "bad"));
+    assert_int_equal(f->job->blobs.index.n_garbage, 2);
     /* What cannot be read stays for a person to see. */
-    jobs__forget(f->job);
+    job_network_forget_job(f->job, test_now);
     for (unsigned i = 0; i < 5; i++) {
-        jobs__sweep(f->net);
-        assert_int_equal(jobs__commit_all(f->net, &f->e), 0);
+        job_network_sweep(f->net, test_now);
+        save_all(f);
     }
     assert_int_equal(count(f, "rdzv/"), 3);
     close_jobs(f);
 }
 
-static void on_too_late(uv_timer_t *timer)
+/* ---- with a process ------------------------------------------------------------------------- */
+
+static void on_wake(uv_timer_t *timer)
 {
-    fail_msg("%s", "the process was not started again in time");
+}
+
+/* One turn of the loop after the other until so many processes have ended. */
+static void run_until_lost(struct fixture *f, struct job_host *host, unsigned n)
+{
+    nsec_t deadline = clock_now() + 60 * NSEC_PER_SEC;
+    uv_timer_t wake;
+
+    (void)uv_timer_init(&f->loop, &wake);
+    (void)uv_timer_start(&wake, on_wake, 5, 5);
+    while (host->n_restarts < n) {
+        assert_true(clock_now() < deadline);
+        job_host_turn(host, clock_now());
+        (void)uv_run(&f->loop, UV_RUN_ONCE);
+    }
+    uv_close((uv_handle_t *)&wake, NULL);
+    (void)uv_run(&f->loop, UV_RUN_NOWAIT);
 }
 
 /* A process that says no message is ended and started again, and again, less and less often. */
 static void test_noise_on_the_pipe(void **state)
 {
-    static struct model_network net;
     struct fixture *f = *state;
-    uv_timer_t deadline;
+    struct job_host host;
 
     open_job(f);
-    (void)uv_timer_init(&f->loop, &deadline);
-    (void)uv_timer_start(&deadline, on_too_late, 60000, 0);
-    f->net->net = &net;
-    f->net->start_at = 0;
-    jobs__host_tick(f->net, clock_now());
-    while (f->jobs->n_restarts < 3)
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
-    assert_true(f->net->backoff >= 200 * NSEC_PER_MSEC);
-    assert_true(jobs__is_saved(f->net));
+    f->env.clock = clock_now;
+    job_host_init(&host, f->net);
+    f->net->is_served = true;
+    job_host_start(&host, 0);
+    run_until_lost(f, &host, 3);
+    assert_true(host.backoff >= 200 * NSEC_PER_MSEC);
+    assert_true(is_saved(f));
     assert_int_equal(count(f, "rdzv/"), 1);
-    uv_close((uv_handle_t *)&deadline, NULL);
+    job_host_end(&host, clock_now());
+    job_host_deinit(&host);
     close_jobs(f);
 }
 

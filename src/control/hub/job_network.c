@@ -1,0 +1,356 @@
+/* job_network.c - see job_network.h. */
+#include "job_network.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "os/log.h"
+#include "hub/jobs_env.h"
+#include "hub/record_save.h"
+#include "rendezvous/rdzv_wire.h"
+#include "store/store.h"
+
+/* Calls in a row that could not open a port before it is said; there is one each second. */
+#define PORT_FAILURES_SAID 3
+
+/* Garbage above which a process may say nothing more until some is deleted. */
+#define GARBAGE_MAX 8192u
+
+static void say(struct job_network *n, const struct rdzv_wire *m)
+{
+    if (n->has_process)
+        rdzv_wire_encode(&n->to_process, m);
+}
+
+static void say_job(struct job *job, enum rdzv_wire_type type)
+{
+    say(job->network,
+        &(struct rdzv_wire){.type = type, .job = job->number, .run = job->record.run});
+}
+
+/* ---- which jobs there are ------------------------------------------------------------------- */
+
+/* A network has at most JOBS_JOBS_MAX, and nobody looks often. */
+struct job *job_network_find_job(const struct job_network *n, const char *name)
+{
+    struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (strcmp(job->name, name) == 0)
+            return job;
+    }
+    return NULL;
+}
+
+struct job *job_network_find_number(const struct job_network *n, uint32_t number)
+{
+    struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (job->number == number && !job->is_forgotten)
+            return job;
+    }
+    return NULL;
+}
+
+/* The place in the list, which is in the order of names, in front of which that name goes. */
+static struct list *place_of(struct job_network *n, const char *name)
+{
+    struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (strcmp(job->name, name) > 0)
+            return &job->link;
+    }
+    return &n->jobs;
+}
+
+struct job *job_network_add(
+    struct job_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now)
+{
+    static const struct rdzv_job_record gone = {
+        .port = 1, .run = 1, .ended = true, .has_heads = true};
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (!job)
+        return NULL;
+    job->network = n;
+    job->number = ++n->last_number;
+    job->record = record ? *record : gone;
+    job->is_forgotten = !record;
+    job->heard_at = now;
+    (void)snprintf(job->name, sizeof(job->name), "%s", name);
+    job_blobs_init(&job->blobs, n->name, job->name, &n->queue, &n->totals, n->env->seed);
+    if (record)
+        blob_index_set_run(&job->blobs.index, record->run, !record->has_heads);
+    job_ports_init(&job->ports);
+    list_add_tail(place_of(n, name), &job->link);
+    return job;
+}
+
+void job_network_free_job(struct job *job)
+{
+    job_ports_close(&job->ports);
+    job_blobs_deinit(&job->blobs);
+    list_remove(&job->link);
+    free(job);
+}
+
+struct job_network *job_network_find(const struct list *networks, const char *name)
+{
+    struct job_network *n;
+
+    list_foreach(n, networks, link) {
+        if (strcmp(n->name, name) == 0)
+            return n;
+    }
+    return NULL;
+}
+
+struct job_network *job_network_get(struct list *networks, struct jobs_env *env, const char *name)
+{
+    struct job_network *n = job_network_find(networks, name);
+
+    if (n)
+        return n;
+    n = calloc(1, sizeof(*n));
+    if (!n)
+        return NULL;
+    n->env = env;
+    (void)snprintf(n->name, sizeof(n->name), "%s", name);
+    list_init(&n->jobs);
+    change_queue_init(&n->queue, env->seed);
+    list_add_tail(networks, &n->link);
+    return n;
+}
+
+void job_network_free(struct job_network *n)
+{
+    struct job *job;
+    struct job *tmp;
+
+    list_foreach_safe(job, tmp, &n->jobs, link)
+        job_network_free_job(job);
+    change_queue_deinit(&n->queue);
+    str_deinit(&n->to_process);
+    list_remove(&n->link);
+    free(n);
+}
+
+/* ---- ports ---------------------------------------------------------------------------------- */
+
+void job_network_open_ports(struct job *job)
+{
+    const struct job_network *n = job->network;
+    struct endpoint at[JOB_PORTS_MAX] = {
+        {.addr = n->address4, .port = job->record.port},
+        {.addr = n->address6, .port = job->record.port},
+        {.addr = n->address4, .port = JOBS_DEFAULT_ETCD},
+        {.addr = n->address6, .port = JOBS_DEFAULT_ETCD},
+    };
+    struct err e = ERR_NULL;
+
+    /* A process that served the job and is ending may still have the port for a moment. */
+    if (job_ports_open(&job->ports, n->interface, at, job_is_default(job) ? 4 : 2, &e) != 0 &&
+        job->ports.n_failures == PORT_FAILURES_SAID)
+        log_warning("job \"%s\" of network \"%s\" is not served at one of its addresses: %s",
+            job->name, n->name, err_text(&e));
+    job->network->has_news = true;
+}
+
+/* ---- runs ----------------------------------------------------------------------------------- */
+
+/* What the process is just saying of the job is of no use any more. */
+static void abort_upload(struct job *job, nsec_t now)
+{
+    if (job->network->upload.to == &job->blobs)
+        job_blobs_abort(&job->network->upload, now);
+}
+
+void job_network_begin_run(struct job *job, uint32_t run, nsec_t now)
+{
+    abort_upload(job, now);
+    job_set_run(job, run);
+    job_forget_facts(job);
+    say_job(job, RDZV_WIRE_CLEAR);
+    log_info("job \"%s\" of network \"%s\": run %u begins", job->name, job->network->name, run);
+}
+
+/* ---- forgetting ----------------------------------------------------------------------------- */
+
+void job_network_forget_job(struct job *job, nsec_t now)
+{
+    job_ports_close(&job->ports);
+    say_job(job, RDZV_WIRE_FORGET);
+    if (job->save)
+        job->save->is_in_vain = true;
+    abort_upload(job, now);
+    job->is_forgotten = true;
+    blob_index_set_run(&job->blobs.index, 0, false);
+}
+
+void job_network_sweep(struct job_network *n, nsec_t now)
+{
+    struct job *job;
+    struct job *tmp;
+
+    list_foreach_safe(job, tmp, &n->jobs, link) {
+        char key[RDZV_KEY_MAX];
+
+        job_blobs_sweep(&job->blobs, now);
+        if (!job->is_forgotten || job->save || job->blobs.index.entries.n > 0 ||
+            !job_blobs_may_delete(&n->queue))
+            continue;
+        /* Behind all that was in it, so that no later job of the name finds any of that. */
+        (void)change_queue_put(&n->queue, rdzv_key_of_job(key, n->name, job->name), NULL, now);
+        job_network_free_job(job);
+    }
+}
+
+void job_network_forget(struct job_network *n, nsec_t now)
+{
+    struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (!job->is_forgotten)
+            job_network_forget_job(job, now);
+    }
+    job_network_sweep(n, now);
+}
+
+/* ---- serving -------------------------------------------------------------------------------- */
+
+void job_network_serve(struct job_network *n, const struct jobs_place *place)
+{
+    struct job *job;
+
+    n->is_served = true;
+    (void)snprintf(n->interface, sizeof(n->interface), "%s", place->interface);
+    n->address4 = place->address4;
+    n->address6 = place->address6;
+    list_foreach(job, &n->jobs, link) {
+        if (job_exists(job))
+            job_network_open_ports(job);
+    }
+}
+
+void job_network_end_service(struct job_network *n)
+{
+    struct job *job;
+
+    n->is_served = false;
+    list_foreach(job, &n->jobs, link)
+        job_ports_close(&job->ports);
+}
+
+void job_network_set_process(struct job_network *n, bool is_there)
+{
+    str_deinit(&n->to_process);
+    n->has_process = is_there;
+}
+
+/* ---- changes, on their way to the store ----------------------------------------------------- */
+
+bool job_network_has_room(const struct job_network *n)
+{
+    return change_queue_has_room(&n->queue) && n->totals.n_garbage < GARBAGE_MAX;
+}
+
+/* The process is told of those of its questions that have their answer. */
+static void say_saved(struct job_network *n, int error)
+{
+    uint64_t seq;
+
+    if (change_queue_take_saved(&n->queue, error, &seq))
+        say(n, &(struct rdzv_wire){.type = RDZV_WIRE_SAVED, .seq = seq, .error = error});
+}
+
+void job_network_sync(struct job_network *n, uint64_t seq, nsec_t now)
+{
+    change_queue_sync(&n->queue, seq, now);
+    if (change_queue_is_empty(&n->queue))
+        say_saved(n, 0);
+}
+
+nsec_t job_network_due(const struct job_network *n)
+{
+    return change_queue_due(&n->queue, &n->env->pace);
+}
+
+/* The commit on its way has its answer. */
+static void settle(struct job_network *n, int r, nsec_t now)
+{
+    const struct change *ch;
+
+    if (r == 0) {
+        list_foreach(ch, &n->queue.sent, link)
+            n->env->records.written(n->env->records.ctx, ch->key);
+    }
+    change_queue_settle(&n->queue, &n->env->pace, r, now);
+}
+
+/* What comes after a commit, or after one that could not begin. */
+static void resume(struct job_network *n, int r, const struct err *e, nsec_t now)
+{
+    if (r != 0)
+        log_limited(&n->env->log_limit, now, LOG_LEVEL_WARNING,
+            "rendezvous of network \"%s\": what has changed is in memory only, until the next "
+            "try: %s",
+            n->name, err_text(e));
+    /* A positive outcome means something to a hub only. */
+    say_saved(n, r > 0 ? -EIO : r);
+    job_network_sweep(n, now);
+    change_queue_resume(&n->queue, now);
+}
+
+static void on_committed(void *ctx, const struct store_answer *a)
+{
+    struct job_network *n = ctx;
+    nsec_t now = n->env->clock();
+
+    settle(n, a->r, now);
+    resume(n, a->r, a->e, now);
+}
+
+/* The oldest changes as one commit, on their way. 0, also when there are none; or negative errno
+ * with words. */
+static int send_some(struct job_network *n, nsec_t now, struct err *e)
+{
+    struct store_op ops[CHANGE_QUEUE_BATCH_MAX];
+    size_t n_ops = change_queue_send(&n->queue, &n->env->pace, ops, now);
+    int r = 0;
+
+    if (n_ops > 0)
+        r = store_commit(n->env->store, ops, n_ops, now, on_committed, n, e);
+    if (r != 0)
+        settle(n, r, now);
+    return r;
+}
+
+void job_network_commit(struct job_network *n, nsec_t now)
+{
+    struct err e = ERR_NULL;
+    int r = send_some(n, now, &e);
+
+    if (r != 0)
+        resume(n, r, &e, now);
+}
+
+int job_network_commit_all(struct job_network *n, struct err *e)
+{
+    struct store *store = n->env->store;
+    int r = 0;
+
+    store_wait(store);
+    while (r == 0 && change_queue_has_waiting(&n->queue)) {
+        r = send_some(n, n->env->clock(), e);
+        store_wait(store);
+        if (n->queue.is_failing)
+            r = err_set(e, -EIO, "the store has refused it");
+    }
+    say_saved(n, r);
+    return r;
+}

@@ -1,0 +1,143 @@
+/*
+ * job_network.h - the jobs of one network: which there are, where they are served, and the way of
+ * what is in them to the store.
+ *
+ * Theory of operation. What a rendezvous process wants kept gathers in the queue of changes
+ * (change_queue.h), which is committed here. Jobs are made, and their runs begun and ended, by
+ * job_runs.c, above.
+ *
+ * Nothing here knows the rendezvous process. What it is to be told is put into `to_process`, in
+ * order, and `has_news` says that a job or a port has come; job_host.c looks at both in each turn
+ * of the loop, and jobs.c asks for the deadline, job_network_due().
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/list.h"
+#include "base/rate.h"
+#include "base/str.h"
+#include "hub/change_queue.h"
+#include "hub/job.h"
+#include "hub/jobs.h"
+
+struct err;
+struct jobs_env;
+struct rdzv_wire;
+
+/** What rendezvous processes have counted. */
+struct job_counts {
+    uint64_t n_store_requests;   /* of TCPStore */
+    uint64_t n_etcd_requests;    /* of etcd */
+    uint64_t n_hung_up;          /* connections that were ended or refused */
+    uint64_t n_accepts_deferred; /* for want of descriptors */
+};
+
+struct job_network {
+    struct list link;                   /* in the list of all networks */
+    struct jobs_env *env;               /* pins */
+    char name[NAME_MAX_LEN + 1];        /* of the network */
+    struct list jobs;                   /* owns struct job, by name; the forgotten ones as well */
+    uint32_t last_number;               /* of a job */
+    struct rate pace;                   /* runs that may begin or end */
+    struct blob_totals totals;          /* of all jobs */
+    struct change_queue queue;          /* what is not on the disk yet */
+    struct blob_upload upload;          /* the blob that the process is saying */
+    bool is_served;                     /* between job_network_serve() and its end */
+    char interface[JOBS_INTERFACE_MAX]; /* where it is served */
+    struct ip_addr address4;            /* likewise: the hub's */
+    struct ip_addr address6;            /* likewise */
+    bool has_process;                   /* somebody takes @to_process; otherwise it stays empty */
+    struct str to_process;              /* messages for the process */
+    bool has_news;                      /* a job or a port has come that it is not told of yet */
+    struct job_counts counts_now;       /* of the present process; job_intake.c's */
+    struct job_counts counts_before;    /* of those that have ended; job_intake.c's */
+};
+
+/* ---- networks ------------------------------------------------------------------------------- */
+
+/** job_network_find() - lends the one of that name out of @networks; NULL: there is none. */
+struct job_network *job_network_find(const struct list *networks, const char *name);
+
+/** job_network_get() - the same; if there is none it is made. @env: pinned. NULL: no memory. */
+struct job_network *job_network_get(struct list *networks, struct jobs_env *env, const char *name);
+
+/** job_network_free() - with its jobs, from memory alone. Nothing may be on its way to the store.
+ */
+void job_network_free(struct job_network *n);
+
+/** job_network_serve() - open the ports of all jobs. @place: borrowed; its name is the network's.
+ */
+void job_network_serve(struct job_network *n, const struct jobs_place *place);
+
+/** job_network_end_service() - close them; nothing is served. */
+void job_network_end_service(struct job_network *n);
+
+/** job_network_set_process() - a process begins, or has ended: `to_process` is empty. */
+void job_network_set_process(struct job_network *n, bool is_there);
+
+/** job_network_forget() - all jobs are no more, in the store either. */
+void job_network_forget(struct job_network *n, nsec_t now);
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+/** job_network_find_job() - lends, also one that is forgotten; NULL if there is none. */
+struct job *job_network_find_job(const struct job_network *n, const char *name);
+
+/** job_network_find_number() - the same, by number, of those that are not forgotten. */
+struct job *job_network_find_number(const struct job_network *n, uint32_t number);
+
+/**
+ * job_network_add() - a job that was found in the store
+ * @record:	as it is there; NULL: there is none, but blobs: they are garbage
+ *
+ * Return: lends; NULL: no memory.
+ */
+struct job *job_network_add(
+    struct job_network *n, const char *name, const struct rdzv_job_record *record, nsec_t now);
+
+/** job_network_free_job() - from memory alone; it may not be on its way to the store. */
+void job_network_free_job(struct job *job);
+
+/** job_network_open_ports() - of a network that is served; what cannot be opened is logged. */
+void job_network_open_ports(struct job *job);
+
+/** job_network_begin_run() - the record of run number @run is on the disk. */
+void job_network_begin_run(struct job *job, uint32_t run, nsec_t now);
+
+/** job_network_forget_job() - it is no more; what the store has of it goes with sweeping. */
+void job_network_forget_job(struct job *job, nsec_t now);
+
+/**
+ * job_network_sweep() - delete some garbage, as long as few changes wait
+ *
+ * A job that was forgotten is freed when nothing of it is left, unless it is on its way to the
+ * store.
+ */
+void job_network_sweep(struct job_network *n, nsec_t now);
+
+/* ---- the store ------------------------------------------------------------------------------ */
+
+/** job_network_has_room() - may the process say more of what is to be kept? */
+bool job_network_has_room(const struct job_network *n);
+
+/** job_network_sync() - the process is to be told `seq` when all so far is on the disk. */
+void job_network_sync(struct job_network *n, uint64_t seq, nsec_t now);
+
+/** job_network_due() - when job_network_commit() is to be called; NSEC_NEVER: not now. */
+nsec_t job_network_due(const struct job_network *n);
+
+/** job_network_commit() - begin a commit of what waits. */
+void job_network_commit(struct job_network *n, nsec_t now);
+
+/**
+ * job_network_commit_all() - commit everything and wait for the disk: the hub ends
+ *
+ * Return: 0 or negative errno with words.
+ */
+int job_network_commit_all(struct job_network *n, struct err *e);

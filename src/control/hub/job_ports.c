@@ -1,0 +1,56 @@
+/* job_ports.c - see job_ports.h. */
+#include "job_ports.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "os/fd_cleanup.h"
+#include "base/err.h"
+#include "net/tcp_listener.h"
+
+#define BACKLOG 1024
+
+void job_ports_init(struct job_ports *p)
+{
+    p->n_failures = 0;
+    for (unsigned i = 0; i < JOB_PORTS_MAX; i++)
+        p->fds[i] = -1;
+}
+
+static int open_one(int *ret, const char *interface, const struct endpoint *at, struct err *e)
+{
+    _cleanup_(closep) int fd = -1;
+    int r = tcp_listener_open(&fd, at, interface, false, e);
+
+    if (r != 0)
+        return r;
+    if (listen(fd, BACKLOG) < 0)
+        return err_set(e, -errno, "a port cannot be served: %s", strerror(errno));
+    *ret = TAKE_FD(fd);
+    return 0;
+}
+
+int job_ports_open(struct job_ports *p, const char *interface, const struct endpoint *at,
+    unsigned n, struct err *e)
+{
+    int r = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        int each = p->fds[i] < 0 ? open_one(&p->fds[i], interface, &at[i], e) : 0;
+
+        r = each != 0 ? each : r;
+    }
+    p->n_failures = r != 0 ? p->n_failures + 1 : 0;
+    return r;
+}
+
+void job_ports_close(struct job_ports *p)
+{
+    /* At once: another network may want the address in this very turn. */
+    for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
+        closep(&p->fds[i]);
+        p->fds[i] = -1;
+    }
+}

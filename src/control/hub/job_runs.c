@@ -1,0 +1,294 @@
+/* job_runs.c - see job_runs.h. */
+#include "job_runs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "os/log.h"
+#include "hub/job.h"
+#include "hub/job_network.h"
+#include "hub/jobs_env.h"
+#include "hub/record_save.h"
+#include "store/store.h"
+
+/* Runs of a network that may begin and end at once, and then one each so often: each is a commit
+ * of its own. */
+#define PACE_BURST 21
+#define PACE_EACH  (100 * NSEC_PER_MSEC)
+
+/* ---- a job's record, on its way to the store ------------------------------------------------ */
+
+static void begin_serving(struct job *job)
+{
+    job->is_unsaved = false;
+    if (job->network->is_served)
+        job_network_open_ports(job);
+}
+
+static void revive(struct job *job, const struct record_save *s)
+{
+    job_set_run(job, s->record.run);
+    job->record = s->record;
+    job->number = ++job->network->last_number;
+    job->heard_at = s->asked_at;
+    job_forget_facts(job);
+    begin_serving(job);
+}
+
+/* The record is on the disk. */
+static void come_true(struct job *job, const struct record_save *s, nsec_t now)
+{
+    switch (s->kind) {
+    case RECORD_SAVE_NEW:
+        begin_serving(job);
+        break;
+    case RECORD_SAVE_REVIVED:
+        revive(job, s);
+        break;
+    case RECORD_SAVE_RUN:
+        job_network_begin_run(job, s->record.run, now);
+        break;
+    case RECORD_SAVE_END:
+        job->record = s->record;
+        break;
+    }
+}
+
+static void on_saved(void *ctx, const struct store_answer *a)
+{
+    struct job *job = ctx;
+    struct job_network *n = job->network;
+    struct record_save *s = TAKE_PTR(job->save);
+    nsec_t now = n->env->clock();
+
+    if (s->is_in_vain)
+        job->is_unsaved = false;
+    else if (a->r == 0)
+        come_true(job, s, now);
+    else if (s->kind == RECORD_SAVE_NEW)
+        /* If it was stored after all, the next start finds a job that nobody comes to; of the other
+         * kinds, a run that begins or ends once more. */
+        job_network_free_job(job);
+    job_network_sweep(n, now);
+    record_save_free(s, a->r > 0 ? -EIO : a->r, a->e);
+}
+
+/* Have the record stored; what it says comes true when it is. 0 or negative errno with words. */
+static int save(struct job *job, enum record_save_kind kind, const struct rdzv_job_record *record,
+    nsec_t now, struct err *e)
+{
+    _cleanup_(freep) char *text = rdzv_job_encode(record);
+    struct record_save *s = record_save_new(kind, record, now);
+    char key[RDZV_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = rdzv_key_of_job(key, job->network->name, job->name),
+        .value = text,
+        .expect = STORE_EXPECT_ANY,
+        .is_untold = true};
+    int r = -ENOMEM;
+
+    if (text && s)
+        r = store_commit(job->network->env->store, &op, 1, now, on_saved, job, e);
+    else
+        (void)err_set(e, r, "no memory for job \"%s\"", job->name);
+    if (r != 0) {
+        free(s);
+        return r;
+    }
+    /* A job of the name that was forgotten may be about to be deleted. */
+    change_queue_forget(&job->network->queue, key);
+    job->save = s;
+    return 0;
+}
+
+/* ---- who comes and goes --------------------------------------------------------------------- */
+
+static bool keeps_pace(struct job_network *n, nsec_t now)
+{
+    return rate_take(&n->pace, now, PACE_EACH, PACE_BURST);
+}
+
+static bool is_port_taken(const struct job_network *n, uint16_t port)
+{
+    const struct job *job;
+
+    list_foreach(job, &n->jobs, link) {
+        if (job->record.port == port && !job->is_forgotten)
+            return true;
+    }
+    return false;
+}
+
+/* A free port; 0: there is none. The search begins where the name says, so that a job that was
+ * forgotten most likely comes back where it was. */
+static uint16_t choose_port(const struct job_network *n, const char *name)
+{
+    unsigned first = (unsigned)(hash_bytes(0, name, strlen(name)) % JOBS_JOBS_MAX);
+
+    if (strcmp(name, JOBS_DEFAULT) == 0)
+        return JOBS_DEFAULT_C10D;
+    for (unsigned i = 0; i < JOBS_JOBS_MAX; i++) {
+        uint16_t port = (uint16_t)(JOBS_PORT_FIRST + (first + i) % JOBS_JOBS_MAX);
+
+        if (!is_port_taken(n, port))
+            return port;
+    }
+    return 0;
+}
+
+/* A job with a port of its own; it is being saved, and is served when it is. 0, JOBS_E_FULL or
+ * negative errno, with words. */
+static int make(
+    struct job_network *n, const char *name, nsec_t now, struct job **ret, struct err *e)
+{
+    struct rdzv_job_record record = {.port = choose_port(n, name), .run = 1, .has_heads = true};
+    struct job *job = job_network_find_job(n, name);
+    int r;
+
+    if (record.port == 0)
+        return err_set(e, JOBS_E_FULL,
+            "network \"%s\" has %d jobs already; one is forgotten %d hours after its last member "
+            "has gone",
+            n->name, JOBS_JOBS_MAX, (int)(JOBS_IDLE / NSEC_PER_SEC / 3600));
+    *ret = job;
+    if (job) {
+        /* It was forgotten, and something of it is left: it goes on with its runs. */
+        record.run = job->record.run + 1;
+        return save(job, RECORD_SAVE_REVIVED, &record, now, e);
+    }
+    *ret = job = job_network_add(n, name, &record, now);
+    if (!job)
+        return err_set(e, -ENOMEM, "no memory for job \"%s\"", name);
+    job->is_unsaved = true;
+    r = save(job, RECORD_SAVE_NEW, &record, now, e);
+    if (r != 0)
+        job_network_free_job(job);
+    return r;
+}
+
+static int save_next_run(struct job *job, nsec_t now, struct err *e)
+{
+    struct rdzv_job_record next = job->record;
+
+    next.run++;
+    next.ended = false;
+    next.has_heads = true;
+    return save(job, RECORD_SAVE_RUN, &next, now, e);
+}
+
+/* A member comes to a job that is there: a new run begins if the last one is over. */
+static int enter(struct job *job, nsec_t now, struct err *e)
+{
+    if (!job_is_over(job, now))
+        return 0;
+    if (!keeps_pace(job->network, now))
+        return err_set(e, JOBS_E_PACE, "jobs of network \"%s\" begin and end too often: try again",
+            job->network->name);
+    return save_next_run(job, now, e);
+}
+
+static int leave(struct job *job, const struct ip_addr *who, nsec_t now, struct err *e)
+{
+    struct rdzv_job_record over = job->record;
+
+    if (job_is_busy(job, who))
+        return err_set(
+            e, JOBS_E_BUSY, "other members of job \"%s\" are still connected", job->name);
+    if (job->record.ended)
+        return 0;
+    if (!keeps_pace(job->network, now))
+        return err_set(e, JOBS_E_PACE, "jobs of network \"%s\" begin and end too often: try again",
+            job->network->name);
+    over.ended = true;
+    return save(job, RECORD_SAVE_END, &over, now, e);
+}
+
+/* JOBS_E_LATER, and @done will be called; or 0 when the job is not being saved. @job: may be NULL.
+ */
+static int wait_for(struct job *job, jobs_done_fn done, void *ctx, struct err *e)
+{
+    if (!job || !job->save)
+        return 0;
+    return record_save_wait(job->save, done, ctx) == 0
+               ? JOBS_E_LATER
+               : err_set(e, -ENOMEM, "no memory for job \"%s\"", job->name);
+}
+
+int job_runs_join(struct job_network *n, const char *name, nsec_t now, jobs_done_fn done, void *ctx,
+    struct job **ret, struct err *e)
+{
+    struct job *job = job_network_find_job(n, name);
+    int r = wait_for(job, done, ctx, e);
+
+    if (r != 0)
+        return r;
+    if (job && !job->is_forgotten)
+        r = enter(job, now, e);
+    else if (keeps_pace(n, now))
+        r = make(n, name, now, &job, e);
+    else
+        r = err_set(
+            e, JOBS_E_PACE, "jobs of network \"%s\" are made too often: try again", n->name);
+    if (r == 0)
+        r = wait_for(job, done, ctx, e);
+    if (r != 0)
+        return r;
+    job->heard_at = now;
+    *ret = job;
+    return 0;
+}
+
+int job_runs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_fn done,
+    void *ctx, struct err *e)
+{
+    int r = wait_for(job, done, ctx, e);
+
+    if (r == 0)
+        r = leave(job, who, now, e);
+    return r == 0 ? wait_for(job, done, ctx, e) : r;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------ */
+
+void job_runs_make_default(struct job_network *n, nsec_t now)
+{
+    struct job *job = job_network_find_job(n, JOBS_DEFAULT);
+    struct err e = ERR_NULL;
+
+    if (!n->is_served || (job && (job->save || !job->is_forgotten)))
+        return;
+    if (make(n, JOBS_DEFAULT, now, &job, &e) != 0)
+        log_limited(&n->env->log_limit, now, LOG_LEVEL_WARNING,
+            "job \"%s\" of network \"%s\" is not served: %s", JOBS_DEFAULT, n->name, err_text(&e));
+}
+
+static void tick_job(struct job *job, nsec_t now)
+{
+    struct job_network *n = job->network;
+    struct err e = ERR_NULL;
+
+    if (job->is_forgotten || job->save)
+        return;
+    if (job->ports.n_failures > 0 && n->is_served)
+        job_network_open_ports(job);
+    if (!job_is_idle(job, now))
+        return;
+    if (!job_is_default(job))
+        job_network_forget_job(job, now);
+    else if (job->facts.n_keys > 0 && save_next_run(job, now, &e) != 0)
+        log_limited(&n->env->log_limit, now, LOG_LEVEL_WARNING,
+            "job \"%s\" of network \"%s\" stays as it is: %s", job->name, n->name, err_text(&e));
+}
+
+void job_runs_tick(struct job_network *n, nsec_t now)
+{
+    struct job *job;
+
+    job_runs_make_default(n, now);
+    list_foreach(job, &n->jobs, link)
+        tick_job(job, now);
+    job_network_sweep(n, now);
+}

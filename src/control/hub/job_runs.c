@@ -49,6 +49,8 @@ static void come_true(struct job *job, const struct record_save *s, nsec_t now)
         revive(job, s);
         break;
     case RECORD_SAVE_RUN:
+        /* Whoever asked for it asks again now, and comes to this run. */
+        job->heard_at = s->asked_at;
         job_network_begin_run(job, s->record.run, now);
         break;
     case RECORD_SAVE_END:

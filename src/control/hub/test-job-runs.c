@@ -1,0 +1,430 @@
+/*
+ * test-job-runs.c - jobs and their runs over hours of a clock that the test moves, on a store that
+ * is late.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "hub/job.h"
+#include "hub/job_intake.h"
+#include "hub/job_network.h"
+#include "hub/job_runs.h"
+#include "hub/jobs_env.h"
+#include "rendezvous/rdzv_wire.h"
+#include "store/store.h"
+#include "store/store_now.h"
+#include "test/support/sample_late.h"
+
+struct fixture {
+    struct store *store;
+    struct jobs_env env;
+    struct list networks;
+    struct job_network *net;
+    unsigned n_done; /* calls of on_done() */
+    int last_r;      /* what the last one was told */
+    struct err e;
+};
+
+static nsec_t now;
+
+static nsec_t test_clock(void)
+{
+    return now;
+}
+
+static void on_damaged(void *ctx, const char *key, const char *why)
+{
+    fail_msg("\"%s\": %s", key, why);
+}
+
+static void on_written(void *ctx, const char *key)
+{
+}
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+
+    now = 1000 * NSEC_PER_SEC;
+    f = (struct fixture){.store = sample_late_open(5, 0)};
+    f.env = (struct jobs_env){.store = f.store,
+        .clock = test_clock,
+        .records = {.damaged = on_damaged, .written = on_written},
+        .seed = 1,
+        .pace = CHANGE_PACE_INIT};
+    list_init(&f.networks);
+    f.net = job_network_get(&f.networks, &f.env, "net");
+    assert_non_null(f.net);
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    job_network_free(f->net);
+    store_free(f->store);
+    return 0;
+}
+
+static void on_done(void *ctx, int r, const struct err *e)
+{
+    struct fixture *f = ctx;
+
+    f->n_done++;
+    f->last_r = r;
+}
+
+/* Once; JOBS_E_LATER when it waits for the store. */
+static int try_to_join(struct fixture *f, const char *name, struct job **ret)
+{
+    return job_runs_join(f->net, name, now, on_done, f, ret, &f->e);
+}
+
+/* As the API does it: again, when what it waited for is on the disk. */
+static int join_r(struct fixture *f, const char *name, struct job **ret)
+{
+    int r = try_to_join(f, name, ret);
+
+    while (r == JOBS_E_LATER) {
+        store_wait(f->store);
+        r = try_to_join(f, name, ret);
+    }
+    return r;
+}
+
+static struct job *join(struct fixture *f, const char *name)
+{
+    struct job *job = NULL;
+
+    assert_int_equal(join_r(f, name, &job), 0);
+    return job;
+}
+
+static int end_r(struct fixture *f, struct job *job, const struct ip_addr *who)
+{
+    int r = job_runs_end(job, who, now, on_done, f, &f->e);
+
+    while (r == JOBS_E_LATER) {
+        store_wait(f->store);
+        r = job_runs_end(job, who, now, on_done, f, &f->e);
+    }
+    return r;
+}
+
+static int count_one(void *ctx, const struct store_item *item)
+{
+    *(unsigned *)ctx += 1;
+    return 0;
+}
+
+/* Records in the store. */
+static unsigned count(struct fixture *f, const char *prefix)
+{
+    unsigned n = 0;
+
+    assert_int_equal(store_now_list(f->store, prefix, count_one, &n, NULL, &f->e), 0);
+    return n;
+}
+
+static void save_all(struct fixture *f)
+{
+    assert_int_equal(job_network_commit_all(f->net, &f->e), 0);
+}
+
+static void tick(struct fixture *f, nsec_t later)
+{
+    now += later;
+    job_runs_tick(f->net, now);
+    store_wait(f->store);
+}
+
+static struct ip_addr address(unsigned i)
+{
+    return ip_addr_v4((const uint8_t[4]){10, 0, 0, (uint8_t)i});
+}
+
+/* The process says who is connected: nobody, number 1 alone, or more. */
+static void say_members(struct fixture *f, struct job *job, unsigned n)
+{
+    struct rdzv_wire m = {.type = RDZV_WIRE_FACTS,
+        .job = job->number,
+        .run = job->record.run,
+        .n_members = (uint8_t)n,
+        .n_connections = n,
+        .n_keys = 3,
+        .address = address(1)};
+
+    job->told.number = job->number;
+    assert_true(job_intake_take(f->net, &m, now));
+}
+
+/* Whoever joins waits until the job is on the disk, and then it is there for all. */
+static void test_a_job_is_made(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = NULL;
+
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
+    assert_false(job_exists(job_network_find_job(f->net, "train")));
+    store_wait(f->store);
+    assert_int_equal(f->n_done, 2);
+    assert_int_equal(f->last_r, 0);
+    assert_int_equal(try_to_join(f, "train", &job), 0);
+    assert_true(job_exists(job));
+    assert_int_equal(job->record.run, 1);
+    assert_in_range(job->record.port, JOBS_PORT_FIRST, JOBS_PORT_FIRST + JOBS_JOBS_MAX - 1);
+    assert_int_equal(count(f, "rdzv/net/train"), 1);
+    assert_ptr_equal(join(f, "train"), job);
+    assert_int_equal(job->record.run, 1);
+    assert_int_not_equal(join(f, "other")->record.port, job->record.port);
+}
+
+/* A job that could not be saved is not there, and who waited hears so. */
+static void test_a_job_is_not_made(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = NULL;
+
+    sample_late_set_loss(f->store, 1);
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
+    store_wait(f->store);
+    sample_late_set_loss(f->store, 0);
+    assert_int_equal(f->n_done, 1);
+    assert_true(f->last_r < 0);
+    assert_null(job_network_find_job(f->net, "train"));
+    assert_int_equal(join(f, "train")->record.run, 1);
+}
+
+/* A run is over when nobody was heard for a minute, unless somebody is connected. */
+static void test_quiet(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+
+    now += JOBS_QUIET;
+    assert_int_equal(join(f, "train")->record.run, 1);
+    now += JOBS_QUIET + 1;
+    assert_int_equal(join(f, "train")->record.run, 2);
+    say_members(f, job, 1);
+    now += 10 * JOBS_QUIET;
+    assert_int_equal(join(f, "train")->record.run, 2);
+    /* The process has ended, and so have all connections: the minute begins. */
+    job_intake_end(f->net, now);
+    now += JOBS_QUIET;
+    assert_int_equal(join(f, "train")->record.run, 2);
+    now += JOBS_QUIET + 1;
+    assert_int_equal(join(f, "train")->record.run, 3);
+}
+
+/* A run ends when somebody says so while nobody else is connected. */
+static void test_an_end(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+    struct ip_addr one = address(1);
+    struct ip_addr two = address(2);
+
+    say_members(f, job, 1);
+    assert_int_equal(end_r(f, job, &two), JOBS_E_BUSY);
+    say_members(f, job, 2);
+    assert_int_equal(end_r(f, job, &one), JOBS_E_BUSY);
+    say_members(f, job, 1);
+    assert_int_equal(end_r(f, job, &one), 0);
+    assert_int_equal(end_r(f, job, &one), 0);
+    assert_int_equal(job->record.run, 1);
+    assert_int_equal(join(f, "train")->record.run, 2);
+    assert_false(job->record.ended);
+}
+
+/* So many runs may begin and end at once, and then ten a second. */
+static void test_pace(void **state)
+{
+    struct fixture *f = *state;
+    struct ip_addr one = address(1);
+    struct job *job = join(f, "train");
+    unsigned n = 1;
+    int r = 0;
+
+    while (r == 0) {
+        r = n % 2 ? end_r(f, job, &one) : join_r(f, "train", &job);
+        n += r == 0;
+    }
+    assert_int_equal(r, JOBS_E_PACE);
+    assert_int_equal(n, 21);
+    assert_int_equal(join_r(f, "another", &job), JOBS_E_PACE);
+    now += 100 * NSEC_PER_MSEC;
+    assert_int_equal(join_r(f, "another", &job), 0);
+    assert_int_equal(join_r(f, "third", &job), JOBS_E_PACE);
+}
+
+static void say_blob(struct fixture *f, struct job *job, const char *name)
+{
+    struct rdzv_wire m = {.type = RDZV_WIRE_PUT,
+        .job = job->number,
+        .run = job->record.run,
+        .kind = RDZV_KEY_ENTRY,
+        .hash = rdzv_hash_of(name, strlen(name)),
+        .n_pieces = 1,
+        .data = (const uint8_t *)"bytes",
+        .len = 5};
+
+    job->told.number = job->number;
+    assert_true(job_intake_take(f->net, &m, now));
+}
+
+/* A job that nobody comes to for two hours is forgotten, and nothing of it is left. */
+static void test_idle(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = join(f, "train");
+    uint16_t port = job->record.port;
+
+    say_blob(f, job, "x");
+    save_all(f);
+    assert_int_equal(count(f, "rdzv/net/train"), 2);
+    say_members(f, job, 1);
+    tick(f, 2 * JOBS_IDLE);
+    assert_non_null(job_network_find_job(f->net, "train"));
+    say_members(f, job, 0);
+    tick(f, JOBS_IDLE - NSEC_PER_SEC);
+    assert_non_null(job_network_find_job(f->net, "train"));
+    tick(f, 2 * NSEC_PER_SEC);
+    assert_null(job_network_find_job(f->net, "train"));
+    save_all(f);
+    assert_int_equal(count(f, "rdzv/"), 0);
+    assert_int_equal(f->net->totals.n_entries, 0);
+    job = join(f, "train");
+    assert_int_equal(job->record.port, port);
+    assert_int_equal(job->record.run, 1);
+}
+
+/* The default job stays; what is in it goes. */
+static void test_the_default_job(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job;
+
+    job_runs_make_default(f->net, now);
+    assert_null(job_network_find_job(f->net, JOBS_DEFAULT));
+    f->net->is_served = true;
+    (void)snprintf(f->net->interface, sizeof(f->net->interface), "lo");
+    sample_late_set_loss(f->store, 1);
+    job_runs_make_default(f->net, now);
+    store_wait(f->store);
+    assert_null(job_network_find_job(f->net, JOBS_DEFAULT));
+    /* It is tried again. */
+    sample_late_set_loss(f->store, 0);
+    tick(f, NSEC_PER_SEC);
+    f->net->is_served = false;
+    job = job_network_find_job(f->net, JOBS_DEFAULT);
+    assert_non_null(job);
+    assert_int_equal(job->record.port, JOBS_DEFAULT_C10D);
+    say_blob(f, job, "x");
+    say_members(f, job, 0);
+    tick(f, JOBS_IDLE + 1);
+    assert_int_equal(job->record.run, 2);
+    assert_int_equal(job->facts.n_keys, 0);
+    save_all(f);
+    assert_int_equal(count(f, "rdzv/net/default"), 1);
+    /* There is nothing in it now. */
+    tick(f, JOBS_IDLE + 1);
+    assert_int_equal(job->record.run, 2);
+}
+
+/* More garbage than goes at once, so that the job is still there when somebody comes. */
+static struct job *forget_long(struct fixture *f)
+{
+    struct job *job = join(f, "train");
+    char name[16];
+
+    for (unsigned i = 0; i < 600; i++) {
+        (void)snprintf(name, sizeof(name), "%u", i);
+        say_blob(f, job, name);
+    }
+    save_all(f);
+    tick(f, JOBS_IDLE + 1);
+    assert_true(job->is_forgotten);
+    assert_ptr_equal(job_network_find_job(f->net, "train"), job);
+    return job;
+}
+
+/* A job that was forgotten, and of which something is left, goes on with its runs. */
+static void test_a_job_is_revived(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = forget_long(f);
+    uint32_t number = job->number;
+
+    assert_ptr_equal(join(f, "train"), job);
+    assert_false(job->is_forgotten);
+    assert_int_equal(job->record.run, 2);
+    /* To the process it is another one. */
+    assert_int_not_equal(job->number, number);
+    for (unsigned i = 0; i < 10; i++) {
+        job_network_sweep(f->net, now);
+        save_all(f);
+    }
+    assert_int_equal(count(f, "rdzv/"), 1);
+}
+
+/* A network goes while a job of it is on its way to the store: nothing of that is left. */
+static void test_a_network_goes(void **state)
+{
+    struct fixture *f = *state;
+    struct job *job = NULL;
+
+    assert_int_equal(try_to_join(f, "new", &job), JOBS_E_LATER);
+    job_network_forget(f->net, now);
+    save_all(f);
+    assert_int_equal(f->n_done, 1);
+    save_all(f);
+    assert_int_equal(count(f, "rdzv/"), 0);
+    assert_true(list_is_empty(&f->net->jobs));
+}
+
+/* A network has so many jobs, and each has a port of its own. */
+static void test_full(void **state)
+{
+    struct fixture *f = *state;
+    bool is_used[JOBS_JOBS_MAX] = {false};
+    struct job *job;
+    char name[16];
+
+    for (unsigned i = 0; i < JOBS_JOBS_MAX; i++, now += 100 * NSEC_PER_MSEC) {
+        (void)snprintf(name, sizeof(name), "job-%u", i);
+        job = join(f, name);
+        assert_false(is_used[job->record.port - JOBS_PORT_FIRST]);
+        is_used[job->record.port - JOBS_PORT_FIRST] = true;
+    }
+    assert_int_equal(join_r(f, "one-more", &job), JOBS_E_FULL);
+    assert_non_null(strstr(err_text(&f->e), "256 jobs already"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_job_is_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_job_is_not_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_quiet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_pace, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_idle, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_default_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_job_is_revived, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_network_goes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

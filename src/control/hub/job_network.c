@@ -215,7 +215,8 @@ void job_network_forget(struct job_network *n, nsec_t now)
     struct job *job;
 
     list_foreach(job, &n->jobs, link) {
-        if (!job->is_forgotten)
+        /* One that was forgotten may be about to be revived. */
+        if (!job->is_forgotten || job->save)
             job_network_forget_job(job, now);
     }
     job_network_sweep(n, now);

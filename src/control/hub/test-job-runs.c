@@ -391,6 +391,17 @@ static void test_a_network_goes(void **state)
     save_all(f);
     assert_int_equal(count(f, "rdzv/"), 0);
     assert_true(list_is_empty(&f->net->jobs));
+    /* The same with one that is about to be there again. */
+    (void)forget_long(f);
+    assert_int_equal(try_to_join(f, "train", &job), JOBS_E_LATER);
+    job_network_forget(f->net, now);
+    for (unsigned i = 0; i < 10; i++) {
+        save_all(f);
+        job_network_sweep(f->net, now);
+    }
+    assert_true(list_is_empty(&f->net->jobs));
+    save_all(f);
+    assert_int_equal(count(f, "rdzv/"), 0);
 }
 
 /* A network has so many jobs, and each has a port of its own. */

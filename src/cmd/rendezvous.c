@@ -1,5 +1,5 @@
 /*
- * rendezvous.c - the process that serves a network's jobs; the hub starts it (hub/job_host.c).
+ * rendezvous.c - the process that serves a network's jobs; the hub starts it (hub/jobs/job_host.c).
  *
  * It is in no help: a person has no use for it.
  */

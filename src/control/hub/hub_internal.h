@@ -19,7 +19,7 @@
 #include "hub/enrol.h"
 #include "hub/hub.h"
 #include "hub/model.h"
-#include "hub/jobs.h"
+#include "hub/jobs/jobs.h"
 #include "hub/publics.h"
 #include "hub/reports.h"
 #include "hub/streams.h"

@@ -38,7 +38,7 @@
 #include "hub/damaged.h"
 #include "hub/hub.h"
 #include "hub/ipam.h"
-#include "hub/jobs.h"
+#include "hub/jobs/jobs.h"
 #include "hub/proof.h"
 #include "hub/record.h"
 #include "store/keys.h"

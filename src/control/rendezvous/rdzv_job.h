@@ -2,8 +2,8 @@
  * rdzv_job.h - the jobs of a network in a rendezvous process: what each keeps, and what of it the
  * hub is told.
  *
- * The hub decides which jobs there are and when a run of one begins (hub/jobs.h). What a job keeps
- * is in rdzv_kv.h (TCPStore) and rdzv_tree.h (etcd). Who is connected to it is rdzv_conn.h's.
+ * The hub decides which jobs there are and when a run of one begins (hub/jobs/jobs.h). What a job
+ * keeps is in rdzv_kv.h (TCPStore) and rdzv_tree.h (etcd). Who is connected to it is rdzv_conn.h's.
  *
  * Nothing here waits, and no timer is started here: a job notes in struct rdzv_jobs what has to be
  * done, and the owner of the loop looks there at the end of each turn.

@@ -1,7 +1,7 @@
 /*
  * rdzv_process.h - the process that serves the rendezvous of one network.
  *
- * It is this same program, started anew by the hub (hub/job_host.c), and reads what strangers
+ * It is this same program, started anew by the hub (hub/jobs/job_host.c), and reads what strangers
  * send; so it has nothing that is worth taking: no key, no file, no capability, no way to the
  * network but the sockets that the hub hands over, and bounds on what it may use. What it keeps for
  * the jobs it tells to the hub through one pipe (rdzv_wire.h), and is told again by the next

@@ -22,9 +22,9 @@
 #include "base/list.h"
 #include "base/rate.h"
 #include "base/str.h"
-#include "hub/change_queue.h"
-#include "hub/job.h"
-#include "hub/jobs.h"
+#include "hub/jobs/change_queue.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/jobs.h"
 
 struct err;
 struct jobs_env;

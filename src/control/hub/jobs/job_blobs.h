@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "hub/blob_index.h"
+#include "hub/jobs/blob_index.h"
 #include "rendezvous/rdzv_record.h"
 
 struct change_queue;

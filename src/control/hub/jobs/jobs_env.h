@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "os/log.h"
-#include "hub/change_queue.h"
-#include "hub/jobs.h"
+#include "hub/jobs/change_queue.h"
+#include "hub/jobs/jobs.h"
 
 struct store;
 struct uv_loop_s;

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "hub/job.h"
-#include "hub/job_network.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/job_network.h"
 #include "store/store.h"
 
 struct blob_reader {

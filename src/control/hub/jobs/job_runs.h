@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "hub/jobs.h"
+#include "hub/jobs/jobs.h"
 
 struct err;
 struct ip_addr;

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "hub/jobs.h"
+#include "hub/jobs/jobs.h"
 #include "rendezvous/rdzv_record.h"
 
 struct err;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "hub/jobs.h"
+#include "hub/jobs/jobs.h"
 #include "rendezvous/rdzv_wire.h"
 
 bool job_exists(const struct job *job)

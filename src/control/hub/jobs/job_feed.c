@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "hub/blob_reader.h"
-#include "hub/job.h"
-#include "hub/job_network.h"
-#include "hub/jobs_env.h"
-#include "hub/rdzv_child.h"
+#include "hub/jobs/blob_reader.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/job_network.h"
+#include "hub/jobs/jobs_env.h"
+#include "hub/jobs/rdzv_child.h"
 #include "store/store.h"
 
 /* Blobs that are read at once, about. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "hub/change_queue.h"
+#include "hub/jobs/change_queue.h"
 #include "store/store.h"
 
 #define MS NSEC_PER_MSEC

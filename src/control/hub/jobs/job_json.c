@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "hub/job.h"
-#include "hub/job_network.h"
-#include "hub/jobs.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/job_network.h"
+#include "hub/jobs/jobs.h"
 
 json_t *job_json(const struct job *job, uint64_t epoch_number)
 {

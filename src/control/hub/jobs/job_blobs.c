@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/change_queue.h"
+#include "hub/jobs/change_queue.h"
 #include "rendezvous/rdzv_wire.h"
 
 /* Garbage is deleted while fewer changes than that wait. */

@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "hub/job.h"
-#include "hub/job_intake.h"
-#include "hub/job_network.h"
-#include "hub/job_runs.h"
-#include "hub/jobs_env.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/job_intake.h"
+#include "hub/jobs/job_network.h"
+#include "hub/jobs/job_runs.h"
+#include "hub/jobs/jobs_env.h"
 #include "rendezvous/rdzv_wire.h"
 #include "store/store.h"
 #include "store/store_now.h"

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
-#include "hub/blob_index.h"
+#include "hub/jobs/blob_index.h"
 #include "rendezvous/rdzv_record.h"
 #include "rendezvous/rdzv_wire.h"
 

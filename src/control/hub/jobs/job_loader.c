@@ -4,9 +4,9 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "hub/job.h"
-#include "hub/job_network.h"
-#include "hub/jobs_env.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/job_network.h"
+#include "hub/jobs/jobs_env.h"
 #include "store/store_now.h"
 
 /* The walk over the store. */

@@ -1,9 +1,9 @@
 /* job_intake.c - see job_intake.h. */
 #include "job_intake.h"
 
-#include "hub/job.h"
-#include "hub/job_network.h"
-#include "hub/jobs_env.h"
+#include "hub/jobs/job.h"
+#include "hub/jobs/job_network.h"
+#include "hub/jobs/jobs_env.h"
 #include "rendezvous/rdzv_wire.h"
 
 /* Longest reason of a process, as the log shows it. */

@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 #include "os/log.h"
-#include "hub/jobs_env.h"
-#include "hub/record_save.h"
+#include "hub/jobs/jobs_env.h"
+#include "hub/jobs/record_save.h"
 #include "rendezvous/rdzv_wire.h"
 #include "store/store.h"
 

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/parse.h"
-#include "hub/job_blobs.h"
-#include "hub/job_ports.h"
+#include "hub/jobs/job_blobs.h"
+#include "hub/jobs/job_ports.h"
 #include "rendezvous/rdzv_record.h"
 
 struct job_network;

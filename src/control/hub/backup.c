@@ -174,7 +174,7 @@ void backup_remove(const char *dir)
 
 /* A copy that is being made. */
 struct making {
-    struct uv_loop_s *loop; /* pins */
+    struct disk_works *works; /* pins */
     char state_dir[PATH_ROOM];
     char fresh[PATH_ROOM];
     char place[PATH_ROOM];
@@ -215,7 +215,7 @@ static void on_db(void *ctx, const struct store_answer *a)
 
     m->r = a->r;
     m->e = *a->e;
-    if (m->r == 0 && disk_work(m->loop, finish, on_finished, m) == 0)
+    if (m->r == 0 && disk_work(m->works, finish, on_finished, m) == 0)
         return;
     if (m->r == 0)
         m->r = err_set(&m->e, -ENOMEM, "no memory for a copy");
@@ -223,7 +223,7 @@ static void on_db(void *ctx, const struct store_answer *a)
     on_finished(m);
 }
 
-int backup_make(struct store *store, struct uv_loop_s *loop, const char *state_dir,
+int backup_make(struct store *store, struct disk_works *works, const char *state_dir,
     backup_done_fn done, void *ctx, struct err *e)
 {
     struct making *m = calloc(1, sizeof(*m));
@@ -232,7 +232,7 @@ int backup_make(struct store *store, struct uv_loop_s *loop, const char *state_d
 
     if (!m)
         return err_set(e, -ENOMEM, "no memory for a copy");
-    *m = (struct making){.loop = loop, .done = done, .ctx = ctx};
+    *m = (struct making){.works = works, .done = done, .ctx = ctx};
     r = join_path(m->state_dir, state_dir, "", e);
     if (r == 0)
         r = join_path(m->fresh, state_dir, "backup.new", e);

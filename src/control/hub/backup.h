@@ -12,22 +12,23 @@
 
 #include <stdbool.h>
 
+struct disk_works;
 struct err;
 struct store;
-struct uv_loop_s;
 
 /** The copy is at @path; or, when @r is STORE_E_NO_FILES or negative errno, there is none. */
 typedef void (*backup_done_fn)(void *ctx, int r, const char *path, const struct err *e);
 
 /**
  * backup_make() - copy @state_dir and the store into @state_dir/backup, in place of what is there
+ * @works:	pinned until @done is called
  * @done:	called later, once
  *
  * One at a time.
  *
  * Return: 0: begun; or negative errno with words, and @done is not called.
  */
-int backup_make(struct store *store, struct uv_loop_s *loop, const char *state_dir,
+int backup_make(struct store *store, struct disk_works *works, const char *state_dir,
     backup_done_fn done, void *ctx, struct err *e);
 
 /**

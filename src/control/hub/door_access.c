@@ -211,7 +211,7 @@ static void rotate_file(struct later *l, const struct store_answer *a, struct re
     (void)hub__path(l->hub, rot->path, "admin.token");
     if (a->r != 0)
         later_fail(rs, a);
-    else if (disk_work(l->hub->loop, write_file, on_written, rot) == 0)
+    else if (disk_work(&l->hub->disk, write_file, on_written, rot) == 0)
         later_wait(l);
     else
         response_refuse(rs, 500, "no memory for a new token");
@@ -276,7 +276,7 @@ static void copy_state(struct later *l, const struct store_answer *a, struct res
         response_refuse(rs, 409, "a copy is being made just now: try again");
         return;
     }
-    if (backup_make(hub->store, hub->loop, hub->config.state_dir, on_copied, l, &e) != 0) {
+    if (backup_make(hub->store, &hub->disk, hub->config.state_dir, on_copied, l, &e) != 0) {
         response_fail(rs, &e);
         return;
     }

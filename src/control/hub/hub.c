@@ -213,8 +213,10 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     char path[512];
     int r;
 
-    if (!hub)
+    if (!hub || disk_works_init(&hub->disk, loop) != 0) {
+        free(hub);
         return err_set(e, -ENOMEM, "no memory for a hub");
+    }
     hub->config = *config;
     hub->publics.here = config->publics;
     hub->loop = loop;
@@ -397,6 +399,16 @@ int hub_start(
     return r;
 }
 
+/* Who still waits for an answer gets it: from the store, or of what is written to other files. Each
+ * may lead to the other. */
+static void finish_requests(struct hub *hub)
+{
+    do {
+        store_wait(hub->store);
+        disk_works_wait(&hub->disk);
+    } while (store_pending(hub->store) > 0);
+}
+
 void hub_stop(struct hub *hub)
 {
     struct err e = ERR_NULL;
@@ -406,8 +418,7 @@ void hub_stop(struct hub *hub)
     if (!hub->has_handles)
         return;
     hub->has_handles = false;
-    /* Who still waits for an answer gets it. */
-    store_wait(hub->store);
+    finish_requests(hub);
     if (reports_flush(&hub->reports, clock_now(), &e) != 0)
         log_warning("the last reports are lost: %s", err_text(&e));
     (void)audit_tick(&hub->audit, clock_now(), true, &e);
@@ -456,6 +467,7 @@ struct hub *hub_free(struct hub *hub)
     model_deinit(&hub->model);
     store_free(hub->store);
     identity_close(&hub->identity);
+    disk_works_deinit(&hub->disk);
     free(hub);
     return NULL;
 }

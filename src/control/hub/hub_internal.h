@@ -16,6 +16,7 @@
 #include "hub/audit_read.h"
 #include "base/rng.h"
 #include "base/str.h"
+#include "hub/disk_work.h"
 #include "hub/enrol.h"
 #include "hub/hub.h"
 #include "hub/model.h"
@@ -37,6 +38,7 @@ struct hub {
     uv_loop_t *loop;            /* pins */
     struct rng rng;             /* the kernel's */
     struct store *store;        /* owns */
+    struct disk_works disk;     /* what waits for the disk beside the store */
     struct publics publics;     /* where nodes reach it */
     struct model model;         /* what is in the store */
     struct reports reports;     /* what nodes report */

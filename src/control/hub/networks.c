@@ -377,7 +377,7 @@ int networks_add(struct hub *hub, const struct network_request *rq, networks_add
         /* Nobody is served yet. */
         run_make_key(x);
         on_key(x);
-    } else if (disk_work(hub->loop, run_make_key, on_key, x) != 0) {
+    } else if (disk_work(&hub->disk, run_make_key, on_key, x) != 0) {
         hub->adding[0] = '\0';
         free(x);
         return err_set(e, -ENOMEM, "no memory for network \"%s\"", rq->name);

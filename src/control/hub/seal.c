@@ -50,12 +50,22 @@ char *seal_add(const char *key, const char *text)
     return sealed;
 }
 
+/* Is there a sum, however the text ends behind it? */
+static bool has_field(const char *text, size_t len)
+{
+    return len >= TAIL_LEN && memcmp(text + len - TAIL_LEN, FIELD, FIELD_LEN) == 0;
+}
+
+static bool has_end(const char *text, size_t len)
+{
+    return memcmp(text + len - END_LEN, END, END_LEN) == 0;
+}
+
 bool seal_is_there(const char *text)
 {
     size_t len = strlen(text);
 
-    return len >= TAIL_LEN && memcmp(text + len - TAIL_LEN, FIELD, FIELD_LEN) == 0 &&
-           memcmp(text + len - END_LEN, END, END_LEN) == 0;
+    return has_field(text, len) && has_end(text, len);
 }
 
 int seal_check(const char *key, const char *text, struct err *e)
@@ -64,8 +74,11 @@ int seal_check(const char *key, const char *text, struct err *e)
     char sum[SUM_LEN + 1];
     const char *tail;
 
-    if (!seal_is_there(text))
+    if (!has_field(text, len))
         return 0;
+    if (!has_end(text, len))
+        return err_set(
+            e, -EINVAL, "its last characters are %s, and not %s", text + len - END_LEN, END);
     tail = text + len - TAIL_LEN;
     if (!make_sum(key, text, len - TAIL_LEN, sum))
         return err_set(e, -ENOMEM, "no memory for a sum");

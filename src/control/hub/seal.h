@@ -22,5 +22,11 @@ char *seal_add(const char *key, const char *text);
 /** seal_is_there() - does @text end with a sum? */
 bool seal_is_there(const char *text);
 
-/** seal_check() - 0: the sum is right, or there is none; -EINVAL with words; -ENOMEM. */
+/**
+ * seal_check() - is the text as it was when it got its sum?
+ * @key:	under which it lies
+ *
+ * Return: 0, also when it has none; -EINVAL with words: the sum is another one, or the text does
+ * not end behind it as it should; -ENOMEM with words.
+ */
 int seal_check(const char *key, const char *text, struct err *e);

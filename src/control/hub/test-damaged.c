@@ -457,10 +457,12 @@ static void test_seal(void **state)
     assert_int_equal(seal_check("k", text, &e), 0);
     assert_int_equal(seal_check("other", text, &e), -EINVAL);
     assert_true(seal_is_there(text));
-    /* With another end it is no sum, and no JSON either. */
+    /* With another end it is no sum, and no JSON either; and the damage is seen. */
     for (size_t i = strlen(text) - 2; text[i]; i++) {
         text[i] ^= 1;
         assert_false(seal_is_there(text));
+        assert_int_equal(seal_check("k", text, &e), -EINVAL);
+        assert_non_null(strstr(err_text(&e), "its last characters are "));
         text[i] ^= 1;
     }
     assert_int_equal(seal_check("k", "{\"a\":1}", &e), 0);

@@ -1,4 +1,9 @@
-/* metrics.c - the hub's counters in Prometheus' text format. */
+/*
+ * metrics.c - what the hub counts, in Prometheus' text format.
+ *
+ * It reads all parts of the hub, and none of them knows it. What plugs in adds its own by
+ * hub_metric() (struct hub_hooks).
+ */
 #include <stdio.h>
 #include <string.h>
 

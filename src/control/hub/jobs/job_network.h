@@ -39,16 +39,16 @@ struct job_counts {
 };
 
 struct job_network {
-    struct list link;                   /* in the list of all networks */
-    struct jobs_env *env;               /* pins */
-    char name[NAME_MAX_LEN + 1];        /* of the network */
-    struct list jobs;                   /* owns struct job, by name; the forgotten ones as well */
-    uint32_t last_number;               /* of a job */
-    struct rate pace;                   /* runs that may begin or end */
-    struct blob_totals totals;          /* of all jobs */
-    struct change_queue queue;          /* what is not on the disk yet */
-    struct blob_upload upload;          /* the blob that the process is saying */
-    bool is_served;                     /* between job_network_serve() and its end */
+    struct list link;            /* in the list of all networks */
+    struct jobs_env *env;        /* pins */
+    char name[NAME_MAX_LEN + 1]; /* of the network */
+    struct list jobs;            /* owns struct job, by name; also those that are forgotten */
+    uint32_t last_number;        /* of a job */
+    struct rate pace;            /* how often runs begin and end; job_runs.c's */
+    struct blob_totals totals;   /* of all jobs */
+    struct change_queue queue;   /* what is not on the disk yet */
+    struct blob_upload upload;   /* the blob that the process is saying */
+    bool is_served;              /* from job_network_serve() to ..._end_service() */
     char interface[JOBS_INTERFACE_MAX]; /* where it is served */
     struct ip_addr address4;            /* likewise: the hub's */
     struct ip_addr address6;            /* likewise */

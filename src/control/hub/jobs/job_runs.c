@@ -39,7 +39,7 @@ static void revive(struct job *job, const struct record_save *s)
 }
 
 /* The record is on the disk. */
-static void come_true(struct job *job, const struct record_save *s, nsec_t now)
+static void apply_record(struct job *job, const struct record_save *s, nsec_t now)
 {
     switch (s->kind) {
     case RECORD_SAVE_NEW:
@@ -69,16 +69,17 @@ static void on_saved(void *ctx, const struct store_answer *a)
     if (s->is_in_vain)
         job->is_unsaved = false;
     else if (a->r == 0)
-        come_true(job, s, now);
+        apply_record(job, s, now);
     else if (s->kind == RECORD_SAVE_NEW)
-        /* If it was stored after all, the next start finds a job that nobody comes to; of the other
-         * kinds, a run that begins or ends once more. */
+        /* If it was stored after all, the next start of the hub finds a job that nobody comes to.
+         * Of the other kinds it finds a run that has begun, or ended, and that nobody was told of.
+         */
         job_network_free_job(job);
     job_network_sweep(n, now);
     record_save_free(s, a->r > 0 ? -EIO : a->r, a->e);
 }
 
-/* Have the record stored; what it says comes true when it is. 0 or negative errno with words. */
+/* Have the record stored; the job changes when it is. 0 or negative errno with words. */
 static int save(struct job *job, enum record_save_kind kind, const struct rdzv_job_record *record,
     nsec_t now, struct err *e)
 {

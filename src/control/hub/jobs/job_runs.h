@@ -1,8 +1,8 @@
 /*
  * job_runs.h - jobs are made, and their runs begin and end.
  *
- * Each of these is a record of the job in the store, and comes true when that is on the disk
- * (record_save.h). A network may do so much of it at once: see JOBS_E_PACE.
+ * Each of these writes the job's record in the store, and changes the job when that is on the disk
+ * (record_save.h). How often that may be in a network is bounded: see JOBS_E_PACE.
  *
  * Threads: the hub's loop only.
  */

@@ -72,7 +72,10 @@ struct uv_loop_s;
 /** Room for the name of an interface, with the terminating zero. */
 #define JOBS_INTERFACE_MAX 16
 
-/** What was waited for is on the disk: ask again; or, when @r is not 0, it is not (-errno). */
+/**
+ * The end of JOBS_E_LATER. @r: 0: what was waited for is on the disk: ask again; or negative errno,
+ * with words in @e: it is not.
+ */
 typedef void (*jobs_done_fn)(void *ctx, int r, const struct err *e);
 
 /** Who keeps the list of the store's records that cannot be understood. No member may be NULL. */
@@ -121,7 +124,7 @@ struct jobs_counts {
 /**
  * jobs_new() - read the jobs out of the store, and wait for it; nothing is served yet
  * @loop, @store:	pinned
- * @records:		copied; called at once, too
+ * @records:		copied; its functions are called from here on
  * @seed:		random, unknown to strangers
  * @epoch:		random; by it members tell this life of the hub from another
  *
@@ -134,8 +137,8 @@ int jobs_new(struct jobs **ret, struct uv_loop_s *loop, struct store *store,
  * jobs_start() - from now on what changes is committed; before any network is opened
  * @networks:	borrowed: all that there are, by name; jobs of others are forgotten
  *
- * They are of networks that were removed just before the hub ended. A later network of the same
- * name would have them.
+ * Such jobs are left when a hub ends just after it has removed a network. A later network of the
+ * same name would have them.
  */
 void jobs_start(struct jobs *jobs, const struct keys *networks);
 

@@ -1,8 +1,8 @@
 /*
  * record_save.h - a job's own record on its way to the store, and who waits for it.
  *
- * What the record says comes true when it is on the disk. Until then whoever wants something of the
- * job waits, and asks again when it is.
+ * The job changes when its record is on the disk, and not before (job_runs.c). Until then whoever
+ * wants something of the job waits, and asks again.
  *
  * Threads: the owner's.
  */
@@ -29,7 +29,7 @@ struct record_save {
     enum record_save_kind kind;
     struct rdzv_job_record record;
     nsec_t asked_at;     /* when it was asked for */
-    bool is_in_vain;     /* the job was forgotten meanwhile: nothing comes true */
+    bool is_in_vain;     /* the job was forgotten meanwhile, and does not change */
     struct list waiters; /* who is to be called at the end; record_save.c's */
 };
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from interop.wgpeer import WgPeer
 from lab import wait_for
-from lab.support.pinging import Pings
+from lab.support.pinging import Pings, can_ping
 
 from .conftest import Site
 from .machine import SystemdVm
@@ -54,8 +54,7 @@ def serves_on(site: Site, harm: Callable[[], None]) -> None:
 
 def test_serves_members(site: Site, hub: SystemdVm) -> None:
     assert "v" in nodes(hub)
-    wait_for(lambda: site.v.run(["ping", "-c1", "-W1", OVERLAY_ADDRESS], check=False).rc == 0, 20,
-             "v to reach the hub")
+    wait_for(lambda: can_ping(site.v, OVERLAY_ADDRESS), 20, "v to reach the hub")
 
 
 def test_sandbox_is_in_force(hub: SystemdVm) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support import ROOT
+from lab.support.pinging import can_ping
 
 pytestmark = pytest.mark.namespaces
 
@@ -91,8 +92,7 @@ def site(weft: Path) -> Iterator[Site]:
 
 
 def reaches(site: Site, name: str, address: str) -> bool:
-    ping = ["ping", "-c1", "-W1", address]
-    return site.lab.host(name).run(ping, check=False, quiet=True).rc == 0
+    return can_ping(site.lab.host(name), address)
 
 
 @pytest.mark.skipif(not os.path.exists("/usr/lib/python3/dist-packages/torch"),

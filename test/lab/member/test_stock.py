@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from lab import Daemon, Host, Lab, wait_for
 from lab.support.agents import CIDR4, AgentNode, Site
+from lab.support.pinging import can_ping
 from lab.support.stock_recipe import recipe, sync_line
 
 pytestmark = pytest.mark.namespaces
@@ -79,7 +80,7 @@ class Stock:
         return {row.split("\t")[1] for row in self.wg("show", "wg0", "endpoints").splitlines()}
 
     def can_ping(self, address: str) -> bool:
-        return self.host.run(["ping", "-c1", "-W1", address], check=False, quiet=True).rc == 0
+        return can_ping(self.host, address)
 
     def reaches(self, address: str) -> None:
         wait_for(lambda: self.can_ping(address), 15, f"s to reach {address}")

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_for
 from lab.support.agents import AgentNode, Site
+from lab.support.pinging import can_ping
 
 pytestmark = pytest.mark.namespaces
 
@@ -142,8 +143,7 @@ def test_a_subnet_is_reached_by_all_once_it_is_admitted(site: Site) -> None:
     # A host of the subnet with a route to the overlay speaks first.
     printer = site.lab.host("printer")
     printer.run(["ip", "route", "add", "10.42.0.0/16", "via", "10.9.0.1"])
-    wait_for(lambda: printer.run(["ping", "-c1", "-W1", a.address()], check=False,
-                                 quiet=True).rc == 0, 10, "the printer to reach a")
+    wait_for(lambda: can_ping(printer, a.address()), 10, "the printer to reach a")
 
     # Who leaves takes along what it has set up in the kernel.
     d.host.run([site.weft, "leave"])
@@ -221,12 +221,9 @@ def test_a_stock_wireguard_reaches_it_and_nothing_else_behind(site: Site) -> Non
     stock.run(["wg-quick", "up", "stock0"],
               env={"WG_QUICK_USERSPACE_IMPLEMENTATION": "wireguard-go"})
 
-    def can_ping(address: str) -> bool:
-        return stock.run(["ping", "-c1", "-W1", address], check=False, quiet=True).rc == 0
-
-    wait_for(lambda: can_ping("10.9.0.7"), 20, "the printer to answer a stock WireGuard")
-    assert not can_ping("10.10.0.7")
+    wait_for(lambda: can_ping(stock, "10.9.0.7"), 20, "the printer to answer a stock WireGuard")
+    assert not can_ping(stock, "10.10.0.7")
     # It is the rules that keep it from there: without them a machine that forwards, forwards.
     gw.host.run(["nft", "delete", "table", "inet", "weft_route_weft0"])
-    wait_for(lambda: can_ping("10.10.0.7"), 10, "the way without the rules")
+    wait_for(lambda: can_ping(stock, "10.10.0.7"), 10, "the way without the rules")
     stock.run(["wg-quick", "down", "stock0"])

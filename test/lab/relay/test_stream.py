@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from lab import Host, Lab, wait_for
 from lab.support import PROGRAMS
+from lab.support.pinging import can_ping
 
 pytestmark = pytest.mark.namespaces
 
@@ -73,8 +74,7 @@ class Node:
         return self.status()["self"]["address4"]
 
     def can_ping(self, address: str, size: int = 56) -> bool:
-        return self.host.run(["ping", "-c1", "-W1", "-Mdo", "-s", size, address], check=False,
-                             quiet=True).rc == 0
+        return can_ping(self.host, address, "-Mdo", "-s", size)
 
     def reaches(self, other: Node, within_s: float, size: int = 56) -> float:
         """Seconds until an echo comes back."""

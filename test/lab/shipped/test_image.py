@@ -22,6 +22,7 @@ from lab import Lab, wait_for
 from lab.support import ROOT
 from lab.support.agents import HUB_AWAY
 from lab.support.container import WEFT_UID, Container, Image
+from lab.support.pinging import can_ping
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -148,7 +149,7 @@ def test_a_hub_and_agents_beside_jobs(image: Image, weft: Path, tmp_path: Path) 
         job = lab.host("n1")  # what shares the network namespace, and nothing else
 
         def reached() -> bool:
-            return job.run(["ping", "-c1", "-W1", other], check=False, quiet=True).rc == 0
+            return can_ping(job, other)
         wait_for(reached, 20, "n2 to answer a job beside n1's agent")
         wait_for(lambda: "n2" in nodes[0].hosts.read_text(), 20,
                  "n1's hosts file, which engines share with the job, to name n2")

@@ -21,6 +21,7 @@ import pytest
 from lab import Host, Lab, wait_for
 from lab.support import PROGRAMS, ROOT
 from lab.support.agents import HUB_AWAY
+from lab.support.pinging import can_ping
 from lab.support.topologies import one_switch
 
 pytestmark = pytest.mark.namespaces
@@ -137,8 +138,7 @@ def test_join_by_address_and_by_name(made: Path, weft: Path, tmp_path: Path) -> 
             if node is n1:
                 daemon.stop()
         other = n2.address()
-        wait_for(lambda: n1.host.run(["ping", "-c1", "-W1", other], check=False,
-                                     quiet=True).rc == 0, 30, "n2 to answer n1")
+        wait_for(lambda: can_ping(n1.host, other), 30, "n2 to answer n1")
         # A program that is linked dynamically shows whose loader and libraries a job gets.
         put_dynamic("cat", n1.root)
         maps = n1.run("run", "--", "/bin/cat", "/proc/self/maps")

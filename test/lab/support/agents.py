@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .network.laboratory import Host, Lab
 from .network.process import Daemon, Result, quoted
+from .pinging import can_ping
 from .waiting import wait_for
 
 CIDR4 = "10.42.0.0/16"
@@ -77,8 +78,7 @@ class AgentNode:
 
     def can_ping(self, address: str, *words: object) -> bool:
         """One try, one second: to see that something does not get through."""
-        argv = ["ping", "-c", 1, "-W", 1, *words, address]
-        return self.host.run(argv, check=False, quiet=True).rc == 0
+        return can_ping(self.host, address, *words)
 
     def insist_ping(self, address: str, *words: object, within_s: float = 10) -> None:
         wait_for(lambda: self.can_ping(address, *words), within_s,

@@ -1,4 +1,4 @@
-"""Pings in a row from one node to another, and how long none of them was answered.
+"""One ping; or pings in a row from one node to another, and how long none of them was answered.
 
     pings = Pings(a.host, b.address())
     began = time.time()
@@ -20,6 +20,12 @@ from .waiting import wait_for
 LONGEST_GAP_S = 8
 
 ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*bytes from")
+
+
+def can_ping(host: Host, address: object, *words: object) -> bool:
+    """One try, one second; `words` are further options of ping(8)."""
+    argv = ["ping", "-c", 1, "-W", 1, *words, address]
+    return host.run(argv, check=False, quiet=True).rc == 0
 
 
 class Pings:

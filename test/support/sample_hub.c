@@ -175,8 +175,9 @@ static void wait_for_answer(struct sample_hub *s, struct response *rs)
     d->on_closed(d);
 }
 
-static int ask(struct sample_hub *s, enum door door, struct model_node *member, const char *method,
-    const char *path, const char *text, struct response *rs)
+/* Hand the request over; the answer may be still to come. 400: it is no request at all. */
+static int begin_ask(struct sample_hub *s, enum door door, struct model_node *member,
+    const char *method, const char *path, const char *text, struct response *rs)
 {
     struct request rq = {.door = door, .method = method, .path = path, .now = s->now};
     char proof[MEMBER_PROOF_TEXT_MAX];
@@ -199,10 +200,38 @@ static int ask(struct sample_hub *s, enum door door, struct model_node *member, 
     }
     handle(s, &rq, rs);
     json_decref(body);
+    return 0;
+}
+
+static int finish_ask(
+    struct sample_hub *s, const char *method, const char *path, struct response *rs)
+{
     if (rs->deferred)
         wait_for_answer(s, rs);
     check_answer(s, rs, method, path);
     return rs->status;
+}
+
+static int ask(struct sample_hub *s, enum door door, struct model_node *member, const char *method,
+    const char *path, const char *text, struct response *rs)
+{
+    int status = begin_ask(s, door, member, method, path, text, rs);
+
+    return status != 0 ? status : finish_ask(s, method, path, rs);
+}
+
+void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *path,
+    const char *body, int ret_statuses[static 2])
+{
+    struct response rs[2] = {{0}, {0}};
+
+    for (unsigned i = 0; i < 2; i++)
+        if (begin_ask(s, DOOR_ADMIN, NULL, method, path, body, &rs[i]) != 0)
+            sample_hub_fail("%s %s cannot be asked", method, path);
+    for (unsigned i = 0; i < 2; i++) {
+        ret_statuses[i] = finish_ask(s, method, path, &rs[i]);
+        response_deinit(&rs[i]);
+    }
 }
 
 int sample_hub_ask(struct sample_hub *s, enum door door, struct model_node *member,

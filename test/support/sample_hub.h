@@ -68,6 +68,11 @@ void sample_hub_close(struct sample_hub *s);
 int sample_hub_ask(struct sample_hub *s, enum door door, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret);
 
+/** sample_hub_ask_both() - the same by an administrator twice, the second before the first is
+ * answered. */
+void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *path,
+    const char *body, int ret_statuses[static 2]);
+
 /** sample_hub_listen() - have @member listen, if there is room for one more ear. */
 void sample_hub_listen(struct sample_hub *s, struct model_node *member);
 

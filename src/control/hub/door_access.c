@@ -194,6 +194,7 @@ static void on_written(void *arg)
     struct rotation *rot = arg;
     struct response rs = {0};
 
+    rot->later.hub->is_rotating = false;
     if (rot->r != 0) {
         response_fail(&rs, &rot->e);
     } else {
@@ -209,12 +210,21 @@ static void rotate_file(struct later *l, const struct store_answer *a, struct re
     struct rotation *rot = container_of(l, struct rotation, later);
 
     (void)hub__path(l->hub, rot->path, "admin.token");
-    if (a->r != 0)
+    if (a->r != 0) {
         later_fail(rs, a);
-    else if (disk_work(l->hub->loop, write_file, on_written, rot) == 0)
-        later_wait(l);
-    else
+        return;
+    }
+    /* Of two that are written at once, the hub could take the one that is not left in the file. */
+    if (l->hub->is_rotating) {
+        response_refuse(rs, 409, "%s is being replaced just now: try again", rot->path);
+        return;
+    }
+    if (disk_work(l->hub->loop, write_file, on_written, rot) != 0) {
         response_refuse(rs, 500, "no memory for a new token");
+        return;
+    }
+    l->hub->is_rotating = true;
+    later_wait(l);
 }
 
 /* Have it noted in the audit log, and then @done. */

@@ -55,6 +55,7 @@ struct hub {
     uv_timer_t bury;            /* when removed nodes have been told for long enough */
     uv_poll_t answers;          /* of the store */
     nsec_t kept;                /* when the leases of ephemeral nodes were last looked at */
+    bool is_rotating;           /* the token in STATE/admin.token is being replaced */
     json_t *held_keys;          /* owns: names of removed networks; NULL: no copy is being made */
     char adding[NAME_MAX_LEN + 1]; /* the network that is being made; "": none */
     struct err refresh_failure;    /* of what networks_refresh() has begun; 0: of nothing */

@@ -144,6 +144,25 @@ static void test_a_removed_network_leaves_nothing(void **state)
     sample_hub_remove_dir(&s);
 }
 
+/* ---- two at once ----------------------------------------------------------------------------- */
+
+/* What is in the file opens the hub, whoever asked first. */
+static void test_one_rotation_at_a_time(void **state)
+{
+    struct sample_hub s = {.now = 0};
+    int statuses[2];
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    sample_hub_ask_both(&s, "POST", "/v1/admin-token-file", NULL, statuses);
+    assert_int_equal(statuses[0], 200);
+    assert_int_equal(statuses[1], 409);
+    assert_int_equal(
+        sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/admin-token-file", NULL, NULL), 200);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
 /* ---- a store that is late, and loses answers ------------------------------------------------ */
 
 #define NODES 12
@@ -284,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_whatever_is_taken),
         cmocka_unit_test(test_a_flood_of_reports),
         cmocka_unit_test(test_a_removed_network_leaves_nothing),
+        cmocka_unit_test(test_one_rotation_at_a_time),
         cmocka_unit_test(test_a_store_that_loses_answers),
         cmocka_unit_test(test_a_damaged_network_is_there),
     };

@@ -3,25 +3,17 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/log.h"
+#include "hub/disk_work.h"
 #include "hub/doors.h"
 #include "hub/hub_internal.h"
 #include "hub/later.h"
 #include "hub/networks.h"
 #include "hub/request.h"
 #include "os/clock.h"
+#include "os/log.h"
 
 /* Nodes that are named; the rest is counted. */
 #define NAMED_MAX 100
-
-static json_t *texts_of(const struct hub_places *places)
-{
-    json_t *list = json_array();
-
-    for (unsigned i = 0; i < places->n; i++)
-        json_array_append_new(list, json_string(places->items[i].text));
-    return list;
-}
 
 /* Who listens has been told; who comes back is told then. */
 static json_t *count_told(struct hub *hub, size_t *ret_n, size_t *ret_told)
@@ -53,8 +45,8 @@ static void answer(struct hub *hub, struct response *rs)
     json_t *untold = count_told(hub, &n, &told);
 
     response_json(rs, 200,
-        json_pack("{s:o, s:o, s:I, s:I, s:o}", "public", texts_of(&hub->publics.here), "next",
-            texts_of(&hub->publics.next), "nodes", (json_int_t)n, "told", (json_int_t)told,
+        json_pack("{s:o, s:o, s:I, s:I, s:o}", "public", hub_places_encode(&hub->publics.here), "next",
+            hub_places_encode(&hub->publics.next), "nodes", (json_int_t)n, "told", (json_int_t)told,
             "untold", untold));
 }
 
@@ -63,37 +55,67 @@ void door_move_get(void *ctx, const struct request *rq, struct response *rs)
     answer(ctx, rs);
 }
 
-/* Somebody announces it. */
+/* The hub's next places, on their way to the disk. */
 struct move_call {
     struct later later;
     struct hub_places next;
+    char path[512]; /* of move.json */
+    int r;          /* of writing it */
+    struct err e;   /* with its words */
 };
+
+static void write_places(void *arg)
+{
+    struct move_call *call = arg;
+
+    call->r = publics_write(&call->next, call->path, &call->e);
+}
+
+/* They are on the disk, and the nodes are told; or neither. */
+static void on_written(void *arg)
+{
+    struct move_call *call = arg;
+    struct later *l = &call->later;
+    struct response rs = {0};
+
+    l->hub->is_announcing = false;
+    if (call->r == 0) {
+        publics_set_next(&l->hub->publics, &call->next);
+        later_act(l, true);
+        call->r = networks_refresh(l->hub, clock_now(), &call->e);
+        later_act(l, false);
+    }
+    if (call->r != 0) {
+        response_fail(&rs, &call->e);
+    } else {
+        log_info("%s announces that this hub %s%s", l->rq.caller.name,
+            call->next.n > 0 ? "will be at " : "stays",
+            call->next.n > 0 ? call->next.items[0].text : "");
+        answer(l->hub, &rs);
+    }
+    later_end(l, &rs);
+}
 
 static void announce(struct later *l, const struct store_answer *a, struct response *rs)
 {
     struct move_call *call = container_of(l, struct move_call, later);
-    struct hub *hub = l->hub;
-    struct err e = ERR_NULL;
-    char path[512];
-    int r;
 
+    (void)hub__path(l->hub, call->path, "move.json");
     if (a->r != 0) {
         later_fail(rs, a);
         return;
     }
-    r = publics_announce(&hub->publics, &call->next, hub__path(hub, path, "move.json"), &e);
-    if (r == 0)
-        r = networks_refresh(hub, clock_now(), &e);
-    if (r != 0) {
-        response_fail(rs, &e);
+    /* Of two that are written at once, nodes could be told the one that is not left in the file. */
+    if (l->hub->is_announcing) {
+        response_refuse(rs, 409, "%s is being written just now: try again", call->path);
         return;
     }
-    if (call->next.n > 0)
-        log_info("%s announces that this hub will be at %s", l->rq.caller.name,
-            call->next.items[0].text);
-    else
-        log_info("%s announces that this hub stays", l->rq.caller.name);
-    answer(hub, rs);
+    if (disk_work(l->hub->loop, write_places, on_written, call) != 0) {
+        response_refuse(rs, 500, "no memory to write %s", call->path);
+        return;
+    }
+    l->hub->is_announcing = true;
+    later_wait(l);
 }
 
 static void note_move(struct later *l, const struct request *rq, struct response *rs)

@@ -56,6 +56,7 @@ struct hub {
     uv_poll_t answers;          /* of the store */
     nsec_t kept;                /* when the leases of ephemeral nodes were last looked at */
     bool is_rotating;           /* the token in STATE/admin.token is being replaced */
+    bool is_announcing;         /* STATE/move.json is being written */
     json_t *held_keys;          /* owns: names of removed networks; NULL: no copy is being made */
     char adding[NAME_MAX_LEN + 1]; /* the network that is being made; "": none */
     struct err refresh_failure;    /* of what networks_refresh() has begun; 0: of nothing */

@@ -62,13 +62,13 @@ void hub_places_tell(
 
 /* ---- what is announced ---------------------------------------------------------------------- */
 
-static json_t *encode_places(const struct hub_places *places)
+json_t *hub_places_encode(const struct hub_places *places)
 {
     json_t *list = json_array();
 
     for (unsigned i = 0; i < places->n; i++)
         json_array_append_new(list, json_string(places->items[i].text));
-    return json_pack("{s:o}", "public", list);
+    return list;
 }
 
 void publics_load(struct publics *p, const char *path, uint16_t dflt_port)
@@ -91,11 +91,10 @@ void publics_load(struct publics *p, const char *path, uint16_t dflt_port)
             "nodes are not told where this hub will be, %s cannot be used: %s", path, err_text(&e));
 }
 
-int publics_announce(
-    struct publics *p, const struct hub_places *next, const char *path, struct err *e)
+int publics_write(const struct hub_places *next, const char *path, struct err *e)
 {
-    json_t *json = encode_places(next);
-    _cleanup_(freep) char *text = body_format(json);
+    json_t *json = json_pack("{s:o}", "public", hub_places_encode(next));
+    _cleanup_(freep) char *text = json ? body_format(json) : NULL;
     int r = text ? 0 : err_set(e, -ENOMEM, "no memory to write %s", path);
 
     json_decref(json);
@@ -103,12 +102,14 @@ int publics_announce(
         r = statefile_replace(path, text, strlen(text), 0600, e);
     else if (r == 0 && unlink(path) < 0 && errno != ENOENT)
         r = err_set(e, -errno, "%s cannot be removed: %s", path, strerror(errno));
-    if (r != 0)
-        return r;
+    return r;
+}
+
+void publics_set_next(struct publics *p, const struct hub_places *next)
+{
     p->next = *next;
     p->task = resolve_task_free(p->task);
     p->due = 0;
-    return 0;
 }
 
 /* ---- looking up again ----------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -59,6 +60,9 @@ int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_por
 void hub_places_tell(
     struct node_hub *ret, const struct hub_places *here, const struct hub_places *next);
 
+/** hub_places_encode() - their texts as an array; gives a reference, NULL: no memory. */
+json_t *hub_places_encode(const struct hub_places *places);
+
 /**
  * publics_load() - what was announced before the hub was started
  * @path:	of move.json; one that is damaged is named in the log, and left as it is
@@ -66,14 +70,21 @@ void hub_places_tell(
 void publics_load(struct publics *p, const char *path, uint16_t dflt_port);
 
 /**
- * publics_announce() - the hub will be there; nowhere: it stays
+ * publics_write() - write to the disk where the hub will be; waits for it, on any thread
+ * @next:	borrowed; none: the hub stays, and the file goes
+ * @path:	of move.json
  *
- * On the disk before it is told. Names are looked up with the next publics_tick().
- *
- * Return: 0; or negative errno with words.
+ * Return: 0; or negative errno with words, and then the file is as it was.
  */
-int publics_announce(
-    struct publics *p, const struct hub_places *next, const char *path, struct err *e);
+int publics_write(const struct hub_places *next, const char *path, struct err *e);
+
+/**
+ * publics_set_next() - from now on nodes are told that the hub will be there
+ * @next:	copied; what publics_write() has written
+ *
+ * Names are looked up with the next publics_tick().
+ */
+void publics_set_next(struct publics *p, const struct hub_places *next);
 
 /** publics_deinit() - does not wait for a name server. Idempotent. */
 void publics_deinit(struct publics *p);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/text.h"
@@ -163,6 +164,30 @@ static void test_one_rotation_at_a_time(void **state)
     sample_hub_remove_dir(&s);
 }
 
+/* What nodes are told is what is in the file, whoever asked first. */
+static void test_one_move_at_a_time(void **state)
+{
+    static const char body[] = "{\"public\":[\"192.0.2.9:51820\"]}";
+    struct sample_hub s = {.now = 0};
+    int statuses[2];
+    char path[128];
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    sample_hub_ask_both(&s, "PUT", "/v1/move", body, statuses);
+    assert_int_equal(statuses[0], 200);
+    assert_int_equal(statuses[1], 409);
+    (void)snprintf(path, sizeof(path), "%s/move.json", s.dir);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(s.hub->publics.next.n, 1);
+    assert_int_equal(
+        sample_hub_ask(&s, DOOR_ADMIN, NULL, "PUT", "/v1/move", "{\"public\":[]}", NULL), 200);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(s.hub->publics.next.n, 0);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
 /* ---- a store that is late, and loses answers ------------------------------------------------ */
 
 #define NODES 12
@@ -304,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_a_flood_of_reports),
         cmocka_unit_test(test_a_removed_network_leaves_nothing),
         cmocka_unit_test(test_one_rotation_at_a_time),
+        cmocka_unit_test(test_one_move_at_a_time),
         cmocka_unit_test(test_a_store_that_loses_answers),
         cmocka_unit_test(test_a_damaged_network_is_there),
     };

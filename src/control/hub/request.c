@@ -129,9 +129,9 @@ int move_request_decode(
         const char *text = json_string_value(json_array_get(list, i));
 
         if (!text)
-            fields_fail(&f, "\"public\" holds something else than texts");
+            fields_fail(&f, "entry %zu of \"public\" is not a text", i + 1);
         else if (hub_public_parse(&places.items[places.n++], text, dflt_port, &why) != 0)
-            fields_fail(&f, "%s", err_text(&why));
+            fields_fail(&f, "entry %zu of \"public\": %s", i + 1, err_text(&why));
     }
     if (fields_end(&f) == 0)
         *ret = places;

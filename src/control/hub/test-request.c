@@ -12,6 +12,7 @@
 #include "api/body.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "hub/publics.h"
 #include "hub/request.h"
 
 static int decode(struct report *ret, const char *text, struct err *e)
@@ -128,9 +129,37 @@ static void test_growth(void **state)
     free(text);
 }
 
+/* ---- where the hub will be ------------------------------------------------------------------ */
+
+/* Which of several places is meant, whoever reads the sentence has to be told. */
+static void test_refused_places(void **state)
+{
+    static const struct {
+        const char *body;
+        const char *says;
+    } cases[] = {
+        {"{\"public\":[\"192.0.2.1\",1]}", "move: entry 2 of \"public\" is not a text"},
+        {"{\"public\":[\"192.0.2.1\",\"hub.example\",\"127.0.0.1\"]}",
+            "move: entry 3 of \"public\": 127.0.0.1 is in "},
+        {"{\"public\":[\"a b\"]}", "move: entry 1 of \"public\": "},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        json_t *json = json_loads(cases[i].body, 0, NULL);
+        struct hub_places places;
+        struct err e = ERR_NULL;
+
+        assert_int_equal(move_request_decode(&places, json, 51820, &e), -EINVAL);
+        e.text[strlen(cases[i].says)] = '\0';
+        assert_string_equal(e.text, cases[i].says);
+        json_decref(json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_places),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unknown_fields),
         cmocka_unit_test(test_depth),

@@ -153,14 +153,17 @@ static void fill_token(struct token *t, const struct hub *hub, const struct mode
 
     (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
     hub_places_tell(&here, &hub->publics.here, &hub->publics.next);
+    t->n_api = 0;
+    t->n_udp = 0;
     /* Names first: they are true for longest. */
-    for (unsigned i = 0; i < here.n_names; i++, t->n_api++)
+    for (unsigned i = 0; i < here.n_names && t->n_api < TOKEN_WAYS_MAX; i++, t->n_api++)
         (void)snprintf(t->api[t->n_api], sizeof(t->api[0]), "%.*s:%u",
             (int)(strrchr(here.names[i], ':') - here.names[i]), here.names[i], hub->api_port);
     for (unsigned i = 0; i < here.n_endpoints; i++) {
         struct endpoint api = {.addr = here.endpoints[i].addr, .port = hub->api_port};
 
-        t->udp[t->n_udp++] = here.endpoints[i];
+        if (t->n_udp < TOKEN_WAYS_MAX)
+            t->udp[t->n_udp++] = here.endpoints[i];
         if (t->n_api < TOKEN_WAYS_MAX)
             (void)endpoint_format(&api, t->api[t->n_api++]);
     }

@@ -59,8 +59,13 @@ static void admin_made(struct later *l, const struct store_answer *a, struct res
     const struct admin_token *t = admin_tokens_find(&l->hub->admins, call->ar.name);
     json_t *json;
 
-    if (a->r != 0 || !t) {
+    if (a->r != 0) {
         later_fail(rs, a);
+        return;
+    }
+    if (!t) {
+        response_refuse(rs, 409, "admin token \"%s\" was made, and somebody has removed it at once",
+            call->ar.name);
         return;
     }
     log_info("%s has made the admin token \"%s\" of role \"%s\"", l->rq.caller.name, call->ar.name,

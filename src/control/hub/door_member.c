@@ -113,11 +113,12 @@ static char *peers_text(struct model_node *node, struct err *e)
     struct snapshot s = SNAPSHOT_NULL;
     struct render_input in = {.snapshot = &s};
     char *text = NULL;
+    int r = view_lend_snapshot(node, &s) ? render_config(&c, &in, e) : -ENOMEM;
 
-    if (!view_lend_snapshot(node, &s))
-        (void)err_set(e, -ENOMEM, "no memory for the peers of \"%s\"", node->pub.spec.meta.name);
-    else if (render_config(&c, &in, e) == 0)
+    if (r == 0)
         text = wg_quick_format_peers(&c, &s, NULL);
+    if (r == -ENOMEM || (r == 0 && !text))
+        (void)err_set(e, -ENOMEM, "no memory for the peers of \"%s\"", node->pub.spec.meta.name);
     view_return_snapshot(&s);
     return text;
 }

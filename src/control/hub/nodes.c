@@ -86,6 +86,9 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
         response_refuse(rs, 404, "network \"%s\" has no node \"%s\"", rm->network, rm->node);
         return;
     }
+    /* It was set by the try before, which has changed nothing. */
+    if (l->n_tries > 0)
+        node->leaving = NULL;
     if (!d) {
         response_refuse(rs, 500, "no memory to remove node \"%s\"", rm->node);
         return;

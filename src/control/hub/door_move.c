@@ -45,9 +45,9 @@ static void answer(struct hub *hub, struct response *rs)
     json_t *untold = count_told(hub, &n, &told);
 
     response_json(rs, 200,
-        json_pack("{s:o, s:o, s:I, s:I, s:o}", "public", hub_places_encode(&hub->publics.here), "next",
-            hub_places_encode(&hub->publics.next), "nodes", (json_int_t)n, "told", (json_int_t)told,
-            "untold", untold));
+        json_pack("{s:o, s:o, s:I, s:I, s:o}", "public", hub_places_encode(&hub->publics.here),
+            "next", hub_places_encode(&hub->publics.next), "nodes", (json_int_t)n, "told",
+            (json_int_t)told, "untold", untold));
 }
 
 void door_move_get(void *ctx, const struct request *rq, struct response *rs)

@@ -150,8 +150,10 @@ static void on_refreshed(void *ctx, const struct store_answer *a)
 
     if (a->r == 0)
         return;
+    /* Tried again with the next tick. */
     hub->refresh_failure = *a->e;
-    if (hub->is_running)
+    /* A network that was changed or removed meanwhile is no failure. */
+    if (hub->is_running && a->r != STORE_E_CONFLICT)
         log_warning("nodes are not told where this hub is now: %s", err_text(a->e));
 }
 
@@ -159,12 +161,15 @@ static int refresh_one(struct hub *hub, struct model_network *net, nsec_t now, s
 {
     static const struct token_hash none;
     struct model_node *self = model_find_node(net, HUB__SELF);
+    const char *name = net->pub.spec.meta.name;
     _cleanup_(freep) char *text = NULL;
-    char key[RECORD_KEY_MAX];
-    struct store_op op;
+    char keys[2][RECORD_KEY_MAX];
+    struct store_op ops[2];
     struct node_hub nh;
     struct node node;
 
+    if (net->leaving)
+        return 0;
     fill_hub(hub, &nh);
     if (self && self->pub.spec.hub && is_same_hub(self->pub.spec.hub, &nh))
         return 0;
@@ -172,11 +177,15 @@ static int refresh_one(struct hub *hub, struct model_network *net, nsec_t now, s
     text = record_node_encode(&node, &none);
     if (!text)
         return err_set(e, -ENOMEM, "no memory for the hub's own node");
-    op = (struct store_op){.kind = STORE_OP_PUT,
-        .key = record_key(key, RECORD_NODE, net->pub.spec.meta.name, HUB__SELF),
+    ops[0] = (struct store_op){.kind = STORE_OP_PUT,
+        .key = record_key(keys[0], RECORD_NODE, name, HUB__SELF),
         .value = text,
         .expect = STORE_EXPECT_ANY};
-    return model_commit(&hub->model, &op, 1, now, on_refreshed, hub, e);
+    /* A network that somebody removes meanwhile must not leave a node behind. */
+    ops[1] = (struct store_op){.kind = STORE_OP_CHECK,
+        .key = record_key(keys[1], RECORD_NETWORK, name, ""),
+        .expect = net->pub.spec.meta.resource_version};
+    return model_commit(&hub->model, ops, 2, now, on_refreshed, hub, e);
 }
 
 int networks_refresh(struct hub *hub, nsec_t now, struct err *e)

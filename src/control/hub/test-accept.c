@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "hub/networks.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_ops.h"
@@ -118,6 +119,12 @@ static int fail_below_other(void *ctx, const struct store_item *item)
     return 0;
 }
 
+static int fail_at_any(void *ctx, const struct store_item *item)
+{
+    fail_msg("\"%s\" is left", item->key);
+    return 0;
+}
+
 /* What was set aside in a network goes with it, or it would come back in the next of its name. */
 static void test_a_removed_network_leaves_nothing(void **state)
 {
@@ -141,6 +148,39 @@ static void test_a_removed_network_leaves_nothing(void **state)
         sample_hub_ask(&s, DOOR_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL), 204);
     assert_int_equal(store_now_list(s.hub->store, "", fail_below_other, NULL, NULL, &e), 0);
     assert_int_equal(s.hub->model.damaged.records.n, 0);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
+/* The hub's own node is not written into a network that is being removed, or has been. */
+static void test_a_removed_network_has_no_hub(void **state)
+{
+    static const char *const keys[] = {"node/default/hub", "ipam/default", "network/default"};
+    struct sample_hub s = {.now = 0};
+    struct model_network *net;
+    struct store_op ops[3];
+    struct hub_places next = {.n = 1};
+    struct err e = ERR_NULL;
+    uint64_t before;
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    (void)hub_public_parse(&next.items[0], "192.0.2.9", 51820, NULL);
+    publics_set_next(&s.hub->publics, &next);
+    net = model_find_network(&s.hub->model, "default");
+    before = model_find_node(net, "hub")->pub.spec.meta.resource_version;
+    net->leaving = "a test removes it";
+    assert_int_equal(networks_refresh(s.hub, s.now, &e), 0);
+    store_wait(s.hub->store);
+    assert_int_equal(model_find_node(net, "hub")->pub.spec.meta.resource_version, before);
+    net->leaving = NULL;
+    for (unsigned i = 0; i < 3; i++)
+        ops[i] =
+            (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};
+    assert_int_equal(store_commit(s.hub->store, ops, 3, s.now, NULL, NULL, &e), 0);
+    assert_int_equal(networks_refresh(s.hub, s.now, &e), 0);
+    store_wait(s.hub->store);
+    assert_int_equal(store_now_list(s.hub->store, "node/", fail_at_any, NULL, NULL, &e), 0);
     sample_hub_close(&s);
     sample_hub_remove_dir(&s);
 }
@@ -328,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_whatever_is_taken),
         cmocka_unit_test(test_a_flood_of_reports),
         cmocka_unit_test(test_a_removed_network_leaves_nothing),
+        cmocka_unit_test(test_a_removed_network_has_no_hub),
         cmocka_unit_test(test_one_rotation_at_a_time),
         cmocka_unit_test(test_one_move_at_a_time),
         cmocka_unit_test(test_a_store_that_loses_answers),

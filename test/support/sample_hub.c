@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "os/log.h"
 #include "hub/networks.h"
+#include "hub/routes.h"
 #include "hub/proof.h"
 #include "hub/view.h"
 #include "mesh/render.h"
@@ -87,17 +88,17 @@ void sample_hub_open(struct sample_hub *s)
     if (hub_new(&s->hub, &s->loop, &s->config, NULL, &e) != 0)
         sample_hub_fail("a hub does not start: %s", err_text(&e));
     hub__start_loop(s->hub);
-    s->hub->api_port = 8443;
-    if (!s->has_begun && networks_add(s->hub, &rq, on_network, NULL, &e) != 0)
+    s->hub->networks.api_port = 8443;
+    s->hub->handlers.api_port = 8443;
+    if (!s->has_begun && networks_add(&s->hub->networks, &rq, on_network, NULL, &e) != 0)
         sample_hub_fail("no network: %s", err_text(&e));
     store_wait(s->hub->store);
     s->has_begun = strncmp(s->url, "memory:", 7) != 0;
-    if (networks_refresh(s->hub, s->now, &e) != 0)
+    if (networks_refresh(&s->hub->networks, s->now, &e) != 0)
         sample_hub_fail("the hub's own node: %s", err_text(&e));
     store_wait(s->hub->store);
-    s->hub->is_running = true;
-    for (size_t i = 0; i < s->hub->model.networks.n; i++)
-        hub__bring_up(s->hub, model_network_at(&s->hub->model, i));
+    if (hub__serve(s->hub, &e) != 0)
+        sample_hub_fail("a network is not brought up: %s", err_text(&e));
 }
 
 static void close_ear(struct sample_ear *ear)
@@ -153,12 +154,12 @@ static void sign(struct request *rq, struct model_node *member, char *text)
 
 static void handle(struct sample_hub *s, struct request *rq, struct response *rs)
 {
-    const struct route *row = route_find(hub__routes, rq->method, rq->path, rq->params, rs);
+    const struct route *row = route_find(routes, rq->method, rq->path, rq->params, rs);
 
     if (!row)
         return;
     if (row->doors & (unsigned)rq->door)
-        row->handle(s->hub, rq, rs);
+        row->handle(&s->hub->handlers, rq, rs);
     else
         response_refuse(rs, 403, "that is another door's");
 }

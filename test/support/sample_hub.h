@@ -17,6 +17,7 @@
 #include <uv.h>
 
 #include "api/route.h"
+#include "base/str.h"
 #include "hub/hub_internal.h"
 #include "mesh/snapshot.h"
 

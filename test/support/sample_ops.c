@@ -7,6 +7,8 @@
 
 #include "base/str.h"
 #include "base/text.h"
+#include "hub/routes.h"
+#include "os/clock.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"
 
@@ -193,7 +195,7 @@ static bool a_secret(struct sample_hub *s, struct choices *c, const char *networ
 
     if (choices_below(c, 3) != 0)
         (void)subnets_parse(&rq.routes, PICK(c, "10.0.0.0/8", "10.9.0.0/24,fd09::/32"), NULL);
-    if (!net || sample_enrol_token(&s->hub->enrol, net, &rq, hub__wall(), &secret, &e) != 0)
+    if (!net || sample_enrol_token(&s->hub->enrol, net, &rq, clock_wall_s(), &secret, &e) != 0)
         return false;
     base64url_encode(secret.b, sizeof(secret.b), ret);
     return true;
@@ -434,9 +436,9 @@ static void op_any(struct sample_hub *s, struct choices *c)
     char path[512] = "";
     size_t used = 0;
 
-    while (hub__routes[n].method)
+    while (routes[n].method)
         n++;
-    row = &hub__routes[choices_below(c, n)];
+    row = &routes[choices_below(c, n)];
     if (strstr(row->path, "jobs") || strstr(row->path, "metrics") || strstr(row->path, "stream") ||
         strstr(row->path, "watch") || strstr(row->path, "admin-token") ||
         ((row->doors & DOOR_OVERLAY) && !member))

@@ -1,17 +1,23 @@
-/* door_access.c - who may administer, who may join, and who did what. */
+/* handlers_access.c - who may administer, who may join, and who did what. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/server.h"
 #include "base/err.h"
 #include "os/log.h"
 #include "base/secret.h"
 #include "hub/backup.h"
-#include "hub/doors.h"
-#include "hub/hub_internal.h"
+#include "hub/handlers.h"
 #include "hub/disk_work.h"
 #include "hub/later.h"
 #include "hub/networks.h"
+#include "hub/admin_tokens.h"
+#include "hub/audit_read.h"
+#include "hub/enrol.h"
+#include "hub/model.h"
+#include "hub/admin_record.h"
+#include "os/clock.h"
 
 /* ---- admin tokens --------------------------------------------------------------------------- */
 
@@ -29,13 +35,13 @@ static json_t *admin_json(const struct admin_token *t)
     return json;
 }
 
-void door_admins_list(void *ctx, const struct request *rq, struct response *rs)
+void handlers_admins_list(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     json_t *list = json_array();
 
-    for (size_t i = 0; i < hub->admins.n; i++)
-        json_array_append_new(list, admin_json(&hub->admins.items[i]));
+    for (size_t i = 0; i < h->admins->n; i++)
+        json_array_append_new(list, admin_json(&h->admins->items[i]));
     response_json(rs, 200, json_pack("{s:o}", "adminTokens", list));
 }
 
@@ -56,7 +62,7 @@ static void forget_admin(struct later *l)
 static void admin_made(struct later *l, const struct store_answer *a, struct response *rs)
 {
     struct admin_call *call = container_of(l, struct admin_call, later);
-    const struct admin_token *t = admin_tokens_find(&l->hub->admins, call->ar.name);
+    const struct admin_token *t = admin_tokens_find(l->h->admins, call->ar.name);
     json_t *json;
 
     if (a->r != 0) {
@@ -81,17 +87,17 @@ static void on_admin_stored(void *ctx, const struct store_answer *a)
 {
     struct admin_call *call = ctx;
 
-    call->later.hub->admins.n_coming--;
+    call->later.h->admins->n_coming--;
     later_store(&call->later, a);
 }
 
 static int commit_admin(struct admin_call *call, const struct x25519_public *hub_key, struct err *e)
 {
     struct later *l = &call->later;
-    struct admin_tokens *at = &l->hub->admins;
+    struct admin_tokens *at = l->h->admins;
     struct admin_write w = {.value = NULL};
     int r = admin_tokens_make(
-        at, &call->ar, hub_key, l->rq.caller.name, hub__wall(), &w, call->text, e);
+        at, &call->ar, hub_key, l->rq.caller.name, clock_wall_s(), &w, call->text, e);
 
     if (r == 0)
         r = model_commit(at->model, &w.op, 1, l->rq.now, on_admin_stored, call, e);
@@ -108,7 +114,7 @@ static void add_admin(struct later *l, const struct request *rq, struct response
     int r;
 
     if (call->ar.network[0]) {
-        const struct model_network *net = model_find_network(&l->hub->model, call->ar.network);
+        const struct model_network *net = model_find_network(l->h->model, call->ar.network);
 
         if (!net) {
             response_refuse(rs, 404, "there is no network \"%s\" on this hub", call->ar.network);
@@ -126,7 +132,7 @@ static void add_admin(struct later *l, const struct request *rq, struct response
         response_fail(rs, &e);
 }
 
-void door_admins_add(void *ctx, const struct request *rq, struct response *rs)
+void handlers_admins_add(void *ctx, const struct request *rq, struct response *rs)
 {
     struct admin_request ar;
     struct admin_call *call;
@@ -156,19 +162,19 @@ static void admin_removed(struct later *l, const struct store_answer *a, struct 
 
 static void remove_admin(struct later *l, const struct request *rq, struct response *rs)
 {
-    const struct admin_token *t = admin_tokens_find(&l->hub->admins, rq->params[0]);
+    const struct admin_token *t = admin_tokens_find(l->h->admins, rq->params[0]);
     char key[RECORD_KEY_MAX];
     struct store_op op = {.kind = STORE_OP_DELETE,
         .key = admin_record_key(key, rq->params[0]),
         .expect = t ? t->revision : STORE_EXPECT_ANY};
 
-    if (t || damaged_find(&l->hub->model.damaged, key))
+    if (t || damaged_find(&l->h->model->damaged, key))
         later_commit(l, &op, 1, admin_removed, rs);
     else
         response_refuse(rs, 404, "there is no admin token \"%s\" on this hub", rq->params[0]);
 }
 
-void door_admins_remove(void *ctx, const struct request *rq, struct response *rs)
+void handlers_admins_remove(void *ctx, const struct request *rq, struct response *rs)
 {
     struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_admin);
 
@@ -181,7 +187,7 @@ void door_admins_remove(void *ctx, const struct request *rq, struct response *rs
 /* The file's token that is being replaced. */
 struct rotation {
     struct later later;
-    char path[512];
+    char path[HANDLERS_PATH_MAX];
     struct token_hash hash; /* of the new one */
     int r;
     struct err e;
@@ -191,7 +197,7 @@ static void write_file(void *arg)
 {
     struct rotation *rot = arg;
 
-    rot->r = admin_tokens_write_file(&rot->later.hub->rng, rot->path, &rot->hash, &rot->e);
+    rot->r = admin_tokens_write_file(&rot->later.h->rng, rot->path, &rot->hash, &rot->e);
 }
 
 static void on_written(void *arg)
@@ -199,11 +205,11 @@ static void on_written(void *arg)
     struct rotation *rot = arg;
     struct response rs = {0};
 
-    rot->later.hub->is_rotating = false;
+    rot->later.h->is_rotating = false;
     if (rot->r != 0) {
         response_fail(&rs, &rot->e);
     } else {
-        admin_tokens_set_file(&rot->later.hub->admins, &rot->hash);
+        admin_tokens_set_file(rot->later.h->admins, &rot->hash);
         log_info("%s has replaced the token in %s", rot->later.rq.caller.name, rot->path);
         response_json(&rs, 200, json_pack("{s:s}", "path", rot->path));
     }
@@ -214,21 +220,21 @@ static void rotate_file(struct later *l, const struct store_answer *a, struct re
 {
     struct rotation *rot = container_of(l, struct rotation, later);
 
-    (void)hub__path(l->hub, rot->path, "admin.token");
+    (void)snprintf(rot->path, sizeof(rot->path), "%s/admin.token", l->h->state_dir);
     if (a->r != 0) {
         later_fail(rs, a);
         return;
     }
     /* Of two that are written at once, the hub could take the one that is not left in the file. */
-    if (l->hub->is_rotating) {
+    if (l->h->is_rotating) {
         response_refuse(rs, 409, "%s is being replaced just now: try again", rot->path);
         return;
     }
-    if (disk_work(l->hub->loop, write_file, on_written, rot) != 0) {
+    if (disk_work(l->h->loop, write_file, on_written, rot) != 0) {
         response_refuse(rs, 500, "no memory for a new token");
         return;
     }
-    l->hub->is_rotating = true;
+    l->h->is_rotating = true;
     later_wait(l);
 }
 
@@ -239,7 +245,7 @@ static void note(struct later *l, const char *operation, const char *object, lat
     struct err e = ERR_NULL;
 
     l->done = done;
-    if (audit_note(&l->hub->audit, operation, object, l->rq.now, later_store, l, &e) == 0)
+    if (audit_note(l->h->audit, operation, object, l->rq.now, later_store, l, &e) == 0)
         later_wait(l);
     else
         response_fail(rs, &e);
@@ -250,7 +256,7 @@ static void note_rotation(struct later *l, const struct request *rq, struct resp
     note(l, "change", "file/admin.token", rotate_file, rs);
 }
 
-void door_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs)
+void handlers_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs)
 {
     struct rotation *rot = later_new(ctx, rq, rs, sizeof(*rot), note_rotation);
 
@@ -265,7 +271,7 @@ static void on_copied(void *ctx, int r, const char *path, const struct err *e)
     struct later *l = ctx;
     struct response rs = {0};
 
-    networks_hold_keys(l->hub, false);
+    networks_hold_keys(l->h->networks, false);
 
     if (r == STORE_E_NO_FILES) {
         response_refuse(&rs, 409, "%s", err_text(e));
@@ -280,22 +286,22 @@ static void on_copied(void *ctx, int r, const char *path, const struct err *e)
 
 static void copy_state(struct later *l, const struct store_answer *a, struct response *rs)
 {
-    struct hub *hub = l->hub;
+    struct handlers *h = l->h;
     struct err e = ERR_NULL;
 
     if (a->r != 0) {
         later_fail(rs, a);
         return;
     }
-    if (hub->held_keys) {
+    if (h->networks->held_keys) {
         response_refuse(rs, 409, "a copy is being made just now: try again");
         return;
     }
-    if (backup_make(hub->store, hub->loop, hub->config.state_dir, on_copied, l, &e) != 0) {
+    if (backup_make(h->model->store, h->loop, h->state_dir, on_copied, l, &e) != 0) {
         response_fail(rs, &e);
         return;
     }
-    networks_hold_keys(hub, true);
+    networks_hold_keys(h->networks, true);
     later_wait(l);
 }
 
@@ -305,7 +311,7 @@ static void note_copy(struct later *l, const struct request *rq, struct response
     note(l, "copy", "file/backup", copy_state, rs);
 }
 
-void door_backup(void *ctx, const struct request *rq, struct response *rs)
+void handlers_backup(void *ctx, const struct request *rq, struct response *rs)
 {
     struct later *l = later_new(ctx, rq, rs, sizeof(*l), note_copy);
 
@@ -339,18 +345,18 @@ static json_t *token_json(const struct model_token *t)
     return json;
 }
 
-void door_tokens_list(void *ctx, const struct request *rq, struct response *rs)
+void handlers_tokens_list(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    const struct model_network *net = door_find_network(hub, rq, rs);
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
     json_t *list;
     size_t cursor = 0;
 
     if (!net)
         return;
     list = json_array();
-    for (struct htab_link *l = htab_each(&hub->model.tokens, &cursor, NULL); l;
-         l = htab_each(&hub->model.tokens, &cursor, l)) {
+    for (struct htab_link *l = htab_each(&h->model->tokens, &cursor, NULL); l;
+         l = htab_each(&h->model->tokens, &cursor, l)) {
         const struct model_token *t = container_of(l, struct model_token, link);
 
         if (is_of(t, net))
@@ -360,13 +366,13 @@ void door_tokens_list(void *ctx, const struct request *rq, struct response *rs)
 }
 
 static const struct model_token *find_token(
-    const struct hub *hub, const struct model_network *net, const char *id)
+    const struct handlers *h, const struct model_network *net, const char *id)
 {
     char own[AUDIT_TOKEN_ID_LEN + 1];
     size_t cursor = 0;
 
-    for (struct htab_link *l = htab_each(&hub->model.tokens, &cursor, NULL); l;
-         l = htab_each(&hub->model.tokens, &cursor, l)) {
+    for (struct htab_link *l = htab_each(&h->model->tokens, &cursor, NULL); l;
+         l = htab_each(&h->model->tokens, &cursor, l)) {
         const struct model_token *t = container_of(l, struct model_token, link);
 
         if (is_of(t, net) && strcmp(audit_token_id(own, &t->hash), id) == 0)
@@ -388,8 +394,8 @@ static void token_removed(struct later *l, const struct store_answer *a, struct 
 
 static void remove_token(struct later *l, const struct request *rq, struct response *rs)
 {
-    const struct model_network *net = door_find_network(l->hub, rq, rs);
-    const struct model_token *t = net ? find_token(l->hub, net, rq->params[1]) : NULL;
+    const struct model_network *net = handlers_find_network(l->h, rq, rs);
+    const struct model_token *t = net ? find_token(l->h, net, rq->params[1]) : NULL;
     char key[RECORD_KEY_MAX];
     struct store_op op = {.kind = STORE_OP_DELETE};
 
@@ -405,7 +411,7 @@ static void remove_token(struct later *l, const struct request *rq, struct respo
     later_commit(l, &op, 1, token_removed, rs);
 }
 
-void door_tokens_remove(void *ctx, const struct request *rq, struct response *rs)
+void handlers_tokens_remove(void *ctx, const struct request *rq, struct response *rs)
 {
     struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_token);
 
@@ -484,13 +490,13 @@ static void read_page(struct later *l, const struct request *rq, struct response
     struct audit_call *call = container_of(l, struct audit_call, later);
     struct err e = ERR_NULL;
 
-    if (audit_read(&l->hub->audit, &call->query, on_page, l, &e) == 0)
+    if (audit_read(l->h->audit, &call->query, on_page, l, &e) == 0)
         later_wait(l);
     else
         response_fail(rs, &e);
 }
 
-void door_audit(void *ctx, const struct request *rq, struct response *rs)
+void handlers_audit(void *ctx, const struct request *rq, struct response *rs)
 {
     struct audit_query query = {.limit = 0};
     uint64_t limit = AUDIT_PAGE_DEFAULT;
@@ -513,7 +519,7 @@ void door_audit(void *ctx, const struct request *rq, struct response *rs)
 
 /* ---- the routes themselves ------------------------------------------------------------------ */
 
-void door_routes_list(void *ctx, const struct request *rq, struct response *rs)
+void handlers_routes_list(void *ctx, const struct request *rq, struct response *rs)
 {
     static const struct {
         enum door door;
@@ -524,9 +530,10 @@ void door_routes_list(void *ctx, const struct request *rq, struct response *rs)
         [ROUTE_SCOPE_NETWORK] = "network",
         [ROUTE_SCOPE_FILTERED] = "filtered",
     };
+    const struct handlers *h = ctx;
     json_t *list = json_array();
 
-    for (const struct route *row = hub__routes; row->method; row++) {
+    for (const struct route *row = h->routes; row->method; row++) {
         json_t *open = json_array();
 
         for (size_t i = 0; i < sizeof(doors) / sizeof(*doors); i++)

@@ -1,4 +1,4 @@
-/* door_admin.c - what an administrator may ask: networks, tokens, nodes. */
+/* handlers_admin.c - what an administrator may ask: networks, tokens, nodes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,36 +7,21 @@
 #include "base/err.h"
 #include "os/log.h"
 #include "base/secret.h"
-#include "hub/doors.h"
-#include "hub/hub_internal.h"
+#include "hub/handlers.h"
 #include "hub/later.h"
 #include "hub/networks.h"
 #include "hub/nodes.h"
 #include "hub/view.h"
-
-/* A node whose last handshake is younger is there: WireGuard makes a new one every 120 s. */
-#define HANDSHAKE_FRESH (180 * NSEC_PER_SEC)
-
-struct model_network *door_find_network(
-    struct hub *hub, const struct request *rq, struct response *rs)
-{
-    struct model_network *net = model_find_network(&hub->model, rq->params[0]);
-
-    if (!net)
-        response_refuse(rs, 404, "there is no network \"%s\" on this hub", rq->params[0]);
-    return net;
-}
-
-struct model_node *door_find_node(
-    struct model_network *net, const struct request *rq, struct response *rs)
-{
-    struct model_node *node = model_find_node(net, rq->params[1]);
-
-    if (!node)
-        response_refuse(
-            rs, 404, "network \"%s\" has no node \"%s\"", net->pub.spec.meta.name, rq->params[1]);
-    return node;
-}
+#include "hub/enrol.h"
+#include "hub/hub_hooks.h"
+#include "hub/metrics.h"
+#include "hub/model.h"
+#include "hub/presence.h"
+#include "hub/publics.h"
+#include "hub/reports.h"
+#include "hub/watch.h"
+#include "os/clock.h"
+#include "api/identity.h"
 
 /* ---- networks ------------------------------------------------------------------------------- */
 
@@ -49,13 +34,13 @@ static json_t *network_json(const struct model_network *net)
     return json;
 }
 
-void door_networks_list(void *ctx, const struct request *rq, struct response *rs)
+void handlers_networks_list(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     json_t *list = json_array();
 
-    for (size_t i = 0; i < hub->model.networks.n; i++) {
-        const struct model_network *net = model_network_at(&hub->model, i);
+    for (size_t i = 0; i < h->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(h->model, i);
         const char *only = rq->caller.network;
 
         if (only[0] == '\0' || strcmp(net->pub.spec.meta.name, only) == 0)
@@ -64,21 +49,13 @@ void door_networks_list(void *ctx, const struct request *rq, struct response *rs
     response_json(rs, 200, json_pack("{s:o}", "networks", list));
 }
 
-void door_refuse_network(struct response *rs, int r, const struct err *e)
-{
-    if (r == NETWORKS_E_EXISTS)
-        response_refuse(rs, 409, "%s", err_text(e));
-    else
-        response_fail(rs, e);
-}
-
 static void on_network_added(void *ctx, int r, struct model_network *net, const struct err *e)
 {
     struct later *l = ctx;
     struct response rs = {0};
 
     if (r != 0) {
-        door_refuse_network(&rs, r, e);
+        handlers_refuse_network(&rs, r, e);
     } else {
         log_info("network \"%s\" is made", net->pub.spec.meta.name);
         response_json(&rs, 201, network_json(net));
@@ -93,14 +70,14 @@ static void add_network(struct later *l, const struct request *rq, struct respon
     int r = network_request_decode(&nr, rq->body, &e);
 
     if (r == 0)
-        r = networks_add(l->hub, &nr, on_network_added, l, &e);
+        r = networks_add(l->h->networks, &nr, on_network_added, l, &e);
     if (r == 0)
         later_wait(l);
     else
-        door_refuse_network(rs, r, &e);
+        handlers_refuse_network(rs, r, &e);
 }
 
-void door_networks_add(void *ctx, const struct request *rq, struct response *rs)
+void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs)
 {
     struct later *l = later_new(ctx, rq, rs, sizeof(*l), add_network);
 
@@ -124,19 +101,19 @@ static void on_network_removed(void *ctx, int r, const struct err *e)
 
 static void remove_network(struct later *l, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = door_find_network(l->hub, rq, rs);
+    struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct err e = ERR_NULL;
 
     if (!net)
         return;
     later_wait(l);
-    if (networks_remove(l->hub, net, on_network_removed, l, &e) == 0)
+    if (networks_remove(l->h->networks, net, on_network_removed, l, &e) == 0)
         return;
     l->is_waiting = false;
     response_fail(rs, &e);
 }
 
-void door_networks_remove(void *ctx, const struct request *rq, struct response *rs)
+void handlers_networks_remove(void *ctx, const struct request *rq, struct response *rs)
 {
     struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_network);
 
@@ -147,27 +124,27 @@ void door_networks_remove(void *ctx, const struct request *rq, struct response *
 /* ---- tokens --------------------------------------------------------------------------------- */
 
 /* What a machine needs to know to find this hub and to trust it. */
-static void fill_token(struct token *t, const struct hub *hub, const struct model_network *net)
+static void fill_token(struct token *t, const struct handlers *h, const struct model_network *net)
 {
     struct node_hub here;
 
     (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
-    hub_places_tell(&here, &hub->publics.here, &hub->publics.next);
+    hub_places_tell(&here, &h->publics->here, &h->publics->next);
     t->n_api = 0;
     t->n_udp = 0;
     /* Names first: they are true for longest. */
     for (unsigned i = 0; i < here.n_names && t->n_api < TOKEN_WAYS_MAX; i++, t->n_api++)
         (void)snprintf(t->api[t->n_api], sizeof(t->api[0]), "%.*s:%u",
-            (int)(strrchr(here.names[i], ':') - here.names[i]), here.names[i], hub->api_port);
+            (int)(strrchr(here.names[i], ':') - here.names[i]), here.names[i], h->api_port);
     for (unsigned i = 0; i < here.n_endpoints; i++) {
-        struct endpoint api = {.addr = here.endpoints[i].addr, .port = hub->api_port};
+        struct endpoint api = {.addr = here.endpoints[i].addr, .port = h->api_port};
 
         if (t->n_udp < TOKEN_WAYS_MAX)
             t->udp[t->n_udp++] = here.endpoints[i];
         if (t->n_api < TOKEN_WAYS_MAX)
             (void)endpoint_format(&api, t->api[t->n_api++]);
     }
-    t->pin = hub->identity.pin;
+    t->pin = h->identity->pin;
     t->hub_key = net->pub.public;
 }
 
@@ -206,16 +183,16 @@ static void token_made(struct later *l, const struct store_answer *a, struct res
 static void add_token(struct later *l, const struct request *rq, struct response *rs)
 {
     struct token_call *call = container_of(l, struct token_call, later);
-    struct model_network *net = door_find_network(l->hub, rq, rs);
+    struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct enrol_token made = {.value = NULL};
-    int64_t wall = hub__wall();
+    int64_t wall = clock_wall_s();
     struct err e = ERR_NULL;
 
     if (!net)
         return;
-    fill_token(&call->token, l->hub, net);
+    fill_token(&call->token, l->h, net);
     call->token.expires = wall + call->tr.ttl_seconds;
-    if (enrol_new_secret(&l->hub->enrol, net, &call->tr, rq->caller.name, wall, &made,
+    if (enrol_new_secret(l->h->enrol, net, &call->tr, rq->caller.name, wall, &made,
             &call->token.secret, &e) == 0)
         later_commit(l, &made.op, 1, token_made, rs);
     else
@@ -223,13 +200,13 @@ static void add_token(struct later *l, const struct request *rq, struct response
     enrol_token_deinit(&made);
 }
 
-void door_tokens_add(void *ctx, const struct request *rq, struct response *rs)
+void handlers_tokens_add(void *ctx, const struct request *rq, struct response *rs)
 {
     struct token_request tr;
     struct token_call *call;
     struct err e = ERR_NULL;
 
-    if (!door_find_network(ctx, rq, rs))
+    if (!handlers_find_network(ctx, rq, rs))
         return;
     if (token_request_decode(&tr, rq->body, &e) != 0) {
         response_fail(rs, &e);
@@ -246,12 +223,12 @@ void door_tokens_add(void *ctx, const struct request *rq, struct response *rs)
 
 /* ---- nodes ---------------------------------------------------------------------------------- */
 
-static void add_facts(struct hub *hub, const struct model_node *node, json_t *json, nsec_t now)
+static void add_facts(struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
 {
     struct hub_facts facts = {0};
-    bool known = hub->hooks.facts && hub->hooks.facts(hub->hooks.ctx, &node->pub, &facts);
+    bool known = h->hooks->facts && h->hooks->facts(h->hooks->ctx, &node->pub, &facts);
     bool heard = known && facts.handshake > 0;
-    bool fresh = heard && now - facts.handshake < HANDSHAKE_FRESH;
+    bool fresh = heard && presence_has_session(&facts, now);
     char text[ENDPOINT_TEXT_MAX];
 
     json_object_set_new(json, "alarms", json_integer(node->heard.report.n_alarms));
@@ -268,10 +245,10 @@ static void add_facts(struct hub *hub, const struct model_node *node, json_t *js
     }
 }
 
-void door_nodes_list(void *ctx, const struct request *rq, struct response *rs)
+void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_network *net = door_find_network(hub, rq, rs);
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
     json_t *list;
 
     if (!net)
@@ -286,7 +263,7 @@ void door_nodes_list(void *ctx, const struct request *rq, struct response *rs)
         json = node_encode(&spec);
         json_decref(spec.status);
         if (json)
-            add_facts(hub, node, json, rq->now);
+            add_facts(h, node, json, rq->now);
         json_array_append_new(list, json);
     }
     response_json(rs, 200, json_pack("{s:o}", "nodes", list));
@@ -304,7 +281,7 @@ static void on_node_added(void *ctx, int r, struct model_node *node, const struc
     struct response rs = {0};
 
     if (r != 0) {
-        door_refuse_newcomer(&rs, r, e);
+        handlers_refuse_newcomer(&rs, r, e);
     } else {
         log_info(
             "node \"%s\" of network \"%s\" is added", node->pub.spec.meta.name, l->rq.params[0]);
@@ -316,31 +293,31 @@ static void on_node_added(void *ctx, int r, struct model_node *node, const struc
 static void add_node(struct later *l, const struct request *rq, struct response *rs)
 {
     struct add_call *call = container_of(l, struct add_call, later);
-    struct model_network *net = door_find_network(l->hub, rq, rs);
+    struct model_network *net = handlers_find_network(l->h, rq, rs);
     struct err e = ERR_NULL;
     int r;
 
     if (!net)
         return;
-    r = enrol_add(&l->hub->enrol, net, &call->nr, &l->by, rq->now, on_node_added, l, &e);
+    r = enrol_add(l->h->enrol, net, &call->nr, &l->by, rq->now, on_node_added, l, &e);
     if (r != 0)
-        door_refuse_newcomer(rs, r, &e);
+        handlers_refuse_newcomer(rs, r, &e);
     else if (!l->deferred.is_ready)
         later_wait(l);
 }
 
-void door_nodes_add(void *ctx, const struct request *rq, struct response *rs)
+void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs)
 {
     struct node_request nr;
     struct add_call *call;
     struct err e = ERR_NULL;
     int r;
 
-    if (!door_find_network(ctx, rq, rs))
+    if (!handlers_find_network(ctx, rq, rs))
         return;
     r = node_request_decode(&nr, rq->body, &e);
     if (r != 0) {
-        door_refuse_newcomer(rs, r, &e);
+        handlers_refuse_newcomer(rs, r, &e);
         return;
     }
     call = later_new(ctx, rq, rs, sizeof(*call), add_node);
@@ -350,11 +327,11 @@ void door_nodes_add(void *ctx, const struct request *rq, struct response *rs)
     later_begin(&call->later, rq, rs);
 }
 
-void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
+void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_network *net = door_find_network(hub, rq, rs);
-    struct model_node *node = net ? door_find_node(net, rq, rs) : NULL;
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
+    struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
 
     if (!node)
         return;
@@ -363,19 +340,19 @@ void door_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
             "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\")",
             rq->params[1], rq->params[0]);
     else
-        nodes_remove(hub, rq, rs, node, "an administrator has removed it");
+        nodes_remove(h, rq, rs, node, "an administrator has removed it");
 }
 
-void door_snapshot(void *ctx, const struct request *rq, struct response *rs)
+void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = door_find_network(ctx, rq, rs);
-    struct model_node *node = net ? door_find_node(net, rq, rs) : NULL;
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
 
     if (node)
         response_text(rs, 200, view_snapshot_text(node), "application/json");
 }
 
-void door_metrics(void *ctx, const struct request *rq, struct response *rs)
+void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)
 {
-    response_text(rs, 200, hub__metrics(ctx), "text/plain; version=0.0.4; charset=utf-8");
+    response_text(rs, 200, metrics_text(ctx), "text/plain; version=0.0.4; charset=utf-8");
 }

@@ -1,14 +1,16 @@
 /*
- * door_jobs.c - a member's jobs: where their processes find each other (jobs.h); and all of a
+ * handlers_jobs.c - a member's jobs: where their processes find each other (jobs.h); and all of a
  * network's, for who administers it.
  */
 #include <stdio.h>
 
 #include "base/err.h"
 #include "base/parse.h"
-#include "hub/doors.h"
-#include "hub/hub_internal.h"
+#include "hub/handlers.h"
 #include "hub/later.h"
+#include "hub/jobs.h"
+#include "hub/model.h"
+#include "store/store.h"
 
 /* The job's name out of the path, checked; NULL: @rs says 400. */
 static const char *name_of(const struct request *rq, struct response *rs)
@@ -30,10 +32,10 @@ static const char *run_of(const json_t *job)
 
 /* @job: taken. */
 static void answer_join(
-    struct hub *hub, const struct model_node *node, struct response *rs, json_t *job)
+    struct handlers *h, const struct model_node *node, struct response *rs, json_t *job)
 {
     if (job)
-        arrivals_add(&hub->arrivals, node->net->pub.spec.meta.name,
+        arrivals_add(&h->arrivals, node->net->pub.spec.meta.name,
             json_string_value(json_object_get(job, "job")), run_of(job), node->pub.spec.meta.name);
     response_json(rs, 200, job);
 }
@@ -46,10 +48,10 @@ struct job_call {
     char job[NAME_MAX_LEN + 1];
 };
 
-static void begin_call(struct hub *hub, const struct request *rq, struct response *rs,
+static void begin_call(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node, const char *job, later_fn begin)
 {
-    struct job_call *call = later_new(hub, rq, rs, sizeof(*call), begin);
+    struct job_call *call = later_new(h, rq, rs, sizeof(*call), begin);
 
     if (!call)
         return;
@@ -64,7 +66,7 @@ static void begin_call(struct hub *hub, const struct request *rq, struct respons
 /* The member, if it still is one; NULL: @rs says that it is not. */
 static struct model_node *caller_of(const struct job_call *call, struct response *rs)
 {
-    struct model_network *net = model_find_network(&call->later.hub->model, call->network);
+    struct model_network *net = model_find_network(call->later.h->model, call->network);
     struct model_node *node = net ? model_find_node(net, call->member) : NULL;
 
     if (!node)
@@ -110,48 +112,48 @@ static void join(struct later *l, const struct request *rq, struct response *rs)
 
     if (!node)
         return;
-    r = jobs_join(l->hub->jobs, node->net, call->job, rq->now, on_job_saved, l, &job, &e);
+    r = jobs_join(l->h->jobs, node->net, call->job, rq->now, on_job_saved, l, &job, &e);
     if (r == 0)
-        answer_join(l->hub, node, rs, job_json(job));
+        answer_join(l->h, node, rs, job_json(job));
     else
         answer(l, r, rs, &e);
 }
 
-void door_jobs_join(void *ctx, const struct request *rq, struct response *rs)
+void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_node *node = door_member(hub, rq, rs);
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
 
     if (name)
-        begin_call(hub, rq, rs, node, name, join);
+        begin_call(h, rq, rs, node, name, join);
 }
 
-void door_jobs_list(void *ctx, const struct request *rq, struct response *rs)
+void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_node *node = door_member(hub, rq, rs);
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
 
     if (node)
-        response_text(rs, 200, jobs_list(hub->jobs, node->net), "application/json");
+        response_text(rs, 200, jobs_list(h->jobs, node->net), "application/json");
 }
 
-void door_network_jobs(void *ctx, const struct request *rq, struct response *rs)
+void handlers_network_jobs(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_network *net = door_find_network(hub, rq, rs);
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
 
     if (net)
-        response_text(rs, 200, jobs_list(hub->jobs, net), "application/json");
+        response_text(rs, 200, jobs_list(h->jobs, net), "application/json");
 }
 
 /* The job of the path in the member's network, and who asks; NULL: @rs says why. */
-static struct job *find_job(struct hub *hub, const struct request *rq, struct response *rs,
+static struct job *find_job(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node **ret_node)
 {
-    struct model_node *node = door_member(hub, rq, rs);
+    struct model_node *node = handlers_find_member(h, rq, rs);
     const char *name = node ? name_of(rq, rs) : NULL;
-    struct job *job = name ? jobs_find(hub->jobs, node->net, name) : NULL;
+    struct job *job = name ? jobs_find(h->jobs, node->net, name) : NULL;
 
     *ret_node = node;
     if (name && !job)
@@ -160,11 +162,11 @@ static struct job *find_job(struct hub *hub, const struct request *rq, struct re
     return job;
 }
 
-void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
+void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     const struct model_node *node;
-    struct job *job = find_job(hub, rq, rs, &node);
+    struct job *job = find_job(h, rq, rs, &node);
     json_t *json = job ? job_json(job) : NULL;
 
     if (!job)
@@ -172,7 +174,7 @@ void door_jobs_get(void *ctx, const struct request *rq, struct response *rs)
     if (json)
         (void)json_object_set_new(json, "members",
             arrivals_list(
-                &hub->arrivals, node->net->pub.spec.meta.name, rq->params[0], run_of(json)));
+                &h->arrivals, node->net->pub.spec.meta.name, rq->params[0], run_of(json)));
     response_json(rs, 200, json);
 }
 
@@ -180,7 +182,7 @@ static void end(struct later *l, const struct request *rq, struct response *rs)
 {
     struct job_call *call = container_of(l, struct job_call, later);
     struct model_node *node = caller_of(call, rs);
-    struct job *job = node ? jobs_find(l->hub->jobs, node->net, call->job) : NULL;
+    struct job *job = node ? jobs_find(l->h->jobs, node->net, call->job) : NULL;
     struct err e = ERR_NULL;
     int r;
 
@@ -197,7 +199,7 @@ static void end(struct later *l, const struct request *rq, struct response *rs)
         answer(l, r, rs, &e);
 }
 
-void door_jobs_end(void *ctx, const struct request *rq, struct response *rs)
+void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct model_node *node;
 

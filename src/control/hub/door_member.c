@@ -1,5 +1,5 @@
 /*
- * door_member.c - what a member may ask, over its network's interface.
+ * handlers_member.c - what a member may ask, over its network's interface.
  *
  * The source address of the connection names the member: WireGuard has checked that who sends from
  * it is the machine that has the key. That it is the member itself, and no other program of that
@@ -13,10 +13,15 @@
 #include "os/log.h"
 #include "base/text.h"
 #include "filter/stun_heard.h"
-#include "hub/doors.h"
-#include "hub/hub_internal.h"
+#include "hub/handlers.h"
 #include "hub/nodes.h"
 #include "hub/view.h"
+#include "hub/hub_hooks.h"
+#include "hub/model.h"
+#include "hub/proof.h"
+#include "hub/reports.h"
+#include "hub/watch.h"
+#include "os/clock.h"
 #include "mesh/render.h"
 #include "mesh/wg_quick.h"
 
@@ -24,45 +29,21 @@
 #define WG_EACH  NSEC_PER_SEC
 #define WG_BURST 10
 
-/* Whose machine asks; NULL: nobody's, and @rs says so. */
-static struct model_node *find_machine(const struct request *rq, struct response *rs)
+void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = rq->door_ctx;
-    struct model_node *node = model_find_address(net, &rq->from.addr);
-    char text[IP_ADDR_TEXT_MAX];
-
-    if (node && !node->pub.spec.hub)
-        return node;
-    response_refuse(rs, 403, "%s is the address of no node of network \"%s\"",
-        ip_addr_format(&rq->from.addr, text), net->pub.spec.meta.name);
-    return NULL;
-}
-
-struct model_node *door_member(struct hub *hub, const struct request *rq, struct response *rs)
-{
-    struct model_node *node = find_machine(rq, rs);
-
-    if (!node || !proof_take(node, rq, rs))
-        return NULL;
-    reports_seen(&hub->reports, node, rq->now, hub__wall());
-    return node;
-}
-
-void door_watch(void *ctx, const struct request *rq, struct response *rs)
-{
-    struct hub *hub = ctx;
-    struct model_node *node = door_member(hub, rq, rs);
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
 
     if (!node)
         return;
-    rs->stream = watch_open(&hub->watcher, node);
+    rs->stream = watch_open(h->watcher, node);
     rs->status = rs->stream ? 200 : 500;
 }
 
-void door_report(void *ctx, const struct request *rq, struct response *rs)
+void handlers_report(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_node *node = door_member(hub, rq, rs);
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
     struct report report;
     struct err e = ERR_NULL;
 
@@ -77,27 +58,27 @@ void door_report(void *ctx, const struct request *rq, struct response *rs)
         response_fail(rs, &e);
         return;
     }
-    if (reports_take(&hub->reports, node, &report))
-        watch_tell_status(&hub->watcher, node, rq->now);
+    if (reports_take(h->reports, node, &report))
+        watch_tell_status(h->watcher, node, rq->now);
     response_empty(rs);
 }
 
 /* For a member whose request by UDP stays unanswered: was it lost on its way here, or back? */
-void door_heard(void *ctx, const struct request *rq, struct response *rs)
+void handlers_heard(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     struct stun_hearing hearing;
     struct stun_transaction id;
     char text[ENDPOINT_TEXT_MAX];
 
-    if (!door_member(hub, rq, rs))
+    if (!handlers_find_member(h, rq, rs))
         return;
     if (!hex_decode(rq->params[0], id.b, sizeof(id.b))) {
         response_refuse(rs, 400, "\"%.40s\" is no transaction: %zu hex digits are one",
             rq->params[0], 2 * sizeof(id.b));
         return;
     }
-    if (hub->hooks.heard && hub->hooks.heard(hub->hooks.ctx, &id, &hearing))
+    if (h->hooks->heard && h->hooks->heard(h->hooks->ctx, &id, &hearing))
         response_json(rs, 200,
             json_pack("{s:b, s:s, s:f}", "heard", 1, "endpoint",
                 endpoint_format(&hearing.from, text), "secondsAgo",
@@ -127,10 +108,10 @@ static char *peers_text(struct model_node *node, struct err *e)
  * A stock WireGuard has nobody who could make a proof. What it is told here is no secret of that
  * node: whom it may talk to, and under which public keys. So its address is enough.
  */
-void door_wg(void *ctx, const struct request *rq, struct response *rs)
+void handlers_wg(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_node *node = find_machine(rq, rs);
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_machine(rq, rs);
     struct err e = ERR_NULL;
     char *text;
 
@@ -141,7 +122,7 @@ void door_wg(void *ctx, const struct request *rq, struct response *rs)
             rs, 429, "node \"%s\" asks more than once a second", node->pub.spec.meta.name);
         return;
     }
-    reports_seen(&hub->reports, node, rq->now, hub__wall());
+    reports_seen(h->reports, node, rq->now, clock_wall_s());
     text = peers_text(node, &e);
     if (text)
         response_text(rs, 200, text, "text/plain; charset=utf-8");
@@ -149,14 +130,14 @@ void door_wg(void *ctx, const struct request *rq, struct response *rs)
         response_fail(rs, &e);
 }
 
-void door_leave(void *ctx, const struct request *rq, struct response *rs)
+void handlers_leave(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_node *node = door_member(hub, rq, rs);
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
 
     if (!node)
         return;
     log_info("node \"%s\" leaves network \"%s\"", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    nodes_remove(hub, rq, rs, node, "it has left");
+    nodes_remove(h, rq, rs, node, "it has left");
 }

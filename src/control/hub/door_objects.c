@@ -1,9 +1,10 @@
-/* door_objects.c - objects as an administrator reads and writes them: the calls, for any kind. */
+/* handlers_objects.c - objects as an administrator reads and writes them: the calls, for any kind.
+ */
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/doors.h"
-#include "hub/hub_internal.h"
+#include "hub/handlers.h"
+#include "hub/model.h"
 #include "hub/objects.h"
 
 /* The kinds of object that mean more to the hub than their rows in mesh/ say. */
@@ -35,9 +36,9 @@ static const struct object_kind *find_kind(const struct request *rq, struct resp
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-void door_objects_list(void *ctx, const struct request *rq, struct response *rs)
+void handlers_objects_list(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = door_find_network(ctx, rq, rs);
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
     const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
     json_t *items;
 
@@ -48,9 +49,9 @@ void door_objects_list(void *ctx, const struct request *rq, struct response *rs)
     response_json(rs, 200, json_pack("{s:o}", "items", items));
 }
 
-void door_objects_get(void *ctx, const struct request *rq, struct response *rs)
+void handlers_objects_get(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct model_network *net = door_find_network(ctx, rq, rs);
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
     const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
     const char *name = rq->params[2];
     json_t *json;
@@ -106,18 +107,18 @@ static void put_object(struct later *l, const struct request *rq, struct respons
 
     /* A network that is not there is made. */
     if (call->object.kind->is_network)
-        net = model_find_network(&l->hub->model, rq->params[0]);
+        net = model_find_network(l->h->model, rq->params[0]);
     else
-        net = door_find_network(l->hub, rq, rs);
+        net = handlers_find_network(l->h, rq, rs);
     if (net || call->object.kind->is_network)
         call->row->put(call, net, rs);
 }
 
 /* @o is taken. */
 static void begin_put(
-    struct hub *hub, const struct request *rq, struct response *rs, struct object *o)
+    struct handlers *h, const struct request *rq, struct response *rs, struct object *o)
 {
-    struct object_call *call = later_new(hub, rq, rs, sizeof(*call), put_object);
+    struct object_call *call = later_new(h, rq, rs, sizeof(*call), put_object);
 
     if (!call) {
         object_deinit(o);
@@ -129,7 +130,7 @@ static void begin_put(
     later_begin(&call->later, rq, rs);
 }
 
-void door_objects_put(void *ctx, const struct request *rq, struct response *rs)
+void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs)
 {
     const struct object_kind *kind = find_kind(rq, rs);
     struct object o = OBJECT_NULL;

@@ -1,4 +1,4 @@
-/* door_public.c - what a machine may ask that is no member yet. */
+/* handlers_public.c - what a machine may ask that is no member yet. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,33 +7,22 @@
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "hub/doors.h"
-#include "hub/hub_internal.h"
+#include "hub/handlers.h"
 #include "hub/later.h"
 #include "hub/nodes.h"
 #include "hub/proof.h"
 #include "hub/view.h"
+#include "hub/access.h"
+#include "hub/enrol.h"
+#include "hub/model.h"
+#include "hub/reports.h"
+#include "hub/streams.h"
+#include "os/clock.h"
 #include "wire/stream_proof.h"
 
-void door_health(void *ctx, const struct request *rq, struct response *rs)
+void handlers_health(void *ctx, const struct request *rq, struct response *rs)
 {
     response_json(rs, 200, json_pack("{s:b, s:s}", "ok", 1, "version", version_text));
-}
-
-void door_refuse_newcomer(struct response *rs, int r, const struct err *e)
-{
-    static const int statuses[] = {
-        [ENROL_E_DENIED] = 401,
-        [ENROL_E_TAKEN] = 409,
-        [ENROL_E_GONE] = 410,
-        [ENROL_E_FULL] = 507,
-        [ENROL_E_TOO_OFT] = 429,
-    };
-
-    if (r > 0)
-        response_refuse(rs, statuses[r], "%s", err_text(e));
-    else
-        response_fail(rs, e);
 }
 
 /* The request's proof; NULL: none was sent. What is no proof verifies as none, so it is zeroes. */
@@ -64,7 +53,7 @@ static void refuse_enrolment(struct later *l, struct response *rs, int r, const 
 
     log_limited(&refusals, l->rq.now, LOG_LEVEL_INFO, "enrolment from %s is refused: %s",
         endpoint_format(&l->rq.from, from), err_text(e));
-    door_refuse_newcomer(rs, r, e);
+    handlers_refuse_newcomer(rs, r, e);
 }
 
 static void welcome(struct later *l, struct response *rs, struct model_node *node)
@@ -76,7 +65,7 @@ static void welcome(struct later *l, struct response *rs, struct model_node *nod
         node->net->pub.spec.meta.name, endpoint_format(&l->rq.from, from));
     memcpy(node->heard.report.engine, call->engine, sizeof(call->engine));
     node->heard.report.routes = call->routes;
-    reports_seen(&l->hub->reports, node, l->rq.now, hub__wall());
+    reports_seen(l->h->reports, node, l->rq.now, clock_wall_s());
     response_text(rs, 200, view_snapshot_text(node), "application/json");
 }
 
@@ -90,7 +79,7 @@ static void on_enrolled(void *ctx, int r, struct model_node *node, const struct 
     } else {
         refuse_enrolment(l, &rs, r, e);
         later_act(l, true);
-        access_refused(l->hub, &l->rq, "POST /v1/enrol", &rs);
+        access_refused(l->h, &l->rq, "POST /v1/enrol", &rs);
         later_act(l, false);
     }
     later_end(l, &rs);
@@ -101,7 +90,7 @@ static void begin_enrol(struct later *l, const struct request *rq, struct respon
     struct enrol_call *call = container_of(l, struct enrol_call, later);
     struct model_node *node = NULL;
     struct err e = ERR_NULL;
-    int r = enrol_node(&l->hub->enrol, &call->er, call->proof, &l->by, rq->now, hub__wall(),
+    int r = enrol_node(l->h->enrol, &call->er, call->proof, &l->by, rq->now, clock_wall_s(),
         on_enrolled, l, &node, &e);
 
     secret_wipe(&call->er.secret, sizeof(call->er.secret));
@@ -113,9 +102,9 @@ static void begin_enrol(struct later *l, const struct request *rq, struct respon
         later_wait(l);
 }
 
-void door_enrol(void *ctx, const struct request *rq, struct response *rs)
+void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     struct enrol_request er;
     struct enrol_proof proof;
     struct enrol_call *call;
@@ -126,8 +115,8 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
         response_fail(rs, &e);
         return;
     }
-    access_by_token(hub, rq, &er.secret);
-    call = later_new(hub, rq, rs, sizeof(*call), begin_enrol);
+    access_by_token(h, rq, &er.secret);
+    call = later_new(h, rq, rs, sizeof(*call), begin_enrol);
     if (call) {
         call->er = er;
         call->proof = proof_of(rq, &proof);
@@ -141,9 +130,9 @@ void door_enrol(void *ctx, const struct request *rq, struct response *rs)
 }
 
 /* The member that the request proves to come from; NULL for any reason, which nobody is told. */
-static struct model_node *find_claimant(struct hub *hub, const struct request *rq)
+static struct model_node *find_claimant(struct handlers *h, const struct request *rq)
 {
-    struct model_network *net = model_find_network(&hub->model, rq->params[0]);
+    struct model_network *net = model_find_network(h->model, rq->params[0]);
     struct stream_claim claim;
     struct stream_proof proof;
     struct model_node *node = NULL;
@@ -158,10 +147,10 @@ static struct model_node *find_claimant(struct hub *hub, const struct request *r
     return node;
 }
 
-void door_stream(void *ctx, const struct request *rq, struct response *rs)
+void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_node *node = find_claimant(hub, rq);
+    struct handlers *h = ctx;
+    struct model_node *node = find_claimant(h, rq);
 
     if (!node || node->pub.spec.hub) {
         response_refuse(rs, 401,
@@ -169,15 +158,15 @@ void door_stream(void *ctx, const struct request *rq, struct response *rs)
             rq->params[0]);
         return;
     }
-    streams_open(&hub->streams, node, rq, rs);
+    streams_open(h->streams, node, rq, rs);
 }
 
 /* ---- leaving -------------------------------------------------------------------------------- */
 
 /* The node with that key, in hex; NULL for any reason, which nobody is told. */
-static struct model_node *find_leaver(struct hub *hub, const struct request *rq)
+static struct model_node *find_leaver(struct handlers *h, const struct request *rq)
 {
-    struct model_network *net = model_find_network(&hub->model, rq->params[0]);
+    struct model_network *net = model_find_network(h->model, rq->params[0]);
     struct x25519_public key;
 
     return net && hex_decode(rq->params[1], key.b, sizeof(key.b)) ? model_find_key(net, &key)
@@ -185,10 +174,10 @@ static struct model_node *find_leaver(struct hub *hub, const struct request *rq)
 }
 
 /* Who knows a node's key learns nothing here but that it is one; who does not, not even that. */
-void door_leave_public(void *ctx, const struct request *rq, struct response *rs)
+void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs)
 {
-    struct hub *hub = ctx;
-    struct model_node *node = find_leaver(hub, rq);
+    struct handlers *h = ctx;
+    struct model_node *node = find_leaver(h, rq);
 
     if (!node || node->pub.spec.hub || !proof_take(node, rq, rs)) {
         if (!rs->body)
@@ -198,8 +187,8 @@ void door_leave_public(void *ctx, const struct request *rq, struct response *rs)
                 json_string("the request does not prove that it comes from a node with that key"));
         return;
     }
-    access_by_node(hub, rq, node);
+    access_by_node(h, rq, node);
     log_info("node \"%s\" leaves network \"%s\", by the public door", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    nodes_remove(hub, rq, rs, node, "it has left");
+    nodes_remove(h, rq, rs, node, "it has left");
 }

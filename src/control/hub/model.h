@@ -36,7 +36,7 @@
 #include "base/list.h"
 #include "base/rate.h"
 #include "hub/damaged.h"
-#include "hub/hub.h"
+#include "hub/hub_hooks.h"
 #include "hub/ipam.h"
 #include "hub/proof.h"
 #include "hub/record.h"
@@ -69,8 +69,8 @@ struct model_network {
     struct list watches;    /* of struct watch */
     struct line *everybody; /* owns; all nodes as JSON, as most see them; NULL: to be made */
     struct line *self;      /* owns; the network as JSON; NULL: to be made */
-    /* hub.c's */
-    struct server_listener *doors[2]; /* v4 and v6 */
+    /* changes.c's */
+    struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
 };
 
 /** One of a node's two addresses, in its network's table. */

@@ -7,8 +7,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/log.h"
-#include "hub/hub_internal.h"
 #include "hub/later.h"
+#include "hub/handlers.h"
+#include "hub/model.h"
+#include "hub/audit.h"
 
 struct removal {
     struct later later;
@@ -54,7 +56,7 @@ static void collect(struct deletions *d, const struct model_node *node)
 
 static struct model_node *find(const struct removal *rm)
 {
-    struct model_network *net = model_find_network(&rm->later.hub->model, rm->network);
+    struct model_network *net = model_find_network(rm->later.h->model, rm->network);
     struct model_node *node = net ? model_find_node(net, rm->node) : NULL;
 
     return node && x25519_public_equal(&node->pub.spec.key, &rm->key) ? node : NULL;
@@ -99,10 +101,10 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
         node->leaving = rm->reason;
 }
 
-void nodes_remove(struct hub *hub, const struct request *rq, struct response *rs,
+void nodes_remove(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node, const char *reason)
 {
-    struct removal *rm = later_new(hub, rq, rs, sizeof(*rm), begin);
+    struct removal *rm = later_new(h, rq, rs, sizeof(*rm), begin);
 
     if (!rm)
         return;

@@ -5,7 +5,7 @@
 
 #include "api/route.h"
 
-struct hub;
+struct handlers;
 struct model_node;
 
 /**
@@ -13,5 +13,5 @@ struct model_node;
  * @reason:	a constant: what the node is told
  * @rs:		the answer, or that it comes later
  */
-void nodes_remove(struct hub *hub, const struct request *rq, struct response *rs,
+void nodes_remove(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node, const char *reason);

@@ -285,10 +285,7 @@ static int on_network_added(void *ctx, struct hub_network *hub, struct err *e)
     if (r < 0)
         return r;
     hub->plug = net;
-    r = hub_open_door(o->hub, hub, hub->interface, e);
-    if (r < 0)
-        hub->plug = overlay__network_free(net);
-    return r;
+    return 0;
 }
 
 static void on_network_removed(void *ctx, struct hub_network *hub)
@@ -396,6 +393,8 @@ int overlay_new(
     if (!o)
         return err_set(e, -ENOMEM, "no memory for the hub's interfaces");
     o->loop = loop;
+    o->state_dir = opt->state_dir;
+    o->api_port = opt->api_port;
     o->seed = rng_u64(&rng);
     list_init(&o->networks);
     list_init(&o->greeted);
@@ -437,14 +436,13 @@ static void on_tick(uv_timer_t *timer)
     overlay__memory_save(o, now);
 }
 
-int overlay_start(struct overlay *o, struct hub *hub, struct err *e)
+int overlay_start(struct overlay *o, struct err *e)
 {
     int r = port_start(o->port, e);
 
     if (r < 0)
         return r;
-    o->hub = hub;
-    overlay__memory_open(o, hub_config(hub)->state_dir);
+    overlay__memory_open(o, o->state_dir);
     o->is_started = true;
     (void)uv_timer_init(o->loop, &o->tick);
     o->tick.data = o;

@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#include "hub/hub.h"
+#include "hub/hub_hooks.h"
 
 struct err;
 struct overlay;
@@ -31,8 +31,10 @@ struct uv_loop_s;
 
 /** How it is set up. */
 struct overlay_options {
-    uint16_t listen_port; /* UDP; 0: the kernel chooses */
-    unsigned n_workers;   /* receiving threads; 0: half of the CPUs, at most 4 */
+    const char *state_dir; /* pinned: where nodes' addresses are remembered */
+    uint16_t listen_port;  /* UDP; 0: the kernel chooses */
+    uint16_t api_port;     /* TCP, at which members ask the hub */
+    unsigned n_workers;    /* receiving threads; 0: half of the CPUs, at most 4 */
 };
 
 /**
@@ -54,11 +56,10 @@ struct hub_hooks overlay_hooks(struct overlay *o);
 
 /**
  * overlay_start() - bind the port and start the threads; between hub_new() and hub_start()
- * @hub:	pinned, until hub_stop() is through
  *
  * Return: 0 or negative errno with words (-EADDRINUSE: the port is taken).
  */
-int overlay_start(struct overlay *o, struct hub *hub, struct err *e);
+int overlay_start(struct overlay *o, struct err *e);
 
 /** overlay_stop() - after hub_stop(); then run the loop until it is empty. Idempotent. */
 void overlay_stop(struct overlay *o);

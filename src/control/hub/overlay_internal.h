@@ -14,7 +14,7 @@
 #include "base/htab.h"
 #include "base/list.h"
 #include "os/log.h"
-#include "hub/hub.h"
+#include "hub/hub_hooks.h"
 #include "hub/overlay.h"
 #include "net/netlink.h"
 #include "net/udp_batch.h"
@@ -34,16 +34,17 @@ struct overlay {
     uint64_t seed;          /* of the tables; random */
 
     /* The loop's. */
-    struct hub *hub;      /* pins; set by overlay_start() */
-    struct netlink nl;    /* for interfaces, addresses and routes */
-    uv_timer_t tick;      /* gives back expired leases */
-    struct list networks; /* in the order in which they came; members: siblings */
-    uint32_t next_rank;   /* of the next network */
-    bool is_started;      /* tick is there, the port runs */
-    struct list greeted;  /* nodes that are asked to speak; members: overlay_node.greeting */
-    char *memory_path;    /* owns; NULL: nothing is written */
-    json_t *memory;       /* owns; what was read at the start: network, key, address */
-    nsec_t memory_due;    /* when the file may be written again */
+    const char *state_dir; /* pins */
+    uint16_t api_port;     /* TCP, at which members ask the hub */
+    struct netlink nl;     /* for interfaces, addresses and routes */
+    uv_timer_t tick;       /* gives back expired leases */
+    struct list networks;  /* in the order in which they came; members: siblings */
+    uint32_t next_rank;    /* of the next network */
+    bool is_started;       /* tick is there, the port runs */
+    struct list greeted;   /* nodes that are asked to speak; members: overlay_node.greeting */
+    char *memory_path;     /* owns; NULL: nothing is written */
+    json_t *memory;        /* owns; what was read at the start: network, key, address */
+    nsec_t memory_due;     /* when the file may be written again */
     struct log_limit memory_limit;
 
     _Atomic bool has_news; /* some node's address is not in the file yet; any thread */

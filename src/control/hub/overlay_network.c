@@ -85,7 +85,7 @@ static bool is_shadowed(const struct overlay_network *net, bool v4)
 
 static void set_accept(struct overlay_network *net)
 {
-    uint16_t api = hub_config(net->overlay->hub)->api_listen.port;
+    uint16_t api = net->overlay->api_port;
     struct device_accept accept = {.at = {{net->hub->address4, is_shadowed(net, true) ? api : 0},
                                        {net->hub->address6, is_shadowed(net, false) ? api : 0}}};
 

@@ -16,10 +16,12 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "hub/access.h"
 #include "hub/networks.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_ops.h"
+#include "os/clock.h"
 #include "os/rng_kernel.h"
 #include "test/support/sample_late.h"
 #include "store/store_now.h"
@@ -65,9 +67,10 @@ static struct model_node *enrol(struct sample_hub *s, const char *name, uint8_t 
     struct err e = ERR_NULL;
 
     (void)snprintf(er.name, sizeof(er.name), "%s", name);
-    assert_int_equal(sample_enrol_token(&s->hub->enrol, net, &rq, hub__wall(), &er.secret, &e), 0);
     assert_int_equal(
-        sample_enrol_node(&s->hub->enrol, &er, NULL, &from, s->now, hub__wall(), &node, &e), 0);
+        sample_enrol_token(&s->hub->enrol, net, &rq, clock_wall_s(), &er.secret, &e), 0);
+    assert_int_equal(
+        sample_enrol_node(&s->hub->enrol, &er, NULL, &from, s->now, clock_wall_s(), &node, &e), 0);
     return node;
 }
 
@@ -170,7 +173,7 @@ static void test_a_removed_network_has_no_hub(void **state)
     net = model_find_network(&s.hub->model, "default");
     before = model_find_node(net, "hub")->pub.spec.meta.resource_version;
     net->leaving = "a test removes it";
-    assert_int_equal(networks_refresh(s.hub, s.now, &e), 0);
+    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
     assert_int_equal(model_find_node(net, "hub")->pub.spec.meta.resource_version, before);
     net->leaving = NULL;
@@ -178,7 +181,7 @@ static void test_a_removed_network_has_no_hub(void **state)
         ops[i] =
             (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};
     assert_int_equal(store_commit(s.hub->store, ops, 3, s.now, NULL, NULL, &e), 0);
-    assert_int_equal(networks_refresh(s.hub, s.now, &e), 0);
+    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
     store_wait(s.hub->store);
     assert_int_equal(store_now_list(s.hub->store, "node/", fail_at_any, NULL, NULL, &e), 0);
     sample_hub_close(&s);
@@ -293,7 +296,7 @@ static int check_kept(void *ctx, const struct store_item *item)
     struct audit_before before = {.revision = 0};
     const struct model_network *net = model_find_network(&kept->hub->model, "default");
 
-    access_before(kept->hub, item->key, &before);
+    access_before(&kept->hub->handlers, item->key, &before);
     if (k.kind == RECORD_NODE || k.kind == RECORD_EDGE || strncmp(item->key, "admin/", 6) == 0)
         assert_int_equal(before.revision, item->revision);
     if (k.kind == RECORD_REPORT)

@@ -1,4 +1,4 @@
-/* enrol_batch.c - machines that may enter, on their way to the store; see enrol.h. */
+/* enrol_batch.c - machines that may enter, on their way to the store; see enrol_internal.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,50 @@
 /* Keys of a batch: a node each, and of each network and token that it is about. */
 #define WRITES_MAX (4 * ENROL_BATCH_MAX)
 
-/* What a batch writes. */
+/* ---- the end of one ------------------------------------------------------------------------- */
+
+void enrol__free(struct enrolment *x)
+{
+    list_remove(&x->link);
+    json_decref((json_t *)x->rq.labels);
+    free(x);
+}
+
+void enrol__count(struct enrol *en, const struct enrolment *x, int r, nsec_t now)
+{
+    if (x->is_added)
+        return;
+    if (r == 0)
+        en->n_enrolled++;
+    else
+        en->n_refused++;
+    if (r == ENROL_E_DENIED)
+        limiter_failed(&en->limiter, &x->by.from, now);
+}
+
+static void finish(
+    struct enrol *en, struct enrolment *x, int r, struct model_node *node, const struct err *e)
+{
+    list_remove(&x->link);
+    en->n_waiting--;
+    enrol__count(en, x, r, en->now);
+    x->done(x->ctx, r, r == 0 ? node : NULL, e);
+    enrol__free(x);
+}
+
+/* What is kept of a token after its end, so that the sentence can say "expired". The lease counts
+ * from the start of the hub, so it may be longer, never shorter. */
+#define TOKEN_LINGER_S 86400
+
+uint32_t enrol__token_ttl(const struct token_record *t, int64_t wall_s)
+{
+    int64_t left = t->expires > wall_s ? t->expires - wall_s : 0;
+
+    return (uint32_t)left + TOKEN_LINGER_S;
+}
+
+/* ---- what a batch writes -------------------------------------------------------------------- */
+
 struct writes {
     struct store_op ops[WRITES_MAX];
     char keys[WRITES_MAX][RECORD_KEY_MAX];
@@ -42,6 +85,8 @@ static void add_write(
         .ttl_seconds = ttl_seconds};
     w->n++;
 }
+
+/* ---- who is in it ---------------------------------------------------------------------------- */
 
 /* Those of the batch before @x that use its token, if it has one (and @x itself); the first. */
 static unsigned uses_before(
@@ -110,7 +155,7 @@ static void gather(struct enrol *en)
             before[n++] = hold_number(x);
             continue;
         }
-        enrol__finish(en, x, r, known, &e);
+        finish(en, x, r, known, &e);
     }
     /* Backwards, so that each cursor is where it was. */
     for (struct list *l = en->coming.prev; l != &en->coming; l = l->prev) {
@@ -228,9 +273,9 @@ static void end_batch(struct enrol *en, int r, const struct err *e)
         struct model_node *node = r == 0 ? find_made(en, x) : NULL;
 
         if (r == 0 && !node)
-            enrol__finish(en, x, busy.code, NULL, &busy);
+            finish(en, x, busy.code, NULL, &busy);
         else
-            enrol__finish(en, x, r, node, e);
+            finish(en, x, r, node, e);
     }
 }
 

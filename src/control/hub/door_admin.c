@@ -227,7 +227,7 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
 {
     struct hub_facts facts = {0};
     bool known = h->hooks->facts && h->hooks->facts(h->hooks->ctx, &node->pub, &facts);
-    bool heard = known && facts.handshake > 0;
+    bool heard = known && facts.handshake_at > 0;
     bool fresh = heard && presence_has_session(&facts, now);
     char text[ENDPOINT_TEXT_MAX];
 
@@ -236,7 +236,7 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
         json, "reachable", json_boolean(node->pub.spec.hub || fresh || watch_is_open(node)));
     if (heard)
         json_object_set_new(json, "handshakeAgeSeconds",
-            json_integer((json_int_t)((now - facts.handshake) / NSEC_PER_SEC)));
+            json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)));
     if (known && !endpoint_is_none(&facts.endpoint))
         json_object_set_new(json, "endpoint", json_string(endpoint_format(&facts.endpoint, text)));
     if (known) {

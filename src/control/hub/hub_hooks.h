@@ -45,7 +45,7 @@ struct hub_node {
 /** What the data half knows of a node right now. */
 struct hub_facts {
     struct endpoint endpoint; /* last authenticated source; none when never heard */
-    nsec_t handshake;         /* monotonic time of the last handshake; 0: never */
+    nsec_t handshake_at;      /* monotonic time of the last handshake; 0: never */
     uint64_t rx_bytes;        /* received from it, in its session with the hub */
     uint64_t tx_bytes;        /* sent to it */
 };

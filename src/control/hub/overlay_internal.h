@@ -1,9 +1,14 @@
 /*
- * overlay_internal.h - the overlay's structs, for overlay*.c only.
+ * overlay_internal.h - the overlay's structs, for overlay*.c and their tests.
+ *
+ *     overlay_nodes.c    the members: peers of a network's device, and nodes of the relay
+ *     overlay_network.c  a network's interface and device
+ *     overlay.c          the port, the relay, and the hooks
+ *
+ * Each calls only those above it.
  */
 #pragma once
 
-#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,14 +18,15 @@
 #include "base/clock.h"
 #include "base/htab.h"
 #include "base/list.h"
-#include "os/log.h"
+#include "hub/addresses.h"
 #include "hub/hub_hooks.h"
 #include "hub/overlay.h"
+#include "hub/recontact.h"
 #include "net/netlink.h"
 #include "net/udp_batch.h"
 
 struct device;
-struct diff;
+struct engine;
 struct port;
 struct relay;
 struct router_network;
@@ -32,20 +38,17 @@ struct overlay {
     struct port *port;      /* owns */
     struct relay *relay;    /* owns */
     uint64_t seed;          /* of the tables; random */
+    const char *state_dir;  /* pins */
+    uint16_t api_port;      /* TCP, at which members ask the hub */
 
     /* The loop's. */
-    const char *state_dir; /* pins */
-    uint16_t api_port;     /* TCP, at which members ask the hub */
-    struct netlink nl;     /* for interfaces, addresses and routes */
-    uv_timer_t tick;       /* gives back expired leases */
-    struct list networks;  /* in the order in which they came; members: siblings */
-    uint32_t next_rank;    /* of the next network */
-    bool is_started;       /* tick is there, the port runs */
-    struct list greeted;   /* nodes that are asked to speak; members: overlay_node.greeting */
-    char *memory_path;     /* owns; NULL: nothing is written */
-    json_t *memory;        /* owns; what was read at the start: network, key, address */
-    nsec_t memory_due;     /* when the file may be written again */
-    struct log_limit memory_limit;
+    struct netlink nl;          /* for interfaces, addresses and routes */
+    uv_timer_t tick;            /* each second */
+    struct list networks;       /* in the order in which they came; of overlay_network.siblings */
+    uint32_t next_rank;         /* of the next network */
+    bool is_started;            /* @tick is there, the port runs */
+    struct recontact recontact; /* nodes that are spoken to first */
+    struct addresses addresses; /* where the nodes were */
 
     _Atomic bool has_news; /* some node's address is not in the file yet; any thread */
 
@@ -53,17 +56,18 @@ struct overlay {
                              after the port's lock, before the router's */
 };
 
-/** A network: hangs on hub_network.plug. The loop's but for by_key. */
+/** A network: hangs on hub_network.plug. The loop's but for @by_key. */
 struct overlay_network {
     struct overlay *overlay;       /* pins */
     struct hub_network *hub;       /* pins */
     struct list siblings;          /* in overlay->networks */
     struct device *device;         /* owns */
-    struct uapi_server *uapi;      /* owns; NULL if wg(8) cannot see the interface */
+    struct engine *engine;         /* owns: changes the device's peers and tells of them */
+    struct uapi_server *uapi;      /* owns; NULL: wg(8) cannot see the interface */
     struct router_network *router; /* lent by the router */
     unsigned ifindex;              /* of its interface */
     uint32_t rank;                 /* greater came later */
-    nsec_t facts_read;             /* when the device was asked last; 0: never */
+    nsec_t facts_at;               /* when the engine was asked last; 0: never */
     struct htab by_key;            /* under the lock: overlay_node by public key */
 };
 
@@ -75,13 +79,58 @@ struct overlay_node {
     struct htab_link by_key;         /* under the lock */
     struct router_node *router;      /* under the lock; lent; NULL: nothing is relayed for it */
     struct udp_path path;            /* under the lock; last authenticated; remote none: never */
-    nsec_t handshake;                /* under the lock; monotonic; 0: never */
-    struct list greeting;            /* the loop's; in overlay->greeted */
-    struct endpoint hint;            /* the loop's; where it was said to be, none: nobody knows */
-    nsec_t greeting_ends;            /* the loop's; then we wait for it to come by itself */
-    uint64_t rx_bytes;               /* the loop's; as of facts_read */
+    nsec_t handshake_at;             /* under the lock; monotonic; 0: never */
+    struct recontact_node recontact; /* the loop's */
+    uint64_t rx_bytes;               /* the loop's; as of the network's facts_at */
     uint64_t tx_bytes;               /* likewise */
 };
+
+/* ---- overlay_nodes.c: the loop's, unless said otherwise ---- */
+
+/** overlay__add_node() - a peer and a node of the relay; spoken to if it is known where it was. */
+void overlay__add_node(struct overlay *o, struct hub_node *hub, nsec_t now);
+
+/** overlay__change_node() - its key or addresses are others than in @before. */
+void overlay__change_node(struct hub_node *hub, const struct node *before);
+
+/** overlay__cut_node() - nothing is relayed for it or to it from now on. Idempotent. */
+void overlay__cut_node(struct hub_node *hub);
+
+/** overlay__remove_node() - its peer goes, and what hangs on @hub is freed. */
+void overlay__remove_node(struct hub_node *hub);
+
+/** overlay__node_is_at() - it has opened a stream: without a session it is spoken to at @ep. */
+void overlay__node_is_at(
+    struct overlay *o, struct hub_node *hub, const struct endpoint *ep, nsec_t now);
+
+/** overlay__change_edge() - tell the relay whether the two may reach each other now. */
+void overlay__change_edge(struct hub_node *a, struct hub_node *b);
+
+/** overlay__read_facts() - what is known of @hub; false: nothing is. */
+bool overlay__read_facts(
+    struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret);
+
+/** overlay__tick_nodes() - each second: who is spoken to no more, and the file of addresses. */
+void overlay__tick_nodes(struct overlay *o, nsec_t now);
+
+/**
+ * overlay__note_path() - an authenticated packet of the node with @key has come by @path
+ * @handshake_at:	when that was the end of a handshake; 0: it was none
+ *
+ * Threads: any, with the port's lock held.
+ */
+void overlay__note_path(struct overlay_network *net, const struct x25519_public *key,
+    const struct udp_path *path, nsec_t handshake_at);
+
+/**
+ * overlay__is_leased() - does the node with @key send with this receiver index to another node?
+ *
+ * Threads: any, with the port's lock held.
+ */
+bool overlay__is_leased(
+    struct overlay_network *net, const struct x25519_public *key, uint32_t index, nsec_t now);
+
+/* ---- overlay_network.c: the loop's ---- */
 
 /**
  * overlay__network_new() - interface, device, addresses, routes, relay tables
@@ -94,29 +143,3 @@ int overlay__network_new(
 
 /** overlay__network_free() - after all its nodes. NULL is fine. Returns NULL. */
 struct overlay_network *overlay__network_free(struct overlay_network *net);
-
-/** overlay__find_node() - by key; under the lock. */
-struct overlay_node *overlay__find_node(
-    const struct overlay_network *net, const struct x25519_public *key);
-
-/** overlay__configure() - apply a change to the network's device. 0 or negative errno with words.
- */
-int overlay__configure(struct overlay_network *net, const struct diff *d, struct err *e);
-
-/** overlay__read_facts() - ask the device what it has counted, unless that was just done. */
-void overlay__read_facts(struct overlay_network *net, nsec_t now);
-
-/**
- * overlay__memory_open() - read where the nodes were when the hub ran last
- *
- * The file is STATE/addresses.json. One that does not parse is named in a warning and left alone;
- * then nothing is remembered this time.
- */
-void overlay__memory_open(struct overlay *o, const char *state_dir);
-void overlay__memory_close(struct overlay *o);
-
-/** overlay__memory_find() - where the node was; false when nobody knows. */
-bool overlay__memory_find(const struct overlay_node *node, struct endpoint *ret);
-
-/** overlay__memory_save() - write the file if there is news, and not too often. */
-void overlay__memory_save(struct overlay *o, nsec_t now);

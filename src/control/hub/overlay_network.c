@@ -27,13 +27,11 @@
 #include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "os/log.h"
-#include "base/secret.h"
-#include "base/str.h"
 #include "port/device.h"
 #include "port/port.h"
-#include "uapi/uapi.h"
 #include "uapi/uapi_server.h"
-#include "engine/uapi_client.h"
+#include "engine/engine.h"
+#include "hub/device_engine.h"
 #include "hub/overlay_internal.h"
 #include "filter/relay.h"
 #include "mesh/diff.h"
@@ -45,24 +43,6 @@
 #define METRIC_BASE 20000
 
 /* ---- the device ----------------------------------------------------------------------------- */
-
-int overlay__configure(struct overlay_network *net, const struct diff *d, struct err *e)
-{
-    _cleanup_(str_deinit) struct str request = STR_NULL;
-    size_t answer_len;
-    char *answer;
-    int r;
-
-    uapi_client_encode(d, &net->hub->secret, &request);
-    if (request.failed)
-        return err_set(e, -ENOMEM, "no memory to configure %s", device_name(net->device));
-    r = uapi_handle(net->device, request.text, request.len, &answer, &answer_len);
-    if (r < 0)
-        return err_set(e, r, "no memory to configure %s", device_name(net->device));
-    r = uapi_client_result(answer, answer_len, e);
-    free(answer);
-    return r == 0 ? 0 : err_prefix(e, "cannot configure %s", device_name(net->device));
-}
 
 static const struct ip_prefix *block_of(const struct overlay_network *net, bool v4)
 {
@@ -94,55 +74,19 @@ static void set_accept(struct overlay_network *net)
 
 /* ---- listeners: with the port's lock held; see device.h ---- */
 
-static void learn_path(struct overlay_node *node, const struct udp_path *path)
-{
-    if (!endpoint_equal(&node->path.remote, &path->remote))
-        atomic_store(&node->network->overlay->has_news, true);
-    node->path = *path;
-    if (node->router)
-        router_node_set_address(
-            relay_router(node->network->overlay->relay), node->router, &path->remote, &path->local);
-}
-
 static void on_session(void *ctx, const struct x25519_public *peer, const struct udp_path *path)
 {
-    struct overlay_network *net = ctx;
-    struct overlay_node *node;
-
-    (void)pthread_mutex_lock(&net->overlay->lock);
-    node = overlay__find_node(net, peer);
-    if (node) {
-        node->handshake = clock_now();
-        learn_path(node, path);
-    }
-    (void)pthread_mutex_unlock(&net->overlay->lock);
+    overlay__note_path(ctx, peer, path, clock_now());
 }
 
 static void on_path(void *ctx, const struct x25519_public *peer, const struct udp_path *path)
 {
-    struct overlay_network *net = ctx;
-    struct overlay_node *node;
-
-    (void)pthread_mutex_lock(&net->overlay->lock);
-    node = overlay__find_node(net, peer);
-    if (node)
-        learn_path(node, path);
-    (void)pthread_mutex_unlock(&net->overlay->lock);
+    overlay__note_path(ctx, peer, path, 0);
 }
 
 static bool is_index_taken(void *ctx, const struct x25519_public *peer, uint32_t index)
 {
-    struct overlay_network *net = ctx;
-    struct overlay_node *node;
-    bool is_taken;
-
-    (void)pthread_mutex_lock(&net->overlay->lock);
-    node = overlay__find_node(net, peer);
-    is_taken =
-        node && node->router &&
-        router_is_leased(relay_router(net->overlay->relay), node->router, index, clock_now());
-    (void)pthread_mutex_unlock(&net->overlay->lock);
-    return is_taken;
+    return overlay__is_leased(ctx, peer, index, clock_now());
 }
 
 static int open_device(struct overlay_network *net, struct err *e)
@@ -158,7 +102,10 @@ static int open_device(struct overlay_network *net, struct err *e)
         return r;
     device_set_listener(net->device, &listener);
     set_accept(net);
-    return overlay__configure(net, &key, e);
+    r = device_engine_new(&net->engine, net->device);
+    if (r < 0)
+        return err_set(e, r, "no memory for a network");
+    return engine_apply(net->engine, &key, &net->hub->secret, e);
 }
 
 /* So that wg(8) shows the interface, too; nothing depends on it. */
@@ -316,6 +263,7 @@ struct overlay_network *overlay__network_free(struct overlay_network *net)
     if (net->router)
         router_network_remove(relay_router(o->relay), net->router);
     net->uapi = uapi_server_free(net->uapi);
+    net->engine = engine_close(net->engine);
     net->device = device_free(net->device);
     htab_deinit(&net->by_key);
     free(net);
@@ -323,45 +271,4 @@ struct overlay_network *overlay__network_free(struct overlay_network *net)
     list_foreach(each, &o->networks, siblings)
         set_accept(each);
     return NULL;
-}
-
-/* ---- facts ---------------------------------------------------------------------------------- */
-
-/* The device's counters are read at most so often, all of them at once. */
-#define FACTS_AGE (2 * NSEC_PER_SEC)
-
-static void take_facts(struct overlay_network *net, const struct wg_config *config)
-{
-    for (size_t i = 0; i < config->n_peers; i++) {
-        const struct wg_peer *peer = &config->peers[i];
-        struct overlay_node *node;
-
-        (void)pthread_mutex_lock(&net->overlay->lock);
-        node = overlay__find_node(net, &peer->key);
-        (void)pthread_mutex_unlock(&net->overlay->lock);
-        if (!node)
-            continue;
-        node->rx_bytes = peer->facts.rx_bytes;
-        node->tx_bytes = peer->facts.tx_bytes;
-    }
-}
-
-void overlay__read_facts(struct overlay_network *net, nsec_t now)
-{
-    struct wg_config config = WG_CONFIG_NULL;
-    struct err e = ERR_NULL;
-    size_t len;
-    char *text;
-
-    if (net->facts_read != 0 && now < net->facts_read + FACTS_AGE)
-        return;
-    net->facts_read = now;
-    if (uapi_handle(net->device, UAPI_CLIENT_GET, strlen(UAPI_CLIENT_GET), &text, &len) < 0)
-        return;
-    if (uapi_client_decode(&config, text, len, &e) == 0)
-        take_facts(net, &config);
-    wg_config_deinit(&config);
-    /* It holds the network's private key. */
-    secret_wipe(text, len);
-    free(text);
 }

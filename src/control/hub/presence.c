@@ -15,7 +15,7 @@
 
 bool presence_has_session(const struct hub_facts *facts, nsec_t now)
 {
-    return facts->handshake > 0 && now - facts->handshake < HANDSHAKE_FRESH;
+    return facts->handshake_at > 0 && now - facts->handshake_at < HANDSHAKE_FRESH;
 }
 
 /* When the node was heard last, monotonic; 0: not of late. */
@@ -27,8 +27,8 @@ static nsec_t heard_at(const struct presence *p, const struct model_node *node, 
     if (watch_is_open(node))
         return now;
     if (p->hooks->facts && p->hooks->facts(p->hooks->ctx, &node->pub, &facts) &&
-        facts.handshake > at && presence_has_session(&facts, now))
-        at = facts.handshake;
+        facts.handshake_at > at && presence_has_session(&facts, now))
+        at = facts.handshake_at;
     return at;
 }
 

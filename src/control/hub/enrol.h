@@ -33,9 +33,6 @@ struct err;
 /** How long an ephemeral node may be away before it is removed. */
 #define ENROL_EPHEMERAL_SECONDS 600
 
-/** The "engine" of a machine without an agent. */
-#define ENROL_ENGINE_STOCK "stock"
-
 /* Outcomes. */
 #define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired; or the proof is wrong */
 #define ENROL_E_TAKEN   2 /* another machine has the name, key or route, or this one another name */

@@ -223,7 +223,7 @@ static struct newcomer newcomer_of(const struct enrolment *x)
         .name = x->name,
         .labels = x->rq.labels,
         .routes = &x->rq.routes,
-        .stock = x->is_added || strcmp(x->rq.engine, ENROL_ENGINE_STOCK) == 0};
+        .stock = x->is_added || strcmp(x->rq.engine, REQUEST_ENGINE_STOCK) == 0};
 
     if (x->token) {
         who.admitted = &x->token->record.routes;

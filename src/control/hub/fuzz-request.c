@@ -6,7 +6,7 @@
 
 #include "api/body.h"
 #include "base/err.h"
-#include "hub/publics.h"
+#include "hub/places.h"
 #include "hub/record.h"
 #include "hub/request.h"
 #include "store/store.h"

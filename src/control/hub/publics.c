@@ -20,56 +20,7 @@
 
 _Static_assert(2 * OBJECT_ENDPOINTS_MAX <= RESOLVE_TASK_TEXTS, "all places are one task");
 
-static void tell_endpoint(struct node_hub *hub, const struct endpoint *ep)
-{
-    for (unsigned i = 0; i < hub->n_endpoints; i++)
-        if (endpoint_equal(&hub->endpoints[i], ep))
-            return;
-    if (hub->n_endpoints < OBJECT_ENDPOINTS_MAX)
-        hub->endpoints[hub->n_endpoints++] = *ep;
-}
-
-static void tell_name(struct node_hub *hub, const char *text)
-{
-    for (unsigned i = 0; i < hub->n_names; i++)
-        if (strcmp(hub->names[i], text) == 0)
-            return;
-    /* One too many is told by its addresses only. */
-    if (hub->n_names < OBJECT_HUB_NAMES_MAX)
-        (void)snprintf(hub->names[hub->n_names++], sizeof(hub->names[0]), "%s", text);
-}
-
-static void tell_places(struct node_hub *hub, const struct hub_places *places)
-{
-    for (unsigned i = 0; i < places->n; i++) {
-        const struct hub_public *p = &places->items[i];
-
-        if (p->is_name)
-            tell_name(hub, p->text);
-        for (unsigned k = 0; k < p->n; k++)
-            tell_endpoint(hub, &p->at[k]);
-    }
-}
-
-void hub_places_tell(
-    struct node_hub *ret, const struct hub_places *here, const struct hub_places *next)
-{
-    ret->n_endpoints = 0;
-    ret->n_names = 0;
-    tell_places(ret, here);
-    tell_places(ret, next);
-}
-
 /* ---- what is announced ---------------------------------------------------------------------- */
-
-json_t *hub_places_encode(const struct hub_places *places)
-{
-    json_t *list = json_array();
-
-    for (unsigned i = 0; i < places->n; i++)
-        json_array_append_new(list, json_string(places->items[i].text));
-    return list;
-}
 
 void publics_load(struct publics *p, const char *path, uint16_t dflt_port)
 {
@@ -109,7 +60,7 @@ void publics_set_next(struct publics *p, const struct hub_places *next)
 {
     p->next = *next;
     p->task = resolve_task_free(p->task);
-    p->due = 0;
+    p->look_up_at = 0;
 }
 
 /* ---- looking up again ----------------------------------------------------------------------- */
@@ -189,9 +140,9 @@ bool publics_tick(struct publics *p, nsec_t now)
         changed = take_answers(p, &p->here, answers, n, now);
         changed |= take_answers(p, &p->next, answers, n, now);
     }
-    if (p->task || now < p->due)
+    if (p->task || now < p->look_up_at)
         return changed;
-    p->due = now + LOOK_UP_EACH;
+    p->look_up_at = now + LOOK_UP_EACH;
     n = list_names(&p->next, names, list_names(&p->here, names, 0));
     if (n > 0 && resolve_task_start(&p->task, names, n, 0, &e) < 0)
         log_limited(

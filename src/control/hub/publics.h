@@ -11,57 +11,24 @@
  */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/addr.h"
 #include "base/clock.h"
 #include "os/log.h"
-#include "mesh/object.h"
+#include "hub/places.h"
 
 struct err;
 struct resolve_task;
 
-/** A place: "HOST:PORT". */
-struct hub_public {
-    char text[HOST_PORT_MAX + 1];
-    bool is_name;                             /* else it is its one endpoint */
-    struct endpoint at[OBJECT_ENDPOINTS_MAX]; /* UDP, in the resolver's order */
-    unsigned n;                               /* 0: a name that was not found yet */
-};
-
-/** Places, best first. */
-struct hub_places {
-    struct hub_public items[OBJECT_ENDPOINTS_MAX];
-    unsigned n;
-};
-
+/** The places of a hub. */
 struct publics {
-    struct hub_places here;
+    struct hub_places here;    /* what it was started with */
     struct hub_places next;    /* announced: where the hub will be */
     struct resolve_task *task; /* owns; NULL: nothing is being looked up */
-    nsec_t due;                /* when to look up next */
-    struct log_limit limit;
+    nsec_t look_up_at;         /* when to look up next */
+    struct log_limit limit;    /* of what is said about failures */
 };
-
-/**
- * hub_public_parse() - "HOST", "HOST:PORT", "1.2.3.4", "[v6]:PORT" or "v6"; no name is looked up
- * @dflt_port:	when the text has none
- *
- * Return: 0, or -EINVAL with words; also for an address at which no other machine reaches this one.
- */
-int hub_public_parse(struct hub_public *ret, const char *text, uint16_t dflt_port, struct err *e);
-
-/**
- * hub_places_tell() - as nodes are told: endpoints, and names
- * @ret:	its other fields stay
- */
-void hub_places_tell(
-    struct node_hub *ret, const struct hub_places *here, const struct hub_places *next);
-
-/** hub_places_encode() - their texts as an array; gives a reference, NULL: no memory. */
-json_t *hub_places_encode(const struct hub_places *places);
 
 /**
  * publics_load() - what was announced before the hub was started

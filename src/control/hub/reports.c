@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/enrol.h"
 
 /* Records in one commit. */
 #define FLUSH_AT_ONCE 256
@@ -218,7 +217,7 @@ json_t *reports_of_node(const struct model_node *node)
 
     return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
         (json_int_t)heard->last_seen, "engine",
-        node->pub.spec.stock ? ENROL_ENGINE_STOCK : heard->report.engine, "version",
+        node->pub.spec.stock ? REQUEST_ENGINE_STOCK : heard->report.engine, "version",
         heard->report.version, "hostname",
         heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",
         candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "hub/publics.h"
+#include "hub/places.h"
 #include "mesh/fields.h"
 
 static void json_freep(json_t **json)

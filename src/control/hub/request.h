@@ -21,6 +21,9 @@ struct err;
 /** Longest "engine" and "version" of a node. */
 #define REQUEST_WORD_MAX 31
 
+/** The "engine" of a machine without an agent. */
+#define REQUEST_ENGINE_STOCK "stock"
+
 /** Longest text of a node's candidates, and of its report about edges, bytes. */
 #define REQUEST_CANDIDATES_MAX (8u << 10)
 #define REQUEST_PATHS_MAX      4096

@@ -12,7 +12,7 @@
 #include "api/body.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "hub/publics.h"
+#include "hub/places.h"
 #include "hub/request.h"
 
 static int decode(struct report *ret, const char *text, struct err *e)

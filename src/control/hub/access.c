@@ -7,10 +7,10 @@
 #include "api/body.h"
 #include "base/text.h"
 #include "os/clock.h"
-#include "hub/admin_tokens.h"
-#include "hub/audit.h"
+#include "hub/enrol/admin_tokens.h"
+#include "hub/audit/audit.h"
 #include "hub/handlers.h"
-#include "hub/model.h"
+#include "hub/model/model.h"
 
 enum caller_verdict access_identify(
     void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret)

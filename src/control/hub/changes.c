@@ -9,9 +9,9 @@
 #include "os/log.h"
 #include "api/server.h"
 #include "hub/jobs.h"
-#include "hub/networks.h"
-#include "hub/streams.h"
-#include "hub/watch.h"
+#include "hub/networks/networks.h"
+#include "hub/streams/streams.h"
+#include "hub/watch/watch.h"
 #include "os/clock.h"
 
 /* How long that moment is. */

@@ -20,7 +20,7 @@
 #include <uv.h>
 
 #include "hub/hub.h"
-#include "hub/model.h"
+#include "hub/model/model.h"
 
 struct jobs;
 struct networks;

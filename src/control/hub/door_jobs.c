@@ -9,7 +9,7 @@
 #include "hub/handlers.h"
 #include "hub/later.h"
 #include "hub/jobs.h"
-#include "hub/model.h"
+#include "hub/model/model.h"
 #include "store/store.h"
 
 /* The job's name out of the path, checked; NULL: @rs says 400. */

@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/disk_work.h"
+#include "hub/networks/disk_work.h"
 #include "hub/handlers.h"
 #include "hub/later.h"
-#include "hub/networks.h"
-#include "hub/request.h"
-#include "hub/model.h"
-#include "hub/publics.h"
-#include "hub/watch.h"
+#include "hub/networks/networks.h"
+#include "hub/record/request.h"
+#include "hub/model/model.h"
+#include "hub/networks/publics.h"
+#include "hub/watch/watch.h"
 #include "os/clock.h"
 #include "os/log.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "hub/handlers.h"
-#include "hub/model.h"
+#include "hub/model/model.h"
 #include "hub/objects.h"
 
 /* The kinds of object that mean more to the hub than their rows in mesh/ say. */

@@ -2,11 +2,11 @@
 #include "hub/handlers.h"
 
 #include "base/err.h"
-#include "hub/enrol.h"
-#include "hub/model.h"
-#include "hub/networks.h"
-#include "hub/proof.h"
-#include "hub/reports.h"
+#include "hub/enrol/enrol.h"
+#include "hub/model/model.h"
+#include "hub/networks/networks.h"
+#include "hub/model/proof.h"
+#include "hub/watch/reports.h"
 #include "os/clock.h"
 
 void handlers_deinit(struct handlers *h)

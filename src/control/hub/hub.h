@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "hub/hub_hooks.h"
-#include "hub/publics.h"
+#include "hub/model/hub_hooks.h"
+#include "hub/networks/publics.h"
 
 struct err;
 struct hub;

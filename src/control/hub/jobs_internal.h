@@ -22,7 +22,7 @@
 #include "os/log.h"
 #include "base/rate.h"
 #include "hub/jobs.h"
-#include "hub/model.h"
+#include "hub/model/model.h"
 #include "rendezvous/rdzv_wire.h"
 
 /** A job has at most two ports, each on two addresses. */

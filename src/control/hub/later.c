@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "os/clock.h"
 #include "hub/handlers.h"
-#include "hub/model.h"
+#include "hub/model/model.h"
 
 /* Times that a request begins when others change what it has looked at. */
 #define TRIES_MAX 8

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "api/deferred.h"
-#include "hub/audit.h"
+#include "hub/audit/audit.h"
 
 struct handlers;
 struct later;

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "api/server.h"
-#include "hub/enrol.h"
+#include "hub/enrol/enrol.h"
 #include "hub/handlers.h"
 #include "hub/jobs.h"
-#include "hub/model.h"
-#include "hub/streams.h"
-#include "hub/watch.h"
+#include "hub/model/model.h"
+#include "hub/streams/streams.h"
+#include "hub/watch/watch.h"
 
 static unsigned count_alarms(const struct model_network *net)
 {

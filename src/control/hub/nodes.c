@@ -9,8 +9,8 @@
 #include "os/log.h"
 #include "hub/later.h"
 #include "hub/handlers.h"
-#include "hub/model.h"
-#include "hub/audit.h"
+#include "hub/model/model.h"
+#include "hub/audit/audit.h"
 
 struct removal {
     struct later later;

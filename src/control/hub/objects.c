@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/log.h"
-#include "hub/model.h"
+#include "hub/model/model.h"
 #include "hub/handlers.h"
 
 uint64_t objects_given_version(const struct object_call *call)

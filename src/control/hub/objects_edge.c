@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hub/model.h"
+#include "hub/model/model.h"
 #include "hub/objects.h"
-#include "hub/reports.h"
+#include "hub/watch/reports.h"
 
 static json_t *edge_json(const struct model_edge *edge)
 {

@@ -3,8 +3,8 @@
 
 #include "base/err.h"
 #include "hub/handlers.h"
-#include "hub/model.h"
-#include "hub/networks.h"
+#include "hub/model/model.h"
+#include "hub/networks/networks.h"
 #include "hub/objects.h"
 
 static void list(const struct model_network *net, const struct object_kind *kind, json_t *items)

@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "hub/access.h"
-#include "hub/networks.h"
+#include "hub/networks/networks.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_ops.h"

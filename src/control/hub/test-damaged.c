@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/enrol.h"
+#include "hub/enrol/enrol.h"
 #include "store/store_open.h"
 #include "test/support/sample_enrol.h"
-#include "hub/seal.h"
+#include "hub/record/seal.h"
 #include "os/rng_kernel.h"
 #include "store/store_now.h"
 

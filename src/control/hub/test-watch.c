@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "hub/view.h"
-#include "hub/watch.h"
+#include "hub/watch/view.h"
+#include "hub/watch/watch.h"
 #include "test/support/sample_hub.h"
 
 /* ---- a hub with the nodes a, b and c -------------------------------------------------------- */

@@ -158,10 +158,10 @@ static void handle(struct sample_hub *s, struct request *rq, struct response *rs
 
     if (!row)
         return;
-    if (row->doors & (unsigned)rq->door)
+    if (row->access & (unsigned)rq->access)
         row->handle(&s->hub->handlers, rq, rs);
     else
-        response_refuse(rs, 403, "that is another door's");
+        response_refuse(rs, 403, "that is by another way in's");
 }
 
 /* It comes later; as the server takes it. */
@@ -177,10 +177,10 @@ static void wait_for_answer(struct sample_hub *s, struct response *rs)
 }
 
 /* Hand the request over; the answer may be still to come. 400: it is no request at all. */
-static int begin_ask(struct sample_hub *s, enum door door, struct model_node *member,
+static int begin_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *text, struct response *rs)
 {
-    struct request rq = {.door = door, .method = method, .path = path, .now = s->now};
+    struct request rq = {.access = access, .method = method, .path = path, .now = s->now};
     char proof[MEMBER_PROOF_TEXT_MAX];
     struct err e = ERR_NULL;
     json_t *body = NULL;
@@ -194,8 +194,8 @@ static int begin_ask(struct sample_hub *s, enum door door, struct model_node *me
             return 400;
         rq.body = body;
     }
-    if (door == DOOR_OVERLAY) {
-        rq.door_ctx = member->net;
+    if (access == API_ACCESS_OVERLAY) {
+        rq.listener_ctx = member->net;
         rq.from.addr = member->pub.spec.address4;
         sign(&rq, member, proof);
     }
@@ -213,10 +213,10 @@ static int finish_ask(
     return rs->status;
 }
 
-static int ask(struct sample_hub *s, enum door door, struct model_node *member, const char *method,
-    const char *path, const char *text, struct response *rs)
+static int ask(struct sample_hub *s, enum api_access access, struct model_node *member,
+    const char *method, const char *path, const char *text, struct response *rs)
 {
-    int status = begin_ask(s, door, member, method, path, text, rs);
+    int status = begin_ask(s, access, member, method, path, text, rs);
 
     return status != 0 ? status : finish_ask(s, method, path, rs);
 }
@@ -227,7 +227,7 @@ void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *p
     struct response rs[2] = {{0}, {0}};
 
     for (unsigned i = 0; i < 2; i++)
-        if (begin_ask(s, DOOR_ADMIN, NULL, method, path, body, &rs[i]) != 0)
+        if (begin_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, &rs[i]) != 0)
             sample_hub_fail("%s %s cannot be asked", method, path);
     for (unsigned i = 0; i < 2; i++) {
         ret_statuses[i] = finish_ask(s, method, path, &rs[i]);
@@ -235,11 +235,11 @@ void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *p
     }
 }
 
-int sample_hub_ask(struct sample_hub *s, enum door door, struct model_node *member,
+int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret)
 {
     struct response rs = {0};
-    int status = ask(s, door, member, method, path, body, &rs);
+    int status = ask(s, access, member, method, path, body, &rs);
 
     if (ret)
         *ret = rs.body ? json_incref(rs.body) : rs.text ? json_loads(rs.text, 0, NULL) : NULL;
@@ -257,7 +257,7 @@ void sample_hub_listen(struct sample_hub *s, struct model_node *member)
 
         if (ear->stream)
             continue;
-        if (ask(s, DOOR_OVERLAY, member, "GET", "/v1/watch", NULL, &rs) != 200) {
+        if (ask(s, API_ACCESS_OVERLAY, member, "GET", "/v1/watch", NULL, &rs) != 200) {
             response_deinit(&rs);
             return;
         }
@@ -462,7 +462,7 @@ static void show_list(struct sample_hub *s, json_t *all, const char *network, co
     size_t i;
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s", network, kind);
-    if (sample_hub_ask(s, DOOR_ADMIN, NULL, "GET", path, NULL, &list) != 200)
+    if (sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &list) != 200)
         sample_hub_fail("%s is not shown", path);
     json_array_foreach(json_object_get(list, "items"), i, item) {
         json_t *status = json_object_get(item, "status");

@@ -48,8 +48,8 @@ void access_begin(void *ctx, const struct request *rq)
     struct handlers *h = ctx;
     const struct model_node *node = NULL;
 
-    if (rq->door == DOOR_OVERLAY)
-        node = model_find_address(rq->door_ctx, &rq->from.addr);
+    if (rq->access == API_ACCESS_OVERLAY)
+        node = model_find_address(rq->listener_ctx, &rq->from.addr);
     if (node)
         access_by_node(h, rq, node);
     else
@@ -100,7 +100,7 @@ static bool is_worth_knowing(const struct route *row, int status)
 {
     if (strcmp(row->path, "/v1/enrol") == 0)
         return status >= 401;
-    return (row->doors & DOOR_ADMIN) && !(row->doors & DOOR_PUBLIC) &&
+    return (row->access & API_ACCESS_ADMIN) && !(row->access & API_ACCESS_PUBLIC) &&
            (status == 401 || status == 403 || status == 429);
 }
 

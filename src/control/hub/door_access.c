@@ -522,9 +522,10 @@ void handlers_audit(void *ctx, const struct request *rq, struct response *rs)
 void handlers_routes_list(void *ctx, const struct request *rq, struct response *rs)
 {
     static const struct {
-        enum door door;
+        enum api_access access;
         const char *name;
-    } doors[] = {{DOOR_PUBLIC, "public"}, {DOOR_OVERLAY, "overlay"}, {DOOR_ADMIN, "admin"}};
+    } accesses[] = {{API_ACCESS_PUBLIC, "public"}, {API_ACCESS_OVERLAY, "overlay"},
+        {API_ACCESS_ADMIN, "admin"}};
     static const char *const scopes[] = {
         [ROUTE_SCOPE_HUB] = "hub",
         [ROUTE_SCOPE_NETWORK] = "network",
@@ -536,9 +537,9 @@ void handlers_routes_list(void *ctx, const struct request *rq, struct response *
     for (const struct route *row = h->routes; row->method; row++) {
         json_t *open = json_array();
 
-        for (size_t i = 0; i < sizeof(doors) / sizeof(*doors); i++)
-            if (row->doors & doors[i].door)
-                json_array_append_new(open, json_string(doors[i].name));
+        for (size_t i = 0; i < sizeof(accesses) / sizeof(*accesses); i++)
+            if (row->access & accesses[i].access)
+                json_array_append_new(open, json_string(accesses[i].name));
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:o, s:s, s:s, s:s}", "method", row->method, "path",
                       row->path, "doors", open, "role", role_name(row->role), "scope",

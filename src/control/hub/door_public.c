@@ -188,7 +188,7 @@ void handlers_leave_public(void *ctx, const struct request *rq, struct response 
         return;
     }
     access_by_node(h, rq, node);
-    log_info("node \"%s\" leaves network \"%s\", by the public door", node->pub.spec.meta.name,
+    log_info("node \"%s\" leaves network \"%s\", by the public API", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
     nodes_remove(h, rq, rs, node, "it has left");
 }

@@ -37,7 +37,7 @@ struct model_node *handlers_find_node(
 
 struct model_node *handlers_find_machine(const struct request *rq, struct response *rs)
 {
-    struct model_network *net = rq->door_ctx;
+    struct model_network *net = rq->listener_ctx;
     struct model_node *node = model_find_address(net, &rq->from.addr);
     char text[IP_ADDR_TEXT_MAX];
 

@@ -30,10 +30,10 @@ typedef void (*later_done_fn)(
     struct later *l, const struct store_answer *answer, struct response *rs);
 
 struct later {
-    struct handlers *h;              /* pins */
-    struct request rq;               /* what is kept: door, from, parameters, caller, body, time */
-    later_fn begin;                  /* of the handler */
-    later_done_fn done;              /* likewise, for what is on its way now */
+    struct handlers *h; /* pins */
+    struct request rq;  /* what is kept: access, from, parameters, caller, body, time */
+    later_fn begin;     /* of the handler */
+    later_done_fn done; /* likewise, for what is on its way now */
     void (*deinit)(struct later *l); /* of what the handler's struct owns; NULL: nothing */
     struct audit_by by;              /* who makes the request */
     unsigned n_tries;                /* that have conflicted */

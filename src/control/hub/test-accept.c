@@ -94,7 +94,7 @@ static void test_a_flood_of_reports(void **state)
 
         s.now += NSEC_PER_SEC / 100;
         (void)snprintf(body, sizeof(body), "{\"node\":{\"paths\":{\"generation\":%u}}}", i);
-        status = sample_hub_ask(&s, DOOR_OVERLAY, loud, "PUT", "/v1/status", body, NULL);
+        status = sample_hub_ask(&s, API_ACCESS_OVERLAY, loud, "PUT", "/v1/status", body, NULL);
         assert_true(status == 204 || status == 429);
         n_taken += status == 204;
         if (i == 0) {
@@ -137,7 +137,7 @@ static void test_a_removed_network_leaves_nothing(void **state)
 
     sample_hub_make_dir(&s, false);
     sample_hub_open(&s);
-    assert_int_equal(sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/networks",
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks",
                          "{\"name\":\"other\",\"cidr4\":\"10.50.0.0/16\"}", NULL),
         201);
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
@@ -148,7 +148,8 @@ static void test_a_removed_network_leaves_nothing(void **state)
     }
     assert_int_equal(s.hub->model.damaged.records.n, 3);
     assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL), 204);
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL),
+        204);
     assert_int_equal(store_now_list(s.hub->store, "", fail_below_other, NULL, NULL, &e), 0);
     assert_int_equal(s.hub->model.damaged.records.n, 0);
     sample_hub_close(&s);
@@ -202,7 +203,8 @@ static void test_one_rotation_at_a_time(void **state)
     assert_int_equal(statuses[0], 200);
     assert_int_equal(statuses[1], 409);
     assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/admin-token-file", NULL, NULL), 200);
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", "/v1/admin-token-file", NULL, NULL),
+        200);
     sample_hub_close(&s);
     sample_hub_remove_dir(&s);
 }
@@ -224,7 +226,8 @@ static void test_one_move_at_a_time(void **state)
     assert_int_equal(access(path, F_OK), 0);
     assert_int_equal(s.hub->publics.next.n, 1);
     assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "PUT", "/v1/move", "{\"public\":[]}", NULL), 200);
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "PUT", "/v1/move", "{\"public\":[]}", NULL),
+        200);
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(s.hub->publics.next.n, 0);
     sample_hub_close(&s);
@@ -239,7 +242,7 @@ static void test_one_move_at_a_time(void **state)
 static void do_one(struct sample_hub *s, const char *method, const char *path, const char *body,
     unsigned counts[3])
 {
-    int status = sample_hub_ask(s, DOOR_ADMIN, NULL, method, path, body, NULL);
+    int status = sample_hub_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, NULL);
 
     counts[status >= 500 ? 2 : status >= 400 ? 1 : 0]++;
 }
@@ -352,11 +355,11 @@ static void test_a_damaged_network_is_there(void **state)
     assert_int_equal(store_commit(s.hub->store, &op, 1, s.now, NULL, NULL, &e), 0);
     store_wait(s.hub->store);
     assert_true(model_is_damaged(&s.hub->model, RECORD_NETWORK, "hurt", ""));
-    assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/networks", "{\"name\":\"hurt\"}", NULL),
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks",
+                         "{\"name\":\"hurt\"}", NULL),
         409);
     assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "PUT", "/v1/networks/hurt/objects/Network/hurt",
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "PUT", "/v1/networks/hurt/objects/Network/hurt",
             "{\"kind\":\"Network\",\"metadata\":{\"name\":\"hurt\"},"
             "\"spec\":{\"cidr4\":\"10.9.0.0/16\",\"cidr6\":\"fd09::/64\"}}",
             NULL),

@@ -9,7 +9,7 @@
  *
  * Blocks may overlap. Then both interfaces have, say, 10.42.0.1/16, and the
  * kernel picks the way of a packet by the metric of the routes: the network that
- * came first wins. Sockets that are bound to an interface (the API's doors)
+ * came first wins. Sockets that are bound to an interface (the API's)
  * are not concerned, but what the kernel answers by itself, an echo reply for
  * one, would go to a stranger in the other network. So the later network is
  * shadowed: its interface serves the API's port alone, whose listening socket

@@ -82,8 +82,8 @@ static struct hub_node *add_member(struct fixture *f, const char *name, uint8_t 
 
     base64_encode(bytes, sizeof(bytes), text);
     (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
-    assert_int_equal(
-        sample_hub_ask(&f->hub, DOOR_ADMIN, NULL, "POST", "/v1/networks/default/nodes", body, NULL),
+    assert_int_equal(sample_hub_ask(&f->hub, API_ACCESS_ADMIN, NULL, "POST",
+                         "/v1/networks/default/nodes", body, NULL),
         201);
     return member(f, name);
 }

@@ -1,7 +1,7 @@
 /*
  * streams.h - members whose UDP is blocked: their datagrams come in TLS (docs/wire/stream.md).
  *
- * Theory of operation. A member that shows at the public door who it is gets a
+ * Theory of operation. A member that shows at the public API who it is gets a
  * connection of bytes. The hub opens a UDP socket on loopback for it, which
  * speaks to the hub's own UDP port: so relay, STUN and WireGuard meet an
  * ordinary sender, and nothing there knows of streams. Each stream's socket has

@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "hub/handlers.h"
 #include "hub/later.h"
-#include "hub/nodes.h"
+#include "hub/node_removal.h"
 #include "hub/model/proof.h"
 #include "hub/watch/view.h"
 #include "hub/access.h"
@@ -190,5 +190,5 @@ void handlers_leave_public(void *ctx, const struct request *rq, struct response 
     access_by_node(h, rq, node);
     log_info("node \"%s\" leaves network \"%s\", by the public API", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    nodes_remove(h, rq, rs, node, "it has left");
+    node_removal_start(h, rq, rs, node, "it has left");
 }

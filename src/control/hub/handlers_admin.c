@@ -10,7 +10,7 @@
 #include "hub/handlers.h"
 #include "hub/later.h"
 #include "hub/networks/networks.h"
-#include "hub/nodes.h"
+#include "hub/node_removal.h"
 #include "hub/watch/view.h"
 #include "hub/enrol/enrol.h"
 #include "hub/model/hub_hooks.h"
@@ -340,7 +340,7 @@ void handlers_nodes_remove(void *ctx, const struct request *rq, struct response 
             "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\")",
             rq->params[1], rq->params[0]);
     else
-        nodes_remove(h, rq, rs, node, "an administrator has removed it");
+        node_removal_start(h, rq, rs, node, "an administrator has removed it");
 }
 
 void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)

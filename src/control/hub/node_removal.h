@@ -1,5 +1,5 @@
 /*
- * nodes.h - a node is removed, with what is known about it.
+ * node_removal.h - a node is removed, with what is known about it.
  */
 #pragma once
 
@@ -9,9 +9,9 @@ struct handlers;
 struct model_node;
 
 /**
- * nodes_remove() - answer a request by removing @node
+ * node_removal_start() - answer a request by removing @node
  * @reason:	a constant: what the node is told
  * @rs:		the answer, or that it comes later
  */
-void nodes_remove(struct handlers *h, const struct request *rq, struct response *rs,
+void node_removal_start(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node, const char *reason);

@@ -1,5 +1,5 @@
-/* nodes.c - see nodes.h. */
-#include "nodes.h"
+/* node_removal.c - see node_removal.h. */
+#include "node_removal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ static void begin(struct later *l, const struct request *rq, struct response *rs
         node->leaving = rm->reason;
 }
 
-void nodes_remove(struct handlers *h, const struct request *rq, struct response *rs,
+void node_removal_start(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node, const char *reason)
 {
     struct removal *rm = later_new(h, rq, rs, sizeof(*rm), begin);

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "filter/stun_heard.h"
 #include "hub/handlers.h"
-#include "hub/nodes.h"
+#include "hub/node_removal.h"
 #include "hub/watch/view.h"
 #include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
@@ -139,5 +139,5 @@ void handlers_leave(void *ctx, const struct request *rq, struct response *rs)
         return;
     log_info("node \"%s\" leaves network \"%s\"", node->pub.spec.meta.name,
         node->net->pub.spec.meta.name);
-    nodes_remove(h, rq, rs, node, "it has left");
+    node_removal_start(h, rq, rs, node, "it has left");
 }

@@ -79,55 +79,161 @@ struct handlers {
 /** handlers_deinit() - forget what is the handlers' own. Idempotent. */
 void handlers_deinit(struct handlers *h);
 
-/* handlers_public.c */
+/* ---- handlers_public.c ---- */
+
+/** handlers_health() - GET /v1/health: is the hub there? */
 void handlers_health(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_enrol() - POST /v1/enrol: let a machine with a token in. */
 void handlers_enrol(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_leave_public() - POST /v1/leave/{network}/{key}
+ *
+ * Remove the node that asks, which has no way through its tunnel.
+ */
 void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_stream() - GET /v1/stream/{network}
+ *
+ * A member's datagrams in TLS, where its UDP is blocked.
+ */
 void handlers_stream(void *ctx, const struct request *rq, struct response *rs);
 
-/* handlers_member.c */
+/* ---- handlers_member.c ---- */
+
+/** handlers_watch() - GET /v1/watch: a node's view, and what changes in it. */
 void handlers_watch(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_report() - PUT /v1/status: what a node reports. */
 void handlers_report(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_heard() - GET /v1/heard/{transaction}: has that STUN request come by UDP? */
 void handlers_heard(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_leave() - POST /v1/leave: remove the node that asks. */
 void handlers_leave(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_wg() - GET /v1/wg: a node's peers, for "wg syncconf". */
 void handlers_wg(void *ctx, const struct request *rq, struct response *rs);
 
-/* handlers_jobs.c */
+/* ---- handlers_jobs.c ---- */
+
+/**
+ * handlers_jobs_join() - POST /v1/jobs/{job}/rendezvous
+ *
+ * Where a job meets; makes it, or begins a new run of it.
+ */
 void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_jobs_list() - GET /v1/jobs: the jobs of the member's network. */
 void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_network_jobs() - GET /v1/networks/{network}/jobs
+ *
+ * A network's jobs, what they keep, and limits they met.
+ */
 void handlers_network_jobs(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_jobs_get() - GET /v1/jobs/{job}/rendezvous: where a job meets. */
 void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_jobs_end() - DELETE /v1/jobs/{job}/rendezvous: a job's run is over. */
 void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs);
 
-/* handlers_move.c */
+/* ---- handlers_move.c ---- */
+
+/** handlers_move_get() - GET /v1/move: where the hub will be, and who has been told. */
 void handlers_move_get(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_move_put() - PUT /v1/move: tell all nodes where the hub will be. */
 void handlers_move_put(void *ctx, const struct request *rq, struct response *rs);
 
-/* handlers_admin.c */
+/* ---- handlers_admin.c ---- */
+
+/** handlers_networks_list() - GET /v1/networks: all networks. */
 void handlers_networks_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_networks_add() - POST /v1/networks: make a network. */
 void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_networks_remove() - DELETE /v1/networks/{network}: remove a network. */
 void handlers_networks_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_tokens_add() - POST /v1/networks/{network}/tokens: make a join token. */
 void handlers_tokens_add(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_nodes_list() - GET /v1/networks/{network}/nodes
+ *
+ * A network's nodes, as the hub sees them now.
+ */
 void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_nodes_add() - POST /v1/networks/{network}/nodes
+ *
+ * Add a stock WireGuard by its public key.
+ */
 void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_nodes_remove() - DELETE /v1/networks/{network}/nodes/{name}: cut a node off. */
 void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_snapshot() - GET /v1/networks/{network}/snapshots/{name}: what a node sees. */
 void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_metrics() - GET /v1/metrics: counters, in Prometheus' text format. */
 void handlers_metrics(void *ctx, const struct request *rq, struct response *rs);
 
-/* handlers_access.c */
+/* ---- handlers_access.c ---- */
+
+/** handlers_admins_list() - GET /v1/admin-tokens: who may administer from afar. */
 void handlers_admins_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_admins_add() - POST /v1/admin-tokens: make an admin token. */
 void handlers_admins_add(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_admins_remove() - DELETE /v1/admin-tokens/{name}: end an admin token. */
 void handlers_admins_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_admin_file_rotate() - POST /v1/admin-token-file
+ *
+ * Replace the token in STATE/admin.token.
+ */
 void handlers_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_audit() - GET /v1/audit: who changed what, and who was refused. */
 void handlers_audit(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_tokens_list() - GET /v1/networks/{network}/tokens: the join tokens of a network. */
 void handlers_tokens_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_tokens_remove() - DELETE /v1/networks/{network}/tokens/{id}: end a join token. */
 void handlers_tokens_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_backup() - POST /v1/backup: copy all that the hub keeps to STATE/backup. */
 void handlers_backup(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_routes_list() - GET /v1/routes: these calls, and who may make them. */
 void handlers_routes_list(void *ctx, const struct request *rq, struct response *rs);
 
-/* handlers_objects.c */
+/* ---- handlers_objects.c ---- */
+
+/** handlers_objects_list() - GET /v1/networks/{network}/objects/{kind}: all objects of a kind. */
 void handlers_objects_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_objects_get() - GET /v1/networks/{network}/objects/{kind}/{name}: one object. */
 void handlers_objects_get(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_objects_put() - PUT /v1/networks/{network}/objects/{kind=Network}/{name}
+ *
+ * Make or change a network as given.
+ */
 void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs);
 
 /* ---- what several of them need ---------------------------------------------------------------

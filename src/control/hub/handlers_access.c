@@ -30,8 +30,8 @@ static json_t *admin_json(const struct admin_token *t)
 
     if (json && a->network[0])
         json_object_set_new(json, "network", json_string(a->network));
-    if (json && t->last_used > 0)
-        json_object_set_new(json, "lastUsed", json_integer((json_int_t)t->last_used));
+    if (json && t->last_used_at > 0)
+        json_object_set_new(json, "lastUsed", json_integer((json_int_t)t->last_used_at));
     return json;
 }
 

@@ -181,7 +181,7 @@ static void set_edge(struct fixture *f, enum edge_path path)
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct report_record heard = {.last_seen = 5};
+    struct report_record heard = {.last_seen_at = 5};
 
     lost_key_of = NULL;
     f->rng = rng_kernel();

@@ -465,7 +465,7 @@ void audit_refused(struct audit *a, const char *operation, const char *network, 
 /* How many entries about refusals the budget has. */
 static unsigned budget(const struct audit *a, nsec_t now)
 {
-    nsec_t owed = nsec_max(a->full - now, 0);
+    nsec_t owed = nsec_max(a->full_at - now, 0);
 
     return AUDIT_REFUSALS_BURST -
            (unsigned)((owed + AUDIT_REFUSALS_EACH - 1) / AUDIT_REFUSALS_EACH);
@@ -551,7 +551,7 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
     if (r != 0)
         return r;
     a->is_writing = true;
-    a->full = nsec_max(a->full, now) + (nsec_t)n * AUDIT_REFUSALS_EACH;
+    a->full_at = nsec_max(a->full_at, now) + (nsec_t)n * AUDIT_REFUSALS_EACH;
     a->n_pending = 0;
     a->n_lost = 0;
     return 0;
@@ -575,9 +575,9 @@ int audit_tick(struct audit *a, nsec_t now, bool flush, struct err *e)
 
     if (r == 0 && !a->is_writing && a->n_pending > 0 && (flush || now >= a->write_at))
         r = write_refusals(a, now, flush, e);
-    if (flush || a->n_trims > 0 || now - a->trimmed < TRIM_EACH)
+    if (flush || a->n_trims > 0 || now - a->trimmed_at < TRIM_EACH)
         return r;
-    a->trimmed = now;
+    a->trimmed_at = now;
     for (int kind = 0; r == 0 && kind < AUDIT_KIND_N; kind++)
         r = audit_trim(a, kind, now, e);
     return r;

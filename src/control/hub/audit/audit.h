@@ -89,8 +89,8 @@ struct audit {
     int64_t lost_since; /* s since 1970: the first of those that found no place */
     uint64_t n_lost;    /* refusals that found no place among them, to be told in one */
     nsec_t write_at;    /* when they are written */
-    nsec_t full;        /* when the budget will be full again */
-    nsec_t trimmed;     /* when old entries were looked for last */
+    nsec_t full_at;     /* when the budget will be full again */
+    nsec_t trimmed_at;  /* when old entries were looked for last */
     bool is_writing;    /* refusals are on their way */
     unsigned n_trims;   /* kinds whose old entries are being looked for, or removed */
     struct err failure; /* of one of these, until audit_tick() returns it */

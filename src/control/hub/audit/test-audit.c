@@ -61,7 +61,7 @@ static int begin(struct fixture *f, void **state)
     audit_init(&f->audit, f->store, wall, look_before, f);
     assert_int_equal(audit_open(&f->audit, &f->e), 0);
     f->now = 1000 * NSEC_PER_SEC;
-    f->audit.trimmed = f->now;
+    f->audit.trimmed_at = f->now;
     *state = f;
     return 0;
 }

@@ -78,7 +78,7 @@ static int take_item(void *ctx, const struct store_item *item)
         return 0;
     if (!t) {
         t = &at->items[at->n++];
-        *t = (struct admin_token){.last_used = 0};
+        *t = (struct admin_token){.last_used_at = 0};
     }
     t->record = record;
     t->revision = item->revision;
@@ -229,7 +229,7 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
     if (t && t->record.expires > wall_s && network_is_there(at, &t->record)) {
         ret->role = t->record.role;
         memcpy(ret->network, t->record.network, sizeof(ret->network));
-        t->last_used = wall_s;
+        t->last_used_at = wall_s;
         return CALLER_KNOWN;
     }
     at->n_failed++;

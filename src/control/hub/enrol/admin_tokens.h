@@ -41,8 +41,8 @@ struct store_watch;
 
 struct admin_token {
     struct admin_record record;
-    uint64_t revision; /* of its record */
-    int64_t last_used; /* s since 1970; 0: not since the hub's start */
+    uint64_t revision;    /* of its record */
+    int64_t last_used_at; /* s since 1970; 0: not since the hub's start */
 };
 
 struct admin_tokens {
@@ -58,6 +58,7 @@ struct admin_tokens {
     uint64_t n_failed;         /* since the start */
 };
 
+/** admin_tokens_init() - none is known. @rng: copied. */
 void admin_tokens_init(struct admin_tokens *at, struct model *model, const struct rng *rng);
 
 /** admin_tokens_deinit() - idempotent. */
@@ -111,6 +112,7 @@ struct admin_write {
     struct store_op op;
 };
 
+/** admin_write_deinit() - release. Idempotent. */
 void admin_write_deinit(struct admin_write *w);
 
 /**

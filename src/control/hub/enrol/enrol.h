@@ -67,6 +67,7 @@ struct enrol {
     uint64_t n_refused;     /* likewise */
 };
 
+/** enrol_init() - nobody waits. @rng: copied. */
 void enrol_init(struct enrol *en, struct model *model, const struct rng *rng);
 
 /** enrol_deinit() - idempotent. */
@@ -94,14 +95,15 @@ struct enrol_token {
     struct store_op op;
 };
 
+/** enrol_token_deinit() - release. Idempotent. */
 void enrol_token_deinit(struct enrol_token *t);
 
 /**
  * enrol_add() - take in a stock WireGuard because an administrator says so
  * @by:		that is who
- * @done:	called later; ENROL_E_TAKEN or ENROL_E_FULL with words; or negative errno with words
- *		(-EINVAL: the name is reserved, the key is the hub's or nobody's, labels, a route
- *that nobody may have)
+ * @done:	called later, once: 0; ENROL_E_TAKEN, ENROL_E_FULL or ENROL_E_GONE with words; or
+ *		negative errno with words (-EINVAL: the name is reserved, the key is the hub's or
+ *		nobody's, labels, a route that nobody may have)
  *
  * Return: 0; or one of those, and @done is not called.
  */

@@ -96,7 +96,7 @@ struct model_node {
     nsec_t bury_at;      /* until when it is kept there; changes.c's */
     /* reports.c's */
     struct report_record heard; /* its last report */
-    nsec_t seen;                /* when it last spoke to us, monotonic; 0: not since the start */
+    nsec_t seen_at;             /* when it last spoke to us, monotonic; 0: not since the start */
     struct rate asked;          /* how often it reports */
     struct rate asked_wg;       /* how often it asks for its peers */
     bool is_unsaved;            /* @heard differs from the store */
@@ -239,15 +239,29 @@ struct model_node *model_bury(struct model_node *node);
 /** model_bury_network() - free a removed network, with its removed nodes. Always NULL. */
 struct model_network *model_bury_network(struct model_network *net);
 
-/* Lookups lend; NULL if there is none. */
+/* Lookups lend what they find; NULL: there is none. */
+
+/** model_find_network() - by its name. */
 struct model_network *model_find_network(const struct model *m, const char *name);
+
+/** model_find_node() - by its name. */
 struct model_node *model_find_node(const struct model_network *net, const char *name);
+
+/** model_find_key() - by its public key. */
 struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key);
+
+/** model_find_address() - by either of its overlay addresses. */
 struct model_node *model_find_address(
     const struct model_network *net, const struct ip_addr *address);
+
+/** model_find_edge() - what was said about the edge of two nodes, in either order. */
 struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b);
+
+/** model_find_object() - of any kind that the model keeps as it is, by its name. */
 struct model_object *model_find_object(
     const struct model_network *net, const struct object_kind *kind, const char *name);
+
+/** model_find_token() - by the hash of its secret. */
 struct model_token *model_find_token(const struct model *m, const struct token_hash *hash);
 
 /**

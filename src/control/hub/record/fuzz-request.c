@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void check_report(const json_t *json)
 {
-    struct report_record a = {.last_seen = 1};
+    struct report_record a = {.last_seen_at = 1};
     struct report_record b = {0};
     struct err e = ERR_NULL;
     char *text;

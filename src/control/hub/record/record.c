@@ -342,26 +342,26 @@ char *record_report_encode(const struct report_record *r)
         reparse(r->report.aead), "routes",
         r->report.routes.n ? subnets_encode(&r->report.routes) : NULL);
 
-    return finish(json_pack("{s:I, s:o, s:o*}", "lastSeen", (json_int_t)r->last_seen, "node", node,
-                      "edges", reparse(r->report.edges)),
+    return finish(json_pack("{s:I, s:o, s:o*}", "lastSeen", (json_int_t)r->last_seen_at, "node",
+                      node, "edges", reparse(r->report.edges)),
         NULL, NULL);
 }
 
 int record_report_decode(struct report_record *ret, const char *text, struct err *e)
 {
     _cleanup_(json_freep) json_t *json = NULL;
-    uint64_t last_seen = 0;
+    uint64_t last_seen_at = 0;
     struct fields f;
     int r = parse(&json, text, e);
 
     if (r != 0)
         return r;
     f = fields_make(json, "report", e);
-    fields_u64(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &last_seen);
+    fields_u64(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &last_seen_at);
     r = fields_end(&f);
     if (r == 0)
         r = report_decode(&ret->report, json, e);
     if (r == 0)
-        ret->last_seen = (int64_t)last_seen;
+        ret->last_seen_at = (int64_t)last_seen_at;
     return r;
 }

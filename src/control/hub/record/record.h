@@ -55,7 +55,7 @@ struct record_key {
                                          of a token; else "" */
 };
 
-/** token/HASH */
+/** The value of token/HASH. */
 struct token_record {
     char network[NAME_MAX_LEN + 1];
     struct x25519_public hub_key; /* of the network as it was: another one of that name is not it */
@@ -68,9 +68,9 @@ struct token_record {
     char created_by[CALLER_NAME_MAX + 1]; /* as the audit log names them; "": likewise */
 };
 
-/** report/NET/NAME */
+/** The value of report/NET/NAME. */
 struct report_record {
-    int64_t last_seen; /* s since 1970 */
+    int64_t last_seen_at; /* s since 1970 */
     struct report report;
 };
 
@@ -108,20 +108,48 @@ const char *token_hash_key(char buf[static RECORD_KEY_MAX], const struct token_h
  * record_KIND_decode() - from that text. Return: 0; -EINVAL with words; -ENOMEM. Outputs are
  * untouched on failure; what @ret owns is released as its struct says.
  */
+
+/** record_network_encode() - with the public key that the hub has in it. */
 char *record_network_encode(const struct network *n, const struct x25519_public *hub_key);
+
+/** record_network_decode() - what record_network_encode() has made. */
 int record_network_decode(
     struct network *ret, struct x25519_public *ret_hub_key, const char *text, struct err *e);
+
+/** record_node_encode() - @token: of the secret that admitted it; zeroes: an administrator did. */
 char *record_node_encode(const struct node *n, const struct token_hash *token);
+
+/** record_node_decode() - @ret: for node_deinit(). */
 int record_node_decode(
     struct node *ret, struct token_hash *ret_token, const char *text, struct err *e);
+
+/** record_edge_encode() - what was said about an edge. */
 char *record_edge_encode(const struct mesh_edge *edge);
+
+/** record_edge_decode() - @ret: for mesh_edge_deinit(). */
 int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e);
+
+/** record_object_encode() - an object of any other kind. */
 char *record_object_encode(const struct object *o);
+
+/** record_object_decode() - @ret: for object_deinit(). */
 int record_object_decode(
     struct object *ret, const struct object_kind *kind, const char *text, struct err *e);
+
+/** record_ipam_encode() - where the next search begins, and the highest number ever taken. */
 char *record_ipam_encode(uint32_t next, uint32_t high);
+
+/** record_ipam_decode() - *@ret_high is untouched where the record does not say it. */
 int record_ipam_decode(uint32_t *ret_next, uint32_t *ret_high, const char *text, struct err *e);
+
+/** record_token_encode() - a join token; its secret is in no record. */
 char *record_token_encode(const struct token_record *t);
+
+/** record_token_decode() - what record_token_encode() has made. */
 int record_token_decode(struct token_record *ret, const char *text, struct err *e);
+
+/** record_report_encode() - what a node has reported, and when it was heard. */
 char *record_report_encode(const struct report_record *r);
+
+/** record_report_decode() - @ret: its report is for report_deinit(). */
 int record_report_decode(struct report_record *ret, const char *text, struct err *e);

@@ -61,9 +61,9 @@ struct node_request {
 
 /** POST /v1/networks/NET/tokens */
 struct token_request {
-    uint32_t ttl_seconds;
-    uint32_t uses;
-    bool ephemeral;
+    uint32_t ttl_seconds;  /* until it expires */
+    uint32_t uses;         /* machines that it admits */
+    bool ephemeral;        /* its nodes are removed when they are away for too long */
     bool relay;            /* its nodes may be relays */
     struct subnets routes; /* its nodes may have routes inside these */
 };
@@ -79,19 +79,20 @@ struct hub_places;
 int move_request_decode(
     struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e);
 
-/** POST /v1/networks; what is not said is as in network_request_default(). */
+/** POST /v1/networks */
 struct network_request {
     char name[NAME_MAX_LEN + 1];
     struct ip_prefix cidr4; /* len 0: the default */
     struct ip_prefix cidr6; /* len 0: a random one */
-    enum topology topology;
-    uint16_t mtu;
-    uint16_t keepalive;
+    enum topology topology; /* auto, unless it is said */
+    uint16_t mtu;           /* inner bytes; NETWORK_MTU_DEFAULT, unless it is said */
+    uint16_t keepalive;     /* s; NETWORK_KEEPALIVE_AUTO, unless it is said */
 };
 
 /** PUT /v1/status. Texts are JSON; NULL: not said. */
 struct report {
-    bool has_node; /* something is said about the node: what is not among it is not so any more */
+    bool has_node; /* something is said about the node, and then what is left out is not so any more
+                    */
     char engine[REQUEST_WORD_MAX + 1];
     char version[REQUEST_WORD_MAX + 1];
     char hostname[NAME_MAX_LEN + 1]; /* of its machine, without a domain; "": not said */
@@ -111,14 +112,22 @@ struct report {
 /** report_deinit() - idempotent. */
 void report_deinit(struct report *r);
 
-/**
- * enrol_request_decode() and the others - check and take in a body
- * @json:	borrowed; NULL (no body) is a body without fields
- *
- * Return: 0; -EINVAL with words; -ENOMEM.
+/*
+ * The decoders check a body and take it in. @json is borrowed, and NULL (no body) is a body without
+ * fields. Each returns 0; -EINVAL with words; or -ENOMEM; @ret is untouched on failure.
  */
+
+/** enrol_request_decode() - @ret: its secret is to be wiped; its labels are borrowed from @json. */
 int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
+
+/** node_request_decode() - @ret: its labels are borrowed from @json. */
 int node_request_decode(struct node_request *ret, const json_t *json, struct err *e);
+
+/** token_request_decode() - what is not said has its default. */
 int token_request_decode(struct token_request *ret, const json_t *json, struct err *e);
+
+/** network_request_decode() - what is not said has its default, or stays for networks_add(). */
 int network_request_decode(struct network_request *ret, const json_t *json, struct err *e);
+
+/** report_decode() - @ret: for report_deinit(). */
 int report_decode(struct report *ret, const json_t *json, struct err *e);

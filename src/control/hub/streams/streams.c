@@ -30,7 +30,7 @@ struct stream_end {
     uv_poll_t bytes;         /* of fd */
     uv_poll_t udp;           /* of the UDP end */
     unsigned n_handles;      /* not closed yet */
-    nsec_t heard;            /* when bytes last came */
+    nsec_t heard_at;         /* when bytes last came */
 };
 
 void streams_init(struct streams *s, struct uv_loop_s *loop, uint16_t udp_port)
@@ -110,7 +110,7 @@ static ssize_t read_bytes(void *ctx, void *buf, size_t cap)
 
     if (n < 0)
         return -errno;
-    e->heard = clock_now();
+    e->heard_at = clock_now();
     return n;
 }
 
@@ -162,7 +162,7 @@ static void on_upgraded(struct upgrade *u, int fd, const void *early, size_t len
     e->fd = fd;
     e->is_open = true;
     e->n_handles = 2;
-    e->heard = clock_now();
+    e->heard_at = clock_now();
     (void)uv_poll_init(e->s->loop, &e->bytes, fd);
     (void)uv_poll_init(e->s->loop, &e->udp, e->pump.udp_fd);
     e->bytes.data = e;
@@ -267,7 +267,7 @@ void streams_tick(struct streams *s, nsec_t now)
     struct stream_end *tmp;
 
     list_foreach_safe(e, tmp, &s->all, link) {
-        if (e->is_open && now - e->heard >= STREAMS_IDLE)
+        if (e->is_open && now - e->heard_at >= STREAMS_IDLE)
             end_because(e, "it was silent");
     }
 }

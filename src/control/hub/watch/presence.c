@@ -21,7 +21,7 @@ bool presence_has_session(const struct hub_facts *facts, nsec_t now)
 /* When the node was heard last, monotonic; 0: not of late. */
 static nsec_t heard_at(const struct presence *p, const struct model_node *node, nsec_t now)
 {
-    nsec_t at = node->seen > 0 && now - node->seen < 2 * LOOK_EACH ? node->seen : 0;
+    nsec_t at = node->seen_at > 0 && now - node->seen_at < 2 * LOOK_EACH ? node->seen_at : 0;
     struct hub_facts facts = {0};
 
     if (watch_is_open(node))
@@ -42,7 +42,7 @@ static void look_at(struct presence *p, struct model_node *node, nsec_t now, int
     if (at == 0)
         return;
     /* The same handshake, a second off by rounding, is no news. */
-    if (at > node->seen || wall_at > node->heard.last_seen + 1)
+    if (at > node->seen_at || wall_at > node->heard.last_seen_at + 1)
         reports_seen(p->reports, node, at, wall_at);
     if (spec->ephemeral)
         (void)store_keep(p->model->store,

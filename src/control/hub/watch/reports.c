@@ -75,10 +75,10 @@ bool reports_take(struct reports *s, struct model_node *node, struct report *rep
 
 void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
 {
-    int64_t before = node->heard.last_seen;
+    int64_t before = node->heard.last_seen_at;
 
-    node->seen = now;
-    node->heard.last_seen = wall_s;
+    node->seen_at = now;
+    node->heard.last_seen_at = wall_s;
     /* A clock that jumped back counts as well. */
     if (wall_s - before >= REPORTS_SEEN_FLUSH_S || wall_s < before)
         mark_unsaved(s, node);
@@ -194,9 +194,9 @@ int reports_tick(struct reports *s, nsec_t now, struct err *e)
         s->failure = (struct err)ERR_NULL;
         return err_set(e, -EIO, "%s", err_text(&failure));
     }
-    if (s->n_flushes > 0 || now - s->flushed < REPORTS_FLUSH)
+    if (s->n_flushes > 0 || now - s->flushed_at < REPORTS_FLUSH)
         return 0;
-    s->flushed = now;
+    s->flushed_at = now;
     return flush_all(s, now, e);
 }
 
@@ -216,7 +216,7 @@ json_t *reports_of_node(const struct model_node *node)
     const char *aead = heard->report.aead;
 
     return json_pack("{s:I, s:s, s:s, s:s*, s:o, s:o*, s:o*, s:o*}", "lastSeen",
-        (json_int_t)heard->last_seen, "engine",
+        (json_int_t)heard->last_seen_at, "engine",
         node->pub.spec.stock ? REQUEST_ENGINE_STOCK : heard->report.engine, "version",
         heard->report.version, "hostname",
         heard->report.hostname[0] ? heard->report.hostname : NULL, "candidates",

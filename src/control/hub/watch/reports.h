@@ -33,11 +33,12 @@
 struct reports {
     struct model *model; /* pins */
     struct list unsaved; /* of struct model_node */
-    nsec_t flushed;      /* when that was last written */
+    nsec_t flushed_at;   /* when that was last written */
     unsigned n_flushes;  /* commits on their way */
     struct err failure;  /* of one of them, until reports_tick() returns it */
 };
 
+/** reports_init() - nothing is unsaved. */
 void reports_init(struct reports *s, struct model *model);
 
 /** reports_admit() - is @node's next report not one too many? An agent's never is. */

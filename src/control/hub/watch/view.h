@@ -54,10 +54,24 @@ void view_return_snapshot(struct snapshot *s);
  * The lines of a watch, which events they are: an object as it is now; that an object is gone; that
  * the hub is there; that the node itself is removed. Each gives a line; NULL: no memory.
  */
+
+/** view_put_network() - what the network is now. */
 struct line *view_put_network(struct model_network *net);
+
+/** view_put_node() - what @node is now, as all others see it. */
 struct line *view_put_node(struct model_node *node);
+
+/** view_put_edge() - what was said about an edge. */
 struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge);
+
+/** view_put_object() - an object of any other kind. */
 struct line *view_put_object(const struct model *m, const struct object *o);
+
+/** view_delete() - the object of that kind and name is not to be seen any more. */
 struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name);
+
+/** view_heartbeat() - nothing has changed, and the hub is there. */
 struct line *view_heartbeat(const struct model *m);
+
+/** view_removed() - the last event: the node itself is none any more. @reason: for people. */
 struct line *view_removed(const char *reason);

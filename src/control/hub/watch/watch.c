@@ -15,7 +15,7 @@ struct watch {
     struct list waiting;     /* in the watcher's */
     bool wants_snapshot;     /* nothing else makes sense before it */
     bool is_sending;         /* it is on its way: holds a place */
-    nsec_t began;            /* when it was put on its way */
+    nsec_t began_at;         /* when it was put on its way */
 };
 
 void watcher_init(struct watcher *w, struct model *model)
@@ -43,7 +43,7 @@ static void send_snapshot(struct watch *wt, nsec_t now)
     }
     wt->wants_snapshot = false;
     wt->is_sending = true;
-    wt->began = now;
+    wt->began_at = now;
     wt->w->n_sending++;
     if (!stream_push(&wt->stream, head, now) || !stream_push(&wt->stream, tail, now))
         stream_abort(&wt->stream);
@@ -299,7 +299,7 @@ void watch_tell_node_removed(
 
 static void tick_watch(struct watch *wt, struct line *heartbeat, nsec_t now)
 {
-    if (wt->is_sending && now - wt->began > WATCH_SNAPSHOT_WITHIN)
+    if (wt->is_sending && now - wt->began_at > WATCH_SNAPSHOT_WITHIN)
         stream_abort(&wt->stream);
     else if (heartbeat && wt->stream.n == 0)
         tell(wt, heartbeat, now);
@@ -307,12 +307,12 @@ static void tick_watch(struct watch *wt, struct line *heartbeat, nsec_t now)
 
 void watch_tick(struct watcher *w, nsec_t now)
 {
-    bool is_time = now - w->heartbeat >= WATCH_HEARTBEAT;
+    bool is_time = now - w->heartbeat_at >= WATCH_HEARTBEAT;
     struct line *heartbeat = is_time ? view_heartbeat(w->model) : NULL;
 
     tell_untold(w, now);
     if (is_time)
-        w->heartbeat = now;
+        w->heartbeat_at = now;
     for (size_t i = 0; i < w->model->networks.n; i++) {
         struct watch *wt;
 

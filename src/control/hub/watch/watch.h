@@ -42,9 +42,10 @@ struct watcher {
     unsigned n_sending;  /* snapshots on their way */
     unsigned n;          /* watches */
     uint64_t n_overrun;  /* queues dropped since the start */
-    nsec_t heartbeat;    /* when the last one was sent */
+    nsec_t heartbeat_at; /* when the last one was sent */
 };
 
+/** watcher_init() - nobody listens. */
 void watcher_init(struct watcher *w, struct model *model);
 
 /**
@@ -63,8 +64,15 @@ bool watch_is_open(const struct model_node *node);
  * An edge may also be gone, and a change of its path may show its two nodes to each other, or hide
  * them: @before is the path as it was.
  */
+
+/** watch_tell_network() - all of its nodes hear what the network is now; @now: the turn's time. */
 void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now);
+
+/** watch_tell_node() - those that may see @node, itself included, hear what it is now. */
 void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now);
+
+/** watch_tell_edge() - both ends hear of it; @before: the path as it was, which decides whether
+ * they saw each other. */
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now);
 
 /** watch_tell_status() - @node has reported what others see; now, or when it is its turn. */

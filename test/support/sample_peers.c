@@ -45,8 +45,7 @@ static int apply(
     return 0;
 }
 
-static const struct engine_ops ops = {
-    .kind = ENGINE_KIND_USERSPACE, .get = get, .apply = apply};
+static const struct engine_ops ops = {.kind = ENGINE_KIND_USERSPACE, .get = get, .apply = apply};
 
 void sample_peers_init(struct sample_peers *sp)
 {

@@ -38,14 +38,15 @@ static int make_target(struct client_target *ret, const struct admin_target *t,
 {
     if (!t->hub) {
         *ret = (struct client_target){
-            .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(t->socket, users)};
+            .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(t->socket, users)};
         return 0;
     }
     if (host_port_check(t->hub, NULL) < 0)
         return err_set(e, -EINVAL, "--hub \"%.80s\" is not HOST:PORT", t->hub);
     if (!t->token_file || !t->pin)
         return err_set(e, -EINVAL, "--hub %s needs --admin-token-file and --pin as well", t->hub);
-    *ret = (struct client_target){.door = CLIENT_DOOR_HTTPS, .address = t->hub, .bearer = token};
+    *ret =
+        (struct client_target){.access = CLIENT_ACCESS_HTTPS, .address = t->hub, .bearer = token};
     if (!base64_decode(t->pin, ret->pin.b, sizeof(ret->pin.b)))
         return err_set(e, -EINVAL, "--pin \"%.60s\" is not 32 bytes in base64", t->pin);
     return read_token(token, t->token_file, e);

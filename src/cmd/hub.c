@@ -23,8 +23,8 @@
 #include "cmd/relay_only.h"
 #include "uapi/uapi_server.h"
 #include "hub/hub.h"
-#include "hub/networks.h"
-#include "hub/overlay.h"
+#include "hub/networks/networks.h"
+#include "hub/overlay/overlay.h"
 #include "mesh/block.h"
 #include "store/store_open.h"
 #include "net/resolve.h"
@@ -226,7 +226,9 @@ static void watch_signals(struct running *run)
 
 static int start(struct running *run, const struct hub_config *config, struct err *e)
 {
-    struct overlay_options opt = {.listen_port = config->udp_port};
+    struct overlay_options opt = {.state_dir = config->state_dir,
+        .listen_port = config->udp_port,
+        .api_port = config->api_listen.port};
     struct hub_hooks hooks = {0};
     int r = 0;
 
@@ -238,7 +240,7 @@ static int start(struct running *run, const struct hub_config *config, struct er
     if (r == 0)
         r = hub_new(&run->hub, &run->loop, config, run->overlay ? &hooks : NULL, e);
     if (r == 0 && run->overlay)
-        r = overlay_start(run->overlay, run->hub, e);
+        r = overlay_start(run->overlay, e);
     return r == 0 ? hub_start(run->hub, arg.network, &arg.cidr4, e) : r;
 }
 

@@ -9,7 +9,7 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "hub/backup.h"
+#include "hub/networks/backup.h"
 
 static struct {
     struct admin_target target;

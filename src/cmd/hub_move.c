@@ -10,7 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/option_public.h"
 #include "cmd/options.h"
-#include "hub/publics.h"
+#include "hub/networks/publics.h"
 
 static struct {
     struct admin_target target;

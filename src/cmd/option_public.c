@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 #include "cmd/options.h"
-#include "hub/publics.h"
+#include "hub/networks/publics.h"
 
 int option_public(const struct option *o, const char *text, struct err *e)
 {

@@ -1,1 +1,1 @@
-"""Tests of a whole hub, through its three doors."""
+"""Tests of a whole hub, through its three APIs."""

@@ -96,7 +96,7 @@ class Hub:
         self.daemon.kill9()
         self.start()
 
-    # ---- the administration's door
+    # ---- the admin API
 
     def admin(self, method: str, path: str, body: object = None) -> tuple[int, object]:
         """Ask through the unix socket; gives the status and the JSON."""
@@ -133,7 +133,7 @@ class Hub:
         finally:
             connection.close()
 
-    # ---- the public door
+    # ---- the public API
 
     def rendezvous_processes(self) -> dict[str, int]:
         """The process IDs of its rendezvous processes, by network."""

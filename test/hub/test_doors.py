@@ -1,4 +1,4 @@
-"""What goes through the hub's doors: enrolment, watches, reports, administration."""
+"""What goes through the hub's APIs: enrolment, watches, reports, administration."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_report_that_others_could_not_take(hub, lab):
     assert len([e for e in watch.events() if e["type"] == "put"]) == 1
 
 
-def test_the_overlay_door_over_ipv6(hub, lab):
+def test_the_members_api_over_ipv6(hub, lab):
     spec = {n["metadata"]["name"]: n["spec"] for n in join(hub, lab, "a", "a")["nodes"]}
     for host, name in (("hub", "hub"), ("a", "a")):
         on = ["sysctl", "-qw", "net/ipv6/conf/weft-default/disable_ipv6=0"]
@@ -233,7 +233,7 @@ def test_proofs_that_overtake_each_other(hub, lab):
     assert plain_call(a, "GET", "/v1/jobs", None, *proofs[2])[0] == 401
 
 
-def test_web_pages_have_no_door(hub, lab):
+def test_web_pages_are_refused(hub, lab):
     """With the best of proofs: what a browser adds is enough to be refused."""
     join(hub, lab, "a", "a")
     a = lab.host("a")
@@ -423,7 +423,7 @@ def test_a_later_start_with_another_network(hub):
     assert [n["metadata"]["name"] for n in networks] == ["default"]
 
 
-def test_leave_by_the_public_door_needs_the_key(hub, lab):
+def test_leave_by_the_public_api_needs_the_key(hub, lab):
     """A stranger who has the public key, or guesses names, removes nobody and learns nothing."""
     join(hub, lab, "a", "a")
     key = base64.b64decode(hub.nodes()["a"]["spec"]["publicKey"]).hex()

@@ -29,7 +29,7 @@ def new_token(hub, name: str, role: str, **fields: object) -> str:
 
 def ask(hub: Hub, token: str, method: str, path: str, body: object = None,
         host: str = "c") -> tuple[int, object]:
-    """Through the public door, with an admin token."""
+    """Through the public API, with an admin token."""
     return hub.public(hub.lab.host(host), method, path, body, bearer=token)
 
 
@@ -75,8 +75,8 @@ def test_every_route_with_every_role(hub):
 
 
 def test_the_document_has_every_route(hub):
-    """docs/API.md names each call of the admin's door with its role, and no other."""
-    table = (Path(__file__).parents[2] / "docs/API.md").read_text().split("## Admin door")[1]
+    """docs/API.md names each call of the admin API with its role, and no other."""
+    table = (Path(__file__).parents[2] / "docs/API.md").read_text().split("## Admin API")[1]
     rows = re.findall(r"^\| `(\S+) (\S+)` \| (\w+) \|", table, re.MULTILINE)
     assert sorted(rows) == sorted((r["method"], r["path"], r["role"]) for r in admin_routes(hub))
 

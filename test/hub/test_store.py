@@ -27,7 +27,7 @@ def test_who_reads_late_is_not_hung_up_on(hub: Hub) -> None:
 
 
 def test_appends_stall_nobody(hub: Hub) -> None:
-    """A value of a mebibyte is appended to 40,000 times; the hub's other doors answer meanwhile."""
+    """A value of a mebibyte is appended to 40,000 times; the hub's other APIs answer meanwhile."""
     a, b = members(hub, "a", "b")
     port = join(a, "train")["c10d"]["port"]
     flood = a.spawn([PYTHON, LOAD, "append", "10.42.0.1", port, 1 << 20, 40_000], name="flood")

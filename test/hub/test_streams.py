@@ -1,4 +1,4 @@
-"""Streams at the public door: who gets one, what goes through, and what ends it.
+"""Streams at the public API: who gets one, what goes through, and what ends it.
 
 The hub has no data half here, so its UDP port is free for an echo that tells from where it was
 asked.

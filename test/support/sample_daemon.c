@@ -193,7 +193,7 @@ static void handle_upgrade(void *ctx, const struct request *rq, struct response 
 
 static void handle_health(void *ctx, const struct request *rq, struct response *rs)
 {
-    response_json(rs, 200, json_pack("{s:b, s:i}", "ok", 1, "door", (int)rq->door));
+    response_json(rs, 200, json_pack("{s:b, s:i}", "ok", 1, "access", (int)rq->access));
 }
 
 static void handle_echo(void *ctx, const struct request *rq, struct response *rs)
@@ -207,15 +207,16 @@ static void handle_nothing(void *ctx, const struct request *rq, struct response 
 }
 
 static const struct route routes[] = {
-    {"GET", "/v1/health", DOOR_PUBLIC | DOOR_ADMIN | DOOR_OVERLAY, handle_health, ""},
-    {"POST", "/v1/echo/{name}", DOOR_PUBLIC | DOOR_ADMIN, handle_echo, ""},
-    {"DELETE", "/v1/echo/{name}", DOOR_ADMIN, handle_nothing, "", ROLE_ADMIN},
-    {"GET", "/v1/numbers/{n}/{len}", DOOR_PUBLIC | DOOR_ADMIN, handle_numbers, ""},
-    {"GET", "/v1/silence", DOOR_ADMIN, handle_silence, "", ROLE_VIEWER},
-    {"GET", "/v1/hear", DOOR_PUBLIC | DOOR_ADMIN, handle_hear, ""},
-    {"POST", "/v1/say/{n}", DOOR_ADMIN, handle_say, "", ROLE_ADMIN},
-    {"GET", "/v1/upgrade", DOOR_PUBLIC | DOOR_ADMIN, handle_upgrade, ""},
-    {"GET", "/v1/member", DOOR_OVERLAY, handle_health, ""},
+    {"GET", "/v1/health", API_ACCESS_PUBLIC | API_ACCESS_ADMIN | API_ACCESS_OVERLAY, handle_health,
+        ""},
+    {"POST", "/v1/echo/{name}", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, handle_echo, ""},
+    {"DELETE", "/v1/echo/{name}", API_ACCESS_ADMIN, handle_nothing, "", ROLE_ADMIN},
+    {"GET", "/v1/numbers/{n}/{len}", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, handle_numbers, ""},
+    {"GET", "/v1/silence", API_ACCESS_ADMIN, handle_silence, "", ROLE_VIEWER},
+    {"GET", "/v1/hear", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, handle_hear, ""},
+    {"POST", "/v1/say/{n}", API_ACCESS_ADMIN, handle_say, "", ROLE_ADMIN},
+    {"GET", "/v1/upgrade", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, handle_upgrade, ""},
+    {"GET", "/v1/member", API_ACCESS_OVERLAY, handle_health, ""},
     ROUTES_END,
 };
 
@@ -328,13 +329,13 @@ int sample_stop(void **state)
 
 struct client_target sample_by_unix(void)
 {
-    return (struct client_target){.door = CLIENT_DOOR_UNIX, .address = sample_daemon.sock};
+    return (struct client_target){.access = CLIENT_ACCESS_UNIX, .address = sample_daemon.sock};
 }
 
 struct client_target sample_by_https(void)
 {
     return (struct client_target){
-        .door = CLIENT_DOOR_HTTPS, .address = sample_daemon.https, .pin = sample_daemon.pin};
+        .access = CLIENT_ACCESS_HTTPS, .address = sample_daemon.https, .pin = sample_daemon.pin};
 }
 
 struct client_answer sample_answer;

@@ -18,7 +18,7 @@
 struct sample_daemon {
     pid_t pid;
     char dir[64];
-    char sock[96];  /* of the admin's door */
+    char sock[96];  /* of the admin API */
     char https[64]; /* "127.0.0.1:PORT" of the public one */
     uint16_t port;
     struct client_pin pin;

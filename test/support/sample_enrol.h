@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "hub/enrol.h"
+#include "hub/enrol/enrol.h"
 
 /** sample_enrol_node() - enrol_node(), with what becomes of it; @ret: the node, NULL for none. */
 int sample_enrol_node(struct enrol *en, const struct enrol_request *rq,

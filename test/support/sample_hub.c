@@ -13,9 +13,10 @@
 #include "api/stream.h"
 #include "base/err.h"
 #include "os/log.h"
-#include "hub/networks.h"
-#include "hub/proof.h"
-#include "hub/view.h"
+#include "hub/networks/networks.h"
+#include "hub/routes.h"
+#include "hub/model/proof.h"
+#include "hub/watch/view.h"
 #include "mesh/render.h"
 #include "mesh/watch_event.h"
 #include "mesh/wg_quick.h"
@@ -87,17 +88,17 @@ void sample_hub_open(struct sample_hub *s)
     if (hub_new(&s->hub, &s->loop, &s->config, NULL, &e) != 0)
         sample_hub_fail("a hub does not start: %s", err_text(&e));
     hub__start_loop(s->hub);
-    s->hub->api_port = 8443;
-    if (!s->has_begun && networks_add(s->hub, &rq, on_network, NULL, &e) != 0)
+    s->hub->networks.api_port = 8443;
+    s->hub->handlers.api_port = 8443;
+    if (!s->has_begun && networks_add(&s->hub->networks, &rq, on_network, NULL, &e) != 0)
         sample_hub_fail("no network: %s", err_text(&e));
     store_wait(s->hub->store);
     s->has_begun = strncmp(s->url, "memory:", 7) != 0;
-    if (networks_refresh(s->hub, s->now, &e) != 0)
+    if (networks_refresh(&s->hub->networks, s->now, &e) != 0)
         sample_hub_fail("the hub's own node: %s", err_text(&e));
     store_wait(s->hub->store);
-    s->hub->is_running = true;
-    for (size_t i = 0; i < s->hub->model.networks.n; i++)
-        hub__bring_up(s->hub, model_network_at(&s->hub->model, i));
+    if (hub__serve(s->hub, &e) != 0)
+        sample_hub_fail("a network is not brought up: %s", err_text(&e));
 }
 
 static void close_ear(struct sample_ear *ear)
@@ -153,14 +154,14 @@ static void sign(struct request *rq, struct model_node *member, char *text)
 
 static void handle(struct sample_hub *s, struct request *rq, struct response *rs)
 {
-    const struct route *row = route_find(hub__routes, rq->method, rq->path, rq->params, rs);
+    const struct route *row = route_find(routes, rq->method, rq->path, rq->params, rs);
 
     if (!row)
         return;
-    if (row->doors & (unsigned)rq->door)
-        row->handle(s->hub, rq, rs);
+    if (row->access & (unsigned)rq->access)
+        row->handle(&s->hub->handlers, rq, rs);
     else
-        response_refuse(rs, 403, "that is another door's");
+        response_refuse(rs, 403, "that is by another way in's");
 }
 
 /* It comes later; as the server takes it. */
@@ -175,10 +176,11 @@ static void wait_for_answer(struct sample_hub *s, struct response *rs)
     d->on_closed(d);
 }
 
-static int ask(struct sample_hub *s, enum door door, struct model_node *member, const char *method,
-    const char *path, const char *text, struct response *rs)
+/* Hand the request over; the answer may be still to come. 400: it is no request at all. */
+static int begin_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
+    const char *method, const char *path, const char *text, struct response *rs)
 {
-    struct request rq = {.door = door, .method = method, .path = path, .now = s->now};
+    struct request rq = {.access = access, .method = method, .path = path, .now = s->now};
     char proof[MEMBER_PROOF_TEXT_MAX];
     struct err e = ERR_NULL;
     json_t *body = NULL;
@@ -192,24 +194,52 @@ static int ask(struct sample_hub *s, enum door door, struct model_node *member, 
             return 400;
         rq.body = body;
     }
-    if (door == DOOR_OVERLAY) {
-        rq.door_ctx = member->net;
+    if (access == API_ACCESS_OVERLAY) {
+        rq.listener_ctx = member->net;
         rq.from.addr = member->pub.spec.address4;
         sign(&rq, member, proof);
     }
     handle(s, &rq, rs);
     json_decref(body);
+    return 0;
+}
+
+static int finish_ask(
+    struct sample_hub *s, const char *method, const char *path, struct response *rs)
+{
     if (rs->deferred)
         wait_for_answer(s, rs);
     check_answer(s, rs, method, path);
     return rs->status;
 }
 
-int sample_hub_ask(struct sample_hub *s, enum door door, struct model_node *member,
+static int ask(struct sample_hub *s, enum api_access access, struct model_node *member,
+    const char *method, const char *path, const char *text, struct response *rs)
+{
+    int status = begin_ask(s, access, member, method, path, text, rs);
+
+    return status != 0 ? status : finish_ask(s, method, path, rs);
+}
+
+void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *path,
+    const char *body, int ret_statuses[static 2])
+{
+    struct response rs[2] = {{0}, {0}};
+
+    for (unsigned i = 0; i < 2; i++)
+        if (begin_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, &rs[i]) != 0)
+            sample_hub_fail("%s %s cannot be asked", method, path);
+    for (unsigned i = 0; i < 2; i++) {
+        ret_statuses[i] = finish_ask(s, method, path, &rs[i]);
+        response_deinit(&rs[i]);
+    }
+}
+
+int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret)
 {
     struct response rs = {0};
-    int status = ask(s, door, member, method, path, body, &rs);
+    int status = ask(s, access, member, method, path, body, &rs);
 
     if (ret)
         *ret = rs.body ? json_incref(rs.body) : rs.text ? json_loads(rs.text, 0, NULL) : NULL;
@@ -227,7 +257,7 @@ void sample_hub_listen(struct sample_hub *s, struct model_node *member)
 
         if (ear->stream)
             continue;
-        if (ask(s, DOOR_OVERLAY, member, "GET", "/v1/watch", NULL, &rs) != 200) {
+        if (ask(s, API_ACCESS_OVERLAY, member, "GET", "/v1/watch", NULL, &rs) != 200) {
             response_deinit(&rs);
             return;
         }
@@ -432,7 +462,7 @@ static void show_list(struct sample_hub *s, json_t *all, const char *network, co
     size_t i;
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s", network, kind);
-    if (sample_hub_ask(s, DOOR_ADMIN, NULL, "GET", path, NULL, &list) != 200)
+    if (sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "GET", path, NULL, &list) != 200)
         sample_hub_fail("%s is not shown", path);
     json_array_foreach(json_object_get(list, "items"), i, item) {
         json_t *status = json_object_get(item, "status");

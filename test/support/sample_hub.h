@@ -1,5 +1,5 @@
 /*
- * sample_hub.h - a whole hub in this process, for tests: its store, its doors, its agents' ears.
+ * sample_hub.h - a whole hub in this process, for tests: its store, its API, its agents' ears.
  *
  * Requests go to the real handlers by the real table of routes. Members listen
  * as agents do: what their watches are told goes through the agents' decoder
@@ -17,6 +17,7 @@
 #include <uv.h>
 
 #include "api/route.h"
+#include "base/str.h"
 #include "hub/hub_internal.h"
 #include "mesh/snapshot.h"
 
@@ -64,9 +65,14 @@ void sample_hub_open(struct sample_hub *s);
 /** sample_hub_close() - as a hub that is told to end. */
 void sample_hub_close(struct sample_hub *s);
 
-/** sample_hub_ask() - through @door, for @member (overlay); @body may be NULL. The status. */
-int sample_hub_ask(struct sample_hub *s, enum door door, struct model_node *member,
+/** sample_hub_ask() - by @access, for @member (overlay); @body may be NULL. The status. */
+int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret);
+
+/** sample_hub_ask_both() - the same by an administrator twice, the second before the first is
+ * answered. */
+void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *path,
+    const char *body, int ret_statuses[static 2]);
 
 /** sample_hub_listen() - have @member listen, if there is room for one more ear. */
 void sample_hub_listen(struct sample_hub *s, struct model_node *member);

@@ -7,6 +7,8 @@
 
 #include "base/str.h"
 #include "base/text.h"
+#include "hub/routes.h"
+#include "os/clock.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"
 
@@ -193,7 +195,7 @@ static bool a_secret(struct sample_hub *s, struct choices *c, const char *networ
 
     if (choices_below(c, 3) != 0)
         (void)subnets_parse(&rq.routes, PICK(c, "10.0.0.0/8", "10.9.0.0/24,fd09::/32"), NULL);
-    if (!net || sample_enrol_token(&s->hub->enrol, net, &rq, hub__wall(), &secret, &e) != 0)
+    if (!net || sample_enrol_token(&s->hub->enrol, net, &rq, clock_wall_s(), &secret, &e) != 0)
         return false;
     base64url_encode(secret.b, sizeof(secret.b), ret);
     return true;
@@ -201,12 +203,12 @@ static bool a_secret(struct sample_hub *s, struct choices *c, const char *networ
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-static void submit(struct sample_hub *s, struct choices *c, enum door door,
+static void submit(struct sample_hub *s, struct choices *c, enum api_access access,
     struct model_node *member, const char *method, const char *path, struct str *body)
 {
     char *text = spoil(body, c);
 
-    (void)sample_hub_ask(s, door, member, method, path, text, NULL);
+    (void)sample_hub_ask(s, access, member, method, path, text, NULL);
     free(text);
 }
 
@@ -226,7 +228,7 @@ static void op_enrol(struct sample_hub *s, struct choices *c)
         PICK(c, "\"kernel\"", "\"\"", "\"\\u009b\"", "1", "\"stock\""), some_routes(c));
     add_labels(&body, c);
     str_add(&body, "}");
-    submit(s, c, DOOR_PUBLIC, NULL, "POST", "/v1/enrol", &body);
+    submit(s, c, API_ACCESS_PUBLIC, NULL, "POST", "/v1/enrol", &body);
 }
 
 static void op_add(struct sample_hub *s, struct choices *c)
@@ -241,7 +243,7 @@ static void op_add(struct sample_hub *s, struct choices *c)
         x25519_public_format(&key, key_text), some_routes(c));
     add_labels(&body, c);
     str_add(&body, "}");
-    submit(s, c, DOOR_ADMIN, NULL, "POST", path, &body);
+    submit(s, c, API_ACCESS_ADMIN, NULL, "POST", path, &body);
 }
 
 static void op_wg(struct sample_hub *s, struct choices *c)
@@ -249,7 +251,7 @@ static void op_wg(struct sample_hub *s, struct choices *c)
     struct model_node *member = a_member(s, c);
 
     if (member)
-        (void)sample_hub_ask(s, DOOR_OVERLAY, member, "GET", "/v1/wg", NULL, NULL);
+        (void)sample_hub_ask(s, API_ACCESS_OVERLAY, member, "GET", "/v1/wg", NULL, NULL);
 }
 
 /* Nothing is wrong with what these two say but, perhaps, the routes: so that many nodes want some.
@@ -267,7 +269,7 @@ static void op_enrol_routed(struct sample_hub *s, struct choices *c)
         "{\"secret\":\"%s\",\"publicKey\":\"%s\",\"name\":\"%s\",\"routes\":%s}", secret,
         x25519_public_format(&key, key_text), PICK(c, "a", "b", "c", "d", "gpu-1", "gpu-2"),
         some_routes(c));
-    (void)sample_hub_ask(s, DOOR_PUBLIC, NULL, "POST", "/v1/enrol", body, NULL);
+    (void)sample_hub_ask(s, API_ACCESS_PUBLIC, NULL, "POST", "/v1/enrol", body, NULL);
 }
 
 static void op_admit(struct sample_hub *s, struct choices *c)
@@ -289,7 +291,7 @@ static void op_admit(struct sample_hub *s, struct choices *c)
         member->keyed.key, x25519_public_format(&member->pub.spec.key, key),
         ip_addr_format(&member->pub.spec.address4, a4),
         ip_addr_format(&member->pub.spec.address6, a6), some_routes(c));
-    (void)sample_hub_ask(s, DOOR_ADMIN, NULL, "PUT", path, body, NULL);
+    (void)sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "PUT", path, body, NULL);
 }
 
 static void op_status(struct sample_hub *s, struct choices *c)
@@ -300,7 +302,7 @@ static void op_status(struct sample_hub *s, struct choices *c)
     if (!member)
         return;
     add_status(&body, c);
-    submit(s, c, DOOR_OVERLAY, member, "PUT", "/v1/status", &body);
+    submit(s, c, API_ACCESS_OVERLAY, member, "PUT", "/v1/status", &body);
 }
 
 static void op_put_node(struct sample_hub *s, struct choices *c)
@@ -327,7 +329,7 @@ static void op_put_node(struct sample_hub *s, struct choices *c)
         PICK(c, "false", "true", "1"), PICK(c, "false", "true", "null"), some_routes(c));
     add_labels(&body, c);
     str_addf(&body, "},\"status\":%s}", a_value(c));
-    submit(s, c, DOOR_ADMIN, NULL, "PUT", path, &body);
+    submit(s, c, API_ACCESS_ADMIN, NULL, "PUT", path, &body);
 }
 
 static void op_put_edge(struct sample_hub *s, struct choices *c)
@@ -354,7 +356,7 @@ static void op_put_edge(struct sample_hub *s, struct choices *c)
         "\"path\":%s}}",
         name, a->keyed.key, b->keyed.key,
         PICK(c, "\"off\"", "\"auto\"", "\"relay\"", "\"direct\"", "1"));
-    submit(s, c, DOOR_ADMIN, NULL, "PUT", path, &body);
+    submit(s, c, API_ACCESS_ADMIN, NULL, "PUT", path, &body);
 }
 
 static void op_put_network(struct sample_hub *s, struct choices *c)
@@ -377,7 +379,7 @@ static void op_put_network(struct sample_hub *s, struct choices *c)
         ip_prefix_format(&net->pub.spec.cidr6, cidr6), PICK(c, "1420", "1280", "65455", "1"),
         PICK(c, "\"auto\"", "0", "3600", "3601"), PICK(c, "\"auto\"", "\"mesh\"", "\"hub\"", "1"),
         PICK(c, "\"auto\"", "\"aes256gcm\"", "\"x\""), PICK(c, "0", "0", "3600"));
-    submit(s, c, DOOR_ADMIN, NULL, "PUT", path, &body);
+    submit(s, c, API_ACCESS_ADMIN, NULL, "PUT", path, &body);
 }
 
 static void op_token(struct sample_hub *s, struct choices *c)
@@ -389,7 +391,7 @@ static void op_token(struct sample_hub *s, struct choices *c)
     str_addf(&body, "{\"ttlSeconds\":%s,\"uses\":%s,\"ephemeral\":%s,\"routes\":%s}",
         PICK(c, "60", "1", "0", "1e9"), PICK(c, "1", "1000000", "0", "-1"),
         PICK(c, "true", "false", "1"), some_routes(c));
-    submit(s, c, DOOR_ADMIN, NULL, "POST", path, &body);
+    submit(s, c, API_ACCESS_ADMIN, NULL, "POST", path, &body);
 }
 
 static void op_network(struct sample_hub *s, struct choices *c)
@@ -399,13 +401,13 @@ static void op_network(struct sample_hub *s, struct choices *c)
 
     if (choices_below(c, 4) == 0) {
         (void)snprintf(path, sizeof(path), "/v1/networks/%s", PICK(c, "other", "third", "none"));
-        (void)sample_hub_ask(s, DOOR_ADMIN, NULL, "DELETE", path, NULL, NULL);
+        (void)sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "DELETE", path, NULL, NULL);
         return;
     }
     str_addf(&body, "{\"name\":\"%s\",\"cidr4\":%s,\"mtu\":%s}", PICK(c, "other", "third", "A", ""),
         PICK(c, "\"10.50.0.0/16\"", "\"10.60.0.0/29\"", "\"10.0.0.0/31\"", "\"0.0.0.0/0\"", "1"),
         PICK(c, "1420", "1e3", "1280"));
-    submit(s, c, DOOR_ADMIN, NULL, "POST", "/v1/networks", &body);
+    submit(s, c, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks", &body);
 }
 
 static void op_remove(struct sample_hub *s, struct choices *c)
@@ -416,12 +418,12 @@ static void op_remove(struct sample_hub *s, struct choices *c)
     if (!member)
         return;
     if (choices_below(c, 2) == 0) {
-        (void)sample_hub_ask(s, DOOR_OVERLAY, member, "POST", "/v1/leave", NULL, NULL);
+        (void)sample_hub_ask(s, API_ACCESS_OVERLAY, member, "POST", "/v1/leave", NULL, NULL);
         return;
     }
     (void)snprintf(
         path, sizeof(path), "/v1/networks/%s/nodes/%s", member->net->keyed.key, member->keyed.key);
-    (void)sample_hub_ask(s, DOOR_ADMIN, NULL, "DELETE", path, NULL, NULL);
+    (void)sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "DELETE", path, NULL, NULL);
 }
 
 /* Any route with any body, but for those that need a server around them. */
@@ -434,12 +436,12 @@ static void op_any(struct sample_hub *s, struct choices *c)
     char path[512] = "";
     size_t used = 0;
 
-    while (hub__routes[n].method)
+    while (routes[n].method)
         n++;
-    row = &hub__routes[choices_below(c, n)];
+    row = &routes[choices_below(c, n)];
     if (strstr(row->path, "jobs") || strstr(row->path, "metrics") || strstr(row->path, "stream") ||
         strstr(row->path, "watch") || strstr(row->path, "admin-token") ||
-        ((row->doors & DOOR_OVERLAY) && !member))
+        ((row->access & API_ACCESS_OVERLAY) && !member))
         return;
     for (const char *p = row->path; *p; p++) {
         if (*p == '{') {
@@ -455,9 +457,9 @@ static void op_any(struct sample_hub *s, struct choices *c)
     str_addf(&body, "{\"%s\":%s,\"%s\":%s}", PICK(c, "kind", "name", "secret", "node", "key"),
         a_value(c), PICK(c, "metadata", "spec", "edges", "ttlSeconds"), a_value(c));
     submit(s, c,
-        row->doors & DOOR_OVERLAY  ? DOOR_OVERLAY
-        : row->doors & DOOR_PUBLIC ? DOOR_PUBLIC
-                                   : DOOR_ADMIN,
+        row->access & API_ACCESS_OVERLAY  ? API_ACCESS_OVERLAY
+        : row->access & API_ACCESS_PUBLIC ? API_ACCESS_PUBLIC
+                                          : API_ACCESS_ADMIN,
         member, row->method, path, &body);
 }
 

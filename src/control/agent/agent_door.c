@@ -197,24 +197,27 @@ static void delete_job(void *ctx, const struct request *rq, struct response *rs)
  */
 static const struct route routes[] = {
     /* read */
-    {"GET", "/v1/status", DOOR_ADMIN, get_status, "the node, its hub and its peers", ROLE_VIEWER},
-    {"GET", "/v1/snapshot", DOOR_ADMIN, get_snapshot, "the network as this node knows it",
+    {"GET", "/v1/status", API_ACCESS_ADMIN, get_status, "the node, its hub and its peers",
         ROLE_VIEWER},
-    {"GET", "/v1/paths/{name}", DOOR_ADMIN, get_paths, "all that was tried to reach a peer",
+    {"GET", "/v1/snapshot", API_ACCESS_ADMIN, get_snapshot, "the network as this node knows it",
         ROLE_VIEWER},
-    {"GET", "/v1/jobs", DOOR_ADMIN, get_jobs, "the jobs of the network, as the hub knows them",
+    {"GET", "/v1/paths/{name}", API_ACCESS_ADMIN, get_paths, "all that was tried to reach a peer",
         ROLE_VIEWER},
-    {"GET", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, get_job, "where a job meets", ROLE_VIEWER},
+    {"GET", "/v1/jobs", API_ACCESS_ADMIN, get_jobs,
+        "the jobs of the network, as the hub knows them", ROLE_VIEWER},
+    {"GET", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, get_job, "where a job meets",
+        ROLE_VIEWER},
     /* run */
-    {"POST", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, post_job,
+    {"POST", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, post_job,
         "where a job meets; makes it, or begins a new run of it", ROLE_OPERATOR},
-    {"DELETE", "/v1/jobs/{job}/rendezvous", DOOR_ADMIN, delete_job, "a job's run is over",
+    {"DELETE", "/v1/jobs/{job}/rendezvous", API_ACCESS_ADMIN, delete_job, "a job's run is over",
         ROLE_OPERATOR},
     /* administer */
-    {"POST", "/v1/engine", DOOR_ADMIN, post_engine, "begin the data plane's process anew",
+    {"POST", "/v1/engine", API_ACCESS_ADMIN, post_engine, "begin the data plane's process anew",
         ROLE_ADMIN},
-    {"POST", "/v1/down", DOOR_ADMIN, post_down, "take the interface down, and end", ROLE_ADMIN},
-    {"POST", "/v1/leave", DOOR_ADMIN, post_leave, "leave the network", ROLE_ADMIN},
+    {"POST", "/v1/down", API_ACCESS_ADMIN, post_down, "take the interface down, and end",
+        ROLE_ADMIN},
+    {"POST", "/v1/leave", API_ACCESS_ADMIN, post_leave, "leave the network", ROLE_ADMIN},
     ROUTES_END,
 };
 

@@ -116,7 +116,7 @@ static int ask_one(const struct token *token, const char *api, const char *proxy
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
 {
-    struct client_target target = {.door = CLIENT_DOOR_HTTPS,
+    struct client_target target = {.access = CLIENT_ACCESS_HTTPS,
         .address = api,
         .pin = token->pin,
         .proxy = proxy,
@@ -285,7 +285,7 @@ static int enrol(const struct join_wish *wish, struct netlink *nl, struct state 
     return r;
 }
 
-/* What the node keeps about the hub's public door, and the proxy that was chosen. */
+/* What the node keeps about the hub's public API, and the proxy that was chosen. */
 static int take_ways(const struct join_wish *wish, struct state_ways *ways, struct err *e)
 {
     const struct token *token = wish->token;

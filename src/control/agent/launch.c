@@ -125,7 +125,7 @@ int launch_ask(const char *socket_path, const char *method, const char *path, un
 {
     char users[UNIX_SOCKET_CHOICE_CAP];
     struct client_target target = {
-        .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(socket_path, users)};
+        .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(socket_path, users)};
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     int r = client_call(&target, method, path, NULL, timeout_ms, &answer, e);
 

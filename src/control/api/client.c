@@ -78,11 +78,11 @@ static int check_address(const char *address, struct err *e)
 static int set_url(
     struct client__exchange *x, const struct client_target *t, const char *path, struct err *e)
 {
-    const char *scheme = t->door == CLIENT_DOOR_HTTPS ? "https" : "http";
-    const char *host = t->door == CLIENT_DOOR_UNIX ? "localhost" : t->address;
+    const char *scheme = t->access == CLIENT_ACCESS_HTTPS ? "https" : "http";
+    const char *host = t->access == CLIENT_ACCESS_UNIX ? "localhost" : t->address;
     _cleanup_(freep) char *url = NULL;
 
-    if (t->door != CLIENT_DOOR_UNIX && check_address(t->address, e) != 0)
+    if (t->access != CLIENT_ACCESS_UNIX && check_address(t->address, e) != 0)
         return -EINVAL;
     if (asprintf(&url, "%s://%s%s", scheme, host, path) < 0) {
         url = NULL; /* undefined after a failure */
@@ -90,7 +90,7 @@ static int set_url(
     }
     if (curl_easy_setopt(x->easy, CURLOPT_URL, url) != CURLE_OK)
         return err_set(e, -ENOMEM, "no memory for a request");
-    if (t->door == CLIENT_DOOR_UNIX &&
+    if (t->access == CLIENT_ACCESS_UNIX &&
         curl_easy_setopt(x->easy, CURLOPT_UNIX_SOCKET_PATH, t->address) != CURLE_OK)
         return err_set(e, -ENOMEM, "no memory for a request");
     return 0;
@@ -103,13 +103,13 @@ static CURLcode set_proxy(struct client__exchange *x, const char *proxy)
     return curl_easy_setopt(x->easy, CURLOPT_PROXY, proxy);
 }
 
-static int set_door(struct client__exchange *x, const struct client_target *t, struct err *e)
+static int set_access(struct client__exchange *x, const struct client_target *t, struct err *e)
 {
     char text[BASE64_ROOM(sizeof(t->pin.b)) + 10] = "sha256//";
     char device[64];
     CURLcode code = CURLE_OK;
 
-    if (t->door == CLIENT_DOOR_HTTPS) {
+    if (t->access == CLIENT_ACCESS_HTTPS) {
         /* The pin is all the trust there is; curl checks it also without the other two. */
         base64_encode(t->pin.b, sizeof(t->pin.b), text + strlen(text));
         curl_easy_setopt(x->easy, CURLOPT_SSL_VERIFYPEER, 0L);
@@ -117,7 +117,7 @@ static int set_door(struct client__exchange *x, const struct client_target *t, s
         code = curl_easy_setopt(x->easy, CURLOPT_PINNEDPUBLICKEY, text);
         if (code == CURLE_OK && t->proxy)
             code = set_proxy(x, t->proxy);
-    } else if (t->door == CLIENT_DOOR_OVERLAY && t->interface) {
+    } else if (t->access == CLIENT_ACCESS_OVERLAY && t->interface) {
         (void)snprintf(device, sizeof(device), "if!%.20s", t->interface);
         code = curl_easy_setopt(x->easy, CURLOPT_INTERFACE, device);
     }
@@ -209,7 +209,7 @@ int client__exchange_init(struct client__exchange *x, const struct client_target
         r = err_set(e, -ENOMEM, "no memory for a request");
     }
     if (r == 0)
-        r = set_door(x, target, e);
+        r = set_access(x, target, e);
     if (r == 0)
         r = set_body(x, method, body, e);
     if (r == 0)

@@ -1,5 +1,5 @@
 /*
- * client.h - asks a hub or an agent, through any of their doors (docs/API.md).
+ * client.h - asks a hub or an agent, over TLS, the overlay or a unix socket (docs/API.md).
  *
  * Commands use client_call(), which blocks. A daemon on a libuv loop uses a
  * client_loop: the same calls, and the hub's watch as a stream of lines. Both
@@ -29,10 +29,10 @@ struct uv_loop_s;
 #define CLIENT_E_UNREACHABLE 2 /* no answer: no connection, time-out, connection lost */
 #define CLIENT_E_UNTRUSTED   3 /* the server's key is not the pinned one */
 
-enum client_door {
-    CLIENT_DOOR_HTTPS,   /* public door, or the admin's from afar */
-    CLIENT_DOOR_OVERLAY, /* plain HTTP to the hub's overlay address */
-    CLIENT_DOOR_UNIX,    /* a daemon's socket */
+enum client_access {
+    CLIENT_ACCESS_HTTPS,   /* the public API, or the admin API from afar */
+    CLIENT_ACCESS_OVERLAY, /* plain HTTP to the hub's overlay address */
+    CLIENT_ACCESS_UNIX,    /* a daemon's socket */
 };
 
 /** SHA-256 of a server's SubjectPublicKeyInfo. */
@@ -42,7 +42,7 @@ struct client_pin {
 
 /** Where to ask. All texts are borrowed for as long as the call lasts. */
 struct client_target {
-    enum client_door door;
+    enum client_access access;
     const char *address;                /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
     struct client_pin pin;              /* HTTPS */
     const char *proxy;                  /* HTTPS: through this one, see proxy.h; NULL: none */

@@ -17,27 +17,27 @@ static void handle(void *ctx, const struct request *rq, struct response *rs)
 }
 
 static const struct route table[] = {
-    {"GET", "/v1/health", DOOR_PUBLIC, handle, ""},
-    {"GET", "/v1/networks/{network}/objects/{kind}", DOOR_ADMIN, handle, "", ROLE_VIEWER,
+    {"GET", "/v1/health", API_ACCESS_PUBLIC, handle, ""},
+    {"GET", "/v1/networks/{network}/objects/{kind}", API_ACCESS_ADMIN, handle, "", ROLE_VIEWER,
         ROUTE_SCOPE_NETWORK},
-    {"GET", "/v1/networks/{network}/objects/{kind=Network}/{name}", DOOR_ADMIN, handle, "",
+    {"GET", "/v1/networks/{network}/objects/{kind=Network}/{name}", API_ACCESS_ADMIN, handle, "",
         ROLE_ADMIN, ROUTE_SCOPE_NETWORK},
-    {"PUT", "/v1/networks/{network}/objects/{kind}/{name}", DOOR_ADMIN, handle, "", ROLE_OPERATOR,
-        ROUTE_SCOPE_NETWORK},
-    {"GET", "/v1/watch", DOOR_OVERLAY, handle, ""},
+    {"PUT", "/v1/networks/{network}/objects/{kind}/{name}", API_ACCESS_ADMIN, handle, "",
+        ROLE_OPERATOR, ROUTE_SCOPE_NETWORK},
+    {"GET", "/v1/watch", API_ACCESS_OVERLAY, handle, ""},
     ROUTES_END,
 };
 
-static void check_path(const char *path, enum door door)
+static void check_path(const char *path, enum api_access access)
 {
-    struct request rq = {.door = door, .caller = {.role = ROLE_VIEWER, .network = "one"}};
+    struct request rq = {.access = access, .caller = {.role = ROLE_VIEWER, .network = "one"}};
     struct response rs = {0};
     const struct route *row = route_find(table, "GET", path, rq.params, &rs);
 
     if (row && route_admits(row, &rq, &rs)) {
-        assert(row->doors & door);
-        assert(door != DOOR_ADMIN || row->role <= ROLE_VIEWER);
-        assert(row->scope != ROUTE_SCOPE_NETWORK || door != DOOR_ADMIN ||
+        assert(row->access & access);
+        assert(access != API_ACCESS_ADMIN || row->role <= ROLE_VIEWER);
+        assert(row->scope != ROUTE_SCOPE_NETWORK || access != API_ACCESS_ADMIN ||
                strcmp(rq.params[0], "one") == 0);
     } else {
         assert(rs.status >= 400 && rs.status < 500);
@@ -59,11 +59,11 @@ static void check_body(const char *text, size_t len)
     json_decref(json);
 }
 
-/* Whatever "Host" says, it is this door or it is refused in words. */
+/* Whatever "Host" says, it is this listener or it is refused in words. */
 static void check_host(const char *text, bool is_unix)
 {
     struct origin o = {.host = text,
-        .door = is_unix ? DOOR_ADMIN : DOOR_OVERLAY,
+        .access = is_unix ? API_ACCESS_ADMIN : API_ACCESS_OVERLAY,
         .is_unix = is_unix,
         .own = ip_addr_v4((const uint8_t[4]){10, 42, 0, 1})};
     struct err e = ERR_NULL;
@@ -84,9 +84,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         return 0;
     memcpy(text, data, len);
     text[len] = '\0';
-    check_path(text, DOOR_PUBLIC);
-    check_path(text, DOOR_OVERLAY);
-    check_path(text, DOOR_ADMIN);
+    check_path(text, API_ACCESS_PUBLIC);
+    check_path(text, API_ACCESS_OVERLAY);
+    check_path(text, API_ACCESS_ADMIN);
     check_host(text, false);
     check_host(text, true);
     check_body(text, len);

@@ -58,7 +58,7 @@ static void on_listener_closed(uv_handle_t *h)
     free(l);
 }
 
-/* Those who wait for a door that closes. */
+/* Those who wait for a listener that closes. */
 static void send_away(struct server_listener *l)
 {
     struct waiting_connection c;
@@ -102,7 +102,7 @@ static void on_pause_over(uv_timer_t *timer)
 
 static nsec_t pace_of(const struct server_listener *l)
 {
-    return l->door == DOOR_PUBLIC ? PACE_PUBLIC_EACH : PACE_MEMBERS_EACH;
+    return l->access == API_ACCESS_PUBLIC ? PACE_PUBLIC_EACH : PACE_MEMBERS_EACH;
 }
 
 static void on_turn(uv_timer_t *timer);
@@ -154,7 +154,7 @@ static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
             pause_accepting(l);
         return errno == ECONNABORTED;
     }
-    if (l->door != DOOR_ADMIN)
+    if (l->access != API_ACCESS_ADMIN)
         (void)sockaddr_to_endpoint(&sa, &c.from);
     if (waiting_add(&l->waiting, &c, rng_u64(rng), &gone)) {
         l->s->counts.refused++;
@@ -178,8 +178,8 @@ static void on_connectable(uv_poll_t *poll, int status, int events)
 }
 
 /* A listener on a bound socket, which is taken. */
-static int listener_new(struct server_listener **ret, struct server *s, int fd, enum door door,
-    void *door_ctx, struct err *e)
+static int listener_new(struct server_listener **ret, struct server *s, int fd,
+    enum api_access access, void *listener_ctx, struct err *e)
 {
     struct server_listener *l = calloc(1, sizeof(*l));
 
@@ -191,16 +191,16 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd, 
         return r;
     }
     *l = (struct server_listener){
-        .s = s, .fd = fd, .n_handles = 3, .door = door, .door_ctx = door_ctx};
+        .s = s, .fd = fd, .n_handles = 3, .access = access, .listener_ctx = listener_ctx};
     waiting_init(&l->waiting, WAITING_MAX, s->seed);
-    switch (door) {
-    case DOOR_PUBLIC:
+    switch (access) {
+    case API_ACCESS_PUBLIC:
         admission_init(&l->admission, PUBLIC_MAX, PUBLIC_MAX_BY_ADDRESS, s->seed);
         break;
-    case DOOR_OVERLAY:
+    case API_ACCESS_OVERLAY:
         admission_init(&l->admission, OVERLAY_MAX, OVERLAY_MAX_BY_ADDRESS, s->seed);
         break;
-    case DOOR_ADMIN:
+    case API_ACCESS_ADMIN:
         admission_init(&l->admission, ADMIN_MAX, ADMIN_MAX, s->seed);
         break;
     }
@@ -218,8 +218,8 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd, 
 }
 
 /*
- * A TCP socket, bound. The public door takes all addresses of its port and each overlay door one of
- * them, on one interface, which the kernel allows only to sockets that all share the port. That
+ * A TCP socket, bound. The public API takes all addresses of its port and each overlay listener one
+ * of them, on one interface, which the kernel allows only to sockets that all share the port. That
  * would let in a second hub too; so whoever is not on an interface first tries without.
  */
 static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
@@ -264,11 +264,11 @@ int server_listen_tls(
         return r;
     if (ret_port)
         *ret_port = port_of(fd);
-    return listener_new(&l, s, fd, DOOR_PUBLIC, NULL, e);
+    return listener_new(&l, s, fd, API_ACCESS_PUBLIC, NULL, e);
 }
 
 int server_listen_overlay(struct server *s, const struct endpoint *at, const char *interface,
-    void *door_ctx, struct server_listener **ret, struct err *e)
+    void *listener_ctx, struct server_listener **ret, struct err *e)
 {
     int fd = -1;
     int r = open_tcp(&fd, at, interface, e);
@@ -277,7 +277,7 @@ int server_listen_overlay(struct server *s, const struct endpoint *at, const cha
         return err_set(e, r, "this machine has no IPv6");
     if (r != 0)
         return r;
-    r = listener_new(ret, s, fd, DOOR_OVERLAY, door_ctx, e);
+    r = listener_new(ret, s, fd, API_ACCESS_OVERLAY, listener_ctx, e);
     if (r == 0)
         (*ret)->own = at->addr;
     return r;
@@ -299,7 +299,7 @@ static int listen_unix(
             e, fd, "socket path \"%.120s\" is not 1 to %d bytes long", path, UNIX_SOCKET_PATH_MAX);
     if (fd < 0)
         return err_set(e, fd, "socket \"%s\" cannot be made: %s", path, strerror(-fd));
-    r = listener_new(&l, s, fd, DOOR_ADMIN, NULL, e);
+    r = listener_new(&l, s, fd, API_ACCESS_ADMIN, NULL, e);
     if (r == 0) {
         l->path = strdup(path);
         l->role = role;

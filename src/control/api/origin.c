@@ -36,13 +36,13 @@ int origin_check(const struct origin *o, struct err *e)
 {
     char text[IP_ADDR_TEXT_MAX];
 
-    if (o->door == DOOR_PUBLIC)
+    if (o->access == API_ACCESS_PUBLIC)
         return 0;
     if (o->origin)
         return err_set(e, -EPERM,
-            "\"Origin: %.80s\" says that a web page asks, and this is no door for web pages",
+            "\"Origin: %.80s\" says that a web page asks, and this is no access for web pages",
             o->origin);
-    if (o->door == DOOR_OVERLAY && o->host && !names_address(o->host, &o->own))
+    if (o->access == API_ACCESS_OVERLAY && o->host && !names_address(o->host, &o->own))
         return err_set(e, -EPERM, "\"Host: %.80s\" is not this hub's overlay address, %s", o->host,
             ip_addr_format(&o->own, text));
     if (o->is_unix && o->host && !is_label(o->host))

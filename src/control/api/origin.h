@@ -18,15 +18,15 @@ struct err;
 struct origin {
     const char *host;
     const char *origin;
-    enum door door;
+    enum api_access access;
     bool is_unix;       /* it came through a unix socket */
-    struct ip_addr own; /* DOOR_OVERLAY: the address that the listener is bound to */
+    struct ip_addr own; /* API_ACCESS_OVERLAY: the address that the listener is bound to */
 };
 
 /**
- * origin_check() - is the request one for this door?
+ * origin_check() - is the request one for this listener?
  *
- * The public door takes any: what counts there is a secret in the request. On the overlay "Host" is
+ * The public API takes any: what counts there is a secret in the request. On the overlay "Host" is
  * the listener's own address, with or without a port; on a unix socket a name without a dot.
  *
  * Return: 0; or -EPERM with words.

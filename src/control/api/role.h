@@ -1,5 +1,5 @@
 /*
- * role.h - who asks at the admin's door, and what that allows.
+ * role.h - who asks as administrator, and what that allows.
  *
  * A role holds all that the ones before it hold. A route names the least role that may call it
  * (route.h), and route_admits() is the one place that compares the two. Pure.

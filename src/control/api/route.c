@@ -135,7 +135,7 @@ const struct route *route_find(const struct route *table, const char *method, co
     return NULL;
 }
 
-/* Somebody at the public door wants what is for administrators. */
+/* Somebody at the public API wants what is for administrators. */
 static void refuse_stranger(
     struct response *rs, const struct route *row, const struct caller *caller)
 {
@@ -188,13 +188,14 @@ static bool admits_caller(const struct route *row, const struct request *rq, str
 
 bool route_admits(const struct route *row, const struct request *rq, struct response *rs)
 {
-    if (row->doors & rq->door) {
+    if (row->access & rq->access) {
         /* What a stranger may call, or a member, needs no role. */
-        return rq->door != DOOR_ADMIN || (row->doors & DOOR_PUBLIC) || admits_caller(row, rq, rs);
+        return rq->access != API_ACCESS_ADMIN || (row->access & API_ACCESS_PUBLIC) ||
+               admits_caller(row, rq, rs);
     }
-    if (rq->door == DOOR_PUBLIC && (row->doors & DOOR_ADMIN))
+    if (rq->access == API_ACCESS_PUBLIC && (row->access & API_ACCESS_ADMIN))
         refuse_stranger(rs, row, &rq->caller);
-    else if (row->doors & DOOR_OVERLAY)
+    else if (row->access & API_ACCESS_OVERLAY)
         response_refuse(
             rs, 403, "%s %s is for members, at the hub's overlay address", row->method, row->path);
     else
@@ -205,7 +206,8 @@ bool route_admits(const struct route *row, const struct request *rq, struct resp
 int route_check(const struct route *table, struct err *e)
 {
     for (const struct route *row = table; row->method; row++)
-        if ((row->doors & DOOR_ADMIN) && !(row->doors & DOOR_PUBLIC) && row->role == ROLE_NONE)
+        if ((row->access & API_ACCESS_ADMIN) && !(row->access & API_ACCESS_PUBLIC) &&
+            row->role == ROLE_NONE)
             return err_set(
                 e, -EINVAL, "%s %s names no role that may call it", row->method, row->path);
     return 0;

@@ -19,11 +19,11 @@ struct err;
 struct stream;
 struct upgrade;
 
-/** Through which door a request came; a route names those that it opens to. */
-enum door {
-    DOOR_PUBLIC = 1,  /* anybody, over TLS */
-    DOOR_OVERLAY = 2, /* a member, over the network's interface */
-    DOOR_ADMIN = 4,   /* root's unix socket, or TLS with the admin token */
+/** How a request reached the daemon; a route names the ways by which it may be called. */
+enum api_access {
+    API_ACCESS_PUBLIC = 1,  /* anybody, over TLS */
+    API_ACCESS_OVERLAY = 2, /* a member, over the network's interface */
+    API_ACCESS_ADMIN = 4,   /* root's unix socket, or TLS with the admin token */
 };
 
 /** Most variable parts of a path. */
@@ -35,14 +35,14 @@ enum door {
 
 /** A request as a handler sees it. Everything is borrowed. */
 struct request {
-    enum door door;                                     /* see there */
-    void *door_ctx;                                     /* of the listener it came through */
+    enum api_access access;                             /* see there */
+    void *listener_ctx;                                 /* of the listener it came through */
     struct endpoint from;                               /* the other end; none: unix socket */
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1]; /* the path's variable parts, in order */
     const char *method;                                 /* "GET" */
     const char *path;                                   /* decoded, without a query */
     const char *authorization;                          /* that header; NULL: none was sent */
-    struct caller caller;                               /* at the admin's door; see there */
+    struct caller caller;                               /* as administrator; see there */
     const void *query;                                  /* for request_query() */
     const void *bytes;                                  /* the body as sent; NULL: none was */
     size_t n_bytes;                                     /* of that */
@@ -95,10 +95,10 @@ struct route {
     const char *method;     /* "GET" */
     const char *path;       /* "/v1/networks/{network}": braces hold a variable part; "{kind=Node}"
                              * one that must be that word. The first row that matches is taken. */
-    unsigned doors;         /* enum door, or-ed */
+    unsigned access;        /* enum api_access, or-ed */
     route_fn handle;        /* see there */
     const char *help;       /* one clause */
-    enum role role;         /* the least that may call it through the admin's door */
+    enum role role;         /* the least that may call it as administrator */
     enum route_scope scope; /* see there */
 };
 
@@ -121,9 +121,9 @@ const struct route *route_find(const struct route *table, const char *method, co
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs);
 
 /**
- * route_admits() - may who asks call it? The one place that decides by door, role and network.
- * @rq:	its door, caller and parameters are looked at
- * @rs:	when not: 401 without a valid admin token, 403 for another door, too low a role or
+ * route_admits() - may who asks call it? The one place that decides by access, role and network.
+ * @rq:	its access, caller and parameters are looked at
+ * @rs:	when not: 401 without a valid admin token, 403 for another way in, too low a role or
  *		another network, 429 after too many failures; each with a sentence that says what
  *		is needed
  *

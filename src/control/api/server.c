@@ -2,7 +2,7 @@
  * server.c - requests, and the server as a whole; see server.h.
  *
  * Theory of operation. listener.c accepts a connection, server_begin.c hands it to libmicrohttpd
- * (mhd_loop.h); what came through the public door goes there behind tls_front.h, which speaks TLS
+ * (mhd_loop.h); what came through the public API goes there behind tls_front.h, which speaks TLS
  * for it. on_request() is called for what has arrived. A connection that is late is shut down,
  * which libmicrohttpd sees as its end.
  */
@@ -41,35 +41,35 @@ const char *request_query(const struct request *rq, const char *name)
                      : NULL;
 }
 
-/* An admin token opens the admin's door on the public one. */
+/* With an admin token a request at the public API is an administrator's. */
 static void find_caller(const struct server__connection *c, struct request *rq)
 {
     static const char word[] = "Bearer ";
     const struct server_config *config = &c->s->config;
     struct caller *caller = &rq->caller;
 
-    rq->door = c->door;
-    if (c->door == DOOR_ADMIN) {
+    rq->access = c->access;
+    if (c->access == API_ACCESS_ADMIN) {
         *caller = (struct caller){.role = c->role, .verdict = CALLER_KNOWN};
         (void)snprintf(caller->name, sizeof(caller->name), "uid:%u", c->uid);
         return;
     }
-    if (c->door != DOOR_PUBLIC || !config->identify || !rq->authorization ||
+    if (c->access != API_ACCESS_PUBLIC || !config->identify || !rq->authorization ||
         strncmp(rq->authorization, word, sizeof(word) - 1) != 0)
         return;
     caller->verdict = config->identify(
         config->ctx, rq->authorization + sizeof(word) - 1, &rq->from, rq->now, caller);
     if (caller->verdict == CALLER_KNOWN)
-        rq->door = DOOR_ADMIN;
+        rq->access = API_ACCESS_ADMIN;
 }
 
-/* Is it a request for the door @rq came through? If not, @rs says 403. */
+/* Is it a request for the listener that @rq came through? If not, @rs says 403. */
 static bool is_meant(
     const struct server__connection *c, const struct request *rq, struct response *rs)
 {
     struct origin o = {.host = header_of(c, "Host"),
         .origin = header_of(c, "Origin"),
-        .door = rq->door,
+        .access = rq->access,
         .is_unix = endpoint_is_none(&c->from),
         .own = c->listener->own};
     struct err e = ERR_NULL;
@@ -106,7 +106,7 @@ static void handle(
     struct server__connection *c, const char *method, const char *path, struct response *rs)
 {
     const struct server_config *config = &c->s->config;
-    struct request rq = {.door_ctx = c->door_ctx,
+    struct request rq = {.listener_ctx = c->listener_ctx,
         .from = c->from,
         .method = method,
         .path = path,
@@ -136,7 +136,7 @@ static enum MHD_Result dispatch(struct server__connection *c, const char *method
 {
     struct response rs = {0};
 
-    /* Its door has been closed: what the door led to may be gone. */
+    /* Its listener has been closed: what that led to may be gone. */
     if (!c->listener)
         return MHD_NO;
     c->s->counts.requests++;

@@ -1,5 +1,5 @@
 /*
- * server.h - answers HTTP on a daemon's loop, through up to three doors.
+ * server.h - answers HTTP on a daemon's loop: to anybody, to members, to administrators.
  *
  * libmicrohttpd does the HTTP and the TLS; the listening sockets, the limits
  * and the deadlines are ours. A connection carries one request: it is closed
@@ -29,11 +29,11 @@ struct server_config {
     struct uv_loop_s *loop;          /* pins */
     const struct route *routes;      /* pins; ends with ROUTES_END */
     void *ctx;                       /* pins: for the handlers */
-    const struct identity *identity; /* borrowed; NULL: no TLS door */
+    const struct identity *identity; /* borrowed; NULL: no TLS */
 
     /*
      * Who has the admin token @bearer, what came after "Bearer "? NULL: there are none. Fills in
-     * @ret; with CALLER_KNOWN the request comes through the admin's door. Constant time.
+     * @ret; with CALLER_KNOWN the request comes as administrator. Constant time.
      */
     enum caller_verdict (*identify)(
         void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
@@ -54,11 +54,11 @@ struct server_counts {
     unsigned connections; /* now */
 };
 
-/** server_new() - no door is open yet. 0 or negative errno with words. */
+/** server_new() - nothing is listened on yet. 0 or negative errno with words. */
 int server_new(struct server **ret, const struct server_config *config, struct err *e);
 
 /**
- * server_stop() - close all doors and all connections
+ * server_stop() - close all listeners and all connections
  *
  * Its handles close in the loop's next turns: run the loop until it is empty,
  * then server_free(). Idempotent.
@@ -69,7 +69,7 @@ void server_stop(struct server *s);
 struct server *server_free(struct server *s);
 
 /**
- * server_listen_tls() - the public door, and the admin's for who has the token
+ * server_listen_tls() - the public API, and the admin API for who has the token
  * @at:		address none: all of them, v4 and v6; port 0: the kernel chooses
  * @ret_port:	the port; NULL if not wanted
  *
@@ -78,12 +78,12 @@ struct server *server_free(struct server *s);
 int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
 
-/** server_listen_unix() - the admin's door at @path: unix_socket_listen(), with words. */
+/** server_listen_unix() - the admin API at @path: unix_socket_listen(), with words. */
 int server_listen_unix(struct server *s, const char *path, struct err *e);
 
 /**
  * server_listen_users() - a second unix socket, for the members of this process' group
- * @path:	of the admin's door; this one is called unix_socket_choose()
+ * @path:	of the admin API's socket; this one is called unix_socket_choose()
  * @role:	what they may
  *
  * Return: 0 or negative errno with words.
@@ -91,15 +91,15 @@ int server_listen_unix(struct server *s, const char *path, struct err *e);
 int server_listen_users(struct server *s, const char *path, enum role role, struct err *e);
 
 /**
- * server_listen_overlay() - the members' door of one network
+ * server_listen_overlay() - the members' API of one network
  * @interface:	only what comes in there is heard; NULL: anything (tests)
- * @door_ctx:	pinned: handed to the handlers
+ * @listener_ctx:	pinned: handed to the handlers
  * @ret:	to close it; also closed by server_stop()
  *
  * Return: 0 or negative errno with words.
  */
 int server_listen_overlay(struct server *s, const struct endpoint *at, const char *interface,
-    void *door_ctx, struct server_listener **ret, struct err *e);
+    void *listener_ctx, struct server_listener **ret, struct err *e);
 
 /** server_listener_close() - with the connections that came through it. NULL is fine. Always NULL.
  */

@@ -62,7 +62,7 @@ static bool make_room(struct server_listener *l, const struct ip_addr *from, nse
     }
     if (!oldest)
         return false;
-    server__leave_door(oldest);
+    server__leave_listener(oldest);
     server__cut(oldest);
     return true;
 }
@@ -71,7 +71,7 @@ static bool enter(struct server_listener *l, const struct ip_addr *from, nsec_t 
 {
     if (admission_enter(&l->admission, from))
         return true;
-    return l->door == DOOR_OVERLAY && make_room(l, from, now) &&
+    return l->access == API_ACCESS_OVERLAY && make_room(l, from, now) &&
            admission_enter(&l->admission, from);
 }
 
@@ -79,7 +79,7 @@ void server__connection_free(struct server__connection *c)
 {
     list_remove(&c->link);
     c->s->counts.connections--;
-    server__leave_door(c);
+    server__leave_listener(c);
     server__end_upgrade(c);
     server__end_deferred(c);
     if (c->stream) {
@@ -106,7 +106,7 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
     struct server *s = l->s;
     struct server__connection *c = calloc(1, sizeof(*c));
 
-    if (l->door != DOOR_ADMIN)
+    if (l->access != API_ACCESS_ADMIN)
         set_tcp(fd);
     if (!c || !enter(l, &from->addr, now)) {
         s->counts.refused++;
@@ -114,7 +114,7 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         free(c);
         return false;
     }
-    if (l->door == DOOR_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
+    if (l->access == API_ACCESS_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
         s->counts.refused++;
         admission_leave(&l->admission, &from->addr);
         free(c);
@@ -123,10 +123,10 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
     *c = (struct server__connection){.s = s,
         .listener = l,
         .fd = fd,
-        .door = l->door,
-        .door_ctx = l->door_ctx,
+        .access = l->access,
+        .listener_ctx = l->listener_ctx,
         .from = *from,
-        .uid = l->door == DOOR_ADMIN ? peer_uid(fd) : 0,
+        .uid = l->access == API_ACCESS_ADMIN ? peer_uid(fd) : 0,
         .role = l->role,
         .is_inside = true,
         .began = now,

@@ -10,7 +10,7 @@
 /* Between two looks at who has taken too long. */
 #define TICK_MS 1000
 
-void server__leave_door(struct server__connection *c)
+void server__leave_listener(struct server__connection *c)
 {
     if (c->listener && c->is_inside)
         admission_leave(&c->listener->admission, &c->from.addr);

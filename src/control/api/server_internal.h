@@ -36,7 +36,7 @@ struct upgrade;
 struct server {
     struct server_config config; /* see there */
     struct mhd_loop http;        /* libmicrohttpd in the loop */
-    struct tls_front *front;     /* owns: the public door's TLS; NULL: there is none */
+    struct tls_front *front;     /* owns: the public API's TLS; NULL: there is none */
     uv_timer_t tick;             /* looks for deadlines, while there are connections */
     struct list listeners;       /* of struct server_listener */
     struct list connections;     /* of struct server__connection */
@@ -45,7 +45,7 @@ struct server {
     bool stopped;                /* server_stop() was called */
 };
 
-/** A door's listening socket. Freed when its handles have closed. */
+/** A listening socket. Freed when its handles have closed. */
 struct server_listener {
     struct list link;           /* in the server's */
     struct server *s;           /* pins */
@@ -54,11 +54,11 @@ struct server_listener {
     uv_timer_t pause;           /* ends a pause in accepting connections */
     uv_timer_t turn;            /* when the next one of those that wait may begin */
     unsigned n_handles;         /* not closed yet */
-    enum door door;             /* see there */
-    void *door_ctx;             /* pins: for the handlers */
-    struct ip_addr own;         /* DOOR_OVERLAY: the address that it is bound to */
+    enum api_access access;     /* see there */
+    void *listener_ctx;         /* pins: for the handlers */
+    struct ip_addr own;         /* API_ACCESS_OVERLAY: the address that it is bound to */
     char *path;                 /* owns; of a unix socket, to unlink it */
-    enum role role;             /* DOOR_ADMIN: of who comes through a unix socket */
+    enum role role;             /* API_ACCESS_ADMIN: of who comes through a unix socket */
     struct admission admission; /* its limits */
     struct waiting waiting;     /* accepted, and not begun */
     struct rate pace;           /* of those that begin */
@@ -71,20 +71,20 @@ struct server__connection {
     struct server_listener *listener; /* pins; NULL once that is closed */
     struct mhd_loop_conn http;        /* libmicrohttpd's part of it */
     int fd;                           /* libmicrohttpd's, which closes it */
-    enum door door;                   /* of the listener */
-    void *door_ctx;                   /* of the listener */
+    enum api_access access;           /* of the listener */
+    void *listener_ctx;               /* of the listener */
     struct endpoint from;             /* the other end */
     uint32_t uid;                     /* of the other end of a unix socket */
     nsec_t began;                     /* when it was accepted */
     bool has_asked;                   /* its request has come whole */
-    enum role role;                   /* DOOR_ADMIN: of the listener */
+    enum role role;                   /* API_ACCESS_ADMIN: of the listener */
     nsec_t deadline;                  /* when it is cut; NSEC_NEVER for a stream */
     char *body;                       /* owns; what has come of the request's body */
     size_t body_len;                  /* bytes */
     bool too_long;                    /* the body goes on beyond what is kept */
     size_t discarded;                 /* bytes of it that were thrown away */
     struct stream *stream;            /* pins; the answer, if it is one */
-    bool is_inside;                   /* it counts among those of its door */
+    bool is_inside;                   /* it counts among those of its listener */
     struct deferred *deferred;        /* pins; the answer that is waited for, if any */
     struct upgrade *upgrade;          /* pins; what has become, or becomes, of it, if anything */
     struct MHD_UpgradeResponseHandle *urh; /* libmicrohttpd's, of an upgrade that is open */
@@ -105,8 +105,9 @@ void server__connection_free(struct server__connection *c);
 /** server__watch_deadlines() - from now on, until there are no connections. */
 void server__watch_deadlines(struct server *s);
 
-/** server__leave_door() - it does not count any more among those of its door. Idempotent. */
-void server__leave_door(struct server__connection *c);
+/** server__leave_listener() - it does not count any more among those of its listener. Idempotent.
+ */
+void server__leave_listener(struct server__connection *c);
 
 /** server__wants_upgrade() - does the request ask for that protocol? */
 bool server__wants_upgrade(const struct server__connection *c, const char *protocol);

@@ -1,4 +1,4 @@
-/* test-origin.c - which "Host" and "Origin" each door takes. */
+/* test-origin.c - which "Host" and "Origin" each kind of access takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,14 +55,14 @@ static void test_rows(void **state)
     static const uint8_t v6[16] = {0xfd, [15] = 1};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        static const enum door doors[] = {[PUBLIC] = DOOR_PUBLIC,
-            [V4] = DOOR_OVERLAY,
-            [V6] = DOOR_OVERLAY,
-            [UNIX] = DOOR_ADMIN,
-            [REMOTE] = DOOR_ADMIN};
+        static const enum api_access accesses[] = {[PUBLIC] = API_ACCESS_PUBLIC,
+            [V4] = API_ACCESS_OVERLAY,
+            [V6] = API_ACCESS_OVERLAY,
+            [UNIX] = API_ACCESS_ADMIN,
+            [REMOTE] = API_ACCESS_ADMIN};
         struct origin o = {.host = rows[i].host,
             .origin = rows[i].origin,
-            .door = doors[rows[i].where],
+            .access = accesses[rows[i].where],
             .is_unix = rows[i].where == UNIX};
         struct err e = ERR_NULL;
         int r;

@@ -25,20 +25,24 @@
 #include "test/support/sample_daemon.h"
 #include "api/server.h"
 
-static void test_doors(void **state)
+static void test_access(void **state)
 {
     struct client_target t = sample_by_https();
 
     assert_int_equal(sample_call(sample_by_unix(), "GET", "/v1/health", NULL), 0);
-    assert_int_equal(json_integer_value(json_object_get(sample_answer.body, "door")), DOOR_ADMIN);
+    assert_int_equal(
+        json_integer_value(json_object_get(sample_answer.body, "access")), API_ACCESS_ADMIN);
     assert_int_equal(sample_call(t, "GET", "/v1/health", NULL), 0);
-    assert_int_equal(json_integer_value(json_object_get(sample_answer.body, "door")), DOOR_PUBLIC);
+    assert_int_equal(
+        json_integer_value(json_object_get(sample_answer.body, "access")), API_ACCESS_PUBLIC);
     t.bearer = SAMPLE_BEARER;
     assert_int_equal(sample_call(t, "GET", "/v1/health", NULL), 0);
-    assert_int_equal(json_integer_value(json_object_get(sample_answer.body, "door")), DOOR_ADMIN);
+    assert_int_equal(
+        json_integer_value(json_object_get(sample_answer.body, "access")), API_ACCESS_ADMIN);
     t.bearer = "the-admin-tokem";
     assert_int_equal(sample_call(t, "GET", "/v1/health", NULL), 0);
-    assert_int_equal(json_integer_value(json_object_get(sample_answer.body, "door")), DOOR_PUBLIC);
+    assert_int_equal(
+        json_integer_value(json_object_get(sample_answer.body, "access")), API_ACCESS_PUBLIC);
     t.pin.b[31] ^= 1;
     assert_int_equal(sample_call(t, "GET", "/v1/health", NULL), CLIENT_E_UNTRUSTED);
     assert_int_equal(sample_answer.status, 0);
@@ -51,7 +55,8 @@ static void test_roles(void **state)
 
     t.bearer = SAMPLE_VIEWER;
     assert_int_equal(sample_call(t, "GET", "/v1/health", NULL), 0);
-    assert_int_equal(json_integer_value(json_object_get(sample_answer.body, "door")), DOOR_ADMIN);
+    assert_int_equal(
+        json_integer_value(json_object_get(sample_answer.body, "access")), API_ACCESS_ADMIN);
     assert_int_equal(sample_call(t, "DELETE", "/v1/echo/x", NULL), CLIENT_E_REFUSED);
     assert_int_equal(sample_answer.status, 403);
     assert_string_equal(sample_words.text,
@@ -74,8 +79,8 @@ static void nothing(void *ctx, const struct request *rq, struct response *rs)
 static void test_a_row_without_a_role(void **state)
 {
     static const struct route table[] = {
-        {"GET", "/v1/health", DOOR_PUBLIC | DOOR_ADMIN, nothing, ""},
-        {"GET", "/v1/secret", DOOR_ADMIN, nothing, ""},
+        {"GET", "/v1/health", API_ACCESS_PUBLIC | API_ACCESS_ADMIN, nothing, ""},
+        {"GET", "/v1/secret", API_ACCESS_ADMIN, nothing, ""},
         ROUTES_END,
     };
     struct server *s = NULL;
@@ -282,7 +287,7 @@ static void test_open_at_the_end(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_doors),
+        cmocka_unit_test(test_access),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_a_row_without_a_role),
         cmocka_unit_test(test_refusals),

@@ -137,7 +137,7 @@ static void test_refusals(void **state)
     assert_int_equal(sample_answer.status, 401);
 }
 
-/* An open one does not count among the 64 that one address may have at the door. */
+/* An open one does not count among the 64 that one address may have at the listener. */
 static void test_many(void **state)
 {
     struct client_upgrade *all[80];

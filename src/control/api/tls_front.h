@@ -1,7 +1,7 @@
 /*
- * tls_front.h - the TLS of the public door, in a thread of its own.
+ * tls_front.h - the TLS of the public API, in a thread of its own.
  *
- * Theory of operation. What is accepted at the door is handed in here, and what
+ * Theory of operation. What is accepted by the listener is handed in here, and what
  * comes out is the other half of a socket pair that carries plain bytes, as
  * from any client. So the HTTP server knows no TLS, a handshake takes none of
  * the loop's time, and a connection that becomes a stream (upgrade.h) costs the

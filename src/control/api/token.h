@@ -33,7 +33,7 @@ struct token {
     char network[NAME_MAX_LEN + 1];
     struct endpoint udp[TOKEN_WAYS_MAX];         /* the hub's WireGuard port, best first */
     unsigned n_udp;                              /* at least 1 */
-    char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT" of the public door, best first */
+    char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT" of the public API, best first */
     unsigned n_api;                              /* at least 1 */
     struct client_pin pin;                       /* of the hub's TLS key */
     struct x25519_public hub_key;                /* the hub's WireGuard key in this network */

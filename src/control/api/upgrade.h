@@ -8,7 +8,7 @@
  * server calls on_closed, and neither uses the struct any more. Without an
  * on_open only the latter can happen.
  *
- * From on_open on the connection has left the door's limits: its owner bounds
+ * From on_open on the connection has left the listener's limits: its owner bounds
  * how many there are, how long they may be idle and what they may queue.
  *
  * Threads: the server's loop only.

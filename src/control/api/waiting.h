@@ -1,7 +1,7 @@
 /*
  * waiting.h - connections that have been accepted and have not begun, served source by source.
  *
- * A door begins connections at a pace, since each costs a TLS handshake. What is over the pace
+ * A listener begins connections at a pace, since each costs a TLS handshake. What is over the pace
  * waits here, and whose turn it is goes round by source: so who sends thousands of connections
  * waits behind his own, and a stranger who sends one waits for one of each other source at most. As
  * in admission.h a source is an IPv4 address or the /64 of an IPv6 one; all of a unix socket are

@@ -6,68 +6,72 @@
 
 #include "api/body.h"
 #include "base/text.h"
-#include "hub/hub_internal.h"
 #include "os/clock.h"
+#include "hub/enrol/admin_tokens.h"
+#include "hub/audit/audit.h"
+#include "hub/handlers.h"
+#include "hub/model/model.h"
 
 enum caller_verdict access_identify(
     void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
 
     return admin_tokens_identify(
-        &hub->admins, bearer, &from->addr, now, clock_wall() / NSEC_PER_SEC, ret);
+        h->admins, bearer, &from->addr, now, clock_wall() / NSEC_PER_SEC, ret);
 }
 
-void access_by_node(struct hub *hub, const struct request *rq, const struct model_node *node)
+void access_by_node(struct handlers *h, const struct request *rq, const struct model_node *node)
 {
     char actor[AUDIT_ACTOR_MAX + 1];
 
     (void)snprintf(actor, sizeof(actor), "node:%.*s/%.*s", NAME_MAX_LEN,
         node->net->pub.spec.meta.name, NAME_MAX_LEN, node->pub.spec.meta.name);
-    audit_act(&hub->audit, actor, &rq->from.addr);
+    audit_act(h->audit, actor, &rq->from.addr);
 }
 
-void access_by_token(struct hub *hub, const struct request *rq, const struct token_secret *secret)
+void access_by_token(
+    struct handlers *h, const struct request *rq, const struct token_secret *secret)
 {
     struct token_hash hash = token_hash_of(secret);
     char actor[AUDIT_ACTOR_MAX + 1];
     char id[AUDIT_TOKEN_ID_LEN + 1];
 
-    if (!model_find_token(&hub->model, &hash))
+    if (!model_find_token(h->model, &hash))
         return;
     (void)snprintf(actor, sizeof(actor), "join:%s", audit_token_id(id, &hash));
-    audit_act(&hub->audit, actor, &rq->from.addr);
+    audit_act(h->audit, actor, &rq->from.addr);
 }
 
 void access_begin(void *ctx, const struct request *rq)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     const struct model_node *node = NULL;
 
-    if (rq->door == DOOR_OVERLAY)
-        node = model_find_address(rq->door_ctx, &rq->from.addr);
+    if (rq->access == API_ACCESS_OVERLAY)
+        node = model_find_address(rq->listener_ctx, &rq->from.addr);
     if (node)
-        access_by_node(hub, rq, node);
+        access_by_node(h, rq, node);
     else
-        audit_act(&hub->audit, rq->caller.name[0] ? rq->caller.name : "stranger", &rq->from.addr);
+        audit_act(h->audit, rq->caller.name[0] ? rq->caller.name : "stranger", &rq->from.addr);
 }
 
 /* ---- before a change ------------------------------------------------------------------------ */
 
-static void before_token(struct hub *hub, const char *name, struct audit_before *ret)
+static void before_token(struct handlers *h, const char *name, struct audit_before *ret)
 {
     struct token_hash hash;
     const struct model_token *t = NULL;
 
     if (hex_decode(name, hash.b, sizeof(hash.b)))
-        t = model_find_token(&hub->model, &hash);
+        t = model_find_token(h->model, &hash);
     if (t)
         memcpy(ret->network, t->record.network, sizeof(ret->network));
 }
 
-static void before_admin(struct hub *hub, const char *name, struct audit_before *ret)
+static void before_admin(struct handlers *h, const char *name, struct audit_before *ret)
 {
-    const struct admin_token *t = admin_tokens_find(&hub->admins, name);
+    const struct admin_token *t = admin_tokens_find(h->admins, name);
 
     if (!t)
         return;
@@ -77,16 +81,16 @@ static void before_admin(struct hub *hub, const char *name, struct audit_before 
 
 void access_before(void *ctx, const char *key, struct audit_before *ret)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     struct record_key k = record_key_parse(key);
 
-    ret->revision = model_revision(&hub->model, key);
-    if (damaged_find(&hub->model.damaged, key))
+    ret->revision = model_revision(h->model, key);
+    if (damaged_find(&h->model->damaged, key))
         return;
     if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0)
-        before_admin(hub, key + strlen(ADMIN_RECORD_PREFIX), ret);
+        before_admin(h, key + strlen(ADMIN_RECORD_PREFIX), ret);
     else if (k.kind == RECORD_TOKEN)
-        before_token(hub, k.name, ret);
+        before_token(h, k.name, ret);
 }
 
 /* ---- after a request ------------------------------------------------------------------------ */
@@ -96,31 +100,31 @@ static bool is_worth_knowing(const struct route *row, int status)
 {
     if (strcmp(row->path, "/v1/enrol") == 0)
         return status >= 401;
-    return (row->doors & DOOR_ADMIN) && !(row->doors & DOOR_PUBLIC) &&
+    return (row->access & API_ACCESS_ADMIN) && !(row->access & API_ACCESS_PUBLIC) &&
            (status == 401 || status == 403 || status == 429);
 }
 
 void access_refused(
-    struct hub *hub, const struct request *rq, const char *operation, const struct response *rs)
+    struct handlers *h, const struct request *rq, const char *operation, const struct response *rs)
 {
     bool has_network = strstr(operation, " /v1/networks/{network}") != NULL;
     const struct model_network *net =
-        has_network ? model_find_network(&hub->model, rq->params[0]) : NULL;
+        has_network ? model_find_network(h->model, rq->params[0]) : NULL;
     const char *why = rs->body ? body_refusal_text(rs->body) : NULL;
 
-    audit_refused(&hub->audit, operation, net ? net->pub.spec.meta.name : "", (unsigned)rs->status,
+    audit_refused(h->audit, operation, net ? net->pub.spec.meta.name : "", (unsigned)rs->status,
         why ? why : "", rq->now);
 }
 
 void access_end(
     void *ctx, const struct request *rq, const struct route *row, const struct response *rs)
 {
-    struct hub *hub = ctx;
+    struct handlers *h = ctx;
     char operation[AUDIT_OPERATION_MAX + 1];
 
     if (row && is_worth_knowing(row, rs->status)) {
         (void)snprintf(operation, sizeof(operation), "%s %s", row->method, row->path);
-        access_refused(hub, rq, operation, rs);
+        access_refused(h, rq, operation, rs);
     }
-    audit_act_hub(&hub->audit);
+    audit_act_hub(h->audit);
 }

@@ -8,7 +8,7 @@
 #include "api/route.h"
 
 struct audit_before;
-struct hub;
+struct handlers;
 struct model_node;
 struct token_secret;
 
@@ -28,10 +28,11 @@ void access_before(void *ctx, const char *key, struct audit_before *ret);
 
 /** access_refused() - a request that @rs refuses is noted; @operation: its route. */
 void access_refused(
-    struct hub *hub, const struct request *rq, const char *operation, const struct response *rs);
+    struct handlers *h, const struct request *rq, const char *operation, const struct response *rs);
 
 /** access_by_node() - the request turned out to be that member's. */
-void access_by_node(struct hub *hub, const struct request *rq, const struct model_node *node);
+void access_by_node(struct handlers *h, const struct request *rq, const struct model_node *node);
 
 /** access_by_token() - it came with the secret of a join token, if the hub knows it. */
-void access_by_token(struct hub *hub, const struct request *rq, const struct token_secret *secret);
+void access_by_token(
+    struct handlers *h, const struct request *rq, const struct token_secret *secret);

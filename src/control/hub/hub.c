@@ -1,93 +1,31 @@
 /*
- * hub.c - puts the hub together: opens and closes it, and does what is done by the clock.
+ * hub.c - see hub.h: opens and closes the hub's parts, connects them, and says when each is due.
  *
- * What a change of the model leads to is in changes.c, the doors' handlers in door_*.c.
+ * What a change of the model leads to is in changes.c, what answers a request in handlers.h.
  */
 #include "hub.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
-#include "api/stream.h"
+#include "api/server.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/log.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "hub/access.h"
 #include "hub/hub_internal.h"
-#include "hub/networks.h"
+#include "hub/routes.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 #include "os/statefile.h"
 #include "store/store_open.h"
 
-/* How often the leases of ephemeral nodes that are there are begun anew. */
-#define KEEP_EACH (10 * NSEC_PER_SEC)
-
-/* A node whose last handshake is younger is there: WireGuard makes a new one every 120 s. */
-#define HANDSHAKE_FRESH (180 * NSEC_PER_SEC)
-
-const char *hub__path(const struct hub *hub, char buf[static 512], const char *fmt, ...)
-{
-    int n = snprintf(buf, 512, "%s/", hub->config.state_dir);
-    va_list ap;
-
-    if (n < 0 || n >= 512)
-        return buf;
-    va_start(ap, fmt);
-    (void)vsnprintf(buf + n, 512 - (size_t)n, fmt, ap);
-    va_end(ap);
-    return buf;
-}
-
-int64_t hub__wall(void)
-{
-    return clock_wall() / NSEC_PER_SEC;
-}
-
 /* ---- the clock ------------------------------------------------------------------------------ */
-
-/*
- * When the node was heard last, by a request, its watch or its WireGuard session; 0: not lately.
- * Of a node without an agent nothing but its handshakes is known.
- */
-static nsec_t heard_at(struct hub *hub, const struct model_node *node, nsec_t now)
-{
-    nsec_t at = node->seen > 0 && now - node->seen < 2 * KEEP_EACH ? node->seen : 0;
-    struct hub_facts facts = {0};
-
-    if (watch_is_open(node))
-        return now;
-    if (hub->hooks.facts && hub->hooks.facts(hub->hooks.ctx, &node->pub, &facts) &&
-        facts.handshake > at && now - facts.handshake < HANDSHAKE_FRESH)
-        at = facts.handshake;
-    return at;
-}
-
-/* Those who are there were seen; and the ephemeral among them stay. */
-static void keep_nodes(struct hub *hub, struct model_network *net, nsec_t now, int64_t wall)
-{
-    for (size_t i = 0; i < net->nodes.n; i++) {
-        struct model_node *node = model_node_at(net, i);
-        nsec_t at = node->pub.spec.hub ? 0 : heard_at(hub, node, now);
-        int64_t wall_at = wall - (now - at) / NSEC_PER_SEC;
-        char key[RECORD_KEY_MAX];
-
-        if (at == 0)
-            continue;
-        /* The same handshake, a second off by rounding, is no news. */
-        if (at > node->seen || wall_at > node->heard.last_seen + 1)
-            reports_seen(&hub->reports, node, at, wall_at);
-        if (node->pub.spec.ephemeral)
-            (void)store_keep(hub->store,
-                record_key(key, RECORD_NODE, net->pub.spec.meta.name, node->pub.spec.meta.name),
-                now, NULL);
-    }
-}
 
 static void expire(struct hub *hub, nsec_t now)
 {
@@ -105,13 +43,9 @@ static void on_tick(uv_timer_t *timer)
     struct err e = ERR_NULL;
     nsec_t now = clock_now();
 
-    if (now - hub->kept >= KEEP_EACH) {
-        hub->kept = now;
-        for (size_t i = 0; i < hub->model.networks.n; i++)
-            keep_nodes(hub, model_network_at(&hub->model, i), now, hub__wall());
-    }
-    if ((publics_tick(&hub->publics, now) || hub->refresh_failure.code != 0) &&
-        networks_refresh(hub, now, &e) != 0)
+    presence_tick(&hub->presence, now, clock_wall_s());
+    if ((publics_tick(&hub->publics, now) || hub->networks.refresh_failure.code != 0) &&
+        networks_refresh(&hub->networks, now, &e) != 0)
         log_warning("nodes are not told where this hub is now: %s", err_text(&e));
     expire(hub, now);
     if (reports_tick(&hub->reports, now, &e) != 0)
@@ -123,46 +57,73 @@ static void on_tick(uv_timer_t *timer)
     streams_tick(&hub->streams, now);
 }
 
-void hub_node_seen(struct hub_node *node)
-{
-    struct model_node *n = model_node_of(node);
-
-    /* Whoever calls this has no hub at hand; keep_nodes() takes it from here. */
-    n->seen = clock_now();
-}
-
 /* ---- opening -------------------------------------------------------------------------------- */
+
+static const char *path_of(
+    const struct hub *hub, char buf[static HANDLERS_PATH_MAX], const char *name)
+{
+    (void)snprintf(buf, HANDLERS_PATH_MAX, "%s/%s", hub->config.state_dir, name);
+    return buf;
+}
 
 static int open_files(struct hub *hub, struct err *e)
 {
-    char key[512];
-    char certificate[512];
+    char key[HANDLERS_PATH_MAX];
+    char certificate[HANDLERS_PATH_MAX];
     int r = statefile_make_dir(hub->config.state_dir, 0700, e);
 
     if (r == 0)
-        r = statefile_make_dir(hub__path(hub, key, "keys"), 0700, e);
+        r = statefile_make_dir(path_of(hub, key, "keys"), 0700, e);
     if (r == 0)
-        r = identity_open(&hub->identity, hub__path(hub, key, "tls.key"),
-            hub__path(hub, certificate, "tls.crt"), e);
+        r = identity_open(
+            &hub->identity, path_of(hub, key, "tls.key"), path_of(hub, certificate, "tls.crt"), e);
     return r;
 }
 
 static void on_stream(void *ctx, struct model_node *node, const struct endpoint *ep)
 {
-    struct hub *hub = ctx;
+    const struct hub_hooks *hooks = &((struct hub *)ctx)->changes.hooks;
 
-    if (node->net->is_up && hub->hooks.node_at)
-        hub->hooks.node_at(hub->hooks.ctx, &node->pub, ep);
+    if (node->net->is_up && hooks->node_at)
+        hooks->node_at(hooks->ctx, &node->pub, ep);
 }
 
-static void init_parts(struct hub *hub)
+/* What the handlers work on; the rest is there once the hub starts. */
+static void lend_parts(struct hub *hub)
 {
-    struct model_listener listener = hub__changes(hub);
+    hub->handlers = (struct handlers){.disk = &hub->disk,
+        .state_dir = hub->config.state_dir,
+        .routes = routes,
+        .hooks = &hub->changes.hooks,
+        .identity = &hub->identity,
+        .model = &hub->model,
+        .audit = &hub->audit,
+        .reports = &hub->reports,
+        .watcher = &hub->watcher,
+        .enrol = &hub->enrol,
+        .admins = &hub->admins,
+        .networks = &hub->networks,
+        .publics = &hub->publics,
+        .streams = &hub->streams,
+        .rng = hub->rng,
+        .udp_port = hub->config.udp_port};
+    hub->presence = (struct presence){
+        .model = &hub->model, .reports = &hub->reports, .hooks = &hub->changes.hooks};
+}
 
+static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
+{
+    const struct hub_config *config = &hub->config;
+    struct model_listener listener = changes_listener(&hub->changes);
+
+    changes_init(
+        &hub->changes, &hub->model, &hub->networks, &hub->watcher, hooks, config->interface_prefix);
+    networks_init(
+        &hub->networks, &hub->disk, &hub->model, &hub->publics, config->state_dir, &hub->rng);
     model_init(&hub->model, hub->store, &listener, rng_u64(&hub->rng));
-    audit_init(&hub->audit, hub->store, hub__wall, access_before, hub);
-    if (hub->config.audit_age_s > 0)
-        hub->audit.age_s = hub->config.audit_age_s;
+    audit_init(&hub->audit, hub->store, clock_wall_s, access_before, &hub->handlers);
+    if (config->audit_age_s > 0)
+        hub->audit.age_s = config->audit_age_s;
     hub->model.audit = &hub->audit;
     /* As many bits as a number in JSON keeps. */
     hub->model.boot = rng_u64(&hub->rng) >> 11 | 1;
@@ -170,9 +131,10 @@ static void init_parts(struct hub *hub)
     watcher_init(&hub->watcher, &hub->model);
     enrol_init(&hub->enrol, &hub->model, &hub->rng);
     admin_tokens_init(&hub->admins, &hub->model, &hub->rng);
-    streams_init(&hub->streams, hub->loop, hub->config.udp_port);
+    streams_init(&hub->streams, hub->loop, config->udp_port);
     hub->streams.on_open = on_stream;
     hub->streams.ctx = hub;
+    lend_parts(hub);
 }
 
 /* The list of records that are set aside is shown to people, and a rendezvous process may say so of
@@ -210,7 +172,7 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     const struct hub_hooks *hooks, struct err *e)
 {
     struct hub *hub = calloc(1, sizeof(*hub));
-    char path[512];
+    char path[HANDLERS_PATH_MAX];
     int r;
 
     if (!hub || disk_works_init(&hub->disk, loop) != 0) {
@@ -221,17 +183,13 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     hub->publics.here = config->publics;
     hub->loop = loop;
     hub->rng = rng_kernel();
-    if (hooks) {
-        hub->hooks = *hooks;
-        hub->has_hooks = true;
-    }
     r = open_files(hub, e);
     if (r == 0)
-        publics_load(&hub->publics, hub__path(hub, path, "move.json"), config->udp_port);
+        publics_load(&hub->publics, path_of(hub, path, "move.json"), config->udp_port);
     hub->store = config->store;
     if (r == 0 && !hub->store)
         r = store_open(&hub->store, config->store_url, clock_now(), e);
-    init_parts(hub);
+    init_parts(hub, hooks);
     if (r == 0)
         r = audit_open(&hub->audit, e);
     if (r == 0)
@@ -239,13 +197,15 @@ int hub_new(struct hub **ret, struct uv_loop_s *loop, const struct hub_config *c
     if (r == 0)
         r = admin_tokens_load(&hub->admins, e);
     if (r == 0)
-        r = admin_tokens_open_file(&hub->admins, hub__path(hub, path, "admin.token"), e);
+        r = admin_tokens_open_file(&hub->admins, path_of(hub, path, "admin.token"), e);
     if (r == 0)
         r = load_jobs(hub, e);
     if (r != 0) {
         hub_free(hub);
         return r;
     }
+    hub->changes.jobs = hub->jobs;
+    hub->handlers.jobs = hub->jobs;
     *ret = hub;
     return 0;
 }
@@ -262,11 +222,10 @@ static void on_store(uv_poll_t *poll, int status, int events)
 void hub__start_loop(struct hub *hub)
 {
     (void)uv_timer_init(hub->loop, &hub->tick);
-    (void)uv_timer_init(hub->loop, &hub->bury);
     (void)uv_poll_init(hub->loop, &hub->answers, store_fd(hub->store));
     (void)uv_poll_start(&hub->answers, UV_READABLE, on_store);
     hub->tick.data = hub;
-    hub->bury.data = hub;
+    changes_start_timer(&hub->changes, hub->loop);
     hub->has_handles = true;
 }
 
@@ -274,21 +233,31 @@ static int open_server(struct hub *hub, struct err *e)
 {
     struct server_config config = {
         .loop = hub->loop,
-        .routes = hub__routes,
-        .ctx = hub,
+        .routes = routes,
+        .ctx = &hub->handlers,
         .identity = &hub->identity,
         .identify = access_identify,
         .begin = access_begin,
         .end = access_end,
     };
+    uint16_t api_port;
     int r = server_new(&hub->server, &config, e);
 
     if (r == 0)
-        r = server_listen_tls(hub->server, &hub->config.api_listen, &hub->api_port, e);
+        r = server_listen_tls(hub->server, &hub->config.api_listen, &api_port, e);
     if (r == 0)
         r = server_listen_unix(hub->server, hub->config.socket_path, e);
-    /* To look, for members of the group. */
-    return r == 0 ? server_listen_users(hub->server, hub->config.socket_path, ROLE_VIEWER, e) : r;
+    /* Members of the group may look. */
+    if (r == 0)
+        r = server_listen_users(hub->server, hub->config.socket_path, ROLE_VIEWER, e);
+    if (r != 0)
+        return r;
+    hub->changes.server = hub->server;
+    hub->handlers.server = hub->server;
+    hub->changes.api_port = api_port;
+    hub->handlers.api_port = api_port;
+    hub->networks.api_port = api_port;
+    return 0;
 }
 
 /* Nodes get by without it. */
@@ -296,18 +265,20 @@ static void open_stun(struct hub *hub)
 {
     struct err e = ERR_NULL;
 
-    if (stun_port_new(&hub->stun, hub->loop, hub->api_port, rng_u64(&hub->rng), &e) < 0)
+    if (stun_port_new(&hub->stun, hub->loop, hub->handlers.api_port, rng_u64(&hub->rng), &e) < 0)
         log_info("nodes cannot tell what kind of NAT they are behind: %s", err_text(&e));
 }
 
-static int bring_up_all(struct hub *hub, struct err *e)
+int hub__serve(struct hub *hub, struct err *e)
 {
+    hub->changes.is_running = true;
+    hub->networks.is_serving = true;
     for (size_t i = 0; i < hub->model.networks.n; i++) {
         struct model_network *net = model_network_at(&hub->model, i);
 
         if (net->is_up)
             continue;
-        hub__bring_up(hub, net);
+        changes_bring_up(&hub->changes, net);
         if (net->is_up)
             continue;
         if (e)
@@ -366,7 +337,7 @@ static int add_first(
         return 0;
     }
     (void)snprintf(rq.name, sizeof(rq.name), "%s", name ? name : NETWORKS_NAME_DEFAULT);
-    r = networks_add(hub, &rq, on_first, &first, e);
+    r = networks_add(&hub->networks, &rq, on_first, &first, e);
     store_wait(hub->store);
     return r == 0 ? first.r : r;
 }
@@ -385,13 +356,12 @@ int hub_start(
     if (r == 0)
         r = add_first(hub, first_network, first_cidr4, e);
     if (r == 0)
-        r = networks_refresh(hub, now, e);
+        r = networks_refresh(&hub->networks, now, e);
     store_wait(hub->store);
-    if (r == 0 && hub->refresh_failure.code != 0)
-        r = err_set(e, -EIO, "%s", err_text(&hub->refresh_failure));
-    hub->is_running = r == 0;
+    if (r == 0 && hub->networks.refresh_failure.code != 0)
+        r = err_set(e, -EIO, "%s", err_text(&hub->networks.refresh_failure));
     if (r == 0)
-        r = bring_up_all(hub, e);
+        r = hub__serve(hub, e);
     /* What has begun with this is there when somebody asks. */
     store_wait(hub->store);
     if (r == 0)
@@ -412,8 +382,6 @@ static void finish_requests(struct hub *hub)
 void hub_stop(struct hub *hub)
 {
     struct err e = ERR_NULL;
-    struct model_network *net;
-    struct model_network *tmp;
 
     if (!hub->has_handles)
         return;
@@ -426,27 +394,10 @@ void hub_stop(struct hub *hub)
     if (audit_tick(&hub->audit, clock_now(), true, &e) != 0)
         log_warning("the last refusals are not in the audit log: %s", err_text(&e));
     streams_stop(&hub->streams);
-    for (size_t i = 0; i < hub->model.networks.n; i++) {
-        net = model_network_at(&hub->model, i);
-        for (size_t k = 0; net->is_up && k < net->nodes.n; k++) {
-            struct hub_node *node = &model_node_at(net, k)->pub;
-
-            if (node->spec.hub)
-                continue;
-            if (hub->hooks.node_cut)
-                hub->hooks.node_cut(hub->hooks.ctx, node);
-            if (hub->hooks.node_gone)
-                hub->hooks.node_gone(hub->hooks.ctx, node);
-        }
-        hub__take_down(hub, net);
-    }
-    list_foreach_safe(net, tmp, &hub->model.buried, bury)
-        hub__take_down(hub, net);
-    hub->is_running = false;
+    changes_stop(&hub->changes);
     jobs_stop(hub->jobs);
     hub->stun = stun_port_free(hub->stun);
     uv_close((uv_handle_t *)&hub->tick, NULL);
-    uv_close((uv_handle_t *)&hub->bury, NULL);
     store_wait(hub->store);
     uv_close((uv_handle_t *)&hub->answers, NULL);
     if (hub->server)
@@ -458,8 +409,8 @@ struct hub *hub_free(struct hub *hub)
     if (!hub)
         return NULL;
     server_free(hub->server);
-    arrivals_deinit(&hub->arrivals);
-    json_decref(hub->held_keys);
+    handlers_deinit(&hub->handlers);
+    networks_deinit(&hub->networks);
     jobs_free(hub->jobs);
     publics_deinit(&hub->publics);
     enrol_deinit(&hub->enrol);
@@ -472,16 +423,11 @@ struct hub *hub_free(struct hub *hub)
     return NULL;
 }
 
-/* ---- for the hooks -------------------------------------------------------------------------- */
-
-const struct hub_config *hub_config(const struct hub *hub)
-{
-    return &hub->config;
-}
+/* ---- for others ----------------------------------------------------------------------------- */
 
 uint16_t hub_api_port(const struct hub *hub)
 {
-    return hub->api_port;
+    return hub->handlers.api_port;
 }
 
 const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])
@@ -491,103 +437,10 @@ const char *hub_pin(const struct hub *hub, char buf[static HUB_PIN_TEXT_MAX])
     return buf;
 }
 
-struct uv_loop_s *hub_loop(struct hub *hub)
-{
-    return hub->loop;
-}
-
-/* The item of @k behind the one with @key, or the first. */
-static struct keyed *next_of(const struct keys *k, const struct keyed *after)
-{
-    size_t i = after ? keys_lower(k, after->key) + 1 : 0;
-
-    return i < k->n ? k->items[i] : NULL;
-}
-
 struct hub_network *hub_next_network(struct hub *hub, struct hub_network *after)
 {
-    struct keyed *k = next_of(&hub->model.networks, after ? &model_network_of(after)->keyed : NULL);
+    const struct keys *all = &hub->model.networks;
+    size_t i = after ? keys_lower(all, model_network_of(after)->keyed.key) + 1 : 0;
 
-    return k ? &container_of(k, struct model_network, keyed)->pub : NULL;
-}
-
-struct hub_network *hub_find_network(struct hub *hub, const char *name)
-{
-    struct model_network *net = model_find_network(&hub->model, name);
-
-    return net ? &net->pub : NULL;
-}
-
-struct hub_node *hub_next_node(struct hub_network *net, struct hub_node *after)
-{
-    struct keyed *k =
-        next_of(&model_network_of(net)->nodes, after ? &model_node_of(after)->keyed : NULL);
-
-    return k ? &container_of(k, struct model_node, keyed)->pub : NULL;
-}
-
-static struct hub_node *public_half(struct model_node *node)
-{
-    return node ? &node->pub : NULL;
-}
-
-struct hub_node *hub_find_node(struct hub_network *net, const char *name)
-{
-    return public_half(model_find_node(model_network_of(net), name));
-}
-
-struct hub_node *hub_find_node_by_key(struct hub_network *net, const struct x25519_public *key)
-{
-    return public_half(model_find_key(model_network_of(net), key));
-}
-
-struct hub_node *hub_find_node_by_address(struct hub_network *net, const struct ip_addr *address)
-{
-    return public_half(model_find_address(model_network_of(net), address));
-}
-
-bool hub_node_is_self(const struct hub_node *node)
-{
-    return node->spec.hub != NULL;
-}
-
-bool hub_may_talk(const struct hub_node *a, const struct hub_node *b)
-{
-    return model_may_talk(model_node_of(a), model_node_of(b));
-}
-
-static int open_jobs(
-    struct hub *hub, struct model_network *net, const char *interface, struct err *e)
-{
-    struct jobs_place place = {.network = net->pub.spec.meta.name,
-        .interface = interface,
-        .address4 = net->pub.address4,
-        .address6 = net->pub.address6};
-    int r = jobs_open(&net->jobs, hub->jobs, &place, e);
-
-    for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
-        const struct node *node = &model_node_at(net, i)->pub.spec;
-
-        jobs_add_member(&net->jobs, &node->address4);
-        jobs_add_member(&net->jobs, &node->address6);
-    }
-    return r;
-}
-
-int hub_open_door(struct hub *hub, struct hub_network *net, const char *interface, struct err *e)
-{
-    struct model_network *n = model_network_of(net);
-    struct endpoint at4 = {.addr = net->address4, .port = hub->api_port};
-    struct endpoint at6 = {.addr = net->address6, .port = hub->api_port};
-    int r = server_listen_overlay(hub->server, &at4, interface, n, &n->doors[0], e);
-
-    if (r == 0)
-        r = server_listen_overlay(hub->server, &at6, interface, n, &n->doors[1], e);
-    if (r == 0)
-        r = open_jobs(hub, n, interface, e);
-    if (r != 0) {
-        n->doors[0] = server_listener_close(n->doors[0]);
-        n->doors[1] = server_listener_close(n->doors[1]);
-    }
-    return r;
+    return i < all->n ? &model_network_at(&hub->model, i)->pub : NULL;
 }

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "hub/hub_internal.h"
 #include "os/clock.h"
+#include "hub/handlers.h"
+#include "hub/model/model.h"
 
 /* Times that a request begins when others change what it has looked at. */
 #define TRIES_MAX 8
@@ -28,7 +29,7 @@ static void on_closed(struct deferred *d)
 }
 
 void *later_new(
-    struct hub *hub, const struct request *rq, struct response *rs, size_t size, later_fn begin)
+    struct handlers *h, const struct request *rq, struct response *rs, size_t size, later_fn begin)
 {
     struct later *l = calloc(1, size);
 
@@ -36,9 +37,9 @@ void *later_new(
         response_refuse(rs, 500, "no memory for the request");
         return NULL;
     }
-    l->hub = hub;
+    l->h = h;
     l->begin = begin;
-    l->by = hub->audit.by;
+    l->by = h->audit->by;
     l->deferred.on_closed = on_closed;
     l->rq = *rq;
     l->rq.query = NULL;
@@ -79,9 +80,9 @@ void later_end(struct later *l, struct response *rs)
 void later_act(struct later *l, bool is_it)
 {
     if (is_it)
-        audit_act(&l->hub->audit, l->by.actor, &l->by.from);
+        audit_act(l->h->audit, l->by.actor, &l->by.from);
     else
-        audit_act_hub(&l->hub->audit);
+        audit_act_hub(l->h->audit);
 }
 
 void later_fail(struct response *rs, const struct store_answer *answer)
@@ -132,7 +133,7 @@ void later_commit(struct later *l, const struct store_op *ops, size_t n_ops, lat
     struct err e = ERR_NULL;
 
     l->done = done;
-    if (model_commit(&l->hub->model, ops, n_ops, l->rq.now, later_store, l, &e) == 0)
+    if (model_commit(l->h->model, ops, n_ops, l->rq.now, later_store, l, &e) == 0)
         l->is_waiting = true;
     else
         response_fail(rs, &e);

@@ -16,9 +16,9 @@
 #pragma once
 
 #include "api/deferred.h"
-#include "hub/audit.h"
+#include "hub/audit/audit.h"
 
-struct hub;
+struct handlers;
 struct later;
 struct store_answer;
 
@@ -30,10 +30,10 @@ typedef void (*later_done_fn)(
     struct later *l, const struct store_answer *answer, struct response *rs);
 
 struct later {
-    struct hub *hub;                 /* pins */
-    struct request rq;               /* what is kept: door, from, parameters, caller, body, time */
-    later_fn begin;                  /* of the handler */
-    later_done_fn done;              /* likewise, for what is on its way now */
+    struct handlers *h; /* pins */
+    struct request rq;  /* what is kept: access, from, parameters, caller, body, time */
+    later_fn begin;     /* of the handler */
+    later_done_fn done; /* likewise, for what is on its way now */
     void (*deinit)(struct later *l); /* of what the handler's struct owns; NULL: nothing */
     struct audit_by by;              /* who makes the request */
     unsigned n_tries;                /* that have conflicted */
@@ -50,7 +50,7 @@ struct later {
  * Return: the handler's struct, for later_begin(); NULL: no memory, and @rs says so.
  */
 void *later_new(
-    struct hub *hub, const struct request *rq, struct response *rs, size_t size, later_fn begin);
+    struct handlers *h, const struct request *rq, struct response *rs, size_t size, later_fn begin);
 
 /** later_begin() - handle it. @l is taken. */
 void later_begin(struct later *l, const struct request *rq, struct response *rs);

@@ -1,34 +1,18 @@
 /*
- * metrics.c - what the hub counts, in Prometheus' text format.
- *
- * It reads all parts of the hub, and none of them knows it. What plugs in adds its own by
- * hub_metric() (struct hub_hooks).
+ * metrics.c - see metrics.h. It reads all parts of the hub, and none of them knows it.
  */
+#include "hub/metrics.h"
+
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
-#include "base/str.h"
-#include "hub/hub_internal.h"
-
-struct hub_metrics {
-    struct str text;
-    char last[96]; /* the name whose help has been said */
-};
-
-void hub_metric(struct hub_metrics *m, enum hub_metric_type type, const char *name,
-    const char *help, const char *labels, double value)
-{
-    const char *word = type == HUB_METRIC_COUNTER ? "counter" : "gauge";
-
-    if (strcmp(m->last, name) != 0) {
-        str_addf(&m->text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, word);
-        (void)snprintf(m->last, sizeof(m->last), "%s", name);
-    }
-    if (labels[0])
-        str_addf(&m->text, "%s{%s} %.17g\n", name, labels, value);
-    else
-        str_addf(&m->text, "%s %.17g\n", name, value);
-}
+#include "api/server.h"
+#include "hub/enrol/enrol.h"
+#include "hub/handlers.h"
+#include "hub/jobs/jobs.h"
+#include "hub/model/model.h"
+#include "hub/streams/streams.h"
+#include "hub/watch/watch.h"
 
 static unsigned count_alarms(const struct model_network *net)
 {
@@ -39,19 +23,19 @@ static unsigned count_alarms(const struct model_network *net)
     return n;
 }
 
-static void add_networks(struct hub_metrics *m, const struct hub *hub)
+static void add_networks(struct hub_metrics *m, const struct handlers *h)
 {
     char labels[2 * OBJECT_NAME_MAX];
 
-    for (size_t i = 0; i < hub->model.networks.n; i++) {
-        const struct model_network *net = model_network_at(&hub->model, i);
+    for (size_t i = 0; i < h->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(h->model, i);
 
         (void)snprintf(labels, sizeof(labels), "network=\"%.63s\"", net->pub.spec.meta.name);
         hub_metric(m, HUB_METRIC_GAUGE, "weft_nodes", "members of the network, with the hub",
             labels, (double)net->nodes.n);
     }
-    for (size_t i = 0; i < hub->model.networks.n; i++) {
-        const struct model_network *net = model_network_at(&hub->model, i);
+    for (size_t i = 0; i < h->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(h->model, i);
 
         (void)snprintf(labels, sizeof(labels), "network=\"%.63s\"", net->pub.spec.meta.name);
         hub_metric(m, HUB_METRIC_GAUGE, "weft_path_alarms",
@@ -60,9 +44,9 @@ static void add_networks(struct hub_metrics *m, const struct hub *hub)
     }
 }
 
-static void add_server(struct hub_metrics *m, const struct hub *hub)
+static void add_server(struct hub_metrics *m, const struct handlers *h)
 {
-    struct server_counts c = server_counts(hub->server);
+    struct server_counts c = h->server ? server_counts(h->server) : (struct server_counts){0};
 
     hub_metric(m, HUB_METRIC_COUNTER, "weft_api_connections_total", "connections taken", "",
         (double)c.accepted);
@@ -76,23 +60,23 @@ static void add_server(struct hub_metrics *m, const struct hub *hub)
         m, HUB_METRIC_GAUGE, "weft_api_connections", "connections open", "", (double)c.connections);
 }
 
-static void add_streams(struct hub_metrics *m, const struct hub *hub)
+static void add_streams(struct hub_metrics *m, const struct handlers *h)
 {
     uint64_t rx;
     uint64_t tx;
 
-    streams_count_bytes(&hub->streams, &rx, &tx);
+    streams_count_bytes(h->streams, &rx, &tx);
     hub_metric(m, HUB_METRIC_GAUGE, "weft_streams", "members that come in TLS, for want of UDP", "",
-        (double)hub->streams.n);
+        (double)h->streams->n);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_stream_bytes_total", "bytes of datagrams in TLS",
         "direction=\"rx\"", (double)rx);
     hub_metric(m, HUB_METRIC_COUNTER, "weft_stream_bytes_total", "bytes of datagrams in TLS",
         "direction=\"tx\"", (double)tx);
 }
 
-static void add_jobs(struct hub_metrics *m, const struct hub *hub)
+static void add_jobs(struct hub_metrics *m, const struct handlers *h)
 {
-    struct jobs_counts c = jobs_count(hub->jobs);
+    struct jobs_counts c = jobs_count(h->jobs);
 
     hub_metric(m, HUB_METRIC_GAUGE, "weft_rendezvous_jobs", "jobs, the default ones included", "",
         (double)c.n_jobs);
@@ -117,28 +101,29 @@ static void add_jobs(struct hub_metrics *m, const struct hub *hub)
         "processes of rendezvous that ended, and were started again", "", (double)c.n_restarts);
 }
 
-char *hub__metrics(struct hub *hub)
+char *metrics_text(const struct handlers *h)
 {
-    struct hub_metrics m = {.text = STR_NULL};
+    struct hub_metrics *m = hub_metrics_new();
 
-    add_networks(&m, hub);
-    add_server(&m, hub);
-    add_streams(&m, hub);
-    hub_metric(
-        &m, HUB_METRIC_GAUGE, "weft_watches", "nodes that listen", "", (double)hub->watcher.n);
-    hub_metric(&m, HUB_METRIC_COUNTER, "weft_watch_overruns_total",
-        "watches that were too slow and got a new snapshot", "", (double)hub->watcher.n_overrun);
-    hub_metric(&m, HUB_METRIC_COUNTER, "weft_enrolments_total", "machines let in", "",
-        (double)hub->enrol.n_enrolled);
-    hub_metric(&m, HUB_METRIC_COUNTER, "weft_enrolments_refused_total", "machines refused", "",
-        (double)hub->enrol.n_refused);
-    hub_metric(&m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
-        (double)store_revision(hub->store));
-    hub_metric(&m, HUB_METRIC_GAUGE, "weft_damaged_records",
+    if (!m)
+        return NULL;
+    add_networks(m, h);
+    add_server(m, h);
+    add_streams(m, h);
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_watches", "nodes that listen", "", (double)h->watcher->n);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_watch_overruns_total",
+        "watches that were too slow and got a new snapshot", "", (double)h->watcher->n_overrun);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_enrolments_total", "machines let in", "",
+        (double)h->enrol->n_enrolled);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_enrolments_refused_total", "machines refused", "",
+        (double)h->enrol->n_refused);
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_store_revision", "revision of the store", "",
+        (double)store_revision(h->model->store));
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_damaged_records",
         "records of the store that cannot be understood, and are set aside", "",
-        (double)hub->model.damaged.records.n);
-    add_jobs(&m, hub);
-    if (hub->hooks.metrics)
-        hub->hooks.metrics(hub->hooks.ctx, &m);
-    return str_take(&m.text, NULL);
+        (double)h->model->damaged.records.n);
+    add_jobs(m, h);
+    if (h->hooks->metrics)
+        h->hooks->metrics(h->hooks->ctx, m);
+    return hub_metrics_finish(m);
 }

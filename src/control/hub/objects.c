@@ -7,7 +7,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "os/log.h"
-#include "hub/hub_internal.h"
+#include "hub/model/model.h"
+#include "hub/handlers.h"
 
 uint64_t objects_given_version(const struct object_call *call)
 {
@@ -45,7 +46,7 @@ static void written(struct later *l, const struct store_answer *a, struct respon
 {
     const struct object_call *call = container_of(l, struct object_call, later);
     const struct request *rq = &l->rq;
-    const struct model_network *net = model_find_network(&l->hub->model, rq->params[0]);
+    const struct model_network *net = model_find_network(l->h->model, rq->params[0]);
     json_t *json;
 
     if (a->r != 0) {

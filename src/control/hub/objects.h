@@ -1,13 +1,13 @@
 /*
  * objects.h - objects as an administrator reads and writes them: one row a kind of object.
  *
- * The handlers and the table of rows are in door_objects.c. A kind of object that has no row there
- * is handled by objects_plain, which goes by the kind's row in mesh/object.h.
+ * The handlers and the table of rows are in handlers_objects.c. A kind of object that has no row
+ * there is handled by objects_plain, which goes by the kind's row in mesh/object.h.
  */
 #pragma once
 
 #include "hub/later.h"
-#include "hub/record.h"
+#include "hub/record/record.h"
 #include "mesh/object.h"
 
 struct model_network;

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hub/hub_internal.h"
+#include "hub/model/model.h"
 #include "hub/objects.h"
+#include "hub/watch/reports.h"
 
 static json_t *edge_json(const struct model_edge *edge)
 {

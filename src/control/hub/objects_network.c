@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/doors.h"
-#include "hub/hub_internal.h"
-#include "hub/networks.h"
+#include "hub/handlers.h"
+#include "hub/model/model.h"
+#include "hub/networks/networks.h"
 #include "hub/objects.h"
 
 static void list(const struct model_network *net, const struct object_kind *kind, json_t *items)
@@ -40,7 +40,7 @@ static void on_made(void *ctx, int r, struct model_network *net, const struct er
         later_again(l);
         return;
     }
-    door_refuse_network(&rs, r, e);
+    handlers_refuse_network(&rs, r, e);
     later_end(l, &rs);
 }
 
@@ -61,11 +61,11 @@ static void make(struct object_call *call, struct response *rs)
         objects_refuse_version(call, rs);
         return;
     }
-    r = networks_add(call->later.hub, &nr, on_made, &call->later, &e);
+    r = networks_add(call->later.h->networks, &nr, on_made, &call->later, &e);
     if (r == 0)
         later_wait(&call->later);
     else
-        door_refuse_network(rs, r, &e);
+        handlers_refuse_network(rs, r, &e);
 }
 
 static void put(struct object_call *call, struct model_network *net, struct response *rs)

@@ -3,9 +3,11 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "hub/hub_internal.h"
-#include "hub/node_routes.h"
+#include "hub/enrol/enrol.h"
+#include "hub/model/model.h"
+#include "hub/model/node_routes.h"
 #include "hub/objects.h"
+#include "hub/watch/reports.h"
 
 static json_t *node_json(const struct model_node *node)
 {

@@ -4,7 +4,7 @@
  * They are kept, shown, and told to the nodes that may see them, as the kind's row says.
  */
 #include "base/err.h"
-#include "hub/hub_internal.h"
+#include "hub/model/model.h"
 #include "hub/objects.h"
 
 static void list(const struct model_network *net, const struct object_kind *kind, json_t *items)

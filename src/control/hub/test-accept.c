@@ -12,12 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/text.h"
+#include "hub/access.h"
+#include "hub/networks/networks.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_ops.h"
+#include "os/clock.h"
 #include "os/rng_kernel.h"
 #include "test/support/sample_late.h"
 #include "store/store_now.h"
@@ -63,9 +67,10 @@ static struct model_node *enrol(struct sample_hub *s, const char *name, uint8_t 
     struct err e = ERR_NULL;
 
     (void)snprintf(er.name, sizeof(er.name), "%s", name);
-    assert_int_equal(sample_enrol_token(&s->hub->enrol, net, &rq, hub__wall(), &er.secret, &e), 0);
     assert_int_equal(
-        sample_enrol_node(&s->hub->enrol, &er, NULL, &from, s->now, hub__wall(), &node, &e), 0);
+        sample_enrol_token(&s->hub->enrol, net, &rq, clock_wall_s(), &er.secret, &e), 0);
+    assert_int_equal(
+        sample_enrol_node(&s->hub->enrol, &er, NULL, &from, s->now, clock_wall_s(), &node, &e), 0);
     return node;
 }
 
@@ -89,7 +94,7 @@ static void test_a_flood_of_reports(void **state)
 
         s.now += NSEC_PER_SEC / 100;
         (void)snprintf(body, sizeof(body), "{\"node\":{\"paths\":{\"generation\":%u}}}", i);
-        status = sample_hub_ask(&s, DOOR_OVERLAY, loud, "PUT", "/v1/status", body, NULL);
+        status = sample_hub_ask(&s, API_ACCESS_OVERLAY, loud, "PUT", "/v1/status", body, NULL);
         assert_true(status == 204 || status == 429);
         n_taken += status == 204;
         if (i == 0) {
@@ -117,6 +122,12 @@ static int fail_below_other(void *ctx, const struct store_item *item)
     return 0;
 }
 
+static int fail_at_any(void *ctx, const struct store_item *item)
+{
+    fail_msg("\"%s\" is left", item->key);
+    return 0;
+}
+
 /* What was set aside in a network goes with it, or it would come back in the next of its name. */
 static void test_a_removed_network_leaves_nothing(void **state)
 {
@@ -126,7 +137,7 @@ static void test_a_removed_network_leaves_nothing(void **state)
 
     sample_hub_make_dir(&s, false);
     sample_hub_open(&s);
-    assert_int_equal(sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/networks",
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks",
                          "{\"name\":\"other\",\"cidr4\":\"10.50.0.0/16\"}", NULL),
         201);
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
@@ -137,9 +148,88 @@ static void test_a_removed_network_leaves_nothing(void **state)
     }
     assert_int_equal(s.hub->model.damaged.records.n, 3);
     assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL), 204);
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "DELETE", "/v1/networks/other", NULL, NULL),
+        204);
     assert_int_equal(store_now_list(s.hub->store, "", fail_below_other, NULL, NULL, &e), 0);
     assert_int_equal(s.hub->model.damaged.records.n, 0);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
+/* The hub's own node is not written into a network that is being removed, or has been. */
+static void test_a_removed_network_has_no_hub(void **state)
+{
+    static const char *const keys[] = {"node/default/hub", "ipam/default", "network/default"};
+    struct sample_hub s = {.now = 0};
+    struct model_network *net;
+    struct store_op ops[3];
+    struct hub_places next = {.n = 1};
+    struct err e = ERR_NULL;
+    uint64_t before;
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    (void)hub_public_parse(&next.items[0], "192.0.2.9", 51820, NULL);
+    publics_set_next(&s.hub->publics, &next);
+    net = model_find_network(&s.hub->model, "default");
+    before = model_find_node(net, "hub")->pub.spec.meta.resource_version;
+    net->leaving = "a test removes it";
+    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
+    store_wait(s.hub->store);
+    assert_int_equal(model_find_node(net, "hub")->pub.spec.meta.resource_version, before);
+    net->leaving = NULL;
+    for (unsigned i = 0; i < 3; i++)
+        ops[i] =
+            (struct store_op){.kind = STORE_OP_DELETE, .key = keys[i], .expect = STORE_EXPECT_ANY};
+    assert_int_equal(store_commit(s.hub->store, ops, 3, s.now, NULL, NULL, &e), 0);
+    assert_int_equal(networks_refresh(&s.hub->networks, s.now, &e), 0);
+    store_wait(s.hub->store);
+    assert_int_equal(store_now_list(s.hub->store, "node/", fail_at_any, NULL, NULL, &e), 0);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
+/* ---- two at once ----------------------------------------------------------------------------- */
+
+/* What is in the file opens the hub, whoever asked first. */
+static void test_one_rotation_at_a_time(void **state)
+{
+    struct sample_hub s = {.now = 0};
+    int statuses[2];
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    sample_hub_ask_both(&s, "POST", "/v1/admin-token-file", NULL, statuses);
+    assert_int_equal(statuses[0], 200);
+    assert_int_equal(statuses[1], 409);
+    assert_int_equal(
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", "/v1/admin-token-file", NULL, NULL),
+        200);
+    sample_hub_close(&s);
+    sample_hub_remove_dir(&s);
+}
+
+/* What nodes are told is what is in the file, whoever asked first. */
+static void test_one_move_at_a_time(void **state)
+{
+    static const char body[] = "{\"public\":[\"192.0.2.9:51820\"]}";
+    struct sample_hub s = {.now = 0};
+    int statuses[2];
+    char path[128];
+
+    sample_hub_make_dir(&s, false);
+    sample_hub_open(&s);
+    sample_hub_ask_both(&s, "PUT", "/v1/move", body, statuses);
+    assert_int_equal(statuses[0], 200);
+    assert_int_equal(statuses[1], 409);
+    (void)snprintf(path, sizeof(path), "%s/move.json", s.dir);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(s.hub->publics.next.n, 1);
+    assert_int_equal(
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "PUT", "/v1/move", "{\"public\":[]}", NULL),
+        200);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(s.hub->publics.next.n, 0);
     sample_hub_close(&s);
     sample_hub_remove_dir(&s);
 }
@@ -152,7 +242,7 @@ static void test_a_removed_network_leaves_nothing(void **state)
 static void do_one(struct sample_hub *s, const char *method, const char *path, const char *body,
     unsigned counts[3])
 {
-    int status = sample_hub_ask(s, DOOR_ADMIN, NULL, method, path, body, NULL);
+    int status = sample_hub_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, NULL);
 
     counts[status >= 500 ? 2 : status >= 400 ? 1 : 0]++;
 }
@@ -209,7 +299,7 @@ static int check_kept(void *ctx, const struct store_item *item)
     struct audit_before before = {.revision = 0};
     const struct model_network *net = model_find_network(&kept->hub->model, "default");
 
-    access_before(kept->hub, item->key, &before);
+    access_before(&kept->hub->handlers, item->key, &before);
     if (k.kind == RECORD_NODE || k.kind == RECORD_EDGE || strncmp(item->key, "admin/", 6) == 0)
         assert_int_equal(before.revision, item->revision);
     if (k.kind == RECORD_REPORT)
@@ -265,11 +355,11 @@ static void test_a_damaged_network_is_there(void **state)
     assert_int_equal(store_commit(s.hub->store, &op, 1, s.now, NULL, NULL, &e), 0);
     store_wait(s.hub->store);
     assert_true(model_is_damaged(&s.hub->model, RECORD_NETWORK, "hurt", ""));
-    assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "POST", "/v1/networks", "{\"name\":\"hurt\"}", NULL),
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks",
+                         "{\"name\":\"hurt\"}", NULL),
         409);
     assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "PUT", "/v1/networks/hurt/objects/Network/hurt",
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "PUT", "/v1/networks/hurt/objects/Network/hurt",
             "{\"kind\":\"Network\",\"metadata\":{\"name\":\"hurt\"},"
             "\"spec\":{\"cidr4\":\"10.9.0.0/16\",\"cidr6\":\"fd09::/64\"}}",
             NULL),
@@ -284,6 +374,9 @@ int main(void)
         cmocka_unit_test(test_whatever_is_taken),
         cmocka_unit_test(test_a_flood_of_reports),
         cmocka_unit_test(test_a_removed_network_leaves_nothing),
+        cmocka_unit_test(test_a_removed_network_has_no_hub),
+        cmocka_unit_test(test_one_rotation_at_a_time),
+        cmocka_unit_test(test_one_move_at_a_time),
         cmocka_unit_test(test_a_store_that_loses_answers),
         cmocka_unit_test(test_a_damaged_network_is_there),
     };

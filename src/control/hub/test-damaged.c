@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/enrol.h"
+#include "hub/enrol/enrol.h"
 #include "store/store_open.h"
 #include "test/support/sample_enrol.h"
-#include "hub/seal.h"
+#include "hub/record/seal.h"
 #include "os/rng_kernel.h"
 #include "store/store_now.h"
 
@@ -181,7 +181,7 @@ static void set_edge(struct fixture *f, enum edge_path path)
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct report_record heard = {.last_seen = 5};
+    struct report_record heard = {.last_seen_at = 5};
 
     lost_key_of = NULL;
     f->rng = rng_kernel();

@@ -35,7 +35,8 @@ static void add_node(struct sample_hub *s, const char *name)
     base64_encode(key, sizeof(key), text);
     (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
     assert_int_equal(
-        sample_hub_ask(s, DOOR_ADMIN, NULL, "POST", "/v1/networks/default/nodes", body, NULL), 201);
+        sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "POST", "/v1/networks/default/nodes", body, NULL),
+        201);
 }
 
 /* With the nodes a, b and c, of which a and c listen. */
@@ -70,7 +71,7 @@ static int put(struct sample_hub *s, const char *name, const char *node, unsigne
         "{\"kind\":\"Notice\",\"metadata\":{\"name\":\"%s\",\"resourceVersion\":%u},"
         "\"spec\":{\"nodes\":[\"%s\",\"b\"],\"text\":\"be careful\"}}",
         name, version, node);
-    status = sample_hub_ask(s, DOOR_ADMIN, NULL, "PUT", path, body, NULL);
+    status = sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "PUT", path, body, NULL);
     sample_hub_hear(s);
     return status;
 }
@@ -88,15 +89,16 @@ static void test_apply_and_get(void **state)
     json_t *items;
 
     open_hub(&s, false);
-    assert_int_equal(sample_hub_ask(&s, DOOR_ADMIN, NULL, "GET", PLACE "x", NULL, NULL), 404);
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET", PLACE "x", NULL, NULL), 404);
     assert_int_equal(put(&s, "x", "a", 0), 200);
     assert_int_equal(put(&s, "w", "a", 0), 200);
     assert_int_equal(put(&s, "y", "nobody", 0), 404);
-    assert_int_equal(sample_hub_ask(&s, DOOR_ADMIN, NULL, "GET", PLACE "x", NULL, &json), 200);
+    assert_int_equal(
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET", PLACE "x", NULL, &json), 200);
     assert_string_equal(
         json_string_value(json_object_get(json_object_get(json, "spec"), "text")), "be careful");
     json_decref(json);
-    assert_int_equal(sample_hub_ask(&s, DOOR_ADMIN, NULL, "GET",
+    assert_int_equal(sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "GET",
                          "/v1/networks/default/objects/Notice", NULL, &json),
         200);
     items = json_object_get(json, "items");
@@ -258,7 +260,8 @@ static void test_goes_with_its_network(void **state)
     open_hub(&s, false);
     assert_int_equal(put(&s, "x", "a", 0), 200);
     assert_int_equal(
-        sample_hub_ask(&s, DOOR_ADMIN, NULL, "DELETE", "/v1/networks/default", NULL, NULL), 204);
+        sample_hub_ask(&s, API_ACCESS_ADMIN, NULL, "DELETE", "/v1/networks/default", NULL, NULL),
+        204);
     assert_int_equal(store_now_list(s.hub->store, "notice/", fail_on_item, NULL, NULL, &e), 0);
     close_hub(&s);
 }

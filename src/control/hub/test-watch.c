@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "hub/view.h"
-#include "hub/watch.h"
+#include "hub/watch/view.h"
+#include "hub/watch/watch.h"
 #include "test/support/sample_hub.h"
 
 /* ---- a hub with the nodes a, b and c -------------------------------------------------------- */
@@ -42,8 +42,8 @@ static void add_node(const char *name)
 
     base64_encode(key, sizeof(key), text);
     (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
-    assert_int_equal(
-        sample_hub_ask(&hub, DOOR_ADMIN, NULL, "POST", "/v1/networks/default/nodes", body, NULL),
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "POST",
+                         "/v1/networks/default/nodes", body, NULL),
         201);
 }
 
@@ -55,7 +55,7 @@ static void set_edge(const char *path)
         "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--b\"},"
         "\"spec\":{\"nodes\":[\"a\",\"b\"],\"path\":\"%s\"}}",
         path);
-    assert_int_equal(sample_hub_ask(&hub, DOOR_ADMIN, NULL, "PUT",
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "PUT",
                          "/v1/networks/default/objects/MeshEdge/a--b", body, NULL),
         200);
 }
@@ -247,7 +247,7 @@ static void test_removed_node_is_told_last(void **state)
     struct stream *b = open_watch("b");
     const char *text;
 
-    assert_int_equal(sample_hub_ask(&hub, DOOR_ADMIN, NULL, "DELETE",
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "DELETE",
                          "/v1/networks/default/nodes/a", NULL, NULL),
         204);
     text = take(a);

@@ -35,7 +35,7 @@ static int ask(const char *socket_path, const char *job, const char *method, uns
 {
     char users[UNIX_SOCKET_CHOICE_CAP];
     struct client_target target = {
-        .door = CLIENT_DOOR_UNIX, .address = unix_socket_choose(socket_path, users)};
+        .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(socket_path, users)};
     char path[NAME_MAX_LEN + 32];
 
     (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);

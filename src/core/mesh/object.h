@@ -64,7 +64,7 @@ struct object_kind {
     /**
      * can_see() - is the object in the view of the node @self?
      *
-     * By the object alone. NULL: the hub decides by more than that (hub/view.h).
+     * By the object alone. NULL: the hub decides by more than that (hub/watch/view.h).
      */
     bool (*can_see)(const struct object *o, const struct node *self);
 };
@@ -93,7 +93,10 @@ struct object {
     };
 };
 
-#define OBJECT_NULL {0}
+#define OBJECT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** object_kind_find() - the row of that name, NULL if there is none. */
 const struct object_kind *object_kind_find(const char *name);

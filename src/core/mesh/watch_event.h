@@ -2,7 +2,7 @@
  * watch_event.h - what the hub tells a node, one JSON object a line.
  *
  * The stream begins with a snapshot; deltas, heartbeats and perhaps one
- * "removed" follow (docs/API.md, "Overlay door").
+ * "removed" follow (docs/API.md, "Members' API").
  */
 #pragma once
 
@@ -45,7 +45,10 @@ struct watch_event {
     };
 };
 
-#define WATCH_EVENT_NULL {0}
+#define WATCH_EVENT_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
 
 /** watch_event_deinit() - idempotent, safe on WATCH_EVENT_NULL. */
 void watch_event_deinit(struct watch_event *ev);

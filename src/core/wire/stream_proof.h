@@ -1,5 +1,5 @@
 /*
- * stream_proof.h - how a member shows at the hub's public door who it is, to open a stream.
+ * stream_proof.h - how a member shows at the hub's public API who it is, to open a stream.
  *
  * A MAC under the Diffie-Hellman of both static keys, so only the node and the
  * hub can make it, and the hub needs one multiplication to check it. It is sent

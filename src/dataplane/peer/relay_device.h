@@ -7,7 +7,7 @@
  * device learns from that peer's own session, and tells the router.
  *
  * One device of a port can relay. A hub, whose relay serves all devices of its
- * port, has its own (hub/overlay.h).
+ * port, has its own (hub/overlay/overlay.h).
  *
  * Threads: all calls are under the port's lock.
  */

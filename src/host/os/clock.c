@@ -21,3 +21,8 @@ nsec_t clock_wall(void)
 {
     return read_clock(CLOCK_REALTIME);
 }
+
+int64_t clock_wall_s(void)
+{
+    return clock_wall() / NSEC_PER_SEC;
+}

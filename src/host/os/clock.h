@@ -13,3 +13,6 @@ nsec_t clock_now(void);
 
 /** clock_wall() - nanoseconds since 1970 (UTC), for timestamps on the wire and for people. */
 nsec_t clock_wall(void);
+
+/** clock_wall_s() - seconds since 1970 (UTC). */
+int64_t clock_wall_s(void);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""hostile - a member that does the worst it can to its hub, on every door; and one that works.
+"""hostile - a member that does the worst it can to its hub, by every API; and one that works.
 
     hostile.py attack SECONDS      as the first; what it has done, as JSON
     hostile.py work SECONDS        as the second; how long each of its requests took, as JSON
@@ -43,7 +43,7 @@ def text(data: bytes) -> bytes:
 
 
 class Member:
-    """Asks at the overlay's door, with its proof."""
+    """Asks at the members' API, with its proof."""
 
     def __init__(self, me: dict) -> None:
         secret, public, hub = (base64.b64decode(me[k]) for k in ("secret", "public", "hub"))
@@ -154,7 +154,7 @@ def api(me: dict) -> None:
 
 
 def strangers(me: dict) -> None:
-    """The public door, with tokens that are none."""
+    """The public API, with tokens that are none."""
     body = json.dumps({"secret": "A" * 43, "publicKey": "B" * 44, "labels": {"x": "y" * 60}})
     while True:
         try:

@@ -5,7 +5,7 @@
 
 A hub without data plane, one network "quiet" with a member that asks (GET /v1/jobs), joins (a new
 machine enrols), meets (TCPStore), writes (etcd) and pings, each request on a connection of its own;
-and HOSTILE networks (1, or 10) with a member each that does the worst it can on every door
+and HOSTILE networks (1, or 10) with a member each that does the worst it can by every API
 (hostile.py). The quiet one's times alone and beside them, from one run; the peak resident memory of
 the hub and of each rendezvous process; and how many of those were ended.
 """

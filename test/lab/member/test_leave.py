@@ -62,7 +62,7 @@ def test_leave_without_hub(site: Pair, agent_runs: bool) -> None:
 
 @pytest.mark.parametrize("agent_runs", [True, False], ids=["agent", "no agent"])
 def test_leave_with_a_broken_tunnel(site: Pair, agent_runs: bool) -> None:
-    """The hub is told by its public door, and the name is free again."""
+    """The hub is told by its public API, and the name is free again."""
     site.n1.join(site.token())
     site.n1.agent.allow(HUB_AWAY)
     nft = ["nft", "add table inet broken; add chain inet broken out { type filter hook output "

@@ -34,7 +34,7 @@ static int tell_by(const struct state *st, const char *api, const char *proxy, c
     struct member_proof_signer *signer, struct err *e)
 {
     struct client_answer answer = CLIENT_ANSWER_NULL;
-    struct hub_ask_call call = {.target = {.door = CLIENT_DOOR_HTTPS,
+    struct hub_ask_call call = {.target = {.access = CLIENT_ACCESS_HTTPS,
                                     .address = api,
                                     .pin = st->ways.pin,
                                     .proxy = proxy,

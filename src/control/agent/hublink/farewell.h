@@ -1,7 +1,7 @@
 /*
  * farewell.h - tells the hub that this node leaves, by whichever way there is.
  *
- * Through the tunnel first; where that is broken, by the hub's public door, where the proof of the
+ * Through the tunnel first; where that is broken, by the hub's public API, where the proof of the
  * node's key (wire/member_proof.h) says who asks. Waits for the answer, because a node that leaves
  * has nothing else to do.
  *
@@ -16,7 +16,7 @@ struct state;
 
 /**
  * farewell_tell() - have the hub remove this node
- * @st:		the node's key, interface, network, and the hub's public door
+ * @st:		the node's key, interface, network, and the hub's public API
  * @api:	the hub's API on the overlay
  *
  * Takes 3 s for a way that does not answer; no other is tried after ten.

@@ -1,5 +1,5 @@
 /*
- * hub_ask.h - one call to the hub's overlay door, proven to come from this node.
+ * hub_ask.h - one call to the hub's members' API, proven to come from this node.
  *
  * Each request is signed (wire/member_proof.h). A hub that refuses a signature's stamp says which
  * one it takes. So the first request of an agent, and the first after the hub was started anew, is

@@ -91,7 +91,7 @@ static void retry_later(struct hub_link *hl)
 
 static struct client_target target_of(const struct hub_link *hl)
 {
-    return (struct client_target){.door = CLIENT_DOOR_OVERLAY,
+    return (struct client_target){.access = CLIENT_ACCESS_OVERLAY,
         .address = hl->address,
         .interface = hl->interface,
         .signer = hl->signer};
@@ -324,7 +324,7 @@ int hub_link_tell_leave(const struct endpoint *api, const char *interface,
     struct client_answer answer = CLIENT_ANSWER_NULL;
     char address[ENDPOINT_TEXT_MAX];
     struct hub_ask_call call = {
-        .target = {.door = CLIENT_DOOR_OVERLAY, .interface = interface, .signer = signer},
+        .target = {.access = CLIENT_ACCESS_OVERLAY, .interface = interface, .signer = signer},
         .method = "POST",
         .path = "/v1/leave",
         .timeout_ms = timeout_ms};

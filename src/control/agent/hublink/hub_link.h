@@ -1,7 +1,7 @@
 /*
  * hub_link.h - the agent's connection to the hub, over the overlay.
  *
- * One stream of events (docs/API.md, "Overlay door") that is opened again
+ * One stream of events (docs/API.md, "Members' API") that is opened again
  * whenever it ends, later and later while the hub is away, at moments that many
  * agents do not choose alike; and the node's reports to the hub.
  *
@@ -130,7 +130,7 @@ bool hub_link_ask_heard(
 bool hub_link_report(struct hub_link *hl, json_t *body);
 
 /**
- * hub_link_ask() - any other call of the overlay door, without a body
+ * hub_link_ask() - any other call of the members' API, without a body
  *
  * To be cancelled before hub_link_free(). As hub_ask_start(); -ENOTCONN: no hub is known yet.
  */

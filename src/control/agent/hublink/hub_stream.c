@@ -94,7 +94,7 @@ static bool is_unwanted(const void *ctx)
 static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, struct err *e)
 {
     struct client_target target = {
-        .door = CLIENT_DOOR_HTTPS, .address = to, .pin = hs->ways.pin, .proxy = proxy};
+        .access = CLIENT_ACCESS_HTTPS, .address = to, .pin = hs->ways.pin, .proxy = proxy};
     struct client_upgrade_wish wish = {.target = &target,
         .path = hs->path,
         .protocol = PROTOCOL,

@@ -27,7 +27,7 @@ struct hub_stream;
 /** Where to, and who asks. Copied. */
 struct hub_stream_config {
     const struct state_ways *ways;  /* the hub's TLS key, and the proxy */
-    const struct hub_ways_api *api; /* where its public door may be */
+    const struct hub_ways_api *api; /* where its public API may be */
     const char *network;
     const struct x25519_secret *secret; /* the node's */
     const struct x25519_public *node;   /* its public half */
@@ -55,7 +55,7 @@ struct hub_stream *hub_stream_close(struct hub_stream *hs);
  */
 void hub_stream_join(struct hub_stream *hs, uint16_t port);
 
-/** hub_stream_set_api() - where the hub's public door may be, for the next connection. Copied. */
+/** hub_stream_set_api() - where the hub's public API may be, for the next connection. Copied. */
 void hub_stream_set_api(struct hub_stream *hs, const struct hub_ways_api *api);
 
 /** hub_stream_endpoint() - where WireGuard has to send for the hub, on this machine. */

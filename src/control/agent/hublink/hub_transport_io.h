@@ -39,7 +39,7 @@ struct hub_transport_io {
     bool is_running;                 /* between init and stop */
     struct hub_stream *stream;       /* owns; NULL: none */
     struct hub_transport_stream now; /* the stream, as last looked at */
-    struct hub_ways_api api;         /* where the hub's public door may be */
+    struct hub_ways_api api;         /* where the hub's public API may be */
     struct ip_addr hub_address;      /* on the overlay */
     struct x25519_public hub_key;
     uint16_t listen_port;
@@ -51,7 +51,7 @@ struct hub_transport_io {
 
 /**
  * hub_transport_io_init() - by UDP, at first
- * @state:	pinned: who this node is, and how the hub's public door is reached
+ * @state:	pinned: who this node is, and how the hub's public API is reached
  */
 void hub_transport_io_init(
     struct hub_transport_io *io, struct uv_loop_s *loop, const struct state *state);

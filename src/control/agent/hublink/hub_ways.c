@@ -110,7 +110,7 @@ void hub_ways_poll(struct hub_ways *w, const struct node_hub *hub, const struct 
     compose(w, hub);
 }
 
-/* ---- the public door ------------------------------------------------------------------------ */
+/* ---- the public API ------------------------------------------------------------------------ */
 
 static void add_api(struct hub_ways_api *list, const char *text)
 {

@@ -26,10 +26,10 @@ struct resolve_task;
 /** Most endpoints: those that the hub says, and as many that are found. */
 #define HUB_WAYS_MAX ((unsigned)(2 * OBJECT_ENDPOINTS_MAX))
 
-/** Most addresses of its public door: its names, those of the join token, its endpoints. */
+/** Most addresses of its public API: its names, those of the join token, its endpoints. */
 #define HUB_WAYS_API_MAX (OBJECT_HUB_NAMES_MAX + TOKEN_WAYS_MAX + OBJECT_ENDPOINTS_MAX)
 
-/** "HOST:PORT" of the hub's public door, best first. */
+/** "HOST:PORT" of the hub's public API, best first. */
 struct hub_ways_api {
     char items[HUB_WAYS_API_MAX][HOST_PORT_MAX + 1];
     unsigned n;

@@ -110,9 +110,9 @@ static void get_heard(void *ctx, const struct request *rq, struct response *rs)
 }
 
 static const struct route routes[] = {
-    {"GET", "/v1/watch", DOOR_OVERLAY, get_watch, "", ROLE_VIEWER},
-    {"PUT", "/v1/status", DOOR_OVERLAY, put_status, "", ROLE_VIEWER},
-    {"GET", "/v1/heard/{transaction}", DOOR_OVERLAY, get_heard, "", ROLE_VIEWER},
+    {"GET", "/v1/watch", API_ACCESS_OVERLAY, get_watch, "", ROLE_VIEWER},
+    {"PUT", "/v1/status", API_ACCESS_OVERLAY, put_status, "", ROLE_VIEWER},
+    {"GET", "/v1/heard/{transaction}", API_ACCESS_OVERLAY, get_heard, "", ROLE_VIEWER},
     ROUTES_END,
 };
 

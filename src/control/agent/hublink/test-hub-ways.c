@@ -148,7 +148,7 @@ static void test_looked_up_less_and_less_often(void **state)
     }
 }
 
-static void test_public_door(void **state)
+static void test_public_api(void **state)
 {
     struct state_ways ways = {.api = {"198.51.100.7:8443", "hub.example.org:8443"}, .n_api = 2};
     struct node_hub h = hub();
@@ -168,7 +168,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_way),
         cmocka_unit_test(test_looked_up_while_silent),
         cmocka_unit_test(test_looked_up_less_and_less_often),
-        cmocka_unit_test(test_public_door),
+        cmocka_unit_test(test_public_api),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ struct err;
 /** Longest name of an interface, with its zero. */
 #define STATE_INTERFACE_MAX 16
 
-/** How the hub's public door is reached: what a stream needs. From the join token. */
+/** How the hub's public API is reached: what a stream needs. From the join token. */
 struct state_ways {
     char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
     unsigned n_api;             /* 0: not known, the node joined with an older version */

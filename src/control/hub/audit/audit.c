@@ -1,0 +1,584 @@
+/* audit.c - writes the audit log; see audit.h. */
+#include "audit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "hub/record/admin_record.h"
+#include "hub/audit/audit_trim.h"
+#include "store/store_now.h"
+
+/* Refusals wait so long for more of their like. */
+#define GATHER_FOR (10 * NSEC_PER_SEC)
+
+/* Between two looks for entries that are too old. */
+#define TRIM_EACH (10 * NSEC_PER_SEC)
+
+void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
+    void (*before)(void *ctx, const char *key, struct audit_before *ret), void *before_ctx)
+{
+    *a = (struct audit){.store = store,
+        .wall = wall,
+        .before = before,
+        .before_ctx = before_ctx,
+        .age_s = AUDIT_AGE_DEFAULT,
+        .max = {[AUDIT_CHANGE] = AUDIT_CHANGES_MAX, [AUDIT_REFUSAL] = AUDIT_REFUSALS_MAX}};
+    audit_act_hub(a);
+}
+
+/* One kind's entries. */
+struct counting {
+    struct audit *audit; /* borrowed */
+    enum audit_kind kind;
+};
+
+static int count(void *ctx, const struct store_item *item)
+{
+    const struct counting *c = ctx;
+    uint64_t number = audit_id_number(item->key + strlen(audit_record_prefix(c->kind)));
+
+    c->audit->n[c->kind]++;
+    if (number > c->audit->last)
+        c->audit->last = number;
+    return 0;
+}
+
+int audit_open(struct audit *a, struct err *e)
+{
+    int r = 0;
+
+    a->last = store_revision(a->store);
+    for (int kind = 0; r == 0 && kind < AUDIT_KIND_N; kind++) {
+        struct counting c = {.audit = a, .kind = kind};
+
+        a->n[kind] = 0;
+        r = store_now_list(a->store, audit_record_prefix(kind), count, &c, NULL, e);
+    }
+    a->settled = a->last;
+    return r;
+}
+
+void audit_act(struct audit *a, const char *actor, const struct ip_addr *from)
+{
+    (void)snprintf(a->by.actor, sizeof(a->by.actor), "%s", actor);
+    a->by.from = *from;
+}
+
+void audit_act_each(struct audit *a, const struct audit_by *by)
+{
+    a->each = by;
+}
+
+void audit_act_hub(struct audit *a)
+{
+    static const struct ip_addr nowhere;
+
+    audit_act(a, "hub", &nowhere);
+}
+
+const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct token_hash *hash)
+{
+    hex_encode(hash->b, AUDIT_TOKEN_ID_LEN / 2, buf);
+    return buf;
+}
+
+/* ---- entries -------------------------------------------------------------------------------- */
+
+/* The entries of one commit, as operations of it. */
+struct audit_entries {
+    struct audit_record records[AUDIT_PER_COMMIT];
+    size_t n;
+    char keys[AUDIT_PER_COMMIT][RECORD_KEY_MAX];
+    char *values[AUDIT_PER_COMMIT]; /* owns */
+};
+
+static void entries_freep(struct audit_entries **p)
+{
+    for (size_t i = 0; *p && i < (*p)->n; i++)
+        free((*p)->values[i]);
+    free(*p);
+}
+
+/* A new one; NULL: there is no room, and the last one counts it. */
+static struct audit_record *add_entry(
+    struct audit *a, const struct audit_by *by, struct audit_entries *en)
+{
+    struct audit_record *record = &en->records[en->n];
+
+    if (en->n == AUDIT_PER_COMMIT) {
+        en->records[AUDIT_PER_COMMIT - 1].others++;
+        return NULL;
+    }
+    en->n++;
+    *record = (struct audit_record){.time = a->wall()};
+    memcpy(record->actor, by->actor, sizeof(record->actor));
+    if (!ip_addr_is_none(&by->from))
+        (void)ip_addr_format(&by->from, record->from);
+    return record;
+}
+
+/* Entries into @ops, which has room for them. */
+static int write_entries(struct audit_entries *en, uint64_t number, struct store_op *ops)
+{
+    for (size_t i = 0; i < en->n; i++) {
+        struct audit_record *record = &en->records[i];
+
+        (void)audit_id(record->id, number, (unsigned)i);
+        en->values[i] = audit_record_encode(record);
+        if (!en->values[i])
+            return -ENOMEM;
+        ops[i] = (struct store_op){.kind = STORE_OP_PUT,
+            .key = audit_record_key(en->keys[i], record->kind, record->id),
+            .value = en->values[i],
+            .expect = STORE_EXPECT_ABSENT};
+    }
+    return 0;
+}
+
+/* Of the entries of the next commit: above all that are, and, if nothing else is on its way, the
+ * revision that it will be. */
+static uint64_t next_number(const struct audit *a)
+{
+    uint64_t revision = store_revision(a->store);
+
+    return (a->last > revision ? a->last : revision) + 1;
+}
+
+/* @ops and the entries, as one commit that is not made yet. @en is taken, also on failure. */
+static int put_together(struct audit *a, const struct store_op *ops, size_t n_ops,
+    struct audit_entries *en, struct audit_commit *ret, struct err *e)
+{
+    struct store_op *all = calloc(n_ops + en->n + 1, sizeof(*all));
+
+    if (all && n_ops > 0)
+        memcpy(all, ops, n_ops * sizeof(*all));
+    if (!all || write_entries(en, next_number(a), all + n_ops) != 0) {
+        free(all);
+        entries_freep(&en);
+        return err_set(e, -ENOMEM, "no memory for the audit log");
+    }
+    *ret = (struct audit_commit){.ops = all, .n_ops = n_ops + en->n, .entries = en};
+    for (size_t i = 0; i < en->n; i++)
+        ret->n[en->records[i].kind]++;
+    if (en->n > 0)
+        a->last = ret->number = next_number(a);
+    return 0;
+}
+
+void audit_release(struct audit_commit *c)
+{
+    entries_freep(&c->entries);
+    free(c->ops);
+    c->entries = NULL;
+    c->ops = NULL;
+}
+
+void audit_settled(struct audit *a, const struct audit_commit *c, bool is_done)
+{
+    a->settled = c->number > a->settled ? c->number : a->settled;
+    for (int kind = 0; is_done && kind < AUDIT_KIND_N; kind++) {
+        a->n[kind] += c->n[kind];
+        a->n_written[kind] += c->n[kind];
+    }
+}
+
+/* A commit of nothing but entries, on its way. */
+struct sending {
+    struct audit *audit; /* pins */
+    struct audit_commit commit;
+    struct audit_entries *entries; /* owns: refusals, to be put back; NULL: they are none */
+    uint64_t n_lost;               /* with them */
+    store_done_fn done;            /* NULL: nobody */
+    void *ctx;                     /* pins */
+};
+
+static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost);
+
+static void on_sent(void *ctx, const struct store_answer *answer)
+{
+    struct sending *s = ctx;
+    struct audit *a = s->audit;
+
+    audit_settled(a, &s->commit, answer->r == 0);
+    if (s->entries) {
+        a->is_writing = false;
+        /* If nobody knows, an entry too many is better than one too few. */
+        if (answer->r != 0) {
+            put_back(a, s->entries, s->n_lost);
+            a->failure = *answer->e;
+        }
+        entries_freep(&s->entries);
+    }
+    if (s->done)
+        s->done(s->ctx, answer);
+    free(s);
+}
+
+/* @s: taken, also on failure. */
+static int send_entries(
+    struct audit *a, struct audit_entries *en, struct sending *s, nsec_t now, struct err *e)
+{
+    int r = put_together(a, NULL, 0, en, &s->commit, e);
+
+    s->audit = a;
+    if (r == 0) {
+        r = store_commit(a->store, s->commit.ops, s->commit.n_ops, now, on_sent, s, e);
+        audit_release(&s->commit);
+    }
+    if (r != 0) {
+        entries_freep(&s->entries);
+        free(s);
+    }
+    return r;
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+/* What an operation is about. */
+struct subject {
+    const char *prefix;             /* of its key */
+    enum record_kind kind;          /* NONE: nothing that the log tells of, or an admin token */
+    bool is_admin;                  /* an admin token */
+    char network[NAME_MAX_LEN + 1]; /* "": none is known */
+    char name[OBJECT_NAME_MAX + 1]; /* of the node, edge or admin token; a join token's hash */
+    uint64_t revision;              /* of the record, before; 0: there was none */
+};
+
+static struct subject subject_of(const struct store_op *op)
+{
+    struct record_key k = record_key_parse(op->key);
+    struct subject s = {.kind = k.kind};
+
+    s.prefix = k.object ? k.object->prefix : record_prefix(k.kind);
+
+    memcpy(s.network, k.network, sizeof(s.network));
+    memcpy(s.name, k.name, sizeof(s.name));
+    s.is_admin = strncmp(op->key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0;
+    if (s.is_admin)
+        s.prefix = ADMIN_RECORD_PREFIX;
+    if (s.is_admin)
+        (void)snprintf(s.name, sizeof(s.name), "%.63s", op->key + strlen(ADMIN_RECORD_PREFIX));
+    return s;
+}
+
+/* The network of a token, which only its value tells. */
+static void learn_network(struct subject *s, const char *key, const char *value)
+{
+    struct admin_record admin;
+    struct token_record token;
+
+    if (s->is_admin && admin_record_decode(&admin, key, value, NULL) == 0)
+        memcpy(s->network, admin.network, sizeof(s->network));
+    if (s->kind == RECORD_TOKEN && record_token_decode(&token, value, NULL) == 0)
+        memcpy(s->network, token.network, sizeof(s->network));
+}
+
+static void learn_before(const struct audit *a, struct subject *s, const char *key)
+{
+    struct audit_before before = {.revision = 0};
+
+    a->before(a->before_ctx, key, &before);
+    s->revision = before.revision;
+    if (before.network[0])
+        memcpy(s->network, before.network, sizeof(s->network));
+}
+
+/* What the commit does besides, which makes some of its operations a part of something else. */
+struct around {
+    bool has_network;  /* a network is made or removed */
+    bool adds_node;    /* a node is made */
+    bool removes_node; /* a node is removed */
+};
+
+static struct around look_around(const struct store_op *ops, size_t n_ops)
+{
+    struct around all = {.has_network = false};
+
+    for (size_t i = 0; i < n_ops; i++) {
+        enum record_kind kind = record_key_parse(ops[i].key).kind;
+        bool is_put = ops[i].kind == STORE_OP_PUT;
+
+        if (ops[i].kind == STORE_OP_CHECK)
+            continue;
+        all.has_network |= kind == RECORD_NETWORK;
+        all.adds_node |= kind == RECORD_NODE && is_put;
+        all.removes_node |= kind == RECORD_NODE && !is_put;
+    }
+    return all;
+}
+
+static bool is_told(const struct subject *s, const struct around *all)
+{
+    switch (s->kind) {
+    case RECORD_NETWORK:
+        return true;
+    case RECORD_NODE:
+    case RECORD_OBJECT:
+        return !all->has_network;
+    case RECORD_EDGE:
+        return !all->removes_node;
+    case RECORD_TOKEN:
+        return !all->adds_node;
+    case RECORD_NONE:
+        return s->is_admin;
+    case RECORD_IPAM:
+    case RECORD_REPORT:
+    case RECORD_N:
+        break;
+    }
+    return false;
+}
+
+static void fill_entry(struct audit_record *record, const struct subject *s,
+    const struct store_op *op, uint64_t new_revision)
+{
+    const char *prefix = s->prefix;
+    bool is_put = op->kind == STORE_OP_PUT;
+    const char *word = s->revision == 0 ? "create" : "change";
+
+    (void)snprintf(record->operation, sizeof(record->operation), "%s", is_put ? word : "remove");
+    if (s->is_admin)
+        (void)snprintf(record->object, sizeof(record->object), "%s%s", prefix, s->name);
+    else if (s->kind == RECORD_TOKEN)
+        (void)snprintf(
+            record->object, sizeof(record->object), "%s%.*s", prefix, AUDIT_TOKEN_ID_LEN, s->name);
+    else
+        (void)snprintf(record->object, sizeof(record->object), "%s%s%s%s", prefix, s->network,
+            s->name[0] ? "/" : "", s->name);
+    memcpy(record->network, s->network, sizeof(record->network));
+    record->old_revision = s->revision;
+    record->new_revision = is_put ? new_revision : 0;
+}
+
+static void describe(
+    struct audit *a, const struct store_op *ops, size_t n_ops, struct audit_entries *en)
+{
+    struct around all = look_around(ops, n_ops);
+
+    for (size_t i = 0; i < n_ops; i++) {
+        struct subject s = subject_of(&ops[i]);
+        struct audit_record *record;
+
+        if (ops[i].kind == STORE_OP_CHECK || !is_told(&s, &all))
+            continue;
+        learn_before(a, &s, ops[i].key);
+        if (ops[i].kind == STORE_OP_DELETE && s.revision == 0)
+            continue;
+        if (ops[i].kind == STORE_OP_PUT)
+            learn_network(&s, ops[i].key, ops[i].value);
+        record = add_entry(a, a->each ? &a->each[i] : &a->by, en);
+        if (record)
+            fill_entry(record, &s, &ops[i], next_number(a));
+    }
+}
+
+int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
+    struct audit_commit *ret, struct err *e)
+{
+    struct audit_entries *en = calloc(1, sizeof(*en));
+
+    if (!en)
+        return err_set(e, -ENOMEM, "no memory for the audit log");
+    describe(a, ops, n_ops, en);
+    return put_together(a, ops, n_ops, en, ret, e);
+}
+
+int audit_note(struct audit *a, const char *operation, const char *object, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e)
+{
+    struct audit_entries *en = calloc(1, sizeof(*en));
+    struct sending *s = calloc(1, sizeof(*s));
+    struct audit_record *record;
+
+    if (!en || !s) {
+        free(en);
+        free(s);
+        return err_set(e, -ENOMEM, "no memory for the audit log");
+    }
+    record = add_entry(a, &a->by, en);
+    (void)snprintf(record->operation, sizeof(record->operation), "%s", operation);
+    (void)snprintf(record->object, sizeof(record->object), "%s", object);
+    s->done = done;
+    s->ctx = ctx;
+    return send_entries(a, en, s, now, e);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+/* One that waits and is like that; NULL: none. */
+static struct audit_record *find_like(struct audit *a, const struct audit_record *that)
+{
+    for (unsigned i = 0; i < a->n_pending; i++) {
+        struct audit_record *p = &a->pending[i];
+
+        if (p->status == that->status && strcmp(p->from, that->from) == 0 &&
+            strcmp(p->actor, that->actor) == 0 && strcmp(p->operation, that->operation) == 0 &&
+            strcmp(p->network, that->network) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* Sentences may quote what came from outside: as much of it as any reader takes. */
+static void copy_plain(char *ret, size_t cap, const char *text)
+{
+    size_t n = 0;
+
+    for (; text[n] && n + 1 < cap; n++)
+        ret[n] = (char)(text[n] >= ' ' && text[n] <= '~' ? text[n] : '?');
+    ret[n] = '\0';
+}
+
+void audit_refused(struct audit *a, const char *operation, const char *network, unsigned status,
+    const char *why, nsec_t now)
+{
+    struct audit_record record = {
+        .kind = AUDIT_REFUSAL, .time = a->wall(), .status = status, .count = 1};
+    struct audit_record *like;
+
+    memcpy(record.actor, a->by.actor, sizeof(record.actor));
+    if (!ip_addr_is_none(&a->by.from))
+        (void)ip_addr_format(&a->by.from, record.from);
+    copy_plain(record.operation, sizeof(record.operation), operation);
+    copy_plain(record.network, sizeof(record.network), network);
+    copy_plain(record.why, sizeof(record.why), why);
+    record.first = record.time;
+    if (a->n_pending == 0)
+        a->write_at = now + GATHER_FOR;
+    like = find_like(a, &record);
+    if (like) {
+        like->time = record.time;
+        like->count++;
+        memcpy(like->why, record.why, sizeof(like->why));
+    } else if (a->n_pending < AUDIT_PENDING_MAX) {
+        a->pending[a->n_pending++] = record;
+    } else if (a->n_lost++ == 0) {
+        a->lost_since = record.time;
+    }
+}
+
+/* How many entries about refusals the budget has. */
+static unsigned budget(const struct audit *a, nsec_t now)
+{
+    nsec_t owed = nsec_max(a->full_at - now, 0);
+
+    return AUDIT_REFUSALS_BURST -
+           (unsigned)((owed + AUDIT_REFUSALS_EACH - 1) / AUDIT_REFUSALS_EACH);
+}
+
+/* Those that found no place, as one. */
+static void add_lost(struct audit *a, struct audit_entries *en)
+{
+    struct audit_record *record = a->n_lost > 0 ? add_entry(a, &a->by, en) : NULL;
+
+    if (!record)
+        return;
+    *record = (struct audit_record){.kind = AUDIT_REFUSAL,
+        .time = a->wall(),
+        .status = 429,
+        .count = a->n_lost,
+        .first = a->lost_since};
+    (void)snprintf(record->actor, sizeof(record->actor), "stranger");
+    (void)snprintf(record->operation, sizeof(record->operation), "several");
+    (void)snprintf(record->why, sizeof(record->why),
+        "refused in other ways or from other addresses, more than are told apart");
+}
+
+/* They were not written: they wait again, with those that have come meanwhile. */
+static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost)
+{
+    if (a->n_lost == 0)
+        a->lost_since = a->wall();
+    a->n_lost += n_lost;
+    for (size_t i = 0; i < en->n; i++) {
+        const struct audit_record *record = &en->records[i];
+        struct audit_record *like = find_like(a, record);
+
+        if (like) {
+            like->count += record->count;
+            like->first = record->first;
+        } else if (a->n_pending < AUDIT_PENDING_MAX) {
+            a->pending[a->n_pending++] = *record;
+        } else {
+            a->n_lost += record->count;
+        }
+    }
+}
+
+/* What waits, as entries, and a copy of it. False: no memory. */
+static bool collect_refusals(struct audit *a, struct audit_entries **ret, struct sending **ret_s)
+{
+    struct audit_entries *en = calloc(1, sizeof(*en));
+    struct sending *s = calloc(1, sizeof(*s));
+
+    if (s)
+        s->entries = calloc(1, sizeof(*s->entries));
+    if (!en || !s || !s->entries) {
+        free(en);
+        free(s);
+        return false;
+    }
+    for (unsigned i = 0; i < a->n_pending; i++)
+        s->entries->records[s->entries->n++] = en->records[en->n++] = a->pending[i];
+    s->n_lost = a->n_lost;
+    add_lost(a, en);
+    *ret = en;
+    *ret_s = s;
+    return true;
+}
+
+static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e)
+{
+    unsigned most = flush ? AUDIT_PER_COMMIT : budget(a, now);
+    struct audit_entries *en;
+    struct sending *s;
+    size_t n;
+    int r;
+
+    /* With the last of a budget goes what found no place; else all wait, and gather. */
+    a->write_at = now + GATHER_FOR;
+    if (most < a->n_pending + 1)
+        return 0;
+    if (!collect_refusals(a, &en, &s))
+        return err_set(e, -ENOMEM, "no memory for the audit log");
+    n = en->n;
+    r = send_entries(a, en, s, now, e);
+    if (r != 0)
+        return r;
+    a->is_writing = true;
+    a->full_at = nsec_max(a->full_at, now) + (nsec_t)n * AUDIT_REFUSALS_EACH;
+    a->n_pending = 0;
+    a->n_lost = 0;
+    return 0;
+}
+
+/* ---- by the clock ------------------------------------------------------------------------------
+ */
+
+/* What an earlier call has begun, and did not get done. */
+static int take_failure(struct audit *a, struct err *e)
+{
+    struct err failure = a->failure;
+
+    a->failure = (struct err)ERR_NULL;
+    return failure.code != 0 ? err_set(e, -EIO, "%s", err_text(&failure)) : 0;
+}
+
+int audit_tick(struct audit *a, nsec_t now, bool flush, struct err *e)
+{
+    int r = take_failure(a, e);
+
+    if (r == 0 && !a->is_writing && a->n_pending > 0 && (flush || now >= a->write_at))
+        r = write_refusals(a, now, flush, e);
+    if (flush || a->n_trims > 0 || now - a->trimmed_at < TRIM_EACH)
+        return r;
+    a->trimmed_at = now;
+    for (int kind = 0; r == 0 && kind < AUDIT_KIND_N; kind++)
+        r = audit_trim(a, kind, now, e);
+    return r;
+}

@@ -1,0 +1,170 @@
+/*
+ * audit.h - the audit log: who changed what, and who was not allowed to.
+ *
+ * Theory of operation. model_commit() hands every commit to audit_prepare(), which finds in its
+ * operations what somebody may want to know of later - networks, nodes, edges, join tokens and
+ * admin tokens - and adds an entry for each to the very same commit. So whatever changes these
+ * records has its entry, and a crash leaves both or neither. Who caused it is set around each
+ * request (access.c); between requests it is the hub itself.
+ *
+ * Commits are on their way for a while. An entry's ID is a number that only grows, so the IDs are
+ * in the order of the commits; which revision the commit became is that of the entry's own key.
+ *
+ * What goes with something else has no entry of its own: the edges of a removed node, the hub's
+ * own node of a network, a use of the token that a new node came with. Reports of nodes and what
+ * jobs keep are no administration.
+ *
+ * Refused attempts change nothing, so their entries are written by themselves: like ones (same
+ * source, caller, call and answer) are counted together for ten seconds, and there is a budget of
+ * entries, so that a stranger fills neither the disk nor the log; they also have a bound of their
+ * own, so that they push no change out.
+ *
+ * Entries are never changed. The oldest go when they are too old, or too many.
+ *
+ * An actor is "uid:0" (of the admin socket), "admin:NAME" (an admin token), "file:admin.token",
+ * "node:NETWORK/NAME", "join:ID" (a join token), "hub" or "stranger".
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "hub/record/audit_record.h"
+#include "store/store.h"
+
+/** Most entries of one commit; the last one counts what is left out. Room to leave in a commit. */
+#define AUDIT_PER_COMMIT 64
+
+/** Entries that are kept, by kind. */
+#define AUDIT_CHANGES_MAX  100000
+#define AUDIT_REFUSALS_MAX 4096
+
+/** How old an entry gets, unless said otherwise. */
+#define AUDIT_AGE_DEFAULT (400 * 86400)
+
+/** Refusals that are told apart while they wait to be written. */
+#define AUDIT_PENDING_MAX 32
+
+/** Entries about refusals: so many at once, and then one each so often. */
+#define AUDIT_REFUSALS_BURST 64
+#define AUDIT_REFUSALS_EACH  (6 * NSEC_PER_SEC)
+
+/** Digits of a join token's ID: the start of the hash of its secret. */
+#define AUDIT_TOKEN_ID_LEN 12
+
+/** Who causes something. */
+struct audit_by {
+    char actor[AUDIT_ACTOR_MAX + 1]; /* see above */
+    struct ip_addr from;             /* and from where; none: this machine */
+};
+
+/** What a record is before it is changed. Starts as zeroes: there is none. */
+struct audit_before {
+    uint64_t revision;
+    char network[NAME_MAX_LEN + 1]; /* of a token, which only its value tells; "": not known */
+};
+
+struct audit {
+    struct store *store; /* pins */
+    /* What is the record of that key? Fills in @ret. Its ctx is @before_ctx, pinned. */
+    void (*before)(void *ctx, const char *key, struct audit_before *ret);
+    void *before_ctx;
+    int64_t (*wall)(void);                          /* seconds since 1970 */
+    int64_t age_s;                                  /* older entries go */
+    size_t max[AUDIT_KIND_N];                       /* more entries go */
+    size_t n[AUDIT_KIND_N];                         /* entries kept */
+    struct audit_by by;                             /* who causes what is committed now */
+    const struct audit_by *each;                    /* borrowed: who causes which operation */
+    uint64_t last;                                  /* number of the newest entries */
+    uint64_t settled;                               /* of the newest that are not on their way */
+    struct audit_record pending[AUDIT_PENDING_MAX]; /* refusals to be written */
+    unsigned n_pending;
+    int64_t lost_since; /* s since 1970: the first of those that found no place */
+    uint64_t n_lost;    /* refusals that found no place among them, to be told in one */
+    nsec_t write_at;    /* when they are written */
+    nsec_t full_at;     /* when the budget will be full again */
+    nsec_t trimmed_at;  /* when old entries were looked for last */
+    bool is_writing;    /* refusals are on their way */
+    unsigned n_trims;   /* kinds whose old entries are being looked for, or removed */
+    struct err failure; /* of one of these, until audit_tick() returns it */
+    uint64_t n_written[AUDIT_KIND_N]; /* since the start */
+};
+
+/** audit_init() - @wall: the clock; @before: see there. Nothing is read yet. */
+void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
+    void (*before)(void *ctx, const char *key, struct audit_before *ret), void *before_ctx);
+
+/** audit_open() - count what is kept; waits for it. 0 or negative errno with words. */
+int audit_open(struct audit *a, struct err *e);
+
+/** audit_act() - from now on this is who causes what is committed. */
+void audit_act(struct audit *a, const char *actor, const struct ip_addr *from);
+
+/** audit_act_hub() - from now on it is the hub itself. */
+void audit_act_hub(struct audit *a);
+
+/** audit_act_each() - @by: who causes which operation of the next commit; NULL: one causes all. */
+void audit_act_each(struct audit *a, const struct audit_by *by);
+
+/** audit_token_id() - what a join token is called: the start of its hash, in hex. Returns @buf. */
+const char *audit_token_id(char buf[static AUDIT_TOKEN_ID_LEN + 1], const struct token_hash *hash);
+
+/** A commit with the entries that tell of it. */
+struct audit_commit {
+    struct store_op *ops;          /* owns the array: the operations, and behind them the entries */
+    size_t n_ops;                  /* how many in all */
+    struct audit_entries *entries; /* owns */
+    uint64_t number;               /* of its entries; 0: there are none */
+    size_t n[AUDIT_KIND_N];        /* of them */
+};
+
+/**
+ * audit_prepare() - @ops with the entries that tell of them, to be committed next and at once
+ * @ret:	until audit_release(); @ops and what they point to are borrowed until then
+ *
+ * Return: 0 or negative errno with words, and then there is nothing to finish.
+ */
+int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
+    struct audit_commit *ret, struct err *e);
+
+/** audit_release() - its operations are not needed any more; what else it says stays. */
+void audit_release(struct audit_commit *c);
+
+/** audit_settled() - its answer has come. @is_done: it was committed. */
+void audit_settled(struct audit *a, const struct audit_commit *c, bool is_done);
+
+/**
+ * audit_note() - an entry about something that is not in the store, by itself
+ *
+ * Written before it is done: a crash in between leaves an entry too many, never one too few.
+ *
+ * Return: as store_commit(), which calls @done.
+ */
+int audit_note(struct audit *a, const char *operation, const char *object, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e);
+
+/**
+ * audit_refused() - who acts now was refused
+ * @operation:	the call: "DELETE /v1/networks/{network}"
+ * @network:	that it was about; "": none, or it does not exist
+ * @status:	HTTP's
+ * @why:	the sentence
+ */
+void audit_refused(struct audit *a, const char *operation, const char *network, unsigned status,
+    const char *why, nsec_t now);
+
+/**
+ * audit_tick() - write the refusals whose time has come, and let old entries go
+ * @flush:	write all of them now, and nothing else
+ *
+ * Return: 0 or negative errno with words, perhaps of what an earlier call has begun; what is left
+ * then is tried again by the next call.
+ */
+int audit_tick(struct audit *a, nsec_t now, bool flush, struct err *e);

@@ -1,0 +1,70 @@
+/*
+ * changes.h - what each change of the model leads to, in the same turn of the loop.
+ *
+ * It is the model's listener (model.h). A change reaches, in this order: the data half (hub_hooks),
+ * the jobs, the streams, and the nodes' watches. Here networks are brought up and taken down, too:
+ * their data half, and the sockets on their interfaces at which members are answered.
+ *
+ * Theory of operation. A node or network that has been removed is out of the model's indexes at
+ * once, but for 700 ms it keeps its WireGuard session with the hub (a network its interface), so
+ * that the nodes can be told why. Then a timer has it forgotten. A new node that has a key or
+ * address of a former one, or a network of the same interface, does not wait for the timer: the
+ * former one is forgotten first.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "hub/hub.h"
+#include "hub/model/model.h"
+
+struct jobs;
+struct networks;
+struct server;
+struct watcher;
+
+struct changes {
+    /* Set by changes_init(), but for the last three, which the hub sets before it serves. */
+    struct model *model;          /* pins */
+    struct networks *networks;    /* pins: has the networks' keys */
+    struct watcher *watcher;      /* pins */
+    struct hub_hooks hooks;       /* the data half; all NULL without one */
+    bool has_hooks;               /* there is a data half */
+    const char *interface_prefix; /* pins: of the networks' interfaces */
+    struct jobs *jobs;            /* pins */
+    struct server *server;        /* pins: answers members on the networks' interfaces; NULL: tests
+                                     without sockets, and no interface may exist then */
+    uint16_t api_port;            /* TCP, at which it does */
+
+    bool is_running;       /* the data half and the watches are told; false while the hub starts */
+    bool has_timer;        /* @bury_timer is in the loop */
+    uv_timer_t bury_timer; /* when removed nodes have been told for long enough */
+};
+
+/**
+ * changes_init() - nothing is told yet
+ * @hooks:	copied; NULL: there is no data half
+ * @interface_prefix: pinned
+ */
+void changes_init(struct changes *c, struct model *model, struct networks *networks,
+    struct watcher *watcher, const struct hub_hooks *hooks, const char *interface_prefix);
+
+/** changes_listener() - what model_init() is given; its ctx is @c. */
+struct model_listener changes_listener(struct changes *c);
+
+/** changes_start_timer() - the handle that it has in @loop. */
+void changes_start_timer(struct changes *c, struct uv_loop_s *loop);
+
+/** changes_stop() - take down all networks, and close the timer: the hub ends. Idempotent. */
+void changes_stop(struct changes *c);
+
+/**
+ * changes_bring_up() - let the data half make the network, and answer its members
+ *
+ * net->is_up says whether it could, else net->failure why not.
+ */
+void changes_bring_up(struct changes *c, struct model_network *net);

@@ -1,0 +1,301 @@
+/* admin_tokens.c - see admin_tokens.h. */
+#include "admin_tokens.h"
+
+#include <errno.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "hub/model/model.h"
+#include "os/statefile.h"
+#include "store/store_now.h"
+
+#define TEXT_PREFIX "weft-admin1."
+
+/* What is kept of a token after its end, so that the sentence can say "expired". */
+#define LINGER_S 86400
+
+void admin_tokens_init(struct admin_tokens *at, struct model *model, const struct rng *rng)
+{
+    *at = (struct admin_tokens){.model = model, .rng = *rng};
+    limiter_init(&at->limiter, rng_u64(rng));
+}
+
+void admin_tokens_deinit(struct admin_tokens *at)
+{
+    at->watch = store_watch_close(at->watch);
+    limiter_deinit(&at->limiter);
+    free(at->items);
+    at->items = NULL;
+    at->n = 0;
+}
+
+/* ---- the records ---------------------------------------------------------------------------- */
+
+static struct admin_token *find(const struct admin_tokens *at, const char *name)
+{
+    for (size_t i = 0; i < at->n; i++)
+        if (strcmp(at->items[i].record.name, name) == 0)
+            return &at->items[i];
+    return NULL;
+}
+
+const struct admin_token *admin_tokens_find(const struct admin_tokens *at, const char *name)
+{
+    return find(at, name);
+}
+
+static void forget(struct admin_tokens *at, const char *name)
+{
+    struct admin_token *t = find(at, name);
+
+    if (!t)
+        return;
+    memmove(t, t + 1, (size_t)(&at->items[--at->n] - t) * sizeof(*t));
+}
+
+/* What the store says of one key; what is not understood opens nothing. */
+static int take_item(void *ctx, const struct store_item *item)
+{
+    const char *name = item->key + strlen(ADMIN_RECORD_PREFIX);
+    struct admin_tokens *at = ctx;
+    struct admin_record record;
+    struct err e = ERR_NULL;
+    struct admin_token *t = find(at, name);
+
+    if (!item->value || admin_record_decode(&record, item->key, item->value, &e) != 0) {
+        forget(at, name);
+        if (item->value)
+            model_set_aside(at->model, item->key, item->revision, &e);
+        return 0;
+    }
+    if (!t && at->n == ADMIN_TOKENS_MAX)
+        return 0;
+    if (!t) {
+        t = &at->items[at->n++];
+        *t = (struct admin_token){.last_used_at = 0};
+    }
+    t->record = record;
+    t->revision = item->revision;
+    return 0;
+}
+
+static void on_change(void *ctx, const struct store_item *item)
+{
+    if (item)
+        (void)take_item(ctx, item);
+}
+
+int admin_tokens_load(struct admin_tokens *at, struct err *e)
+{
+    struct store *store = at->model->store;
+    int r;
+
+    at->items = calloc(ADMIN_TOKENS_MAX, sizeof(*at->items));
+    if (!at->items)
+        return err_set(e, -ENOMEM, "no memory for admin tokens");
+    r = store_watch(
+        store, ADMIN_RECORD_PREFIX, store_revision(store) + 1, on_change, at, &at->watch, e);
+    return r == 0 ? store_now_list(store, ADMIN_RECORD_PREFIX, take_item, at, NULL, e) : r;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static struct token_hash hash_of_text(const char *text)
+{
+    struct token_hash h;
+
+    SHA256((const unsigned char *)text, strlen(text), h.b);
+    return h;
+}
+
+int admin_tokens_write_file(
+    const struct rng *rng, const char *path, struct token_hash *ret, struct err *e)
+{
+    uint8_t secret[32];
+    char text[BASE64_ROOM(sizeof(secret))];
+    int r;
+
+    rng_fill(rng, secret, sizeof(secret));
+    base64url_encode(secret, sizeof(secret), text);
+    *ret = hash_of_text(text);
+    r = statefile_replace(path, text, strlen(text), 0600, e);
+    secret_wipe(secret, sizeof(secret));
+    secret_wipe(text, sizeof(text));
+    return r;
+}
+
+void admin_tokens_set_file(struct admin_tokens *at, const struct token_hash *hash)
+{
+    at->file = *hash;
+    at->has_file = true;
+}
+
+static int make_file(struct admin_tokens *at, const char *path, struct err *e)
+{
+    struct token_hash hash;
+    int r = admin_tokens_write_file(&at->rng, path, &hash, e);
+
+    if (r == 0)
+        admin_tokens_set_file(at, &hash);
+    return r;
+}
+
+int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err *e)
+{
+    char *text = NULL;
+    int r = statefile_read(path, 256, &text, NULL, e);
+
+    if (r == STATEFILE_E_ABSENT)
+        return make_file(at, path, e);
+    if (r != 0)
+        return r;
+    text[strcspn(text, "\r\n")] = '\0';
+    if (strlen(text) < 16 || strlen(text) > ADMIN_FILE_MAX) {
+        r = err_set(e, -EUCLEAN,
+            "\"%s\" does not hold an admin token of 16 to %d characters; it is left as it is: "
+            "remove it to have one made",
+            path, ADMIN_FILE_MAX);
+    } else {
+        at->file = hash_of_text(text);
+        at->has_file = true;
+    }
+    secret_wipe(text, strlen(text));
+    free(text);
+    return r;
+}
+
+/* ---- who is it? ----------------------------------------------------------------------------- */
+
+/* A network that was removed, and perhaps made again, is not the one that the token is for. */
+static bool network_is_there(const struct admin_tokens *at, const struct admin_record *a)
+{
+    const struct model_network *net;
+
+    if (a->network[0] == '\0')
+        return true;
+    net = model_find_network(at->model, a->network);
+    return net && x25519_public_equal(&net->pub.public, &a->hub_key);
+}
+
+/* The one with that text. All are compared, whichever it is. */
+static struct admin_token *find_text(struct admin_tokens *at, const char *text)
+{
+    size_t skip = strlen(TEXT_PREFIX);
+    struct admin_token *found = NULL;
+    struct token_secret secret;
+    struct token_hash hash;
+    size_t len;
+
+    if (strncmp(text, TEXT_PREFIX, skip) != 0 ||
+        !base64url_decode(text + skip, strlen(text + skip), secret.b, sizeof(secret.b), &len) ||
+        len != sizeof(secret.b))
+        return NULL;
+    hash = token_hash_of(&secret);
+    secret_wipe(&secret, sizeof(secret));
+    for (size_t i = 0; i < at->n; i++)
+        if (secret_equal(at->items[i].record.hash.b, hash.b, sizeof(hash.b)))
+            found = &at->items[i];
+    return found;
+}
+
+static bool is_file_token(const struct admin_tokens *at, const char *text)
+{
+    struct token_hash hash = hash_of_text(text);
+
+    return at->has_file && secret_equal(hash.b, at->file.b, sizeof(hash.b));
+}
+
+enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *bearer,
+    const struct ip_addr *from, nsec_t now, int64_t wall_s, struct caller *ret)
+{
+    struct admin_token *t;
+
+    if (!limiter_allows(&at->limiter, from, now))
+        return CALLER_LIMITED;
+    if (is_file_token(at, bearer)) {
+        ret->role = ROLE_ADMIN;
+        (void)snprintf(ret->name, sizeof(ret->name), "file:admin.token");
+        return CALLER_KNOWN;
+    }
+    t = find_text(at, bearer);
+    if (t)
+        (void)snprintf(ret->name, sizeof(ret->name), "admin:%s", t->record.name);
+    if (t && t->record.expires > wall_s && network_is_there(at, &t->record)) {
+        ret->role = t->record.role;
+        memcpy(ret->network, t->record.network, sizeof(ret->network));
+        t->last_used_at = wall_s;
+        return CALLER_KNOWN;
+    }
+    at->n_failed++;
+    limiter_failed(&at->limiter, from, now);
+    return t && t->record.expires <= wall_s ? CALLER_EXPIRED : CALLER_UNKNOWN;
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+void admin_write_deinit(struct admin_write *w)
+{
+    free(w->value);
+    w->value = NULL;
+}
+
+static int make_write(
+    struct admin_write *ret, const struct admin_record *a, uint32_t ttl, struct err *e)
+{
+    ret->value = admin_record_encode(a);
+    if (!ret->value)
+        return err_set(e, -ENOMEM, "no memory for an admin token");
+    ret->op = (struct store_op){.kind = STORE_OP_PUT,
+        .key = admin_record_key(ret->key, a->name),
+        .value = ret->value,
+        .expect = STORE_EXPECT_ABSENT,
+        .ttl_seconds = ttl + LINGER_S};
+    return 0;
+}
+
+static int check_room(const struct admin_tokens *at, const char *name, struct err *e)
+{
+    char key[RECORD_KEY_MAX];
+
+    if (find(at, name) || damaged_find(&at->model->damaged, admin_record_key(key, name)))
+        return err_set(e, ADMIN_E_EXISTS,
+            "there is an admin token \"%s\" already: \"weft admin rm %s\" removes it", name, name);
+    if (at->n + at->n_coming < ADMIN_TOKENS_MAX)
+        return 0;
+    return err_set(e, ADMIN_E_FULL,
+        "there are %d admin tokens, as many as a hub keeps: \"weft admin ls\" lists them, "
+        "\"weft admin rm NAME\" removes one",
+        ADMIN_TOKENS_MAX);
+}
+
+int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
+    const struct x25519_public *hub_key, const char *by, int64_t wall_s, struct admin_write *ret,
+    char ret_text[static ADMIN_TEXT_MAX], struct err *e)
+{
+    struct admin_record a = {
+        .role = rq->role, .created = wall_s, .expires = wall_s + rq->ttl_seconds};
+    struct token_secret secret;
+    int r = check_room(at, rq->name, e);
+
+    if (r != 0)
+        return r;
+    (void)snprintf(a.name, sizeof(a.name), "%s", rq->name);
+    (void)snprintf(a.network, sizeof(a.network), "%s", rq->network);
+    (void)snprintf(a.created_by, sizeof(a.created_by), "%s", by);
+    a.hub_key = *hub_key;
+    rng_fill(&at->rng, secret.b, sizeof(secret.b));
+    a.hash = token_hash_of(&secret);
+    r = make_write(ret, &a, rq->ttl_seconds, e);
+    if (r == 0) {
+        memcpy(ret_text, TEXT_PREFIX, sizeof(TEXT_PREFIX));
+        base64url_encode(secret.b, sizeof(secret.b), ret_text + strlen(TEXT_PREFIX));
+    }
+    secret_wipe(&secret, sizeof(secret));
+    return r;
+}

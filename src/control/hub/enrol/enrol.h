@@ -1,0 +1,122 @@
+/*
+ * enrol.h - lets a machine with a token into a network.
+ *
+ * One commit takes a use from the token, the next host number from the network
+ * and writes the node; so a hub that dies at any moment has done all of it or
+ * nothing. A machine whose answer was lost asks again with the same key and
+ * secret and gets the same node, without another use, if it proves that it has
+ * the key's own secret: a public key is no secret, and a token may be shared.
+ *
+ * Theory of operation. A machine is judged when it asks; who is refused hears so at once. The
+ * others wait until the enrolments that are on their way to the store are there, are judged again
+ * by what the model says then, and go together: all that have gathered in one commit. So however
+ * slow the disk is, each batch knows what the one before has taken, and names, addresses and uses
+ * are given once. When others have changed what was looked at, the batch is judged once more.
+ *
+ * A stock WireGuard, which has no agent that could bring a token, an
+ * administrator may also add by its public key.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "hub/audit/audit.h"
+#include "hub/enrol/limiter.h"
+#include "hub/record/request.h"
+#include "hub/model/model.h"
+#include "wire/member_proof.h"
+
+struct err;
+
+/** How long an ephemeral node may be away before it is removed. */
+#define ENROL_EPHEMERAL_SECONDS 600
+
+/* Outcomes. */
+#define ENROL_E_DENIED  1 /* the secret is unknown, used up or expired; or the proof is wrong */
+#define ENROL_E_TAKEN   2 /* another machine has the name, key or route, or this one another name */
+#define ENROL_E_GONE    3 /* the token's network does not exist any more */
+#define ENROL_E_FULL    4 /* no address is left */
+#define ENROL_E_TOO_OFT 5 /* too many failures from this address */
+
+/** Machines that wait for the store; no more at once. */
+#define ENROL_WAITING_MAX 1024
+
+/** Machines in one commit; each has an entry in the audit log. */
+#define ENROL_BATCH_MAX (AUDIT_PER_COMMIT / 2)
+
+/** What was sent to prove that who asks has the secret of the key. */
+struct enrol_proof {
+    struct member_proof proof; /* its stamp is not looked at: TLS lets nobody repeat it */
+    struct member_proof_request request;
+};
+
+/** What has become of an enrolment. @r: as of enrol_node(); @node: lent, NULL if it is not 0. */
+typedef void (*enrol_done_fn)(void *ctx, int r, struct model_node *node, const struct err *e);
+
+struct enrol {
+    struct model *model;    /* pins */
+    struct list waiting;    /* of struct enrolment, oldest first */
+    struct list coming;     /* the same: those that are on their way to the store */
+    size_t n_waiting;       /* in both */
+    nsec_t now;             /* of the last request */
+    struct rng rng;         /* for names and secrets */
+    struct limiter limiter; /* of failures, by source */
+    uint64_t n_enrolled;    /* since the start */
+    uint64_t n_refused;     /* likewise */
+};
+
+/** enrol_init() - nobody waits. @rng: copied. */
+void enrol_init(struct enrol *en, struct model *model, const struct rng *rng);
+
+/** enrol_deinit() - idempotent. */
+void enrol_deinit(struct enrol *en);
+
+/**
+ * enrol_node() - take in a machine
+ * @rq:		copied, but for its secret
+ * @proof:	NULL: none was sent. A machine that has enrolled before is told nothing without
+ * @by:		who is said in the audit log to ask, and from where; nowhere: not limited
+ * @wall_s:	seconds since 1970, for the token's expiry
+ * @ret:	the node, lent, when it is there already and @done will not be called; else NULL
+ *
+ * Return: 0; ENROL_E_* with words; or negative errno with words (-EINVAL: labels; -EAGAIN: too
+ * many wait). When it is 0 and @ret is NULL, @done is called later, with the same outcomes.
+ */
+int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct enrol_proof *proof,
+    const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
+    struct model_node **ret, struct err *e);
+
+/** What admits to a network, to be committed. */
+struct enrol_token {
+    char key[RECORD_KEY_MAX];
+    char *value; /* owns */
+    struct store_op op;
+};
+
+/** enrol_token_deinit() - release. Idempotent. */
+void enrol_token_deinit(struct enrol_token *t);
+
+/**
+ * enrol_add() - take in a stock WireGuard because an administrator says so
+ * @by:		that is who
+ * @done:	called later, once: 0; ENROL_E_TAKEN, ENROL_E_FULL or ENROL_E_GONE with words; or
+ *		negative errno with words (-EINVAL: the name is reserved, the key is the hub's or
+ *		nobody's, labels, a route that nobody may have)
+ *
+ * Return: 0; or one of those, and @done is not called.
+ */
+int enrol_add(struct enrol *en, struct model_network *net, const struct node_request *rq,
+    const struct audit_by *by, nsec_t now, enrol_done_fn done, void *ctx, struct err *e);
+
+/**
+ * enrol_new_secret() - make what admits to @net; the caller commits it
+ * @by:		who makes it
+ * @ret_secret:	wipe after use; the hub keeps its hash only
+ *
+ * Return: 0 or negative errno with words.
+ */
+int enrol_new_secret(struct enrol *en, struct model_network *net, const struct token_request *rq,
+    const char *by, int64_t wall_s, struct enrol_token *ret, struct token_secret *ret_secret,
+    struct err *e);

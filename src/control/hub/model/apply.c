@@ -1,0 +1,523 @@
+/*
+ * apply.c - takes the store's records into the model: all at the start, then each change.
+ *
+ * The one place where the model changes; see model.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "api/stream.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "hub/model/model_internal.h"
+#include "hub/record/seal.h"
+#include "store/store_now.h"
+
+/* ---- networks ------------------------------------------------------------------------------- */
+
+static int add_network(
+    struct model *m, const struct network *spec, const struct x25519_public *hub_key, struct err *e)
+{
+    struct x25519_secret secret;
+    struct model_network *net;
+    int r = m->listener.network_key(m->listener.ctx, spec->meta.name, hub_key, &secret, e);
+
+    if (r != 0)
+        return r;
+    net = model__new_network(m, spec);
+    if (!net) {
+        r = err_set(e, -ENOMEM, "no memory for network \"%s\"", spec->meta.name);
+    } else {
+        net->pub.secret = secret;
+        net->pub.public = *hub_key;
+        m->listener.network_added(m->listener.ctx, net);
+    }
+    secret_wipe(&secret, sizeof(secret));
+    return r;
+}
+
+/* Does the value speak of the object that its key names? */
+static int check_name(const struct object_meta *meta, const char *network, const char *name,
+    const struct object_kind *kind, struct err *e)
+{
+    if (strcmp(meta->name, name) == 0 && strcmp(meta->network, network) == 0)
+        return 0;
+    return err_set(e, -EINVAL, "it holds the %s \"%s\" of network \"%s\"", kind->name, meta->name,
+        meta->network);
+}
+
+static int put_network(
+    struct model *m, const char *name, const struct store_item *item, struct err *e)
+{
+    struct x25519_public hub_key;
+    struct model_network *net;
+    struct network spec;
+    int r = record_network_decode(&spec, &hub_key, item->value, e);
+
+    if (r == 0)
+        r = check_name(&spec.meta, "", name, &network_kind, e);
+    if (r != 0)
+        return r;
+    spec.meta.resource_version = item->revision;
+    net = model_find_network(m, spec.meta.name);
+    if (!net)
+        return add_network(m, &spec, &hub_key, e);
+    net->pub.spec = spec;
+    net->self = line_unref(net->self);
+    m->listener.network_changed(m->listener.ctx, net);
+    return 0;
+}
+
+static void delete_network(struct model *m, const char *name)
+{
+    struct model_network *net = model_find_network(m, name);
+
+    if (!net)
+        return;
+    model__remove_network(net);
+    m->listener.network_removed(m->listener.ctx, net);
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+static int change_node(struct model_node *node, struct node *spec, struct err *e)
+{
+    const struct model_listener *l = &node->net->model->listener;
+    struct node before = node->pub.spec;
+    int r = model__replace_node(node, spec);
+
+    if (r == 0)
+        l->node_changed(l->ctx, node, &before);
+    else
+        (void)err_set(e, r, "no memory for node \"%s\"", spec->meta.name);
+    node_deinit(&before);
+    return r;
+}
+
+/* A key or an address is one node's only, and the addresses are of one number. */
+static int check_node(const struct model_network *net, const struct node *spec, struct err *e)
+{
+    const struct network *n = &net->pub.spec;
+    const struct model_node *owners[] = {model_find_key(net, &spec->key),
+        model_find_address(net, &spec->address4), model_find_address(net, &spec->address6)};
+    uint32_t number = ipam_number(&n->cidr4, &spec->address4);
+    struct ip_addr address6 = ipam_address(&n->cidr6, number);
+
+    if (number == 0 || !ip_addr_equal(&spec->address6, &address6))
+        return err_set(
+            e, -EINVAL, "its addresses are none of a node of network \"%s\"", n->meta.name);
+    for (size_t i = 0; i < sizeof(owners) / sizeof(*owners); i++)
+        if (owners[i] && strcmp(owners[i]->pub.spec.meta.name, spec->meta.name) != 0)
+            return err_set(e, -EINVAL, "its key or its addresses are those of node \"%s\"",
+                owners[i]->pub.spec.meta.name);
+    return 0;
+}
+
+static int put_node(struct model *m, struct model_network *net, const char *name,
+    const struct store_item *item, struct err *e)
+{
+    struct token_hash token;
+    struct model_node *node;
+    struct node spec;
+    int r = record_node_decode(&spec, &token, item->value, e);
+
+    if (r != 0)
+        return r;
+    r = check_name(&spec.meta, net->pub.spec.meta.name, name, &node_kind, e);
+    if (r == 0)
+        r = check_node(net, &spec, e);
+    if (r != 0) {
+        node_deinit(&spec);
+        return r;
+    }
+    spec.meta.resource_version = item->revision;
+    net->everybody = line_unref(net->everybody);
+    node = model_find_node(net, spec.meta.name);
+    if (node) {
+        node->token = token;
+        return change_node(node, &spec, e);
+    }
+    r = model__add_node(net, &spec, &token, &node);
+    if (r != 0)
+        return err_set(e, r, "no memory for a node");
+    /* An edge may have been read before its nodes. */
+    for (size_t i = 0; i < net->edges.n; i++)
+        model__link_edge(net, model_edge_at(net, i));
+    m->listener.node_added(m->listener.ctx, node);
+    return 0;
+}
+
+static void delete_node(struct model *m, struct model_network *net, const char *name)
+{
+    struct model_node *node = model_find_node(net, name);
+
+    if (!node)
+        return;
+    net->everybody = line_unref(net->everybody);
+    model__remove_node(node);
+    m->listener.node_removed(m->listener.ctx, node);
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+/* @spec is taken. */
+static int take_edge(
+    struct model *m, struct model_network *net, struct mesh_edge *spec, struct err *e)
+{
+    struct model_edge *edge = model_find_edge(net, spec->nodes[0], spec->nodes[1]);
+    enum edge_path before = EDGE_PATH_AUTO;
+
+    if (edge) {
+        before = edge->spec.path;
+        mesh_edge_deinit(&edge->spec);
+        edge->spec = *spec;
+    } else if (model__add_edge(net, spec, &edge) != 0) {
+        return err_set(e, -ENOMEM, "no memory for an edge");
+    }
+    m->listener.edge_changed(m->listener.ctx, edge, before);
+    return 0;
+}
+
+static int put_edge(struct model *m, struct model_network *net, const char *name,
+    const struct store_item *item, struct err *e)
+{
+    struct mesh_edge spec;
+    int r = record_edge_decode(&spec, item->value, e);
+
+    if (r != 0)
+        return r;
+    r = check_name(&spec.meta, net->pub.spec.meta.name, name, &mesh_edge_kind, e);
+    if (r != 0) {
+        mesh_edge_deinit(&spec);
+        return r;
+    }
+    spec.meta.resource_version = item->revision;
+    return take_edge(m, net, &spec, e);
+}
+
+/*
+ * What was said about an edge is not known any more. It may have been that the two shall not talk,
+ * so they do not. The hub is everybody's peer, whatever was said.
+ */
+static void put_damaged_edge(
+    struct model *m, struct model_network *net, const char *name, uint64_t revision)
+{
+    struct mesh_edge spec = {.path = EDGE_PATH_OFF, .meta.resource_version = revision};
+    char expected[OBJECT_NAME_MAX + 1];
+    const char *middle = strstr(name, "--");
+    struct err e = ERR_NULL;
+
+    if (!middle || middle - name > NAME_MAX_LEN || strlen(middle + 2) > NAME_MAX_LEN)
+        return;
+    (void)snprintf(spec.meta.name, sizeof(spec.meta.name), "%s", name);
+    memcpy(spec.meta.network, net->pub.spec.meta.name, sizeof(spec.meta.network));
+    memcpy(spec.nodes[0], name, (size_t)(middle - name));
+    memcpy(spec.nodes[1], middle + 2, strlen(middle + 2) + 1);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct model_node *node = model_find_node(net, spec.nodes[i]);
+
+        if (node_check_name(spec.nodes[i], &e) != 0 || (node && node->pub.spec.hub))
+            return;
+    }
+    if (strcmp(edge_name(spec.nodes[0], spec.nodes[1], expected), name) == 0 &&
+        take_edge(m, net, &spec, &e) != 0)
+        m->listener.broken(m->listener.ctx, "", &e);
+}
+
+static void delete_edge(struct model *m, struct model_network *net, const char *name)
+{
+    struct keyed *k = keys_find(&net->edges, name);
+    struct model_edge *edge;
+    enum edge_path before;
+
+    if (!k)
+        return;
+    edge = container_of(k, struct model_edge, keyed);
+    before = edge->spec.path;
+    model__unlink_edge(net, edge);
+    edge->spec.path = EDGE_PATH_AUTO;
+    m->listener.edge_changed(m->listener.ctx, edge, before);
+    model__free_edge(edge);
+}
+
+/* ---- objects of other kinds ----------------------------------------------------------------- */
+
+static int put_object(struct model *m, struct model_network *net, const struct record_key *k,
+    const struct store_item *item, struct err *e)
+{
+    struct object before;
+    const struct object *now;
+    struct object o;
+    int r = record_object_decode(&o, k->object, item->value, e);
+
+    if (r != 0)
+        return r;
+    r = check_name(&o.meta, net->pub.spec.meta.name, k->name, k->object, e);
+    if (r != 0) {
+        object_deinit(&o);
+        return r;
+    }
+    o.meta.resource_version = item->revision;
+    now = model__put_object(net, &o, &before);
+    if (!now)
+        return err_set(e, -ENOMEM, "no memory for an object");
+    m->listener.object_changed(m->listener.ctx, net, before.kind ? &before : NULL, now);
+    object_deinit(&before);
+    return 0;
+}
+
+static void delete_object(struct model *m, struct model_network *net, const struct record_key *k)
+{
+    struct model_object *o = model_find_object(net, k->object, k->name);
+
+    if (!o)
+        return;
+    m->listener.object_changed(m->listener.ctx, net, &o->object, NULL);
+    model__remove_object(net, o);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------- */
+
+static int put_ipam(struct model_network *net, const struct store_item *item, struct err *e)
+{
+    uint32_t high = 0;
+    int r = record_ipam_decode(&net->ipam.next, &high, item->value, e);
+
+    if (r != 0)
+        return r;
+    if (high > net->ipam.high)
+        net->ipam.high = high;
+    net->ipam.forgot = false;
+    net->ipam_revision = item->revision;
+    return 0;
+}
+
+static int change_token(
+    struct model *m, const char *hex, const struct store_item *item, struct err *e)
+{
+    struct token_record record;
+    struct token_hash hash;
+    struct model_token *t;
+    int r;
+
+    if (!hex_decode(hex, hash.b, sizeof(hash.b)))
+        return err_set(e, -EINVAL, "the key is not the hex of 32 bytes");
+    if (!item->value) {
+        t = model_find_token(m, &hash);
+        if (t)
+            model__remove_token(m, t);
+        return 0;
+    }
+    r = record_token_decode(&record, item->value, e);
+    return r == 0 ? model__put_token(m, &hash, &record, item->revision) : r;
+}
+
+static int put_report(
+    struct model_network *net, const char *name, const struct store_item *item, struct err *e)
+{
+    struct model_node *node = model_find_node(net, name);
+    struct report_record heard = {0};
+    int r;
+
+    /* What is not saved yet is newer than what is. */
+    if (!node || node->is_unsaved)
+        return 0;
+    r = record_report_decode(&heard, item->value, e);
+    if (r != 0)
+        return r;
+    report_deinit(&node->heard.report);
+    node->heard = heard;
+    node->text = line_unref(node->text);
+    net->everybody = line_unref(net->everybody);
+    return 0;
+}
+
+static int apply_in_network(
+    struct model *m, const struct record_key *k, const struct store_item *item, struct err *e)
+{
+    struct model_network *net = model_find_network(m, k->network);
+
+    if (!net)
+        return 0;
+    switch (k->kind) {
+    case RECORD_NODE:
+        if (item->value)
+            return put_node(m, net, k->name, item, e);
+        delete_node(m, net, k->name);
+        return 0;
+    case RECORD_EDGE:
+        if (item->value)
+            return put_edge(m, net, k->name, item, e);
+        delete_edge(m, net, k->name);
+        return 0;
+    case RECORD_OBJECT:
+        if (item->value)
+            return put_object(m, net, k, item, e);
+        delete_object(m, net, k);
+        return 0;
+    case RECORD_IPAM:
+        return item->value ? put_ipam(net, item, e) : 0;
+    case RECORD_REPORT:
+        return item->value ? put_report(net, k->name, item, e) : 0;
+    case RECORD_NONE:
+    case RECORD_NETWORK:
+    case RECORD_TOKEN:
+    case RECORD_N:
+        break;
+    }
+    return 0;
+}
+
+/* Is the record whole, as far as that can be seen without its kind? */
+static int check_item(const struct model *m, const struct store_item *item, struct err *e)
+{
+    json_t *json = NULL;
+    int r;
+
+    if (strlen(item->value) != item->value_len)
+        return err_set(e, -EINVAL, "there is a zero byte in it");
+    if (item->revision == 0 || item->revision > store_revision(m->store))
+        return err_set(e, -EINVAL, "its revision is %llu, and the store's is %llu",
+            (unsigned long long)item->revision, (unsigned long long)store_revision(m->store));
+    if (seal_is_there(item->value))
+        return seal_check(item->key, item->value, e);
+    /* It has no sum, or has lost the end of it: is it JSON at all? A record whose network is not
+     * there is not read any further than here. */
+    r = body_parse(&json, item->value, item->value_len, e);
+    json_decref(json);
+    return r;
+}
+
+/* Of a record that cannot be understood: what has to be so for safety's sake. */
+static void apply_damaged(struct model *m, const struct store_item *item)
+{
+    struct record_key k = record_key_parse(item->key);
+    struct model_network *net = model_find_network(m, k.network);
+    struct token_hash hash;
+    struct model_token *t;
+
+    if (k.kind == RECORD_EDGE && net)
+        put_damaged_edge(m, net, k.name, item->revision);
+    if (k.kind == RECORD_IPAM && net) {
+        net->ipam.forgot = true;
+        net->ipam_revision = item->revision;
+    }
+    if (k.kind == RECORD_TOKEN && hex_decode(k.name, hash.b, sizeof(hash.b))) {
+        t = model_find_token(m, &hash);
+        if (t)
+            model__remove_token(m, t);
+    }
+}
+
+/* A key of no kind is another version's, or somebody else's, unless it starts as one of ours. */
+static int check_key(const char *key, const struct record_key *k, struct err *e)
+{
+    bool has_name = k->kind != RECORD_NETWORK && k->kind != RECORD_IPAM;
+    bool is_whole = k->kind != RECORD_NONE && has_name == (k->name[0] != '\0');
+    const char *prefix = record_key_prefix(key);
+
+    if (is_whole || !prefix)
+        return 0;
+    return err_set(e, -EINVAL, "its key has not the parts that follow \"%s\"", prefix);
+}
+
+static int apply(struct model *m, const struct store_item *item, struct err *e)
+{
+    struct record_key k = record_key_parse(item->key);
+    int r = item->value ? check_key(item->key, &k, e) : 0;
+
+    if (r == 0 && item->value && k.kind != RECORD_NONE)
+        r = check_item(m, item, e);
+    if (r != 0)
+        return r;
+    switch (k.kind) {
+    case RECORD_NONE:
+    case RECORD_N:
+        return 0;
+    case RECORD_NETWORK:
+        if (item->value)
+            return put_network(m, k.network, item, e);
+        delete_network(m, k.network);
+        return 0;
+    case RECORD_TOKEN:
+        return change_token(m, k.name, item, e);
+    case RECORD_NODE:
+    case RECORD_EDGE:
+    case RECORD_OBJECT:
+    case RECORD_IPAM:
+    case RECORD_REPORT:
+        break;
+    }
+    return apply_in_network(m, &k, item, e);
+}
+
+/* ---- from the store ------------------------------------------------------------------------- */
+
+void model_set_aside(struct model *m, const char *key, uint64_t revision, const struct err *why)
+{
+    if (damaged_add(&m->damaged, key, revision, why))
+        m->listener.broken(m->listener.ctx, key, why);
+}
+
+/* Take it in, or set it aside. 0, or -ENOMEM with words. */
+static int take(struct model *m, const struct store_item *item, struct err *e)
+{
+    int r = apply(m, item, e);
+
+    if (r == -ENOMEM)
+        return err_prefix(e, "record \"%s\"", item->key);
+    if (r == 0) {
+        (void)damaged_remove(&m->damaged, item->key);
+        return 0;
+    }
+    apply_damaged(m, item);
+    model_set_aside(m, item->key, item->revision, e);
+    return 0;
+}
+
+static void on_change(void *ctx, const struct store_item *item)
+{
+    struct model *m = ctx;
+    struct err e = ERR_NULL;
+
+    if (!item)
+        (void)err_set(&e, -ESTALE, "the hub fell behind its store; it has to be started again");
+    else if (take(m, item, &e) == 0)
+        return;
+    m->listener.broken(m->listener.ctx, "", &e);
+}
+
+/* What a read of one kind at the start needs. */
+struct load {
+    struct model *m; /* borrowed */
+    struct err *e;   /* borrowed */
+};
+
+static int load_item(void *ctx, const struct store_item *item)
+{
+    struct load *load = ctx;
+
+    return take(load->m, item, load->e);
+}
+
+int model_load(struct model *m, struct err *e)
+{
+    /* What others refer to comes first. Hence not one list of everything: the store's order is
+     * that of the keys. */
+    static const enum record_kind order[] = {
+        RECORD_NETWORK, RECORD_IPAM, RECORD_NODE, RECORD_EDGE, RECORD_TOKEN, RECORD_REPORT};
+    uint64_t from = store_revision(m->store) + 1;
+    struct load load = {.m = m, .e = e};
+    int r = store_watch(m->store, "", from, on_change, m, &m->watch, e);
+
+    for (size_t i = 0; r == 0 && i < sizeof(order) / sizeof(*order); i++)
+        r = store_now_list(m->store, record_prefix(order[i]), load_item, &load, NULL, e);
+    for (unsigned i = 0; r == 0 && object_kinds[i]; i++)
+        if (record_kind_of(object_kinds[i]) == RECORD_OBJECT)
+            r = store_now_list(m->store, object_kinds[i]->prefix, load_item, &load, NULL, e);
+    return r;
+}

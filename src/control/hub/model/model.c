@@ -1,0 +1,524 @@
+/* model.c - the structs and their indexes; see model.h. What the store says goes through apply.c.
+ */
+#include "model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/stream.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "hub/model/model_internal.h"
+
+/* ---- hashes --------------------------------------------------------------------------------- */
+
+static uint64_t hash_key(const struct model *m, const struct x25519_public *key)
+{
+    return hash_bytes(m->seed, key->b, sizeof(key->b));
+}
+
+static uint64_t hash_address(const struct model *m, const struct ip_addr *a)
+{
+    return hash_bytes(m->seed, a->b, sizeof(a->b));
+}
+
+static uint64_t hash_token(const struct model *m, const struct token_hash *hash)
+{
+    return hash_bytes(m->seed, hash->b, sizeof(hash->b));
+}
+
+/* ---- lookups -------------------------------------------------------------------------------- */
+
+struct model_network *model_find_network(const struct model *m, const char *name)
+{
+    struct keyed *k = keys_find(&m->networks, name);
+
+    return k ? container_of(k, struct model_network, keyed) : NULL;
+}
+
+struct model_node *model_find_node(const struct model_network *net, const char *name)
+{
+    struct keyed *k = keys_find(&net->nodes, name);
+
+    return k ? container_of(k, struct model_node, keyed) : NULL;
+}
+
+struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key)
+{
+    uint64_t hash = hash_key(net->model, key);
+
+    for (struct htab_link *l = htab_first(&net->by_key, hash); l; l = htab_next(l, hash)) {
+        struct model_node *node = container_of(l, struct model_node, by_key);
+
+        if (x25519_public_equal(&node->pub.spec.key, key))
+            return node;
+    }
+    return NULL;
+}
+
+struct model_node *model_find_address(
+    const struct model_network *net, const struct ip_addr *address)
+{
+    uint64_t hash = hash_address(net->model, address);
+
+    for (struct htab_link *l = htab_first(&net->by_address, hash); l; l = htab_next(l, hash)) {
+        struct model_address *a = container_of(l, struct model_address, link);
+
+        if (ip_addr_equal(&a->address, address))
+            return a->node;
+    }
+    return NULL;
+}
+
+struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b)
+{
+    char name[OBJECT_NAME_MAX + 1];
+    struct keyed *k = keys_find(&net->edges, edge_name(a, b, name));
+
+    return k ? container_of(k, struct model_edge, keyed) : NULL;
+}
+
+/* Its key in the network's objects. */
+static const char *object_key(
+    char buf[static RECORD_KEY_MAX], const struct object_kind *kind, const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s", kind->prefix, name);
+    return buf;
+}
+
+struct model_object *model_find_object(
+    const struct model_network *net, const struct object_kind *kind, const char *name)
+{
+    char key[RECORD_KEY_MAX];
+    struct keyed *k = keys_find(&net->objects, object_key(key, kind, name));
+
+    return k ? container_of(k, struct model_object, keyed) : NULL;
+}
+
+const struct object *model_each_object(
+    const struct model_network *net, const struct object_kind *kind, size_t *i)
+{
+    const struct object *o;
+
+    if (*i == 0)
+        *i = keys_lower(&net->objects, kind->prefix);
+    if (*i >= net->objects.n)
+        return NULL;
+    o = &container_of(net->objects.items[*i], struct model_object, keyed)->object;
+    ++*i;
+    return o->kind == kind ? o : NULL;
+}
+
+struct model_token *model_find_token(const struct model *m, const struct token_hash *hash)
+{
+    uint64_t h = hash_token(m, hash);
+
+    for (struct htab_link *l = htab_first(&m->tokens, h); l; l = htab_next(l, h)) {
+        struct model_token *t = container_of(l, struct model_token, link);
+
+        if (secret_equal(t->hash.b, hash->b, sizeof(hash->b)))
+            return t;
+    }
+    return NULL;
+}
+
+bool model_is_damaged(
+    const struct model *m, enum record_kind kind, const char *network, const char *name)
+{
+    char key[RECORD_KEY_MAX];
+
+    return damaged_find(&m->damaged, record_key(key, kind, network, name)) != NULL;
+}
+
+/* Of what is in a network. */
+static uint64_t revision_in(const struct model_network *net, const struct record_key *k)
+{
+    const struct model_node *node = k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;
+    struct keyed *edge = k->kind == RECORD_EDGE ? keys_find(&net->edges, k->name) : NULL;
+    const struct model_object *o =
+        k->kind == RECORD_OBJECT ? model_find_object(net, k->object, k->name) : NULL;
+
+    if (k->kind == RECORD_NETWORK)
+        return net->pub.spec.meta.resource_version;
+    if (node)
+        return node->pub.spec.meta.resource_version;
+    if (o)
+        return o->object.meta.resource_version;
+    return edge ? container_of(edge, struct model_edge, keyed)->spec.meta.resource_version : 0;
+}
+
+uint64_t model_revision(const struct model *m, const char *key)
+{
+    struct record_key k = record_key_parse(key);
+    const struct model_network *net = model_find_network(m, k.network);
+    const struct damaged_record *damaged = damaged_find(&m->damaged, key);
+    const struct model_token *t = NULL;
+    struct token_hash hash;
+
+    if (damaged)
+        return damaged->revision;
+    if (k.kind == RECORD_TOKEN && hex_decode(k.name, hash.b, sizeof(hash.b)))
+        t = model_find_token(m, &hash);
+    if (t)
+        return t->revision;
+    return net ? revision_in(net, &k) : 0;
+}
+
+bool model_is_wary(const struct model_network *net)
+{
+    char prefix[RECORD_KEY_MAX];
+
+    (void)snprintf(
+        prefix, sizeof(prefix), "%s%s/", record_prefix(RECORD_NODE), net->pub.spec.meta.name);
+    return damaged_find_below(&net->model->damaged, prefix) != NULL;
+}
+
+uint32_t model_next_number(const struct model_network *net)
+{
+    return ipam_next(&net->ipam, model_is_wary(net));
+}
+
+bool model_may_talk(const struct model_node *a, const struct model_node *b)
+{
+    const struct model_edge *edge;
+
+    /* Most networks have no objects about edges at all, and the relay asks often. */
+    if (a->net->edges.n == 0)
+        return true;
+    edge = model_find_edge(a->net, a->pub.spec.meta.name, b->pub.spec.meta.name);
+    return !edge || edge->spec.path != EDGE_PATH_OFF;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+static int index_address(struct model_node *node, unsigned i, const struct ip_addr *address)
+{
+    struct model_address *a = &node->by_address[i];
+
+    a->node = node;
+    a->address = *address;
+    return htab_add(&node->net->by_address, &a->link, hash_address(node->net->model, address));
+}
+
+static int index_node(struct model_node *node)
+{
+    struct model_network *net = node->net;
+    const struct node *spec = &node->pub.spec;
+    int r = keys_add(&net->nodes, &node->keyed);
+
+    if (r == 0)
+        r = htab_add(&net->by_key, &node->by_key, hash_key(net->model, &spec->key));
+    if (r == 0)
+        r = index_address(node, 0, &spec->address4);
+    if (r == 0)
+        r = index_address(node, 1, &spec->address6);
+    if (r == 0)
+        r = ipam_take(&net->ipam, ipam_number(&net->pub.spec.cidr4, &spec->address4));
+    net->pub.n_nodes = net->nodes.n;
+    return r;
+}
+
+static void unindex_node(struct model_node *node)
+{
+    struct model_network *net = node->net;
+
+    keys_remove(&net->nodes, &node->keyed);
+    htab_remove(&net->by_key, &node->by_key);
+    for (unsigned i = 0; i < 2; i++)
+        htab_remove(&net->by_address, &node->by_address[i].link);
+    /* Without memory the number stays taken until the next start, which harms nobody. */
+    (void)ipam_release(&net->ipam, ipam_number(&net->pub.spec.cidr4, &node->pub.spec.address4));
+    net->pub.n_nodes = net->nodes.n;
+}
+
+static void node_free(struct model_node *node)
+{
+    node_deinit(&node->pub.spec);
+    report_deinit(&node->heard.report);
+    list_remove(&node->unsaved);
+    list_remove(&node->bury);
+    line_unref(node->text);
+    free(node->keyed.key);
+    secret_wipe(&node->proof, sizeof(node->proof));
+    free(node);
+}
+
+int model__add_node(struct model_network *net, struct node *spec, const struct token_hash *token,
+    struct model_node **ret)
+{
+    struct model_node *node = calloc(1, sizeof(*node));
+    int r = -ENOMEM;
+
+    if (!node) {
+        node_deinit(spec);
+        return r;
+    }
+    node->pub.spec = *spec;
+    node->pub.network = &net->pub;
+    node->net = net;
+    node->token = *token;
+    list_init(&node->edges);
+    list_init(&node->watches);
+    list_init(&node->streams);
+    list_init(&node->unsaved);
+    list_init(&node->untold);
+    list_init(&node->bury);
+    node->keyed.key = strdup(node->pub.spec.meta.name);
+    if (node->keyed.key)
+        r = index_node(node);
+    if (r == 0)
+        *ret = node;
+    /* Without memory for one index others may have it already, so it is not freed. Then the load
+     * fails, or the listener hears that a change could not be taken in. */
+    return r;
+}
+
+int model__replace_node(struct model_node *node, struct node *spec)
+{
+    unindex_node(node);
+    node->pub.spec = *spec;
+    node->text = line_unref(node->text);
+    return index_node(node);
+}
+
+void model__remove_node(struct model_node *node)
+{
+    struct model_edge_end *end;
+    struct model_edge_end *tmp;
+
+    unindex_node(node);
+    list_foreach_safe(end, tmp, &node->edges, link) {
+        list_remove(&end->link);
+        end->node = NULL;
+    }
+    list_remove(&node->unsaved);
+    list_remove(&node->untold);
+    list_add_tail(&node->net->buried, &node->bury);
+    node->is_removed = true;
+}
+
+struct model_node *model_bury(struct model_node *node)
+{
+    node_free(node);
+    return NULL;
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+void model__link_edge(struct model_network *net, struct model_edge *edge)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct model_edge_end *end = &edge->ends[i];
+
+        if (end->node)
+            continue;
+        end->edge = edge;
+        end->node = model_find_node(net, edge->spec.nodes[i]);
+        list_init(&end->link);
+        if (end->node)
+            list_add_tail(&end->node->edges, &end->link);
+    }
+}
+
+int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct model_edge **ret)
+{
+    struct model_edge *edge = calloc(1, sizeof(*edge));
+
+    if (edge) {
+        edge->spec = *spec;
+        edge->keyed.key = strdup(spec->meta.name);
+    }
+    if (!edge || !edge->keyed.key || keys_add(&net->edges, &edge->keyed) != 0) {
+        mesh_edge_deinit(spec);
+        if (edge)
+            free(edge->keyed.key);
+        free(edge);
+        return -ENOMEM;
+    }
+    model__link_edge(net, edge);
+    *ret = edge;
+    return 0;
+}
+
+void model__unlink_edge(struct model_network *net, struct model_edge *edge)
+{
+    keys_remove(&net->edges, &edge->keyed);
+    for (unsigned i = 0; i < 2; i++)
+        if (edge->ends[i].node)
+            list_remove(&edge->ends[i].link);
+}
+
+void model__free_edge(struct model_edge *edge)
+{
+    mesh_edge_deinit(&edge->spec);
+    free(edge->keyed.key);
+    free(edge);
+}
+
+/* ---- objects of other kinds ----------------------------------------------------------------- */
+
+static void free_object(struct model_object *o)
+{
+    object_deinit(&o->object);
+    free(o->keyed.key);
+    free(o);
+}
+
+const struct object *model__put_object(
+    struct model_network *net, struct object *o, struct object *ret_before)
+{
+    struct model_object *held = model_find_object(net, o->kind, o->meta.name);
+    char key[RECORD_KEY_MAX];
+
+    *ret_before = (struct object)OBJECT_NULL;
+    if (held) {
+        *ret_before = held->object;
+        held->object = *o;
+        return &held->object;
+    }
+    held = calloc(1, sizeof(*held));
+    if (!held) {
+        object_deinit(o);
+        return NULL;
+    }
+    held->object = *o;
+    held->keyed.key = strdup(object_key(key, o->kind, o->meta.name));
+    if (held->keyed.key && keys_add(&net->objects, &held->keyed) == 0)
+        return &held->object;
+    free_object(held);
+    return NULL;
+}
+
+void model__remove_object(struct model_network *net, struct model_object *o)
+{
+    keys_remove(&net->objects, &o->keyed);
+    free_object(o);
+}
+
+/* ---- networks ------------------------------------------------------------------------------- */
+
+struct model_network *model__new_network(struct model *m, const struct network *spec)
+{
+    struct model_network *net = calloc(1, sizeof(*net));
+
+    if (!net)
+        return NULL;
+    net->keyed.key = strdup(spec->meta.name);
+    if (!net->keyed.key || keys_add(&m->networks, &net->keyed) != 0) {
+        free(net->keyed.key);
+        free(net);
+        return NULL;
+    }
+    net->model = m;
+    net->pub.spec = *spec;
+    net->pub.address4 = ipam_address(&spec->cidr4, IPAM_HUB);
+    net->pub.address6 = ipam_address(&spec->cidr6, IPAM_HUB);
+    htab_init(&net->by_key, m->seed);
+    htab_init(&net->by_address, m->seed);
+    ipam_init(&net->ipam, ipam_capacity(&spec->cidr4, &spec->cidr6));
+    list_init(&net->watches);
+    list_init(&net->buried);
+    list_init(&net->bury);
+    return net;
+}
+
+static void free_members(struct model_network *net)
+{
+    struct model_node *node;
+    struct model_node *tmp;
+
+    for (size_t i = 0; i < net->edges.n; i++)
+        model__free_edge(model_edge_at(net, i));
+    for (size_t i = 0; i < net->objects.n; i++)
+        free_object(container_of(net->objects.items[i], struct model_object, keyed));
+    for (size_t i = 0; i < net->nodes.n; i++)
+        node_free(model_node_at(net, i));
+    list_foreach_safe(node, tmp, &net->buried, bury)
+        node_free(node);
+}
+
+void model__remove_network(struct model_network *net)
+{
+    keys_remove(&net->model->networks, &net->keyed);
+    list_add_tail(&net->model->buried, &net->bury);
+}
+
+struct model_network *model_bury_network(struct model_network *net)
+{
+    list_remove(&net->bury);
+    free_members(net);
+    keys_deinit(&net->nodes);
+    keys_deinit(&net->edges);
+    keys_deinit(&net->objects);
+    htab_deinit(&net->by_key);
+    htab_deinit(&net->by_address);
+    ipam_deinit(&net->ipam);
+    line_unref(net->everybody);
+    line_unref(net->self);
+    secret_wipe(&net->pub.secret, sizeof(net->pub.secret));
+    free(net->keyed.key);
+    free(net);
+    return NULL;
+}
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
+int model__put_token(struct model *m, const struct token_hash *hash,
+    const struct token_record *record, uint64_t revision)
+{
+    struct model_token *t = model_find_token(m, hash);
+
+    if (!t) {
+        t = calloc(1, sizeof(*t));
+        if (!t)
+            return -ENOMEM;
+        t->hash = *hash;
+        if (htab_add(&m->tokens, &t->link, hash_token(m, hash)) != 0) {
+            free(t);
+            return -ENOMEM;
+        }
+    }
+    t->record = *record;
+    t->revision = revision;
+    return 0;
+}
+
+void model__remove_token(struct model *m, struct model_token *t)
+{
+    htab_remove(&m->tokens, &t->link);
+    free(t);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+void model_init(
+    struct model *m, struct store *store, const struct model_listener *listener, uint64_t seed)
+{
+    *m = (struct model){.store = store, .listener = *listener, .seed = seed};
+    htab_init(&m->tokens, seed);
+    list_init(&m->buried);
+}
+
+void model_deinit(struct model *m)
+{
+    struct model_network *net;
+    struct model_network *tmp;
+    struct htab_link *next;
+    size_t cursor = 0;
+
+    m->watch = store_watch_close(m->watch);
+    while (m->networks.n > 0)
+        model__remove_network(model_network_at(m, m->networks.n - 1));
+    list_foreach_safe(net, tmp, &m->buried, bury)
+        model_bury_network(net);
+    keys_deinit(&m->networks);
+    for (struct htab_link *l = htab_each(&m->tokens, &cursor, NULL); l; l = next) {
+        next = htab_each(&m->tokens, &cursor, l);
+        model__remove_token(m, container_of(l, struct model_token, link));
+    }
+    htab_deinit(&m->tokens);
+    damaged_deinit(&m->damaged);
+}

@@ -1,0 +1,328 @@
+/*
+ * model.h - the store's contents as structs, indexed; and who is told when they change.
+ *
+ * Theory of operation. The store's watch tells of changes, one key at a time and
+ * in the order in which they were committed, and that is the only code that
+ * changes what is below. So the model never shows what is not on the disk, and
+ * reading it never waits. After each change the listener is told. It may read
+ * everything; it may write to the store, and that change comes later.
+ *
+ * What is on its way to the store is not in the model. Who decides by the model
+ * names in the commit the revisions that it has seen (meta.resource_version),
+ * and decides anew when they are not those of the store any more.
+ *
+ * A record that cannot be understood changes nothing but the list of those that
+ * are set aside (damaged.h); the listener is told when it gets longer.
+ *
+ * What is removed leaves all indexes at once, but its struct stays until its
+ * owner says model_bury() or model_bury_network(): somebody may have to tell it
+ * first.
+ *
+ * The networks' private keys are not in the store but in files of their own;
+ * the listener's network_key() gives them.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/token.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/htab.h"
+#include "base/list.h"
+#include "base/rate.h"
+#include "hub/model/damaged.h"
+#include "hub/model/hub_hooks.h"
+#include "hub/jobs/jobs.h"
+#include "hub/model/ipam.h"
+#include "hub/model/proof.h"
+#include "hub/record/record.h"
+#include "store/keys.h"
+#include "store/store.h"
+
+struct audit;
+struct line;
+struct server_listener;
+struct model;
+
+struct model_network {
+    struct keyed keyed;     /* in the model's networks */
+    struct hub_network pub; /* what hooks see */
+    struct model *model;    /* pins */
+    struct keys nodes;      /* of struct model_node */
+    struct keys edges;      /* of struct model_edge */
+    struct keys objects;    /* of struct model_object: those of all other kinds */
+    struct htab by_key;     /* the nodes, by public key */
+    struct htab by_address; /* the nodes, by each of their addresses */
+    struct ipam ipam;       /* host numbers in use */
+    uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
+    struct list buried;     /* of struct model_node: removed, and kept until they have been told */
+    struct list bury;       /* in the model's buried, once it is removed */
+    nsec_t bury_at;         /* until when it is kept then; changes.c's */
+    bool is_up;          /* the hook network_added took it, and network_removed is to be called */
+    const char *leaving; /* it is being removed: what its nodes are told; NULL: it stays */
+    struct err failure;  /* why it is not up */
+    /* watch.c's */
+    struct list watches;    /* of struct watch */
+    struct line *everybody; /* owns; all nodes as JSON, as most see them; NULL: to be made */
+    struct line *self;      /* owns; the network as JSON; NULL: to be made */
+    /* changes.c's */
+    struct server_listener *listeners[2]; /* where its members are answered: v4 and v6 */
+    struct jobs_service jobs;             /* its jobs, while they are served */
+};
+
+/** One of a node's two addresses, in its network's table. */
+struct model_address {
+    struct htab_link link;
+    struct model_node *node; /* pins */
+    struct ip_addr address;
+};
+
+struct model_node {
+    struct keyed keyed;        /* in its network's nodes */
+    struct hub_node pub;       /* what hooks see */
+    struct model_network *net; /* pins */
+    struct token_hash token;   /* of the secret that admitted it; zeroes for the hub itself */
+    struct htab_link by_key;
+    struct model_address by_address[2]; /* v4 and v6 */
+    struct list edges;                  /* of struct model_edge_end: what is said about its edges */
+    bool is_removed;                    /* it is in no index any more */
+    bool is_expired;     /* model_expire()'s commit has its removal: nothing is written about it */
+    const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
+                            about it either; NULL: it stays, or has expired */
+    struct list bury;    /* in the network's buried */
+    nsec_t bury_at;      /* until when it is kept there; changes.c's */
+    /* reports.c's */
+    struct report_record heard; /* its last report */
+    nsec_t seen_at;             /* when it last spoke to us, monotonic; 0: not since the start */
+    struct rate asked;          /* how often it reports */
+    struct rate asked_wg;       /* how often it asks for its peers */
+    bool is_unsaved;            /* @heard differs from the store */
+    struct list unsaved;        /* in reports.c's list */
+    /* watch.c's */
+    struct list watches; /* of struct watch: its own */
+    struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
+    struct rate told;    /* how often others were told of its status */
+    struct list untold;  /* in the watcher's untold: others have not heard of its last status yet */
+    /* streams.c's */
+    struct list streams; /* of struct stream_end: its own, oldest first */
+    /* proof.c's */
+    struct proof_state proof;
+};
+
+/** An edge, as one of its nodes has it. */
+struct model_edge_end {
+    struct list link;        /* in the node's edges */
+    struct model_edge *edge; /* pins */
+    struct model_node *node; /* pins; NULL when the node is gone */
+};
+
+/** Something that somebody said about an edge. */
+struct model_edge {
+    struct keyed keyed;    /* in its network's edges */
+    struct mesh_edge spec; /* as stored */
+    struct model_edge_end ends[2];
+};
+
+/** An object of a kind that means nothing else to the model: neither network, node nor edge. */
+struct model_object {
+    struct keyed keyed;   /* its kind's prefix, and its name; in its network's objects */
+    struct object object; /* owns; as stored */
+};
+
+struct model_token {
+    struct htab_link link;      /* in the model's tokens */
+    struct token_hash hash;     /* of the secret */
+    struct token_record record; /* as stored */
+    uint64_t revision;          /* of its key */
+};
+
+/** Told about each change, after it was made. No member may be NULL. */
+struct model_listener {
+    void *ctx; /* pinned: handed to every call */
+
+    /* The private key of a network; its public half must be @public. */
+    int (*network_key)(void *ctx, const char *name, const struct x25519_public *public,
+        struct x25519_secret *ret, struct err *e);
+    void (*network_added)(void *ctx, struct model_network *net);
+    void (*network_changed)(void *ctx, struct model_network *net);
+    void (*network_removed)(void *ctx, struct model_network *net); /* model_bury_network() */
+    void (*node_added)(void *ctx, struct model_node *node);
+    void (*node_changed)(void *ctx, struct model_node *node, const struct node *before);
+    void (*node_removed)(void *ctx, struct model_node *node); /* now or later: model_bury() */
+    /* @before: the path as it was; NULL in @edge's ends means that the node has gone. */
+    void (*edge_changed)(void *ctx, struct model_edge *edge, enum edge_path before);
+    /* Of any other kind. @before: as it was, NULL: it is new; @now: as it is, NULL: it is gone. */
+    void (*object_changed)(void *ctx, struct model_network *net, const struct object *before,
+        const struct object *now);
+    /* A record was set aside: it cannot be understood, or is a network without its key. Without
+     * @key something else stops the model from following the store. */
+    void (*broken)(void *ctx, const char *key, const struct err *e);
+};
+
+struct model {
+    uint64_t boot;       /* of this run, random: nodes see by it that the hub was started anew */
+    struct store *store; /* pins */
+    struct audit *audit; /* pins: told of every commit, which it may add to; NULL: none is */
+    struct store_watch *watch;      /* owns */
+    struct model_listener listener; /* see there */
+    struct keys networks;           /* of struct model_network */
+    struct list buried;             /* removed networks; of struct model_network */
+    struct htab tokens;             /* of struct model_token */
+    struct damaged damaged;         /* records that were set aside */
+    uint64_t seed;                  /* for all hash tables */
+    bool is_expiring;               /* a commit of model_expire() is on its way */
+    nsec_t expired_at;              /* the time that it was called with */
+};
+
+/** model_init() - empty. @seed: random, unknown to strangers. */
+void model_init(
+    struct model *m, struct store *store, const struct model_listener *listener, uint64_t seed);
+
+/** model_deinit() - forget everything without a word. Idempotent. */
+void model_deinit(struct model *m);
+
+/**
+ * model_load() - read the store; the listener hears of everything as added
+ *
+ * A record that cannot be understood is set aside, and the rest is read.
+ *
+ * Return: 0 or negative errno with words: the store cannot be read, or no memory.
+ */
+int model_load(struct model *m, struct err *e);
+
+/**
+ * model_set_aside() - the record with @key cannot be understood: list it, and tell the listener
+ * once
+ *
+ * For those as well who read kinds of records that the model does not know. The
+ * next change of that key takes it off the list, or has it judged again.
+ */
+void model_set_aside(struct model *m, const char *key, uint64_t revision, const struct err *why);
+
+/**
+ * model_store() - store_commit(), each record with its sum (seal.h)
+ *
+ * Return: as store_commit().
+ */
+int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e);
+
+/**
+ * model_commit() - model_store() with the entries of the audit log
+ * @n_ops:	at most STORE_OPS_MAX - AUDIT_PER_COMMIT of what the log tells of
+ *
+ * Operations on what the log tells of should name the revision that the model has: others may be
+ * on their way, and the log says what was there before.
+ *
+ * Return: as store_commit().
+ */
+int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e);
+
+/**
+ * model_expire() - have some of what has a lease that has ended removed
+ *
+ * Only as the model has it: what somebody changes at the same time stays, and is looked at again by
+ * the next call.
+ *
+ * Return: 0 or negative errno with words; what is left then is tried again by the next call. What
+ * fails later, the listener is told.
+ */
+int model_expire(struct model *m, nsec_t now, struct err *e);
+
+/** model_bury() - free a removed node. Always NULL. */
+struct model_node *model_bury(struct model_node *node);
+
+/** model_bury_network() - free a removed network, with its removed nodes. Always NULL. */
+struct model_network *model_bury_network(struct model_network *net);
+
+/* Lookups lend what they find; NULL: there is none. */
+
+/** model_find_network() - by its name. */
+struct model_network *model_find_network(const struct model *m, const char *name);
+
+/** model_find_node() - by its name. */
+struct model_node *model_find_node(const struct model_network *net, const char *name);
+
+/** model_find_key() - by its public key. */
+struct model_node *model_find_key(const struct model_network *net, const struct x25519_public *key);
+
+/** model_find_address() - by either of its overlay addresses. */
+struct model_node *model_find_address(
+    const struct model_network *net, const struct ip_addr *address);
+
+/** model_find_edge() - what was said about the edge of two nodes, in either order. */
+struct model_edge *model_find_edge(const struct model_network *net, const char *a, const char *b);
+
+/** model_find_object() - of any kind that the model keeps as it is, by its name. */
+struct model_object *model_find_object(
+    const struct model_network *net, const struct object_kind *kind, const char *name);
+
+/** model_find_token() - by the hash of its secret. */
+struct model_token *model_find_token(const struct model *m, const struct token_hash *hash);
+
+/**
+ * model_revision() - at which revision the model has the record with that key
+ *
+ * Also of one that is set aside. Return: 0 for one that is not there, and for a kind of record
+ * whose revision the model does not keep: reports, address cursors, and all that are not its own.
+ */
+uint64_t model_revision(const struct model *m, const char *key);
+
+/**
+ * model_each_object() - the objects of a kind that is neither Network, Node nor MeshEdge, in the
+ * order of their names
+ * @i:		0 at first; where to go on after it
+ *
+ * Return: lends the next one; NULL: there are no more.
+ */
+const struct object *model_each_object(
+    const struct model_network *net, const struct object_kind *kind, size_t *i);
+
+/** model_is_damaged() - is that record set aside? The parts of its key are as in record_key(). */
+bool model_is_damaged(
+    const struct model *m, enum record_kind kind, const char *network, const char *name);
+
+/**
+ * model_is_wary() - is the record of a node damaged?
+ *
+ * Then an address that no node seems to have may be that node's.
+ */
+bool model_is_wary(const struct model_network *net);
+
+/** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
+uint32_t model_next_number(const struct model_network *net);
+
+/** model_may_talk() - as hub_may_talk(): does no edge between the two say "off"? */
+bool model_may_talk(const struct model_node *a, const struct model_node *b);
+
+/** The structs around what hooks see, and around what indexes hold. */
+static inline struct model_network *model_network_of(const struct hub_network *net)
+{
+    return container_of(net, struct model_network, pub);
+}
+
+static inline struct model_node *model_node_of(const struct hub_node *node)
+{
+    return container_of(node, struct model_node, pub);
+}
+
+static inline struct model_network *model_network_at(const struct model *m, size_t i)
+{
+    return container_of(m->networks.items[i], struct model_network, keyed);
+}
+
+static inline struct model_node *model_node_at(const struct model_network *net, size_t i)
+{
+    return container_of(net->nodes.items[i], struct model_node, keyed);
+}
+
+static inline struct model_edge *model_edge_at(const struct model_network *net, size_t i)
+{
+    return container_of(net->edges.items[i], struct model_edge, keyed);
+}

@@ -1,0 +1,166 @@
+/* model_commit.c - what the hub writes, on its way to the store; see model.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "hub/audit/audit.h"
+#include "hub/model/model_internal.h"
+#include "hub/record/seal.h"
+
+/* Leases that end in one commit. */
+#define EXPIRE_MAX 256
+
+static void free_values(struct store_op *ops, size_t n_ops)
+{
+    for (size_t i = 0; ops && i < n_ops; i++)
+        free((char *)ops[i].value);
+    free(ops);
+}
+
+/* The same operations with values of their own, sealed where the model knows the kind. */
+static struct store_op *seal(const struct store_op *ops, size_t n_ops)
+{
+    struct store_op *sealed = calloc(n_ops, sizeof(*sealed));
+
+    for (size_t i = 0; sealed && i < n_ops; i++) {
+        bool is_ours = record_key_parse(ops[i].key).kind != RECORD_NONE;
+
+        sealed[i] = ops[i];
+        if (ops[i].value)
+            sealed[i].value = is_ours ? seal_add(ops[i].key, ops[i].value) : strdup(ops[i].value);
+        if (ops[i].value && !sealed[i].value) {
+            free_values(sealed, i);
+            return NULL;
+        }
+    }
+    return sealed;
+}
+
+int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e)
+{
+    struct store_op *sealed = seal(ops, n_ops);
+    int r = -ENOMEM;
+
+    if (sealed)
+        r = store_commit(m->store, sealed, n_ops, now, done, ctx, e);
+    else
+        (void)err_set(e, r, "no memory for a commit");
+    free_values(sealed, n_ops);
+    return r;
+}
+
+/* A commit on its way, of which the audit log wants to know what becomes. */
+struct told {
+    struct audit *audit; /* pins */
+    struct audit_commit commit;
+    store_done_fn done; /* NULL: nobody */
+    void *ctx;          /* pins */
+};
+
+static void on_told(void *ctx, const struct store_answer *a)
+{
+    struct told *told = ctx;
+
+    audit_settled(told->audit, &told->commit, a->r == 0);
+    if (told->done)
+        told->done(told->ctx, a);
+    free(told);
+}
+
+/* With the audit log's entries, in the same commit. */
+static int commit_told(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e)
+{
+    struct told *told = calloc(1, sizeof(*told));
+    int r;
+
+    if (!told)
+        return err_set(e, -ENOMEM, "no memory for a commit");
+    *told = (struct told){.audit = m->audit, .done = done, .ctx = ctx};
+    r = audit_prepare(m->audit, ops, n_ops, &told->commit, e);
+    if (r == 0) {
+        r = model_store(m, told->commit.ops, told->commit.n_ops, now, on_told, told, e);
+        audit_release(&told->commit);
+    }
+    if (r != 0)
+        free(told);
+    return r;
+}
+
+int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
+    store_done_fn done, void *ctx, struct err *e)
+{
+    return m->audit ? commit_told(m, ops, n_ops, now, done, ctx, e)
+                    : model_store(m, ops, n_ops, now, done, ctx, e);
+}
+
+/* ---- what ends by itself -------------------------------------------------------------------- */
+
+/* None of what was on its way has gone: the nodes in it are as others, until they are tried again.
+ */
+static void keep_expired(struct model *m)
+{
+    for (size_t i = 0; i < m->networks.n; i++) {
+        struct model_network *net = model_network_at(m, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++)
+            model_node_at(net, k)->is_expired = false;
+    }
+}
+
+static void on_expired(void *ctx, const struct store_answer *a)
+{
+    struct model *m = ctx;
+    struct err e = ERR_NULL;
+
+    m->is_expiring = false;
+    if (a->r != 0)
+        keep_expired(m);
+    /* One of them was changed meanwhile, and perhaps it stays: the next call looks again. */
+    if (a->r == STORE_E_CONFLICT)
+        return;
+    /* What fails is tried again by the next call; after a success there may be more. */
+    if (a->r != 0)
+        m->listener.broken(m->listener.ctx, "", a->e);
+    else if (model_expire(m, m->expired_at, &e) != 0)
+        m->listener.broken(m->listener.ctx, "", &e);
+}
+
+/* The removal of that record is on its way: of a node that goes nothing more is written. */
+static void mark_expired(struct model *m, const char *key)
+{
+    struct record_key k = record_key_parse(key);
+    struct model_network *net = k.kind == RECORD_NODE ? model_find_network(m, k.network) : NULL;
+    struct model_node *node = net ? model_find_node(net, k.name) : NULL;
+
+    if (node)
+        node->is_expired = true;
+}
+
+int model_expire(struct model *m, nsec_t now, struct err *e)
+{
+    const char *ended[EXPIRE_MAX];
+    struct store_op ops[EXPIRE_MAX];
+    size_t n = m->is_expiring ? 0 : store_ended(m->store, now, ended, EXPIRE_MAX);
+    int r;
+
+    if (n == 0)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t held = model_revision(m, ended[i]);
+
+        /* Of what the model does not keep nobody knows the revision; its owner reads it anew. */
+        ops[i] = (struct store_op){
+            .kind = STORE_OP_DELETE, .key = ended[i], .expect = held ? held : STORE_EXPECT_ANY};
+    }
+    r = model_commit(m, ops, n, now, on_expired, m, e);
+    if (r != 0)
+        return r;
+    m->is_expiring = true;
+    m->expired_at = now;
+    for (size_t i = 0; i < n; i++)
+        mark_expired(m, ended[i]);
+    return 0;
+}

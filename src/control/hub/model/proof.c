@@ -1,0 +1,49 @@
+/* proof.c - see proof.h. */
+#include "proof.h"
+
+#include "api/route.h"
+#include "hub/model/model.h"
+
+const struct member_proof_key *proof_key(struct model_node *node, nsec_t now)
+{
+    struct proof_state *st = &node->proof;
+    const struct x25519_public *public = &node->pub.spec.key;
+
+    if (st->has_key)
+        return &st->key;
+    if (!member_proof_key_make(&st->key, &node->net->pub.secret, public, public))
+        return NULL;
+    member_proof_window_init(&st->window, (uint64_t)now);
+    st->has_key = true;
+    return &st->key;
+}
+
+/* The challenge: what the next proof has to be made for. It is no secret. */
+static void refuse(struct response *rs, const struct model_node *node)
+{
+    response_refuse(rs, 401,
+        "the request does not prove that it comes from node \"%s\" itself: on its machine \"weft\" "
+        "asks through the agent's socket",
+        node->pub.spec.meta.name);
+    if (rs->body && node->proof.has_key) {
+        (void)json_object_set_new(
+            rs->body, "boot", json_integer((json_int_t)node->net->model->boot));
+        (void)json_object_set_new(
+            rs->body, "after", json_integer((json_int_t)node->proof.window.highest));
+    }
+}
+
+bool proof_take(struct model_node *node, const struct request *rq, struct response *rs)
+{
+    struct member_proof_request what = {
+        .method = rq->method, .path = rq->path, .body = rq->bytes, .body_len = rq->n_bytes};
+    const struct member_proof_key *key = proof_key(node, rq->now);
+    struct member_proof proof;
+
+    if (key && rq->authorization && member_proof_parse(&proof, rq->authorization) &&
+        proof.boot == node->net->model->boot && member_proof_verify(&proof, key, &what) &&
+        member_proof_window_take(&node->proof.window, proof.sequence))
+        return true;
+    refuse(rs, node);
+    return false;
+}

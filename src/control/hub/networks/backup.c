@@ -1,0 +1,396 @@
+/* backup.c - see backup.h. */
+#include "hub/networks/backup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/fd_cleanup.h"
+#include "base/err.h"
+#include "hub/networks/disk_work.h"
+#include "store/store.h"
+#include "store/store_open.h"
+#include "os/clock.h"
+#include "os/statefile.h"
+
+#define PATH_ROOM 512
+
+/* What a state has, beside its keys; and whether a hub cannot be without it. */
+static const struct {
+    const char *name;
+    bool is_needed;
+} files[] = {
+    {"hub.db", true},
+    {"tls.key", true},
+    {"tls.crt", false},
+    {"admin.token", false},
+    {"addresses.json", false},
+};
+
+/* "DIR/name", or "DIR" for "". */
+static int join_path(char ret[static PATH_ROOM], const char *dir, const char *name, struct err *e)
+{
+    int n = snprintf(ret, PATH_ROOM, "%s%s%s", dir, name[0] ? "/" : "", name);
+
+    return n > 0 && n < PATH_ROOM
+               ? 0
+               : err_set(e, -ENAMETOOLONG, "the path \"%.200s\" is too long", dir);
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+static int move_bytes(int from, int to)
+{
+    char buf[1 << 16];
+    ssize_t n;
+
+    while ((n = read(from, buf, sizeof(buf))) > 0)
+        for (ssize_t done = 0, w; done < n; done += w) {
+            w = write(to, buf + done, (size_t)(n - done));
+            if (w < 0)
+                return -errno;
+        }
+    return n < 0 || fsync(to) < 0 ? -errno : 0;
+}
+
+/* One file, 0600. STATEFILE_E_ABSENT: there is none at @from. */
+static int copy_file(const char *from, const char *to, struct err *e)
+{
+    _cleanup_(closep) int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_(closep) int out = -1;
+    int r;
+
+    if (in < 0 && errno == ENOENT)
+        return STATEFILE_E_ABSENT;
+    if (in < 0)
+        return err_set(e, -errno, "\"%s\" cannot be read: %s", from, strerror(errno));
+    out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (out < 0)
+        return err_set(e, -errno, "\"%s\" cannot be made: %s", to, strerror(errno));
+    r = move_bytes(in, out);
+    return r == 0 ? 0 : err_set(e, r, "\"%s\" cannot be written: %s", to, strerror(-r));
+}
+
+static int copy_named(const char *from, const char *to, const char *name, struct err *e)
+{
+    char source[PATH_ROOM];
+    char target[PATH_ROOM];
+    int r = join_path(source, from, name, e);
+
+    if (r == 0)
+        r = join_path(target, to, name, e);
+    return r == 0 ? copy_file(source, target, e) : r;
+}
+
+static bool is_key_file(const char *name)
+{
+    size_t len = strlen(name);
+
+    return name[0] != '.' && len > 4 && strcmp(name + len - 4, ".key") == 0;
+}
+
+/* The networks' keys. */
+static int copy_keys(const char *from, const char *to, struct err *e)
+{
+    char source[PATH_ROOM];
+    char target[PATH_ROOM];
+    const struct dirent *d;
+    DIR *dir;
+    int r = join_path(source, from, "keys", e);
+
+    if (r == 0)
+        r = join_path(target, to, "keys", e);
+    if (r == 0)
+        r = statefile_make_dir(target, 0700, e);
+    if (r != 0)
+        return r;
+    dir = opendir(source);
+    if (!dir)
+        return err_set(e, -errno, "\"%s\" cannot be read: %s", source, strerror(errno));
+    while (r == 0 && (d = readdir(dir)))
+        if (is_key_file(d->d_name))
+            r = copy_named(source, target, d->d_name, e);
+    (void)closedir(dir);
+    return r;
+}
+
+/* All but the database, which is there already or comes by another way, when @with_db is false. */
+static int copy_all(const char *from, const char *to, bool with_db, struct err *e)
+{
+    int r = 0;
+
+    for (size_t i = with_db ? 0 : 1; r == 0 && i < sizeof(files) / sizeof(*files); i++) {
+        r = copy_named(from, to, files[i].name, e);
+        if (r == STATEFILE_E_ABSENT)
+            r = files[i].is_needed
+                    ? err_set(e, -ENOENT, "\"%s\" has no %s: it is no copy of a hub's state", from,
+                          files[i].name)
+                    : 0;
+    }
+    if (r == 0)
+        r = copy_keys(from, to, e);
+    return r == 0 ? statefile_sync_dir_of(to, e) : r;
+}
+
+static void remove_keys(const char *dir)
+{
+    char path[PATH_ROOM];
+    char keys[PATH_ROOM];
+    const struct dirent *d;
+    DIR *list;
+
+    if (join_path(keys, dir, "keys", NULL) != 0)
+        return;
+    list = opendir(keys);
+    while (list && (d = readdir(list)))
+        if (is_key_file(d->d_name) && join_path(path, keys, d->d_name, NULL) == 0)
+            (void)unlink(path);
+    if (list)
+        (void)closedir(list);
+    (void)rmdir(keys);
+}
+
+void backup_remove(const char *dir)
+{
+    static const char *const more[] = {"hub.db-wal", "hub.db-shm", "hub.db-journal"};
+    char path[PATH_ROOM];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        if (join_path(path, dir, files[i].name, NULL) == 0)
+            (void)unlink(path);
+    for (size_t i = 0; i < sizeof(more) / sizeof(*more); i++)
+        if (join_path(path, dir, more[i], NULL) == 0)
+            (void)unlink(path);
+    remove_keys(dir);
+    (void)rmdir(dir);
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+/* A copy that is being made. */
+struct making {
+    struct disk_works *works; /* pins */
+    char state_dir[PATH_ROOM];
+    char fresh[PATH_ROOM];
+    char place[PATH_ROOM];
+    int r;
+    struct err e;
+    backup_done_fn done;
+    void *ctx; /* pins */
+};
+
+/* The rest, when the database is there. On another thread. */
+static void finish(void *arg)
+{
+    struct making *m = arg;
+
+    m->r = copy_all(m->state_dir, m->fresh, false, &m->e);
+    if (m->r == 0) {
+        backup_remove(m->place);
+        if (rename(m->fresh, m->place) < 0)
+            m->r = err_set(&m->e, -errno, "\"%s\" cannot be made: %s", m->place, strerror(errno));
+    }
+    if (m->r == 0)
+        m->r = statefile_sync_dir_of(m->place, &m->e);
+    else
+        backup_remove(m->fresh);
+}
+
+static void on_finished(void *arg)
+{
+    struct making *m = arg;
+
+    m->done(m->ctx, m->r, m->place, &m->e);
+    free(m);
+}
+
+static void on_db(void *ctx, const struct store_answer *a)
+{
+    struct making *m = ctx;
+
+    m->r = a->r;
+    m->e = *a->e;
+    if (m->r == 0 && disk_work(m->works, finish, on_finished, m) == 0)
+        return;
+    if (m->r == 0)
+        m->r = err_set(&m->e, -ENOMEM, "no memory for a copy");
+    backup_remove(m->fresh);
+    on_finished(m);
+}
+
+int backup_make(struct store *store, struct disk_works *works, const char *state_dir,
+    backup_done_fn done, void *ctx, struct err *e)
+{
+    struct making *m = calloc(1, sizeof(*m));
+    char db[PATH_ROOM];
+    int r;
+
+    if (!m)
+        return err_set(e, -ENOMEM, "no memory for a copy");
+    *m = (struct making){.works = works, .done = done, .ctx = ctx};
+    r = join_path(m->state_dir, state_dir, "", e);
+    if (r == 0)
+        r = join_path(m->fresh, state_dir, "backup.new", e);
+    if (r == 0)
+        r = join_path(m->place, state_dir, "backup", e);
+    if (r == 0)
+        r = join_path(db, m->fresh, "hub.db", e);
+    if (r == 0) {
+        /* Left over when a hub ended in the middle of this. */
+        backup_remove(m->fresh);
+        r = statefile_make_dir(m->fresh, 0700, e);
+    }
+    if (r == 0)
+        r = store_copy(store, db, on_db, m, e);
+    if (r != 0)
+        free(m);
+    return r;
+}
+
+int backup_copy(const char *from, const char *to, struct err *e)
+{
+    int r;
+
+    if (mkdir(to, 0700) < 0)
+        return err_set(e, -errno, "\"%s\" cannot be made: %s", to, strerror(errno));
+    r = copy_all(from, to, true, e);
+    if (r != 0)
+        backup_remove(to);
+    return r;
+}
+
+/* ---- restoring ------------------------------------------------------------------------------ */
+
+/* Opens the database in @dir, which says whether it is sound and whether somebody has it. */
+static int open_db(const char *dir, struct err *e)
+{
+    struct store *store = NULL;
+    char url[PATH_ROOM + 16];
+    int r;
+
+    (void)snprintf(url, sizeof(url), "sqlite:%s/hub.db", dir);
+    r = store_open(&store, url, clock_now(), e);
+    store_free(store);
+    return r;
+}
+
+int backup_check(const char *dir, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        if (!files[i].is_needed || join_path(path, dir, files[i].name, NULL) != 0)
+            continue;
+        if (access(path, R_OK) < 0)
+            return err_set(e, -errno, "\"%s\" is no copy of a hub's state: %s: %s", dir, path,
+                strerror(errno));
+    }
+    return open_db(dir, e);
+}
+
+/* A hub holds its database for as long as it runs; one that is damaged, nobody holds. */
+static int check_nobody_runs(const char *state_dir, bool *ret_is_there, struct err *e)
+{
+    struct err damage = ERR_NULL;
+    char path[PATH_ROOM];
+    int r = join_path(path, state_dir, "hub.db", e);
+
+    if (r != 0)
+        return r;
+    *ret_is_there = access(state_dir, F_OK) == 0;
+    if (access(path, F_OK) < 0)
+        return 0;
+    r = open_db(state_dir, &damage);
+    return r == -EBUSY ? err_set(e, r, "%s: end that hub first", err_text(&damage)) : 0;
+}
+
+/* A service manager's unit may have given the state to a user. */
+static void give_to_owner_of(const char *former, const char *dir)
+{
+    char path[PATH_ROOM];
+    struct stat st;
+
+    if (stat(former, &st) < 0)
+        return;
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        if (join_path(path, dir, files[i].name, NULL) == 0)
+            (void)!chown(path, st.st_uid, st.st_gid);
+    if (join_path(path, dir, "keys", NULL) == 0) {
+        const struct dirent *d;
+        DIR *list = opendir(path);
+        char key[PATH_ROOM];
+
+        while (list && (d = readdir(list)))
+            if (is_key_file(d->d_name) && join_path(key, path, d->d_name, NULL) == 0)
+                (void)!chown(key, st.st_uid, st.st_gid);
+        if (list)
+            (void)closedir(list);
+        (void)!chown(path, st.st_uid, st.st_gid);
+    }
+    (void)!chown(dir, st.st_uid, st.st_gid);
+}
+
+static int put_in_place(const char *fresh, const char *state_dir, const char *former, struct err *e)
+{
+    if (former[0] && rename(state_dir, former) < 0)
+        return err_set(
+            e, -errno, "\"%s\" cannot be moved to \"%s\": %s", state_dir, former, strerror(errno));
+    if (rename(fresh, state_dir) == 0)
+        return statefile_sync_dir_of(state_dir, e);
+    (void)err_set(e, -errno, "\"%s\" cannot be made: %s", state_dir, strerror(errno));
+    if (former[0])
+        (void)rename(former, state_dir);
+    return e ? e->code : -EIO;
+}
+
+/* A machine that never had a hub has nothing yet where its state is to be. */
+static int make_room_for(const char *state_dir, struct err *e)
+{
+    char above[PATH_ROOM];
+    char *slash;
+
+    (void)snprintf(above, sizeof(above), "%s", state_dir);
+    slash = strrchr(above, '/');
+    if (!slash || slash == above)
+        return 0;
+    *slash = '\0';
+    return statefile_make_dir(above, 0755, e);
+}
+
+int backup_restore(
+    const char *from, const char *state_dir, char ret_former[static 512], struct err *e)
+{
+    char fresh[PATH_ROOM];
+    char former[PATH_ROOM] = "";
+    bool is_there = false;
+    int r = check_nobody_runs(state_dir, &is_there, e);
+
+    if (r == 0 && snprintf(fresh, sizeof(fresh), "%s.restore", state_dir) >= PATH_ROOM - 32)
+        r = err_set(e, -ENAMETOOLONG, "the path \"%.200s\" is too long", state_dir);
+    if (r == 0 && is_there)
+        (void)snprintf(former, sizeof(former), "%.*s.before-%lld", PATH_ROOM - 40, state_dir,
+            (long long)(clock_wall() / NSEC_PER_SEC));
+    if (r != 0)
+        return r;
+    backup_remove(fresh);
+    r = make_room_for(state_dir, e);
+    if (r == 0)
+        r = backup_copy(from, fresh, e);
+    if (r == 0)
+        r = backup_check(fresh, e);
+    if (r == 0 && is_there)
+        give_to_owner_of(state_dir, fresh);
+    if (r == 0)
+        r = put_in_place(fresh, state_dir, former, e);
+    if (r != 0) {
+        backup_remove(fresh);
+        return r;
+    }
+    memcpy(ret_former, former, sizeof(former));
+    return 0;
+}

@@ -1,0 +1,145 @@
+/*
+ * overlay_internal.h - the overlay's structs, for overlay*.c and their tests.
+ *
+ *     overlay_nodes.c    the members: peers of a network's device, and nodes of the relay
+ *     overlay_network.c  a network's interface and device
+ *     overlay.c          the port, the relay, and the hooks
+ *
+ * Each calls only those above it.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/htab.h"
+#include "base/list.h"
+#include "hub/overlay/addresses.h"
+#include "hub/model/hub_hooks.h"
+#include "hub/overlay/overlay.h"
+#include "hub/overlay/recontact.h"
+#include "net/netlink.h"
+#include "net/udp_batch.h"
+
+struct device;
+struct engine;
+struct port;
+struct relay;
+struct router_network;
+struct router_node;
+struct uapi_server;
+
+struct overlay {
+    struct uv_loop_s *loop; /* pins */
+    struct port *port;      /* owns */
+    struct relay *relay;    /* owns */
+    uint64_t seed;          /* of the tables; random */
+    const char *state_dir;  /* pins */
+    uint16_t api_port;      /* TCP, at which members ask the hub */
+
+    /* The loop's. */
+    struct netlink nl;          /* for interfaces, addresses and routes */
+    uv_timer_t tick;            /* each second */
+    struct list networks;       /* in the order in which they came; of overlay_network.siblings */
+    uint32_t next_rank;         /* of the next network */
+    bool is_started;            /* @tick is there, the port runs */
+    struct recontact recontact; /* nodes that are spoken to first */
+    struct addresses addresses; /* where the nodes were */
+
+    _Atomic bool has_news; /* some node's address is not in the file yet; any thread */
+
+    pthread_mutex_t lock; /* guards overlay_network.by_key, and of each node what is said below;
+                             after the port's lock, before the router's */
+};
+
+/** A network: hangs on hub_network.plug. The loop's but for @by_key. */
+struct overlay_network {
+    struct overlay *overlay;       /* pins */
+    struct hub_network *hub;       /* pins */
+    struct list siblings;          /* in overlay->networks */
+    struct device *device;         /* owns */
+    struct engine *engine;         /* owns: changes the device's peers and tells of them */
+    struct uapi_server *uapi;      /* owns; NULL: wg(8) cannot see the interface */
+    struct router_network *router; /* lent by the router */
+    unsigned ifindex;              /* of its interface */
+    uint32_t rank;                 /* greater came later */
+    nsec_t facts_at;               /* when the engine was asked last; 0: never */
+    struct htab by_key;            /* under the lock: overlay_node by public key */
+};
+
+/** A member but the hub itself: hangs on hub_node.plug. */
+struct overlay_node {
+    struct overlay_network *network; /* pins */
+    struct hub_node *hub;            /* pins; the loop's */
+    struct x25519_public key;        /* changes under the lock, read on the loop without */
+    struct htab_link by_key;         /* under the lock */
+    struct router_node *router;      /* under the lock; lent; NULL: nothing is relayed for it */
+    struct udp_path path;            /* under the lock; last authenticated; remote none: never */
+    nsec_t handshake_at;             /* under the lock; monotonic; 0: never */
+    struct recontact_node recontact; /* the loop's */
+    uint64_t rx_bytes;               /* the loop's; as of the network's facts_at */
+    uint64_t tx_bytes;               /* likewise */
+};
+
+/* ---- overlay_nodes.c: the loop's, unless said otherwise ---- */
+
+/** overlay__add_node() - a peer and a node of the relay; spoken to if it is known where it was. */
+void overlay__add_node(struct overlay *o, struct hub_node *hub, nsec_t now);
+
+/** overlay__change_node() - its key or addresses are others than in @before. */
+void overlay__change_node(struct hub_node *hub, const struct node *before);
+
+/** overlay__cut_node() - nothing is relayed for it or to it from now on. Idempotent. */
+void overlay__cut_node(struct hub_node *hub);
+
+/** overlay__remove_node() - its peer goes, and what hangs on @hub is freed. */
+void overlay__remove_node(struct hub_node *hub);
+
+/** overlay__node_is_at() - it has opened a stream: without a session it is spoken to at @ep. */
+void overlay__node_is_at(
+    struct overlay *o, struct hub_node *hub, const struct endpoint *ep, nsec_t now);
+
+/** overlay__change_edge() - tell the relay whether the two may reach each other now. */
+void overlay__change_edge(struct hub_node *a, struct hub_node *b);
+
+/** overlay__read_facts() - what is known of @hub; false: nothing is. */
+bool overlay__read_facts(
+    struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret);
+
+/** overlay__tick_nodes() - each second: who is spoken to no more, and the file of addresses. */
+void overlay__tick_nodes(struct overlay *o, nsec_t now);
+
+/**
+ * overlay__note_path() - an authenticated packet of the node with @key has come by @path
+ * @handshake_at:	when that was the end of a handshake; 0: it was none
+ *
+ * Threads: any, with the port's lock held.
+ */
+void overlay__note_path(struct overlay_network *net, const struct x25519_public *key,
+    const struct udp_path *path, nsec_t handshake_at);
+
+/**
+ * overlay__is_leased() - does the node with @key send with this receiver index to another node?
+ *
+ * Threads: any, with the port's lock held.
+ */
+bool overlay__is_leased(
+    struct overlay_network *net, const struct x25519_public *key, uint32_t index, nsec_t now);
+
+/* ---- overlay_network.c: the loop's ---- */
+
+/**
+ * overlay__network_new() - interface, device, addresses, routes, relay tables
+ * @ret:	gives it, in overlay->networks
+ *
+ * Return: 0 or negative errno with words.
+ */
+int overlay__network_new(
+    struct overlay_network **ret, struct overlay *o, struct hub_network *hub, struct err *e);
+
+/** overlay__network_free() - after all its nodes. NULL is fine. Returns NULL. */
+struct overlay_network *overlay__network_free(struct overlay_network *net);

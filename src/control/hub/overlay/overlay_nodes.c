@@ -1,0 +1,428 @@
+/*
+ * overlay_nodes.c - the members of the hub's networks: what the devices and the relay know of them.
+ *
+ * A member is a peer of its network's device, which the engine changes, and a node of the relay's
+ * router. What the hub's side of its session is, mesh/render says, as for every other node.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "filter/relay.h"
+#include "engine/engine.h"
+#include "hub/overlay/overlay_internal.h"
+#include "mesh/diff.h"
+#include "mesh/render.h"
+#include "os/log.h"
+#include "relay/router.h"
+
+/* The devices' counters are read at most so often, all of a network's at once. */
+#define FACTS_EACH (2 * NSEC_PER_SEC)
+
+/* ---- the tables ----------------------------------------------------------------------------- */
+
+static uint64_t key_hash(const struct overlay_network *net, const struct x25519_public *key)
+{
+    return hash_bytes(net->by_key.seed, key->b, sizeof(key->b));
+}
+
+/* Under the lock. */
+static struct overlay_node *find(const struct overlay_network *net, const struct x25519_public *key)
+{
+    uint64_t hash = key_hash(net, key);
+
+    for (struct htab_link *l = htab_first(&net->by_key, hash); l; l = htab_next(l, hash)) {
+        struct overlay_node *node = container_of(l, struct overlay_node, by_key);
+
+        if (x25519_public_equal(&node->key, key))
+            return node;
+    }
+    return NULL;
+}
+
+static struct router *router_of(const struct overlay_network *net)
+{
+    return relay_router(net->overlay->relay);
+}
+
+/* Lets the listeners and the relay know the node by its present key; it is at no address yet. */
+static int admit(struct overlay_node *node)
+{
+    struct overlay_network *net = node->network;
+    struct router_node *at_router;
+    int r = router_node_add(&at_router, router_of(net), net->router, &node->key);
+
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_lock(&net->overlay->lock);
+    r = htab_add(&net->by_key, &node->by_key, key_hash(net, &node->key));
+    if (r == 0)
+        node->router = at_router;
+    (void)pthread_mutex_unlock(&net->overlay->lock);
+    if (r < 0)
+        router_node_remove(router_of(net), at_router);
+    return r;
+}
+
+/* Nothing is relayed for it or to it from now on. Idempotent. */
+static void cut(struct overlay_node *node)
+{
+    struct overlay *o = node->network->overlay;
+    struct router_node *at_router;
+
+    (void)pthread_mutex_lock(&o->lock);
+    at_router = node->router;
+    node->router = NULL;
+    (void)pthread_mutex_unlock(&o->lock);
+    if (at_router)
+        router_node_remove(router_of(node->network), at_router);
+}
+
+/* After its peer has gone: no listener will ask for it any more. */
+static void forget(struct overlay_node *node)
+{
+    struct overlay_network *net = node->network;
+
+    cut(node);
+    (void)pthread_mutex_lock(&net->overlay->lock);
+    htab_remove(&net->by_key, &node->by_key);
+    (void)pthread_mutex_unlock(&net->overlay->lock);
+}
+
+static bool is_heard(struct overlay_node *node)
+{
+    struct overlay *o = node->network->overlay;
+    bool is_heard;
+
+    (void)pthread_mutex_lock(&o->lock);
+    is_heard = node->handshake_at != 0;
+    (void)pthread_mutex_unlock(&o->lock);
+    return is_heard;
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+/*
+ * The hub's side of the node's session, of a snapshot of these two. With all nodes in one it would
+ * be the same, but for every change of one of n nodes n would be rendered.
+ */
+static int render_pair(struct wg_config *ret, const struct overlay_node *node, struct err *e)
+{
+    const struct hub_network *net = node->network->hub;
+    struct node_hub nh = {.n_endpoints = 0};
+    struct object self = {.kind = &node_kind,
+        .node = {
+            .key = net->public, .address4 = net->address4, .address6 = net->address6, .hub = &nh}};
+    struct object member = {.kind = &node_kind, .node = node->hub->spec};
+    struct object *items[] = {&self, &member};
+    struct snapshot s = {.network = net->spec, .nodes = {.items = items, .n = 2}};
+    struct render_input in = {.snapshot = &s};
+
+    /* Before all names that a node can have. */
+    (void)snprintf(s.self, sizeof(s.self), "!");
+    (void)snprintf(self.node.meta.name, sizeof(self.node.meta.name), "%s", s.self);
+    return render_config(ret, &in, e);
+}
+
+/* Whether a change of a peer is about the hub's speaking first, too. */
+enum contact {
+    CONTACT_AS_IS,
+    CONTACT_BEGIN, /* speak to it at the address that the recontact has */
+    CONTACT_END,   /* wait for it */
+};
+
+static int change_rendered(
+    struct overlay_node *node, enum diff_op op, enum contact contact, struct err *e)
+{
+    _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
+    struct diff_peer peer = {.op = op, .set_allowed = true};
+    struct diff change = {.peers = &peer, .n_peers = 1};
+    int r = render_pair(&c, node, e);
+
+    if (r != 0)
+        return r;
+    /* Borrowed: the rendered configuration owns it. */
+    peer.peer = c.peers[0];
+    peer.set_keepalive = contact != CONTACT_AS_IS;
+    if (contact == CONTACT_BEGIN) {
+        peer.set_endpoint = true;
+        peer.peer.endpoint = node->recontact.at;
+        peer.peer.keepalive = RECONTACT_KEEPALIVE_S;
+    }
+    return engine_apply(node->network->engine, &change, &node->network->hub->secret, e);
+}
+
+/* Adds or updates the node's peer of the network's device. */
+static void change_peer(struct overlay_node *node, enum diff_op op, enum contact contact)
+{
+    struct err e = ERR_NULL;
+
+    if (change_rendered(node, op, contact, &e) != 0)
+        log_error("node %s of network %s: %s", node->hub->spec.meta.name,
+            node->network->hub->spec.meta.name, err_text(&e));
+}
+
+static void remove_peer(struct overlay_node *node)
+{
+    struct diff_peer peer = {.op = DIFF_OP_REMOVE, .peer = {.key = node->key}};
+    struct diff change = {.peers = &peer, .n_peers = 1};
+    struct err e = ERR_NULL;
+
+    if (engine_apply(node->network->engine, &change, &node->network->hub->secret, &e) != 0)
+        log_error("node %s of network %s: %s", node->hub->spec.meta.name,
+            node->network->hub->spec.meta.name, err_text(&e));
+}
+
+static enum contact begin_contact(struct overlay_node *node, nsec_t now)
+{
+    struct recontact *r = &node->network->overlay->recontact;
+
+    return recontact_begin(r, &node->recontact, now) ? CONTACT_BEGIN : CONTACT_AS_IS;
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+/* The hub itself has no relayed edges. */
+static void apply_edge(struct overlay_node *a, struct overlay_node *b)
+{
+    if (!a || !b || !a->router || !b->router)
+        return;
+    if (router_edge_set_blocked(
+            router_of(a->network), a->router, b->router, !hub_may_talk(a->hub, b->hub)) < 0)
+        log_error("no memory to turn off the edge between %s and %s", a->hub->spec.meta.name,
+            b->hub->spec.meta.name);
+}
+
+void overlay__change_edge(struct hub_node *a, struct hub_node *b)
+{
+    apply_edge(a->plug, b->plug);
+}
+
+/* The relay takes a node with a new key for a new node, whose edges are all on. */
+static void apply_edges(struct overlay_node *node)
+{
+    struct hub_node *other = NULL;
+
+    while ((other = hub_next_node(node->network->hub, other)))
+        if (other != node->hub)
+            apply_edge(node, other->plug);
+}
+
+/* ---- nodes come, change and go -------------------------------------------------------------- */
+
+void overlay__add_node(struct overlay *o, struct hub_node *hub, nsec_t now)
+{
+    struct overlay_node *node = calloc(1, sizeof(*node));
+    struct endpoint at = {.port = 0};
+
+    if (node) {
+        node->network = hub->network->plug;
+        node->hub = hub;
+        node->key = hub->spec.key;
+        (void)addresses_find(&o->addresses, hub->network->spec.meta.name, &node->key, &at);
+        recontact_node_init(&node->recontact, &at);
+    }
+    if (!node || admit(node) < 0) {
+        log_error("no memory for node %s", hub->spec.meta.name);
+        free(node);
+        return;
+    }
+    hub->plug = node;
+    change_peer(node, DIFF_OP_ADD, begin_contact(node, now));
+}
+
+void overlay__change_node(struct hub_node *hub, const struct node *before)
+{
+    struct overlay_node *node = hub->plug;
+
+    if (!node)
+        return;
+    if (x25519_public_equal(&before->key, &hub->spec.key)) {
+        change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
+        return;
+    }
+    /* Another key is another peer. Its leases end with the old key's sessions. */
+    remove_peer(node);
+    forget(node);
+    node->key = hub->spec.key;
+    node->path = (struct udp_path){.ifindex = 0};
+    node->handshake_at = 0;
+    if (admit(node) < 0)
+        log_error("no memory for the new key of node %s", hub->spec.meta.name);
+    apply_edges(node);
+    change_peer(node, DIFF_OP_ADD, CONTACT_AS_IS);
+}
+
+void overlay__cut_node(struct hub_node *hub)
+{
+    if (hub->plug)
+        cut(hub->plug);
+}
+
+void overlay__remove_node(struct hub_node *hub)
+{
+    struct overlay_node *node = hub->plug;
+
+    if (!node)
+        return;
+    remove_peer(node);
+    recontact_end(&node->recontact);
+    forget(node);
+    free(node);
+    hub->plug = NULL;
+}
+
+void overlay__node_is_at(
+    struct overlay *o, struct hub_node *hub, const struct endpoint *ep, nsec_t now)
+{
+    struct overlay_node *node = hub->plug;
+
+    if (!node || is_heard(node))
+        return;
+    node->recontact.at = *ep;
+    change_peer(node, DIFF_OP_UPDATE, begin_contact(node, now));
+}
+
+/* ---- what is heard of them ------------------------------------------------------------------ */
+
+void overlay__note_path(struct overlay_network *net, const struct x25519_public *key,
+    const struct udp_path *path, nsec_t handshake_at)
+{
+    struct overlay_node *node;
+
+    (void)pthread_mutex_lock(&net->overlay->lock);
+    node = find(net, key);
+    if (node) {
+        if (handshake_at != 0)
+            node->handshake_at = handshake_at;
+        if (!endpoint_equal(&node->path.remote, &path->remote))
+            atomic_store(&net->overlay->has_news, true);
+        node->path = *path;
+        if (node->router)
+            router_node_set_address(router_of(net), node->router, &path->remote, &path->local);
+    }
+    (void)pthread_mutex_unlock(&net->overlay->lock);
+}
+
+bool overlay__is_leased(
+    struct overlay_network *net, const struct x25519_public *key, uint32_t index, nsec_t now)
+{
+    struct overlay_node *node;
+    bool is_leased;
+
+    (void)pthread_mutex_lock(&net->overlay->lock);
+    node = find(net, key);
+    is_leased = node && node->router && router_is_leased(router_of(net), node->router, index, now);
+    (void)pthread_mutex_unlock(&net->overlay->lock);
+    return is_leased;
+}
+
+static void read_counters(struct overlay_network *net, nsec_t now)
+{
+    _cleanup_(wg_config_deinit) struct wg_config config = WG_CONFIG_NULL;
+
+    if (net->facts_at != 0 && now < net->facts_at + FACTS_EACH)
+        return;
+    net->facts_at = now;
+    if (engine_get(net->engine, &config, NULL) != 0)
+        return;
+    for (size_t i = 0; i < config.n_peers; i++) {
+        const struct wg_peer *peer = &config.peers[i];
+        struct overlay_node *node;
+
+        (void)pthread_mutex_lock(&net->overlay->lock);
+        node = find(net, &peer->key);
+        (void)pthread_mutex_unlock(&net->overlay->lock);
+        if (!node)
+            continue;
+        node->rx_bytes = peer->facts.rx_bytes;
+        node->tx_bytes = peer->facts.tx_bytes;
+    }
+}
+
+bool overlay__read_facts(
+    struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret)
+{
+    const struct overlay_node *node = hub->plug;
+
+    if (!node)
+        return false;
+    read_counters(node->network, now);
+    (void)pthread_mutex_lock(&o->lock);
+    *ret = (struct hub_facts){.endpoint = node->path.remote,
+        .handshake_at = node->handshake_at,
+        .rx_bytes = node->rx_bytes,
+        .tx_bytes = node->tx_bytes};
+    (void)pthread_mutex_unlock(&o->lock);
+    return true;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------ */
+
+static void end_contacts(struct overlay *o, nsec_t now)
+{
+    struct overlay_node *node;
+    struct overlay_node *tmp;
+
+    list_foreach_safe(node, tmp, &o->recontact.nodes, recontact.link) {
+        if (!recontact_is_over(&node->recontact, is_heard(node), now))
+            continue;
+        recontact_end(&node->recontact);
+        change_peer(node, DIFF_OP_UPDATE, CONTACT_END);
+    }
+}
+
+/* The address of a stream, which is another one after the next start. */
+static bool is_loopback(const struct endpoint *ep)
+{
+    return ip_addr_is_v4(&ep->addr) && ep->addr.b[12] == 127;
+}
+
+/* Where it is; or, while it has not been heard yet, where it was. */
+static bool find_address(struct overlay_node *node, struct endpoint *ret)
+{
+    const struct overlay_network *net = node->network;
+    struct overlay *o = net->overlay;
+
+    (void)pthread_mutex_lock(&o->lock);
+    *ret = node->path.remote;
+    (void)pthread_mutex_unlock(&o->lock);
+    return !endpoint_is_none(ret) ||
+           addresses_find(&o->addresses, net->hub->spec.meta.name, &node->key, ret);
+}
+
+static json_t *encode_network(struct overlay_network *net)
+{
+    json_t *all = json_object();
+    struct hub_node *each = NULL;
+
+    while ((each = hub_next_node(net->hub, each))) {
+        struct overlay_node *node = each->plug;
+        struct endpoint ep;
+
+        if (node && find_address(node, &ep) && !is_loopback(&ep))
+            addresses_add(all, &node->key, &ep);
+    }
+    return all;
+}
+
+static void write_addresses(struct overlay *o, nsec_t now)
+{
+    struct overlay_network *net;
+    json_t *all;
+
+    if (!addresses_may_write(&o->addresses, now) || !atomic_exchange(&o->has_news, false))
+        return;
+    all = json_object();
+    list_foreach(net, &o->networks, siblings)
+        (void)json_object_set_new(all, net->hub->spec.meta.name, encode_network(net));
+    /* After a failure the next news brings the next attempt. */
+    addresses_write(&o->addresses, all, now);
+}
+
+void overlay__tick_nodes(struct overlay *o, nsec_t now)
+{
+    end_contacts(o, now);
+    write_addresses(o, now);
+}

@@ -1,0 +1,361 @@
+/*
+ * test-overlay.c - the members of the hub's networks, as devices and relay are told of them.
+ *
+ * On the model of a memory store, an engine that keeps what it is told, a real router, and a clock
+ * of the test's own. No interface is made.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/text.h"
+#include "filter/relay.h"
+#include "hub/overlay/overlay_internal.h"
+#include "os/rng_kernel.h"
+#include "relay/router.h"
+#include "test/support/sample_peers.h"
+#include "test/support/sample_hub.h"
+
+/* ---- when the hub speaks first -------------------------------------------------------------- */
+
+static void test_recontact(void **state)
+{
+    struct recontact r;
+    struct recontact_node nobody;
+    struct recontact_node node;
+    struct endpoint at = {.port = 0};
+
+    recontact_init(&r);
+    recontact_node_init(&nobody, &at);
+    assert_false(recontact_begin(&r, &nobody, 100 * NSEC_PER_SEC));
+    assert_true(list_is_empty(&r.nodes));
+    assert_int_equal(endpoint_parse(&at, "192.0.2.7:51820", NULL), 0);
+    recontact_node_init(&node, &at);
+    assert_true(recontact_begin(&r, &node, 100 * NSEC_PER_SEC));
+    assert_ptr_equal(r.nodes.next, &node.link);
+    assert_false(recontact_is_over(&node, false, 120 * NSEC_PER_SEC - 1));
+    assert_true(recontact_is_over(&node, false, 120 * NSEC_PER_SEC));
+    assert_true(recontact_is_over(&node, true, 101 * NSEC_PER_SEC));
+    /* Again, it is there once, and its time begins anew. */
+    assert_true(recontact_begin(&r, &node, 110 * NSEC_PER_SEC));
+    assert_ptr_equal(node.link.next, &r.nodes);
+    assert_false(recontact_is_over(&node, false, 120 * NSEC_PER_SEC));
+    recontact_end(&node);
+    assert_true(list_is_empty(&r.nodes));
+    recontact_end(&node);
+}
+
+/* ---- a hub whose data half is ours ---------------------------------------------------------- */
+
+struct fixture {
+    struct sample_hub hub;
+    struct sample_peers engine;
+    struct overlay o;
+    struct overlay_network net;
+    nsec_t now;
+};
+
+static struct hub_node *member(struct fixture *f, const char *name)
+{
+    struct hub_node *node = NULL;
+
+    while ((node = hub_next_node(f->net.hub, node)))
+        if (strcmp(node->spec.meta.name, name) == 0)
+            return node;
+    fail_msg("there is no node %s", name);
+    return NULL;
+}
+
+/* As an administrator adds a stock WireGuard, with a key that starts with @key. */
+static struct hub_node *add_member(struct fixture *f, const char *name, uint8_t key)
+{
+    uint8_t bytes[32] = {key, 7};
+    char text[BASE64_ROOM(32)];
+    char body[256];
+
+    base64_encode(bytes, sizeof(bytes), text);
+    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"publicKey\":\"%s\"}", name, text);
+    assert_int_equal(sample_hub_ask(&f->hub, API_ACCESS_ADMIN, NULL, "POST",
+                         "/v1/networks/default/nodes", body, NULL),
+        201);
+    return member(f, name);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct rng rng = rng_kernel();
+
+    sample_hub_make_dir(&f->hub, false);
+    sample_hub_open(&f->hub);
+    sample_peers_init(&f->engine);
+    f->now = 1000 * NSEC_PER_SEC;
+    list_init(&f->o.networks);
+    recontact_init(&f->o.recontact);
+    (void)pthread_mutex_init(&f->o.lock, NULL);
+    assert_int_equal(relay_new(&f->o.relay, 1, &rng), 0);
+    f->net.overlay = &f->o;
+    f->net.hub = hub_next_network(f->hub.hub, NULL);
+    f->net.engine = &f->engine.engine;
+    htab_init(&f->net.by_key, 5);
+    list_add_tail(&f->o.networks, &f->net.siblings);
+    assert_int_equal(
+        router_network_add(&f->net.router, relay_router(f->o.relay), &f->net.hub->public), 0);
+    f->net.hub->plug = &f->net;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    struct hub_node *node = NULL;
+
+    while ((node = hub_next_node(f->net.hub, node)))
+        overlay__remove_node(node);
+    addresses_close(&f->o.addresses);
+    router_network_remove(relay_router(f->o.relay), f->net.router);
+    f->o.relay = relay_free(f->o.relay);
+    htab_deinit(&f->net.by_key);
+    (void)pthread_mutex_destroy(&f->o.lock);
+    sample_hub_close(&f->hub);
+    sample_hub_remove_dir(&f->hub);
+    free(f);
+    return 0;
+}
+
+/* The last change that the engine was told; there was one since the last call. */
+static const struct sample_peers_change *last_change(struct fixture *f)
+{
+    assert_int_not_equal(f->engine.n_changes, 0);
+    return &f->engine.changes[--f->engine.n_changes];
+}
+
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+/* A member's peer has its two addresses and nothing else, and the hub waits for it. */
+static void test_a_member_is_a_peer(void **state)
+{
+    struct fixture *f = *state;
+    struct hub_node *node = add_member(f, "n1", 1);
+    const struct sample_peers_change *change;
+    struct node before;
+
+    overlay__add_node(&f->o, node, f->now);
+    change = last_change(f);
+    assert_int_equal(change->op, DIFF_OP_ADD);
+    assert_memory_equal(&change->key, &node->spec.key, sizeof(change->key));
+    assert_int_equal(change->n_allowed, 2);
+    assert_true(ip_addr_equal(&change->allowed[0].addr, &node->spec.address4) ||
+                ip_addr_equal(&change->allowed[1].addr, &node->spec.address4));
+    assert_true(ip_addr_equal(&change->allowed[0].addr, &node->spec.address6) ||
+                ip_addr_equal(&change->allowed[1].addr, &node->spec.address6));
+    assert_false(change->set_endpoint);
+    assert_false(change->set_keepalive);
+    /* Another key is another peer. */
+    before = node->spec;
+    before.key.b[0] ^= 1;
+    ((struct overlay_node *)node->plug)->key = before.key;
+    overlay__change_node(node, &before);
+    assert_int_equal(f->engine.n_changes, 2);
+    assert_int_equal(last_change(f)->op, DIFF_OP_ADD);
+    change = last_change(f);
+    assert_int_equal(change->op, DIFF_OP_REMOVE);
+    assert_memory_equal(&change->key, &before.key, sizeof(change->key));
+    overlay__remove_node(node);
+    change = last_change(f);
+    assert_int_equal(change->op, DIFF_OP_REMOVE);
+    assert_memory_equal(&change->key, &node->spec.key, sizeof(change->key));
+    assert_null(node->plug);
+}
+
+/* A node that was at an address is spoken to there, until it is heard or twenty seconds are over.
+ */
+static void test_a_hub_that_starts_again(void **state)
+{
+    struct fixture *f = *state;
+    struct hub_node *nodes[2] = {add_member(f, "n1", 1), add_member(f, "n2", 2)};
+    const struct sample_peers_change *change;
+    struct udp_path path = {.ifindex = 0};
+    struct endpoint at;
+    json_t *all = json_object();
+    json_t *net = json_object();
+
+    assert_int_equal(endpoint_parse(&at, "192.0.2.7:4000", NULL), 0);
+    for (unsigned i = 0; i < 2; i++)
+        addresses_add(net, &nodes[i]->spec.key, &at);
+    json_object_set_new(all, "default", net);
+    addresses_open(&f->o.addresses, f->hub.dir);
+    addresses_write(&f->o.addresses, all, f->now);
+    addresses_close(&f->o.addresses);
+    addresses_open(&f->o.addresses, f->hub.dir);
+    for (unsigned i = 0; i < 2; i++) {
+        overlay__add_node(&f->o, nodes[i], f->now);
+        change = last_change(f);
+        assert_true(change->set_endpoint && endpoint_equal(&change->endpoint, &at));
+        assert_true(change->set_keepalive);
+        assert_int_equal(change->keepalive, RECONTACT_KEEPALIVE_S);
+    }
+    overlay__tick_nodes(&f->o, f->now + NSEC_PER_SEC);
+    assert_int_equal(f->engine.n_changes, 0);
+    path.remote = at;
+    overlay__note_path(&f->net, &nodes[0]->spec.key, &path, f->now + NSEC_PER_SEC);
+    overlay__tick_nodes(&f->o, f->now + 2 * NSEC_PER_SEC);
+    change = last_change(f);
+    assert_memory_equal(&change->key, &nodes[0]->spec.key, sizeof(change->key));
+    assert_true(change->set_keepalive);
+    assert_int_equal(change->keepalive, 0);
+    assert_false(change->set_endpoint);
+    assert_int_equal(f->engine.n_changes, 0);
+    overlay__tick_nodes(&f->o, f->now + RECONTACT_FOR);
+    change = last_change(f);
+    assert_memory_equal(&change->key, &nodes[1]->spec.key, sizeof(change->key));
+    assert_int_equal(change->keepalive, 0);
+    /* A stream of one that was heard changes nothing; of another it begins anew. */
+    overlay__node_is_at(&f->o, nodes[0], &at, f->now + RECONTACT_FOR);
+    assert_int_equal(f->engine.n_changes, 0);
+    overlay__node_is_at(&f->o, nodes[1], &at, f->now + RECONTACT_FOR);
+    assert_int_equal(last_change(f)->keepalive, RECONTACT_KEEPALIVE_S);
+}
+
+/* ---- facts ---------------------------------------------------------------------------------- */
+
+static void test_facts(void **state)
+{
+    struct fixture *f = *state;
+    struct hub_node *node = add_member(f, "n1", 1);
+    struct wg_peer peer = {.key = node->spec.key, .facts = {.rx_bytes = 10, .tx_bytes = 20}};
+    struct udp_path path = {.ifindex = 0};
+    struct hub_facts facts;
+
+    assert_false(overlay__read_facts(&f->o, node, f->now, &facts));
+    overlay__add_node(&f->o, node, f->now);
+    f->engine.peer = &peer;
+    assert_true(overlay__read_facts(&f->o, node, f->now, &facts));
+    assert_int_equal(facts.handshake_at, 0);
+    assert_true(endpoint_is_none(&facts.endpoint));
+    assert_int_equal(facts.rx_bytes, 10);
+    assert_int_equal(facts.tx_bytes, 20);
+    /* The engine is asked every two seconds; what a handshake tells is known at once. */
+    peer.facts.rx_bytes = 11;
+    assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);
+    overlay__note_path(&f->net, &node->spec.key, &path, f->now);
+    assert_true(overlay__read_facts(&f->o, node, f->now + NSEC_PER_SEC, &facts));
+    assert_int_equal(facts.rx_bytes, 10);
+    assert_int_equal(facts.handshake_at, f->now);
+    assert_true(endpoint_equal(&facts.endpoint, &path.remote));
+    assert_true(overlay__read_facts(&f->o, node, f->now + 2 * NSEC_PER_SEC, &facts));
+    assert_int_equal(facts.rx_bytes, 11);
+    /* A later packet that is no handshake moves it, and leaves the time. */
+    path.remote.port++;
+    overlay__note_path(&f->net, &node->spec.key, &path, 0);
+    assert_true(overlay__read_facts(&f->o, node, f->now + 3 * NSEC_PER_SEC, &facts));
+    assert_int_equal(facts.handshake_at, f->now);
+    assert_true(endpoint_equal(&facts.endpoint, &path.remote));
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+/* What is heard is written, but for streams; who was not heard since stays as it was. */
+static void test_addresses(void **state)
+{
+    struct fixture *f = *state;
+    struct hub_node *a = add_member(f, "a", 1);
+    struct hub_node *b = add_member(f, "b", 2);
+    struct udp_path path = {.ifindex = 0};
+    struct addresses again = ADDRESSES_NULL;
+    struct endpoint at;
+
+    addresses_open(&f->o.addresses, f->hub.dir);
+    overlay__add_node(&f->o, a, f->now);
+    overlay__add_node(&f->o, b, f->now);
+    assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);
+    overlay__note_path(&f->net, &a->spec.key, &path, f->now);
+    assert_int_equal(endpoint_parse(&path.remote, "127.87.0.1:4000", NULL), 0);
+    overlay__note_path(&f->net, &b->spec.key, &path, f->now);
+    overlay__tick_nodes(&f->o, f->now);
+    addresses_open(&again, f->hub.dir);
+    assert_true(addresses_find(&again, "default", &a->spec.key, &at));
+    assert_int_equal(at.port, 4000);
+    assert_false(addresses_find(&again, "default", &b->spec.key, &at));
+    assert_false(addresses_find(&again, "other", &a->spec.key, &at));
+    addresses_close(&again);
+    /* Not again within two seconds. */
+    assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4001", NULL), 0);
+    overlay__note_path(&f->net, &a->spec.key, &path, 0);
+    overlay__tick_nodes(&f->o, f->now + NSEC_PER_SEC);
+    addresses_open(&again, f->hub.dir);
+    assert_true(addresses_find(&again, "default", &a->spec.key, &at));
+    assert_int_equal(at.port, 4000);
+    addresses_close(&again);
+    overlay__tick_nodes(&f->o, f->now + 2 * NSEC_PER_SEC);
+    addresses_open(&again, f->hub.dir);
+    assert_true(addresses_find(&again, "default", &a->spec.key, &at));
+    assert_int_equal(at.port, 4001);
+    addresses_close(&again);
+}
+
+/* A file that is damaged stays as it is. */
+static void test_a_damaged_file_of_addresses(void **state)
+{
+    struct fixture *f = *state;
+    struct addresses a = ADDRESSES_NULL;
+    char path[96];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/addresses.json", f->hub.dir);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fputs("[1", file);
+    (void)fclose(file);
+    addresses_open(&a, f->hub.dir);
+    assert_false(addresses_may_write(&a, f->now));
+    addresses_close(&a);
+}
+
+/* ---- the relay ------------------------------------------------------------------------------ */
+
+/* What is cut is relayed nothing, whatever is heard or said of it later; its peer stays. */
+static void test_a_cut_member(void **state)
+{
+    struct fixture *f = *state;
+    struct hub_node *a = add_member(f, "a", 1);
+    struct hub_node *b = add_member(f, "b", 2);
+    struct udp_path path = {.ifindex = 0};
+
+    overlay__add_node(&f->o, a, f->now);
+    overlay__add_node(&f->o, b, f->now);
+    assert_non_null(((struct overlay_node *)a->plug)->router);
+    f->engine.n_changes = 0;
+    overlay__cut_node(a);
+    assert_null(((struct overlay_node *)a->plug)->router);
+    overlay__cut_node(a);
+    overlay__change_edge(a, b);
+    assert_int_equal(endpoint_parse(&path.remote, "192.0.2.8:4000", NULL), 0);
+    overlay__note_path(&f->net, &a->spec.key, &path, f->now);
+    assert_false(overlay__is_leased(&f->net, &a->spec.key, 5, f->now));
+    assert_false(overlay__is_leased(&f->net, &b->spec.key, 5, f->now));
+    assert_int_equal(f->engine.n_changes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recontact),
+        cmocka_unit_test_setup_teardown(test_a_member_is_a_peer, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hub_that_starts_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_facts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_addresses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_damaged_file_of_addresses, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_cut_member, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

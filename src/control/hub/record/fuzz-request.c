@@ -1,0 +1,86 @@
+/* fuzz-request.c - bodies from strangers and members; what is taken must survive the store. */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "base/err.h"
+#include "hub/record/places.h"
+#include "hub/record/record.h"
+#include "hub/record/request.h"
+#include "store/store.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void check_report(const json_t *json)
+{
+    struct report_record a = {.last_seen_at = 1};
+    struct report_record b = {0};
+    struct err e = ERR_NULL;
+    char *text;
+
+    if (report_decode(&a.report, json, &e) != 0) {
+        assert(e.text[0]);
+        return;
+    }
+    text = record_report_encode(&a);
+    assert(text && strlen(text) <= STORE_VALUE_MAX);
+    assert(record_report_decode(&b, text, &e) == 0);
+    assert(!a.report.candidates == !b.report.candidates);
+    assert(!a.report.edges == !b.report.edges);
+    assert(strcmp(a.report.hostname, b.report.hostname) == 0);
+    free(text);
+    report_deinit(&a.report);
+    report_deinit(&b.report);
+}
+
+/* What is announced is kept as text, and read again at the next start. */
+static void check_move(const json_t *json)
+{
+    struct hub_places places;
+    struct hub_public again;
+    struct err e = ERR_NULL;
+
+    if (move_request_decode(&places, json, 51820, &e) != 0) {
+        assert(e.text[0]);
+        return;
+    }
+    for (unsigned i = 0; i < places.n; i++) {
+        assert(hub_public_parse(&again, places.items[i].text, 1, &e) == 0);
+        assert(strcmp(again.text, places.items[i].text) == 0);
+        assert(again.is_name == places.items[i].is_name);
+    }
+}
+
+static void check_requests(const json_t *json)
+{
+    struct enrol_request enrol;
+    struct node_request node;
+    struct token_request token;
+    struct network_request network;
+    struct err e = ERR_NULL;
+
+    if (enrol_request_decode(&enrol, json, &e) == 0)
+        assert(strlen(enrol.name) <= NAME_MAX_LEN);
+    if (node_request_decode(&node, json, &e) == 0)
+        assert(node.name[0] && !x25519_public_is_none(&node.key));
+    if (token_request_decode(&token, json, &e) == 0)
+        assert(token.uses >= 1 && token.ttl_seconds >= REQUEST_TTL_MIN);
+    if (network_request_decode(&network, json, &e) == 0)
+        assert(network.name[0]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct err e = ERR_NULL;
+    json_t *json = NULL;
+
+    if (len > BODY_MAX || body_parse(&json, (const char *)data, len, &e) != 0)
+        return 0;
+    check_requests(json);
+    check_report(json);
+    check_move(json);
+    json_decref(json);
+    return 0;
+}

@@ -1,0 +1,367 @@
+/* record.c - see record.h. */
+#include "record.h"
+
+#include <errno.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "mesh/fields.h"
+
+/* The kinds of record that are no objects. */
+static const char *const prefixes[RECORD_N] = {
+    [RECORD_IPAM] = "ipam/",
+    [RECORD_TOKEN] = "token/",
+    [RECORD_REPORT] = "report/",
+};
+
+/* The kinds of object whose records have more to them than the object. */
+static const struct object_kind *const objects[RECORD_N] = {
+    [RECORD_NETWORK] = &network_kind,
+    [RECORD_NODE] = &node_kind,
+    [RECORD_EDGE] = &mesh_edge_kind,
+};
+
+static void json_freep(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+const char *record_prefix(enum record_kind kind)
+{
+    if (objects[kind])
+        return objects[kind]->prefix;
+    return prefixes[kind] ? prefixes[kind] : "";
+}
+
+static bool has_prefix(const char *key, const char *prefix)
+{
+    return prefix[0] && strncmp(key, prefix, strlen(prefix)) == 0;
+}
+
+enum record_kind record_kind_of(const struct object_kind *object)
+{
+    for (int kind = RECORD_NONE + 1; kind < RECORD_N; kind++)
+        if (objects[kind] == object)
+            return (enum record_kind)kind;
+    return RECORD_OBJECT;
+}
+
+/* The kind that the beginning of @key says, of record and of object. */
+static enum record_kind find_kind(const char *key, const struct object_kind **ret_object)
+{
+    *ret_object = NULL;
+    for (int kind = RECORD_NONE + 1; kind < RECORD_N; kind++)
+        if (prefixes[kind] && has_prefix(key, prefixes[kind]))
+            return (enum record_kind)kind;
+    for (unsigned i = 0; object_kinds[i]; i++)
+        if (has_prefix(key, object_kinds[i]->prefix)) {
+            *ret_object = object_kinds[i];
+            return record_kind_of(object_kinds[i]);
+        }
+    return RECORD_NONE;
+}
+
+const char *record_key_prefix(const char *key)
+{
+    const struct object_kind *object;
+    enum record_kind kind = find_kind(key, &object);
+
+    if (object)
+        return object->prefix;
+    return kind == RECORD_NONE ? NULL : prefixes[kind];
+}
+
+/* Up to @end, or to the end of the text, into @ret; what follows, NULL if it does not fit. */
+static const char *take_part(const char *text, char end, char *ret, size_t cap)
+{
+    size_t n = strcspn(text, (const char[]){end, '\0'});
+
+    if (n == 0 || n >= cap)
+        return NULL;
+    memcpy(ret, text, n);
+    ret[n] = '\0';
+    return text[n] ? text + n + 1 : text + n;
+}
+
+struct record_key record_key_parse(const char *key)
+{
+    struct record_key k = {.kind = RECORD_NONE};
+    const struct object_kind *object;
+    enum record_kind kind = find_kind(key, &object);
+    const char *rest = kind == RECORD_NONE ? NULL : key + strlen(record_key_prefix(key));
+
+    if (rest && kind != RECORD_TOKEN)
+        rest = take_part(rest, '/', k.network, sizeof(k.network));
+    if (rest && *rest)
+        rest = take_part(rest, '\0', k.name, sizeof(k.name));
+    if (rest) {
+        k.kind = kind;
+        k.object = object;
+    }
+    return k;
+}
+
+const char *record_object_key(char buf[static RECORD_KEY_MAX], const struct object_kind *kind,
+    const char *network, const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s/%s", kind->prefix, network, name);
+    return buf;
+}
+
+const char *record_key(
+    char buf[static RECORD_KEY_MAX], enum record_kind kind, const char *network, const char *name)
+{
+    (void)snprintf(buf, RECORD_KEY_MAX, "%s%s%s%s", record_prefix(kind), network,
+        network[0] && name[0] ? "/" : "", name);
+    return buf;
+}
+
+struct token_hash token_hash_of(const struct token_secret *secret)
+{
+    struct token_hash h;
+
+    SHA256(secret->b, sizeof(secret->b), h.b);
+    return h;
+}
+
+const char *token_hash_key(char buf[static RECORD_KEY_MAX], const struct token_hash *hash)
+{
+    char hex[2 * sizeof(hash->b) + 1];
+
+    hex_encode(hash->b, sizeof(hash->b), hex);
+    return record_key(buf, RECORD_TOKEN, "", hex);
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+/* @json as text, with one more field; @json and @value are taken. */
+static char *finish(json_t *json, const char *field, json_t *value)
+{
+    char *text = NULL;
+
+    if (json && (!field || json_object_set_new(json, field, value) == 0))
+        text = body_format(json);
+    json_decref(json);
+    return text;
+}
+
+static int parse(json_t **ret, const char *text, struct err *e)
+{
+    return body_parse(ret, text, strlen(text), e);
+}
+
+char *record_network_encode(const struct network *n, const struct x25519_public *hub_key)
+{
+    struct network plain = *n;
+    char key[X25519_BASE64_MAX];
+
+    plain.meta.resource_version = 0;
+    return finish(
+        network_encode(&plain), "hubKey", json_string(x25519_public_format(hub_key, key)));
+}
+
+int record_network_decode(
+    struct network *ret, struct x25519_public *ret_hub_key, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct x25519_public key;
+    struct fields f;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "network", e);
+    fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &key);
+    r = fields_end(&f);
+    if (r == 0)
+        r = network_decode(ret, json, OBJECT_LENIENT, e);
+    if (r == 0)
+        *ret_hub_key = key;
+    return r;
+}
+
+char *record_node_encode(const struct node *n, const struct token_hash *token)
+{
+    struct node plain = *n;
+    char hex[2 * sizeof(token->b) + 1];
+
+    plain.meta.resource_version = 0;
+    plain.status = NULL;
+    hex_encode(token->b, sizeof(token->b), hex);
+    return finish(node_encode(&plain), "token", json_string(hex));
+}
+
+int record_node_decode(
+    struct node *ret, struct token_hash *ret_token, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct token_hash token;
+    const char *hex;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    hex = json_string_value(json_object_get(json, "token"));
+    if (!hex || !hex_decode(hex, token.b, sizeof(token.b)))
+        return err_set(e, -EINVAL, "\"token\" of a stored node is not the hex of 32 bytes");
+    r = node_decode(ret, json, OBJECT_LENIENT, e);
+    if (r == 0)
+        *ret_token = token;
+    return r;
+}
+
+char *record_edge_encode(const struct mesh_edge *edge)
+{
+    struct mesh_edge plain = *edge;
+
+    plain.meta.resource_version = 0;
+    plain.status = NULL;
+    return finish(mesh_edge_encode(&plain), NULL, NULL);
+}
+
+int record_edge_decode(struct mesh_edge *ret, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    int r = parse(&json, text, e);
+
+    return r == 0 ? mesh_edge_decode(ret, json, OBJECT_LENIENT, e) : r;
+}
+
+char *record_object_encode(const struct object *o)
+{
+    struct object plain = *o;
+
+    plain.meta.resource_version = 0;
+    return finish(object_encode(&plain), NULL, NULL);
+}
+
+int record_object_decode(
+    struct object *ret, const struct object_kind *kind, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct object o = {.kind = kind};
+    int r = parse(&json, text, e);
+
+    if (r == 0)
+        r = kind->decode(&o, json, OBJECT_LENIENT, e);
+    if (r == 0)
+        *ret = o;
+    return r;
+}
+
+char *record_ipam_encode(uint32_t next, uint32_t high)
+{
+    return finish(
+        json_pack("{s:I, s:I}", "next", (json_int_t)next, "high", (json_int_t)high), NULL, NULL);
+}
+
+int record_ipam_decode(uint32_t *ret_next, uint32_t *ret_high, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct fields f;
+    uint64_t next = 0;
+    uint64_t high = 0;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "address cursor", e);
+    fields_u64(&f, "next", FIELDS_REQUIRED, 1, UINT32_MAX, &next);
+    /* Without it the record is an earlier version's, which began again where the block ended. */
+    high = next > 0 ? next - 1 : 0;
+    fields_u64(&f, "high", FIELDS_OPTIONAL, 0, UINT32_MAX, &high);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    *ret_next = (uint32_t)next;
+    *ret_high = (uint32_t)high;
+    return 0;
+}
+
+char *record_token_encode(const struct token_record *t)
+{
+    char key[X25519_BASE64_MAX];
+
+    return finish(
+        json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:s, s:o*}", "network", t->network, "hubKey",
+            x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires, "uses",
+            (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay, "created",
+            (json_int_t)t->created, "createdBy", t->created_by, "routes",
+            t->routes.n ? subnets_encode(&t->routes) : NULL),
+        NULL, NULL);
+}
+
+int record_token_decode(struct token_record *ret, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    struct token_record t = {.uses = 0};
+    uint64_t expires = 0;
+    uint64_t created = 0;
+    uint64_t uses = 0;
+    struct fields f;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "token", e);
+    fields_name(&f, "network", FIELDS_REQUIRED, t.network);
+    fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &t.hub_key);
+    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires);
+    fields_u64(&f, "uses", FIELDS_REQUIRED, 0, REQUEST_USES_MAX, &uses);
+    fields_bool(&f, "ephemeral", FIELDS_REQUIRED, &t.ephemeral);
+    fields_bool(&f, "relay", FIELDS_OPTIONAL, &t.relay);
+    fields_u64(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &created);
+    subnets_decode(&f, "routes", &t.routes);
+    fields_text(&f, "createdBy", FIELDS_OPTIONAL, 0, sizeof(t.created_by), t.created_by);
+    t.created = (int64_t)created;
+    t.expires = (int64_t)expires;
+    t.uses = (uint32_t)uses;
+    if (fields_end(&f) == 0)
+        *ret = t;
+    return fields_end(&f);
+}
+
+/* JSON text that was made by body_format(), back; NULL when @text is. */
+static json_t *reparse(const char *text)
+{
+    return text ? json_loads(text, 0, NULL) : NULL;
+}
+
+char *record_report_encode(const struct report_record *r)
+{
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "engine", r->report.engine,
+        "version", r->report.version, "hostname", r->report.hostname[0] ? r->report.hostname : NULL,
+        "candidates", reparse(r->report.candidates), "paths", reparse(r->report.paths), "aead",
+        reparse(r->report.aead), "routes",
+        r->report.routes.n ? subnets_encode(&r->report.routes) : NULL);
+
+    return finish(json_pack("{s:I, s:o, s:o*}", "lastSeen", (json_int_t)r->last_seen_at, "node",
+                      node, "edges", reparse(r->report.edges)),
+        NULL, NULL);
+}
+
+int record_report_decode(struct report_record *ret, const char *text, struct err *e)
+{
+    _cleanup_(json_freep) json_t *json = NULL;
+    uint64_t last_seen_at = 0;
+    struct fields f;
+    int r = parse(&json, text, e);
+
+    if (r != 0)
+        return r;
+    f = fields_make(json, "report", e);
+    fields_u64(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &last_seen_at);
+    r = fields_end(&f);
+    if (r == 0)
+        r = report_decode(&ret->report, json, e);
+    if (r == 0)
+        ret->last_seen_at = (int64_t)last_seen_at;
+    return r;
+}

@@ -1,0 +1,297 @@
+/* request.c - see request.h. */
+#include "request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "hub/record/places.h"
+#include "mesh/fields.h"
+
+static void json_freep(json_t **json)
+{
+    json_decref(*json);
+}
+
+/* Start reading @json; no body at all reads as one without fields. */
+static struct fields body_fields(
+    const json_t *json, json_t **owner, const char *where, struct err *e)
+{
+    *owner = json ? NULL : json_object();
+    return fields_make(json ? json : *owner, where, e);
+}
+
+static void read_word(struct fields *f, const char *name, char ret[REQUEST_WORD_MAX + 1])
+{
+    const char *text = fields_string(f, name, FIELDS_OPTIONAL, 0, REQUEST_WORD_MAX);
+
+    if (text)
+        (void)snprintf(ret, REQUEST_WORD_MAX + 1, "%s", text);
+}
+
+static void read_node_name(struct fields *f, char ret[NAME_MAX_LEN + 1])
+{
+    const char *text = fields_string(f, "name", FIELDS_OPTIONAL, 0, 200);
+    struct err e = ERR_NULL;
+
+    if (!text || text[0] == '\0')
+        return;
+    if (node_check_name(text, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+    else
+        (void)snprintf(ret, NAME_MAX_LEN + 1, "%s", text);
+}
+
+static void read_secret(struct fields *f, struct token_secret *ret)
+{
+    const char *text = fields_string(f, "secret", FIELDS_REQUIRED, 1, 64);
+    size_t len;
+
+    if (text && (!base64url_decode(text, strlen(text), ret->b, sizeof(ret->b), &len) ||
+                    len != sizeof(ret->b)))
+        fields_fail(f, "\"secret\" is not that of a join token: base64url of 32 bytes");
+}
+
+int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "enrolment", e);
+    struct enrol_request rq = {0};
+
+    read_secret(&f, &rq.secret);
+    fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
+    read_node_name(&f, rq.name);
+    rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
+    read_word(&f, "engine", rq.engine);
+    subnets_decode(&f, "routes", &rq.routes);
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    secret_wipe(&rq.secret, sizeof(rq.secret));
+    return fields_end(&f);
+}
+
+int node_request_decode(struct node_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "node", e);
+    struct node_request rq = {.labels = NULL};
+
+    read_node_name(&f, rq.name);
+    if (rq.name[0] == '\0')
+        fields_fail(&f, "\"name\" is missing: the name of the node");
+    fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
+    rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
+    subnets_decode(&f, "routes", &rq.routes);
+    fields_refuse_unknown(&f);
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
+int token_request_decode(struct token_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "token", e);
+    struct token_request rq = {.ephemeral = false};
+    uint64_t ttl = REQUEST_TTL_DEFAULT;
+    uint64_t uses = 1;
+
+    fields_u64(&f, "ttlSeconds", FIELDS_OPTIONAL, REQUEST_TTL_MIN, REQUEST_TTL_MAX, &ttl);
+    fields_u64(&f, "uses", FIELDS_OPTIONAL, 1, REQUEST_USES_MAX, &uses);
+    fields_bool(&f, "ephemeral", FIELDS_OPTIONAL, &rq.ephemeral);
+    fields_bool(&f, "relay", FIELDS_OPTIONAL, &rq.relay);
+    subnets_decode(&f, "routes", &rq.routes);
+    fields_refuse_unknown(&f);
+    rq.ttl_seconds = (uint32_t)ttl;
+    rq.uses = (uint32_t)uses;
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
+int move_request_decode(
+    struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "move", e);
+    const json_t *list = fields_array(&f, "public", FIELDS_REQUIRED, 0, OBJECT_ENDPOINTS_MAX);
+    struct hub_places places = {.n = 0};
+    struct err why = ERR_NULL;
+
+    fields_refuse_unknown(&f);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+
+        if (!text)
+            fields_fail(&f, "entry %zu of \"public\" is not a text", i + 1);
+        else if (hub_public_parse(&places.items[places.n++], text, dflt_port, &why) != 0)
+            fields_fail(&f, "entry %zu of \"public\": %s", i + 1, err_text(&why));
+    }
+    if (fields_end(&f) == 0)
+        *ret = places;
+    return fields_end(&f);
+}
+
+static enum topology read_topology(struct fields *f)
+{
+    const char *text = fields_string(f, "topology", FIELDS_OPTIONAL, 1, 40);
+
+    if (!text)
+        return TOPOLOGY_AUTO;
+    for (int t = 0; t < TOPOLOGY_N; t++)
+        if (strcmp(text, topology_name((enum topology)t)) == 0)
+            return (enum topology)t;
+    fields_fail(f, "topology \"%s\" is not auto, hub or mesh", text);
+    return TOPOLOGY_AUTO;
+}
+
+int network_request_decode(struct network_request *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "network", e);
+    struct network_request rq = {.topology = TOPOLOGY_AUTO, .keepalive = NETWORK_KEEPALIVE_AUTO};
+    uint64_t mtu = NETWORK_MTU_DEFAULT;
+
+    fields_name(&f, "name", FIELDS_REQUIRED, rq.name);
+    fields_block(&f, "cidr4", FIELDS_OPTIONAL, true, &rq.cidr4);
+    fields_block(&f, "cidr6", FIELDS_OPTIONAL, false, &rq.cidr6);
+    rq.topology = read_topology(&f);
+    fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
+    network_keepalive_decode(&f, &rq.keepalive);
+    fields_refuse_unknown(&f);
+    rq.mtu = (uint16_t)mtu;
+    if (fields_end(&f) == 0)
+        *ret = rq;
+    return fields_end(&f);
+}
+
+void report_deinit(struct report *r)
+{
+    free(r->candidates);
+    free(r->paths);
+    free(r->aead);
+    free(r->edges);
+    *r = (struct report)REPORT_NULL;
+}
+
+/* @json as text, if that is not longer than @max; NULL without a failure when @json is NULL. */
+static char *read_text(struct fields *f, const char *name, const json_t *json, size_t max)
+{
+    char *text = json ? body_format(json) : NULL;
+
+    if (text && strlen(text) > max) {
+        fields_fail(f, "\"%s\" is longer than %zu bytes", name, max);
+        free(text);
+        return NULL;
+    }
+    if (json && !text)
+        fields_fail(f, "no memory for \"%s\"", name);
+    return text;
+}
+
+/* How many of them are alarms. */
+static unsigned check_edges(struct fields *f, const json_t *edges)
+{
+    unsigned n_alarms = 0;
+    const char *peer;
+    json_t *edge;
+
+    json_object_foreach((json_t *)edges, peer, edge) {
+        struct err e = ERR_NULL;
+
+        if (node_check_name(peer, &e) < 0)
+            fields_fail(f, "%s", err_text(&e));
+        else if (!json_is_object(edge))
+            fields_fail(f, "what is said about the edge to \"%s\" is not an object", peer);
+        else if (json_is_true(json_object_get(edge, "alarm")))
+            n_alarms++;
+    }
+    return n_alarms;
+}
+
+static void check_aead(struct fields *f, const json_t *aead)
+{
+    const char *cipher;
+    json_t *speed;
+
+    if (json_object_size(aead) > REQUEST_CIPHERS_MAX)
+        fields_fail(f, "\"aead\" names %zu ciphers, and %d are allowed", json_object_size(aead),
+            REQUEST_CIPHERS_MAX);
+    json_object_foreach((json_t *)aead, cipher, speed) {
+        if (strlen(cipher) > REQUEST_WORD_MAX || !json_is_integer(speed) ||
+            json_integer_value(speed) < 0 || json_integer_value(speed) > OBJECT_SPEED_MAX)
+            fields_fail(f, "the speed of cipher \"%.40s\" is not a number from 0 to %d", cipher,
+                OBJECT_SPEED_MAX);
+    }
+}
+
+static int read_node(struct report *rp, const json_t *node, struct err *e)
+{
+    struct fields f = fields_make(node, "report", e);
+    const json_t *candidates =
+        fields_array(&f, "candidates", FIELDS_OPTIONAL, 0, OBJECT_CANDIDATES_MAX);
+    const json_t *paths = fields_object(&f, "paths", FIELDS_OPTIONAL);
+    const json_t *aead = fields_object(&f, "aead", FIELDS_OPTIONAL);
+
+    rp->has_node = true;
+    read_word(&f, "engine", rp->engine);
+    read_word(&f, "version", rp->version);
+    fields_name(&f, "hostname", FIELDS_OPTIONAL, rp->hostname);
+    subnets_decode(&f, "routes", &rp->routes);
+    rp->candidates = read_text(&f, "candidates", candidates, REQUEST_CANDIDATES_MAX);
+    rp->paths = read_text(&f, "paths", paths, REQUEST_PATHS_MAX);
+    check_aead(&f, aead);
+    rp->aead = read_text(&f, "aead", aead, REQUEST_CANDIDATES_MAX);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    /* By the decoder of those who will be told. */
+    return node_check_status(node, "report", e);
+}
+
+static size_t length_of(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+/* All in one record, and in one event: texts may be longer here than they were in the body. */
+static int check_size(const struct report *rp, struct err *e)
+{
+    size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead) +
+               length_of(rp->edges);
+
+    if (n <= REQUEST_REPORT_MAX)
+        return 0;
+    return err_set(
+        e, -EINVAL, "report: it has %zu bytes, and %u are allowed", n, REQUEST_REPORT_MAX);
+}
+
+int report_decode(struct report *ret, const json_t *json, struct err *e)
+{
+    _cleanup_(report_deinit) struct report rp = REPORT_NULL;
+    _cleanup_(json_freep) json_t *owner = NULL;
+    struct fields f = body_fields(json, &owner, "report", e);
+    const json_t *node = fields_object(&f, "node", FIELDS_OPTIONAL);
+    const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
+    int r;
+
+    rp.n_alarms = check_edges(&f, edges);
+    rp.edges = read_text(&f, "edges", edges, REQUEST_EDGES_MAX);
+    r = fields_end(&f);
+    if (r == 0)
+        r = body_check_depth(json ? json : owner, REQUEST_DEPTH_MAX, e);
+    if (r == 0 && node)
+        r = read_node(&rp, node, e);
+    if (r == 0)
+        r = check_size(&rp, e);
+    if (r != 0)
+        return r;
+    *ret = rp;
+    rp = (struct report)REPORT_NULL;
+    return 0;
+}

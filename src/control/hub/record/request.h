@@ -1,0 +1,133 @@
+/*
+ * request.h - the bodies that strangers, members and administrators send, checked.
+ *
+ * One struct and one decoder for each call that takes more than an object
+ * (docs/API.md). Pure: what a body means is decided elsewhere.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/token.h"
+#include "base/parse.h"
+#include "crypto/x25519.h"
+#include "mesh/object.h"
+#include "mesh/subnets.h"
+
+struct err;
+
+/** Longest "engine" and "version" of a node. */
+#define REQUEST_WORD_MAX 31
+
+/** The "engine" of a machine without an agent. */
+#define REQUEST_ENGINE_STOCK "stock"
+
+/** Longest text of a node's candidates, and of its report about edges, bytes. */
+#define REQUEST_CANDIDATES_MAX (8u << 10)
+#define REQUEST_PATHS_MAX      4096
+#define REQUEST_EDGES_MAX      (48u << 10)
+#define REQUEST_REPORT_MAX     (60u << 10) /* of all together */
+
+/** Objects and arrays in one another in a report. In what others are told they stand deeper. */
+#define REQUEST_DEPTH_MAX 16
+
+/** Ciphers that a node may say its speed of. */
+#define REQUEST_CIPHERS_MAX 8
+
+#define REQUEST_TTL_MIN     1
+#define REQUEST_TTL_MAX     (366 * 86400)
+#define REQUEST_TTL_DEFAULT 3600
+#define REQUEST_USES_MAX    1000000
+
+/** POST /v1/enrol */
+struct enrol_request {
+    struct token_secret secret; /* wipe after use */
+    struct x25519_public key;
+    char name[NAME_MAX_LEN + 1]; /* "": the hub chooses */
+    const json_t *labels;        /* borrowed from the body; NULL: none */
+    char engine[REQUEST_WORD_MAX + 1];
+    struct subnets routes; /* that it asks for */
+};
+
+/** POST /v1/networks/NET/nodes */
+struct node_request {
+    struct x25519_public key;
+    char name[NAME_MAX_LEN + 1];
+    const json_t *labels;  /* borrowed from the body; NULL: none */
+    struct subnets routes; /* the subnets behind it */
+};
+
+/** POST /v1/networks/NET/tokens */
+struct token_request {
+    uint32_t ttl_seconds;  /* until it expires */
+    uint32_t uses;         /* machines that it admits */
+    bool ephemeral;        /* its nodes are removed when they are away for too long */
+    bool relay;            /* its nodes may be relays */
+    struct subnets routes; /* its nodes may have routes inside these */
+};
+
+struct hub_places;
+
+/**
+ * move_request_decode() - PUT /v1/move: {"public": ["HOST:PORT", ...]}; none: it stays
+ * @dflt_port:	of those without a port
+ *
+ * Return: 0; or negative errno with words.
+ */
+int move_request_decode(
+    struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e);
+
+/** POST /v1/networks */
+struct network_request {
+    char name[NAME_MAX_LEN + 1];
+    struct ip_prefix cidr4; /* len 0: the default */
+    struct ip_prefix cidr6; /* len 0: a random one */
+    enum topology topology; /* auto, unless it is said */
+    uint16_t mtu;           /* inner bytes; NETWORK_MTU_DEFAULT, unless it is said */
+    uint16_t keepalive;     /* s; NETWORK_KEEPALIVE_AUTO, unless it is said */
+};
+
+/** PUT /v1/status. Texts are JSON; NULL: not said. */
+struct report {
+    bool has_node; /* something is said about the node, and then what is left out is not so any more
+                    */
+    char engine[REQUEST_WORD_MAX + 1];
+    char version[REQUEST_WORD_MAX + 1];
+    char hostname[NAME_MAX_LEN + 1]; /* of its machine, without a domain; "": not said */
+    char *candidates;                /* owns; an array */
+    char *paths;                     /* owns; an object: what goes with the candidates */
+    char *aead;                      /* owns; an object of MB/s by cipher */
+    char *edges;                     /* owns; an object of objects by peer name */
+    struct subnets routes;           /* that it asks for; what it has is the hub's word */
+    unsigned n_alarms;               /* of the edges: not direct, though they should be */
+};
+
+#define REPORT_NULL                                                                                \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** report_deinit() - idempotent. */
+void report_deinit(struct report *r);
+
+/*
+ * The decoders check a body and take it in. @json is borrowed, and NULL (no body) is a body without
+ * fields. Each returns 0; -EINVAL with words; or -ENOMEM; @ret is untouched on failure.
+ */
+
+/** enrol_request_decode() - @ret: its secret is to be wiped; its labels are borrowed from @json. */
+int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e);
+
+/** node_request_decode() - @ret: its labels are borrowed from @json. */
+int node_request_decode(struct node_request *ret, const json_t *json, struct err *e);
+
+/** token_request_decode() - what is not said has its default. */
+int token_request_decode(struct token_request *ret, const json_t *json, struct err *e);
+
+/** network_request_decode() - what is not said has its default, or stays for networks_add(). */
+int network_request_decode(struct network_request *ret, const json_t *json, struct err *e);
+
+/** report_decode() - @ret: for report_deinit(). */
+int report_decode(struct report *ret, const json_t *json, struct err *e);

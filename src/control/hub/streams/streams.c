@@ -1,0 +1,285 @@
+/* streams.c - see streams.h. */
+#include "streams.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "api/route.h"
+#include "api/upgrade.h"
+#include "base/err.h"
+#include "os/log.h"
+#include "hub/model/model.h"
+#include "os/clock.h"
+#include "net/stream_pump.h"
+
+/** The hub's end of one stream. Freed when its handles have closed. */
+struct stream_end {
+    struct list link;        /* in all */
+    struct list of_node;     /* in the node's, oldest first */
+    struct streams *s;       /* pins */
+    struct model_node *node; /* pins; NULL once it has ended */
+    struct upgrade upgrade;  /* the connection */
+    struct stream_pump pump; /* the UDP end */
+    struct endpoint from;    /* the other end of the connection */
+    int fd;                  /* the connection's bytes; lent */
+    bool is_open;            /* the handles are there */
+    uv_poll_t bytes;         /* of fd */
+    uv_poll_t udp;           /* of the UDP end */
+    unsigned n_handles;      /* not closed yet */
+    nsec_t heard_at;         /* when bytes last came */
+};
+
+void streams_init(struct streams *s, struct uv_loop_s *loop, uint16_t udp_port)
+{
+    *s = (struct streams){.loop = loop, .udp_port = udp_port};
+    list_init(&s->all);
+}
+
+/* ---- the end of a stream -------------------------------------------------------------------- */
+
+static void on_handle_closed(uv_handle_t *h)
+{
+    struct stream_end *e = h->data;
+
+    if (--e->n_handles == 0)
+        free(e);
+}
+
+/* Out of all lists; the connection is somebody else's to close. */
+static void forget(struct stream_end *e)
+{
+    e->s->n--;
+    e->s->rx_bytes += e->pump.rx_bytes;
+    e->s->tx_bytes += e->pump.tx_bytes;
+    list_remove(&e->link);
+    list_remove(&e->of_node);
+    e->node = NULL;
+    if (!e->is_open) {
+        stream_pump_close(&e->pump);
+        free(e);
+        return;
+    }
+    uv_close((uv_handle_t *)&e->bytes, on_handle_closed);
+    uv_close((uv_handle_t *)&e->udp, on_handle_closed);
+    stream_pump_close(&e->pump);
+}
+
+static void end(struct stream_end *e)
+{
+    struct upgrade *u = &e->upgrade;
+
+    /* Not open yet, it will find that it has no node any more. */
+    if (!e->is_open) {
+        list_remove(&e->of_node);
+        e->node = NULL;
+        return;
+    }
+    forget(e);
+    upgrade_end(u);
+}
+
+static const char *why_ended(int r)
+{
+    if (r == STREAM_PUMP_E_ENDED)
+        return "its node has closed it";
+    return r == STREAM_PUMP_E_GARBAGE ? "what came is not a frame" : strerror(-r);
+}
+
+static void end_because(struct stream_end *e, const char *why)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    if (e->node)
+        log_limited(&e->s->limit, clock_now(), LOG_LEVEL_INFO,
+            "the stream of node \"%s\" of network \"%s\" from %s has ended: %s",
+            e->node->pub.spec.meta.name, e->node->net->pub.spec.meta.name,
+            endpoint_format(&e->from, text), why);
+    end(e);
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+static ssize_t read_bytes(void *ctx, void *buf, size_t cap)
+{
+    struct stream_end *e = ctx;
+    ssize_t n = recv(e->fd, buf, cap, 0);
+
+    if (n < 0)
+        return -errno;
+    e->heard_at = clock_now();
+    return n;
+}
+
+static ssize_t write_bytes(void *ctx, const void *buf, size_t len)
+{
+    const struct stream_end *e = ctx;
+    ssize_t n = send(e->fd, buf, len, MSG_NOSIGNAL);
+
+    return n < 0 ? -errno : n;
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events);
+
+/* While the connection is full no datagram is read. */
+static void wait_for(struct stream_end *e)
+{
+    bool is_full = stream_pump_is_full(&e->pump);
+
+    (void)uv_poll_start(&e->bytes, UV_READABLE | (is_full ? UV_WRITABLE : 0), on_ready);
+    if (is_full)
+        (void)uv_poll_stop(&e->udp);
+    else
+        (void)uv_poll_start(&e->udp, UV_READABLE, on_ready);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct stream_end *e = poll->data;
+    struct stream_bytes bytes = {.read = read_bytes, .write = write_bytes, .ctx = e};
+    int r = 0;
+
+    if (poll == &e->bytes && (status < 0 || (events & UV_READABLE)))
+        r = stream_pump_inward(&e->pump, &bytes);
+    if (r == 0 || r == STREAM_PUMP_E_MORE)
+        r = stream_pump_outward(&e->pump, &bytes);
+    if (r != 0 && r != STREAM_PUMP_E_MORE)
+        end_because(e, why_ended(r));
+    else
+        wait_for(e);
+}
+
+/* ---- the beginning -------------------------------------------------------------------------- */
+
+static void on_upgraded(struct upgrade *u, int fd, const void *early, size_t len)
+{
+    struct stream_end *e = container_of(u, struct stream_end, upgrade);
+    struct endpoint ep = stream_pump_local(&e->pump);
+
+    e->fd = fd;
+    e->is_open = true;
+    e->n_handles = 2;
+    e->heard_at = clock_now();
+    (void)uv_poll_init(e->s->loop, &e->bytes, fd);
+    (void)uv_poll_init(e->s->loop, &e->udp, e->pump.udp_fd);
+    e->bytes.data = e;
+    e->udp.data = e;
+    if (!e->node || stream_pump_take(&e->pump, early, len) != 0) {
+        /* It may not be ended from in here: reading will. */
+        (void)shutdown(fd, SHUT_RDWR);
+    } else if (e->s->on_open) {
+        e->s->on_open(e->s->ctx, e->node, &ep);
+    }
+    wait_for(e);
+}
+
+static void on_gone(struct upgrade *u)
+{
+    forget(container_of(u, struct stream_end, upgrade));
+}
+
+/* Room for one more of this node's. */
+static void make_room(struct model_node *node)
+{
+    struct stream_end *e;
+    struct stream_end *tmp;
+    unsigned n = 0;
+
+    list_foreach(e, &node->streams, of_node)
+        n++;
+    list_foreach_safe(e, tmp, &node->streams, of_node) {
+        if (n-- < STREAMS_BY_NODE)
+            break;
+        end(e);
+    }
+}
+
+static int open_udp(struct streams *s, struct stream_end *e, struct err *err)
+{
+    uint16_t address = s->next_address++;
+    struct endpoint hub = {
+        .addr = ip_addr_v4((const uint8_t[4]){127, 0, 0, 1}), .port = s->udp_port};
+    struct endpoint own = {
+        .addr = ip_addr_v4((const uint8_t[4]){127, 87, (uint8_t)(address >> 8), (uint8_t)address})};
+
+    return stream_pump_open(&e->pump, &own, &hub, true, err);
+}
+
+void streams_open(
+    struct streams *s, struct model_node *node, const struct request *rq, struct response *rs)
+{
+    struct stream_end *e;
+    struct err err = ERR_NULL;
+    char text[ENDPOINT_TEXT_MAX];
+
+    make_room(node);
+    if (s->n >= STREAMS_MAX) {
+        response_refuse(rs, 503, "%u streams are open, and no more are taken", s->n);
+        return;
+    }
+    e = calloc(1, sizeof(*e));
+    if (!e || open_udp(s, e, &err) < 0) {
+        response_refuse(rs, 500, "%s", e ? err_text(&err) : "no memory for a stream");
+        free(e);
+        return;
+    }
+    e->s = s;
+    e->node = node;
+    e->from = rq->from;
+    e->upgrade = (struct upgrade){
+        .protocol = STREAMS_PROTOCOL, .on_open = on_upgraded, .on_closed = on_gone};
+    list_add_tail(&s->all, &e->link);
+    list_add_tail(&node->streams, &e->of_node);
+    s->n++;
+    log_limited(&s->limit, rq->now, LOG_LEVEL_INFO,
+        "node \"%s\" of network \"%s\" opens a stream from %s", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name, endpoint_format(&rq->from, text));
+    rs->status = 101;
+    rs->upgrade = &e->upgrade;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+void streams_end_node(struct model_node *node)
+{
+    struct stream_end *e;
+    struct stream_end *tmp;
+
+    list_foreach_safe(e, tmp, &node->streams, of_node)
+        end(e);
+}
+
+void streams_stop(struct streams *s)
+{
+    struct stream_end *e;
+    struct stream_end *tmp;
+
+    list_foreach_safe(e, tmp, &s->all, link)
+        end(e);
+}
+
+void streams_tick(struct streams *s, nsec_t now)
+{
+    struct stream_end *e;
+    struct stream_end *tmp;
+
+    list_foreach_safe(e, tmp, &s->all, link) {
+        if (e->is_open && now - e->heard_at >= STREAMS_IDLE)
+            end_because(e, "it was silent");
+    }
+}
+
+void streams_count_bytes(const struct streams *s, uint64_t *ret_rx, uint64_t *ret_tx)
+{
+    struct stream_end *e;
+
+    *ret_rx = s->rx_bytes;
+    *ret_tx = s->tx_bytes;
+    list_foreach(e, &s->all, link) {
+        *ret_rx += e->pump.rx_bytes;
+        *ret_tx += e->pump.tx_bytes;
+    }
+}

@@ -1,0 +1,63 @@
+/* presence.c - see presence.h. */
+#include "hub/watch/presence.h"
+
+#include "hub/model/hub_hooks.h"
+#include "hub/model/model.h"
+#include "hub/watch/reports.h"
+#include "hub/watch/watch.h"
+#include "store/store.h"
+
+/* How often all nodes are looked at. */
+#define LOOK_EACH (10 * NSEC_PER_SEC)
+
+/* A session whose handshake is younger is in use: WireGuard makes a new one every 120 s. */
+#define HANDSHAKE_FRESH (180 * NSEC_PER_SEC)
+
+bool presence_has_session(const struct hub_facts *facts, nsec_t now)
+{
+    return facts->handshake_at > 0 && now - facts->handshake_at < HANDSHAKE_FRESH;
+}
+
+/* When the node was heard last, monotonic; 0: not of late. */
+static nsec_t heard_at(const struct presence *p, const struct model_node *node, nsec_t now)
+{
+    nsec_t at = node->seen_at > 0 && now - node->seen_at < 2 * LOOK_EACH ? node->seen_at : 0;
+    struct hub_facts facts = {0};
+
+    if (watch_is_open(node))
+        return now;
+    if (p->hooks->facts && p->hooks->facts(p->hooks->ctx, &node->pub, &facts) &&
+        facts.handshake_at > at && presence_has_session(&facts, now))
+        at = facts.handshake_at;
+    return at;
+}
+
+static void look_at(struct presence *p, struct model_node *node, nsec_t now, int64_t wall_s)
+{
+    const struct node *spec = &node->pub.spec;
+    nsec_t at = spec->hub ? 0 : heard_at(p, node, now);
+    int64_t wall_at = wall_s - (now - at) / NSEC_PER_SEC;
+    char key[RECORD_KEY_MAX];
+
+    if (at == 0)
+        return;
+    /* The same handshake, a second off by rounding, is no news. */
+    if (at > node->seen_at || wall_at > node->heard.last_seen_at + 1)
+        reports_seen(p->reports, node, at, wall_at);
+    if (spec->ephemeral)
+        (void)store_keep(p->model->store,
+            record_key(key, RECORD_NODE, spec->meta.network, spec->meta.name), now, NULL);
+}
+
+void presence_tick(struct presence *p, nsec_t now, int64_t wall_s)
+{
+    if (now - p->looked_at < LOOK_EACH)
+        return;
+    p->looked_at = now;
+    for (size_t i = 0; i < p->model->networks.n; i++) {
+        struct model_network *net = model_network_at(p->model, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++)
+            look_at(p, model_node_at(net, k), now, wall_s);
+    }
+}

@@ -1,0 +1,73 @@
+/*
+ * reports.h - what nodes report about themselves and their edges.
+ *
+ * Each node owns one record and writes only that: its own half of `status`,
+ * and in each of its edges what stands under its field owner ("agent/NAME").
+ * Reports do not wake anybody's watch but for the candidates and the ciphers'
+ * speeds, which peers need.
+ *
+ * They come often and are repeated, so they are written together, every few
+ * seconds and in one commit: what a crash of the hub can lose is a report that
+ * its node makes again as soon as it is back.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "hub/record/request.h"
+#include "hub/model/model.h"
+
+/** How long a report may stay in memory only. */
+#define REPORTS_FLUSH (5 * NSEC_PER_SEC)
+
+/** How often "last seen" alone is worth a write. */
+#define REPORTS_SEEN_FLUSH_S 60
+
+/** So many reports of one node are taken at once, and then one each so often: five a second. */
+#define REPORTS_BURST 30
+#define REPORTS_EACH  (NSEC_PER_SEC / 5)
+
+struct reports {
+    struct model *model; /* pins */
+    struct list unsaved; /* of struct model_node */
+    nsec_t flushed_at;   /* when that was last written */
+    unsigned n_flushes;  /* commits on their way */
+    struct err failure;  /* of one of them, until reports_tick() returns it */
+};
+
+/** reports_init() - nothing is unsaved. */
+void reports_init(struct reports *s, struct model *model);
+
+/** reports_admit() - is @node's next report not one too many? An agent's never is. */
+bool reports_admit(struct model_node *node, nsec_t now);
+
+/**
+ * reports_take() - take in what @node reports
+ * @report:	taken
+ *
+ * Return: true when what other nodes see of it has changed.
+ */
+bool reports_take(struct reports *s, struct model_node *node, struct report *report);
+
+/** reports_seen() - @node was heard. @wall_s: seconds since 1970. */
+void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s);
+
+/**
+ * reports_tick() - have what is unsaved written, if it is time
+ *
+ * Return: 0 or negative errno with words, perhaps of what an earlier call has begun; what is left
+ * then is tried again by the next call.
+ */
+int reports_tick(struct reports *s, nsec_t now, struct err *e);
+
+/** reports_flush() - have all of it written, and wait for it: the hub ends. 0 or negative errno. */
+int reports_flush(struct reports *s, nsec_t now, struct err *e);
+
+/** reports_of_node() - a Node's `status`; a new reference, NULL: no memory. */
+json_t *reports_of_node(const struct model_node *node);
+
+/** reports_of_edge() - a MeshEdge's `status`, by field owner; NULL when nothing is known. */
+json_t *reports_of_edge(const struct model_node *a, const struct model_node *b);

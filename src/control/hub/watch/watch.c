@@ -1,0 +1,323 @@
+/* watch.c - see watch.h. */
+#include "watch.h"
+
+#include <stdlib.h>
+
+#include "hub/watch/view.h"
+#include "os/clock.h"
+
+struct watch {
+    struct stream stream;    /* what the server takes from */
+    struct watcher *w;       /* pins */
+    struct model_node *node; /* pins; NULL once it has been told that it is removed */
+    struct list of_net;      /* in the network's watches */
+    struct list of_node;     /* in the node's watches, oldest first */
+    struct list waiting;     /* in the watcher's */
+    bool wants_snapshot;     /* nothing else makes sense before it */
+    bool is_sending;         /* it is on its way: holds a place */
+    nsec_t began_at;         /* when it was put on its way */
+};
+
+void watcher_init(struct watcher *w, struct model *model)
+{
+    *w = (struct watcher){.model = model};
+    list_init(&w->waiting);
+    list_init(&w->untold);
+}
+
+static bool can_send(const struct watcher *w)
+{
+    return w->n_sending < WATCH_SNAPSHOTS_MAX;
+}
+
+/* The watch wants a snapshot, and there is a place: put it on its way. */
+static void send_snapshot(struct watch *wt, nsec_t now)
+{
+    struct line *head;
+    struct line *tail;
+
+    if (!view_snapshot(wt->node, &head, &tail)) {
+        /* Without memory the node is better off with a new connection later. */
+        stream_abort(&wt->stream);
+        return;
+    }
+    wt->wants_snapshot = false;
+    wt->is_sending = true;
+    wt->began_at = now;
+    wt->w->n_sending++;
+    if (!stream_push(&wt->stream, head, now) || !stream_push(&wt->stream, tail, now))
+        stream_abort(&wt->stream);
+    line_unref(head);
+    line_unref(tail);
+}
+
+/* A place has become free. */
+static void send_next(struct watcher *w, nsec_t now)
+{
+    struct watch *wt = list_first(&w->waiting, struct watch, waiting);
+
+    if (!wt || !can_send(w))
+        return;
+    list_remove(&wt->waiting);
+    send_snapshot(wt, now);
+}
+
+static void release_place(struct watch *wt, nsec_t now)
+{
+    if (!wt->is_sending)
+        return;
+    wt->is_sending = false;
+    wt->w->n_sending--;
+    send_next(wt->w, now);
+}
+
+/* All that was queued is out. */
+static void on_drained(struct stream *st)
+{
+    struct watch *wt = container_of(st, struct watch, stream);
+    nsec_t now = clock_now();
+
+    release_place(wt, now);
+    if (!wt->wants_snapshot || !wt->node || !list_is_empty(&wt->waiting))
+        return;
+    if (can_send(wt->w))
+        send_snapshot(wt, now);
+    else
+        list_add_tail(&wt->w->waiting, &wt->waiting);
+}
+
+static void detach(struct watch *wt)
+{
+    list_remove(&wt->of_net);
+    list_remove(&wt->of_node);
+    list_remove(&wt->waiting);
+    wt->node = NULL;
+}
+
+static void on_closed(struct stream *st)
+{
+    struct watch *wt = container_of(st, struct watch, stream);
+
+    detach(wt);
+    release_place(wt, clock_now());
+    wt->w->n--;
+    stream_deinit(st);
+    free(wt);
+}
+
+/* End the oldest watches of @node until there is room for a new one. */
+static void make_room(struct model_node *node)
+{
+    struct watch *wt;
+    struct watch *tmp;
+    unsigned n = 0;
+
+    list_foreach(wt, &node->watches, of_node)
+        n++;
+    list_foreach_safe(wt, tmp, &node->watches, of_node) {
+        if (n-- < WATCH_BY_NODE_MAX)
+            return;
+        detach(wt);
+        stream_abort(&wt->stream);
+    }
+}
+
+struct stream *watch_open(struct watcher *w, struct model_node *node)
+{
+    struct watch *wt = calloc(1, sizeof(*wt));
+
+    if (!wt)
+        return NULL;
+    make_room(node);
+    stream_init(&wt->stream, on_drained, on_closed);
+    wt->w = w;
+    wt->node = node;
+    wt->wants_snapshot = true;
+    list_init(&wt->waiting);
+    list_add_tail(&node->net->watches, &wt->of_net);
+    list_add_tail(&node->watches, &wt->of_node);
+    w->n++;
+    return &wt->stream;
+}
+
+bool watch_is_open(const struct model_node *node)
+{
+    return !list_is_empty(&node->watches);
+}
+
+/* Queue a line, unless the snapshot that is still to come will hold it. */
+static void tell(struct watch *wt, struct line *l, nsec_t now)
+{
+    if (wt->wants_snapshot)
+        return;
+    if (l && stream_push(&wt->stream, l, now))
+        return;
+    stream_clear(&wt->stream);
+    wt->wants_snapshot = true;
+    wt->w->n_overrun++;
+    /* With nothing half out there is nobody to say when it is drained. */
+    if (wt->stream.n == 0)
+        on_drained(&wt->stream);
+}
+
+static void tell_node(struct model_node *to, struct line *l, nsec_t now)
+{
+    struct watch *wt;
+
+    list_foreach(wt, &to->watches, of_node)
+        tell(wt, l, now);
+}
+
+void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now)
+{
+    struct line *l = view_put_network(net);
+    struct watch *wt;
+
+    list_foreach(wt, &net->watches, of_net)
+        tell(wt, l, now);
+    line_unref(l);
+}
+
+/* Tell everybody in the network who may see @about. */
+static void tell_those_who_see(struct model_node *about, struct line *l, nsec_t now)
+{
+    struct watch *wt;
+
+    list_foreach(wt, &about->net->watches, of_net) {
+        if (view_can_see(wt->node, about))
+            tell(wt, l, now);
+    }
+}
+
+void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
+{
+    struct line *l = view_put_node(node);
+
+    list_remove(&node->untold);
+    tell_those_who_see(node, l, now);
+    line_unref(l);
+}
+
+void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
+{
+    node->text = line_unref(node->text);
+    node->net->everybody = line_unref(node->net->everybody);
+    if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
+        watch_tell_node(w, node, now);
+    else if (list_is_empty(&node->untold))
+        list_add_tail(&w->untold, &node->untold);
+}
+
+static void tell_untold(struct watcher *w, nsec_t now)
+{
+    struct model_node *node;
+    struct model_node *tmp;
+
+    list_foreach_safe(node, tmp, &w->untold, untold) {
+        if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
+            watch_tell_node(w, node, now);
+    }
+}
+
+/* @to may see @about now, or not any more. */
+static void tell_visibility(
+    struct watcher *w, struct model_node *to, struct model_node *about, bool can, nsec_t now)
+{
+    struct line *l =
+        can ? view_put_node(about) : view_delete(w->model, &node_kind, about->pub.spec.meta.name);
+
+    tell_node(to, l, now);
+    line_unref(l);
+}
+
+void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now)
+{
+    struct model_node *a = edge->ends[0].node;
+    struct model_node *b = edge->ends[1].node;
+    bool could = before != EDGE_PATH_OFF;
+    bool can = edge->spec.path != EDGE_PATH_OFF;
+    struct model_network *net = a ? a->net : b->net;
+    bool exists = model_find_edge(net, edge->spec.nodes[0], edge->spec.nodes[1]) == edge;
+    struct line *l = exists ? view_put_edge(net, edge)
+                            : view_delete(w->model, &mesh_edge_kind, edge->spec.meta.name);
+
+    /* The other one is gone, and the edge goes after it. */
+    if (!a || !b) {
+        tell_node(a ? a : b, l, now);
+        line_unref(l);
+        return;
+    }
+    if (can && !could) {
+        tell_visibility(w, a, b, true, now);
+        tell_visibility(w, b, a, true, now);
+    }
+    tell_node(a, l, now);
+    tell_node(b, l, now);
+    if (could && !can) {
+        tell_visibility(w, a, b, view_can_see(a, b), now);
+        tell_visibility(w, b, a, view_can_see(b, a), now);
+    }
+    line_unref(l);
+}
+
+void watch_tell_object(struct watcher *w, struct model_network *net, const struct object *before,
+    const struct object *now, nsec_t at)
+{
+    struct line *put = now ? view_put_object(w->model, now) : NULL;
+    struct line *gone = before ? view_delete(w->model, before->kind, before->meta.name) : NULL;
+    struct watch *wt;
+
+    list_foreach(wt, &net->watches, of_net) {
+        if (now && view_can_see_object(wt->node, now))
+            tell(wt, put, at);
+        else if (before && view_can_see_object(wt->node, before))
+            tell(wt, gone, at);
+    }
+    line_unref(put);
+    line_unref(gone);
+}
+
+void watch_tell_node_removed(
+    struct watcher *w, struct model_node *node, const char *reason, nsec_t now)
+{
+    struct line *gone = view_delete(w->model, &node_kind, node->pub.spec.meta.name);
+    struct line *removed = view_removed(reason);
+    struct watch *wt;
+    struct watch *tmp;
+
+    list_foreach_safe(wt, tmp, &node->watches, of_node) {
+        detach(wt);
+        stream_clear(&wt->stream);
+        if (removed)
+            (void)stream_push(&wt->stream, removed, now);
+        stream_end(&wt->stream);
+    }
+    tell_those_who_see(node, gone, now);
+    line_unref(gone);
+    line_unref(removed);
+}
+
+static void tick_watch(struct watch *wt, struct line *heartbeat, nsec_t now)
+{
+    if (wt->is_sending && now - wt->began_at > WATCH_SNAPSHOT_WITHIN)
+        stream_abort(&wt->stream);
+    else if (heartbeat && wt->stream.n == 0)
+        tell(wt, heartbeat, now);
+}
+
+void watch_tick(struct watcher *w, nsec_t now)
+{
+    bool is_time = now - w->heartbeat_at >= WATCH_HEARTBEAT;
+    struct line *heartbeat = is_time ? view_heartbeat(w->model) : NULL;
+
+    tell_untold(w, now);
+    if (is_time)
+        w->heartbeat_at = now;
+    for (size_t i = 0; i < w->model->networks.n; i++) {
+        struct watch *wt;
+
+        list_foreach(wt, &model_network_at(w->model, i)->watches, of_net)
+            tick_watch(wt, heartbeat, now);
+    }
+    line_unref(heartbeat);
+}

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_tree_internal.h"
+#include "rendezvous/etcd2_tree_internal.h"
 
 /* Room for the pieces of a blob that is kept for the next one. */
 #define BLOB_KEEP (64u << 10)

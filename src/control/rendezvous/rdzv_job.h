@@ -3,7 +3,8 @@
  * hub is told.
  *
  * The hub decides which jobs there are and when a run of one begins (hub/jobs/jobs.h). What a job
- * keeps is in rdzv_kv.h (TCPStore) and rdzv_tree.h (etcd). Who is connected to it is rdzv_conn.h's.
+ * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Who is connected to it is
+ * rdzv_conn.h's.
  *
  * Nothing here waits, and no timer is started here: a job notes in struct rdzv_jobs what has to be
  * done, and the owner of the loop looks there at the end of each turn.
@@ -15,10 +16,10 @@
 
 #include "base/list.h"
 #include "base/str.h"
-#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/tcpstore_server.h"
 #include "rendezvous/rdzv_quota.h"
 #include "rendezvous/rdzv_save.h"
-#include "rendezvous/rdzv_tree.h"
+#include "rendezvous/etcd2_tree.h"
 
 /** What the jobs of a network share. */
 struct rdzv_jobs {

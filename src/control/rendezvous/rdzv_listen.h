@@ -16,10 +16,10 @@
 
 #include "base/list.h"
 #include "rendezvous/rdzv_conn.h"
-#include "rendezvous/rdzv_http.h"
+#include "rendezvous/etcd2_http.h"
 #include "rendezvous/rdzv_link.h"
 #include "rendezvous/rdzv_members.h"
-#include "rendezvous/rdzv_store.h"
+#include "rendezvous/tcpstore_conn.h"
 
 /** A job has at most two ports, each on two addresses. */
 #define RDZV_LISTEN_MAX 4

@@ -1,8 +1,8 @@
 /*
- * rdzv_out.h - the answers to a client that have not been sent. Sans-I/O.
+ * tcpstore_out.h - the answers to a client that have not been sent. Sans-I/O.
  *
  * A list of pieces: short bytes are copied into a piece, long ones are a reference to what the
- * store holds (rdzv_shared.h), so a hundred clients that are sent one value cost it once. What a
+ * store holds (rdzv_buf.h), so a hundred clients that are sent one value cost it once. What a
  * client's pieces cost alone counts in the job's quota.
  */
 #pragma once
@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 #include "base/list.h"
-#include "rendezvous/rdzv_shared.h"
+#include "rendezvous/rdzv_buf.h"
 
 struct rdzv_out {
     struct rdzv_quota *quota; /* pins; NULL: until the first piece */

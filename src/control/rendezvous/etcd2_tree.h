@@ -1,10 +1,10 @@
 /*
- * rdzv_tree.h - the tree of etcd's v2 keys: nodes, changes, events and who waits. Sans-I/O.
+ * etcd2_tree.h - the tree of etcd's v2 keys: nodes, changes, events and who waits. Sans-I/O.
  *
  * Behaves as etcd 3.4's v2 store, whose words and numbers it uses: an *index* that grows by one
  * with each change, files and directories that know the index of their creation and of their last
  * change, time to live, and a history of the last events, from which a wait for an index that has
- * passed is answered. What an HTTP request means is in rdzv_etcd.h.
+ * passed is answered. What an HTTP request means is in etcd2_api.h.
  *
  * Theory of operation. A change makes an *event*, whose JSON is written down at once, since it
  * shows the time to live of that moment. It goes into the history, to those who wait, and to who
@@ -110,7 +110,7 @@ struct rdzv_watcher {
     void (*fire)(struct rdzv_watcher *w, struct rdzv_event *ev);
 };
 
-/** What has to be saved; as in rdzv_kv.h. */
+/** What has to be saved; as in tcpstore_server.h. */
 struct rdzv_tree_saver {
     void *ctx; /* pinned: handed to the calls */
     void (*put)(
@@ -152,7 +152,7 @@ struct rdzv_tree {
     size_t first;                                     /* the oldest one's place */
     size_t history_bytes;                             /* of their texts */
     uint64_t history_start;                           /* index of the oldest; before it: cleared */
-    uint64_t counts[RDZV_COUNT_N];                    /* rdzv_etcd.c counts; expiries here */
+    uint64_t counts[RDZV_COUNT_N];                    /* etcd2_api.c counts; expiries here */
 };
 
 /** What a change says beside path and value. */
@@ -189,7 +189,7 @@ void rdzv_tree_forget_index(struct rdzv_tree *t);
 int rdzv_tree_load(
     struct rdzv_tree *t, const void *p, size_t len, struct rdzv_when when, struct err *e);
 
-/** rdzv_tree_name() - as rdzv_kv_name() (rdzv_kv.h), of a node's blob, or the index's. */
+/** rdzv_tree_name() - as rdzv_kv_name() (tcpstore_server.h), of a node's blob, or the index's. */
 int rdzv_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
 
 /** rdzv_tree_text() - a text that ends with a zero, as a value. */

@@ -1,4 +1,4 @@
-/* rdzv_tree_node.c - nodes of an etcd tree: in memory, in the quota, as blobs, and as JSON. */
+/* etcd2_node.c - nodes of an etcd tree: in memory, in the quota, as blobs, and as JSON. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "rendezvous/rdzv_blob.h"
-#include "rendezvous/rdzv_tree_internal.h"
+#include "rendezvous/etcd2_tree_internal.h"
 
 /* A blob: what it is, indices, time to live and what it has, then for a node its path behind its
  * length, and the value up to the end. */

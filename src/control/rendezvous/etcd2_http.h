@@ -1,8 +1,8 @@
 /*
- * rdzv_http.h - connections to jobs that speak HTTP, for etcd's v2 API.
+ * etcd2_http.h - connections to jobs that speak HTTP, for etcd's v2 API.
  *
  * Theory of operation. As in the hub's own server (server.h), libmicrohttpd does the HTTP
- * (mhd_loop.h). A request is read whole, then handled (rdzv_etcd.h). One that waits for an event,
+ * (mhd_loop.h). A request is read whole, then handled (etcd2_api.h). One that waits for an event,
  * or for the disk, suspends its connection; what it waits for makes the answer and resumes it.
  * libmicrohttpd does not look at a connection that is suspended, so its end is then watched for
  * here.

@@ -1,5 +1,5 @@
 /*
- * rdzv_shared.h - bytes that a store and the answers to many clients hold together. Sans-I/O.
+ * rdzv_buf.h - bytes that a store and the answers to many clients hold together. Sans-I/O.
  *
  * Theory of operation. A buffer is counted: the store's entry holds it for as long as it is the
  * key's value, and each output for as long as it has not been read. It only grows at its end, where

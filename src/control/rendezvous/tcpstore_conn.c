@@ -1,5 +1,5 @@
-/* rdzv_store.c - see rdzv_store.h. */
-#include "rdzv_store.h"
+/* tcpstore_conn.c - see tcpstore_conn.h. */
+#include "tcpstore_conn.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-/* rdzv_tree.c - see rdzv_tree.h: what each operation does to the tree. */
-#include "rdzv_tree.h"
+/* etcd2_tree.c - see etcd2_tree.h: what each operation does to the tree. */
+#include "etcd2_tree.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rendezvous/rdzv_tree_internal.h"
+#include "rendezvous/etcd2_tree_internal.h"
 
 /* Of a value, what a refusal shows. */
 #define CAUSE_VALUE_MAX 900

@@ -1,4 +1,6 @@
-/* rdzv_kv_entry.c - the entries of a TCPStore: in memory, in the quota, and as blobs. */
+/* tcpstore_entry.c - the entries of a TCPStore: in memory, in the quota, and as blobs. */
+#include "tcpstore_entry.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +8,6 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "rendezvous/rdzv_blob.h"
-#include "rendezvous/rdzv_kv_internal.h"
 
 /* A blob: what it is, a number, a key behind its length, and the value up to the end. */
 enum blob_kind {

@@ -1,5 +1,5 @@
-/* rdzv_shared.c - see rdzv_shared.h. */
-#include "rdzv_shared.h"
+/* rdzv_buf.c - see rdzv_buf.h. */
+#include "rdzv_buf.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* rdzv_tree_event.c - events of an etcd tree: their text, their history, and who waits for them. */
+/* etcd2_event.c - events of an etcd tree: their text, their history, and who waits for them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rendezvous/rdzv_tree_internal.h"
+#include "rendezvous/etcd2_tree_internal.h"
 
 static const char *const action_names[] = {
     [RDZV_ACTION_CREATE] = "create",

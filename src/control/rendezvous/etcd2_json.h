@@ -1,5 +1,5 @@
 /*
- * rdzv_json.h - JSON that is written down in two passes: how long it is, then the text itself, in
+ * etcd2_json.h - JSON that is written down in two passes: how long it is, then the text itself, in
  * one piece of memory of that length. Pure.
  *
  * The values of an etcd tree may be any bytes, and an answer a million of them; so it is known, and

@@ -1,5 +1,5 @@
 /*
- * test-rdzv-kv.c - a TCPStore without sockets: who is woken, what is bounded, what is saved.
+ * test-tcpstore.c - a TCPStore without sockets: who is woken, what is bounded, what is saved.
  *
  * What each request answers is compared with PyTorch's own server in test/hub.
  */
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/tcpstore_server.h"
 #include "rendezvous/rdzv_record.h"
 
 /* ---- a disk: the blobs by name -------------------------------------------------------------- */

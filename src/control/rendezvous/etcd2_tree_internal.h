@@ -1,11 +1,11 @@
 /*
- * rdzv_tree_internal.h - nodes, as rdzv_tree*.c share them.
+ * etcd2_tree_internal.h - nodes, as etcd2_*.c share them.
  */
 #pragma once
 
-#include "rendezvous/rdzv_json.h"
-#include "rendezvous/rdzv_shared.h"
-#include "rendezvous/rdzv_tree.h"
+#include "rendezvous/etcd2_json.h"
+#include "rendezvous/rdzv_buf.h"
+#include "rendezvous/etcd2_tree.h"
 
 /** A file or a directory. */
 struct rdzv_node {

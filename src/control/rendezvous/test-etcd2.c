@@ -1,5 +1,5 @@
 /*
- * test-rdzv-tree.c - an etcd tree on a clock of its own: times to live, history, limits, saving.
+ * test-etcd2.c - an etcd tree on a clock of its own: times to live, history, limits, saving.
  *
  * What each request answers is compared with a real etcd in test/hub.
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_tree.h"
+#include "rendezvous/etcd2_tree.h"
 
 #define SECOND NSEC_PER_SEC
 

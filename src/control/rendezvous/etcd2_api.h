@@ -1,8 +1,8 @@
 /*
- * rdzv_etcd.h - requests of etcd's v2 API, and their answers. Sans-I/O.
+ * etcd2_api.h - requests of etcd's v2 API, and their answers. Sans-I/O.
  *
  * A request is a method, a path and a form; an answer a status, some headers and a text. The
- * keys are in rdzv_tree.h; the few other paths that clients ask for are answered here.
+ * keys are in etcd2_tree.h; the few other paths that clients ask for are answered here.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "api/form.h"
-#include "rendezvous/rdzv_tree.h"
+#include "rendezvous/etcd2_tree.h"
 
 /** What happens with a request. */
 enum rdzv_etcd_way {

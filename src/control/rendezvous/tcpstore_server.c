@@ -1,5 +1,5 @@
-/* rdzv_kv.c - see rdzv_kv.h: what each request does, and who is told. */
-#include "rdzv_kv.h"
+/* tcpstore_server.c - see tcpstore_server.h: what each request does, and who is told. */
+#include "tcpstore_server.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "rendezvous/rdzv_kv_internal.h"
+#include "rendezvous/tcpstore_entry.h"
 
 static struct tcpstore_bytes bytes_of(const char *text)
 {

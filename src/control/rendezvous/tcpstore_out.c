@@ -1,5 +1,5 @@
-/* rdzv_out.c - see rdzv_out.h. */
-#include "rdzv_out.h"
+/* tcpstore_out.c - see tcpstore_out.h. */
+#include "tcpstore_out.h"
 
 #include <stdlib.h>
 #include <string.h>

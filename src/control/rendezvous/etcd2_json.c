@@ -1,5 +1,5 @@
-/* rdzv_json.c - see rdzv_json.h. */
-#include "rdzv_json.h"
+/* etcd2_json.c - see etcd2_json.h. */
+#include "etcd2_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

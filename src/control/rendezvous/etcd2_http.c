@@ -1,5 +1,5 @@
-/* rdzv_http.c - see rdzv_http.h. */
-#include "rdzv_http.h"
+/* etcd2_http.c - see etcd2_http.h. */
+#include "etcd2_http.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "api/form.h"
 #include "base/err.h"
-#include "rendezvous/rdzv_etcd.h"
+#include "rendezvous/etcd2_api.h"
 #include "os/clock.h"
 
 /* Memory of one connection inside libmicrohttpd: its header lines, with the whole path. */

@@ -1,5 +1,5 @@
-/* rdzv_etcd_fields.c - see rdzv_etcd_fields.h. */
-#include "rdzv_etcd_fields.h"
+/* etcd2_fields.c - see etcd2_fields.h. */
+#include "etcd2_fields.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * rdzv_etcd_fields.h - what the form of a request of etcd's v2 API asks for. Sans-I/O.
+ * etcd2_fields.h - what the form of a request of etcd's v2 API asks for. Sans-I/O.
  *
  * The names of the fields, what each may hold, the order in which they are looked at and the
  * refusal of what is wrong are etcd's.
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rendezvous/rdzv_etcd.h"
+#include "rendezvous/etcd2_api.h"
 
 /** What a form says, checked. Starts as zeroes, with an empty value. */
 struct rdzv_etcd_fields {
@@ -25,7 +25,7 @@ struct rdzv_etcd_fields {
 
 /**
  * rdzv_etcd_fields_read() - read and check the form of @rq
- * Returns 0; or a code of rdzv_tree.h, and @why says what is wrong: then @ret is not to be used.
+ * Returns 0; or a code of etcd2_tree.h, and @why says what is wrong: then @ret is not to be used.
  */
 int rdzv_etcd_fields_read(
     const struct rdzv_etcd_request *rq, struct rdzv_etcd_fields *ret, struct rdzv_refusal *why);

@@ -1,5 +1,5 @@
-/* rdzv_etcd.c - see rdzv_etcd.h. */
-#include "rdzv_etcd.h"
+/* etcd2_api.c - see etcd2_api.h. */
+#include "etcd2_api.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rendezvous/rdzv_etcd_fields.h"
-#include "rendezvous/rdzv_json.h"
+#include "rendezvous/etcd2_fields.h"
+#include "rendezvous/etcd2_json.h"
 
 #define KEYS "/v2/keys"
 

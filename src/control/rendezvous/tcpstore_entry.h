@@ -1,9 +1,9 @@
 /*
- * rdzv_kv_internal.h - entries and waiting clients, as rdzv_kv*.c share them.
+ * tcpstore_entry.h - entries and waiting clients, as tcpstore_*.c share them.
  */
 #pragma once
 
-#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/tcpstore_server.h"
 
 /** What is known of a key. */
 struct rdzv_entry {

@@ -1,5 +1,5 @@
 /*
- * rdzv_kv.h - a TCPStore: keys, values, queues, and clients that wait. Sans-I/O.
+ * tcpstore_server.h - a TCPStore: keys, values, queues, and clients that wait. Sans-I/O.
  *
  * Behaves as PyTorch's own server does, of the dialect that the client speaks.
  * Where that one depends on luck it is made certain: a client that asks for
@@ -26,7 +26,7 @@
 
 #include "base/htab.h"
 #include "base/list.h"
-#include "rendezvous/rdzv_out.h"
+#include "rendezvous/tcpstore_out.h"
 #include "rendezvous/rdzv_quota.h"
 #include "wire/tcpstore.h"
 

@@ -16,18 +16,18 @@
 /* The version that is answered for; clients choose their words by it. */
 #define VERSION "3.4.0"
 
-void rdzv_etcd_answer_deinit(struct rdzv_etcd_answer *a)
+void etcd2_answer_deinit(struct etcd2_answer *a)
 {
     free(a->body);
     a->body = NULL;
     a->body_len = 0;
-    a->event = rdzv_event_unref(a->event);
+    a->event = etcd2_event_unref(a->event);
 }
 
-struct rdzv_text rdzv_etcd_answer_text(const struct rdzv_etcd_answer *a)
+struct etcd2_text etcd2_answer_text(const struct etcd2_answer *a)
 {
-    return a->event ? (struct rdzv_text){a->event->json, a->event->json_len}
-                    : (struct rdzv_text){a->body, a->body_len};
+    return a->event ? (struct etcd2_text){a->event->json, a->event->json_len}
+                    : (struct etcd2_text){a->body, a->body_len};
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -37,36 +37,36 @@ static const struct {
     int status;
     const char *message;
 } refusals[] = {
-    {RDZV_TREE_E_NOT_FOUND, 404, "Key not found"},
-    {RDZV_TREE_E_TEST_FAILED, 412, "Compare failed"},
-    {RDZV_TREE_E_NOT_FILE, 403, "Not a file"},
-    {RDZV_TREE_E_NOT_DIR, 400, "Not a directory"},
-    {RDZV_TREE_E_EXISTS, 412, "Key already exists"},
-    {RDZV_TREE_E_ROOT, 400, "Root is read only"},
-    {RDZV_TREE_E_NOT_EMPTY, 403, "Directory not empty"},
-    {RDZV_TREE_E_NO_PREV_VALUE, 400, "PrevValue is Required in POST form"},
-    {RDZV_TREE_E_TTL, 400, "The given TTL in POST form is not a number"},
-    {RDZV_TREE_E_INDEX, 400, "The given index in POST form is not a number"},
-    {RDZV_TREE_E_FIELD, 400, "Invalid field"},
-    {RDZV_TREE_E_FORM, 400, "Invalid POST form"},
-    {RDZV_TREE_E_REFRESH_VALUE, 400, "Value provided on refresh"},
-    {RDZV_TREE_E_REFRESH_TTL, 400, "A TTL must be provided on refresh"},
-    {RDZV_TREE_E_INTERNAL, 500, "Raft Internal Error"},
-    {RDZV_TREE_E_CLEARED, 400, "The event in requested index is outdated and cleared"},
+    {ETCD2_E_NOT_FOUND, 404, "Key not found"},
+    {ETCD2_E_TEST_FAILED, 412, "Compare failed"},
+    {ETCD2_E_NOT_FILE, 403, "Not a file"},
+    {ETCD2_E_NOT_DIR, 400, "Not a directory"},
+    {ETCD2_E_EXISTS, 412, "Key already exists"},
+    {ETCD2_E_ROOT, 400, "Root is read only"},
+    {ETCD2_E_NOT_EMPTY, 403, "Directory not empty"},
+    {ETCD2_E_NO_PREV_VALUE, 400, "PrevValue is Required in POST form"},
+    {ETCD2_E_TTL, 400, "The given TTL in POST form is not a number"},
+    {ETCD2_E_INDEX, 400, "The given index in POST form is not a number"},
+    {ETCD2_E_FIELD, 400, "Invalid field"},
+    {ETCD2_E_FORM, 400, "Invalid POST form"},
+    {ETCD2_E_REFRESH_VALUE, 400, "Value provided on refresh"},
+    {ETCD2_E_REFRESH_TTL, 400, "A TTL must be provided on refresh"},
+    {ETCD2_E_INTERNAL, 500, "Raft Internal Error"},
+    {ETCD2_E_CLEARED, 400, "The event in requested index is outdated and cleared"},
 };
 
 /* @text is taken; NULL: there was no memory for it. */
 static void answer_with(
-    struct rdzv_etcd_answer *a, int status, const char *type, char *text, size_t len)
+    struct etcd2_answer *a, int status, const char *type, char *text, size_t len)
 {
-    rdzv_etcd_answer_deinit(a);
+    etcd2_answer_deinit(a);
     a->body = text;
     a->body_len = text ? len : 0;
     a->status = text ? status : 500;
     a->type = type;
 }
 
-static void answer_text(struct rdzv_etcd_answer *a, int status, const char *type, const char *text)
+static void answer_text(struct etcd2_answer *a, int status, const char *type, const char *text)
 {
     char *copy = NULL;
     int len = asprintf(&copy, "%s\n", text);
@@ -74,16 +74,16 @@ static void answer_text(struct rdzv_etcd_answer *a, int status, const char *type
     answer_with(a, status, type, len < 0 ? NULL : copy, len < 0 ? 0 : (size_t)len);
 }
 
-static void answer_event(struct rdzv_etcd_answer *a, int status, struct rdzv_event *ev)
+static void answer_event(struct etcd2_answer *a, int status, struct etcd2_event *ev)
 {
-    rdzv_etcd_answer_deinit(a);
-    a->event = rdzv_event_ref(ev);
+    etcd2_answer_deinit(a);
+    a->event = etcd2_event_ref(ev);
     a->status = status;
     a->type = "application/json";
 }
 
 /* @json is taken. */
-static void answer_json(struct rdzv_etcd_answer *a, int status, json_t *json)
+static void answer_json(struct etcd2_answer *a, int status, json_t *json)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
 
@@ -94,25 +94,24 @@ static void answer_json(struct rdzv_etcd_answer *a, int status, json_t *json)
 
 /* A cause may show values, which are any bytes. */
 static void write_refusal(
-    struct rdzv_json *j, const struct rdzv_refusal *why, const char *message, uint64_t index)
+    struct etcd2_json *j, const struct etcd2_refusal *why, const char *message, uint64_t index)
 {
-    rdzv_json_raw(j, "{\"errorCode\":");
-    rdzv_json_number(j, (uint64_t)why->code);
-    rdzv_json_raw(j, ",\"message\":");
-    rdzv_json_string(j, message, strlen(message));
+    etcd2_json_raw(j, "{\"errorCode\":");
+    etcd2_json_number(j, (uint64_t)why->code);
+    etcd2_json_raw(j, ",\"message\":");
+    etcd2_json_string(j, message, strlen(message));
     if (why->cause_len > 0) {
-        rdzv_json_raw(j, ",\"cause\":");
-        rdzv_json_string(j, why->cause, why->cause_len);
+        etcd2_json_raw(j, ",\"cause\":");
+        etcd2_json_string(j, why->cause, why->cause_len);
     }
-    rdzv_json_raw(j, ",\"index\":");
-    rdzv_json_number(j, index);
-    rdzv_json_raw(j, "}\n");
+    etcd2_json_raw(j, ",\"index\":");
+    etcd2_json_number(j, index);
+    etcd2_json_raw(j, "}\n");
 }
 
-static void answer_refusal(
-    struct rdzv_etcd_answer *a, const struct rdzv_refusal *why, uint64_t index)
+static void answer_refusal(struct etcd2_answer *a, const struct etcd2_refusal *why, uint64_t index)
 {
-    struct rdzv_json j = {.max = SIZE_MAX};
+    struct etcd2_json j = {.max = SIZE_MAX};
     size_t i = 0;
     char *text;
 
@@ -120,7 +119,7 @@ static void answer_refusal(
         i++;
     write_refusal(&j, why, refusals[i].message, index);
     text = malloc(j.len);
-    j = (struct rdzv_json){.text = text, .max = SIZE_MAX};
+    j = (struct etcd2_json){.text = text, .max = SIZE_MAX};
     if (text)
         write_refusal(&j, why, refusals[i].message, index);
     answer_with(a, refusals[i].status, "application/json", text, j.len);
@@ -129,20 +128,20 @@ static void answer_refusal(
     a->is_change = false;
 }
 
-void rdzv_etcd_fail(struct rdzv_etcd_answer *a, uint64_t index, const char *cause)
+void etcd2_api_fail(struct etcd2_answer *a, uint64_t index, const char *cause)
 {
-    struct rdzv_refusal why = {.code = RDZV_TREE_E_INTERNAL};
+    struct etcd2_refusal why = {.code = ETCD2_E_INTERNAL};
 
-    (void)rdzv_etcd_refusal_set(&why, RDZV_TREE_E_INTERNAL, "%s", cause);
+    (void)etcd2_refusal_set(&why, ETCD2_E_INTERNAL, "%s", cause);
     answer_refusal(a, &why, index);
 }
 
-void rdzv_etcd_refuse_length(struct rdzv_etcd_answer *a)
+void etcd2_api_refuse_length(struct etcd2_answer *a)
 {
     answer_text(a, 413, "text/plain; charset=utf-8", "the body is too long");
 }
 
-void rdzv_etcd_tell(struct rdzv_etcd_answer *a, struct rdzv_event *ev)
+void etcd2_api_tell(struct etcd2_answer *a, struct etcd2_event *ev)
 {
     /* As etcd ends one that has waited for too long: no event, and no error. */
     if (ev)
@@ -153,41 +152,41 @@ void rdzv_etcd_tell(struct rdzv_etcd_answer *a, struct rdzv_event *ev)
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-static int put(struct rdzv_tree *t, const char *path, const struct rdzv_etcd_fields *f,
-    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+static int put(struct etcd2_tree *t, const char *path, const struct etcd2_fields *f,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
 
     if (f->has_exist && !f->exist)
-        return rdzv_tree_create(t, path, f->value, &f->change, when, ret, why);
+        return etcd2_tree_create(t, path, f->value, &f->change, when, ret, why);
     if (is_compared)
-        return rdzv_tree_swap(t, path, f->value, &f->change, when, ret, why);
+        return etcd2_tree_swap(t, path, f->value, &f->change, when, ret, why);
     if (f->has_exist)
-        return rdzv_tree_update(t, path, f->value, &f->change, when, ret, why);
-    return rdzv_tree_set(t, path, f->value, &f->change, when, ret, why);
+        return etcd2_tree_update(t, path, f->value, &f->change, when, ret, why);
+    return etcd2_tree_set(t, path, f->value, &f->change, when, ret, why);
 }
 
-static int change(struct rdzv_tree *t, const char *method, const char *path,
-    const struct rdzv_etcd_fields *f, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+static int change(struct etcd2_tree *t, const char *method, const char *path,
+    const struct etcd2_fields *f, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
     if (strcmp(method, "PUT") == 0)
         return put(t, path, f, when, ret, why);
     if (strcmp(method, "POST") == 0)
-        return rdzv_tree_create_in_order(t, path, f->value, &f->change, when, ret, why);
+        return etcd2_tree_create_in_order(t, path, f->value, &f->change, when, ret, why);
     if (f->change.prev_index > 0 || f->change.has_prev_value)
-        return rdzv_tree_compare_delete(t, path, &f->change, when, ret, why);
-    return rdzv_tree_delete(t, path, f->change.is_dir, f->recursive, when, ret, why);
+        return etcd2_tree_compare_delete(t, path, &f->change, when, ret, why);
+    return etcd2_tree_delete(t, path, f->change.is_dir, f->recursive, when, ret, why);
 }
 
-static bool shows_no_value(const struct rdzv_etcd_fields *f, const struct rdzv_event *ev)
+static bool shows_no_value(const struct etcd2_fields *f, const struct etcd2_event *ev)
 {
-    return f->no_value && ev->action != RDZV_ACTION_DELETE &&
-           ev->action != RDZV_ACTION_COMPARE_AND_DELETE;
+    return f->no_value && ev->action != ETCD2_ACTION_DELETE &&
+           ev->action != ETCD2_ACTION_COMPARE_AND_DELETE;
 }
 
 static void answer_change(
-    struct rdzv_etcd_answer *a, const struct rdzv_etcd_fields *f, struct rdzv_event *ev)
+    struct etcd2_answer *a, const struct etcd2_fields *f, struct etcd2_event *ev)
 {
     static const char up_to[] = "\",";
     int status = ev->is_created ? 201 : 200;
@@ -205,100 +204,100 @@ static void answer_change(
     answer_with(a, status, "application/json", text, text ? strlen(text) : 0);
 }
 
-static enum rdzv_etcd_way get(struct rdzv_tree *t, const char *path,
-    const struct rdzv_etcd_fields *f, struct rdzv_when when, struct rdzv_watcher *w,
-    struct rdzv_etcd_answer *a, struct rdzv_refusal *why)
+static enum etcd2_api_way get(struct etcd2_tree *t, const char *path, const struct etcd2_fields *f,
+    struct etcd2_when when, struct etcd2_watcher *w, struct etcd2_answer *a,
+    struct etcd2_refusal *why)
 {
-    struct rdzv_event *ev = NULL;
+    struct etcd2_event *ev = NULL;
     char *text = NULL;
     size_t len;
 
     if (!f->wait) {
-        if (rdzv_tree_get(t, path, f->recursive, when, &text, &len, why) == 0)
+        if (etcd2_tree_get(t, path, f->recursive, when, &text, &len, why) == 0)
             answer_with(a, 200, "application/json", text, len);
-        return RDZV_ETCD_ANSWER;
+        return ETCD2_API_ANSWER;
     }
     w->path = strdup(path);
     w->is_recursive = f->recursive;
     if (!w->path) {
-        why->code = RDZV_TREE_E_INTERNAL;
-        return RDZV_ETCD_ANSWER;
+        why->code = ETCD2_E_INTERNAL;
+        return ETCD2_API_ANSWER;
     }
-    if (rdzv_tree_watch(t, w, f->since, &ev, why) != 0)
-        return RDZV_ETCD_ANSWER;
+    if (etcd2_tree_watch(t, w, f->since, &ev, why) != 0)
+        return ETCD2_API_ANSWER;
     if (!ev)
-        return RDZV_ETCD_WAIT;
-    rdzv_etcd_tell(a, ev);
-    rdzv_event_unref(ev);
-    return RDZV_ETCD_ANSWER;
+        return ETCD2_API_WAIT;
+    etcd2_api_tell(a, ev);
+    etcd2_event_unref(ev);
+    return ETCD2_API_ANSWER;
 }
 
-static const char *const count_names[RDZV_COUNT_N] = {
-    [RDZV_COUNT_GET] = "getsSuccess",
-    [RDZV_COUNT_GET_FAIL] = "getsFail",
-    [RDZV_COUNT_SET] = "setsSuccess",
-    [RDZV_COUNT_SET_FAIL] = "setsFail",
-    [RDZV_COUNT_DELETE] = "deleteSuccess",
-    [RDZV_COUNT_DELETE_FAIL] = "deleteFail",
-    [RDZV_COUNT_UPDATE] = "updateSuccess",
-    [RDZV_COUNT_UPDATE_FAIL] = "updateFail",
-    [RDZV_COUNT_CREATE] = "createSuccess",
-    [RDZV_COUNT_CREATE_FAIL] = "createFail",
-    [RDZV_COUNT_SWAP] = "compareAndSwapSuccess",
-    [RDZV_COUNT_SWAP_FAIL] = "compareAndSwapFail",
-    [RDZV_COUNT_COMPARE_DELETE] = "compareAndDeleteSuccess",
-    [RDZV_COUNT_COMPARE_DELETE_FAIL] = "compareAndDeleteFail",
-    [RDZV_COUNT_EXPIRE] = "expireCount",
+static const char *const count_names[ETCD2_COUNT_N] = {
+    [ETCD2_COUNT_GET] = "getsSuccess",
+    [ETCD2_COUNT_GET_FAIL] = "getsFail",
+    [ETCD2_COUNT_SET] = "setsSuccess",
+    [ETCD2_COUNT_SET_FAIL] = "setsFail",
+    [ETCD2_COUNT_DELETE] = "deleteSuccess",
+    [ETCD2_COUNT_DELETE_FAIL] = "deleteFail",
+    [ETCD2_COUNT_UPDATE] = "updateSuccess",
+    [ETCD2_COUNT_UPDATE_FAIL] = "updateFail",
+    [ETCD2_COUNT_CREATE] = "createSuccess",
+    [ETCD2_COUNT_CREATE_FAIL] = "createFail",
+    [ETCD2_COUNT_SWAP] = "compareAndSwapSuccess",
+    [ETCD2_COUNT_SWAP_FAIL] = "compareAndSwapFail",
+    [ETCD2_COUNT_COMPARE_DELETE] = "compareAndDeleteSuccess",
+    [ETCD2_COUNT_COMPARE_DELETE_FAIL] = "compareAndDeleteFail",
+    [ETCD2_COUNT_EXPIRE] = "expireCount",
 };
 
 /* For /v2/stats/store: what was asked for, and whether it was done. */
 static void count(
-    struct rdzv_tree *t, const char *method, const struct rdzv_etcd_fields *f, bool worked)
+    struct etcd2_tree *t, const char *method, const struct etcd2_fields *f, bool worked)
 {
     bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
-    enum rdzv_count what = RDZV_COUNT_SET;
+    enum etcd2_count what = ETCD2_COUNT_SET;
 
     if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
-        what = RDZV_COUNT_GET;
+        what = ETCD2_COUNT_GET;
     else if (strcmp(method, "DELETE") == 0)
-        what = is_compared ? RDZV_COUNT_COMPARE_DELETE : RDZV_COUNT_DELETE;
+        what = is_compared ? ETCD2_COUNT_COMPARE_DELETE : ETCD2_COUNT_DELETE;
     else if (strcmp(method, "POST") == 0 || (f->has_exist && !f->exist))
-        what = RDZV_COUNT_CREATE;
+        what = ETCD2_COUNT_CREATE;
     else if (is_compared)
-        what = RDZV_COUNT_SWAP;
+        what = ETCD2_COUNT_SWAP;
     else if (f->has_exist)
-        what = RDZV_COUNT_UPDATE;
+        what = ETCD2_COUNT_UPDATE;
     /* The count of failures stands behind. */
     t->counts[worked ? what : what + 1]++;
 }
 
-static enum rdzv_etcd_way handle_keys(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
-    struct rdzv_watcher *w, struct rdzv_etcd_answer *a)
+static enum etcd2_api_way handle_keys(struct etcd2_tree *t, const struct etcd2_request *rq,
+    struct etcd2_watcher *w, struct etcd2_answer *a)
 {
-    struct rdzv_etcd_fields f = {.value = {.p = ""}};
-    struct rdzv_refusal why = {.code = 0};
-    char path[RDZV_TREE_PATH_MAX + 1];
-    struct rdzv_event *ev = NULL;
-    enum rdzv_etcd_way way = RDZV_ETCD_ANSWER;
+    struct etcd2_fields f = {.value = {.p = ""}};
+    struct etcd2_refusal why = {.code = 0};
+    char path[ETCD2_PATH_MAX + 1];
+    struct etcd2_event *ev = NULL;
+    enum etcd2_api_way way = ETCD2_API_ANSWER;
 
     a->is_keys = true;
-    if (rdzv_etcd_fields_read(rq, &f, &why) != 0) {
+    if (etcd2_fields_read(rq, &f, &why) != 0) {
         answer_refusal(a, &why, 0);
-        return RDZV_ETCD_ANSWER;
+        return ETCD2_API_ANSWER;
     }
     a->has_index = true;
     a->is_change = true;
     a->index = t->index;
-    if (!rdzv_tree_clean(rq->path + sizeof(KEYS) - 1, path)) {
-        (void)rdzv_etcd_refusal_set(&why, RDZV_TREE_E_FORM, "%s", "the key is too long");
+    if (!etcd2_tree_clean(rq->path + sizeof(KEYS) - 1, path)) {
+        (void)etcd2_refusal_set(&why, ETCD2_E_FORM, "%s", "the key is too long");
     } else if (strcmp(rq->method, "GET") == 0 || strcmp(rq->method, "HEAD") == 0) {
         way = get(t, path, &f, rq->when, w, a, &why);
     } else if (change(t, rq->method, path, &f, rq->when, &ev, &why) == 0) {
         answer_change(a, &f, ev);
-        rdzv_event_unref(ev);
-        way = RDZV_ETCD_SAVE;
+        etcd2_event_unref(ev);
+        way = ETCD2_API_SAVE;
     }
-    if (why.code == RDZV_TREE_E_INTERNAL)
+    if (why.code == ETCD2_E_INTERNAL)
         rdzv_quota_refuse(t->quota, "the job's etcd was over a limit");
     if (why.code != 0)
         answer_refusal(a, &why, t->index);
@@ -308,7 +307,7 @@ static enum rdzv_etcd_way handle_keys(struct rdzv_tree *t, const struct rdzv_etc
 
 /* ---- the other paths ------------------------------------------------------------------------ */
 
-static json_t *member_json(const struct rdzv_etcd_request *rq)
+static json_t *member_json(const struct etcd2_request *rq)
 {
     json_t *urls = json_array();
     const char *p = rq->machines;
@@ -326,32 +325,32 @@ static json_t *member_json(const struct rdzv_etcd_request *rq)
 }
 
 static void answer_version(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     answer_json(a, 200, json_pack("{s:s, s:s}", "etcdserver", VERSION, "etcdcluster", VERSION));
 }
 
 static void answer_health(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     answer_json(a, 200, json_pack("{s:s}", "health", "true"));
 }
 
 static void answer_machines(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     answer_text(a, 200, "text/plain; charset=utf-8", rq->machines);
 }
 
 static void answer_members(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     a->is_keys = true;
     answer_json(a, 200, json_pack("{s:[o]}", "members", member_json(rq)));
 }
 
 static void answer_leader(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     a->is_keys = true;
     answer_json(a, 200, member_json(rq));
@@ -359,14 +358,14 @@ static void answer_leader(
 
 /* As long as it is known: nobody but this one has ever led. */
 static void answer_self(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     nsec_t up = rq->when.wall > rq->since ? rq->when.wall - rq->since : 0;
     char id[24];
-    char since[RDZV_TREE_TIME_MAX];
+    char since[ETCD2_TIME_MAX];
     char uptime[32];
 
-    rdzv_tree_format_time(rq->since, since);
+    etcd2_time_format(rq->since, since);
     (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
     (void)snprintf(uptime, sizeof(uptime), "%lld.%09llds", (long long)(up / NSEC_PER_SEC),
         (long long)(up % NSEC_PER_SEC));
@@ -377,7 +376,7 @@ static void answer_self(
 }
 
 static void answer_followers(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     char id[24];
 
@@ -386,13 +385,13 @@ static void answer_followers(
 }
 
 static void answer_counts(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     json_t *json = json_object();
     struct list *l;
     json_int_t n = 0;
 
-    for (int i = 0; i < RDZV_COUNT_N; i++)
+    for (int i = 0; i < ETCD2_COUNT_N; i++)
         json_object_set_new(json, count_names[i], json_integer((json_int_t)t->counts[i]));
     for (l = t->watchers.next; l != &t->watchers; l = l->next)
         n++;
@@ -403,8 +402,7 @@ static void answer_counts(
 static const struct {
     const char *path;
     const char *allow; /* NULL: is not said */
-    void (*answer)(
-        struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a);
+    void (*answer)(struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a);
 } others[] = {
     {"/version", "GET", answer_version},
     {"/health", "GET", answer_health},
@@ -417,14 +415,14 @@ static const struct {
     {"/v2/stats/store", "GET", answer_counts},
 };
 
-static void refuse_method(struct rdzv_etcd_answer *a, const char *allow)
+static void refuse_method(struct etcd2_answer *a, const char *allow)
 {
     a->allow = allow;
     answer_text(a, 405, "text/plain; charset=utf-8", "Method Not Allowed");
 }
 
 static void handle_other(
-    struct rdzv_tree *t, const struct rdzv_etcd_request *rq, struct rdzv_etcd_answer *a)
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
     bool is_get = strcmp(rq->method, "GET") == 0;
     bool is_head = strcmp(rq->method, "HEAD") == 0;
@@ -446,8 +444,8 @@ static void handle_other(
     answer_text(a, 404, "text/plain; charset=utf-8", "404 page not found");
 }
 
-enum rdzv_etcd_way rdzv_etcd_handle(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
-    struct rdzv_watcher *w, struct rdzv_etcd_answer *a)
+enum etcd2_api_way etcd2_api_handle(struct etcd2_tree *t, const struct etcd2_request *rq,
+    struct etcd2_watcher *w, struct etcd2_answer *a)
 {
     static const char *const methods[] = {"HEAD", "GET", "PUT", "POST", "DELETE"};
     bool is_keys =
@@ -456,15 +454,15 @@ enum rdzv_etcd_way rdzv_etcd_handle(struct rdzv_tree *t, const struct rdzv_etcd_
     /* What a browser asks before it asks. Nothing allows it to: pages have no business here. */
     if (strcmp(rq->method, "OPTIONS") == 0) {
         answer_with(a, 200, NULL, calloc(1, 1), 0);
-        return RDZV_ETCD_ANSWER;
+        return ETCD2_API_ANSWER;
     }
     if (!is_keys) {
         handle_other(t, rq, a);
-        return RDZV_ETCD_ANSWER;
+        return ETCD2_API_ANSWER;
     }
     for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
         if (strcmp(rq->method, methods[i]) == 0)
             return handle_keys(t, rq, w, a);
     refuse_method(a, "HEAD,GET,PUT,POST,DELETE");
-    return RDZV_ETCD_ANSWER;
+    return ETCD2_API_ANSWER;
 }

@@ -13,56 +13,56 @@
 #include "rendezvous/etcd2_tree.h"
 
 /** What happens with a request. */
-enum rdzv_etcd_way {
-    RDZV_ETCD_ANSWER, /* the answer is there */
-    RDZV_ETCD_SAVE,   /* it is there, and to be sent when what has changed is on the disk */
-    RDZV_ETCD_WAIT,   /* the watcher waits; rdzv_etcd_tell() makes the answer */
+enum etcd2_api_way {
+    ETCD2_API_ANSWER, /* the answer is there */
+    ETCD2_API_SAVE,   /* it is there, and to be sent when what has changed is on the disk */
+    ETCD2_API_WAIT,   /* the watcher waits; etcd2_api_tell() makes the answer */
 };
 
-struct rdzv_etcd_request {
+struct etcd2_request {
     const char *method;      /* "GET"; borrowed */
     const char *path;        /* decoded; borrowed */
     const struct form *form; /* borrowed */
     const char *form_error;  /* what is wrong with it; NULL: nothing; borrowed */
     const char *machines;    /* what /v2/machines says: URLs with ", " between; borrowed */
     uint64_t id;             /* of the cluster, which is one member: the same for ever */
-    struct rdzv_when when;
+    struct etcd2_when when;
     nsec_t since; /* when this life of the server began, since 1970 */
 };
 
 /** Starts as zeroes. */
-struct rdzv_etcd_answer {
-    int status;               /* HTTP's */
-    char *body;               /* owns; without a zero */
-    size_t body_len;          /* bytes */
-    struct rdzv_event *event; /* counted; NULL: none. Its text is the body */
-    const char *type;         /* Content-Type; a constant */
-    bool has_index;           /* X-Etcd-Index is sent */
-    uint64_t index;           /* it */
-    bool is_change;           /* or a read of keys: X-Raft-Index is sent too */
-    bool is_keys;             /* X-Etcd-Cluster-Id is sent */
-    const char *allow;        /* Allow; a constant; NULL: not sent */
+struct etcd2_answer {
+    int status;                /* HTTP's */
+    char *body;                /* owns; without a zero */
+    size_t body_len;           /* bytes */
+    struct etcd2_event *event; /* counted; NULL: none. Its text is the body */
+    const char *type;          /* Content-Type; a constant */
+    bool has_index;            /* X-Etcd-Index is sent */
+    uint64_t index;            /* it */
+    bool is_change;            /* or a read of keys: X-Raft-Index is sent too */
+    bool is_keys;              /* X-Etcd-Cluster-Id is sent */
+    const char *allow;         /* Allow; a constant; NULL: not sent */
 };
 
-/** rdzv_etcd_answer_deinit() - idempotent. */
-void rdzv_etcd_answer_deinit(struct rdzv_etcd_answer *a);
+/** etcd2_answer_deinit() - idempotent. */
+void etcd2_answer_deinit(struct etcd2_answer *a);
 
-/** rdzv_etcd_answer_text() - what is to be sent; borrowed. */
-struct rdzv_text rdzv_etcd_answer_text(const struct rdzv_etcd_answer *a);
+/** etcd2_answer_text() - what is to be sent; borrowed. */
+struct etcd2_text etcd2_answer_text(const struct etcd2_answer *a);
 
 /**
- * rdzv_etcd_handle() - do what a request asks for
+ * etcd2_api_handle() - do what a request asks for
  * @w:		for a request that waits: @w->fire is set; @w->path is given to it, free()
  * @a:		the answer; for one that waits, only its index
  */
-enum rdzv_etcd_way rdzv_etcd_handle(struct rdzv_tree *t, const struct rdzv_etcd_request *rq,
-    struct rdzv_watcher *w, struct rdzv_etcd_answer *a);
+enum etcd2_api_way etcd2_api_handle(struct etcd2_tree *t, const struct etcd2_request *rq,
+    struct etcd2_watcher *w, struct etcd2_answer *a);
 
-/** rdzv_etcd_refuse_length() - the answer is that the request was too long. */
-void rdzv_etcd_refuse_length(struct rdzv_etcd_answer *a);
+/** etcd2_api_refuse_length() - the answer is that the request was too long. */
+void etcd2_api_refuse_length(struct etcd2_answer *a);
 
-/** rdzv_etcd_tell() - the answer to who waited: an event; NULL: nothing came for too long. */
-void rdzv_etcd_tell(struct rdzv_etcd_answer *a, struct rdzv_event *ev);
+/** etcd2_api_tell() - the answer to who waited: an event; NULL: nothing came for too long. */
+void etcd2_api_tell(struct etcd2_answer *a, struct etcd2_event *ev);
 
-/** rdzv_etcd_fail() - the answer is that it could not be done; @cause: in words. */
-void rdzv_etcd_fail(struct rdzv_etcd_answer *a, uint64_t index, const char *cause);
+/** etcd2_api_fail() - the answer is that it could not be done; @cause: in words. */
+void etcd2_api_fail(struct etcd2_answer *a, uint64_t index, const char *cause);

@@ -6,42 +6,42 @@
 #include "rendezvous/etcd2_tree_internal.h"
 
 static const char *const action_names[] = {
-    [RDZV_ACTION_CREATE] = "create",
-    [RDZV_ACTION_SET] = "set",
-    [RDZV_ACTION_UPDATE] = "update",
-    [RDZV_ACTION_COMPARE_AND_SWAP] = "compareAndSwap",
-    [RDZV_ACTION_DELETE] = "delete",
-    [RDZV_ACTION_COMPARE_AND_DELETE] = "compareAndDelete",
-    [RDZV_ACTION_EXPIRE] = "expire",
+    [ETCD2_ACTION_CREATE] = "create",
+    [ETCD2_ACTION_SET] = "set",
+    [ETCD2_ACTION_UPDATE] = "update",
+    [ETCD2_ACTION_COMPARE_AND_SWAP] = "compareAndSwap",
+    [ETCD2_ACTION_DELETE] = "delete",
+    [ETCD2_ACTION_COMPARE_AND_DELETE] = "compareAndDelete",
+    [ETCD2_ACTION_EXPIRE] = "expire",
 };
-_Static_assert(sizeof(action_names) / sizeof(*action_names) == RDZV_ACTION_N, "a name for each");
+_Static_assert(sizeof(action_names) / sizeof(*action_names) == ETCD2_ACTION_N, "a name for each");
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-static void write_event(struct rdzv_json *j, enum rdzv_action action, const struct rdzv_shown *node,
-    const struct rdzv_shown *prev)
+static void write_event(struct etcd2_json *j, enum etcd2_action action,
+    const struct etcd2_shown *node, const struct etcd2_shown *prev)
 {
-    rdzv_json_raw(j, "{\"action\":\"");
-    rdzv_json_raw(j, action_names[action]);
-    rdzv_json_raw(j, "\",\"node\":");
-    rdzv_tree__write_shown(j, node);
+    etcd2_json_raw(j, "{\"action\":\"");
+    etcd2_json_raw(j, action_names[action]);
+    etcd2_json_raw(j, "\",\"node\":");
+    etcd2_shown_write(j, node);
     if (prev) {
-        rdzv_json_raw(j, ",\"prevNode\":");
-        rdzv_tree__write_shown(j, prev);
+        etcd2_json_raw(j, ",\"prevNode\":");
+        etcd2_shown_write(j, prev);
     }
-    rdzv_json_raw(j, "}\n");
+    etcd2_json_raw(j, "}\n");
 }
 
-static size_t size_of(const struct rdzv_event *ev)
+static size_t size_of(const struct etcd2_event *ev)
 {
     return RDZV_COST_EVENT + strlen(ev->path) + ev->json_len;
 }
 
-struct rdzv_event *rdzv_tree__event_new(struct rdzv_tree *t, enum rdzv_action action,
-    uint64_t index, const struct rdzv_shown *node, const struct rdzv_shown *prev)
+struct etcd2_event *etcd2_event_new(struct etcd2_tree *t, enum etcd2_action action, uint64_t index,
+    const struct etcd2_shown *node, const struct etcd2_shown *prev)
 {
-    struct rdzv_event *ev = calloc(1, sizeof(*ev));
-    struct rdzv_json j = {.max = SIZE_MAX};
+    struct etcd2_event *ev = calloc(1, sizeof(*ev));
+    struct etcd2_json j = {.max = SIZE_MAX};
 
     write_event(&j, action, node, prev);
     if (ev) {
@@ -54,25 +54,25 @@ struct rdzv_event *rdzv_tree__event_new(struct rdzv_tree *t, enum rdzv_action ac
         free(ev);
         return NULL;
     }
-    j = (struct rdzv_json){.text = ev->json, .max = SIZE_MAX};
+    j = (struct etcd2_json){.text = ev->json, .max = SIZE_MAX};
     write_event(&j, action, node, prev);
     ev->json_len = j.len;
     ev->refs = 1;
     ev->quota = t->quota;
     ev->action = action;
     ev->index = index;
-    ev->is_created = action == RDZV_ACTION_CREATE || (action == RDZV_ACTION_SET && !prev);
+    ev->is_created = action == ETCD2_ACTION_CREATE || (action == ETCD2_ACTION_SET && !prev);
     rdzv_quota_take(t->quota, size_of(ev), 0);
     return ev;
 }
 
-struct rdzv_event *rdzv_event_ref(struct rdzv_event *ev)
+struct etcd2_event *etcd2_event_ref(struct etcd2_event *ev)
 {
     ev->refs++;
     return ev;
 }
 
-struct rdzv_event *rdzv_event_unref(struct rdzv_event *ev)
+struct etcd2_event *etcd2_event_unref(struct etcd2_event *ev)
 {
     if (ev && --ev->refs == 0) {
         rdzv_quota_give(ev->quota, size_of(ev), 0);
@@ -85,38 +85,38 @@ struct rdzv_event *rdzv_event_unref(struct rdzv_event *ev)
 
 /* ---- history -------------------------------------------------------------------------------- */
 
-static void forget_oldest(struct rdzv_tree *t)
+static void forget_oldest(struct etcd2_tree *t)
 {
-    struct rdzv_event *ev = t->history[t->first];
+    struct etcd2_event *ev = t->history[t->first];
 
     t->history[t->first] = NULL;
-    t->first = (t->first + 1) % RDZV_TREE_EVENTS_MAX;
+    t->first = (t->first + 1) % ETCD2_EVENTS_MAX;
     t->n_history--;
     t->history_bytes -= size_of(ev);
     t->history_start = ev->index + 1;
-    rdzv_event_unref(ev);
+    etcd2_event_unref(ev);
 }
 
-void rdzv_tree__forget_history(struct rdzv_tree *t)
+void etcd2_event_forget_history(struct etcd2_tree *t)
 {
     while (t->n_history > 0)
         forget_oldest(t);
     t->history_start = t->index + 1;
 }
 
-static void remember(struct rdzv_tree *t, struct rdzv_event *ev)
+static void remember(struct etcd2_tree *t, struct etcd2_event *ev)
 {
-    while (t->n_history > 0 && (t->n_history == RDZV_TREE_EVENTS_MAX ||
-                                   t->history_bytes + size_of(ev) > RDZV_TREE_EVENT_BYTES_MAX))
+    while (t->n_history > 0 && (t->n_history == ETCD2_EVENTS_MAX ||
+                                   t->history_bytes + size_of(ev) > ETCD2_EVENT_BYTES_MAX))
         forget_oldest(t);
-    t->history[(t->first + t->n_history) % RDZV_TREE_EVENTS_MAX] = rdzv_event_ref(ev);
+    t->history[(t->first + t->n_history) % ETCD2_EVENTS_MAX] = etcd2_event_ref(ev);
     t->n_history++;
     t->history_bytes += size_of(ev);
 }
 
 /* A byte of a value is six of JSON at most; beside values an event has its path twice, and less
  * than a kilobyte. */
-bool rdzv_tree__has_room(struct rdzv_tree *t, const char *path, size_t values_len)
+bool etcd2_event_has_room(struct etcd2_tree *t, const char *path, size_t values_len)
 {
     size_t most = 6 * values_len + 13 * strlen(path) + 1024;
 
@@ -141,27 +141,27 @@ static bool is_hidden_below(const char *path, const char *dir)
     return strstr(path + (strcmp(dir, "/") == 0 ? 0 : strlen(dir)), "/_") != NULL;
 }
 
-static void fire(struct rdzv_watcher *w, struct rdzv_event *ev)
+static void fire(struct etcd2_watcher *w, struct etcd2_event *ev)
 {
     list_remove(&w->link);
     w->fire(w, ev);
 }
 
-void rdzv_tree__tell_below(struct rdzv_tree *t, struct rdzv_event *ev)
+void etcd2_event_tell_below(struct etcd2_tree *t, struct etcd2_event *ev)
 {
-    struct rdzv_watcher *w;
-    struct rdzv_watcher *tmp;
+    struct etcd2_watcher *w;
+    struct etcd2_watcher *tmp;
 
     list_foreach_safe(w, tmp, &t->watchers, link) {
-        if (ev->index >= w->since && is_below(w->path, ev->path) && rdzv_tree__find(t, w->path))
+        if (ev->index >= w->since && is_below(w->path, ev->path) && etcd2_node_find(t, w->path))
             fire(w, ev);
     }
 }
 
-void rdzv_tree__tell(struct rdzv_tree *t, struct rdzv_event *ev)
+void etcd2_event_tell(struct etcd2_tree *t, struct etcd2_event *ev)
 {
-    struct rdzv_watcher *w;
-    struct rdzv_watcher *tmp;
+    struct etcd2_watcher *w;
+    struct etcd2_watcher *tmp;
 
     remember(t, ev);
     if (ev->is_refresh)
@@ -180,7 +180,7 @@ void rdzv_tree__tell(struct rdzv_tree *t, struct rdzv_event *ev)
 
 /* Would who waits for @w have been told of @ev? As etcd decides it of what is over: what is hidden
  * is told, and what lay below a directory that went need not have been there. */
-static bool matches(const struct rdzv_watcher *w, const struct rdzv_event *ev)
+static bool matches(const struct etcd2_watcher *w, const struct etcd2_event *ev)
 {
     if (ev->is_refresh)
         return false;
@@ -188,8 +188,8 @@ static bool matches(const struct rdzv_watcher *w, const struct rdzv_event *ev)
            (ev->removes_dir && strncmp(w->path, ev->path, strlen(ev->path)) == 0);
 }
 
-int rdzv_tree_watch(struct rdzv_tree *t, struct rdzv_watcher *w, uint64_t since,
-    struct rdzv_event **ret, struct rdzv_refusal *why)
+int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t since,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     w->since = since > 0 ? since : t->index + 1;
     list_init(&w->link);
@@ -197,21 +197,21 @@ int rdzv_tree_watch(struct rdzv_tree *t, struct rdzv_watcher *w, uint64_t since,
         why->cause_len = (size_t)snprintf(why->cause, sizeof(why->cause),
             "the requested history has been cleared [%llu/%llu]",
             (unsigned long long)t->history_start, (unsigned long long)w->since);
-        return why->code = RDZV_TREE_E_CLEARED;
+        return why->code = ETCD2_E_CLEARED;
     }
     *ret = NULL;
     for (size_t i = 0; i < t->n_history && !*ret; i++) {
-        struct rdzv_event *ev = t->history[(t->first + i) % RDZV_TREE_EVENTS_MAX];
+        struct etcd2_event *ev = t->history[(t->first + i) % ETCD2_EVENTS_MAX];
 
         if (ev->index >= w->since && matches(w, ev))
-            *ret = rdzv_event_ref(ev);
+            *ret = etcd2_event_ref(ev);
     }
     if (!*ret)
         list_add_tail(&t->watchers, &w->link);
     return 0;
 }
 
-void rdzv_tree_unwatch(struct rdzv_watcher *w)
+void etcd2_tree_unwatch(struct etcd2_watcher *w)
 {
     list_remove(&w->link);
 }

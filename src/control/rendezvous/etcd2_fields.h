@@ -12,27 +12,27 @@
 #include "rendezvous/etcd2_api.h"
 
 /** What a form says, checked. Starts as zeroes, with an empty value. */
-struct rdzv_etcd_fields {
+struct etcd2_fields {
     bool recursive;
     bool wait;
-    bool has_exist;            /* prevExist is said */
-    bool exist;                /* it */
-    bool no_value;             /* the answer need not show what was written */
-    uint64_t since;            /* waitIndex; 0: not said */
-    struct rdzv_text value;    /* borrowed from the form */
-    struct rdzv_change change; /* prevValue is borrowed from the form */
+    bool has_exist;             /* prevExist is said */
+    bool exist;                 /* it */
+    bool no_value;              /* the answer need not show what was written */
+    uint64_t since;             /* waitIndex; 0: not said */
+    struct etcd2_text value;    /* borrowed from the form */
+    struct etcd2_change change; /* prevValue is borrowed from the form */
 };
 
 /**
- * rdzv_etcd_fields_read() - read and check the form of @rq
+ * etcd2_fields_read() - read and check the form of @rq
  * Returns 0; or a code of etcd2_tree.h, and @why says what is wrong: then @ret is not to be used.
  */
-int rdzv_etcd_fields_read(
-    const struct rdzv_etcd_request *rq, struct rdzv_etcd_fields *ret, struct rdzv_refusal *why);
+int etcd2_fields_read(
+    const struct etcd2_request *rq, struct etcd2_fields *ret, struct etcd2_refusal *why);
 
 /**
- * rdzv_etcd_refusal_set() - refuse with @code
+ * etcd2_refusal_set() - refuse with @code
  * @fmt:	the cause, cut to the room for it; one %s, which is @name
  * Returns @code.
  */
-int rdzv_etcd_refusal_set(struct rdzv_refusal *why, int code, const char *fmt, const char *name);
+int etcd2_refusal_set(struct etcd2_refusal *why, int code, const char *fmt, const char *name);

@@ -19,7 +19,7 @@ _Static_assert(RDZV_ANSWER_MAX == 16u << 20, "as it is refused in words");
 
 /* ---- refusals ------------------------------------------------------------------------------- */
 
-static int refuse(struct rdzv_refusal *why, int code, const char *cause)
+static int refuse(struct etcd2_refusal *why, int code, const char *cause)
 {
     int n = snprintf(why->cause, sizeof(why->cause), "%s", cause);
 
@@ -27,27 +27,27 @@ static int refuse(struct rdzv_refusal *why, int code, const char *cause)
     return why->code = code;
 }
 
-static int refuse_full(struct rdzv_refusal *why)
+static int refuse_full(struct etcd2_refusal *why)
 {
-    return refuse(why, RDZV_TREE_E_INTERNAL, "the job or its network is full");
+    return refuse(why, ETCD2_E_INTERNAL, "the job or its network is full");
 }
 
 /* The value's beginning: at most CAUSE_VALUE_MAX bytes, that end with a whole character. */
-static struct rdzv_text shown(struct rdzv_text value)
+static struct etcd2_text shown(struct etcd2_text value)
 {
     size_t len = value.len;
 
     if (len > CAUSE_VALUE_MAX)
         for (len = CAUSE_VALUE_MAX; len > 0 && ((unsigned char)value.p[len] & 0xc0) == 0x80;)
             len--;
-    return (struct rdzv_text){value.p, len};
+    return (struct etcd2_text){value.p, len};
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-bool rdzv_tree_clean(const char *path, char *ret)
+bool etcd2_tree_clean(const char *path, char *ret)
 {
-    size_t starts[RDZV_TREE_DEPTH_MAX];
+    size_t starts[ETCD2_DEPTH_MAX];
     size_t depth = 0;
     size_t len = 0;
 
@@ -57,7 +57,7 @@ bool rdzv_tree_clean(const char *path, char *ret)
         if (part == 2 && path[0] == '.' && path[1] == '.') {
             len = depth > 0 ? starts[--depth] : 0;
         } else if (part > 0 && !(part == 1 && path[0] == '.')) {
-            if (depth == RDZV_TREE_DEPTH_MAX || len + 1 + part > RDZV_TREE_PATH_MAX)
+            if (depth == ETCD2_DEPTH_MAX || len + 1 + part > ETCD2_PATH_MAX)
                 return false;
             starts[depth++] = len;
             ret[len++] = '/';
@@ -73,7 +73,7 @@ bool rdzv_tree_clean(const char *path, char *ret)
 }
 
 /* The next part of @path from @len on, with all before it, into @part; its length. */
-static size_t next_part(const char *path, size_t len, char part[static RDZV_TREE_PATH_MAX + 1])
+static size_t next_part(const char *path, size_t len, char part[static ETCD2_PATH_MAX + 1])
 {
     size_t n = len + 1 + strcspn(path + len + 1, "/");
 
@@ -87,10 +87,10 @@ static bool is_root(const char *path)
     return path[1] == '\0';
 }
 
-struct rdzv_node *rdzv_tree__find(const struct rdzv_tree *t, const char *path)
+struct etcd2_node *etcd2_node_find(const struct etcd2_tree *t, const char *path)
 {
-    char part[RDZV_TREE_PATH_MAX + 1];
-    struct rdzv_node *n = t->root;
+    char part[ETCD2_PATH_MAX + 1];
+    struct etcd2_node *n = t->root;
     size_t len = 0;
 
     while (n && !is_root(path) && path[len] == '/') {
@@ -98,28 +98,28 @@ struct rdzv_node *rdzv_tree__find(const struct rdzv_tree *t, const char *path)
 
         len = next_part(path, len, part);
         k = keys_find(&n->children, part);
-        n = k ? rdzv_node_of(k) : NULL;
+        n = k ? etcd2_node_of(k) : NULL;
     }
     return n;
 }
 
 static int find(
-    struct rdzv_tree *t, const char *path, struct rdzv_node **ret, struct rdzv_refusal *why)
+    struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
 {
-    char part[RDZV_TREE_PATH_MAX + 1];
-    struct rdzv_node *n = t->root;
+    char part[ETCD2_PATH_MAX + 1];
+    struct etcd2_node *n = t->root;
     size_t len = 0;
 
     while (!is_root(path) && path[len] == '/') {
         struct keyed *k;
 
         if (!n->is_dir)
-            return refuse(why, RDZV_TREE_E_NOT_DIR, n->keyed.key);
+            return refuse(why, ETCD2_E_NOT_DIR, n->keyed.key);
         len = next_part(path, len, part);
         k = keys_find(&n->children, part);
         if (!k)
-            return refuse(why, RDZV_TREE_E_NOT_FOUND, part);
-        n = rdzv_node_of(k);
+            return refuse(why, ETCD2_E_NOT_FOUND, part);
+        n = etcd2_node_of(k);
     }
     *ret = n;
     return 0;
@@ -127,11 +127,11 @@ static int find(
 
 /* The directory that @path is to lie in; made with all above it, at the next index. */
 static int make_parents(
-    struct rdzv_tree *t, const char *path, struct rdzv_node **ret, struct rdzv_refusal *why)
+    struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
 {
     const char *last = strrchr(path, '/');
-    char part[RDZV_TREE_PATH_MAX + 1];
-    struct rdzv_node *n = t->root;
+    char part[ETCD2_PATH_MAX + 1];
+    struct etcd2_node *n = t->root;
     size_t len = 0;
 
     while (path + len < last) {
@@ -140,15 +140,15 @@ static int make_parents(
         len = next_part(path, len, part);
         k = keys_find(&n->children, part);
         if (k) {
-            n = rdzv_node_of(k);
+            n = etcd2_node_of(k);
         } else {
-            n = rdzv_tree__add(t, n, part, true, t->index + 1);
+            n = etcd2_node_add(t, n, part, true, t->index + 1);
             if (!n)
                 return refuse_full(why);
-            rdzv_tree__save(t, n);
+            etcd2_node_save(t, n);
         }
         if (!n->is_dir)
-            return refuse(why, RDZV_TREE_E_NOT_DIR, n->keyed.key);
+            return refuse(why, ETCD2_E_NOT_DIR, n->keyed.key);
     }
     *ret = n;
     return 0;
@@ -158,35 +158,35 @@ static int make_parents(
 
 /* Is there room for the event of a change, whose new value has @len bytes? @n: NULL, or what is
  * there now. */
-static bool has_room(struct rdzv_tree *t, const char *path, const struct rdzv_node *n, size_t len)
+static bool has_room(struct etcd2_tree *t, const char *path, const struct etcd2_node *n, size_t len)
 {
-    size_t had = n ? rdzv_tree__value(n).len : 0;
+    size_t had = n ? etcd2_node_value(n).len : 0;
 
-    return rdzv_tree__has_room(t, path, len + had);
+    return etcd2_event_has_room(t, path, len + had);
 }
 
 /* The change is made: an event of it, with the node as it is now. The index is the next one.
  * @prev: as it was; NULL: it was not there. */
-static int conclude(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
-    const struct rdzv_shown *prev, bool is_refresh, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+static int conclude(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
+    const struct etcd2_shown *prev, bool is_refresh, struct etcd2_when when,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
-    struct rdzv_shown shown_now = rdzv_tree__show(n, when);
-    struct rdzv_event *ev;
+    struct etcd2_shown shown_now = etcd2_node_show(n, when);
+    struct etcd2_event *ev;
 
     t->index++;
     /* A directory that is updated shows the index, and does not keep it. */
     shown_now.modified = t->index;
-    rdzv_tree__save(t, n);
-    rdzv_tree__save_index(t);
-    ev = rdzv_tree__event_new(t, action, t->index, &shown_now, prev);
-    rdzv_tree__show_end(&shown_now);
+    etcd2_node_save(t, n);
+    etcd2_tree_save_index(t);
+    ev = etcd2_event_new(t, action, t->index, &shown_now, prev);
+    etcd2_shown_deinit(&shown_now);
     if (!ev) {
-        rdzv_tree__forget_history(t);
-        return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an event");
+        etcd2_event_forget_history(t);
+        return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
     }
     ev->is_refresh = is_refresh;
-    rdzv_tree__tell(t, ev);
+    etcd2_event_tell(t, ev);
     *ret = ev;
     return 0;
 }
@@ -194,18 +194,18 @@ static int conclude(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_no
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static void write_get(
-    struct rdzv_json *j, const struct rdzv_node *n, bool is_recursive, struct rdzv_when when)
+    struct etcd2_json *j, const struct etcd2_node *n, bool is_recursive, struct etcd2_when when)
 {
-    rdzv_json_raw(j, "{\"action\":\"get\",\"node\":");
-    rdzv_tree__write(j, n, is_recursive ? RDZV_TREE_DEPTH_MAX + 1 : 1, when);
-    rdzv_json_raw(j, "}\n");
+    etcd2_json_raw(j, "{\"action\":\"get\",\"node\":");
+    etcd2_node_write(j, n, is_recursive ? ETCD2_DEPTH_MAX + 1 : 1, when);
+    etcd2_json_raw(j, "}\n");
 }
 
-int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, struct rdzv_when when,
-    char **ret, size_t *ret_len, struct rdzv_refusal *why)
+int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
+    struct etcd2_when when, char **ret, size_t *ret_len, struct etcd2_refusal *why)
 {
-    struct rdzv_json j = {.max = RDZV_ANSWER_MAX};
-    struct rdzv_node *n;
+    struct etcd2_json j = {.max = RDZV_ANSWER_MAX};
+    struct etcd2_node *n;
     int r = find(t, path, &n, why);
 
     if (r != 0)
@@ -213,12 +213,12 @@ int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, stru
     write_get(&j, n, is_recursive, when);
     if (j.len > RDZV_ANSWER_MAX)
         return refuse(
-            why, RDZV_TREE_E_INTERNAL, "the answer would be over 16 MiB: ask for a part of it");
+            why, ETCD2_E_INTERNAL, "the answer would be over 16 MiB: ask for a part of it");
     if (!rdzv_quota_has(t->quota, j.len, 0))
         return refuse_full(why);
-    j = (struct rdzv_json){.text = malloc(j.len), .max = RDZV_ANSWER_MAX};
+    j = (struct etcd2_json){.text = malloc(j.len), .max = RDZV_ANSWER_MAX};
     if (!j.text)
-        return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an answer");
+        return refuse(why, ETCD2_E_INTERNAL, "no memory for an answer");
     write_get(&j, n, is_recursive, when);
     *ret = j.text;
     *ret_len = j.len;
@@ -228,149 +228,148 @@ int rdzv_tree_get(struct rdzv_tree *t, const char *path, bool is_recursive, stru
 /* ---- creating and setting ------------------------------------------------------------------- */
 
 /* A node where there is none. */
-static int add(struct rdzv_tree *t, const char *path, bool is_dir, struct rdzv_node **ret,
-    struct rdzv_refusal *why)
+static int add(struct etcd2_tree *t, const char *path, bool is_dir, struct etcd2_node **ret,
+    struct etcd2_refusal *why)
 {
-    struct rdzv_node *parent;
+    struct etcd2_node *parent;
     int r = make_parents(t, path, &parent, why);
 
     if (r != 0)
         return r;
-    *ret = rdzv_tree__add(t, parent, path, is_dir, t->index + 1);
+    *ret = etcd2_node_add(t, parent, path, is_dir, t->index + 1);
     return *ret ? 0 : refuse_full(why);
 }
 
 /* A node where there is none, or in place of the file @old. */
-static int place(struct rdzv_tree *t, enum rdzv_action action, const char *path,
-    struct rdzv_text value, const struct rdzv_change *change, struct rdzv_node *old,
-    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+static int place(struct etcd2_tree *t, enum etcd2_action action, const char *path,
+    struct etcd2_text value, const struct etcd2_change *change, struct etcd2_node *old,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
-    struct rdzv_text kept = change->is_dir ? (struct rdzv_text){.p = ""} : value;
-    struct rdzv_shared *copy = NULL;
-    struct rdzv_shown prev;
-    struct rdzv_node *n = old;
+    struct etcd2_text kept = change->is_dir ? (struct etcd2_text){.p = ""} : value;
+    struct rdzv_buf *copy = NULL;
+    struct etcd2_shown prev;
+    struct etcd2_node *n = old;
     int r = 0;
 
-    if (!has_room(t, path, old, kept.len) || !rdzv_tree__new_value(t, kept, &copy))
+    if (!has_room(t, path, old, kept.len) || !etcd2_value_new(t, kept, &copy))
         return refuse_full(why);
     if (!old)
         r = add(t, path, change->is_dir, &n, why);
     if (r != 0) {
-        rdzv_shared_unref(copy);
+        rdzv_buf_unref(copy);
         return r;
     }
-    prev = rdzv_tree__show(n, when);
+    prev = etcd2_node_show(n, when);
     n->is_dir = change->is_dir;
     n->created = t->index + 1;
     n->modified = t->index + 1;
-    rdzv_tree__set_value(n, copy);
-    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    etcd2_node_set_value(n, copy);
+    etcd2_node_set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
     r = conclude(t, action, n, old ? &prev : NULL, change->is_refresh, when, ret, why);
-    rdzv_tree__show_end(&prev);
+    etcd2_shown_deinit(&prev);
     return r;
 }
 
-int rdzv_tree_create(struct rdzv_tree *t, const char *path, struct rdzv_text value,
-    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
-    struct rdzv_refusal absent;
-    struct rdzv_node *n;
+    struct etcd2_refusal absent;
+    struct etcd2_node *n;
 
     if (is_root(path))
-        return refuse(why, RDZV_TREE_E_ROOT, "/");
+        return refuse(why, ETCD2_E_ROOT, "/");
     if (find(t, path, &n, &absent) == 0)
-        return refuse(why, RDZV_TREE_E_EXISTS, path);
-    return place(t, RDZV_ACTION_CREATE, path, value, change, NULL, when, ret, why);
+        return refuse(why, ETCD2_E_EXISTS, path);
+    return place(t, ETCD2_ACTION_CREATE, path, value, change, NULL, when, ret, why);
 }
 
-int rdzv_tree_create_in_order(struct rdzv_tree *t, const char *path, struct rdzv_text value,
-    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
-    char below[RDZV_TREE_PATH_MAX + 1];
-    char clean[RDZV_TREE_PATH_MAX + 1];
+    char below[ETCD2_PATH_MAX + 1];
+    char clean[ETCD2_PATH_MAX + 1];
     int n = snprintf(below, sizeof(below), "%s/%020llu", is_root(path) ? "" : path,
         (unsigned long long)(t->index + 1));
 
     if (n < 0 || (size_t)n >= sizeof(below))
-        return refuse(why, RDZV_TREE_E_FORM, "the key is too long");
+        return refuse(why, ETCD2_E_FORM, "the key is too long");
     /* The name is one more part of a path that may have as many as are allowed already. */
-    if (!rdzv_tree_clean(below, clean))
-        return refuse(
-            why, RDZV_TREE_E_FORM, "the key has more than " STRING(RDZV_TREE_DEPTH_MAX) " parts");
-    return rdzv_tree_create(t, clean, value, change, when, ret, why);
+    if (!etcd2_tree_clean(below, clean))
+        return refuse(why, ETCD2_E_FORM, "the key has more than " STRING(ETCD2_DEPTH_MAX) " parts");
+    return etcd2_tree_create(t, clean, value, change, when, ret, why);
 }
 
-int rdzv_tree_set(struct rdzv_tree *t, const char *path, struct rdzv_text value,
-    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
-    struct rdzv_node *n = NULL;
+    struct etcd2_node *n = NULL;
     int r = find(t, path, &n, why);
 
-    if (r != 0 && (r != RDZV_TREE_E_NOT_FOUND || change->is_refresh))
+    if (r != 0 && (r != ETCD2_E_NOT_FOUND || change->is_refresh))
         return r;
     why->code = 0;
     if (is_root(path))
-        return refuse(why, RDZV_TREE_E_ROOT, "/");
+        return refuse(why, ETCD2_E_ROOT, "/");
     if (r == 0 && n->is_dir)
-        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
+        return refuse(why, ETCD2_E_NOT_FILE, path);
     if (r == 0 && change->is_refresh)
-        value = rdzv_tree__value(n);
-    return place(t, RDZV_ACTION_SET, path, value, change, r == 0 ? n : NULL, when, ret, why);
+        value = etcd2_node_value(n);
+    return place(t, ETCD2_ACTION_SET, path, value, change, r == 0 ? n : NULL, when, ret, why);
 }
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
 /* A node that is there takes @value, if it is a file and not only refreshed, and a time to live. */
-static int change_node(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
-    struct rdzv_text value, const struct rdzv_change *change, struct rdzv_when when,
-    struct rdzv_event **ret, struct rdzv_refusal *why)
+static int change_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
+    struct etcd2_text value, const struct etcd2_change *change, struct etcd2_when when,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     bool is_written = !n->is_dir && !change->is_refresh;
-    struct rdzv_shared *copy = NULL;
-    struct rdzv_shown prev;
+    struct rdzv_buf *copy = NULL;
+    struct etcd2_shown prev;
     int r;
 
-    if (!has_room(t, n->keyed.key, n, is_written ? value.len : rdzv_tree__value(n).len) ||
-        (is_written && !rdzv_tree__new_value(t, value, &copy)))
+    if (!has_room(t, n->keyed.key, n, is_written ? value.len : etcd2_node_value(n).len) ||
+        (is_written && !etcd2_value_new(t, value, &copy)))
         return refuse_full(why);
-    prev = rdzv_tree__show(n, when);
+    prev = etcd2_node_show(n, when);
     if (is_written)
-        rdzv_tree__set_value(n, copy);
+        etcd2_node_set_value(n, copy);
     if (!n->is_dir)
         n->modified = t->index + 1;
-    rdzv_tree__set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    etcd2_node_set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
     r = conclude(t, action, n, &prev, change->is_refresh, when, ret, why);
-    rdzv_tree__show_end(&prev);
+    etcd2_shown_deinit(&prev);
     return r;
 }
 
-int rdzv_tree_update(struct rdzv_tree *t, const char *path, struct rdzv_text value,
-    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
-    struct rdzv_node *n;
+    struct etcd2_node *n;
     int r;
 
     if (is_root(path))
-        return refuse(why, RDZV_TREE_E_ROOT, "/");
+        return refuse(why, ETCD2_E_ROOT, "/");
     r = find(t, path, &n, why);
     if (r != 0)
         return r;
     if (n->is_dir && value.len > 0)
-        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
-    return change_node(t, RDZV_ACTION_UPDATE, n, value, change, when, ret, why);
+        return refuse(why, ETCD2_E_NOT_FILE, path);
+    return change_node(t, ETCD2_ACTION_UPDATE, n, value, change, when, ret, why);
 }
 
 /* "[EXPECTED != THERE]", as far as there is room. */
-static void say_values(
-    struct rdzv_refusal *why, struct rdzv_text expected, struct rdzv_text there, const char *more)
+static void say_values(struct etcd2_refusal *why, struct etcd2_text expected,
+    struct etcd2_text there, const char *more)
 {
     size_t len = 0;
-    const struct rdzv_text parts[] = {rdzv_tree_text("["), shown(expected), rdzv_tree_text(" != "),
-        shown(there), rdzv_tree_text("]"), rdzv_tree_text(more)};
+    const struct etcd2_text parts[] = {etcd2_text_of("["), shown(expected), etcd2_text_of(" != "),
+        shown(there), etcd2_text_of("]"), etcd2_text_of(more)};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
         memcpy(why->cause + len, parts[i].p, parts[i].len);
@@ -382,11 +381,11 @@ static void say_values(
 
 /* Is the file as @change expects it? */
 static int compare(
-    const struct rdzv_node *n, const struct rdzv_change *change, struct rdzv_refusal *why)
+    const struct etcd2_node *n, const struct etcd2_change *change, struct etcd2_refusal *why)
 {
-    struct rdzv_text there = rdzv_tree__value(n);
-    struct rdzv_text expected =
-        change->has_prev_value ? change->prev_value : (struct rdzv_text){.p = ""};
+    struct etcd2_text there = etcd2_node_value(n);
+    struct etcd2_text expected =
+        change->has_prev_value ? change->prev_value : (struct etcd2_text){.p = ""};
     bool value_fits = !change->has_prev_value ||
                       (there.len == expected.len && memcmp(there.p, expected.p, there.len) == 0);
     bool index_fits = change->prev_index == 0 || n->modified == change->prev_index;
@@ -397,139 +396,139 @@ static int compare(
     (void)snprintf(indices, sizeof(indices), "%s[%llu != %llu]", value_fits ? "" : " ",
         (unsigned long long)change->prev_index, (unsigned long long)n->modified);
     if (value_fits)
-        return refuse(why, RDZV_TREE_E_TEST_FAILED, indices);
+        return refuse(why, ETCD2_E_TEST_FAILED, indices);
     say_values(why, expected, there, index_fits ? "" : indices);
-    return why->code = RDZV_TREE_E_TEST_FAILED;
+    return why->code = ETCD2_E_TEST_FAILED;
 }
 
 /* The file at @path, if it is as expected. */
-static int find_expected(struct rdzv_tree *t, const char *path, const struct rdzv_change *change,
-    struct rdzv_node **ret, struct rdzv_refusal *why)
+static int find_expected(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_node **ret, struct etcd2_refusal *why)
 {
     int r = find(t, path, ret, why);
 
     if (r != 0)
         return r;
     if ((*ret)->is_dir)
-        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
+        return refuse(why, ETCD2_E_NOT_FILE, path);
     return compare(*ret, change, why);
 }
 
-int rdzv_tree_swap(struct rdzv_tree *t, const char *path, struct rdzv_text value,
-    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
-    struct rdzv_node *n;
+    struct etcd2_node *n;
     int r;
 
     if (is_root(path))
-        return refuse(why, RDZV_TREE_E_ROOT, "/");
+        return refuse(why, ETCD2_E_ROOT, "/");
     r = find_expected(t, path, change, &n, why);
     if (r != 0)
         return r;
-    return change_node(t, RDZV_ACTION_COMPARE_AND_SWAP, n, value, change, when, ret, why);
+    return change_node(t, ETCD2_ACTION_COMPARE_AND_SWAP, n, value, change, when, ret, why);
 }
 
 /* ---- removing ------------------------------------------------------------------------------- */
 
 /* A node goes with all that is below it; of the root only that. */
-static void remove_all(struct rdzv_tree *t, struct rdzv_node *n)
+static void remove_all(struct etcd2_tree *t, struct etcd2_node *n)
 {
     while (n->children.n > 0)
-        remove_all(t, rdzv_node_of(n->children.items[n->children.n - 1]));
+        remove_all(t, etcd2_node_of(n->children.items[n->children.n - 1]));
     if (n->parent)
-        rdzv_tree__free(t, n);
+        etcd2_node_free(t, n);
 }
 
-static int remove_node(struct rdzv_tree *t, enum rdzv_action action, struct rdzv_node *n,
-    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
-    struct rdzv_shown prev = rdzv_tree__show(n, when);
-    struct rdzv_shown gone = prev;
-    struct rdzv_event *ev;
+    struct etcd2_shown prev = etcd2_node_show(n, when);
+    struct etcd2_shown gone = prev;
+    struct etcd2_event *ev;
 
     gone.has_nothing = true;
     gone.modified = t->index + 1;
     /* In a job that is full a node can always be removed; its value is then not shown once more. */
     if (!has_room(t, n->keyed.key, n, 0))
         prev.has_nothing = true;
-    ev = rdzv_tree__event_new(t, action, t->index + 1, &gone, &prev);
-    rdzv_tree__show_end(&prev);
+    ev = etcd2_event_new(t, action, t->index + 1, &gone, &prev);
+    etcd2_shown_deinit(&prev);
     if (!ev)
-        return refuse(why, RDZV_TREE_E_INTERNAL, "no memory for an event");
+        return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
     ev->removes_dir = n->is_dir;
-    rdzv_tree__tell_below(t, ev);
+    etcd2_event_tell_below(t, ev);
     remove_all(t, n);
     t->index++;
-    rdzv_tree__save_index(t);
-    rdzv_tree__tell(t, ev);
+    etcd2_tree_save_index(t);
+    etcd2_event_tell(t, ev);
     *ret = ev;
     return 0;
 }
 
-int rdzv_tree_delete(struct rdzv_tree *t, const char *path, bool is_dir, bool is_recursive,
-    struct rdzv_when when, struct rdzv_event **ret, struct rdzv_refusal *why)
+int etcd2_tree_delete(struct etcd2_tree *t, const char *path, bool is_dir, bool is_recursive,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
-    struct rdzv_node *n;
+    struct etcd2_node *n;
     int r;
 
     if (is_root(path))
-        return refuse(why, RDZV_TREE_E_ROOT, "/");
+        return refuse(why, ETCD2_E_ROOT, "/");
     r = find(t, path, &n, why);
     if (r != 0)
         return r;
     if (n->is_dir && !is_dir && !is_recursive)
-        return refuse(why, RDZV_TREE_E_NOT_FILE, path);
+        return refuse(why, ETCD2_E_NOT_FILE, path);
     if (n->children.n > 0 && !is_recursive)
-        return refuse(why, RDZV_TREE_E_NOT_EMPTY, path);
-    return remove_node(t, RDZV_ACTION_DELETE, n, when, ret, why);
+        return refuse(why, ETCD2_E_NOT_EMPTY, path);
+    return remove_node(t, ETCD2_ACTION_DELETE, n, when, ret, why);
 }
 
-int rdzv_tree_compare_delete(struct rdzv_tree *t, const char *path,
-    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why)
+int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
 {
-    struct rdzv_node *n;
+    struct etcd2_node *n;
     int r = find_expected(t, path, change, &n, why);
 
-    return r == 0 ? remove_node(t, RDZV_ACTION_COMPARE_AND_DELETE, n, when, ret, why) : r;
+    return r == 0 ? remove_node(t, ETCD2_ACTION_COMPARE_AND_DELETE, n, when, ret, why) : r;
 }
 
-nsec_t rdzv_tree_due(const struct rdzv_tree *t)
+nsec_t etcd2_tree_due(const struct etcd2_tree *t)
 {
     return heap_due(&t->ttls);
 }
 
-void rdzv_tree_expire(struct rdzv_tree *t, struct rdzv_when when)
+void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when)
 {
     while (heap_due(&t->ttls) <= when.now) {
-        struct rdzv_node *n = container_of(heap_first(&t->ttls), struct rdzv_node, ttl);
-        struct rdzv_event *ev = NULL;
-        struct rdzv_refusal why;
+        struct etcd2_node *n = container_of(heap_first(&t->ttls), struct etcd2_node, ttl);
+        struct etcd2_event *ev = NULL;
+        struct etcd2_refusal why;
 
         /* Without memory for an event it stays until there is some. */
-        if (remove_node(t, RDZV_ACTION_EXPIRE, n, when, &ev, &why) != 0)
+        if (remove_node(t, ETCD2_ACTION_EXPIRE, n, when, &ev, &why) != 0)
             return;
-        rdzv_event_unref(ev);
-        t->counts[RDZV_COUNT_EXPIRE]++;
+        etcd2_event_unref(ev);
+        t->counts[ETCD2_COUNT_EXPIRE]++;
     }
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int rdzv_tree_init(
-    struct rdzv_tree *t, const struct rdzv_tree_saver *saver, struct rdzv_quota *quota)
+int etcd2_tree_init(
+    struct etcd2_tree *t, const struct etcd2_tree_saver *saver, struct rdzv_quota *quota)
 {
-    *t = (struct rdzv_tree){.saver = *saver, .quota = quota};
+    *t = (struct etcd2_tree){.saver = *saver, .quota = quota};
     list_init(&t->watchers);
-    t->root = rdzv_tree__add(t, NULL, "/", true, 0);
+    t->root = etcd2_node_add(t, NULL, "/", true, 0);
     return t->root ? 0 : -ENOMEM;
 }
 
-void rdzv_tree_clear(struct rdzv_tree *t)
+void etcd2_tree_clear(struct etcd2_tree *t)
 {
     remove_all(t, t->root);
-    rdzv_tree__forget_history(t);
+    etcd2_event_forget_history(t);
 }
 
 static void put_nowhere(
@@ -541,13 +540,13 @@ static void drop_nowhere(void *ctx, const void *name, size_t name_len, size_t be
 {
 }
 
-void rdzv_tree_deinit(struct rdzv_tree *t)
+void etcd2_tree_deinit(struct etcd2_tree *t)
 {
     if (!t->root)
         return;
-    t->saver = (struct rdzv_tree_saver){.put = put_nowhere, .drop = drop_nowhere};
-    rdzv_tree_clear(t);
-    rdzv_tree__free(t, t->root);
+    t->saver = (struct etcd2_tree_saver){.put = put_nowhere, .drop = drop_nowhere};
+    etcd2_tree_clear(t);
+    etcd2_node_free(t, t->root);
     t->root = NULL;
     heap_deinit(&t->ttls);
 }

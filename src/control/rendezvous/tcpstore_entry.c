@@ -18,15 +18,16 @@ enum blob_kind {
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const struct rdzv_kv *kv, struct tcpstore_bytes key)
+static uint64_t hash_of(const struct tcpstore_server *ts, struct tcpstore_bytes key)
 {
-    return hash_bytes(kv->entries.seed, key.p, key.len);
+    return hash_bytes(ts->entries.seed, key.p, key.len);
 }
 
-static struct rdzv_entry *find(const struct rdzv_kv *kv, struct tcpstore_bytes key, uint64_t hash)
+static struct tcpstore_entry *find(
+    const struct tcpstore_server *ts, struct tcpstore_bytes key, uint64_t hash)
 {
-    for (struct htab_link *l = htab_first(&kv->entries, hash); l; l = htab_next(l, hash)) {
-        struct rdzv_entry *en = container_of(l, struct rdzv_entry, link);
+    for (struct htab_link *l = htab_first(&ts->entries, hash); l; l = htab_next(l, hash)) {
+        struct tcpstore_entry *en = container_of(l, struct tcpstore_entry, link);
 
         if (tcpstore_bytes_equal((struct tcpstore_bytes){en->key, en->key_len}, key))
             return en;
@@ -34,19 +35,21 @@ static struct rdzv_entry *find(const struct rdzv_kv *kv, struct tcpstore_bytes k
     return NULL;
 }
 
-struct rdzv_entry *rdzv_kv__find(const struct rdzv_kv *kv, struct tcpstore_bytes key)
+struct tcpstore_entry *tcpstore_entry_find(
+    const struct tcpstore_server *ts, struct tcpstore_bytes key)
 {
-    return find(kv, key, hash_of(kv, key));
+    return find(ts, key, hash_of(ts, key));
 }
 
-static struct rdzv_entry *entry_new(struct rdzv_kv *kv, struct tcpstore_bytes key, uint64_t hash)
+static struct tcpstore_entry *entry_new(
+    struct tcpstore_server *ts, struct tcpstore_bytes key, uint64_t hash)
 {
-    struct rdzv_entry *en = calloc(1, sizeof(*en));
+    struct tcpstore_entry *en = calloc(1, sizeof(*en));
 
     if (!en)
         return NULL;
     en->key = malloc(key.len + 1);
-    if (!en->key || htab_add(&kv->entries, &en->link, hash) != 0) {
+    if (!en->key || htab_add(&ts->entries, &en->link, hash) != 0) {
         free(en->key);
         free(en);
         return NULL;
@@ -58,27 +61,27 @@ static struct rdzv_entry *entry_new(struct rdzv_kv *kv, struct tcpstore_bytes ke
     list_init(&en->waits);
     list_init(&en->watches);
     list_init(&en->unsaved);
-    rdzv_quota_take(kv->quota, en->key_len + RDZV_COST_ENTRY, 1);
+    rdzv_quota_take(ts->quota, en->key_len + RDZV_COST_ENTRY, 1);
     return en;
 }
 
-struct rdzv_entry *rdzv_kv__acquire(struct rdzv_kv *kv, struct tcpstore_bytes key)
+struct tcpstore_entry *tcpstore_entry_acquire(struct tcpstore_server *ts, struct tcpstore_bytes key)
 {
-    uint64_t hash = hash_of(kv, key);
-    struct rdzv_entry *en = find(kv, key, hash);
+    uint64_t hash = hash_of(ts, key);
+    struct tcpstore_entry *en = find(ts, key, hash);
 
-    if (en || !rdzv_quota_has(kv->quota, key.len + RDZV_COST_ENTRY, 1))
+    if (en || !rdzv_quota_has(ts->quota, key.len + RDZV_COST_ENTRY, 1))
         return en;
-    return entry_new(kv, key, hash);
+    return entry_new(ts, key, hash);
 }
 
-void rdzv_kv__release(struct rdzv_kv *kv, struct rdzv_entry *en)
+void tcpstore_entry_release(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     if (en->has_value || en->n_queue > 0 || !list_is_empty(&en->waits) ||
         !list_is_empty(&en->watches))
         return;
-    rdzv_quota_give(kv->quota, en->key_len + RDZV_COST_ENTRY, 1);
-    htab_remove(&kv->entries, &en->link);
+    rdzv_quota_give(ts->quota, en->key_len + RDZV_COST_ENTRY, 1);
+    htab_remove(&ts->entries, &en->link);
     free(en->key);
     free(en);
 }
@@ -87,7 +90,7 @@ void rdzv_kv__release(struct rdzv_kv *kv, struct rdzv_entry *en)
 
 /* What the blob of a value or an item is called: unlike any other in the job. */
 static void put_name(
-    struct writer *w, enum blob_kind kind, uint64_t number, const struct rdzv_entry *en)
+    struct writer *w, enum blob_kind kind, uint64_t number, const struct tcpstore_entry *en)
 {
     struct le64 n = le64_make(number);
     struct le64 len = le64_make(en->key_len);
@@ -99,8 +102,8 @@ static void put_name(
 }
 
 /* The blob's length; 0: no memory for it, and on the disk stays what was there before. */
-static size_t save_put(struct rdzv_kv *kv, enum blob_kind kind, uint64_t number,
-    const struct rdzv_entry *en, struct tcpstore_bytes value, size_t before)
+static size_t save_put(struct tcpstore_server *ts, enum blob_kind kind, uint64_t number,
+    const struct tcpstore_entry *en, struct tcpstore_bytes value, size_t before)
 {
     size_t name_len = BLOB_HEAD + en->key_len;
     size_t len = RDZV_BLOB_HEAD + name_len + value.len;
@@ -113,181 +116,184 @@ static size_t save_put(struct rdzv_kv *kv, enum blob_kind kind, uint64_t number,
     if (value.len > 0)
         writer_put(&w, value.p, value.len);
     rdzv_blob_seal(RDZV_BLOB_OF_STORE, blob, len);
-    kv->saver.put(kv->saver.ctx, blob + RDZV_BLOB_HEAD, name_len, blob, len, before);
+    ts->saver.put(ts->saver.ctx, blob + RDZV_BLOB_HEAD, name_len, blob, len, before);
     free(blob);
     return len;
 }
 
-static void save_drop(struct rdzv_kv *kv, enum blob_kind kind, uint64_t number,
-    const struct rdzv_entry *en, size_t before)
+static void save_drop(struct tcpstore_server *ts, enum blob_kind kind, uint64_t number,
+    const struct tcpstore_entry *en, size_t before)
 {
     uint8_t name[BLOB_HEAD + TCPSTORE_KEY_MAX];
     struct writer w = writer_make(name, sizeof(name));
 
     put_name(&w, kind, number, en);
-    kv->saver.drop(kv->saver.ctx, name, writer_len(&w), before);
+    ts->saver.drop(ts->saver.ctx, name, writer_len(&w), before);
 }
 
-static void is_unsaved(struct rdzv_kv *kv, struct rdzv_entry *en)
+static void is_unsaved(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     if (!list_is_empty(&en->unsaved))
         return;
-    list_add_tail(&kv->unsaved, &en->unsaved);
-    if (kv->n_unsaved++ == 0)
-        kv->saver.unsaved(kv->saver.ctx);
+    list_add_tail(&ts->unsaved, &en->unsaved);
+    if (ts->n_unsaved++ == 0)
+        ts->saver.unsaved(ts->saver.ctx);
 }
 
-static void is_not_unsaved(struct rdzv_kv *kv, struct rdzv_entry *en)
+static void is_not_unsaved(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     if (list_is_empty(&en->unsaved))
         return;
     list_remove(&en->unsaved);
-    kv->n_unsaved--;
+    ts->n_unsaved--;
 }
 
-bool rdzv_kv_flush(struct rdzv_kv *kv, size_t max)
+bool tcpstore_server_flush(struct tcpstore_server *ts, size_t max)
 {
-    struct rdzv_entry *en;
+    struct tcpstore_entry *en;
     size_t told = 0;
 
-    while (told < max && (en = list_first(&kv->unsaved, struct rdzv_entry, unsaved))) {
-        size_t len = save_put(kv, BLOB_VALUE, 0, en, rdzv_kv__value(en), en->saved);
+    while (told < max && (en = list_first(&ts->unsaved, struct tcpstore_entry, unsaved))) {
+        size_t len = save_put(ts, BLOB_VALUE, 0, en, tcpstore_entry_value(en), en->saved);
 
         /* Without memory now there may be some at the next change of it. */
-        is_not_unsaved(kv, en);
+        is_not_unsaved(ts, en);
         en->saved = len > 0 ? len : en->saved;
-        told += RDZV_BLOB_HEAD + BLOB_HEAD + en->key_len + rdzv_kv__value(en).len;
+        told += RDZV_BLOB_HEAD + BLOB_HEAD + en->key_len + tcpstore_entry_value(en).len;
     }
-    return kv->n_unsaved == 0;
+    return ts->n_unsaved == 0;
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-struct tcpstore_bytes rdzv_kv__value(const struct rdzv_entry *en)
+struct tcpstore_bytes tcpstore_entry_value(const struct tcpstore_entry *en)
 {
     return en && en->value ? (struct tcpstore_bytes){en->value->b, en->value->len}
                            : (struct tcpstore_bytes){.p = NULL};
 }
 
 /* The keys are others now. */
-static void forget_listed(struct rdzv_kv *kv)
+static void forget_listed(struct tcpstore_server *ts)
 {
-    kv->listed = rdzv_shared_unref(kv->listed);
+    ts->listed = rdzv_buf_unref(ts->listed);
 }
 
 /* Takes @value. */
-static void set_value(struct rdzv_kv *kv, struct rdzv_entry *en, struct rdzv_shared *value)
+static void set_value(struct tcpstore_server *ts, struct tcpstore_entry *en, struct rdzv_buf *value)
 {
-    rdzv_shared_unref(en->value);
+    rdzv_buf_unref(en->value);
     en->value = value;
     if (en->has_value)
         return;
     en->has_value = true;
-    kv->n_keys++;
-    kv->keys_len += en->key_len;
-    forget_listed(kv);
+    ts->n_keys++;
+    ts->keys_len += en->key_len;
+    forget_listed(ts);
 }
 
-int rdzv_kv__put(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value)
+int tcpstore_entry_put(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value)
 {
-    struct rdzv_shared *s = NULL;
+    struct rdzv_buf *s = NULL;
 
     if (value.len > TCPSTORE_VALUE_MAX)
-        return RDZV_KV_E_LONG;
+        return TCPSTORE_SERVER_E_LONG;
     if (value.len > 0) {
-        s = rdzv_shared_new(kv->quota, value.len);
+        s = rdzv_buf_new(ts->quota, value.len);
         if (!s)
-            return RDZV_KV_E_FULL;
-        rdzv_shared_add(s, value.p, value.len);
+            return TCPSTORE_SERVER_E_FULL;
+        rdzv_buf_add(s, value.p, value.len);
     }
-    set_value(kv, en, s);
-    is_unsaved(kv, en);
+    set_value(ts, en, s);
+    is_unsaved(ts, en);
     return 0;
 }
 
-int rdzv_kv__append(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value)
+int tcpstore_entry_append(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value)
 {
-    struct rdzv_shared *s;
+    struct rdzv_buf *s;
 
     if (value.len == 0)
-        return en->has_value ? 0 : rdzv_kv__put(kv, en, value);
-    if (rdzv_kv__value(en).len + value.len > TCPSTORE_VALUE_MAX)
-        return RDZV_KV_E_LONG;
-    s = rdzv_shared_grow(en->value, kv->quota, value.len, TCPSTORE_VALUE_MAX);
+        return en->has_value ? 0 : tcpstore_entry_put(ts, en, value);
+    if (tcpstore_entry_value(en).len + value.len > TCPSTORE_VALUE_MAX)
+        return TCPSTORE_SERVER_E_LONG;
+    s = rdzv_buf_grow(en->value, ts->quota, value.len, TCPSTORE_VALUE_MAX);
     if (!s)
-        return RDZV_KV_E_FULL;
-    rdzv_shared_add(s, value.p, value.len);
+        return TCPSTORE_SERVER_E_FULL;
+    rdzv_buf_add(s, value.p, value.len);
     /* The reference went over to what came back. */
     en->value = NULL;
-    set_value(kv, en, s);
-    is_unsaved(kv, en);
+    set_value(ts, en, s);
+    is_unsaved(ts, en);
     return 0;
 }
 
-void rdzv_kv__remove(struct rdzv_kv *kv, struct rdzv_entry *en)
+void tcpstore_entry_remove(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     if (!en->has_value)
         return;
-    is_not_unsaved(kv, en);
+    is_not_unsaved(ts, en);
     if (en->saved > 0)
-        save_drop(kv, BLOB_VALUE, 0, en, en->saved);
+        save_drop(ts, BLOB_VALUE, 0, en, en->saved);
     en->saved = 0;
-    en->value = rdzv_shared_unref(en->value);
+    en->value = rdzv_buf_unref(en->value);
     en->has_value = false;
-    kv->n_keys--;
-    kv->keys_len -= en->key_len;
-    forget_listed(kv);
+    ts->n_keys--;
+    ts->keys_len -= en->key_len;
+    forget_listed(ts);
 }
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
 /* Takes @value. NULL: no memory. */
-static struct rdzv_item *add_item(
-    struct rdzv_kv *kv, struct rdzv_entry *en, uint64_t number, struct rdzv_shared *value)
+static struct tcpstore_item *add_item(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, uint64_t number, struct rdzv_buf *value)
 {
-    struct rdzv_item *item = value ? malloc(sizeof(*item)) : NULL;
+    struct tcpstore_item *item = value ? malloc(sizeof(*item)) : NULL;
 
     if (!item) {
-        rdzv_shared_unref(value);
+        rdzv_buf_unref(value);
         return NULL;
     }
-    *item = (struct rdzv_item){.number = number, .value = value};
+    *item = (struct tcpstore_item){.number = number, .value = value};
     list_add_tail(&en->queue, &item->link);
     en->n_queue++;
-    rdzv_quota_take(kv->quota, RDZV_COST_ITEM, 1);
+    rdzv_quota_take(ts->quota, RDZV_COST_ITEM, 1);
     return item;
 }
 
-int rdzv_kv__push(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value)
+int tcpstore_entry_push(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value)
 {
-    struct rdzv_shared *s = NULL;
-    struct rdzv_item *item;
+    struct rdzv_buf *s = NULL;
+    struct tcpstore_item *item;
 
-    if (rdzv_quota_has(kv->quota, RDZV_COST_ITEM, 1))
-        s = rdzv_shared_new(kv->quota, value.len);
+    if (rdzv_quota_has(ts->quota, RDZV_COST_ITEM, 1))
+        s = rdzv_buf_new(ts->quota, value.len);
     if (s)
-        rdzv_shared_add(s, value.p, value.len);
-    item = add_item(kv, en, kv->next_item, s);
+        rdzv_buf_add(s, value.p, value.len);
+    item = add_item(ts, en, ts->next_item, s);
     if (!item)
-        return RDZV_KV_E_FULL;
-    kv->next_item++;
-    item->saved = save_put(kv, BLOB_ITEM, item->number, en, value, 0);
+        return TCPSTORE_SERVER_E_FULL;
+    ts->next_item++;
+    item->saved = save_put(ts, BLOB_ITEM, item->number, en, value, 0);
     return 0;
 }
 
 static int by_number(const void *a, const void *b)
 {
-    uint64_t na = (*(struct rdzv_item *const *)a)->number;
-    uint64_t nb = (*(struct rdzv_item *const *)b)->number;
+    uint64_t na = (*(struct tcpstore_item *const *)a)->number;
+    uint64_t nb = (*(struct tcpstore_item *const *)b)->number;
 
     return (na > nb) - (na < nb);
 }
 
 /* Items are loaded in no order; their numbers have it. False: no memory. */
-static bool sort(struct rdzv_entry *en)
+static bool sort(struct tcpstore_entry *en)
 {
-    struct rdzv_item **all = malloc(en->n_queue * sizeof(*all));
-    struct rdzv_item *item;
+    struct tcpstore_item **all = malloc(en->n_queue * sizeof(*all));
+    struct tcpstore_item *item;
     size_t n = 0;
 
     if (!all)
@@ -303,19 +309,19 @@ static bool sort(struct rdzv_entry *en)
     return true;
 }
 
-struct rdzv_shared *rdzv_kv__pop(struct rdzv_kv *kv, struct rdzv_entry *en)
+struct rdzv_buf *tcpstore_entry_pop(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
-    struct rdzv_item *item;
-    struct rdzv_shared *value;
+    struct tcpstore_item *item;
+    struct rdzv_buf *value;
 
     if (en->n_queue == 0 || (!en->is_sorted && !sort(en)))
         return NULL;
-    item = list_first(&en->queue, struct rdzv_item, link);
+    item = list_first(&en->queue, struct tcpstore_item, link);
     list_remove(&item->link);
     en->n_queue--;
-    rdzv_quota_give(kv->quota, RDZV_COST_ITEM, 1);
+    rdzv_quota_give(ts->quota, RDZV_COST_ITEM, 1);
     if (item->saved > 0)
-        save_drop(kv, BLOB_ITEM, item->number, en, item->saved);
+        save_drop(ts, BLOB_ITEM, item->number, en, item->saved);
     value = item->value;
     free(item);
     return value;
@@ -361,7 +367,8 @@ static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
     return 0;
 }
 
-int rdzv_kv_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+int tcpstore_server_name(
+    const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
 {
     struct parts parts;
     int r = decode(&parts, p, len, e);
@@ -373,79 +380,79 @@ int rdzv_kv_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len
     return 0;
 }
 
-static int load_item(struct rdzv_kv *kv, struct rdzv_entry *en, uint64_t number, size_t saved,
-    struct rdzv_shared *value)
+static int load_item(struct tcpstore_server *ts, struct tcpstore_entry *en, uint64_t number,
+    size_t saved, struct rdzv_buf *value)
 {
-    struct rdzv_item *item = add_item(kv, en, number, value);
+    struct tcpstore_item *item = add_item(ts, en, number, value);
 
     if (!item)
         return -ENOMEM;
     item->saved = saved;
     en->is_sorted = false;
-    if (number >= kv->next_item)
-        kv->next_item = number + 1;
+    if (number >= ts->next_item)
+        ts->next_item = number + 1;
     return 0;
 }
 
-static struct rdzv_shared *load_value(struct rdzv_kv *kv, struct tcpstore_bytes value)
+static struct rdzv_buf *load_value(struct tcpstore_server *ts, struct tcpstore_bytes value)
 {
-    struct rdzv_shared *s = rdzv_shared_load(kv->quota, value.len);
+    struct rdzv_buf *s = rdzv_buf_load(ts->quota, value.len);
 
     if (s)
-        rdzv_shared_add(s, value.p, value.len);
+        rdzv_buf_add(s, value.p, value.len);
     return s;
 }
 
-int rdzv_kv_load(struct rdzv_kv *kv, const void *p, size_t len, struct err *e)
+int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, struct err *e)
 {
     struct parts parts;
-    struct rdzv_entry *en;
-    struct rdzv_shared *value;
+    struct tcpstore_entry *en;
+    struct rdzv_buf *value;
     int r = decode(&parts, p, len, e);
 
     if (r != 0)
         return r;
-    en = rdzv_kv__find(kv, parts.key);
+    en = tcpstore_entry_find(ts, parts.key);
     if (!en)
-        en = entry_new(kv, parts.key, hash_of(kv, parts.key));
-    value = en ? load_value(kv, parts.value) : NULL;
+        en = entry_new(ts, parts.key, hash_of(ts, parts.key));
+    value = en ? load_value(ts, parts.value) : NULL;
     if (value && parts.kind == BLOB_VALUE) {
-        set_value(kv, en, value);
+        set_value(ts, en, value);
         en->saved = len;
-    } else if (!value || load_item(kv, en, parts.number, len, value) != 0) {
+    } else if (!value || load_item(ts, en, parts.number, len, value) != 0) {
         r = err_set(e, -ENOMEM, "no memory for a TCPStore");
     }
     if (en)
-        rdzv_kv__release(kv, en);
+        tcpstore_entry_release(ts, en);
     return r;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-static void empty(struct rdzv_kv *kv, struct rdzv_entry *en)
+static void empty(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
-    rdzv_kv__remove(kv, en);
+    tcpstore_entry_remove(ts, en);
     /* In no order, which costs no memory. */
     en->is_sorted = true;
     while (en->n_queue > 0)
-        rdzv_shared_unref(rdzv_kv__pop(kv, en));
-    rdzv_kv__release(kv, en);
+        rdzv_buf_unref(tcpstore_entry_pop(ts, en));
+    tcpstore_entry_release(ts, en);
 }
 
-static void empty_all(struct rdzv_kv *kv)
+static void empty_all(struct tcpstore_server *ts)
 {
     struct htab_link *next;
     size_t cursor = 0;
 
-    for (struct htab_link *l = htab_each(&kv->entries, &cursor, NULL); l; l = next) {
-        next = htab_each(&kv->entries, &cursor, l);
-        empty(kv, container_of(l, struct rdzv_entry, link));
+    for (struct htab_link *l = htab_each(&ts->entries, &cursor, NULL); l; l = next) {
+        next = htab_each(&ts->entries, &cursor, l);
+        empty(ts, container_of(l, struct tcpstore_entry, link));
     }
 }
 
-void rdzv_kv_clear(struct rdzv_kv *kv)
+void tcpstore_server_clear(struct tcpstore_server *ts)
 {
-    empty_all(kv);
+    empty_all(ts);
 }
 
 static void unsaved_nowhere(void *ctx)
@@ -461,11 +468,11 @@ static void drop_nowhere(void *ctx, const void *name, size_t name_len, size_t be
 {
 }
 
-void rdzv_kv_deinit(struct rdzv_kv *kv)
+void tcpstore_server_deinit(struct tcpstore_server *ts)
 {
-    kv->saver = (struct rdzv_kv_saver){
+    ts->saver = (struct tcpstore_saver){
         .unsaved = unsaved_nowhere, .put = put_nowhere, .drop = drop_nowhere};
-    empty_all(kv);
-    forget_listed(kv);
-    htab_deinit(&kv->entries);
+    empty_all(ts);
+    forget_listed(ts);
+    htab_deinit(&ts->entries);
 }

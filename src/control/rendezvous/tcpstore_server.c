@@ -18,91 +18,94 @@ static struct tcpstore_bytes bytes_of(const char *text)
 /* ---- answers -------------------------------------------------------------------------------- */
 
 /* Something was added to its output; or it could not be. */
-static void answered(struct rdzv_kv *kv, struct rdzv_client *c, bool worked)
+static void answered(struct tcpstore_server *ts, struct tcpstore_client *c, bool worked)
 {
     if (!worked)
         c->failed = true;
     if (list_is_empty(&c->ready))
-        list_add_tail(&kv->ready, &c->ready);
+        list_add_tail(&ts->ready, &c->ready);
 }
 
-static void answer(struct rdzv_kv *kv, struct rdzv_client *c, const void *p, size_t len)
+static void answer(struct tcpstore_server *ts, struct tcpstore_client *c, const void *p, size_t len)
 {
-    answered(kv, c, !c->failed && rdzv_out_add(&c->out, kv->quota, p, len));
+    answered(ts, c, !c->failed && tcpstore_out_add(&c->out, ts->quota, p, len));
 }
 
-static void answer_word(struct rdzv_kv *kv, struct rdzv_client *c, enum tcpstore_word word)
+static void answer_word(
+    struct tcpstore_server *ts, struct tcpstore_client *c, enum tcpstore_word word)
 {
     uint8_t byte = (uint8_t)word;
 
-    answer(kv, c, &byte, 1);
+    answer(ts, c, &byte, 1);
 }
 
-static void answer_number(struct rdzv_kv *kv, struct rdzv_client *c, uint64_t v)
+static void answer_number(struct tcpstore_server *ts, struct tcpstore_client *c, uint64_t v)
 {
     struct le64 le = le64_make(v);
 
-    answer(kv, c, &le, sizeof(le));
+    answer(ts, c, &le, sizeof(le));
 }
 
-static void answer_bytes(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_bytes b)
+static void answer_bytes(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes b)
 {
-    answer_number(kv, c, b.len);
-    answer(kv, c, b.p, b.len);
+    answer_number(ts, c, b.len);
+    answer(ts, c, b.p, b.len);
 }
 
 /* The first @len bytes of @s, which may be NULL when that is 0. */
 static void answer_shared(
-    struct rdzv_kv *kv, struct rdzv_client *c, struct rdzv_shared *s, size_t len)
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct rdzv_buf *s, size_t len)
 {
-    answer_number(kv, c, len);
-    answered(kv, c, !c->failed && rdzv_out_share(&c->out, kv->quota, s, len));
+    answer_number(ts, c, len);
+    answered(ts, c, !c->failed && tcpstore_out_share(&c->out, ts->quota, s, len));
 }
 
-static void answer_value(struct rdzv_kv *kv, struct rdzv_client *c, const struct rdzv_entry *en)
+static void answer_value(
+    struct tcpstore_server *ts, struct tcpstore_client *c, const struct tcpstore_entry *en)
 {
-    answer_shared(kv, c, en ? en->value : NULL, rdzv_kv__value(en).len);
+    answer_shared(ts, c, en ? en->value : NULL, tcpstore_entry_value(en).len);
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
 /* It is in no list any more; what is known of its key stays. */
-static void wait_unlink(struct rdzv_kv *kv, struct rdzv_wait *w)
+static void wait_unlink(struct tcpstore_server *ts, struct tcpstore_wait *w)
 {
     list_remove(&w->of_client);
     list_remove(&w->of_entry);
-    rdzv_quota_give(kv->quota, RDZV_COST_WAIT, 0);
+    rdzv_quota_give(ts->quota, RDZV_COST_WAIT, 0);
     free(w);
 }
 
-static void wait_free(struct rdzv_kv *kv, struct rdzv_wait *w)
+static void wait_free(struct tcpstore_server *ts, struct tcpstore_wait *w)
 {
-    struct rdzv_entry *en = w->entry;
+    struct tcpstore_entry *en = w->entry;
 
-    wait_unlink(kv, w);
-    rdzv_kv__release(kv, en);
+    wait_unlink(ts, w);
+    tcpstore_entry_release(ts, en);
 }
 
-static void stop_waiting(struct rdzv_kv *kv, struct rdzv_client *c)
+static void stop_waiting(struct tcpstore_server *ts, struct tcpstore_client *c)
 {
-    struct rdzv_wait *w;
-    struct rdzv_wait *tmp;
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
 
     list_foreach_safe(w, tmp, &c->waits, of_client)
-        wait_free(kv, w);
+        wait_free(ts, w);
     c->n_awaited = 0;
 }
 
 /* @in_client, @in_entry: the lists that it goes into. */
-static int add_wait(struct rdzv_kv *kv, struct rdzv_entry *en, struct rdzv_client *c,
-    struct list *in_client, struct list *in_entry)
+static int add_wait(struct tcpstore_server *ts, struct tcpstore_entry *en,
+    struct tcpstore_client *c, struct list *in_client, struct list *in_entry)
 {
-    struct rdzv_wait *w =
-        rdzv_quota_has(kv->quota, RDZV_COST_WAIT, 0) ? calloc(1, sizeof(*w)) : NULL;
+    struct tcpstore_wait *w =
+        rdzv_quota_has(ts->quota, RDZV_COST_WAIT, 0) ? calloc(1, sizeof(*w)) : NULL;
 
     if (!w)
-        return RDZV_KV_E_FULL;
-    rdzv_quota_take(kv->quota, RDZV_COST_WAIT, 0);
+        return TCPSTORE_SERVER_E_FULL;
+    rdzv_quota_take(ts->quota, RDZV_COST_WAIT, 0);
     w->client = c;
     w->entry = en;
     list_add_tail(in_client, &w->of_client);
@@ -111,128 +114,131 @@ static int add_wait(struct rdzv_kv *kv, struct rdzv_entry *en, struct rdzv_clien
 }
 
 /* One key that it waited for is there; true if that was the last. */
-static bool came(struct rdzv_kv *kv, struct rdzv_wait *w)
+static bool came(struct tcpstore_server *ts, struct tcpstore_wait *w)
 {
-    struct rdzv_client *c = w->client;
+    struct tcpstore_client *c = w->client;
 
-    wait_unlink(kv, w);
+    wait_unlink(ts, w);
     if (--c->n_awaited > 0)
         return false;
-    answer_word(kv, c, TCPSTORE_STOP_WAITING);
+    answer_word(ts, c, TCPSTORE_STOP_WAITING);
     return true;
 }
 
-static void wake_all(struct rdzv_kv *kv, struct rdzv_entry *en)
+static void wake_all(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
-    struct rdzv_wait *w;
-    struct rdzv_wait *tmp;
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
 
     list_foreach_safe(w, tmp, &en->waits, of_entry)
-        (void)came(kv, w);
+        (void)came(ts, w);
 }
 
 /* An item is for one only: for the first that waits for nothing else. */
-static void wake_one(struct rdzv_kv *kv, struct rdzv_entry *en)
+static void wake_one(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
-    struct rdzv_wait *w;
-    struct rdzv_wait *tmp;
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
 
     list_foreach_safe(w, tmp, &en->waits, of_entry) {
-        if (came(kv, w))
+        if (came(ts, w))
             return;
     }
 }
 
 /* A value as it was: it only grows at its end. */
 struct before {
-    struct rdzv_shared *value; /* counted */
+    struct rdzv_buf *value; /* counted */
     size_t len;
 };
 
-static void tell_watching(
-    struct rdzv_kv *kv, struct rdzv_entry *en, enum tcpstore_word what, const struct before *before)
+static void tell_watching(struct tcpstore_server *ts, struct tcpstore_entry *en,
+    enum tcpstore_word what, const struct before *before)
 {
-    struct rdzv_wait *w;
+    struct tcpstore_wait *w;
 
     list_foreach(w, &en->watches, of_entry) {
-        struct rdzv_client *c = w->client;
+        struct tcpstore_client *c = w->client;
 
-        answered(kv, c, c->out.cost <= RDZV_UNREAD_WATCH_MAX);
-        answer_word(kv, c, what);
-        answer_bytes(kv, c, (struct tcpstore_bytes){en->key, en->key_len});
-        answer_shared(kv, c, before->value, before->len);
-        answer_value(kv, c, en);
+        answered(ts, c, c->out.cost <= RDZV_UNREAD_WATCH_MAX);
+        answer_word(ts, c, what);
+        answer_bytes(ts, c, (struct tcpstore_bytes){en->key, en->key_len});
+        answer_shared(ts, c, before->value, before->len);
+        answer_value(ts, c, en);
     }
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-typedef int (*change_fn)(struct rdzv_kv *kv, struct rdzv_entry *en, struct tcpstore_bytes value);
+typedef int (*change_fn)(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
 
 /* The value is put, or appended to; whoever waits or watches is told. */
-static int change(
-    struct rdzv_kv *kv, struct tcpstore_bytes key, struct tcpstore_bytes value, change_fn do_change)
+static int change(struct tcpstore_server *ts, struct tcpstore_bytes key,
+    struct tcpstore_bytes value, change_fn do_change)
 {
-    struct rdzv_entry *en = rdzv_kv__acquire(kv, key);
+    struct tcpstore_entry *en = tcpstore_entry_acquire(ts, key);
     enum tcpstore_word what;
     struct before before;
     int r;
 
     if (!en)
-        return RDZV_KV_E_FULL;
+        return TCPSTORE_SERVER_E_FULL;
     what = en->has_value ? TCPSTORE_KEY_UPDATED : TCPSTORE_KEY_CREATED;
-    before = (struct before){rdzv_shared_ref(en->value), rdzv_kv__value(en).len};
+    before = (struct before){rdzv_buf_ref(en->value), tcpstore_entry_value(en).len};
     /* Held by nobody else, what is appended to need not be kept. */
     if (list_is_empty(&en->watches))
-        before.value = rdzv_shared_unref(before.value);
-    r = do_change(kv, en, value);
+        before.value = rdzv_buf_unref(before.value);
+    r = do_change(ts, en, value);
     if (r == 0) {
-        tell_watching(kv, en, what, &before);
-        wake_all(kv, en);
+        tell_watching(ts, en, what, &before);
+        wake_all(ts, en);
     }
-    rdzv_shared_unref(before.value);
-    rdzv_kv__release(kv, en);
+    rdzv_buf_unref(before.value);
+    tcpstore_entry_release(ts, en);
     return r;
 }
 
-static int set(struct rdzv_kv *kv, struct tcpstore_bytes key, struct tcpstore_bytes value)
+static int set(struct tcpstore_server *ts, struct tcpstore_bytes key, struct tcpstore_bytes value)
 {
-    return change(kv, key, value, rdzv_kv__put);
+    return change(ts, key, value, tcpstore_entry_put);
 }
 
 /* A value of the request is the answer. */
-static int give_back(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_bytes value)
+static int give_back(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes value)
 {
-    struct rdzv_shared *s = rdzv_shared_new(kv->quota, value.len);
+    struct rdzv_buf *s = rdzv_buf_new(ts->quota, value.len);
 
     if (!s)
-        return RDZV_KV_E_FULL;
-    rdzv_shared_add(s, value.p, value.len);
-    answer_shared(kv, c, s, s->len);
-    rdzv_shared_unref(s);
+        return TCPSTORE_SERVER_E_FULL;
+    rdzv_buf_add(s, value.p, value.len);
+    answer_shared(ts, c, s, s->len);
+    rdzv_buf_unref(s);
     return 0;
 }
 
-static int compare_set(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int compare_set(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
-    struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, rq->key);
     bool has_value = en && en->has_value;
     int r = 0;
 
     /* Without a key nothing is as expected but the empty value; any other is given back. */
     if (!has_value && rq->value.len > 0)
-        return give_back(kv, c, rq->value);
-    if (!has_value || tcpstore_bytes_equal(rdzv_kv__value(en), rq->value))
-        r = set(kv, rq->key, rq->desired);
+        return give_back(ts, c, rq->value);
+    if (!has_value || tcpstore_bytes_equal(tcpstore_entry_value(en), rq->value))
+        r = set(ts, rq->key, rq->desired);
     if (r == 0)
-        answer_value(kv, c, rdzv_kv__find(kv, rq->key));
+        answer_value(ts, c, tcpstore_entry_find(ts, rq->key));
     return r;
 }
 
 /* The value as a decimal number, as C's strtoll() reads it; no value is 0. */
-static bool number_of(const struct rdzv_entry *en, int64_t *ret)
+static bool number_of(const struct tcpstore_entry *en, int64_t *ret)
 {
-    struct tcpstore_bytes v = rdzv_kv__value(en);
+    struct tcpstore_bytes v = tcpstore_entry_value(en);
     char text[64];
     char *end;
 
@@ -249,190 +255,195 @@ static bool number_of(const struct rdzv_entry *en, int64_t *ret)
     return end != text && errno == 0;
 }
 
-static int add(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int add(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
     char text[32];
     int64_t sum;
     int r;
 
-    if (!number_of(rdzv_kv__find(kv, rq->key), &sum) ||
+    if (!number_of(tcpstore_entry_find(ts, rq->key), &sum) ||
         __builtin_add_overflow(sum, rq->amount, &sum))
-        return RDZV_KV_E_REFUSED;
+        return TCPSTORE_SERVER_E_REFUSED;
     (void)snprintf(text, sizeof(text), "%" PRId64, sum);
-    r = set(kv, rq->key, bytes_of(text));
+    r = set(ts, rq->key, bytes_of(text));
     if (r == 0)
-        answer_number(kv, c, (uint64_t)sum);
+        answer_number(ts, c, (uint64_t)sum);
     return r;
 }
 
-static int delete_key(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int delete_key(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
-    struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, rq->key);
     bool was_there = en && en->has_value;
     struct before before;
 
-    answer_number(kv, c, was_there);
+    answer_number(ts, c, was_there);
     if (!was_there)
         return 0;
-    before = (struct before){rdzv_shared_ref(en->value), rdzv_kv__value(en).len};
-    rdzv_kv__remove(kv, en);
-    tell_watching(kv, en, TCPSTORE_KEY_DELETED, &before);
-    rdzv_shared_unref(before.value);
-    rdzv_kv__release(kv, en);
+    before = (struct before){rdzv_buf_ref(en->value), tcpstore_entry_value(en).len};
+    tcpstore_entry_remove(ts, en);
+    tell_watching(ts, en, TCPSTORE_KEY_DELETED, &before);
+    rdzv_buf_unref(before.value);
+    tcpstore_entry_release(ts, en);
     return 0;
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
 /* The classic server hangs up on a key that is not there, the other answers with nothing. */
-static int get(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_bytes key)
+static int get(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes key)
 {
-    struct rdzv_entry *en = rdzv_kv__find(kv, key);
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, key);
 
     if ((!en || !en->has_value) && c->dialect == TCPSTORE_CLASSIC)
-        return RDZV_KV_E_REFUSED;
-    answer_value(kv, c, en);
+        return TCPSTORE_SERVER_E_REFUSED;
+    answer_value(ts, c, en);
     return 0;
 }
 
 /* All keys must be there before any is sent. */
-static int multi_get(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int multi_get(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
     int r = 0;
 
     for (uint64_t i = 0; r == 0 && i < rq->count; i++)
-        r = get(kv, c, tcpstore_next(&rq->items));
+        r = get(ts, c, tcpstore_next(&rq->items));
     return r;
 }
 
-static int multi_set(struct rdzv_kv *kv, struct tcpstore_request *rq)
+static int multi_set(struct tcpstore_server *ts, struct tcpstore_request *rq)
 {
     int r = 0;
 
     for (uint64_t i = 0; r == 0 && i < rq->count; i++) {
         struct tcpstore_bytes key = tcpstore_next(&rq->items);
 
-        r = set(kv, key, tcpstore_next(&rq->items));
+        r = set(ts, key, tcpstore_next(&rq->items));
     }
     return r;
 }
 
-static bool is_there(const struct rdzv_kv *kv, struct tcpstore_bytes key)
+static bool is_there(const struct tcpstore_server *ts, struct tcpstore_bytes key)
 {
-    const struct rdzv_entry *en = rdzv_kv__find(kv, key);
+    const struct tcpstore_entry *en = tcpstore_entry_find(ts, key);
 
     return en && (en->has_value || en->n_queue > 0);
 }
 
-static void check(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static void check(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
     bool all = true;
 
     for (uint64_t i = 0; i < rq->count; i++)
-        all &= is_there(kv, tcpstore_next(&rq->items));
-    answer_word(kv, c, all ? TCPSTORE_READY : TCPSTORE_NOT_READY);
+        all &= is_there(ts, tcpstore_next(&rq->items));
+    answer_word(ts, c, all ? TCPSTORE_READY : TCPSTORE_NOT_READY);
 }
 
-static int wait(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int wait(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
     int r = 0;
 
-    if (rq->count > RDZV_KV_WAITS_MAX)
-        return RDZV_KV_E_FULL;
+    if (rq->count > TCPSTORE_SERVER_WAITS_MAX)
+        return TCPSTORE_SERVER_E_FULL;
     for (uint64_t i = 0; r == 0 && i < rq->count; i++) {
         struct tcpstore_bytes key = tcpstore_next(&rq->items);
-        struct rdzv_entry *en;
+        struct tcpstore_entry *en;
 
-        if (is_there(kv, key))
+        if (is_there(ts, key))
             continue;
-        en = rdzv_kv__acquire(kv, key);
-        r = en ? add_wait(kv, en, c, &c->waits, &en->waits) : RDZV_KV_E_FULL;
+        en = tcpstore_entry_acquire(ts, key);
+        r = en ? add_wait(ts, en, c, &c->waits, &en->waits) : TCPSTORE_SERVER_E_FULL;
         if (r == 0)
             c->n_awaited++;
         else if (en)
-            rdzv_kv__release(kv, en);
+            tcpstore_entry_release(ts, en);
     }
     if (r == 0 && c->n_awaited == 0)
-        answer_word(kv, c, TCPSTORE_STOP_WAITING);
+        answer_word(ts, c, TCPSTORE_STOP_WAITING);
     return r;
 }
 
-static int watch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int watch(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
-    struct rdzv_entry *en = c->n_watches < RDZV_KV_WAITS_MAX ? rdzv_kv__acquire(kv, rq->key) : NULL;
-    int r = en ? add_wait(kv, en, c, &c->watches, &en->watches) : RDZV_KV_E_FULL;
+    struct tcpstore_entry *en =
+        c->n_watches < TCPSTORE_SERVER_WAITS_MAX ? tcpstore_entry_acquire(ts, rq->key) : NULL;
+    int r = en ? add_wait(ts, en, c, &c->watches, &en->watches) : TCPSTORE_SERVER_E_FULL;
 
     if (r == 0) {
         c->n_watches++;
-        answer_word(kv, c, TCPSTORE_KEY_WATCHED);
+        answer_word(ts, c, TCPSTORE_KEY_WATCHED);
     } else if (en) {
-        rdzv_kv__release(kv, en);
+        tcpstore_entry_release(ts, en);
     }
     return r;
 }
 
 /* All keys with values, each behind its length. NULL: no room, no memory. */
-static struct rdzv_shared *build_listed(struct rdzv_kv *kv)
+static struct rdzv_buf *build_listed(struct tcpstore_server *ts)
 {
-    struct rdzv_shared *s =
-        rdzv_shared_new(kv->quota, kv->keys_len + kv->n_keys * sizeof(struct le64));
+    struct rdzv_buf *s = rdzv_buf_new(ts->quota, ts->keys_len + ts->n_keys * sizeof(struct le64));
     size_t cursor = 0;
 
     if (!s)
         return NULL;
-    for (struct htab_link *l = htab_each(&kv->entries, &cursor, NULL); l;
-         l = htab_each(&kv->entries, &cursor, l)) {
-        const struct rdzv_entry *en = container_of(l, struct rdzv_entry, link);
+    for (struct htab_link *l = htab_each(&ts->entries, &cursor, NULL); l;
+         l = htab_each(&ts->entries, &cursor, l)) {
+        const struct tcpstore_entry *en = container_of(l, struct tcpstore_entry, link);
         struct le64 len = le64_make(en->key_len);
 
         if (!en->has_value)
             continue;
-        rdzv_shared_add(s, &len, sizeof(len));
-        rdzv_shared_add(s, en->key, en->key_len);
+        rdzv_buf_add(s, &len, sizeof(len));
+        rdzv_buf_add(s, en->key, en->key_len);
     }
     return s;
 }
 
 /* Whoever asks before the keys change shares one list. */
-static int list_keys(struct rdzv_kv *kv, struct rdzv_client *c)
+static int list_keys(struct tcpstore_server *ts, struct tcpstore_client *c)
 {
-    if (!kv->listed)
-        kv->listed = build_listed(kv);
-    if (!kv->listed)
-        return RDZV_KV_E_FULL;
-    answer_number(kv, c, kv->n_keys);
-    answered(kv, c, !c->failed && rdzv_out_share(&c->out, kv->quota, kv->listed, kv->listed->len));
+    if (!ts->listed)
+        ts->listed = build_listed(ts);
+    if (!ts->listed)
+        return TCPSTORE_SERVER_E_FULL;
+    answer_number(ts, c, ts->n_keys);
+    answered(
+        ts, c, !c->failed && tcpstore_out_share(&c->out, ts->quota, ts->listed, ts->listed->len));
     return 0;
 }
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
-static int queue_push(struct rdzv_kv *kv, struct tcpstore_request *rq)
+static int queue_push(struct tcpstore_server *ts, struct tcpstore_request *rq)
 {
-    struct rdzv_entry *en = rdzv_kv__acquire(kv, rq->key);
-    int r = en ? rdzv_kv__push(kv, en, rq->value) : RDZV_KV_E_FULL;
+    struct tcpstore_entry *en = tcpstore_entry_acquire(ts, rq->key);
+    int r = en ? tcpstore_entry_push(ts, en, rq->value) : TCPSTORE_SERVER_E_FULL;
 
     if (r == 0)
-        wake_one(kv, en);
+        wake_one(ts, en);
     else if (en)
-        rdzv_kv__release(kv, en);
+        tcpstore_entry_release(ts, en);
     return r;
 }
 
-static int queue_pop(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int queue_pop(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
-    struct rdzv_entry *en = rdzv_kv__find(kv, rq->key);
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, rq->key);
     size_t n = en ? en->n_queue : 0;
-    struct rdzv_shared *value = en ? rdzv_kv__pop(kv, en) : NULL;
+    struct rdzv_buf *value = en ? tcpstore_entry_pop(ts, en) : NULL;
 
     if (n > 0 && !value)
-        return RDZV_KV_E_FULL;
-    answer_number(kv, c, n);
+        return TCPSTORE_SERVER_E_FULL;
+    answer_number(ts, c, n);
     if (!value)
         return 0;
-    answer_shared(kv, c, value, value->len);
-    rdzv_shared_unref(value);
-    rdzv_kv__release(kv, en);
+    answer_shared(ts, c, value, value->len);
+    rdzv_buf_unref(value);
+    tcpstore_entry_release(ts, en);
     return 0;
 }
 
@@ -440,139 +451,143 @@ static int queue_pop(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_
 
 /* The key counts who has come, and wakes nobody until all have: then whoever waits for the key.
  * Who comes later than that, finds the barrier open. */
-static int barrier(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int barrier(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
-    struct rdzv_entry *en;
+    struct tcpstore_entry *en;
     char text[32];
     int64_t count;
     int r;
 
-    if (!number_of(rdzv_kv__find(kv, rq->key), &count) || __builtin_add_overflow(count, 1, &count))
-        return RDZV_KV_E_REFUSED;
-    en = rdzv_kv__acquire(kv, rq->key);
+    if (!number_of(tcpstore_entry_find(ts, rq->key), &count) ||
+        __builtin_add_overflow(count, 1, &count))
+        return TCPSTORE_SERVER_E_REFUSED;
+    en = tcpstore_entry_acquire(ts, rq->key);
     if (!en)
-        return RDZV_KV_E_FULL;
+        return TCPSTORE_SERVER_E_FULL;
     (void)snprintf(text, sizeof(text), "%" PRId64, count);
-    r = rdzv_kv__put(kv, en, bytes_of(text));
+    r = tcpstore_entry_put(ts, en, bytes_of(text));
     if (r == 0 && count < rq->amount) {
-        r = add_wait(kv, en, c, &c->waits, &en->waits);
+        r = add_wait(ts, en, c, &c->waits, &en->waits);
         c->n_awaited = r == 0;
     } else if (r == 0) {
-        wake_all(kv, en);
-        answer_word(kv, c, TCPSTORE_STOP_WAITING);
+        wake_all(ts, en);
+        answer_word(ts, c, TCPSTORE_STOP_WAITING);
     }
-    rdzv_kv__release(kv, en);
+    tcpstore_entry_release(ts, en);
     return r;
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static int dispatch(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+static int dispatch(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
-    struct rdzv_entry *en;
+    struct tcpstore_entry *en;
     struct le32 nonce;
 
     switch (rq->op) {
     case TCPSTORE_SET:
-        return set(kv, rq->key, rq->value);
+        return set(ts, rq->key, rq->value);
     case TCPSTORE_COMPARE_SET:
-        return compare_set(kv, c, rq);
+        return compare_set(ts, c, rq);
     case TCPSTORE_GET:
-        return get(kv, c, rq->key);
+        return get(ts, c, rq->key);
     case TCPSTORE_ADD:
-        return add(kv, c, rq);
+        return add(ts, c, rq);
     case TCPSTORE_CHECK:
-        check(kv, c, rq);
+        check(ts, c, rq);
         return 0;
     case TCPSTORE_WAIT:
-        return wait(kv, c, rq);
+        return wait(ts, c, rq);
     case TCPSTORE_NUM_KEYS:
-        answer_number(kv, c, kv->n_keys);
+        answer_number(ts, c, ts->n_keys);
         return 0;
     case TCPSTORE_WATCH_KEY:
-        return watch(kv, c, rq);
+        return watch(ts, c, rq);
     case TCPSTORE_DELETE_KEY:
-        return delete_key(kv, c, rq);
+        return delete_key(ts, c, rq);
     case TCPSTORE_APPEND:
-        return change(kv, rq->key, rq->value, rdzv_kv__append);
+        return change(ts, rq->key, rq->value, tcpstore_entry_append);
     case TCPSTORE_MULTI_GET:
-        return multi_get(kv, c, rq);
+        return multi_get(ts, c, rq);
     case TCPSTORE_MULTI_SET:
-        return multi_set(kv, rq);
+        return multi_set(ts, rq);
     case TCPSTORE_CANCEL_WAIT:
-        answer_word(kv, c, TCPSTORE_WAIT_CANCELED);
+        answer_word(ts, c, TCPSTORE_WAIT_CANCELED);
         return 0;
     case TCPSTORE_PING:
         nonce = le32_make(rq->nonce);
-        answer(kv, c, &nonce, sizeof(nonce));
+        answer(ts, c, &nonce, sizeof(nonce));
         return 0;
     case TCPSTORE_QUEUE_PUSH:
-        return queue_push(kv, rq);
+        return queue_push(ts, rq);
     case TCPSTORE_QUEUE_POP:
-        return queue_pop(kv, c, rq);
+        return queue_pop(ts, c, rq);
     case TCPSTORE_QUEUE_LEN:
-        en = rdzv_kv__find(kv, rq->key);
-        answer_number(kv, c, en ? en->n_queue : 0);
+        en = tcpstore_entry_find(ts, rq->key);
+        answer_number(ts, c, en ? en->n_queue : 0);
         return 0;
     case TCPSTORE_LIST:
-        return list_keys(kv, c);
+        return list_keys(ts, c);
     case TCPSTORE_BARRIER:
-        return barrier(kv, c, rq);
+        return barrier(ts, c, rq);
     case TCPSTORE_OP_N:
         break;
     }
-    return RDZV_KV_E_REFUSED;
+    return TCPSTORE_SERVER_E_REFUSED;
 }
 
-int rdzv_kv_handle(struct rdzv_kv *kv, struct rdzv_client *c, struct tcpstore_request *rq)
+int tcpstore_server_handle(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
     int r;
 
-    stop_waiting(kv, c);
-    r = dispatch(kv, c, rq);
+    stop_waiting(ts, c);
+    r = dispatch(ts, c, rq);
     if (r == 0 && c->failed)
-        r = RDZV_KV_E_FULL;
-    if (r == RDZV_KV_E_FULL)
-        rdzv_quota_refuse(kv->quota, "the job or its network is full");
-    if (r == RDZV_KV_E_LONG)
-        rdzv_quota_refuse(kv->quota, "a value was too long");
+        r = TCPSTORE_SERVER_E_FULL;
+    if (r == TCPSTORE_SERVER_E_FULL)
+        rdzv_quota_refuse(ts->quota, "the job or its network is full");
+    if (r == TCPSTORE_SERVER_E_LONG)
+        rdzv_quota_refuse(ts->quota, "a value was too long");
     return r;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void rdzv_kv_init(
-    struct rdzv_kv *kv, const struct rdzv_kv_saver *saver, struct rdzv_quota *quota, uint64_t seed)
+void tcpstore_server_init(struct tcpstore_server *ts, const struct tcpstore_saver *saver,
+    struct rdzv_quota *quota, uint64_t seed)
 {
-    *kv = (struct rdzv_kv){.saver = *saver, .quota = quota};
-    htab_init(&kv->entries, seed);
-    list_init(&kv->ready);
-    list_init(&kv->unsaved);
+    *ts = (struct tcpstore_server){.saver = *saver, .quota = quota};
+    htab_init(&ts->entries, seed);
+    list_init(&ts->ready);
+    list_init(&ts->unsaved);
 }
 
-void rdzv_client_init(struct rdzv_client *c, enum tcpstore_dialect dialect)
+void tcpstore_client_init(struct tcpstore_client *c, enum tcpstore_dialect dialect)
 {
-    *c = (struct rdzv_client){.dialect = dialect};
+    *c = (struct tcpstore_client){.dialect = dialect};
     list_init(&c->ready);
     list_init(&c->waits);
     list_init(&c->watches);
-    rdzv_out_init(&c->out);
+    tcpstore_out_init(&c->out);
 }
 
-void rdzv_client_sent(struct rdzv_client *c, size_t len)
+void tcpstore_client_sent(struct tcpstore_client *c, size_t len)
 {
-    rdzv_out_sent(&c->out, len);
+    tcpstore_out_sent(&c->out, len);
 }
 
-void rdzv_client_deinit(struct rdzv_kv *kv, struct rdzv_client *c)
+void tcpstore_client_deinit(struct tcpstore_server *ts, struct tcpstore_client *c)
 {
-    struct rdzv_wait *w;
-    struct rdzv_wait *tmp;
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
 
-    stop_waiting(kv, c);
+    stop_waiting(ts, c);
     list_foreach_safe(w, tmp, &c->watches, of_client)
-        wait_free(kv, w);
+        wait_free(ts, w);
     c->n_watches = 0;
     list_remove(&c->ready);
-    rdzv_out_clear(&c->out);
+    tcpstore_out_clear(&c->out);
 }

@@ -223,7 +223,7 @@ static enum etcd2_api_way get(struct etcd2_tree *t, const char *path, const stru
         why->code = ETCD2_E_INTERNAL;
         return ETCD2_API_ANSWER;
     }
-    if (etcd2_tree_watch(t, w, f->since, &ev, why) != 0)
+    if (etcd2_tree_watch(t, w, f->from_index, &ev, why) != 0)
         return ETCD2_API_ANSWER;
     if (!ev)
         return ETCD2_API_WAIT;
@@ -288,7 +288,7 @@ static enum etcd2_api_way handle_keys(struct etcd2_tree *t, const struct etcd2_r
     a->has_index = true;
     a->is_change = true;
     a->index = t->index;
-    if (!etcd2_tree_clean(rq->path + sizeof(KEYS) - 1, path)) {
+    if (!etcd2_path_clean(rq->path + sizeof(KEYS) - 1, path)) {
         (void)etcd2_refusal_set(&why, ETCD2_E_FORM, "%s", "the key is too long");
     } else if (strcmp(rq->method, "GET") == 0 || strcmp(rq->method, "HEAD") == 0) {
         way = get(t, path, &f, rq->when, w, a, &why);
@@ -298,7 +298,7 @@ static enum etcd2_api_way handle_keys(struct etcd2_tree *t, const struct etcd2_r
         way = ETCD2_API_SAVE;
     }
     if (why.code == ETCD2_E_INTERNAL)
-        rdzv_quota_refuse(t->quota, "the job's etcd was over a limit");
+        rdzv_quota_refuse(t->nodes.quota, "the job's etcd was over a limit");
     if (why.code != 0)
         answer_refusal(a, &why, t->index);
     count(t, rq->method, &f, why.code == 0);
@@ -360,19 +360,19 @@ static void answer_leader(
 static void answer_self(
     struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
-    nsec_t up = rq->when.wall > rq->since ? rq->when.wall - rq->since : 0;
+    nsec_t up = rq->when.wall > rq->started_at ? rq->when.wall - rq->started_at : 0;
     char id[24];
-    char since[ETCD2_TIME_MAX];
+    char started[ETCD2_TIME_MAX];
     char uptime[32];
 
-    etcd2_time_format(rq->since, since);
+    etcd2_time_format(rq->started_at, started);
     (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
     (void)snprintf(uptime, sizeof(uptime), "%lld.%09llds", (long long)(up / NSEC_PER_SEC),
         (long long)(up % NSEC_PER_SEC));
     answer_json(a, 200,
         json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i, s:i}", "name", "weft", "id", id,
-            "state", "StateLeader", "startTime", since, "leaderInfo", "leader", id, "uptime",
-            uptime, "startTime", since, "recvAppendRequestCnt", 0, "sendAppendRequestCnt", 0));
+            "state", "StateLeader", "startTime", started, "leaderInfo", "leader", id, "uptime",
+            uptime, "startTime", started, "recvAppendRequestCnt", 0, "sendAppendRequestCnt", 0));
 }
 
 static void answer_followers(
@@ -393,7 +393,7 @@ static void answer_counts(
 
     for (int i = 0; i < ETCD2_COUNT_N; i++)
         json_object_set_new(json, count_names[i], json_integer((json_int_t)t->counts[i]));
-    for (l = t->watchers.next; l != &t->watchers; l = l->next)
+    for (l = t->events.watchers.next; l != &t->events.watchers; l = l->next)
         n++;
     json_object_set_new(json, "watchers", json_integer(n));
     answer_json(a, 200, json);

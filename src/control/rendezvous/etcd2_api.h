@@ -27,7 +27,7 @@ struct etcd2_request {
     const char *machines;    /* what /v2/machines says: URLs with ", " between; borrowed */
     uint64_t id;             /* of the cluster, which is one member: the same for ever */
     struct etcd2_when when;
-    nsec_t since; /* when this life of the server began, since 1970 */
+    nsec_t started_at; /* when this process began to serve, since 1970 */
 };
 
 /** Starts as zeroes. */

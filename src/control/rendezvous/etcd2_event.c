@@ -1,9 +1,10 @@
-/* etcd2_event.c - events of an etcd tree: their text, their history, and who waits for them. */
-#include <stdio.h>
+/* etcd2_event.c - see etcd2_event.h. */
+#include "etcd2_event.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "rendezvous/etcd2_tree_internal.h"
+#include "rendezvous/etcd2_path.h"
 
 static const char *const action_names[] = {
     [ETCD2_ACTION_CREATE] = "create",
@@ -15,6 +16,12 @@ static const char *const action_names[] = {
     [ETCD2_ACTION_EXPIRE] = "expire",
 };
 _Static_assert(sizeof(action_names) / sizeof(*action_names) == ETCD2_ACTION_N, "a name for each");
+
+void etcd2_events_init(struct etcd2_events *evs, struct rdzv_quota *quota)
+{
+    *evs = (struct etcd2_events){.quota = quota};
+    list_init(&evs->watchers);
+}
 
 /* ---- events --------------------------------------------------------------------------------- */
 
@@ -37,8 +44,8 @@ static size_t size_of(const struct etcd2_event *ev)
     return RDZV_COST_EVENT + strlen(ev->path) + ev->json_len;
 }
 
-struct etcd2_event *etcd2_event_new(struct etcd2_tree *t, enum etcd2_action action, uint64_t index,
-    const struct etcd2_shown *node, const struct etcd2_shown *prev)
+struct etcd2_event *etcd2_event_new(struct etcd2_events *evs, enum etcd2_action action,
+    uint64_t index, const struct etcd2_shown *node, const struct etcd2_shown *prev)
 {
     struct etcd2_event *ev = calloc(1, sizeof(*ev));
     struct etcd2_json j = {.max = SIZE_MAX};
@@ -58,11 +65,11 @@ struct etcd2_event *etcd2_event_new(struct etcd2_tree *t, enum etcd2_action acti
     write_event(&j, action, node, prev);
     ev->json_len = j.len;
     ev->refs = 1;
-    ev->quota = t->quota;
+    ev->quota = evs->quota;
     ev->action = action;
     ev->index = index;
     ev->is_created = action == ETCD2_ACTION_CREATE || (action == ETCD2_ACTION_SET && !prev);
-    rdzv_quota_take(t->quota, size_of(ev), 0);
+    rdzv_quota_take(evs->quota, size_of(ev), 0);
     return ev;
 }
 
@@ -85,55 +92,47 @@ struct etcd2_event *etcd2_event_unref(struct etcd2_event *ev)
 
 /* ---- history -------------------------------------------------------------------------------- */
 
-static void forget_oldest(struct etcd2_tree *t)
+static void forget_oldest(struct etcd2_events *evs)
 {
-    struct etcd2_event *ev = t->history[t->first];
+    struct etcd2_event *ev = evs->history[evs->first];
 
-    t->history[t->first] = NULL;
-    t->first = (t->first + 1) % ETCD2_EVENTS_MAX;
-    t->n_history--;
-    t->history_bytes -= size_of(ev);
-    t->history_start = ev->index + 1;
+    evs->history[evs->first] = NULL;
+    evs->first = (evs->first + 1) % ETCD2_EVENTS_MAX;
+    evs->n_history--;
+    evs->history_bytes -= size_of(ev);
+    evs->history_start = ev->index + 1;
     etcd2_event_unref(ev);
 }
 
-void etcd2_event_forget_history(struct etcd2_tree *t)
+void etcd2_events_forget(struct etcd2_events *evs, uint64_t start)
 {
-    while (t->n_history > 0)
-        forget_oldest(t);
-    t->history_start = t->index + 1;
+    while (evs->n_history > 0)
+        forget_oldest(evs);
+    evs->history_start = start;
 }
 
-static void remember(struct etcd2_tree *t, struct etcd2_event *ev)
+static void remember(struct etcd2_events *evs, struct etcd2_event *ev)
 {
-    while (t->n_history > 0 && (t->n_history == ETCD2_EVENTS_MAX ||
-                                   t->history_bytes + size_of(ev) > ETCD2_EVENT_BYTES_MAX))
-        forget_oldest(t);
-    t->history[(t->first + t->n_history) % ETCD2_EVENTS_MAX] = etcd2_event_ref(ev);
-    t->n_history++;
-    t->history_bytes += size_of(ev);
+    while (evs->n_history > 0 && (evs->n_history == ETCD2_EVENTS_MAX ||
+                                     evs->history_bytes + size_of(ev) > ETCD2_EVENT_BYTES_MAX))
+        forget_oldest(evs);
+    evs->history[(evs->first + evs->n_history) % ETCD2_EVENTS_MAX] = etcd2_event_ref(ev);
+    evs->n_history++;
+    evs->history_bytes += size_of(ev);
 }
 
 /* A byte of a value is six of JSON at most; beside values an event has its path twice, and less
  * than a kilobyte. */
-bool etcd2_event_has_room(struct etcd2_tree *t, const char *path, size_t values_len)
+bool etcd2_events_has_room(struct etcd2_events *evs, const char *path, size_t values_len)
 {
     size_t most = 6 * values_len + 13 * strlen(path) + 1024;
 
-    while (t->n_history > 0 && !rdzv_quota_has(t->quota, most, 0))
-        forget_oldest(t);
-    return rdzv_quota_has(t->quota, most, 0);
+    while (evs->n_history > 0 && !rdzv_quota_has(evs->quota, most, 0))
+        forget_oldest(evs);
+    return rdzv_quota_has(evs->quota, most, 0);
 }
 
 /* ---- who is told ---------------------------------------------------------------------------- */
-
-/* Does @path lie below @dir? */
-static bool is_below(const char *path, const char *dir)
-{
-    size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-
-    return strncmp(path, dir, len) == 0 && path[len] == '/' && path[len + 1] != '\0';
-}
 
 /* Is some part of @path below @dir called _ANYTHING? */
 static bool is_hidden_below(const char *path, const char *dir)
@@ -147,31 +146,33 @@ static void fire(struct etcd2_watcher *w, struct etcd2_event *ev)
     w->fire(w, ev);
 }
 
-void etcd2_event_tell_below(struct etcd2_tree *t, struct etcd2_event *ev)
+void etcd2_events_tell_below(
+    struct etcd2_events *evs, const struct etcd2_nodes *nodes, struct etcd2_event *ev)
 {
     struct etcd2_watcher *w;
     struct etcd2_watcher *tmp;
 
-    list_foreach_safe(w, tmp, &t->watchers, link) {
-        if (ev->index >= w->since && is_below(w->path, ev->path) && etcd2_node_find(t, w->path))
+    list_foreach_safe(w, tmp, &evs->watchers, link) {
+        if (ev->index >= w->from_index && etcd2_path_is_below(w->path, ev->path) &&
+            etcd2_node_find(nodes, w->path))
             fire(w, ev);
     }
 }
 
-void etcd2_event_tell(struct etcd2_tree *t, struct etcd2_event *ev)
+void etcd2_events_tell(struct etcd2_events *evs, struct etcd2_event *ev)
 {
     struct etcd2_watcher *w;
     struct etcd2_watcher *tmp;
 
-    remember(t, ev);
+    remember(evs, ev);
     if (ev->is_refresh)
         return;
-    list_foreach_safe(w, tmp, &t->watchers, link) {
+    list_foreach_safe(w, tmp, &evs->watchers, link) {
         bool is_it = strcmp(w->path, ev->path) == 0;
-        bool is_above =
-            w->is_recursive && is_below(ev->path, w->path) && !is_hidden_below(ev->path, w->path);
+        bool is_above = w->is_recursive && etcd2_path_is_below(ev->path, w->path) &&
+                        !is_hidden_below(ev->path, w->path);
 
-        if ((is_it || is_above) && ev->index >= w->since)
+        if ((is_it || is_above) && ev->index >= w->from_index)
             fire(w, ev);
     }
 }
@@ -184,34 +185,24 @@ static bool matches(const struct etcd2_watcher *w, const struct etcd2_event *ev)
 {
     if (ev->is_refresh)
         return false;
-    return strcmp(w->path, ev->path) == 0 || (w->is_recursive && is_below(ev->path, w->path)) ||
+    return strcmp(w->path, ev->path) == 0 ||
+           (w->is_recursive && etcd2_path_is_below(ev->path, w->path)) ||
            (ev->removes_dir && strncmp(w->path, ev->path, strlen(ev->path)) == 0);
 }
 
-int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t since,
-    struct etcd2_event **ret, struct etcd2_refusal *why)
+bool etcd2_events_watch(struct etcd2_events *evs, struct etcd2_watcher *w, struct etcd2_event **ret)
 {
-    w->since = since > 0 ? since : t->index + 1;
     list_init(&w->link);
-    if (w->since < t->history_start) {
-        why->cause_len = (size_t)snprintf(why->cause, sizeof(why->cause),
-            "the requested history has been cleared [%llu/%llu]",
-            (unsigned long long)t->history_start, (unsigned long long)w->since);
-        return why->code = ETCD2_E_CLEARED;
-    }
+    if (w->from_index < evs->history_start)
+        return false;
     *ret = NULL;
-    for (size_t i = 0; i < t->n_history && !*ret; i++) {
-        struct etcd2_event *ev = t->history[(t->first + i) % ETCD2_EVENTS_MAX];
+    for (size_t i = 0; i < evs->n_history && !*ret; i++) {
+        struct etcd2_event *ev = evs->history[(evs->first + i) % ETCD2_EVENTS_MAX];
 
-        if (ev->index >= w->since && matches(w, ev))
+        if (ev->index >= w->from_index && matches(w, ev))
             *ret = etcd2_event_ref(ev);
     }
     if (!*ret)
-        list_add_tail(&t->watchers, &w->link);
-    return 0;
-}
-
-void etcd2_tree_unwatch(struct etcd2_watcher *w)
-{
-    list_remove(&w->link);
+        list_add_tail(&evs->watchers, &w->link);
+    return true;
 }

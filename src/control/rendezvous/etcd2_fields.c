@@ -120,7 +120,7 @@ int etcd2_fields_read(
     if (r == 0)
         r = read_number(f, "prevIndex", &ret->change.prev_index, ETCD2_E_INDEX, why);
     if (r == 0)
-        r = read_number(f, "waitIndex", &ret->since, ETCD2_E_INDEX, why);
+        r = read_number(f, "waitIndex", &ret->from_index, ETCD2_E_INDEX, why);
     if (r == 0)
         r = read_flags(f, ret, why);
     if (r == 0 && ret->wait && strcmp(rq->method, "GET") != 0)

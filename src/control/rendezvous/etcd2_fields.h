@@ -18,7 +18,7 @@ struct etcd2_fields {
     bool has_exist;             /* prevExist is said */
     bool exist;                 /* it */
     bool no_value;              /* the answer need not show what was written */
-    uint64_t since;             /* waitIndex; 0: not said */
+    uint64_t from_index;        /* waitIndex; 0: not said */
     struct etcd2_text value;    /* borrowed from the form */
     struct etcd2_change change; /* prevValue is borrowed from the form */
 };

@@ -261,7 +261,7 @@ static void handle(struct request *rq, const char *method, const char *path)
         .machines = machines,
         .id = id_of(job),
         .when = {.now = clock_now(), .wall = clock_wall()},
-        .since = rq->hc->h->started_at};
+        .started_at = rq->hc->h->started_at};
 
     rq->handled = true;
     rq->ready = true;

@@ -1,4 +1,6 @@
-/* etcd2_node.c - nodes of an etcd tree: in memory, in the quota, as blobs, and as JSON. */
+/* etcd2_node.c - see etcd2_node.h. */
+#include "etcd2_node.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "rendezvous/etcd2_path.h"
 #include "rendezvous/rdzv_blob.h"
-#include "rendezvous/etcd2_tree_internal.h"
 
 /* A blob: what it is, indices, time to live and what it has, then for a node its path behind its
  * length, and the value up to the end. */
@@ -31,7 +33,7 @@ static size_t cost_of(const struct etcd2_node *n)
 
 /* Without asking for room. */
 static struct etcd2_node *node_new(
-    struct etcd2_tree *t, struct etcd2_node *parent, const char *path, bool is_dir, uint64_t index)
+    struct etcd2_nodes *t, struct etcd2_node *parent, const char *path, bool is_dir, uint64_t index)
 {
     struct etcd2_node *n = calloc(1, sizeof(*n));
 
@@ -52,11 +54,27 @@ static struct etcd2_node *node_new(
 }
 
 struct etcd2_node *etcd2_node_add(
-    struct etcd2_tree *t, struct etcd2_node *parent, const char *path, bool is_dir, uint64_t index)
+    struct etcd2_nodes *t, struct etcd2_node *parent, const char *path, bool is_dir, uint64_t index)
 {
     return rdzv_quota_has(t->quota, RDZV_COST_NODE + strlen(path), 1)
                ? node_new(t, parent, path, is_dir, index)
                : NULL;
+}
+
+struct etcd2_node *etcd2_node_find(const struct etcd2_nodes *t, const char *path)
+{
+    char part[ETCD2_PATH_MAX + 1];
+    struct etcd2_node *n = t->root;
+    size_t len = 0;
+
+    while (n && !etcd2_path_is_root(path) && path[len] == '/') {
+        struct keyed *k;
+
+        len = etcd2_path_next(path, len, part);
+        k = keys_find(&n->children, part);
+        n = k ? etcd2_node_of(k) : NULL;
+    }
+    return n;
 }
 
 struct etcd2_text etcd2_node_value(const struct etcd2_node *n)
@@ -65,7 +83,7 @@ struct etcd2_text etcd2_node_value(const struct etcd2_node *n)
                     : (struct etcd2_text){.p = ""};
 }
 
-bool etcd2_value_new(struct etcd2_tree *t, struct etcd2_text value, struct rdzv_buf **ret)
+bool etcd2_value_new(struct etcd2_nodes *t, struct etcd2_text value, struct rdzv_buf **ret)
 {
     *ret = value.len > 0 ? rdzv_buf_new(t->quota, value.len) : NULL;
     if (*ret)
@@ -79,21 +97,21 @@ void etcd2_node_set_value(struct etcd2_node *n, struct rdzv_buf *value)
     n->value = value;
 }
 
-void etcd2_node_set_ttl(struct etcd2_tree *t, struct etcd2_node *n, bool has_ttl, uint32_t seconds,
+void etcd2_node_set_ttl(struct etcd2_nodes *t, struct etcd2_node *n, bool has_ttl, uint32_t seconds,
     struct etcd2_when when)
 {
     nsec_t ttl = (nsec_t)seconds * NSEC_PER_SEC;
 
     n->ttl_seconds = seconds;
-    n->ends_wall = when.wall + ttl;
+    n->expires_at = when.wall + ttl;
     /* Without memory for it the node stays too long, which is the lesser evil. */
     (void)heap_set(&t->ttls, &n->ttl, has_ttl ? when.now + ttl : NSEC_NEVER);
 }
 
-void etcd2_node_free(struct etcd2_tree *t, struct etcd2_node *n)
+void etcd2_node_free(struct etcd2_nodes *t, struct etcd2_node *n)
 {
     if (n->saved > 0)
-        t->saver.drop(t->saver.ctx, n->keyed.key, strlen(n->keyed.key), n->saved);
+        t->saver.drop(t->saver.ctx, RDZV_KEY_NODE, n->keyed.key, strlen(n->keyed.key), n->saved);
     heap_remove(&t->ttls, &n->ttl);
     if (n->parent)
         keys_remove(&n->parent->children, &n->keyed);
@@ -102,6 +120,23 @@ void etcd2_node_free(struct etcd2_tree *t, struct etcd2_node *n)
     free(n->keyed.key);
     rdzv_buf_unref(n->value);
     free(n);
+}
+
+int etcd2_nodes_init(
+    struct etcd2_nodes *t, const struct rdzv_saver *saver, struct rdzv_quota *quota)
+{
+    *t = (struct etcd2_nodes){.saver = *saver, .quota = quota};
+    t->root = etcd2_node_add(t, NULL, "/", true, 0);
+    return t->root ? 0 : -ENOMEM;
+}
+
+void etcd2_nodes_deinit(struct etcd2_nodes *t)
+{
+    if (!t->root)
+        return;
+    etcd2_node_free(t, t->root);
+    t->root = NULL;
+    heap_deinit(&t->ttls);
 }
 
 /* ---- blobs ---------------------------------------------------------------------------------- */
@@ -119,7 +154,7 @@ static void put_head(struct writer *w, enum blob_kind kind, const uint64_t numbe
     }
 }
 
-void etcd2_node_save(struct etcd2_tree *t, struct etcd2_node *n)
+void etcd2_node_save(struct etcd2_nodes *t, struct etcd2_node *n)
 {
     struct etcd2_text path = etcd2_text_of(n->keyed.key);
     struct etcd2_text value = etcd2_node_value(n);
@@ -134,7 +169,7 @@ void etcd2_node_save(struct etcd2_tree *t, struct etcd2_node *n)
     /* What ends at once need not be kept; nor may it come back as it was before. */
     if (ttl == HAS_TTL) {
         if (n->saved > 0)
-            t->saver.drop(t->saver.ctx, path.p, path.len, n->saved);
+            t->saver.drop(t->saver.ctx, RDZV_KEY_NODE, path.p, path.len, n->saved);
         n->saved = 0;
         return;
     }
@@ -147,33 +182,27 @@ void etcd2_node_save(struct etcd2_tree *t, struct etcd2_node *n)
     writer_put(&w, value.p, value.len);
     len += RDZV_BLOB_HEAD;
     rdzv_blob_seal(RDZV_BLOB_OF_TREE, blob, len);
-    t->saver.put(t->saver.ctx, path.p, path.len, blob, len, n->saved);
+    t->saver.put(t->saver.ctx, RDZV_KEY_NODE, path.p, path.len, blob, len, n->saved);
     n->saved = len;
     free(blob);
 }
 
-void etcd2_tree_save_index(struct etcd2_tree *t)
+void etcd2_index_save(struct etcd2_nodes *t, uint64_t index)
 {
     struct writer w;
     uint8_t *blob = rdzv_blob_new(HEAD, &w);
 
     if (!blob)
         return;
-    put_head(&w, BLOB_INDEX, (uint64_t[]){t->index, 0, 0});
+    put_head(&w, BLOB_INDEX, (uint64_t[]){index, 0, 0});
     rdzv_blob_seal(RDZV_BLOB_OF_TREE, blob, RDZV_BLOB_HEAD + HEAD);
-    t->saver.put(t->saver.ctx, INDEX_NAME, 0, blob, RDZV_BLOB_HEAD + HEAD, 0);
+    t->saver.put(t->saver.ctx, RDZV_KEY_NODE, INDEX_NAME, 0, blob, RDZV_BLOB_HEAD + HEAD, 0);
     free(blob);
-}
-
-void etcd2_tree_forget_index(struct etcd2_tree *t)
-{
-    if (t->index > 0)
-        t->saver.drop(t->saver.ctx, INDEX_NAME, 0, 1);
 }
 
 /* The directories above a path, made if missing: each comes with a blob of its own, sooner or
  * later, that says the rest about it. */
-static struct etcd2_node *load_parents(struct etcd2_tree *t, const char *path)
+static struct etcd2_node *load_parents(struct etcd2_nodes *t, const char *path)
 {
     char part[ETCD2_PATH_MAX + 1];
     struct etcd2_node *n = t->root;
@@ -190,15 +219,7 @@ static struct etcd2_node *load_parents(struct etcd2_tree *t, const char *path)
     return n;
 }
 
-/* A blob's parts. */
-struct parts {
-    enum blob_kind kind;
-    uint64_t numbers[3];
-    struct etcd2_text path; /* in the blob; empty for the index */
-    struct etcd2_text value;
-};
-
-static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
+int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, struct err *e)
 {
     const uint8_t *plain;
     size_t plain_len;
@@ -209,7 +230,7 @@ static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
     if (result != 0)
         return result;
     r = reader_make(plain, plain_len);
-    *ret = (struct parts){.kind = (enum blob_kind)reader_u8(&r), .path = {.p = ""}};
+    *ret = (struct etcd2_record){.kind = reader_u8(&r), .path = {.p = ""}};
     for (int i = 0; i < 3; i++) {
         reader_copy(&r, &le, sizeof(le));
         ret->numbers[i] = le64_get(le);
@@ -227,71 +248,55 @@ static int decode(struct parts *ret, const void *p, size_t len, struct err *e)
     return 0;
 }
 
-int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+bool etcd2_record_is_index(const struct etcd2_record *rec)
 {
-    struct parts parts;
-    int r = decode(&parts, p, len, e);
-
-    if (r != 0)
-        return r;
-    *ret = (const uint8_t *)parts.path.p;
-    *ret_len = parts.path.len;
-    return 0;
+    return rec->kind == BLOB_INDEX;
 }
 
-static int load_node(struct etcd2_tree *t, const struct parts *parts, const char *path,
+static int load_node(struct etcd2_nodes *t, const struct etcd2_record *rec, const char *path,
     size_t saved, struct etcd2_when when, struct err *e)
 {
     struct etcd2_node *parent = load_parents(t, path);
     struct keyed *k = parent ? keys_find(&parent->children, path) : NULL;
     struct etcd2_node *n = k ? etcd2_node_of(k) : NULL;
-    bool is_dir = parts->kind == BLOB_DIR;
+    bool is_dir = rec->kind == BLOB_DIR;
     struct rdzv_buf *value = NULL;
 
     if (n && n->is_dir != is_dir)
         return err_set(e, -EINVAL, "\"%s\" is a file, and lies above another node", path);
     if (parent && !parent->is_dir)
         return err_set(e, -EINVAL, "\"%s\" lies below a file", path);
-    if (!is_dir && parts->value.len > 0)
-        value = rdzv_buf_load(t->quota, parts->value.len);
+    if (!is_dir && rec->value.len > 0)
+        value = rdzv_buf_load(t->quota, rec->value.len);
     if (parent && !n)
         n = node_new(t, parent, path, is_dir, 0);
-    if (!n || (!is_dir && parts->value.len > 0 && !value)) {
+    if (!n || (!is_dir && rec->value.len > 0 && !value)) {
         rdzv_buf_unref(value);
         return err_set(e, -ENOMEM, "no memory for an etcd tree");
     }
     if (value)
-        rdzv_buf_add(value, parts->value.p, parts->value.len);
+        rdzv_buf_add(value, rec->value.p, rec->value.len);
     etcd2_node_set_value(n, value);
-    n->created = parts->numbers[0];
-    n->modified = parts->numbers[1];
+    n->created = rec->numbers[0];
+    n->modified = rec->numbers[1];
     n->saved = saved;
-    if (parts->numbers[2] & HAS_TTL)
-        etcd2_node_set_ttl(t, n, true, (uint32_t)parts->numbers[2], when);
+    if (rec->numbers[2] & HAS_TTL)
+        etcd2_node_set_ttl(t, n, true, (uint32_t)rec->numbers[2], when);
     return 0;
 }
 
-int etcd2_tree_load(
-    struct etcd2_tree *t, const void *p, size_t len, struct etcd2_when when, struct err *e)
+int etcd2_node_load(struct etcd2_nodes *t, const struct etcd2_record *rec, size_t len,
+    struct etcd2_when when, struct err *e)
 {
     char path[ETCD2_PATH_MAX + 1];
     char clean[ETCD2_PATH_MAX + 1];
-    struct parts parts;
-    int r = decode(&parts, p, len, e);
 
-    if (r != 0)
-        return r;
-    if (parts.kind == BLOB_INDEX) {
-        t->index = parts.numbers[0];
-        etcd2_event_forget_history(t);
-        return 0;
-    }
-    memcpy(path, parts.path.p, parts.path.len);
-    path[parts.path.len] = '\0';
-    if (strlen(path) != parts.path.len || !etcd2_tree_clean(path, clean) ||
-        strcmp(path, clean) != 0 || parts.path.len < 2)
+    memcpy(path, rec->path.p, rec->path.len);
+    path[rec->path.len] = '\0';
+    if (strlen(path) != rec->path.len || !etcd2_path_clean(path, clean) ||
+        strcmp(path, clean) != 0 || rec->path.len < 2)
         return err_set(e, -EINVAL, "a node of an etcd tree without a path");
-    return load_node(t, &parts, path, len, when, e);
+    return load_node(t, rec, path, len, when, e);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -322,7 +327,7 @@ struct etcd2_shown etcd2_node_show(const struct etcd2_node *n, struct etcd2_when
         .value_len = etcd2_node_value(n).len,
         .has_ttl = n->ttl.pos != 0,
         .left = n->ttl.due - when.now,
-        .ends_wall = n->ends_wall,
+        .expires_at = n->expires_at,
         .created = n->created,
         .modified = n->modified,
     };
@@ -347,7 +352,7 @@ static void write_ttl(struct etcd2_json *j, const struct etcd2_shown *s)
 
     if (!s->has_ttl || s->has_nothing)
         return;
-    etcd2_time_format(s->ends_wall, text);
+    etcd2_time_format(s->expires_at, text);
     etcd2_json_raw(j, ",\"expiration\":");
     etcd2_json_string(j, text, strlen(text));
     if (s->left > 0)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rendezvous/etcd2_tree_internal.h"
+#include "base/err.h"
 
 /* Of a value, what a refusal shows. */
 #define CAUSE_VALUE_MAX 900
@@ -43,79 +43,21 @@ static struct etcd2_text shown(struct etcd2_text value)
     return (struct etcd2_text){value.p, len};
 }
 
-/* ---- paths ---------------------------------------------------------------------------------- */
-
-bool etcd2_tree_clean(const char *path, char *ret)
-{
-    size_t starts[ETCD2_DEPTH_MAX];
-    size_t depth = 0;
-    size_t len = 0;
-
-    while (*path) {
-        size_t part = strcspn(path, "/");
-
-        if (part == 2 && path[0] == '.' && path[1] == '.') {
-            len = depth > 0 ? starts[--depth] : 0;
-        } else if (part > 0 && !(part == 1 && path[0] == '.')) {
-            if (depth == ETCD2_DEPTH_MAX || len + 1 + part > ETCD2_PATH_MAX)
-                return false;
-            starts[depth++] = len;
-            ret[len++] = '/';
-            memcpy(ret + len, path, part);
-            len += part;
-        }
-        path += part + (path[part] == '/');
-    }
-    if (len == 0)
-        ret[len++] = '/';
-    ret[len] = '\0';
-    return true;
-}
-
-/* The next part of @path from @len on, with all before it, into @part; its length. */
-static size_t next_part(const char *path, size_t len, char part[static ETCD2_PATH_MAX + 1])
-{
-    size_t n = len + 1 + strcspn(path + len + 1, "/");
-
-    memcpy(part, path, n);
-    part[n] = '\0';
-    return n;
-}
-
-static bool is_root(const char *path)
-{
-    return path[1] == '\0';
-}
-
-struct etcd2_node *etcd2_node_find(const struct etcd2_tree *t, const char *path)
-{
-    char part[ETCD2_PATH_MAX + 1];
-    struct etcd2_node *n = t->root;
-    size_t len = 0;
-
-    while (n && !is_root(path) && path[len] == '/') {
-        struct keyed *k;
-
-        len = next_part(path, len, part);
-        k = keys_find(&n->children, part);
-        n = k ? etcd2_node_of(k) : NULL;
-    }
-    return n;
-}
+/* ---- finding ------------------------------------------------------------------------------- */
 
 static int find(
     struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
 {
     char part[ETCD2_PATH_MAX + 1];
-    struct etcd2_node *n = t->root;
+    struct etcd2_node *n = t->nodes.root;
     size_t len = 0;
 
-    while (!is_root(path) && path[len] == '/') {
+    while (!etcd2_path_is_root(path) && path[len] == '/') {
         struct keyed *k;
 
         if (!n->is_dir)
             return refuse(why, ETCD2_E_NOT_DIR, n->keyed.key);
-        len = next_part(path, len, part);
+        len = etcd2_path_next(path, len, part);
         k = keys_find(&n->children, part);
         if (!k)
             return refuse(why, ETCD2_E_NOT_FOUND, part);
@@ -125,27 +67,34 @@ static int find(
     return 0;
 }
 
+/* The same of a node that may change: the root may not. */
+static int find_changeable(
+    struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
+{
+    return etcd2_path_is_root(path) ? refuse(why, ETCD2_E_ROOT, "/") : find(t, path, ret, why);
+}
+
 /* The directory that @path is to lie in; made with all above it, at the next index. */
 static int make_parents(
     struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
 {
     const char *last = strrchr(path, '/');
     char part[ETCD2_PATH_MAX + 1];
-    struct etcd2_node *n = t->root;
+    struct etcd2_node *n = t->nodes.root;
     size_t len = 0;
 
     while (path + len < last) {
         struct keyed *k;
 
-        len = next_part(path, len, part);
+        len = etcd2_path_next(path, len, part);
         k = keys_find(&n->children, part);
         if (k) {
             n = etcd2_node_of(k);
         } else {
-            n = etcd2_node_add(t, n, part, true, t->index + 1);
+            n = etcd2_node_add(&t->nodes, n, part, true, t->index + 1);
             if (!n)
                 return refuse_full(why);
-            etcd2_node_save(t, n);
+            etcd2_node_save(&t->nodes, n);
         }
         if (!n->is_dir)
             return refuse(why, ETCD2_E_NOT_DIR, n->keyed.key);
@@ -162,7 +111,7 @@ static bool has_room(struct etcd2_tree *t, const char *path, const struct etcd2_
 {
     size_t had = n ? etcd2_node_value(n).len : 0;
 
-    return etcd2_event_has_room(t, path, len + had);
+    return etcd2_events_has_room(&t->events, path, len + had);
 }
 
 /* The change is made: an event of it, with the node as it is now. The index is the next one.
@@ -177,16 +126,16 @@ static int conclude(struct etcd2_tree *t, enum etcd2_action action, struct etcd2
     t->index++;
     /* A directory that is updated shows the index, and does not keep it. */
     shown_now.modified = t->index;
-    etcd2_node_save(t, n);
-    etcd2_tree_save_index(t);
-    ev = etcd2_event_new(t, action, t->index, &shown_now, prev);
+    etcd2_node_save(&t->nodes, n);
+    etcd2_index_save(&t->nodes, t->index);
+    ev = etcd2_event_new(&t->events, action, t->index, &shown_now, prev);
     etcd2_shown_deinit(&shown_now);
     if (!ev) {
-        etcd2_event_forget_history(t);
+        etcd2_events_forget(&t->events, t->index + 1);
         return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
     }
     ev->is_refresh = is_refresh;
-    etcd2_event_tell(t, ev);
+    etcd2_events_tell(&t->events, ev);
     *ret = ev;
     return 0;
 }
@@ -214,7 +163,7 @@ int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
     if (j.len > RDZV_ANSWER_MAX)
         return refuse(
             why, ETCD2_E_INTERNAL, "the answer would be over 16 MiB: ask for a part of it");
-    if (!rdzv_quota_has(t->quota, j.len, 0))
+    if (!rdzv_quota_has(t->nodes.quota, j.len, 0))
         return refuse_full(why);
     j = (struct etcd2_json){.text = malloc(j.len), .max = RDZV_ANSWER_MAX};
     if (!j.text)
@@ -236,7 +185,7 @@ static int add(struct etcd2_tree *t, const char *path, bool is_dir, struct etcd2
 
     if (r != 0)
         return r;
-    *ret = etcd2_node_add(t, parent, path, is_dir, t->index + 1);
+    *ret = etcd2_node_add(&t->nodes, parent, path, is_dir, t->index + 1);
     return *ret ? 0 : refuse_full(why);
 }
 
@@ -251,7 +200,7 @@ static int place(struct etcd2_tree *t, enum etcd2_action action, const char *pat
     struct etcd2_node *n = old;
     int r = 0;
 
-    if (!has_room(t, path, old, kept.len) || !etcd2_value_new(t, kept, &copy))
+    if (!has_room(t, path, old, kept.len) || !etcd2_value_new(&t->nodes, kept, &copy))
         return refuse_full(why);
     if (!old)
         r = add(t, path, change->is_dir, &n, why);
@@ -264,7 +213,7 @@ static int place(struct etcd2_tree *t, enum etcd2_action action, const char *pat
     n->created = t->index + 1;
     n->modified = t->index + 1;
     etcd2_node_set_value(n, copy);
-    etcd2_node_set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    etcd2_node_set_ttl(&t->nodes, n, change->has_ttl, change->ttl_seconds, when);
     r = conclude(t, action, n, old ? &prev : NULL, change->is_refresh, when, ret, why);
     etcd2_shown_deinit(&prev);
     return r;
@@ -277,7 +226,7 @@ int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text 
     struct etcd2_refusal absent;
     struct etcd2_node *n;
 
-    if (is_root(path))
+    if (etcd2_path_is_root(path))
         return refuse(why, ETCD2_E_ROOT, "/");
     if (find(t, path, &n, &absent) == 0)
         return refuse(why, ETCD2_E_EXISTS, path);
@@ -290,13 +239,13 @@ int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct et
 {
     char below[ETCD2_PATH_MAX + 1];
     char clean[ETCD2_PATH_MAX + 1];
-    int n = snprintf(below, sizeof(below), "%s/%020llu", is_root(path) ? "" : path,
+    int n = snprintf(below, sizeof(below), "%s/%020llu", etcd2_path_is_root(path) ? "" : path,
         (unsigned long long)(t->index + 1));
 
     if (n < 0 || (size_t)n >= sizeof(below))
         return refuse(why, ETCD2_E_FORM, "the key is too long");
     /* The name is one more part of a path that may have as many as are allowed already. */
-    if (!etcd2_tree_clean(below, clean))
+    if (!etcd2_path_clean(below, clean))
         return refuse(why, ETCD2_E_FORM, "the key has more than " STRING(ETCD2_DEPTH_MAX) " parts");
     return etcd2_tree_create(t, clean, value, change, when, ret, why);
 }
@@ -311,7 +260,7 @@ int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text val
     if (r != 0 && (r != ETCD2_E_NOT_FOUND || change->is_refresh))
         return r;
     why->code = 0;
-    if (is_root(path))
+    if (etcd2_path_is_root(path))
         return refuse(why, ETCD2_E_ROOT, "/");
     if (r == 0 && n->is_dir)
         return refuse(why, ETCD2_E_NOT_FILE, path);
@@ -333,14 +282,14 @@ static int change_node(struct etcd2_tree *t, enum etcd2_action action, struct et
     int r;
 
     if (!has_room(t, n->keyed.key, n, is_written ? value.len : etcd2_node_value(n).len) ||
-        (is_written && !etcd2_value_new(t, value, &copy)))
+        (is_written && !etcd2_value_new(&t->nodes, value, &copy)))
         return refuse_full(why);
     prev = etcd2_node_show(n, when);
     if (is_written)
         etcd2_node_set_value(n, copy);
     if (!n->is_dir)
         n->modified = t->index + 1;
-    etcd2_node_set_ttl(t, n, change->has_ttl, change->ttl_seconds, when);
+    etcd2_node_set_ttl(&t->nodes, n, change->has_ttl, change->ttl_seconds, when);
     r = conclude(t, action, n, &prev, change->is_refresh, when, ret, why);
     etcd2_shown_deinit(&prev);
     return r;
@@ -351,11 +300,8 @@ int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text 
     struct etcd2_refusal *why)
 {
     struct etcd2_node *n;
-    int r;
+    int r = find_changeable(t, path, &n, why);
 
-    if (is_root(path))
-        return refuse(why, ETCD2_E_ROOT, "/");
-    r = find(t, path, &n, why);
     if (r != 0)
         return r;
     if (n->is_dir && value.len > 0)
@@ -421,7 +367,7 @@ int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text va
     struct etcd2_node *n;
     int r;
 
-    if (is_root(path))
+    if (etcd2_path_is_root(path))
         return refuse(why, ETCD2_E_ROOT, "/");
     r = find_expected(t, path, change, &n, why);
     if (r != 0)
@@ -437,7 +383,7 @@ static void remove_all(struct etcd2_tree *t, struct etcd2_node *n)
     while (n->children.n > 0)
         remove_all(t, etcd2_node_of(n->children.items[n->children.n - 1]));
     if (n->parent)
-        etcd2_node_free(t, n);
+        etcd2_node_free(&t->nodes, n);
 }
 
 static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
@@ -452,16 +398,16 @@ static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct et
     /* In a job that is full a node can always be removed; its value is then not shown once more. */
     if (!has_room(t, n->keyed.key, n, 0))
         prev.has_nothing = true;
-    ev = etcd2_event_new(t, action, t->index + 1, &gone, &prev);
+    ev = etcd2_event_new(&t->events, action, t->index + 1, &gone, &prev);
     etcd2_shown_deinit(&prev);
     if (!ev)
         return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
     ev->removes_dir = n->is_dir;
-    etcd2_event_tell_below(t, ev);
+    etcd2_events_tell_below(&t->events, &t->nodes, ev);
     remove_all(t, n);
     t->index++;
-    etcd2_tree_save_index(t);
-    etcd2_event_tell(t, ev);
+    etcd2_index_save(&t->nodes, t->index);
+    etcd2_events_tell(&t->events, ev);
     *ret = ev;
     return 0;
 }
@@ -470,11 +416,8 @@ int etcd2_tree_delete(struct etcd2_tree *t, const char *path, bool is_dir, bool 
     struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
 {
     struct etcd2_node *n;
-    int r;
+    int r = find_changeable(t, path, &n, why);
 
-    if (is_root(path))
-        return refuse(why, ETCD2_E_ROOT, "/");
-    r = find(t, path, &n, why);
     if (r != 0)
         return r;
     if (n->is_dir && !is_dir && !is_recursive)
@@ -496,13 +439,13 @@ int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
 
 nsec_t etcd2_tree_due(const struct etcd2_tree *t)
 {
-    return heap_due(&t->ttls);
+    return heap_due(&t->nodes.ttls);
 }
 
 void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when)
 {
-    while (heap_due(&t->ttls) <= when.now) {
-        struct etcd2_node *n = container_of(heap_first(&t->ttls), struct etcd2_node, ttl);
+    while (heap_due(&t->nodes.ttls) <= when.now) {
+        struct etcd2_node *n = container_of(heap_first(&t->nodes.ttls), struct etcd2_node, ttl);
         struct etcd2_event *ev = NULL;
         struct etcd2_refusal why;
 
@@ -514,39 +457,79 @@ void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when)
     }
 }
 
+/* ---- watching ------------------------------------------------------------------------------- */
+
+int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t from_index,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    w->from_index = from_index > 0 ? from_index : t->index + 1;
+    if (etcd2_events_watch(&t->events, w, ret))
+        return 0;
+    why->cause_len = (size_t)snprintf(why->cause, sizeof(why->cause),
+        "the requested history has been cleared [%llu/%llu]",
+        (unsigned long long)t->events.history_start, (unsigned long long)w->from_index);
+    return why->code = ETCD2_E_CLEARED;
+}
+
+void etcd2_tree_unwatch(struct etcd2_watcher *w)
+{
+    list_remove(&w->link);
+}
+
+/* ---- saving and loading --------------------------------------------------------------------- */
+
+void etcd2_tree_save_index(struct etcd2_tree *t)
+{
+    etcd2_index_save(&t->nodes, t->index);
+}
+
+int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+{
+    struct etcd2_record rec;
+    int r = etcd2_record_decode(&rec, p, len, e);
+
+    if (r != 0)
+        return r;
+    *ret = (const uint8_t *)rec.path.p;
+    *ret_len = rec.path.len;
+    return 0;
+}
+
+int etcd2_tree_load(
+    struct etcd2_tree *t, const void *p, size_t len, struct etcd2_when when, struct err *e)
+{
+    struct etcd2_record rec;
+    int r = etcd2_record_decode(&rec, p, len, e);
+
+    if (r != 0)
+        return r;
+    if (!etcd2_record_is_index(&rec))
+        return etcd2_node_load(&t->nodes, &rec, len, when, e);
+    t->index = rec.numbers[0];
+    etcd2_events_forget(&t->events, t->index + 1);
+    return 0;
+}
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int etcd2_tree_init(
-    struct etcd2_tree *t, const struct etcd2_tree_saver *saver, struct rdzv_quota *quota)
+int etcd2_tree_init(struct etcd2_tree *t, const struct rdzv_saver *saver, struct rdzv_quota *quota)
 {
-    *t = (struct etcd2_tree){.saver = *saver, .quota = quota};
-    list_init(&t->watchers);
-    t->root = etcd2_node_add(t, NULL, "/", true, 0);
-    return t->root ? 0 : -ENOMEM;
+    *t = (struct etcd2_tree){.index = 0};
+    etcd2_events_init(&t->events, quota);
+    return etcd2_nodes_init(&t->nodes, saver, quota);
 }
 
 void etcd2_tree_clear(struct etcd2_tree *t)
 {
-    remove_all(t, t->root);
-    etcd2_event_forget_history(t);
-}
-
-static void put_nowhere(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-}
-
-static void drop_nowhere(void *ctx, const void *name, size_t name_len, size_t before)
-{
+    remove_all(t, t->nodes.root);
+    etcd2_events_forget(&t->events, t->index + 1);
 }
 
 void etcd2_tree_deinit(struct etcd2_tree *t)
 {
-    if (!t->root)
+    if (!t->nodes.root)
         return;
-    t->saver = (struct etcd2_tree_saver){.put = put_nowhere, .drop = drop_nowhere};
+    t->nodes.saver = rdzv_saver_none;
     etcd2_tree_clear(t);
-    etcd2_node_free(t, t->root);
-    t->root = NULL;
-    heap_deinit(&t->ttls);
+    etcd2_nodes_deinit(&t->nodes);
 }

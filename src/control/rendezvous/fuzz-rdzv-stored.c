@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "rendezvous/tcpstore_entry.h"
-#include "rendezvous/etcd2_tree_internal.h"
+#include "rendezvous/etcd2_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -47,9 +47,10 @@ static void forget(struct record *rec)
     rec->p = NULL;
 }
 
-static void put(
-    bool is_node, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+static void put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
+    bool is_node = kind == RDZV_KEY_NODE;
     struct record *rec = find_record(is_node, name, name_len);
     size_t i = 0;
 
@@ -67,34 +68,13 @@ static void put(
     memcpy(disk[i].p, p, len);
 }
 
-static void drop(bool is_node, const void *name, size_t name_len, size_t before)
+static void drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
-    struct record *rec = find_record(is_node, name, name_len);
+    struct record *rec = find_record(kind == RDZV_KEY_NODE, name, name_len);
 
     assert(rec && rec->len == before);
     forget(rec);
-}
-
-static void put_entry(
-    void *ctx, const void *name, size_t n, const void *p, size_t len, size_t before)
-{
-    put(false, name, n, p, len, before);
-}
-
-static void drop_entry(void *ctx, const void *name, size_t n, size_t before)
-{
-    drop(false, name, n, before);
-}
-
-static void put_node(
-    void *ctx, const void *name, size_t n, const void *p, size_t len, size_t before)
-{
-    put(true, name, n, p, len, before);
-}
-
-static void drop_node(void *ctx, const void *name, size_t n, size_t before)
-{
-    drop(true, name, n, before);
 }
 
 static void unsaved(void *ctx)
@@ -111,12 +91,11 @@ struct job {
 
 static void job_init(struct job *job)
 {
-    struct tcpstore_saver for_tcpstore = {.unsaved = unsaved, .put = put_entry, .drop = drop_entry};
-    struct etcd2_tree_saver for_tree = {.put = put_node, .drop = drop_node};
+    struct rdzv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
 
     job->quota = (struct rdzv_quota){.bytes_max = 256u << 10, .entries_max = 200};
-    tcpstore_server_init(&job->ts, &for_tcpstore, &job->quota, 1);
-    assert(etcd2_tree_init(&job->tree, &for_tree, &job->quota) == 0);
+    tcpstore_server_init(&job->ts, &saver, &job->quota, 1);
+    assert(etcd2_tree_init(&job->tree, &saver, &job->quota) == 0);
 }
 
 static void job_deinit(struct job *job)
@@ -170,7 +149,7 @@ static void take_path(struct reader *r, char path[static ETCD2_PATH_MAX + 1])
         text[len++] = (char)("abc_"[i < 3 ? reader_u8(r) % 4 : 0]);
     }
     text[len] = '\0';
-    if (!etcd2_tree_clean(text, path))
+    if (!etcd2_path_clean(text, path))
         memcpy(path, "/", 2);
 }
 
@@ -318,7 +297,8 @@ static void damage_one(struct record *rec, struct reader *r, struct etcd2_when w
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void ignore(void *ctx, const void *name, size_t name_len, size_t before)
+static void ignore(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
 }
 
@@ -329,7 +309,7 @@ static void check_stored(struct job *job, uint8_t from, struct etcd2_when when)
     job_init(&again);
     load_all(&again, NULL, from, when);
     assert(again.ts.next_item <= job->ts.next_item && again.tree.index == job->tree.index);
-    check_node(job->tree.root, again.tree.root);
+    check_node(job->tree.nodes.root, again.tree.nodes.root);
     /* To compare queues empties them, and the disk is the first one's. */
     again.ts.saver.drop = ignore;
     check_kv(job, &again);

@@ -11,27 +11,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static void put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-}
-
-static void drop(void *ctx, const void *name, size_t name_len, size_t before)
-{
-}
-
-static void unsaved(void *ctx)
-{
-}
-
 static void check_entry(const uint8_t *data, size_t len)
 {
-    struct tcpstore_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
     struct err e = ERR_NULL;
     struct tcpstore_server ts;
 
-    tcpstore_server_init(&ts, &saver, &quota, 1);
+    tcpstore_server_init(&ts, &rdzv_saver_none, &quota, 1);
     (void)tcpstore_server_load(&ts, data, len, &e);
     tcpstore_server_deinit(&ts);
     assert(quota.bytes == 0 && quota.entries == 0);
@@ -39,7 +25,6 @@ static void check_entry(const uint8_t *data, size_t len)
 
 static void check_node(const uint8_t *data, size_t len)
 {
-    struct etcd2_tree_saver saver = {.put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
     struct etcd2_when when = {.now = 1, .wall = 1};
     struct etcd2_refusal why;
@@ -48,7 +33,7 @@ static void check_node(const uint8_t *data, size_t len)
     char *text;
     size_t text_len;
 
-    assert(etcd2_tree_init(&t, &saver, &quota) == 0);
+    assert(etcd2_tree_init(&t, &rdzv_saver_none, &quota) == 0);
     if (etcd2_tree_load(&t, data, len, when, &e) == 0) {
         assert(etcd2_tree_get(&t, "/", true, when, &text, &text_len, &why) == 0);
         free(text);

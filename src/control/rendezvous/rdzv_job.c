@@ -7,22 +7,26 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/etcd2_tree_internal.h"
 
 /* Room for the pieces of a blob that is kept for the next one. */
 #define BLOB_KEEP (64u << 10)
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
-static void put(struct rdzv_job *job, enum rdzv_key_kind kind, const void *name, size_t name_len,
-    const void *p, size_t len)
+static void on_put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
+    struct rdzv_job *job = ctx;
+
     rdzv_save_blob(job->jobs->save, job->number, job->run, kind, name, name_len, p, len);
     rdzv_job_changed(job);
 }
 
-static void drop(struct rdzv_job *job, enum rdzv_key_kind kind, const void *name, size_t name_len)
+static void on_drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
+    struct rdzv_job *job = ctx;
+
     if (job->is_clearing)
         return;
     rdzv_save_drop_blob(job->jobs->save, job->number, job->run, kind, name, name_len);
@@ -51,28 +55,6 @@ void rdzv_jobs_flush(struct rdzv_jobs *jobs)
         }
     }
     rdzv_save_flush(jobs->save);
-}
-
-static void on_put_entry(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-    put(ctx, RDZV_KEY_ENTRY, name, name_len, p, len);
-}
-
-static void on_drop_entry(void *ctx, const void *name, size_t name_len, size_t before)
-{
-    drop(ctx, RDZV_KEY_ENTRY, name, name_len);
-}
-
-static void on_put_node(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-    put(ctx, RDZV_KEY_NODE, name, name_len, p, len);
-}
-
-static void on_drop_node(void *ctx, const void *name, size_t name_len, size_t before)
-{
-    drop(ctx, RDZV_KEY_NODE, name, name_len);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -106,9 +88,7 @@ struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number)
 struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m, nsec_t now)
 {
     struct rdzv_job *job = m->len <= NAME_MAX_LEN ? calloc(1, sizeof(*job)) : NULL;
-    struct tcpstore_saver for_store = {
-        .ctx = job, .unsaved = on_unsaved, .put = on_put_entry, .drop = on_drop_entry};
-    struct etcd2_tree_saver for_tree = {.ctx = job, .put = on_put_node, .drop = on_drop_node};
+    struct rdzv_saver saver = {.ctx = job, .unsaved = on_unsaved, .put = on_put, .drop = on_drop};
 
     if (!job)
         return NULL;
@@ -123,8 +103,8 @@ struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m,
         .bytes_max = RDZV_JOB_BYTES_MAX,
         .entries_max = RDZV_JOB_ENTRIES_MAX};
     list_init(&job->conns);
-    tcpstore_server_init(&job->tcpstore, &for_store, &job->quota, jobs->seed);
-    if (etcd2_tree_init(&job->etcd2, &for_tree, &job->quota) != 0) {
+    tcpstore_server_init(&job->tcpstore, &saver, &job->quota, jobs->seed);
+    if (etcd2_tree_init(&job->etcd2, &saver, &job->quota) != 0) {
         free(job);
         return NULL;
     }

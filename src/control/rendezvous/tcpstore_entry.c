@@ -1,4 +1,4 @@
-/* tcpstore_entry.c - the entries of a TCPStore: in memory, in the quota, and as blobs. */
+/* tcpstore_entry.c - see tcpstore_entry.h, and tcpstore_server.h for what is saved and loaded. */
 #include "tcpstore_entry.h"
 
 #include <errno.h>
@@ -116,7 +116,8 @@ static size_t save_put(struct tcpstore_server *ts, enum blob_kind kind, uint64_t
     if (value.len > 0)
         writer_put(&w, value.p, value.len);
     rdzv_blob_seal(RDZV_BLOB_OF_STORE, blob, len);
-    ts->saver.put(ts->saver.ctx, blob + RDZV_BLOB_HEAD, name_len, blob, len, before);
+    ts->saver.put(
+        ts->saver.ctx, RDZV_KEY_ENTRY, blob + RDZV_BLOB_HEAD, name_len, blob, len, before);
     free(blob);
     return len;
 }
@@ -128,7 +129,7 @@ static void save_drop(struct tcpstore_server *ts, enum blob_kind kind, uint64_t 
     struct writer w = writer_make(name, sizeof(name));
 
     put_name(&w, kind, number, en);
-    ts->saver.drop(ts->saver.ctx, name, writer_len(&w), before);
+    ts->saver.drop(ts->saver.ctx, RDZV_KEY_ENTRY, name, writer_len(&w), before);
 }
 
 static void is_unsaved(struct tcpstore_server *ts, struct tcpstore_entry *en)
@@ -455,23 +456,9 @@ void tcpstore_server_clear(struct tcpstore_server *ts)
     empty_all(ts);
 }
 
-static void unsaved_nowhere(void *ctx)
-{
-}
-
-static void put_nowhere(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-}
-
-static void drop_nowhere(void *ctx, const void *name, size_t name_len, size_t before)
-{
-}
-
 void tcpstore_server_deinit(struct tcpstore_server *ts)
 {
-    ts->saver = (struct tcpstore_saver){
-        .unsaved = unsaved_nowhere, .put = put_nowhere, .drop = drop_nowhere};
+    ts->saver = rdzv_saver_none;
     empty_all(ts);
     forget_listed(ts);
     htab_deinit(&ts->entries);

@@ -556,7 +556,7 @@ int tcpstore_server_handle(
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void tcpstore_server_init(struct tcpstore_server *ts, const struct tcpstore_saver *saver,
+void tcpstore_server_init(struct tcpstore_server *ts, const struct rdzv_saver *saver,
     struct rdzv_quota *quota, uint64_t seed)
 {
     *ts = (struct tcpstore_server){.saver = *saver, .quota = quota};

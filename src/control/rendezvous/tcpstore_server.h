@@ -28,6 +28,7 @@
 #include "base/list.h"
 #include "rendezvous/tcpstore_out.h"
 #include "rendezvous/rdzv_quota.h"
+#include "rendezvous/rdzv_saver.h"
 #include "wire/tcpstore.h"
 
 struct err;
@@ -40,33 +41,17 @@ struct err;
 #define TCPSTORE_SERVER_E_FULL    2 /* no room left in the job or its network, or no memory */
 #define TCPSTORE_SERVER_E_LONG    3 /* the value would be over TCPSTORE_VALUE_MAX */
 
-/** What has to be saved. Called while a request is handled, or by tcpstore_server_flush(); may not
- * call back. */
-struct tcpstore_saver {
-    void *ctx; /* pinned: handed to the calls */
-
-    /* There is something for tcpstore_server_flush() now, where there was nothing. */
-    void (*unsaved)(void *ctx);
-
-    /* The blob called @name is now @len bytes; it had @before (0: is new). */
-    void (*put)(
-        void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before);
-
-    /* It is gone. */
-    void (*drop)(void *ctx, const void *name, size_t name_len, size_t before);
-};
-
 struct tcpstore_server {
-    struct tcpstore_saver saver; /* see there */
-    struct rdzv_quota *quota;    /* pins */
-    struct htab entries;         /* owns struct tcpstore_entry, by key */
-    struct list ready;           /* of struct tcpstore_client: those with output */
-    struct list unsaved;         /* of struct tcpstore_entry: values to be told to the saver */
-    size_t n_unsaved;            /* in it */
-    size_t n_keys;               /* with a value */
-    size_t keys_len;             /* bytes of those keys */
-    struct rdzv_buf *listed;     /* counted; the answer to LIST, while it is still right */
-    uint64_t next_item;          /* number of the next item in any queue */
+    struct rdzv_saver saver;  /* see there */
+    struct rdzv_quota *quota; /* pins */
+    struct htab entries;      /* owns struct tcpstore_entry, by key */
+    struct list ready;        /* of struct tcpstore_client: those with output */
+    struct list unsaved;      /* of struct tcpstore_entry: values to be told to the saver */
+    size_t n_unsaved;         /* in it */
+    size_t n_keys;            /* with a value */
+    size_t keys_len;          /* bytes of those keys */
+    struct rdzv_buf *listed;  /* counted; the answer to LIST, while it is still right */
+    uint64_t next_item;       /* number of the next item in any queue */
 };
 
 /** A connection, as the store sees it; embedded in the owner's. */
@@ -82,7 +67,7 @@ struct tcpstore_client {
 };
 
 /** tcpstore_server_init() - empty; @seed: random, unknown to strangers. @saver is copied. */
-void tcpstore_server_init(struct tcpstore_server *ts, const struct tcpstore_saver *saver,
+void tcpstore_server_init(struct tcpstore_server *ts, const struct rdzv_saver *saver,
     struct rdzv_quota *quota, uint64_t seed);
 
 /** tcpstore_server_deinit() - after all clients. Nothing is told to the saver. Idempotent. */

@@ -27,8 +27,8 @@ struct fixture {
     size_t n_saved; /* blobs of nodes */
 };
 
-static void put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+static void put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
     struct fixture *f = ctx;
 
@@ -39,7 +39,8 @@ static void put(
     f->n_saved += before == 0;
 }
 
-static void drop(void *ctx, const void *name, size_t name_len, size_t before)
+static void drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
     struct fixture *f = ctx;
 
@@ -49,7 +50,7 @@ static void drop(void *ctx, const void *name, size_t name_len, size_t before)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct etcd2_tree_saver saver = {.ctx = f, .put = put, .drop = drop};
+    struct rdzv_saver saver = {.ctx = f, .put = put, .drop = drop};
 
     f->quota = (struct rdzv_quota){.bytes_max = 1u << 20, .entries_max = 8};
     f->when = (struct etcd2_when){.now = 100 * SECOND, .wall = 1790000000 * SECOND};
@@ -119,7 +120,7 @@ static void test_ttl(void **state)
 static void test_restart(void **state)
 {
     struct fixture *f = *state;
-    struct etcd2_tree_saver saver = {.ctx = f, .put = put, .drop = drop};
+    struct rdzv_saver saver = {.ctx = f, .put = put, .drop = drop};
     struct etcd2_when later = {.now = 5 * SECOND, .wall = 1800000000 * SECOND};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 8};
     struct err e = ERR_NULL;
@@ -198,7 +199,7 @@ static void test_limits(void **state)
     assert_int_equal(n, 7);
     assert_int_equal(f->why.code, ETCD2_E_INTERNAL);
     assert_int_equal(set(f, "/a", "one that is there may change", 0), 0);
-    f->quota.bytes_max = f->quota.bytes - f->tree.history_bytes;
+    f->quota.bytes_max = f->quota.bytes - f->tree.events.history_bytes;
     assert_int_equal(set(f, "/a", "but not grow when there is no room", 0), ETCD2_E_INTERNAL);
     etcd2_tree_clear(&f->tree);
     assert_int_equal(f->n_saved, 0);
@@ -222,16 +223,16 @@ static void test_paths(void **state)
     char deep[3 * ETCD2_DEPTH_MAX];
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        assert_true(etcd2_tree_clean(cases[i].path, ret));
+        assert_true(etcd2_path_clean(cases[i].path, ret));
         assert_string_equal(ret, cases[i].clean);
     }
     for (size_t i = 0; i < sizeof(deep); i++)
         deep[i] = i % 2 ? 'x' : '/';
     deep[2 * ETCD2_DEPTH_MAX] = '\0';
-    assert_true(etcd2_tree_clean(deep, ret));
+    assert_true(etcd2_path_clean(deep, ret));
     deep[2 * ETCD2_DEPTH_MAX] = '/';
     deep[2 * ETCD2_DEPTH_MAX + 2] = '\0';
-    assert_false(etcd2_tree_clean(deep, ret));
+    assert_false(etcd2_path_clean(deep, ret));
 }
 
 /* An answer is measured first, and made once: what has no room is refused, and never made. */
@@ -266,10 +267,10 @@ static void test_answers(void **state)
     assert_int_equal(look(f, "/one"), ETCD2_E_INTERNAL);
     assert_int_equal(look(f, "/a"), 0);
     /* Room is made for a change by forgetting what has been; and a full job can be emptied. */
-    assert_int_equal(f->tree.n_history, 3);
+    assert_int_equal(f->tree.events.n_history, 3);
     f->quota.bytes_max = f->quota.bytes + 500000;
     assert_int_equal(set(f, "/two", ones, 0), 0);
-    assert_int_equal(f->tree.n_history, 1);
+    assert_int_equal(f->tree.events.n_history, 1);
     f->quota.bytes_max = f->quota.bytes;
     assert_int_equal(etcd2_tree_delete(&f->tree, "/one", false, false, f->when, &ev, &f->why), 0);
     etcd2_event_unref(ev);

@@ -38,7 +38,8 @@ static size_t slot_of(const void *name, size_t len)
     return i;
 }
 
-static void drop(void *ctx, const void *name, size_t name_len, size_t before)
+static void drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
     size_t i = slot_of(name, name_len);
 
@@ -49,13 +50,13 @@ static void drop(void *ctx, const void *name, size_t name_len, size_t before)
     disk[i].len = 0;
 }
 
-static void put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+static void put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
     size_t i = 0;
 
     if (before > 0)
-        drop(ctx, name, name_len, before);
+        drop(ctx, kind, name, name_len, before);
     assert_int_equal(slot_of(name, name_len), BLOBS_MAX);
     while (disk[i].len > 0)
         i++;
@@ -96,7 +97,7 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct tcpstore_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
+    struct rdzv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
 
     f->quota = (struct rdzv_quota){.bytes_max = 1u << 20, .entries_max = 32};
     tcpstore_server_init(&f->ts, &saver, &f->quota, 1);
@@ -328,7 +329,7 @@ static void test_limits(void **state)
 static void test_saving(void **state)
 {
     struct fixture *f = *state;
-    struct tcpstore_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
+    struct rdzv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 32};
     struct tcpstore_client c;
     struct err e = ERR_NULL;

@@ -1,7 +1,7 @@
 /*
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
  *
- * server_engine.c    how long a connection may take, and its early end
+ * server_cut.c       how long a connection may take, and its early end
  * server_upgrade.c   connections that become bytes
  * server_answer.c    what goes out
  * server_deferred.c  answers that come later

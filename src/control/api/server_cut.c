@@ -1,5 +1,5 @@
 /*
- * server_engine.c - how long a connection may take, and its early end.
+ * server_cut.c    - how long a connection may take, and its early end.
  */
 #include <sys/socket.h>
 

@@ -117,10 +117,10 @@ static void begin_waiting(struct server_listener *l, nsec_t now)
          i++) {
         if (!waiting_take(&l->waiting, &c))
             return;
-        if (now - c.at >= WAITING_TIME) {
+        if (now - c.accepted_at >= WAITING_TIME) {
             l->s->counts.refused++;
             (void)close(c.fd);
-        } else if (server__take(l, c.fd, &c.from, c.at)) {
+        } else if (server__take(l, c.fd, &c.from, c.accepted_at)) {
             rate_pay(&l->pace, now, each);
         }
     }
@@ -143,7 +143,7 @@ static void pause_accepting(struct server_listener *l)
 /* False: there are no more for now. */
 static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
 {
-    struct waiting_connection c = {.at = now};
+    struct waiting_connection c = {.accepted_at = now};
     struct waiting_connection gone;
     union sockaddr_inet sa;
     socklen_t len = sizeof(sa);

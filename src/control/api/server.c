@@ -143,7 +143,7 @@ static enum MHD_Result dispatch(struct server__connection *c, const char *method
     c->has_asked = true;
     handle(c, method, path, &rs);
     if (rs.deferred) {
-        c->deadline = clock_now() + SERVER__ANSWER_TIME;
+        c->cut_at = clock_now() + SERVER__ANSWER_TIME;
         return server__defer(c, rs.deferred);
     }
     return server__answer(c, &rs);

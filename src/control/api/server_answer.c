@@ -51,7 +51,7 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     if (!r)
         return NULL;
     c->stream = st;
-    c->deadline = NSEC_NEVER;
+    c->cut_at = NSEC_NEVER;
     st->server_ctx = c;
     st->wake = wake_stream;
     (void)MHD_add_response_header(r, "Content-Type", "application/x-ndjson");
@@ -102,7 +102,7 @@ enum MHD_Result server__answer(struct server__connection *c, struct response *rs
         return MHD_NO;
     }
     if (!rs->stream)
-        c->deadline = clock_now() + SERVER__ANSWER_TIME;
+        c->cut_at = clock_now() + SERVER__ANSWER_TIME;
     if (!rs->upgrade)
         (void)MHD_add_response_header(r, "Connection", "close");
     (void)MHD_add_response_header(r, "Cache-Control", "no-store");

@@ -55,7 +55,7 @@ static bool make_room(struct server_listener *l, const struct ip_addr *from, nse
         struct server__connection *c = container_of(it, struct server__connection, link);
         struct ip_addr theirs = admission_block(&c->from.addr);
 
-        if (now - c->began >= SERVER__REQUEST_TIME)
+        if (now - c->began_at >= SERVER__REQUEST_TIME)
             break;
         if (c->listener == l && c->is_inside && !c->has_asked && ip_addr_equal(&theirs, &block))
             oldest = c;
@@ -129,8 +129,8 @@ bool server__take(struct server_listener *l, int fd, const struct endpoint *from
         .uid = l->access == API_ACCESS_ADMIN ? peer_uid(fd) : 0,
         .role = l->role,
         .is_inside = true,
-        .began = now,
-        .deadline = now + SERVER__REQUEST_TIME};
+        .began_at = now,
+        .cut_at = now + SERVER__REQUEST_TIME};
     list_add_tail(&s->connections, &c->link);
     server__watch_deadlines(s);
     s->counts.accepted++;

@@ -1,7 +1,8 @@
 /*
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
+ * mhd_loop.h is below all of them.
  *
- * server_engine.c    how long a connection may take, and its early end
+ * server_cut.c       how long a connection may take, and its early end
  * server_upgrade.c   connections that become bytes
  * server_answer.c    what goes out
  * server_deferred.c  answers that come later
@@ -75,10 +76,10 @@ struct server__connection {
     void *listener_ctx;               /* of the listener */
     struct endpoint from;             /* the other end */
     uint32_t uid;                     /* of the other end of a unix socket */
-    nsec_t began;                     /* when it was accepted */
+    nsec_t began_at;                  /* when it was accepted */
     bool has_asked;                   /* its request has come whole */
     enum role role;                   /* API_ACCESS_ADMIN: of the listener */
-    nsec_t deadline;                  /* when it is cut; NSEC_NEVER for a stream */
+    nsec_t cut_at;                    /* when it is cut; NSEC_NEVER for a stream */
     char *body;                       /* owns; what has come of the request's body */
     size_t body_len;                  /* bytes */
     bool too_long;                    /* the body goes on beyond what is kept */

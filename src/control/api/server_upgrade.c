@@ -13,7 +13,7 @@ static void on_upgraded(void *ctx, struct MHD_Connection *mhd, void *request, co
     int flags = fcntl(sock, F_GETFL);
 
     c->urh = urh;
-    c->deadline = NSEC_NEVER;
+    c->cut_at = NSEC_NEVER;
     server__leave_listener(c);
     (void)fcntl(sock, F_SETFL, flags | O_NONBLOCK);
     c->upgrade->on_open(c->upgrade, sock, early, len);

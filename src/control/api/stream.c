@@ -86,7 +86,7 @@ bool stream_push(struct stream *s, struct line *l, nsec_t now)
         (s->n == s->cap && !grow(s)))
         return false;
     if (s->n == 0)
-        s->moved = now;
+        s->moved_at = now;
     *slot(s, s->n) = line_ref(l);
     s->n++;
     s->bytes += l->len;
@@ -146,11 +146,11 @@ size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now)
         s->sent = 0;
     }
     if (out > 0)
-        s->moved = now;
+        s->moved_at = now;
     return out;
 }
 
 bool stream_is_stalled(const struct stream *s, nsec_t now)
 {
-    return s->n > 0 && now - s->moved > STREAM_STALL_NS;
+    return s->n > 0 && now - s->moved_at > STREAM_STALL_NS;
 }

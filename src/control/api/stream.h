@@ -41,9 +41,10 @@ struct line *line_new(const char *text, size_t len);
 /** line_new_part() - without the newline: the beginning of a line that the next one continues. */
 struct line *line_new_part(const char *text, size_t len);
 
+/** line_ref() - one more holds it; returns it. */
 struct line *line_ref(struct line *l);
 
-/** line_unref() - NULL is fine. Always NULL. */
+/** line_unref() - one less holds it; NULL is fine. Always NULL. */
 struct line *line_unref(struct line *l);
 
 struct stream {
@@ -56,7 +57,7 @@ struct stream {
     bool is_inside;                      /* the last one that went out was a part */
     bool aborted;                        /* nothing more is to go out */
     bool ended;                          /* no more after these */
-    nsec_t moved;                        /* when bytes were last taken, or the queue was empty */
+    nsec_t moved_at;                     /* when bytes were last taken, or the queue was empty */
     void (*on_drained)(struct stream *); /* all is out; it may push more */
     void (*on_closed)(struct stream *);  /* the connection is gone; may free the stream */
     void (*wake)(struct stream *);       /* the server's: there is something to take */
@@ -78,17 +79,17 @@ void stream_deinit(struct stream *s);
  */
 bool stream_push(struct stream *s, struct line *l, nsec_t now);
 
-/** stream_clear() - drop all lines but the one that is half out, with all its parts. */
+/** stream_clear() - drop all lines but the one that was sent in part, with all its parts. */
 void stream_clear(struct stream *s);
 
 /** stream_end() - close the connection in order once the queue is out. */
 void stream_end(struct stream *s);
 
-/** stream_abort() - close the connection at the next chance, whatever is queued. */
+/** stream_abort() - close the connection soon, and drop what is queued. */
 void stream_abort(struct stream *s);
 
-/** stream_take() - the server: up to @cap bytes of the queue into @buf; says how many. */
+/** stream_take() - for the server: up to @cap bytes of the queue into @buf; how many those are. */
 size_t stream_take(struct stream *s, char *buf, size_t cap, nsec_t now);
 
-/** stream_is_stalled() - the server: there is something to take, and nobody takes it. */
+/** stream_is_stalled() - for the server: has nothing been taken for STREAM_STALL_NS? */
 bool stream_is_stalled(const struct stream *s, nsec_t now);

@@ -14,7 +14,7 @@
 /* Source @source's connection @fd; source 0 is a unix socket. */
 static struct waiting_connection of(uint8_t source, int fd)
 {
-    struct waiting_connection c = {.fd = fd, .at = fd};
+    struct waiting_connection c = {.fd = fd, .accepted_at = fd};
 
     if (source > 0)
         c.from.addr = ip_addr_v4((const uint8_t[4]){192, 0, 2, source});

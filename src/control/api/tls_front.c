@@ -29,7 +29,7 @@
 /* Links that are told of in one turn. */
 #define EVENTS_MAX 64
 
-/* How often those that drain are looked at. */
+/* How often the links whose plain end has closed are checked for their time. */
 #define SWEEP_EACH NSEC_PER_SEC
 
 /* What may wait in the socket pair, either way, bytes. */
@@ -46,7 +46,7 @@ struct tls_front {
     /* The thread's. */
     struct list links; /* of struct tls_link */
     struct list busy;  /* those that have something to do now; of struct tls_link */
-    nsec_t sweep;      /* when those that drain are looked at next */
+    nsec_t sweep_at;   /* when those that drain are looked at next */
 
     pthread_mutex_t lock; /* guards @handed */
     struct list handed;   /* of struct tls_link: on their way to the thread */
@@ -54,7 +54,7 @@ struct tls_front {
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* For edges: the link goes on until all that it could move would block. */
+/* Edge-triggered: the link goes on until each descriptor would block. */
 static int watch(const struct tls_front *f, struct tls_link *l)
 {
     struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = l};
@@ -116,17 +116,17 @@ static void work_on_busy(struct tls_front *f, nsec_t now)
         work(f, l, now);
 }
 
-/* Those whose other end does not take the rest. */
+/* End the links whose other end does not take what is left. */
 static void sweep(struct tls_front *f, nsec_t now)
 {
     struct tls_link *l;
     struct tls_link *tmp;
 
-    if (now < f->sweep)
+    if (now < f->sweep_at)
         return;
-    f->sweep = now + SWEEP_EACH;
+    f->sweep_at = now + SWEEP_EACH;
     list_foreach_safe(l, tmp, &f->links, link) {
-        if (now >= l->ends_by)
+        if (now >= l->ends_at)
             tls_link_free(l);
     }
 }

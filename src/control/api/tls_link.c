@@ -11,7 +11,7 @@
 /* Records each way in one call, so that the others get their turns. */
 #define ROUNDS 8
 
-/* When our end has said its last word, the other end has so long to take it. */
+/* When the plain end has closed, the other end has so long to take what is left. */
 #define DRAIN_TIME (10 * NSEC_PER_SEC)
 
 /* What became of moving bytes one way. */
@@ -38,7 +38,7 @@ struct tls_link *tls_link_new(struct ssl_ctx_st *ctx, int net_fd, int plain_fd)
     l->ssl = ssl;
     l->net_fd = net_fd;
     l->plain_fd = plain_fd;
-    l->ends_by = NSEC_NEVER;
+    l->ends_at = NSEC_NEVER;
     list_init(&l->link);
     list_init(&l->busy);
     return l;
@@ -79,13 +79,13 @@ static enum step why_not(struct tls_link *l, int result)
     return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? STEP_BLOCKED : STEP_FAILED;
 }
 
-static enum step greet(struct tls_link *l)
+static enum step handshake(struct tls_link *l)
 {
     int n = SSL_do_handshake(l->ssl);
 
     if (n != 1)
         return why_not(l, n);
-    l->is_greeted = true;
+    l->has_handshake = true;
     return STEP_MOVED;
 }
 
@@ -126,7 +126,7 @@ static enum step read_plain(struct tls_link *l, nsec_t now)
     if (n < 0)
         return errno == EAGAIN ? STEP_BLOCKED : STEP_FAILED;
     l->plain_ended = true;
-    l->ends_by = now + DRAIN_TIME;
+    l->ends_at = now + DRAIN_TIME;
     return STEP_MOVED;
 }
 
@@ -162,7 +162,7 @@ static enum step outward(struct tls_link *l, nsec_t now)
     return l->plain_ended ? STEP_BLOCKED : read_plain(l, now);
 }
 
-/* All is said; a word of farewell, which need not arrive. */
+/* Nothing is left to send. TLS says that it ends (RFC 8446 section 6.1), which need not arrive. */
 static int end(struct tls_link *l)
 {
     (void)SSL_shutdown(l->ssl);
@@ -175,15 +175,15 @@ int tls_link_work(struct tls_link *l, nsec_t now)
     enum step in = STEP_MOVED;
     enum step out = STEP_MOVED;
 
-    if (now >= l->ends_by)
+    if (now >= l->ends_at)
         return TLS_LINK_E_ENDED;
-    if (!l->is_greeted) {
+    if (!l->has_handshake) {
         char byte;
-        enum step s = greet(l);
+        enum step s = handshake(l);
 
         if (s == STEP_FAILED)
             return TLS_LINK_E_ENDED;
-        /* Its end may be called off meanwhile. */
+        /* The plain end may be closed meanwhile: nobody wants this connection any more. */
         if (s == STEP_BLOCKED)
             return recv(l->plain_fd, &byte, 1, MSG_PEEK) == 0 ? TLS_LINK_E_ENDED : 0;
     }

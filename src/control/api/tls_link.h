@@ -34,11 +34,11 @@ struct tls_link {
     struct ssl_st *ssl;            /* owns */
     int net_fd;                    /* owns */
     int plain_fd;                  /* owns */
-    bool is_greeted;               /* the handshake is through */
-    bool net_ended;                /* the other end says no more */
-    bool plain_ended;              /* our end says no more */
-    bool told_plain;               /* it knows that the other end has ended */
-    nsec_t ends_by;                /* what is left has to be out by then; NSEC_NEVER at first */
+    bool has_handshake;            /* the TLS handshake is done */
+    bool net_ended;                /* the other end has closed */
+    bool plain_ended;              /* the plain end has closed */
+    bool told_plain;               /* the plain end was told that the other end has closed */
+    nsec_t ends_at;                /* what is left has to be out by then; NSEC_NEVER at first */
     struct tls_link_room to_net;   /* from plain */
     struct tls_link_room to_plain; /* from the net */
 };
@@ -49,10 +49,9 @@ struct tls_link *tls_link_new(struct ssl_ctx_st *ctx, int net_fd, int plain_fd);
 /** tls_link_free() - out of its lists, and close both sides. NULL is fine. Always NULL. */
 struct tls_link *tls_link_free(struct tls_link *l);
 
-/** It has done its share and may have more to do. */
-#define TLS_LINK_E_MORE 1
-/** There is nothing left to do, or it failed. */
-#define TLS_LINK_E_ENDED 2
+/* Outcomes. */
+#define TLS_LINK_E_MORE  1 /* it has used up its share of this turn: call again */
+#define TLS_LINK_E_ENDED 2 /* the connection is over, or has failed: free it */
 
 /** tls_link_work() - move what can be moved. 0; TLS_LINK_E_MORE; TLS_LINK_E_ENDED. */
 int tls_link_work(struct tls_link *l, nsec_t now);

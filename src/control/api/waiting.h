@@ -2,8 +2,8 @@
  * waiting.h - connections that have been accepted and have not begun, served source by source.
  *
  * A listener begins connections at a pace, since each costs a TLS handshake. What is over the pace
- * waits here, and whose turn it is goes round by source: so who sends thousands of connections
- * waits behind his own, and a stranger who sends one waits for one of each other source at most. As
+ * waits here, and the sources take turns: so who sends thousands of connections waits behind his
+ * own, and a stranger who sends one waits for at most one connection of each other source. As
  * in admission.h a source is an IPv4 address or the /64 of an IPv6 one; all of a unix socket are
  * one.
  *
@@ -34,7 +34,7 @@ struct waiting {
 struct waiting_connection {
     int fd;               /* the caller's */
     struct endpoint from; /* the other end */
-    nsec_t at;            /* when it was accepted */
+    nsec_t accepted_at;   /* when it was accepted */
 };
 
 /** waiting_init() - @seed: random, unknown to strangers. */

@@ -12,8 +12,8 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "rendezvous/rdzv_kv_internal.h"
-#include "rendezvous/rdzv_tree_internal.h"
+#include "rendezvous/tcpstore_entry.h"
+#include "rendezvous/etcd2_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -47,9 +47,10 @@ static void forget(struct record *rec)
     rec->p = NULL;
 }
 
-static void put(
-    bool is_node, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+static void put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
+    bool is_node = kind == RDZV_KEY_NODE;
     struct record *rec = find_record(is_node, name, name_len);
     size_t i = 0;
 
@@ -67,34 +68,13 @@ static void put(
     memcpy(disk[i].p, p, len);
 }
 
-static void drop(bool is_node, const void *name, size_t name_len, size_t before)
+static void drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
-    struct record *rec = find_record(is_node, name, name_len);
+    struct record *rec = find_record(kind == RDZV_KEY_NODE, name, name_len);
 
     assert(rec && rec->len == before);
     forget(rec);
-}
-
-static void put_entry(
-    void *ctx, const void *name, size_t n, const void *p, size_t len, size_t before)
-{
-    put(false, name, n, p, len, before);
-}
-
-static void drop_entry(void *ctx, const void *name, size_t n, size_t before)
-{
-    drop(false, name, n, before);
-}
-
-static void put_node(
-    void *ctx, const void *name, size_t n, const void *p, size_t len, size_t before)
-{
-    put(true, name, n, p, len, before);
-}
-
-static void drop_node(void *ctx, const void *name, size_t n, size_t before)
-{
-    drop(true, name, n, before);
 }
 
 static void unsaved(void *ctx)
@@ -105,24 +85,23 @@ static void unsaved(void *ctx)
 
 struct job {
     struct rdzv_quota quota;
-    struct rdzv_kv kv;
-    struct rdzv_tree tree;
+    struct tcpstore_server ts;
+    struct etcd2_tree tree;
 };
 
 static void job_init(struct job *job)
 {
-    struct rdzv_kv_saver for_kv = {.unsaved = unsaved, .put = put_entry, .drop = drop_entry};
-    struct rdzv_tree_saver for_tree = {.put = put_node, .drop = drop_node};
+    struct rdzv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
 
     job->quota = (struct rdzv_quota){.bytes_max = 256u << 10, .entries_max = 200};
-    rdzv_kv_init(&job->kv, &for_kv, &job->quota, 1);
-    assert(rdzv_tree_init(&job->tree, &for_tree, &job->quota) == 0);
+    tcpstore_server_init(&job->ts, &saver, &job->quota, 1);
+    assert(etcd2_tree_init(&job->tree, &saver, &job->quota) == 0);
 }
 
 static void job_deinit(struct job *job)
 {
-    rdzv_kv_deinit(&job->kv);
-    rdzv_tree_deinit(&job->tree);
+    tcpstore_server_deinit(&job->ts);
+    etcd2_tree_deinit(&job->tree);
     assert(job->quota.bytes == 0 && job->quota.entries == 0);
 }
 
@@ -137,7 +116,7 @@ static struct tcpstore_bytes take_bytes(struct reader *r)
     return (struct tcpstore_bytes){.p = reader_take(r, len), .len = len};
 }
 
-static void change_kv(struct rdzv_kv *kv, struct rdzv_client *c, struct reader *r)
+static void change_tcpstore(struct tcpstore_server *ts, struct tcpstore_client *c, struct reader *r)
 {
     static const enum tcpstore_op ops[] = {TCPSTORE_SET, TCPSTORE_APPEND, TCPSTORE_APPEND,
         TCPSTORE_ADD, TCPSTORE_COMPARE_SET, TCPSTORE_DELETE_KEY, TCPSTORE_QUEUE_PUSH,
@@ -150,45 +129,45 @@ static void change_kv(struct rdzv_kv *kv, struct rdzv_client *c, struct reader *
     if (rq.op == TCPSTORE_COMPARE_SET)
         rq.desired = take_bytes(r);
     rq.amount = (int8_t)reader_u8(r);
-    (void)rdzv_kv_handle(kv, c, &rq);
+    (void)tcpstore_server_handle(ts, c, &rq);
     if (reader_u8(r) % 4 == 0)
-        (void)rdzv_kv_flush(kv, reader_u8(r));
-    rdzv_client_sent(c, c->out.len);
+        (void)tcpstore_server_flush(ts, reader_u8(r));
+    tcpstore_client_sent(c, c->out.len);
 }
 
 /* Of a few short paths, and one that is as deep as is allowed, about. */
-static void take_path(struct reader *r, char path[static RDZV_TREE_PATH_MAX + 1])
+static void take_path(struct reader *r, char path[static ETCD2_PATH_MAX + 1])
 {
     unsigned n = reader_u8(r) % 4;
-    char text[2 * RDZV_TREE_DEPTH_MAX + 8];
+    char text[2 * ETCD2_DEPTH_MAX + 8];
     size_t len = 0;
 
     if (reader_u8(r) % 16 == 0)
-        n = RDZV_TREE_DEPTH_MAX - 2 + reader_u8(r) % 4;
+        n = ETCD2_DEPTH_MAX - 2 + reader_u8(r) % 4;
     for (unsigned i = 0; i < n; i++) {
         text[len++] = '/';
         text[len++] = (char)("abc_"[i < 3 ? reader_u8(r) % 4 : 0]);
     }
     text[len] = '\0';
-    if (!rdzv_tree_clean(text, path))
+    if (!etcd2_path_clean(text, path))
         memcpy(path, "/", 2);
 }
 
-typedef int (*tree_fn)(struct rdzv_tree *t, const char *path, struct rdzv_text value,
-    const struct rdzv_change *change, struct rdzv_when when, struct rdzv_event **ret,
-    struct rdzv_refusal *why);
+typedef int (*tree_fn)(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why);
 
-static void change_tree(struct rdzv_tree *t, struct rdzv_when *when, struct reader *r)
+static void change_tree(struct etcd2_tree *t, struct etcd2_when *when, struct reader *r)
 {
-    static const tree_fn fns[] = {rdzv_tree_set, rdzv_tree_create, rdzv_tree_create_in_order,
-        rdzv_tree_update, rdzv_tree_swap};
+    static const tree_fn fns[] = {etcd2_tree_set, etcd2_tree_create, etcd2_tree_create_in_order,
+        etcd2_tree_update, etcd2_tree_swap};
     uint8_t op = reader_u8(r) % 8;
     uint8_t flags = reader_u8(r);
-    struct rdzv_change change = {
+    struct etcd2_change change = {
         .is_dir = flags & 1, .has_ttl = flags & 2, .is_refresh = flags & 4};
-    struct rdzv_event *ev = NULL;
-    struct rdzv_refusal why;
-    char path[RDZV_TREE_PATH_MAX + 1];
+    struct etcd2_event *ev = NULL;
+    struct etcd2_refusal why;
+    char path[ETCD2_PATH_MAX + 1];
     struct tcpstore_bytes b;
 
     take_path(r, path);
@@ -196,31 +175,31 @@ static void change_tree(struct rdzv_tree *t, struct rdzv_when *when, struct read
     change.prev_index = flags & 8 ? t->index : 0;
     b = take_bytes(r);
     if (op < 5)
-        (void)fns[op](t, path, (struct rdzv_text){b.len ? (const char *)b.p : "", b.len}, &change,
+        (void)fns[op](t, path, (struct etcd2_text){b.len ? (const char *)b.p : "", b.len}, &change,
             *when, &ev, &why);
     else if (op == 5)
-        (void)rdzv_tree_delete(t, path, flags & 1, flags & 2, *when, &ev, &why);
+        (void)etcd2_tree_delete(t, path, flags & 1, flags & 2, *when, &ev, &why);
     else if (op == 6)
-        (void)rdzv_tree_compare_delete(t, path, &change, *when, &ev, &why);
+        (void)etcd2_tree_compare_delete(t, path, &change, *when, &ev, &why);
     else
         when->now += reader_u8(r) % 4 * NSEC_PER_SEC;
-    rdzv_event_unref(ev);
-    rdzv_tree_expire(t, *when);
+    etcd2_event_unref(ev);
+    etcd2_tree_expire(t, *when);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------ */
 
-static void check_queues(
-    struct rdzv_kv *a, struct rdzv_entry *in_a, struct rdzv_kv *b, struct rdzv_entry *in_b)
+static void check_queues(struct tcpstore_server *a, struct tcpstore_entry *in_a,
+    struct tcpstore_server *b, struct tcpstore_entry *in_b)
 {
     assert(in_a->n_queue == in_b->n_queue);
     while (in_a->n_queue > 0) {
-        struct rdzv_shared *x = rdzv_kv__pop(a, in_a);
-        struct rdzv_shared *y = rdzv_kv__pop(b, in_b);
+        struct rdzv_buf *x = tcpstore_entry_pop(a, in_a);
+        struct rdzv_buf *y = tcpstore_entry_pop(b, in_b);
 
         assert(x && y && x->len == y->len && memcmp(x->b, y->b, x->len) == 0);
-        rdzv_shared_unref(x);
-        rdzv_shared_unref(y);
+        rdzv_buf_unref(x);
+        rdzv_buf_unref(y);
     }
 }
 
@@ -228,24 +207,25 @@ static void check_kv(struct job *a, struct job *b)
 {
     size_t cursor = 0;
 
-    assert(a->kv.n_keys == b->kv.n_keys && a->kv.keys_len == b->kv.keys_len);
-    for (struct htab_link *l = htab_each(&a->kv.entries, &cursor, NULL); l;
-         l = htab_each(&a->kv.entries, &cursor, l)) {
-        struct rdzv_entry *x = container_of(l, struct rdzv_entry, link);
-        struct rdzv_entry *y = rdzv_kv__find(&b->kv, (struct tcpstore_bytes){x->key, x->key_len});
+    assert(a->ts.n_keys == b->ts.n_keys && a->ts.keys_len == b->ts.keys_len);
+    for (struct htab_link *l = htab_each(&a->ts.entries, &cursor, NULL); l;
+         l = htab_each(&a->ts.entries, &cursor, l)) {
+        struct tcpstore_entry *x = container_of(l, struct tcpstore_entry, link);
+        struct tcpstore_entry *y =
+            tcpstore_entry_find(&b->ts, (struct tcpstore_bytes){x->key, x->key_len});
 
         if (!x->has_value && x->n_queue == 0)
             continue;
         assert(y && y->has_value == x->has_value && y->saved == x->saved);
-        assert(tcpstore_bytes_equal(rdzv_kv__value(x), rdzv_kv__value(y)));
-        check_queues(&a->kv, x, &b->kv, y);
+        assert(tcpstore_bytes_equal(tcpstore_entry_value(x), tcpstore_entry_value(y)));
+        check_queues(&a->ts, x, &b->ts, y);
     }
 }
 
-static void check_node(const struct rdzv_node *a, const struct rdzv_node *b)
+static void check_node(const struct etcd2_node *a, const struct etcd2_node *b)
 {
-    struct rdzv_text x = rdzv_tree__value(a);
-    struct rdzv_text y = rdzv_tree__value(b);
+    struct etcd2_text x = etcd2_node_value(a);
+    struct etcd2_text y = etcd2_node_value(b);
 
     assert(strcmp(a->keyed.key, b->keyed.key) == 0 && a->is_dir == b->is_dir);
     assert(a->created == b->created && a->modified == b->modified && a->saved == b->saved);
@@ -254,32 +234,32 @@ static void check_node(const struct rdzv_node *a, const struct rdzv_node *b)
     assert(x.len == y.len && memcmp(x.p, y.p, x.len) == 0);
     assert(a->children.n == b->children.n);
     for (size_t i = 0; i < a->children.n; i++)
-        check_node(rdzv_node_of(a->children.items[i]), rdzv_node_of(b->children.items[i]));
+        check_node(etcd2_node_of(a->children.items[i]), etcd2_node_of(b->children.items[i]));
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
 /* As whoever loads does it. False: refused, with words, or it lies in a wrong place. */
-static bool load(struct job *job, const struct record *rec, struct rdzv_when when)
+static bool load(struct job *job, const struct record *rec, struct etcd2_when when)
 {
     struct err e = ERR_NULL;
     const uint8_t *name;
     size_t len;
-    int r = rec->is_node ? rdzv_tree_name(rec->p, rec->len, &name, &len, &e)
-                         : rdzv_kv_name(rec->p, rec->len, &name, &len, &e);
+    int r = rec->is_node ? etcd2_tree_name(rec->p, rec->len, &name, &len, &e)
+                         : tcpstore_server_name(rec->p, rec->len, &name, &len, &e);
 
     if (r == 0 && (len != rec->name_len || memcmp(name, rec->name, len) != 0))
         return false;
     if (r == 0)
-        r = rec->is_node ? rdzv_tree_load(&job->tree, rec->p, rec->len, when, &e)
-                         : rdzv_kv_load(&job->kv, rec->p, rec->len, &e);
+        r = rec->is_node ? etcd2_tree_load(&job->tree, rec->p, rec->len, when, &e)
+                         : tcpstore_server_load(&job->ts, rec->p, rec->len, &e);
     assert(r == 0 || err_text(&e)[0] != '\0');
     return r == 0;
 }
 
 /* All records, from one in the middle on; @victim need not load. */
 static void load_all(
-    struct job *job, const struct record *victim, uint8_t from, struct rdzv_when when)
+    struct job *job, const struct record *victim, uint8_t from, struct etcd2_when when)
 {
     for (size_t i = 0; i < RECORDS_MAX; i++) {
         const struct record *rec = &disk[(i * 7 + from) % RECORDS_MAX];
@@ -290,7 +270,7 @@ static void load_all(
 }
 
 /* A record is shortened, changed in a bit, or lies where another belongs; the others load. */
-static void damage_one(struct record *rec, struct reader *r, struct rdzv_when when)
+static void damage_one(struct record *rec, struct reader *r, struct etcd2_when when)
 {
     const struct record *other = &disk[reader_u8(r) % RECORDS_MAX];
     uint8_t how = reader_u8(r) % 3;
@@ -317,43 +297,44 @@ static void damage_one(struct record *rec, struct reader *r, struct rdzv_when wh
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void ignore(void *ctx, const void *name, size_t name_len, size_t before)
+static void ignore(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
 }
 
-static void check_stored(struct job *job, uint8_t from, struct rdzv_when when)
+static void check_stored(struct job *job, uint8_t from, struct etcd2_when when)
 {
     struct job again;
 
     job_init(&again);
     load_all(&again, NULL, from, when);
-    assert(again.kv.next_item <= job->kv.next_item && again.tree.index == job->tree.index);
-    check_node(job->tree.root, again.tree.root);
+    assert(again.ts.next_item <= job->ts.next_item && again.tree.index == job->tree.index);
+    check_node(job->tree.nodes.root, again.tree.nodes.root);
     /* To compare queues empties them, and the disk is the first one's. */
-    again.kv.saver.drop = ignore;
+    again.ts.saver.drop = ignore;
     check_kv(job, &again);
     job_deinit(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct rdzv_when when = {.now = 1000 * NSEC_PER_SEC, .wall = 2000 * NSEC_PER_SEC};
+    struct etcd2_when when = {.now = 1000 * NSEC_PER_SEC, .wall = 2000 * NSEC_PER_SEC};
     struct reader r = reader_make(data, len);
-    struct rdzv_client c;
+    struct tcpstore_client c;
     struct job job;
     uint8_t from = reader_u8(&r);
     unsigned n_damaged = 0;
 
     job_init(&job);
-    rdzv_client_init(&c, TCPSTORE_VALIDATED);
+    tcpstore_client_init(&c, TCPSTORE_VALIDATED);
     while (reader_left(&r) > 0) {
         if (reader_u8(&r) % 2)
-            change_kv(&job.kv, &c, &r);
+            change_tcpstore(&job.ts, &c, &r);
         else
             change_tree(&job.tree, &when, &r);
     }
-    rdzv_client_deinit(&job.kv, &c);
-    assert(rdzv_kv_flush(&job.kv, SIZE_MAX));
+    tcpstore_client_deinit(&job.ts, &c);
+    assert(tcpstore_server_flush(&job.ts, SIZE_MAX));
     r = reader_make(data, len);
     for (size_t i = 0; i < RECORDS_MAX && n_damaged < 8; i++)
         if (disk[i].p && ++n_damaged)

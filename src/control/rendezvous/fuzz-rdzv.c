@@ -5,56 +5,41 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/tcpstore_server.h"
 #include "rendezvous/rdzv_record.h"
-#include "rendezvous/rdzv_tree.h"
+#include "rendezvous/etcd2_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static void put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-}
-
-static void drop(void *ctx, const void *name, size_t name_len, size_t before)
-{
-}
-
-static void unsaved(void *ctx)
-{
-}
-
 static void check_entry(const uint8_t *data, size_t len)
 {
-    struct rdzv_kv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
     struct err e = ERR_NULL;
-    struct rdzv_kv kv;
+    struct tcpstore_server ts;
 
-    rdzv_kv_init(&kv, &saver, &quota, 1);
-    (void)rdzv_kv_load(&kv, data, len, &e);
-    rdzv_kv_deinit(&kv);
+    tcpstore_server_init(&ts, &rdzv_saver_none, &quota, 1);
+    (void)tcpstore_server_load(&ts, data, len, &e);
+    tcpstore_server_deinit(&ts);
     assert(quota.bytes == 0 && quota.entries == 0);
 }
 
 static void check_node(const uint8_t *data, size_t len)
 {
-    struct rdzv_tree_saver saver = {.put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
-    struct rdzv_when when = {.now = 1, .wall = 1};
-    struct rdzv_refusal why;
+    struct etcd2_when when = {.now = 1, .wall = 1};
+    struct etcd2_refusal why;
     struct err e = ERR_NULL;
-    struct rdzv_tree t;
+    struct etcd2_tree t;
     char *text;
     size_t text_len;
 
-    assert(rdzv_tree_init(&t, &saver, &quota) == 0);
-    if (rdzv_tree_load(&t, data, len, when, &e) == 0) {
-        assert(rdzv_tree_get(&t, "/", true, when, &text, &text_len, &why) == 0);
+    assert(etcd2_tree_init(&t, &rdzv_saver_none, &quota) == 0);
+    if (etcd2_tree_load(&t, data, len, when, &e) == 0) {
+        assert(etcd2_tree_get(&t, "/", true, when, &text, &text_len, &why) == 0);
         free(text);
-        rdzv_tree_expire(&t, (struct rdzv_when){.now = NSEC_NEVER - 1, .wall = 1});
+        etcd2_tree_expire(&t, (struct etcd2_when){.now = NSEC_NEVER - 1, .wall = 1});
     }
-    rdzv_tree_deinit(&t);
+    etcd2_tree_deinit(&t);
     assert(quota.bytes == 0 && quota.entries == 0);
 }
 

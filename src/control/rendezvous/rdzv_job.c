@@ -7,22 +7,26 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_tree_internal.h"
 
 /* Room for the pieces of a blob that is kept for the next one. */
 #define BLOB_KEEP (64u << 10)
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
-static void put(struct rdzv_job *job, enum rdzv_key_kind kind, const void *name, size_t name_len,
-    const void *p, size_t len)
+static void on_put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
+    struct rdzv_job *job = ctx;
+
     rdzv_save_blob(job->jobs->save, job->number, job->run, kind, name, name_len, p, len);
     rdzv_job_changed(job);
 }
 
-static void drop(struct rdzv_job *job, enum rdzv_key_kind kind, const void *name, size_t name_len)
+static void on_drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
+    struct rdzv_job *job = ctx;
+
     if (job->is_clearing)
         return;
     rdzv_save_drop_blob(job->jobs->save, job->number, job->run, kind, name, name_len);
@@ -47,32 +51,10 @@ void rdzv_jobs_flush(struct rdzv_jobs *jobs)
             if (!job->is_unsaved)
                 continue;
             job->is_unsaved = false;
-            (void)rdzv_kv_flush(&job->kv, SIZE_MAX);
+            (void)tcpstore_server_flush(&job->tcpstore, SIZE_MAX);
         }
     }
     rdzv_save_flush(jobs->save);
-}
-
-static void on_put_entry(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-    put(ctx, RDZV_KEY_ENTRY, name, name_len, p, len);
-}
-
-static void on_drop_entry(void *ctx, const void *name, size_t name_len, size_t before)
-{
-    drop(ctx, RDZV_KEY_ENTRY, name, name_len);
-}
-
-static void on_put_node(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
-{
-    put(ctx, RDZV_KEY_NODE, name, name_len, p, len);
-}
-
-static void on_drop_node(void *ctx, const void *name, size_t name_len, size_t before)
-{
-    drop(ctx, RDZV_KEY_NODE, name, name_len);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -106,9 +88,7 @@ struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number)
 struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m, nsec_t now)
 {
     struct rdzv_job *job = m->len <= NAME_MAX_LEN ? calloc(1, sizeof(*job)) : NULL;
-    struct rdzv_kv_saver for_store = {
-        .ctx = job, .unsaved = on_unsaved, .put = on_put_entry, .drop = on_drop_entry};
-    struct rdzv_tree_saver for_tree = {.ctx = job, .put = on_put_node, .drop = on_drop_node};
+    struct rdzv_saver saver = {.ctx = job, .unsaved = on_unsaved, .put = on_put, .drop = on_drop};
 
     if (!job)
         return NULL;
@@ -123,8 +103,8 @@ struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m,
         .bytes_max = RDZV_JOB_BYTES_MAX,
         .entries_max = RDZV_JOB_ENTRIES_MAX};
     list_init(&job->conns);
-    rdzv_kv_init(&job->kv, &for_store, &job->quota, jobs->seed);
-    if (rdzv_tree_init(&job->tree, &for_tree, &job->quota) != 0) {
+    tcpstore_server_init(&job->tcpstore, &saver, &job->quota, jobs->seed);
+    if (etcd2_tree_init(&job->etcd2, &saver, &job->quota) != 0) {
         free(job);
         return NULL;
     }
@@ -136,8 +116,8 @@ struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m,
 void rdzv_job_free(struct rdzv_job *job)
 {
     assert(list_is_empty(&job->conns));
-    rdzv_kv_deinit(&job->kv);
-    rdzv_tree_deinit(&job->tree);
+    tcpstore_server_deinit(&job->tcpstore);
+    etcd2_tree_deinit(&job->etcd2);
     list_remove(&job->link);
     free(job);
 }
@@ -146,14 +126,14 @@ void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now)
 {
     assert(list_is_empty(&job->conns));
     job->is_clearing = true;
-    rdzv_kv_clear(&job->kv);
-    rdzv_tree_clear(&job->tree);
+    tcpstore_server_clear(&job->tcpstore);
+    etcd2_tree_clear(&job->etcd2);
     job->is_clearing = false;
     job->run = run;
     job->heard_at = now;
     /* The index goes on over the runs; the hub has forgotten its blob with the others. */
-    if (job->tree.index > 0)
-        rdzv_tree__save_index(&job->tree);
+    if (job->etcd2.index > 0)
+        etcd2_tree_save_index(&job->etcd2);
     rdzv_job_changed(job);
 }
 
@@ -166,8 +146,8 @@ static int check_name(
     struct rdzv_hash its;
     const uint8_t *name;
     size_t len;
-    int r = kind == RDZV_KEY_ENTRY ? rdzv_kv_name(str_text(blob), blob->len, &name, &len, e)
-                                   : rdzv_tree_name(str_text(blob), blob->len, &name, &len, e);
+    int r = kind == RDZV_KEY_ENTRY ? tcpstore_server_name(str_text(blob), blob->len, &name, &len, e)
+                                   : etcd2_tree_name(str_text(blob), blob->len, &name, &len, e);
 
     if (r != 0)
         return r;
@@ -178,7 +158,7 @@ static int check_name(
 }
 
 static int load(struct rdzv_job *job, enum rdzv_key_kind kind, const struct rdzv_hash *hash,
-    struct rdzv_when when, struct err *e)
+    struct etcd2_when when, struct err *e)
 {
     struct str *blob = &job->jobs->blob;
     int r;
@@ -188,11 +168,12 @@ static int load(struct rdzv_job *job, enum rdzv_key_kind kind, const struct rdzv
     r = check_name(blob, kind, hash, e);
     if (r != 0)
         return r;
-    return kind == RDZV_KEY_ENTRY ? rdzv_kv_load(&job->kv, str_text(blob), blob->len, e)
-                                  : rdzv_tree_load(&job->tree, str_text(blob), blob->len, when, e);
+    return kind == RDZV_KEY_ENTRY
+               ? tcpstore_server_load(&job->tcpstore, str_text(blob), blob->len, e)
+               : etcd2_tree_load(&job->etcd2, str_text(blob), blob->len, when, e);
 }
 
-void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct rdzv_when when)
+void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2_when when)
 {
     struct str *blob = &job->jobs->blob;
     struct rdzv_wire damaged = *m;
@@ -223,7 +204,7 @@ void rdzv_job_changed(struct rdzv_job *job)
 
 void rdzv_job_note_expiry(struct rdzv_job *job)
 {
-    nsec_t due = rdzv_tree_due(&job->tree);
+    nsec_t due = etcd2_tree_due(&job->etcd2);
 
     if (due < job->jobs->expires_at)
         job->jobs->expires_at = due;

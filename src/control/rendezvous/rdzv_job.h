@@ -3,7 +3,8 @@
  * hub is told.
  *
  * The hub decides which jobs there are and when a run of one begins (hub/jobs/jobs.h). What a job
- * keeps is in rdzv_kv.h (TCPStore) and rdzv_tree.h (etcd). Who is connected to it is rdzv_conn.h's.
+ * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Who is connected to it is
+ * rdzv_conn.h's.
  *
  * Nothing here waits, and no timer is started here: a job notes in struct rdzv_jobs what has to be
  * done, and the owner of the loop looks there at the end of each turn.
@@ -15,10 +16,10 @@
 
 #include "base/list.h"
 #include "base/str.h"
-#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/tcpstore_server.h"
 #include "rendezvous/rdzv_quota.h"
 #include "rendezvous/rdzv_save.h"
-#include "rendezvous/rdzv_tree.h"
+#include "rendezvous/etcd2_tree.h"
 
 /** What the jobs of a network share. */
 struct rdzv_jobs {
@@ -38,24 +39,24 @@ struct rdzv_jobs {
 };
 
 struct rdzv_job {
-    struct list link;             /* in rdzv_jobs.all */
-    struct rdzv_jobs *jobs;       /* pins */
-    uint32_t number;              /* the hub's, of the job */
-    uint32_t run;                 /* the current one */
-    uint16_t port;                /* serves both protocols */
-    uint16_t etcd_port;           /* as clients of etcd are told */
-    char name[NAME_MAX_LEN + 1];  /* of the job */
-    struct rdzv_quota quota;      /* of what is in it */
-    struct rdzv_quota when_empty; /* the same, of a job that is new */
-    struct rdzv_kv kv;            /* its TCPStore */
-    struct rdzv_tree tree;        /* its etcd */
-    bool is_unsaved;              /* its TCPStore has changes to save */
-    bool is_clearing;             /* the hub forgets what is dropped by itself */
-    bool has_news;                /* the hub does not know how it is */
-    struct list conns;            /* of struct rdzv_conn; rdzv_conn.c's */
-    nsec_t heard_at;              /* when somebody spoke last */
-    nsec_t told_heard_at;         /* the same, as the hub knows it */
-    uint64_t told_refused;        /* refusals of the quota, as the hub knows them */
+    struct list link;                /* in rdzv_jobs.all */
+    struct rdzv_jobs *jobs;          /* pins */
+    uint32_t number;                 /* the hub's, of the job */
+    uint32_t run;                    /* the current one */
+    uint16_t port;                   /* serves both protocols */
+    uint16_t etcd_port;              /* as clients of etcd are told */
+    char name[NAME_MAX_LEN + 1];     /* of the job */
+    struct rdzv_quota quota;         /* of what is in it */
+    struct rdzv_quota when_empty;    /* the same, of a job that is new */
+    struct tcpstore_server tcpstore; /* its TCPStore */
+    struct etcd2_tree etcd2;         /* its etcd */
+    bool is_unsaved;                 /* its TCPStore has changes to save */
+    bool is_clearing;                /* the hub forgets what is dropped by itself */
+    bool has_news;                   /* the hub does not know how it is */
+    struct list conns;               /* of struct rdzv_conn; rdzv_conn.c's */
+    nsec_t heard_at;                 /* when somebody spoke last */
+    nsec_t told_heard_at;            /* the same, as the hub knows it */
+    uint64_t told_refused;           /* refusals of the quota, as the hub knows them */
 };
 
 /** Who is connected to a job. */
@@ -84,7 +85,7 @@ struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m,
 void rdzv_job_free(struct rdzv_job *job);
 
 /** rdzv_job_load() - a piece of what the hub has kept of it; what is damaged is told to the hub. */
-void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct rdzv_when when);
+void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2_when when);
 
 /** rdzv_job_clear() - forget what is in it: @run begins. After its connections were ended. */
 void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now);

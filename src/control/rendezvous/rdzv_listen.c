@@ -60,7 +60,7 @@ static void on_first(uv_poll_t *poll, int status, int events)
         tcpstore_conn_begin(l->tcpstore, c);
     else if (n == 1 && first >= 'A' && first <= 'Z' &&
              rdzv_conn_charge(c, RDZV_COST_CONN + RDZV_COST_HTTP))
-        rdzv_http_begin(l->http, c);
+        etcd2_http_begin(l->http, c);
     else
         rdzv_conn_hang_up(c);
 }

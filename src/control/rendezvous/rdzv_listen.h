@@ -16,10 +16,10 @@
 
 #include "base/list.h"
 #include "rendezvous/rdzv_conn.h"
-#include "rendezvous/rdzv_http.h"
+#include "rendezvous/etcd2_http.h"
 #include "rendezvous/rdzv_link.h"
 #include "rendezvous/rdzv_members.h"
-#include "rendezvous/rdzv_store.h"
+#include "rendezvous/tcpstore_conn.h"
 
 /** A job has at most two ports, each on two addresses. */
 #define RDZV_LISTEN_MAX 4
@@ -30,7 +30,7 @@ struct rdzv_listen {
     const struct rdzv_members *members; /* pins: who may connect */
     struct rdzv_link *link;             /* pins: read before each accept */
     struct tcpstore_conns *tcpstore;    /* pins: gets the connections that speak TCPStore */
-    struct rdzv_http *http;             /* pins: gets those that speak HTTP */
+    struct etcd2_http *http;            /* pins: gets those that speak HTTP */
     struct list all;                    /* of struct rdzv_listener */
     uv_timer_t retry;                   /* to accepting again, after descriptors ran out */
     uint64_t n_deferred;                /* accepts that were put off for want of descriptors */

@@ -10,13 +10,13 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "rendezvous/rdzv_conn.h"
-#include "rendezvous/rdzv_http.h"
+#include "rendezvous/etcd2_http.h"
 #include "rendezvous/rdzv_job.h"
 #include "rendezvous/rdzv_link.h"
 #include "rendezvous/rdzv_listen.h"
 #include "rendezvous/rdzv_members.h"
 #include "rendezvous/rdzv_save.h"
-#include "rendezvous/rdzv_store.h"
+#include "rendezvous/tcpstore_conn.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 
@@ -34,7 +34,7 @@ struct process {
     struct rdzv_members members;    /* who may connect */
     struct rdzv_conns conns;        /* who has */
     struct tcpstore_conns tcpstore; /* those that speak TCPStore */
-    struct rdzv_http http;          /* those that speak HTTP */
+    struct etcd2_http http;         /* those that speak HTTP */
     struct rdzv_listen listen;      /* where they come in */
     uv_poll_t hub;                  /* of the link's descriptor */
     uv_prepare_t turn;              /* at the end of each turn of the loop */
@@ -49,11 +49,11 @@ struct process {
 static void on_ttl(uv_timer_t *timer)
 {
     struct process *p = container_of(timer, struct process, ttl);
-    struct rdzv_when when = {.now = clock_now(), .wall = clock_wall()};
+    struct etcd2_when when = {.now = clock_now(), .wall = clock_wall()};
     struct rdzv_job *job;
 
     list_foreach(job, &p->jobs.all, link) {
-        rdzv_tree_expire(&job->tree, when);
+        etcd2_tree_expire(&job->etcd2, when);
         rdzv_job_note_expiry(job);
     }
 }
@@ -144,7 +144,7 @@ static void unserve(struct process *p, struct rdzv_job *job)
 
 static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wire *m, int fd)
 {
-    struct rdzv_when when = {.now = clock_now(), .wall = clock_wall()};
+    struct etcd2_when when = {.now = clock_now(), .wall = clock_wall()};
 
     if (m->type == RDZV_WIRE_LOAD)
         rdzv_job_load(job, m, when);
@@ -224,7 +224,7 @@ static void on_tick(uv_timer_t *timer)
     struct rdzv_job *job;
 
     rdzv_conns_hang_up_silent(&p->conns, now);
-    rdzv_http_tick(&p->http, now);
+    etcd2_http_tick(&p->http, now);
     list_foreach(job, &p->jobs.all, link)
         tell_facts(job, now);
     tell_counts(p);
@@ -243,7 +243,7 @@ static void stop(struct process *p)
     p->is_ending = true;
     list_foreach(job, &p->jobs.all, link)
         unserve(p, job);
-    rdzv_http_stop(&p->http);
+    etcd2_http_stop(&p->http);
     tcpstore_conns_stop(&p->tcpstore);
     rdzv_listen_stop(&p->listen);
     close_handle(&p->hub);
@@ -286,7 +286,7 @@ static int start_parts(struct process *p, struct err *e)
         .tcpstore = &p->tcpstore,
         .http = &p->http};
     rdzv_listen_start(&p->listen);
-    return rdzv_http_start(&p->http, &p->loop, e);
+    return etcd2_http_start(&p->http, &p->loop, e);
 }
 
 static int start(struct process *p, int fd, struct err *e)

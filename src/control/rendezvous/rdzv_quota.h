@@ -26,14 +26,14 @@
 #define RDZV_NETWORK_ENTRIES_MAX 65536u
 
 /** What a thing costs beside its bytes: about, with malloc's own. */
-#define RDZV_COST_ENTRY  224  /* of a TCPStore */
-#define RDZV_COST_ITEM   96   /* of a queue */
-#define RDZV_COST_WAIT   80   /* of a client for a key */
-#define RDZV_COST_SHARED 48   /* a value that answers share */
-#define RDZV_COST_PIECE  80   /* of a client's output */
-#define RDZV_COST_NODE   320  /* of an etcd tree */
-#define RDZV_COST_EVENT  112  /* likewise */
-#define RDZV_COST_CONN   1024 /* a connection, without the kernel's part */
+#define RDZV_COST_ENTRY 224  /* of a TCPStore */
+#define RDZV_COST_ITEM  96   /* of a queue */
+#define RDZV_COST_WAIT  80   /* of a client for a key */
+#define RDZV_COST_BUF   48   /* a value that answers share */
+#define RDZV_COST_PIECE 80   /* of a client's output */
+#define RDZV_COST_NODE  320  /* of an etcd tree */
+#define RDZV_COST_EVENT 112  /* likewise */
+#define RDZV_COST_CONN  1024 /* a connection, without the kernel's part */
 /** What HTTP takes more for a connection: libmicrohttpd's own, and its memory for one request. */
 #define RDZV_COST_HTTP (18u << 10)
 

@@ -1,9 +1,9 @@
 /*
- * lease.h - which keys end, and when.
+ * lease.h - which keys have a lease, and when it ends.
  *
- * The store remembers with each key how long its lease is; when it ends is
- * known only here, in memory and in monotonic time. A restart begins every
- * lease anew, which errs on the side of keeping.
+ * The store keeps with each key how long its lease is; when it ends is known only here, in memory
+ * and in monotonic time. A restart begins every lease anew, so a key may stay too long, and never
+ * goes too early.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 struct leases {
     struct keys by_key; /* owns struct lease */
-    struct heap by_end; /* the same */
+    struct heap by_end; /* of the same, by when they end */
 };
 
 #define LEASES_NULL                                                                                \

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Rows that the log may exceed its bound by, before it is trimmed: spares work on each commit. */
+/* By how many rows the log may exceed its bound before it is trimmed: so most commits trim nothing.
+ */
 #define LOG_SLACK (STORE_LOG_MAX / 4)
 
 /* '~' sorts behind every character that a key may have. */
@@ -241,7 +242,8 @@ static int apply(struct sqlite_db *db, struct store_job *job)
     return 0;
 }
 
-/* The same, and nothing of it when it conflicts. Else the transaction is spoiled. */
+/* The same; a commit that conflicts leaves nothing behind. Any other failure spoils the
+ * transaction. @is_alone: no other commit is in it. */
 static int apply_or_undo(struct sqlite_db *db, struct store_job *job, bool is_alone)
 {
     int r = is_alone ? 0 : execute(db, query(db, SQLITE_DB_MARK), &job->e);
@@ -282,14 +284,14 @@ static int trim_log(struct sqlite_db *db, struct err *e)
     return r;
 }
 
-/* What a transaction that fails takes back. */
+/* What is set back when a transaction fails. */
 struct before {
     uint64_t revision;
     uint64_t log_first;
     size_t n_log;
 };
 
-/* The commits from @first on, @n of them, as one transaction. 0; STORE_E_CONFLICT when one alone
+/* The @n commits from @first on, as one transaction. 0; STORE_E_CONFLICT when @n is 1 and it
  * conflicts; or negative errno with words. */
 static int transact(struct sqlite_db *db, struct list *first, size_t n, struct err *e)
 {
@@ -376,7 +378,7 @@ int sqlite_db_open(struct sqlite_db *db, const char *path, struct err *e)
 
     *db = (struct sqlite_db){.file = SQLITE_FILE_NULL};
     r = sqlite_file_open(&db->file, path, e);
-    /* What a savepoint of many pages needs for a while must not look for a place in the files. */
+    /* A savepoint of many pages needs room for a while, which must not be files elsewhere. */
     if (r == 0)
         r = sqlite_file_run(&db->file, "PRAGMA temp_store = MEMORY", e);
     return r == 0 ? prepare(db, e) : r;

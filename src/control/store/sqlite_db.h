@@ -1,7 +1,7 @@
 /*
- * sqlite_db.h - what is read and written in the embedded store's file, job by job.
+ * sqlite_db.h - does the jobs of the embedded store: what is read and written in its file.
  *
- * Calls wait for the disk. What wants an answer without waiting is sqlite.c's.
+ * Each call waits for the disk, so sqlite.c makes them on a thread.
  *
  * Threads: one at a time.
  */
@@ -10,6 +10,7 @@
 #include "store/sqlite_file.h"
 #include "store/store_backend.h"
 
+/** The statements that are prepared once; their texts are in sqlite_db.c. */
 enum sqlite_db_query {
     SQLITE_DB_GET,
     SQLITE_DB_UP,
@@ -32,20 +33,21 @@ enum sqlite_db_query {
 };
 
 struct sqlite_db {
-    struct sqlite_file file;
+    struct sqlite_file file;                /* owns */
     sqlite3_stmt *query[SQLITE_DB_QUERY_N]; /* owns */
     uint64_t revision;                      /* of the last commit that changed something */
     uint64_t log_first;                     /* the oldest revision that the log holds completely */
     size_t n_log;                           /* rows in change */
 };
 
-/** sqlite_db_open() - as sqlite_file_open(), ready to be asked. */
+/** sqlite_db_open() - as sqlite_file_open(), with all statements prepared. */
 int sqlite_db_open(struct sqlite_db *db, const char *path, struct err *e);
 
-/** sqlite_db_close() - idempotent; also after an open that failed. */
+/** sqlite_db_close() - release it. Idempotent; also after an open that failed. */
 void sqlite_db_close(struct sqlite_db *db);
 
-/** sqlite_db_leases() - of all keys that have one, from @now on. 0 or negative errno with words. */
+/** sqlite_db_leases() - begin the lease of each key that has one at @now. 0 or negative errno with
+ * words. */
 int sqlite_db_leases(struct sqlite_db *db, struct leases *leases, nsec_t now, struct err *e);
 
 /** sqlite_db_read() - fill in the answer of a job that is no commit. */
@@ -53,7 +55,7 @@ void sqlite_db_read(struct sqlite_db *db, struct store_job *job);
 
 /**
  * sqlite_db_commit() - fill in the answers of commits, written in one transaction
- * @jobs:	of them, in order; they stay there
+ * @jobs:	of struct store_job, in order; they stay in the list
  *
  * One that conflicts leaves the others as they are. When the transaction fails, each is tried
  * alone, so that one which is too large for the disk does not take the others with it.

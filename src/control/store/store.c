@@ -1,8 +1,4 @@
-/*
- * store.c - the part of every store that is the same: bounds, order, leases, who is called.
- *
- * The interface is in store.h, what a back end adds in store_backend.h.
- */
+/* store.c - see store.h: bounds, leases, and who is called; upon a back end (store_backend.h). */
 #include "store.h"
 
 #include <assert.h>
@@ -17,7 +13,7 @@
 #include "store/store_backend.h"
 #include "store/store_watch.h"
 
-/* Answers that one store_dispatch() hands out: others on the loop have their turn then. */
+/* Answers that one store_dispatch() gives, so that others on the loop have their turn. */
 #define DISPATCH_MAX 64
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -36,7 +32,7 @@ void store_freep(struct store **s)
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-/* A job with who asks, and a text of its own; NULL: no memory, in words. */
+/* A job with a copy of @key, if there is one. NULL: no memory, with words. */
 static struct store_job *new_job(
     enum store_job_kind kind, const char *key, store_done_fn done, void *ctx, struct err *e)
 {
@@ -132,7 +128,7 @@ int store_copy(struct store *s, const char *path, store_done_fn done, void *ctx,
 
 /* ---- answering ------------------------------------------------------------------------------ */
 
-/* What a commit has changed: to the leases, and to whoever follows. */
+/* What a commit has changed: the leases follow it, and the watches are told. */
 static void take_in(struct store *s, const struct store_job *job)
 {
     if (job->revision > s->revision)
@@ -148,7 +144,7 @@ static void take_in(struct store *s, const struct store_job *job)
 
         if (op->kind == STORE_OP_CHECK)
             continue;
-        /* Without memory for it the key stays too long, which is the lesser evil. */
+        /* Without memory for a lease its key stays too long, which is better than too short. */
         (void)leases_set(&s->leases, op->key, item.ttl_seconds, job->asked_at);
         if (job->took_effect[i] && !op->is_untold)
             store_watch__tell(s, &item);
@@ -193,7 +189,7 @@ void store_dispatch(struct store *s)
         s->ops->turn(s);
     while (n++ < DISPATCH_MAX && (job = store__next_finished(s)))
         answer(s, job);
-    /* There may be more: store__finish() wakes only for the first. */
+    /* There may be more, and store__finish() wakes only for the first of those that wait. */
     if (job)
         store__wake(s);
     s->is_dispatching = false;

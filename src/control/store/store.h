@@ -1,52 +1,45 @@
 /*
  * store.h - where a hub keeps its objects: one interface, several back ends.
  *
- * memory.c is for tests, sqlite.c the embedded default. The shape is that of
- * etcd v3, the least common of the back ends: flat keys, one revision counter
- * for the whole store, transactions of compare-and-put, watches that start at
- * a revision, leases.
+ * The shape is that of etcd v3, the least common of the back ends: flat keys, one revision counter
+ * for the whole store, transactions of compare-and-put, watches that start at a revision, leases.
+ * store_open.h opens a store by its URL; store_backend.h says what a back end is.
  *
- * Nothing here waits. What has to be read or written is accepted, and its
- * answer comes later: the owner waits until store_fd() is readable, and calls
- * store_dispatch(), which tells the watches of changes and calls whoever asked.
- * Start and end of a program may wait; store_wait() and store_now.h are for them.
+ * Nothing here waits. What has to be read or written is accepted, and its answer comes later: the
+ * owner waits until store_fd() is readable, and calls store_dispatch(), which tells the watches of
+ * changes and calls whoever asked. A program may wait while it starts or ends; store_wait() and
+ * store_now.h are for that.
  *
- * What a back end promises, be it a thread with a file, or a client of etcd or
- * of Kubernetes:
+ * What every back end promises, be it a thread with a file, or a client of etcd or of Kubernetes:
  *
- *   order      answers come in the order of the questions. A commit is seen by
- *              every question that was accepted after it, and its keys are
- *              compared and written in that order.
- *   durable    a commit that is answered with 0 is on the disk (of most members).
- *              A change is told to watches only then, and before its answer is.
- *   compare    each operation names the revision that its key has to be at. That
- *              is how two hubs, or two requests of one, do not overwrite each
- *              other's: who sees STORE_E_CONFLICT decides anew.
- *   unknown    an answer can be lost when the change was made (STORE_E_UNKNOWN).
- *              If it was made, the watches are told of it all the same, sooner or
- *              later. SQLite always knows.
- *   bounded    what waits is bounded (STORE_PENDING_MAX); above that nothing is
- *              accepted: -EAGAIN, at once.
- *   watches    each change behind the watch's revision, in order, each once.
- *              Changes that others made come the same way.
- *   leases     the store remembers how long each key's lease is; when it ends is
- *              for the owner to act on (store_ended()), so a back end need not
- *              have clocks.
+ *   order      Answers come in the order of the requests. A commit is seen by every request that
+ *              was accepted after it, and commits compare and write their keys in that order.
+ *   durable    A commit that is answered with 0 is on the disk (of most members). Watches are told
+ *              of a change only then, and before its answer is given.
+ *   compare    Each operation names the revision that its key has to be at. So two hubs, or two
+ *              requests of one hub, do not overwrite each other's changes: the later one is told
+ *              STORE_E_CONFLICT, reads again, and decides again.
+ *   unknown    An answer can be lost although the change was made (STORE_E_UNKNOWN). If it was
+ *              made, the watches are told of it all the same, sooner or later. SQLite always knows.
+ *   bounded    There is a bound on what waits for an answer (STORE_PENDING_MAX). Above it nothing
+ *              is accepted: -EAGAIN, at once.
+ *   watches    A watch is told of each change after its revision, in order, once. Changes that
+ *              others made come the same way.
+ *   leases     The store remembers how long the lease of each key is. Its owner deletes the keys
+ *              whose lease has ended (store_ended()), so a back end needs no clock.
  *
- * Theory of operation. Every commit that changes something raises the revision
- * by one; each key remembers the revision that last wrote it, and that number
- * is what a compare-and-put compares. The changes of the last commits are kept
- * as a log of bounded length, for watches that begin in the past. One that asks
- * for a revision the log no longer holds is told so, and lists again.
+ * Theory of operation. Every commit that changes something raises the revision by one. Each key
+ * remembers the revision that last wrote it, and that number is what a compare-and-put compares.
+ * The changes of the last commits are kept as a log of bounded length, for watches that begin in
+ * the past. One that asks for a revision that the log no longer holds is told so, and lists again.
  *
- * Time is an argument. A lease counts from when the store saw its key written,
- * kept or, after a restart, read; so neither a clock that jumps nor a hub that
- * was away ends one early.
+ * Time is an argument. A lease counts from when the store saw its key written, kept or, after a
+ * restart, read; so neither a clock that jumps nor a hub that was away ends one early.
  *
  * Values are JSON text; the store does not look inside.
  *
- * Threads: the owner's loop only, callbacks too. Nothing is called back from
- * inside the call that asks.
+ * Threads: the owner's loop only, callbacks too. Nothing is called back from inside the call that
+ * asks.
  */
 #pragma once
 
@@ -72,7 +65,7 @@ struct store_watch;
 /** Changes that the log keeps for watches, about; the last commit is always whole. */
 #define STORE_LOG_MAX 8192
 
-/** Questions that wait for their answer, and bytes of what they want to write: no more at once. */
+/** Requests that may wait for their answer at once, and bytes of keys and values in them. */
 #define STORE_PENDING_MAX       4096
 #define STORE_PENDING_BYTES_MAX (64u << 20)
 
@@ -116,22 +109,23 @@ struct store_op {
     bool is_untold;       /* watches are not told of it, and the log does not keep it */
 };
 
-/** What has become of a question. Everything is borrowed, for the length of the callback. */
+/** What has become of a request. Everything is borrowed, for the length of the callback. */
 struct store_answer {
-    int r;                          /* 0, STORE_E_*, or negative errno; see the question */
+    int r;                          /* 0, STORE_E_*, or negative errno; see the request */
     const struct err *e;            /* the words, when @r is not 0 */
     uint64_t revision;              /* a commit's; else the one at which the answer was true */
     size_t failed;                  /* STORE_E_CONFLICT: the operation that did not pass */
     const struct store_item *items; /* what was read */
     size_t n_items;
-    bool has_more; /* of a list: there are more behind the last */
+    bool has_more; /* of a list: there are items behind the last one */
 };
 
+/** A request is answered. Every store call but store_dispatch() and store_wait() is allowed. */
 typedef void (*store_done_fn)(void *ctx, const struct store_answer *answer);
 
 /**
- * A change. Every store call is allowed, closing this watch too. @item is NULL when the log no
- * longer holds what comes next: the watch will tell nothing more; close it and list again.
+ * A key has changed. The same calls are allowed, closing this watch too. @item is NULL when the log
+ * no longer holds what comes next: the watch will tell nothing more; close it and list again.
  */
 typedef void (*store_change_fn)(void *ctx, const struct store_item *item);
 
@@ -149,16 +143,17 @@ void store_freep(struct store **s);
 int store_fd(const struct store *s);
 
 /**
- * store_dispatch() - tell watches and askers what has come; some of it, if it is much
+ * store_dispatch() - tell watches what has changed, and answer requests
  *
- * Not from inside a callback. What is left makes store_fd() readable again.
+ * When much has come only some of it is told, and store_fd() stays readable. Not from inside a
+ * callback.
  */
 void store_dispatch(struct store *s);
 
-/** store_wait() - wait for all answers, and dispatch them, also those that they led to. */
+/** store_wait() - wait until nothing is pending, dispatching; also what callbacks ask for. */
 void store_wait(struct store *s);
 
-/** store_pending() - questions that are not answered yet. */
+/** store_pending() - how many requests are not answered yet. */
 size_t store_pending(const struct store *s);
 
 /**
@@ -187,7 +182,7 @@ struct store_range {
  * store_list() - read keys in order, a page at a time
  * @done:	called with the items, or with negative errno with words
  *
- * A page holds less than its limit when values are long; has_more says whether that was all.
+ * A page holds less than its limit when values are long; has_more says whether there is more.
  *
  * Return: 0: accepted; or negative errno with words, and @done is not called.
  */
@@ -218,14 +213,13 @@ nsec_t store_due(struct store *s);
  * store_ended() - the keys whose lease has ended, in byte order
  * @ret:	room for @cap texts, borrowed until the next store_dispatch()
  *
- * They stay until their owner deletes them, in a commit of its own, with what has to go or to be
- * told with them.
+ * The keys stay until their owner deletes them, in a commit of its own.
  *
  * Return: how many, at most @cap.
  */
 size_t store_ended(struct store *s, nsec_t now, const char **ret, size_t cap);
 
-/** store_revision() - of the last change that watches were told. */
+/** store_revision() - the revision of the last change that watches were told of. */
 uint64_t store_revision(const struct store *s);
 
 /**
@@ -242,7 +236,9 @@ int store_watch(struct store *s, const char *prefix, uint64_t from, store_change
 struct store_watch *store_watch_close(struct store_watch *w);
 
 /**
- * store_copy() - all of it, as it is when its turn comes, into a new file at @path, 0600
+ * store_copy() - a copy of all of the store into a new file at @path, mode 0600
+ *
+ * It holds what was accepted before this call.
  * @done:	called with 0 when it is on the disk; STORE_E_NO_FILES or negative errno, with words
  *
  * Return: 0: accepted; or negative errno with words, and @done is not called.

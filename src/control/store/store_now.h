@@ -2,8 +2,8 @@
  * store_now.h - ask the store and wait for the answer: where a program starts or ends, and in
  * tests.
  *
- * Whatever else waits for an answer gets it meanwhile. Never from inside a callback, and never
- * while a loop has others to serve.
+ * Other requests that wait for an answer are answered meanwhile. Not to be called from inside a
+ * callback, nor from a loop that serves others.
  */
 #pragma once
 

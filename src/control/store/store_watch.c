@@ -11,9 +11,9 @@ struct store_watch {
     char *prefix;               /* owns */
     store_change_fn fn;         /* told */
     void *ctx;                  /* pins: for fn */
-    struct store_job *catching; /* pins: asks for what has been; NULL: it is told what comes */
-    bool closed;                /* by its owner, during store_dispatch(); freed at its end */
-    bool is_lost;               /* its owner has been told so; nothing more to say */
+    struct store_job *catching; /* pins: reads what the watch missed; NULL: it is told what comes */
+    bool closed;                /* during store_dispatch(), which frees it at its end */
+    bool is_lost;               /* its owner was told so; it is told nothing more */
 };
 
 static void watch_free(struct store_watch *w)
@@ -23,7 +23,7 @@ static void watch_free(struct store_watch *w)
     free(w);
 }
 
-/* Have the back end tell the changes from @from on. */
+/* Have the back end read the changes from @from on. */
 static int catch_up(struct store_watch *w, uint64_t from, struct err *e)
 {
     struct store_job *job = store_job_new(STORE_JOB_CHANGES);

@@ -1,5 +1,6 @@
 /*
- * test-store.c - the contract of store.h, run against every local back end.
+ * test-store.c - the contract of store.h, run against every back end
+ * (test/support/store_fixture.h).
  *
  * What only a store on a disk can promise (crashes, damage, full disks) is in
  * test-sqlite.c.
@@ -13,201 +14,62 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/str.h"
-#include "store/store_open.h"
-#include "test/support/sample_late.h"
 #include "store/store.h"
 #include "store/store_now.h"
-
-/* What a test works on, made anew for each. */
-struct fixture {
-    struct store *s;
-    char dir[64]; /* of the SQLite one */
-    struct err e;
-};
-
-static struct store *open_store(struct fixture *f, const char *url)
-{
-    struct store *s = NULL;
-    int r = store_open(&s, url, 0, &f->e);
-
-    if (r != 0)
-        fail_msg("%s: %s", url, err_text(&f->e));
-    return s;
-}
-
-static int setup_memory(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-
-    f->s = open_store(f, "memory:");
-    *state = f;
-    return 0;
-}
-
-static int setup_sqlite(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    char url[128];
-
-    (void)snprintf(f->dir, sizeof(f->dir), "/tmp/weft-test-store.XXXXXX");
-    if (!mkdtemp(f->dir))
-        return -1;
-    (void)snprintf(url, sizeof(url), "sqlite:%s/hub.db", f->dir);
-    f->s = open_store(f, url);
-    *state = f;
-    return 0;
-}
-
-static int setup_late(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-
-    f->s = sample_late_open(11, 0);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    char command[128];
-    int r = 0;
-
-    store_free(f->s);
-    if (f->dir[0]) {
-        (void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-        r = system(command);
-    }
-    free(f);
-    return r;
-}
-
-/* Items as text, "key=value@revision ...", so that an assertion shows all of them. */
-struct said {
-    char text[4096];
-    unsigned n;
-};
-
-static void say(struct said *said, const struct store_item *item)
-{
-    size_t len = strlen(said->text);
-
-    said->n++;
-    (void)snprintf(said->text + len, sizeof(said->text) - len, "%s%s=%.40s@%llu", len ? " " : "",
-        item->key, item->value ? item->value : "(gone)", (unsigned long long)item->revision);
-}
-
-static int say_item(void *ctx, const struct store_item *item)
-{
-    say(ctx, item);
-    if (item->value)
-        assert_int_equal(item->value_len, strlen(item->value));
-    return 0;
-}
-
-static void say_change(void *ctx, const struct store_item *item)
-{
-    struct said *said = ctx;
-    size_t len = strlen(said->text);
-
-    if (item)
-        say(said, item);
-    else
-        (void)snprintf(said->text + len, sizeof(said->text) - len, "(compacted)");
-}
-
-static uint64_t put(struct fixture *f, const char *key, const char *value)
-{
-    struct store_op op = {
-        .kind = STORE_OP_PUT, .key = key, .value = value, .expect = STORE_EXPECT_ANY};
-    uint64_t revision = 0;
-
-    assert_int_equal(store_now_commit(f->s, &op, 1, 0, &revision, NULL, &f->e), 0);
-    return revision;
-}
-
-static void assert_list(struct fixture *f, const char *prefix, const char *expected)
-{
-    struct said said = {0};
-    uint64_t revision = 0;
-
-    assert_int_equal(store_now_list(f->s, prefix, say_item, &said, &revision, &f->e), 0);
-    assert_string_equal(said.text, expected);
-    assert_int_equal(revision, store_revision(f->s));
-}
+#include "test/support/sample_late.h"
+#include "test/support/store_fixture.h"
 
 static void test_get_and_list(void **state)
 {
-    struct fixture *f = *state;
-    struct said said = {0};
+    struct store_fixture *f = *state;
+    struct store_said said = {0};
 
-    assert_int_equal(store_now_get(f->s, "a", say_item, &said, &f->e), STORE_E_ABSENT);
+    assert_int_equal(store_now_get(f->s, "a", store_said_item, &said, &f->e), STORE_E_ABSENT);
     assert_int_equal(store_revision(f->s), 0);
-    assert_list(f, "", "");
-    assert_int_equal(put(f, "node/b/1", "{}"), 1);
-    assert_int_equal(put(f, "node/a/2", "[1]"), 2);
-    assert_int_equal(put(f, "node/a/1", "x"), 3);
-    assert_int_equal(put(f, "node", "root"), 4);
-    assert_int_equal(store_now_get(f->s, "node/a/2", say_item, &said, &f->e), 0);
+    store_fixture_assert_list(f, "", "");
+    assert_int_equal(store_fixture_put(f, "node/b/1", "{}"), 1);
+    assert_int_equal(store_fixture_put(f, "node/a/2", "[1]"), 2);
+    assert_int_equal(store_fixture_put(f, "node/a/1", "x"), 3);
+    assert_int_equal(store_fixture_put(f, "node", "root"), 4);
+    assert_int_equal(store_now_get(f->s, "node/a/2", store_said_item, &said, &f->e), 0);
     assert_string_equal(said.text, "node/a/2=[1]@2");
-    assert_list(f, "node/a/", "node/a/1=x@3 node/a/2=[1]@2");
-    assert_list(f, "node/", "node/a/1=x@3 node/a/2=[1]@2 node/b/1={}@1");
-    assert_list(f, "", "node=root@4 node/a/1=x@3 node/a/2=[1]@2 node/b/1={}@1");
-    put(f, "node/a/1", "y");
-    assert_list(f, "node/a/", "node/a/1=y@5 node/a/2=[1]@2");
+    store_fixture_assert_list(f, "node/a/", "node/a/1=x@3 node/a/2=[1]@2");
+    store_fixture_assert_list(f, "node/", "node/a/1=x@3 node/a/2=[1]@2 node/b/1={}@1");
+    store_fixture_assert_list(f, "", "node=root@4 node/a/1=x@3 node/a/2=[1]@2 node/b/1={}@1");
+    store_fixture_put(f, "node/a/1", "y");
+    store_fixture_assert_list(f, "node/a/", "node/a/1=y@5 node/a/2=[1]@2");
 }
 
-/* A page, as it came. */
-struct page {
-    struct said said;
-    int r;
-    bool has_more;
-};
-
-static void on_page(void *ctx, const struct store_answer *a)
-{
-    struct page *page = ctx;
-
-    page->r = a->r;
-    page->has_more = a->has_more;
-    for (size_t i = 0; i < a->n_items; i++)
-        say(&page->said, &a->items[i]);
-}
-
-static struct page read_page(
-    struct fixture *f, const char *prefix, const char *from, enum store_order order, size_t limit)
-{
-    struct store_range range = {.prefix = prefix, .from = from, .order = order, .limit = limit};
-    struct page page = {.r = 99};
-
-    assert_int_equal(store_list(f->s, &range, on_page, &page, &f->e), 0);
-    store_wait(f->s);
-    assert_int_equal(page.r, 0);
-    return page;
-}
-
-static void assert_walk(struct fixture *f, const char *prefix, const char *from,
+static void assert_walk(struct store_fixture *f, const char *prefix, const char *from,
     enum store_order order, const char *expected)
 {
-    struct page page = read_page(f, prefix, from, order, 0);
+    struct store_page page = store_page_read(f, prefix, from, order, 0);
 
     assert_string_equal(page.said.text, expected);
     assert_false(page.has_more);
 }
 
+static void assert_page(struct store_fixture *f, const char *from, enum store_order order,
+    const char *expected, bool has_more)
+{
+    struct store_page page = store_page_read(f, "a/", from, order, 2);
+
+    assert_string_equal(page.said.text, expected);
+    assert_int_equal(page.has_more, has_more);
+}
+
 static void test_list_either_way(void **state)
 {
     struct store_range bad = {.prefix = "a/", .from = "no key"};
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
 
-    put(f, "a/1", "x");
-    put(f, "a/2", "y");
-    put(f, "a/3", "z");
-    put(f, "b/1", "other");
+    store_fixture_put(f, "a/1", "x");
+    store_fixture_put(f, "a/2", "y");
+    store_fixture_put(f, "a/3", "z");
+    store_fixture_put(f, "b/1", "other");
     assert_walk(f, "a/", NULL, STORE_ASCENDING, "a/1=x@1 a/2=y@2 a/3=z@3");
     assert_walk(f, "a/", NULL, STORE_DESCENDING, "a/3=z@3 a/2=y@2 a/1=x@1");
     assert_walk(f, "a/", "a/1", STORE_ASCENDING, "a/2=y@2 a/3=z@3");
@@ -218,30 +80,21 @@ static void test_list_either_way(void **state)
     assert_walk(f, "a/", "a/3", STORE_ASCENDING, "");
     assert_walk(f, "", "a/3", STORE_ASCENDING, "b/1=other@4");
     assert_walk(f, "c/", NULL, STORE_DESCENDING, "");
-    assert_int_equal(store_list(f->s, &bad, on_page, NULL, &f->e), -EINVAL);
-}
-
-static void assert_page(struct fixture *f, const char *from, enum store_order order,
-    const char *expected, bool has_more)
-{
-    struct page page = read_page(f, "a/", from, order, 2);
-
-    assert_string_equal(page.said.text, expected);
-    assert_int_equal(page.has_more, has_more);
+    assert_int_equal(store_list(f->s, &bad, store_page_done, NULL, &f->e), -EINVAL);
 }
 
 static void test_pages(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     char *big = malloc(STORE_VALUE_MAX + 1);
-    struct page page;
+    struct store_page page;
     char key[16];
 
     for (int i = 0; i < 5; i++) {
         (void)snprintf(key, sizeof(key), "a/%d", i);
-        put(f, key, "x");
+        store_fixture_put(f, key, "x");
     }
-    put(f, "b", "x");
+    store_fixture_put(f, "b", "x");
     assert_page(f, NULL, STORE_ASCENDING, "a/0=x@1 a/1=x@2", true);
     assert_page(f, "a/1", STORE_ASCENDING, "a/2=x@3 a/3=x@4", true);
     assert_page(f, "a/3", STORE_ASCENDING, "a/4=x@5", false);
@@ -251,13 +104,13 @@ static void test_pages(void **state)
     big[STORE_VALUE_MAX] = '\0';
     for (int i = 0; i < 40; i++) {
         (void)snprintf(key, sizeof(key), "big/%02d", i);
-        put(f, key, big);
+        store_fixture_put(f, key, big);
     }
-    page = read_page(f, "big/", NULL, STORE_ASCENDING, 0);
+    page = store_page_read(f, "big/", NULL, STORE_ASCENDING, 0);
     assert_int_equal(page.said.n, STORE_PAGE_BYTES_MAX / STORE_VALUE_MAX);
     assert_true(page.has_more);
     page.said.n = 0;
-    assert_int_equal(store_now_list(f->s, "big/", say_item, &page.said, NULL, &f->e), 0);
+    assert_int_equal(store_now_list(f->s, "big/", store_said_item, &page.said, NULL, &f->e), 0);
     assert_int_equal(page.said.n, 40);
     free(big);
 }
@@ -271,21 +124,21 @@ static int stop_at_second(void *ctx, const struct store_item *item)
 
 static void test_list_ends_early(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     unsigned n = 0;
 
-    put(f, "a", "1");
-    put(f, "b", "2");
-    put(f, "c", "3");
+    store_fixture_put(f, "a", "1");
+    store_fixture_put(f, "b", "2");
+    store_fixture_put(f, "c", "3");
     assert_int_equal(store_now_list(f->s, "", stop_at_second, &n, NULL, &f->e), 77);
     assert_int_equal(n, 2);
     /* The read is over: a write must not find the store busy. */
-    put(f, "d", "4");
+    store_fixture_put(f, "d", "4");
 }
 
 static void test_compare_and_put(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct store_op op = {.kind = STORE_OP_PUT, .key = "k", .value = "1"};
     size_t failed = 99;
 
@@ -299,17 +152,17 @@ static void test_compare_and_put(void **state)
     op.value = "2";
     assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &f->e), 0);
     assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &f->e), STORE_E_CONFLICT);
-    assert_list(f, "", "k=2@2");
+    store_fixture_assert_list(f, "", "k=2@2");
     op = (struct store_op){.kind = STORE_OP_DELETE, .key = "k", .expect = 1};
     assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &f->e), STORE_E_CONFLICT);
     op.expect = 2;
     assert_int_equal(store_now_commit(f->s, &op, 1, 0, NULL, NULL, &f->e), 0);
-    assert_list(f, "", "");
+    store_fixture_assert_list(f, "", "");
 }
 
 static void test_commit_is_atomic(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct store_op ops[] = {
         {.kind = STORE_OP_PUT, .key = "a", .value = "new", .expect = STORE_EXPECT_ANY},
         {.kind = STORE_OP_DELETE, .key = "b", .expect = STORE_EXPECT_ANY},
@@ -318,36 +171,36 @@ static void test_commit_is_atomic(void **state)
     uint64_t revision = 0;
     size_t failed = 0;
 
-    put(f, "a", "1");
-    put(f, "b", "2");
-    put(f, "c", "3");
+    store_fixture_put(f, "a", "1");
+    store_fixture_put(f, "b", "2");
+    store_fixture_put(f, "c", "3");
     assert_int_equal(store_now_commit(f->s, ops, 3, 0, NULL, &failed, &f->e), STORE_E_CONFLICT);
     assert_int_equal(failed, 2);
-    assert_list(f, "", "a=1@1 b=2@2 c=3@3");
+    store_fixture_assert_list(f, "", "a=1@1 b=2@2 c=3@3");
     assert_int_equal(store_revision(f->s), 3);
     ops[2].expect = 3;
     assert_int_equal(store_now_commit(f->s, ops, 3, 0, &revision, NULL, &f->e), 0);
     assert_int_equal(revision, 4);
-    assert_list(f, "", "a=new@4 c=3@3");
+    store_fixture_assert_list(f, "", "a=new@4 c=3@3");
 }
 
 static void test_nothing_changed_keeps_the_revision(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct store_op ops[] = {
         {.kind = STORE_OP_CHECK, .key = "a", .expect = 1},
         {.kind = STORE_OP_DELETE, .key = "b", .expect = STORE_EXPECT_ANY},
     };
     uint64_t revision = 0;
 
-    put(f, "a", "1");
+    store_fixture_put(f, "a", "1");
     assert_int_equal(store_now_commit(f->s, ops, 2, 0, &revision, NULL, &f->e), 0);
     assert_int_equal(revision, 1);
 }
 
 static void test_bounds(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     char *longest = malloc(STORE_VALUE_MAX + 2);
     char key[STORE_KEY_MAX + 2];
     struct store_op op = {.kind = STORE_OP_PUT, .key = key, .value = "1"};
@@ -373,17 +226,17 @@ static void test_bounds(void **state)
 
 static void test_watch(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct store_op delete = {.kind = STORE_OP_DELETE, .key = "n/a", .expect = STORE_EXPECT_ANY};
     struct store_watch *w = NULL;
-    struct said said = {0};
+    struct store_said said = {0};
 
-    put(f, "n/a", "1");
-    put(f, "x/a", "1");
-    put(f, "n/b", "1");
-    assert_int_equal(store_watch(f->s, "n/", 2, say_change, &said, &w, &f->e), 0);
+    store_fixture_put(f, "n/a", "1");
+    store_fixture_put(f, "x/a", "1");
+    store_fixture_put(f, "n/b", "1");
+    assert_int_equal(store_watch(f->s, "n/", 2, store_said_change, &said, &w, &f->e), 0);
     assert_string_equal(said.text, "");
-    put(f, "n/c", "1");
+    store_fixture_put(f, "n/c", "1");
     assert_int_equal(store_now_commit(f->s, &delete, 1, 0, NULL, NULL, &f->e), 0);
     assert_string_equal(said.text, "n/b=1@3 n/c=1@4 n/a=(gone)@5");
     /* What is gone already is no change. */
@@ -391,13 +244,13 @@ static void test_watch(void **state)
     store_wait(f->s);
     assert_int_equal(said.n, 3);
     store_watch_close(w);
-    put(f, "n/d", "1");
+    store_fixture_put(f, "n/d", "1");
     assert_int_equal(said.n, 3);
 }
 
 /* A watch is told of a change before who made it is answered, and of nothing before it is made. */
 struct order {
-    struct fixture *f;
+    struct store_fixture *f;
     struct str text;
 };
 
@@ -419,7 +272,7 @@ static void order_done(void *ctx, const struct store_answer *a)
 
 static void test_told_then_answered(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct order o = {.f = f};
     struct store_watch *w = NULL;
     struct store_op op = {
@@ -444,7 +297,7 @@ struct step {
     unsigned *n_done; /* borrowed */
     unsigned place;
     int r;
-    struct said said;
+    struct store_said said;
 };
 
 static void step_done(void *ctx, const struct store_answer *a)
@@ -454,12 +307,12 @@ static void step_done(void *ctx, const struct store_answer *a)
     assert_int_equal((*step->n_done)++, step->place);
     step->r = a->r;
     for (size_t i = 0; i < a->n_items; i++)
-        say(&step->said, &a->items[i]);
+        store_said_add(&step->said, &a->items[i]);
 }
 
 static void test_order(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct store_range all = {.prefix = ""};
     struct store_op create = {.kind = STORE_OP_PUT, .key = "k", .value = "1"};
     struct store_op change = {.kind = STORE_OP_PUT, .key = "k", .value = "2", .expect = 1};
@@ -494,7 +347,7 @@ static void count_done(void *ctx, const struct store_answer *a)
 
 static void test_back_pressure(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     unsigned n_done = 0;
     unsigned n = 0;
     int r = 0;
@@ -513,13 +366,13 @@ static void test_back_pressure(void **state)
     assert_non_null(strstr(f->e.text, "4096 requests wait"));
     store_wait(f->s);
     assert_int_equal(n_done, n);
-    put(f, "k", "1");
+    store_fixture_put(f, "k", "1");
     assert_int_equal(store_revision(f->s), n + 1);
 }
 
 /* A watcher that answers each change of "in" with one of "out", and closes after the third. */
 struct echo {
-    struct fixture *f;
+    struct store_fixture *f;
     struct store_watch *w;
     unsigned n;
 };
@@ -537,15 +390,15 @@ static void echo_change(void *ctx, const struct store_item *item)
 
 static void test_watcher_writes_and_closes(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct echo echo = {.f = f};
     struct store_watch *w = NULL;
-    struct said said = {0};
+    struct store_said said = {0};
 
     for (int i = 0; i < 4; i++)
-        put(f, "in", (const char *[]){"1", "2", "3", "4"}[i]);
+        store_fixture_put(f, "in", (const char *[]){"1", "2", "3", "4"}[i]);
     assert_int_equal(store_watch(f->s, "in", 1, echo_change, &echo, &echo.w, &f->e), 0);
-    assert_int_equal(store_watch(f->s, "out", 1, say_change, &said, &w, &f->e), 0);
+    assert_int_equal(store_watch(f->s, "out", 1, store_said_change, &said, &w, &f->e), 0);
     store_wait(f->s);
     assert_string_equal(said.text, "out=1@5 out=2@6 out=3@7");
     assert_null(echo.w);
@@ -553,7 +406,7 @@ static void test_watcher_writes_and_closes(void **state)
 }
 
 /* Enough changes to push the first ones out of the log. */
-static void overflow_log(struct fixture *f)
+static void overflow_log(struct store_fixture *f)
 {
     struct store_op *ops = calloc(STORE_OPS_MAX, sizeof(*ops));
     char(*keys)[16] = calloc(STORE_OPS_MAX, sizeof(*keys));
@@ -571,18 +424,18 @@ static void overflow_log(struct fixture *f)
 
 static void test_watch_compaction(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct store_watch *slow = NULL;
     struct store_watch *w = NULL;
-    struct said said = {0};
-    struct said late = {0};
+    struct store_said said = {0};
+    struct store_said late = {0};
 
-    put(f, "a", "1");
-    assert_int_equal(store_watch(f->s, "a", 2, say_change, &said, &slow, &f->e), 0);
+    store_fixture_put(f, "a", "1");
+    assert_int_equal(store_watch(f->s, "a", 2, store_said_change, &said, &slow, &f->e), 0);
     overflow_log(f);
-    assert_int_equal(store_watch(f->s, "a", 1, say_change, &late, &w, &f->e), 0);
+    assert_int_equal(store_watch(f->s, "a", 1, store_said_change, &late, &w, &f->e), 0);
     store_wait(f->s);
-    put(f, "a", "2");
+    store_fixture_put(f, "a", "2");
     /* Who was there all the time has missed nothing. */
     assert_string_equal(late.text, "(compacted)");
     assert_int_equal(said.n, 1);
@@ -591,7 +444,7 @@ static void test_watch_compaction(void **state)
 }
 
 /* Delete what has ended, as a hub does. */
-static void expire(struct fixture *f, nsec_t now)
+static void expire(struct store_fixture *f, nsec_t now)
 {
     const char *ended[4];
     struct store_op ops[4];
@@ -605,7 +458,7 @@ static void expire(struct fixture *f, nsec_t now)
     assert_int_equal(store_ended(f->s, now, ended, 4), 0);
 }
 
-static void put_lease(struct fixture *f, const char *key, uint32_t ttl, nsec_t now)
+static void put_lease(struct store_fixture *f, const char *key, uint32_t ttl, nsec_t now)
 {
     struct store_op op = {.kind = STORE_OP_PUT,
         .key = key,
@@ -618,17 +471,17 @@ static void put_lease(struct fixture *f, const char *key, uint32_t ttl, nsec_t n
 
 static void test_leases(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct store_watch *w = NULL;
-    struct said said = {0};
+    struct store_said said = {0};
 
     assert_int_equal(store_due(f->s), NSEC_NEVER);
     put_lease(f, "short", 10, 0);
     put_lease(f, "long", 60, 0);
     put_lease(f, "kept", 10, 0);
     put_lease(f, "freed", 10, 0);
-    put(f, "freed", "1");
-    assert_int_equal(store_watch(f->s, "", 6, say_change, &said, &w, &f->e), 0);
+    store_fixture_put(f, "freed", "1");
+    assert_int_equal(store_watch(f->s, "", 6, store_said_change, &said, &w, &f->e), 0);
     assert_int_equal(store_due(f->s), 10 * NSEC_PER_SEC);
     assert_int_equal(store_keep(f->s, "kept", 5 * NSEC_PER_SEC, &f->e), 0);
     assert_int_equal(store_keep(f->s, "freed", 0, &f->e), STORE_E_ABSENT);
@@ -638,7 +491,7 @@ static void test_leases(void **state)
     expire(f, 12 * NSEC_PER_SEC);
     assert_int_equal(store_due(f->s), 15 * NSEC_PER_SEC);
     expire(f, 15 * NSEC_PER_SEC);
-    assert_list(f, "", "freed=1@5 long=1@2");
+    store_fixture_assert_list(f, "", "freed=1@5 long=1@2");
     store_wait(f->s);
     assert_string_equal(said.text, "short=(gone)@6 kept=(gone)@7");
     store_watch_close(w);
@@ -648,7 +501,7 @@ static void test_leases(void **state)
 
 /* What a writer of one key knows, and what has been seen of it. */
 struct lossy {
-    struct fixture *f;
+    struct store_fixture *f;
     int r;             /* of the last commit */
     uint64_t revision; /* the last that a watch told of the key */
     uint64_t answered; /* the last that a commit was answered with */
@@ -690,7 +543,7 @@ static int is_last(void *ctx, const struct store_item *item)
 /* Compare-and-put with what the watch said counts right, whatever is lost. */
 static void test_lost_answers(void **state)
 {
-    struct fixture *f = *state;
+    struct store_fixture *f = *state;
     struct lossy l = {.f = f};
     struct store_watch *w = NULL;
     unsigned n[3] = {0};
@@ -718,10 +571,10 @@ static void test_lost_answers(void **state)
 }
 
 #define ON_ALL(test)                                                                               \
-    {#test " (memory)", test, setup_memory, teardown, NULL},                                       \
-        {#test " (sqlite)", test, setup_sqlite, teardown, NULL},                                   \
+    {#test " (memory)", test, store_fixture_memory, store_fixture_free, NULL},                     \
+        {#test " (sqlite)", test, store_fixture_sqlite, store_fixture_free, NULL},                 \
     {                                                                                              \
-#test " (late)", test, setup_late, teardown, NULL                                          \
+#test " (late)", test, store_fixture_late, store_fixture_free, NULL                        \
     }
 
 int main(void)
@@ -742,7 +595,8 @@ int main(void)
         ON_ALL(test_watcher_writes_and_closes),
         ON_ALL(test_watch_compaction),
         ON_ALL(test_leases),
-        {"test_lost_answers (late)", test_lost_answers, setup_late, teardown, NULL},
+        {"test_lost_answers (late)", test_lost_answers, store_fixture_late, store_fixture_free,
+            NULL},
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

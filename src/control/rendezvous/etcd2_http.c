@@ -1,5 +1,5 @@
-/* rdzv_http.c - see rdzv_http.h. */
-#include "rdzv_http.h"
+/* etcd2_http.c - see etcd2_http.h. */
+#include "etcd2_http.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "api/form.h"
 #include "base/err.h"
-#include "rendezvous/rdzv_etcd.h"
+#include "rendezvous/etcd2_api.h"
 #include "os/clock.h"
 
 /* Memory of one connection inside libmicrohttpd: its header lines, with the whole path. */
@@ -31,29 +31,29 @@ struct request;
 /* One of the connections. */
 struct http_conn {
     struct rdzv_conn *c;      /* pins: it frees this */
-    struct rdzv_http *h;      /* pins */
+    struct etcd2_http *h;     /* pins */
     struct mhd_loop_conn mhd; /* libmicrohttpd's part of it */
     struct request *request;  /* what it asks now; NULL: nothing */
 };
 
 /* One request, from its first header to the end of its answer. */
 struct request {
-    struct http_conn *hc;           /* pins */
-    struct list link;               /* in rdzv_http.waiting while it waits for an event */
-    nsec_t gives_up_at;             /* then: when it is answered with none */
-    char *query;                    /* owns; as it came, with a zero; NULL: none */
-    char *body;                     /* owns; with a zero; NULL: none yet */
-    size_t body_len;                /* bytes of it */
-    bool too_long;                  /* more came than is taken */
-    bool begun;                     /* its headers have been seen */
-    bool handled;                   /* it has an answer, or waits for one */
-    bool is_wait;                   /* for an event: the headers are sent before it comes */
-    bool ready;                     /* the answer may be sent */
-    bool cut;                       /* the connection is to end without an answer */
-    size_t charged;                 /* bytes that count in the job's quota until it is completed */
-    struct rdzv_watcher watcher;    /* while it waits for an event */
-    struct rdzv_save_wait save;     /* while it waits for the disk */
-    struct rdzv_etcd_answer answer; /* see there */
+    struct http_conn *hc;         /* pins */
+    struct list link;             /* in etcd2_http.waiting while it waits for an event */
+    nsec_t gives_up_at;           /* then: when it is answered with none */
+    char *query;                  /* owns; as it came, with a zero; NULL: none */
+    char *body;                   /* owns; with a zero; NULL: none yet */
+    size_t body_len;              /* bytes of it */
+    bool too_long;                /* more came than is taken */
+    bool begun;                   /* its headers have been seen */
+    bool handled;                 /* it has an answer, or waits for one */
+    bool is_wait;                 /* for an event: the headers are sent before it comes */
+    bool ready;                   /* the answer may be sent */
+    bool cut;                     /* the connection is to end without an answer */
+    size_t charged;               /* bytes that count in the job's quota until it is completed */
+    struct etcd2_watcher watcher; /* while it waits for an event */
+    struct rdzv_save_wait save;   /* while it waits for the disk */
+    struct etcd2_answer answer;   /* see there */
 };
 
 static struct http_conn *conn_of(struct MHD_Connection *mhd)
@@ -96,7 +96,7 @@ static void resume(struct http_conn *hc)
 static void stop_waiting(struct request *rq)
 {
     list_remove(&rq->link);
-    rdzv_tree_unwatch(&rq->watcher);
+    etcd2_tree_unwatch(&rq->watcher);
     rdzv_save_forget(&rq->save);
 }
 
@@ -108,22 +108,22 @@ static void on_saved(struct rdzv_save_wait *w, int error)
     if (error != 0 && rq->is_wait)
         rq->cut = true;
     else if (error != 0)
-        rdzv_etcd_fail(&rq->answer, rq->answer.index, "the disk did not take it");
+        etcd2_api_fail(&rq->answer, rq->answer.index, "the disk did not take it");
     rq->ready = true;
     resume(rq->hc);
 }
 
 /* Nobody is told of what may still be lost. */
-static void on_event(struct rdzv_watcher *w, struct rdzv_event *ev)
+static void on_event(struct etcd2_watcher *w, struct etcd2_event *ev)
 {
     struct request *rq = container_of(w, struct request, watcher);
 
     list_remove(&rq->link);
-    rdzv_etcd_tell(&rq->answer, ev);
+    etcd2_api_tell(&rq->answer, ev);
     rdzv_save_wait(job_of(rq)->jobs->save, &rq->save);
 }
 
-void rdzv_http_tick(struct rdzv_http *h, nsec_t now)
+void etcd2_http_tick(struct etcd2_http *h, nsec_t now)
 {
     struct request *rq;
     struct request *tmp;
@@ -132,7 +132,7 @@ void rdzv_http_tick(struct rdzv_http *h, nsec_t now)
         if (rq->gives_up_at > now)
             continue;
         stop_waiting(rq);
-        rdzv_etcd_tell(&rq->answer, NULL);
+        etcd2_api_tell(&rq->answer, NULL);
         rq->ready = true;
         resume(rq->hc);
     }
@@ -158,7 +158,7 @@ static uint64_t id_of(const struct rdzv_job *job)
 static ssize_t read_answer(void *ctx, uint64_t pos, char *buf, size_t max)
 {
     struct request *rq = ctx;
-    struct rdzv_text text;
+    struct etcd2_text text;
 
     if (rq->cut || !job_of(rq))
         return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -166,7 +166,7 @@ static ssize_t read_answer(void *ctx, uint64_t pos, char *buf, size_t max)
         suspend(rq->hc);
         return 0;
     }
-    text = rdzv_etcd_answer_text(&rq->answer);
+    text = etcd2_answer_text(&rq->answer);
     if (pos >= text.len)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (max > text.len - pos)
@@ -178,7 +178,7 @@ static ssize_t read_answer(void *ctx, uint64_t pos, char *buf, size_t max)
 /* The answer is the request's: an event in it is everybody's. */
 static struct MHD_Response *make_response(struct request *rq)
 {
-    size_t len = rdzv_etcd_answer_text(&rq->answer).len;
+    size_t len = etcd2_answer_text(&rq->answer).len;
 
     if (rq->is_wait)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_answer, rq, NULL);
@@ -188,7 +188,7 @@ static struct MHD_Response *make_response(struct request *rq)
 
 static enum MHD_Result send_answer(struct request *rq)
 {
-    const struct rdzv_etcd_answer *a = &rq->answer;
+    const struct etcd2_answer *a = &rq->answer;
     const struct rdzv_job *job = job_of(rq);
     struct MHD_Response *r = make_response(rq);
     enum MHD_Result result;
@@ -255,35 +255,35 @@ static void handle(struct request *rq, const char *method, const char *path)
     struct form form = {.n = 0};
     char words[FORM_WORDS_MAX];
     char machines[2 * IP_ADDR_TEXT_MAX + 64];
-    struct rdzv_etcd_request request = {.method = method,
+    struct etcd2_request request = {.method = method,
         .path = path,
         .form = &form,
         .machines = machines,
         .id = id_of(job),
         .when = {.now = clock_now(), .wall = clock_wall()},
-        .since = rq->hc->h->started_at};
+        .started_at = rq->hc->h->started_at};
 
     rq->handled = true;
     rq->ready = true;
     machines_of(job, machines, sizeof(machines));
     if (rq->too_long) {
-        rdzv_etcd_refuse_length(&rq->answer);
+        etcd2_api_refuse_length(&rq->answer);
         return;
     }
     read_form(rq, method, &form, words);
     request.form_error = words[0] ? words : NULL;
-    switch (rdzv_etcd_handle(&job->tree, &request, &rq->watcher, &rq->answer)) {
-    case RDZV_ETCD_ANSWER:
+    switch (etcd2_api_handle(&job->etcd2, &request, &rq->watcher, &rq->answer)) {
+    case ETCD2_API_ANSWER:
         break;
-    case RDZV_ETCD_SAVE:
+    case ETCD2_API_SAVE:
         rq->ready = false;
         rdzv_save_wait(job->jobs->save, &rq->save);
         break;
-    case RDZV_ETCD_WAIT:
+    case ETCD2_API_WAIT:
         rq->ready = false;
         rq->is_wait = true;
         rq->answer.status = 200;
-        rq->gives_up_at = request.when.now + RDZV_HTTP_WAIT;
+        rq->gives_up_at = request.when.now + ETCD2_HTTP_WAIT;
         list_add_tail(&rq->hc->h->waiting, &rq->link);
         break;
     }
@@ -296,7 +296,8 @@ static bool take_body(struct request *rq, const char *p, size_t len)
     struct rdzv_quota *quota = &job_of(rq)->quota;
     char *body;
 
-    if (rq->too_long || rq->body_len + len > RDZV_HTTP_BODY_MAX || !rdzv_quota_has(quota, len, 0)) {
+    if (rq->too_long || rq->body_len + len > ETCD2_HTTP_BODY_MAX ||
+        !rdzv_quota_has(quota, len, 0)) {
         if (!rq->too_long)
             rdzv_quota_refuse(quota, "a request was too long");
         rq->too_long = true;
@@ -404,7 +405,7 @@ static void on_completed(
     rq->hc->request = NULL;
     rq->hc->h->n_requests++;
     free(rq->watcher.path);
-    rdzv_etcd_answer_deinit(&rq->answer);
+    etcd2_answer_deinit(&rq->answer);
     free(rq->query);
     free(rq->body);
     free(rq);
@@ -432,7 +433,7 @@ static void detach(struct rdzv_conn *c)
     stop_waiting(hc->request);
     give_back(hc->request);
     /* An event in it counts in the job's quota. */
-    rdzv_etcd_answer_deinit(&hc->request->answer);
+    etcd2_answer_deinit(&hc->request->answer);
 }
 
 static void end(struct rdzv_conn *c)
@@ -458,7 +459,7 @@ static void free_state(struct rdzv_conn *c)
 
 static const struct rdzv_protocol protocol = {.detach = detach, .end = end, .free = free_state};
 
-void rdzv_http_begin(struct rdzv_http *h, struct rdzv_conn *c)
+void etcd2_http_begin(struct etcd2_http *h, struct rdzv_conn *c)
 {
     struct http_conn *hc = calloc(1, sizeof(*hc));
     int fd = c->fd;
@@ -482,7 +483,7 @@ void rdzv_http_begin(struct rdzv_http *h, struct rdzv_conn *c)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-int rdzv_http_start(struct rdzv_http *h, struct uv_loop_s *loop, struct err *e)
+int etcd2_http_start(struct etcd2_http *h, struct uv_loop_s *loop, struct err *e)
 {
     const struct mhd_loop_config config = {.connection_memory = CONNECTION_MEMORY,
         .idle_seconds = IDLE_SECONDS,
@@ -498,7 +499,7 @@ int rdzv_http_start(struct rdzv_http *h, struct uv_loop_s *loop, struct err *e)
     return mhd_loop_start(&h->mhd, loop, &config, e);
 }
 
-void rdzv_http_stop(struct rdzv_http *h)
+void etcd2_http_stop(struct etcd2_http *h)
 {
     mhd_loop_stop(&h->mhd);
 }

@@ -1,7 +1,7 @@
 /*
- * rdzv_store.h - connections that speak TCPStore: bytes in, requests, answers, bytes out.
+ * tcpstore_conn.h - connections that speak TCPStore: bytes in, requests, answers, bytes out.
  *
- * What a request does is in rdzv_kv.h.
+ * What a request does is in tcpstore_server.h.
  *
  * Theory of operation. Answers are sent at the end of what was read at once, so a client that asks
  * many things in a row costs few system calls. A client has a budget of bytes and of time in a turn

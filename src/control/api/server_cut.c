@@ -1,5 +1,5 @@
 /*
- * server_engine.c - how long a connection may take, and its early end.
+ * server_cut.c    - how long a connection may take, and its early end.
  */
 #include <sys/socket.h>
 
@@ -21,7 +21,7 @@ void server__cut(struct server__connection *c)
 {
     c->s->counts.cut++;
     c->cut = true;
-    c->deadline = NSEC_NEVER;
+    c->cut_at = NSEC_NEVER;
     /* The descriptor is libmicrohttpd's, which sees the end, and closes it. */
     (void)shutdown(c->fd, SHUT_RDWR);
     mhd_loop_resume(&c->s->http, &c->http);
@@ -37,7 +37,7 @@ static void on_tick(uv_timer_t *timer)
         (void)uv_timer_stop(timer);
     /* A walk over all of them, each second: cheap, and no timer for each. */
     list_foreach(c, &s->connections, link) {
-        if (c->deadline <= now || (c->stream && stream_is_stalled(c->stream, now)))
+        if (c->cut_at <= now || (c->stream && stream_is_stalled(c->stream, now)))
             server__cut(c);
     }
 }

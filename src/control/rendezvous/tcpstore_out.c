@@ -1,5 +1,5 @@
-/* rdzv_out.c - see rdzv_out.h. */
-#include "rdzv_out.h"
+/* tcpstore_out.c - see tcpstore_out.h. */
+#include "tcpstore_out.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,33 +11,33 @@
 #define FIRST_ROOM 176
 #define NEXT_ROOM  4016
 
-struct rdzv_out_piece {
-    struct list link;           /* in its output */
-    struct rdzv_shared *shared; /* counted; NULL: the bytes are its own */
-    size_t at;                  /* bytes that were sent */
-    size_t len;                 /* bytes, with those */
-    size_t cap;                 /* room for its own */
-    uint8_t own[];              /* of them */
+struct tcpstore_out_piece {
+    struct list link;        /* in its output */
+    struct rdzv_buf *shared; /* counted; NULL: the bytes are its own */
+    size_t at;               /* bytes that were sent */
+    size_t len;              /* bytes, with those */
+    size_t cap;              /* room for its own */
+    uint8_t own[];           /* of them */
 };
 
-void rdzv_out_init(struct rdzv_out *out)
+void tcpstore_out_init(struct tcpstore_out *out)
 {
-    *out = (struct rdzv_out){.quota = NULL};
+    *out = (struct tcpstore_out){.quota = NULL};
     list_init(&out->pieces);
 }
 
-static struct rdzv_out_piece *piece_new(
-    struct rdzv_out *out, struct rdzv_quota *quota, struct rdzv_shared *shared, size_t cap)
+static struct tcpstore_out_piece *piece_new(
+    struct tcpstore_out *out, struct rdzv_quota *quota, struct rdzv_buf *shared, size_t cap)
 {
     size_t cost = RDZV_COST_PIECE + cap;
-    struct rdzv_out_piece *p;
+    struct tcpstore_out_piece *p;
 
     if (out->cost + cost > RDZV_UNREAD_COST_MAX || !rdzv_quota_has(quota, cost, 0))
         return NULL;
     p = malloc(sizeof(*p) + cap);
     if (!p)
         return NULL;
-    *p = (struct rdzv_out_piece){.shared = rdzv_shared_ref(shared), .cap = cap};
+    *p = (struct tcpstore_out_piece){.shared = rdzv_buf_ref(shared), .cap = cap};
     rdzv_quota_take(quota, cost, 0);
     out->quota = quota;
     out->cost += cost;
@@ -45,37 +45,38 @@ static struct rdzv_out_piece *piece_new(
     return p;
 }
 
-static void piece_free(struct rdzv_out *out, struct rdzv_out_piece *p)
+static void piece_free(struct tcpstore_out *out, struct tcpstore_out_piece *p)
 {
     rdzv_quota_give(out->quota, RDZV_COST_PIECE + p->cap, 0);
     out->cost -= RDZV_COST_PIECE + p->cap;
     out->len -= p->len - p->at;
     list_remove(&p->link);
-    rdzv_shared_unref(p->shared);
+    rdzv_buf_unref(p->shared);
     free(p);
 }
 
-void rdzv_out_clear(struct rdzv_out *out)
+void tcpstore_out_clear(struct tcpstore_out *out)
 {
-    struct rdzv_out_piece *p;
-    struct rdzv_out_piece *tmp;
+    struct tcpstore_out_piece *p;
+    struct tcpstore_out_piece *tmp;
 
     list_foreach_safe(p, tmp, &out->pieces, link)
         piece_free(out, p);
 }
 
-static struct rdzv_out_piece *last_of(struct rdzv_out *out)
+static struct tcpstore_out_piece *last_of(struct tcpstore_out *out)
 {
     return list_is_empty(&out->pieces)
                ? NULL
-               : container_of(out->pieces.prev, struct rdzv_out_piece, link);
+               : container_of(out->pieces.prev, struct tcpstore_out_piece, link);
 }
 
 /* A piece for @len bytes, or for some of them: a large one behind one that they have filled, a
  * small one for what stands between values that are shared. */
-static struct rdzv_out_piece *piece_for(struct rdzv_out *out, struct rdzv_quota *quota, size_t len)
+static struct tcpstore_out_piece *piece_for(
+    struct tcpstore_out *out, struct rdzv_quota *quota, size_t len)
 {
-    struct rdzv_out_piece *last = last_of(out);
+    struct tcpstore_out_piece *last = last_of(out);
 
     if (last && last->len < last->cap)
         return last;
@@ -83,12 +84,13 @@ static struct rdzv_out_piece *piece_for(struct rdzv_out *out, struct rdzv_quota 
         out, quota, NULL, len > FIRST_ROOM || (last && !last->shared) ? NEXT_ROOM : FIRST_ROOM);
 }
 
-bool rdzv_out_add(struct rdzv_out *out, struct rdzv_quota *quota, const void *from, size_t len)
+bool tcpstore_out_add(
+    struct tcpstore_out *out, struct rdzv_quota *quota, const void *from, size_t len)
 {
     const uint8_t *at = from;
 
     while (len > 0) {
-        struct rdzv_out_piece *p = piece_for(out, quota, len);
+        struct tcpstore_out_piece *p = piece_for(out, quota, len);
         size_t n;
 
         if (!p)
@@ -103,13 +105,13 @@ bool rdzv_out_add(struct rdzv_out *out, struct rdzv_quota *quota, const void *fr
     return true;
 }
 
-bool rdzv_out_share(
-    struct rdzv_out *out, struct rdzv_quota *quota, struct rdzv_shared *s, size_t len)
+bool tcpstore_out_share(
+    struct tcpstore_out *out, struct rdzv_quota *quota, struct rdzv_buf *s, size_t len)
 {
-    struct rdzv_out_piece *p;
+    struct tcpstore_out_piece *p;
 
     if (len < SHARE_FROM)
-        return len == 0 || rdzv_out_add(out, quota, s->b, len);
+        return len == 0 || tcpstore_out_add(out, quota, s->b, len);
     p = out->len + len <= RDZV_UNREAD_BYTES_MAX ? piece_new(out, quota, s, 0) : NULL;
     if (!p)
         return false;
@@ -118,9 +120,9 @@ bool rdzv_out_share(
     return true;
 }
 
-size_t rdzv_out_peek(const struct rdzv_out *out, struct iovec *iov, size_t max)
+size_t tcpstore_out_peek(const struct tcpstore_out *out, struct iovec *iov, size_t max)
 {
-    const struct rdzv_out_piece *p;
+    const struct tcpstore_out_piece *p;
     size_t n = 0;
 
     list_foreach(p, &out->pieces, link) {
@@ -135,10 +137,10 @@ size_t rdzv_out_peek(const struct rdzv_out *out, struct iovec *iov, size_t max)
     return n;
 }
 
-void rdzv_out_sent(struct rdzv_out *out, size_t len)
+void tcpstore_out_sent(struct tcpstore_out *out, size_t len)
 {
     while (len > 0) {
-        struct rdzv_out_piece *p = list_first(&out->pieces, struct rdzv_out_piece, link);
+        struct tcpstore_out_piece *p = list_first(&out->pieces, struct tcpstore_out_piece, link);
         size_t n = p->len - p->at < len ? p->len - p->at : len;
 
         p->at += n;

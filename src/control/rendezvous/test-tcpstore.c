@@ -1,5 +1,5 @@
 /*
- * test-rdzv-kv.c - a TCPStore without sockets: who is woken, what is bounded, what is saved.
+ * test-tcpstore.c - a TCPStore without sockets: who is woken, what is bounded, what is saved.
  *
  * What each request answers is compared with PyTorch's own server in test/hub.
  */
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_kv.h"
+#include "rendezvous/tcpstore_server.h"
 #include "rendezvous/rdzv_record.h"
 
 /* ---- a disk: the blobs by name -------------------------------------------------------------- */
@@ -38,7 +38,8 @@ static size_t slot_of(const void *name, size_t len)
     return i;
 }
 
-static void drop(void *ctx, const void *name, size_t name_len, size_t before)
+static void drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
     size_t i = slot_of(name, name_len);
 
@@ -49,13 +50,13 @@ static void drop(void *ctx, const void *name, size_t name_len, size_t before)
     disk[i].len = 0;
 }
 
-static void put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+static void put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
     size_t i = 0;
 
     if (before > 0)
-        drop(ctx, name, name_len, before);
+        drop(ctx, kind, name, name_len, before);
     assert_int_equal(slot_of(name, name_len), BLOBS_MAX);
     while (disk[i].len > 0)
         i++;
@@ -87,8 +88,8 @@ static void unsaved(void *ctx)
 
 struct fixture {
     struct rdzv_quota quota;
-    struct rdzv_kv kv;
-    struct rdzv_client clients[3];
+    struct tcpstore_server ts;
+    struct tcpstore_client clients[3];
     uint8_t buf[1024];
     struct writer w;
 };
@@ -96,12 +97,12 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct rdzv_kv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
+    struct rdzv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
 
     f->quota = (struct rdzv_quota){.bytes_max = 1u << 20, .entries_max = 32};
-    rdzv_kv_init(&f->kv, &saver, &f->quota, 1);
+    tcpstore_server_init(&f->ts, &saver, &f->quota, 1);
     for (int i = 0; i < 3; i++)
-        rdzv_client_init(&f->clients[i], TCPSTORE_VALIDATED);
+        tcpstore_client_init(&f->clients[i], TCPSTORE_VALIDATED);
     *state = f;
     return 0;
 }
@@ -111,12 +112,12 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     for (int i = 0; i < 3; i++)
-        rdzv_client_deinit(&f->kv, &f->clients[i]);
-    rdzv_kv_clear(&f->kv);
+        tcpstore_client_deinit(&f->ts, &f->clients[i]);
+    tcpstore_server_clear(&f->ts);
     assert_int_equal(n_blobs(), 0);
     assert_int_equal(f->quota.bytes, 0);
     assert_int_equal(f->quota.entries, 0);
-    rdzv_kv_deinit(&f->kv);
+    tcpstore_server_deinit(&f->ts);
     free(f);
     return 0;
 }
@@ -142,7 +143,7 @@ static int ask(struct fixture *f, int client, enum tcpstore_op op, const char *k
 
     rq.value = value ? bytes(value) : rq.value;
     rq.desired = desired ? bytes(desired) : rq.desired;
-    return rdzv_kv_handle(&f->kv, &f->clients[client], &rq);
+    return tcpstore_server_handle(&f->ts, &f->clients[client], &rq);
 }
 
 static int set(struct fixture *f, const char *key, const char *value)
@@ -159,17 +160,17 @@ static int wait_for(struct fixture *f, int client, const char *a, const char *b)
     if (b)
         put_text(f, b);
     rq.items = reader_make(f->buf, writer_len(&f->w));
-    return rdzv_kv_handle(&f->kv, &f->clients[client], &rq);
+    return tcpstore_server_handle(&f->ts, &f->clients[client], &rq);
 }
 
 /* What a client was answered, as it would be sent; its length. */
-static size_t take_out(struct rdzv_client *c, uint8_t *buf, size_t cap)
+static size_t take_out(struct tcpstore_client *c, uint8_t *buf, size_t cap)
 {
     struct iovec iov[16];
     size_t len = 0;
     size_t n;
 
-    while ((n = rdzv_out_peek(&c->out, iov, 16)) > 0) {
+    while ((n = tcpstore_out_peek(&c->out, iov, 16)) > 0) {
         size_t sent = 0;
 
         for (size_t i = 0; i < n; i++) {
@@ -178,7 +179,7 @@ static size_t take_out(struct rdzv_client *c, uint8_t *buf, size_t cap)
             len += iov[i].iov_len;
             sent += iov[i].iov_len;
         }
-        rdzv_client_sent(c, sent);
+        tcpstore_client_sent(c, sent);
     }
     return len;
 }
@@ -187,7 +188,7 @@ static size_t take_out(struct rdzv_client *c, uint8_t *buf, size_t cap)
 #define assert_out(f, client, text) assert_out_(f, client, text, sizeof(text) - 1)
 static void assert_out_(struct fixture *f, int client, const char *text, size_t len)
 {
-    struct rdzv_client *c = &f->clients[client];
+    struct tcpstore_client *c = &f->clients[client];
     uint8_t out[1024];
 
     assert_int_equal(c->out.len, len);
@@ -255,7 +256,7 @@ static int barrier(struct fixture *f, int client, const char *key, int64_t n)
 {
     struct tcpstore_request rq = {.op = TCPSTORE_BARRIER, .key = bytes(key), .amount = n};
 
-    return rdzv_kv_handle(&f->kv, &f->clients[client], &rq);
+    return tcpstore_server_handle(&f->ts, &f->clients[client], &rq);
 }
 
 /* All wait for the last; the key counts them, and counting alone wakes nobody. */
@@ -285,7 +286,7 @@ static void test_barrier(void **state)
     assert_out(f, 0, "");
     assert_out(f, 1, "\0");
     assert_int_equal(set(f, "word", "x"), 0);
-    assert_int_equal(barrier(f, 0, "word", 1), RDZV_KV_E_REFUSED);
+    assert_int_equal(barrier(f, 0, "word", 1), TCPSTORE_SERVER_E_REFUSED);
 }
 
 /* The newer server answers with nothing for a key that is not there, the older one hangs up. */
@@ -296,7 +297,7 @@ static void test_nothing(void **state)
     assert_int_equal(ask(f, 0, TCPSTORE_GET, "no", NULL, NULL), 0);
     assert_out(f, 0, "\0\0\0\0\0\0\0\0");
     f->clients[0].dialect = TCPSTORE_CLASSIC;
-    assert_int_equal(ask(f, 0, TCPSTORE_GET, "no", NULL, NULL), RDZV_KV_E_REFUSED);
+    assert_int_equal(ask(f, 0, TCPSTORE_GET, "no", NULL, NULL), TCPSTORE_SERVER_E_REFUSED);
 }
 
 static void test_limits(void **state)
@@ -306,31 +307,33 @@ static void test_limits(void **state)
     char key[2] = "A";
     size_t n = 0;
 
-    assert_int_equal(rdzv_kv_handle(&f->kv, &f->clients[0], &rq), 0);
-    assert_int_equal(rdzv_kv_handle(&f->kv, &f->clients[0], &rq), RDZV_KV_E_REFUSED);
+    assert_int_equal(tcpstore_server_handle(&f->ts, &f->clients[0], &rq), 0);
+    assert_int_equal(
+        tcpstore_server_handle(&f->ts, &f->clients[0], &rq), TCPSTORE_SERVER_E_REFUSED);
     assert_int_equal(ask(f, 1, TCPSTORE_SET, "word", "1x2", NULL), 0);
     rq = (struct tcpstore_request){.op = TCPSTORE_ADD, .key = bytes("word"), .amount = 1};
-    assert_int_equal(rdzv_kv_handle(&f->kv, &f->clients[1], &rq), 0);
+    assert_int_equal(tcpstore_server_handle(&f->ts, &f->clients[1], &rq), 0);
     assert_out(f, 1, "\2\0\0\0\0\0\0\0");
     while (set(f, key, "1") == 0) {
         key[0]++;
         n++;
     }
     assert_int_equal(n, 30);
-    assert_int_equal(wait_for(f, 1, "other", NULL), RDZV_KV_E_FULL);
+    assert_int_equal(wait_for(f, 1, "other", NULL), TCPSTORE_SERVER_E_FULL);
     assert_int_equal(set(f, "A", "one that is there may change"), 0);
     f->quota.bytes_max = f->quota.bytes;
-    assert_int_equal(set(f, "A", "but not grow when there is no room left"), RDZV_KV_E_FULL);
+    assert_int_equal(
+        set(f, "A", "but not grow when there is no room left"), TCPSTORE_SERVER_E_FULL);
 }
 
 static void test_saving(void **state)
 {
     struct fixture *f = *state;
-    struct rdzv_kv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
+    struct rdzv_saver saver = {.unsaved = unsaved, .put = put, .drop = drop};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 32};
-    struct rdzv_client c;
+    struct tcpstore_client c;
     struct err e = ERR_NULL;
-    struct rdzv_kv again;
+    struct tcpstore_server again;
 
     assert_int_equal(set(f, "a", "1"), 0);
     assert_int_equal(set(f, "a", "22"), 0);
@@ -341,30 +344,30 @@ static void test_saving(void **state)
     for (int i = 0; i < 5; i++)
         assert_int_equal(
             ask(f, 2, TCPSTORE_QUEUE_PUSH, "a", (char[]){(char)('0' + i), 0}, NULL), 0);
-    assert_true(rdzv_kv_flush(&f->kv, SIZE_MAX));
+    assert_true(tcpstore_server_flush(&f->ts, SIZE_MAX));
     assert_int_equal(n_blobs(), 7);
-    rdzv_kv_init(&again, &saver, &quota, 2);
+    tcpstore_server_init(&again, &saver, &quota, 2);
     /* The store lists them in no order that matters. */
     for (size_t i = BLOBS_MAX; i-- > 0;)
         if (disk[i].len > 0)
-            assert_int_equal(rdzv_kv_load(&again, disk[i].p, disk[i].len, &e), 0);
+            assert_int_equal(tcpstore_server_load(&again, disk[i].p, disk[i].len, &e), 0);
     assert_int_equal(again.n_keys, 2);
-    assert_int_equal(again.next_item, f->kv.next_item);
-    rdzv_client_init(&c, TCPSTORE_VALIDATED);
+    assert_int_equal(again.next_item, f->ts.next_item);
+    tcpstore_client_init(&c, TCPSTORE_VALIDATED);
     for (int i = 0; i < 5; i++) {
         struct tcpstore_request rq = {.op = TCPSTORE_QUEUE_POP, .key = bytes("a")};
         uint8_t out[32];
 
-        assert_int_equal(rdzv_kv_handle(&again, &c, &rq), 0);
+        assert_int_equal(tcpstore_server_handle(&again, &c, &rq), 0);
         assert_int_equal(out[take_out(&c, out, sizeof(out)) - 1], '0' + i);
     }
-    rdzv_client_deinit(&again, &c);
-    rdzv_kv_clear(&again);
+    tcpstore_client_deinit(&again, &c);
+    tcpstore_server_clear(&again);
     assert_int_equal(n_blobs(), 0);
-    rdzv_kv_deinit(&again);
+    tcpstore_server_deinit(&again);
     /* The disk is empty now: the first store must not drop from it again. */
-    rdzv_kv_deinit(&f->kv);
-    rdzv_kv_init(&f->kv, &saver, &f->quota, 1);
+    tcpstore_server_deinit(&f->ts);
+    tcpstore_server_init(&f->ts, &saver, &f->quota, 1);
 }
 
 /* Where the bytes of a key are that a client is sent. */
@@ -374,9 +377,9 @@ static const void *place_of(struct fixture *f, const char *key, size_t *ret_len)
 
     assert_int_equal(ask(f, 0, TCPSTORE_GET, key, NULL, NULL), 0);
     list_remove(&f->clients[0].ready);
-    assert_int_equal(rdzv_out_peek(&f->clients[0].out, iov, 2), 2);
+    assert_int_equal(tcpstore_out_peek(&f->clients[0].out, iov, 2), 2);
     *ret_len = iov[1].iov_len;
-    rdzv_client_sent(&f->clients[0], f->clients[0].out.len);
+    tcpstore_client_sent(&f->clients[0], f->clients[0].out.len);
     return iov[1].iov_base;
 }
 
@@ -409,10 +412,10 @@ static void test_append(void **state)
     assert_int_equal(f->clients[1].out.len, 308);
     assert_int_equal(n_unsaved, 1);
     assert_int_equal(n_blobs(), 0);
-    assert_true(rdzv_kv_flush(&f->kv, SIZE_MAX));
+    assert_true(tcpstore_server_flush(&f->ts, SIZE_MAX));
     assert_int_equal(n_blobs(), 1);
     assert_int_equal(ask(f, 2, TCPSTORE_APPEND, "a", "", NULL), 0);
-    assert_int_equal(f->kv.n_unsaved, 0);
+    assert_int_equal(f->ts.n_unsaved, 0);
 }
 
 /* What many are sent costs once, until the last has read it; each alone is bounded. */
@@ -436,13 +439,13 @@ static void test_unread(void **state)
     assert_int_equal(ask(f, 2, TCPSTORE_DELETE_KEY, "a", NULL, NULL), 0);
     assert_in_range(f->quota.bytes, 900000, SIZE_MAX);
     for (int i = 0; i < 3; i++)
-        rdzv_client_sent(&f->clients[i], f->clients[i].out.len);
+        tcpstore_client_sent(&f->clients[i], f->clients[i].out.len);
     assert_in_range(f->quota.bytes, 0, 1000);
     /* One who reads nothing is given up, and counted. */
     assert_int_equal(set(f, "b", many), 0);
     for (size_t n = 0; n < RDZV_UNREAD_BYTES_MAX / 900000; n++)
         assert_int_equal(ask(f, 0, TCPSTORE_GET, "b", NULL, NULL), 0);
-    assert_int_equal(ask(f, 0, TCPSTORE_GET, "b", NULL, NULL), RDZV_KV_E_FULL);
+    assert_int_equal(ask(f, 0, TCPSTORE_GET, "b", NULL, NULL), TCPSTORE_SERVER_E_FULL);
     assert_int_equal(f->quota.n_refused, 1);
     assert_true(f->clients[0].failed);
     free(many);

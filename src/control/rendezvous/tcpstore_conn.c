@@ -1,5 +1,5 @@
-/* rdzv_store.c - see rdzv_store.h. */
-#include "rdzv_store.h"
+/* tcpstore_conn.c - see tcpstore_conn.h. */
+#include "tcpstore_conn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,15 +23,15 @@
 
 /* One of the connections. */
 struct tcpstore_conn {
-    struct rdzv_conn *c;        /* pins: it frees this */
-    struct tcpstore_conns *all; /* pins */
-    struct rdzv_client client;  /* its part in the job's TCPStore */
-    uint8_t *in;                /* owns; requests that are kept, the last perhaps not whole */
-    size_t in_len;              /* bytes of them */
-    size_t in_cap;              /* room for them */
-    size_t in_need;             /* so many must be there before it is of use to look at them */
-    bool has_more;              /* of what has come not all has been looked at */
-    struct list turn;           /* in tcpstore_conns.turns while it waits for a turn to do that */
+    struct rdzv_conn *c;           /* pins: it frees this */
+    struct tcpstore_conns *all;    /* pins */
+    struct tcpstore_client client; /* its part in the job's TCPStore */
+    uint8_t *in;                   /* owns; requests that are kept, the last perhaps not whole */
+    size_t in_len;                 /* bytes of them */
+    size_t in_cap;                 /* room for them */
+    size_t in_need;                /* so many must be there before it is of use to look at them */
+    bool has_more;                 /* of what has come not all has been looked at */
+    struct list turn; /* in tcpstore_conns.turns while it waits for a turn to do that */
 };
 
 static void on_event(uv_poll_t *poll, int status, int events);
@@ -51,7 +51,7 @@ static void poll_for(struct tcpstore_conn *tc)
 /* As much as the socket takes, and the budget allows. False: the connection is broken. */
 static bool send_some(struct tcpstore_conn *tc)
 {
-    struct rdzv_client *cl = &tc->client;
+    struct tcpstore_client *cl = &tc->client;
     size_t sent = 0;
 
     while (cl->out.len > 0 && sent < TURN_SEND) {
@@ -59,13 +59,13 @@ static bool send_some(struct tcpstore_conn *tc)
         struct msghdr msg = {.msg_iov = iov};
         ssize_t n;
 
-        msg.msg_iovlen = rdzv_out_peek(&cl->out, iov, SEND_RUNS);
+        msg.msg_iovlen = tcpstore_out_peek(&cl->out, iov, SEND_RUNS);
         n = sendmsg(tc->c->fd, &msg, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return errno == EAGAIN;
-        rdzv_client_sent(cl, (size_t)n);
+        tcpstore_client_sent(cl, (size_t)n);
         sent += (size_t)n;
     }
     return true;
@@ -105,13 +105,13 @@ static void refuse(struct tcpstore_conn *tc)
 /* Everybody for whom there is something; a request may have answered many. */
 static void send_all(struct rdzv_job *job)
 {
-    struct rdzv_kv *kv = &job->kv;
-    struct rdzv_client *cl;
+    struct tcpstore_server *ts = &job->tcpstore;
+    struct tcpstore_client *cl;
 
     /* What is acknowledged is in the hub's hands, whatever becomes of this process. */
-    if (!list_is_empty(&kv->ready))
+    if (!list_is_empty(&ts->ready))
         rdzv_jobs_flush(job->jobs);
-    while ((cl = list_first(&kv->ready, struct rdzv_client, ready))) {
+    while ((cl = list_first(&ts->ready, struct tcpstore_client, ready))) {
         struct tcpstore_conn *tc = container_of(cl, struct tcpstore_conn, client);
 
         list_remove(&cl->ready);
@@ -127,9 +127,9 @@ static void send_all(struct rdzv_job *job)
 /* Why a request is refused. */
 static const char *words_of(int r)
 {
-    if (r == RDZV_KV_E_FULL)
+    if (r == TCPSTORE_SERVER_E_FULL)
         return "the job or its network is full (48 and 64 MiB, 65536 entries)";
-    if (r == RDZV_KV_E_LONG)
+    if (r == TCPSTORE_SERVER_E_LONG)
         return "a value would be longer than 8 MiB";
     return "it asks for what is not there, or is no number";
 }
@@ -153,7 +153,7 @@ static int handle_one(struct tcpstore_conn *tc, const uint8_t *p, size_t len, si
     if (r != 0)
         return r;
     tc->all->n_requests++;
-    r = rdzv_kv_handle(&tc->c->job->kv, &tc->client, &rq);
+    r = tcpstore_server_handle(&tc->c->job->tcpstore, &tc->client, &rq);
     *ret_used = used;
     if (r != 0)
         rdzv_conn_complain(tc->c, words_of(r));
@@ -215,7 +215,7 @@ static bool make_room_or_complain(struct tcpstore_conn *tc, size_t len)
     if (make_room(tc, len))
         return true;
     rdzv_quota_refuse(&tc->c->job->quota, "the job or its network is full");
-    rdzv_conn_complain(tc->c, words_of(RDZV_KV_E_FULL));
+    rdzv_conn_complain(tc->c, words_of(TCPSTORE_SERVER_E_FULL));
     return false;
 }
 
@@ -356,7 +356,7 @@ static void detach(struct rdzv_conn *c)
     struct tcpstore_conn *tc = c->state;
 
     forget_input(tc);
-    rdzv_client_deinit(&c->job->kv, &tc->client);
+    tcpstore_client_deinit(&c->job->tcpstore, &tc->client);
 }
 
 static void free_state(struct rdzv_conn *c)
@@ -377,7 +377,7 @@ void tcpstore_conn_begin(struct tcpstore_conns *all, struct rdzv_conn *c)
     tc->c = c;
     tc->all = all;
     list_init(&tc->turn);
-    rdzv_client_init(&tc->client, TCPSTORE_UNKNOWN);
+    tcpstore_client_init(&tc->client, TCPSTORE_UNKNOWN);
     c->protocol = &protocol;
     c->state = tc;
     rdzv_conn_poll(c, 0, NULL);

@@ -1,5 +1,5 @@
 /*
- * test-rdzv-tree.c - an etcd tree on a clock of its own: times to live, history, limits, saving.
+ * test-etcd2.c - an etcd tree on a clock of its own: times to live, history, limits, saving.
  *
  * What each request answers is compared with a real etcd in test/hub.
  */
@@ -13,22 +13,22 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/rdzv_tree.h"
+#include "rendezvous/etcd2_tree.h"
 
 #define SECOND NSEC_PER_SEC
 
 struct fixture {
     struct rdzv_quota quota;
-    struct rdzv_tree tree;
-    struct rdzv_when when;
-    struct rdzv_refusal why;
+    struct etcd2_tree tree;
+    struct etcd2_when when;
+    struct etcd2_refusal why;
     uint8_t saved[256]; /* the blob that was put last */
     size_t saved_len;
     size_t n_saved; /* blobs of nodes */
 };
 
-static void put(
-    void *ctx, const void *name, size_t name_len, const void *p, size_t len, size_t before)
+static void put(void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len,
+    const void *p, size_t len, size_t before)
 {
     struct fixture *f = ctx;
 
@@ -39,7 +39,8 @@ static void put(
     f->n_saved += before == 0;
 }
 
-static void drop(void *ctx, const void *name, size_t name_len, size_t before)
+static void drop(
+    void *ctx, enum rdzv_key_kind kind, const void *name, size_t name_len, size_t before)
 {
     struct fixture *f = ctx;
 
@@ -49,11 +50,11 @@ static void drop(void *ctx, const void *name, size_t name_len, size_t before)
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    struct rdzv_tree_saver saver = {.ctx = f, .put = put, .drop = drop};
+    struct rdzv_saver saver = {.ctx = f, .put = put, .drop = drop};
 
     f->quota = (struct rdzv_quota){.bytes_max = 1u << 20, .entries_max = 8};
-    f->when = (struct rdzv_when){.now = 100 * SECOND, .wall = 1790000000 * SECOND};
-    assert_int_equal(rdzv_tree_init(&f->tree, &saver, &f->quota), 0);
+    f->when = (struct etcd2_when){.now = 100 * SECOND, .wall = 1790000000 * SECOND};
+    assert_int_equal(etcd2_tree_init(&f->tree, &saver, &f->quota), 0);
     *state = f;
     return 0;
 }
@@ -62,7 +63,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
-    rdzv_tree_deinit(&f->tree);
+    etcd2_tree_deinit(&f->tree);
     assert_int_equal(f->quota.bytes, 0);
     assert_int_equal(f->quota.entries, 0);
     free(f);
@@ -71,11 +72,11 @@ static int tear_down(void **state)
 
 static int set(struct fixture *f, const char *path, const char *value, uint32_t ttl)
 {
-    struct rdzv_change change = {.has_ttl = ttl > 0, .ttl_seconds = ttl};
-    struct rdzv_event *ev = NULL;
-    int r = rdzv_tree_set(&f->tree, path, rdzv_tree_text(value), &change, f->when, &ev, &f->why);
+    struct etcd2_change change = {.has_ttl = ttl > 0, .ttl_seconds = ttl};
+    struct etcd2_event *ev = NULL;
+    int r = etcd2_tree_set(&f->tree, path, etcd2_text_of(value), &change, f->when, &ev, &f->why);
 
-    rdzv_event_unref(ev);
+    etcd2_event_unref(ev);
     return r;
 }
 
@@ -83,7 +84,7 @@ static int look(struct fixture *f, const char *path)
 {
     char *text = NULL;
     size_t len;
-    int r = rdzv_tree_get(&f->tree, path, false, f->when, &text, &len, &f->why);
+    int r = etcd2_tree_get(&f->tree, path, false, f->when, &text, &len, &f->why);
 
     free(text);
     return r;
@@ -93,7 +94,7 @@ static void pass(struct fixture *f, nsec_t time)
 {
     f->when.now += time;
     f->when.wall += time;
-    rdzv_tree_expire(&f->tree, f->when);
+    etcd2_tree_expire(&f->tree, f->when);
 }
 
 static void test_ttl(void **state)
@@ -102,14 +103,14 @@ static void test_ttl(void **state)
 
     assert_int_equal(set(f, "/dir/soon", "1", 2), 0);
     assert_int_equal(set(f, "/dir/later", "1", 5), 0);
-    assert_int_equal(rdzv_tree_due(&f->tree), f->when.now + 2 * SECOND);
+    assert_int_equal(etcd2_tree_due(&f->tree), f->when.now + 2 * SECOND);
     pass(f, 2 * SECOND - 1);
     assert_int_equal(look(f, "/dir/soon"), 0);
     pass(f, 1);
-    assert_int_equal(look(f, "/dir/soon"), RDZV_TREE_E_NOT_FOUND);
+    assert_int_equal(look(f, "/dir/soon"), ETCD2_E_NOT_FOUND);
     assert_int_equal(f->tree.index, 3);
     assert_int_equal(set(f, "/dir/later", "2", 0), 0);
-    assert_int_equal(rdzv_tree_due(&f->tree), NSEC_NEVER);
+    assert_int_equal(etcd2_tree_due(&f->tree), NSEC_NEVER);
     pass(f, 1000 * SECOND);
     assert_int_equal(look(f, "/dir/later"), 0);
     assert_int_equal(f->n_saved, 2);
@@ -119,40 +120,40 @@ static void test_ttl(void **state)
 static void test_restart(void **state)
 {
     struct fixture *f = *state;
-    struct rdzv_tree_saver saver = {.ctx = f, .put = put, .drop = drop};
-    struct rdzv_when later = {.now = 5 * SECOND, .wall = 1800000000 * SECOND};
+    struct rdzv_saver saver = {.ctx = f, .put = put, .drop = drop};
+    struct etcd2_when later = {.now = 5 * SECOND, .wall = 1800000000 * SECOND};
     struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 8};
     struct err e = ERR_NULL;
-    struct rdzv_tree again;
+    struct etcd2_tree again;
     char *text = NULL;
     size_t text_len;
 
     assert_int_equal(set(f, "/a/b", "value", 7), 0);
-    assert_int_equal(rdzv_tree_init(&again, &saver, &quota), 0);
-    assert_int_equal(rdzv_tree_load(&again, f->saved, f->saved_len, later, &e), 0);
-    assert_int_equal(rdzv_tree_due(&again), later.now + 7 * SECOND);
-    assert_int_equal(rdzv_tree_get(&again, "/a/b", false, later, &text, &text_len, &f->why), 0);
+    assert_int_equal(etcd2_tree_init(&again, &saver, &quota), 0);
+    assert_int_equal(etcd2_tree_load(&again, f->saved, f->saved_len, later, &e), 0);
+    assert_int_equal(etcd2_tree_due(&again), later.now + 7 * SECOND);
+    assert_int_equal(etcd2_tree_get(&again, "/a/b", false, later, &text, &text_len, &f->why), 0);
     free(text);
     for (size_t len = 0; len < 20; len++)
-        assert_int_equal(rdzv_tree_load(&again, f->saved, len, later, &e), -EINVAL);
-    rdzv_tree_deinit(&again);
+        assert_int_equal(etcd2_tree_load(&again, f->saved, len, later, &e), -EINVAL);
+    etcd2_tree_deinit(&again);
 }
 
-static struct rdzv_event *told; /* by the last watcher that was */
+static struct etcd2_event *told; /* by the last watcher that was */
 
-static void on_fire(struct rdzv_watcher *w, struct rdzv_event *ev)
+static void on_fire(struct etcd2_watcher *w, struct etcd2_event *ev)
 {
     assert_null(told);
-    told = rdzv_event_ref(ev);
+    told = etcd2_event_ref(ev);
 }
 
 static void test_waiting(void **state)
 {
     struct fixture *f = *state;
-    struct rdzv_watcher w = {.path = (char *)"/a", .is_recursive = true, .fire = on_fire};
-    struct rdzv_event *ev = NULL;
+    struct etcd2_watcher w = {.path = (char *)"/a", .is_recursive = true, .fire = on_fire};
+    struct etcd2_event *ev = NULL;
 
-    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 0, &ev, &f->why), 0);
+    assert_int_equal(etcd2_tree_watch(&f->tree, &w, 0, &ev, &f->why), 0);
     assert_null(ev);
     assert_int_equal(set(f, "/ab", "1", 0), 0);
     assert_int_equal(set(f, "/a/_hidden", "1", 0), 0);
@@ -160,28 +161,28 @@ static void test_waiting(void **state)
     assert_int_equal(set(f, "/a/b", "1", 0), 0);
     assert_non_null(told);
     assert_int_equal(told->index, 3);
-    told = rdzv_event_unref(told);
+    told = etcd2_event_unref(told);
     /* Told once: it waits no more. */
     assert_int_equal(set(f, "/a/b", "2", 0), 0);
     assert_null(told);
-    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 4, &ev, &f->why), 0);
+    assert_int_equal(etcd2_tree_watch(&f->tree, &w, 4, &ev, &f->why), 0);
     assert_int_equal(ev->index, 4);
-    rdzv_event_unref(ev);
+    etcd2_event_unref(ev);
 }
 
 static void test_history(void **state)
 {
     struct fixture *f = *state;
-    struct rdzv_watcher w = {.path = (char *)"/a", .fire = on_fire};
-    struct rdzv_event *ev = NULL;
+    struct etcd2_watcher w = {.path = (char *)"/a", .fire = on_fire};
+    struct etcd2_event *ev = NULL;
 
-    for (int i = 0; i < RDZV_TREE_EVENTS_MAX + 5; i++)
+    for (int i = 0; i < ETCD2_EVENTS_MAX + 5; i++)
         assert_int_equal(set(f, "/a", "1", 0), 0);
-    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 5, &ev, &f->why), RDZV_TREE_E_CLEARED);
+    assert_int_equal(etcd2_tree_watch(&f->tree, &w, 5, &ev, &f->why), ETCD2_E_CLEARED);
     assert_string_equal(f->why.cause, "the requested history has been cleared [6/5]");
-    assert_int_equal(rdzv_tree_watch(&f->tree, &w, 6, &ev, &f->why), 0);
+    assert_int_equal(etcd2_tree_watch(&f->tree, &w, 6, &ev, &f->why), 0);
     assert_int_equal(ev->index, 6);
-    rdzv_event_unref(ev);
+    etcd2_event_unref(ev);
 }
 
 static void test_limits(void **state)
@@ -196,11 +197,11 @@ static void test_limits(void **state)
     }
     /* The root counts as one. */
     assert_int_equal(n, 7);
-    assert_int_equal(f->why.code, RDZV_TREE_E_INTERNAL);
+    assert_int_equal(f->why.code, ETCD2_E_INTERNAL);
     assert_int_equal(set(f, "/a", "one that is there may change", 0), 0);
-    f->quota.bytes_max = f->quota.bytes - f->tree.history_bytes;
-    assert_int_equal(set(f, "/a", "but not grow when there is no room", 0), RDZV_TREE_E_INTERNAL);
-    rdzv_tree_clear(&f->tree);
+    f->quota.bytes_max = f->quota.bytes - f->tree.events.history_bytes;
+    assert_int_equal(set(f, "/a", "but not grow when there is no room", 0), ETCD2_E_INTERNAL);
+    etcd2_tree_clear(&f->tree);
     assert_int_equal(f->n_saved, 0);
     assert_int_equal(set(f, "/a", "1", 0), 0);
 }
@@ -218,61 +219,61 @@ static void test_paths(void **state)
         {"/a/../../b", "/b"},
         {"/..a/.b", "/..a/.b"},
     };
-    char ret[RDZV_TREE_PATH_MAX + 1];
-    char deep[3 * RDZV_TREE_DEPTH_MAX];
+    char ret[ETCD2_PATH_MAX + 1];
+    char deep[3 * ETCD2_DEPTH_MAX];
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        assert_true(rdzv_tree_clean(cases[i].path, ret));
+        assert_true(etcd2_path_clean(cases[i].path, ret));
         assert_string_equal(ret, cases[i].clean);
     }
     for (size_t i = 0; i < sizeof(deep); i++)
         deep[i] = i % 2 ? 'x' : '/';
-    deep[2 * RDZV_TREE_DEPTH_MAX] = '\0';
-    assert_true(rdzv_tree_clean(deep, ret));
-    deep[2 * RDZV_TREE_DEPTH_MAX] = '/';
-    deep[2 * RDZV_TREE_DEPTH_MAX + 2] = '\0';
-    assert_false(rdzv_tree_clean(deep, ret));
+    deep[2 * ETCD2_DEPTH_MAX] = '\0';
+    assert_true(etcd2_path_clean(deep, ret));
+    deep[2 * ETCD2_DEPTH_MAX] = '/';
+    deep[2 * ETCD2_DEPTH_MAX + 2] = '\0';
+    assert_false(etcd2_path_clean(deep, ret));
 }
 
 /* An answer is measured first, and made once: what has no room is refused, and never made. */
 static void test_answers(void **state)
 {
     static const char bytes[] = "a\0\"\x01\xff\xe2\x82\xac\xc3";
-    struct rdzv_text value = {.p = bytes, .len = sizeof(bytes) - 1};
+    struct etcd2_text value = {.p = bytes, .len = sizeof(bytes) - 1};
     struct fixture *f = *state;
-    struct rdzv_change change = {.has_prev_value = true, .prev_value = value};
-    struct rdzv_event *ev = NULL;
+    struct etcd2_change change = {.has_prev_value = true, .prev_value = value};
+    struct etcd2_event *ev = NULL;
     char *text = NULL;
     size_t len;
     char *ones = malloc(100001);
 
-    assert_int_equal(rdzv_tree_set(&f->tree, "/a", value, &change, f->when, &ev, &f->why), 0);
-    rdzv_event_unref(ev);
-    assert_int_equal(rdzv_tree_get(&f->tree, "/", true, f->when, &text, &len, &f->why), 0);
+    assert_int_equal(etcd2_tree_set(&f->tree, "/a", value, &change, f->when, &ev, &f->why), 0);
+    etcd2_event_unref(ev);
+    assert_int_equal(etcd2_tree_get(&f->tree, "/", true, f->when, &text, &len, &f->why), 0);
     text[len - 1] = '\0';
     assert_string_equal(text, "{\"action\":\"get\",\"node\":{\"dir\":true,\"nodes\":[{\"key\":"
                               "\"/a\",\"value\":\"a\\u0000\\\"\\u0001\\ufffd\xe2\x82\xac\\ufffd\","
                               "\"modifiedIndex\":1,\"createdIndex\":1}]}}");
     free(text);
     assert_int_equal(
-        rdzv_tree_swap(&f->tree, "/a", rdzv_tree_text("b"), &change, f->when, &ev, &f->why), 0);
-    rdzv_event_unref(ev);
+        etcd2_tree_swap(&f->tree, "/a", etcd2_text_of("b"), &change, f->when, &ev, &f->why), 0);
+    etcd2_event_unref(ev);
     memset(ones, 1, 100000);
     ones[100000] = '\0';
     f->quota.bytes_max = 2u << 20;
     assert_int_equal(set(f, "/one", ones, 0), 0);
     assert_int_equal(look(f, "/one"), 0);
     f->quota.bytes_max = f->quota.bytes + 500000;
-    assert_int_equal(look(f, "/one"), RDZV_TREE_E_INTERNAL);
+    assert_int_equal(look(f, "/one"), ETCD2_E_INTERNAL);
     assert_int_equal(look(f, "/a"), 0);
     /* Room is made for a change by forgetting what has been; and a full job can be emptied. */
-    assert_int_equal(f->tree.n_history, 3);
+    assert_int_equal(f->tree.events.n_history, 3);
     f->quota.bytes_max = f->quota.bytes + 500000;
     assert_int_equal(set(f, "/two", ones, 0), 0);
-    assert_int_equal(f->tree.n_history, 1);
+    assert_int_equal(f->tree.events.n_history, 1);
     f->quota.bytes_max = f->quota.bytes;
-    assert_int_equal(rdzv_tree_delete(&f->tree, "/one", false, false, f->when, &ev, &f->why), 0);
-    rdzv_event_unref(ev);
+    assert_int_equal(etcd2_tree_delete(&f->tree, "/one", false, false, f->when, &ev, &f->why), 0);
+    etcd2_event_unref(ev);
     free(ones);
 }
 
@@ -281,24 +282,24 @@ static void test_answers(void **state)
 static void test_depth(void **state)
 {
     struct fixture *f = *state;
-    struct rdzv_change change = {.is_dir = false};
-    char deep[2 * RDZV_TREE_DEPTH_MAX + 1];
-    struct rdzv_event *ev = NULL;
+    struct etcd2_change change = {.is_dir = false};
+    char deep[2 * ETCD2_DEPTH_MAX + 1];
+    struct etcd2_event *ev = NULL;
 
     for (size_t i = 0; i + 1 < sizeof(deep); i++)
         deep[i] = i % 2 ? 'd' : '/';
     deep[sizeof(deep) - 1] = '\0';
-    f->quota.entries_max = 2 * RDZV_TREE_DEPTH_MAX;
-    assert_int_equal(rdzv_tree_create_in_order(
-                         &f->tree, deep, rdzv_tree_text(""), &change, f->when, &ev, &f->why),
-        RDZV_TREE_E_FORM);
+    f->quota.entries_max = 2 * ETCD2_DEPTH_MAX;
+    assert_int_equal(etcd2_tree_create_in_order(
+                         &f->tree, deep, etcd2_text_of(""), &change, f->when, &ev, &f->why),
+        ETCD2_E_FORM);
     assert_string_equal(f->why.cause, "the key has more than 64 parts");
     assert_int_equal(f->n_saved, 0);
     deep[sizeof(deep) - 3] = '\0';
-    assert_int_equal(rdzv_tree_create_in_order(
-                         &f->tree, deep, rdzv_tree_text(""), &change, f->when, &ev, &f->why),
+    assert_int_equal(etcd2_tree_create_in_order(
+                         &f->tree, deep, etcd2_text_of(""), &change, f->when, &ev, &f->why),
         0);
-    rdzv_event_unref(ev);
+    etcd2_event_unref(ev);
 }
 
 int main(void)

@@ -1,12 +1,12 @@
-/* rdzv_etcd_fields.c - see rdzv_etcd_fields.h. */
-#include "rdzv_etcd_fields.h"
+/* etcd2_fields.c - see etcd2_fields.h. */
+#include "etcd2_fields.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
 
-int rdzv_etcd_refusal_set(struct rdzv_refusal *why, int code, const char *fmt, const char *name)
+int etcd2_refusal_set(struct etcd2_refusal *why, int code, const char *fmt, const char *name)
 {
     int n = snprintf(why->cause, sizeof(why->cause), fmt, name);
 
@@ -25,7 +25,7 @@ static const char *text_of(const struct form *f, const char *name)
 }
 
 /* As Go's strconv.ParseBool() reads it; left alone when it is not said. */
-static int read_bool(const struct form *f, const char *name, bool *ret, struct rdzv_refusal *why)
+static int read_bool(const struct form *f, const char *name, bool *ret, struct etcd2_refusal *why)
 {
     static const char *const words[2][6] = {
         {"0", "f", "F", "false", "FALSE", "False"}, {"1", "t", "T", "true", "TRUE", "True"}};
@@ -39,20 +39,20 @@ static int read_bool(const struct form *f, const char *name, bool *ret, struct r
             return 0;
         }
     }
-    return rdzv_etcd_refusal_set(why, RDZV_TREE_E_FIELD, "invalid value for \"%s\"", name);
+    return etcd2_refusal_set(why, ETCD2_E_FIELD, "invalid value for \"%s\"", name);
 }
 
 static int read_number(
-    const struct form *f, const char *name, uint64_t *ret, int code, struct rdzv_refusal *why)
+    const struct form *f, const char *name, uint64_t *ret, int code, struct etcd2_refusal *why)
 {
     const char *text = text_of(f, name);
 
     if (!text || parse_u64(ret, text, 0, UINT64_MAX, name, NULL) == 0)
         return 0;
-    return rdzv_etcd_refusal_set(why, code, "invalid value for \"%s\"", name);
+    return etcd2_refusal_set(why, code, "invalid value for \"%s\"", name);
 }
 
-static int read_ttl(const struct form *f, struct rdzv_change *c, struct rdzv_refusal *why)
+static int read_ttl(const struct form *f, struct etcd2_change *c, struct etcd2_refusal *why)
 {
     const char *text = text_of(f, "ttl");
     uint64_t ttl = 0;
@@ -60,39 +60,37 @@ static int read_ttl(const struct form *f, struct rdzv_change *c, struct rdzv_ref
 
     if (!text || text[0] == '\0')
         return 0;
-    r = read_number(f, "ttl", &ttl, RDZV_TREE_E_TTL, why);
+    r = read_number(f, "ttl", &ttl, ETCD2_E_TTL, why);
     c->has_ttl = true;
-    c->ttl_seconds = ttl < RDZV_TREE_TTL_MAX ? (uint32_t)ttl : RDZV_TREE_TTL_MAX;
+    c->ttl_seconds = ttl < ETCD2_TTL_MAX ? (uint32_t)ttl : ETCD2_TTL_MAX;
     return r;
 }
 
-static int read_refresh(
-    const struct form *f, struct rdzv_etcd_fields *ret, struct rdzv_refusal *why)
+static int read_refresh(const struct form *f, struct etcd2_fields *ret, struct etcd2_refusal *why)
 {
     int r = read_bool(f, "refresh", &ret->change.is_refresh, why);
 
     if (r != 0 || !ret->change.is_refresh)
-        return r ? rdzv_etcd_refusal_set(why, RDZV_TREE_E_FIELD, "invalid value for %s", "refresh")
-                 : 0;
+        return r ? etcd2_refusal_set(why, ETCD2_E_FIELD, "invalid value for %s", "refresh") : 0;
     if (ret->value.len > 0)
-        return rdzv_etcd_refusal_set(
-            why, RDZV_TREE_E_REFRESH_VALUE, "%s", "A value was provided on a refresh");
+        return etcd2_refusal_set(
+            why, ETCD2_E_REFRESH_VALUE, "%s", "A value was provided on a refresh");
     if (!ret->change.has_ttl)
-        return rdzv_etcd_refusal_set(why, RDZV_TREE_E_REFRESH_TTL, "%s", "No TTL value set");
+        return etcd2_refusal_set(why, ETCD2_E_REFRESH_TTL, "%s", "No TTL value set");
     return 0;
 }
 
 /* A run of bytes, if it is said. */
-static bool read_value(const struct form *f, const char *name, struct rdzv_text *ret)
+static bool read_value(const struct form *f, const char *name, struct etcd2_text *ret)
 {
     const struct form_field *field = form_find(f, name);
 
     if (field)
-        *ret = (struct rdzv_text){field->value, field->value_len};
+        *ret = (struct etcd2_text){field->value, field->value_len};
     return field != NULL;
 }
 
-static int read_flags(const struct form *f, struct rdzv_etcd_fields *ret, struct rdzv_refusal *why)
+static int read_flags(const struct form *f, struct etcd2_fields *ret, struct etcd2_refusal *why)
 {
     bool ignored = false;
     bool is_stream = false;
@@ -107,42 +105,41 @@ static int read_flags(const struct form *f, struct rdzv_etcd_fields *ret, struct
         r = read_bool(f, flags[i].name, flags[i].ret, why);
     /* Without a wait there is nothing that could be a stream. */
     if (r == 0 && is_stream && ret->wait)
-        r = rdzv_etcd_refusal_set(why, RDZV_TREE_E_FIELD,
-            "\"%s\" is not served: wait again with the next index", "stream");
+        r = etcd2_refusal_set(
+            why, ETCD2_E_FIELD, "\"%s\" is not served: wait again with the next index", "stream");
     return r;
 }
 
 /* In the order in which etcd looks at them, since the first mistake is the one that is told. */
-int rdzv_etcd_fields_read(
-    const struct rdzv_etcd_request *rq, struct rdzv_etcd_fields *ret, struct rdzv_refusal *why)
+int etcd2_fields_read(
+    const struct etcd2_request *rq, struct etcd2_fields *ret, struct etcd2_refusal *why)
 {
     const struct form *f = rq->form;
-    int r = rq->form_error ? rdzv_etcd_refusal_set(why, RDZV_TREE_E_FORM, "%s", rq->form_error) : 0;
+    int r = rq->form_error ? etcd2_refusal_set(why, ETCD2_E_FORM, "%s", rq->form_error) : 0;
 
     if (r == 0)
-        r = read_number(f, "prevIndex", &ret->change.prev_index, RDZV_TREE_E_INDEX, why);
+        r = read_number(f, "prevIndex", &ret->change.prev_index, ETCD2_E_INDEX, why);
     if (r == 0)
-        r = read_number(f, "waitIndex", &ret->since, RDZV_TREE_E_INDEX, why);
+        r = read_number(f, "waitIndex", &ret->from_index, ETCD2_E_INDEX, why);
     if (r == 0)
         r = read_flags(f, ret, why);
     if (r == 0 && ret->wait && strcmp(rq->method, "GET") != 0)
-        r = rdzv_etcd_refusal_set(
-            why, RDZV_TREE_E_FIELD, "\"%s\" can only be used with GET requests", "wait");
+        r = etcd2_refusal_set(
+            why, ETCD2_E_FIELD, "\"%s\" can only be used with GET requests", "wait");
     ret->change.has_prev_value = read_value(f, "prevValue", &ret->change.prev_value);
     if (r == 0 && ret->change.has_prev_value && ret->change.prev_value.len == 0)
-        r = rdzv_etcd_refusal_set(
-            why, RDZV_TREE_E_NO_PREV_VALUE, "\"%s\" cannot be empty", "prevValue");
+        r = etcd2_refusal_set(why, ETCD2_E_NO_PREV_VALUE, "\"%s\" cannot be empty", "prevValue");
     if (r == 0)
         r = read_bool(f, "noValueOnSuccess", &ret->no_value, why);
     if (r == 0)
         r = read_ttl(f, &ret->change, why);
     ret->has_exist = form_find(f, "prevExist") != NULL;
     if (r == 0 && read_bool(f, "prevExist", &ret->exist, why) != 0)
-        r = rdzv_etcd_refusal_set(why, RDZV_TREE_E_FIELD, "invalid value for %s", "prevExist");
+        r = etcd2_refusal_set(why, ETCD2_E_FIELD, "invalid value for %s", "prevExist");
     (void)read_value(f, "value", &ret->value);
     if (r == 0)
         r = read_refresh(f, ret, why);
-    if (r == 0 && ret->value.len > RDZV_TREE_VALUE_MAX)
-        r = rdzv_etcd_refusal_set(why, RDZV_TREE_E_FORM, "%s", "the value is too long");
+    if (r == 0 && ret->value.len > ETCD2_VALUE_MAX)
+        r = etcd2_refusal_set(why, ETCD2_E_FORM, "%s", "the value is too long");
     return r;
 }

@@ -1,28 +1,28 @@
-/* rdzv_json.c - see rdzv_json.h. */
-#include "rdzv_json.h"
+/* etcd2_json.c - see etcd2_json.h. */
+#include "etcd2_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-void rdzv_json_add(struct rdzv_json *j, const void *p, size_t len)
+void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len)
 {
     if (j->text && len > 0)
         memcpy(j->text + j->len, p, len);
     j->len += len;
 }
 
-void rdzv_json_raw(struct rdzv_json *j, const char *text)
+void etcd2_json_raw(struct etcd2_json *j, const char *text)
 {
-    rdzv_json_add(j, text, strlen(text));
+    etcd2_json_add(j, text, strlen(text));
 }
 
-void rdzv_json_number(struct rdzv_json *j, uint64_t v)
+void etcd2_json_number(struct etcd2_json *j, uint64_t v)
 {
     char text[24];
 
     (void)snprintf(text, sizeof(text), "%" PRIu64, v);
-    rdzv_json_raw(j, text);
+    etcd2_json_raw(j, text);
 }
 
 /* Bytes of the UTF-8 sequence at @p; 0: there is none (RFC 3629, section 4). */
@@ -59,7 +59,7 @@ static size_t sequence(const uint8_t *p, size_t len)
     return forms[i].length;
 }
 
-static void add_escaped(struct rdzv_json *j, uint8_t c)
+static void add_escaped(struct etcd2_json *j, uint8_t c)
 {
     static const char from[] = "\"\\\b\f\n\r\t";
     static const char to[] = "\"\\bfnrt";
@@ -70,16 +70,16 @@ static void add_escaped(struct rdzv_json *j, uint8_t c)
         (void)snprintf(text, sizeof(text), "\\%c", to[at - from]);
     else
         (void)snprintf(text, sizeof(text), "\\u%04x", c);
-    rdzv_json_raw(j, text);
+    etcd2_json_raw(j, text);
 }
 
-void rdzv_json_string(struct rdzv_json *j, const char *p, size_t len)
+void etcd2_json_string(struct etcd2_json *j, const char *p, size_t len)
 {
     const uint8_t *at = (const uint8_t *)p;
     const uint8_t *end = at + len;
     const uint8_t *plain = at; /* what is to be added as it is begins here */
 
-    rdzv_json_raw(j, "\"");
+    etcd2_json_raw(j, "\"");
     while (at < end && j->len <= j->max) {
         size_t n;
 
@@ -92,13 +92,13 @@ void rdzv_json_string(struct rdzv_json *j, const char *p, size_t len)
             at += n;
             continue;
         }
-        rdzv_json_add(j, plain, (size_t)(at - plain));
+        etcd2_json_add(j, plain, (size_t)(at - plain));
         if (n == 1)
             add_escaped(j, *at);
         else
-            rdzv_json_raw(j, "\\ufffd");
+            etcd2_json_raw(j, "\\ufffd");
         plain = ++at;
     }
-    rdzv_json_add(j, plain, (size_t)(at - plain));
-    rdzv_json_raw(j, "\"");
+    etcd2_json_add(j, plain, (size_t)(at - plain));
+    etcd2_json_raw(j, "\"");
 }

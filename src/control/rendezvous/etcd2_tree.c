@@ -1,0 +1,535 @@
+/* etcd2_tree.c - see etcd2_tree.h: what each operation does to the tree. */
+#include "etcd2_tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+/* Of a value, what a refusal shows. */
+#define CAUSE_VALUE_MAX 900
+
+_Static_assert(RDZV_ANSWER_MAX == 16u << 20, "as it is refused in words");
+
+/* A number out of a header, in words. */
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+static int refuse(struct etcd2_refusal *why, int code, const char *cause)
+{
+    int n = snprintf(why->cause, sizeof(why->cause), "%s", cause);
+
+    why->cause_len = n < (int)sizeof(why->cause) ? (size_t)n : sizeof(why->cause) - 1;
+    return why->code = code;
+}
+
+static int refuse_full(struct etcd2_refusal *why)
+{
+    return refuse(why, ETCD2_E_INTERNAL, "the job or its network is full");
+}
+
+/* The value's beginning: at most CAUSE_VALUE_MAX bytes, that end with a whole character. */
+static struct etcd2_text shown(struct etcd2_text value)
+{
+    size_t len = value.len;
+
+    if (len > CAUSE_VALUE_MAX)
+        for (len = CAUSE_VALUE_MAX; len > 0 && ((unsigned char)value.p[len] & 0xc0) == 0x80;)
+            len--;
+    return (struct etcd2_text){value.p, len};
+}
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+static int find(
+    struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
+{
+    char part[ETCD2_PATH_MAX + 1];
+    struct etcd2_node *n = t->nodes.root;
+    size_t len = 0;
+
+    while (!etcd2_path_is_root(path) && path[len] == '/') {
+        struct keyed *k;
+
+        if (!n->is_dir)
+            return refuse(why, ETCD2_E_NOT_DIR, n->keyed.key);
+        len = etcd2_path_next(path, len, part);
+        k = keys_find(&n->children, part);
+        if (!k)
+            return refuse(why, ETCD2_E_NOT_FOUND, part);
+        n = etcd2_node_of(k);
+    }
+    *ret = n;
+    return 0;
+}
+
+/* The same of a node that may change: the root may not. */
+static int find_changeable(
+    struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
+{
+    return etcd2_path_is_root(path) ? refuse(why, ETCD2_E_ROOT, "/") : find(t, path, ret, why);
+}
+
+/* The directory that @path is to lie in; made with all above it, at the next index. */
+static int make_parents(
+    struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
+{
+    const char *last = strrchr(path, '/');
+    char part[ETCD2_PATH_MAX + 1];
+    struct etcd2_node *n = t->nodes.root;
+    size_t len = 0;
+
+    while (path + len < last) {
+        struct keyed *k;
+
+        len = etcd2_path_next(path, len, part);
+        k = keys_find(&n->children, part);
+        if (k) {
+            n = etcd2_node_of(k);
+        } else {
+            n = etcd2_node_add(&t->nodes, n, part, true, t->index + 1);
+            if (!n)
+                return refuse_full(why);
+            etcd2_node_save(&t->nodes, n);
+        }
+        if (!n->is_dir)
+            return refuse(why, ETCD2_E_NOT_DIR, n->keyed.key);
+    }
+    *ret = n;
+    return 0;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* Is there room for the event of a change, whose new value has @len bytes? @n: NULL, or what is
+ * there now. */
+static bool has_room(struct etcd2_tree *t, const char *path, const struct etcd2_node *n, size_t len)
+{
+    size_t had = n ? etcd2_node_value(n).len : 0;
+
+    return etcd2_events_has_room(&t->events, path, len + had);
+}
+
+/* The change is made: an event of it, with the node as it is now. The index is the next one.
+ * @prev: as it was; NULL: it was not there. */
+static int conclude(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
+    const struct etcd2_shown *prev, bool is_refresh, struct etcd2_when when,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    struct etcd2_shown shown_now = etcd2_node_show(n, when);
+    struct etcd2_event *ev;
+
+    t->index++;
+    /* A directory that is updated shows the index, and does not keep it. */
+    shown_now.modified = t->index;
+    etcd2_node_save(&t->nodes, n);
+    etcd2_index_save(&t->nodes, t->index);
+    ev = etcd2_event_new(&t->events, action, t->index, &shown_now, prev);
+    etcd2_shown_deinit(&shown_now);
+    if (!ev) {
+        etcd2_events_forget(&t->events, t->index + 1);
+        return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
+    }
+    ev->is_refresh = is_refresh;
+    etcd2_events_tell(&t->events, ev);
+    *ret = ev;
+    return 0;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static void write_get(
+    struct etcd2_json *j, const struct etcd2_node *n, bool is_recursive, struct etcd2_when when)
+{
+    etcd2_json_raw(j, "{\"action\":\"get\",\"node\":");
+    etcd2_node_write(j, n, is_recursive ? ETCD2_DEPTH_MAX + 1 : 1, when);
+    etcd2_json_raw(j, "}\n");
+}
+
+int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
+    struct etcd2_when when, char **ret, size_t *ret_len, struct etcd2_refusal *why)
+{
+    struct etcd2_json j = {.max = RDZV_ANSWER_MAX};
+    struct etcd2_node *n;
+    int r = find(t, path, &n, why);
+
+    if (r != 0)
+        return r;
+    write_get(&j, n, is_recursive, when);
+    if (j.len > RDZV_ANSWER_MAX)
+        return refuse(
+            why, ETCD2_E_INTERNAL, "the answer would be over 16 MiB: ask for a part of it");
+    if (!rdzv_quota_has(t->nodes.quota, j.len, 0))
+        return refuse_full(why);
+    j = (struct etcd2_json){.text = malloc(j.len), .max = RDZV_ANSWER_MAX};
+    if (!j.text)
+        return refuse(why, ETCD2_E_INTERNAL, "no memory for an answer");
+    write_get(&j, n, is_recursive, when);
+    *ret = j.text;
+    *ret_len = j.len;
+    return 0;
+}
+
+/* ---- creating and setting ------------------------------------------------------------------- */
+
+/* A node where there is none. */
+static int add(struct etcd2_tree *t, const char *path, bool is_dir, struct etcd2_node **ret,
+    struct etcd2_refusal *why)
+{
+    struct etcd2_node *parent;
+    int r = make_parents(t, path, &parent, why);
+
+    if (r != 0)
+        return r;
+    *ret = etcd2_node_add(&t->nodes, parent, path, is_dir, t->index + 1);
+    return *ret ? 0 : refuse_full(why);
+}
+
+/* A node where there is none, or in place of the file @old. */
+static int place(struct etcd2_tree *t, enum etcd2_action action, const char *path,
+    struct etcd2_text value, const struct etcd2_change *change, struct etcd2_node *old,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    struct etcd2_text kept = change->is_dir ? (struct etcd2_text){.p = ""} : value;
+    struct rdzv_buf *copy = NULL;
+    struct etcd2_shown prev;
+    struct etcd2_node *n = old;
+    int r = 0;
+
+    if (!has_room(t, path, old, kept.len) || !etcd2_value_new(&t->nodes, kept, &copy))
+        return refuse_full(why);
+    if (!old)
+        r = add(t, path, change->is_dir, &n, why);
+    if (r != 0) {
+        rdzv_buf_unref(copy);
+        return r;
+    }
+    prev = etcd2_node_show(n, when);
+    n->is_dir = change->is_dir;
+    n->created = t->index + 1;
+    n->modified = t->index + 1;
+    etcd2_node_set_value(n, copy);
+    etcd2_node_set_ttl(&t->nodes, n, change->has_ttl, change->ttl_seconds, when);
+    r = conclude(t, action, n, old ? &prev : NULL, change->is_refresh, when, ret, why);
+    etcd2_shown_deinit(&prev);
+    return r;
+}
+
+int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
+{
+    struct etcd2_refusal absent;
+    struct etcd2_node *n;
+
+    if (etcd2_path_is_root(path))
+        return refuse(why, ETCD2_E_ROOT, "/");
+    if (find(t, path, &n, &absent) == 0)
+        return refuse(why, ETCD2_E_EXISTS, path);
+    return place(t, ETCD2_ACTION_CREATE, path, value, change, NULL, when, ret, why);
+}
+
+int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
+{
+    char below[ETCD2_PATH_MAX + 1];
+    char clean[ETCD2_PATH_MAX + 1];
+    int n = snprintf(below, sizeof(below), "%s/%020llu", etcd2_path_is_root(path) ? "" : path,
+        (unsigned long long)(t->index + 1));
+
+    if (n < 0 || (size_t)n >= sizeof(below))
+        return refuse(why, ETCD2_E_FORM, "the key is too long");
+    /* The name is one more part of a path that may have as many as are allowed already. */
+    if (!etcd2_path_clean(below, clean))
+        return refuse(why, ETCD2_E_FORM, "the key has more than " STRING(ETCD2_DEPTH_MAX) " parts");
+    return etcd2_tree_create(t, clean, value, change, when, ret, why);
+}
+
+int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
+{
+    struct etcd2_node *n = NULL;
+    int r = find(t, path, &n, why);
+
+    if (r != 0 && (r != ETCD2_E_NOT_FOUND || change->is_refresh))
+        return r;
+    why->code = 0;
+    if (etcd2_path_is_root(path))
+        return refuse(why, ETCD2_E_ROOT, "/");
+    if (r == 0 && n->is_dir)
+        return refuse(why, ETCD2_E_NOT_FILE, path);
+    if (r == 0 && change->is_refresh)
+        value = etcd2_node_value(n);
+    return place(t, ETCD2_ACTION_SET, path, value, change, r == 0 ? n : NULL, when, ret, why);
+}
+
+/* ---- changing ------------------------------------------------------------------------------- */
+
+/* A node that is there takes @value, if it is a file and not only refreshed, and a time to live. */
+static int change_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
+    struct etcd2_text value, const struct etcd2_change *change, struct etcd2_when when,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    bool is_written = !n->is_dir && !change->is_refresh;
+    struct rdzv_buf *copy = NULL;
+    struct etcd2_shown prev;
+    int r;
+
+    if (!has_room(t, n->keyed.key, n, is_written ? value.len : etcd2_node_value(n).len) ||
+        (is_written && !etcd2_value_new(&t->nodes, value, &copy)))
+        return refuse_full(why);
+    prev = etcd2_node_show(n, when);
+    if (is_written)
+        etcd2_node_set_value(n, copy);
+    if (!n->is_dir)
+        n->modified = t->index + 1;
+    etcd2_node_set_ttl(&t->nodes, n, change->has_ttl, change->ttl_seconds, when);
+    r = conclude(t, action, n, &prev, change->is_refresh, when, ret, why);
+    etcd2_shown_deinit(&prev);
+    return r;
+}
+
+int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
+{
+    struct etcd2_node *n;
+    int r = find_changeable(t, path, &n, why);
+
+    if (r != 0)
+        return r;
+    if (n->is_dir && value.len > 0)
+        return refuse(why, ETCD2_E_NOT_FILE, path);
+    return change_node(t, ETCD2_ACTION_UPDATE, n, value, change, when, ret, why);
+}
+
+/* "[EXPECTED != THERE]", as far as there is room. */
+static void say_values(struct etcd2_refusal *why, struct etcd2_text expected,
+    struct etcd2_text there, const char *more)
+{
+    size_t len = 0;
+    const struct etcd2_text parts[] = {etcd2_text_of("["), shown(expected), etcd2_text_of(" != "),
+        shown(there), etcd2_text_of("]"), etcd2_text_of(more)};
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        memcpy(why->cause + len, parts[i].p, parts[i].len);
+        len += parts[i].len;
+    }
+    why->cause[len] = '\0';
+    why->cause_len = len;
+}
+
+/* Is the file as @change expects it? */
+static int compare(
+    const struct etcd2_node *n, const struct etcd2_change *change, struct etcd2_refusal *why)
+{
+    struct etcd2_text there = etcd2_node_value(n);
+    struct etcd2_text expected =
+        change->has_prev_value ? change->prev_value : (struct etcd2_text){.p = ""};
+    bool value_fits = !change->has_prev_value ||
+                      (there.len == expected.len && memcmp(there.p, expected.p, there.len) == 0);
+    bool index_fits = change->prev_index == 0 || n->modified == change->prev_index;
+    char indices[64];
+
+    if (value_fits && index_fits)
+        return 0;
+    (void)snprintf(indices, sizeof(indices), "%s[%llu != %llu]", value_fits ? "" : " ",
+        (unsigned long long)change->prev_index, (unsigned long long)n->modified);
+    if (value_fits)
+        return refuse(why, ETCD2_E_TEST_FAILED, indices);
+    say_values(why, expected, there, index_fits ? "" : indices);
+    return why->code = ETCD2_E_TEST_FAILED;
+}
+
+/* The file at @path, if it is as expected. */
+static int find_expected(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
+    struct etcd2_node **ret, struct etcd2_refusal *why)
+{
+    int r = find(t, path, ret, why);
+
+    if (r != 0)
+        return r;
+    if ((*ret)->is_dir)
+        return refuse(why, ETCD2_E_NOT_FILE, path);
+    return compare(*ret, change, why);
+}
+
+int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
+{
+    struct etcd2_node *n;
+    int r;
+
+    if (etcd2_path_is_root(path))
+        return refuse(why, ETCD2_E_ROOT, "/");
+    r = find_expected(t, path, change, &n, why);
+    if (r != 0)
+        return r;
+    return change_node(t, ETCD2_ACTION_COMPARE_AND_SWAP, n, value, change, when, ret, why);
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+/* A node goes with all that is below it; of the root only that. */
+static void remove_all(struct etcd2_tree *t, struct etcd2_node *n)
+{
+    while (n->children.n > 0)
+        remove_all(t, etcd2_node_of(n->children.items[n->children.n - 1]));
+    if (n->parent)
+        etcd2_node_free(&t->nodes, n);
+}
+
+static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    struct etcd2_shown prev = etcd2_node_show(n, when);
+    struct etcd2_shown gone = prev;
+    struct etcd2_event *ev;
+
+    gone.has_nothing = true;
+    gone.modified = t->index + 1;
+    /* In a job that is full a node can always be removed; its value is then not shown once more. */
+    if (!has_room(t, n->keyed.key, n, 0))
+        prev.has_nothing = true;
+    ev = etcd2_event_new(&t->events, action, t->index + 1, &gone, &prev);
+    etcd2_shown_deinit(&prev);
+    if (!ev)
+        return refuse(why, ETCD2_E_INTERNAL, "no memory for an event");
+    ev->removes_dir = n->is_dir;
+    etcd2_events_tell_below(&t->events, &t->nodes, ev);
+    remove_all(t, n);
+    t->index++;
+    etcd2_index_save(&t->nodes, t->index);
+    etcd2_events_tell(&t->events, ev);
+    *ret = ev;
+    return 0;
+}
+
+int etcd2_tree_delete(struct etcd2_tree *t, const char *path, bool is_dir, bool is_recursive,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    struct etcd2_node *n;
+    int r = find_changeable(t, path, &n, why);
+
+    if (r != 0)
+        return r;
+    if (n->is_dir && !is_dir && !is_recursive)
+        return refuse(why, ETCD2_E_NOT_FILE, path);
+    if (n->children.n > 0 && !is_recursive)
+        return refuse(why, ETCD2_E_NOT_EMPTY, path);
+    return remove_node(t, ETCD2_ACTION_DELETE, n, when, ret, why);
+}
+
+int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
+{
+    struct etcd2_node *n;
+    int r = find_expected(t, path, change, &n, why);
+
+    return r == 0 ? remove_node(t, ETCD2_ACTION_COMPARE_AND_DELETE, n, when, ret, why) : r;
+}
+
+nsec_t etcd2_tree_due(const struct etcd2_tree *t)
+{
+    return heap_due(&t->nodes.ttls);
+}
+
+void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when)
+{
+    while (heap_due(&t->nodes.ttls) <= when.now) {
+        struct etcd2_node *n = container_of(heap_first(&t->nodes.ttls), struct etcd2_node, ttl);
+        struct etcd2_event *ev = NULL;
+        struct etcd2_refusal why;
+
+        /* Without memory for an event it stays until there is some. */
+        if (remove_node(t, ETCD2_ACTION_EXPIRE, n, when, &ev, &why) != 0)
+            return;
+        etcd2_event_unref(ev);
+        t->counts[ETCD2_COUNT_EXPIRE]++;
+    }
+}
+
+/* ---- watching ------------------------------------------------------------------------------- */
+
+int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t from_index,
+    struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    w->from_index = from_index > 0 ? from_index : t->index + 1;
+    if (etcd2_events_watch(&t->events, w, ret))
+        return 0;
+    why->cause_len = (size_t)snprintf(why->cause, sizeof(why->cause),
+        "the requested history has been cleared [%llu/%llu]",
+        (unsigned long long)t->events.history_start, (unsigned long long)w->from_index);
+    return why->code = ETCD2_E_CLEARED;
+}
+
+void etcd2_tree_unwatch(struct etcd2_watcher *w)
+{
+    list_remove(&w->link);
+}
+
+/* ---- saving and loading --------------------------------------------------------------------- */
+
+void etcd2_tree_save_index(struct etcd2_tree *t)
+{
+    etcd2_index_save(&t->nodes, t->index);
+}
+
+int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e)
+{
+    struct etcd2_record rec;
+    int r = etcd2_record_decode(&rec, p, len, e);
+
+    if (r != 0)
+        return r;
+    *ret = (const uint8_t *)rec.path.p;
+    *ret_len = rec.path.len;
+    return 0;
+}
+
+int etcd2_tree_load(
+    struct etcd2_tree *t, const void *p, size_t len, struct etcd2_when when, struct err *e)
+{
+    struct etcd2_record rec;
+    int r = etcd2_record_decode(&rec, p, len, e);
+
+    if (r != 0)
+        return r;
+    if (!etcd2_record_is_index(&rec))
+        return etcd2_node_load(&t->nodes, &rec, len, when, e);
+    t->index = rec.numbers[0];
+    etcd2_events_forget(&t->events, t->index + 1);
+    return 0;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int etcd2_tree_init(struct etcd2_tree *t, const struct rdzv_saver *saver, struct rdzv_quota *quota)
+{
+    *t = (struct etcd2_tree){.index = 0};
+    etcd2_events_init(&t->events, quota);
+    return etcd2_nodes_init(&t->nodes, saver, quota);
+}
+
+void etcd2_tree_clear(struct etcd2_tree *t)
+{
+    remove_all(t, t->nodes.root);
+    etcd2_events_forget(&t->events, t->index + 1);
+}
+
+void etcd2_tree_deinit(struct etcd2_tree *t)
+{
+    if (!t->nodes.root)
+        return;
+    t->nodes.saver = rdzv_saver_none;
+    etcd2_tree_clear(t);
+    etcd2_nodes_deinit(&t->nodes);
+}

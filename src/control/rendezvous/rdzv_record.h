@@ -128,6 +128,8 @@ int rdzv_head_parse(struct rdzv_head *ret, size_t *ret_at, const char *text, str
 int rdzv_head_decode(struct rdzv_head *ret, uint8_t buf[static RDZV_CHUNK], size_t *ret_len,
     const char *text, struct err *e);
 
-/** To text: owned by the caller, free(); NULL for no memory. From text: 0 or -EINVAL with words. */
+/** rdzv_job_encode() - to text; owned by the caller, free(); NULL: no memory. */
 char *rdzv_job_encode(const struct rdzv_job_record *job);
+
+/** rdzv_job_decode() - from text. 0 or -EINVAL with words. */
 int rdzv_job_decode(struct rdzv_job_record *ret, const char *text, struct err *e);

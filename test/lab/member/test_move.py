@@ -167,7 +167,7 @@ def test_without_a_name_nodes_are_told_before(site: Site) -> None:
     daemon.stop()
     start = time.monotonic()
     site.start_hub(new, new.address())
-    site.n1.agent = site.n1.host.spawn([site.weft, "agent"], name="agent", allow=AWAY)
+    site.n1.start(AWAY)
     site.wait_return(new, start, "the hub is where it said it would be")
     assert site.told(new)["endpoints"] == endpoints[1:]
 

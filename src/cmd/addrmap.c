@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include "agent/state/state.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "os/end_signals.h"
+#include "os/fd_cleanup.h"
+#include "os/log.h"
 #include "train/translate.h"
 
 static struct {

@@ -9,12 +9,12 @@
 
 #include "api/client.h"
 #include "api/token.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "net/unix_socket.h"
+#include "os/fd_cleanup.h"
 
 #define ADMIN_TIMEOUT_MS 15000
 #define ADMIN_TOKEN_MAX  256

@@ -10,17 +10,17 @@
 #include "agent/hosts_helper.h"
 #include "agent/launch.h"
 #include "agent/state/state.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "cmd/agent_privileges.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
-#include "os/clock.h"
-#include "os/hosts_file.h"
-#include "os/process.h"
 #include "net/unix_socket.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/hosts_file.h"
+#include "os/log.h"
+#include "os/process.h"
 
 /* The old process may take some seconds to end, and the new one to begin. */
 #define RENEW_TIMEOUT_MS 20000

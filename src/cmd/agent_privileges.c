@@ -13,10 +13,10 @@
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "cmd/privileges.h"
-#include "uapi/uapi_server.h"
 #include "os/hosts_file.h"
+#include "os/log.h"
+#include "uapi/uapi_server.h"
 
 #define TUN_DEVICE "/dev/net/tun"
 

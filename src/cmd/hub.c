@@ -12,7 +12,6 @@
 #include "agent/state/state.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/hub_backup.h"
@@ -21,13 +20,14 @@
 #include "cmd/options.h"
 #include "cmd/privileges.h"
 #include "cmd/relay_only.h"
-#include "uapi/uapi_server.h"
 #include "hub/hub.h"
 #include "hub/networks/networks.h"
 #include "hub/overlay/overlay.h"
 #include "mesh/block.h"
-#include "store/store_open.h"
 #include "net/resolve.h"
+#include "os/log.h"
+#include "store/store_open.h"
+#include "uapi/uapi_server.h"
 
 static struct {
     struct option_list publics;

@@ -11,7 +11,6 @@
 #include "agent/launch.h"
 #include "agent/state/removed.h"
 #include "api/token.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
@@ -20,6 +19,7 @@
 #include "cmd/options.h"
 #include "mesh/object.h"
 #include "mesh/reserved.h"
+#include "os/fd_cleanup.h"
 #include "os/process.h"
 
 #define WAIT_MS 15000

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
+#include "os/fd_cleanup.h"
 
 /** Where in which file, for the words. */
 struct place {

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
+#include "os/log.h"
 
 /* More options than any table has; a table that outgrows it fails its first test. */
 #define OPTIONS_MAX 64

@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
+#include "net/tun_steer.h"
+#include "os/fd_cleanup.h"
 #include "os/log.h"
 #include "os/process.h"
 #include "os/statefile.h"
-#include "net/tun_steer.h"
 
 /* Of all files that are open to every user, what a daemon has no business with stays out: /home,
  * /root, /var, /srv, /tmp. */

@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #include "agent/state/state.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
@@ -20,6 +18,8 @@
 #include "monitor/ping_monitor_text.h"
 #include "os/clock.h"
 #include "os/end_signals.h"
+#include "os/fd_cleanup.h"
+#include "os/log.h"
 #include "os/rng_kernel.h"
 #include "os/statefile.h"
 

@@ -14,8 +14,8 @@
 #include "api/token.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "cmd/agent_privileges.h"
+#include "os/log.h"
 
 static int join(const struct relay_only *wish, struct err *e)
 {

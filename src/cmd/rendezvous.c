@@ -5,10 +5,10 @@
  */
 #include "base/err.h"
 #include "cmd/cmd.h"
-#include "rendezvous/rdzv_confine.h"
-#include "rendezvous/rdzv_process.h"
 #include "os/log.h"
 #include "os/process.h"
+#include "rendezvous/rdzv_confine.h"
+#include "rendezvous/rdzv_process.h"
 
 int cmd_rdzv(int argc, char **argv)
 {

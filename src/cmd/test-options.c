@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "os/log.h"
 #include "cmd/options.h"
+#include "os/log.h"
 
 static struct {
     const char *network;

@@ -16,20 +16,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/parse.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
+#include "net/unix_socket.h"
+#include "os/end_signals.h"
+#include "os/fd_cleanup.h"
+#include "os/log.h"
+#include "os/wakeup.h"
 #include "port/device.h"
 #include "port/frame_socket.h"
 #include "port/port.h"
 #include "uapi/uapi_server.h"
-#include "os/end_signals.h"
-#include "net/unix_socket.h"
-#include "os/wakeup.h"
 
 static struct {
     const char *ifname;

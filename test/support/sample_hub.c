@@ -12,14 +12,14 @@
 #include "api/deferred.h"
 #include "api/stream.h"
 #include "base/err.h"
-#include "os/log.h"
+#include "hub/model/proof.h"
 #include "hub/networks/networks.h"
 #include "hub/routes.h"
-#include "hub/model/proof.h"
 #include "hub/watch/view.h"
 #include "mesh/render.h"
 #include "mesh/watch_event.h"
 #include "mesh/wg_quick.h"
+#include "os/log.h"
 
 static uint64_t seed_now;
 

@@ -15,8 +15,8 @@
 #include "base/secret.h"
 #include "crypto/aead_speed.h"
 #include "mesh/watch_event.h"
-#include "os/clock.h"
 #include "net/link_watch.h"
+#include "os/clock.h"
 #include "os/fd_cleanup.h"
 
 #define MEASURE_TIME (4 * NSEC_PER_MSEC) /* for each cipher */

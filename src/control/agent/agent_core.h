@@ -17,8 +17,6 @@
 #include <uv.h>
 
 #include "agent/agent.h"
-#include "agent/paths/path_driver.h"
-#include "agent/reconcile/forward_rules.h"
 #include "agent/hublink/hub_health.h"
 #include "agent/hublink/hub_link.h"
 #include "agent/hublink/hub_transport_io.h"
@@ -27,16 +25,18 @@
 #include "agent/node_measure.h"
 #include "agent/node_names.h"
 #include "agent/node_report.h"
+#include "agent/paths/path_driver.h"
+#include "agent/paths/reach.h"
+#include "agent/peer_doubt.h"
+#include "agent/reconcile/forward_rules.h"
 #include "agent/reconcile/observe.h"
 #include "agent/reconcile/pass_plan.h"
-#include "agent/peer_doubt.h"
 #include "agent/reconcile/poll_plan.h"
-#include "agent/paths/reach.h"
 #include "agent/reconcile/reconcile.h"
 #include "agent/state/snapshot_cache.h"
 #include "agent/state/state.h"
-#include "os/log.h"
 #include "mesh/snapshot.h"
+#include "os/log.h"
 #include "wire/member_proof.h"
 
 /** Delay of what follows an event, so that a burst of events has one consequence. */

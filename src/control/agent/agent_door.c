@@ -11,8 +11,8 @@
 #include "api/server.h"
 #include "base/err.h"
 #include "mesh/hosts.h"
-#include "os/clock.h"
 #include "net/offload.h"
+#include "os/clock.h"
 
 /* What is seen right now. @render: what the status refers to. */
 static struct status_input see(struct agent *a, struct render_input *render)

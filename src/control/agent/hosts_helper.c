@@ -19,9 +19,9 @@
 #include "base/err.h"
 #include "mesh/hosts.h"
 #include "mesh/object.h"
+#include "net/unix_socket.h"
 #include "os/hosts_file.h"
 #include "os/sandbox.h"
-#include "net/unix_socket.h"
 
 /* Much more than the lines of 60,000 nodes. */
 #define BLOCK_LEN_MAX (32u << 20)

@@ -10,7 +10,6 @@
 #include "agent/state/removed.h"
 #include "api/body.h"
 #include "api/client.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/str.h"
@@ -19,6 +18,7 @@
 #include "mesh/reserved.h"
 #include "net/netlink.h"
 #include "net/rtnl.h"
+#include "os/fd_cleanup.h"
 #include "os/statefile.h"
 #include "wire/member_proof.h"
 

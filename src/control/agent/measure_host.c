@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "os/log.h"
 #include "base/str.h"
 #include "measure/service_wire.h"
 #include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/log.h"
 #include "os/process.h"
 
 /* From the end of a process to the start of the next. */

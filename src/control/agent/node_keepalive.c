@@ -3,8 +3,8 @@
 
 #include "agent/state/state.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "mesh/object.h"
+#include "os/log.h"
 
 void node_keepalive_init(struct node_keepalive *nk, uv_loop_t *loop, const char *dir,
     const struct keepalive_listener *listener)

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/paths/path_driver.h"
 #include "agent/measure_host.h"
+#include "agent/paths/path_driver.h"
 #include "agent/paths/reach.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "measure/order.h"
 #include "measure/service.h"
 #include "measure/service_wire.h"
+#include "os/log.h"
 
 void node_measure_start(struct node_measure *nm, uv_loop_t *loop, const char *interface,
     const char *socket_path, const struct rlimit *memlock)

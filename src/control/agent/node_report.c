@@ -4,8 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "agent/reconcile/observe.h"
 #include "agent/paths/reach.h"
+#include "agent/reconcile/observe.h"
 #include "base/parse.h"
 #include "base/version.h"
 #include "mesh/path_report.h"

@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/paths/path_driver.h"
 #include "agent/paths/keepalive_plan.h"
-#include "agent/reconcile/observe.h"
-#include "agent/paths/udp_asymmetry.h"
+#include "agent/paths/path_driver.h"
 #include "agent/paths/reach.h"
+#include "agent/paths/udp_asymmetry.h"
+#include "agent/reconcile/observe.h"
 #include "base/clock.h"
 #include "mesh/render.h"
 

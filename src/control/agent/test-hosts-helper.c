@@ -16,8 +16,8 @@
 
 #include "agent/hosts_helper.h"
 #include "base/err.h"
-#include "os/statefile.h"
 #include "net/unix_socket.h"
+#include "os/statefile.h"
 
 #define OWNER "default/n1/5f02a1b3"
 

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "agent/node_report.h"
-#include "agent/reconcile/observe.h"
 #include "agent/paths/reach.h"
+#include "agent/reconcile/observe.h"
 #include "mesh/subnets.h"
 #include "path/paths.h"
 #include "test/support/sample_mesh.h"

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "agent/reconcile/subnet_routes.h"
 #include "agent/status.h"
 #include "agent/status_routes.h"
-#include "agent/reconcile/subnet_routes.h"
 #include "base/str.h"
-#include "test/support/sample_mesh.h"
 #include "mesh/subnets.h"
 #include "net/offload.h"
+#include "test/support/sample_mesh.h"
 
 #define SEC  NSEC_PER_SEC
 #define NOW  (500 * SEC)

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "api/server_internal.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
-#include "os/clock.h"
-#include "os/rng_kernel.h"
 #include "net/sockaddr.h"
 #include "net/tcp_listener.h"
 #include "net/unix_socket.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/rng_kernel.h"
 
 #define BACKLOG 512
 

@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/role.h"
 #include "base/addr.h"
 #include "base/clock.h"
-#include "api/role.h"
 
 struct deferred;
 struct err;

@@ -22,8 +22,8 @@
 
 #include "api/body.h"
 #include "api/route.h"
-#include "test/support/sample_daemon.h"
 #include "api/server.h"
+#include "test/support/sample_daemon.h"
 
 static void test_access(void **state)
 {

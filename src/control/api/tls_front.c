@@ -16,10 +16,10 @@
 
 #include "api/identity.h"
 #include "api/tls_link.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "os/clock.h"
+#include "os/fd_cleanup.h"
 #include "os/thread.h"
 #include "os/wakeup.h"
 

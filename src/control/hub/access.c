@@ -6,11 +6,11 @@
 
 #include "api/body.h"
 #include "base/text.h"
-#include "os/clock.h"
-#include "hub/enrol/admin_tokens.h"
 #include "hub/audit/audit.h"
+#include "hub/enrol/admin_tokens.h"
 #include "hub/handlers.h"
 #include "hub/model/model.h"
+#include "os/clock.h"
 
 enum caller_verdict access_identify(
     void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret)

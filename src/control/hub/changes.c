@@ -5,14 +5,14 @@
 #include <string.h>
 #include <uv.h>
 
-#include "base/err.h"
-#include "os/log.h"
 #include "api/server.h"
+#include "base/err.h"
 #include "hub/jobs/jobs.h"
 #include "hub/networks/networks.h"
 #include "hub/streams/streams.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
+#include "os/log.h"
 
 /* How long that moment is. */
 #define BURY_AFTER (700 * NSEC_PER_MSEC)

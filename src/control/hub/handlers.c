@@ -4,8 +4,8 @@
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
 #include "hub/model/model.h"
-#include "hub/networks/networks.h"
 #include "hub/model/proof.h"
+#include "hub/networks/networks.h"
 #include "hub/watch/reports.h"
 #include "os/clock.h"
 

@@ -5,19 +5,19 @@
 
 #include "api/server.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/secret.h"
-#include "hub/networks/backup.h"
-#include "hub/handlers.h"
-#include "hub/networks/disk_work.h"
-#include "hub/later.h"
-#include "hub/networks/networks.h"
-#include "hub/enrol/admin_tokens.h"
 #include "hub/audit/audit_read.h"
+#include "hub/enrol/admin_tokens.h"
 #include "hub/enrol/enrol.h"
+#include "hub/handlers.h"
+#include "hub/later.h"
 #include "hub/model/model.h"
+#include "hub/networks/backup.h"
+#include "hub/networks/disk_work.h"
+#include "hub/networks/networks.h"
 #include "hub/record/admin_record.h"
 #include "os/clock.h"
+#include "os/log.h"
 
 /* ---- admin tokens --------------------------------------------------------------------------- */
 

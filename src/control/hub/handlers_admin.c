@@ -3,25 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/identity.h"
 #include "api/token.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/secret.h"
+#include "hub/enrol/enrol.h"
 #include "hub/handlers.h"
 #include "hub/later.h"
-#include "hub/networks/networks.h"
-#include "hub/node_removal.h"
-#include "hub/watch/view.h"
-#include "hub/enrol/enrol.h"
-#include "hub/model/hub_hooks.h"
 #include "hub/metrics.h"
+#include "hub/model/hub_hooks.h"
 #include "hub/model/model.h"
-#include "hub/watch/presence.h"
+#include "hub/networks/networks.h"
 #include "hub/networks/publics.h"
+#include "hub/node_removal.h"
+#include "hub/watch/presence.h"
 #include "hub/watch/reports.h"
+#include "hub/watch/view.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
-#include "api/identity.h"
+#include "os/log.h"
 
 /* ---- networks ------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "hub/handlers.h"
-#include "hub/later.h"
 #include "hub/jobs/jobs.h"
+#include "hub/later.h"
 #include "hub/model/model.h"
 #include "store/store.h"
 

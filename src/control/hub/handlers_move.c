@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/networks/disk_work.h"
 #include "hub/handlers.h"
 #include "hub/later.h"
-#include "hub/networks/networks.h"
-#include "hub/record/request.h"
 #include "hub/model/model.h"
+#include "hub/networks/disk_work.h"
+#include "hub/networks/networks.h"
 #include "hub/networks/publics.h"
+#include "hub/record/request.h"
 #include "hub/watch/watch.h"
 #include "os/clock.h"
 #include "os/log.h"

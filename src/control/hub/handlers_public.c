@@ -3,21 +3,21 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/log.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "hub/handlers.h"
-#include "hub/later.h"
-#include "hub/node_removal.h"
-#include "hub/model/proof.h"
-#include "hub/watch/view.h"
 #include "hub/access.h"
 #include "hub/enrol/enrol.h"
+#include "hub/handlers.h"
+#include "hub/later.h"
 #include "hub/model/model.h"
-#include "hub/watch/reports.h"
+#include "hub/model/proof.h"
+#include "hub/node_removal.h"
 #include "hub/streams/streams.h"
+#include "hub/watch/reports.h"
+#include "hub/watch/view.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "wire/stream_proof.h"
 
 void handlers_health(void *ctx, const struct request *rq, struct response *rs)

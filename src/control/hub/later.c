@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "os/clock.h"
 #include "hub/handlers.h"
 #include "hub/model/model.h"
+#include "os/clock.h"
 
 /* Times that a request begins when others change what it has looked at. */
 #define TRIES_MAX 8

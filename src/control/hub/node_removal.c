@@ -6,11 +6,11 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
-#include "hub/later.h"
-#include "hub/handlers.h"
-#include "hub/model/model.h"
 #include "hub/audit/audit.h"
+#include "hub/handlers.h"
+#include "hub/later.h"
+#include "hub/model/model.h"
+#include "os/log.h"
 
 struct removal {
     struct later later;

@@ -6,9 +6,9 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
-#include "hub/model/model.h"
 #include "hub/handlers.h"
+#include "hub/model/model.h"
+#include "os/log.h"
 
 uint64_t objects_given_version(const struct object_call *call)
 {

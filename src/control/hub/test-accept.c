@@ -18,13 +18,13 @@
 #include "base/text.h"
 #include "hub/access.h"
 #include "hub/networks/networks.h"
-#include "test/support/sample_enrol.h"
-#include "test/support/sample_hub.h"
-#include "test/support/sample_ops.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
-#include "test/support/sample_late.h"
 #include "store/store_now.h"
+#include "test/support/sample_enrol.h"
+#include "test/support/sample_hub.h"
+#include "test/support/sample_late.h"
+#include "test/support/sample_ops.h"
 
 #define ROUNDS  60
 #define CHOICES 3000

@@ -6,9 +6,9 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "os/rng_kernel.h"
 #include "test/support/sample_hub.h"
 #include "test/support/sample_reload.h"
-#include "os/rng_kernel.h"
 
 #define ROUNDS  12
 #define CHOICES 3000

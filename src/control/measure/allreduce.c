@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "measure/session.h"
 #include "os/clock.h"
+#include "os/fd_cleanup.h"
 
 #define MEET_TIME (3 * NSEC_PER_SEC)
 #define PIECE     (64u << 10) /* floats that go up or down the tree at a time */

@@ -9,13 +9,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "measure/dial.h"
-#include "os/clock.h"
 #include "net/sockaddr.h"
 #include "net/socket_wait.h"
 #include "net/unix_socket.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
 
 #define WRITE_TIME (2 * NSEC_PER_SEC)
 

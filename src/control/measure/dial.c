@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "measure/line.h"
-#include "os/clock.h"
 #include "net/sockaddr.h"
 #include "net/socket_wait.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
 
 int dial_bind_device(int fd, const char *interface)
 {

@@ -13,8 +13,8 @@
 #include "base/version.h"
 #include "measure/facts.h"
 #include "measure/names.h"
-#include "os/clock.h"
 #include "net/sockaddr.h"
+#include "os/clock.h"
 #include "os/statefile.h"
 
 #define SMALL_FILE_MAX 65536

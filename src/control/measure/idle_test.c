@@ -10,14 +10,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "measure/frame.h"
 #include "measure/line.h"
 #include "measure/transfer.h"
-#include "os/clock.h"
 #include "net/sockaddr.h"
 #include "net/socket_wait.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
 
 #define WARM_PERIOD   (200 * NSEC_PER_MSEC)
 #define WARM_TRIES    4

@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "measure/dial.h"
 #include "net/sockaddr.h"
+#include "os/fd_cleanup.h"
 #include "wire/echo.h"
 #include "wire/ip.h"
 

@@ -10,8 +10,8 @@
 
 #include "api/form.h"
 #include "base/err.h"
-#include "rendezvous/etcd2_api.h"
 #include "os/clock.h"
+#include "rendezvous/etcd2_api.h"
 
 /* Memory of one connection inside libmicrohttpd: its header lines, with the whole path. */
 #define CONNECTION_MEMORY (16u << 10)

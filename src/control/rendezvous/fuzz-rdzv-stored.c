@@ -12,8 +12,8 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "rendezvous/tcpstore_entry.h"
 #include "rendezvous/etcd2_tree.h"
+#include "rendezvous/tcpstore_entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/tcpstore_server.h"
-#include "rendezvous/rdzv_record.h"
 #include "rendezvous/etcd2_tree.h"
+#include "rendezvous/rdzv_record.h"
+#include "rendezvous/tcpstore_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -16,9 +16,9 @@
 #include "base/err.h"
 #include "base/rng.h"
 #include "base/sanitizer.h"
-#include "rendezvous/rdzv_process.h"
 #include "os/rng_kernel.h"
 #include "os/sandbox.h"
+#include "rendezvous/rdzv_process.h"
 
 /* "nobody", and "nogroup", on every distribution. */
 #define NOBODY 65534

@@ -16,10 +16,10 @@
 
 #include "base/list.h"
 #include "base/str.h"
-#include "rendezvous/tcpstore_server.h"
+#include "rendezvous/etcd2_tree.h"
 #include "rendezvous/rdzv_quota.h"
 #include "rendezvous/rdzv_save.h"
-#include "rendezvous/etcd2_tree.h"
+#include "rendezvous/tcpstore_server.h"
 
 /** What the jobs of a network share. */
 struct rdzv_jobs {

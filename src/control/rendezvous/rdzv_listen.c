@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/clock.h"
 #include "net/sockaddr.h"
+#include "os/clock.h"
 
 /* Connections taken in one turn of the loop. */
 #define TAKE_AT_ONCE 64

@@ -15,8 +15,8 @@
 #include <uv.h>
 
 #include "base/list.h"
-#include "rendezvous/rdzv_conn.h"
 #include "rendezvous/etcd2_http.h"
+#include "rendezvous/rdzv_conn.h"
 #include "rendezvous/rdzv_link.h"
 #include "rendezvous/rdzv_members.h"
 #include "rendezvous/tcpstore_conn.h"

@@ -9,16 +9,16 @@
 
 #include "base/err.h"
 #include "base/rng.h"
-#include "rendezvous/rdzv_conn.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
 #include "rendezvous/etcd2_http.h"
+#include "rendezvous/rdzv_conn.h"
 #include "rendezvous/rdzv_job.h"
 #include "rendezvous/rdzv_link.h"
 #include "rendezvous/rdzv_listen.h"
 #include "rendezvous/rdzv_members.h"
 #include "rendezvous/rdzv_save.h"
 #include "rendezvous/tcpstore_conn.h"
-#include "os/clock.h"
-#include "os/rng_kernel.h"
 
 #define TICK_MS 1000
 

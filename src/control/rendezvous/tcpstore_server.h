@@ -26,9 +26,9 @@
 
 #include "base/htab.h"
 #include "base/list.h"
-#include "rendezvous/tcpstore_out.h"
 #include "rendezvous/rdzv_quota.h"
 #include "rendezvous/rdzv_saver.h"
+#include "rendezvous/tcpstore_out.h"
 #include "wire/tcpstore.h"
 
 struct err;

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "rendezvous/tcpstore_server.h"
 #include "rendezvous/rdzv_record.h"
+#include "rendezvous/tcpstore_server.h"
 
 /* ---- a disk: the blobs by name -------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
+#include "os/fd_cleanup.h"
 #include "os/statefile.h"
 
 #define APPLICATION_ID 0x57654674 /* "WeFt": says whose file it is */

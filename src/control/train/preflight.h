@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/parse.h"
-#include "measure/facts.h"
 #include "measure/coordinator.h"
+#include "measure/facts.h"
 #include "measure/result.h"
 
 /** What can be wrong: identifier, name in the JSON, what it means. Ordered as they are told. */

@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "os/clock.h"
 #include "net/unix_socket.h"
+#include "os/clock.h"
 
 /* The agent's answer when the hub does not answer the agent. */
 #define STATUS_HUB_AWAY 502

@@ -17,8 +17,8 @@
 
 #include "base/err.h"
 #include "measure/service.h"
-#include "os/clock.h"
 #include "net/sockaddr.h"
+#include "os/clock.h"
 #include "train/bench_run.h"
 #include "train/survey.h"
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "allowedips/allowedips.h"
 #include "base/err.h"
 #include "base/rng.h"
-#include "allowedips/allowedips.h"
 
 static struct ip_prefix prefix(const char *text)
 {

@@ -10,8 +10,8 @@
 
 #include "base/err.h"
 #include "base/parse.h"
-#include "mesh/block.h"
 #include "crypto/x25519.h"
+#include "mesh/block.h"
 
 void fields_fail(struct fields *f, const char *fmt, ...)
 {

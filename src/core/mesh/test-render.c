@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "mesh/diff.h"
 #include "mesh/render.h"
-#include "test/support/sample_mesh.h"
 #include "mesh/subnets.h"
 #include "mesh/wg_quick.h"
+#include "test/support/sample_mesh.h"
 
 #define HUB_ENDPOINT "203.0.113.10:51820"
 

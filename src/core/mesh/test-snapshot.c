@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "test/support/sample_mesh.h"
 #include "mesh/watch_event.h"
+#include "test/support/sample_mesh.h"
 
 /* Encode, decode, apply: what a delta goes through between the hub and the agent. */
 static int send_event(struct snapshot *s, struct watch_event *ev, struct err *e)

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "os/fd_cleanup.h"
 
 static void nft_freep(struct nft_ctx **ctx)
 {

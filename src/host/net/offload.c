@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
+#include "os/fd_cleanup.h"
 
 static const char *const names[] = {
     [OFFLOAD_UDP_GSO] = "udp-gso",

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/clock.h"
 #include "net/port_mapping_internal.h"
+#include "os/clock.h"
 
 /* RFC 6886 section 3.3 recommends two hours. */
 #define LIFETIME_S 7200

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "os/fd_cleanup.h"
 #include "net/rtnl.h"
 #include "net/sockaddr.h"
 #include "net/socket_room.h"
+#include "os/fd_cleanup.h"
 #include "wire/ip.h"
 
 /* Bytes that may wait, as the kernel counts: the probes of dozens of paths that begin at once. */

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "net/sockaddr.h"
 #include "net/socket_room.h"
 #include "net/udp_batch.h"
+#include "os/fd_cleanup.h"
 #include "wire/stream_frame.h"
 
 /* Datagrams are collected up to a TLS record (RFC 8446 section 5.1), then written. */

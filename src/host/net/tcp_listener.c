@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "net/sockaddr.h"
+#include "os/fd_cleanup.h"
 
 static int bind_tcp(int fd, const struct endpoint *at, struct err *e)
 {

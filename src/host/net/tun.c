@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "net/offload.h"
 #include "net/tun_steer.h"
+#include "os/fd_cleanup.h"
 
 /* Since Linux 6.2; the headers of Debian 12 are older. */
 #ifndef TUN_F_USO4

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "mesh/hosts.h"
+#include "os/fd_cleanup.h"
 #include "os/statefile.h"
 
 /* Is @path still the file that is open as @fd? */

@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "os/clock.h"
+#include "os/fd_cleanup.h"
 
 const char *process_self_path(char buf[static PATH_MAX])
 {

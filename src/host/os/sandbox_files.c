@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
+#include "os/fd_cleanup.h"
 #include "os/sandbox_internal.h"
 
 /* The headers of Debian 12 end with ABI 2. */

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
+#include "os/fd_cleanup.h"
 
 static int fail(struct err *e, int error, const char *path, const char *what)
 {

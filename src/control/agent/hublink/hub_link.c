@@ -9,12 +9,12 @@
 
 #include "api/client.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/text.h"
 #include "mesh/watch_event.h"
-#include "os/clock.h"
-#include "os/rng_kernel.h"
 #include "net/tcp_traffic.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/rng_kernel.h"
 #include "wire/stun.h"
 
 #define RETRY_FIRST       (250 * NSEC_PER_MSEC)

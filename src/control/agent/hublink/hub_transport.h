@@ -14,8 +14,8 @@
 
 #include "agent/hublink/hub_stream.h"
 #include "agent/hublink/hub_ways.h"
-#include "agent/paths/udp_asymmetry.h"
 #include "agent/hublink/transport_choice.h"
+#include "agent/paths/udp_asymmetry.h"
 #include "base/addr.h"
 #include "base/clock.h"
 

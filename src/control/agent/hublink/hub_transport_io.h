@@ -13,8 +13,8 @@
 
 #include "agent/hublink/hub_transport.h"
 #include "agent/paths/udp_probe.h"
-#include "os/log.h"
 #include "mesh/object.h"
+#include "os/log.h"
 
 /** What the agent sees of the hub. Borrowed for the call. */
 struct hub_transport_io_view {

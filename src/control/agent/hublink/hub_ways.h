@@ -17,8 +17,8 @@
 #include "agent/state/state.h"
 #include "base/addr.h"
 #include "base/clock.h"
-#include "os/log.h"
 #include "mesh/object.h"
+#include "os/log.h"
 
 struct resolve_answer;
 struct resolve_task;

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "os/log.h"
 #include "engine/frames.h"
+#include "os/log.h"
 
 struct engine;
 struct frame_client_poll;

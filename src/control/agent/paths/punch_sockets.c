@@ -11,10 +11,10 @@
 
 #include "base/err.h"
 #include "engine/frames.h"
-#include "os/clock.h"
 #include "net/offload.h"
-#include "os/thread.h"
 #include "net/udp_batch.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "os/wakeup.h"
 #include "wire/wg.h"
 

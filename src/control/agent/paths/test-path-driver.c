@@ -15,9 +15,9 @@
 
 #include "agent/paths/path_driver.h"
 #include "agent/paths/reach.h"
+#include "os/clock.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"
-#include "os/clock.h"
 #include "wire/path.h"
 #include "wire/stun.h"
 

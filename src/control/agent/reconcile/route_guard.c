@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "agent/reconcile/mss_clamp.h"
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "mesh/subnets.h"
 #include "net/nft.h"
+#include "os/fd_cleanup.h"
 
 #define FAMILY    "inet"
 #define TABLE_MAX (sizeof("weft_route_") + IFNAMSIZ)

@@ -14,8 +14,8 @@
 
 #include "agent/state/state.h"
 #include "base/err.h"
-#include "test/support/sample_mesh.h"
 #include "os/statefile.h"
+#include "test/support/sample_mesh.h"
 
 static char dir[64];
 

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "hub/record/admin_record.h"
 #include "hub/audit/audit_trim.h"
+#include "hub/record/admin_record.h"
 #include "store/store_now.h"
 
 /* Refusals wait so long for more of their like. */

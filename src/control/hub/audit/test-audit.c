@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "hub/record/admin_record.h"
 #include "hub/audit/audit.h"
 #include "hub/audit/audit_read.h"
+#include "hub/record/admin_record.h"
 #include "hub/record/record.h"
+#include "store/store_now.h"
 #include "store/store_open.h"
 #include "test/support/sample_late.h"
-#include "store/store_now.h"
 
 static int64_t wall_now;
 

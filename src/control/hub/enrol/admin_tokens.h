@@ -18,8 +18,8 @@
 
 #include "api/role.h"
 #include "base/rng.h"
-#include "hub/record/admin_record.h"
 #include "hub/enrol/limiter.h"
+#include "hub/record/admin_record.h"
 #include "store/store.h"
 
 struct err;

@@ -24,8 +24,8 @@
 #include "base/rng.h"
 #include "hub/audit/audit.h"
 #include "hub/enrol/limiter.h"
-#include "hub/record/request.h"
 #include "hub/model/model.h"
+#include "hub/record/request.h"
 #include "wire/member_proof.h"
 
 struct err;

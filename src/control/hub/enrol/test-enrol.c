@@ -11,10 +11,10 @@
 
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
+#include "os/rng_kernel.h"
 #include "store/store_open.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_late.h"
-#include "os/rng_kernel.h"
 
 #define WALL 1790000000
 

@@ -7,13 +7,13 @@
 #include <sys/wait.h>
 
 #include "base/err.h"
-#include "os/log.h"
 #include "hub/jobs/blob_reader.h"
 #include "hub/jobs/job_feed.h"
 #include "hub/jobs/job_intake.h"
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/jobs_env.h"
 #include "hub/jobs/rdzv_child.h"
+#include "os/log.h"
 
 /* From the end of a process to the start of the next. */
 #define BACKOFF_FIRST (50 * NSEC_PER_MSEC)

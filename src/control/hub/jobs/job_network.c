@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/log.h"
 #include "hub/jobs/jobs_env.h"
 #include "hub/jobs/record_save.h"
+#include "os/log.h"
 #include "rendezvous/rdzv_wire.h"
 #include "store/store.h"
 

@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
 #include "net/tcp_listener.h"
+#include "os/fd_cleanup.h"
 
 #define BACKLOG 1024
 

@@ -7,11 +7,11 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/jobs_env.h"
 #include "hub/jobs/record_save.h"
+#include "os/log.h"
 #include "store/store.h"
 
 /* Runs of a network that may begin and end at once, and then one each so often: each is a commit

@@ -30,7 +30,6 @@
 
 #include "base/err.h"
 #include "base/list.h"
-#include "os/log.h"
 #include "base/str.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_host.h"
@@ -40,6 +39,7 @@
 #include "hub/jobs/job_runs.h"
 #include "hub/jobs/jobs_env.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "store/keys.h"
 #include "store/store.h"
 

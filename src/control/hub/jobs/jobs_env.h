@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "os/log.h"
 #include "hub/jobs/change_queue.h"
 #include "hub/jobs/jobs.h"
+#include "os/log.h"
 
 struct store;
 struct uv_loop_s;

@@ -22,13 +22,13 @@
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/job_runs.h"
 #include "hub/jobs/jobs_env.h"
-#include "test/support/sample_late.h"
-#include "store/store.h"
-#include "store/store_now.h"
-#include "store/store_open.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "rendezvous/rdzv_wire.h"
+#include "store/store.h"
+#include "store/store_now.h"
+#include "store/store_open.h"
+#include "test/support/sample_late.h"
 
 /* Pieces of a blob that takes several commits. */
 #define MANY 25

@@ -9,13 +9,13 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "base/secret.h"
 #include "hub/audit/audit.h"
-#include "hub/networks/disk_work.h"
 #include "hub/model/ipam.h"
+#include "hub/networks/disk_work.h"
 #include "hub/networks/publics.h"
 #include "os/clock.h"
+#include "os/log.h"
 #include "os/statefile.h"
 
 #define PATH_ROOM 512

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "os/log.h"
 #include "hub/record/places.h"
+#include "os/log.h"
 
 struct err;
 struct resolve_task;

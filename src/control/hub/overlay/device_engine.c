@@ -9,11 +9,11 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/str.h"
-#include "port/device.h"
-#include "uapi/uapi.h"
 #include "engine/engine.h"
 #include "engine/uapi_client.h"
 #include "mesh/wg_config.h"
+#include "port/device.h"
+#include "uapi/uapi.h"
 
 struct device_engine {
     struct engine engine;

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "os/log.h"
 #include "base/rng.h"
+#include "filter/relay.h"
+#include "hub/overlay/overlay_internal.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/rng_kernel.h"
 #include "port/device.h"
 #include "port/port.h"
-#include "hub/overlay/overlay_internal.h"
-#include "filter/relay.h"
 #include "relay/router.h"
-#include "os/clock.h"
-#include "os/rng_kernel.h"
 
 #define WORKERS_DEFAULT_MAX 4
 #define TICK_MS             1000

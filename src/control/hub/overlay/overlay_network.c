@@ -24,20 +24,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/fd_cleanup.h"
 #include "base/err.h"
+#include "engine/engine.h"
+#include "filter/relay.h"
+#include "hub/overlay/device_engine.h"
+#include "hub/overlay/overlay_internal.h"
+#include "mesh/diff.h"
+#include "net/rtnl.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
 #include "os/log.h"
 #include "port/device.h"
 #include "port/port.h"
-#include "uapi/uapi_server.h"
-#include "engine/engine.h"
-#include "hub/overlay/device_engine.h"
-#include "hub/overlay/overlay_internal.h"
-#include "filter/relay.h"
-#include "mesh/diff.h"
 #include "relay/router.h"
-#include "os/clock.h"
-#include "net/rtnl.h"
+#include "uapi/uapi_server.h"
 
 /* Behind every route that somebody made by hand, before "unreachable" ones of IPv6. */
 #define METRIC_BASE 20000

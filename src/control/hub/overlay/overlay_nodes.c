@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "filter/relay.h"
 #include "engine/engine.h"
+#include "filter/relay.h"
 #include "hub/overlay/overlay_internal.h"
 #include "mesh/diff.h"
 #include "mesh/render.h"

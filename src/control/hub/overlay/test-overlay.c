@@ -20,8 +20,8 @@
 #include "hub/overlay/overlay_internal.h"
 #include "os/rng_kernel.h"
 #include "relay/router.h"
-#include "test/support/sample_peers.h"
 #include "test/support/sample_hub.h"
+#include "test/support/sample_peers.h"
 
 /* ---- when the hub speaks first -------------------------------------------------------------- */
 

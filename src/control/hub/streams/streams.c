@@ -11,10 +11,10 @@
 #include "api/route.h"
 #include "api/upgrade.h"
 #include "base/err.h"
-#include "os/log.h"
 #include "hub/model/model.h"
-#include "os/clock.h"
 #include "net/stream_pump.h"
+#include "os/clock.h"
+#include "os/log.h"
 
 /** The hub's end of one stream. Freed when its handles have closed. */
 struct stream_end {

@@ -6,10 +6,10 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "noise/ratelimit.h"
-#include "os/clock.h"
 #include "net/offload.h"
 #include "net/udp_batch.h"
+#include "noise/ratelimit.h"
+#include "os/clock.h"
 #include "wire/stun.h"
 
 struct stun_port {

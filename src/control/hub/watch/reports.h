@@ -17,8 +17,8 @@
 #include <jansson.h>
 
 #include "base/clock.h"
-#include "hub/record/request.h"
 #include "hub/model/model.h"
+#include "hub/record/request.h"
 
 /** How long a report may stay in memory only. */
 #define REPORTS_FLUSH (5 * NSEC_PER_SEC)

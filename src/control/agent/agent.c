@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent_api.h"
 #include "agent/agent_core.h"
-#include "agent/agent_door.h"
 #include "agent/state/removed.h"
 #include "api/server.h"
 #include "base/err.h"
@@ -347,7 +347,7 @@ static int open_parts(struct life *l, struct err *e)
         r = hub_link_new(&a->hub, &a->loop, a->state.interface, &a->signer, &listener, e);
     if (r == 0) {
         job_calls_init(&a->jobs, a->hub);
-        r = agent_door_open(&l->server, a, e);
+        r = agent_api_open(&l->server, a, e);
     }
     return r == 0 ? start_signals(l, e) : r;
 }

@@ -6,7 +6,7 @@
  * part to part and do what is wished. A pass makes the interface what the snapshot says; a poll
  * asks the engine what it sees, and judges by that the hub, the paths and what there is to report.
  *
- * Above it are agent_door.h, the node's socket, and agent.c, which starts and ends all of it and
+ * Above it are agent_api.h, the node's socket, and agent.c, which starts and ends all of it and
  * hands over what comes from the loop. Nothing here calls them.
  *
  * Threads: the loop's.

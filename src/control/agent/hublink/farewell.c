@@ -54,17 +54,17 @@ int farewell_tell(const struct state *st, const struct endpoint *api,
     const char *proxy = st->ways.proxy[0] ? st->ways.proxy : NULL;
     const struct node *hub = render_hub(&st->snapshot);
     nsec_t until = clock_now() + PATIENCE;
-    struct hub_ways_api doors;
+    struct hub_ways_api apis;
     char path[HUB_ASK_PATH_MAX + 1];
     int r = hub_link_tell_leave(api, st->interface, signer, WAIT_MS, e);
 
     if (r == 0 || !hub || !make_path(st, path))
         return r;
-    hub_ways_list_api(&doors, &st->ways, hub->hub);
-    for (unsigned i = 0; r != 0 && i < doors.n && clock_now() < until; i++) {
-        r = tell_by(st, doors.items[i], proxy, path, signer, e);
+    hub_ways_list_api(&apis, &st->ways, hub->hub);
+    for (unsigned i = 0; r != 0 && i < apis.n && clock_now() < until; i++) {
+        r = tell_by(st, apis.items[i], proxy, path, signer, e);
         if (r != 0 && proxy && clock_now() < until)
-            r = tell_by(st, doors.items[i], NULL, path, signer, e);
+            r = tell_by(st, apis.items[i], NULL, path, signer, e);
     }
     return r;
 }

@@ -1,5 +1,5 @@
-/* agent_door.c - see agent_door.h. */
-#include "agent/agent_door.h"
+/* agent_api.c - see agent_api.h. */
+#include "agent/agent_api.h"
 
 #include <errno.h>
 
@@ -221,7 +221,7 @@ static const struct route routes[] = {
     ROUTES_END,
 };
 
-int agent_door_open(struct server **ret, struct agent *a, struct err *e)
+int agent_api_open(struct server **ret, struct agent *a, struct err *e)
 {
     struct server_config config = {.loop = &a->loop, .routes = routes, .ctx = a};
     int r = server_new(ret, &config, e);

@@ -25,11 +25,6 @@ struct store *store_free(struct store *s)
     return NULL;
 }
 
-void store_freep(struct store **s)
-{
-    *s = store_free(*s);
-}
-
 /* ---- asking --------------------------------------------------------------------------------- */
 
 /* A job with a copy of @key, if there is one. NULL: no memory, with words. */

@@ -136,9 +136,6 @@ typedef void (*store_change_fn)(void *ctx, const struct store_item *item);
  */
 struct store *store_free(struct store *s);
 
-/** store_freep() - for _cleanup_(). */
-void store_freep(struct store **s);
-
 /** store_fd() - readable while answers wait for store_dispatch(). */
 int store_fd(const struct store *s);
 

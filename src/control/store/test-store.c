@@ -1,9 +1,6 @@
 /*
- * test-store.c - the contract of store.h, run against every back end
- * (test/support/store_fixture.h).
- *
- * What only a store on a disk can promise (crashes, damage, full disks) is in
- * test-sqlite.c.
+ * test-store.c - the contract of store.h, for every back end (test/support/store_fixture.h). What
+ * only a store on a disk can promise (crashes, damage, full disks) is in test-sqlite.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

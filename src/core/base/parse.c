@@ -107,24 +107,6 @@ int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e)
         text);
 }
 
-int parse_bool(bool *ret, const char *text, const char *what, struct err *e)
-{
-    static const char *const yes[] = {"true", "yes", "on", "1"};
-    static const char *const no[] = {"false", "no", "off", "0"};
-
-    for (size_t i = 0; i < 4; i++) {
-        if (strcmp(text, yes[i]) == 0) {
-            *ret = true;
-            return 0;
-        }
-        if (strcmp(text, no[i]) == 0) {
-            *ret = false;
-            return 0;
-        }
-    }
-    return err_set(e, -EINVAL, "%s \"%.40s\" is neither yes nor no", what, text);
-}
-
 static bool is_label_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';

@@ -37,9 +37,6 @@ int parse_duration(
  */
 int parse_rate(uint64_t *ret, const char *text, const char *what, struct err *e);
 
-/** parse_bool() - "true"/"yes"/"on"/"1" or "false"/"no"/"off"/"0". */
-int parse_bool(bool *ret, const char *text, const char *what, struct err *e);
-
 /**
  * parse_name() - check a node's, network's or interface's name
  *

@@ -204,21 +204,6 @@ void port_stop(struct port *p)
 
 /* ---- asked by anybody ---- */
 
-uint16_t port_listen_port(struct port *p)
-{
-    uint16_t listen_port;
-
-    (void)pthread_mutex_lock(&p->lock);
-    listen_port = p->sockets.listen_port;
-    (void)pthread_mutex_unlock(&p->lock);
-    return listen_port;
-}
-
-const struct offloads *port_offloads(const struct port *p)
-{
-    return &p->opt.offloads;
-}
-
 void port_sum_drops(struct port *p, uint64_t sum[static DROP_REASON_N])
 {
     const struct device *d;
@@ -241,22 +226,5 @@ void port_set_filter(struct port *p, port_filter_fn fn, void *ctx)
 {
     (void)pthread_mutex_lock(&p->lock);
     port_gates_set_filter(p, fn, ctx);
-    (void)pthread_mutex_unlock(&p->lock);
-}
-
-int port_send(struct port *p, const struct udp_run *run)
-{
-    int r;
-
-    (void)pthread_mutex_lock(&p->lock);
-    r = sender_run(p->sender, run);
-    (void)pthread_mutex_unlock(&p->lock);
-    return r;
-}
-
-void port_quiesce(struct port *p)
-{
-    (void)pthread_mutex_lock(&p->lock);
-    port_gates_pass(p);
     (void)pthread_mutex_unlock(&p->lock);
 }

@@ -50,14 +50,6 @@ void port_stop(struct port *p);
 /** port_free() - after port_stop() and after all devices are freed; NULL is fine. Returns NULL. */
 struct port *port_free(struct port *p);
 
-/** port_listen_port() - the bound UDP port, or the one to bind; 0 when not chosen yet. Any thread.
- */
-uint16_t port_listen_port(struct port *p);
-
-/** port_offloads() - what was found usable when the port was made, and why the rest is not. Any
- * thread. */
-const struct offloads *port_offloads(const struct port *p);
-
 /** port_drops() - add all drops of the port's threads and its devices' threads to @sum. Any thread.
  */
 void port_drops(struct port *p, uint64_t sum[static DROP_REASON_N]);
@@ -70,19 +62,3 @@ void port_sum_drops(struct port *p, uint64_t sum[static DROP_REASON_N]);
 /** port_set_filter() - have @fn see what arrives, from now on; NULL: none. @ctx is pinned until
  * another one is set. Any thread but a filter or a listener. */
 void port_set_filter(struct port *p, port_filter_fn fn, void *ctx);
-
-/**
- * port_send() - send a run now, from any thread but a filter
- *
- * Return: 0, or negative errno when the kernel did not take (all of) it.
- */
-int port_send(struct port *p, const struct udp_run *run);
-
-/**
- * port_quiesce() - wait until every filter call that is under way has returned
- *
- * After unlinking something that a filter reads, and before freeing it.
- *
- * Threads: any but the workers.
- */
-void port_quiesce(struct port *p);

@@ -252,8 +252,3 @@ struct overlay *overlay_free(struct overlay *o)
     free(o);
     return NULL;
 }
-
-uint16_t overlay_listen_port(struct overlay *o)
-{
-    return port_listen_port(o->port);
-}

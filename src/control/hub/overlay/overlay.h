@@ -66,6 +66,3 @@ void overlay_stop(struct overlay *o);
 
 /** overlay_free() - after overlay_stop() and the loop's end. NULL is fine. Returns NULL. */
 struct overlay *overlay_free(struct overlay *o);
-
-/** overlay_listen_port() - the UDP port that is bound. */
-uint16_t overlay_listen_port(struct overlay *o);

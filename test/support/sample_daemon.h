@@ -21,7 +21,7 @@ struct sample_daemon {
     char sock[96];  /* of the admin API */
     char https[64]; /* "127.0.0.1:PORT" of the public one */
     uint16_t port;
-    struct client_pin pin;
+    struct tls_pin pin;
 };
 
 extern struct sample_daemon sample_daemon;

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/tls_pin.h"
+
 struct err;
 struct member_proof_signer;
 struct tcp_traffic;
@@ -35,16 +37,11 @@ enum client_access {
     CLIENT_ACCESS_UNIX,    /* a daemon's socket */
 };
 
-/** SHA-256 of a server's SubjectPublicKeyInfo. */
-struct client_pin {
-    uint8_t b[32];
-};
-
 /** Where to ask. All texts are borrowed for as long as the call lasts. */
 struct client_target {
     enum client_access access;
     const char *address;                /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
-    struct client_pin pin;              /* HTTPS */
+    struct tls_pin pin;              /* HTTPS */
     const char *proxy;                  /* HTTPS: through this one, see proxy.h; NULL: none */
     const char *bearer;                 /* HTTPS: the admin token; NULL: none */
     const char *interface;              /* OVERLAY: only through this one; NULL: as routed */

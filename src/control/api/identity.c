@@ -168,7 +168,7 @@ static int open_certificate(char **ret_pem, EVP_PKEY *key, const char *path, str
     return 0;
 }
 
-static int make_pin(struct client_pin *ret, EVP_PKEY *key, struct err *e)
+static int make_pin(struct tls_pin *ret, EVP_PKEY *key, struct err *e)
 {
     unsigned char *spki = NULL;
     int len = i2d_PUBKEY(key, &spki);

@@ -7,14 +7,14 @@
  */
 #pragma once
 
-#include "api/client.h"
+#include "api/tls_pin.h"
 
 struct err;
 
 struct identity {
     char *key_pem;         /* owns; secret */
     char *certificate_pem; /* owns */
-    struct client_pin pin; /* SHA-256 of the key's SubjectPublicKeyInfo */
+    struct tls_pin pin; /* SHA-256 of the key's SubjectPublicKeyInfo */
 };
 
 #define IDENTITY_NULL                                                                              \

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "api/client.h"
+#include "api/tls_pin.h"
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
@@ -35,7 +35,7 @@ struct token {
     unsigned n_udp;                              /* at least 1 */
     char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT" of the public API, best first */
     unsigned n_api;                              /* at least 1 */
-    struct client_pin pin;                       /* of the hub's TLS key */
+    struct tls_pin pin;                       /* of the hub's TLS key */
     struct x25519_public hub_key;                /* the hub's WireGuard key in this network */
     struct token_secret secret;
     int64_t expires; /* s since 1970 */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "os/clock.h"
-#include "rendezvous/rdzv_process.h"
 
 /* A silent connection is asked after a minute whether its other end is there, then each half
  * minute; six minutes without an answer end it. A store may be silent for hours, and a node may be

@@ -22,6 +22,13 @@
 #include "os/log.h"
 #include "rendezvous/rdzv_job.h"
 
+/** Connections at once: of a network, and of one member. */
+#define RDZV_CONNECTIONS_MAX           8192
+#define RDZV_CONNECTIONS_MAX_BY_MEMBER 512
+
+/** A connection that has not said a word for so long is ended. */
+#define RDZV_SILENT_MAX (10 * NSEC_PER_SEC)
+
 /** All connections of a process. */
 struct rdzv_conns {
     struct uv_loop_s *loop;     /* pins */

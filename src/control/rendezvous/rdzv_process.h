@@ -11,16 +11,9 @@
  */
 #pragma once
 
-#include "base/clock.h"
+#include "rendezvous/rdzv_conn.h"
 
 struct err;
-
-/** Connections at once: of a network, and of one member. */
-#define RDZV_CONNECTIONS_MAX           8192
-#define RDZV_CONNECTIONS_MAX_BY_MEMBER 512
-
-/** A connection that has not said a word for so long is ended. */
-#define RDZV_SILENT_MAX (10 * NSEC_PER_SEC)
 
 /** Memory of the process that is not the program's own, bytes; see rdzv_quota.h for what counts. */
 #define RDZV_MEMORY_MAX (112u << 20)

@@ -42,7 +42,7 @@ struct err;
 struct state_ways {
     char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
     unsigned n_api;             /* 0: not known, the node joined with an older version */
-    struct client_pin pin;      /* of the hub's TLS key */
+    struct tls_pin pin;      /* of the hub's TLS key */
     char proxy[PROXY_TEXT_MAX]; /* to go through; "": none. May hold a password */
 };
 

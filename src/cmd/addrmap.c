@@ -1,5 +1,5 @@
 /* addrmap.c - weft addrmap: the nodes' private addresses lead to their public ones, unencrypted. */
-#include "mesh/addrmap.h"
+#include "mesh/names/addrmap.h"
 
 #include <jansson.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 #include "os/end_signals.h"
 #include "os/fd_cleanup.h"
 #include "os/log.h"
-#include "train/translate.h"
+#include "train/names/translate.h"
 
 static struct {
     const char *socket;

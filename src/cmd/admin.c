@@ -7,13 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/client.h"
-#include "api/token.h"
+#include "api/client/client.h"
+#include "api/content/token.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "net/unix_socket.h"
+#include "net/socket/unix_socket.h"
 #include "os/fd_cleanup.h"
 
 #define ADMIN_TIMEOUT_MS 15000

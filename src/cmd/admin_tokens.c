@@ -1,7 +1,7 @@
 /* admin_tokens.c - weft admin new|ls|rm|rotate: who may administer the hub from elsewhere. */
 #include <stdio.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"

@@ -15,7 +15,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
-#include "net/unix_socket.h"
+#include "net/socket/unix_socket.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/hosts_file.h"

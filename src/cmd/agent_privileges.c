@@ -47,7 +47,8 @@ static int start_helper(struct agent_config *config, const struct state *st, str
     return 0;
 }
 
-/* Beside the kernel's WireGuard the agent sends from its port, by raw sockets: net/raw_udp.h. */
+/* Beside the kernel's WireGuard the agent sends from its port, by raw sockets:
+ * net/socket/raw_udp.h. */
 static uint64_t capabilities(const struct state *st)
 {
     uint64_t set = SANDBOX_CAP(CAP_NET_ADMIN);

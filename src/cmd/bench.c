@@ -1,5 +1,5 @@
 /* bench.c - weft bench: how fast is the mesh, pair by pair and together? */
-#include "train/bench.h"
+#include "train/survey/bench.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -18,9 +18,9 @@
 #include "cmd/options.h"
 #include "os/clock.h"
 #include "os/statefile.h"
-#include "train/bench_history.h"
-#include "train/bench_run.h"
-#include "train/heatmap.h"
+#include "train/survey/bench_history.h"
+#include "train/survey/bench_run.h"
+#include "train/survey/heatmap.h"
 
 #define PINGS     200
 #define MATRIX_MS 300

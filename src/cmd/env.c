@@ -1,5 +1,5 @@
 /* env.c - weft env: the variables of weft run, for whoever starts the command in another way. */
-#include "train/env.h"
+#include "train/job/env.h"
 
 #include <stdio.h>
 
@@ -9,8 +9,8 @@
 #include "base/str.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "train/env_text.h"
-#include "train/run.h"
+#include "train/job/env_text.h"
+#include "train/job/run.h"
 
 static struct {
     struct run_wish wish;

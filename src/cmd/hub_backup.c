@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"

@@ -1,7 +1,7 @@
 /* jobs.c - weft jobs: what the jobs of a network keep on the hub, and which limits they met. */
 #include <stdio.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"

@@ -10,15 +10,15 @@
 
 #include "agent/launch.h"
 #include "agent/state/removed.h"
-#include "api/token.h"
+#include "api/content/token.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
 #include "cmd/labels.h"
 #include "cmd/option_subnets.h"
 #include "cmd/options.h"
-#include "mesh/object.h"
-#include "mesh/reserved.h"
+#include "mesh/names/reserved.h"
+#include "mesh/object/object.h"
 #include "os/fd_cleanup.h"
 #include "os/process.h"
 

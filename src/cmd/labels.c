@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/options.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 int labels_parse(struct label **ret, const struct option_list *given, struct err *e)
 {

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#include "train/members.h"
-#include "train/survey.h"
+#include "train/names/members.h"
+#include "train/survey/survey.h"
 
 struct err;
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
@@ -13,8 +13,8 @@
 #include "cmd/node_set.h"
 #include "cmd/option_subnets.h"
 #include "cmd/options.h"
-#include "mesh/fields.h"
-#include "mesh/subnets.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/subnets.h"
 
 static struct {
     struct admin_target target;

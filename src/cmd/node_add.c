@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -26,10 +26,10 @@
 #include "cmd/qr.h"
 #include "cmd/stock.h"
 #include "crypto/x25519.h"
-#include "mesh/object.h"
-#include "mesh/snapshot.h"
-#include "mesh/subnets.h"
-#include "mesh/wg_quick.h"
+#include "mesh/object/object.h"
+#include "mesh/object/subnets.h"
+#include "mesh/render/wg_quick.h"
+#include "mesh/snapshot/snapshot.h"
 #include "os/rng_kernel.h"
 #include "os/terminal.h"
 

@@ -4,15 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/option_subnets.h"
 #include "cmd/options.h"
-#include "mesh/fields.h"
-#include "mesh/subnets.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/subnets.h"
 
 static struct {
     struct admin_target target;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
@@ -11,7 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/manifest.h"
 #include "cmd/options.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 static struct {
     struct admin_target target;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cmd/options.h"
-#include "mesh/subnets.h"
+#include "mesh/object/subnets.h"
 
 int option_subnets(const struct option *o, const char *text, struct err *e)
 {

@@ -1,5 +1,5 @@
 /* preflight.c - weft preflight: would a job run here? */
-#include "train/preflight.h"
+#include "train/preflight/preflight.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "cmd/measure.h"
 #include "cmd/options.h"
 #include "os/clock.h"
-#include "train/preflight_text.h"
+#include "train/preflight/preflight_text.h"
 
 #define PINGS       50
 #define TRANSFER_MS 120

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "net/tun_steer.h"
+#include "net/tun/tun_steer.h"
 #include "os/fd_cleanup.h"
 #include "os/log.h"
 #include "os/process.h"

@@ -11,7 +11,7 @@
 #include "agent/agent.h"
 #include "agent/hosts_helper.h"
 #include "agent/join.h"
-#include "api/token.h"
+#include "api/content/token.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/agent_privileges.h"

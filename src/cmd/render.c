@@ -2,16 +2,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/stock.h"
-#include "mesh/snapshot.h"
-#include "mesh/watch_event.h"
-#include "mesh/wg_quick.h"
+#include "mesh/render/wg_quick.h"
+#include "mesh/snapshot/snapshot.h"
+#include "mesh/snapshot/watch_event.h"
 #include "os/statefile.h"
 
 static struct {

@@ -7,8 +7,8 @@
 #include "cmd/cmd.h"
 #include "os/log.h"
 #include "os/process.h"
-#include "rendezvous/rdzv_confine.h"
-#include "rendezvous/rdzv_process.h"
+#include "rendezvous/process/rdzv_confine.h"
+#include "rendezvous/process/rdzv_process.h"
 
 int cmd_rdzv(int argc, char **argv)
 {

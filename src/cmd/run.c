@@ -1,5 +1,5 @@
 /* run.c - weft run: start a training command so that it works over the overlay. */
-#include "train/run.h"
+#include "train/job/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "os/child.h"
-#include "train/env_text.h"
+#include "train/job/env_text.h"
 
 /* As a shell has them. */
 #define STATUS_NOT_EXECUTABLE 126

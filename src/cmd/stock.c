@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "mesh/render.h"
-#include "mesh/wg_quick.h"
+#include "mesh/render/render.h"
+#include "mesh/render/wg_quick.h"
 
 int stock_take(struct snapshot *ret, const json_t *json, struct err *e)
 {

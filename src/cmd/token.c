@@ -3,14 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/option_subnets.h"
 #include "cmd/options.h"
-#include "mesh/subnets.h"
+#include "mesh/object/subnets.h"
 #include "os/clock.h"
 
 #define TOKEN_TTL_MAX  (365 * 86400 * NSEC_PER_SEC)

@@ -21,7 +21,7 @@
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/privileges.h"
-#include "net/unix_socket.h"
+#include "net/socket/unix_socket.h"
 #include "os/end_signals.h"
 #include "os/fd_cleanup.h"
 #include "os/log.h"
@@ -187,7 +187,7 @@ static void wg_stop(struct wg *wg)
 
 /*
  * The port to listen on is set later, through the socket, and may be one below 1024. To follow the
- * interface into another network namespace takes CAP_NET_BROADCAST (net/link_watch.h).
+ * interface into another network namespace takes CAP_NET_BROADCAST (net/netlink/link_watch.h).
  */
 static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
 {

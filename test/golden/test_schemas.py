@@ -96,7 +96,7 @@ def test_snapshots() -> None:
 
 
 def test_objects() -> None:
-    """The golden object of each kind (src/core/mesh/test-object.c) is as its schema says."""
+    """The golden object of each kind (src/core/mesh/object/test-object.c) is as its schema says."""
     titles = {schema["title"] for name, _, schema in every() if name.startswith("api/")}
     for path in sorted((HERE / "objects").glob("*.json")):
         golden = json.loads(path.read_text())

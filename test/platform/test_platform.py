@@ -1,7 +1,7 @@
 """What the data plane relies on in this kernel, each behaviour in a few lines.
 
 A failure here says that the kernel, not Weft, is other than expected; Weft itself finds out at its
-start (net/offload.h) and does without.
+start (net/tun/offload.h) and does without.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 void golden_object_check(const struct object_kind *kind, const char *file)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "net/netlink.h"
+#include "net/netlink/netlink.h"
 
 int netns_enter(void **state)
 {

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "mesh/fields.h"
-#include "mesh/object_frame.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/object_frame.h"
 
 const struct notice *notice_of(const struct object *o)
 {

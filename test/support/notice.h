@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 #define NOTICE_NODES_MAX 8
 #define NOTICE_TEXT_MAX  200 /* bytes */

@@ -1,6 +1,6 @@
 /*
- * notice_kinds.c - the kinds of object of a test that has one more: src/core/mesh/kinds.c with the
- * example's line, which the linker takes in its place.
+ * notice_kinds.c - the kinds of object of a test that has one more: src/core/mesh/object/kinds.c
+ * with the example's line, which the linker takes in its place.
  */
 #include <stddef.h>
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/err.h"
 
 #define SAMPLE_BEARER "the-admin-token"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "mesh/diff.h"
+#include "mesh/config/diff.h"
 #include "os/clock.h"
 #include "os/wakeup.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 #include "engine/frames.h"
-#include "mesh/wg_config.h"
+#include "mesh/config/wg_config.h"
 
 #define SAMPLE_ENGINE_SENT_MAX 512
 

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
-#include "api/deferred.h"
-#include "api/stream.h"
+#include "api/content/body.h"
+#include "api/server/deferred.h"
+#include "api/server/stream.h"
 #include "base/err.h"
+#include "hub/handlers/routes.h"
 #include "hub/model/proof.h"
 #include "hub/networks/networks.h"
-#include "hub/routes.h"
 #include "hub/watch/view.h"
-#include "mesh/render.h"
-#include "mesh/watch_event.h"
-#include "mesh/wg_quick.h"
+#include "mesh/render/render.h"
+#include "mesh/render/wg_quick.h"
+#include "mesh/snapshot/watch_event.h"
 #include "os/log.h"
 
 static uint64_t seed_now;

@@ -16,10 +16,10 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "api/route.h"
+#include "api/content/route.h"
 #include "base/str.h"
 #include "hub/hub_internal.h"
-#include "mesh/snapshot.h"
+#include "mesh/snapshot/snapshot.h"
 
 #define SAMPLE_HUB_EARS_MAX 4
 

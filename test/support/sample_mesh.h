@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-#include "mesh/object.h"
-#include "mesh/snapshot.h"
+#include "mesh/object/object.h"
+#include "mesh/snapshot/snapshot.h"
 
 /** sample_key() - number @n's public key. */
 struct x25519_public sample_key(unsigned n);

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "base/text.h"
-#include "hub/routes.h"
+#include "hub/handlers/routes.h"
 #include "os/clock.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_hub.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "mesh/wg_config.h"
+#include "mesh/config/wg_config.h"
 
 static int get(struct engine *engine, struct wg_config *ret, struct err *e)
 {

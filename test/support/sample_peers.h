@@ -7,7 +7,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "mesh/diff.h"
+#include "mesh/config/diff.h"
 
 #define SAMPLE_PEERS_CHANGES_MAX 64
 

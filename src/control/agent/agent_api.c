@@ -8,10 +8,10 @@
 #include "agent/reconcile/route_guard.h"
 #include "agent/status.h"
 #include "agent/status_routes.h"
-#include "api/server.h"
+#include "api/server/server.h"
 #include "base/err.h"
-#include "mesh/hosts.h"
-#include "net/offload.h"
+#include "mesh/names/hosts.h"
+#include "net/tun/offload.h"
 #include "os/clock.h"
 
 /* What is seen right now. @render: what the status refers to. */

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/paths/peer_seen.h"
+#include "agent/paths/edge/peer_seen.h"
 #include "base/err.h"
-#include "net/offload.h"
-#include "net/rtnl.h"
+#include "net/netlink/rtnl.h"
+#include "net/tun/offload.h"
 #include "os/clock.h"
 
 #define END_PATIENCE (1 * NSEC_PER_SEC)

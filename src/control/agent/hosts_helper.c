@@ -17,9 +17,9 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "mesh/hosts.h"
-#include "mesh/object.h"
-#include "net/unix_socket.h"
+#include "mesh/names/hosts.h"
+#include "mesh/object/object.h"
+#include "net/socket/unix_socket.h"
 #include "os/hosts_file.h"
 #include "os/sandbox.h"
 

@@ -5,7 +5,8 @@
  * so whoever does it has to be able to make files in /etc. Instead of the agent, which talks to the
  * network, a child that it starts before it gives up being root does it: root without capabilities,
  * without sockets, which can write below the file's own directory only. It is told the lines over a
- * pair of sockets and takes nothing but what mesh/hosts_check.h allows. It ends with the agent.
+ * pair of sockets and takes nothing but what mesh/names/hosts_check.h allows. It ends with the
+ * agent.
  *
  * An agent that a service manager starts as another user than root cannot start a helper. The
  * service manager does: it listens on a socket of that user's and starts a helper for whoever
@@ -18,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "mesh/hosts_check.h"
+#include "mesh/names/hosts_check.h"
 
 struct err;
 struct hosts_helper;

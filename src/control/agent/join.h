@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "agent/state/state.h"
-#include "api/token.h"
+#include "api/content/token.h"
 
 struct err;
 struct label;

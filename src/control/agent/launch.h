@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "agent/state/state.h"
-#include "mesh/hosts.h"
+#include "mesh/names/hosts.h"
 
 struct err;
 

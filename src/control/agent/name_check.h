@@ -2,7 +2,7 @@
  * name_check.h - which names of the network mean something else on this machine already?
  *
  * Theory of operation. A thread of its own asks for one name after the other
- * (net/name_lookup.h blocks), the new ones first, and again every minute, or
+ * (net/address/name_lookup.h blocks), the new ones first, and again every minute, or
  * more slowly where there are so many that it would ask more than ten a second.
  * What it has not found out yet is PENDING. A resolver that does not answer
  * knows no name: while it is silent, every name is FREE, and it is asked again.
@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "net/name_lookup.h"
+#include "net/address/name_lookup.h"
 
 struct err;
 struct name_check;

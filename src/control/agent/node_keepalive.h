@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/paths/keepalive_probe.h"
+#include "agent/paths/edge/keepalive_probe.h"
 #include "base/clock.h"
 
 struct network;

@@ -7,8 +7,8 @@
 
 #include "agent/agent.h"
 #include "agent/measure_host.h"
-#include "agent/paths/path_driver.h"
-#include "agent/paths/reach.h"
+#include "agent/paths/edge/path_driver.h"
+#include "agent/paths/edge/reach.h"
 #include "base/err.h"
 #include "measure/order.h"
 #include "measure/service.h"

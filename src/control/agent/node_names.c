@@ -10,8 +10,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "mesh/hosts.h"
-#include "mesh/snapshot.h"
+#include "mesh/names/hosts.h"
+#include "mesh/snapshot/snapshot.h"
 #include "os/hosts_file.h"
 #include "os/statefile.h"
 

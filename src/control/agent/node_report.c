@@ -4,13 +4,13 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "agent/paths/reach.h"
+#include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/parse.h"
 #include "base/version.h"
-#include "mesh/path_report.h"
-#include "mesh/snapshot.h"
-#include "mesh/subnets.h"
+#include "mesh/object/path_report.h"
+#include "mesh/object/subnets.h"
+#include "mesh/snapshot/snapshot.h"
 
 #define PERIOD    (60 * NSEC_PER_SEC)
 #define EDGES_MIN (5 * NSEC_PER_SEC)

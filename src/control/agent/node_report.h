@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 struct observe;
 struct path_side;

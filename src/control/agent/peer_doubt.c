@@ -1,10 +1,10 @@
 /* peer_doubt.c - see peer_doubt.h. */
 #include "agent/peer_doubt.h"
 
-#include "agent/paths/path_driver.h"
+#include "agent/paths/edge/path_driver.h"
 #include "agent/reconcile/observe.h"
 #include "agent/reconcile/reconcile.h"
-#include "mesh/snapshot.h"
+#include "mesh/snapshot/snapshot.h"
 
 /* Those whose paths this node finds. */
 static bool doubt_found(struct peer_doubt *pd, const struct snapshot *s, const struct observe *seen,

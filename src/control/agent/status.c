@@ -8,8 +8,8 @@
 #include "agent/status_routes.h"
 #include "base/str.h"
 #include "base/table.h"
-#include "mesh/path_report.h"
-#include "net/offload.h"
+#include "mesh/object/path_report.h"
+#include "net/tun/offload.h"
 
 /* Peers that an alarm names. */
 #define ALARM_NAMES 10

@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/paths/keepalive_plan.h"
-#include "agent/paths/path_driver.h"
-#include "agent/paths/reach.h"
-#include "agent/paths/udp_asymmetry.h"
+#include "agent/paths/edge/keepalive_plan.h"
+#include "agent/paths/edge/path_driver.h"
+#include "agent/paths/edge/reach.h"
+#include "agent/paths/edge/udp_asymmetry.h"
 #include "agent/reconcile/observe.h"
 #include "base/clock.h"
-#include "mesh/render.h"
+#include "mesh/render/render.h"
 
 struct offloads;
 struct status_routes;

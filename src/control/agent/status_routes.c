@@ -6,8 +6,8 @@
 
 #include "agent/reconcile/subnet_routes.h"
 #include "base/str.h"
-#include "mesh/object.h"
-#include "mesh/subnets.h"
+#include "mesh/object/object.h"
+#include "mesh/object/subnets.h"
 
 #define WHY_MAX 256
 

@@ -16,7 +16,7 @@
 
 #include "agent/hosts_helper.h"
 #include "base/err.h"
-#include "net/unix_socket.h"
+#include "net/socket/unix_socket.h"
 #include "os/statefile.h"
 
 #define OWNER "default/n1/5f02a1b3"

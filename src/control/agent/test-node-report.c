@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "agent/node_report.h"
-#include "agent/paths/reach.h"
+#include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
-#include "mesh/subnets.h"
+#include "mesh/object/subnets.h"
 #include "path/paths.h"
 #include "test/support/sample_mesh.h"
 

@@ -12,8 +12,8 @@
 #include "agent/status.h"
 #include "agent/status_routes.h"
 #include "base/str.h"
-#include "mesh/subnets.h"
-#include "net/offload.h"
+#include "mesh/object/subnets.h"
+#include "net/tun/offload.h"
 #include "test/support/sample_mesh.h"
 
 #define SEC  NSEC_PER_SEC

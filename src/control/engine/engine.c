@@ -8,8 +8,8 @@
 #include "base/err.h"
 #include "engine/kernel.h"
 #include "engine/userspace.h"
-#include "mesh/diff.h"
-#include "mesh/wg_config.h"
+#include "mesh/config/diff.h"
+#include "mesh/config/wg_config.h"
 
 static const char *const kind_names[] = {"auto", "userspace", "kernel"};
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "net/socket_room.h"
-#include "net/unix_socket.h"
+#include "net/socket/socket_room.h"
+#include "net/socket/unix_socket.h"
 #include "shared/frame_header.h"
 #include "uapi/uapi_server.h"
 

@@ -4,7 +4,7 @@
  * Who finds paths has to send from the port that WireGuard uses, because a NAT
  * keeps one mapping for it. `weft wg` has a socket for that
  * (port/frame_socket.h); beside the kernel's WireGuard raw sockets do it
- * (net/raw_udp.h). What arrives is either of a type that WireGuard leaves alone
+ * (net/socket/raw_udp.h). What arrives is either of a type that WireGuard leaves alone
  * or the answer of a STUN server; nothing has been authenticated.
  */
 #pragma once

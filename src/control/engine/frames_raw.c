@@ -1,11 +1,12 @@
-/* frames_raw.c - path frames beside the kernel's WireGuard; see frames.h and net/raw_udp.h. */
+/* frames_raw.c - path frames beside the kernel's WireGuard; see frames.h and net/socket/raw_udp.h.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "engine/frames.h"
-#include "net/raw_udp.h"
+#include "net/socket/raw_udp.h"
 #include "os/clock.h"
 
 struct frames_raw {

@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/uapi_client.h"
-#include "mesh/diff.h"
-#include "mesh/wg_config.h"
-#include "net/offload.h"
+#include "mesh/config/diff.h"
+#include "mesh/config/wg_config.h"
+#include "net/tun/offload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -7,10 +7,10 @@
 
 #include "base/err.h"
 #include "engine/frames.h"
-#include "mesh/diff.h"
-#include "mesh/wg_config.h"
-#include "net/genl_wg.h"
-#include "net/rtnl.h"
+#include "mesh/config/diff.h"
+#include "mesh/config/wg_config.h"
+#include "net/netlink/genl_wg.h"
+#include "net/netlink/rtnl.h"
 
 #define LINK_KIND "wireguard"
 

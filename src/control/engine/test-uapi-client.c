@@ -10,9 +10,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/uapi_client.h"
-#include "mesh/diff.h"
-#include "mesh/wg_config.h"
-#include "net/offload.h"
+#include "mesh/config/diff.h"
+#include "mesh/config/wg_config.h"
+#include "net/tun/offload.h"
 
 #define KEY_1 "0100000000000000000000000000000000000000000000000000000000000000"
 #define KEY_2 "0200000000000000000000000000000000000000000000000000000000000000"

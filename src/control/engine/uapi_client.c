@@ -12,9 +12,9 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "crypto/x25519.h"
-#include "mesh/diff.h"
-#include "mesh/wg_config.h"
-#include "net/offload.h"
+#include "mesh/config/diff.h"
+#include "mesh/config/wg_config.h"
+#include "net/tun/offload.h"
 
 /* ---- writing -------------------------------------------------------------------------------- */
 

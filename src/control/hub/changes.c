@@ -5,7 +5,7 @@
 #include <string.h>
 #include <uv.h>
 
-#include "api/server.h"
+#include "api/server/server.h"
 #include "base/err.h"
 #include "hub/jobs/jobs.h"
 #include "hub/networks/networks.h"

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <uv.h>
 
-#include "api/server.h"
+#include "api/server/server.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "hub/access.h"
+#include "hub/handlers/access.h"
+#include "hub/handlers/routes.h"
 #include "hub/hub_internal.h"
-#include "hub/routes.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/rng_kernel.h"

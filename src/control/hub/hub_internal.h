@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "api/identity.h"
+#include "api/content/identity.h"
 #include "base/rng.h"
 #include "hub/audit/audit.h"
 #include "hub/changes.h"
 #include "hub/enrol/admin_tokens.h"
 #include "hub/enrol/enrol.h"
-#include "hub/handlers.h"
+#include "hub/handlers/handlers.h"
 #include "hub/hub.h"
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"

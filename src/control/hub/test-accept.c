@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/text.h"
-#include "hub/access.h"
+#include "hub/handlers/access.h"
 #include "hub/networks/networks.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"

@@ -11,9 +11,9 @@
 
 #include "base/err.h"
 #include "measure/dial.h"
-#include "net/sockaddr.h"
-#include "net/socket_wait.h"
-#include "net/unix_socket.h"
+#include "net/address/sockaddr.h"
+#include "net/socket/socket_wait.h"
+#include "net/socket/unix_socket.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 

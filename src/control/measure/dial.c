@@ -10,8 +10,8 @@
 
 #include "base/err.h"
 #include "measure/line.h"
-#include "net/sockaddr.h"
-#include "net/socket_wait.h"
+#include "net/address/sockaddr.h"
+#include "net/socket/socket_wait.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 

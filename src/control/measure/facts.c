@@ -1,7 +1,7 @@
 /* facts.c - see facts.h: the struct and its JSON. */
 #include "measure/facts.h"
 
-#include "mesh/fields.h"
+#include "mesh/object/fields.h"
 
 static json_t *encode_versions(const struct facts_versions *v)
 {

@@ -13,7 +13,7 @@
 #include "base/version.h"
 #include "measure/facts.h"
 #include "measure/names.h"
-#include "net/sockaddr.h"
+#include "net/address/sockaddr.h"
 #include "os/clock.h"
 #include "os/statefile.h"
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/err.h"
 #include "measure/facts.h"
 #include "measure/order.h"

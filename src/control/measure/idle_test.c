@@ -14,8 +14,8 @@
 #include "measure/frame.h"
 #include "measure/line.h"
 #include "measure/transfer.h"
-#include "net/sockaddr.h"
-#include "net/socket_wait.h"
+#include "net/address/sockaddr.h"
+#include "net/socket/socket_wait.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 

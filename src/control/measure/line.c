@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/order.h"
-#include "net/socket_wait.h"
+#include "net/socket/socket_wait.h"
 
 #define GROW 4096
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/sockaddr.h"
+#include "net/address/sockaddr.h"
 #include "os/thread.h"
 
 /* Shared by the caller and the thread; whichever of the two ends last releases it. */

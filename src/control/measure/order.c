@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "mesh/fields.h"
+#include "mesh/object/fields.h"
 
 static const char *const kind_names[] = {"none", "session", "facts", "names", "warm", "light",
     "bulk", "heard", "underlay", "allreduce", "sink", "source", "hop", "port"};

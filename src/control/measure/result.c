@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "mesh/fields.h"
+#include "mesh/object/fields.h"
 
 #define COUNT_MAX 1000000u
 #define USEC_MAX  600000000u

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/allreduce.h"

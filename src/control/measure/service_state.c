@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "measure/service_internal.h"
-#include "net/sockaddr.h"
+#include "net/address/sockaddr.h"
 #include "os/fd_cleanup.h"
 #include "os/wakeup.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "measure/dial.h"
-#include "net/sockaddr.h"
+#include "net/address/sockaddr.h"
 #include "os/fd_cleanup.h"
 #include "wire/echo.h"
 #include "wire/ip.h"

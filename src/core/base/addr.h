@@ -3,7 +3,7 @@
  *
  * IPv4 is kept as v4-mapped IPv6 (::ffff:a.b.c.d), so a table or a packet
  * needs one field and one comparison. Text follows RFC 4291 and RFC 5952.
- * sockaddr conversion is in net/sockaddr.h, below the I/O line.
+ * sockaddr conversion is in net/address/sockaddr.h, below the I/O line.
  */
 #pragma once
 

@@ -3,7 +3,7 @@
  *
  * Measured, not looked up from the CPU's features: it is the machine, with the
  * libraries that it has, that a choice between ciphers is about. Nodes announce
- * the figures, and the AES profile is taken where both ends gain (mesh/render.h).
+ * the figures, and the AES profile is taken where both ends gain (mesh/render/render.h).
  */
 #pragma once
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "net/tun.h"
+#include "net/tun/tun.h"
 #include "wire/ip.h"
 
 #define ANSWERS_AT_ONCE 100

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 
 /** Some datagrams of a run. */
 struct run_part {

@@ -19,7 +19,7 @@
 #include "allowedips/allowedips.h"
 #include "base/htab.h"
 #include "base/list.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 
 struct aead_lane;

@@ -6,9 +6,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "net/net_watch.h"
-#include "net/netlink.h"
-#include "net/rtnl.h"
+#include "net/netlink/net_watch.h"
+#include "net/netlink/netlink.h"
+#include "net/netlink/rtnl.h"
 #include "os/clock.h"
 #include "peer/peer.h"
 #include "peer/sender.h"

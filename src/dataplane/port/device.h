@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/offload.h"
+#include "net/tun/offload.h"
 #include "noise/choice.h"
 #include "packet/device_accept.h"
 #include "shared/device_listener.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "net/netlink.h"
-#include "net/rtnl.h"
+#include "net/netlink/netlink.h"
+#include "net/netlink/rtnl.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/log.h"

@@ -11,8 +11,8 @@
 
 #include "base/drop.h"
 #include "base/err.h"
-#include "net/socket_room.h"
-#include "net/unix_socket.h"
+#include "net/socket/socket_room.h"
+#include "net/socket/unix_socket.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"
 #include "shared/frame_header.h"

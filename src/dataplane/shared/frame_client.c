@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 
 #include "base/rate.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 #include "shared/frame_header.h"
 #include "wire/stun.h"
 

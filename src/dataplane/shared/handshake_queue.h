@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/ring.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 #include "wire/wg.h"
 
 struct device;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/offload.h"
+#include "net/tun/offload.h"
 #include "os/thread.h"
 
 /** Zeroes are good defaults but for @offloads. */

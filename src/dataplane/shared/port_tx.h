@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/drop.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 
 struct index_table;
 

@@ -1,9 +1,9 @@
 /*
  * refusals.h - offloads that the kernel said it had, and then refused.
  *
- * What was tested when a port or a device began (net/offload.h) may fail later, for one route or
- * one driver. It is turned off then, said once, and shown with its reason
- * (device_offload_why() of device.h).
+ * What was tested when a port or a device began (net/tun/offload.h) may fail later, for one route
+ * or one driver. It is turned off then, said once, and shown with its reason (device_offload_why()
+ * of device.h).
  *
  * Threads: any.
  */
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "net/offload.h"
+#include "net/tun/offload.h"
 
 struct device;
 struct port;

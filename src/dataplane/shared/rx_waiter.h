@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 #include "os/thread.h"
 
 /** A descriptor that an rx worker waits for beside its sockets, while its owner wants that. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/rate.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 #include "shared/frame_client.h"
 #include "shared/frame_header.h"
 

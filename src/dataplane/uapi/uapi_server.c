@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/secret.h"
-#include "net/unix_socket.h"
+#include "net/socket/unix_socket.h"
 #include "os/fd_cleanup.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"

@@ -8,7 +8,7 @@
 
 #include "base/drop.h"
 #include "base/rate.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
 #include "os/sched_batch.h"
 #include "shared/handshake_queue.h"
 #include "shared/port_tx.h"

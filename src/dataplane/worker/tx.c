@@ -2,7 +2,7 @@
  * tx.c - the way out, first half: interface, classify, cut, look up.
  *
  * A worker has some of the TUN queues. All packets of an inner flow wait in
- * one queue (net/tun_steer.h), and a worker handles each in order, so flows stay
+ * one queue (net/tun/tun_steer.h), and a worker handles each in order, so flows stay
  * in order however many workers there are. It reads its queues in turn, and
  * first those that were empty before (queue_sched.h), so a flow with little to send
  * is not behind all that others have ready. The second half is sender.c.

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "mesh/hosts.h"
+#include "mesh/names/hosts.h"
 #include "os/fd_cleanup.h"
 #include "os/statefile.h"
 

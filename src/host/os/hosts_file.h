@@ -19,7 +19,7 @@ struct err;
 /**
  * hosts_file_put() - have exactly @block in it
  * @path:	made if it does not exist, unless there is nothing to put
- * @owner:	of the block, see mesh/hosts.h
+ * @owner:	of the block, see mesh/names/hosts.h
  * @block:	NULL: the owner leaves
  * @ret_changed:	set on success; false when it was there already
  *

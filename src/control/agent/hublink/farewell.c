@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "mesh/render.h"
+#include "mesh/render/render.h"
 #include "os/clock.h"
 
 #define WAIT_MS  3000

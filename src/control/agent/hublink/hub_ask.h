@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 
 struct err;
 struct hub_ask;

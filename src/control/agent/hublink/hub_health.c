@@ -2,7 +2,7 @@
 #include "agent/hublink/hub_health.h"
 
 #include "agent/reconcile/observe.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 /*
  * Data that the hub has not answered for this time: its kernel answers at once the TCP keepalives

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <uv.h>
 
-#include "api/client.h"
+#include "api/client/client.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "mesh/watch_event.h"
-#include "net/tcp_traffic.h"
+#include "mesh/snapshot/watch_event.h"
+#include "net/socket/tcp_traffic.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/rng_kernel.h"

@@ -15,7 +15,7 @@
 
 #include "base/addr.h"
 #include "base/clock.h"
-#include "mesh/render.h"
+#include "mesh/render/render.h"
 
 /** An endpoint is tried for this time: a handshake is repeated every 5 s. */
 #define HUB_PATH_TRY (11 * NSEC_PER_SEC)

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/client_upgrade.h"
+#include "api/client/client_upgrade.h"
 #include "base/err.h"
 #include "base/rng.h"
 #include "base/secret.h"
-#include "net/stream_pump.h"
+#include "net/socket/stream_pump.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 #include "os/thread.h"

@@ -15,7 +15,7 @@
 #include "agent/hublink/hub_stream.h"
 #include "agent/hublink/hub_ways.h"
 #include "agent/hublink/transport_choice.h"
-#include "agent/paths/udp_asymmetry.h"
+#include "agent/paths/edge/udp_asymmetry.h"
 #include "base/addr.h"
 #include "base/clock.h"
 

@@ -3,7 +3,7 @@
 
 #include "agent/state/state.h"
 #include "base/err.h"
-#include "mesh/snapshot.h"
+#include "mesh/snapshot/snapshot.h"
 
 /* A request that is not answered after this time will not be. */
 #define OVERDUE (1500 * NSEC_PER_MSEC)

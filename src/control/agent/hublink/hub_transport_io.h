@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 #include "agent/hublink/hub_transport.h"
-#include "agent/paths/udp_probe.h"
-#include "mesh/object.h"
+#include "agent/paths/socket/udp_probe.h"
+#include "mesh/object/object.h"
 #include "os/log.h"
 
 /** What the agent sees of the hub. Borrowed for the call. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "mesh/block.h"
-#include "net/resolve_task.h"
+#include "mesh/object/block.h"
+#include "net/address/resolve_task.h"
 
 /* From one look-up to the next, while the hub stays silent. */
 #define WAIT_FIRST (2 * NSEC_PER_SEC)

@@ -4,9 +4,9 @@
  * Theory of operation. A hub tells its members its endpoints and, where its operator gave it one,
  * its name. While it is heard the endpoints are enough. When it is silent it may have got another
  * address, so the names are looked up, at once and then less and less often, without the loop
- * waiting for it (net/resolve_task.h). What was found is kept beside what the hub says, until the
- * next answer of a name server, and is a candidate like the others: whoever answers there has to
- * have the hub's key.
+ * waiting for it (net/address/resolve_task.h). What was found is kept beside what the hub says,
+ * until the next answer of a name server, and is a candidate like the others: whoever answers there
+ * has to have the hub's key.
  *
  * Threads: the loop's.
  */
@@ -17,7 +17,7 @@
 #include "agent/state/state.h"
 #include "base/addr.h"
 #include "base/clock.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 #include "os/log.h"
 
 struct resolve_answer;

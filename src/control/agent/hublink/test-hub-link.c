@@ -17,10 +17,10 @@
 #include <uv.h>
 
 #include "agent/hublink/hub_link.h"
-#include "api/server.h"
-#include "api/stream.h"
+#include "api/server/server.h"
+#include "api/server/stream.h"
 #include "base/err.h"
-#include "mesh/watch_event.h"
+#include "mesh/snapshot/watch_event.h"
 #include "os/clock.h"
 #include "test/support/sample_mesh.h"
 #include "wire/member_proof.h"

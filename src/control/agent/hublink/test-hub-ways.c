@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "agent/hublink/hub_ways.h"
-#include "net/resolve_task.h"
+#include "net/address/resolve_task.h"
 
 #define SEC NSEC_PER_SEC
 

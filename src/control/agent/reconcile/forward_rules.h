@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "mesh/subnets.h"
+#include "mesh/object/subnets.h"
 
 /** Rules that are there are put again after this time. */
 #define FORWARD_RULES_PERIOD (60 * NSEC_PER_SEC)

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "net/nft.h"
+#include "net/netlink/nft.h"
 
 #define FAMILY    "inet"
 #define TABLE_MAX (sizeof("weft_mss_") + IFNAMSIZ)

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "crypto/x25519.h"
-#include "mesh/wg_config.h"
+#include "mesh/config/wg_config.h"
 
 /** A session is dead so long after its handshake (WireGuard whitepaper 6.1, REJECT_AFTER_TIME). */
 #define OBSERVE_SESSION_MAX (180 * NSEC_PER_SEC)

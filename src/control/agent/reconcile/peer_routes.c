@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "mesh/wg_config.h"
+#include "mesh/config/wg_config.h"
 #include "wire/ip.h"
 
 #define TCP_HEADER 20

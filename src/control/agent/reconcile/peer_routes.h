@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/rtnl.h"
+#include "net/netlink/rtnl.h"
 
 struct netlink;
 struct wg_config;

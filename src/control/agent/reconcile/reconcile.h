@@ -14,9 +14,9 @@
 #include "agent/reconcile/subnet_routes.h"
 #include "crypto/x25519.h"
 #include "engine/engine.h"
-#include "mesh/render.h"
-#include "mesh/wg_config.h"
-#include "net/netlink.h"
+#include "mesh/config/wg_config.h"
+#include "mesh/render/render.h"
+#include "net/netlink/netlink.h"
 
 struct err;
 

@@ -10,8 +10,8 @@
 #include "agent/reconcile/mss_clamp.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "mesh/subnets.h"
-#include "net/nft.h"
+#include "mesh/object/subnets.h"
+#include "net/netlink/nft.h"
 #include "os/fd_cleanup.h"
 
 #define FAMILY    "inet"

@@ -10,10 +10,10 @@
 
 #include "agent/reconcile/peer_routes.h"
 #include "base/cleanup.h"
-#include "mesh/render.h"
-#include "mesh/subnets.h"
-#include "mesh/wg_config.h"
-#include "net/rtnl.h"
+#include "mesh/config/wg_config.h"
+#include "mesh/object/subnets.h"
+#include "mesh/render/render.h"
+#include "net/netlink/rtnl.h"
 
 /* Our tables: this, and 24 bits of the interface's name. */
 #define TABLE_BASE 0x57000000u

@@ -26,7 +26,7 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
-#include "mesh/subnets.h"
+#include "mesh/object/subnets.h"
 
 struct netlink;
 struct rtnl_entry;

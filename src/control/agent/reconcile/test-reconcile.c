@@ -16,7 +16,7 @@
 
 #include "agent/reconcile/reconcile.h"
 #include "base/err.h"
-#include "net/rtnl.h"
+#include "net/netlink/rtnl.h"
 #include "test/support/netns.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"

@@ -19,9 +19,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "mesh/render.h"
-#include "mesh/subnets.h"
-#include "net/rtnl.h"
+#include "mesh/object/subnets.h"
+#include "mesh/render/render.h"
+#include "net/netlink/rtnl.h"
 #include "test/support/netns.h"
 #include "test/support/sample_mesh.h"
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "agent/state/state.h"
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "mesh/fields.h"
+#include "mesh/object/fields.h"
 #include "os/statefile.h"
 
 #define FILE_NAME "removed.json"

@@ -6,7 +6,7 @@
 
 #include "agent/state/state.h"
 #include "base/err.h"
-#include "mesh/snapshot.h"
+#include "mesh/snapshot/snapshot.h"
 
 #define RETRY (30 * NSEC_PER_SEC)
 

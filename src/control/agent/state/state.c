@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "mesh/fields.h"
-#include "mesh/watch_event.h"
+#include "mesh/object/fields.h"
+#include "mesh/snapshot/watch_event.h"
 #include "os/rng_kernel.h"
 #include "os/statefile.h"
 

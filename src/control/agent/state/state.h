@@ -16,13 +16,13 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "agent/paths/keepalive_plan.h"
-#include "api/proxy.h"
-#include "api/token.h"
+#include "agent/paths/edge/keepalive_plan.h"
+#include "api/content/token.h"
+#include "api/server/proxy.h"
 #include "crypto/x25519.h"
 #include "engine/engine.h"
-#include "mesh/snapshot.h"
-#include "mesh/subnets.h"
+#include "mesh/object/subnets.h"
+#include "mesh/snapshot/snapshot.h"
 
 struct err;
 
@@ -42,7 +42,7 @@ struct err;
 struct state_ways {
     char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
     unsigned n_api;             /* 0: not known, the node joined with an older version */
-    struct tls_pin pin;      /* of the hub's TLS key */
+    struct tls_pin pin;         /* of the hub's TLS key */
     char proxy[PROXY_TEXT_MAX]; /* to go through; "": none. May hold a password */
 };
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/role.h"
+#include "api/content/role.h"
 #include "base/rng.h"
 #include "hub/enrol/limiter.h"
 #include "hub/record/admin_record.h"

@@ -10,7 +10,7 @@
 #include "base/secret.h"
 #include "hub/enrol/enrol_internal.h"
 #include "hub/model/node_routes.h"
-#include "mesh/reserved.h"
+#include "mesh/names/reserved.h"
 
 /* Names that are tried, when the hub chooses one. */
 #define RETRIES 8

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "api/admission.h"
+#include "api/server/admission.h"
 #include "base/rate.h"
 
 struct limited {

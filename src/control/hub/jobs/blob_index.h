@@ -1,10 +1,10 @@
 /*
  * blob_index.h - which blobs of a job are in the hub's store.
  *
- * What a blob is, and under which keys it lies, is in rendezvous/rdzv_record.h. The index says what
- * the store has, or will have once all changes on their way are done; the bytes are in the store
- * alone. A blob that does not belong to the job's current run is garbage: it is deleted little by
- * little, by job_blobs.c.
+ * What a blob is, and under which keys it lies, is in rendezvous/shared/rdzv_record.h. The index
+ * says what the store has, or will have once all changes on their way are done; the bytes are in
+ * the store alone. A blob that does not belong to the job's current run is garbage: it is deleted
+ * little by little, by job_blobs.c.
  *
  * Pure. Threads: the owner's.
  */
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/htab.h"
-#include "rendezvous/rdzv_record.h"
+#include "rendezvous/shared/rdzv_record.h"
 
 /** Sums over the indexes of all jobs of a network. Only blob_index.c writes them. */
 struct blob_totals {

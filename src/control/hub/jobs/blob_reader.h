@@ -16,8 +16,8 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "hub/jobs/blob_index.h"
-#include "rendezvous/rdzv_record.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_record.h"
+#include "rendezvous/shared/rdzv_wire.h"
 
 struct blob_reader;
 struct job;

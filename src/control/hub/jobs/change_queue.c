@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rendezvous/rdzv_record.h"
+#include "rendezvous/shared/rdzv_record.h"
 #include "store/store.h"
 
 /* Changes in one commit, at least: pace.batch never goes below it. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "hub/jobs/jobs.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 
 bool job_exists(const struct job *job)
 {

@@ -17,7 +17,7 @@
 #include "base/parse.h"
 #include "hub/jobs/job_blobs.h"
 #include "hub/jobs/job_ports.h"
-#include "rendezvous/rdzv_record.h"
+#include "rendezvous/shared/rdzv_record.h"
 
 struct job_network;
 struct rdzv_wire;

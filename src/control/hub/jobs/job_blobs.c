@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "hub/jobs/change_queue.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 
 /* Garbage is deleted while fewer changes than that wait. */
 #define SWEEP_MAX 256

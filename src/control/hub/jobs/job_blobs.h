@@ -7,7 +7,7 @@
  * A blob of several pieces is received with its first piece last, one blob at a time in a network.
  * Its pieces are put into the slot that the blob is not in now, and the first piece, which names
  * the slot, is what makes them the blob. Whenever the hub dies, the first piece names pieces that
- * are complete (rendezvous/rdzv_record.h).
+ * are complete (rendezvous/shared/rdzv_record.h).
  *
  * Pure. Threads: the owner's.
  */
@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "hub/jobs/blob_index.h"
-#include "rendezvous/rdzv_record.h"
+#include "rendezvous/shared/rdzv_record.h"
 
 struct change_queue;
 struct err;

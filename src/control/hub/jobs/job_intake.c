@@ -4,7 +4,7 @@
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/jobs_env.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 
 /* Longest reason of a process, as the log shows it. */
 #define WHY_MAX 200

@@ -10,7 +10,7 @@
 #include "hub/jobs/jobs_env.h"
 #include "hub/jobs/record_save.h"
 #include "os/log.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 
 /* Calls in a row that could not open a port before it is said; there is one each second. */

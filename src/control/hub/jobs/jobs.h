@@ -9,7 +9,7 @@
  *
  * Theory of operation. Whoever serves those ports reads what strangers send,
  * so each network has a process for it that has neither keys nor privileges
- * (rendezvous/rdzv_process.h). The hub opens the ports and hands them over,
+ * (rendezvous/process/rdzv_process.h). The hub opens the ports and hands them over,
  * keeps what the process tells it, and tells all of that to the next process
  * when one dies. The hub alone knows which jobs there are, and which run is
  * the current one; what a process says of another run is ignored.

@@ -2,8 +2,9 @@
  * rdzv_child.h - a rendezvous process as the hub has it: a child process, and the socket to it.
  *
  * It is this program, started anew with nothing but one end of a socket pair
- * (rendezvous/rdzv_process.h). What it is told is kept here until it takes it, and what it says
- * is read in portions, one in a turn of the loop. What the messages mean is its owner's affair.
+ * (rendezvous/process/rdzv_process.h). What it is told is kept here until it takes it, and what it
+ * says is read in portions, one in a turn of the loop. What the messages mean is its owner's
+ * affair.
  *
  * Threads: the hub's loop only.
  */
@@ -15,7 +16,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 
 struct err;
 struct rdzv_child;

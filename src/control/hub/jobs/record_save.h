@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "hub/jobs/jobs.h"
-#include "rendezvous/rdzv_record.h"
+#include "rendezvous/shared/rdzv_record.h"
 
 struct err;
 

@@ -18,7 +18,7 @@
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/job_runs.h"
 #include "hub/jobs/jobs_env.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 #include "store/store_now.h"
 #include "test/support/sample_late.h"

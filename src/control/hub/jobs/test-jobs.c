@@ -24,7 +24,7 @@
 #include "hub/jobs/jobs_env.h"
 #include "os/clock.h"
 #include "os/process.h"
-#include "rendezvous/rdzv_wire.h"
+#include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 #include "store/store_now.h"
 #include "store/store_open.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
-#include "api/stream.h"
+#include "api/content/body.h"
+#include "api/server/stream.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"

@@ -16,7 +16,7 @@
 #include "base/addr.h"
 #include "base/clock.h"
 #include "crypto/x25519.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 struct err;
 struct hub_metrics;

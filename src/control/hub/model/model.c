@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/stream.h"
+#include "api/server/stream.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"

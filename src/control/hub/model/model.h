@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/token.h"
+#include "api/content/token.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/htab.h"

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "hub/model/model.h"
-#include "mesh/subnets.h"
+#include "mesh/object/subnets.h"
 
 /* Nodes speak WireGuard to the hub there, and that must not go into the tunnel. */
 static int check_hub(const struct node *hub, const struct ip_prefix *route, struct err *e)

@@ -1,7 +1,7 @@
 /* proof.c - see proof.h. */
 #include "proof.h"
 
-#include "api/route.h"
+#include "api/content/route.h"
 #include "hub/model/model.h"
 
 const struct member_proof_key *proof_key(struct model_node *node, nsec_t now)

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/record/request.h"
-#include "mesh/block.h"
-#include "net/resolve.h"
-#include "net/resolve_task.h"
+#include "mesh/object/block.h"
+#include "net/address/resolve.h"
+#include "net/address/resolve_task.h"
 #include "os/statefile.h"
 
 #define MOVE_FILE_MAX 8192

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "engine/engine.h"
 #include "engine/uapi_client.h"
-#include "mesh/wg_config.h"
+#include "mesh/config/wg_config.h"
 #include "port/device.h"
 #include "uapi/uapi.h"
 

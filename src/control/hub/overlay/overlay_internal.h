@@ -22,8 +22,8 @@
 #include "hub/overlay/addresses.h"
 #include "hub/overlay/overlay.h"
 #include "hub/overlay/recontact.h"
-#include "net/netlink.h"
-#include "net/udp_batch.h"
+#include "net/netlink/netlink.h"
+#include "net/socket/udp_batch.h"
 
 struct device;
 struct engine;

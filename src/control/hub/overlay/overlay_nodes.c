@@ -12,8 +12,8 @@
 #include "engine/engine.h"
 #include "filter/relay.h"
 #include "hub/overlay/overlay_internal.h"
-#include "mesh/diff.h"
-#include "mesh/render.h"
+#include "mesh/config/diff.h"
+#include "mesh/render/render.h"
 #include "os/log.h"
 #include "relay/router.h"
 

@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "api/role.h"
+#include "api/content/role.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
 #include "hub/record/record.h"

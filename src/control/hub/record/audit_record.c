@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/record/seal.h"
-#include "mesh/fields.h"
+#include "mesh/object/fields.h"
 
 static const char *const prefixes[] = {
     [AUDIT_CHANGE] = "audit/",

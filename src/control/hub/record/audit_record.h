@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/role.h"
+#include "api/content/role.h"
 #include "base/addr.h"
 #include "base/parse.h"
 #include "hub/record/record.h"

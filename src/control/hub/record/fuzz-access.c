@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/err.h"
 #include "hub/record/admin_record.h"
 #include "hub/record/audit_record.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/err.h"
 #include "hub/record/places.h"
 #include "hub/record/record.h"

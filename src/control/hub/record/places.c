@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "mesh/block.h"
-#include "net/resolve.h"
+#include "mesh/object/block.h"
+#include "net/address/resolve.h"
 
 static int refuse_reserved(const struct ip_addr *a, const char *text, struct err *e)
 {

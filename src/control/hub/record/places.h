@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 struct err;
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "mesh/fields.h"
+#include "mesh/object/fields.h"
 
 /* The kinds of record that are no objects. */
 static const char *const prefixes[RECORD_N] = {

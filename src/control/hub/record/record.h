@@ -4,7 +4,7 @@
  *     network/NET         the Network, and "hubKey", the hub's public key in it
  *     node/NET/NAME       the Node, and "token", the hash of the secret that admitted it
  *     edge/NET/A--B       the MeshEdge
- *     PREFIX/NET/NAME     an object of any other kind, with its row's prefix (mesh/object.h)
+ *     PREFIX/NET/NAME     an object of any other kind, with its row's prefix (mesh/object/object.h)
  *     ipam/NET            {"next": the cursor of ipam.h, "high": its highest number}
  *     token/HASH          who may enrol; HASH is the SHA-256 of the secret, in hex
  *     report/NET/NAME     the last report of a node, and when it was heard
@@ -18,12 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/role.h"
-#include "api/token.h"
+#include "api/content/role.h"
+#include "api/content/token.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
 #include "hub/record/request.h"
-#include "mesh/object.h"
+#include "mesh/object/object.h"
 
 struct err;
 

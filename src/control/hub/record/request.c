@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "hub/record/places.h"
-#include "mesh/fields.h"
+#include "mesh/object/fields.h"
 
 static void json_freep(json_t **json)
 {

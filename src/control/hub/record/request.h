@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/token.h"
+#include "api/content/token.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
-#include "mesh/object.h"
-#include "mesh/subnets.h"
+#include "mesh/object/object.h"
+#include "mesh/object/subnets.h"
 
 struct err;
 

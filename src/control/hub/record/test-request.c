@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
+#include "api/content/body.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "hub/record/places.h"

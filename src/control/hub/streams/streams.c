@@ -8,11 +8,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "api/route.h"
-#include "api/upgrade.h"
+#include "api/content/route.h"
+#include "api/server/upgrade.h"
 #include "base/err.h"
 #include "hub/model/model.h"
-#include "net/stream_pump.h"
+#include "net/socket/stream_pump.h"
 #include "os/clock.h"
 #include "os/log.h"
 

@@ -6,8 +6,8 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "net/offload.h"
-#include "net/udp_batch.h"
+#include "net/socket/udp_batch.h"
+#include "net/tun/offload.h"
 #include "noise/ratelimit.h"
 #include "os/clock.h"
 #include "wire/stun.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/body.h"
-#include "api/stream.h"
+#include "api/content/body.h"
+#include "api/server/stream.h"
 #include "base/str.h"
 
 /* Takes @json. */

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "hub/model/model.h"
-#include "mesh/snapshot.h"
+#include "mesh/snapshot/snapshot.h"
 
 struct line;
 

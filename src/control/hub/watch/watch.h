@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "api/stream.h"
+#include "api/server/stream.h"
 #include "base/clock.h"
 #include "hub/model/model.h"
 

@@ -1,0 +1,500 @@
+/* edges.c - see edges.h. */
+#include "agent/paths/edge/edges.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/paths/edge/peer_seen.h"
+#include "mesh/render/render.h"
+#include "mesh/snapshot/snapshot.h"
+#include "os/log.h"
+#include "path/paths.h"
+
+void edges_init(struct edges *e, struct paths *paths, const struct x25519_public *own)
+{
+    *e = (struct edges){.paths = paths, .own = *own};
+}
+
+void edges_deinit(struct edges *e)
+{
+    for (size_t i = 0; i < e->peers.n; i++)
+        e->peers.items[i].pmtu = pmtu_driver_free(e->peers.items[i].pmtu);
+    peer_table_deinit(&e->peers);
+    free(e->facts);
+    free(e->routes);
+    e->facts = NULL;
+    e->routes = NULL;
+}
+
+bool edges_take_news(struct edges *e)
+{
+    bool has_news = e->has_news;
+
+    e->has_news = false;
+    return has_news;
+}
+
+/* ---- relays --------------------------------------------------------------------------------- */
+
+static bool is_used(const struct edges *e, const struct peer_entry *relay)
+{
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (edge_route_goes_via(&e->peers.items[i].route, &relay->key))
+            return true;
+    return false;
+}
+
+static nsec_t rtt_to(const struct edges *e, const struct peer_entry *peer, nsec_t now)
+{
+    struct path_view view;
+
+    return paths_view(e->paths, &peer->key, &view, now) ? nsec_max(view.rtt, 1) : 1;
+}
+
+/* Into e->facts; returns how many there are. */
+static size_t gather_relays(const struct edges *e, nsec_t now)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->peers.n; i++) {
+        const struct peer_entry *peer = &e->peers.items[i];
+
+        if (!peer->is_relay)
+            continue;
+        e->facts[n++] = (struct relay_fact){
+            .key = peer->key,
+            .peer = i,
+            .is_direct = peer->route.kind == EDGE_ROUTE_DIRECT,
+            .is_used = is_used(e, peer),
+            .has_session = peer->has_session,
+            .rtt = rtt_to(e, peer, now),
+            .is_standby = peer->is_standby,
+        };
+    }
+    return n;
+}
+
+static void set_standby(struct edges *e, struct peer_entry *peer, bool is_standby)
+{
+    e->has_news |= peer->route.kind == EDGE_ROUTE_DIRECT && peer->is_standby != is_standby;
+    peer->is_standby = is_standby;
+}
+
+bool edges_choose_relays(struct edges *e, nsec_t now)
+{
+    size_t n;
+
+    if (!e->relays_changed)
+        return false;
+    e->relays_changed = false;
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (!e->peers.items[i].is_relay)
+            set_standby(e, &e->peers.items[i], false);
+    n = gather_relays(e, now);
+    relay_select_standbys(e->facts, n);
+    for (size_t i = 0; i < n; i++) {
+        struct peer_entry *peer = &e->peers.items[e->facts[i].peer];
+
+        set_standby(e, peer, e->facts[i].is_standby);
+        /* It must have heard us: nothing is passed on for a stranger. */
+        if (peer->is_standby && !peer->has_session && !edge_handshake_is_wanted(&peer->handshake))
+            edge_handshake_want_now(&peer->handshake, now);
+    }
+    return true;
+}
+
+const struct peer_entry *edges_relay_at(const struct edges *e, const struct endpoint *at)
+{
+    for (size_t i = 0; i < e->peers.n; i++) {
+        const struct peer_entry *peer = &e->peers.items[i];
+
+        if (peer->is_relay && peer->route.kind == EDGE_ROUTE_DIRECT &&
+            endpoint_equal(&peer->route.endpoint, at))
+            return peer;
+    }
+    return NULL;
+}
+
+void edges_tell_relays(struct edges *e, nsec_t hub_rtt, struct path_side *side, nsec_t now)
+{
+    struct relay_hub hub = {.key = e->hub, .rtt = hub_rtt, .is_dead = e->hub_liveness.is_dead};
+
+    relay_select_tell(&e->relays, &hub, e->facts, gather_relays(e, now), side);
+}
+
+const char *edges_name_of(const struct edges *e, const struct x25519_public *key)
+{
+    const struct peer_entry *peer = peer_table_find_key(&e->peers, key);
+
+    return peer ? peer->node : e->hub_name;
+}
+
+/* ---- what a direct path carries ------------------------------------------------------------- */
+
+static void run_pmtu(struct edges *e, struct peer_entry *peer, nsec_t now)
+{
+    enum pmtu_driver_wish wish;
+    struct pmtu_probe probe;
+    uint16_t payload, size;
+    uint64_t id;
+
+    while ((wish = pmtu_driver_next(peer->pmtu, &probe, &payload, now)) != PMTU_DRIVER_NONE)
+        if (wish == PMTU_DRIVER_USE)
+            e->has_news = true;
+        else if (paths_probe(e->paths, &peer->key, payload, &id, now))
+            pmtu_driver_on_sent(peer->pmtu, &probe, id);
+    size = pmtu_driver_settled(peer->pmtu);
+    if (size != 0)
+        log_info("%s: the path carries packets of %u bytes", peer->node, size);
+}
+
+/* The peer's packets go to @remote now; none: they are relayed. */
+static void use_pmtu(
+    struct edges *e, struct peer_entry *peer, const struct endpoint *remote, nsec_t now)
+{
+    bool is_new = !endpoint_is_none(remote) && !peer->pmtu;
+
+    /* Without memory the network's MTU serves. */
+    if (is_new)
+        peer->pmtu = pmtu_driver_new();
+    if (!peer->pmtu)
+        return;
+    if (endpoint_is_none(remote)) {
+        pmtu_driver_on_path_lost(peer->pmtu);
+        return;
+    }
+    if (pmtu_driver_on_path(peer->pmtu, remote, &e->limits, now))
+        run_pmtu(e, peer, now);
+}
+
+void edges_on_fits(struct edges *e, const struct path_action *action, nsec_t now)
+{
+    struct peer_entry *peer = peer_table_find_key(&e->peers, &action->peer);
+
+    if (peer && peer->pmtu && pmtu_driver_on_fits(peer->pmtu, action->probe, now))
+        run_pmtu(e, peer, now);
+}
+
+void edges_set_link_mtu(struct edges *e, uint16_t mtu)
+{
+    e->limits.link_mtu = mtu;
+}
+
+/* ---- routes and handshakes ------------------------------------------------------------------ */
+
+static void want_handshake(const struct edges *e, struct peer_entry *peer, nsec_t turn, nsec_t now)
+{
+    bool is_first = x25519_public_compare(&e->own, &peer->key) < 0;
+
+    edge_handshake_want(&peer->handshake, is_first, turn, now);
+}
+
+/* What goes through that relay follows it. */
+static void follow_relay(struct edges *e, struct peer_entry *relay, nsec_t now)
+{
+    for (size_t i = 0; i < e->peers.n; i++)
+        edge_route_on_relay_moved(&e->peers.items[i].route, &relay->key, &relay->route.endpoint);
+    edge_handshake_want_now(&relay->handshake, now);
+}
+
+/* The edge goes another way. */
+static void on_used(
+    struct edges *e, struct peer_entry *peer, const struct endpoint *remote, nsec_t now)
+{
+    e->relays_changed |= peer->is_relay;
+    e->has_news = true;
+    use_pmtu(e, peer, remote, now);
+}
+
+void edges_use_direct(
+    struct edges *e, const struct path_action *action, const struct endpoint *endpoint, nsec_t now)
+{
+    struct peer_entry *peer = peer_table_find_key(&e->peers, &action->peer);
+
+    if (!peer)
+        return;
+    edge_route_use_direct(&peer->route, endpoint, action->keepalive);
+    edge_handshake_drop(&peer->handshake);
+    if (peer->is_relay)
+        follow_relay(e, peer, now);
+    on_used(e, peer, &action->remote, now);
+}
+
+/* A relay that we reach no more directly is left for the hub. */
+static bool change_relay(struct edges *e, struct peer_entry *peer, const struct x25519_public *key)
+{
+    const struct peer_entry *relay = peer_table_find_key(&e->peers, key);
+
+    if (!relay || relay->route.kind != EDGE_ROUTE_DIRECT)
+        return edge_route_use_hub(&peer->route);
+    return edge_route_use_relay(&peer->route, &relay->key, relay->node, &relay->route.endpoint);
+}
+
+void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t now)
+{
+    struct peer_entry *peer = peer_table_find_key(&e->peers, &action->peer);
+    bool was_direct = peer && peer->route.kind == EDGE_ROUTE_DIRECT;
+
+    if (!peer || !change_relay(e, peer, &action->via.key))
+        return;
+    edge_handshake_on_moved(&peer->handshake, now);
+    /* What never had a session needs none before there is something to send. */
+    if (was_direct)
+        want_handshake(e, peer, EDGE_HANDSHAKE_TURN, now);
+    else if (!action->is_followed && edge_handshake_has_session(&peer->handshake, now))
+        want_handshake(e, peer, EDGE_HANDSHAKE_RELAY_TURN, now);
+    on_used(e, peer, &action->remote, now);
+}
+
+const struct render_path *edges_routes(struct edges *e, size_t *ret_n)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->peers.n; i++) {
+        const struct peer_entry *peer = &e->peers.items[i];
+
+        if (edge_route_render(&peer->route, peer->node, peer->pmtu ? peer->pmtu->mtu : 0,
+                peer->is_standby, &e->routes[n]))
+            n++;
+    }
+    *ret_n = n;
+    return e->routes;
+}
+
+static nsec_t handshake_due(const struct edges *e)
+{
+    nsec_t due = NSEC_NEVER;
+
+    for (size_t i = 0; i < e->peers.n; i++)
+        due = nsec_min(due, e->peers.items[i].handshake.due_at);
+    return due;
+}
+
+bool edges_awaits_handshake(const struct edges *e)
+{
+    return handshake_due(e) != NSEC_NEVER;
+}
+
+void edges_on_applied(struct edges *e)
+{
+    for (size_t i = 0; i < e->peers.n; i++)
+        edge_route_on_applied(&e->peers.items[i].route);
+    e->next_handshake = 0;
+}
+
+const struct peer_entry *edges_next_handshake(struct edges *e, nsec_t now)
+{
+    while (e->next_handshake < e->peers.n) {
+        struct peer_entry *peer = &e->peers.items[e->next_handshake++];
+
+        if (edge_handshake_take(&peer->handshake, now))
+            return peer;
+    }
+    return NULL;
+}
+
+bool edges_hasten_handshakes(struct edges *e, nsec_t now)
+{
+    bool some = false;
+
+    for (size_t i = 0; i < e->peers.n; i++)
+        some |= edge_handshake_hasten(&e->peers.items[i].handshake, now);
+    return some;
+}
+
+void edges_on_hub_forgot(struct edges *e, nsec_t now)
+{
+    for (size_t i = 0; i < e->peers.n; i++) {
+        struct peer_entry *peer = &e->peers.items[i];
+
+        if (peer->route.kind == EDGE_ROUTE_HUB && peer->handshake.seen_at != 0)
+            want_handshake(e, peer, EDGE_HANDSHAKE_TURN, now);
+    }
+    e->has_news = true;
+}
+
+/* ---- what the engine shows ------------------------------------------------------------------ */
+
+static int compare_seen(const void *key, const void *seen)
+{
+    return x25519_public_compare(key, &((const struct peer_seen *)seen)->key);
+}
+
+static const struct peer_seen *find_seen(
+    const struct peer_seen *seen, size_t n, const struct x25519_public *key)
+{
+    return n > 0 ? bsearch(key, seen, n, sizeof(*seen), compare_seen) : NULL;
+}
+
+/* The engine has it elsewhere than it was told: the other end has begun a session there. */
+static void follow_peer(
+    struct edges *e, const struct peer_entry *peer, const struct peer_seen *seen, nsec_t now)
+{
+    const struct peer_entry *relay;
+
+    if (!peer->route.is_applied || peer->route.kind == EDGE_ROUTE_DIRECT ||
+        !edge_handshake_is_answer(&peer->handshake, seen->handshake_at))
+        return;
+    relay = edges_relay_at(e, &seen->endpoint);
+    if (relay)
+        paths_on_relayed(e->paths, &peer->key, &relay->key, now);
+    else if (endpoint_equal(&e->hub_liveness.hub, &seen->endpoint))
+        paths_on_relayed(e->paths, &peer->key, &e->hub, now);
+}
+
+static void observe_peer(
+    struct edges *e, struct peer_entry *peer, const struct peer_seen *seen, nsec_t now)
+{
+    struct peer_traffic before = peer->traffic;
+
+    peer->has_session = seen->has_session;
+    follow_peer(e, peer, seen, now);
+    edge_handshake_on_seen(&peer->handshake, seen->handshake_at);
+    peer->traffic = (struct peer_traffic){.rx_bytes = seen->rx_bytes, .tx_bytes = seen->tx_bytes};
+    if (peer->pmtu) {
+        pmtu_driver_on_data(
+            peer->pmtu, seen->tx_bytes != before.tx_bytes, seen->rx_bytes != before.rx_bytes, now);
+        run_pmtu(e, peer, now);
+    }
+    if (!peer->is_standby)
+        paths_on_traffic(e->paths, &peer->key, seen->rx_bytes, seen->tx_bytes, now);
+}
+
+/* What goes through a relay shows its path that it is in use; to it that is data of its own. */
+static void count_through(struct edges *e, const struct peer_entry *relay, nsec_t now)
+{
+    uint64_t rx = relay->traffic.rx_bytes;
+    uint64_t tx = relay->traffic.tx_bytes;
+
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (edge_route_goes_via(&e->peers.items[i].route, &relay->key)) {
+            rx += e->peers.items[i].traffic.rx_bytes;
+            tx += e->peers.items[i].traffic.tx_bytes;
+        }
+    paths_on_traffic(e->paths, &relay->key, rx, tx, now);
+}
+
+static void count_relayed(struct edges *e, const struct peer_seen *hub, nsec_t now)
+{
+    struct endpoint nowhere = {.port = 0};
+    uint64_t sum = 0;
+    bool has_other = false;
+
+    for (size_t i = 0; i < e->peers.n; i++) {
+        const struct peer_entry *peer = &e->peers.items[i];
+
+        if (peer->is_standby) {
+            has_other |= peer->has_session;
+            count_through(e, peer, now);
+        }
+        if (peer->route.kind == EDGE_ROUTE_HUB)
+            sum += peer->traffic.rx_bytes + peer->traffic.tx_bytes;
+    }
+    hub_liveness_look(&e->hub_liveness, hub ? &hub->endpoint : &nowhere, sum, has_other, now);
+}
+
+void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now)
+{
+    for (size_t i = 0; i < e->peers.n; i++) {
+        struct peer_entry *peer = &e->peers.items[i];
+        const struct peer_seen *of_peer = find_seen(seen, n, &peer->key);
+
+        if (of_peer)
+            observe_peer(e, peer, of_peer, now);
+    }
+    count_relayed(e, find_seen(seen, n, &e->hub), now);
+    e->relays_changed = true;
+}
+
+/* ---- the snapshot --------------------------------------------------------------------------- */
+
+static void forget_gone(struct edges *e, nsec_t now)
+{
+    for (size_t i = 0; i < e->peers.n_gone; i++) {
+        struct peer_entry *peer = &e->peers.gone[i];
+
+        paths_remove_peer(e->paths, &peer->key, now);
+        peer->pmtu = pmtu_driver_free(peer->pmtu);
+        e->relays_changed |= peer->is_relay;
+    }
+}
+
+/* It has to see a handshake of all that goes through it. */
+static void on_relay_forgot(struct edges *e, struct peer_entry *relay, nsec_t now)
+{
+    log_info("relay %s was started anew: what goes through it shakes hands again", relay->node);
+    edge_handshake_want_now(&relay->handshake, now);
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (edge_route_goes_via(&e->peers.items[i].route, &relay->key))
+            want_handshake(e, &e->peers.items[i], EDGE_HANDSHAKE_RELAY_TURN, now);
+}
+
+static void tell_news(
+    struct edges *e, struct peer_entry *peer, const struct path_side *side, nsec_t now)
+{
+    struct path_peer told = {.key = peer->key, .policy = peer->policy, .is_relay = peer->is_relay};
+
+    if (peer->news.is_put) {
+        memcpy(told.name, peer->node, sizeof(told.name));
+        if (paths_put_peer(e->paths, &told, now) < 0) {
+            peer_table_retry(peer);
+            return;
+        }
+        e->relays_changed |= peer->news.is_relaying;
+    }
+    if (peer->news.is_restarted)
+        on_relay_forgot(e, peer, now);
+    if (peer->news.is_side)
+        paths_set_peer_side(e->paths, &peer->key, side, now);
+}
+
+static bool make_room(struct edges *e, size_t n)
+{
+    struct relay_fact *facts = realloc(e->facts, (n + 1) * sizeof(*facts));
+    struct render_path *routes = realloc(e->routes, (n + 1) * sizeof(*routes));
+
+    e->facts = facts ? facts : e->facts;
+    e->routes = routes ? routes : e->routes;
+    return facts && routes;
+}
+
+void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
+{
+    const struct node *hub = render_hub(s);
+    size_t n = s->nodes.n > e->peers.n ? s->nodes.n : e->peers.n;
+
+    if (!make_room(e, n) || peer_table_take(&e->peers, s) < 0)
+        return;
+    forget_gone(e, now);
+    for (size_t i = 0; i < e->peers.n; i++) {
+        struct peer_entry *peer = &e->peers.items[i];
+
+        tell_news(e, peer, snapshot_find_node(s, peer->node)->side, now);
+    }
+    e->limits.network_mtu = s->network.mtu;
+    e->hub = hub ? hub->key : (struct x25519_public){{0}};
+    (void)snprintf(
+        e->hub_name, sizeof(e->hub_name), "%.*s", NAME_MAX_LEN, hub ? hub->meta.name : "");
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+nsec_t edges_due(const struct edges *e)
+{
+    nsec_t due = handshake_due(e);
+
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (e->peers.items[i].pmtu)
+            due = nsec_min(due, pmtu_driver_due(e->peers.items[i].pmtu));
+    return due;
+}
+
+void edges_tick(struct edges *e, nsec_t now)
+{
+    /* It is begun with the engine at hand, in the pass that news lead to. */
+    e->has_news |= now >= handshake_due(e);
+    for (size_t i = 0; i < e->peers.n; i++)
+        if (e->peers.items[i].pmtu && now >= pmtu_driver_due(e->peers.items[i].pmtu))
+            run_pmtu(e, &e->peers.items[i], now);
+}

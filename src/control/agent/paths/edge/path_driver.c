@@ -1,0 +1,594 @@
+/* path_driver.c - see path_driver.h: the wiring. */
+#include "agent/paths/edge/path_driver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "agent/paths/edge/edges.h"
+#include "agent/paths/edge/path_json.h"
+#include "agent/paths/edge/reach.h"
+#include "agent/paths/socket/address_watch.h"
+#include "agent/paths/socket/local_candidates.h"
+#include "agent/paths/socket/path_sockets.h"
+#include "agent/paths/socket/port_map.h"
+#include "agent/paths/socket/udp_probe.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "engine/engine.h"
+#include "mesh/snapshot/snapshot.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/rng_kernel.h"
+#include "path/paths.h"
+#include "wire/path.h"
+
+/* A change of the network comes in many small pieces. */
+#define SETTLE (200 * NSEC_PER_MSEC)
+
+struct path_driver {
+    struct uv_loop_s *loop; /* pins */
+    struct path_driver_listener listener;
+    const char *interface; /* pins */
+    struct rng rng;
+    struct uv_timer_s *timer; /* owns until it is closed; the earliest of all that is due */
+
+    /* Parts that decide. */
+    struct paths *paths; /* owns */
+    struct edges edges;
+    struct local_candidates local;
+
+    /* Parts that do I/O. */
+    struct path_sockets sockets;
+    struct address_watch addresses;
+    struct port_map *port_map; /* owns */
+    struct udp_probe hub_probe;
+
+    /* Facts that are carried between them. */
+    struct path_side self;
+    nsec_t gather_at; /* look at the addresses again; NSEC_NEVER */
+    uint64_t network; /* digest of the addresses that @local has; 0: none were looked at */
+    uint64_t run;     /* of this node as a relay; random */
+    bool is_relay;    /* this node is one */
+    bool is_hub_heard;
+    bool engine_pins;
+};
+
+static void run(struct path_driver *d, nsec_t now);
+
+/* ---- what is reported of this node ---------------------------------------------------------- */
+
+/* Put together what is known, and tell whoever wants to know when it is something new. */
+static void update_self(struct path_driver *d, nsec_t now)
+{
+    struct path_side side = {
+        .generation = d->self.generation, .relay_run = d->is_relay ? d->run : 0};
+
+    local_candidates_fill(&d->local, &side);
+    edges_tell_relays(&d->edges, local_candidates_hub_rtt(&d->local), &side, now);
+    if (path_side_equal(&side, &d->self))
+        return;
+    /* Greater than any of an earlier run: by the wall clock, unless that went back. */
+    side.generation =
+        (uint64_t)nsec_max((nsec_t)d->self.generation + 1, clock_wall() / NSEC_PER_MSEC);
+    d->self = side;
+    paths_set_self(d->paths, &d->self, now);
+    d->listener.on_self(d->listener.ctx);
+}
+
+void path_driver_set_keepalive(struct path_driver *d, nsec_t keepalive, nsec_t now)
+{
+    if (!local_candidates_set_keepalive(&d->local, keepalive))
+        return;
+    update_self(d, now);
+    run(d, now);
+}
+
+void path_driver_set_blocked(struct path_driver *d, bool blocked, nsec_t now)
+{
+    if (!local_candidates_set_blocked(&d->local, blocked))
+        return;
+    update_self(d, now);
+    run(d, now);
+}
+
+void path_driver_set_relay(struct path_driver *d, bool relays, bool is_new, nsec_t now)
+{
+    if (is_new)
+        d->run = rng_u64(&d->rng) >> 1 | 1;
+    if (relays == d->is_relay && !is_new)
+        return;
+    if (relays != d->is_relay)
+        log_info(relays ? "this node relays for others now" : "this node does not relay any more");
+    d->is_relay = relays;
+    update_self(d, now);
+    run(d, now);
+}
+
+/* ---- addresses, servers, the router --------------------------------------------------------- */
+
+static void send_request(struct path_driver *d, uint32_t socket, const struct local_request *rq)
+{
+    struct path_action send = {
+        .socket = socket, .remote = rq->to, .frame = rq->bytes, .len = sizeof(rq->bytes)};
+
+    path_sockets_send(&d->sockets, &send);
+}
+
+static void ask_servers(struct path_driver *d, nsec_t now)
+{
+    struct local_request rq;
+
+    if (!path_sockets_is_open(&d->sockets))
+        return;
+    while (local_candidates_next(&d->local, &d->rng, &rq, now))
+        send_request(d, PATH_SOCKET_MAIN, &rq);
+}
+
+/* Our address may have changed, or a NAT's newest port is wanted. */
+static void refresh(struct path_driver *d, nsec_t now)
+{
+    struct local_request rq;
+
+    local_candidates_restart(&d->local, now);
+    ask_servers(d, now);
+    path_sockets_close(&d->sockets, PATH_SOCKETS_FRESH);
+    if (local_candidates_begin_fresh(&d->local, &d->rng, &rq) &&
+        path_sockets_open(&d->sockets, PATH_SOCKETS_FRESH, now))
+        send_request(d, PATH_SOCKETS_FRESH, &rq);
+}
+
+/* Look at the machine's addresses; @force: WireGuard's port is new, too. */
+static void gather(struct path_driver *d, bool force, nsec_t now)
+{
+    uint16_t port = path_sockets_port(&d->sockets);
+    bool first = d->network == 0;
+    struct addresses found;
+
+    d->gather_at = NSEC_NEVER;
+    if (port == 0)
+        return;
+    if (address_watch_look(&d->addresses, d->interface, &found) < 0) {
+        d->gather_at = now + SETTLE;
+        return;
+    }
+    if (!force && found.digest == d->network)
+        return;
+    d->network = found.digest;
+    local_candidates_set_addresses(&d->local, found.items, found.n, port, now);
+    port_map_ask(d->port_map, port);
+    update_self(d, now);
+    if (!first) {
+        paths_on_network_change(d->paths, now);
+        d->listener.on_network(d->listener.ctx);
+    }
+    ask_servers(d, now);
+}
+
+static void on_network(void *ctx)
+{
+    struct path_driver *d = ctx;
+    nsec_t now = clock_now();
+
+    d->gather_at = nsec_min(d->gather_at, now + SETTLE);
+    run(d, now);
+}
+
+static void on_mapping(void *ctx, const struct port_mapping *pm)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    struct path_driver *d = ctx;
+    nsec_t now = clock_now();
+
+    if (pm->kind != PORT_MAPPING_NONE)
+        log_info("the router has opened %s for this node (%s)",
+            endpoint_format(&pm->external, text), port_mapping_kind_name(pm->kind));
+    local_candidates_set_mapping(&d->local, pm);
+    update_self(d, now);
+    run(d, now);
+}
+
+void path_driver_set_engine(struct path_driver *d, struct engine *engine, uint16_t port, nsec_t now)
+{
+    uint16_t before = path_sockets_port(&d->sockets);
+    bool opened = path_sockets_keep(&d->sockets, engine, port, now);
+
+    d->engine_pins = engine && engine_kind_of(engine) == ENGINE_KIND_USERSPACE;
+    if (!opened)
+        return;
+    if (before != port || d->network == 0)
+        gather(d, true, now);
+    else
+        local_candidates_restart(&d->local, now);
+    ask_servers(d, now);
+    run(d, now);
+}
+
+bool path_driver_pins(const struct path_driver *d)
+{
+    return d->engine_pins && path_sockets_is_open(&d->sockets);
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu)
+{
+    edges_set_link_mtu(&d->edges, mtu);
+}
+
+void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now)
+{
+    edges_set_snapshot(&d->edges, s, now);
+    local_candidates_set_servers(&d->local, s, now);
+    update_self(d, now);
+    ask_servers(d, now);
+    run(d, now);
+}
+
+void path_driver_observe(struct path_driver *d, const struct peer_seen *seen, size_t n, nsec_t now)
+{
+    edges_observe(&d->edges, seen, n, now);
+    run(d, now);
+}
+
+void path_driver_on_hub_forgot(struct path_driver *d, nsec_t now)
+{
+    edges_on_hub_forgot(&d->edges, now);
+    run(d, now);
+}
+
+void path_driver_on_applied(struct path_driver *d)
+{
+    edges_on_applied(&d->edges);
+}
+
+bool path_driver_next_handshake(
+    struct path_driver *d, struct x25519_public *ret, const char **ret_node, nsec_t now)
+{
+    const struct peer_entry *peer = edges_next_handshake(&d->edges, now);
+
+    if (!peer) {
+        run(d, now);
+        return false;
+    }
+    *ret = peer->key;
+    *ret_node = peer->node;
+    return true;
+}
+
+bool path_driver_retreat(struct path_driver *d, nsec_t now)
+{
+    paths_leave_sockets(d->paths, now);
+    run(d, now);
+    return edges_hasten_handshakes(&d->edges, now);
+}
+
+bool path_driver_awaits_handshake(const struct path_driver *d)
+{
+    return edges_awaits_handshake(&d->edges);
+}
+
+const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_n)
+{
+    return edges_routes(&d->edges, ret_n);
+}
+
+bool path_driver_is_relay_at(
+    const struct path_driver *d, const char *node, const struct endpoint *at)
+{
+    const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
+
+    return (!peer || peer->route.kind != EDGE_ROUTE_DIRECT) &&
+           (edges_relay_at(&d->edges, at) || endpoint_equal(&d->edges.hub_liveness.hub, at));
+}
+
+void path_driver_set_hub(struct path_driver *d, bool heard, nsec_t now)
+{
+    if (heard == d->is_hub_heard)
+        return;
+    d->is_hub_heard = heard;
+    paths_on_relay(d->paths, heard, now);
+    run(d, now);
+}
+
+/* ---- is the hub alive? ---------------------------------------------------------------------- */
+
+static void on_hub_verdict(struct path_driver *d, bool was_dead, nsec_t now)
+{
+    if (d->edges.hub_liveness.is_dead == was_dead)
+        return;
+    log_info(was_dead ? "the hub answers by UDP again"
+                      : "the hub does not answer by UDP: what it relays goes another way");
+    update_self(d, now);
+}
+
+static void watch_hub(struct path_driver *d, nsec_t now)
+{
+    bool was_dead = d->edges.hub_liveness.is_dead;
+    bool asks = hub_liveness_tick(&d->edges.hub_liveness, now);
+
+    on_hub_verdict(d, was_dead, now);
+    if (asks)
+        udp_probe_ask(&d->hub_probe, &d->edges.hub_liveness.hub, now);
+}
+
+static void on_hub_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
+{
+    struct path_driver *d = ctx;
+    bool was_dead = d->edges.hub_liveness.is_dead;
+    nsec_t now = clock_now();
+
+    if (!hub_liveness_on_answer(&d->edges.hub_liveness, to, now))
+        return;
+    on_hub_verdict(d, was_dead, now);
+    run(d, now);
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static void on_frame(void *ctx, uint32_t socket, const struct engine_frame *frame)
+{
+    struct path_arrival in = {
+        .from = frame->remote,
+        .local = frame->local,
+        .socket = socket,
+        .at = frame->received_at,
+    };
+    uint8_t buf[ENGINE_FRAME_MAX];
+    struct path_driver *d = ctx;
+    nsec_t now = clock_now();
+
+    if (socket == PATH_SOCKETS_FRESH) {
+        if (local_candidates_on_fresh(&d->local, frame->data, frame->len, &frame->remote)) {
+            path_sockets_close(&d->sockets, PATH_SOCKETS_FRESH);
+            update_self(d, now);
+        }
+    } else if (frame->len > 0 && frame->data[0] == PATH_FRAME_TYPE) {
+        memcpy(buf, frame->data, frame->len);
+        paths_on_frame(d->paths, &in, buf, frame->len, now);
+    } else if (local_candidates_on_answer(
+                   &d->local, frame->data, frame->len, &frame->remote, frame->received_at)) {
+        update_self(d, now);
+    }
+    run(d, now);
+}
+
+/* ---- what paths wants ----------------------------------------------------------------------- */
+
+static void use(struct path_driver *d, const struct path_action *action, nsec_t now)
+{
+    bool is_direct = action->path == PATH_KIND_LAN || action->path == PATH_KIND_DIRECT;
+    struct endpoint endpoint;
+
+    if (!is_direct)
+        edges_use_relay(&d->edges, action, now);
+    else if (path_sockets_use(&d->sockets, action, &endpoint, now))
+        edges_use_direct(&d->edges, action, &endpoint, now);
+}
+
+static void act(struct path_driver *d, const struct path_action *action, nsec_t now)
+{
+    switch (action->kind) {
+    case PATH_ACTION_SEND:
+        path_sockets_send(&d->sockets, action);
+        return;
+    case PATH_ACTION_USE:
+        use(d, action, now);
+        return;
+    case PATH_ACTION_FRESH:
+        refresh(d, now);
+        return;
+    case PATH_ACTION_EVENT:
+        log_at(action->is_warning ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", action->text);
+        return;
+    case PATH_ACTION_FITS:
+        edges_on_fits(&d->edges, action, now);
+        return;
+    case PATH_ACTION_OPEN:
+        paths_on_socket(
+            d->paths, action->socket, path_sockets_open(&d->sockets, action->socket, now), now);
+        return;
+    case PATH_ACTION_CLOSE:
+        path_sockets_close(&d->sockets, action->socket);
+        return;
+    case PATH_ACTION_NONE:
+    case PATH_ACTION_KIND_N:
+        return;
+    }
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm(struct path_driver *d, nsec_t now)
+{
+    nsec_t due = nsec_min(paths_due(d->paths), d->gather_at);
+    nsec_t wait;
+
+    due = nsec_min(due, edges_due(&d->edges));
+    due = nsec_min(due, hub_liveness_due(&d->edges.hub_liveness, now));
+    if (path_sockets_is_open(&d->sockets))
+        due = nsec_min(due, local_candidates_due(&d->local));
+    if (due == NSEC_NEVER) {
+        (void)uv_timer_stop(d->timer);
+        return;
+    }
+    wait = nsec_max(due - now, 0);
+    uv_update_time(d->loop);
+    (void)uv_timer_start(d->timer, on_timer, (uint64_t)(wait / NSEC_PER_MSEC + 1), 0);
+}
+
+/* Do what paths wants, and be woken for what is due next: the end of every event. */
+static void run(struct path_driver *d, nsec_t now)
+{
+    struct path_action action;
+
+    while (paths_next(d->paths, &action))
+        act(d, &action, now);
+    /* Which relays there are follows from how their own edges go. */
+    while (edges_choose_relays(&d->edges, now)) {
+        update_self(d, now);
+        while (paths_next(d->paths, &action))
+            act(d, &action, now);
+    }
+    if (edges_take_news(&d->edges))
+        d->listener.on_routes(d->listener.ctx);
+    arm(d, now);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct path_driver *d = timer->data;
+    nsec_t now = clock_now();
+
+    if (now >= d->gather_at)
+        gather(d, false, now);
+    ask_servers(d, now);
+    edges_tick(&d->edges, now);
+    watch_hub(d, now);
+    paths_tick(d->paths, now);
+    run(d, now);
+}
+
+/* ---- for people ----------------------------------------------------------------------------- */
+
+const struct path_side *path_driver_self(const struct path_driver *d)
+{
+    return &d->self;
+}
+
+struct ip_addr path_driver_outside(const struct path_driver *d, const struct endpoint *server)
+{
+    return local_candidates_outside(&d->local, server);
+}
+
+bool path_driver_view(
+    const struct path_driver *d, const char *node, struct path_view *ret, nsec_t now)
+{
+    const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
+
+    return peer && paths_view(d->paths, &peer->key, ret, now);
+}
+
+int path_driver_judge(
+    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts)
+{
+    const struct snapshot *s = facts->in->snapshot;
+    struct reach next;
+    int r = reach_begin(&next, s->nodes.n);
+
+    for (size_t i = 0; r == 0 && i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+        struct path_view view;
+
+        if (!reach_is_peer(s, node))
+            continue;
+        reach_add(&next, facts, node,
+            path_driver_view(d, node->meta.name, &view, facts->now) ? &view : NULL);
+    }
+    if (r == 0)
+        reach_replace(reach, &next);
+    return r;
+}
+
+json_t *path_driver_encode_pairs(const struct path_driver *d, const char *node, nsec_t now)
+{
+    return path_json_pairs(&d->edges, node, now);
+}
+
+json_t *path_driver_encode_relays(const struct path_driver *d, const char *node)
+{
+    return path_json_relays(&d->edges, node);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static int new_paths(struct path_driver *d, const struct path_driver_options *opt, struct err *e)
+{
+    struct paths_options po = {.secret = *opt->secret, .rng = d->rng};
+    struct x25519_public own;
+    nsec_t now = clock_now();
+    int r;
+
+    (void)snprintf(po.name, sizeof(po.name), "%s", opt->name);
+    r = paths_new(&d->paths, &po, now);
+    secret_wipe(&po.secret, sizeof(po.secret));
+    if (r < 0)
+        return err_set(e, r, "paths cannot be looked for: %s", strerror(-r));
+    paths_set_clock(d->paths, clock_wall() - now, now);
+    /* The same that paths_new() has found to be a key. */
+    (void)x25519_derive_public(opt->secret, &own);
+    edges_init(&d->edges, d->paths, &own);
+    return 0;
+}
+
+/* What cannot fail comes first, so that path_driver_free() can undo whatever was done. */
+static struct path_driver *allocate(struct uv_loop_s *loop, const struct path_driver_options *opt,
+    const struct path_driver_listener *listener)
+{
+    struct path_driver *d = calloc(1, sizeof(*d));
+    struct uv_timer_s *timer = calloc(1, sizeof(*timer));
+
+    if (!d || !timer) {
+        free(d);
+        free(timer);
+        return NULL;
+    }
+    *d = (struct path_driver){.loop = loop,
+        .listener = *listener,
+        .interface = opt->interface,
+        .rng = rng_kernel(),
+        .timer = timer,
+        .addresses = ADDRESS_WATCH_NULL,
+        .gather_at = NSEC_NEVER};
+    d->run = rng_u64(&d->rng) >> 1 | 1;
+    local_candidates_init(&d->local, opt->given, opt->n_given);
+    udp_probe_init(&d->hub_probe, loop, on_hub_answer, d);
+    (void)uv_timer_init(loop, timer);
+    timer->data = d;
+    return d;
+}
+
+int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
+    const struct path_driver_options *opt, const struct path_driver_listener *listener,
+    struct err *e)
+{
+    struct path_driver *d = allocate(loop, opt, listener);
+    int r;
+
+    if (!d)
+        return err_set(e, -ENOMEM, "no memory for finding paths");
+    r = new_paths(d, opt, e);
+    if (r == 0)
+        r = path_sockets_init(&d->sockets, loop, on_frame, d, e);
+    if (r == 0)
+        r = address_watch_start(&d->addresses, loop, on_network, d, e);
+    if (r == 0)
+        r = port_map_new(&d->port_map, loop, on_mapping, d, e);
+    if (r < 0)
+        d = path_driver_free(d, false);
+    else
+        *ret = d;
+    return r;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+struct path_driver *path_driver_free(struct path_driver *d, bool leaving)
+{
+    if (!d)
+        return NULL;
+    d->port_map = port_map_free(d->port_map, leaving);
+    address_watch_stop(&d->addresses);
+    udp_probe_stop(&d->hub_probe);
+    path_sockets_deinit(&d->sockets);
+    uv_close((uv_handle_t *)d->timer, on_closed);
+    edges_deinit(&d->edges);
+    d->paths = paths_free(d->paths);
+    free(d);
+    return NULL;
+}

@@ -1,0 +1,161 @@
+/*
+ * path_driver.h - finds and keeps this node's paths: path/paths.h, wired to the machine.
+ *
+ * Theory of operation. The parts decide, and each knows only its own facts:
+ *
+ *   path/paths.h         which path each edge takes, and when to ping
+ *   peer_table.h         who the peers are, from the snapshot
+ *   local_candidates.h   where this node may be reached, from addresses and STUN answers
+ *   relay_select.h       which relays are kept ready, and what is told of them
+ *   hub_liveness.h       whether the hub still relays
+ *   pmtu_driver.h        what a direct path carries
+ *   edge_handshake.h     when a handshake is to be begun
+ *   edge_route.h         where WireGuard sends, for render
+ *
+ * The driver owns them and the I/O (path_sockets.h, address_watch.h, port_map.h,
+ * udp_probe.h), carries facts from one to another, does what they wish, and is woken
+ * for the earliest of their deadlines. None of them knows of the driver.
+ *
+ * The listener is told when there is something to be put into the engine, or to be
+ * reported to the hub.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "mesh/render/render.h"
+#include "path/path.h"
+
+struct engine;
+struct err;
+struct path_driver;
+struct peer_seen;
+struct reach;
+struct reach_facts;
+struct snapshot;
+struct uv_loop_s;
+
+/** What the driver has to know of this node. All of it outlives the driver. */
+struct path_driver_options {
+    const struct x25519_secret *secret; /* borrowed for path_driver_new() */
+    const char *name;                   /* borrowed for path_driver_new() */
+    const char *interface;              /* pinned; whose addresses do not count */
+    const struct endpoint *given;       /* pinned; @n_given, by the operator; port 0: WireGuard's */
+    unsigned n_given;
+};
+
+/** Who is told; called from the loop. */
+struct path_driver_listener {
+    void (*on_routes)(void *ctx);  /* path_driver_routes() has changed: reconcile at once */
+    void (*on_self)(void *ctx);    /* path_driver_self() has changed: report it soon */
+    void (*on_network)(void *ctx); /* this machine's addresses or default routes have changed */
+    void *ctx;                     /* pinned */
+};
+
+/**
+ * path_driver_new() - nothing is known yet, and nothing is sent
+ *
+ * Return: 0 or negative errno with words.
+ */
+int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
+    const struct path_driver_options *opt, const struct path_driver_listener *listener,
+    struct err *e);
+
+/**
+ * path_driver_free() - wipe, close
+ * @leaving:	the node is none any more: the router's port is given back
+ *
+ * Its handles close in the loop's next turns. NULL is fine. Always NULL.
+ */
+struct path_driver *path_driver_free(struct path_driver *d, bool leaving);
+
+/** path_driver_set_engine() - after every look: what runs, on which port. NULL: nothing does. */
+void path_driver_set_engine(
+    struct path_driver *d, struct engine *engine, uint16_t port, nsec_t now);
+
+/** path_driver_set_link_mtu() - inner bytes that the machine's largest link carries; 0: unknown. */
+void path_driver_set_link_mtu(struct path_driver *d, uint16_t mtu);
+
+/** path_driver_set_snapshot() - the network has changed: peers, hubs, what peers report. */
+void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, nsec_t now);
+
+/** path_driver_set_keepalive() - to be told to peers: what holds our mappings; 0: not known. */
+void path_driver_set_keepalive(struct path_driver *d, nsec_t keepalive, nsec_t now);
+
+/** path_driver_set_hub() - the hub is heard, or not. */
+void path_driver_set_hub(struct path_driver *d, bool heard, nsec_t now);
+
+/** path_driver_set_blocked() - no UDP gets out of this machine, as far as the hub shows. */
+void path_driver_set_blocked(struct path_driver *d, bool blocked, nsec_t now);
+
+/** path_driver_set_relay() - this node is a relay for others; @is_new: it has just begun anew. */
+void path_driver_set_relay(struct path_driver *d, bool relays, bool is_new, nsec_t now);
+
+/** path_driver_on_hub_forgot() - it was started anew: every relayed edge needs a handshake. */
+void path_driver_on_hub_forgot(struct path_driver *d, nsec_t now);
+
+/** path_driver_observe() - what the engine shows of its peers: @n, sorted by key, hubs too. */
+void path_driver_observe(struct path_driver *d, const struct peer_seen *seen, size_t n, nsec_t now);
+
+/** path_driver_on_applied() - path_driver_routes() are in the engine: handshakes may begin. */
+void path_driver_on_applied(struct path_driver *d);
+
+/**
+ * path_driver_next_handshake() - with whom to begin a handshake now
+ * @ret_node:	the name; borrowed until the next snapshot
+ *
+ * Call after path_driver_on_applied(), until it is false.
+ */
+bool path_driver_next_handshake(
+    struct path_driver *d, struct x25519_public *ret, const char **ret_node, nsec_t now);
+
+/**
+ * path_driver_retreat() - this process ends: paths that go through it are left for the relay
+ *
+ * Return: there were some, so path_driver_routes() has to be applied and the handshakes begun.
+ */
+bool path_driver_retreat(struct path_driver *d, nsec_t now);
+
+/** path_driver_awaits_handshake() - one is wanted, and was not observed yet. */
+bool path_driver_awaits_handshake(const struct path_driver *d);
+
+/** path_driver_routes() - of edges that do not go through the hub, by node; until the next call. */
+const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_n);
+
+/** path_driver_pins() - frames go through, and the engine can hold endpoints. */
+bool path_driver_pins(const struct path_driver *d);
+
+/** path_driver_self() - what to report of this node; borrowed. */
+const struct path_side *path_driver_self(const struct path_driver *d);
+
+/** path_driver_outside() - at which address @server, a hub's endpoint, sees us; none: unknown. */
+struct ip_addr path_driver_outside(const struct path_driver *d, const struct endpoint *server);
+
+/** path_driver_is_relay_at() - that node is relayed, and @at is where some relay is. */
+bool path_driver_is_relay_at(
+    const struct path_driver *d, const char *node, const struct endpoint *at);
+
+/** path_driver_view() - how that node is reached; false: it is no peer, or finds no paths. */
+bool path_driver_view(
+    const struct path_driver *d, const char *node, struct path_view *ret, nsec_t now);
+
+/**
+ * path_driver_judge() - how each node is reached, by what was found for it: fills @reach anew
+ *
+ * Return: 0 or -ENOMEM, and then @reach has not changed.
+ */
+int path_driver_judge(
+    const struct path_driver *d, struct reach *reach, const struct reach_facts *facts);
+
+/** path_driver_encode_relays() - those through which it may be reached; NULL: no memory. */
+json_t *path_driver_encode_relays(const struct path_driver *d, const char *node);
+
+/** path_driver_encode_pairs() - all that was tried for it; NULL: no such peer, or no memory. */
+json_t *path_driver_encode_pairs(const struct path_driver *d, const char *node, nsec_t now);

@@ -1,0 +1,142 @@
+/* peer_table.c - see peer_table.h. */
+#include "agent/paths/edge/peer_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mesh/snapshot/snapshot.h"
+
+void peer_table_deinit(struct peer_table *t)
+{
+    free(t->items);
+    free(t->gone);
+    *t = (struct peer_table)PEER_TABLE_NULL;
+}
+
+/* ---- lookups -------------------------------------------------------------------------------- */
+
+static int compare(const void *name, const void *peer)
+{
+    return strcmp(name, ((const struct peer_entry *)peer)->node);
+}
+
+struct peer_entry *peer_table_find(const struct peer_table *t, const char *node)
+{
+    return t->n > 0 ? bsearch(node, t->items, t->n, sizeof(*t->items), compare) : NULL;
+}
+
+struct peer_entry *peer_table_find_key(const struct peer_table *t, const struct x25519_public *key)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (x25519_public_equal(&t->items[i].key, key))
+            return &t->items[i];
+    return NULL;
+}
+
+/* ---- what the snapshot says ----------------------------------------------------------------- */
+
+static enum path_policy policy_of(const struct snapshot *s, const struct node *node)
+{
+    const struct mesh_edge *edge = snapshot_find_edge(s, s->self, node->meta.name);
+
+    switch (edge ? edge->path : EDGE_PATH_AUTO) {
+    case EDGE_PATH_DIRECT:
+        return PATH_POLICY_DIRECT;
+    case EDGE_PATH_RELAY:
+        return PATH_POLICY_RELAY;
+    case EDGE_PATH_OFF:
+        return PATH_POLICY_OFF;
+    case EDGE_PATH_AUTO:
+    case EDGE_PATH_N:
+        break;
+    }
+    /* A relay is one of the hubs: it has to be reached itself. */
+    if (s->network.topology == TOPOLOGY_HUB && !node->relay && !snapshot_self(s)->relay)
+        return PATH_POLICY_RELAY;
+    return s->network.topology == TOPOLOGY_MESH ? PATH_POLICY_DIRECT : PATH_POLICY_AUTO;
+}
+
+static bool finds_paths(const struct snapshot *s, const struct node *node)
+{
+    return !node->hub && node->side && strcmp(node->meta.name, s->self) != 0;
+}
+
+static struct peer_entry make_entry(const struct node *node)
+{
+    struct peer_entry peer = {.key = node->key,
+        .policy = PATH_POLICY_N,
+        .handshake = EDGE_HANDSHAKE_NULL,
+        .route = EDGE_ROUTE_NULL};
+
+    memcpy(peer.node, node->meta.name, strlen(node->meta.name) + 1);
+    return peer;
+}
+
+static void update(struct peer_entry *peer, const struct node *node, enum path_policy policy)
+{
+    bool is_relay = node->relay && node->side->relay_run != 0;
+
+    peer->news = (struct peer_news){
+        .is_put = peer->policy != policy || peer->is_relay != is_relay,
+        .is_relaying = peer->is_relay != is_relay,
+        .is_side = node->side->generation != peer->generation,
+        .is_restarted =
+            is_relay && peer->relay_run != 0 && peer->relay_run != node->side->relay_run,
+    };
+    peer->policy = policy;
+    peer->is_relay = is_relay;
+    peer->relay_run = node->side->relay_run;
+    peer->generation = node->side->generation;
+}
+
+void peer_table_retry(struct peer_entry *peer)
+{
+    peer->policy = PATH_POLICY_N;
+    peer->generation = 0;
+}
+
+/* ---- a new table ---------------------------------------------------------------------------- */
+
+/* What the old table has of @node. One of the same name with another key is another node. */
+static const struct peer_entry *find_before(const struct peer_table *t, const struct node *node)
+{
+    const struct peer_entry *before = peer_table_find(t, node->meta.name);
+
+    return before && x25519_public_equal(&before->key, &node->key) ? before : NULL;
+}
+
+int peer_table_take(struct peer_table *t, const struct snapshot *s)
+{
+    struct peer_table next = {
+        .items = calloc(s->nodes.n + 1, sizeof(*next.items)),
+        .gone = calloc(t->n + 1, sizeof(*next.gone)),
+    };
+    size_t n_kept = 0;
+
+    if (!next.items || !next.gone) {
+        peer_table_deinit(&next);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+        enum path_policy policy = policy_of(s, node);
+        const struct peer_entry *before;
+
+        if (!finds_paths(s, node) || policy == PATH_POLICY_OFF)
+            continue;
+        before = find_before(t, node);
+        next.items[next.n] = before ? *before : make_entry(node);
+        update(&next.items[next.n++], node, policy);
+        n_kept += before ? 1 : 0;
+    }
+    for (size_t i = 0; i < t->n && next.n_gone < t->n - n_kept; i++) {
+        const struct peer_entry *after = peer_table_find(&next, t->items[i].node);
+
+        if (!after || !x25519_public_equal(&after->key, &t->items[i].key))
+            next.gone[next.n_gone++] = t->items[i];
+    }
+    peer_table_deinit(t);
+    *t = next;
+    return 0;
+}

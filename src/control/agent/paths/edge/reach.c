@@ -1,0 +1,154 @@
+/* reach.c - see reach.h. */
+#include "agent/paths/edge/reach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void reach_deinit(struct reach *r)
+{
+    free(r->items);
+    *r = (struct reach)REACH_NULL;
+}
+
+static int compare(const void *name, const void *path)
+{
+    return strcmp(name, ((const struct reach_peer *)path)->node);
+}
+
+const struct reach_peer *reach_find(const struct reach *r, const char *node)
+{
+    return r->n > 0 ? bsearch(node, r->items, r->n, sizeof(*r->items), compare) : NULL;
+}
+
+static void judge_rule(struct reach_peer *peer, const struct render_decision *decision,
+    const struct render_path *found, const struct reach_facts *facts)
+{
+    bool hub_heard = facts->hub_heard;
+    const char *stream_why = facts->stream_why;
+    bool is_other = found && found->via[0] != '\0'; /* than the hub */
+    const char *why = decision->why;
+
+    switch (decision->route) {
+    case RENDER_ROUTE_RELAY:
+        if (is_other)
+            peer->kind = PATH_KIND_RELAY;
+        else if (hub_heard)
+            peer->kind = stream_why ? PATH_KIND_STREAM : PATH_KIND_RELAY;
+        if (!is_other && hub_heard && stream_why)
+            why = stream_why;
+        if (!is_other && !hub_heard)
+            why = "the hub does not answer, and packets to this peer go through it";
+        break;
+    case RENDER_ROUTE_DIRECT:
+        peer->kind = PATH_KIND_DIRECT;
+        break;
+    case RENDER_ROUTE_NONE:
+    case RENDER_ROUTE_N:
+        break;
+    }
+    (void)snprintf(peer->why, sizeof(peer->why), "%s", why);
+}
+
+/* Who looks for paths knows more than the rule does. */
+static void judge_found(
+    struct reach_peer *peer, const struct path_view *view, enum render_route route)
+{
+    bool agrees = view->kind == peer->kind || peer->kind != PATH_KIND_NONE;
+
+    peer->is_measured = view->rtt != 0;
+    peer->rtt = view->rtt;
+    peer->loss_permille = view->loss_permille;
+    peer->is_alarm = view->is_alarm;
+    /* The edge may be direct only: the rule says what else could be done. */
+    if (route == RENDER_ROUTE_NONE && view->why[0] != '\0') {
+        (void)snprintf(peer->why, sizeof(peer->why),
+            "the edge is set to direct, and %.200s; set to auto it is relayed meanwhile",
+            view->why);
+        return;
+    }
+    if (!agrees || view->kind == PATH_KIND_NONE)
+        return;
+    /* Who looks for paths knows nothing of streams: to it that is the relay. */
+    if (peer->kind == PATH_KIND_STREAM && view->kind == PATH_KIND_RELAY)
+        return;
+    peer->kind = view->kind;
+    /* The engine sends to this machine's own end of that socket. */
+    if (view->socket != PATH_SOCKET_MAIN)
+        peer->remote = view->remote;
+    if (view->why[0] != '\0' || view->kind == PATH_KIND_LAN || view->kind == PATH_KIND_DIRECT)
+        memcpy(peer->why, view->why, sizeof(peer->why));
+}
+
+/* A mesh demands direct paths, and this peer looks for none. */
+static bool is_stock_in_mesh(
+    const struct snapshot *s, const struct node *node, enum render_route route)
+{
+    const struct mesh_edge *edge = snapshot_find_edge(s, s->self, node->meta.name);
+
+    return s->network.topology == TOPOLOGY_MESH && !node->side && route == RENDER_ROUTE_RELAY &&
+           (!edge || edge->path == EDGE_PATH_AUTO);
+}
+
+static struct reach_peer judge(
+    const struct reach_facts *facts, const struct node *node, const struct path_view *view)
+{
+    const struct render_input *in = facts->in;
+    const struct render_path *found = render_find_path(in, node->meta.name);
+    struct render_decision decision = render_decide(in->snapshot, node, found);
+    const struct node *hub = render_hub(in->snapshot);
+    struct reach_peer peer = {.kind = PATH_KIND_NONE};
+
+    (void)snprintf(peer.node, sizeof(peer.node), "%.*s", NAME_MAX_LEN, node->meta.name);
+    judge_rule(&peer, &decision, found, facts);
+    /* Where somebody wants it so, the rule says who. */
+    if ((decision.is_open || decision.route == RENDER_ROUTE_DIRECT) && view)
+        judge_found(&peer, view, decision.route);
+    else
+        peer.is_alarm = is_stock_in_mesh(in->snapshot, node, decision.route);
+    if (peer.kind == PATH_KIND_RELAY || peer.kind == PATH_KIND_STREAM)
+        (void)snprintf(peer.relay, sizeof(peer.relay), "%.*s", NAME_MAX_LEN,
+            found && found->via[0] != '\0' ? found->via
+            : hub                          ? hub->meta.name
+                                           : "");
+    return peer;
+}
+
+bool reach_is_peer(const struct snapshot *s, const struct node *node)
+{
+    return !node->hub && strcmp(node->meta.name, s->self) != 0;
+}
+
+int reach_begin(struct reach *ret, size_t n)
+{
+    struct reach_peer *items = calloc(n + 1, sizeof(*items));
+
+    if (!items)
+        return -ENOMEM;
+    *ret = (struct reach){.items = items};
+    return 0;
+}
+
+void reach_add(struct reach *r, const struct reach_facts *facts, const struct node *node,
+    const struct path_view *view)
+{
+    struct reach_peer *peer = &r->items[r->n++];
+
+    *peer = judge(facts, node, view);
+    peer->since = facts->now;
+    r->n_alarms += peer->is_alarm ? 1 : 0;
+}
+
+void reach_replace(struct reach *r, struct reach *next)
+{
+    for (size_t i = 0; i < next->n; i++) {
+        const struct reach_peer *before = reach_find(r, next->items[i].node);
+
+        if (before && before->kind == next->items[i].kind)
+            next->items[i].since = before->since;
+    }
+    free(r->items);
+    *r = *next;
+    *next = (struct reach)REACH_NULL;
+}

@@ -1,0 +1,190 @@
+/*
+ * test-edge-parts.c - what follows for one edge from the path that was chosen: when a handshake is
+ * begun, where WireGuard sends, and what the path carries.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/paths/edge/edge_handshake.h"
+#include "agent/paths/edge/edge_route.h"
+#include "agent/paths/edge/pmtu_driver.h"
+#include "mesh/render/render.h"
+
+#define SEC NSEC_PER_SEC
+#define MS  NSEC_PER_MSEC
+#define T0  (1000 * SEC)
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+/* ---- handshakes ----------------------------------------------------------------------------- */
+
+static void test_the_smaller_key_begins(void **state)
+{
+    struct edge_handshake first = EDGE_HANDSHAKE_NULL;
+    struct edge_handshake second = EDGE_HANDSHAKE_NULL;
+
+    assert_false(edge_handshake_is_wanted(&first));
+    edge_handshake_want(&first, true, EDGE_HANDSHAKE_TURN, T0);
+    edge_handshake_want(&second, false, EDGE_HANDSHAKE_TURN, T0);
+    assert_true(edge_handshake_take(&first, T0));
+    assert_false(edge_handshake_take(&second, T0));
+    assert_false(edge_handshake_take(&second, T0 + SEC - 1));
+    assert_true(edge_handshake_take(&second, T0 + SEC));
+    /* What does not come about is begun again. */
+    assert_false(edge_handshake_take(&first, T0 + SEC - 1));
+    assert_true(edge_handshake_take(&first, T0 + SEC));
+}
+
+static void test_a_later_handshake_is_the_answer(void **state)
+{
+    struct edge_handshake h = EDGE_HANDSHAKE_NULL;
+
+    edge_handshake_want_now(&h, T0);
+    edge_handshake_on_seen(&h, T0);
+    assert_true(edge_handshake_is_wanted(&h));
+    edge_handshake_on_seen(&h, T0 + 1);
+    assert_false(edge_handshake_is_wanted(&h));
+    /* The edge has moved: what was seen is of before. */
+    edge_handshake_on_moved(&h, T0 + 2);
+    assert_false(edge_handshake_is_answer(&h, T0 + 1));
+    assert_true(edge_handshake_has_session(&h, T0 + 180 * SEC));
+    assert_false(edge_handshake_has_session(&h, T0 + 1 + 180 * SEC));
+}
+
+static void test_hastening(void **state)
+{
+    struct edge_handshake h = EDGE_HANDSHAKE_NULL;
+
+    edge_handshake_want(&h, false, EDGE_HANDSHAKE_TURN, T0);
+    assert_true(edge_handshake_hasten(&h, T0));
+    assert_true(edge_handshake_take(&h, T0));
+    edge_handshake_drop(&h);
+    assert_false(edge_handshake_hasten(&h, T0));
+}
+
+/* ---- routes --------------------------------------------------------------------------------- */
+
+static void test_routes(void **state)
+{
+    const struct x25519_public relay = {.b = {7}};
+    const struct x25519_public other = {.b = {8}};
+    struct endpoint at = endpoint("198.51.100.3:51820");
+    struct endpoint moved = endpoint("198.51.100.3:51821");
+    struct edge_route r = EDGE_ROUTE_NULL;
+    struct render_path out;
+
+    /* Render knows where the hub is. */
+    assert_false(edge_route_render(&r, "n3", 1400, true, &out));
+    assert_false(edge_route_use_hub(&r));
+    edge_route_use_direct(&r, &at, 25 * SEC);
+    assert_true(edge_route_render(&r, "n3", 1400, true, &out));
+    assert_string_equal(out.node, "n3");
+    assert_string_equal(out.via, "");
+    assert_true(endpoint_equal(&out.endpoint, &at));
+    assert_int_equal(out.keepalive, 25);
+    assert_int_equal(out.mtu, 1400);
+    assert_true(out.is_standby);
+    edge_route_on_applied(&r);
+    assert_true(edge_route_use_relay(&r, &relay, "n4", &at));
+    assert_false(r.is_applied);
+    /* Neither what the direct path carried nor what it needed holds for a relay. */
+    assert_true(edge_route_render(&r, "n3", 1400, true, &out));
+    assert_string_equal(out.via, "n4");
+    assert_int_equal(out.keepalive, 0);
+    assert_int_equal(out.mtu, 0);
+    assert_false(out.is_standby);
+    edge_route_on_applied(&r);
+    assert_false(edge_route_use_relay(&r, &relay, "n4", &at));
+    edge_route_on_relay_moved(&r, &other, &moved);
+    assert_true(endpoint_equal(&r.endpoint, &at));
+    edge_route_on_relay_moved(&r, &relay, &moved);
+    assert_true(endpoint_equal(&r.endpoint, &moved));
+    assert_true(r.is_applied);
+    assert_true(edge_route_use_hub(&r));
+    assert_false(edge_route_goes_via(&r, &relay));
+}
+
+/* ---- what a path carries -------------------------------------------------------------------- */
+
+/* Answers every probe of at most @most bytes of UDP payload, until nothing more is to be done. */
+static unsigned answer_probes(struct pmtu_driver *pd, uint16_t most, nsec_t *now)
+{
+    static uint64_t id;
+    unsigned n_uses = 0;
+
+    for (unsigned turn = 0; turn < 100; turn++) {
+        enum pmtu_driver_wish wish;
+        struct pmtu_probe probe;
+        uint64_t fits[PMTU_DRIVER_PROBES];
+        uint16_t payload;
+        unsigned n = 0;
+
+        while ((wish = pmtu_driver_next(pd, &probe, &payload, *now)) != PMTU_DRIVER_NONE) {
+            n_uses += wish == PMTU_DRIVER_USE ? 1 : 0;
+            if (wish != PMTU_DRIVER_PROBE)
+                continue;
+            pmtu_driver_on_sent(pd, &probe, ++id);
+            if (payload <= most)
+                fits[n++] = id;
+        }
+        *now += 10 * MS;
+        for (unsigned i = 0; i < n; i++)
+            assert_true(pmtu_driver_on_fits(pd, fits[i], *now));
+        if (n == 0 && pmtu_driver_due(pd) == NSEC_NEVER)
+            return n_uses;
+        if (n == 0)
+            *now = nsec_max(*now, pmtu_driver_due(pd));
+    }
+    fail_msg("the search does not end");
+    return 0;
+}
+
+static void test_what_a_path_carries(void **state)
+{
+    const struct pmtu_driver_limits limits = {.network_mtu = 1280, .link_mtu = 1420};
+    struct endpoint at = endpoint("198.51.100.3:51820");
+    struct pmtu_driver *pd = pmtu_driver_new();
+    nsec_t now = T0;
+
+    assert_non_null(pd);
+    assert_true(pmtu_driver_on_path(pd, &at, &limits, now));
+    assert_false(pmtu_driver_on_path(pd, &at, &limits, now));
+    assert_true(answer_probes(pd, 1500, &now) > 0);
+    /* 1420 of inner packets are 1480 with IPv4, UDP and WireGuard around them. */
+    assert_int_equal(pd->mtu, 1420);
+    assert_int_equal(pmtu_driver_settled(pd), 1480);
+    assert_int_equal(pmtu_driver_settled(pd), 0);
+    assert_false(pmtu_driver_on_fits(pd, 0xdead, now));
+    pmtu_driver_on_path_lost(pd);
+    assert_int_equal(pd->mtu, 0);
+    assert_int_equal(pmtu_driver_due(pd), NSEC_NEVER);
+    /* The same place again is a path anew, and a smaller one now. */
+    assert_true(pmtu_driver_on_path(pd, &at, &limits, now));
+    (void)answer_probes(pd, 1400 - 28, &now);
+    assert_int_equal(pmtu_driver_settled(pd), 1400);
+    assert_int_equal(pd->mtu, 1340);
+    pd = pmtu_driver_free(pd);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_smaller_key_begins),
+        cmocka_unit_test(test_a_later_handshake_is_the_answer),
+        cmocka_unit_test(test_hastening),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_what_a_path_carries),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

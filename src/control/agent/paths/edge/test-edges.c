@@ -1,0 +1,299 @@
+/*
+ * test-edges.c - what one edge's path means for routes, handshakes and the other edges, by a clock
+ * that the test moves. The paths are chosen by the test; the machine that chooses is path/'s.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/paths/edge/edges.h"
+#include "agent/paths/edge/peer_seen.h"
+#include "mesh/render/render.h"
+#include "path/paths.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+#define MS  NSEC_PER_MSEC
+#define T0  (1000 * SEC)
+
+#define SELF 2
+
+struct world {
+    struct edges e;
+    struct paths *paths;
+    struct snapshot snapshot;
+    uint64_t seed;
+};
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+/* Node @n finds paths; @run: as a relay, 0: it is none. */
+static void put_peer(struct snapshot *s, unsigned n, uint64_t run)
+{
+    struct object o = sample_node(n);
+
+    o.node.side = calloc(1, sizeof(*o.node.side));
+    assert_non_null(o.node.side);
+    o.node.side->generation = 1;
+    o.node.side->relay_run = run;
+    o.node.relay = run != 0;
+    sample_put(s, o);
+}
+
+/* n3 is a peer like any other, n4 and n5 are relays. This end has the smallest key. */
+static int set_up(void **state)
+{
+    static struct world w;
+    const struct x25519_public own = {.b = {0}};
+    struct paths_options opt = {.secret = {.b = {[0] = 8, [31] = 64}}};
+
+    w = (struct world){.snapshot = sample_snapshot(5, SELF), .seed = 1};
+    opt.rng = rng_seeded(&w.seed);
+    put_peer(&w.snapshot, 3, 0);
+    put_peer(&w.snapshot, 4, 70);
+    put_peer(&w.snapshot, 5, 80);
+    w.snapshot.network.mtu = 1380;
+    assert_int_equal(paths_new(&w.paths, &opt, T0), 0);
+    edges_init(&w.e, w.paths, &own);
+    edges_set_snapshot(&w.e, &w.snapshot, T0);
+    (void)edges_take_news(&w.e);
+    (void)edges_choose_relays(&w.e, T0);
+    *state = &w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    edges_deinit(&w->e);
+    w->paths = paths_free(w->paths);
+    snapshot_deinit(&w->snapshot);
+    return 0;
+}
+
+/* ---- what happens --------------------------------------------------------------------------- */
+
+static void go_direct(struct world *w, unsigned n, const char *at, nsec_t now)
+{
+    struct path_action action = {.path = PATH_KIND_DIRECT, .peer = sample_key(n)};
+
+    action.remote = endpoint(at);
+    edges_use_direct(&w->e, &action, &action.remote, now);
+    (void)edges_choose_relays(&w->e, now);
+}
+
+/* @relay 0: the hub. */
+static void go_relayed(struct world *w, unsigned n, unsigned relay, nsec_t now)
+{
+    struct path_action action = {.path = PATH_KIND_RELAY, .peer = sample_key(n)};
+
+    if (relay != 0)
+        action.via.key = sample_key(relay);
+    edges_use_relay(&w->e, &action, now);
+    (void)edges_choose_relays(&w->e, now);
+}
+
+static struct peer_seen seen(unsigned n, const char *at, nsec_t handshake_at, uint64_t bytes)
+{
+    return (struct peer_seen){.key = sample_key(n),
+        .endpoint = endpoint(at),
+        .handshake_at = handshake_at,
+        .has_session = handshake_at != 0,
+        .rx_bytes = bytes,
+        .tx_bytes = bytes};
+}
+
+static void see(struct world *w, struct peer_seen what, nsec_t now)
+{
+    edges_observe(&w->e, &what, 1, now);
+    (void)edges_choose_relays(&w->e, now);
+}
+
+/* The route of that node; fails the test when it has none. */
+static struct render_path route(struct world *w, const char *node)
+{
+    size_t n;
+    const struct render_path *routes = edges_routes(&w->e, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(routes[i].node, node) == 0)
+            return routes[i];
+    fail_msg("%s has no route", node);
+    return (struct render_path){.mtu = 0};
+}
+
+static bool is_handshake_due(struct world *w, const char *node, nsec_t now)
+{
+    return peer_table_find(&w->e.peers, node)->handshake.due_at <= now;
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void test_from_direct_to_the_hub(void **state)
+{
+    struct world *w = *state;
+    size_t n;
+
+    go_direct(w, 3, "198.51.100.3:51820", T0);
+    assert_true(edges_take_news(&w->e));
+    assert_false(edges_take_news(&w->e));
+    assert_int_equal(route(w, "n3").endpoint.port, 51820);
+    assert_false(edges_awaits_handshake(&w->e));
+    go_relayed(w, 3, 0, T0 + SEC);
+    assert_true(edges_take_news(&w->e));
+    (void)edges_routes(&w->e, &n);
+    assert_int_equal(n, 0);
+    /* The hub has to see one; ours is the smaller key. */
+    assert_true(is_handshake_due(w, "n3", T0 + SEC));
+    edges_on_applied(&w->e);
+    assert_string_equal(edges_next_handshake(&w->e, T0 + SEC)->node, "n3");
+    assert_null(edges_next_handshake(&w->e, T0 + SEC));
+    /* Through the hub again is nothing new. */
+    go_relayed(w, 3, 0, T0 + 2 * SEC);
+    assert_false(edges_take_news(&w->e));
+}
+
+static void test_a_relay_is_kept_ready(void **state)
+{
+    struct world *w = *state;
+
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    assert_true(route(w, "n4").is_standby);
+    /* It must have heard us. */
+    assert_true(is_handshake_due(w, "n4", T0));
+    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    assert_false(edges_awaits_handshake(&w->e));
+    (void)edges_take_news(&w->e);
+    /* One that is a relay no more is a peer like any other. */
+    put_peer(&w->snapshot, 4, 0);
+    edges_set_snapshot(&w->e, &w->snapshot, T0 + 2 * SEC);
+    assert_true(edges_choose_relays(&w->e, T0 + 2 * SEC));
+    assert_false(route(w, "n4").is_standby);
+    assert_true(edges_take_news(&w->e));
+    assert_false(edges_choose_relays(&w->e, T0 + 2 * SEC));
+}
+
+static void test_what_goes_through_a_relay_follows_it(void **state)
+{
+    struct world *w = *state;
+
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    go_relayed(w, 3, 4, T0);
+    assert_string_equal(route(w, "n3").via, "n4");
+    assert_int_equal(route(w, "n3").endpoint.port, 51820);
+    go_direct(w, 4, "198.51.100.4:4000", T0 + SEC);
+    assert_int_equal(route(w, "n3").endpoint.port, 4000);
+    assert_true(is_handshake_due(w, "n4", T0 + SEC));
+    /* Through a relay that we do not reach directly it goes by the hub. */
+    go_relayed(w, 3, 5, T0 + 2 * SEC);
+    assert_int_equal(peer_table_find(&w->e.peers, "n3")->route.kind, EDGE_ROUTE_HUB);
+}
+
+static void test_a_relay_that_has_forgotten(void **state)
+{
+    struct world *w = *state;
+
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    go_relayed(w, 3, 4, T0);
+    assert_false(is_handshake_due(w, "n3", T0 + SEC));
+    put_peer(&w->snapshot, 4, 71);
+    edges_set_snapshot(&w->e, &w->snapshot, T0 + SEC);
+    assert_true(is_handshake_due(w, "n3", T0 + SEC));
+    assert_true(is_handshake_due(w, "n4", T0 + SEC));
+    assert_false(is_handshake_due(w, "n5", T0 + SEC));
+}
+
+static void test_a_hub_that_has_forgotten(void **state)
+{
+    struct world *w = *state;
+
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
+    (void)edges_take_news(&w->e);
+    edges_on_hub_forgot(&w->e, T0 + 2 * SEC);
+    assert_true(edges_take_news(&w->e));
+    /* Not what goes directly, nor what never had a session. */
+    assert_true(is_handshake_due(w, "n3", T0 + 2 * SEC));
+    assert_false(is_handshake_due(w, "n4", T0 + 2 * SEC));
+    assert_false(is_handshake_due(w, "n5", T0 + 2 * SEC));
+    assert_true(edges_hasten_handshakes(&w->e, T0 + 2 * SEC));
+}
+
+/* The path that an edge has been given last; NONE: it was given none. */
+static struct path_action last_use(struct world *w, unsigned n)
+{
+    struct path_action last = {.kind = PATH_ACTION_NONE};
+    const struct x25519_public key = sample_key(n);
+    struct path_action action;
+
+    while (paths_next(w->paths, &action))
+        if (action.kind == PATH_ACTION_USE && x25519_public_equal(&action.peer, &key))
+            last = action;
+    return last;
+}
+
+static void test_the_other_end_leads(void **state)
+{
+    struct world *w = *state;
+    const struct x25519_public relay = sample_key(4);
+    struct path_action action;
+
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    (void)last_use(w, 3);
+    /* Until the engine has our own route, where it sends to says nothing. */
+    see(w, seen(3, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    assert_int_equal(last_use(w, 3).kind, PATH_ACTION_NONE);
+    edges_on_applied(&w->e);
+    see(w, seen(3, "198.51.100.4:51820", T0 + 2 * MS, 2), T0 + 2 * SEC);
+    action = last_use(w, 3);
+    assert_int_equal(action.kind, PATH_ACTION_USE);
+    assert_true(action.is_followed);
+    assert_true(x25519_public_equal(&action.via.key, &relay));
+    /* No handshake is begun for it: there was one. */
+    edges_use_relay(&w->e, &action, T0 + 2 * SEC);
+    assert_string_equal(route(w, "n3").via, "n4");
+    assert_false(is_handshake_due(w, "n3", T0 + 3 * SEC));
+}
+
+static void test_a_peer_that_goes(void **state)
+{
+    struct world *w = *state;
+    size_t n;
+
+    go_direct(w, 3, "198.51.100.3:51820", T0);
+    assert_non_null(peer_table_find(&w->e.peers, "n3")->pmtu);
+    assert_true(edges_due(&w->e) != NSEC_NEVER);
+    sample_put(&w->snapshot, sample_edge(SELF, 3, EDGE_PATH_OFF));
+    edges_set_snapshot(&w->e, &w->snapshot, T0 + SEC);
+    (void)edges_routes(&w->e, &n);
+    assert_int_equal(n, 0);
+    assert_null(peer_table_find(&w->e.peers, "n3"));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_from_direct_to_the_hub, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_relay_is_kept_ready, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_what_goes_through_a_relay_follows_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_relay_that_has_forgotten, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hub_that_has_forgotten, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_other_end_leads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_peer_that_goes, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

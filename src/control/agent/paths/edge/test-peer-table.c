@@ -1,0 +1,164 @@
+/* test-peer-table.c - what a snapshot makes of the table, and what it says is new. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/paths/edge/peer_table.h"
+#include "test/support/sample_mesh.h"
+
+#define SELF 2
+
+/* Node @n finds paths; @run: as a relay, 0: it is none. */
+static void put_peer(struct snapshot *s, unsigned n, uint64_t generation, uint64_t run)
+{
+    struct object o = sample_node(n);
+
+    o.node.side = calloc(1, sizeof(*o.node.side));
+    assert_non_null(o.node.side);
+    o.node.side->generation = generation;
+    o.node.side->relay_run = run;
+    o.node.relay = run != 0;
+    sample_put(s, o);
+}
+
+static int set_up(void **state)
+{
+    static struct snapshot s;
+
+    s = sample_snapshot(5, SELF);
+    put_peer(&s, 3, 1, 0);
+    put_peer(&s, 4, 1, 0);
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    snapshot_deinit(*state);
+    return 0;
+}
+
+static void test_who_is_in_it(void **state)
+{
+    struct peer_table t = PEER_TABLE_NULL;
+    struct snapshot *s = *state;
+    struct x25519_public key = sample_key(4);
+
+    /* Neither the hub, nor this node, nor n5, which reports nothing. */
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_int_equal(t.n, 2);
+    assert_string_equal(t.items[0].node, "n3");
+    assert_ptr_equal(peer_table_find(&t, "n4"), &t.items[1]);
+    assert_ptr_equal(peer_table_find_key(&t, &key), &t.items[1]);
+    assert_null(peer_table_find(&t, "n5"));
+    assert_null(peer_table_find(&t, "hub"));
+    sample_put(s, sample_edge(SELF, 3, EDGE_PATH_OFF));
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.n_gone, 1);
+    assert_string_equal(t.gone[0].node, "n3");
+    peer_table_deinit(&t);
+}
+
+static void test_policies(void **state)
+{
+    static const struct {
+        enum topology topology;
+        enum edge_path edge; /* EDGE_PATH_N: nobody said anything about it */
+        bool is_relay;
+        enum path_policy policy;
+    } cases[] = {
+        {TOPOLOGY_AUTO, EDGE_PATH_N, false, PATH_POLICY_AUTO},
+        {TOPOLOGY_AUTO, EDGE_PATH_RELAY, false, PATH_POLICY_RELAY},
+        {TOPOLOGY_MESH, EDGE_PATH_N, false, PATH_POLICY_DIRECT},
+        {TOPOLOGY_MESH, EDGE_PATH_RELAY, false, PATH_POLICY_RELAY},
+        {TOPOLOGY_HUB, EDGE_PATH_N, false, PATH_POLICY_RELAY},
+        {TOPOLOGY_HUB, EDGE_PATH_N, true, PATH_POLICY_AUTO},
+        {TOPOLOGY_HUB, EDGE_PATH_DIRECT, false, PATH_POLICY_DIRECT},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct snapshot s = sample_snapshot(3, SELF);
+        struct peer_table t = PEER_TABLE_NULL;
+
+        s.network.topology = cases[i].topology;
+        put_peer(&s, 3, 1, cases[i].is_relay ? 9 : 0);
+        if (cases[i].edge != EDGE_PATH_N)
+            sample_put(&s, sample_edge(SELF, 3, cases[i].edge));
+        assert_int_equal(peer_table_take(&t, &s), 0);
+        assert_int_equal(t.items[0].policy, cases[i].policy);
+        peer_table_deinit(&t);
+        snapshot_deinit(&s);
+    }
+}
+
+static void assert_news(const struct peer_table *t, bool put, bool side, bool run, bool relaying)
+{
+    const struct peer_news *news = &peer_table_find(t, "n3")->news;
+
+    assert_int_equal(news->is_put, put);
+    assert_int_equal(news->is_side, side);
+    assert_int_equal(news->is_restarted, run);
+    assert_int_equal(news->is_relaying, relaying);
+}
+
+static void test_news(void **state)
+{
+    struct peer_table t = PEER_TABLE_NULL;
+    struct snapshot *s = *state;
+
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_news(&t, true, true, false, false);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_news(&t, false, false, false, false);
+    put_peer(s, 3, 2, 77);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_news(&t, true, true, false, true);
+    put_peer(s, 3, 2, 78);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_news(&t, false, false, true, false);
+    peer_table_retry(peer_table_find(&t, "n3"));
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_news(&t, true, true, false, false);
+    peer_table_deinit(&t);
+}
+
+static void test_what_is_kept_of_a_peer(void **state)
+{
+    struct peer_table t = PEER_TABLE_NULL;
+    struct snapshot *s = *state;
+    struct object other = sample_node(3);
+
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_false(edge_handshake_is_wanted(&t.items[0].handshake));
+    t.items[0].has_session = true;
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_true(t.items[0].has_session);
+    assert_int_equal(t.n_gone, 0);
+    /* One of the same name with another key is another node. */
+    other.node.key = sample_key(9);
+    other.node.side = calloc(1, sizeof(*other.node.side));
+    assert_non_null(other.node.side);
+    sample_put(s, other);
+    assert_int_equal(peer_table_take(&t, s), 0);
+    assert_false(t.items[0].has_session);
+    assert_int_equal(t.n_gone, 1);
+    assert_true(t.gone[0].has_session);
+    peer_table_deinit(&t);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_who_is_in_it, set_up, tear_down),
+        cmocka_unit_test(test_policies),
+        cmocka_unit_test_setup_teardown(test_news, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_kept_of_a_peer, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* test-reach.c - what is said of a peer: by the rule, and by what was found for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/paths/edge/reach.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+#define T0  (1000 * SEC)
+
+struct world {
+    struct snapshot snapshot;
+    struct render_input in;
+    struct reach_facts facts;
+    struct reach reach;
+};
+
+/* Node 3 looks for paths, too. */
+static void find_paths(struct snapshot *s)
+{
+    struct object o = sample_node(3);
+
+    o.node.side = calloc(1, sizeof(*o.node.side));
+    assert_non_null(o.node.side);
+    o.node.side->generation = 1;
+    sample_put(s, o);
+}
+
+static int set_up(void **state)
+{
+    static struct world w;
+
+    w = (struct world){.snapshot = sample_snapshot(3, 2), .reach = REACH_NULL};
+    find_paths(&w.snapshot);
+    w.in = (struct render_input){.snapshot = &w.snapshot};
+    w.facts = (struct reach_facts){.in = &w.in, .hub_heard = true, .now = T0};
+    *state = &w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    reach_deinit(&w->reach);
+    snapshot_deinit(&w->snapshot);
+    return 0;
+}
+
+/* What is said of n3, when that was found for it. */
+static const struct reach_peer *judge(struct world *w, const struct path_view *view)
+{
+    struct reach next;
+
+    assert_int_equal(reach_begin(&next, w->snapshot.nodes.n), 0);
+    for (size_t i = 0; i < w->snapshot.nodes.n; i++)
+        if (reach_is_peer(&w->snapshot, &w->snapshot.nodes.items[i]->node))
+            reach_add(&next, &w->facts, &w->snapshot.nodes.items[i]->node, view);
+    reach_replace(&w->reach, &next);
+    assert_null(next.items);
+    assert_int_equal(w->reach.n, 1);
+    assert_null(reach_find(&w->reach, "hub"));
+    return reach_find(&w->reach, "n3");
+}
+
+static void test_what_was_found_counts(void **state)
+{
+    struct world *w = *state;
+    struct path_view view = {.kind = PATH_KIND_DIRECT, .rtt = 7, .loss_permille = 3};
+    const struct reach_peer *peer = judge(w, NULL);
+
+    assert_int_equal(peer->kind, PATH_KIND_RELAY);
+    assert_string_equal(peer->relay, "hub");
+    assert_false(peer->is_measured);
+    peer = judge(w, &view);
+    assert_int_equal(peer->kind, PATH_KIND_DIRECT);
+    assert_string_equal(peer->relay, "");
+    assert_true(peer->is_measured);
+    assert_int_equal(peer->rtt, 7);
+    assert_int_equal(peer->loss_permille, 3);
+    assert_true(endpoint_is_none(&peer->remote));
+    /* Through a socket beside WireGuard's the engine does not know where the peer is. */
+    view.socket = 9;
+    view.remote.port = 4000;
+    assert_int_equal(judge(w, &view)->remote.port, 4000);
+}
+
+static void test_since(void **state)
+{
+    struct world *w = *state;
+    struct path_view view = {.kind = PATH_KIND_DIRECT};
+
+    assert_int_equal(judge(w, &view)->since, T0);
+    w->facts.now += SEC;
+    assert_int_equal(judge(w, &view)->since, T0);
+    view.kind = PATH_KIND_LAN;
+    assert_int_equal(judge(w, &view)->since, T0 + SEC);
+}
+
+static void test_the_hub_and_its_stream(void **state)
+{
+    struct world *w = *state;
+    struct path_view view = {.kind = PATH_KIND_RELAY, .why = "no way was found"};
+
+    assert_string_equal(judge(w, &view)->why, "no way was found");
+    w->facts.stream_why = "UDP is blocked";
+    assert_int_equal(judge(w, &view)->kind, PATH_KIND_STREAM);
+    assert_string_equal(judge(w, &view)->why, "UDP is blocked");
+    w->facts.hub_heard = false;
+    assert_int_equal(judge(w, NULL)->kind, PATH_KIND_NONE);
+}
+
+static void test_alarms_are_counted(void **state)
+{
+    struct world *w = *state;
+    struct path_view view = {.kind = PATH_KIND_RELAY, .is_alarm = true};
+
+    (void)judge(w, &view);
+    assert_int_equal(w->reach.n_alarms, 1);
+    view.is_alarm = false;
+    (void)judge(w, &view);
+    assert_int_equal(w->reach.n_alarms, 0);
+    /* In a mesh a peer that looks for no paths can only be relayed. */
+    sample_put(&w->snapshot, sample_node(3));
+    w->snapshot.network.topology = TOPOLOGY_MESH;
+    assert_true(judge(w, NULL)->is_alarm);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_what_was_found_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_since, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_hub_and_its_stream, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_alarms_are_counted, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* test-relay-select.c - which relays are kept ready and told of, and whether the hub still lives.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/paths/edge/hub_liveness.h"
+#include "agent/paths/edge/relay_select.h"
+
+#define SEC NSEC_PER_SEC
+#define MS  NSEC_PER_MSEC
+#define T0  (1000 * SEC)
+
+/* ---- standbys ------------------------------------------------------------------------------- */
+
+static void test_the_two_nearest_are_kept(void **state)
+{
+    struct relay_fact relays[] = {
+        {.is_direct = true, .rtt = 40 * MS},
+        {.is_direct = true, .rtt = 10 * MS},
+        {.is_direct = false, .rtt = 1 * MS},
+        {.is_direct = true, .rtt = 20 * MS, .is_standby = true},
+        {.is_direct = true, .rtt = 30 * MS, .is_standby = true},
+    };
+
+    relay_select_standbys(relays, 5);
+    assert_false(relays[0].is_standby);
+    assert_true(relays[1].is_standby);
+    assert_false(relays[2].is_standby);
+    assert_true(relays[3].is_standby);
+    assert_false(relays[4].is_standby);
+    /* What an edge goes through stays, and takes the place of a nearer one. */
+    relays[0].is_used = relays[4].is_used = true;
+    relay_select_standbys(relays, 5);
+    assert_true(relays[0].is_standby && relays[4].is_standby);
+    assert_false(relays[1].is_standby || relays[3].is_standby);
+    /* Unless it is not reached directly any more. */
+    relays[0].is_direct = false;
+    relay_select_standbys(relays, 5);
+    assert_false(relays[0].is_standby);
+    assert_true(relays[1].is_standby && relays[4].is_standby);
+}
+
+static void test_what_is_told(void **state)
+{
+    struct relay_select rs = {.n_told = 0};
+    struct relay_hub hub = {.key = {.b = {1}}, .rtt = 8 * MS};
+    struct relay_fact relays[] = {
+        {.key = {.b = {2}}, .is_standby = true, .has_session = true, .rtt = 100 * MS},
+        {.key = {.b = {3}}, .is_standby = true, .rtt = 5 * MS},
+        {.key = {.b = {4}}, .has_session = true, .rtt = 5 * MS},
+    };
+    struct path_side side = {.n_relays = 7};
+
+    relay_select_tell(&rs, &hub, relays, 3, &side);
+    assert_int_equal(side.n_relays, 2);
+    assert_int_equal(side.relays[0].key.b[0], 1);
+    assert_int_equal(side.relays[1].key.b[0], 2);
+    /* A little up and down is not worth telling everybody: less than 3 ms, or a quarter. */
+    hub.rtt = 11 * MS;
+    relays[0].rtt = 120 * MS;
+    relay_select_tell(&rs, &hub, relays, 3, &side);
+    assert_int_equal(side.relays[0].rtt, 8 * MS);
+    assert_int_equal(side.relays[1].rtt, 100 * MS);
+    hub.rtt = 12 * MS;
+    relays[0].rtt = 126 * MS;
+    relay_select_tell(&rs, &hub, relays, 3, &side);
+    assert_int_equal(side.relays[0].rtt, 12 * MS);
+    assert_int_equal(side.relays[1].rtt, 126 * MS);
+    hub.is_dead = true;
+    relay_select_tell(&rs, &hub, relays, 3, &side);
+    assert_int_equal(side.n_relays, 1);
+    assert_int_equal(side.relays[0].key.b[0], 2);
+}
+
+/* ---- the hub -------------------------------------------------------------------------------- */
+
+static const struct endpoint hub_at = {.addr = {{[10] = 0xff, 0xff, 203, 0, 113, 10}}, .port = 9};
+static const struct endpoint stream_at = {.addr = {{[10] = 0xff, 0xff, 127, 0, 0, 1}}, .port = 9};
+
+/* Data goes through it, and there is another relay. */
+static struct hub_liveness in_use(void)
+{
+    struct hub_liveness h = {.n_bytes = 0};
+
+    hub_liveness_look(&h, &hub_at, 100, true, T0);
+    return h;
+}
+
+static void test_a_hub_in_use_is_asked(void **state)
+{
+    struct hub_liveness h = in_use();
+    struct hub_liveness alone = in_use();
+    struct hub_liveness stream = in_use();
+
+    assert_true(hub_liveness_tick(&h, T0));
+    assert_int_equal(hub_liveness_due(&h, T0), T0 + 200 * MS);
+    assert_true(hub_liveness_on_answer(&h, &hub_at, T0 + 10 * MS));
+    assert_false(hub_liveness_on_answer(&h, &stream_at, T0 + 10 * MS));
+    assert_int_equal(hub_liveness_due(&h, T0 + 10 * MS), T0 + 310 * MS);
+    /* Without data for five seconds nothing hangs on it. */
+    assert_int_equal(hub_liveness_due(&h, T0 + 5 * SEC), NSEC_NEVER);
+    assert_false(hub_liveness_tick(&h, T0 + 5 * SEC));
+    /* Nor where there is no other way, or it is reached inside TLS. */
+    hub_liveness_look(&alone, &hub_at, 200, false, T0);
+    assert_false(hub_liveness_tick(&alone, T0));
+    hub_liveness_look(&stream, &stream_at, 200, true, T0);
+    assert_false(hub_liveness_tick(&stream, T0));
+}
+
+static void test_a_silent_hub_is_dead(void **state)
+{
+    struct hub_liveness h = in_use();
+    nsec_t now = T0;
+    unsigned n = 0;
+
+    for (; !h.is_dead && n < 20; now = hub_liveness_due(&h, now))
+        n += hub_liveness_tick(&h, now) ? 1 : 0;
+    assert_int_equal(n, 5);
+    assert_int_equal(now, T0 + 4 * 200 * MS + 1000 * MS);
+    /* It is asked on, however long no data goes through it. */
+    assert_true(hub_liveness_tick(&h, T0 + 60 * SEC));
+    assert_int_equal(hub_liveness_due(&h, T0 + 60 * SEC), T0 + 61 * SEC);
+    assert_true(hub_liveness_on_answer(&h, &hub_at, T0 + 60 * SEC));
+    assert_false(h.is_dead);
+}
+
+static void test_a_dead_hub_that_is_left(void **state)
+{
+    struct hub_liveness h = in_use();
+
+    h.is_dead = true;
+    hub_liveness_look(&h, &stream_at, 100, true, T0);
+    assert_false(hub_liveness_tick(&h, T0));
+    assert_false(h.is_dead);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_two_nearest_are_kept),
+        cmocka_unit_test(test_what_is_told),
+        cmocka_unit_test(test_a_hub_in_use_is_asked),
+        cmocka_unit_test(test_a_silent_hub_is_dead),
+        cmocka_unit_test(test_a_dead_hub_that_is_left),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+/* test-udp-asymmetry.c - which way is broken follows from what arrives, and from what the hub has
+ * heard.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "agent/paths/edge/udp_asymmetry.h"
+
+#define SEC NSEC_PER_SEC
+
+static const struct endpoint outside = {.addr = {{[15] = 1}}, .port = 4000};
+
+/* The hub answers nothing from 100 s on; the bytes that are counted from then on, each second. */
+static struct udp_asymmetry look(const uint64_t *rx, unsigned n, bool is_udp)
+{
+    struct udp_asymmetry ua = {.silent_since = 0};
+
+    udp_asymmetry_look(&ua, 0, rx[0], true, 99 * SEC);
+    for (unsigned i = 0; i < n; i++)
+        udp_asymmetry_look(&ua, 100 * SEC, rx[i], is_udp, (nsec_t)(100 + i) * SEC);
+    return ua;
+}
+
+static void test_arrivals(void **state)
+{
+    struct udp_asymmetry ua = look((uint64_t[]){500, 500, 500}, 3, true);
+
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    ua = look((uint64_t[]){500, 500, 648}, 3, true);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_OUT);
+    /* What was under way when it last answered proves nothing. */
+    ua = look((uint64_t[]){500, 648, 648}, 3, true);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    /* Through the stream; by a new engine. */
+    ua = look((uint64_t[]){500, 500, 648}, 3, false);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    ua = look((uint64_t[]){500, 500, 100}, 3, true);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    udp_asymmetry_look(&ua, 100 * SEC, 200, true, 103 * SEC);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_OUT);
+    /* It is only noticed later that nothing was answered: what came since then counts. */
+    ua = look((uint64_t[]){500}, 1, true);
+    udp_asymmetry_look(&ua, 0, 500, true, 101 * SEC);
+    udp_asymmetry_look(&ua, 0, 648, true, 105 * SEC);
+    udp_asymmetry_look(&ua, 100 * SEC, 648, true, 107 * SEC);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_OUT);
+    udp_asymmetry_look(&ua, 0, 900, true, 108 * SEC);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+}
+
+static void test_hearing(void **state)
+{
+    struct udp_asymmetry ua = look((uint64_t[]){500, 500}, 2, true);
+
+    assert_true(udp_asymmetry_wants_to_ask(&ua, 102 * SEC));
+    udp_asymmetry_on_asked(&ua, 102 * SEC);
+    assert_false(udp_asymmetry_wants_to_ask(&ua, 103 * SEC));
+    udp_asymmetry_on_heard(&ua, &outside);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_IN);
+    assert_false(udp_asymmetry_wants_to_ask(&ua, 110 * SEC));
+    assert_true(udp_asymmetry_wants_to_ask(&ua, 162 * SEC));
+    /* One that was lost by chance; then it is asked again soon, and is so no more. */
+    udp_asymmetry_on_asked(&ua, 162 * SEC);
+    udp_asymmetry_on_heard(&ua, NULL);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_IN);
+    assert_true(udp_asymmetry_wants_to_ask(&ua, 164 * SEC));
+    udp_asymmetry_on_heard(&ua, NULL);
+    udp_asymmetry_on_heard(&ua, NULL);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+}
+
+static void test_not_heard(void **state)
+{
+    struct udp_asymmetry ua = look((uint64_t[]){500, 500, 648}, 3, true);
+
+    for (unsigned i = 0; i < 3; i++)
+        udp_asymmetry_on_heard(&ua, NULL);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_OUT);
+    udp_asymmetry_on_asked(&ua, 104 * SEC);
+    assert_false(udp_asymmetry_wants_to_ask(&ua, 120 * SEC));
+    assert_string_equal(udp_asymmetry_name(UDP_ASYMMETRY_OUT), "out");
+    assert_string_equal(udp_asymmetry_name(UDP_ASYMMETRY_IN), "in");
+    assert_string_equal(udp_asymmetry_name(UDP_ASYMMETRY_UNKNOWN), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arrivals),
+        cmocka_unit_test(test_hearing),
+        cmocka_unit_test(test_not_heard),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* address_watch.c - see address_watch.h. */
+#include "agent/paths/socket/address_watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/htab.h"
+#include "net/netlink/net_watch.h"
+#include "net/netlink/rtnl.h"
+
+#define DIGEST_SEED 0x9e3779b97f4a7c15u
+
+/* ---- a look --------------------------------------------------------------------------------- */
+
+struct look {
+    unsigned overlay; /* our own interface; 0: it is not there */
+    struct addresses found;
+};
+
+static int take_address(const struct rtnl_entry *entry, void *ctx)
+{
+    struct look *look = ctx;
+    struct addresses *found = &look->found;
+    /* The port does not matter here, but one is needed. */
+    struct endpoint ep = {.addr = entry->prefix.addr, .port = 1};
+
+    if (entry->ifindex == look->overlay || found->n >= ADDRESSES_MAX ||
+        ip_addr_is_link_local(&ep.addr) || !candidate_is_possible(&ep))
+        return 0;
+    found->items[found->n++] = ep.addr;
+    found->digest = hash_bytes(found->digest, &ep.addr, sizeof(ep.addr));
+    return 0;
+}
+
+/* Only those to the world: others come and go with containers. */
+static int take_route(const struct rtnl_entry *entry, void *ctx)
+{
+    struct look *look = ctx;
+
+    if (entry->ifindex != look->overlay && entry->prefix.len == 0)
+        look->found.digest =
+            hash_bytes(look->found.digest, &entry->ifindex, sizeof(entry->ifindex));
+    return 0;
+}
+
+int address_watch_look(struct address_watch *aw, const char *interface, struct addresses *ret)
+{
+    struct look look = {.found = {.digest = DIGEST_SEED}};
+    struct rtnl_link link;
+    int r = rtnl_find_link(&aw->nl, interface, &link);
+
+    if (r == 0)
+        look.overlay = link.ifindex;
+    if (r >= 0)
+        r = rtnl_each_address(&aw->nl, 0, take_address, &look);
+    if (r >= 0)
+        r = rtnl_each_route(&aw->nl, 0, take_route, &look);
+    if (r >= 0)
+        *ret = look.found;
+    return r < 0 ? r : 0;
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct address_watch *aw = poll->data;
+
+    if (net_watch_read(aw->fd))
+        aw->fn(aw->ctx);
+}
+
+int address_watch_start(
+    struct address_watch *aw, struct uv_loop_s *loop, address_watch_fn fn, void *ctx, struct err *e)
+{
+    int r = netlink_open(&aw->nl, NETLINK_ROUTE);
+
+    aw->fn = fn;
+    aw->ctx = ctx;
+    if (r == 0)
+        r = aw->fd = net_watch_open();
+    if (r >= 0 && !(aw->poll = calloc(1, sizeof(*aw->poll))))
+        r = -ENOMEM;
+    if (r < 0)
+        return err_set(e, r, "this machine's addresses cannot be watched: %s", strerror(-r));
+    (void)uv_poll_init(loop, aw->poll, aw->fd);
+    aw->poll->data = aw;
+    (void)uv_poll_start(aw->poll, UV_READABLE, on_readable);
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void address_watch_stop(struct address_watch *aw)
+{
+    if (aw->poll)
+        uv_close((uv_handle_t *)aw->poll, on_closed);
+    aw->poll = NULL;
+    if (aw->fd >= 0)
+        (void)close(aw->fd);
+    aw->fd = -1;
+    netlink_close(&aw->nl);
+}

@@ -1,0 +1,62 @@
+/*
+ * address_watch.h - this machine's addresses, and word of every change of its network.
+ *
+ * Our own overlay's interface is left out, and what cannot be a candidate.
+ *
+ * Threads: the loop's.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/clock.h"
+#include "net/netlink/netlink.h"
+#include "path/candidate.h"
+
+struct err;
+struct uv_loop_s;
+struct uv_poll_s;
+
+/** Host candidates, so that others have room beside them. */
+#define ADDRESSES_MAX (CANDIDATES_MAX / 2)
+
+/** What one look has found. */
+struct addresses {
+    struct ip_addr items[ADDRESSES_MAX];
+    unsigned n;
+    uint64_t
+        digest; /* of the addresses and of the interfaces of default routes; never 0 by design */
+};
+
+/** address_watch_fn - something has changed, perhaps one of many changes at once; from the loop. */
+typedef void (*address_watch_fn)(void *ctx);
+
+struct address_watch {
+    address_watch_fn fn;
+    void *ctx; /* pins */
+    struct netlink nl;
+    struct uv_poll_s *poll; /* owns until it is closed; NULL: not started */
+    int fd;                 /* owns; -1: changes are not heard of */
+};
+
+#define ADDRESS_WATCH_NULL                                                                         \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
+
+/** address_watch_start() - hear of changes. @ctx: pinned. 0 or negative errno with words. */
+int address_watch_start(struct address_watch *aw, struct uv_loop_s *loop, address_watch_fn fn,
+    void *ctx, struct err *e);
+
+/** address_watch_stop() - its handle closes in the loop's next turns. Idempotent, fine on NULL. */
+void address_watch_stop(struct address_watch *aw);
+
+/**
+ * address_watch_look() - which addresses there are now
+ * @interface:	our own, whose addresses and routes do not count; it may be absent
+ *
+ * Return: 0; negative errno when the kernel gave no whole answer, most often because something
+ * changed meanwhile: look again a little later.
+ */
+int address_watch_look(struct address_watch *aw, const char *interface, struct addresses *ret);

@@ -1,0 +1,206 @@
+/* test-local-candidates.c - what a node tells of its addresses and its NAT, and whom it asks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/paths/socket/local_candidates.h"
+#include "base/rng.h"
+#include "test/support/sample_mesh.h"
+#include "wire/stun.h"
+
+#define SEC  NSEC_PER_SEC
+#define T0   (1000 * SEC)
+#define PORT 51820
+
+/* Two endpoints of the hub, at WireGuard's port and at the API's. */
+#define SERVERS 4
+
+struct world {
+    struct local_candidates lc;
+    struct snapshot snapshot;
+    uint64_t seed;
+    struct rng rng;
+};
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+static const struct endpoint *given(void)
+{
+    static struct endpoint items[2];
+
+    items[0] = endpoint("203.0.113.50:4000");
+    items[1] = endpoint("203.0.113.51:1");
+    items[1].port = 0;
+    return items;
+}
+
+static int set_up(void **state)
+{
+    static struct world w;
+    struct ip_addr own = endpoint("192.168.1.2:1").addr;
+
+    w = (struct world){.snapshot = sample_snapshot(3, 2), .seed = 1};
+    w.rng = rng_seeded(&w.seed);
+    local_candidates_init(&w.lc, given(), 2);
+    local_candidates_set_servers(&w.lc, &w.snapshot, T0);
+    local_candidates_set_addresses(&w.lc, &own, 1, PORT, T0);
+    *state = &w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    snapshot_deinit(&w->snapshot);
+    return 0;
+}
+
+/* Answers all requests that are due; servers see the node at that address, port by port. */
+static unsigned answer_all(struct world *w, const char *seen, int port_step, nsec_t now)
+{
+    struct endpoint mapped = endpoint(seen);
+    struct local_request requests[STUN_CLIENT_SERVERS_MAX];
+    unsigned n = 0;
+
+    while (local_candidates_next(&w->lc, &w->rng, &requests[n], now))
+        n++;
+    for (unsigned i = 0; i < n; i++) {
+        uint8_t out[STUN_ANSWER_MAX];
+        struct stun_request req;
+        size_t len;
+
+        assert_int_equal(stun_decode_request(&req, requests[i].bytes, STUN_REQUEST_SIZE), 0);
+        len = stun_encode_answer(&req, &mapped, out);
+        assert_true(
+            local_candidates_on_answer(&w->lc, out, len, &requests[i].to, now + NSEC_PER_MSEC));
+        mapped.port = (uint16_t)(mapped.port + port_step);
+    }
+    return n;
+}
+
+static struct path_side filled(const struct world *w)
+{
+    struct path_side side = {.generation = 5};
+
+    local_candidates_fill(&w->lc, &side);
+    assert_int_equal(side.generation, 5);
+    return side;
+}
+
+static bool has(const struct path_side *side, enum candidate_kind kind, const char *text)
+{
+    struct endpoint ep = endpoint(text);
+    const struct candidate *c = candidates_find(&side->candidates, &ep);
+
+    return c && c->kind == kind;
+}
+
+static void test_each_kind_of_candidate(void **state)
+{
+    struct world *w = *state;
+    struct port_mapping pm = {
+        .kind = PORT_MAPPING_NAT_PMP, .external = endpoint("203.0.113.60:6000")};
+    struct path_side side = filled(w);
+
+    assert_int_equal(side.candidates.n, 3);
+    assert_true(has(&side, CANDIDATE_HOST, "192.168.1.2:51820"));
+    assert_true(has(&side, CANDIDATE_GIVEN, "203.0.113.50:4000"));
+    assert_true(has(&side, CANDIDATE_GIVEN, "203.0.113.51:51820"));
+    local_candidates_set_mapping(&w->lc, &pm);
+    assert_int_equal(answer_all(w, "203.0.113.70:7000", 0, T0), SERVERS);
+    side = filled(w);
+    assert_true(has(&side, CANDIDATE_MAPPED, "203.0.113.60:6000"));
+    assert_true(has(&side, CANDIDATE_REFLEXIVE, "203.0.113.70:7000"));
+    assert_true(side.nat.is_natted);
+    assert_true(side.can_guess);
+    assert_int_equal(local_candidates_hub_rtt(&w->lc), NSEC_PER_MSEC);
+}
+
+static void test_another_network_voids_what_servers_told(void **state)
+{
+    struct world *w = *state;
+    struct ip_addr own = endpoint("10.0.0.2:1").addr;
+    struct endpoint server = endpoint("203.0.113.10:51820");
+    struct endpoint seen = endpoint("203.0.113.70:1");
+    struct ip_addr outside;
+    struct path_side side;
+
+    assert_int_equal(answer_all(w, "203.0.113.70:7000", 0, T0), SERVERS);
+    outside = local_candidates_outside(&w->lc, &server);
+    assert_true(ip_addr_equal(&outside, &seen.addr));
+    assert_int_equal(local_candidates_due(&w->lc), T0 + NSEC_PER_MSEC + 30 * SEC);
+    local_candidates_set_addresses(&w->lc, &own, 1, PORT + 1, T0 + SEC);
+    side = filled(w);
+    assert_true(has(&side, CANDIDATE_HOST, "10.0.0.2:51821"));
+    assert_false(has(&side, CANDIDATE_REFLEXIVE, "203.0.113.70:7000"));
+    assert_false(side.nat.is_natted);
+    assert_int_equal(local_candidates_hub_rtt(&w->lc), 0);
+    assert_int_equal(local_candidates_due(&w->lc), T0 + SEC);
+    assert_int_equal(answer_all(w, "203.0.113.71:7000", 0, T0 + SEC), SERVERS);
+}
+
+static void test_what_is_told_only_when_it_is_new(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(local_candidates_set_blocked(&w->lc, true));
+    assert_false(local_candidates_set_blocked(&w->lc, true));
+    assert_true(local_candidates_set_keepalive(&w->lc, 20 * SEC));
+    assert_false(local_candidates_set_keepalive(&w->lc, 20 * SEC));
+    assert_true(filled(w).nat.is_blocked);
+    assert_int_equal(filled(w).keepalive, 20 * SEC);
+}
+
+/* Only where the NAT counts is its newest port asked for, from another socket. */
+static void test_a_counting_nat(void **state)
+{
+    struct world *w = *state;
+    struct endpoint mapped = endpoint("203.0.113.70:7010");
+    struct endpoint stranger = endpoint("203.0.113.99:1");
+    struct local_request rq;
+    uint8_t out[STUN_ANSWER_MAX];
+    struct stun_request req;
+    size_t len;
+
+    assert_int_equal(answer_all(w, "203.0.113.70:7000", 0, T0), SERVERS);
+    assert_false(local_candidates_begin_fresh(&w->lc, &w->rng, &rq));
+    local_candidates_restart(&w->lc, T0 + SEC);
+    assert_int_equal(answer_all(w, "203.0.113.70:7001", 2, T0 + SEC), SERVERS);
+    assert_int_equal(filled(w).nat.port_step, 2);
+    assert_int_equal(filled(w).nat.last_port, 7001 + 2 * (SERVERS - 1));
+    assert_true(local_candidates_begin_fresh(&w->lc, &w->rng, &rq));
+    assert_int_equal(stun_decode_request(&req, rq.bytes, STUN_REQUEST_SIZE), 0);
+    len = stun_encode_answer(&req, &mapped, out);
+    assert_false(local_candidates_on_fresh(&w->lc, out, len, &stranger));
+    assert_true(local_candidates_on_fresh(&w->lc, out, len, &rq.to));
+    assert_int_equal(filled(w).nat.last_port, 7010);
+    /* It answers once. */
+    assert_false(local_candidates_on_fresh(&w->lc, out, len, &rq.to));
+    /* Another mapping to a server that was asked before is newer. */
+    local_candidates_restart(&w->lc, T0 + 2 * SEC);
+    assert_int_equal(answer_all(w, "203.0.113.70:7020", 2, T0 + 2 * SEC), SERVERS);
+    assert_int_equal(filled(w).nat.last_port, 7020 + 2 * (SERVERS - 1));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_each_kind_of_candidate, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_another_network_voids_what_servers_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_told_only_when_it_is_new, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_counting_nat, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

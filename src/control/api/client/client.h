@@ -1,0 +1,141 @@
+/*
+ * client.h - asks a hub or an agent, over TLS, the overlay or a unix socket (docs/API.md).
+ *
+ * Commands use client_call(), which blocks. A daemon on a libuv loop uses a
+ * client_loop: the same calls, and the hub's watch as a stream of lines. Both
+ * give the same outcomes in the same words.
+ *
+ * Over HTTPS nothing but the pin is trusted: no certificate authority, no name.
+ *
+ * Threads: client_call() any; a client_loop only its loop's.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/content/tls_pin.h"
+
+struct err;
+struct member_proof_signer;
+struct tcp_traffic;
+struct uv_loop_s;
+
+/** Longest answer to a single call, bytes: a snapshot of a large network. */
+#define CLIENT_ANSWER_MAX (64u << 20)
+
+/* Outcomes of a call. */
+#define CLIENT_E_REFUSED     1 /* it answered 4xx or 5xx; the words are its own */
+#define CLIENT_E_UNREACHABLE 2 /* no answer: no connection, time-out, connection lost */
+#define CLIENT_E_UNTRUSTED   3 /* the server's key is not the pinned one */
+
+enum client_access {
+    CLIENT_ACCESS_HTTPS,   /* the public API, or the admin API from afar */
+    CLIENT_ACCESS_OVERLAY, /* plain HTTP to the hub's overlay address */
+    CLIENT_ACCESS_UNIX,    /* a daemon's socket */
+};
+
+/** Where to ask. All texts are borrowed for as long as the call lasts. */
+struct client_target {
+    enum client_access access;
+    const char *address;                /* HTTPS, OVERLAY: "HOST:PORT"; UNIX: the socket's path */
+    struct tls_pin pin;                 /* HTTPS */
+    const char *proxy;                  /* HTTPS: through this one, see proxy.h; NULL: none */
+    const char *bearer;                 /* HTTPS: the admin token; NULL: none */
+    const char *interface;              /* OVERLAY: only through this one; NULL: as routed */
+    struct member_proof_signer *signer; /* OVERLAY, HTTPS: signs each request; NULL: nobody does */
+};
+
+/** What came back. */
+struct client_answer {
+    int status;   /* HTTP status; 0 when there was no answer */
+    json_t *body; /* owns a reference; NULL when the answer had none */
+};
+
+#define CLIENT_ANSWER_NULL                                                                         \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** client_answer_deinit() - idempotent. */
+void client_answer_deinit(struct client_answer *a);
+
+/**
+ * client_call() - ask, and wait for the answer
+ * @method:	"GET", "PUT", "POST" or "DELETE"
+ * @path:	"/v1/..."
+ * @body:	borrowed; NULL: none
+ * @timeout_ms:	for the whole call
+ * @ret:	set when there was an answer, also a refusal; deinit after use
+ *
+ * Return: 0 for 2xx; CLIENT_E_REFUSED, CLIENT_E_UNREACHABLE or CLIENT_E_UNTRUSTED
+ * with words; negative errno with words (-EINVAL: an address that is none).
+ */
+int client_call(const struct client_target *target, const char *method, const char *path,
+    const json_t *body, unsigned timeout_ms, struct client_answer *ret, struct err *e);
+
+/** Calls in flight on one libuv loop. */
+struct client_loop;
+
+/** One of them. */
+struct client_request;
+
+/**
+ * client_done_fn - a call has ended
+ * @result:	as client_call() returns it
+ * @answer:	borrowed; an empty one when there was none
+ * @e:		borrowed; the words when @result is not 0
+ *
+ * The request is gone; client_cancel() on it would be an error. New calls may be made.
+ */
+typedef void (*client_done_fn)(
+    void *ctx, int result, const struct client_answer *answer, const struct err *e);
+
+/** client_line_fn - one line of a stream, without its newline; borrowed, not zero-terminated. */
+typedef void (*client_line_fn)(void *ctx, const char *line, size_t len);
+
+/** client_loop_new() - @loop: pinned. 0 or negative errno with words. */
+int client_loop_new(struct client_loop **ret, struct uv_loop_s *loop, struct err *e);
+
+/**
+ * client_loop_free() - cancel every call, without a word to their owners
+ *
+ * Its handles close in the loop's next turns: run the loop until it is empty
+ * before closing it. NULL is fine. Always NULL. Not from a callback of its own.
+ */
+struct client_loop *client_loop_free(struct client_loop *cl);
+
+/**
+ * client_start() - as client_call(), without waiting
+ * @target:	copied, with its texts
+ * @body:	borrowed for this call only
+ * @done:	called once, never from inside this function
+ * @ret:	the request, until @done; NULL if it will not be cancelled
+ *
+ * Return: 0 or negative errno with words, and then @done is not called.
+ */
+int client_start(struct client_loop *cl, const struct client_target *target, const char *method,
+    const char *path, const json_t *body, unsigned timeout_ms, client_done_fn done, void *ctx,
+    struct client_request **ret, struct err *e);
+
+/**
+ * client_watch() - GET a stream of lines
+ * @connect_ms:	how long connecting may take; how long silence may last is the caller's to watch
+ * @line_max:	a longer line ends the stream, as CLIENT_E_UNREACHABLE
+ * @line:	called for each line; may cancel the request
+ * @done:	called once, when the stream has ended (0: the server ended it in order)
+ *
+ * Return: 0 or negative errno with words, and then @done is not called.
+ */
+int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
+    unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
+    struct client_request **ret, struct err *e);
+
+/** client_look() - @ret is untouched when it is false: there is no connection by TCP. */
+bool client_look(const struct client_request *rq, struct tcp_traffic *ret);
+
+/** client_cancel() - end a call; its callbacks are not called any more. NULL is fine. Always NULL.
+ */
+struct client_request *client_cancel(struct client_request *rq);

@@ -1,0 +1,399 @@
+/*
+ * client_loop.c - calls and streams on a libuv loop.
+ *
+ * Theory of operation. libcurl's multi interface says which sockets it wants
+ * watched and when it wants to be woken; each becomes a uv_poll, the time a
+ * uv_timer. libcurl must not be called from inside its own callbacks, and the
+ * line callback of a stream is inside. So a request that is started or
+ * cancelled there only notes it, and settle() does it once libcurl has
+ * returned.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "api/client/client.h"
+#include "api/client/client_internal.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "net/socket/tcp_traffic.h"
+
+/* Between two probes of a silent stream's connection, s. */
+#define WATCH_KEEPALIVE_S 4L
+#define WATCH_REPEAT_S    1L /* one that is not answered: whoever asks learns soon that it is not */
+#define WATCH_REPEATS     60 /* the stream's owner knows better when to give it up */
+
+struct client_loop {
+    uv_loop_t *loop;      /* pins */
+    CURLM *multi;         /* owns */
+    uv_timer_t timer;     /* when libcurl wants to be woken */
+    struct list requests; /* all of them */
+    unsigned inside;      /* depth of calls into libcurl */
+};
+
+struct client_request {
+    struct list link;          /* in the loop's requests */
+    struct client_loop *cl;    /* pins */
+    struct client__exchange x; /* the HTTP part */
+    client_line_fn line;       /* of a stream; NULL for a call */
+    client_done_fn done;       /* at the end */
+    void *ctx;                 /* pins: for both */
+    curl_socket_t fd;          /* libcurl's, while it watches one for this; else CURL_SOCKET_BAD */
+    bool added;                /* libcurl knows it */
+    bool cancelled;            /* drop it without a word */
+};
+
+/* A socket of libcurl's. */
+struct watched {
+    uv_poll_t poll;         /* the handle; its close frees this */
+    struct client_loop *cl; /* pins */
+    curl_socket_t fd;       /* libcurl's */
+};
+
+static void request_free(struct client_request *rq)
+{
+    list_remove(&rq->link);
+    if (rq->added)
+        curl_multi_remove_handle(rq->cl->multi, rq->x.easy);
+    client__exchange_deinit(&rq->x);
+    free(rq);
+}
+
+static void finish(struct client_request *rq, CURLcode code)
+{
+    struct client_answer answer = CLIENT_ANSWER_NULL;
+    client_done_fn done = rq->done;
+    void *ctx = rq->ctx;
+    struct err e = ERR_NULL;
+    long status = 0;
+    int r;
+
+    curl_easy_getinfo(rq->x.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (rq->line && status == 200)
+        rq->x.got.len = 0; /* the beginning of a line whose end will not come */
+    r = client__result(&rq->x, code, &answer, &e);
+    request_free(rq);
+    done(ctx, r, &answer, &e);
+    client_answer_deinit(&answer);
+}
+
+static int request_add(struct client_request *rq, struct err *e)
+{
+    if (curl_multi_add_handle(rq->cl->multi, rq->x.easy) != CURLM_OK)
+        return err_set(e, -ENOMEM, "no memory for a request");
+    rq->added = true;
+    return 0;
+}
+
+/* Libcurl has returned: do what had to wait for that, then tell who is done. */
+static void settle(struct client_loop *cl)
+{
+    struct client_request *rq;
+    struct client_request *tmp;
+    CURLMsg *m;
+    int left;
+
+    if (cl->inside > 0)
+        return;
+    list_foreach_safe(rq, tmp, &cl->requests, link) {
+        if (rq->cancelled)
+            request_free(rq);
+        else if (!rq->added)
+            /* Without memory it is tried again when something else has moved. */
+            (void)request_add(rq, NULL);
+    }
+    while ((m = curl_multi_info_read(cl->multi, &left))) {
+        CURLcode code = m->data.result;
+        void *x = NULL;
+
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
+        finish(container_of(x, struct client_request, x), code);
+    }
+}
+
+static void act(struct client_loop *cl, curl_socket_t fd, int events)
+{
+    int running;
+
+    cl->inside++;
+    (void)curl_multi_socket_action(cl->multi, fd, events, &running);
+    cl->inside--;
+    settle(cl);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    act(container_of(timer, struct client_loop, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct watched *w = container_of(poll, struct watched, poll);
+    int mask = 0;
+
+    if (status < 0)
+        mask = CURL_CSELECT_ERR;
+    if (events & UV_READABLE)
+        mask |= CURL_CSELECT_IN;
+    if (events & UV_WRITABLE)
+        mask |= CURL_CSELECT_OUT;
+    act(w->cl, w->fd, mask);
+}
+
+static void on_watched_closed(uv_handle_t *h)
+{
+    free(container_of((uv_poll_t *)h, struct watched, poll));
+}
+
+/* libcurl: call me in @timeout_ms, or never. */
+static int want_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+    struct client_loop *cl = ctx;
+
+    if (timeout_ms < 0)
+        uv_timer_stop(&cl->timer);
+    else
+        uv_timer_start(&cl->timer, on_timer, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+/* CURLINFO_ACTIVESOCKET knows it only at the end. */
+static void note_socket(CURL *easy, curl_socket_t fd, int what)
+{
+    struct client_request *rq;
+    void *x = NULL;
+
+    /* libcurl closes idle connections with a handle of its own. */
+    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x) != CURLE_OK || !x)
+        return;
+    rq = container_of(x, struct client_request, x);
+    if (what != CURL_POLL_REMOVE)
+        rq->fd = fd;
+    else if (rq->fd == fd)
+        rq->fd = CURL_SOCKET_BAD;
+}
+
+/* libcurl: watch this socket, or stop watching it. */
+static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
+{
+    struct client_loop *cl = ctx;
+    struct watched *w = socket_ctx;
+    int events = 0;
+
+    note_socket(easy, fd, what);
+    if (what == CURL_POLL_REMOVE) {
+        if (w) {
+            curl_multi_assign(cl->multi, fd, NULL);
+            uv_close((uv_handle_t *)&w->poll, on_watched_closed);
+        }
+        return 0;
+    }
+    if (!w) {
+        w = calloc(1, sizeof(*w));
+        if (!w)
+            return -1;
+        w->cl = cl;
+        w->fd = fd;
+        if (uv_poll_init(cl->loop, &w->poll, fd) != 0) {
+            free(w);
+            return -1;
+        }
+        curl_multi_assign(cl->multi, fd, w);
+    }
+    if (what != CURL_POLL_OUT)
+        events |= UV_READABLE;
+    if (what != CURL_POLL_IN)
+        events |= UV_WRITABLE;
+    return uv_poll_start(&w->poll, events, on_socket) == 0 ? 0 : -1;
+}
+
+int client_loop_new(struct client_loop **ret, struct uv_loop_s *loop, struct err *e)
+{
+    struct client_loop *cl = calloc(1, sizeof(*cl));
+
+    if (cl)
+        cl->multi = curl_multi_init();
+    if (!cl || !cl->multi) {
+        free(cl);
+        return err_set(e, -ENOMEM, "no memory for a client");
+    }
+    cl->loop = loop;
+    list_init(&cl->requests);
+    uv_timer_init(loop, &cl->timer);
+    curl_multi_setopt(cl->multi, CURLMOPT_TIMERFUNCTION, want_timer);
+    curl_multi_setopt(cl->multi, CURLMOPT_TIMERDATA, cl);
+    curl_multi_setopt(cl->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+    curl_multi_setopt(cl->multi, CURLMOPT_SOCKETDATA, cl);
+    *ret = cl;
+    return 0;
+}
+
+static void on_loop_closed(uv_handle_t *h)
+{
+    free(container_of((uv_timer_t *)h, struct client_loop, timer));
+}
+
+struct client_loop *client_loop_free(struct client_loop *cl)
+{
+    struct client_request *rq;
+    struct client_request *tmp;
+
+    if (!cl)
+        return NULL;
+    assert(cl->inside == 0);
+    list_foreach_safe(rq, tmp, &cl->requests, link)
+        request_free(rq);
+    /* Closes the connections that are left, each through want_socket(). */
+    curl_multi_cleanup(cl->multi);
+    uv_close((uv_handle_t *)&cl->timer, on_loop_closed);
+    return NULL;
+}
+
+static int request_new(struct client_request **ret, struct client_loop *cl,
+    const struct client_target *target, const char *method, const char *path, const json_t *body,
+    struct err *e)
+{
+    struct client_request *rq = calloc(1, sizeof(*rq));
+    int r;
+
+    if (!rq)
+        return err_set(e, -ENOMEM, "no memory for a request");
+    r = client__exchange_init(&rq->x, target, method, path, body, e);
+    if (r != 0) {
+        free(rq);
+        return r;
+    }
+    rq->cl = cl;
+    rq->fd = CURL_SOCKET_BAD;
+    list_add_tail(&cl->requests, &rq->link);
+    *ret = rq;
+    return 0;
+}
+
+/* Hand the request to libcurl, now or once that has returned. */
+static int begin(struct client_request *rq, struct client_request **ret, struct err *e)
+{
+    int r = rq->cl->inside > 0 ? 0 : request_add(rq, e);
+
+    if (r != 0) {
+        request_free(rq);
+        return r;
+    }
+    if (ret)
+        *ret = rq;
+    return 0;
+}
+
+int client_start(struct client_loop *cl, const struct client_target *target, const char *method,
+    const char *path, const json_t *body, unsigned timeout_ms, client_done_fn done, void *ctx,
+    struct client_request **ret, struct err *e)
+{
+    struct client_request *rq = NULL;
+    int r = request_new(&rq, cl, target, method, path, body, e);
+
+    if (r != 0)
+        return r;
+    rq->done = done;
+    rq->ctx = ctx;
+    curl_easy_setopt(rq->x.easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    return begin(rq, ret, e);
+}
+
+/* Give out the whole lines in @p and keep the rest; false when the stream must end. */
+static bool take_lines(struct client_request *rq, const char *p, size_t len)
+{
+    struct client__buffer *rest = &rq->x.got;
+
+    while (len > 0 && !rq->cancelled) {
+        const char *end = memchr(p, '\n', len);
+        size_t n = end ? (size_t)(end - p) : len;
+
+        if (!end || rest->len > 0) {
+            rq->x.too_long = !client__buffer_add(rest, p, n, rq->x.max);
+            if (rq->x.too_long)
+                return false;
+        }
+        if (end && rest->len > 0) {
+            size_t line_len = rest->len;
+
+            rest->len = 0;
+            rq->line(rq->ctx, rest->p, line_len);
+        } else if (end && n <= rq->x.max) {
+            rq->line(rq->ctx, p, n);
+        }
+        n += end ? 1 : 0;
+        p += n;
+        len -= n;
+    }
+    return !rq->cancelled;
+}
+
+static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
+{
+    struct client_request *rq = ctx;
+    long status = 0;
+
+    curl_easy_getinfo(rq->x.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200)
+        return take_lines(rq, p, size * n) ? size * n : 0;
+    rq->x.too_long = !client__buffer_add(&rq->x.got, p, size * n, rq->x.max);
+    return rq->x.too_long ? 0 : size * n;
+}
+
+/* libcurl has no option for it yet. */
+static int keep_asking(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    const int repeats = WATCH_REPEATS;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &repeats, sizeof(repeats));
+    return CURL_SOCKOPT_OK;
+}
+
+int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
+    unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
+    struct client_request **ret, struct err *e)
+{
+    struct client_request *rq = NULL;
+    int r = request_new(&rq, cl, target, "GET", path, NULL, e);
+
+    if (r != 0)
+        return r;
+    rq->line = line;
+    rq->done = done;
+    rq->ctx = ctx;
+    rq->x.max = line_max;
+    curl_easy_setopt(rq->x.easy, CURLOPT_WRITEFUNCTION, on_stream);
+    curl_easy_setopt(rq->x.easy, CURLOPT_WRITEDATA, rq);
+    curl_easy_setopt(rq->x.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    /*
+     * A stream only listens. Over the overlay something has to be sent as well, or WireGuard does
+     * not notice that the other end was restarted and knows the session no more.
+     */
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, WATCH_KEEPALIVE_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_REPEAT_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_SOCKOPTFUNCTION, keep_asking);
+    return begin(rq, ret, e);
+}
+
+bool client_look(const struct client_request *rq, struct tcp_traffic *ret)
+{
+    return rq->fd != CURL_SOCKET_BAD && tcp_traffic_read(rq->fd, ret);
+}
+
+struct client_request *client_cancel(struct client_request *rq)
+{
+    if (!rq)
+        return NULL;
+    rq->cancelled = true;
+    if (rq->cl->inside == 0)
+        request_free(rq);
+    return NULL;
+}

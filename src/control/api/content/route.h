@@ -1,0 +1,141 @@
+/*
+ * route.h - requests, answers, and the table that leads from one to the other.
+ *
+ * A daemon has one table of routes: method, path, who may ask, handler, help.
+ * Nothing here knows a socket; server.c feeds it.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/content/role.h"
+#include "base/addr.h"
+#include "base/clock.h"
+
+struct deferred;
+struct err;
+struct stream;
+struct upgrade;
+
+/** How a request reached the daemon; a route names the ways by which it may be called. */
+enum api_access {
+    API_ACCESS_PUBLIC = 1,  /* anybody, over TLS */
+    API_ACCESS_OVERLAY = 2, /* a member, over the network's interface */
+    API_ACCESS_ADMIN = 4,   /* root's unix socket, or TLS with the admin token */
+};
+
+/** Most variable parts of a path. */
+#define ROUTE_PARAMS_MAX 3
+
+/** Longest path, and longest variable part. */
+#define ROUTE_PATH_MAX  512
+#define ROUTE_PARAM_MAX 159
+
+/** A request as a handler sees it. Everything is borrowed. */
+struct request {
+    enum api_access access;                             /* see there */
+    void *listener_ctx;                                 /* of the listener it came through */
+    struct endpoint from;                               /* the other end; none: unix socket */
+    char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1]; /* the path's variable parts, in order */
+    const char *method;                                 /* "GET" */
+    const char *path;                                   /* decoded, without a query */
+    const char *authorization;                          /* that header; NULL: none was sent */
+    struct caller caller;                               /* as administrator; see there */
+    const void *query;                                  /* for request_query() */
+    const void *bytes;                                  /* the body as sent; NULL: none was */
+    size_t n_bytes;                                     /* of that */
+    const json_t *body;                                 /* an object; NULL: none was sent */
+    nsec_t now;                                         /* monotonic time of this turn */
+};
+
+/** What a handler answers. Starts as zeroes, which is 500. */
+struct response {
+    int status;                /* HTTP's */
+    json_t *body;              /* owns a reference; NULL: none */
+    char *text;                /* owns; what to send instead of a body */
+    const char *type;          /* of @text, as in Content-Type; a constant */
+    struct stream *stream;     /* pins; lines for ever instead of a body (stream.h) */
+    struct upgrade *upgrade;   /* pins; bytes both ways, and no answer (upgrade.h) */
+    struct deferred *deferred; /* pins; the answer comes later (deferred.h) */
+};
+
+/** response_deinit() - release what it owns. Idempotent. */
+void response_deinit(struct response *rs);
+
+/** response_json() - @status with @body, which is taken; NULL (no memory) becomes 500. */
+void response_json(struct response *rs, int status, json_t *body);
+
+/** response_text() - @status with @text of @type; it is taken; NULL (no memory) becomes 500. */
+void response_text(struct response *rs, int status, char *text, const char *type);
+
+/** response_empty() - 204: done, nothing to say. */
+void response_empty(struct response *rs);
+
+/** response_refuse() - @status with one sentence that names the value and what is allowed. */
+void response_refuse(struct response *rs, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** response_fail() - an unexpected failure: 507 for a full disk, 503 for -EAGAIN, 400 for -EINVAL,
+ * else 500. */
+void response_fail(struct response *rs, const struct err *e);
+
+/** Answers a request. @ctx is the table's owner. */
+typedef void (*route_fn)(void *ctx, const struct request *rq, struct response *rs);
+
+/** For whom of the administrators a route is whose token is for one network only. */
+enum route_scope {
+    ROUTE_SCOPE_HUB,      /* none of them: it is about the whole hub */
+    ROUTE_SCOPE_NETWORK,  /* those whose network is the path's first variable part */
+    ROUTE_SCOPE_FILTERED, /* all of them: the handler tells of the caller's network only */
+};
+
+struct route {
+    const char *method;     /* "GET" */
+    const char *path;       /* "/v1/networks/{network}": braces hold a variable part; "{kind=Node}"
+                             * one that must be that word. The first row that matches is taken. */
+    unsigned access;        /* enum api_access, or-ed */
+    route_fn handle;        /* see there */
+    const char *help;       /* one clause */
+    enum role role;         /* the least that may call it as administrator */
+    enum route_scope scope; /* see there */
+};
+
+/** The last row of a table. */
+#define ROUTES_END                                                                                 \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/**
+ * route_find() - the row for a request
+ * @path:	as sent, without a query; a variable part is 1 to ROUTE_PARAM_MAX of the characters
+ *		that names are made of, and '.', '_', ':'
+ * @params:	filled in as far as the row has variable parts
+ * @rs:		when there is no row: 404, or 405 for another method, each with a sentence
+ *
+ * Return: NULL when @rs has the answer already.
+ */
+const struct route *route_find(const struct route *table, const char *method, const char *path,
+    char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs);
+
+/**
+ * route_admits() - may who asks call it? The one place that decides by access, role and network.
+ * @rq:	its access, caller and parameters are looked at
+ * @rs:	when not: 401 without a valid admin token, 403 for another way in, too low a role or
+ *		another network, 429 after too many failures; each with a sentence that says what
+ *		is needed
+ *
+ * Return: false when @rs has the answer already.
+ */
+bool route_admits(const struct route *row, const struct request *rq, struct response *rs);
+
+/**
+ * route_check() - is each row of a table fit to be served?
+ *
+ * A row that only administrators may call must name a role.
+ *
+ * Return: 0, or -EINVAL with the row.
+ */
+int route_check(const struct route *table, struct err *e);

@@ -1,0 +1,190 @@
+/* token.c - see token.h. */
+#include "token.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/content/body.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "mesh/object/fields.h"
+
+#define PREFIX "weft1."
+#define PREFIX_LEN (sizeof(PREFIX) - 1)
+
+/* Room for the JSON inside the longest token. */
+#define JSON_TEXT_MAX (TOKEN_TEXT_MAX * 3 / 4)
+
+void token_wipe(struct token *t)
+{
+    secret_wipe(t, sizeof(*t));
+}
+
+static json_t *encode_ways(const struct token *t, json_t **ret_api)
+{
+    json_t *udp = json_array();
+    char text[ENDPOINT_TEXT_MAX];
+
+    *ret_api = json_array();
+    for (unsigned i = 0; i < t->n_udp; i++)
+        json_array_append_new(udp, json_string(endpoint_format(&t->udp[i], text)));
+    for (unsigned i = 0; i < t->n_api; i++)
+        json_array_append_new(*ret_api, json_string(t->api[i]));
+    return udp;
+}
+
+/* The JSON text inside a token; wiped and freed by the caller. */
+static char *encode_json(const struct token *t)
+{
+    char key[X25519_BASE64_MAX];
+    char pin[BASE64_ROOM(sizeof(t->pin.b))];
+    char secret[BASE64_ROOM(sizeof(t->secret.b))];
+    json_t *api;
+    json_t *udp = encode_ways(t, &api);
+    json_t *json;
+    char *text;
+
+    base64_encode(t->pin.b, sizeof(t->pin.b), pin);
+    base64url_encode(t->secret.b, sizeof(t->secret.b), secret);
+    json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:I}", "n", t->network, "u", udp, "a", api,
+        "t", pin, "k", x25519_public_format(&t->hub_key, key), "s", secret, "e",
+        (json_int_t)t->expires);
+    secret_wipe(secret, sizeof(secret));
+    text = body_format(json);
+    if (json)
+        body_wipe_text(json, "s");
+    json_decref(json);
+    return text;
+}
+
+int token_encode(const struct token *t, char **ret, struct err *e)
+{
+    char *json = encode_json(t);
+    size_t len = json ? strlen(json) : 0;
+    char *text = malloc(PREFIX_LEN + BASE64_ROOM(len));
+    int r = 0;
+
+    if (!json || !text) {
+        r = err_set(e, -ENOMEM, "no memory for a token");
+    } else if (len > JSON_TEXT_MAX - PREFIX_LEN) {
+        r = err_set(e, -EINVAL, "the hub has too many or too long addresses for a token");
+    } else {
+        memcpy(text, PREFIX, PREFIX_LEN);
+        base64url_encode(json, len, text + PREFIX_LEN);
+        *ret = TAKE_PTR(text);
+    }
+    if (json)
+        secret_wipe(json, len);
+    free(json);
+    free(text);
+    return r;
+}
+
+/* Each text of the array @name: checked, and stored by @take. */
+static void read_ways(struct fields *f, const char *name, struct token *t,
+    int (*take)(struct token *t, unsigned i, const char *text, struct err *e))
+{
+    const json_t *array = fields_array(f, name, FIELDS_REQUIRED, 1, TOKEN_WAYS_MAX);
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(array, i, item) {
+        const char *text = json_string_value(item);
+        struct err e = ERR_NULL;
+
+        if (!text)
+            fields_fail(f, "\"%s\" holds something else than texts", name);
+        else if (take(t, (unsigned)i, text, &e) != 0)
+            fields_fail(f, "%s", err_text(&e));
+    }
+}
+
+static int take_udp(struct token *t, unsigned i, const char *text, struct err *e)
+{
+    int r = endpoint_parse(&t->udp[i], text, e);
+
+    if (r == 0 && t->udp[i].scope != 0)
+        r = err_set(e, -EINVAL, "\"%.60s\" means nothing on another machine", text);
+    t->n_udp = i + 1;
+    return r;
+}
+
+static int take_api(struct token *t, unsigned i, const char *text, struct err *e)
+{
+    int r = host_port_check(text, e);
+
+    if (r == 0) {
+        t->n_api = i + 1;
+        (void)snprintf(t->api[i], sizeof(t->api[i]), "%s", text);
+    }
+    return r;
+}
+
+static void read_secret(struct fields *f, struct token *t)
+{
+    const char *text = fields_string(f, "s", FIELDS_REQUIRED, 1, 64);
+    size_t len;
+
+    if (text && (!base64url_decode(text, strlen(text), t->secret.b, sizeof(t->secret.b), &len) ||
+                    len != sizeof(t->secret.b)))
+        fields_fail(f, "the secret is not 32 bytes");
+}
+
+static int decode_json(struct token *t, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "token", e);
+    const char *pin;
+    uint64_t expires = 0;
+
+    fields_name(&f, "n", FIELDS_REQUIRED, t->network);
+    read_ways(&f, "u", t, take_udp);
+    read_ways(&f, "a", t, take_api);
+    pin = fields_string(&f, "t", FIELDS_REQUIRED, 1, 64);
+    if (pin && !base64_decode(pin, t->pin.b, sizeof(t->pin.b)))
+        fields_fail(&f, "the pin is not the base64 of 32 bytes");
+    fields_public_key(&f, "k", FIELDS_REQUIRED, &t->hub_key);
+    read_secret(&f, t);
+    fields_u64(&f, "e", FIELDS_REQUIRED, 0, INT64_MAX, &expires);
+    t->expires = (int64_t)expires;
+    return fields_end(&f);
+}
+
+int token_decode(struct token *ret, const char *text, struct err *e)
+{
+    static const char space[] = " \t\r\n";
+    const char *start = text + strspn(text, space);
+    size_t len = strcspn(start, space);
+    char json_text[JSON_TEXT_MAX];
+    struct token t = TOKEN_NULL;
+    json_t *json = NULL;
+    size_t json_len;
+    int r;
+
+    if (strncmp(start, PREFIX, PREFIX_LEN) != 0)
+        return err_set(e, -EINVAL,
+            "this is not a join token: one starts with \"" PREFIX "\" and comes from "
+            "\"weft token new\"");
+    if (len > TOKEN_TEXT_MAX || start[len + strspn(start + len, space)] != '\0')
+        return err_set(e, -EINVAL,
+            "this is not a join token: one is a word of at most %d characters", TOKEN_TEXT_MAX);
+    if (!base64url_decode(
+            start + PREFIX_LEN, len - PREFIX_LEN, json_text, sizeof(json_text), &json_len))
+        return err_set(e, -EINVAL, "the join token is damaged: was it copied as a whole?");
+    r = body_parse(&json, json_text, json_len, NULL);
+    secret_wipe(json_text, sizeof(json_text));
+    if (r != 0)
+        return err_set(e, r, "the join token is damaged: was it copied as a whole?");
+    r = decode_json(&t, json, e);
+    body_wipe_text(json, "s");
+    json_decref(json);
+    if (r == 0)
+        *ret = t;
+    token_wipe(&t);
+    return r;
+}

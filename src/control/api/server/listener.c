@@ -1,0 +1,321 @@
+/*
+ * listener.c - the server's listening sockets: binding them, and the pace of beginning connections.
+ *
+ * What happens with a connection is in server.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/server/server_internal.h"
+#include "base/err.h"
+#include "net/address/sockaddr.h"
+#include "net/socket/tcp_listener.h"
+#include "net/socket/unix_socket.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/rng_kernel.h"
+
+#define BACKLOG 512
+
+/* Connections at once. A member needs two: its watch, and one for reports. */
+#define PUBLIC_MAX             512
+#define PUBLIC_MAX_BY_ADDRESS  64
+#define OVERLAY_MAX            65536
+#define OVERLAY_MAX_BY_ADDRESS 8
+#define ADMIN_MAX              64
+
+/* The pace: a connection begins each so often, and after a quiet while so many at once. A TLS
+ * handshake costs up to a millisecond, so strangers get a quarter of a core's time at most. */
+#define PACE_PUBLIC_EACH  (4 * NSEC_PER_MSEC)
+#define PACE_MEMBERS_EACH (NSEC_PER_MSEC / 5)
+#define PACE_BURST        25
+
+/* Accepted, and waiting for their turn: waiting.h says whose goes when there are more. */
+#define WAITING_MAX 512
+
+/* How long nothing is accepted for when that fails, for want of descriptors or memory. */
+#define PAUSE_MS 100
+
+/* How long one may have waited and still begin: the client has given up, or soon will. */
+#define WAITING_TIME (8 * NSEC_PER_SEC)
+
+/* Accepted, and begun, in one turn of the loop, so that a burst does not hold up everything else.
+ */
+#define TAKE_AT_ONCE 32
+
+static void on_listener_closed(uv_handle_t *h)
+{
+    struct server_listener *l = h->data;
+
+    if (--l->n_handles > 0)
+        return;
+    (void)close(l->fd);
+    free(l->path);
+    free(l);
+}
+
+/* Those who wait for a listener that closes. */
+static void send_away(struct server_listener *l)
+{
+    struct waiting_connection c;
+
+    while (waiting_take(&l->waiting, &c))
+        (void)close(c.fd);
+    waiting_deinit(&l->waiting);
+}
+
+struct server_listener *server_listener_close(struct server_listener *l)
+{
+    struct server__connection *c;
+
+    if (!l)
+        return NULL;
+    list_foreach(c, &l->s->connections, link) {
+        if (c->listener == l) {
+            c->listener = NULL;
+            server__cut(c);
+        }
+    }
+    list_remove(&l->link);
+    send_away(l);
+    admission_deinit(&l->admission);
+    if (l->path)
+        (void)unlink(l->path);
+    uv_close((uv_handle_t *)&l->poll, on_listener_closed);
+    uv_close((uv_handle_t *)&l->pause, on_listener_closed);
+    uv_close((uv_handle_t *)&l->turn, on_listener_closed);
+    return NULL;
+}
+
+static void on_connectable(uv_poll_t *poll, int status, int events);
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    struct server_listener *l = timer->data;
+
+    (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
+}
+
+static nsec_t pace_of(const struct server_listener *l)
+{
+    return l->access == API_ACCESS_PUBLIC ? PACE_PUBLIC_EACH : PACE_MEMBERS_EACH;
+}
+
+static void on_turn(uv_timer_t *timer);
+
+/* Begin those whose turn it is, as far as the pace allows; then wait for it. */
+static void begin_waiting(struct server_listener *l, nsec_t now)
+{
+    nsec_t each = pace_of(l);
+    struct waiting_connection c;
+
+    for (int i = 0; i < TAKE_AT_ONCE && !rate_is_spent(&l->pace, now, (PACE_BURST - 1) * each);
+         i++) {
+        if (!waiting_take(&l->waiting, &c))
+            return;
+        if (now - c.accepted_at >= WAITING_TIME) {
+            l->s->counts.refused++;
+            (void)close(c.fd);
+        } else if (server__take(l, c.fd, &c.from, c.accepted_at)) {
+            rate_pay(&l->pace, now, each);
+        }
+    }
+    if (l->waiting.n > 0)
+        (void)uv_timer_start(
+            &l->turn, on_turn, (uint64_t)((each + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC), 0);
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+    begin_waiting(timer->data, clock_now());
+}
+
+static void pause_accepting(struct server_listener *l)
+{
+    (void)uv_poll_stop(&l->poll);
+    (void)uv_timer_start(&l->pause, on_pause_over, PAUSE_MS, 0);
+}
+
+/* False: there are no more for now. */
+static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
+{
+    struct waiting_connection c = {.accepted_at = now};
+    struct waiting_connection gone;
+    union sockaddr_inet sa;
+    socklen_t len = sizeof(sa);
+
+    c.fd = accept4(l->fd, &sa.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (c.fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            pause_accepting(l);
+        return errno == ECONNABORTED;
+    }
+    if (l->access != API_ACCESS_ADMIN)
+        (void)sockaddr_to_endpoint(&sa, &c.from);
+    if (waiting_add(&l->waiting, &c, rng_u64(rng), &gone)) {
+        l->s->counts.refused++;
+        (void)close(gone.fd);
+    }
+    return true;
+}
+
+/* All are accepted at once: only then is it known from whom they come, and the kernel's queue has
+ * room for the next one, whoever that is. */
+static void on_connectable(uv_poll_t *poll, int status, int events)
+{
+    struct server_listener *l = poll->data;
+    struct rng rng = rng_kernel();
+    nsec_t now = clock_now();
+    int n = 0;
+
+    while (n < TAKE_AT_ONCE && accept_one(l, &rng, now))
+        n++;
+    begin_waiting(l, now);
+}
+
+/* A listener on a bound socket, which is taken. */
+static int listener_new(struct server_listener **ret, struct server *s, int fd,
+    enum api_access access, void *listener_ctx, struct err *e)
+{
+    struct server_listener *l = calloc(1, sizeof(*l));
+
+    if (!l || listen(fd, BACKLOG) < 0) {
+        int r = err_set(e, l ? -errno : -ENOMEM, "a socket cannot listen: %s", strerror(errno));
+
+        (void)close(fd);
+        free(l);
+        return r;
+    }
+    *l = (struct server_listener){
+        .s = s, .fd = fd, .n_handles = 3, .access = access, .listener_ctx = listener_ctx};
+    waiting_init(&l->waiting, WAITING_MAX, s->seed);
+    switch (access) {
+    case API_ACCESS_PUBLIC:
+        admission_init(&l->admission, PUBLIC_MAX, PUBLIC_MAX_BY_ADDRESS, s->seed);
+        break;
+    case API_ACCESS_OVERLAY:
+        admission_init(&l->admission, OVERLAY_MAX, OVERLAY_MAX_BY_ADDRESS, s->seed);
+        break;
+    case API_ACCESS_ADMIN:
+        admission_init(&l->admission, ADMIN_MAX, ADMIN_MAX, s->seed);
+        break;
+    }
+    /* Neither can fail on a descriptor that is open and watched by nobody else. */
+    (void)uv_poll_init(s->config.loop, &l->poll, fd);
+    (void)uv_timer_init(s->config.loop, &l->pause);
+    (void)uv_timer_init(s->config.loop, &l->turn);
+    l->poll.data = l;
+    l->pause.data = l;
+    l->turn.data = l;
+    (void)uv_poll_start(&l->poll, UV_READABLE, on_connectable);
+    list_add_tail(&s->listeners, &l->link);
+    *ret = l;
+    return 0;
+}
+
+/*
+ * A TCP socket, bound. The public API takes all addresses of its port and each overlay listener one
+ * of them, on one interface, which the kernel allows only to sockets that all share the port. That
+ * would let in a second hub too; so whoever is not on an interface first tries without.
+ */
+static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
+{
+    _cleanup_(closep) int alone = -1;
+
+    if (!interface) {
+        int r = tcp_listener_open(&alone, at, NULL, false, e);
+
+        if (r != 0)
+            return r;
+        (void)close(TAKE_FD(alone));
+    }
+    return tcp_listener_open(ret_fd, at, interface, true, e);
+}
+
+static uint16_t port_of(int fd)
+{
+    union sockaddr_inet sa;
+    struct endpoint ep = {0};
+    socklen_t len = sizeof(sa);
+
+    if (getsockname(fd, &sa.any, &len) == 0)
+        (void)sockaddr_to_endpoint(&sa, &ep);
+    return ep.port;
+}
+
+int server_listen_tls(
+    struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e)
+{
+    struct endpoint any4 = {.addr = ip_addr_v4((const uint8_t[4]){0}), .port = at->port};
+    struct server_listener *l = NULL;
+    int fd = -1;
+    int r = open_tcp(&fd, at, NULL, e);
+
+    /* A machine without IPv6 cannot open the socket that takes both. */
+    if (r == -EAFNOSUPPORT && ip_addr_is_none(&at->addr))
+        r = open_tcp(&fd, &any4, NULL, e);
+    if (r == -EAFNOSUPPORT)
+        return err_set(e, r, "this machine has no IPv6");
+    if (r != 0)
+        return r;
+    if (ret_port)
+        *ret_port = port_of(fd);
+    return listener_new(&l, s, fd, API_ACCESS_PUBLIC, NULL, e);
+}
+
+int server_listen_overlay(struct server *s, const struct endpoint *at, const char *interface,
+    void *listener_ctx, struct server_listener **ret, struct err *e)
+{
+    int fd = -1;
+    int r = open_tcp(&fd, at, interface, e);
+
+    if (r == -EAFNOSUPPORT)
+        return err_set(e, r, "this machine has no IPv6");
+    if (r != 0)
+        return r;
+    r = listener_new(ret, s, fd, API_ACCESS_OVERLAY, listener_ctx, e);
+    if (r == 0)
+        (*ret)->own = at->addr;
+    return r;
+}
+
+static int listen_unix(
+    struct server *s, const char *path, mode_t mode, enum role role, struct err *e)
+{
+    struct server_listener *l = NULL;
+    int fd = unix_socket_listen_mode(path, SOCK_STREAM, mode);
+    int r;
+
+    if (fd == -EADDRINUSE)
+        return err_set(e, fd, "another daemon answers at \"%s\" already", path);
+    if (fd == -EEXIST)
+        return err_set(e, fd, "\"%s\" exists and is not a socket", path);
+    if (fd == -ENAMETOOLONG || fd == -EINVAL)
+        return err_set(
+            e, fd, "socket path \"%.120s\" is not 1 to %d bytes long", path, UNIX_SOCKET_PATH_MAX);
+    if (fd < 0)
+        return err_set(e, fd, "socket \"%s\" cannot be made: %s", path, strerror(-fd));
+    r = listener_new(&l, s, fd, API_ACCESS_ADMIN, NULL, e);
+    if (r == 0) {
+        l->path = strdup(path);
+        l->role = role;
+    }
+    return r;
+}
+
+int server_listen_unix(struct server *s, const char *path, struct err *e)
+{
+    return listen_unix(s, path, 0600, ROLE_ADMIN, e);
+}
+
+int server_listen_users(struct server *s, const char *path, enum role role, struct err *e)
+{
+    char users[UNIX_SOCKET_CHOICE_CAP];
+
+    (void)snprintf(users, sizeof(users), "%s" UNIX_SOCKET_USERS_SUFFIX, path);
+    return listen_unix(s, users, 0660, role, e);
+}

@@ -1,0 +1,282 @@
+/*
+ * server.c - requests, and the server as a whole; see server.h.
+ *
+ * Theory of operation. listener.c accepts a connection, server_begin.c hands it to libmicrohttpd
+ * (mhd_loop.h); what came through the public API goes there behind tls_front.h, which speaks TLS
+ * for it. on_request() is called for what has arrived. A connection that is late is shut down,
+ * which libmicrohttpd sees as its end.
+ */
+#include "server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/content/body.h"
+#include "api/content/identity.h"
+#include "api/content/origin.h"
+#include "api/server/server_internal.h"
+#include "api/server/tls_front.h"
+#include "api/server/upgrade.h"
+#include "base/err.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
+
+/* Unread bytes of a body that is too long, before the connection is cut without an answer. */
+#define DISCARD_MAX (1u << 20)
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static const char *header_of(const struct server__connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c->http.mhd, MHD_HEADER_KIND, name);
+}
+
+const char *request_query(const struct request *rq, const char *name)
+{
+    /* libmicrohttpd takes it as one that may change. */
+    return rq->query ? MHD_lookup_connection_value(
+                           (struct MHD_Connection *)rq->query, MHD_GET_ARGUMENT_KIND, name)
+                     : NULL;
+}
+
+/* With an admin token a request at the public API is an administrator's. */
+static void find_caller(const struct server__connection *c, struct request *rq)
+{
+    static const char word[] = "Bearer ";
+    const struct server_config *config = &c->s->config;
+    struct caller *caller = &rq->caller;
+
+    rq->access = c->access;
+    if (c->access == API_ACCESS_ADMIN) {
+        *caller = (struct caller){.role = c->role, .verdict = CALLER_KNOWN};
+        (void)snprintf(caller->name, sizeof(caller->name), "uid:%u", c->uid);
+        return;
+    }
+    if (c->access != API_ACCESS_PUBLIC || !config->identify || !rq->authorization ||
+        strncmp(rq->authorization, word, sizeof(word) - 1) != 0)
+        return;
+    caller->verdict = config->identify(
+        config->ctx, rq->authorization + sizeof(word) - 1, &rq->from, rq->now, caller);
+    if (caller->verdict == CALLER_KNOWN)
+        rq->access = API_ACCESS_ADMIN;
+}
+
+/* Is it a request for the listener that @rq came through? If not, @rs says 403. */
+static bool is_meant(
+    const struct server__connection *c, const struct request *rq, struct response *rs)
+{
+    struct origin o = {.host = header_of(c, "Host"),
+        .origin = header_of(c, "Origin"),
+        .access = rq->access,
+        .is_unix = endpoint_is_none(&c->from),
+        .own = c->listener->own};
+    struct err e = ERR_NULL;
+
+    if (origin_check(&o, &e) == 0)
+        return true;
+    response_refuse(rs, 403, "%s", err_text(&e));
+    return false;
+}
+
+static void call(
+    struct server__connection *c, const struct route *row, struct request *rq, struct response *rs)
+{
+    struct err e = ERR_NULL;
+    const char *protocol;
+    json_t *body = NULL;
+
+    if (c->body_len > 0 && body_parse(&body, c->body, c->body_len, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    rq->body = body;
+    row->handle(c->s->config.ctx, rq, rs);
+    rq->body = NULL;
+    json_decref(body);
+    if (!rs->upgrade || server__wants_upgrade(c, rs->upgrade->protocol))
+        return;
+    protocol = rs->upgrade->protocol;
+    server__give_back(rs);
+    response_refuse(rs, 426, "%s %s needs \"Upgrade: %s\"", row->method, row->path, protocol);
+}
+
+static void handle(
+    struct server__connection *c, const char *method, const char *path, struct response *rs)
+{
+    const struct server_config *config = &c->s->config;
+    struct request rq = {.listener_ctx = c->listener_ctx,
+        .from = c->from,
+        .method = method,
+        .path = path,
+        .bytes = c->body,
+        .n_bytes = c->body_len,
+        .now = clock_now()};
+    const struct route *row = NULL;
+
+    if (c->too_long) {
+        response_refuse(rs, 413, "the body is longer than %u bytes", BODY_MAX);
+        return;
+    }
+    rq.query = c->http.mhd;
+    rq.authorization = header_of(c, "Authorization");
+    find_caller(c, &rq);
+    if (config->begin)
+        config->begin(config->ctx, &rq);
+    if (is_meant(c, &rq, rs))
+        row = route_find(config->routes, method, path, rq.params, rs);
+    if (row && route_admits(row, &rq, rs))
+        call(c, row, &rq, rs);
+    if (config->end)
+        config->end(config->ctx, &rq, row, rs);
+}
+
+static enum MHD_Result dispatch(struct server__connection *c, const char *method, const char *path)
+{
+    struct response rs = {0};
+
+    /* Its listener has been closed: what that led to may be gone. */
+    if (!c->listener)
+        return MHD_NO;
+    c->s->counts.requests++;
+    c->has_asked = true;
+    handle(c, method, path, &rs);
+    if (rs.deferred) {
+        c->cut_at = clock_now() + SERVER__ANSWER_TIME;
+        return server__defer(c, rs.deferred);
+    }
+    return server__answer(c, &rs);
+}
+
+/* A piece of the body. What goes beyond the limit is read and thrown away, up to a limit too. */
+static enum MHD_Result take_body(struct server__connection *c, const char *p, size_t len)
+{
+    char *body;
+
+    if (c->body_len + len > BODY_MAX || c->too_long) {
+        c->too_long = true;
+        c->discarded += len;
+        return c->discarded > DISCARD_MAX ? MHD_NO : MHD_YES;
+    }
+    body = realloc(c->body, c->body_len + len);
+    if (!body)
+        return MHD_NO;
+    c->body = body;
+    memcpy(body + c->body_len, p, len);
+    c->body_len += len;
+    return MHD_YES;
+}
+
+/* Bytes of body that the header announces; 0: none, or it does not say. */
+static unsigned long long announced(struct MHD_Connection *mhd)
+{
+    const char *text = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
+
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const char *path,
+    const char *method, const char *version, const char *data, size_t *data_len, void **request)
+{
+    struct server__connection *c =
+        container_of(mhd_loop_conn_of(mhd), struct server__connection, http);
+
+    if (!*request) {
+        *request = c;
+        c->too_long = announced(mhd) > BODY_MAX;
+        /* Who is answered while it still sends may find the connection closed before it reads, so
+         * only what would not be read to its end is refused before a byte of it is. */
+        return announced(mhd) > DISCARD_MAX ? dispatch(c, method, path) : MHD_YES;
+    }
+    if (c->deferred)
+        return server__answer_deferred(c);
+    if (*data_len > 0) {
+        size_t len = *data_len;
+
+        *data_len = 0;
+        return take_body(c, data, len);
+    }
+    return dispatch(c, method, path);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void on_ended(struct mhd_loop_conn *http)
+{
+    server__connection_free(container_of(http, struct server__connection, http));
+}
+
+/* The time-outs of libmicrohttpd are off: they are about idleness, and a slow sender is never idle.
+ * Ours are about the time since the start; see server__cut(). */
+static int start_http(struct server *s, struct err *e)
+{
+    const struct mhd_loop_config config = {.connection_memory = SERVER__CONNECTION_MEMORY,
+        .has_upgrades = true,
+        .is_strict = true,
+        .ctx = s,
+        .on_request = on_request,
+        .on_ended = on_ended};
+
+    return mhd_loop_start(&s->http, s->config.loop, &config, e);
+}
+
+int server_new(struct server **ret, const struct server_config *config, struct err *e)
+{
+    struct server *s = calloc(1, sizeof(*s));
+    struct rng rng = rng_kernel();
+    int r;
+
+    if (!s)
+        return err_set(e, -ENOMEM, "no memory for a server");
+    s->config = *config;
+    s->config.identity = NULL; /* only borrowed for this call */
+    s->seed = rng_u64(&rng);
+    list_init(&s->listeners);
+    list_init(&s->connections);
+    r = route_check(config->routes, e);
+    if (r == 0 && config->identity)
+        r = tls_front_new(&s->front, config->identity, e);
+    if (r == 0)
+        r = start_http(s, e);
+    if (r != 0) {
+        tls_front_free(s->front);
+        free(s);
+        return r;
+    }
+    (void)uv_timer_init(config->loop, &s->tick);
+    s->tick.data = s;
+    *ret = s;
+    return 0;
+}
+
+void server_stop(struct server *s)
+{
+    struct server_listener *l;
+    struct server_listener *tmp;
+    struct server__connection *c;
+
+    if (s->stopped)
+        return;
+    s->stopped = true;
+    list_foreach_safe(l, tmp, &s->listeners, link)
+        server_listener_close(l);
+    list_foreach(c, &s->connections, link) {
+        server__end_upgrade(c);
+        mhd_loop_resume(&s->http, &c->http);
+    }
+    mhd_loop_stop(&s->http);
+    s->front = tls_front_free(s->front);
+    uv_close((uv_handle_t *)&s->tick, NULL);
+}
+
+struct server *server_free(struct server *s)
+{
+    free(s);
+    return NULL;
+}
+
+struct server_counts server_counts(const struct server *s)
+{
+    return s->counts;
+}

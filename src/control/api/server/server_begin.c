@@ -1,0 +1,140 @@
+/*
+ * server_begin.c - how a connection begins: its limits, who gives way to it, and how libmicrohttpd
+ * gets it; and how it ends.
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/server/server_internal.h"
+#include "api/server/stream.h"
+#include "api/server/tls_front.h"
+#include "base/secret.h"
+
+/* Unacknowledged for so long, the kernel gives a connection up: the other end is away. */
+#define TCP_GIVE_UP_MS 30000
+
+/* Unsent bytes that the kernel takes: in a stream more would only wait, before what is newer. */
+#define TCP_UNSENT_MAX (256 << 10)
+
+/* Who is at the other end of a unix socket; nobody when the kernel does not say. */
+static uint32_t peer_uid(int fd)
+{
+    struct ucred who = {.uid = UINT32_MAX};
+    socklen_t len = sizeof(who);
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+    return who.uid;
+}
+
+static void set_tcp(int fd)
+{
+    int one = 1;
+    int give_up = TCP_GIVE_UP_MS;
+    int unsent = TCP_UNSENT_MAX;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof(give_up));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
+}
+
+/*
+ * The oldest connection of @from that has not asked anything yet ends. Any program of a member's
+ * machine can hold the member's places open, and without this its agent would find none. Whoever
+ * has not asked began within the last seconds, so only those are walked.
+ */
+static bool make_room(struct server_listener *l, const struct ip_addr *from, nsec_t now)
+{
+    struct list *all = &l->s->connections;
+    struct ip_addr block = admission_block(from);
+    struct server__connection *oldest = NULL;
+
+    for (struct list *it = all->prev; it != all; it = it->prev) {
+        struct server__connection *c = container_of(it, struct server__connection, link);
+        struct ip_addr theirs = admission_block(&c->from.addr);
+
+        if (now - c->began_at >= SERVER__REQUEST_TIME)
+            break;
+        if (c->listener == l && c->is_inside && !c->has_asked && ip_addr_equal(&theirs, &block))
+            oldest = c;
+    }
+    if (!oldest)
+        return false;
+    server__leave_listener(oldest);
+    server__cut(oldest);
+    return true;
+}
+
+static bool enter(struct server_listener *l, const struct ip_addr *from, nsec_t now)
+{
+    if (admission_enter(&l->admission, from))
+        return true;
+    return l->access == API_ACCESS_OVERLAY && make_room(l, from, now) &&
+           admission_enter(&l->admission, from);
+}
+
+void server__connection_free(struct server__connection *c)
+{
+    list_remove(&c->link);
+    c->s->counts.connections--;
+    server__leave_listener(c);
+    server__end_upgrade(c);
+    server__end_deferred(c);
+    if (c->stream) {
+        c->stream->wake = NULL;
+        c->stream->on_closed(c->stream);
+    }
+    if (c->body)
+        secret_wipe(c->body, c->body_len);
+    free(c->body);
+    free(c);
+}
+
+static void start(struct server__connection *c)
+{
+    struct server *s = c->s;
+
+    if (!mhd_loop_add(&s->http, c->fd, &c->http))
+        server__connection_free(c);
+    mhd_loop_run_soon(&s->http);
+}
+
+bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now)
+{
+    struct server *s = l->s;
+    struct server__connection *c = calloc(1, sizeof(*c));
+
+    if (l->access != API_ACCESS_ADMIN)
+        set_tcp(fd);
+    if (!c || !enter(l, &from->addr, now)) {
+        s->counts.refused++;
+        (void)close(fd);
+        free(c);
+        return false;
+    }
+    if (l->access == API_ACCESS_PUBLIC && tls_front_wrap(s->front, fd, &fd) < 0) {
+        s->counts.refused++;
+        admission_leave(&l->admission, &from->addr);
+        free(c);
+        return false;
+    }
+    *c = (struct server__connection){.s = s,
+        .listener = l,
+        .fd = fd,
+        .access = l->access,
+        .listener_ctx = l->listener_ctx,
+        .from = *from,
+        .uid = l->access == API_ACCESS_ADMIN ? peer_uid(fd) : 0,
+        .role = l->role,
+        .is_inside = true,
+        .began_at = now,
+        .cut_at = now + SERVER__REQUEST_TIME};
+    list_add_tail(&s->connections, &c->link);
+    server__watch_deadlines(s);
+    s->counts.accepted++;
+    s->counts.connections++;
+    start(c);
+    return true;
+}

@@ -1,0 +1,138 @@
+/*
+ * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
+ * mhd_loop.h is below all of them.
+ *
+ * server_cut.c       how long a connection may take, and its early end
+ * server_upgrade.c   connections that become bytes
+ * server_answer.c    what goes out
+ * server_deferred.c  answers that come later
+ * server_begin.c     connections begin and end
+ * listener.c         sockets
+ * server.c           requests, and the whole
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "api/server/admission.h"
+#include "api/server/mhd_loop.h"
+#include "api/server/server.h"
+#include "api/server/waiting.h"
+#include "base/list.h"
+#include "base/rate.h"
+
+/** From a connection's start to the end of its request, TLS included. */
+#define SERVER__REQUEST_TIME (10 * NSEC_PER_SEC)
+
+/** To take the answer. */
+#define SERVER__ANSWER_TIME (30 * NSEC_PER_SEC)
+
+/** Bytes of one connection inside libmicrohttpd: its header lines, and a piece of the answer. */
+#define SERVER__CONNECTION_MEMORY 8192
+
+struct deferred;
+struct tls_front;
+struct upgrade;
+
+struct server {
+    struct server_config config; /* see there */
+    struct mhd_loop http;        /* libmicrohttpd in the loop */
+    struct tls_front *front;     /* owns: the public API's TLS; NULL: there is none */
+    uv_timer_t tick;             /* looks for deadlines, while there are connections */
+    struct list listeners;       /* of struct server_listener */
+    struct list connections;     /* of struct server__connection */
+    struct server_counts counts; /* see there */
+    uint64_t seed;               /* for the hash tables */
+    bool stopped;                /* server_stop() was called */
+};
+
+/** A listening socket. Freed when its handles have closed. */
+struct server_listener {
+    struct list link;           /* in the server's */
+    struct server *s;           /* pins */
+    int fd;                     /* owns */
+    uv_poll_t poll;             /* of it */
+    uv_timer_t pause;           /* ends a pause in accepting connections */
+    uv_timer_t turn;            /* when the next one of those that wait may begin */
+    unsigned n_handles;         /* not closed yet */
+    enum api_access access;     /* see there */
+    void *listener_ctx;         /* pins: for the handlers */
+    struct ip_addr own;         /* API_ACCESS_OVERLAY: the address that it is bound to */
+    char *path;                 /* owns; of a unix socket, to unlink it */
+    enum role role;             /* API_ACCESS_ADMIN: of who comes through a unix socket */
+    struct admission admission; /* its limits */
+    struct waiting waiting;     /* accepted, and not begun */
+    struct rate pace;           /* of those that begin */
+};
+
+/** One connection, one request. */
+struct server__connection {
+    struct list link;                 /* in the server's */
+    struct server *s;                 /* pins */
+    struct server_listener *listener; /* pins; NULL once that is closed */
+    struct mhd_loop_conn http;        /* libmicrohttpd's part of it */
+    int fd;                           /* libmicrohttpd's, which closes it */
+    enum api_access access;           /* of the listener */
+    void *listener_ctx;               /* of the listener */
+    struct endpoint from;             /* the other end */
+    uint32_t uid;                     /* of the other end of a unix socket */
+    nsec_t began_at;                  /* when it was accepted */
+    bool has_asked;                   /* its request has come whole */
+    enum role role;                   /* API_ACCESS_ADMIN: of the listener */
+    nsec_t cut_at;                    /* when it is cut; NSEC_NEVER for a stream */
+    char *body;                       /* owns; what has come of the request's body */
+    size_t body_len;                  /* bytes */
+    bool too_long;                    /* the body goes on beyond what is kept */
+    size_t discarded;                 /* bytes of it that were thrown away */
+    struct stream *stream;            /* pins; the answer, if it is one */
+    bool is_inside;                   /* it counts among those of its listener */
+    struct deferred *deferred;        /* pins; the answer that is waited for, if any */
+    struct upgrade *upgrade;          /* pins; what has become, or becomes, of it, if anything */
+    struct MHD_UpgradeResponseHandle *urh; /* libmicrohttpd's, of an upgrade that is open */
+    bool cut;                              /* it shall end, whatever is left to send */
+};
+
+/**
+ * server__take() - begin a connection, accepted by @l at @now
+ * @fd:	taken
+ *
+ * Return: false when it is over a limit, and closed.
+ */
+bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now);
+
+/** server__connection_free() - before or after libmicrohttpd has known it. */
+void server__connection_free(struct server__connection *c);
+
+/** server__watch_deadlines() - from now on, until there are no connections. */
+void server__watch_deadlines(struct server *s);
+
+/** server__leave_listener() - it does not count any more among those of its listener. Idempotent.
+ */
+void server__leave_listener(struct server__connection *c);
+
+/** server__wants_upgrade() - does the request ask for that protocol? */
+bool server__wants_upgrade(const struct server__connection *c, const char *protocol);
+
+/** server__make_upgrade() - the answer 101; NULL: no memory. */
+struct MHD_Response *server__make_upgrade(struct server__connection *c, struct upgrade *u);
+
+/** server__end_upgrade() - on the server's behalf; nothing if it is none. */
+void server__end_upgrade(struct server__connection *c);
+
+/** server__answer() - @rs is what goes out, and released. */
+enum MHD_Result server__answer(struct server__connection *c, struct response *rs);
+
+/** server__give_back() - what a handler has handed over, and nobody will look after now. */
+void server__give_back(struct response *rs);
+
+/** server__defer() - @d will be the answer. */
+enum MHD_Result server__defer(struct server__connection *c, struct deferred *d);
+
+/** server__answer_deferred() - libmicrohttpd asks for the answer: it is there, or will never be. */
+enum MHD_Result server__answer_deferred(struct server__connection *c);
+
+/** server__end_deferred() - the connection ends; nothing if no answer is waited for. */
+void server__end_deferred(struct server__connection *c);
+
+/** server__cut() - end a connection now; its memory goes when libmicrohttpd has noticed. */
+void server__cut(struct server__connection *c);

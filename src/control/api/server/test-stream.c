@@ -1,0 +1,151 @@
+/* test-stream.c - the queue of lines: its limits, and that clearing never breaks a line in two. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/server/stream.h"
+#include "base/rng.h"
+
+static void nothing(struct stream *s)
+{
+}
+
+static bool push(struct stream *s, const char *text, bool is_part)
+{
+    struct line *l = is_part ? line_new_part(text, strlen(text)) : line_new(text, strlen(text));
+    bool pushed = stream_push(s, l, 5);
+
+    line_unref(l);
+    return pushed;
+}
+
+static void assert_takes(struct stream *s, size_t cap, const char *expected)
+{
+    char buf[256];
+    size_t n = stream_take(s, buf, cap, 9);
+
+    buf[n] = '\0';
+    assert_string_equal(buf, expected);
+}
+
+static void test_pieces(void **state)
+{
+    struct stream s;
+
+    stream_init(&s, nothing, nothing);
+    assert_true(push(&s, "one", false));
+    assert_true(push(&s, "two", false));
+    assert_int_equal(s.bytes, 8);
+    assert_takes(&s, 2, "on");
+    assert_takes(&s, 4, "e\ntw");
+    assert_takes(&s, 99, "o\n");
+    assert_takes(&s, 99, "");
+    assert_int_equal(s.bytes, 0);
+    stream_deinit(&s);
+}
+
+static void test_clear_keeps_whole_lines(void **state)
+{
+    struct stream s;
+
+    stream_init(&s, nothing, nothing);
+    assert_true(push(&s, "a", true));
+    assert_true(push(&s, "b", true));
+    assert_true(push(&s, "c", false));
+    assert_true(push(&s, "gone", false));
+    /* Exactly the first part is out: the rest of its line must follow. */
+    assert_takes(&s, 1, "a");
+    stream_clear(&s);
+    assert_true(push(&s, "new", false));
+    assert_takes(&s, 99, "bc\nnew\n");
+    assert_true(push(&s, "half", false));
+    assert_true(push(&s, "gone", false));
+    assert_takes(&s, 2, "ha");
+    stream_clear(&s);
+    assert_takes(&s, 99, "lf\n");
+    assert_true(push(&s, "gone", true));
+    assert_true(push(&s, "gone", false));
+    stream_clear(&s);
+    assert_takes(&s, 99, "");
+    assert_int_equal(s.bytes, 0);
+    stream_deinit(&s);
+}
+
+static void test_limits(void **state)
+{
+    struct stream s;
+    char *big = malloc(STREAM_BYTES_MAX + 1);
+
+    stream_init(&s, nothing, nothing);
+    for (unsigned i = 0; i < STREAM_LINES_MAX; i++)
+        assert_true(push(&s, "x", false));
+    assert_false(push(&s, "x", false));
+    stream_clear(&s);
+    memset(big, 'b', STREAM_BYTES_MAX);
+    big[STREAM_BYTES_MAX] = '\0';
+    assert_true(push(&s, "small", false));
+    assert_true(push(&s, big, false));
+    assert_false(push(&s, "x", false));
+    assert_false(stream_is_stalled(&s, 5 + STREAM_STALL_NS));
+    assert_true(stream_is_stalled(&s, 6 + STREAM_STALL_NS));
+    stream_deinit(&s);
+    free(big);
+}
+
+static void append(char *to, const char *text, size_t len)
+{
+    size_t at = strlen(to);
+
+    memcpy(to + at, text, len);
+    to[at + len] = '\0';
+}
+
+/* Random pushes and takes against a plain text. */
+static void test_twin(void **state)
+{
+    uint64_t seed = 3;
+    struct rng rng = rng_seeded(&seed);
+    char expected[4096] = "";
+    char got[4096] = "";
+    struct stream s;
+
+    stream_init(&s, nothing, nothing);
+    while (strlen(expected) < 4000) {
+        char text[8] = {0};
+        char buf[16];
+        size_t n;
+
+        for (unsigned i = rng_u32(&rng) % 7; i > 0; i--)
+            text[i - 1] = (char)('a' + rng_u32(&rng) % 26);
+        text[6] = '\0';
+        assert_true(push(&s, text, false));
+        append(expected, text, strlen(text));
+        append(expected, "\n", 1);
+        n = stream_take(&s, buf, rng_u32(&rng) % 12, 1);
+        append(got, buf, n);
+    }
+    while (s.n > 0) {
+        char buf[16];
+        size_t n = stream_take(&s, buf, 10, 1);
+
+        append(got, buf, n);
+    }
+    assert_string_equal(got, expected);
+    stream_deinit(&s);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_clear_keeps_whole_lines),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_twin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

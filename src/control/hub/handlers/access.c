@@ -1,0 +1,130 @@
+/* access.c - see access.h. */
+#include "access.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/content/body.h"
+#include "base/text.h"
+#include "hub/audit/audit.h"
+#include "hub/enrol/admin_tokens.h"
+#include "hub/handlers/handlers.h"
+#include "hub/model/model.h"
+#include "os/clock.h"
+
+enum caller_verdict access_identify(
+    void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret)
+{
+    struct handlers *h = ctx;
+
+    return admin_tokens_identify(
+        h->admins, bearer, &from->addr, now, clock_wall() / NSEC_PER_SEC, ret);
+}
+
+void access_by_node(struct handlers *h, const struct request *rq, const struct model_node *node)
+{
+    char actor[AUDIT_ACTOR_MAX + 1];
+
+    (void)snprintf(actor, sizeof(actor), "node:%.*s/%.*s", NAME_MAX_LEN,
+        node->net->pub.spec.meta.name, NAME_MAX_LEN, node->pub.spec.meta.name);
+    audit_act(h->audit, actor, &rq->from.addr);
+}
+
+void access_by_token(
+    struct handlers *h, const struct request *rq, const struct token_secret *secret)
+{
+    struct token_hash hash = token_hash_of(secret);
+    char actor[AUDIT_ACTOR_MAX + 1];
+    char id[AUDIT_TOKEN_ID_LEN + 1];
+
+    if (!model_find_token(h->model, &hash))
+        return;
+    (void)snprintf(actor, sizeof(actor), "join:%s", audit_token_id(id, &hash));
+    audit_act(h->audit, actor, &rq->from.addr);
+}
+
+void access_begin(void *ctx, const struct request *rq)
+{
+    struct handlers *h = ctx;
+    const struct model_node *node = NULL;
+
+    if (rq->access == API_ACCESS_OVERLAY)
+        node = model_find_address(rq->listener_ctx, &rq->from.addr);
+    if (node)
+        access_by_node(h, rq, node);
+    else
+        audit_act(h->audit, rq->caller.name[0] ? rq->caller.name : "stranger", &rq->from.addr);
+}
+
+/* ---- before a change ------------------------------------------------------------------------ */
+
+static void before_token(struct handlers *h, const char *name, struct audit_before *ret)
+{
+    struct token_hash hash;
+    const struct model_token *t = NULL;
+
+    if (hex_decode(name, hash.b, sizeof(hash.b)))
+        t = model_find_token(h->model, &hash);
+    if (t)
+        memcpy(ret->network, t->record.network, sizeof(ret->network));
+}
+
+static void before_admin(struct handlers *h, const char *name, struct audit_before *ret)
+{
+    const struct admin_token *t = admin_tokens_find(h->admins, name);
+
+    if (!t)
+        return;
+    ret->revision = t->revision;
+    memcpy(ret->network, t->record.network, sizeof(ret->network));
+}
+
+void access_before(void *ctx, const char *key, struct audit_before *ret)
+{
+    struct handlers *h = ctx;
+    struct record_key k = record_key_parse(key);
+
+    ret->revision = model_revision(h->model, key);
+    if (damaged_find(&h->model->damaged, key))
+        return;
+    if (strncmp(key, ADMIN_RECORD_PREFIX, strlen(ADMIN_RECORD_PREFIX)) == 0)
+        before_admin(h, key + strlen(ADMIN_RECORD_PREFIX), ret);
+    else if (k.kind == RECORD_TOKEN)
+        before_token(h, k.name, ret);
+}
+
+/* ---- after a request ------------------------------------------------------------------------ */
+
+/* Who is no administrator and tried, who is and may not, and machines that were not let in. */
+static bool is_worth_knowing(const struct route *row, int status)
+{
+    if (strcmp(row->path, "/v1/enrol") == 0)
+        return status >= 401;
+    return (row->access & API_ACCESS_ADMIN) && !(row->access & API_ACCESS_PUBLIC) &&
+           (status == 401 || status == 403 || status == 429);
+}
+
+void access_refused(
+    struct handlers *h, const struct request *rq, const char *operation, const struct response *rs)
+{
+    bool has_network = strstr(operation, " /v1/networks/{network}") != NULL;
+    const struct model_network *net =
+        has_network ? model_find_network(h->model, rq->params[0]) : NULL;
+    const char *why = rs->body ? body_refusal_text(rs->body) : NULL;
+
+    audit_refused(h->audit, operation, net ? net->pub.spec.meta.name : "", (unsigned)rs->status,
+        why ? why : "", rq->now);
+}
+
+void access_end(
+    void *ctx, const struct request *rq, const struct route *row, const struct response *rs)
+{
+    struct handlers *h = ctx;
+    char operation[AUDIT_OPERATION_MAX + 1];
+
+    if (row && is_worth_knowing(row, rs->status)) {
+        (void)snprintf(operation, sizeof(operation), "%s %s", row->method, row->path);
+        access_refused(h, rq, operation, rs);
+    }
+    audit_act_hub(h->audit);
+}

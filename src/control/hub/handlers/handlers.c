@@ -1,0 +1,84 @@
+/* handlers.c - see handlers.h: what several handlers need. */
+#include "hub/handlers/handlers.h"
+
+#include "base/err.h"
+#include "hub/enrol/enrol.h"
+#include "hub/model/model.h"
+#include "hub/model/proof.h"
+#include "hub/networks/networks.h"
+#include "hub/watch/reports.h"
+#include "os/clock.h"
+
+void handlers_deinit(struct handlers *h)
+{
+    arrivals_deinit(&h->arrivals);
+}
+
+struct model_network *handlers_find_network(
+    const struct handlers *h, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = model_find_network(h->model, rq->params[0]);
+
+    if (!net)
+        response_refuse(rs, 404, "there is no network \"%s\" on this hub", rq->params[0]);
+    return net;
+}
+
+struct model_node *handlers_find_node(
+    struct model_network *net, const struct request *rq, struct response *rs)
+{
+    struct model_node *node = model_find_node(net, rq->params[1]);
+
+    if (!node)
+        response_refuse(
+            rs, 404, "network \"%s\" has no node \"%s\"", net->pub.spec.meta.name, rq->params[1]);
+    return node;
+}
+
+struct model_node *handlers_find_machine(const struct request *rq, struct response *rs)
+{
+    struct model_network *net = rq->listener_ctx;
+    struct model_node *node = model_find_address(net, &rq->from.addr);
+    char text[IP_ADDR_TEXT_MAX];
+
+    if (node && !node->pub.spec.hub)
+        return node;
+    response_refuse(rs, 403, "%s is the address of no node of network \"%s\"",
+        ip_addr_format(&rq->from.addr, text), net->pub.spec.meta.name);
+    return NULL;
+}
+
+struct model_node *handlers_find_member(
+    struct handlers *h, const struct request *rq, struct response *rs)
+{
+    struct model_node *node = handlers_find_machine(rq, rs);
+
+    if (!node || !proof_take(node, rq, rs))
+        return NULL;
+    reports_seen(h->reports, node, rq->now, clock_wall_s());
+    return node;
+}
+
+void handlers_refuse_newcomer(struct response *rs, int r, const struct err *e)
+{
+    static const int statuses[] = {
+        [ENROL_E_DENIED] = 401,
+        [ENROL_E_TAKEN] = 409,
+        [ENROL_E_GONE] = 410,
+        [ENROL_E_FULL] = 507,
+        [ENROL_E_TOO_OFT] = 429,
+    };
+
+    if (r > 0)
+        response_refuse(rs, statuses[r], "%s", err_text(e));
+    else
+        response_fail(rs, e);
+}
+
+void handlers_refuse_network(struct response *rs, int r, const struct err *e)
+{
+    if (r == NETWORKS_E_EXISTS)
+        response_refuse(rs, 409, "%s", err_text(e));
+    else
+        response_fail(rs, e);
+}

@@ -1,0 +1,275 @@
+/*
+ * handlers.h - what answers the calls of the hub's API: a function for each row of routes.c.
+ *
+ * Each is a route_fn whose ctx is a struct handlers. What it takes and answers is in docs/API.md.
+ * Those who ask are divided by how they reach the hub (api/content/route.h), and the files with
+ * them:
+ *
+ *     handlers_public.c   machines that are no members yet, over TLS
+ *     handlers_member.c   members, over their network's interface
+ *     handlers_jobs.c     members, about where the processes of a job meet
+ *     handlers_admin.c    administrators: networks, join tokens, nodes
+ *     handlers_access.c   administrators: who may administer or join, and who did what
+ *     handlers_move.c     administrators: where the hub will be
+ *     handlers_objects.c  administrators: objects, read and written
+ *
+ * Theory of operation. A handler that only reads reads the model, and answers at once. One that
+ * writes checks by the model, hands a commit to the store, and answers when it is on the disk
+ * (later.h). Handlers call the parts below; no part calls a handler.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/content/route.h"
+#include "base/rng.h"
+#include "hub/handlers/arrivals.h"
+
+struct admin_tokens;
+struct audit;
+struct disk_works;
+struct enrol;
+struct err;
+struct hub_hooks;
+struct identity;
+struct jobs;
+struct model;
+struct model_network;
+struct model_node;
+struct networks;
+struct publics;
+struct reports;
+struct server;
+struct streams;
+struct watcher;
+
+/** Longest path of a file in the hub's state directory, with the terminating zero. */
+#define HANDLERS_PATH_MAX 512
+
+/** What the handlers work on. The hub fills it in before the first request, and owns the parts. */
+struct handlers {
+    struct disk_works *disk;         /* pins: what waits for the disk */
+    const char *state_dir;           /* pins */
+    const struct route *routes;      /* pins: to list them; they may lead back here */
+    const struct hub_hooks *hooks;   /* pins: the data half */
+    const struct identity *identity; /* pins: the hub's TLS key */
+    struct model *model;             /* pins, like all that follow */
+    struct audit *audit;
+    struct reports *reports;
+    struct watcher *watcher;
+    struct enrol *enrol;
+    struct admin_tokens *admins;
+    struct networks *networks;
+    struct publics *publics;
+    struct streams *streams;
+    struct jobs *jobs;
+    const struct server *server; /* counts for the metrics; NULL: there is none */
+    struct rng rng;              /* for secrets; used on any thread */
+    uint16_t udp_port;           /* where WireGuard and the relay listen */
+    uint16_t api_port;           /* TCP; known once the hub listens */
+
+    /* The handlers' own. */
+    struct arrivals arrivals; /* who has come to the jobs' present runs */
+    bool is_rotating;         /* the token in STATE/admin.token is being replaced */
+    bool is_announcing;       /* STATE/move.json is being written */
+};
+
+/** handlers_deinit() - forget what is the handlers' own. Idempotent. */
+void handlers_deinit(struct handlers *h);
+
+/* ---- handlers_public.c ---- */
+
+/** handlers_health() - GET /v1/health: is the hub there? */
+void handlers_health(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_enrol() - POST /v1/enrol: let a machine with a token in. */
+void handlers_enrol(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_leave_public() - POST /v1/leave/{network}/{key}
+ *
+ * Remove the node that asks, which has no way through its tunnel.
+ */
+void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_stream() - GET /v1/stream/{network}
+ *
+ * A member's datagrams in TLS, where its UDP is blocked.
+ */
+void handlers_stream(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- handlers_member.c ---- */
+
+/** handlers_watch() - GET /v1/watch: a node's view, and what changes in it. */
+void handlers_watch(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_report() - PUT /v1/status: what a node reports. */
+void handlers_report(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_heard() - GET /v1/heard/{transaction}: has that STUN request come by UDP? */
+void handlers_heard(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_leave() - POST /v1/leave: remove the node that asks. */
+void handlers_leave(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_wg() - GET /v1/wg: a node's peers, for "wg syncconf". */
+void handlers_wg(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- handlers_jobs.c ---- */
+
+/**
+ * handlers_jobs_join() - POST /v1/jobs/{job}/rendezvous
+ *
+ * Where a job meets; makes it, or begins a new run of it.
+ */
+void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_jobs_list() - GET /v1/jobs: the jobs of the member's network. */
+void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_network_jobs() - GET /v1/networks/{network}/jobs
+ *
+ * A network's jobs, what they keep, and limits they met.
+ */
+void handlers_network_jobs(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_jobs_get() - GET /v1/jobs/{job}/rendezvous: where a job meets. */
+void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_jobs_end() - DELETE /v1/jobs/{job}/rendezvous: a job's run is over. */
+void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- handlers_move.c ---- */
+
+/** handlers_move_get() - GET /v1/move: where the hub will be, and who has been told. */
+void handlers_move_get(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_move_put() - PUT /v1/move: tell all nodes where the hub will be. */
+void handlers_move_put(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- handlers_admin.c ---- */
+
+/** handlers_networks_list() - GET /v1/networks: all networks. */
+void handlers_networks_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_networks_add() - POST /v1/networks: make a network. */
+void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_networks_remove() - DELETE /v1/networks/{network}: remove a network. */
+void handlers_networks_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_tokens_add() - POST /v1/networks/{network}/tokens: make a join token. */
+void handlers_tokens_add(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_nodes_list() - GET /v1/networks/{network}/nodes
+ *
+ * A network's nodes, as the hub sees them now.
+ */
+void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_nodes_add() - POST /v1/networks/{network}/nodes
+ *
+ * Add a stock WireGuard by its public key.
+ */
+void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_nodes_remove() - DELETE /v1/networks/{network}/nodes/{name}: cut a node off. */
+void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_snapshot() - GET /v1/networks/{network}/snapshots/{name}: what a node sees. */
+void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_metrics() - GET /v1/metrics: counters, in Prometheus' text format. */
+void handlers_metrics(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- handlers_access.c ---- */
+
+/** handlers_admins_list() - GET /v1/admin-tokens: who may administer from afar. */
+void handlers_admins_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_admins_add() - POST /v1/admin-tokens: make an admin token. */
+void handlers_admins_add(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_admins_remove() - DELETE /v1/admin-tokens/{name}: end an admin token. */
+void handlers_admins_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_admin_file_rotate() - POST /v1/admin-token-file
+ *
+ * Replace the token in STATE/admin.token.
+ */
+void handlers_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_audit() - GET /v1/audit: who changed what, and who was refused. */
+void handlers_audit(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_tokens_list() - GET /v1/networks/{network}/tokens: the join tokens of a network. */
+void handlers_tokens_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_tokens_remove() - DELETE /v1/networks/{network}/tokens/{id}: end a join token. */
+void handlers_tokens_remove(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_backup() - POST /v1/backup: copy all that the hub keeps to STATE/backup. */
+void handlers_backup(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_routes_list() - GET /v1/routes: these calls, and who may make them. */
+void handlers_routes_list(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- handlers_objects.c ---- */
+
+/** handlers_objects_list() - GET /v1/networks/{network}/objects/{kind}: all objects of a kind. */
+void handlers_objects_list(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_objects_get() - GET /v1/networks/{network}/objects/{kind}/{name}: one object. */
+void handlers_objects_get(void *ctx, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_objects_put() - PUT /v1/networks/{network}/objects/{kind=Network}/{name}
+ *
+ * Make or change a network as given.
+ */
+void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs);
+
+/* ---- what several of them need ---------------------------------------------------------------
+ *
+ * handlers.c. Each fills in @rs with the refusal when it returns NULL. */
+
+/** handlers_find_network() - lends the network of the path's first part; NULL: 404. */
+struct model_network *handlers_find_network(
+    const struct handlers *h, const struct request *rq, struct response *rs);
+
+/** handlers_find_node() - lends the node of the path's second part; NULL: 404. */
+struct model_node *handlers_find_node(
+    struct model_network *net, const struct request *rq, struct response *rs);
+
+/**
+ * handlers_find_machine() - lends the node whose overlay address the request comes from
+ *
+ * That it is the node itself that asks, and no other program of its machine, is not checked.
+ *
+ * Return: NULL: no member but the hub itself has that address (403).
+ */
+struct model_node *handlers_find_machine(const struct request *rq, struct response *rs);
+
+/**
+ * handlers_find_member() - lends the member that asks, and notes that it was heard
+ *
+ * Return: NULL: no member has that address (403), or the request does not prove to come from it
+ * (401).
+ */
+struct model_node *handlers_find_member(
+    struct handlers *h, const struct request *rq, struct response *rs);
+
+/** handlers_refuse_newcomer() - why a machine is not taken in: @r is ENROL_E_* or negative errno.
+ */
+void handlers_refuse_newcomer(struct response *rs, int r, const struct err *e);
+
+/** handlers_refuse_network() - why a network is not made: @r is what networks_add() says. */
+void handlers_refuse_network(struct response *rs, int r, const struct err *e);

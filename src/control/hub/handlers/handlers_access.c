@@ -1,0 +1,549 @@
+/* handlers_access.c - who may administer, who may join, and who did what. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/server/server.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "hub/audit/audit_read.h"
+#include "hub/enrol/admin_tokens.h"
+#include "hub/enrol/enrol.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
+#include "hub/model/model.h"
+#include "hub/networks/backup.h"
+#include "hub/networks/disk_work.h"
+#include "hub/networks/networks.h"
+#include "hub/record/admin_record.h"
+#include "os/clock.h"
+#include "os/log.h"
+
+/* ---- admin tokens --------------------------------------------------------------------------- */
+
+static json_t *admin_json(const struct admin_token *t)
+{
+    const struct admin_record *a = &t->record;
+    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "name", a->name, "role",
+        role_name(a->role), "created", (json_int_t)a->created, "expires", (json_int_t)a->expires,
+        "createdBy", a->created_by);
+
+    if (json && a->network[0])
+        json_object_set_new(json, "network", json_string(a->network));
+    if (json && t->last_used_at > 0)
+        json_object_set_new(json, "lastUsed", json_integer((json_int_t)t->last_used_at));
+    return json;
+}
+
+void handlers_admins_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < h->admins->n; i++)
+        json_array_append_new(list, admin_json(&h->admins->items[i]));
+    response_json(rs, 200, json_pack("{s:o}", "adminTokens", list));
+}
+
+/* An admin token that is being made. */
+struct admin_call {
+    struct later later;
+    struct admin_request ar;
+    char text[ADMIN_TEXT_MAX]; /* the token */
+};
+
+static void forget_admin(struct later *l)
+{
+    struct admin_call *call = container_of(l, struct admin_call, later);
+
+    secret_wipe(call->text, sizeof(call->text));
+}
+
+static void admin_made(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct admin_call *call = container_of(l, struct admin_call, later);
+    const struct admin_token *t = admin_tokens_find(l->h->admins, call->ar.name);
+    json_t *json;
+
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    if (!t) {
+        response_refuse(rs, 409, "admin token \"%s\" was made, and somebody has removed it at once",
+            call->ar.name);
+        return;
+    }
+    log_info("%s has made the admin token \"%s\" of role \"%s\"", l->rq.caller.name, call->ar.name,
+        role_name(call->ar.role));
+    json = admin_json(t);
+    if (json)
+        json_object_set_new(json, "token", json_string(call->text));
+    response_json(rs, 201, json);
+}
+
+/* However it ends, it is not on its way any more. */
+static void on_admin_stored(void *ctx, const struct store_answer *a)
+{
+    struct admin_call *call = ctx;
+
+    call->later.h->admins->n_coming--;
+    later_store(&call->later, a);
+}
+
+static int commit_admin(struct admin_call *call, const struct x25519_public *hub_key, struct err *e)
+{
+    struct later *l = &call->later;
+    struct admin_tokens *at = l->h->admins;
+    struct admin_write w = {.value = NULL};
+    int r = admin_tokens_make(
+        at, &call->ar, hub_key, l->rq.caller.name, clock_wall_s(), &w, call->text, e);
+
+    if (r == 0)
+        r = model_commit(at->model, &w.op, 1, l->rq.now, on_admin_stored, call, e);
+    at->n_coming += r == 0;
+    admin_write_deinit(&w);
+    return r;
+}
+
+static void add_admin(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct admin_call *call = container_of(l, struct admin_call, later);
+    struct x25519_public hub_key = {{0}};
+    struct err e = ERR_NULL;
+    int r;
+
+    if (call->ar.network[0]) {
+        const struct model_network *net = model_find_network(l->h->model, call->ar.network);
+
+        if (!net) {
+            response_refuse(rs, 404, "there is no network \"%s\" on this hub", call->ar.network);
+            return;
+        }
+        hub_key = net->pub.public;
+    }
+    r = commit_admin(call, &hub_key, &e);
+    l->done = admin_made;
+    if (r == 0)
+        later_wait(l);
+    else if (r > 0)
+        response_refuse(rs, 409, "%s", err_text(&e));
+    else
+        response_fail(rs, &e);
+}
+
+void handlers_admins_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct admin_request ar;
+    struct admin_call *call;
+    struct err e = ERR_NULL;
+
+    if (admin_request_decode(&ar, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    call = later_new(ctx, rq, rs, sizeof(*call), add_admin);
+    if (!call)
+        return;
+    call->ar = ar;
+    call->later.deinit = forget_admin;
+    later_begin(&call->later, rq, rs);
+}
+
+static void admin_removed(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    log_info("%s has removed the admin token \"%s\"", l->rq.caller.name, l->rq.params[0]);
+    response_empty(rs);
+}
+
+static void remove_admin(struct later *l, const struct request *rq, struct response *rs)
+{
+    const struct admin_token *t = admin_tokens_find(l->h->admins, rq->params[0]);
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_DELETE,
+        .key = admin_record_key(key, rq->params[0]),
+        .expect = t ? t->revision : STORE_EXPECT_ANY};
+
+    if (t || damaged_find(&l->h->model->damaged, key))
+        later_commit(l, &op, 1, admin_removed, rs);
+    else
+        response_refuse(rs, 404, "there is no admin token \"%s\" on this hub", rq->params[0]);
+}
+
+void handlers_admins_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_admin);
+
+    if (l)
+        later_begin(l, rq, rs);
+}
+
+/* ---- what is in files ------------------------------------------------------------------------ */
+
+/* The file's token that is being replaced. */
+struct rotation {
+    struct later later;
+    char path[HANDLERS_PATH_MAX];
+    struct token_hash hash; /* of the new one */
+    int r;
+    struct err e;
+};
+
+static void write_file(void *arg)
+{
+    struct rotation *rot = arg;
+
+    rot->r = admin_tokens_write_file(&rot->later.h->rng, rot->path, &rot->hash, &rot->e);
+}
+
+static void on_written(void *arg)
+{
+    struct rotation *rot = arg;
+    struct response rs = {0};
+
+    rot->later.h->is_rotating = false;
+    if (rot->r != 0) {
+        response_fail(&rs, &rot->e);
+    } else {
+        admin_tokens_set_file(rot->later.h->admins, &rot->hash);
+        log_info("%s has replaced the token in %s", rot->later.rq.caller.name, rot->path);
+        response_json(&rs, 200, json_pack("{s:s}", "path", rot->path));
+    }
+    later_end(&rot->later, &rs);
+}
+
+static void rotate_file(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct rotation *rot = container_of(l, struct rotation, later);
+
+    (void)snprintf(rot->path, sizeof(rot->path), "%s/admin.token", l->h->state_dir);
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    /* Of two that are written at once, the hub could take the one that is not left in the file. */
+    if (l->h->is_rotating) {
+        response_refuse(rs, 409, "%s is being replaced just now: try again", rot->path);
+        return;
+    }
+    if (disk_work(l->h->disk, write_file, on_written, rot) != 0) {
+        response_refuse(rs, 500, "no memory for a new token");
+        return;
+    }
+    l->h->is_rotating = true;
+    later_wait(l);
+}
+
+/* Have it noted in the audit log, and then @done. */
+static void note(struct later *l, const char *operation, const char *object, later_done_fn done,
+    struct response *rs)
+{
+    struct err e = ERR_NULL;
+
+    l->done = done;
+    if (audit_note(l->h->audit, operation, object, l->rq.now, later_store, l, &e) == 0)
+        later_wait(l);
+    else
+        response_fail(rs, &e);
+}
+
+static void note_rotation(struct later *l, const struct request *rq, struct response *rs)
+{
+    note(l, "change", "file/admin.token", rotate_file, rs);
+}
+
+void handlers_admin_file_rotate(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct rotation *rot = later_new(ctx, rq, rs, sizeof(*rot), note_rotation);
+
+    if (rot)
+        later_begin(&rot->later, rq, rs);
+}
+
+/* ---- a copy of all of it --------------------------------------------------------------------- */
+
+static void on_copied(void *ctx, int r, const char *path, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    networks_hold_keys(l->h->networks, false);
+
+    if (r == STORE_E_NO_FILES) {
+        response_refuse(&rs, 409, "%s", err_text(e));
+    } else if (r != 0) {
+        response_fail(&rs, e);
+    } else {
+        log_info("%s has copied the hub's state to %s", l->rq.caller.name, path);
+        response_json(&rs, 200, json_pack("{s:s}", "path", path));
+    }
+    later_end(l, &rs);
+}
+
+static void copy_state(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct handlers *h = l->h;
+    struct err e = ERR_NULL;
+
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    if (h->networks->held_keys) {
+        response_refuse(rs, 409, "a copy is being made just now: try again");
+        return;
+    }
+    if (backup_make(h->model->store, h->disk, h->state_dir, on_copied, l, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    networks_hold_keys(h->networks, true);
+    later_wait(l);
+}
+
+/* Who takes the hub's keys away is told of in the log that goes with them. */
+static void note_copy(struct later *l, const struct request *rq, struct response *rs)
+{
+    note(l, "copy", "file/backup", copy_state, rs);
+}
+
+void handlers_backup(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), note_copy);
+
+    if (l)
+        later_begin(l, rq, rs);
+}
+
+/* ---- join tokens ---------------------------------------------------------------------------- */
+
+/* Is it one of this very network, and not of a former one of the name? */
+static bool is_of(const struct model_token *t, const struct model_network *net)
+{
+    return strcmp(t->record.network, net->pub.spec.meta.name) == 0 &&
+           x25519_public_equal(&t->record.hub_key, &net->pub.public);
+}
+
+static json_t *token_json(const struct model_token *t)
+{
+    const struct token_record *record = &t->record;
+    char id[AUDIT_TOKEN_ID_LEN + 1];
+    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b, s:b}", "id", audit_token_id(id, &t->hash),
+        "network", record->network, "expires", (json_int_t)record->expires, "usesLeft",
+        (json_int_t)record->uses, "ephemeral", (int)record->ephemeral, "relay", (int)record->relay);
+
+    if (json && record->routes.n > 0)
+        json_object_set_new(json, "routes", subnets_encode(&record->routes));
+    if (json && record->created > 0) {
+        json_object_set_new(json, "created", json_integer((json_int_t)record->created));
+        json_object_set_new(json, "createdBy", json_string(record->created_by));
+    }
+    return json;
+}
+
+void handlers_tokens_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_network *net = handlers_find_network(h, rq, rs);
+    json_t *list;
+    size_t cursor = 0;
+
+    if (!net)
+        return;
+    list = json_array();
+    for (struct htab_link *l = htab_each(&h->model->tokens, &cursor, NULL); l;
+         l = htab_each(&h->model->tokens, &cursor, l)) {
+        const struct model_token *t = container_of(l, struct model_token, link);
+
+        if (is_of(t, net))
+            json_array_append_new(list, token_json(t));
+    }
+    response_json(rs, 200, json_pack("{s:o}", "tokens", list));
+}
+
+static const struct model_token *find_token(
+    const struct handlers *h, const struct model_network *net, const char *id)
+{
+    char own[AUDIT_TOKEN_ID_LEN + 1];
+    size_t cursor = 0;
+
+    for (struct htab_link *l = htab_each(&h->model->tokens, &cursor, NULL); l;
+         l = htab_each(&h->model->tokens, &cursor, l)) {
+        const struct model_token *t = container_of(l, struct model_token, link);
+
+        if (is_of(t, net) && strcmp(audit_token_id(own, &t->hash), id) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+static void token_removed(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    log_info("%s has removed the join token %s of network \"%s\"", l->rq.caller.name,
+        l->rq.params[1], l->rq.params[0]);
+    response_empty(rs);
+}
+
+static void remove_token(struct later *l, const struct request *rq, struct response *rs)
+{
+    const struct model_network *net = handlers_find_network(l->h, rq, rs);
+    const struct model_token *t = net ? find_token(l->h, net, rq->params[1]) : NULL;
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {.kind = STORE_OP_DELETE};
+
+    if (!net)
+        return;
+    if (!t) {
+        response_refuse(
+            rs, 404, "network \"%s\" has no join token \"%s\"", rq->params[0], rq->params[1]);
+        return;
+    }
+    op.key = token_hash_key(key, &t->hash);
+    op.expect = t->revision;
+    later_commit(l, &op, 1, token_removed, rs);
+}
+
+void handlers_tokens_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_token);
+
+    if (l)
+        later_begin(l, rq, rs);
+}
+
+/* ---- the audit log -------------------------------------------------------------------------- */
+
+static bool read_id(
+    const struct request *rq, const char *name, char ret[static AUDIT_ID_MAX], struct response *rs)
+{
+    const char *text = request_query(rq, name);
+
+    if (!text)
+        return true;
+    if (!audit_id_check(text)) {
+        response_refuse(rs, 400, "%s \"%.40s\" is not the id of an entry", name, text);
+        return false;
+    }
+    memcpy(ret, text, AUDIT_ID_MAX);
+    return true;
+}
+
+static bool read_number(const struct request *rq, const char *name, uint64_t min, uint64_t max,
+    uint64_t *ret, struct response *rs)
+{
+    const char *text = request_query(rq, name);
+    struct err e = ERR_NULL;
+
+    if (!text || parse_u64(ret, text, min, max, name, &e) == 0)
+        return true;
+    response_refuse(rs, 400, "%s", err_text(&e));
+    return false;
+}
+
+/* The network that is asked for; a caller for one only gets that one. */
+static bool read_network(
+    const struct request *rq, char ret[static NAME_MAX_LEN + 1], struct response *rs)
+{
+    const char *text = request_query(rq, "network");
+    const char *only = rq->caller.network;
+    struct err e = ERR_NULL;
+
+    if (text && parse_name(text, "network", &e) != 0) {
+        response_refuse(rs, 400, "%s", err_text(&e));
+        return false;
+    }
+    if (text && only[0] && strcmp(text, only) != 0) {
+        response_refuse(rs, 403, "%s is for network \"%s\" only", rq->caller.name, only);
+        return false;
+    }
+    (void)snprintf(ret, NAME_MAX_LEN + 1, "%s", text ? text : only);
+    return true;
+}
+
+/* A page that is being read. */
+struct audit_call {
+    struct later later;
+    struct audit_query query;
+};
+
+static void on_page(void *ctx, int r, json_t *page, const struct err *e)
+{
+    struct response rs = {0};
+
+    if (r == 0)
+        response_json(&rs, 200, page);
+    else
+        response_fail(&rs, e);
+    later_end(ctx, &rs);
+}
+
+static void read_page(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct audit_call *call = container_of(l, struct audit_call, later);
+    struct err e = ERR_NULL;
+
+    if (audit_read(l->h->audit, &call->query, on_page, l, &e) == 0)
+        later_wait(l);
+    else
+        response_fail(rs, &e);
+}
+
+void handlers_audit(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct audit_query query = {.limit = 0};
+    uint64_t limit = AUDIT_PAGE_DEFAULT;
+    uint64_t since = 0;
+    struct audit_call *call;
+
+    if (!read_id(rq, "after", query.after, rs) || !read_id(rq, "before", query.before, rs) ||
+        !read_number(rq, "since", 0, INT64_MAX, &since, rs) ||
+        !read_number(rq, "limit", 1, AUDIT_PAGE_MAX, &limit, rs) ||
+        !read_network(rq, query.network, rs))
+        return;
+    query.since = (int64_t)since;
+    query.limit = (unsigned)limit;
+    call = later_new(ctx, rq, rs, sizeof(*call), read_page);
+    if (!call)
+        return;
+    call->query = query;
+    later_begin(&call->later, rq, rs);
+}
+
+/* ---- the routes themselves ------------------------------------------------------------------ */
+
+void handlers_routes_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    static const struct {
+        enum api_access access;
+        const char *name;
+    } accesses[] = {{API_ACCESS_PUBLIC, "public"}, {API_ACCESS_OVERLAY, "overlay"},
+        {API_ACCESS_ADMIN, "admin"}};
+    static const char *const scopes[] = {
+        [ROUTE_SCOPE_HUB] = "hub",
+        [ROUTE_SCOPE_NETWORK] = "network",
+        [ROUTE_SCOPE_FILTERED] = "filtered",
+    };
+    const struct handlers *h = ctx;
+    json_t *list = json_array();
+
+    for (const struct route *row = h->routes; row->method; row++) {
+        json_t *open = json_array();
+
+        for (size_t i = 0; i < sizeof(accesses) / sizeof(*accesses); i++)
+            if (row->access & accesses[i].access)
+                json_array_append_new(open, json_string(accesses[i].name));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:o, s:s, s:s, s:s}", "method", row->method, "path",
+                      row->path, "doors", open, "role", role_name(row->role), "scope",
+                      scopes[row->scope], "help", row->help));
+    }
+    response_json(rs, 200, json_pack("{s:o}", "routes", list));
+}

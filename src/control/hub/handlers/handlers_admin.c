@@ -1,0 +1,358 @@
+/* handlers_admin.c - what an administrator may ask: networks, tokens, nodes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/content/identity.h"
+#include "api/content/token.h"
+#include "base/err.h"
+#include "base/secret.h"
+#include "hub/enrol/enrol.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
+#include "hub/handlers/metrics.h"
+#include "hub/handlers/node_removal.h"
+#include "hub/model/hub_hooks.h"
+#include "hub/model/model.h"
+#include "hub/networks/networks.h"
+#include "hub/networks/publics.h"
+#include "hub/watch/presence.h"
+#include "hub/watch/reports.h"
+#include "hub/watch/view.h"
+#include "hub/watch/watch.h"
+#include "os/clock.h"
+#include "os/log.h"
+
+/* ---- networks ------------------------------------------------------------------------------- */
+
+static json_t *network_json(const struct model_network *net)
+{
+    json_t *json = network_encode(&net->pub.spec);
+
+    if (json)
+        json_object_set_new(json, "nodes", json_integer((json_int_t)net->nodes.n));
+    return json;
+}
+
+void handlers_networks_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < h->model->networks.n; i++) {
+        const struct model_network *net = model_network_at(h->model, i);
+        const char *only = rq->caller.network;
+
+        if (only[0] == '\0' || strcmp(net->pub.spec.meta.name, only) == 0)
+            json_array_append_new(list, network_json(net));
+    }
+    response_json(rs, 200, json_pack("{s:o}", "networks", list));
+}
+
+static void on_network_added(void *ctx, int r, struct model_network *net, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r != 0) {
+        handlers_refuse_network(&rs, r, e);
+    } else {
+        log_info("network \"%s\" is made", net->pub.spec.meta.name);
+        response_json(&rs, 201, network_json(net));
+    }
+    later_end(l, &rs);
+}
+
+static void add_network(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct network_request nr;
+    struct err e = ERR_NULL;
+    int r = network_request_decode(&nr, rq->body, &e);
+
+    if (r == 0)
+        r = networks_add(l->h->networks, &nr, on_network_added, l, &e);
+    if (r == 0)
+        later_wait(l);
+    else
+        handlers_refuse_network(rs, r, &e);
+}
+
+void handlers_networks_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), add_network);
+
+    if (l)
+        later_begin(l, rq, rs);
+}
+
+static void on_network_removed(void *ctx, int r, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r != 0) {
+        response_fail(&rs, e);
+    } else {
+        log_info("network \"%s\" is removed", l->rq.params[0]);
+        response_empty(&rs);
+    }
+    later_end(l, &rs);
+}
+
+static void remove_network(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(l->h, rq, rs);
+    struct err e = ERR_NULL;
+
+    if (!net)
+        return;
+    later_wait(l);
+    if (networks_remove(l->h->networks, net, on_network_removed, l, &e) == 0)
+        return;
+    l->is_waiting = false;
+    response_fail(rs, &e);
+}
+
+void handlers_networks_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(ctx, rq, rs, sizeof(*l), remove_network);
+
+    if (l)
+        later_begin(l, rq, rs);
+}
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
+/* What a machine needs to know to find this hub and to trust it. */
+static void fill_token(struct token *t, const struct handlers *h, const struct model_network *net)
+{
+    struct node_hub here;
+
+    (void)snprintf(t->network, sizeof(t->network), "%.*s", NAME_MAX_LEN, net->pub.spec.meta.name);
+    hub_places_tell(&here, &h->publics->here, &h->publics->next);
+    t->n_api = 0;
+    t->n_udp = 0;
+    /* Names first: they are true for longest. */
+    for (unsigned i = 0; i < here.n_names && t->n_api < TOKEN_WAYS_MAX; i++, t->n_api++)
+        (void)snprintf(t->api[t->n_api], sizeof(t->api[0]), "%.*s:%u",
+            (int)(strrchr(here.names[i], ':') - here.names[i]), here.names[i], h->api_port);
+    for (unsigned i = 0; i < here.n_endpoints; i++) {
+        struct endpoint api = {.addr = here.endpoints[i].addr, .port = h->api_port};
+
+        if (t->n_udp < TOKEN_WAYS_MAX)
+            t->udp[t->n_udp++] = here.endpoints[i];
+        if (t->n_api < TOKEN_WAYS_MAX)
+            (void)endpoint_format(&api, t->api[t->n_api++]);
+    }
+    t->pin = h->identity->pin;
+    t->hub_key = net->pub.public;
+}
+
+/* A join token that is being made. */
+struct token_call {
+    struct later later;
+    struct token_request tr;
+    struct token token;
+};
+
+static void forget_token(struct later *l)
+{
+    token_wipe(&container_of(l, struct token_call, later)->token);
+}
+
+static void token_made(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct token_call *call = container_of(l, struct token_call, later);
+    struct err e = ERR_NULL;
+    char *text = NULL;
+
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    if (token_encode(&call->token, &text, &e) == 0)
+        response_json(rs, 201,
+            json_pack("{s:s, s:I}", "token", text, "expires", (json_int_t)call->token.expires));
+    else
+        response_fail(rs, &e);
+    if (text)
+        secret_wipe(text, strlen(text));
+    free(text);
+}
+
+static void add_token(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct token_call *call = container_of(l, struct token_call, later);
+    struct model_network *net = handlers_find_network(l->h, rq, rs);
+    struct enrol_token made = {.value = NULL};
+    int64_t wall = clock_wall_s();
+    struct err e = ERR_NULL;
+
+    if (!net)
+        return;
+    fill_token(&call->token, l->h, net);
+    call->token.expires = wall + call->tr.ttl_seconds;
+    if (enrol_new_secret(l->h->enrol, net, &call->tr, rq->caller.name, wall, &made,
+            &call->token.secret, &e) == 0)
+        later_commit(l, &made.op, 1, token_made, rs);
+    else
+        response_fail(rs, &e);
+    enrol_token_deinit(&made);
+}
+
+void handlers_tokens_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct token_request tr;
+    struct token_call *call;
+    struct err e = ERR_NULL;
+
+    if (!handlers_find_network(ctx, rq, rs))
+        return;
+    if (token_request_decode(&tr, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    call = later_new(ctx, rq, rs, sizeof(*call), add_token);
+    if (!call)
+        return;
+    call->tr = tr;
+    call->token = (struct token)TOKEN_NULL;
+    call->later.deinit = forget_token;
+    later_begin(&call->later, rq, rs);
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+
+static void add_facts(struct handlers *h, const struct model_node *node, json_t *json, nsec_t now)
+{
+    struct hub_facts facts = {0};
+    bool known = h->hooks->facts && h->hooks->facts(h->hooks->ctx, &node->pub, &facts);
+    bool heard = known && facts.handshake_at > 0;
+    bool fresh = heard && presence_has_session(&facts, now);
+    char text[ENDPOINT_TEXT_MAX];
+
+    json_object_set_new(json, "alarms", json_integer(node->heard.report.n_alarms));
+    json_object_set_new(
+        json, "reachable", json_boolean(node->pub.spec.hub || fresh || watch_is_open(node)));
+    if (heard)
+        json_object_set_new(json, "handshakeAgeSeconds",
+            json_integer((json_int_t)((now - facts.handshake_at) / NSEC_PER_SEC)));
+    if (known && !endpoint_is_none(&facts.endpoint))
+        json_object_set_new(json, "endpoint", json_string(endpoint_format(&facts.endpoint, text)));
+    if (known) {
+        json_object_set_new(json, "rxBytes", json_integer((json_int_t)facts.rx_bytes));
+        json_object_set_new(json, "txBytes", json_integer((json_int_t)facts.tx_bytes));
+    }
+}
+
+void handlers_nodes_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
+    json_t *list;
+
+    if (!net)
+        return;
+    list = json_array();
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+        struct node spec = node->pub.spec;
+        json_t *json;
+
+        spec.status = reports_of_node(node);
+        json = node_encode(&spec);
+        json_decref(spec.status);
+        if (json)
+            add_facts(h, node, json, rq->now);
+        json_array_append_new(list, json);
+    }
+    response_json(rs, 200, json_pack("{s:o}", "nodes", list));
+}
+
+/* A node that an administrator adds. */
+struct add_call {
+    struct later later;
+    struct node_request nr; /* its labels are borrowed of the request that is kept */
+};
+
+static void on_node_added(void *ctx, int r, struct model_node *node, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r != 0) {
+        handlers_refuse_newcomer(&rs, r, e);
+    } else {
+        log_info(
+            "node \"%s\" of network \"%s\" is added", node->pub.spec.meta.name, l->rq.params[0]);
+        response_text(&rs, 201, view_snapshot_text(node), "application/json");
+    }
+    later_end(l, &rs);
+}
+
+static void add_node(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct add_call *call = container_of(l, struct add_call, later);
+    struct model_network *net = handlers_find_network(l->h, rq, rs);
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!net)
+        return;
+    r = enrol_add(l->h->enrol, net, &call->nr, &l->by, rq->now, on_node_added, l, &e);
+    if (r != 0)
+        handlers_refuse_newcomer(rs, r, &e);
+    else if (!l->deferred.is_ready)
+        later_wait(l);
+}
+
+void handlers_nodes_add(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct node_request nr;
+    struct add_call *call;
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!handlers_find_network(ctx, rq, rs))
+        return;
+    r = node_request_decode(&nr, rq->body, &e);
+    if (r != 0) {
+        handlers_refuse_newcomer(rs, r, &e);
+        return;
+    }
+    call = later_new(ctx, rq, rs, sizeof(*call), add_node);
+    if (!call)
+        return;
+    call->nr = nr;
+    later_begin(&call->later, rq, rs);
+}
+
+void handlers_nodes_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
+    struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
+
+    if (!node)
+        return;
+    if (node->pub.spec.hub)
+        response_refuse(rs, 400,
+            "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\")",
+            rq->params[1], rq->params[0]);
+    else
+        node_removal_start(h, rq, rs, node, "an administrator has removed it");
+}
+
+void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
+
+    if (node)
+        response_text(rs, 200, view_snapshot_text(node), "application/json");
+}
+
+void handlers_metrics(void *ctx, const struct request *rq, struct response *rs)
+{
+    response_text(rs, 200, metrics_text(ctx), "text/plain; version=0.0.4; charset=utf-8");
+}

@@ -1,0 +1,208 @@
+/*
+ * handlers_jobs.c - a member's jobs: where their processes find each other (jobs.h); and all of a
+ * network's, for who administers it.
+ */
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
+#include "hub/jobs/jobs.h"
+#include "hub/model/model.h"
+#include "store/store.h"
+
+/* The job's name out of the path, checked; NULL: @rs says 400. */
+static const char *name_of(const struct request *rq, struct response *rs)
+{
+    struct err e = ERR_NULL;
+
+    if (parse_name(rq->params[0], "job", &e) == 0)
+        return rq->params[0];
+    response_fail(rs, &e);
+    return NULL;
+}
+
+static const char *run_of(const json_t *job)
+{
+    const char *run = json_string_value(json_object_get(job, "run"));
+
+    return run ? run : "";
+}
+
+/* @job: taken. */
+static void answer_join(
+    struct handlers *h, const struct model_node *node, struct response *rs, json_t *job)
+{
+    if (job)
+        arrivals_add(&h->arrivals, node->net->pub.spec.meta.name,
+            json_string_value(json_object_get(job, "job")), run_of(job), node->pub.spec.meta.name);
+    response_json(rs, 200, job);
+}
+
+/* A member's request about a job, which may have to wait until the job is on the disk. */
+struct job_call {
+    struct later later;
+    char network[NAME_MAX_LEN + 1];
+    char member[NAME_MAX_LEN + 1];
+    char job[NAME_MAX_LEN + 1];
+};
+
+static void begin_call(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node, const char *job, later_fn begin)
+{
+    struct job_call *call = later_new(h, rq, rs, sizeof(*call), begin);
+
+    if (!call)
+        return;
+    (void)snprintf(
+        call->network, sizeof(call->network), "%.*s", NAME_MAX_LEN, node->net->pub.spec.meta.name);
+    (void)snprintf(
+        call->member, sizeof(call->member), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
+    (void)snprintf(call->job, sizeof(call->job), "%s", job);
+    later_begin(&call->later, rq, rs);
+}
+
+/* The member, if it still is one; NULL: @rs says that it is not. */
+static struct model_node *caller_of(const struct job_call *call, struct response *rs)
+{
+    struct model_network *net = model_find_network(call->later.h->model, call->network);
+    struct model_node *node = net ? model_find_node(net, call->member) : NULL;
+
+    if (!node)
+        response_refuse(
+            rs, 403, "network \"%s\" has no node \"%s\" any more", call->network, call->member);
+    return node;
+}
+
+/* It is on the disk, or not: in the first case the same is asked again. */
+static void on_job_saved(void *ctx, int r, const struct err *e)
+{
+    later_store(ctx, &(struct store_answer){.r = r == 0 ? STORE_E_CONFLICT : r, .e = e});
+}
+
+static void job_failed(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    later_fail(rs, a);
+}
+
+static void answer(struct later *l, int r, struct response *rs, const struct err *e)
+{
+    if (r == JOBS_E_LATER) {
+        l->done = job_failed;
+        later_wait(l);
+    } else if (r == JOBS_E_FULL) {
+        response_refuse(rs, 507, "%s", err_text(e));
+    } else if (r == JOBS_E_BUSY) {
+        response_refuse(rs, 409, "%s", err_text(e));
+    } else if (r == JOBS_E_PACE) {
+        response_refuse(rs, 429, "%s", err_text(e));
+    } else if (r != 0) {
+        response_fail(rs, e);
+    }
+}
+
+static void join(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct job_call *call = container_of(l, struct job_call, later);
+    struct model_node *node = caller_of(call, rs);
+    struct err e = ERR_NULL;
+    struct job *job;
+    int r;
+
+    if (!node)
+        return;
+    r = jobs_join(&node->net->jobs, call->job, rq->now, on_job_saved, l, &job, &e);
+    if (r == 0)
+        answer_join(l->h, node, rs, jobs_json(job));
+    else
+        answer(l, r, rs, &e);
+}
+
+void handlers_jobs_join(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
+    const char *name = node ? name_of(rq, rs) : NULL;
+
+    if (name)
+        begin_call(h, rq, rs, node, name, join);
+}
+
+void handlers_jobs_list(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
+
+    if (node)
+        response_text(rs, 200, jobs_list(&node->net->jobs), "application/json");
+}
+
+void handlers_network_jobs(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_text(rs, 200, jobs_list(&net->jobs), "application/json");
+}
+
+/* The job of the path in the member's network, and who asks; NULL: @rs says why. */
+static struct job *find_job(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node **ret_node)
+{
+    struct model_node *node = handlers_find_member(h, rq, rs);
+    const char *name = node ? name_of(rq, rs) : NULL;
+    struct job *job = name ? jobs_find(&node->net->jobs, name) : NULL;
+
+    *ret_node = node;
+    if (name && !job)
+        response_refuse(
+            rs, 404, "network \"%s\" has no job \"%s\"", node->net->pub.spec.meta.name, name);
+    return job;
+}
+
+void handlers_jobs_get(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    const struct model_node *node;
+    struct job *job = find_job(h, rq, rs, &node);
+    json_t *json = job ? jobs_json(job) : NULL;
+
+    if (!job)
+        return;
+    if (json)
+        (void)json_object_set_new(json, "members",
+            arrivals_list(
+                &h->arrivals, node->net->pub.spec.meta.name, rq->params[0], run_of(json)));
+    response_json(rs, 200, json);
+}
+
+static void end(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct job_call *call = container_of(l, struct job_call, later);
+    struct model_node *node = caller_of(call, rs);
+    struct job *job = node ? jobs_find(&node->net->jobs, call->job) : NULL;
+    struct err e = ERR_NULL;
+    int r;
+
+    if (!node)
+        return;
+    if (!job) {
+        response_refuse(rs, 404, "network \"%s\" has no job \"%s\"", call->network, call->job);
+        return;
+    }
+    r = jobs_end(job, &rq->from.addr, rq->now, on_job_saved, l, &e);
+    if (r == 0)
+        response_empty(rs);
+    else
+        answer(l, r, rs, &e);
+}
+
+void handlers_jobs_end(void *ctx, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node;
+
+    if (find_job(ctx, rq, rs, &node))
+        begin_call(ctx, rq, rs, node, rq->params[0], end);
+}

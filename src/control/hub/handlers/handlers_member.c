@@ -1,0 +1,143 @@
+/*
+ * handlers_member.c - what a member may ask, over its network's interface.
+ *
+ * The source address of the connection names the member: WireGuard has checked that who sends from
+ * it is the machine that has the key. That it is the member itself, and no other program of that
+ * machine, is what proof.h checks, for each request.
+ */
+#include <errno.h>
+
+#include "api/server/stream.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "filter/stun_heard.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/node_removal.h"
+#include "hub/model/hub_hooks.h"
+#include "hub/model/model.h"
+#include "hub/model/proof.h"
+#include "hub/watch/reports.h"
+#include "hub/watch/view.h"
+#include "hub/watch/watch.h"
+#include "mesh/render/render.h"
+#include "mesh/render/wg_quick.h"
+#include "os/clock.h"
+#include "os/log.h"
+
+/* So often may a node ask for its peers, and so often at once. */
+#define WG_EACH  NSEC_PER_SEC
+#define WG_BURST 10
+
+void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
+
+    if (!node)
+        return;
+    rs->stream = watch_open(h->watcher, node);
+    rs->status = rs->stream ? 200 : 500;
+}
+
+void handlers_report(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
+    struct report report;
+    struct err e = ERR_NULL;
+
+    if (!node)
+        return;
+    if (!reports_admit(node, rq->now)) {
+        response_refuse(
+            rs, 429, "node \"%s\" reports more than five times a second", node->pub.spec.meta.name);
+        return;
+    }
+    if (report_decode(&report, rq->body, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    if (reports_take(h->reports, node, &report))
+        watch_tell_status(h->watcher, node, rq->now);
+    response_empty(rs);
+}
+
+/* For a member whose request by UDP stays unanswered: was it lost on its way here, or back? */
+void handlers_heard(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct stun_hearing hearing;
+    struct stun_transaction id;
+    char text[ENDPOINT_TEXT_MAX];
+
+    if (!handlers_find_member(h, rq, rs))
+        return;
+    if (!hex_decode(rq->params[0], id.b, sizeof(id.b))) {
+        response_refuse(rs, 400, "\"%.40s\" is no transaction: %zu hex digits are one",
+            rq->params[0], 2 * sizeof(id.b));
+        return;
+    }
+    if (h->hooks->heard && h->hooks->heard(h->hooks->ctx, &id, &hearing))
+        response_json(rs, 200,
+            json_pack("{s:b, s:s, s:f}", "heard", 1, "endpoint",
+                endpoint_format(&hearing.from, text), "secondsAgo",
+                (double)(rq->now - hearing.at) / (double)NSEC_PER_SEC));
+    else
+        response_json(rs, 200, json_pack("{s:b}", "heard", 0));
+}
+
+/* All that @node is told, as wg(8) takes it; free(). NULL: @e says why. */
+static char *peers_text(struct model_node *node, struct err *e)
+{
+    _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
+    struct snapshot s = SNAPSHOT_NULL;
+    struct render_input in = {.snapshot = &s};
+    char *text = NULL;
+    int r = view_lend_snapshot(node, &s) ? render_config(&c, &in, e) : -ENOMEM;
+
+    if (r == 0)
+        text = wg_quick_format_peers(&c, &s, NULL);
+    if (r == -ENOMEM || (r == 0 && !text))
+        (void)err_set(e, -ENOMEM, "no memory for the peers of \"%s\"", node->pub.spec.meta.name);
+    view_return_snapshot(&s);
+    return text;
+}
+
+/*
+ * A stock WireGuard has nobody who could make a proof. What it is told here is no secret of that
+ * node: whom it may talk to, and under which public keys. So its address is enough.
+ */
+void handlers_wg(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_machine(rq, rs);
+    struct err e = ERR_NULL;
+    char *text;
+
+    if (!node || (!node->pub.spec.stock && !proof_take(node, rq, rs)))
+        return;
+    if (!rate_take(&node->asked_wg, rq->now, WG_EACH, WG_BURST)) {
+        response_refuse(
+            rs, 429, "node \"%s\" asks more than once a second", node->pub.spec.meta.name);
+        return;
+    }
+    reports_seen(h->reports, node, rq->now, clock_wall_s());
+    text = peers_text(node, &e);
+    if (text)
+        response_text(rs, 200, text, "text/plain; charset=utf-8");
+    else
+        response_fail(rs, &e);
+}
+
+void handlers_leave(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = handlers_find_member(h, rq, rs);
+
+    if (!node)
+        return;
+    log_info("node \"%s\" leaves network \"%s\"", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name);
+    node_removal_start(h, rq, rs, node, "it has left");
+}

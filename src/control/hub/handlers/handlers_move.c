@@ -1,0 +1,150 @@
+/* handlers_move.c - where the hub will be: announced to its nodes before it moves. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
+#include "hub/model/model.h"
+#include "hub/networks/disk_work.h"
+#include "hub/networks/networks.h"
+#include "hub/networks/publics.h"
+#include "hub/record/request.h"
+#include "hub/watch/watch.h"
+#include "os/clock.h"
+#include "os/log.h"
+
+/* Nodes that are named; the rest is counted. */
+#define NAMED_MAX 100
+
+/* Who listens has been told; who comes back is told then. */
+static json_t *count_told(struct handlers *h, size_t *ret_n, size_t *ret_told)
+{
+    json_t *untold = json_array();
+
+    for (size_t i = 0; i < h->model->networks.n; i++) {
+        struct model_network *net = model_network_at(h->model, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++) {
+            const struct model_node *node = model_node_at(net, k);
+
+            if (node->pub.spec.hub)
+                continue;
+            *ret_n += 1;
+            *ret_told += watch_is_open(node);
+            if (!watch_is_open(node) && json_array_size(untold) < NAMED_MAX)
+                json_array_append_new(untold,
+                    json_sprintf("%s/%s", net->pub.spec.meta.name, node->pub.spec.meta.name));
+        }
+    }
+    return untold;
+}
+
+static void answer(struct handlers *h, struct response *rs)
+{
+    size_t n = 0;
+    size_t told = 0;
+    json_t *untold = count_told(h, &n, &told);
+
+    response_json(rs, 200,
+        json_pack("{s:o, s:o, s:I, s:I, s:o}", "public", hub_places_encode(&h->publics->here),
+            "next", hub_places_encode(&h->publics->next), "nodes", (json_int_t)n, "told",
+            (json_int_t)told, "untold", untold));
+}
+
+void handlers_move_get(void *ctx, const struct request *rq, struct response *rs)
+{
+    answer(ctx, rs);
+}
+
+/* The hub's next places, on their way to the disk. */
+struct move_call {
+    struct later later;
+    struct hub_places next;
+    char path[HANDLERS_PATH_MAX]; /* of move.json */
+    int r;                        /* of writing it */
+    struct err e;                 /* with its words */
+};
+
+static void write_places(void *arg)
+{
+    struct move_call *call = arg;
+
+    call->r = publics_write(&call->next, call->path, &call->e);
+}
+
+/* They are on the disk, and the nodes are told; or neither. */
+static void on_written(void *arg)
+{
+    struct move_call *call = arg;
+    struct later *l = &call->later;
+    struct response rs = {0};
+
+    l->h->is_announcing = false;
+    if (call->r == 0) {
+        publics_set_next(l->h->publics, &call->next);
+        later_act(l, true);
+        call->r = networks_refresh(l->h->networks, clock_now(), &call->e);
+        later_act(l, false);
+    }
+    if (call->r != 0) {
+        response_fail(&rs, &call->e);
+    } else {
+        log_info("%s announces that this hub %s%s", l->rq.caller.name,
+            call->next.n > 0 ? "will be at " : "stays",
+            call->next.n > 0 ? call->next.items[0].text : "");
+        answer(l->h, &rs);
+    }
+    later_end(l, &rs);
+}
+
+static void announce(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct move_call *call = container_of(l, struct move_call, later);
+
+    (void)snprintf(call->path, sizeof(call->path), "%s/move.json", l->h->state_dir);
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    /* Of two that are written at once, nodes could be told the one that is not left in the file. */
+    if (l->h->is_announcing) {
+        response_refuse(rs, 409, "%s is being written just now: try again", call->path);
+        return;
+    }
+    if (disk_work(l->h->disk, write_places, on_written, call) != 0) {
+        response_refuse(rs, 500, "no memory to write %s", call->path);
+        return;
+    }
+    l->h->is_announcing = true;
+    later_wait(l);
+}
+
+static void note_move(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct err e = ERR_NULL;
+
+    l->done = announce;
+    if (audit_note(l->h->audit, "change", "file/move.json", l->rq.now, later_store, l, &e) == 0)
+        later_wait(l);
+    else
+        response_fail(rs, &e);
+}
+
+void handlers_move_put(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct hub_places next;
+    struct move_call *call;
+    struct err e = ERR_NULL;
+
+    if (move_request_decode(&next, rq->body, h->udp_port, &e) != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    call = later_new(ctx, rq, rs, sizeof(*call), note_move);
+    if (!call)
+        return;
+    call->next = next;
+    later_begin(&call->later, rq, rs);
+}

@@ -1,0 +1,194 @@
+/* handlers_public.c - what a machine may ask that is no member yet. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "hub/enrol/enrol.h"
+#include "hub/handlers/access.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
+#include "hub/handlers/node_removal.h"
+#include "hub/model/model.h"
+#include "hub/model/proof.h"
+#include "hub/streams/streams.h"
+#include "hub/watch/reports.h"
+#include "hub/watch/view.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "wire/stream_proof.h"
+
+void handlers_health(void *ctx, const struct request *rq, struct response *rs)
+{
+    response_json(rs, 200, json_pack("{s:b, s:s}", "ok", 1, "version", version_text));
+}
+
+/* The request's proof; NULL: none was sent. What is no proof verifies as none, so it is zeroes. */
+static const struct enrol_proof *proof_of(const struct request *rq, struct enrol_proof *buf)
+{
+    if (!rq->authorization)
+        return NULL;
+    *buf = (struct enrol_proof){
+        .request = {
+            .method = rq->method, .path = rq->path, .body = rq->bytes, .body_len = rq->n_bytes}};
+    (void)member_proof_parse(&buf->proof, rq->authorization);
+    return buf;
+}
+
+/* A machine that wants to be taken in. */
+struct enrol_call {
+    struct later later;
+    struct enrol_request er;         /* in begin_enrol() only */
+    const struct enrol_proof *proof; /* likewise */
+    char engine[REQUEST_WORD_MAX + 1];
+    struct subnets routes; /* that it asks for */
+};
+
+static void refuse_enrolment(struct later *l, struct response *rs, int r, const struct err *e)
+{
+    static struct log_limit refusals;
+    char from[ENDPOINT_TEXT_MAX];
+
+    log_limited(&refusals, l->rq.now, LOG_LEVEL_INFO, "enrolment from %s is refused: %s",
+        endpoint_format(&l->rq.from, from), err_text(e));
+    handlers_refuse_newcomer(rs, r, e);
+}
+
+static void welcome(struct later *l, struct response *rs, struct model_node *node)
+{
+    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    char from[ENDPOINT_TEXT_MAX];
+
+    log_info("node \"%s\" of network \"%s\" has enrolled from %s", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name, endpoint_format(&l->rq.from, from));
+    memcpy(node->heard.report.engine, call->engine, sizeof(call->engine));
+    node->heard.report.routes = call->routes;
+    reports_seen(l->h->reports, node, l->rq.now, clock_wall_s());
+    response_text(rs, 200, view_snapshot_text(node), "application/json");
+}
+
+static void on_enrolled(void *ctx, int r, struct model_node *node, const struct err *e)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (r == 0) {
+        welcome(l, &rs, node);
+    } else {
+        refuse_enrolment(l, &rs, r, e);
+        later_act(l, true);
+        access_refused(l->h, &l->rq, "POST /v1/enrol", &rs);
+        later_act(l, false);
+    }
+    later_end(l, &rs);
+}
+
+static void begin_enrol(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct enrol_call *call = container_of(l, struct enrol_call, later);
+    struct model_node *node = NULL;
+    struct err e = ERR_NULL;
+    int r = enrol_node(l->h->enrol, &call->er, call->proof, &l->by, rq->now, clock_wall_s(),
+        on_enrolled, l, &node, &e);
+
+    secret_wipe(&call->er.secret, sizeof(call->er.secret));
+    if (r != 0)
+        refuse_enrolment(l, rs, r, &e);
+    else if (node)
+        welcome(l, rs, node);
+    else if (!l->deferred.is_ready)
+        later_wait(l);
+}
+
+void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct enrol_request er;
+    struct enrol_proof proof;
+    struct enrol_call *call;
+    struct err e = ERR_NULL;
+    int r = enrol_request_decode(&er, rq->body, &e);
+
+    if (r != 0) {
+        response_fail(rs, &e);
+        return;
+    }
+    access_by_token(h, rq, &er.secret);
+    call = later_new(h, rq, rs, sizeof(*call), begin_enrol);
+    if (call) {
+        call->er = er;
+        call->proof = proof_of(rq, &proof);
+        memcpy(call->engine, er.engine, sizeof(call->engine));
+        call->routes = er.routes;
+        /* The limit is the source's, whoever it says to be. */
+        call->later.by.from = rq->from.addr;
+        later_begin(&call->later, rq, rs);
+    }
+    secret_wipe(&er.secret, sizeof(er.secret));
+}
+
+/* The member that the request proves to come from; NULL for any reason, which nobody is told. */
+static struct model_node *find_claimant(struct handlers *h, const struct request *rq)
+{
+    struct model_network *net = model_find_network(h->model, rq->params[0]);
+    struct stream_claim claim;
+    struct stream_proof proof;
+    struct model_node *node = NULL;
+
+    if (!net || !rq->authorization || !stream_claim_parse(&claim, rq->authorization))
+        return NULL;
+    if (stream_proof_make(&proof, &net->pub.secret, &claim.node, &claim.node) &&
+        secret_equal(proof.b, claim.proof.b, sizeof(proof.b)))
+        node = model_find_key(net, &claim.node);
+    secret_wipe(&proof, sizeof(proof));
+    secret_wipe(&claim, sizeof(claim));
+    return node;
+}
+
+void handlers_stream(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = find_claimant(h, rq);
+
+    if (!node || node->pub.spec.hub) {
+        response_refuse(rs, 401,
+            "a stream is for members, and the request proves no membership of a network \"%.63s\"",
+            rq->params[0]);
+        return;
+    }
+    streams_open(h->streams, node, rq, rs);
+}
+
+/* ---- leaving -------------------------------------------------------------------------------- */
+
+/* The node with that key, in hex; NULL for any reason, which nobody is told. */
+static struct model_node *find_leaver(struct handlers *h, const struct request *rq)
+{
+    struct model_network *net = model_find_network(h->model, rq->params[0]);
+    struct x25519_public key;
+
+    return net && hex_decode(rq->params[1], key.b, sizeof(key.b)) ? model_find_key(net, &key)
+                                                                  : NULL;
+}
+
+/* Who knows a node's key learns nothing here but that it is one; who does not, not even that. */
+void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_node *node = find_leaver(h, rq);
+
+    if (!node || node->pub.spec.hub || !proof_take(node, rq, rs)) {
+        if (!rs->body)
+            response_refuse(rs, 401, "%s", "");
+        if (rs->body)
+            (void)json_object_set_new(rs->body, "error",
+                json_string("the request does not prove that it comes from a node with that key"));
+        return;
+    }
+    access_by_node(h, rq, node);
+    log_info("node \"%s\" leaves network \"%s\", by the public API", node->pub.spec.meta.name,
+        node->net->pub.spec.meta.name);
+    node_removal_start(h, rq, rs, node, "it has left");
+}

@@ -1,0 +1,140 @@
+/* later.c - see later.h. */
+#include "later.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "hub/handlers/handlers.h"
+#include "hub/model/model.h"
+#include "os/clock.h"
+
+/* Times that a request begins when others change what it has looked at. */
+#define TRIES_MAX 8
+
+static void later_free(struct later *l)
+{
+    if (l->deinit)
+        l->deinit(l);
+    json_decref((json_t *)l->rq.body);
+    free(l);
+}
+
+static void on_closed(struct deferred *d)
+{
+    struct later *l = container_of(d, struct later, deferred);
+
+    l->is_closed = true;
+    if (!l->is_waiting)
+        later_free(l);
+}
+
+void *later_new(
+    struct handlers *h, const struct request *rq, struct response *rs, size_t size, later_fn begin)
+{
+    struct later *l = calloc(1, size);
+
+    if (!l) {
+        response_refuse(rs, 500, "no memory for the request");
+        return NULL;
+    }
+    l->h = h;
+    l->begin = begin;
+    l->by = h->audit->by;
+    l->deferred.on_closed = on_closed;
+    l->rq = *rq;
+    l->rq.query = NULL;
+    l->rq.bytes = NULL;
+    l->rq.n_bytes = 0;
+    l->rq.authorization = NULL;
+    l->rq.path = NULL;
+    l->rq.method = NULL;
+    l->rq.body = json_incref((json_t *)rq->body);
+    return l;
+}
+
+void later_begin(struct later *l, const struct request *rq, struct response *rs)
+{
+    l->begin(l, rq, rs);
+    if (l->is_waiting || l->deferred.is_ready)
+        rs->deferred = &l->deferred;
+    else
+        later_free(l);
+}
+
+void later_wait(struct later *l)
+{
+    l->is_waiting = true;
+}
+
+void later_end(struct later *l, struct response *rs)
+{
+    l->is_waiting = false;
+    if (!l->is_closed) {
+        deferred_answer(&l->deferred, rs);
+        return;
+    }
+    response_deinit(rs);
+    later_free(l);
+}
+
+void later_act(struct later *l, bool is_it)
+{
+    if (is_it)
+        audit_act(l->h->audit, l->by.actor, &l->by.from);
+    else
+        audit_act_hub(l->h->audit);
+}
+
+void later_fail(struct response *rs, const struct store_answer *answer)
+{
+    if (answer->r == STORE_E_CONFLICT)
+        response_refuse(rs, 503, "others change the same all the time: try again");
+    else if (answer->r == STORE_E_UNKNOWN)
+        response_refuse(rs, 503, "whether this was done is not known: look, and try again (%s)",
+            err_text(answer->e));
+    else
+        response_fail(rs, answer->e);
+}
+
+void later_again(struct later *l)
+{
+    struct response rs = {0};
+
+    l->n_tries++;
+    l->is_waiting = false;
+    l->rq.now = clock_now();
+    later_act(l, true);
+    l->begin(l, &l->rq, &rs);
+    later_act(l, false);
+    if (!l->is_waiting)
+        later_end(l, &rs);
+}
+
+void later_store(void *ctx, const struct store_answer *answer)
+{
+    struct later *l = ctx;
+    struct response rs = {0};
+
+    if (answer->r == STORE_E_CONFLICT && l->n_tries + 1 < TRIES_MAX && !l->is_closed) {
+        later_again(l);
+        return;
+    }
+    l->is_waiting = false;
+    later_act(l, true);
+    l->done(l, answer, &rs);
+    later_act(l, false);
+    if (!l->is_waiting)
+        later_end(l, &rs);
+}
+
+void later_commit(struct later *l, const struct store_op *ops, size_t n_ops, later_done_fn done,
+    struct response *rs)
+{
+    struct err e = ERR_NULL;
+
+    l->done = done;
+    if (model_commit(l->h->model, ops, n_ops, l->rq.now, later_store, l, &e) == 0)
+        l->is_waiting = true;
+    else
+        response_fail(rs, &e);
+}

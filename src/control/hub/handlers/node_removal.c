@@ -1,0 +1,117 @@
+/* node_removal.c - see node_removal.h. */
+#include "node_removal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "hub/audit/audit.h"
+#include "hub/handlers/handlers.h"
+#include "hub/handlers/later.h"
+#include "hub/model/model.h"
+#include "os/log.h"
+
+struct removal {
+    struct later later;
+    char network[NAME_MAX_LEN + 1];
+    char node[NAME_MAX_LEN + 1];
+    struct x25519_public key; /* of the node: another of its name is not it */
+    const char *reason;
+};
+
+/* What is deleted in one commit. */
+struct deletions {
+    struct store_op ops[STORE_OPS_MAX - AUDIT_PER_COMMIT];
+    char keys[STORE_OPS_MAX - AUDIT_PER_COMMIT][RECORD_KEY_MAX];
+    size_t n;
+};
+
+/* The next key is d->keys[d->n]. */
+static void add(struct deletions *d, uint64_t expect)
+{
+    d->ops[d->n] =
+        (struct store_op){.kind = STORE_OP_DELETE, .key = d->keys[d->n], .expect = expect};
+    d->n++;
+}
+
+/* The node first, so that nobody sees an edge of it change. */
+static void collect(struct deletions *d, const struct model_node *node)
+{
+    const char *network = node->net->pub.spec.meta.name;
+    const char *name = node->pub.spec.meta.name;
+    struct model_edge_end *end;
+
+    (void)record_key(d->keys[d->n], RECORD_NODE, network, name);
+    add(d, node->pub.spec.meta.resource_version);
+    (void)record_key(d->keys[d->n], RECORD_REPORT, network, name);
+    add(d, STORE_EXPECT_ANY);
+    list_foreach(end, &node->edges, link) {
+        if (d->n == sizeof(d->ops) / sizeof(*d->ops))
+            break;
+        (void)record_key(d->keys[d->n], RECORD_EDGE, network, end->edge->spec.meta.name);
+        add(d, STORE_EXPECT_ANY);
+    }
+}
+
+static struct model_node *find(const struct removal *rm)
+{
+    struct model_network *net = model_find_network(rm->later.h->model, rm->network);
+    struct model_node *node = net ? model_find_node(net, rm->node) : NULL;
+
+    return node && x25519_public_equal(&node->pub.spec.key, &rm->key) ? node : NULL;
+}
+
+static void removed(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    const struct removal *rm = container_of(l, struct removal, later);
+    struct model_node *node = find(rm);
+
+    if (a->r == 0) {
+        log_info("node \"%s\" of network \"%s\" is removed: %s", rm->node, rm->network, rm->reason);
+        response_empty(rs);
+        return;
+    }
+    /* If nobody knows, it may still go. */
+    if (node && a->r != STORE_E_UNKNOWN)
+        node->leaving = NULL;
+    later_fail(rs, a);
+}
+
+static void begin(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct removal *rm = container_of(l, struct removal, later);
+    _cleanup_(freep) struct deletions *d = calloc(1, sizeof(*d));
+    struct model_node *node = find(rm);
+
+    if (!node) {
+        response_refuse(rs, 404, "network \"%s\" has no node \"%s\"", rm->network, rm->node);
+        return;
+    }
+    /* It was set by the try before, which has changed nothing. */
+    if (l->n_tries > 0)
+        node->leaving = NULL;
+    if (!d) {
+        response_refuse(rs, 500, "no memory to remove node \"%s\"", rm->node);
+        return;
+    }
+    collect(d, node);
+    later_commit(l, d->ops, d->n, removed, rs);
+    if (l->is_waiting)
+        node->leaving = rm->reason;
+}
+
+void node_removal_start(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node, const char *reason)
+{
+    struct removal *rm = later_new(h, rq, rs, sizeof(*rm), begin);
+
+    if (!rm)
+        return;
+    (void)snprintf(
+        rm->network, sizeof(rm->network), "%.*s", NAME_MAX_LEN, node->net->pub.spec.meta.name);
+    (void)snprintf(rm->node, sizeof(rm->node), "%.*s", NAME_MAX_LEN, node->pub.spec.meta.name);
+    rm->key = node->pub.spec.key;
+    rm->reason = reason;
+    later_begin(&rm->later, rq, rs);
+}

@@ -1,0 +1,468 @@
+/* etcd2_api.c - see etcd2_api.h. */
+#include "etcd2_api.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rendezvous/etcd2/etcd2_fields.h"
+#include "rendezvous/etcd2/etcd2_json.h"
+
+#define KEYS "/v2/keys"
+
+/* The version that is answered for; clients choose their words by it. */
+#define VERSION "3.4.0"
+
+void etcd2_answer_deinit(struct etcd2_answer *a)
+{
+    free(a->body);
+    a->body = NULL;
+    a->body_len = 0;
+    a->event = etcd2_event_unref(a->event);
+}
+
+struct etcd2_text etcd2_answer_text(const struct etcd2_answer *a)
+{
+    return a->event ? (struct etcd2_text){a->event->json, a->event->json_len}
+                    : (struct etcd2_text){a->body, a->body_len};
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static const struct {
+    int code;
+    int status;
+    const char *message;
+} refusals[] = {
+    {ETCD2_E_NOT_FOUND, 404, "Key not found"},
+    {ETCD2_E_TEST_FAILED, 412, "Compare failed"},
+    {ETCD2_E_NOT_FILE, 403, "Not a file"},
+    {ETCD2_E_NOT_DIR, 400, "Not a directory"},
+    {ETCD2_E_EXISTS, 412, "Key already exists"},
+    {ETCD2_E_ROOT, 400, "Root is read only"},
+    {ETCD2_E_NOT_EMPTY, 403, "Directory not empty"},
+    {ETCD2_E_NO_PREV_VALUE, 400, "PrevValue is Required in POST form"},
+    {ETCD2_E_TTL, 400, "The given TTL in POST form is not a number"},
+    {ETCD2_E_INDEX, 400, "The given index in POST form is not a number"},
+    {ETCD2_E_FIELD, 400, "Invalid field"},
+    {ETCD2_E_FORM, 400, "Invalid POST form"},
+    {ETCD2_E_REFRESH_VALUE, 400, "Value provided on refresh"},
+    {ETCD2_E_REFRESH_TTL, 400, "A TTL must be provided on refresh"},
+    {ETCD2_E_INTERNAL, 500, "Raft Internal Error"},
+    {ETCD2_E_CLEARED, 400, "The event in requested index is outdated and cleared"},
+};
+
+/* @text is taken; NULL: there was no memory for it. */
+static void answer_with(
+    struct etcd2_answer *a, int status, const char *type, char *text, size_t len)
+{
+    etcd2_answer_deinit(a);
+    a->body = text;
+    a->body_len = text ? len : 0;
+    a->status = text ? status : 500;
+    a->type = type;
+}
+
+static void answer_text(struct etcd2_answer *a, int status, const char *type, const char *text)
+{
+    char *copy = NULL;
+    int len = asprintf(&copy, "%s\n", text);
+
+    answer_with(a, status, type, len < 0 ? NULL : copy, len < 0 ? 0 : (size_t)len);
+}
+
+static void answer_event(struct etcd2_answer *a, int status, struct etcd2_event *ev)
+{
+    etcd2_answer_deinit(a);
+    a->event = etcd2_event_ref(ev);
+    a->status = status;
+    a->type = "application/json";
+}
+
+/* @json is taken. */
+static void answer_json(struct etcd2_answer *a, int status, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+    answer_text(a, text ? status : 500, "application/json", text ? text : "");
+    json_decref(json);
+    free(text);
+}
+
+/* A cause may show values, which are any bytes. */
+static void write_refusal(
+    struct etcd2_json *j, const struct etcd2_refusal *why, const char *message, uint64_t index)
+{
+    etcd2_json_raw(j, "{\"errorCode\":");
+    etcd2_json_number(j, (uint64_t)why->code);
+    etcd2_json_raw(j, ",\"message\":");
+    etcd2_json_string(j, message, strlen(message));
+    if (why->cause_len > 0) {
+        etcd2_json_raw(j, ",\"cause\":");
+        etcd2_json_string(j, why->cause, why->cause_len);
+    }
+    etcd2_json_raw(j, ",\"index\":");
+    etcd2_json_number(j, index);
+    etcd2_json_raw(j, "}\n");
+}
+
+static void answer_refusal(struct etcd2_answer *a, const struct etcd2_refusal *why, uint64_t index)
+{
+    struct etcd2_json j = {.max = SIZE_MAX};
+    size_t i = 0;
+    char *text;
+
+    while (i + 1 < sizeof(refusals) / sizeof(*refusals) && refusals[i].code != why->code)
+        i++;
+    write_refusal(&j, why, refusals[i].message, index);
+    text = malloc(j.len);
+    j = (struct etcd2_json){.text = text, .max = SIZE_MAX};
+    if (text)
+        write_refusal(&j, why, refusals[i].message, index);
+    answer_with(a, refusals[i].status, "application/json", text, j.len);
+    a->has_index = true;
+    a->index = index;
+    a->is_change = false;
+}
+
+void etcd2_api_fail(struct etcd2_answer *a, uint64_t index, const char *cause)
+{
+    struct etcd2_refusal why = {.code = ETCD2_E_INTERNAL};
+
+    (void)etcd2_refusal_set(&why, ETCD2_E_INTERNAL, "%s", cause);
+    answer_refusal(a, &why, index);
+}
+
+void etcd2_api_refuse_length(struct etcd2_answer *a)
+{
+    answer_text(a, 413, "text/plain; charset=utf-8", "the body is too long");
+}
+
+void etcd2_api_tell(struct etcd2_answer *a, struct etcd2_event *ev)
+{
+    /* As etcd ends one that has waited for too long: no event, and no error. */
+    if (ev)
+        answer_event(a, 200, ev);
+    else
+        answer_text(a, 200, "application/json", "");
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static int put(struct etcd2_tree *t, const char *path, const struct etcd2_fields *f,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
+{
+    bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
+
+    if (f->has_exist && !f->exist)
+        return etcd2_tree_create(t, path, f->value, &f->change, when, ret, why);
+    if (is_compared)
+        return etcd2_tree_swap(t, path, f->value, &f->change, when, ret, why);
+    if (f->has_exist)
+        return etcd2_tree_update(t, path, f->value, &f->change, when, ret, why);
+    return etcd2_tree_set(t, path, f->value, &f->change, when, ret, why);
+}
+
+static int change(struct etcd2_tree *t, const char *method, const char *path,
+    const struct etcd2_fields *f, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why)
+{
+    if (strcmp(method, "PUT") == 0)
+        return put(t, path, f, when, ret, why);
+    if (strcmp(method, "POST") == 0)
+        return etcd2_tree_create_in_order(t, path, f->value, &f->change, when, ret, why);
+    if (f->change.prev_index > 0 || f->change.has_prev_value)
+        return etcd2_tree_compare_delete(t, path, &f->change, when, ret, why);
+    return etcd2_tree_delete(t, path, f->change.is_dir, f->recursive, when, ret, why);
+}
+
+static bool shows_no_value(const struct etcd2_fields *f, const struct etcd2_event *ev)
+{
+    return f->no_value && ev->action != ETCD2_ACTION_DELETE &&
+           ev->action != ETCD2_ACTION_COMPARE_AND_DELETE;
+}
+
+static void answer_change(
+    struct etcd2_answer *a, const struct etcd2_fields *f, struct etcd2_event *ev)
+{
+    static const char up_to[] = "\",";
+    int status = ev->is_created ? 201 : 200;
+    const char *end = memmem(ev->json, ev->json_len, up_to, sizeof(up_to) - 1);
+    char *text = NULL;
+
+    a->index = ev->index;
+    if (!shows_no_value(f, ev) || !end) {
+        answer_event(a, status, ev);
+        return;
+    }
+    /* The event up to its action, which comes first. */
+    if (asprintf(&text, "%.*s\"}\n", (int)(end - ev->json), ev->json) < 0)
+        text = NULL;
+    answer_with(a, status, "application/json", text, text ? strlen(text) : 0);
+}
+
+static enum etcd2_api_way get(struct etcd2_tree *t, const char *path, const struct etcd2_fields *f,
+    struct etcd2_when when, struct etcd2_watcher *w, struct etcd2_answer *a,
+    struct etcd2_refusal *why)
+{
+    struct etcd2_event *ev = NULL;
+    char *text = NULL;
+    size_t len;
+
+    if (!f->wait) {
+        if (etcd2_tree_get(t, path, f->recursive, when, &text, &len, why) == 0)
+            answer_with(a, 200, "application/json", text, len);
+        return ETCD2_API_ANSWER;
+    }
+    w->path = strdup(path);
+    w->is_recursive = f->recursive;
+    if (!w->path) {
+        why->code = ETCD2_E_INTERNAL;
+        return ETCD2_API_ANSWER;
+    }
+    if (etcd2_tree_watch(t, w, f->from_index, &ev, why) != 0)
+        return ETCD2_API_ANSWER;
+    if (!ev)
+        return ETCD2_API_WAIT;
+    etcd2_api_tell(a, ev);
+    etcd2_event_unref(ev);
+    return ETCD2_API_ANSWER;
+}
+
+static const char *const count_names[ETCD2_COUNT_N] = {
+    [ETCD2_COUNT_GET] = "getsSuccess",
+    [ETCD2_COUNT_GET_FAIL] = "getsFail",
+    [ETCD2_COUNT_SET] = "setsSuccess",
+    [ETCD2_COUNT_SET_FAIL] = "setsFail",
+    [ETCD2_COUNT_DELETE] = "deleteSuccess",
+    [ETCD2_COUNT_DELETE_FAIL] = "deleteFail",
+    [ETCD2_COUNT_UPDATE] = "updateSuccess",
+    [ETCD2_COUNT_UPDATE_FAIL] = "updateFail",
+    [ETCD2_COUNT_CREATE] = "createSuccess",
+    [ETCD2_COUNT_CREATE_FAIL] = "createFail",
+    [ETCD2_COUNT_SWAP] = "compareAndSwapSuccess",
+    [ETCD2_COUNT_SWAP_FAIL] = "compareAndSwapFail",
+    [ETCD2_COUNT_COMPARE_DELETE] = "compareAndDeleteSuccess",
+    [ETCD2_COUNT_COMPARE_DELETE_FAIL] = "compareAndDeleteFail",
+    [ETCD2_COUNT_EXPIRE] = "expireCount",
+};
+
+/* For /v2/stats/store: what was asked for, and whether it was done. */
+static void count(
+    struct etcd2_tree *t, const char *method, const struct etcd2_fields *f, bool worked)
+{
+    bool is_compared = f->change.prev_index > 0 || f->change.has_prev_value;
+    enum etcd2_count what = ETCD2_COUNT_SET;
+
+    if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+        what = ETCD2_COUNT_GET;
+    else if (strcmp(method, "DELETE") == 0)
+        what = is_compared ? ETCD2_COUNT_COMPARE_DELETE : ETCD2_COUNT_DELETE;
+    else if (strcmp(method, "POST") == 0 || (f->has_exist && !f->exist))
+        what = ETCD2_COUNT_CREATE;
+    else if (is_compared)
+        what = ETCD2_COUNT_SWAP;
+    else if (f->has_exist)
+        what = ETCD2_COUNT_UPDATE;
+    /* The count of failures stands behind. */
+    t->counts[worked ? what : what + 1]++;
+}
+
+static enum etcd2_api_way handle_keys(struct etcd2_tree *t, const struct etcd2_request *rq,
+    struct etcd2_watcher *w, struct etcd2_answer *a)
+{
+    struct etcd2_fields f = {.value = {.p = ""}};
+    struct etcd2_refusal why = {.code = 0};
+    char path[ETCD2_PATH_MAX + 1];
+    struct etcd2_event *ev = NULL;
+    enum etcd2_api_way way = ETCD2_API_ANSWER;
+
+    a->is_keys = true;
+    if (etcd2_fields_read(rq, &f, &why) != 0) {
+        answer_refusal(a, &why, 0);
+        return ETCD2_API_ANSWER;
+    }
+    a->has_index = true;
+    a->is_change = true;
+    a->index = t->index;
+    if (!etcd2_path_clean(rq->path + sizeof(KEYS) - 1, path)) {
+        (void)etcd2_refusal_set(&why, ETCD2_E_FORM, "%s", "the key is too long");
+    } else if (strcmp(rq->method, "GET") == 0 || strcmp(rq->method, "HEAD") == 0) {
+        way = get(t, path, &f, rq->when, w, a, &why);
+    } else if (change(t, rq->method, path, &f, rq->when, &ev, &why) == 0) {
+        answer_change(a, &f, ev);
+        etcd2_event_unref(ev);
+        way = ETCD2_API_SAVE;
+    }
+    if (why.code == ETCD2_E_INTERNAL)
+        rdzv_quota_refuse(t->nodes.quota, "the job's etcd was over a limit");
+    if (why.code != 0)
+        answer_refusal(a, &why, t->index);
+    count(t, rq->method, &f, why.code == 0);
+    return way;
+}
+
+/* ---- the other paths ------------------------------------------------------------------------ */
+
+static json_t *member_json(const struct etcd2_request *rq)
+{
+    json_t *urls = json_array();
+    const char *p = rq->machines;
+    char id[24];
+
+    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
+    while (*p) {
+        size_t n = strcspn(p, ",");
+
+        json_array_append_new(urls, json_stringn(p, n));
+        p += n + strspn(p + n, ", ");
+    }
+    return json_pack(
+        "{s:s, s:s, s:[], s:o}", "id", id, "name", "weft", "peerURLs", "clientURLs", urls);
+}
+
+static void answer_version(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    answer_json(a, 200, json_pack("{s:s, s:s}", "etcdserver", VERSION, "etcdcluster", VERSION));
+}
+
+static void answer_health(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    answer_json(a, 200, json_pack("{s:s}", "health", "true"));
+}
+
+static void answer_machines(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    answer_text(a, 200, "text/plain; charset=utf-8", rq->machines);
+}
+
+static void answer_members(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    a->is_keys = true;
+    answer_json(a, 200, json_pack("{s:[o]}", "members", member_json(rq)));
+}
+
+static void answer_leader(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    a->is_keys = true;
+    answer_json(a, 200, member_json(rq));
+}
+
+/* As long as it is known: nobody but this one has ever led. */
+static void answer_self(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    nsec_t up = rq->when.wall > rq->started_at ? rq->when.wall - rq->started_at : 0;
+    char id[24];
+    char started[ETCD2_TIME_MAX];
+    char uptime[32];
+
+    etcd2_time_format(rq->started_at, started);
+    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
+    (void)snprintf(uptime, sizeof(uptime), "%lld.%09llds", (long long)(up / NSEC_PER_SEC),
+        (long long)(up % NSEC_PER_SEC));
+    answer_json(a, 200,
+        json_pack("{s:s, s:s, s:s, s:s, s:{s:s, s:s, s:s}, s:i, s:i}", "name", "weft", "id", id,
+            "state", "StateLeader", "startTime", started, "leaderInfo", "leader", id, "uptime",
+            uptime, "startTime", started, "recvAppendRequestCnt", 0, "sendAppendRequestCnt", 0));
+}
+
+static void answer_followers(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    char id[24];
+
+    (void)snprintf(id, sizeof(id), "%" PRIx64, rq->id);
+    answer_json(a, 200, json_pack("{s:s, s:{}}", "leader", id, "followers"));
+}
+
+static void answer_counts(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    json_t *json = json_object();
+    struct list *l;
+    json_int_t n = 0;
+
+    for (int i = 0; i < ETCD2_COUNT_N; i++)
+        json_object_set_new(json, count_names[i], json_integer((json_int_t)t->counts[i]));
+    for (l = t->events.watchers.next; l != &t->events.watchers; l = l->next)
+        n++;
+    json_object_set_new(json, "watchers", json_integer(n));
+    answer_json(a, 200, json);
+}
+
+static const struct {
+    const char *path;
+    const char *allow; /* NULL: is not said */
+    void (*answer)(struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a);
+} others[] = {
+    {"/version", "GET", answer_version},
+    {"/health", "GET", answer_health},
+    {"/v2/machines", "GET,HEAD", answer_machines},
+    {"/v2/members", NULL, answer_members},
+    {"/v2/members/", NULL, answer_members},
+    {"/v2/members/leader", NULL, answer_leader},
+    {"/v2/stats/self", "GET", answer_self},
+    {"/v2/stats/leader", "GET", answer_followers},
+    {"/v2/stats/store", "GET", answer_counts},
+};
+
+static void refuse_method(struct etcd2_answer *a, const char *allow)
+{
+    a->allow = allow;
+    answer_text(a, 405, "text/plain; charset=utf-8", "Method Not Allowed");
+}
+
+static void handle_other(
+    struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
+{
+    bool is_get = strcmp(rq->method, "GET") == 0;
+    bool is_head = strcmp(rq->method, "HEAD") == 0;
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        if (strcmp(rq->path, others[i].path) != 0)
+            continue;
+        if (is_get || (is_head && others[i].allow && strstr(others[i].allow, "HEAD")))
+            others[i].answer(t, rq, a);
+        else
+            refuse_method(a, others[i].allow);
+        return;
+    }
+    if (strncmp(rq->path, "/v2/members/", 12) == 0) {
+        a->is_keys = true;
+        answer_json(a, 404, json_pack("{s:s}", "message", "Not found"));
+        return;
+    }
+    answer_text(a, 404, "text/plain; charset=utf-8", "404 page not found");
+}
+
+enum etcd2_api_way etcd2_api_handle(struct etcd2_tree *t, const struct etcd2_request *rq,
+    struct etcd2_watcher *w, struct etcd2_answer *a)
+{
+    static const char *const methods[] = {"HEAD", "GET", "PUT", "POST", "DELETE"};
+    bool is_keys =
+        strncmp(rq->path, KEYS, sizeof(KEYS) - 1) == 0 && strchr("/", rq->path[sizeof(KEYS) - 1]);
+
+    /* What a browser asks before it asks. Nothing allows it to: pages have no business here. */
+    if (strcmp(rq->method, "OPTIONS") == 0) {
+        answer_with(a, 200, NULL, calloc(1, 1), 0);
+        return ETCD2_API_ANSWER;
+    }
+    if (!is_keys) {
+        handle_other(t, rq, a);
+        return ETCD2_API_ANSWER;
+    }
+    for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+        if (strcmp(rq->method, methods[i]) == 0)
+            return handle_keys(t, rq, w, a);
+    refuse_method(a, "HEAD,GET,PUT,POST,DELETE");
+    return ETCD2_API_ANSWER;
+}

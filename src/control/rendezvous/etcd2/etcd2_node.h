@@ -1,0 +1,179 @@
+/*
+ * etcd2_node.h - the nodes of an etcd tree: in memory, in the quota, saved as blobs, and as JSON.
+ *
+ * What each operation of etcd does to them is etcd2_tree.h's.
+ *
+ * Time is an argument, twice: the monotonic one ends what has a time to live, the wall's is shown.
+ * A restart begins every time to live anew.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "rendezvous/etcd2/etcd2_json.h"
+#include "rendezvous/shared/rdzv_buf.h"
+#include "rendezvous/shared/rdzv_quota.h"
+#include "rendezvous/shared/rdzv_saver.h"
+#include "store/keys.h"
+
+struct err;
+
+/** Longest value, bytes. */
+#define ETCD2_VALUE_MAX (256u << 10)
+
+/** Bytes. Borrowed. */
+struct etcd2_text {
+    const char *p;
+    size_t len;
+};
+
+/** When something happens. */
+struct etcd2_when {
+    nsec_t now;  /* monotonic */
+    nsec_t wall; /* since 1970 */
+};
+
+/** A file or a directory. */
+struct etcd2_node {
+    struct keyed keyed;        /* in its parent's children, by the whole path; "/" of the root */
+    struct etcd2_node *parent; /* pins; NULL: the root */
+    bool is_dir;
+    struct keys children;   /* owns struct etcd2_node; of a directory */
+    struct rdzv_buf *value; /* counted; of a file; NULL while empty */
+    uint64_t created;       /* index of its creation */
+    uint64_t modified;      /* index of its last change */
+    struct heap_link ttl;   /* in etcd2_nodes.ttls; armed when it has a time to live */
+    uint32_t ttl_seconds;   /* as was asked for; valid while @ttl is armed */
+    nsec_t expires_at;      /* since 1970, as shown; valid while @ttl is armed */
+    size_t saved;           /* length of its blob; 0: it is not saved */
+};
+
+/** All nodes of a tree. */
+struct etcd2_nodes {
+    struct rdzv_saver saver;  /* see there */
+    struct rdzv_quota *quota; /* pins */
+    struct etcd2_node *root;  /* owns; NULL: there is no memory for it */
+    struct heap ttls;         /* of those that have a time to live */
+};
+
+/** etcd2_text_of() - a text that ends with a zero. */
+static inline struct etcd2_text etcd2_text_of(const char *text)
+{
+    return (struct etcd2_text){.p = text, .len = strlen(text)};
+}
+
+static inline struct etcd2_node *etcd2_node_of(struct keyed *k)
+{
+    return container_of(k, struct etcd2_node, keyed);
+}
+
+/** etcd2_nodes_init() - the root alone. @saver: copied; @quota: pinned. 0 or -ENOMEM. */
+int etcd2_nodes_init(
+    struct etcd2_nodes *t, const struct rdzv_saver *saver, struct rdzv_quota *quota);
+
+/** etcd2_nodes_deinit() - of the root alone: remove the others before. Idempotent. */
+void etcd2_nodes_deinit(struct etcd2_nodes *t);
+
+/**
+ * etcd2_node_add() - a new node below @parent
+ * @path:	clean; its last part is the new node's
+ * @index:	of the change that makes it
+ *
+ * Return: lends it; NULL when the quota has no room for it, or there is no memory.
+ */
+struct etcd2_node *etcd2_node_add(struct etcd2_nodes *t, struct etcd2_node *parent,
+    const char *path, bool is_dir, uint64_t index);
+
+/** etcd2_node_free() - a node without children leaves the tree, and its blob is dropped. */
+void etcd2_node_free(struct etcd2_nodes *t, struct etcd2_node *n);
+
+/** etcd2_node_find() - lends the node at a clean path; NULL: there is none. */
+struct etcd2_node *etcd2_node_find(const struct etcd2_nodes *t, const char *path);
+
+/** etcd2_node_value() - of a file; borrowed until it changes. */
+struct etcd2_text etcd2_node_value(const struct etcd2_node *n);
+
+/** etcd2_value_new() - gives a copy for a node in @ret, NULL when empty. False: no room. */
+bool etcd2_value_new(struct etcd2_nodes *t, struct etcd2_text value, struct rdzv_buf **ret);
+
+/** etcd2_node_set_value() - of a file; @value is taken. */
+void etcd2_node_set_value(struct etcd2_node *n, struct rdzv_buf *value);
+
+/** etcd2_node_set_ttl() - its time to live begins at @when; or it has none any more. */
+void etcd2_node_set_ttl(struct etcd2_nodes *t, struct etcd2_node *n, bool has_ttl, uint32_t seconds,
+    struct etcd2_when when);
+
+/* ---- blobs ---- */
+
+/** What a blob says: a node, or the index of the tree. Texts lie in the blob. */
+struct etcd2_record {
+    uint8_t kind;            /* a file, a directory, or the index */
+    uint64_t numbers[3];     /* of a node: created, modified, time to live; else: the index */
+    struct etcd2_text path;  /* of a node; empty for the index */
+    struct etcd2_text value; /* of a file */
+};
+
+/** etcd2_node_save() - tell the saver how the node is now. */
+void etcd2_node_save(struct etcd2_nodes *t, struct etcd2_node *n);
+
+/** etcd2_index_save() - tell the saver the index of the tree. */
+void etcd2_index_save(struct etcd2_nodes *t, uint64_t index);
+
+/** etcd2_record_decode() - a blob as the saver got it. 0, or -EINVAL with words. */
+int etcd2_record_decode(struct etcd2_record *ret, const void *p, size_t len, struct err *e);
+
+/** etcd2_record_is_index() - is it the tree's index, in @numbers[0]? Else it is a node. */
+bool etcd2_record_is_index(const struct etcd2_record *rec);
+
+/**
+ * etcd2_node_load() - a node as it was saved
+ * @len:	of its blob
+ *
+ * Blobs come in any order: a directory above it that has not come yet is made without numbers. May
+ * go over the quota, since what was taken once is not lost because a limit became smaller.
+ *
+ * Return: 0, -EINVAL with words, or -ENOMEM with words.
+ */
+int etcd2_node_load(struct etcd2_nodes *t, const struct etcd2_record *rec, size_t len,
+    struct etcd2_when when, struct err *e);
+
+/* ---- JSON ---- */
+
+/** Room for a time as text. */
+#define ETCD2_TIME_MAX 48
+
+/** etcd2_time_format() - as Go prints a time: RFC 3339, in UTC; @wall: since 1970. */
+void etcd2_time_format(nsec_t wall, char buf[static ETCD2_TIME_MAX]);
+
+/** What an event shows of a node, as it was at some time. */
+struct etcd2_shown {
+    const char *path; /* borrowed */
+    bool is_dir;
+    bool has_nothing;       /* it is gone: neither value nor time to live is shown */
+    struct rdzv_buf *value; /* counted */
+    size_t value_len;       /* of it: it may have grown */
+    bool has_ttl;
+    nsec_t left;       /* of its time to live */
+    nsec_t expires_at; /* since 1970 */
+    uint64_t created;
+    uint64_t modified;
+};
+
+/** etcd2_node_show() - as it is now; etcd2_shown_deinit() afterwards. */
+struct etcd2_shown etcd2_node_show(const struct etcd2_node *n, struct etcd2_when when);
+
+/** etcd2_shown_deinit() - let go of the value. Idempotent. */
+void etcd2_shown_deinit(struct etcd2_shown *s);
+
+/** etcd2_shown_write() - the node without what is below it. */
+void etcd2_shown_write(struct etcd2_json *j, const struct etcd2_shown *s);
+
+/** etcd2_node_write() - a node as etcd shows it; @depth: levels of children. */
+void etcd2_node_write(
+    struct etcd2_json *j, const struct etcd2_node *n, unsigned depth, struct etcd2_when when);

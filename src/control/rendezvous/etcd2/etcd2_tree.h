@@ -1,0 +1,179 @@
+/*
+ * etcd2_tree.h - the tree of etcd's v2 keys: what each operation does. Sans-I/O.
+ *
+ * Behaves as etcd 3.4's v2 store, whose words and numbers it uses: an *index* that grows by one
+ * with each change, files and directories that know the index of their creation and of their last
+ * change, time to live, and a history of the last events, from which a wait for an index that has
+ * passed is answered. What an HTTP request means is in etcd2_api.h.
+ *
+ * The tree owns its nodes (etcd2_node.h) and its events (etcd2_event.h), and carries what happens
+ * from the one to the other.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rendezvous/etcd2/etcd2_event.h"
+#include "rendezvous/etcd2/etcd2_node.h"
+#include "rendezvous/etcd2/etcd2_path.h"
+
+struct err;
+
+/** Longest time to live; more is as much. Seconds. */
+#define ETCD2_TTL_MAX 315360000u
+
+/* Outcomes: the codes of etcd. */
+#define ETCD2_E_NOT_FOUND     100
+#define ETCD2_E_TEST_FAILED   101
+#define ETCD2_E_NOT_FILE      102
+#define ETCD2_E_NOT_DIR       104
+#define ETCD2_E_EXISTS        105
+#define ETCD2_E_ROOT          107
+#define ETCD2_E_NOT_EMPTY     108
+#define ETCD2_E_NO_PREV_VALUE 201
+#define ETCD2_E_TTL           202
+#define ETCD2_E_INDEX         203
+#define ETCD2_E_FIELD         209
+#define ETCD2_E_FORM          210
+#define ETCD2_E_REFRESH_VALUE 211
+#define ETCD2_E_REFRESH_TTL   212
+#define ETCD2_E_INTERNAL      300
+#define ETCD2_E_CLEARED       401
+
+/** Why something was refused; as etcd says it. */
+struct etcd2_refusal {
+    int code;                       /* ETCD2_E_... */
+    char cause[ETCD2_PATH_MAX + 1]; /* "" for none; any bytes */
+    size_t cause_len;               /* of them */
+};
+
+/** What was done since the start, as etcd counts it; a failure stands behind its success. */
+enum etcd2_count {
+    ETCD2_COUNT_GET,
+    ETCD2_COUNT_GET_FAIL,
+    ETCD2_COUNT_SET,
+    ETCD2_COUNT_SET_FAIL,
+    ETCD2_COUNT_DELETE,
+    ETCD2_COUNT_DELETE_FAIL,
+    ETCD2_COUNT_UPDATE,
+    ETCD2_COUNT_UPDATE_FAIL,
+    ETCD2_COUNT_CREATE,
+    ETCD2_COUNT_CREATE_FAIL,
+    ETCD2_COUNT_SWAP,
+    ETCD2_COUNT_SWAP_FAIL,
+    ETCD2_COUNT_COMPARE_DELETE,
+    ETCD2_COUNT_COMPARE_DELETE_FAIL,
+    ETCD2_COUNT_EXPIRE,
+    ETCD2_COUNT_N,
+};
+
+struct etcd2_tree {
+    struct etcd2_nodes nodes;       /* what is in it */
+    struct etcd2_events events;     /* what has happened, and who waits */
+    uint64_t index;                 /* of the last change */
+    uint64_t counts[ETCD2_COUNT_N]; /* etcd2_api.c counts, but for what expires */
+};
+
+/** What a change says beside path and value. */
+struct etcd2_change {
+    bool is_dir;
+    bool has_ttl;
+    bool is_refresh;      /* the value stays, nobody is woken */
+    uint32_t ttl_seconds; /* with @has_ttl */
+    bool has_prev_value;  /* @prev_value is said */
+    struct etcd2_text prev_value;
+    uint64_t prev_index; /* 0: no matter */
+};
+
+/** etcd2_tree_init() - empty. @saver: copied; @quota: pinned. 0 or -ENOMEM. */
+int etcd2_tree_init(struct etcd2_tree *t, const struct rdzv_saver *saver, struct rdzv_quota *quota);
+
+/** etcd2_tree_deinit() - after all watchers. Nothing is told to the saver. Idempotent. */
+void etcd2_tree_deinit(struct etcd2_tree *t);
+
+/** etcd2_tree_clear() - forget all nodes, without events; the index stays. */
+void etcd2_tree_clear(struct etcd2_tree *t);
+
+/** etcd2_tree_save_index() - tell the saver the index. */
+void etcd2_tree_save_index(struct etcd2_tree *t);
+
+/** etcd2_tree_load() - a blob as the saver got it. 0, -EINVAL with words, or -ENOMEM. */
+int etcd2_tree_load(
+    struct etcd2_tree *t, const void *p, size_t len, struct etcd2_when when, struct err *e);
+
+/**
+ * etcd2_tree_name() - what a blob was called when the saver got it
+ * @ret, @ret_len:	borrowed from @p
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
+
+/*
+ * The calls below take clean paths. They return 0 and give what they were asked for, or a code
+ * with a refusal.
+ */
+
+/**
+ * etcd2_tree_get() - {"action": "get", "node": ...} and the end of the line
+ * @ret, @ret_len:	gives it, free(); no zero
+ *
+ * Its length is found first: what is over RDZV_ANSWER_MAX, or has no room in the quota, is refused
+ * and never made. The caller counts it in the quota for as long as it has it.
+ */
+int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
+    struct etcd2_when when, char **ret, size_t *ret_len, struct etcd2_refusal *why);
+
+/** etcd2_tree_create() - a node where none is. */
+int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why);
+
+/** etcd2_tree_create_in_order() - one below @path, called after the index. */
+int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why);
+
+/** etcd2_tree_set() - a node, in place of a file that may be there. */
+int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why);
+
+/** etcd2_tree_update() - value and time to live of what is there. */
+int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why);
+
+/** etcd2_tree_swap() - the same of a file, if it is as expected. */
+int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text value,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why);
+
+/** etcd2_tree_delete() - a file; with @is_dir an empty directory; with @is_recursive any. */
+int etcd2_tree_delete(struct etcd2_tree *t, const char *path, bool is_dir, bool is_recursive,
+    struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why);
+
+/** etcd2_tree_compare_delete() - a file, if it is as expected. */
+int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
+    const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
+    struct etcd2_refusal *why);
+
+/**
+ * etcd2_tree_watch() - the first event since an index, or the next one
+ * @w:		its @path, @is_recursive and @fire are set; waits, unless there is an event already
+ * @from_index:	0: the next
+ * @ret:	the event, counted; NULL: @w waits
+ */
+int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t from_index,
+    struct etcd2_event **ret, struct etcd2_refusal *why);
+
+/** etcd2_tree_unwatch() - it waits no more. Idempotent on one whose link was initialised. */
+void etcd2_tree_unwatch(struct etcd2_watcher *w);
+
+/** etcd2_tree_due() - when the time to live of a node ends next; NSEC_NEVER if none has one. */
+nsec_t etcd2_tree_due(const struct etcd2_tree *t);
+
+/** etcd2_tree_expire() - remove the nodes whose time to live is over. */
+void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when);

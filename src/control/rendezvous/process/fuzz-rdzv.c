@@ -1,0 +1,79 @@
+/* fuzz-rdzv.c - what a damaged store may hold of a rendezvous: keys, pieces, and entries. */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "rendezvous/etcd2/etcd2_tree.h"
+#include "rendezvous/shared/rdzv_record.h"
+#include "rendezvous/tcpstore/tcpstore_server.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void check_entry(const uint8_t *data, size_t len)
+{
+    struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
+    struct err e = ERR_NULL;
+    struct tcpstore_server ts;
+
+    tcpstore_server_init(&ts, &rdzv_saver_none, &quota, 1);
+    (void)tcpstore_server_load(&ts, data, len, &e);
+    tcpstore_server_deinit(&ts);
+    assert(quota.bytes == 0 && quota.entries == 0);
+}
+
+static void check_node(const uint8_t *data, size_t len)
+{
+    struct rdzv_quota quota = {.bytes_max = 1u << 20, .entries_max = 1000};
+    struct etcd2_when when = {.now = 1, .wall = 1};
+    struct etcd2_refusal why;
+    struct err e = ERR_NULL;
+    struct etcd2_tree t;
+    char *text;
+    size_t text_len;
+
+    assert(etcd2_tree_init(&t, &rdzv_saver_none, &quota) == 0);
+    if (etcd2_tree_load(&t, data, len, when, &e) == 0) {
+        assert(etcd2_tree_get(&t, "/", true, when, &text, &text_len, &why) == 0);
+        free(text);
+        etcd2_tree_expire(&t, (struct etcd2_when){.now = NSEC_NEVER - 1, .wall = 1});
+    }
+    etcd2_tree_deinit(&t);
+    assert(quota.bytes == 0 && quota.entries == 0);
+}
+
+static void check_text(const char *text)
+{
+    struct rdzv_key k = rdzv_key_parse(text);
+    struct rdzv_job_record job;
+    static uint8_t bytes[RDZV_CHUNK];
+    struct rdzv_head head;
+    size_t len = 0;
+    struct err e = ERR_NULL;
+    char buf[RDZV_KEY_MAX];
+
+    if (k.kind == RDZV_KEY_JOB)
+        assert(strncmp(rdzv_key_of_job(buf, k.network, k.job), text, strlen(buf)) == 0);
+    if (rdzv_job_decode(&job, text, &e) == 0)
+        assert(job.port > 0 && job.run > 0);
+    if (rdzv_piece_decode(bytes, &len, text, &e) == 0)
+        assert(len <= RDZV_CHUNK);
+    if (rdzv_head_decode(&head, bytes, &len, text, &e) == 0)
+        assert(len <= RDZV_CHUNK && head.n_pieces <= RDZV_CHUNKS_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    char *text = malloc(len + 1);
+
+    if (!text)
+        return 0;
+    memcpy(text, data, len);
+    text[len] = '\0';
+    check_text(text);
+    check_entry(data, len);
+    check_node(data, len);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,335 @@
+/* rdzv_process.c - see rdzv_process.h: the loop of a rendezvous process, and what the hub says. */
+#include "rdzv_process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/err.h"
+#include "base/rng.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
+#include "rendezvous/job/rdzv_conn.h"
+#include "rendezvous/job/rdzv_job.h"
+#include "rendezvous/job/rdzv_members.h"
+#include "rendezvous/job/rdzv_save.h"
+#include "rendezvous/process/etcd2_http.h"
+#include "rendezvous/job/rdzv_link.h"
+#include "rendezvous/process/rdzv_listen.h"
+#include "rendezvous/process/tcpstore_conn.h"
+
+#define TICK_MS 1000
+
+/* For how long the hub may not know how a job is. */
+#define FACTS_MS 20
+
+/* The process. It carries facts between the parts, each of which has its own header. */
+struct process {
+    struct uv_loop_s loop;          /* owns */
+    struct rdzv_link link;          /* to the hub */
+    struct rdzv_save save;          /* what the hub has to keep */
+    struct rdzv_jobs jobs;          /* of the network whose rendezvous this is */
+    struct rdzv_members members;    /* who may connect */
+    struct rdzv_conns conns;        /* who has */
+    struct tcpstore_conns tcpstore; /* those that speak TCPStore */
+    struct etcd2_http http;         /* those that speak HTTP */
+    struct rdzv_listen listen;      /* where they come in */
+    uv_poll_t hub;                  /* of the link's descriptor */
+    uv_prepare_t turn;              /* at the end of each turn of the loop */
+    uv_timer_t tick;                /* each second */
+    uv_timer_t facts;               /* to telling the hub how jobs are */
+    uv_timer_t ttl;                 /* when the next node of some tree ends */
+    bool is_ending;                 /* the hub has said so, or is gone */
+};
+
+/* ---- times to live -------------------------------------------------------------------------- */
+
+static void on_ttl(uv_timer_t *timer)
+{
+    struct process *p = container_of(timer, struct process, ttl);
+    struct etcd2_when when = {.now = clock_now(), .wall = clock_wall()};
+    struct rdzv_job *job;
+
+    list_foreach(job, &p->jobs.all, link) {
+        etcd2_tree_expire(&job->etcd2, when);
+        rdzv_job_note_expiry(job);
+    }
+}
+
+/* A node may end sooner than the timer is set for. */
+static void arm_ttl(struct process *p)
+{
+    nsec_t left = p->jobs.expires_at;
+    uint64_t ms;
+
+    if (left == NSEC_NEVER)
+        return;
+    p->jobs.expires_at = NSEC_NEVER;
+    left -= clock_now();
+    ms = left > 0 ? (uint64_t)(left / NSEC_PER_MSEC) + 1 : 0;
+    if (!uv_is_active((uv_handle_t *)&p->ttl) || uv_timer_get_due_in(&p->ttl) > ms)
+        (void)uv_timer_start(&p->ttl, on_ttl, ms, 0);
+}
+
+/* ---- what the hub is told ------------------------------------------------------------------- */
+
+static void tell_facts(struct rdzv_job *job, nsec_t now)
+{
+    struct rdzv_presence who;
+
+    if (!rdzv_job_has_facts(job))
+        return;
+    who = rdzv_conns_count(job);
+    rdzv_job_tell_facts(job, &who, now);
+}
+
+static void on_facts(uv_timer_t *timer)
+{
+    struct process *p = container_of(timer, struct process, facts);
+    nsec_t now = clock_now();
+    struct rdzv_job *job;
+
+    p->jobs.has_news = false;
+    list_foreach(job, &p->jobs.all, link) {
+        if (job->has_news)
+            tell_facts(job, now);
+    }
+}
+
+static void arm_facts(struct process *p)
+{
+    if (p->jobs.has_news && !uv_is_active((uv_handle_t *)&p->facts))
+        (void)uv_timer_start(&p->facts, on_facts, FACTS_MS, 0);
+}
+
+static void tell_counts(struct process *p)
+{
+    rdzv_link_say(&p->link, &(struct rdzv_wire){.type = RDZV_WIRE_COUNTS,
+                                .n_connections = p->conns.admission.n,
+                                .n_store_requests = p->tcpstore.n_requests,
+                                .n_etcd_requests = p->http.n_requests,
+                                .n_hung_up = p->conns.n_hung_up,
+                                .n_accepts_deferred = p->listen.n_deferred});
+}
+
+/* ---- what the hub says ---------------------------------------------------------------------- */
+
+static void on_network(struct process *p, const struct rdzv_wire *m)
+{
+    struct rdzv_jobs *jobs = &p->jobs;
+
+    if (m->len > NAME_MAX_LEN)
+        return;
+    memcpy(jobs->network, m->data, m->len);
+    jobs->address4 = m->address;
+    jobs->address6 = m->address6;
+}
+
+static void remove_member(struct process *p, const struct ip_addr *address)
+{
+    struct rdzv_job *job;
+
+    rdzv_members_remove(&p->members, address);
+    list_foreach(job, &p->jobs.all, link)
+        rdzv_conns_hang_up(job, address);
+}
+
+static void unserve(struct process *p, struct rdzv_job *job)
+{
+    rdzv_listen_remove(&p->listen, job);
+    rdzv_conns_hang_up(job, NULL);
+}
+
+static void on_job(struct process *p, struct rdzv_job *job, const struct rdzv_wire *m, int fd)
+{
+    struct etcd2_when when = {.now = clock_now(), .wall = clock_wall()};
+
+    if (m->type == RDZV_WIRE_LOAD)
+        rdzv_job_load(job, m, when);
+    if (m->type == RDZV_WIRE_CLEAR) {
+        rdzv_conns_hang_up(job, NULL);
+        rdzv_job_clear(job, m->run, when.now);
+    }
+    if (m->type == RDZV_WIRE_FORGET) {
+        unserve(p, job);
+        rdzv_job_free(job);
+    }
+    if (m->type == RDZV_WIRE_LISTENER) {
+        rdzv_listen_add(&p->listen, job, fd);
+        rdzv_job_note_expiry(job);
+    }
+}
+
+static void on_told(void *ctx, const struct rdzv_wire *m, int fd)
+{
+    struct process *p = ctx;
+    struct rdzv_job *job;
+
+    switch (m->type) {
+    case RDZV_WIRE_NETWORK:
+        on_network(p, m);
+        return;
+    case RDZV_WIRE_JOB:
+        /* Without one of its jobs the rendezvous is of no use; the hub starts another process. */
+        if (!rdzv_job_new(&p->jobs, m, clock_now()))
+            p->link.failed = true;
+        return;
+    case RDZV_WIRE_MEMBER:
+        rdzv_members_add(&p->members, &m->address);
+        return;
+    case RDZV_WIRE_NO_MEMBER:
+        remove_member(p, &m->address);
+        return;
+    case RDZV_WIRE_SAVED:
+        rdzv_save_on_saved(&p->save, m->seq, m->error);
+        return;
+    case RDZV_WIRE_END:
+        p->is_ending = true;
+        return;
+    case RDZV_WIRE_LOAD:
+    case RDZV_WIRE_LISTENER:
+    case RDZV_WIRE_CLEAR:
+    case RDZV_WIRE_FORGET:
+        job = rdzv_jobs_find(&p->jobs, m->job);
+        if (job)
+            on_job(p, job, m, fd);
+        else if (fd >= 0)
+            (void)close(fd);
+        return;
+    case RDZV_WIRE_NONE:
+    case RDZV_WIRE_PUT:
+    case RDZV_WIRE_DROP:
+    case RDZV_WIRE_SYNC:
+    case RDZV_WIRE_FACTS:
+    case RDZV_WIRE_COUNTS:
+    case RDZV_WIRE_DAMAGED:
+    case RDZV_WIRE_N:
+        return;
+    }
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static void on_hub(uv_poll_t *poll, int status, int events)
+{
+    rdzv_link_read(&container_of(poll, struct process, hub)->link);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct process *p = container_of(timer, struct process, tick);
+    nsec_t now = clock_now();
+    struct rdzv_job *job;
+
+    rdzv_conns_hang_up_silent(&p->conns, now);
+    etcd2_http_tick(&p->http, now);
+    list_foreach(job, &p->jobs.all, link)
+        tell_facts(job, now);
+    tell_counts(p);
+}
+
+static void close_handle(void *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void stop(struct process *p)
+{
+    struct rdzv_job *job;
+
+    p->is_ending = true;
+    list_foreach(job, &p->jobs.all, link)
+        unserve(p, job);
+    etcd2_http_stop(&p->http);
+    tcpstore_conns_stop(&p->tcpstore);
+    rdzv_listen_stop(&p->listen);
+    close_handle(&p->hub);
+    close_handle(&p->turn);
+    close_handle(&p->tick);
+    close_handle(&p->facts);
+    close_handle(&p->ttl);
+}
+
+/* Before the loop waits: all that was said in this turn goes to the hub. */
+static void on_turn(uv_prepare_t *prepare)
+{
+    struct process *p = container_of(prepare, struct process, turn);
+
+    rdzv_jobs_flush(&p->jobs);
+    if (p->link.failed || p->is_ending) {
+        stop(p);
+        return;
+    }
+    arm_facts(p);
+    arm_ttl(p);
+}
+
+/* The parts, from the bottom up. */
+static int start_parts(struct process *p, struct err *e)
+{
+    struct rng rng = rng_kernel();
+    uint64_t seed = rng_u64(&rng);
+
+    p->link.ctx = p;
+    p->link.told = on_told;
+    rdzv_save_init(&p->save, &p->link);
+    rdzv_jobs_init(&p->jobs, &p->save, seed);
+    rdzv_members_init(&p->members, seed);
+    rdzv_conns_init(&p->conns, &p->loop, seed);
+    tcpstore_conns_start(&p->tcpstore, &p->loop);
+    p->listen = (struct rdzv_listen){.conns = &p->conns,
+        .members = &p->members,
+        .link = &p->link,
+        .tcpstore = &p->tcpstore,
+        .http = &p->http};
+    rdzv_listen_start(&p->listen);
+    return etcd2_http_start(&p->http, &p->loop, e);
+}
+
+static int start(struct process *p, int fd, struct err *e)
+{
+    int r = rdzv_link_init(&p->link, fd);
+
+    if (r == 0)
+        r = uv_loop_init(&p->loop);
+    if (r != 0)
+        return err_set(e, r, "no memory for a rendezvous");
+    r = start_parts(p, e);
+    if (r != 0)
+        return r;
+    (void)uv_poll_init(&p->loop, &p->hub, fd);
+    (void)uv_prepare_init(&p->loop, &p->turn);
+    (void)uv_timer_init(&p->loop, &p->tick);
+    (void)uv_timer_init(&p->loop, &p->facts);
+    (void)uv_timer_init(&p->loop, &p->ttl);
+    (void)uv_poll_start(&p->hub, UV_READABLE, on_hub);
+    (void)uv_prepare_start(&p->turn, on_turn);
+    (void)uv_timer_start(&p->tick, on_tick, TICK_MS, TICK_MS);
+    return 0;
+}
+
+int rdzv_process_run(int fd, struct err *e)
+{
+    struct process *p = calloc(1, sizeof(*p));
+    struct rdzv_job *job;
+    struct rdzv_job *tmp;
+    int r = p ? start(p, fd, e) : err_set(e, -ENOMEM, "no memory for a rendezvous");
+
+    if (r != 0) {
+        free(p);
+        return r;
+    }
+    (void)uv_run(&p->loop, UV_RUN_DEFAULT);
+    list_foreach_safe(job, tmp, &p->jobs.all, link)
+        rdzv_job_free(job);
+    (void)uv_loop_close(&p->loop);
+    rdzv_jobs_deinit(&p->jobs);
+    rdzv_members_deinit(&p->members);
+    rdzv_conns_deinit(&p->conns);
+    rdzv_link_deinit(&p->link);
+    free(p);
+    return 0;
+}

@@ -1,0 +1,593 @@
+/* tcpstore_server.c - see tcpstore_server.h: what each request does, and who is told. */
+#include "tcpstore_server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "rendezvous/tcpstore/tcpstore_entry.h"
+
+static struct tcpstore_bytes bytes_of(const char *text)
+{
+    return (struct tcpstore_bytes){(const uint8_t *)text, strlen(text)};
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* Something was added to its output; or it could not be. */
+static void answered(struct tcpstore_server *ts, struct tcpstore_client *c, bool worked)
+{
+    if (!worked)
+        c->failed = true;
+    if (list_is_empty(&c->ready))
+        list_add_tail(&ts->ready, &c->ready);
+}
+
+static void answer(struct tcpstore_server *ts, struct tcpstore_client *c, const void *p, size_t len)
+{
+    answered(ts, c, !c->failed && tcpstore_out_add(&c->out, ts->quota, p, len));
+}
+
+static void answer_word(
+    struct tcpstore_server *ts, struct tcpstore_client *c, enum tcpstore_word word)
+{
+    uint8_t byte = (uint8_t)word;
+
+    answer(ts, c, &byte, 1);
+}
+
+static void answer_number(struct tcpstore_server *ts, struct tcpstore_client *c, uint64_t v)
+{
+    struct le64 le = le64_make(v);
+
+    answer(ts, c, &le, sizeof(le));
+}
+
+static void answer_bytes(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes b)
+{
+    answer_number(ts, c, b.len);
+    answer(ts, c, b.p, b.len);
+}
+
+/* The first @len bytes of @s, which may be NULL when that is 0. */
+static void answer_shared(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct rdzv_buf *s, size_t len)
+{
+    answer_number(ts, c, len);
+    answered(ts, c, !c->failed && tcpstore_out_share(&c->out, ts->quota, s, len));
+}
+
+static void answer_value(
+    struct tcpstore_server *ts, struct tcpstore_client *c, const struct tcpstore_entry *en)
+{
+    answer_shared(ts, c, en ? en->value : NULL, tcpstore_entry_value(en).len);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+/* It is in no list any more; what is known of its key stays. */
+static void wait_unlink(struct tcpstore_server *ts, struct tcpstore_wait *w)
+{
+    list_remove(&w->of_client);
+    list_remove(&w->of_entry);
+    rdzv_quota_give(ts->quota, RDZV_COST_WAIT, 0);
+    free(w);
+}
+
+static void wait_free(struct tcpstore_server *ts, struct tcpstore_wait *w)
+{
+    struct tcpstore_entry *en = w->entry;
+
+    wait_unlink(ts, w);
+    tcpstore_entry_release(ts, en);
+}
+
+static void stop_waiting(struct tcpstore_server *ts, struct tcpstore_client *c)
+{
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
+
+    list_foreach_safe(w, tmp, &c->waits, of_client)
+        wait_free(ts, w);
+    c->n_awaited = 0;
+}
+
+/* @in_client, @in_entry: the lists that it goes into. */
+static int add_wait(struct tcpstore_server *ts, struct tcpstore_entry *en,
+    struct tcpstore_client *c, struct list *in_client, struct list *in_entry)
+{
+    struct tcpstore_wait *w =
+        rdzv_quota_has(ts->quota, RDZV_COST_WAIT, 0) ? calloc(1, sizeof(*w)) : NULL;
+
+    if (!w)
+        return TCPSTORE_SERVER_E_FULL;
+    rdzv_quota_take(ts->quota, RDZV_COST_WAIT, 0);
+    w->client = c;
+    w->entry = en;
+    list_add_tail(in_client, &w->of_client);
+    list_add_tail(in_entry, &w->of_entry);
+    return 0;
+}
+
+/* One key that it waited for is there; true if that was the last. */
+static bool came(struct tcpstore_server *ts, struct tcpstore_wait *w)
+{
+    struct tcpstore_client *c = w->client;
+
+    wait_unlink(ts, w);
+    if (--c->n_awaited > 0)
+        return false;
+    answer_word(ts, c, TCPSTORE_STOP_WAITING);
+    return true;
+}
+
+static void wake_all(struct tcpstore_server *ts, struct tcpstore_entry *en)
+{
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
+
+    list_foreach_safe(w, tmp, &en->waits, of_entry)
+        (void)came(ts, w);
+}
+
+/* An item is for one only: for the first that waits for nothing else. */
+static void wake_one(struct tcpstore_server *ts, struct tcpstore_entry *en)
+{
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
+
+    list_foreach_safe(w, tmp, &en->waits, of_entry) {
+        if (came(ts, w))
+            return;
+    }
+}
+
+/* A value as it was: it only grows at its end. */
+struct before {
+    struct rdzv_buf *value; /* counted */
+    size_t len;
+};
+
+static void tell_watching(struct tcpstore_server *ts, struct tcpstore_entry *en,
+    enum tcpstore_word what, const struct before *before)
+{
+    struct tcpstore_wait *w;
+
+    list_foreach(w, &en->watches, of_entry) {
+        struct tcpstore_client *c = w->client;
+
+        answered(ts, c, c->out.cost <= RDZV_UNREAD_WATCH_MAX);
+        answer_word(ts, c, what);
+        answer_bytes(ts, c, (struct tcpstore_bytes){en->key, en->key_len});
+        answer_shared(ts, c, before->value, before->len);
+        answer_value(ts, c, en);
+    }
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+typedef int (*change_fn)(
+    struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
+
+/* The value is put, or appended to; whoever waits or watches is told. */
+static int change(struct tcpstore_server *ts, struct tcpstore_bytes key,
+    struct tcpstore_bytes value, change_fn do_change)
+{
+    struct tcpstore_entry *en = tcpstore_entry_acquire(ts, key);
+    enum tcpstore_word what;
+    struct before before;
+    int r;
+
+    if (!en)
+        return TCPSTORE_SERVER_E_FULL;
+    what = en->has_value ? TCPSTORE_KEY_UPDATED : TCPSTORE_KEY_CREATED;
+    before = (struct before){rdzv_buf_ref(en->value), tcpstore_entry_value(en).len};
+    /* Held by nobody else, what is appended to need not be kept. */
+    if (list_is_empty(&en->watches))
+        before.value = rdzv_buf_unref(before.value);
+    r = do_change(ts, en, value);
+    if (r == 0) {
+        tell_watching(ts, en, what, &before);
+        wake_all(ts, en);
+    }
+    rdzv_buf_unref(before.value);
+    tcpstore_entry_release(ts, en);
+    return r;
+}
+
+static int set(struct tcpstore_server *ts, struct tcpstore_bytes key, struct tcpstore_bytes value)
+{
+    return change(ts, key, value, tcpstore_entry_put);
+}
+
+/* A value of the request is the answer. */
+static int give_back(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes value)
+{
+    struct rdzv_buf *s = rdzv_buf_new(ts->quota, value.len);
+
+    if (!s)
+        return TCPSTORE_SERVER_E_FULL;
+    rdzv_buf_add(s, value.p, value.len);
+    answer_shared(ts, c, s, s->len);
+    rdzv_buf_unref(s);
+    return 0;
+}
+
+static int compare_set(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, rq->key);
+    bool has_value = en && en->has_value;
+    int r = 0;
+
+    /* Without a key nothing is as expected but the empty value; any other is given back. */
+    if (!has_value && rq->value.len > 0)
+        return give_back(ts, c, rq->value);
+    if (!has_value || tcpstore_bytes_equal(tcpstore_entry_value(en), rq->value))
+        r = set(ts, rq->key, rq->desired);
+    if (r == 0)
+        answer_value(ts, c, tcpstore_entry_find(ts, rq->key));
+    return r;
+}
+
+/* The value as a decimal number, as C's strtoll() reads it; no value is 0. */
+static bool number_of(const struct tcpstore_entry *en, int64_t *ret)
+{
+    struct tcpstore_bytes v = tcpstore_entry_value(en);
+    char text[64];
+    char *end;
+
+    *ret = 0;
+    if (!en || !en->has_value)
+        return true;
+    if (v.len >= sizeof(text))
+        return false;
+    if (v.len > 0)
+        memcpy(text, v.p, v.len);
+    text[v.len] = '\0';
+    errno = 0;
+    *ret = strtoll(text, &end, 10);
+    return end != text && errno == 0;
+}
+
+static int add(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    char text[32];
+    int64_t sum;
+    int r;
+
+    if (!number_of(tcpstore_entry_find(ts, rq->key), &sum) ||
+        __builtin_add_overflow(sum, rq->amount, &sum))
+        return TCPSTORE_SERVER_E_REFUSED;
+    (void)snprintf(text, sizeof(text), "%" PRId64, sum);
+    r = set(ts, rq->key, bytes_of(text));
+    if (r == 0)
+        answer_number(ts, c, (uint64_t)sum);
+    return r;
+}
+
+static int delete_key(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, rq->key);
+    bool was_there = en && en->has_value;
+    struct before before;
+
+    answer_number(ts, c, was_there);
+    if (!was_there)
+        return 0;
+    before = (struct before){rdzv_buf_ref(en->value), tcpstore_entry_value(en).len};
+    tcpstore_entry_remove(ts, en);
+    tell_watching(ts, en, TCPSTORE_KEY_DELETED, &before);
+    rdzv_buf_unref(before.value);
+    tcpstore_entry_release(ts, en);
+    return 0;
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+/* The classic server hangs up on a key that is not there, the other answers with nothing. */
+static int get(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes key)
+{
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, key);
+
+    if ((!en || !en->has_value) && c->dialect == TCPSTORE_CLASSIC)
+        return TCPSTORE_SERVER_E_REFUSED;
+    answer_value(ts, c, en);
+    return 0;
+}
+
+/* All keys must be there before any is sent. */
+static int multi_get(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    int r = 0;
+
+    for (uint64_t i = 0; r == 0 && i < rq->count; i++)
+        r = get(ts, c, tcpstore_next(&rq->items));
+    return r;
+}
+
+static int multi_set(struct tcpstore_server *ts, struct tcpstore_request *rq)
+{
+    int r = 0;
+
+    for (uint64_t i = 0; r == 0 && i < rq->count; i++) {
+        struct tcpstore_bytes key = tcpstore_next(&rq->items);
+
+        r = set(ts, key, tcpstore_next(&rq->items));
+    }
+    return r;
+}
+
+static bool is_there(const struct tcpstore_server *ts, struct tcpstore_bytes key)
+{
+    const struct tcpstore_entry *en = tcpstore_entry_find(ts, key);
+
+    return en && (en->has_value || en->n_queue > 0);
+}
+
+static void check(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    bool all = true;
+
+    for (uint64_t i = 0; i < rq->count; i++)
+        all &= is_there(ts, tcpstore_next(&rq->items));
+    answer_word(ts, c, all ? TCPSTORE_READY : TCPSTORE_NOT_READY);
+}
+
+static int wait(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    int r = 0;
+
+    if (rq->count > TCPSTORE_SERVER_WAITS_MAX)
+        return TCPSTORE_SERVER_E_FULL;
+    for (uint64_t i = 0; r == 0 && i < rq->count; i++) {
+        struct tcpstore_bytes key = tcpstore_next(&rq->items);
+        struct tcpstore_entry *en;
+
+        if (is_there(ts, key))
+            continue;
+        en = tcpstore_entry_acquire(ts, key);
+        r = en ? add_wait(ts, en, c, &c->waits, &en->waits) : TCPSTORE_SERVER_E_FULL;
+        if (r == 0)
+            c->n_awaited++;
+        else if (en)
+            tcpstore_entry_release(ts, en);
+    }
+    if (r == 0 && c->n_awaited == 0)
+        answer_word(ts, c, TCPSTORE_STOP_WAITING);
+    return r;
+}
+
+static int watch(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    struct tcpstore_entry *en =
+        c->n_watches < TCPSTORE_SERVER_WAITS_MAX ? tcpstore_entry_acquire(ts, rq->key) : NULL;
+    int r = en ? add_wait(ts, en, c, &c->watches, &en->watches) : TCPSTORE_SERVER_E_FULL;
+
+    if (r == 0) {
+        c->n_watches++;
+        answer_word(ts, c, TCPSTORE_KEY_WATCHED);
+    } else if (en) {
+        tcpstore_entry_release(ts, en);
+    }
+    return r;
+}
+
+/* All keys with values, each behind its length. NULL: no room, no memory. */
+static struct rdzv_buf *build_listed(struct tcpstore_server *ts)
+{
+    struct rdzv_buf *s = rdzv_buf_new(ts->quota, ts->keys_len + ts->n_keys * sizeof(struct le64));
+    size_t cursor = 0;
+
+    if (!s)
+        return NULL;
+    for (struct htab_link *l = htab_each(&ts->entries, &cursor, NULL); l;
+         l = htab_each(&ts->entries, &cursor, l)) {
+        const struct tcpstore_entry *en = container_of(l, struct tcpstore_entry, link);
+        struct le64 len = le64_make(en->key_len);
+
+        if (!en->has_value)
+            continue;
+        rdzv_buf_add(s, &len, sizeof(len));
+        rdzv_buf_add(s, en->key, en->key_len);
+    }
+    return s;
+}
+
+/* Whoever asks before the keys change shares one list. */
+static int list_keys(struct tcpstore_server *ts, struct tcpstore_client *c)
+{
+    if (!ts->listed)
+        ts->listed = build_listed(ts);
+    if (!ts->listed)
+        return TCPSTORE_SERVER_E_FULL;
+    answer_number(ts, c, ts->n_keys);
+    answered(
+        ts, c, !c->failed && tcpstore_out_share(&c->out, ts->quota, ts->listed, ts->listed->len));
+    return 0;
+}
+
+/* ---- queues --------------------------------------------------------------------------------- */
+
+static int queue_push(struct tcpstore_server *ts, struct tcpstore_request *rq)
+{
+    struct tcpstore_entry *en = tcpstore_entry_acquire(ts, rq->key);
+    int r = en ? tcpstore_entry_push(ts, en, rq->value) : TCPSTORE_SERVER_E_FULL;
+
+    if (r == 0)
+        wake_one(ts, en);
+    else if (en)
+        tcpstore_entry_release(ts, en);
+    return r;
+}
+
+static int queue_pop(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    struct tcpstore_entry *en = tcpstore_entry_find(ts, rq->key);
+    size_t n = en ? en->n_queue : 0;
+    struct rdzv_buf *value = en ? tcpstore_entry_pop(ts, en) : NULL;
+
+    if (n > 0 && !value)
+        return TCPSTORE_SERVER_E_FULL;
+    answer_number(ts, c, n);
+    if (!value)
+        return 0;
+    answer_shared(ts, c, value, value->len);
+    rdzv_buf_unref(value);
+    tcpstore_entry_release(ts, en);
+    return 0;
+}
+
+/* ---- barriers ------------------------------------------------------------------------------- */
+
+/* The key counts who has come, and wakes nobody until all have: then whoever waits for the key.
+ * Who comes later than that, finds the barrier open. */
+static int barrier(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    struct tcpstore_entry *en;
+    char text[32];
+    int64_t count;
+    int r;
+
+    if (!number_of(tcpstore_entry_find(ts, rq->key), &count) ||
+        __builtin_add_overflow(count, 1, &count))
+        return TCPSTORE_SERVER_E_REFUSED;
+    en = tcpstore_entry_acquire(ts, rq->key);
+    if (!en)
+        return TCPSTORE_SERVER_E_FULL;
+    (void)snprintf(text, sizeof(text), "%" PRId64, count);
+    r = tcpstore_entry_put(ts, en, bytes_of(text));
+    if (r == 0 && count < rq->amount) {
+        r = add_wait(ts, en, c, &c->waits, &en->waits);
+        c->n_awaited = r == 0;
+    } else if (r == 0) {
+        wake_all(ts, en);
+        answer_word(ts, c, TCPSTORE_STOP_WAITING);
+    }
+    tcpstore_entry_release(ts, en);
+    return r;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static int dispatch(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    struct tcpstore_entry *en;
+    struct le32 nonce;
+
+    switch (rq->op) {
+    case TCPSTORE_SET:
+        return set(ts, rq->key, rq->value);
+    case TCPSTORE_COMPARE_SET:
+        return compare_set(ts, c, rq);
+    case TCPSTORE_GET:
+        return get(ts, c, rq->key);
+    case TCPSTORE_ADD:
+        return add(ts, c, rq);
+    case TCPSTORE_CHECK:
+        check(ts, c, rq);
+        return 0;
+    case TCPSTORE_WAIT:
+        return wait(ts, c, rq);
+    case TCPSTORE_NUM_KEYS:
+        answer_number(ts, c, ts->n_keys);
+        return 0;
+    case TCPSTORE_WATCH_KEY:
+        return watch(ts, c, rq);
+    case TCPSTORE_DELETE_KEY:
+        return delete_key(ts, c, rq);
+    case TCPSTORE_APPEND:
+        return change(ts, rq->key, rq->value, tcpstore_entry_append);
+    case TCPSTORE_MULTI_GET:
+        return multi_get(ts, c, rq);
+    case TCPSTORE_MULTI_SET:
+        return multi_set(ts, rq);
+    case TCPSTORE_CANCEL_WAIT:
+        answer_word(ts, c, TCPSTORE_WAIT_CANCELED);
+        return 0;
+    case TCPSTORE_PING:
+        nonce = le32_make(rq->nonce);
+        answer(ts, c, &nonce, sizeof(nonce));
+        return 0;
+    case TCPSTORE_QUEUE_PUSH:
+        return queue_push(ts, rq);
+    case TCPSTORE_QUEUE_POP:
+        return queue_pop(ts, c, rq);
+    case TCPSTORE_QUEUE_LEN:
+        en = tcpstore_entry_find(ts, rq->key);
+        answer_number(ts, c, en ? en->n_queue : 0);
+        return 0;
+    case TCPSTORE_LIST:
+        return list_keys(ts, c);
+    case TCPSTORE_BARRIER:
+        return barrier(ts, c, rq);
+    case TCPSTORE_OP_N:
+        break;
+    }
+    return TCPSTORE_SERVER_E_REFUSED;
+}
+
+int tcpstore_server_handle(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
+{
+    int r;
+
+    stop_waiting(ts, c);
+    r = dispatch(ts, c, rq);
+    if (r == 0 && c->failed)
+        r = TCPSTORE_SERVER_E_FULL;
+    if (r == TCPSTORE_SERVER_E_FULL)
+        rdzv_quota_refuse(ts->quota, "the job or its network is full");
+    if (r == TCPSTORE_SERVER_E_LONG)
+        rdzv_quota_refuse(ts->quota, "a value was too long");
+    return r;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+void tcpstore_server_init(struct tcpstore_server *ts, const struct rdzv_saver *saver,
+    struct rdzv_quota *quota, uint64_t seed)
+{
+    *ts = (struct tcpstore_server){.saver = *saver, .quota = quota};
+    htab_init(&ts->entries, seed);
+    list_init(&ts->ready);
+    list_init(&ts->unsaved);
+}
+
+void tcpstore_client_init(struct tcpstore_client *c, enum tcpstore_dialect dialect)
+{
+    *c = (struct tcpstore_client){.dialect = dialect};
+    list_init(&c->ready);
+    list_init(&c->waits);
+    list_init(&c->watches);
+    tcpstore_out_init(&c->out);
+}
+
+void tcpstore_client_sent(struct tcpstore_client *c, size_t len)
+{
+    tcpstore_out_sent(&c->out, len);
+}
+
+void tcpstore_client_deinit(struct tcpstore_server *ts, struct tcpstore_client *c)
+{
+    struct tcpstore_wait *w;
+    struct tcpstore_wait *tmp;
+
+    stop_waiting(ts, c);
+    list_foreach_safe(w, tmp, &c->watches, of_client)
+        wait_free(ts, w);
+    c->n_watches = 0;
+    list_remove(&c->ready);
+    tcpstore_out_clear(&c->out);
+}

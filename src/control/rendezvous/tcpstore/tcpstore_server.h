@@ -1,0 +1,125 @@
+/*
+ * tcpstore_server.h - a TCPStore: keys, values, queues, and clients that wait. Sans-I/O.
+ *
+ * Behaves as PyTorch's own server does, of the dialect that the client speaks.
+ * Where that one depends on luck it is made certain: a client that asks for
+ * something else has given up waiting, so no late answer to a wait can be taken
+ * for the answer to what came after it.
+ *
+ * Theory of operation. An *entry* is everything known of a key: its value, its
+ * queue, who waits for it and who watches it; it is there for as long as any of
+ * these is. A request changes entries and appends answers to the clients'
+ * output, the asking one's and those of whoever waited; all clients with output
+ * are in tcpstore_server.ready, where the owner collects and sends it. Values are shared
+ * with the outputs, not copied into them.
+ *
+ * What has changed is told, as blobs (rdzv_blob.h), to the owner, who saves them.
+ * A value is not told at once: its entry goes into tcpstore_server.unsaved, and the owner
+ * asks for what is in there when it has room for it, so a value that is appended
+ * to a thousand times meanwhile is told once.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/htab.h"
+#include "base/list.h"
+#include "rendezvous/shared/rdzv_quota.h"
+#include "rendezvous/shared/rdzv_saver.h"
+#include "rendezvous/tcpstore/tcpstore_out.h"
+#include "wire/tcpstore.h"
+
+struct err;
+
+/** Keys that a client may wait for or watch at once. */
+#define TCPSTORE_SERVER_WAITS_MAX 16384
+
+/* Outcomes. */
+#define TCPSTORE_SERVER_E_REFUSED 1 /* the real one would have hung up: no such key, no number */
+#define TCPSTORE_SERVER_E_FULL    2 /* no room left in the job or its network, or no memory */
+#define TCPSTORE_SERVER_E_LONG    3 /* the value would be over TCPSTORE_VALUE_MAX */
+
+struct tcpstore_server {
+    struct rdzv_saver saver;  /* see there */
+    struct rdzv_quota *quota; /* pins */
+    struct htab entries;      /* owns struct tcpstore_entry, by key */
+    struct list ready;        /* of struct tcpstore_client: those with output */
+    struct list unsaved;      /* of struct tcpstore_entry: values to be told to the saver */
+    size_t n_unsaved;         /* in it */
+    size_t n_keys;            /* with a value */
+    size_t keys_len;          /* bytes of those keys */
+    struct rdzv_buf *listed;  /* counted; the answer to LIST, while it is still right */
+    uint64_t next_item;       /* number of the next item in any queue */
+};
+
+/** A connection, as the store sees it; embedded in the owner's. */
+struct tcpstore_client {
+    struct list ready;             /* in tcpstore_server.ready */
+    enum tcpstore_dialect dialect; /* known before the first request is handled */
+    struct list waits;             /* of struct tcpstore_wait: the keys that it waits for */
+    struct list watches;           /* of struct tcpstore_wait: the keys that it watches */
+    size_t n_awaited;              /* keys that must come before it goes on */
+    size_t n_watches;              /* in @watches */
+    struct tcpstore_out out;       /* answers to be sent */
+    bool failed;                   /* it cannot be given an answer any more: hang up */
+};
+
+/** tcpstore_server_init() - empty; @seed: random, unknown to strangers. @saver is copied. */
+void tcpstore_server_init(struct tcpstore_server *ts, const struct rdzv_saver *saver,
+    struct rdzv_quota *quota, uint64_t seed);
+
+/** tcpstore_server_deinit() - after all clients. Nothing is told to the saver. Idempotent. */
+void tcpstore_server_deinit(struct tcpstore_server *ts);
+
+/** tcpstore_server_clear() - forget all values and queues, and tell the saver; who waits goes on
+ * waiting.
+ */
+void tcpstore_server_clear(struct tcpstore_server *ts);
+
+/**
+ * tcpstore_server_load() - a blob as the saver got it
+ *
+ * May go over the quota: what was taken once is not lost because a limit became smaller.
+ *
+ * Return: 0, -EINVAL with words, or -ENOMEM; then nothing has changed.
+ */
+int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, struct err *e);
+
+/**
+ * tcpstore_server_name() - what a blob was called when the saver got it
+ * @ret, @ret_len:	borrowed from @p
+ *
+ * Return: 0, or -EINVAL with words.
+ */
+int tcpstore_server_name(
+    const void *p, size_t len, const uint8_t **ret, size_t *ret_len, struct err *e);
+
+/**
+ * tcpstore_server_flush() - tell the saver what has changed
+ * @max:	bytes, about; it ends with a whole blob
+ *
+ * Return: true when there is nothing more to tell.
+ */
+bool tcpstore_server_flush(struct tcpstore_server *ts, size_t max);
+
+/** tcpstore_client_init() - it has connected. */
+void tcpstore_client_init(struct tcpstore_client *c, enum tcpstore_dialect dialect);
+
+/** tcpstore_client_deinit() - it has gone. Idempotent. */
+void tcpstore_client_deinit(struct tcpstore_server *ts, struct tcpstore_client *c);
+
+/** tcpstore_client_sent() - the first @len bytes of its output have been sent. */
+void tcpstore_client_sent(struct tcpstore_client *c, size_t len);
+
+/**
+ * tcpstore_server_handle() - do what a request asks for
+ *
+ * A limit that it is over is counted in the quota.
+ *
+ * Return: 0; TCPSTORE_SERVER_E_...: there is no answer but to hang up, behind what is in its
+ * output.
+ */
+int tcpstore_server_handle(
+    struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq);

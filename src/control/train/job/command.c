@@ -1,0 +1,214 @@
+/* command.c - see command.h. */
+#include "train/job/command.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+static const char *const kind_names[] = {
+    [COMMAND_KIND_PLAIN] = "command",
+    [COMMAND_KIND_TORCHRUN] = "torchrun",
+    [COMMAND_KIND_ACCELERATE] = "accelerate",
+    [COMMAND_KIND_DEEPSPEED] = "deepspeed",
+    [COMMAND_KIND_MPI] = "mpirun",
+};
+_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == COMMAND_KIND_N, "a name for each kind");
+
+/* Names of programs, and of the modules by which `python -m` runs them. */
+static const struct {
+    const char *name;
+    enum command_kind kind;
+} launchers[] = {
+    {"torchrun", COMMAND_KIND_TORCHRUN},
+    {"torch.distributed.run", COMMAND_KIND_TORCHRUN},
+    {"torch.distributed.launch", COMMAND_KIND_TORCHRUN},
+    {"accelerate", COMMAND_KIND_ACCELERATE},
+    {"accelerate-launch", COMMAND_KIND_ACCELERATE},
+    {"accelerate.commands.launch", COMMAND_KIND_ACCELERATE},
+    {"deepspeed", COMMAND_KIND_DEEPSPEED},
+    {"deepspeed.launcher.runner", COMMAND_KIND_DEEPSPEED},
+    {"mpirun", COMMAND_KIND_MPI},
+    {"mpiexec", COMMAND_KIND_MPI},
+    {"orterun", COMMAND_KIND_MPI},
+    {"prterun", COMMAND_KIND_MPI},
+    {"mpirun.openmpi", COMMAND_KIND_MPI},
+    {"mpiexec.openmpi", COMMAND_KIND_MPI},
+    {"mpirun.mpich", COMMAND_KIND_MPI},
+    {"mpiexec.mpich", COMMAND_KIND_MPI},
+    {"mpiexec.hydra", COMMAND_KIND_MPI},
+};
+
+/* The options of torchrun that take no value; all others take one. */
+static const char *const torchrun_flags[] = {"standalone", "m", "module", "no_python", "run_path",
+    "use_env", "h", "help", "virtual_local_rank", "signals_to_handle_all"};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static enum command_kind kind_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++)
+        if (strcmp(name, launchers[i].name) == 0)
+            return launchers[i].kind;
+    return COMMAND_KIND_PLAIN;
+}
+
+/* Is it python, python3, python3.11 or the like? */
+static bool is_python(const char *name)
+{
+    return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
+}
+
+/* Gives @words after python's own options. @ret_module: set to the word after -m. */
+static char *const *skip_python(char *const *words, const char **ret_module)
+{
+    while (*words && (*words)[0] == '-' && (*words)[1] != '\0') {
+        const char *word = *words++;
+
+        if (strcmp(word, "-m") == 0) {
+            *ret_module = *words;
+            return *words ? words + 1 : words;
+        }
+        if ((strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0) && *words)
+            words++;
+    }
+    return words;
+}
+
+/* ---- torchrun's options --------------------------------------------------------------------- */
+
+/* Is @word the option @name? Dashes and underscores count as the same. @ret_value: what stands
+ * after
+ * "=". */
+static bool is_option(const char *word, const char *name, const char **ret_value)
+{
+    size_t dashes = strspn(word, "-");
+    const char *w = word + dashes;
+
+    *ret_value = NULL;
+    if (dashes == 0 || dashes > 2)
+        return false;
+    for (; *name != '\0'; name++, w++)
+        if (*w != *name && !(*w == '-' && *name == '_'))
+            return false;
+    if (*w == '=')
+        *ret_value = w + 1;
+    return *w == '\0' || *w == '=';
+}
+
+static bool is_flag(const char *word)
+{
+    const char *value;
+
+    for (size_t i = 0; i < sizeof(torchrun_flags) / sizeof(*torchrun_flags); i++)
+        if (is_option(word, torchrun_flags[i], &value))
+            return true;
+    return false;
+}
+
+/* One option of torchrun, with the word after it. */
+static void take_torchrun_option(struct command *c, const char *word, const char *next)
+{
+    static const char *const meeting[] = {
+        "rdzv_endpoint", "master_addr", "master_port", "node_rank", "standalone"};
+    const char *value;
+
+    for (size_t i = 0; i < sizeof(meeting) / sizeof(*meeting); i++)
+        c->says_meeting |= is_option(word, meeting[i], &value);
+    if (is_option(word, "nnodes", &value))
+        c->nnodes = value ? value : next;
+    if (is_option(word, "rdzv_backend", &value))
+        c->backend = value ? value : next;
+    if (is_option(word, "rdzv_id", &value))
+        c->rdzv_id = value ? value : next;
+    c->says_local_addr |= is_option(word, "local_addr", &value);
+    c->says_rdzv_conf |= is_option(word, "rdzv_conf", &value);
+    c->says_max_restarts |= is_option(word, "max_restarts", &value);
+    c->says_streams |= is_option(word, "redirects", &value) || is_option(word, "r", &value) ||
+                       is_option(word, "tee", &value) || is_option(word, "t", &value);
+}
+
+static void read_torchrun(struct command *c, char *const *words)
+{
+    while (*words && (*words)[0] == '-') {
+        const char *word = *words++;
+
+        if (strcmp(word, "--") == 0)
+            break;
+        take_torchrun_option(c, word, *words);
+        if (!is_flag(word) && !strchr(word, '=') && *words)
+            words++;
+    }
+    c->script = *words;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* For commands whose options are not known here: the first word that looks like a script. */
+static const char *find_script(char *const *words)
+{
+    for (; *words; words++) {
+        size_t len = strlen(*words);
+
+        if ((*words)[0] != '-' && len > 3 && strcmp(*words + len - 3, ".py") == 0)
+            return *words;
+    }
+    return NULL;
+}
+
+void command_read(struct command *ret, char *const words[])
+{
+    struct command c = {.program = words[0]};
+    const char *name = base_name(words[0]);
+    char *const *rest = words + 1;
+
+    if (is_python(name)) {
+        const char *module = NULL;
+
+        rest = skip_python(rest, &module);
+        c.script = module ? module : *rest;
+        name = module ? module : "";
+    } else {
+        c.script = words[0];
+    }
+    c.kind = kind_of(name);
+    if (c.kind == COMMAND_KIND_TORCHRUN)
+        read_torchrun(&c, rest);
+    else if (c.kind != COMMAND_KIND_PLAIN)
+        c.script = find_script(rest);
+    *ret = c;
+}
+
+const char *command_kind_name(enum command_kind kind)
+{
+    return kind_names[kind];
+}
+
+const char *command_job_name(const struct command *c, char buf[static 64])
+{
+    const char *stem = c->script ? base_name(c->script) : "";
+    size_t n = 0;
+
+    _Static_assert(NAME_MAX_LEN <= 63, "a name fits");
+    for (size_t i = 0; stem[i] != '\0' && n < NAME_MAX_LEN; i++) {
+        if (strcmp(stem + i, ".py") == 0)
+            break;
+        if (isalnum((unsigned char)stem[i]))
+            buf[n++] = (char)tolower((unsigned char)stem[i]);
+        else if (n > 0 && buf[n - 1] != '-')
+            buf[n++] = '-';
+    }
+    while (n > 0 && buf[n - 1] == '-')
+        n--;
+    buf[n] = '\0';
+    if (n == 0)
+        (void)snprintf(buf, 64, "job");
+    return buf;
+}

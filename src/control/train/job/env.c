@@ -1,0 +1,500 @@
+/* env.c - see env.h: the table of rules, one a variable, and how a plan is made by going through
+ * it. */
+#include "train/job/env.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* Which kinds of command a rule is for, as bits. */
+#define ENV_FOR(kind) (1u << (COMMAND_KIND_##kind))
+#define ENV_FOR_ALL   ((1u << COMMAND_KIND_N) - 1)
+
+struct env_rule {
+    const char *name;
+    unsigned kinds;        /* bits of ENV_FOR() */
+    bool needs_command;    /* not for `weft env`, which does not know what will be run */
+    const char *otherwise; /* another variable by which a person says the same; NULL: none */
+
+    /*
+     * The value on this node: true with @value, or false with @note, which says why it is not
+     * needed.
+     */
+    bool (*make)(const struct env_facts *f, char value[static ENV_VALUE_MAX],
+        char note[static ENV_NOTE_MAX]);
+
+    /* Does the value that the person has set break the job? True with @note. NULL: none does. */
+    bool (*hurts)(const struct env_facts *f, const char *theirs, char note[static ENV_NOTE_MAX]);
+
+    const char *value;  /* in words, for the documentation */
+    const char *reason; /* see struct env_entry */
+    const char *source;
+};
+
+/*
+ * What NCCL itself takes on AWS, where one TCP flow is as limited as a tunnel's. At most 16
+ * threads, and threads times sockets at most 64.
+ */
+#define NCCL_THREADS 2
+#define NCCL_SOCKETS 8
+
+/* The first torch whose torchrun takes --local-addr, and which runs on Python 3.11. */
+#define TORCH_2_0   200
+#define PYTHON_3_11 311
+
+/* When a node is lost, the workers of the others start anew. torchrun counts that as a restart, and
+ * allows none by default. */
+#define ELASTIC_RESTARTS 100
+
+static bool say(char value[static ENV_VALUE_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool unneeded(char note[static ENV_NOTE_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool say(char value[static ENV_VALUE_MAX], const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(value, ENV_VALUE_MAX, fmt, args);
+    va_end(args);
+    return true;
+}
+
+static bool unneeded(char note[static ENV_NOTE_MAX], const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(note, ENV_NOTE_MAX, fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- interfaces ----------------------------------------------------------------------------- */
+
+static bool make_interface(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%s", f->interface);
+}
+
+static bool make_exact_interface(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "=%s", f->interface);
+}
+
+static bool hurts_interface(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (strcmp(theirs, f->interface) == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX,
+        "the workers will announce addresses of \"%.60s\" instead of %s, which nodes behind "
+        "another NAT cannot reach",
+        theirs, f->interface);
+    return true;
+}
+
+/* NCCL takes "weft0" as a prefix, which may match other interfaces, too; that is not reported. */
+static bool hurts_exact_interface(const struct env_facts *f, const char *theirs, char *note)
+{
+    return hurts_interface(f, theirs[0] == '=' ? theirs + 1 : theirs, note);
+}
+
+static bool make_ucx(const struct env_facts *f, char *value, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE)
+        return unneeded(note, "all nodes are in this node's island: UCX may use its fabric");
+    return say(value, "%s", f->interface);
+}
+
+static bool make_ib_disable(const struct env_facts *f, char *value, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE)
+        return unneeded(note, "all nodes are in this node's island: NCCL may use its fabric");
+    if (!f->has_infiniband)
+        return unneeded(note, "this machine has no InfiniBand or RoCE device");
+    return say(value, "1");
+}
+
+static bool hurts_ib_disable(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (f->islands == ENV_ISLANDS_ONE || !f->has_infiniband || strcmp(theirs, "1") == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX,
+        "NCCL will try InfiniBand towards nodes of other islands, and fail; right only when this "
+        "job stays inside one island");
+    return true;
+}
+
+static bool make_threads(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%d", NCCL_THREADS);
+}
+
+static bool make_sockets(const struct env_facts *f, char *value, char *note)
+{
+    return say(value, "%d", NCCL_SOCKETS);
+}
+
+/* ---- torchrun ------------------------------------------------------------------------------- */
+
+static const char by_itself[] = "the command's own options say it";
+
+/* Where to meet: not set when the command knows it, or runs alone. */
+static bool has_meeting(const struct env_facts *f, char *note)
+{
+    if (f->meeting)
+        return true;
+    if (f->command && f->command->says_meeting)
+        return unneeded(note, "%s", by_itself);
+    if (!f->nnodes)
+        return unneeded(note, "nobody says --nnodes: this node works alone");
+    return unneeded(note, "the environment says where to meet, or the job is of one node");
+}
+
+static bool make_nnodes(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->nnodes)
+        return unneeded(note, "%s", by_itself);
+    return f->nnodes ? say(value, "%s", f->nnodes) : has_meeting(f, note);
+}
+
+static bool make_backend(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->backend)
+        return unneeded(note, "%s", by_itself);
+    return has_meeting(f, note) && say(value, "%s", f->meeting->backend);
+}
+
+static bool make_endpoint(const struct env_facts *f, char *value, char *note)
+{
+    return has_meeting(f, note) && say(value, "%s", f->meeting->endpoint);
+}
+
+static bool make_id(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->rdzv_id)
+        return unneeded(note, "%s", by_itself);
+    return has_meeting(f, note) && say(value, "%s", f->meeting->id);
+}
+
+static bool make_conf(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_rdzv_conf)
+        return unneeded(note, "%s", by_itself);
+    if (!has_meeting(f, note))
+        return false;
+    if (strcmp(f->meeting->backend, "c10d") != 0)
+        return unneeded(note, "only c10d may want to be its own server");
+    return say(value, "is_host=false");
+}
+
+static bool make_local_addr(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_local_addr)
+        return unneeded(note, "%s", by_itself);
+    if (f->torch != 0 && f->torch < TORCH_2_0)
+        return unneeded(note,
+            "torch %u.%u does not have it: rank 0 announces its host name, which the hosts file "
+            "of the other nodes knows",
+            f->torch / 100, f->torch % 100);
+    return say(value, "%s", f->address4);
+}
+
+static bool hurts_local_addr(const struct env_facts *f, const char *theirs, char *note)
+{
+    if (strcmp(theirs, f->address4) == 0)
+        return false;
+    (void)snprintf(note, ENV_NOTE_MAX,
+        "rank 0 will announce \"%.60s\"; on the overlay this node is %s", theirs, f->address4);
+    return true;
+}
+
+static bool make_restarts(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_max_restarts)
+        return unneeded(note, "%s", by_itself);
+    if (!f->nnodes || !strchr(f->nnodes, ':'))
+        return unneeded(note, "the number of nodes is fixed");
+    return say(value, "%d", ELASTIC_RESTARTS);
+}
+
+/*
+ * A map that names a worker of a number that hardly any node has, so that the default holds for all
+ * others: nothing is redirected. The default itself, 0, is what fails.
+ */
+static bool make_streams(const struct env_facts *f, char *value, char *note)
+{
+    if (f->command && f->command->says_streams)
+        return unneeded(note, "%s", by_itself);
+    if (f->torch == 0 || f->torch >= TORCH_2_0 || f->python < PYTHON_3_11)
+        return unneeded(note, "only torch 1.x on Python 3.11 or later needs it");
+    return say(value, "9:1");
+}
+
+/* ---- a plain script ------------------------------------------------------------------------- */
+
+/* Copies what stands before the last colon of @endpoint. @ret_port: set to what stands after it. */
+static bool split_endpoint(const char *endpoint, char host[static 64], const char **ret_port)
+{
+    const char *colon = strrchr(endpoint, ':');
+
+    if (!colon || colon - endpoint >= 64)
+        return false;
+    memcpy(host, endpoint, (size_t)(colon - endpoint));
+    host[colon - endpoint] = '\0';
+    *ret_port = colon + 1;
+    return true;
+}
+
+static bool has_store(const struct env_facts *f, char *note)
+{
+    if (!f->meeting)
+        return unneeded(note, "nobody says --nnodes, or the environment says where rank 0 is");
+    if (f->meeting->c10d[0] == '\0')
+        return unneeded(note, "the hub serves no TCPStore");
+    return true;
+}
+
+static bool make_master_addr(const struct env_facts *f, char *value, char *note)
+{
+    const char *port;
+    char host[64];
+
+    if (!has_store(f, note))
+        return false;
+    return split_endpoint(f->meeting->c10d, host, &port) && say(value, "%s", host);
+}
+
+static bool make_master_port(const struct env_facts *f, char *value, char *note)
+{
+    const char *port;
+    char host[64];
+
+    if (!has_store(f, note))
+        return false;
+    return split_endpoint(f->meeting->c10d, host, &port) && say(value, "%s", port);
+}
+
+static bool make_agent_store(const struct env_facts *f, char *value, char *note)
+{
+    return has_store(f, note) && say(value, "True");
+}
+
+static bool make_restart_count(const struct env_facts *f, char *value, char *note)
+{
+    return has_store(f, note) && say(value, "%s", f->meeting->id);
+}
+
+static bool make_world_size(const struct env_facts *f, char *value, char *note)
+{
+    if (!has_store(f, note))
+        return false;
+    if (!f->nnodes || strspn(f->nnodes, "0123456789") != strlen(f->nnodes))
+        return unneeded(note, "a plain script has no elastic number of nodes");
+    return say(value, "%s", f->nnodes);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define NCCL_DOCS  "NCCL user guide, Environment Variables"
+#define TORCH_ARGS "torch/distributed/argparse_util.py, class env; torchrun --help"
+#define OMPI_FAQ   "Open MPI FAQ, TCP; docs.open-mpi.org, 11.2.2 TCP"
+
+static const struct env_rule rules[] = {
+    {"NCCL_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_exact_interface, hurts_exact_interface,
+        "`=` and the interface",
+        "NCCL otherwise takes every interface but lo and docker, and announces private addresses; "
+        "the = makes the name exact instead of a prefix.",
+        NCCL_DOCS},
+    {"NCCL_IB_DISABLE", ENV_FOR_ALL, false, NULL, make_ib_disable, hurts_ib_disable,
+        "1, where the job crosses islands and this machine has InfiniBand or RoCE",
+        "NCCL prefers a verbs device, which reaches nobody outside the island.", NCCL_DOCS},
+    {"NCCL_SOCKET_NTHREADS", ENV_FOR_ALL, false, NULL, make_threads, NULL, "2",
+        "NCCL tunes this by the PCI vendor of the interface, which a tunnel has not: it would use "
+        "no helper thread.",
+        "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
+    {"NCCL_NSOCKS_PERTHREAD", ENV_FOR_ALL, false, NULL, make_sockets, NULL, "8",
+        "For the same reason it would use one socket; several TCP flows fill a long line, and "
+        "more than one core of the tunnel.",
+        "NCCL src/transport/net_socket.cc; " NCCL_DOCS},
+    {"GLOO_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_interface, hurts_interface,
+        "the interface",
+        "Gloo otherwise binds to what the host name resolves to, often 127.0.1.1 or a private "
+        "address. A plain name: Gloo does not know =.",
+        "PyTorch docs, torch.distributed, Choosing the network interface to use"},
+    {"TP_SOCKET_IFNAME", ENV_FOR_ALL, false, NULL, make_interface, hurts_interface, "the interface",
+        "The same for torch.distributed.rpc (TensorPipe).",
+        "torch/csrc/distributed/rpc/tensorpipe_agent.cpp"},
+    {"UCX_NET_DEVICES", ENV_FOR_ALL, false, NULL, make_ucx, NULL,
+        "the interface, where the job crosses islands",
+        "UCX takes the fastest device of each machine, also one that the other side has not.",
+        "OpenUCX docs, Frequently Asked Questions, Network capabilities"},
+    {"PET_NNODES", ENV_FOR(TORCHRUN), false, NULL, make_nnodes, NULL, "`--nnodes`",
+        "torchrun otherwise starts a job of one node.", TORCH_ARGS},
+    {"PET_RDZV_BACKEND", ENV_FOR(TORCHRUN), false, NULL, make_backend, NULL,
+        "c10d or etcd-v2 (`--rendezvous`)",
+        "The default, static, needs the rank of each node and ends with its rank 0.", TORCH_ARGS},
+    {"PET_RDZV_ENDPOINT", ENV_FOR(TORCHRUN), false, NULL, make_endpoint, NULL,
+        "the hub's rendezvous, on the overlay",
+        "A place to meet that every node reaches and that outlives each of them.", TORCH_ARGS},
+    {"PET_RDZV_ID", ENV_FOR(TORCHRUN), false, NULL, make_id, NULL,
+        "the present run of the job (`--job`)",
+        "Nodes with the same id are one job; a job that has ended leaves its id closed.",
+        TORCH_ARGS},
+    {"PET_RDZV_CONF", ENV_FOR(TORCHRUN), false, NULL, make_conf, NULL, "is_host=false (c10d)",
+        "On the hub's own machine c10d would take itself for the server.",
+        "torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py"},
+    {"PET_LOCAL_ADDR", ENV_FOR(TORCHRUN) | ENV_FOR(ACCELERATE), false, NULL, make_local_addr,
+        hurts_local_addr, "this node's address on the overlay (torch 2.0 or later)",
+        "Rank 0 otherwise announces socket.getfqdn(), which other nodes may not resolve.",
+        "pytorch PR 88922, issue 85300"},
+    {"PET_MAX_RESTARTS", ENV_FOR(TORCHRUN), true, NULL, make_restarts, NULL,
+        "100, for an elastic job",
+        "When a node is lost the workers of the others fail in their collective, and torchrun "
+        "counts that as a restart; the default allows none.",
+        "torch/distributed/elastic/agent/server/api.py, _invoke_run"},
+    {"PET_REDIRECTS", ENV_FOR(TORCHRUN), true, NULL, make_streams, NULL,
+        "9:1, for torch 1.x on Python 3.11 or later",
+        "torchrun of torch 1.x fails there with its own default, 0; a map that names only local "
+        "rank 9 leaves all others as they are.",
+        "torch/distributed/elastic/multiprocessing/api.py, Std.from_str; Python 3.11 enum"},
+    {"PET_TEE", ENV_FOR(TORCHRUN), true, NULL, make_streams, NULL,
+        "9:1, for torch 1.x on Python 3.11 or later", "As PET_REDIRECTS.",
+        "torch/distributed/elastic/multiprocessing/api.py, Std.from_str; Python 3.11 enum"},
+    {"MASTER_ADDR", ENV_FOR(PLAIN), true, NULL, make_master_addr, NULL,
+        "the hub's address on the overlay", "Where init_process_group(\"env://\") meets.",
+        "PyTorch docs, torch.distributed, Environment variable initialization"},
+    {"MASTER_PORT", ENV_FOR(PLAIN), true, NULL, make_master_port, NULL,
+        "the port of the hub's TCPStore for this job", "As MASTER_ADDR.",
+        "PyTorch docs, torch.distributed, Environment variable initialization"},
+    {"TORCHELASTIC_USE_AGENT_STORE", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_agent_store, NULL,
+        "True", "Rank 0 is a client of the hub's store like all others, so the store outlives it.",
+        "torch/distributed/rendezvous.py, _create_c10d_store"},
+    {"TORCHELASTIC_RESTART_COUNT", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_restart_count, NULL,
+        "the present run of the job", "Keeps the keys of one run apart from those of the next.",
+        "torch/distributed/rendezvous.py, _create_c10d_store"},
+    {"WORLD_SIZE", ENV_FOR(PLAIN), true, "MASTER_ADDR", make_world_size, NULL, "`--nnodes`",
+        "One process a node, unless said otherwise; RANK is for you to give.",
+        "PyTorch docs, torch.distributed, Environment variable initialization"},
+    {"OMPI_MCA_btl_tcp_if_include", ENV_FOR(MPI), false, "OMPI_MCA_btl_tcp_if_exclude",
+        make_interface, hurts_interface, "the interface",
+        "Open MPI otherwise tries every interface that is up, and hangs on the unreachable ones.",
+        OMPI_FAQ},
+    {"OMPI_MCA_oob_tcp_if_include", ENV_FOR(MPI), false, "OMPI_MCA_oob_tcp_if_exclude",
+        make_interface, hurts_interface, "the interface",
+        "The same for the launcher's own connections, up to Open MPI 4.", OMPI_FAQ},
+    {"PRTE_MCA_prte_if_include", ENV_FOR(MPI), false, "PRTE_MCA_prte_if_exclude", make_interface,
+        hurts_interface, "the interface", "The same from Open MPI 5 on, whose launcher is PRRTE.",
+        "PRRTE, parameter prte_if_include (prte_info --all)"},
+    {"HYDRA_IFACE", ENV_FOR(MPI), false, NULL, make_interface, hurts_interface, "the interface",
+        "The same for MPICH, whose launcher is Hydra.",
+        "MPICH wiki, Using the Hydra Process Manager"},
+};
+
+_Static_assert(sizeof(rules) / sizeof(*rules) <= ENV_ROOM, "a plan holds them all");
+
+#define N_RULES (sizeof(rules) / sizeof(*rules))
+
+/* ---- going through the table ----------------------------------------------------------------- */
+
+static const char *const verdict_names[] = {
+    [ENV_VERDICT_SET] = "set",
+    [ENV_VERDICT_KEPT] = "kept",
+    [ENV_VERDICT_HURTS] = "hurts",
+    [ENV_VERDICT_UNNEEDED] = "unneeded",
+};
+
+const char *env_verdict_name(enum env_verdict v)
+{
+    return verdict_names[v];
+}
+
+static bool concerns(const struct env_rule *rule, const struct env_facts *f)
+{
+    if (!f->command)
+        return !rule->needs_command;
+    return (rule->kinds & (1u << f->command->kind)) != 0;
+}
+
+/* A variable that the person has set stays as it is, whatever it says. */
+static void judge_theirs(struct env_entry *entry, const struct env_rule *rule,
+    const struct env_facts *f, const char *theirs)
+{
+    (void)snprintf(entry->value, sizeof(entry->value), "%s", theirs);
+    entry->verdict =
+        rule->hurts && rule->hurts(f, theirs, entry->note) ? ENV_VERDICT_HURTS : ENV_VERDICT_KEPT;
+}
+
+static void judge(struct env_entry *entry, const struct env_rule *rule, const struct env_facts *f,
+    env_lookup_fn lookup, void *ctx)
+{
+    const char *theirs = lookup(ctx, rule->name);
+
+    *entry = (struct env_entry){.name = rule->name, .reason = rule->reason, .source = rule->source};
+    if (theirs) {
+        judge_theirs(entry, rule, f, theirs);
+        return;
+    }
+    entry->verdict = ENV_VERDICT_UNNEEDED;
+    if (rule->otherwise && lookup(ctx, rule->otherwise))
+        (void)snprintf(entry->note, sizeof(entry->note), "%s is set", rule->otherwise);
+    else if (rule->make(f, entry->value, entry->note))
+        entry->verdict = ENV_VERDICT_SET;
+}
+
+void env_plan_make(
+    struct env_plan *ret, const struct env_facts *facts, env_lookup_fn lookup, void *ctx)
+{
+    ret->n = 0;
+    for (size_t i = 0; i < N_RULES; i++)
+        if (concerns(&rules[i], facts))
+            judge(&ret->entries[ret->n++], &rules[i], facts, lookup, ctx);
+}
+
+const struct env_entry *env_plan_find(const struct env_plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->n; i++)
+        if (strcmp(plan->entries[i].name, name) == 0)
+            return &plan->entries[i];
+    return NULL;
+}
+
+size_t env_plan_count(const struct env_plan *plan, enum env_verdict verdict)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < plan->n; i++)
+        n += plan->entries[i].verdict == verdict;
+    return n;
+}
+
+static void add_kinds(struct str *out, unsigned kinds)
+{
+    const char *separator = "";
+
+    if (kinds == ENV_FOR_ALL) {
+        str_add(out, "all");
+        return;
+    }
+    for (unsigned k = 0; k < COMMAND_KIND_N; k++)
+        if (kinds & (1u << k)) {
+            str_addf(out, "%s%s", separator, command_kind_name((enum command_kind)k));
+            separator = ", ";
+        }
+}
+
+void env_format_table(struct str *out)
+{
+    str_add(out, "| variable | for | value | why | source |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < N_RULES; i++) {
+        const struct env_rule *rule = &rules[i];
+
+        str_addf(out, "| `%s` | ", rule->name);
+        add_kinds(out, rule->kinds);
+        str_addf(out, " | %s | %s | %s |\n", rule->value, rule->reason, rule->source);
+    }
+}

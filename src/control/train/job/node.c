@@ -1,0 +1,114 @@
+/* node.c - see node.h. */
+#include "train/job/node.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/launch.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#define ASK_TIMEOUT_MS 5000
+
+/* A field of the agent's answer; false when it is missing or too long. */
+static bool take_text(const json_t *obj, const char *field, char *buf, size_t cap)
+{
+    const char *text = json_string_value(json_object_get(obj, field));
+
+    return text && text[0] != '\0' && snprintf(buf, cap, "%s", text) < (int)cap;
+}
+
+static const char *island_of(const json_t *node)
+{
+    const char *island = json_string_value(json_object_get(node, "island"));
+
+    return island ? island : "";
+}
+
+static void compare_islands(struct train_node *n, const json_t *self, const json_t *peers)
+{
+    size_t index;
+    json_t *peer;
+
+    json_array_foreach(peers, index, peer) {
+        if (island_of(self)[0] == '\0' || strcmp(island_of(self), island_of(peer)) != 0)
+            n->n_others++;
+    }
+    n->islands =
+        n->n_others == 0 && island_of(self)[0] != '\0' ? ENV_ISLANDS_ONE : ENV_ISLANDS_SEVERAL;
+}
+
+static bool take_status(struct train_node *n, const json_t *status)
+{
+    const json_t *self = json_object_get(status, "self");
+    const json_t *hub = json_object_get(status, "hub");
+    const json_t *port = json_object_get(hub, "apiPort");
+    char address[IP_ADDR_TEXT_MAX];
+
+    if (!take_text(self, "name", n->name, sizeof(n->name)) ||
+        !take_text(self, "network", n->network, sizeof(n->network)) ||
+        !take_text(self, "interface", n->interface, sizeof(n->interface)) ||
+        !take_text(self, "address4", n->address4, sizeof(n->address4)))
+        return false;
+    if (take_text(hub, "address4", address, sizeof(address)) && json_is_integer(port) &&
+        ip_addr_parse(&n->hub.addr, address, NULL) == 0)
+        n->hub.port = (uint16_t)json_integer_value(port);
+    n->hub_heard = json_is_true(json_object_get(hub, "reachable"));
+    compare_islands(n, self, json_object_get(status, "peers"));
+    return true;
+}
+
+static bool has_entries(const char *dir)
+{
+    DIR *d = opendir(dir);
+    bool found = false;
+
+    if (!d)
+        return false;
+    for (struct dirent *entry = readdir(d); entry && !found; entry = readdir(d))
+        found = entry->d_name[0] != '.';
+    (void)closedir(d);
+    return found;
+}
+
+/* Reads the speed where NCCL reads it. */
+static long read_speed(const char *interface)
+{
+    char path[64];
+    FILE *f;
+    long speed = -1;
+
+    (void)snprintf(path, sizeof(path), "/sys/class/net/%.15s/speed", interface);
+    f = fopen(path, "re");
+    if (!f)
+        return -1;
+    if (fscanf(f, "%ld", &speed) != 1)
+        speed = -1;
+    (void)fclose(f);
+    return speed;
+}
+
+int train_node_read(struct train_node *ret, const char *socket_path, struct err *e)
+{
+    struct train_node n = {0};
+    json_t *status = NULL;
+    bool good;
+    int r = launch_ask(socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, e);
+
+    if (r != 0)
+        return r;
+    good = take_status(&n, status);
+    json_decref(status);
+    if (!good)
+        return err_set(e, -EPROTO,
+            "the agent on %s answers without its name, interface or "
+            "address",
+            socket_path);
+    n.has_infiniband = has_entries("/sys/class/infiniband");
+    n.speed_mbit = read_speed(n.interface);
+    *ret = n;
+    return 0;
+}

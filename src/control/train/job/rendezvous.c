@@ -1,0 +1,113 @@
+/* rendezvous.c - see rendezvous.h. */
+#include "train/job/rendezvous.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/client/client.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "net/socket/unix_socket.h"
+#include "os/clock.h"
+
+/* The agent's answer when the hub does not answer the agent. */
+#define STATUS_HUB_AWAY 502
+
+#define ASK_TIMEOUT_MS  10000
+#define END_TIMEOUT_MS  2000
+#define LOOK_TIMEOUT_MS 3000
+#define LOOK_PAUSE_MS   500
+
+/* A field that may be missing: then the text is empty. False when it is too long. */
+static bool take_text(const json_t *obj, const char *field, char *buf, size_t cap)
+{
+    const char *text = json_string_value(json_object_get(obj, field));
+
+    return snprintf(buf, cap, "%s", text ? text : "") < (int)cap;
+}
+
+static int ask(const char *socket_path, const char *job, const char *method, unsigned timeout_ms,
+    struct client_answer *answer, struct err *e)
+{
+    char users[UNIX_SOCKET_CHOICE_CAP];
+    struct client_target target = {
+        .access = CLIENT_ACCESS_UNIX, .address = unix_socket_choose(socket_path, users)};
+    char path[NAME_MAX_LEN + 32];
+
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%.*s/rendezvous", NAME_MAX_LEN, job);
+    return client_call(&target, method, path, NULL, timeout_ms, answer, e);
+}
+
+int rendezvous_ask(const char *socket_path, const char *job, struct env_meeting *ret, struct err *e)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    struct env_meeting m = {0};
+    int r = ask(socket_path, job, "POST", ASK_TIMEOUT_MS, &answer, e);
+
+    if (r == CLIENT_E_REFUSED && answer.status == 404)
+        return err_set(e, r, "the hub is of a version without a rendezvous");
+    if (r != 0) {
+        (void)err_prefix(e, "the hub does not say where the job \"%s\" meets", job);
+        return r;
+    }
+    if (!take_text(answer.body, "run", m.id, sizeof(m.id)) || m.id[0] == '\0' ||
+        !take_text(json_object_get(answer.body, "c10d"), "endpoint", m.c10d, sizeof(m.c10d)) ||
+        !take_text(json_object_get(answer.body, "etcdV2"), "endpoint", m.etcd, sizeof(m.etcd)))
+        return err_set(e, -EPROTO, "the hub's answer about the job \"%s\" names no run of it", job);
+    if (!take_text(answer.body, "epoch", m.epoch, sizeof(m.epoch)))
+        m.epoch[0] = '\0';
+    *ret = m;
+    return 0;
+}
+
+bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *epoch)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const char *present;
+
+    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+    present = json_string_value(json_object_get(answer.body, "epoch"));
+    return present && strcmp(present, epoch) == 0;
+}
+
+json_t *rendezvous_members(const char *socket_path, const char *job, const char *run)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const char *present;
+    json_t *members;
+
+    (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+    present = json_string_value(json_object_get(answer.body, "run"));
+    members = json_object_get(answer.body, "members");
+    if (!present || strcmp(present, run) != 0 || !json_is_array(members))
+        return NULL;
+    return json_incref(members);
+}
+
+bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms)
+{
+    nsec_t deadline = clock_now() + (nsec_t)patience_ms * NSEC_PER_MSEC;
+
+    do {
+        _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+        /* The hub answers, also when it has forgotten the job. */
+        (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
+        if (answer.status != 0 && answer.status != STATUS_HUB_AWAY)
+            return true;
+        (void)poll(NULL, 0, LOOK_PAUSE_MS);
+    } while (clock_now() < deadline);
+    return false;
+}
+
+void rendezvous_end(const char *socket_path, const char *job)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    /* The hub refuses it while other nodes are connected, and takes it from the last one. */
+    (void)ask(socket_path, job, "DELETE", END_TIMEOUT_MS, &answer, NULL);
+}

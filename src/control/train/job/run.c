@@ -1,0 +1,334 @@
+/* run.c - see run.h. */
+#include "train/job/run.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "mesh/names/hosts.h"
+#include "train/job/rendezvous.h"
+
+#define NODES_MAX 65536
+
+/* The first torch whose torchrun has --local-addr. */
+#define TORCH_WITH_LOCAL_ADDR 200
+
+/* ---- how many nodes ------------------------------------------------------------------------- */
+
+/* @ret_max: the second number of "2:4", or the only one. False when it is neither. */
+static bool parse_nnodes(const char *text, uint64_t *ret_min, uint64_t *ret_max)
+{
+    char first[24];
+    const char *colon = strchr(text, ':');
+    size_t len = colon ? (size_t)(colon - text) : strlen(text);
+
+    if (len >= sizeof(first))
+        return false;
+    memcpy(first, text, len);
+    first[len] = '\0';
+    return parse_u64(ret_min, first, 1, NODES_MAX, "nnodes", NULL) == 0 &&
+           parse_u64(ret_max, colon ? colon + 1 : first, 1, NODES_MAX, "nnodes", NULL) == 0 &&
+           *ret_min <= *ret_max;
+}
+
+static int check_nnodes(const char *text, struct err *e)
+{
+    uint64_t min;
+    uint64_t max;
+
+    if (parse_nnodes(text, &min, &max))
+        return 0;
+    return err_set(e, -EINVAL,
+        "--nnodes \"%.40s\" is neither a number of nodes nor MIN:MAX, from 1 to %d", text,
+        NODES_MAX);
+}
+
+int run_check(const struct run_wish *wish, struct err *e)
+{
+    const char *backend = wish->rendezvous;
+
+    if (backend && strcmp(backend, "c10d") != 0 && strcmp(backend, "etcd-v2") != 0 &&
+        strcmp(backend, "none") != 0)
+        return err_set(
+            e, -EINVAL, "--rendezvous \"%.40s\" is none of c10d, etcd-v2, none", backend);
+    return wish->nnodes ? check_nnodes(wish->nnodes, e) : 0;
+}
+
+/* The number of nodes that counts: the command's own option, or the environment's, or the wish. */
+static const char *decide_nnodes(const struct command *c, const char *wish)
+{
+    const char *set = c->kind == COMMAND_KIND_TORCHRUN ? getenv("PET_NNODES") : NULL;
+
+    if (c->nnodes)
+        return c->nnodes;
+    return set && set[0] != '\0' ? set : wish;
+}
+
+/* ---- where to meet -------------------------------------------------------------------------- */
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] != '\0';
+}
+
+/* Has the person decided where the job meets? Then nothing is set for that. */
+static bool meets_by_itself(const struct command *c)
+{
+    switch (c->kind) {
+    case COMMAND_KIND_TORCHRUN:
+        return c->says_meeting || is_set("PET_RDZV_ENDPOINT") || is_set("PET_STANDALONE") ||
+               is_set("PET_MASTER_ADDR");
+    case COMMAND_KIND_PLAIN:
+        return is_set("MASTER_ADDR");
+    case COMMAND_KIND_ACCELERATE:
+    case COMMAND_KIND_DEEPSPEED:
+        return false;
+    case COMMAND_KIND_MPI:
+    case COMMAND_KIND_N:
+        break;
+    }
+    return true;
+}
+
+/* The backend that will be used, as the command or the environment names it. */
+static const char *decide_backend(const struct command *c, const char *wish)
+{
+    const char *set = getenv("PET_RDZV_BACKEND");
+
+    if (c->backend)
+        return c->backend;
+    if (c->kind == COMMAND_KIND_TORCHRUN && set && set[0] != '\0')
+        return set;
+    return wish ? wish : "c10d";
+}
+
+static int choose_endpoint(struct env_meeting *m, const char *backend, struct err *e)
+{
+    bool etcd = strcmp(backend, "etcd-v2") == 0 || strcmp(backend, "etcd") == 0;
+    const char *endpoint = etcd ? m->etcd : m->c10d;
+
+    if (endpoint[0] == '\0')
+        return err_set(e, -ENOTSUP, "the hub serves no %s rendezvous", backend);
+    (void)snprintf(m->backend, sizeof(m->backend), "%s", backend);
+    (void)snprintf(m->endpoint, sizeof(m->endpoint), "%s", endpoint);
+    return 0;
+}
+
+static int ask_meeting(struct run *run, const char *backend, struct err *e)
+{
+    int r;
+
+    if (run->node.hub.port == 0)
+        return err_set(e, -ENOTCONN, "the network %s has no hub to meet at", run->node.network);
+    r = rendezvous_ask(run->socket_path, run->job, &run->meeting, e);
+    return r == 0 ? choose_endpoint(&run->meeting, backend, e) : r;
+}
+
+static int find_meeting(
+    struct run *run, const struct run_wish *wish, const char *nnodes, struct err *e)
+{
+    const char *backend = decide_backend(&run->command, wish->rendezvous);
+    uint64_t min = 0;
+    uint64_t max = 0;
+    int r;
+
+    if (!nnodes || meets_by_itself(&run->command) || strcmp(backend, "none") == 0 ||
+        strcmp(backend, "static") == 0)
+        return 0;
+    if (!parse_nnodes(nnodes, &min, &max))
+        return check_nnodes(nnodes, e);
+    if (max == 1)
+        return 0;
+    run->min_nodes = (unsigned)min;
+    if (wish->job)
+        (void)snprintf(run->job, sizeof(run->job), "%s", wish->job);
+    else
+        (void)command_job_name(&run->command, run->job);
+    r = parse_name(run->job, "job", e);
+    return r == 0 ? ask_meeting(run, backend, e) : r;
+}
+
+/* ---- what rank 0 announces ----------------------------------------------------------------- */
+
+/* Torch before 2.0 announces the machine's host name. "" where the command needs no other name. */
+static void choose_host_name(struct run *run)
+{
+    char name[2 * NAME_MAX_LEN + sizeof("..weft")];
+
+    if (run->command.kind != COMMAND_KIND_TORCHRUN || run->torch.torch == 0 ||
+        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' || geteuid() != 0)
+        return;
+    if (snprintf(name, sizeof(name), "%s.%s." HOSTS_DOMAIN, run->node.name, run->node.network) <=
+        HOST_NAME_MAX)
+        memcpy(run->host_name, name, strlen(name) + 1);
+}
+
+bool run_take_host_name(struct run *run)
+{
+    size_t len = strlen(run->host_name);
+
+    if (len == 0)
+        return true;
+    if (unshare(CLONE_NEWUTS) == 0 && sethostname(run->host_name, len) == 0)
+        return true;
+    run->host_name[0] = '\0';
+    return false;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static const char *look_up(void *ctx, const char *name)
+{
+    return getenv(name);
+}
+
+static void make_plan(struct run *run, const struct run_wish *wish, const char *nnodes)
+{
+    const struct env_facts facts = {
+        .command = wish->words ? &run->command : NULL,
+        .interface = run->node.interface,
+        .address4 = run->node.address4,
+        .nnodes = nnodes,
+        .meeting = run->meeting.id[0] != '\0' ? &run->meeting : NULL,
+        .islands = run->node.islands,
+        .has_infiniband = run->node.has_infiniband,
+        .torch = run->torch.torch,
+        .python = run->torch.python_version,
+    };
+
+    env_plan_make(&run->plan, &facts, look_up, NULL);
+}
+
+int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
+{
+    /* Without a command (`weft env`) any may follow, so torchrun's variables are wanted, too. */
+    struct run run = {.socket_path = wish->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
+    const char *nnodes;
+    int r = train_node_read(&run.node, wish->socket_path, e);
+
+    if (r != 0)
+        return r;
+    if (wish->words) {
+        command_read(&run.command, wish->words);
+        torch_find(&run.torch, run.command.program);
+    }
+    nnodes = decide_nnodes(&run.command, wish->nnodes);
+    run.is_elastic = nnodes && strchr(nnodes, ':');
+    r = find_meeting(&run, wish, nnodes, e);
+    if (r != 0)
+        return r;
+    choose_host_name(&run);
+    make_plan(&run, wish, nnodes);
+    *ret = run;
+    return 0;
+}
+
+void run_summary(const struct run *run, struct str *out)
+{
+    size_t n = env_plan_count(&run->plan, ENV_VERDICT_SET);
+
+    str_addf(out, "%s", command_kind_name(run->command.kind));
+    if (run->torch.torch != 0)
+        str_addf(out, " with torch %s", run->torch.version);
+    str_addf(out, " on %s (%s, %s), %zu variable%s set", run->node.name, run->node.interface,
+        run->node.address4, n, n == 1 ? "" : "s");
+    if (run->meeting.id[0] != '\0')
+        str_addf(out, "; job %s meets at %s by %s", run->meeting.id, run->meeting.endpoint,
+            run->meeting.backend);
+    if (run->host_name[0] != '\0')
+        str_addf(out, "; the host's name is %s in it", run->host_name);
+    str_add(out, "\n");
+}
+
+/* NCCL plans with the speed that the kernel reports for the interface. */
+static void advise_speed(const struct run *run, struct str *out)
+{
+    if (run->node.speed_mbit >= 0 && run->node.speed_mbit < 1000)
+        str_addf(out,
+            "the kernel says that %s has %ld Mbit/s, and NCCL will plan with that: "
+            "ethtool -s %s speed 10000 duplex full\n",
+            run->node.interface, run->node.speed_mbit, run->node.interface);
+}
+
+/* Other nodes can resolve a host name that is the node's name; another one only where nothing else
+ * answers to it. */
+static void advise_host_name(const struct run *run, struct str *out)
+{
+    char host[NAME_MAX_LEN + 2] = "";
+
+    if (run->command.kind != COMMAND_KIND_TORCHRUN || run->torch.torch == 0 ||
+        run->torch.torch >= TORCH_WITH_LOCAL_ADDR || run->meeting.id[0] == '\0' ||
+        run->host_name[0] != '\0' || gethostname(host, sizeof(host) - 1) < 0 ||
+        strcmp(host, run->node.name) == 0)
+        return;
+    str_addf(out,
+        "torch %s has rank 0 announce its host name, and this machine's, \"%s\", is not the "
+        "node's, %s: other nodes find it only if that leads to %s there, as weft preflight "
+        "checks; run as root, weft run has it announce %s.%s." HOSTS_DOMAIN "\n",
+        run->torch.version, host, run->node.name, run->node.address4, run->node.name,
+        run->node.network);
+}
+
+static void split(const char *endpoint, int *ret_host_len, const char **ret_port)
+{
+    const char *colon = strrchr(endpoint, ':');
+
+    *ret_host_len = colon ? (int)(colon - endpoint) : 0;
+    *ret_port = colon ? colon + 1 : "";
+}
+
+static void advise_launcher(const struct run *run, struct str *out)
+{
+    const char *port;
+    int len;
+
+    split(run->meeting.endpoint, &len, &port);
+    switch (run->command.kind) {
+    case COMMAND_KIND_ACCELERATE:
+        if (run->meeting.id[0] != '\0')
+            str_addf(out,
+                "accelerate takes the meeting place from its own options only: --rdzv_backend "
+                "%s --main_process_ip %.*s --main_process_port %s\n",
+                run->meeting.backend, len, run->meeting.endpoint, port);
+        break;
+    case COMMAND_KIND_DEEPSPEED:
+        str_addf(out,
+            "deepspeed takes the addresses from its own options only: names of the overlay "
+            "(weft status) in --hostfile, and the first one's in --master_addr\n");
+        break;
+    case COMMAND_KIND_MPI:
+        str_add(out,
+            "mpirun hands ranks on other machines only its own variables: name the others with "
+            "-x (Open MPI) or -genvlist (MPICH), such as -x NCCL_SOCKET_IFNAME\n");
+        break;
+    case COMMAND_KIND_PLAIN:
+        if (run->meeting.id[0] != '\0' && !is_set("RANK"))
+            str_add(out, "RANK is not set: a plain script has to be told which one it is\n");
+        break;
+    case COMMAND_KIND_TORCHRUN:
+    case COMMAND_KIND_N:
+        break;
+    }
+}
+
+void run_advise(const struct run *run, struct str *out)
+{
+    for (size_t i = 0; i < run->plan.n; i++) {
+        const struct env_entry *entry = &run->plan.entries[i];
+
+        if (entry->verdict == ENV_VERDICT_HURTS)
+            str_addf(
+                out, "%s=%s is yours and stays, but %s\n", entry->name, entry->value, entry->note);
+    }
+    advise_speed(run, out);
+    advise_host_name(run, out);
+    advise_launcher(run, out);
+}

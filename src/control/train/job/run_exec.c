@@ -1,0 +1,178 @@
+/*
+ * run_exec.c - run_exec() of run.h: from the plan to the command and to its end, and who is missing
+ * while a job waits for its nodes: torchrun waits for ten minutes, and says nothing meanwhile.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/launch.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "os/child.h"
+#include "train/job/rendezvous.h"
+#include "train/job/run.h"
+
+_Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE,
+    "run_exec() returns any of them");
+
+/* How long a lost hub is waited for. */
+#define HUB_PATIENCE_MS (10 * 60 * 1000)
+
+/* Milliseconds from the start to the first look at who is missing, and between later ones. */
+#define WAIT_FIRST_MS  20000
+#define WAIT_AGAIN_MS  60000
+#define ASK_TIMEOUT_MS 3000
+#define NAMES_MAX      8 /* nodes that are named */
+
+/* ---- who is missing -------------------------------------------------------------------------- */
+
+static bool has_name(const json_t *names, const char *name)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(names, i, item)
+        if (json_is_string(item) && strcmp(json_string_value(item), name) == 0)
+            return true;
+    return false;
+}
+
+static void add_name(struct str *out, size_t *n, const char *name)
+{
+    if (*n < NAMES_MAX)
+        str_addf(out, "%s%s", *n == 0 ? "" : ", ", name);
+    else if (*n == NAMES_MAX)
+        str_add(out, ", ...");
+    (*n)++;
+}
+
+/* Lists the peers that have not come; this node itself has. Return: how many those are. */
+static size_t list_missing(struct str *out, const json_t *status, const json_t *present)
+{
+    const json_t *peer;
+    size_t n = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "peers"), i, peer) {
+        const char *name = json_string_value(json_object_get(peer, "name"));
+
+        if (name && !has_name(present, name))
+            add_name(out, &n, name);
+    }
+    return n;
+}
+
+static void tell(const struct run *run, const json_t *present, const json_t *status)
+{
+    struct str here = STR_NULL;
+    struct str missing = STR_NULL;
+    const json_t *item;
+    size_t n = 0;
+    size_t i;
+
+    json_array_foreach(present, i, item)
+        add_name(&here, &n, json_is_string(item) ? json_string_value(item) : "?");
+    if (list_missing(&missing, status, present) > 0)
+        str_add(&missing, ": start the same command there");
+    else
+        str_add(&missing, "no other node of the network: are there enough?");
+    (void)fprintf(stderr,
+        "weft run: still waiting: %zu of %u nodes %s come to the job %s (%s); not yet: %s\n",
+        json_array_size(present), run->min_nodes, n == 1 ? "has" : "have", run->meeting.id,
+        str_text(&here), str_text(&missing));
+    str_deinit(&here);
+    str_deinit(&missing);
+}
+
+/* A child_watch's fn: says on standard error who has not come. Gives the time until it is to be
+ * called again, in ms; 0: no more. */
+static unsigned report_missing(void *ctx)
+{
+    const struct run *run = ctx;
+    json_t *present = rendezvous_members(run->socket_path, run->job, run->meeting.id);
+    json_t *status = NULL;
+    bool waits = present && json_array_size(present) < run->min_nodes;
+
+    if (waits &&
+        launch_ask(run->socket_path, "GET", "/v1/status", ASK_TIMEOUT_MS, &status, NULL) == 0)
+        tell(run, present, status);
+    json_decref(status);
+    json_decref(present);
+    return waits ? WAIT_AGAIN_MS : 0;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+/* This process's environment with the plan's variables. Owns the array and the added texts. */
+struct environment {
+    char **entries;
+    char *added[ENV_ROOM];
+    size_t n_added;
+};
+
+static void environment_deinit(struct environment *env)
+{
+    for (size_t i = 0; i < env->n_added; i++)
+        free(env->added[i]);
+    free(env->entries);
+    *env = (struct environment){0};
+}
+
+static int environment_init(struct environment *env, const struct env_plan *plan)
+{
+    size_t n = 0;
+
+    while (environ[n])
+        n++;
+    env->entries = calloc(n + plan->n + 1, sizeof(*env->entries));
+    if (!env->entries)
+        return -ENOMEM;
+    /* The plan sets no variable that is set already, so no name occurs twice. */
+    memcpy(env->entries, environ, n * sizeof(*environ));
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct env_entry *entry = &plan->entries[i];
+
+        if (entry->verdict != ENV_VERDICT_SET)
+            continue;
+        if (asprintf(&env->added[env->n_added], "%s=%s", entry->name, entry->value) < 0)
+            return -ENOMEM;
+        env->entries[n++] = env->added[env->n_added++];
+    }
+    return 0;
+}
+
+/* Did the command end because the hub was lost? Then waits for the hub. Return: true if it was lost
+ * and is back. */
+static bool was_cut_off(const struct run *run)
+{
+    if (!run->is_elastic || rendezvous_has_epoch(run->socket_path, run->job, run->meeting.epoch))
+        return false;
+    return rendezvous_wait(run->socket_path, run->job, HUB_PATIENCE_MS);
+}
+
+int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e)
+{
+    _cleanup_(environment_deinit) struct environment env = {0};
+    const struct child_watch watch = {.fn = report_missing,
+        .ctx = (void *)run,
+        .first_ms = run->min_nodes > 1 ? WAIT_FIRST_MS : 0};
+    struct child_end end = {0};
+    int r = environment_init(&env, &run->plan);
+
+    if (r < 0)
+        return err_set(e, r, "no memory for the environment");
+    if (run->meeting.id[0] == '\0')
+        return child_become(words, env.entries, e);
+    r = child_run(words, env.entries, &watch, &end, e);
+    if (r == 0)
+        *ret_status = end.status;
+    if (r == 0 && end.status != 0 && !end.was_told && was_cut_off(run))
+        return RUN_E_CUT_OFF;
+    rendezvous_end(run->socket_path, run->job);
+    return r;
+}

@@ -1,0 +1,111 @@
+/* test-command.c - what is read off the words of a command. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/parse.h"
+#include "train/job/command.h"
+
+/* @line: words with single blanks between them; they live as long as @buf. */
+static struct command read_line(const char *line, char buf[static 256])
+{
+    char *words[24] = {NULL};
+    struct command c;
+    size_t n = 0;
+    char *rest = NULL;
+
+    (void)snprintf(buf, 256, "%s", line);
+    for (char *word = strtok_r(buf, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        words[n++] = word;
+    command_read(&c, words);
+    return c;
+}
+
+static void test_kinds(void **state)
+{
+    static const struct {
+        const char *line;
+        enum command_kind kind;
+        const char *job;
+    } cases[] = {
+        {"torchrun --nnodes 4 train.py", COMMAND_KIND_TORCHRUN, "train"},
+        {"/opt/venv/bin/torchrun --standalone -m pkg.train", COMMAND_KIND_TORCHRUN, "pkg-train"},
+        {"python -m torch.distributed.run --nproc-per-node=8 a/b/Run_It.py", COMMAND_KIND_TORCHRUN,
+            "run-it"},
+        {"python3.11 -u -X dev -m torch.distributed.run t.py", COMMAND_KIND_TORCHRUN, "t"},
+        {"python3 -u train.py --nnodes 3", COMMAND_KIND_PLAIN, "train"},
+        {"python3", COMMAND_KIND_PLAIN, "job"},
+        {"python -m", COMMAND_KIND_PLAIN, "job"},
+        {"python -m mypkg.main", COMMAND_KIND_PLAIN, "mypkg-main"},
+        {"./job.sh", COMMAND_KIND_PLAIN, "job-sh"},
+        {"mpirun -np 4 -x A ./all_reduce_perf", COMMAND_KIND_MPI, "job"},
+        {"mpiexec.hydra -n 2 python3 nets.py", COMMAND_KIND_MPI, "nets"},
+        {"accelerate launch --num_machines 2 fine_tune.py", COMMAND_KIND_ACCELERATE, "fine-tune"},
+        {"deepspeed --hostfile h zero.py --deepspeed", COMMAND_KIND_DEEPSPEED, "zero"},
+        {"torchrun", COMMAND_KIND_TORCHRUN, "job"},
+        {"torchrun --nnodes", COMMAND_KIND_TORCHRUN, "job"},
+        {"torchrun ---.py", COMMAND_KIND_TORCHRUN, "job"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char buf[256];
+        char job[64];
+        struct command c = read_line(cases[i].line, buf);
+
+        if (c.kind != cases[i].kind)
+            fail_msg("%s: kind %s", cases[i].line, command_kind_name(c.kind));
+        if (strcmp(command_job_name(&c, job), cases[i].job) != 0)
+            fail_msg("%s: job %s, not %s", cases[i].line, job, cases[i].job);
+        assert_int_equal(parse_name(job, "job", NULL), 0);
+    }
+}
+
+static void test_own_options(void **state)
+{
+    char buf[256];
+    struct command c = read_line("torchrun --nnodes=2:4 --rdzv-backend etcd-v2 --rdzv_id=x "
+                                 "--local-addr 1.2.3.4 -t 3 train.py --rdzv_endpoint a:1",
+        buf);
+
+    assert_string_equal(c.nnodes, "2:4");
+    assert_string_equal(c.backend, "etcd-v2");
+    assert_string_equal(c.rdzv_id, "x");
+    assert_true(c.says_local_addr && c.says_streams);
+    /* That one comes after the script, and is the script's. */
+    assert_false(c.says_meeting || c.says_rdzv_conf || c.says_max_restarts);
+    assert_string_equal(c.script, "train.py");
+
+    assert_true(read_line("torchrun --master_addr 10.0.0.1 t.py", buf).says_meeting);
+    assert_true(read_line("torchrun --rdzv-endpoint=h:1 t.py", buf).says_meeting);
+    assert_true(read_line("torchrun --standalone t.py", buf).says_meeting);
+    assert_true(read_line("torchrun --max-restarts 3 --rdzv_conf a=b t.py", buf).says_rdzv_conf);
+    c = read_line("torchrun --nnodes_of_mine 3 t.py", buf);
+    assert_null(c.nnodes);
+    assert_string_equal(c.script, "t.py");
+}
+
+static void test_long_names(void **state)
+{
+    char word[200];
+    char job[64];
+    struct command c = {.script = word};
+
+    memset(word, 'x', sizeof(word) - 1);
+    word[sizeof(word) - 1] = '\0';
+    assert_int_equal(strlen(command_job_name(&c, job)), NAME_MAX_LEN);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_own_options),
+        cmocka_unit_test(test_long_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* ifname.c - see ifname.h. */
+#include "train/names/ifname.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- NCCL ---------------------------------------------------------------------------------- */
+
+/* Does the item of @len characters match? An empty item is a prefix of everything. */
+static bool matches(const char *item, size_t len, const char *name, bool exact)
+{
+    return strncmp(name, item, len) == 0 && (!exact || name[len] == '\0');
+}
+
+/* Is @name in the comma-separated list? Of each item the part before ':' counts. */
+static bool is_listed(const char *list, const char *name, bool exact)
+{
+    for (const char *p = list; *p != '\0';) {
+        size_t item = strcspn(p, ",");
+        size_t len = strcspn(p, ",:");
+
+        if (len > 0 && matches(p, len, name, exact))
+            return true;
+        p += item + (p[item] == ',');
+    }
+    /* A list of nothing but commas counts as not set. */
+    return list[strspn(list, ",")] == '\0';
+}
+
+static bool has(const struct ifname_choice *c, const char *name)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_loopback6(const struct ip_addr *a)
+{
+    static const uint8_t one[16] = {[15] = 1};
+
+    return memcmp(a->b, one, sizeof(one)) == 0;
+}
+
+/* All that the list takes, as "^docker,lo" or "=weft0" says. */
+static struct ifname_choice take(const struct facts *f, const char *list, const char *family)
+{
+    bool want4 = strcmp(family, "AF_INET6") != 0;
+    bool want6 = strcmp(family, "AF_INET") != 0;
+    struct ifname_choice c = {.n = 0};
+    bool inverse = list[0] == '^';
+    bool exact;
+
+    list += inverse;
+    exact = list[0] == '=';
+    list += exact;
+    for (size_t i = 0; i < f->n_interfaces && c.n < IFNAME_MAX; i++) {
+        const struct facts_interface *itf = &f->interfaces[i];
+        bool is_v4 = ip_addr_is_v4(&itf->address);
+
+        if (!itf->running || (is_v4 ? !want4 : !want6) || is_loopback6(&itf->address) ||
+            is_listed(list, itf->name, exact) == inverse || has(&c, itf->name))
+            continue;
+        memcpy(c.names[c.n++], itf->name, sizeof(itf->name));
+    }
+    return c;
+}
+
+struct ifname_choice ifname_nccl(const struct facts *f, const char *list, const char *family)
+{
+    static const char *const by_default[] = {"ib", "^docker,lo,virbr", "docker", "lo", "virbr"};
+    struct ifname_choice c = {.n = 0};
+
+    if (!family)
+        family = "";
+    /* A value of one character does not count as one. */
+    if (list && strlen(list) > 1)
+        return take(f, list, family);
+    for (size_t i = 0; i < sizeof(by_default) / sizeof(*by_default) && c.n == 0; i++)
+        c = take(f, by_default[i], family);
+    return c;
+}
+
+/* ---- Gloo ---------------------------------------------------------------------------------- */
+
+static const struct facts_interface *find_name(const struct facts *f, const char *name, size_t len)
+{
+    for (size_t i = 0; i < f->n_interfaces; i++)
+        if (matches(name, len, f->interfaces[i].name, true))
+            return &f->interfaces[i];
+    return NULL;
+}
+
+static const struct facts_interface *find_address(const struct facts *f, const struct ip_addr *a)
+{
+    for (size_t i = 0; i < f->n_interfaces; i++)
+        if (ip_addr_equal(&f->interfaces[i].address, a))
+            return &f->interfaces[i];
+    return NULL;
+}
+
+static void add(struct ifname_choice *c, const char *name)
+{
+    if (c->n < IFNAME_MAX && !has(c, name))
+        (void)snprintf(c->names[c->n++], IFNAMSIZ, "%s", name);
+}
+
+struct ifname_choice ifname_gloo(const struct facts *f, const char *list)
+{
+    struct ifname_choice c = {.n = 0};
+    const struct facts_interface *own;
+
+    if (!list || list[0] == '\0') {
+        /* Debian's hosts file leads the own name to 127.0.1.1, which no interface has. */
+        own = find_address(f, &f->host_address);
+        add(&c, own ? own->name : "lo");
+        return c;
+    }
+    for (const char *p = list; *p != '\0';) {
+        size_t len = strcspn(p, ",");
+
+        own = find_name(f, p, len);
+        /* If one name is no interface, Gloo fails. */
+        if (!own)
+            return (struct ifname_choice){.n = 0};
+        add(&c, own->name);
+        p += len + (p[len] == ',');
+    }
+    return c;
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+bool ifname_is_only(const struct ifname_choice *c, const char *name)
+{
+    return c->n == 1 && strcmp(c->names[0], name) == 0;
+}
+
+const char *ifname_format(const struct ifname_choice *c, char buf[static 128])
+{
+    size_t len = 0;
+
+    (void)snprintf(buf, 128, "none");
+    for (size_t i = 0; i < c->n && len < 100; i++)
+        len += (size_t)snprintf(buf + len, 128 - len, "%s%s", i > 0 ? ", " : "", c->names[i]);
+    return buf;
+}

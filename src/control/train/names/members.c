@@ -1,0 +1,116 @@
+/* members.c - see members.h. */
+#include "train/names/members.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+
+void members_deinit(struct members *r)
+{
+    free(r->items);
+    *r = (struct members)MEMBERS_NULL;
+}
+
+size_t members_find(const struct members *r, const char *name)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->items[i].name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Is @name an item of the list "a,b,c"? NULL stands for all names. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *p = list; p && *p != '\0';) {
+        size_t item = strcspn(p, ",");
+
+        if (item == len && strncmp(p, name, len) == 0)
+            return true;
+        p += item + (p[item] == ',');
+    }
+    return list == NULL;
+}
+
+static int take_member(struct members *r, const json_t *json, const char *only, struct err *e)
+{
+    struct fields f = fields_make(json, "the agent's status", e);
+    struct member m = {.name = ""};
+
+    fields_name(&f, "name", FIELDS_REQUIRED, m.name);
+    fields_address(&f, "address4", FIELDS_REQUIRED, true, &m.address);
+    if (fields_end(&f) == 0 && is_listed(only, m.name))
+        r->items[r->n++] = m;
+    return fields_end(&f);
+}
+
+static int take_all(struct members *r, const json_t *status, const char *only, struct err *e)
+{
+    const json_t *self = json_object_get(status, "self");
+    const json_t *peers = json_object_get(status, "peers");
+    struct fields f = fields_make(self, "the agent's status", e);
+    const char *interface =
+        fields_string(&f, "interface", FIELDS_REQUIRED, 1, sizeof(r->interface) - 1);
+    const json_t *peer;
+    size_t i;
+    int ret;
+
+    fields_name(&f, "network", FIELDS_REQUIRED, r->network);
+    ret = fields_end(&f);
+    if (ret < 0)
+        return ret;
+    memcpy(r->interface, interface, strlen(interface) + 1);
+    ret = take_member(r, self, NULL, e);
+    json_array_foreach(peers, i, peer)
+        if (ret == 0)
+            ret = take_member(r, peer, only, e);
+    return ret;
+}
+
+static int check_list(const struct members *r, const char *only, struct err *e)
+{
+    for (const char *p = only; p && *p != '\0';) {
+        size_t item = strcspn(p, ",");
+        char name[NAME_MAX_LEN + 1] = "";
+
+        if (item > 0 && item < sizeof(name))
+            memcpy(name, p, item);
+        if (members_find(r, name) == SIZE_MAX)
+            return err_set(e, -EINVAL,
+                "\"%.*s\" is no member of the network %s; weft status lists them", (int)item, p,
+                r->network);
+        p += item + (p[item] == ',');
+    }
+    return 0;
+}
+
+int members_decode(
+    struct members *ret, const json_t *status, const char *only, size_t max, struct err *e)
+{
+    size_t n = json_array_size(json_object_get(status, "peers"));
+    struct members r = {.items = calloc(n + 1, sizeof(*r.items))};
+    int result = r.items ? take_all(&r, status, only, e) : -ENOMEM;
+
+    if (result == 0)
+        result = check_list(&r, only, e);
+    if (result == 0 && r.n < 2 && only && n > 0)
+        result = err_set(e, -EINVAL,
+            "\"%.70s\" is this node itself; name another, which weft status lists", only);
+    if (result == 0 && r.n < 2)
+        result = err_set(e, -EINVAL, "the network %s has no other member yet", r.network);
+    if (result == 0 && r.n > max)
+        result = err_set(e, -EINVAL,
+            "%zu members are more than %zu, which can be measured together; choose with --nodes",
+            r.n, max);
+    if (result == 0)
+        *ret = r;
+    else
+        members_deinit(&r);
+    return result;
+}

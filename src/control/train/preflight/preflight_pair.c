@@ -1,0 +1,270 @@
+/* preflight_pair.c - judges two members: reachability, packet size, loss and rate. */
+#include <stdlib.h>
+
+#include "train/preflight/preflight_internal.h"
+
+#define HEADERS4     40 /* IPv4 and TCP */
+#define MTU_MIN      1280
+#define LOSS_MIN     3 /* fewer lost pings are taken for chance, whatever their share */
+#define RATE_TEXT    32
+#define USEC_PER_SEC 1000000.0
+
+/* ---- reach --------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct preflight_input *in, size_t node)
+{
+    return in->nodes[node].name;
+}
+
+static void say_one_way(struct preflight_report *r, const struct preflight_input *in,
+    const struct preflight_pair *p, bool from_a)
+{
+    size_t from = from_a ? p->a : p->b;
+    size_t to = from_a ? p->b : p->a;
+    struct preflight_finding *f = preflight__find(r, PREFLIGHT_ONE_WAY, PREFLIGHT_NO, p->a, p->b);
+
+    preflight__say(f, "packets from %s do not reach %s, though those of %s reach %s",
+        name_of(in, from), name_of(in, to), name_of(in, to), name_of(in, from));
+    preflight__fix(f,
+        "look for a packet filter on %s that drops what comes in on %s from %s "
+        "(nft list ruleset), or on %s what goes out",
+        name_of(in, to), in->nodes[to].facts.interface, name_of(in, from), name_of(in, from));
+}
+
+/* Returns true when they do not reach each other, and nothing else is worth judging. */
+static bool judge_reach(
+    struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
+{
+    struct preflight_finding *f;
+
+    if (p->idle[0].back > 0 || p->idle[1].back > 0)
+        return false;
+    if ((p->heard[0] > 0) != (p->heard[1] > 0)) {
+        say_one_way(r, in, p, p->heard[0] == 0);
+        return true;
+    }
+    f = preflight__find(r, PREFLIGHT_UNREACHABLE, PREFLIGHT_NO, p->a, p->b);
+    preflight__say(f, "%s and %s do not reach each other over the overlay (path: %s)",
+        name_of(in, p->a), name_of(in, p->b), p->idle[0].path[0] ? p->idle[0].path : "none");
+    preflight__fix(f,
+        "weft status on %s says why; an edge that is off is set with weft edge set "
+        "%s %s --path auto, on the hub",
+        name_of(in, p->a), name_of(in, p->a), name_of(in, p->b));
+    return true;
+}
+
+/* ---- size ---------------------------------------------------------------------------------- */
+
+static void judge_size(struct preflight_report *r, const struct preflight_input *in,
+    const struct preflight_pair *p, unsigned way)
+{
+    const struct idle_test *l = &p->idle[way];
+    size_t from = way == 0 ? p->a : p->b;
+    size_t to = way == 0 ? p->b : p->a;
+    struct preflight_finding *f;
+
+    if (l->route_mtu > 0 && l->packet_max < l->route_mtu) {
+        f = preflight__find(r, PREFLIGHT_MTU, PREFLIGHT_NO, p->a, p->b);
+        preflight__say(f,
+            "packets of more than %u bytes from %s do not reach %s, and %s sends up "
+            "to %u (MSS %u)",
+            l->packet_max, name_of(in, from), name_of(in, to), name_of(in, from), l->route_mtu,
+            l->mss);
+        if (l->packet_max >= MTU_MIN)
+            preflight__fix(f,
+                "set the network's mtu to %u (spec.mtu of the Network, weft apply), "
+                "or find what drops larger packets between them",
+                l->packet_max);
+        else
+            preflight__fix(f,
+                "find what drops packets over %u bytes between them: no overlay can "
+                "be below %u, which IPv6 needs",
+                l->packet_max, (unsigned)MTU_MIN);
+        return;
+    }
+    if (l->transferred || l->back == 0)
+        return;
+    f = preflight__find(r, PREFLIGHT_TCP, PREFLIGHT_NO, p->a, p->b);
+    preflight__say(f, "pings from %s to %s are answered, but a TCP connection %s: %s",
+        name_of(in, from), name_of(in, to),
+        l->connected ? "carries no full-size segments" : "does not come about", l->why);
+    preflight__fix(f,
+        "look for a packet filter on %s or %s that treats TCP differently "
+        "(nft list ruleset)",
+        name_of(in, from), name_of(in, to));
+}
+
+/* ---- loss ---------------------------------------------------------------------------------- */
+
+static unsigned lost_percent(uint32_t of, uint32_t came)
+{
+    return of > 0 && came < of ? (unsigned)(100 * (uint64_t)(of - came) / of) : 0;
+}
+
+/* Of @of pings @came arrived: are more lost than chance explains? */
+static bool is_loss(uint32_t of, uint32_t came)
+{
+    return of >= came + LOSS_MIN && lost_percent(of, came) >= PREFLIGHT_LOSS_WARN;
+}
+
+bool preflight_loses(const struct preflight_pair *p)
+{
+    for (unsigned way = 0; way < 2; way++)
+        if (p->has_idle[way] && p->idle[way].back > 0 &&
+            is_loss(p->idle[way].sent, p->idle[way].heard))
+            return true;
+    return false;
+}
+
+/* Loss is judged for each direction alone: of pings there, and of pongs back. */
+static void judge_loss(struct preflight_report *r, const struct preflight_input *in,
+    const struct preflight_pair *p, unsigned way)
+{
+    const struct idle_test *l = &p->idle[way];
+    size_t from = way == 0 ? p->a : p->b;
+    size_t to = way == 0 ? p->b : p->a;
+    unsigned percent = lost_percent(l->sent, l->heard);
+    struct preflight_finding *f;
+
+    if (l->back == 0 || !is_loss(l->sent, l->heard))
+        return;
+    f = preflight__find(r, PREFLIGHT_LOSS,
+        percent >= PREFLIGHT_LOSS_NO ? PREFLIGHT_NO : PREFLIGHT_WARN, p->a, p->b);
+    preflight__say(f, "%u %% of %u small packets from %s to %s were lost", percent, l->sent,
+        name_of(in, from), name_of(in, to));
+    preflight__fix(f, "look at the line between them (path: %s); weft bench %s shows it under load",
+        l->path, name_of(in, to));
+}
+
+void preflight__judge_pair(
+    struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
+{
+    if ((!p->has_idle[0] && !p->has_idle[1]) || judge_reach(r, in, p))
+        return;
+    for (unsigned way = 0; way < 2; way++) {
+        size_t before = r->n;
+
+        if (!p->has_idle[way])
+            continue;
+        judge_size(r, in, p, way);
+        judge_loss(r, in, p, way);
+        /* A finding for one direction is enough. */
+        if (r->n > before)
+            break;
+    }
+}
+
+/* ---- rate ---------------------------------------------------------------------------------- */
+
+static uint64_t slower(const struct bulk *b)
+{
+    return b->out.bits_per_s < b->in.bits_per_s ? b->out.bits_per_s : b->in.bits_per_s;
+}
+
+uint64_t preflight_pair_rate(const struct preflight_pair *p)
+{
+    uint64_t one = slower(&p->one);
+    uint64_t many = slower(&p->many);
+
+    return !p->has_bulk ? 0 : many > one ? many : one;
+}
+
+static int compare_rates(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n)
+{
+    uint64_t *rates = calloc(n + 1, sizeof(*rates));
+    uint64_t median = 0;
+    size_t n_rates = 0;
+
+    for (size_t i = 0; rates && i < n; i++)
+        if (pairs[i].has_bulk)
+            rates[n_rates++] = preflight_pair_rate(&pairs[i]);
+    if (n_rates > 0) {
+        qsort(rates, n_rates, sizeof(*rates), compare_rates);
+        median = rates[n_rates / 2];
+    }
+    free(rates);
+    return median;
+}
+
+bool preflight_is_slow(const struct preflight_pair *p, uint64_t median)
+{
+    return p->has_bulk && preflight_pair_rate(p) < median / PREFLIGHT_SLOW_PART;
+}
+
+static double mbit(uint64_t bits_per_s)
+{
+    return (double)bits_per_s / 1e6;
+}
+
+/* The most that one connection can carry, with what the two kernels let it keep in flight. */
+static uint64_t window_limit(const struct preflight_input *in, const struct preflight_pair *p)
+{
+    const struct facts *from = &in->nodes[p->a].facts;
+    const struct facts *to = &in->nodes[p->b].facts;
+    /* With the default tcp_adv_win_scale half of a receive buffer is for the kernel's own use. */
+    uint64_t window = to->tcp_receive_max / 2;
+    double rtt_s = p->idle[0].rtt_median_us / USEC_PER_SEC;
+
+    if (from->tcp_send_max < window)
+        window = from->tcp_send_max;
+    return rtt_s <= 0 ? UINT64_MAX : (uint64_t)((double)window * 8 / rtt_s);
+}
+
+static void judge_buffers(
+    struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
+{
+    uint64_t limit = window_limit(in, p);
+    uint64_t one = slower(&p->one);
+    uint64_t many = slower(&p->many);
+    uint64_t goal = in->expect_bps > many ? in->expect_bps : many;
+    struct preflight_finding *f;
+
+    /* The window is what limits it if one stream comes near that limit and several exceed it. */
+    if (limit >= goal || (in->expect_bps == 0 && (2 * one < limit || 2 * many < 3 * one)))
+        return;
+    f = preflight__find(r, PREFLIGHT_BUFFERS, PREFLIGHT_WARN, p->a, p->b);
+    preflight__say(f,
+        "with an RTT of %.1f ms the TCP buffers of %s and %s hold one connection at "
+        "%.0f Mbit/s, and the line carries %.0f",
+        p->idle[0].rtt_median_us / 1000.0, name_of(in, p->a), name_of(in, p->b), mbit(limit),
+        mbit(goal));
+    preflight__fix(f,
+        "on both: sysctl -w net.ipv4.tcp_rmem='4096 131072 %.0f' "
+        "net.ipv4.tcp_wmem='4096 16384 %.0f'",
+        (double)goal / 4 * p->idle[0].rtt_median_us / USEC_PER_SEC,
+        (double)goal / 4 * p->idle[0].rtt_median_us / USEC_PER_SEC);
+}
+
+void preflight__judge_rate(struct preflight_report *r, const struct preflight_input *in,
+    const struct preflight_pair *p, uint64_t median)
+{
+    uint64_t rate = preflight_pair_rate(p);
+    struct preflight_finding *f;
+
+    if (!p->has_bulk)
+        return;
+    judge_buffers(r, in, p);
+    if (in->expect_bps > 0 && rate < in->expect_bps) {
+        f = preflight__find(r, PREFLIGHT_SLOW, PREFLIGHT_NO, p->a, p->b);
+        preflight__say(f, "%s and %s move %.1f Mbit/s, and %.1f were expected", name_of(in, p->a),
+            name_of(in, p->b), mbit(rate), mbit(in->expect_bps));
+    } else if (in->expect_bps == 0 && preflight_is_slow(p, median)) {
+        f = preflight__find(r, PREFLIGHT_SLOW, PREFLIGHT_WARN, p->a, p->b);
+        preflight__say(f, "%s and %s move %.1f Mbit/s, and the median pair %.1f", name_of(in, p->a),
+            name_of(in, p->b), mbit(rate), mbit(median));
+    } else {
+        return;
+    }
+    preflight__fix(f,
+        "a job in step waits for its slowest pair: look at their line (path: %s; weft "
+        "bench %s), or leave one of them out",
+        p->idle[0].path, name_of(in, p->b));
+}

@@ -1,0 +1,263 @@
+/* bench_run.c - see bench_run.h. */
+#include "train/survey/bench_run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "os/clock.h"
+#include "train/job/rounds.h"
+
+#define ASK_TIME        (5 * NSEC_PER_SEC)
+#define ALLREDUCE_TIME  NSEC_PER_SEC /* for how long all-reduces are repeated */
+#define ALLREDUCE_LIMIT 20000        /* ms for all repeats */
+#define REPEATS_MAX     50
+
+struct bench_work {
+    struct survey *s;
+    const struct survey_plan *plan;
+    struct bench_pair *more;
+    bool *has_port;       /* owns; by member: has it a port open beside the overlay? */
+    bool *asked;          /* owns; by pair */
+    bool *measured;       /* owns; by pair */
+    struct order *orders; /* owns; by pair */
+    struct bulk *results; /* owns; by pair */
+};
+
+/* ---- rounds -------------------------------------------------------------------------------- */
+
+/* Fills in the order of one pair; false: leave it out. */
+typedef bool (*order_fn)(struct bench_work *w, size_t pair, enum order_direction way);
+
+/* Takes one pair's result. */
+typedef void (*take_fn)(struct bench_work *w, size_t pair);
+
+static void ask_round(
+    struct bench_work *w, size_t round, enum order_direction way, order_fn order, take_fn take)
+{
+    _cleanup_(freep) struct rounds_pair *pairs = calloc(w->s->n_nodes / 2 + 1, sizeof(*pairs));
+    size_t n = pairs ? rounds_get(w->s->n_nodes, round, pairs) : 0;
+
+    memset(w->asked, 0, w->s->n_pairs * sizeof(*w->asked));
+    for (size_t i = 0; i < n; i++) {
+        size_t index = rounds_index(w->s->n_nodes, pairs[i].a, pairs[i].b);
+
+        w->asked[index] = order(w, index, way);
+    }
+    survey_ask_bulk(w->s, w->asked, w->orders, w->results, w->measured);
+    for (size_t i = 0; i < w->s->n_pairs; i++) {
+        if (w->asked[i] && w->measured[i])
+            take(w, i);
+        free(w->orders[i].addrs);
+        w->orders[i] = (struct order)ORDER_NULL;
+    }
+}
+
+static void ask_all(struct bench_work *w, enum order_direction way, order_fn order, take_fn take)
+{
+    for (size_t round = 0; round < rounds_count(w->s->n_nodes); round++)
+        ask_round(w, round, way, order, take);
+}
+
+static bool order_overlay(struct bench_work *w, size_t pair, enum order_direction way)
+{
+    w->orders[pair] = (struct order){.kind = ORDER_BULK,
+        .streams = w->plan->streams,
+        .ms = w->plan->ms,
+        .bytes = w->plan->bytes,
+        .way = way};
+    return w->s->pairs[pair].has_bulk;
+}
+
+static void take_both(struct bench_work *w, size_t pair)
+{
+    w->more[pair].both = w->results[pair];
+    w->more[pair].has_both = w->results[pair].why[0] == '\0';
+}
+
+/* ---- the underlay -------------------------------------------------------------------------- */
+
+static bool order_raw(struct bench_work *w, size_t pair, enum order_direction way, uint32_t streams)
+{
+    const struct preflight_pair *p = &w->s->pairs[pair];
+    struct order *o = &w->orders[pair];
+
+    if (!p->has_bulk || !w->has_port[p->b])
+        return false;
+    (void)order_overlay(w, pair, way);
+    o->streams = streams;
+    o->underlay = true;
+    return true;
+}
+
+static bool order_raw_one(struct bench_work *w, size_t pair, enum order_direction way)
+{
+    return order_raw(w, pair, way, 1);
+}
+
+static bool order_raw_many(struct bench_work *w, size_t pair, enum order_direction way)
+{
+    return w->more[pair].has_raw && order_raw(w, pair, way, w->plan->streams);
+}
+
+static void take_raw(struct bench_pair *more, struct bulk *to, const struct bulk *result)
+{
+    if (result->why[0] != '\0') {
+        memcpy(more->raw_why, result->why, sizeof(more->raw_why));
+        return;
+    }
+    more->has_raw = true;
+    if (result->out.bits_per_s > 0)
+        to->out = result->out;
+    if (result->in.bits_per_s > 0)
+        to->in = result->in;
+    memcpy(to->via, result->via, sizeof(to->via));
+}
+
+static void take_raw_one(struct bench_work *w, size_t pair)
+{
+    take_raw(&w->more[pair], &w->more[pair].raw_one, &w->results[pair]);
+}
+
+static void take_raw_many(struct bench_work *w, size_t pair)
+{
+    take_raw(&w->more[pair], &w->more[pair].raw_many, &w->results[pair]);
+}
+
+/* Each member opens a port beside the overlay, for this session. */
+static void open_ports(struct bench_work *w)
+{
+    static const struct order ask = {.kind = ORDER_UNDERLAY};
+    _cleanup_(freep) const struct order **orders = calloc(w->s->n_nodes + 1, sizeof(*orders));
+
+    for (size_t i = 0; orders && i < w->s->n_nodes; i++)
+        orders[i] = coordinator_has(&w->s->coordinator, i) ? &ask : NULL;
+    if (orders)
+        coordinator_ask(&w->s->coordinator, orders, clock_now() + ASK_TIME);
+    for (size_t i = 0; i < w->s->n_nodes; i++) {
+        const json_t *answer = w->s->coordinator.items[i].answer;
+
+        w->has_port[i] = json_is_integer(json_object_get(answer, "port"));
+    }
+}
+
+static void measure_underlay(struct bench_work *w)
+{
+    open_ports(w);
+    for (unsigned way = ORDER_OUT; way <= ORDER_IN; way++)
+        ask_all(w, (enum order_direction)way, order_raw_one, take_raw_one);
+    for (unsigned way = ORDER_OUT; w->plan->streams > 1 && way <= ORDER_IN; way++)
+        ask_all(w, (enum order_direction)way, order_raw_many, take_raw_many);
+}
+
+/* ---- all-reduce ---------------------------------------------------------------------------- */
+
+/* All members take part at once. The time is that of the slowest, and any member's failure is the
+ * failure of all. */
+static void allreduce_once(struct survey *s, const struct ip_addr *addrs, size_t n,
+    const size_t *members, const struct order *like, struct bench_allreduce *ret)
+{
+    _cleanup_(freep) struct order *own = calloc(s->n_nodes + 1, sizeof(*own));
+    _cleanup_(freep) const struct order **orders = calloc(s->n_nodes + 1, sizeof(*orders));
+
+    ret->is_done = false;
+    if (!own || !orders)
+        return;
+    for (size_t rank = 0; rank < n; rank++) {
+        struct order *o = &own[members[rank]];
+
+        *o = *like;
+        o->addrs = (struct ip_addr *)addrs;
+        o->n_addrs = n;
+        o->rank = (uint32_t)rank;
+        orders[members[rank]] = o;
+    }
+    coordinator_ask(
+        &s->coordinator, orders, clock_now() + ALLREDUCE_LIMIT * NSEC_PER_MSEC + ASK_TIME);
+    ret->elapsed = 0;
+    ret->is_done = true;
+    for (size_t rank = 0; rank < n && ret->is_done; rank++) {
+        const struct coordinator_link *k = &s->coordinator.items[members[rank]];
+        struct allreduce rd = {0};
+
+        ret->is_done = k->answer && allreduce_decode(&rd, k->answer, NULL) == 0 &&
+                       rd.why[0] == '\0' && rd.correct;
+        if (!ret->is_done)
+            (void)snprintf(ret->why, sizeof(ret->why), "%.60s: %.90s", s->nodes[members[rank]].name,
+                rd.why[0]   ? rd.why
+                : k->answer ? "its sums are wrong"
+                            : k->why);
+        ret->repeats = rd.repeats;
+        ret->elapsed = rd.elapsed > ret->elapsed ? rd.elapsed : ret->elapsed;
+    }
+}
+
+/* Runs it once to see how long it takes, and then as often as fits into ALLREDUCE_TIME. */
+static void measure_allreduce(
+    struct survey *s, uint64_t bytes, enum order_algorithm algorithm, struct bench_allreduce *ret)
+{
+    _cleanup_(freep) struct ip_addr *addrs = calloc(s->n_nodes + 1, sizeof(*addrs));
+    _cleanup_(freep) size_t *members = calloc(s->n_nodes + 1, sizeof(*members));
+    struct order like = {.kind = ORDER_ALLREDUCE,
+        .bytes = bytes,
+        .repeats = 1,
+        .ms = ALLREDUCE_LIMIT,
+        .algorithm = algorithm};
+    nsec_t fits;
+    size_t n = 0;
+
+    ret->bytes = bytes;
+    for (size_t i = 0; addrs && members && i < s->n_nodes; i++) {
+        if (!coordinator_has(&s->coordinator, i))
+            continue;
+        addrs[n] = s->nodes[i].address;
+        members[n++] = i;
+    }
+    if (n < s->n_nodes) {
+        (void)snprintf(ret->why, sizeof(ret->why), "%zu of %zu members are there", n, s->n_nodes);
+        return;
+    }
+    allreduce_once(s, addrs, n, members, &like, ret);
+    if (!ret->is_done || ret->elapsed <= 0)
+        return;
+    fits = ALLREDUCE_TIME / ret->elapsed;
+    like.repeats = (uint32_t)nsec_max(nsec_min(fits, REPEATS_MAX), 1);
+    allreduce_once(s, addrs, n, members, &like, ret);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void work_deinit(struct bench_work *w)
+{
+    free(w->has_port);
+    free(w->asked);
+    free(w->measured);
+    free(w->orders);
+    free(w->results);
+}
+
+int bench_run(struct survey *s, const struct survey_plan *plan, const struct bench_wish *wish,
+    struct bench_pair *more, struct bench_allreduce allreduce[static ORDER_ALGORITHM_N])
+{
+    struct bench_work w = {.s = s,
+        .plan = plan,
+        .more = more,
+        .has_port = calloc(s->n_nodes + 1, sizeof(*w.has_port)),
+        .asked = calloc(s->n_pairs + 1, sizeof(*w.asked)),
+        .measured = calloc(s->n_pairs + 1, sizeof(*w.measured)),
+        .orders = calloc(s->n_pairs + 1, sizeof(*w.orders)),
+        .results = calloc(s->n_pairs + 1, sizeof(*w.results))};
+    int r = w.has_port && w.asked && w.measured && w.orders && w.results ? 0 : -ENOMEM;
+
+    if (r == 0) {
+        ask_all(&w, ORDER_BOTH, order_overlay, take_both);
+        if (wish->underlay)
+            measure_underlay(&w);
+        for (unsigned i = 0; wish->allreduce_bytes > 0 && i < ORDER_ALGORITHM_N; i++)
+            measure_allreduce(s, wish->allreduce_bytes, (enum order_algorithm)i, &allreduce[i]);
+    }
+    work_deinit(&w);
+    return r;
+}

@@ -1,0 +1,236 @@
+/* bench_text.c - a benchmark as JSON and for people; see bench.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "train/job/rounds.h"
+#include "train/survey/bench.h"
+
+#define PAIRS_SHOWN 40 /* a longer table is not read */
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *encode_two(bool has, const struct bulk *b)
+{
+    if (!has)
+        return json_null();
+    return json_pack("{s:I, s:I}", "outBitsPerSecond", (json_int_t)b->out.bits_per_s,
+        "inBitsPerSecond", (json_int_t)b->in.bits_per_s);
+}
+
+static json_t *encode_raw(const struct preflight_pair *p, const struct bench_pair *more)
+{
+    json_t *json;
+    int cost;
+
+    if (!more->has_raw)
+        return more->raw_why[0] ? json_pack("{s:s}", "why", more->raw_why) : json_null();
+    json = json_pack("{s:s, s:o, s:o}", "via", more->raw_one.via, "oneStream",
+        encode_two(true, &more->raw_one), "streams", encode_two(true, &more->raw_many));
+    if (json && bench_cost(&p->one, &more->raw_one, &cost))
+        (void)json_object_set_new(json, "oneStreamCostPercent", json_integer(cost));
+    if (json && bench_cost(&p->many, &more->raw_many, &cost))
+        (void)json_object_set_new(json, "streamsCostPercent", json_integer(cost));
+    return json;
+}
+
+static json_t *encode_pair(const struct bench *b, size_t index)
+{
+    const struct preflight_pair *p = &b->pairs[index];
+    const struct bench_pair *more = &b->more[index];
+    const struct idle_test *l = &p->idle[0];
+
+    return json_pack("{s:[s,s], s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "nodes",
+        b->nodes[p->a].name, b->nodes[p->b].name, "path", l->path, "rttMinUs", (int)l->rtt_min_us,
+        "rttMedianUs", (int)l->rtt_median_us, "rttP99Us", (int)l->rtt_p99_us, "oneStream",
+        encode_two(p->has_bulk, &p->one), "streams", encode_two(p->has_bulk, &p->many), "bothWays",
+        encode_two(more->has_both, &more->both), "underlay", encode_raw(p, more));
+}
+
+static json_t *encode_allreduce(const struct bench *b, enum order_algorithm i)
+{
+    const struct bench_allreduce *a = &b->allreduce[i];
+
+    if (a->bytes == 0)
+        return json_null();
+    return json_pack("{s:b, s:I, s:i, s:I, s:I, s:I, s:s}", "done", (int)a->is_done, "bytes",
+        (json_int_t)a->bytes, "repeats", (int)a->repeats, "elapsedNs", (json_int_t)a->elapsed,
+        "algBitsPerSecond", (json_int_t)bench_algbw(a), "busBitsPerSecond",
+        (json_int_t)bench_busbw(a, b->n_nodes), "why", a->why);
+}
+
+json_t *bench_encode(const struct bench *b)
+{
+    json_t *pairs = json_array();
+    json_t *nodes = json_array();
+
+    for (size_t i = 0; i < b->n_pairs; i++)
+        (void)json_array_append_new(pairs, encode_pair(b, i));
+    for (size_t i = 0; i < b->n_nodes; i++)
+        (void)json_array_append_new(nodes, json_string(b->nodes[i].name));
+    return json_pack("{s:o, s:o, s:i, s:I, s:{s:o, s:o}, s:o}", "nodes", nodes, "pairs", pairs,
+        "streamsPerTransfer", (int)b->streams, "expectBitsPerSecond", (json_int_t)b->expect_bps,
+        "allReduce", "ring", encode_allreduce(b, ORDER_RING), "tree",
+        encode_allreduce(b, ORDER_TREE), "summary", bench_summarise(b));
+}
+
+/* ---- for people ---------------------------------------------------------------------------- */
+
+static void add_rate(struct str *out, uint64_t bits_per_s)
+{
+    char text[32];
+
+    str_addf(out, " %13s", bits_per_s > 0 ? bench_format_rate(bits_per_s, text) : "-");
+}
+
+static void add_line(
+    struct str *out, const char *what, const struct bulk *overlay, const struct bulk *raw)
+{
+    int cost;
+
+    str_addf(out, "  %-22s", what);
+    add_rate(out, overlay->out.bits_per_s);
+    add_rate(out, overlay->in.bits_per_s);
+    if (raw) {
+        add_rate(out, raw->out.bits_per_s);
+        add_rate(out, raw->in.bits_per_s);
+        if (bench_cost(overlay, raw, &cost))
+            str_addf(out, "  %d %%", cost);
+    }
+    str_add(out, "\n");
+}
+
+/* A report on two members, with a line for every figure. */
+static void format_pair(const struct bench *b, struct str *out)
+{
+    const struct preflight_pair *p = &b->pairs[0];
+    const struct bench_pair *more = &b->more[0];
+    const struct idle_test *l = &p->idle[0];
+    char many[32];
+
+    str_addf(out, "%s and %s, path %s: RTT %.3f ms, p99 %.3f ms\n", b->nodes[p->a].name,
+        b->nodes[p->b].name, l->path[0] ? l->path : "none", l->rtt_median_us / 1000.0,
+        l->rtt_p99_us / 1000.0);
+    if (!p->has_bulk) {
+        str_addf(out, "not measured: %s\n", l->why[0] ? l->why : b->nodes[p->b].why);
+        return;
+    }
+    (void)snprintf(many, sizeof(many), "TCP, %u streams", b->streams);
+    str_addf(out, "  %-22s %13s %13s%s\n", "", "there", "back",
+        more->has_raw ? "     raw there      raw back  cost" : "");
+    add_line(out, "TCP, one stream", &p->one, more->has_raw ? &more->raw_one : NULL);
+    add_line(out, many, &p->many, more->has_raw ? &more->raw_many : NULL);
+    if (more->has_both)
+        add_line(out, "both ways at once", &more->both, NULL);
+    if (more->has_raw)
+        str_addf(out, "  the underlay was reached at %s\n", more->raw_one.via);
+    else if (more->raw_why[0] != '\0')
+        str_addf(out, "  the underlay was not measured: %s\n", more->raw_why);
+}
+
+/* A matrix of rates, from the member of each row to that of each column, in Mbit/s. */
+static void format_matrix(const struct bench *b, struct str *out)
+{
+    str_addf(out, "Mbit/s, from a row to a column, the better of one stream and %u\n\n%-14s",
+        b->streams, "");
+    for (size_t to = 0; to < b->n_nodes; to++)
+        str_addf(out, " %8.8s", b->nodes[to].name);
+    str_add(out, "\n");
+    for (size_t from = 0; from < b->n_nodes; from++) {
+        str_addf(out, "%-14s", b->nodes[from].name);
+        for (size_t to = 0; to < b->n_nodes; to++) {
+            uint64_t rate = bench_rate(b, from, to);
+
+            if (from == to || rate == 0)
+                str_addf(out, " %8s", from == to ? "" : "-");
+            else
+                str_addf(out, " %8.1f", (double)rate / 1e6);
+        }
+        str_add(out, "\n");
+    }
+}
+
+static void add_number(struct str *out, bool is_there, double v)
+{
+    if (is_there)
+        str_addf(out, " %9.1f", v);
+    else
+        str_addf(out, " %9s", "-");
+}
+
+/* For a small network: a line for each pair, with one stream, the underlay beside it, and the
+ * latency. */
+static void format_pairs(const struct bench *b, struct str *out)
+{
+    if (b->n_pairs > PAIRS_SHOWN)
+        return;
+    str_addf(out, "\n%-14s %-14s %-7s %8s %8s %9s %9s %9s %9s  %s\n", "", "", "PATH", "RTT ms",
+        "P99 ms", "THERE", "BACK", "RAW", "RAW BACK", "COST");
+    for (size_t i = 0; i < b->n_pairs; i++) {
+        const struct preflight_pair *p = &b->pairs[i];
+        const struct bench_pair *more = &b->more[i];
+        const struct idle_test *l = &p->idle[0];
+        int cost;
+
+        str_addf(out, "%-14s %-14s %-7s %8.2f %8.2f", b->nodes[p->a].name, b->nodes[p->b].name,
+            l->path[0] ? l->path : "-", l->rtt_median_us / 1000.0, l->rtt_p99_us / 1000.0);
+        add_number(out, p->has_bulk, (double)p->one.out.bits_per_s / 1e6);
+        add_number(out, p->has_bulk, (double)p->one.in.bits_per_s / 1e6);
+        add_number(out, more->has_raw, (double)more->raw_one.out.bits_per_s / 1e6);
+        add_number(out, more->has_raw, (double)more->raw_one.in.bits_per_s / 1e6);
+        if (more->has_raw && bench_cost(&p->one, &more->raw_one, &cost))
+            str_addf(out, "  %d %%", cost);
+        str_add(out, "\n");
+    }
+}
+
+static void format_allreduce(const struct bench *b, enum order_algorithm i, struct str *out)
+{
+    const struct bench_allreduce *a = &b->allreduce[i];
+    char alg[32];
+    char bus[32];
+
+    if (a->bytes == 0)
+        return;
+    if (!a->is_done) {
+        str_addf(out, "all-reduce, %s: not done: %s\n", order_algorithm_name(i), a->why);
+        return;
+    }
+    str_addf(out, "all-reduce, %s, %.0f MiB, %zu members: %.1f ms, algbw %s, busbw %s\n",
+        order_algorithm_name(i), (double)a->bytes / (1 << 20), b->n_nodes,
+        (double)a->elapsed / NSEC_PER_MSEC, bench_format_rate(bench_algbw(a), alg),
+        bench_format_rate(bench_busbw(a, b->n_nodes), bus));
+}
+
+static void format_failures(const struct bench *b, struct str *out)
+{
+    char expect[32];
+    char rate[32];
+
+    for (size_t from = 0; from < b->n_nodes; from++)
+        for (size_t to = 0; to < b->n_nodes; to++)
+            if (from != to && bench_rate(b, from, to) < b->expect_bps)
+                str_addf(out, "fail: %s to %s: %s, and %s is expected\n", b->nodes[from].name,
+                    b->nodes[to].name, bench_format_rate(bench_rate(b, from, to), rate),
+                    bench_format_rate(b->expect_bps, expect));
+    if (bench_failures(b) == 0)
+        str_addf(
+            out, "pass: every direction reaches %s\n", bench_format_rate(b->expect_bps, expect));
+}
+
+void bench_format(const struct bench *b, struct str *out)
+{
+    if (b->n_nodes == 2)
+        format_pair(b, out);
+    else
+        format_matrix(b, out);
+    if (b->n_nodes > 2)
+        format_pairs(b, out);
+    str_add(out, "\n");
+    for (unsigned i = 0; i < ORDER_ALGORITHM_N; i++)
+        format_allreduce(b, (enum order_algorithm)i, out);
+    if (b->expect_bps > 0)
+        format_failures(b, out);
+    str_addf(out, "%zu members, %zu pair%s, %.1f s\n", b->n_nodes, b->n_pairs,
+        b->n_pairs == 1 ? "" : "s", (double)b->elapsed / NSEC_PER_SEC);
+}

@@ -1,0 +1,502 @@
+/* survey.c - see survey.h. */
+#include "train/survey/survey.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
+#include "train/job/rounds.h"
+
+#define OPEN_TIME     (4 * NSEC_PER_SEC) /* a WireGuard handshake may be repeated within */
+#define FACTS_TIME    (6 * NSEC_PER_SEC)
+#define NAMES_TIME    (5 * NSEC_PER_SEC)
+#define WARM_TIME     (10 * NSEC_PER_SEC)
+#define LIGHT_TIME    (8 * NSEC_PER_SEC)
+#define BULK_SPARE    (8 * NSEC_PER_SEC)
+#define SESSION_SPARE 60 /* seconds, in addition to those of the rounds */
+#define RETRY_BUDGET  (10 * NSEC_PER_SEC)
+
+void survey_deinit(struct survey *s)
+{
+    coordinator_deinit(&s->coordinator);
+    free(s->nodes);
+    free(s->pairs);
+    *s = (struct survey)SURVEY_NULL;
+}
+
+static void tell(const struct survey_plan *plan, const char *what)
+{
+    if (plan->progress)
+        plan->progress(plan->ctx, what);
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int allocate(struct survey *s, size_t n)
+{
+    *s = (struct survey){.n_nodes = n, .n_pairs = rounds_pairs(n)};
+    s->nodes = calloc(n + 1, sizeof(*s->nodes));
+    s->pairs = calloc(s->n_pairs + 1, sizeof(*s->pairs));
+    if (!s->nodes || !s->pairs) {
+        survey_deinit(s);
+        return -ENOMEM;
+    }
+    for (size_t b = 1; b < n; b++)
+        for (size_t a = 0; a < b; a++) {
+            struct preflight_pair *p = &s->pairs[rounds_index(n, a, b)];
+
+            p->a = a;
+            p->b = b;
+        }
+    return 0;
+}
+
+static int open_sessions(struct survey *s, const struct survey_plan *plan,
+    const struct ip_addr addresses[], struct err *e)
+{
+    struct order session = {.kind = ORDER_SESSION};
+    struct rng rng = rng_kernel();
+    size_t seconds = SESSION_SPARE + rounds_count(s->n_nodes) * (3 + plan->ms / 50);
+
+    (void)snprintf(session.purpose, sizeof(session.purpose), "%.15s", plan->purpose);
+    session.seconds = seconds > ORDER_SECONDS_MAX ? ORDER_SECONDS_MAX : (uint32_t)seconds;
+    rng_fill(&rng, session.id.b, sizeof(session.id.b));
+    if (coordinator_open(&s->coordinator, addresses, s->n_nodes, &plan->own, plan->socket_path,
+            plan->interface, plan->port, &session, clock_now() + OPEN_TIME) < 0)
+        return err_set(e, -ENOMEM, "no memory for %zu members", s->n_nodes);
+    return 0;
+}
+
+static void gather_facts(struct survey *s)
+{
+    static const struct order ask = {.kind = ORDER_FACTS};
+    const struct order **orders = calloc(s->n_nodes + 1, sizeof(*orders));
+
+    for (size_t i = 0; orders && i < s->n_nodes; i++)
+        orders[i] = &ask;
+    if (orders)
+        coordinator_ask(&s->coordinator, orders, clock_now() + FACTS_TIME);
+    free(orders);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct coordinator_link *k = &s->coordinator.items[i];
+        struct err e = ERR_NULL;
+
+        s->nodes[i].present = k->answer && facts_decode(&s->nodes[i].facts, k->answer, &e) == 0;
+        if (!s->nodes[i].present)
+            (void)snprintf(s->nodes[i].why, sizeof(s->nodes[i].why), "%.*s",
+                COORDINATOR_WHY_MAX - 1, e.code ? err_text(&e) : k->why);
+        s->is_live |= s->nodes[i].present && (s->nodes[i].facts.jobs > 0 ||
+                                                 s->nodes[i].facts.traffic >= PREFLIGHT_LIVE_RATE);
+    }
+}
+
+int survey_open(struct survey *s, const struct survey_plan *plan, const char *const names[],
+    const struct ip_addr addresses[], size_t n, struct err *e)
+{
+    int r = allocate(s, n);
+
+    if (r < 0)
+        return err_set(e, r, "no memory for %zu members", n);
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(s->nodes[i].name, sizeof(s->nodes[i].name), "%s", names[i]);
+        s->nodes[i].address = addresses[i];
+    }
+    r = open_sessions(s, plan, addresses, e);
+    if (r < 0)
+        return r;
+    tell(plan, "facts");
+    gather_facts(s);
+    for (size_t i = 0; i < n; i++)
+        if (!s->nodes[i].present && ip_addr_equal(&addresses[i], &plan->own))
+            return err_set(
+                e, -EAGAIN, "this machine's own agent does not measure: %s", s->nodes[i].why);
+    return 0;
+}
+
+/* ---- asking pairs -------------------------------------------------------------------------- */
+
+/* Gives orders by member; the answers are then in the coordinator's links. */
+static void ask(struct survey *s, const struct order *orders, nsec_t time)
+{
+    _cleanup_(freep) const struct order **given = calloc(s->n_nodes + 1, sizeof(*given));
+
+    for (size_t i = 0; given && i < s->n_nodes; i++) {
+        json_decref(s->coordinator.items[i].answer);
+        s->coordinator.items[i].answer = NULL;
+        given[i] = orders[i].kind != ORDER_NONE ? &orders[i] : NULL;
+    }
+    if (given)
+        coordinator_ask(&s->coordinator, given, clock_now() + time);
+}
+
+static bool both_present(const struct survey *s, size_t a, size_t b)
+{
+    return coordinator_has(&s->coordinator, a) && coordinator_has(&s->coordinator, b);
+}
+
+/* Keeps the better of two measurements of the same pair, because the worse one may be chance. */
+static void keep_idle(struct preflight_pair *p, unsigned way, const struct idle_test *l)
+{
+    const struct idle_test *have = &p->idle[way];
+    bool is_better = !p->has_idle[way] || (l->transferred && !have->transferred) ||
+                     (l->transferred == have->transferred && l->heard > have->heard);
+
+    if (is_better)
+        p->idle[way] = *l;
+    p->has_idle[way] = true;
+}
+
+/* Both members of each pair ping and probe each other at the same time. */
+static void ask_idle(
+    struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n)
+{
+    _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
+
+    if (!orders)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        size_t a = pairs[i].a;
+        size_t b = pairs[i].b;
+
+        if (!both_present(s, a, b))
+            continue;
+        orders[a] = (struct order){
+            .kind = ORDER_IDLE_TEST, .peer = s->nodes[b].address, .pings = plan->pings};
+        orders[b] = (struct order){
+            .kind = ORDER_IDLE_TEST, .peer = s->nodes[a].address, .pings = plan->pings};
+    }
+    ask(s, orders, LIGHT_TIME);
+    for (size_t i = 0; i < n; i++) {
+        struct preflight_pair *p = &s->pairs[rounds_index(s->n_nodes, pairs[i].a, pairs[i].b)];
+        const size_t ends[2] = {p->a, p->b};
+
+        for (unsigned way = 0; way < 2; way++) {
+            const json_t *answer = s->coordinator.items[ends[way]].answer;
+            struct idle_test l;
+
+            if (answer && idle_test_decode(&l, answer, NULL) == 0)
+                keep_idle(p, way, &l);
+        }
+    }
+}
+
+void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *orders,
+    struct bulk *ret, bool *measured)
+{
+    _cleanup_(freep) struct order *given = calloc(s->n_nodes + 1, sizeof(*given));
+    uint32_t longest = 0;
+
+    for (size_t i = 0; i < s->n_pairs && given; i++) {
+        const struct preflight_pair *p = &s->pairs[i];
+
+        measured[i] = false;
+        if (!asked[i] || !both_present(s, p->a, p->b))
+            continue;
+        given[p->a] = orders[i];
+        given[p->a].peer = s->nodes[p->b].address;
+        longest = orders[i].ms > longest ? orders[i].ms : longest;
+    }
+    if (!given)
+        return;
+    ask(s, given, (nsec_t)longest * NSEC_PER_MSEC + BULK_SPARE);
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        const json_t *answer = s->coordinator.items[s->pairs[i].a].answer;
+
+        if (asked[i] && given[s->pairs[i].a].kind == ORDER_BULK && answer)
+            measured[i] = bulk_decode(&ret[i], answer, NULL) == 0;
+    }
+}
+
+/* ---- throughput ---------------------------------------------------------------------------- */
+
+/* How long a transfer of that pair takes, so that slow start is over when it is measured. */
+static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p)
+{
+    uint32_t by_rtt = p->idle[0].rtt_median_us / 1000 * 8;
+
+    return by_rtt < plan->ms ? plan->ms : by_rtt > 8 * plan->ms ? 8 * plan->ms : by_rtt;
+}
+
+/* Throughput is measured only where small and large packets pass. */
+static bool is_fit(const struct preflight_pair *p)
+{
+    return p->idle[0].transferred && p->idle[1].transferred;
+}
+
+static void keep_flow(struct flow *have, const struct flow *f)
+{
+    if (f->bits_per_s > have->bits_per_s)
+        *have = *f;
+}
+
+/* Measures one way, then the other; the results go to @to of each pair. */
+static void ask_flows(struct survey *s, const struct survey_plan *plan, const bool *asked,
+    bool many, struct bulk *results, bool *measured)
+{
+    _cleanup_(freep) struct order *orders = calloc(s->n_pairs + 1, sizeof(*orders));
+
+    for (unsigned way = ORDER_OUT; orders && way <= ORDER_IN; way++) {
+        for (size_t i = 0; i < s->n_pairs; i++)
+            orders[i] = (struct order){.kind = ORDER_BULK,
+                .streams = many ? plan->streams : 1,
+                .ms = transfer_ms(plan, &s->pairs[i]),
+                .bytes = plan->bytes,
+                .way = way};
+        survey_ask_bulk(s, asked, orders, results, measured);
+        for (size_t i = 0; i < s->n_pairs; i++) {
+            struct bulk *to = many ? &s->pairs[i].many : &s->pairs[i].one;
+
+            if (!asked[i] || !measured[i])
+                continue;
+            s->pairs[i].has_bulk = true;
+            keep_flow(&to->out, &results[i].out);
+            keep_flow(&to->in, &results[i].in);
+        }
+    }
+}
+
+static void ask_bulk(
+    struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n)
+{
+    _cleanup_(freep) bool *asked = calloc(2 * s->n_pairs + 1, sizeof(*asked));
+    _cleanup_(freep) struct bulk *results = calloc(s->n_pairs + 1, sizeof(*results));
+
+    if (!asked || !results)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        size_t index = rounds_index(s->n_nodes, pairs[i].a, pairs[i].b);
+
+        asked[index] = is_fit(&s->pairs[index]);
+    }
+    ask_flows(s, plan, asked, false, results, asked + s->n_pairs);
+    if (plan->streams > 1)
+        ask_flows(s, plan, asked, true, results, asked + s->n_pairs);
+}
+
+/* ---- everything ---------------------------------------------------------------------------- */
+
+/* Has each member resolve all of @names; calls @take for each that leads elsewhere. */
+static void ask_names(struct survey *s, struct order_name *names, size_t n_names,
+    void (*take)(struct survey *s, size_t asked, const char *name, const char *where))
+{
+    _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
+
+    if (!orders)
+        return;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        orders[i] = (struct order){.kind = ORDER_NAMES, .names = names, .n_names = n_names};
+    ask(s, orders, NAMES_TIME);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const char *name;
+        json_t *where;
+
+        json_object_foreach(json_object_get(s->coordinator.items[i].answer, "wrong"), name, where)
+            if (json_is_string(where))
+                take(s, i, name, json_string_value(where));
+    }
+}
+
+static void take_name(struct survey *s, size_t asked, const char *name, const char *where)
+{
+    struct preflight_node *n = &s->nodes[asked];
+
+    /* On many machines their own name leads to the loopback, which does no harm. */
+    if (strcmp(name, n->name) == 0)
+        return;
+    if (where[0] == '\0')
+        n->names_missing++;
+    else if (n->names_wrong[0] == '\0')
+        (void)snprintf(n->names_wrong, sizeof(n->names_wrong), "%.64s leads to %.46s", name, where);
+}
+
+/* A host name that is no DNS label is in no node's hosts file. */
+static bool can_be_asked(const struct preflight_node *n)
+{
+    return n->present && n->facts.hostname[0] != '\0' &&
+           parse_name(n->facts.hostname, "host name", NULL) == 0;
+}
+
+static void take_host_name(struct survey *s, size_t asked, const char *name, const char *where)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct preflight_node *n = &s->nodes[i];
+
+        if (i == asked || n->host_name_wrong[0] != '\0' || !can_be_asked(n) ||
+            strcmp(n->facts.hostname, name) != 0)
+            continue;
+        if (where[0] == '\0')
+            (void)snprintf(n->host_name_wrong, sizeof(n->host_name_wrong), "leads nowhere on %.64s",
+                s->nodes[asked].name);
+        else
+            (void)snprintf(n->host_name_wrong, sizeof(n->host_name_wrong),
+                "leads to %.46s on %.64s", where, s->nodes[asked].name);
+    }
+}
+
+static void check_names(struct survey *s)
+{
+    _cleanup_(freep) struct order_name *names = calloc(s->n_nodes + 1, sizeof(*names));
+    size_t n = 0;
+
+    if (!names)
+        return;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        memcpy(names[i].name, s->nodes[i].name, sizeof(names[i].name));
+        names[i].address = s->nodes[i].address;
+    }
+    ask_names(s, names, s->n_nodes, take_name);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct preflight_node *node = &s->nodes[i];
+
+        if (can_be_asked(node))
+            names[n++] = (struct order_name){.address = node->address};
+        else if (node->present && node->facts.hostname[0] != '\0')
+            (void)snprintf(node->host_name_wrong, sizeof(node->host_name_wrong),
+                "is no name that others are told");
+        if (can_be_asked(node))
+            memcpy(names[n - 1].name, node->facts.hostname, strlen(node->facts.hostname) + 1);
+    }
+    if (n > 0)
+        ask_names(s, names, n, take_host_name);
+}
+
+/*
+ * Only one side of each pair begins, and all pairs begin together: so the five seconds until
+ * WireGuard's second try, where one is needed, pass once for all.
+ */
+static void warm_up(struct survey *s)
+{
+    _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
+    _cleanup_(freep) struct ip_addr *present = calloc(s->n_nodes + 1, sizeof(*present));
+    size_t n = 0;
+
+    if (!orders || !present)
+        return;
+    /* In reverse order, so that the members after one are the beginning of the array. */
+    for (size_t i = s->n_nodes; i-- > 0;) {
+        if (!coordinator_has(&s->coordinator, i))
+            continue;
+        if (n > 0)
+            orders[i] = (struct order){.kind = ORDER_WARM, .addrs = present, .n_addrs = n};
+        present[n++] = s->nodes[i].address;
+    }
+    ask(s, orders, WARM_TIME);
+}
+
+/* Asks each member whom it has heard, for the pairs where no pong came back. */
+static void ask_heard(struct survey *s)
+{
+    _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
+
+    for (size_t i = 0; orders && i < s->n_nodes; i++)
+        orders[i].kind = ORDER_HEARD;
+    if (orders)
+        ask(s, orders, FACTS_TIME);
+    for (size_t i = 0; i < s->n_pairs; i++) {
+        struct preflight_pair *p = &s->pairs[i];
+        const size_t ends[2] = {p->a, p->b};
+
+        for (unsigned way = 0; way < 2; way++) {
+            char from[IP_ADDR_TEXT_MAX];
+            json_t *heard = json_object_get(s->coordinator.items[ends[1 - way]].answer, "heard");
+            json_int_t n = json_integer_value(
+                json_object_get(heard, ip_addr_format(&s->nodes[ends[way]].address, from)));
+
+            p->heard[way] = n > 0 && n < UINT32_MAX ? (uint32_t)n : 0;
+        }
+    }
+}
+
+typedef void (*round_fn)(
+    struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n);
+
+static int run_rounds(struct survey *s, const struct survey_plan *plan, round_fn fn)
+{
+    _cleanup_(freep) struct rounds_pair *pairs = calloc(s->n_nodes / 2 + 1, sizeof(*pairs));
+
+    if (!pairs)
+        return -ENOMEM;
+    for (size_t round = 0; round < rounds_count(s->n_nodes); round++)
+        fn(s, plan, pairs, rounds_get(s->n_nodes, round, pairs));
+    return 0;
+}
+
+static bool looks_bad(const struct preflight_pair *p)
+{
+    return preflight_loses(p) || (p->has_idle[0] && !is_fit(p));
+}
+
+/* Measures a pair once more, alone. Return: true when it still looks bad. */
+static bool look_again_at(
+    struct survey *s, const struct survey_plan *plan, struct preflight_pair *p, uint64_t median)
+{
+    struct rounds_pair pair = {.a = p->a, .b = p->b};
+
+    if (looks_bad(p))
+        ask_idle(s, plan, &pair, 1);
+    if (plan->ms > 0 && !s->skipped_bulk && is_fit(p) &&
+        (preflight_is_slow(p, median) || !p->has_bulk))
+        ask_bulk(s, plan, &pair, 1);
+    return looks_bad(p) || preflight_is_slow(p, median);
+}
+
+/*
+ * On a busy machine a pair may look bad by chance, so pairs that look bad are measured again. A
+ * member that has looked bad with two others both times is bad, and its other pairs are not
+ * measured again.
+ */
+static void look_again(struct survey *s, const struct survey_plan *plan)
+{
+    _cleanup_(freep) unsigned *confirmed = calloc(s->n_nodes + 1, sizeof(*confirmed));
+    nsec_t until = clock_now() + RETRY_BUDGET;
+    uint64_t median = preflight_median_rate(s->pairs, s->n_pairs);
+
+    for (size_t i = 0; confirmed && i < s->n_pairs && clock_now() < until; i++) {
+        struct preflight_pair *p = &s->pairs[i];
+
+        if (confirmed[p->a] >= 2 || confirmed[p->b] >= 2 ||
+            !(looks_bad(p) || preflight_is_slow(p, median)) || !look_again_at(s, plan, p, median))
+            continue;
+        confirmed[p->a]++;
+        confirmed[p->b]++;
+    }
+}
+
+int survey_run(struct survey *s, const struct survey_plan *plan)
+{
+    int r;
+
+    tell(plan, "names");
+    check_names(s);
+    tell(plan, "tunnels");
+    warm_up(s);
+    tell(plan, "reachability, RTT, loss, sizes");
+    r = run_rounds(s, plan, ask_idle);
+    if (r < 0)
+        return r;
+    ask_heard(s);
+    s->skipped_bulk = plan->ms > 0 && s->is_live && !plan->force;
+    if (plan->ms > 0 && !s->skipped_bulk) {
+        tell(plan, "throughput");
+        r = run_rounds(s, plan, ask_bulk);
+    }
+    if (r == 0) {
+        tell(plan, "doubtful pairs once more");
+        look_again(s, plan);
+    }
+    return r;
+}
+
+struct preflight_input survey_input(const struct survey *s)
+{
+    return (struct preflight_input){.nodes = s->nodes,
+        .n_nodes = s->n_nodes,
+        .pairs = s->pairs,
+        .n_pairs = s->n_pairs,
+        .skipped_bulk = s->skipped_bulk};
+}

@@ -1,0 +1,220 @@
+/* test-bench.c - bus bandwidth, cost, verdicts, the picture (golden), and the history. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "os/statefile.h"
+#include "train/job/rounds.h"
+#include "train/survey/bench.h"
+#include "train/survey/bench_history.h"
+#include "train/survey/heatmap.h"
+
+#define NODES 4
+#define PAIRS (NODES * (NODES - 1) / 2)
+
+/* Four members; every direction has another rate, and one pair was not measured. */
+struct sample {
+    struct preflight_node nodes[NODES];
+    struct preflight_pair pairs[PAIRS];
+    struct bench_pair more[PAIRS];
+    struct bench bench;
+};
+
+static void make_sample(struct sample *s)
+{
+    *s = (struct sample){.bench = {.n_nodes = NODES,
+                             .n_pairs = PAIRS,
+                             .streams = 4,
+                             .network = "default",
+                             .elapsed = 5 * NSEC_PER_SEC,
+                             .measured_at = 1790000000 * NSEC_PER_SEC}};
+    s->bench.nodes = s->nodes;
+    s->bench.pairs = s->pairs;
+    s->bench.more = s->more;
+    for (size_t b = 0; b < NODES; b++) {
+        (void)snprintf(s->nodes[b].name, sizeof(s->nodes[b].name), "gpu-%zu", b + 1);
+        for (size_t a = 0; a < b; a++) {
+            struct preflight_pair *p = &s->pairs[rounds_index(NODES, a, b)];
+
+            *p = (struct preflight_pair){.a = a, .b = b, .has_bulk = a != 0 || b != 3};
+            p->one.out.bits_per_s = (a + 1) * 1000000000;
+            p->one.in.bits_per_s = (b + 1) * 5000000;
+            p->many.out.bits_per_s = (a + 1) * 2000000000;
+            p->many.in.bits_per_s = (b + 1) * 1000000;
+        }
+    }
+}
+
+static void test_busbw(void **state)
+{
+    /* 1 GB among 8 in 0.1 s: algbw 80 Gbit/s, and 1.75 times that on the links. */
+    struct bench_allreduce a = {.is_done = true, .bytes = 1000000000, .elapsed = NSEC_PER_SEC / 10};
+
+    assert_int_equal(bench_algbw(&a), 80000000000);
+    assert_int_equal(bench_busbw(&a, 8), 140000000000);
+    assert_int_equal(bench_busbw(&a, 2), 80000000000);
+    assert_int_equal(bench_busbw(&a, 1), 0);
+    a.is_done = false;
+    assert_int_equal(bench_busbw(&a, 8), 0);
+}
+
+static void test_rates_have_directions(void **state)
+{
+    struct sample s;
+
+    make_sample(&s);
+    assert_int_equal(bench_rate(&s.bench, 0, 1), 2000000000);
+    assert_int_equal(bench_rate(&s.bench, 1, 0), 10000000);
+    assert_int_equal(bench_rate(&s.bench, 2, 3), 6000000000);
+    assert_int_equal(bench_rate(&s.bench, 0, 3), 0);
+    assert_int_equal(bench_rate(&s.bench, 2, 2), 0);
+}
+
+static void test_cost(void **state)
+{
+    struct bulk overlay = {.out = {.bits_per_s = 900}, .in = {.bits_per_s = 700}};
+    struct bulk raw = {.out = {.bits_per_s = 1000}, .in = {.bits_per_s = 1000}};
+    int cost = 0;
+
+    assert_true(bench_cost(&overlay, &raw, &cost));
+    assert_int_equal(cost, 20);
+    assert_true(bench_cost(&raw, &overlay, &cost));
+    assert_int_equal(cost, -25);
+    raw = (struct bulk){.via = ""};
+    assert_false(bench_cost(&overlay, &raw, &cost));
+}
+
+static void test_expectation(void **state)
+{
+    struct sample s;
+    struct str out = STR_NULL;
+
+    make_sample(&s);
+    assert_int_equal(bench_failures(&s.bench), 0);
+    /* What was not measured, both ways, does not reach anything; and six ways back are slow. */
+    s.bench.expect_bps = 1;
+    assert_int_equal(bench_failures(&s.bench), 2);
+    s.bench.expect_bps = 20000001;
+    assert_int_equal(bench_failures(&s.bench), 7);
+    bench_format(&s.bench, &out);
+    assert_non_null(strstr(str_text(&out), "fail: gpu-2 to gpu-1: 10.00 Mbit/s"));
+    str_deinit(&out);
+}
+
+static void test_format_rate(void **state)
+{
+    char text[32];
+
+    assert_string_equal(bench_format_rate(9410000000, text), "9.41 Gbit/s");
+    assert_string_equal(bench_format_rate(123000000000, text), "123 Gbit/s");
+    assert_string_equal(bench_format_rate(1500000, text), "1.50 Mbit/s");
+    assert_string_equal(bench_format_rate(999, text), "999 bit/s");
+}
+
+/* The picture is kept; GOLDEN_REWRITE=1 writes it anew. */
+static void test_heatmap(void **state)
+{
+    const char *root = getenv("WEFT_SOURCE_ROOT");
+    struct sample s;
+    struct str out = STR_NULL;
+    char path[4096];
+    char *kept = NULL;
+
+    make_sample(&s);
+    s.bench.expect_bps = 12000000;
+    heatmap_draw(&s.bench, &out);
+    (void)snprintf(path, sizeof(path), "%s/test/golden/bench-heatmap.svg", root ? root : ".");
+    if (getenv("GOLDEN_REWRITE"))
+        assert_int_equal(statefile_replace(path, str_text(&out), out.len, 0644, NULL), 0);
+    assert_int_equal(statefile_read(path, 1 << 20, &kept, NULL, NULL), 0);
+    assert_string_equal(str_text(&out), kept);
+    free(kept);
+    str_deinit(&out);
+}
+
+static void test_json(void **state)
+{
+    struct sample s;
+    json_t *json;
+    json_t *summary;
+
+    make_sample(&s);
+    s.bench.allreduce[ORDER_RING] = (struct bench_allreduce){
+        .is_done = true, .bytes = 1000000, .repeats = 3, .elapsed = NSEC_PER_MSEC};
+    json = bench_encode(&s.bench);
+    assert_int_equal(json_array_size(json_object_get(json, "pairs")), PAIRS);
+    summary = json_object_get(json, "summary");
+    assert_int_equal(
+        json_integer_value(json_object_get(summary, "ringBusBitsPerSecond")), 12000000000);
+    assert_int_equal(
+        json_integer_value(json_object_get(summary, "slowestBitsPerSecond")), 10000000);
+    assert_int_equal(
+        json_integer_value(json_object_get(summary, "fastestBitsPerSecond")), 6000000000);
+    assert_true(json_is_null(json_object_get(json_object_get(json, "allReduce"), "tree")));
+    json_decref(json);
+}
+
+/* It is kept, survives a line that was cut short, and does not grow for ever. */
+static void test_history(void **state)
+{
+    char dir[] = "/tmp/weft-bench-XXXXXX";
+    char path[64];
+    struct sample s;
+    struct str out = STR_NULL;
+    json_t *summary;
+    json_t *history = NULL;
+    char *big;
+    char *text = NULL;
+    size_t len;
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/bench.jsonl", dir);
+    make_sample(&s);
+    summary = bench_summarise(&s.bench);
+    assert_int_equal(statefile_replace(path, "{\"time\": 12", 11, 0600, NULL), 0);
+    assert_int_equal(bench_history_add(dir, summary, NULL), 0);
+    assert_int_equal(bench_history_add(dir, summary, NULL), 0);
+    assert_int_equal(bench_history_encode(dir, &history, NULL), 0);
+    assert_int_equal(json_array_size(json_object_get(history, "runs")), 2);
+    json_decref(history);
+    assert_int_equal(bench_history_format(dir, &out, NULL), 0);
+    assert_non_null(strstr(str_text(&out), "2026-09-21"));
+    assert_non_null(strstr(str_text(&out), "6.00 Gbit/s"));
+    big = malloc(BENCH_HISTORY_MAX);
+    assert_non_null(big);
+    memset(big, '\n', BENCH_HISTORY_MAX);
+    assert_int_equal(statefile_replace(path, big, BENCH_HISTORY_MAX, 0600, NULL), 0);
+    assert_int_equal(bench_history_add(dir, summary, NULL), 0);
+    assert_int_equal(statefile_read(path, BENCH_HISTORY_MAX, &text, &len, NULL), 0);
+    assert_in_range(len, BENCH_HISTORY_MAX / 2, BENCH_HISTORY_MAX / 2 + 1000);
+    free(big);
+    free(text);
+    json_decref(summary);
+    str_deinit(&out);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_busbw),
+        cmocka_unit_test(test_rates_have_directions),
+        cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_expectation),
+        cmocka_unit_test(test_format_rate),
+        cmocka_unit_test(test_heatmap),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_history),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

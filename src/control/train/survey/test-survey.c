@@ -1,0 +1,223 @@
+/*
+ * test-survey.c - three measuring services in this process, surveyed and benchmarked for real.
+ *
+ * They listen on 127.0.0.1 to .3, so packets are the kernel's, and everything but WireGuard is as
+ * it is on a node.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "measure/service.h"
+#include "net/address/sockaddr.h"
+#include "os/clock.h"
+#include "train/survey/bench_run.h"
+#include "train/survey/survey.h"
+
+#define NODES 3
+
+struct site {
+    struct service *services[NODES];
+    struct ip_addr addresses[NODES];
+    const char *names[NODES];
+    uint16_t port;
+};
+
+static struct ip_addr loopback(size_t i)
+{
+    const uint8_t b[4] = {127, 0, 0, (uint8_t)(i + 1)};
+
+    return ip_addr_v4(b);
+}
+
+/* A port that is free on all three, more or less certainly. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET};
+    socklen_t len = sizeof(sa);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
+    (void)close(fd);
+    return ntohs(sa.sin_port);
+}
+
+/* The listening thread opens its sockets by itself; a connection that is refused tries again. */
+static void wait_until_heard(const struct site *site, size_t i)
+{
+    struct endpoint ep = {.addr = site->addresses[i], .port = site->port};
+    nsec_t until = clock_now() + 10 * NSEC_PER_SEC;
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &ep);
+    int r = -1;
+
+    while (r < 0 && clock_now() < until) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+        r = connect(fd, &sa.any, len);
+        (void)close(fd);
+    }
+    assert_int_equal(r, 0);
+}
+
+static int open_site(void **state)
+{
+    static const char *const names[NODES] = {"n1", "n2", "n3"};
+    struct site *site = calloc(1, sizeof(*site));
+    struct service_member members[NODES] = {{.path = "lan"}, {.path = "lan"}, {.path = "lan"}};
+
+    assert_non_null(site);
+    site->port = free_port();
+    for (size_t i = 0; i < NODES; i++) {
+        site->names[i] = names[i];
+        site->addresses[i] = members[i].address = loopback(i);
+    }
+    for (size_t i = 0; i < NODES; i++) {
+        struct service_config config = {.port = site->port};
+        struct err e = ERR_NULL;
+
+        assert_int_equal(service_new(&site->services[i], &config, &e), 0);
+        service_set_members(site->services[i], &site->addresses[i], members, NODES);
+        wait_until_heard(site, i);
+    }
+    *state = site;
+    return 0;
+}
+
+static int close_site(void **state)
+{
+    struct site *site = *state;
+
+    for (size_t i = 0; i < NODES; i++)
+        site->services[i] = service_free(site->services[i]);
+    free(site);
+    return 0;
+}
+
+static struct survey_plan plan_for(const struct site *site)
+{
+    return (struct survey_plan){.purpose = "test",
+        .own = site->addresses[0],
+        .port = site->port,
+        .pings = 10,
+        .ms = 20,
+        .streams = 2,
+        .bytes = 64u << 20,
+        .force = true};
+}
+
+static void test_survey(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    for (size_t i = 0; i < NODES; i++) {
+        assert_true(s.nodes[i].present);
+        assert_true(s.nodes[i].facts.nofile_hard > 0);
+        assert_true(s.nodes[i].facts.n_interfaces > 0);
+    }
+    assert_int_equal(survey_run(&s, &plan), 0);
+    for (size_t i = 0; i < s.n_pairs; i++) {
+        const struct preflight_pair *p = &s.pairs[i];
+
+        for (unsigned way = 0; way < 2; way++) {
+            assert_string_equal(p->idle[way].why, "");
+            assert_int_equal(p->idle[way].sent, 10);
+            assert_true(p->idle[way].back > 0 && p->idle[way].rtt_min_us > 0);
+            assert_true(p->idle[way].transferred);
+            assert_true(p->idle[way].mss > 1000);
+            assert_in_range(llabs(p->idle[way].clock_us), 0, 2000000);
+        }
+        assert_string_equal(p->idle[0].path, "lan");
+        assert_true(p->has_bulk);
+        assert_true(p->one.out.bits_per_s > 0 && p->one.in.bits_per_s > 0);
+        assert_true(p->many.out.bits_per_s > 0 && p->many.in.bits_per_s > 0);
+        assert_true(p->many.out.bytes <= plan.bytes);
+    }
+    survey_deinit(&s);
+}
+
+static void test_bench(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct bench_allreduce allreduce[ORDER_ALGORITHM_N] = {{.bytes = 0}};
+    struct bench_wish wish = {.underlay = false, .allreduce_bytes = 1000003};
+    struct bench_pair more[NODES] = {{.has_both = false}};
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_int_equal(survey_run(&s, &plan), 0);
+    assert_int_equal(bench_run(&s, &plan, &wish, more, allreduce), 0);
+    for (size_t i = 0; i < s.n_pairs; i++) {
+        assert_true(more[i].has_both);
+        assert_true(more[i].both.out.bits_per_s > 0 && more[i].both.in.bits_per_s > 0);
+    }
+    for (unsigned i = 0; i < ORDER_ALGORITHM_N; i++) {
+        assert_string_equal(allreduce[i].why, "");
+        assert_true(allreduce[i].is_done);
+        assert_true(allreduce[i].repeats >= 1 && allreduce[i].elapsed > 0);
+    }
+    survey_deinit(&s);
+}
+
+/* One coordinator at a time: the second is told by whom its own machine is kept busy. */
+static void test_second_coordinator(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct survey first = SURVEY_NULL;
+    struct survey second = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    assert_int_equal(survey_open(&first, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_true(survey_open(&second, &plan, site->names, site->addresses, NODES, &e) < 0);
+    assert_non_null(strstr(e.text, "it measures for 127.0.0.1 right now"));
+    survey_deinit(&second);
+    survey_deinit(&first);
+}
+
+static void test_absent_member(void **state)
+{
+    struct site *site = *state;
+    struct survey_plan plan = plan_for(site);
+    struct survey s = SURVEY_NULL;
+    struct err e = ERR_NULL;
+
+    site->services[2] = service_free(site->services[2]);
+    assert_int_equal(survey_open(&s, &plan, site->names, site->addresses, NODES, &e), 0);
+    assert_true(s.nodes[0].present && s.nodes[1].present);
+    assert_false(s.nodes[2].present);
+    assert_non_null(strstr(s.nodes[2].why, "no measuring service"));
+    assert_int_equal(survey_run(&s, &plan), 0);
+    assert_true(s.pairs[0].has_idle[0] && s.pairs[0].has_bulk);
+    assert_false(s.pairs[1].has_idle[0]);
+    survey_deinit(&s);
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_site, close_site)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_survey),
+        CASE(test_bench),
+        CASE(test_second_coordinator),
+        CASE(test_absent_member),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/*
+ * test-diff.c - the changes between two configurations, against a slow twin of an engine.
+ *
+ * The twin does what WireGuard does: a block belongs to the peer that was told
+ * last, a peer that is added replaces nothing, an endpoint is what was set or
+ * what an authenticated packet said.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/rng.h"
+#include "mesh/config/diff.h"
+
+#define TWIN_PEERS  12
+#define TWIN_BLOCKS 24
+
+struct twin_peer {
+    bool exists;
+    unsigned touched; /* how often a change named it */
+    uint8_t psk;
+    struct endpoint endpoint;
+    uint16_t keepalive;
+    struct noise_choice cipher;
+};
+
+struct twin {
+    struct twin_peer peers[TWIN_PEERS];
+    int owner[TWIN_BLOCKS]; /* peer of that block, -1 for none */
+    uint16_t listen_port;
+    uint32_t fwmark;
+};
+
+static struct x25519_public key_of(unsigned peer)
+{
+    return (struct x25519_public){.b = {(uint8_t)(peer * 37 % 251 + 1), (uint8_t)peer}};
+}
+
+static unsigned peer_of(const struct x25519_public *key)
+{
+    return key->b[1];
+}
+
+static struct ip_prefix block_of(unsigned i)
+{
+    return (struct ip_prefix){.addr = ip_addr_v4((uint8_t[]){10, 0, 0, (uint8_t)i}), .len = 32};
+}
+
+static struct endpoint endpoint_of(unsigned port)
+{
+    return (struct endpoint){.addr = ip_addr_v4((uint8_t[]){192, 0, 2, 1}), .port = (uint16_t)port};
+}
+
+/* ---- the twin ------------------------------------------------------------------------------ */
+
+static void disown(struct twin *t, unsigned peer)
+{
+    for (unsigned b = 0; b < TWIN_BLOCKS; b++)
+        if (t->owner[b] == (int)peer)
+            t->owner[b] = -1;
+}
+
+static void twin_apply_peer(struct twin *t, const struct diff_peer *c)
+{
+    unsigned n = peer_of(&c->peer.key);
+    struct twin_peer *p = &t->peers[n];
+
+    assert_int_equal(p->exists, c->op != DIFF_OP_ADD);
+    p->touched++;
+    if (c->op == DIFF_OP_REMOVE) {
+        *p = (struct twin_peer){.touched = p->touched};
+        disown(t, n);
+        return;
+    }
+    p->exists = true;
+    if (c->set_psk)
+        p->psk = c->peer.psk.b[0];
+    if (c->set_endpoint)
+        p->endpoint = c->peer.endpoint;
+    if (c->set_keepalive)
+        p->keepalive = c->peer.keepalive;
+    if (c->set_cipher)
+        p->cipher = c->peer.cipher;
+    if (c->set_allowed)
+        disown(t, n);
+    for (size_t b = 0; c->set_allowed && b < c->peer.n_allowed; b++)
+        t->owner[c->peer.allowed[b].addr.b[15]] = (int)n;
+}
+
+static void twin_apply(struct twin *t, const struct diff *d)
+{
+    if (d->set_listen_port)
+        t->listen_port = d->listen_port;
+    if (d->set_fwmark)
+        t->fwmark = d->fwmark;
+    for (size_t i = 0; i < d->n_peers; i++)
+        twin_apply_peer(t, &d->peers[i]);
+}
+
+static struct wg_config twin_get(const struct twin *t)
+{
+    struct wg_config c = {.listen_port = t->listen_port, .fwmark = t->fwmark};
+
+    for (unsigned i = 0; i < TWIN_PEERS; i++) {
+        const struct twin_peer *from = &t->peers[i];
+        struct wg_peer p = {.key = key_of(i),
+            .psk = {{from->psk}},
+            .endpoint = from->endpoint,
+            .keepalive = from->keepalive,
+            .cipher = from->cipher};
+
+        if (!from->exists)
+            continue;
+        for (unsigned b = 0; b < TWIN_BLOCKS; b++) {
+            struct ip_prefix block = block_of(b);
+
+            if (t->owner[b] == (int)i)
+                assert_int_equal(wg_peer_allow(&p, &block), 0);
+        }
+        assert_int_equal(wg_config_add(&c, &p), 0);
+    }
+    assert_int_equal(wg_config_sort(&c, NULL), 0);
+    return c;
+}
+
+/* ---- random configurations ----------------------------------------------------------------- */
+
+static unsigned roll(const struct rng *rng, unsigned n)
+{
+    return rng_u32(rng) % n;
+}
+
+static struct wg_config random_config(const struct rng *rng)
+{
+    struct wg_config c = {.listen_port = (uint16_t)roll(rng, 3), .fwmark = roll(rng, 2)};
+    int owner[TWIN_BLOCKS];
+
+    for (unsigned b = 0; b < TWIN_BLOCKS; b++)
+        owner[b] = (int)roll(rng, TWIN_PEERS + 4); /* some belong to nobody */
+    for (unsigned i = 0; i < TWIN_PEERS; i++) {
+        struct wg_peer p = {.key = key_of(i),
+            .psk = {{(uint8_t)roll(rng, 2)}},
+            .keepalive = (uint16_t)roll(rng, 2),
+            .cipher = {(enum aead_cipher)roll(rng, AEAD_CIPHER_N), roll(rng, 2) == 1}};
+
+        if (roll(rng, 3) == 0)
+            continue;
+        if (roll(rng, 4) > 0)
+            p.endpoint = endpoint_of(1 + roll(rng, 3));
+        for (unsigned b = 0; b < TWIN_BLOCKS; b++) {
+            struct ip_prefix block = block_of(b);
+
+            if (owner[b] == (int)i)
+                assert_int_equal(wg_peer_allow(&p, &block), 0);
+        }
+        assert_int_equal(wg_config_add(&c, &p), 0);
+    }
+    assert_int_equal(wg_config_sort(&c, NULL), 0);
+    return c;
+}
+
+/* Authenticated packets move some peers. */
+static void roam(struct twin *t, const struct rng *rng)
+{
+    for (unsigned i = 0; i < TWIN_PEERS; i++)
+        if (t->peers[i].exists && roll(rng, 3) == 0)
+            t->peers[i].endpoint = endpoint_of(100 + roll(rng, 50));
+}
+
+/* ---- properties ---------------------------------------------------------------------------- */
+
+static void check_peer(const struct wg_peer *before, const struct wg_peer *after,
+    const struct wg_peer *want, const struct wg_peer *told)
+{
+    assert_memory_equal(&after->psk, &want->psk, sizeof(want->psk));
+    assert_int_equal(after->keepalive, want->keepalive);
+    assert_true(noise_choice_equal(after->cipher, want->cipher));
+    assert_true(wg_peer_allows_equal(after, want));
+    if (before && !endpoint_is_none(&before->endpoint) && told &&
+        endpoint_equal(&told->endpoint, &want->endpoint))
+        assert_true(endpoint_equal(&after->endpoint, &before->endpoint));
+    else if (!endpoint_is_none(&want->endpoint))
+        assert_true(endpoint_equal(&after->endpoint, &want->endpoint));
+}
+
+static bool is_equal(const struct wg_peer *a, const struct wg_peer *b)
+{
+    return memcmp(&a->psk, &b->psk, sizeof(a->psk)) == 0 && a->keepalive == b->keepalive &&
+           noise_choice_equal(a->cipher, b->cipher) && wg_peer_allows_equal(a, b) &&
+           endpoint_equal(&a->endpoint, &b->endpoint);
+}
+
+/* One step of a life: some new wish, diff, apply; everything that diff.h promises. */
+static void step(struct twin *t, const struct wg_config *want, const struct wg_config *told)
+{
+    struct wg_config before = twin_get(t);
+    struct wg_config after;
+    struct diff d = DIFF_NULL;
+
+    for (unsigned i = 0; i < TWIN_PEERS; i++)
+        t->peers[i].touched = 0;
+    assert_int_equal(diff_make(&d, &before, want, told), 0);
+    twin_apply(t, &d);
+    diff_deinit(&d);
+    after = twin_get(t);
+
+    assert_int_equal(after.n_peers, want->n_peers);
+    for (size_t i = 0; i < want->n_peers; i++) {
+        const struct wg_peer *w = &want->peers[i];
+        const struct wg_peer *b = wg_config_find(&before, &w->key);
+
+        check_peer(b, &after.peers[i], w, told ? wg_config_find(told, &w->key) : NULL);
+        if (b && is_equal(b, w))
+            assert_int_equal(t->peers[peer_of(&w->key)].touched, 0);
+    }
+    if (want->listen_port)
+        assert_int_equal(after.listen_port, want->listen_port);
+    assert_int_equal(after.fwmark, want->fwmark);
+
+    /* Once applied there is nothing left to do. */
+    assert_int_equal(diff_make(&d, &after, want, want), 0);
+    assert_true(diff_is_empty(&d));
+    diff_deinit(&d);
+    wg_config_deinit(&before);
+    wg_config_deinit(&after);
+}
+
+static void test_twin(void **state)
+{
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        uint64_t rng_state = seed;
+        struct rng rng = rng_seeded(&rng_state);
+        struct wg_config told = WG_CONFIG_NULL;
+        struct twin t = {0};
+
+        for (unsigned b = 0; b < TWIN_BLOCKS; b++)
+            t.owner[b] = -1;
+        for (unsigned i = 0; i < 12; i++) {
+            struct wg_config want = random_config(&rng);
+
+            step(&t, &want, i == 0 ? NULL : &told);
+            roam(&t, &rng);
+            /* The same wish again touches nobody, wherever the peers went. */
+            step(&t, &want, &want);
+            wg_config_deinit(&told);
+            told = want;
+        }
+        wg_config_deinit(&told);
+    }
+}
+
+/* ---- named cases --------------------------------------------------------------------------- */
+
+static struct wg_config one_peer(unsigned port)
+{
+    struct wg_config c = WG_CONFIG_NULL;
+    struct wg_peer p = {.key = key_of(1), .endpoint = endpoint_of(port)};
+    struct ip_prefix block = block_of(1);
+
+    assert_int_equal(wg_peer_allow(&p, &block), 0);
+    assert_int_equal(wg_config_add(&c, &p), 0);
+    return c;
+}
+
+static void test_learned_endpoint_stays(void **state)
+{
+    struct wg_config want = one_peer(1);
+    struct wg_config have = one_peer(99);
+    struct diff d = DIFF_NULL;
+
+    assert_int_equal(diff_make(&d, &have, &want, &want), 0);
+    assert_true(diff_is_empty(&d));
+    diff_deinit(&d);
+    wg_config_deinit(&want);
+    wg_config_deinit(&have);
+}
+
+static void test_new_endpoint_is_set(void **state)
+{
+    struct wg_config told = one_peer(1);
+    struct wg_config want = one_peer(2);
+    struct wg_config have = one_peer(99);
+    struct diff d = DIFF_NULL;
+
+    assert_int_equal(diff_make(&d, &have, &want, &told), 0);
+    assert_int_equal(d.n_peers, 1);
+    assert_true(d.peers[0].set_endpoint);
+    assert_false(d.peers[0].set_allowed || d.peers[0].set_psk || d.peers[0].set_keepalive);
+    diff_deinit(&d);
+    wg_config_deinit(&told);
+    wg_config_deinit(&want);
+    wg_config_deinit(&have);
+}
+
+/* An engine that was restarted has lost what it learned. */
+static void test_lost_endpoint_is_set(void **state)
+{
+    struct wg_config want = one_peer(1);
+    struct wg_config have = one_peer(0);
+    struct diff d = DIFF_NULL;
+
+    assert_int_equal(diff_make(&d, &have, &want, &want), 0);
+    assert_int_equal(d.n_peers, 1);
+    assert_true(d.peers[0].set_endpoint);
+    diff_deinit(&d);
+    wg_config_deinit(&want);
+    wg_config_deinit(&have);
+}
+
+static void test_missing_key_is_set(void **state)
+{
+    struct wg_config want = one_peer(1);
+    struct wg_config have = one_peer(1);
+    struct diff d = DIFF_NULL;
+
+    want.public = key_of(7);
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(d.set_key);
+    assert_int_equal(d.n_peers, 0);
+    assert_false(diff_is_empty(&d));
+    have.public = key_of(7);
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(diff_is_empty(&d));
+    diff_deinit(&d);
+    wg_config_deinit(&want);
+    wg_config_deinit(&have);
+}
+
+static void test_any_port_is_content(void **state)
+{
+    struct wg_config want = one_peer(1);
+    struct wg_config have = one_peer(1);
+    struct diff d = DIFF_NULL;
+
+    have.listen_port = 40123;
+    assert_int_equal(diff_make(&d, &have, &want, NULL), 0);
+    assert_true(diff_is_empty(&d));
+    diff_deinit(&d);
+    wg_config_deinit(&want);
+    wg_config_deinit(&have);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_learned_endpoint_stays),
+        cmocka_unit_test(test_new_endpoint_is_set),
+        cmocka_unit_test(test_lost_endpoint_is_set),
+        cmocka_unit_test(test_missing_key_is_set),
+        cmocka_unit_test(test_any_port_is_content),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

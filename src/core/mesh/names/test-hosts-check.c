@@ -1,0 +1,116 @@
+/* test-hosts-check.c - which lines may go into the hosts file, and whose. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "mesh/names/hosts.h"
+#include "mesh/names/hosts_check.h"
+#include "test/support/sample_mesh.h"
+
+static struct hosts_rules make_rules(void)
+{
+    struct hosts_rules rules = {.network = "default", .node = "gpu-1"};
+
+    assert_int_equal(ip_prefix_parse(&rules.cidr4, "10.42.0.0/16", NULL), 0);
+    assert_int_equal(ip_prefix_parse(&rules.cidr6, "fd5a:1::/64", NULL), 0);
+    return rules;
+}
+
+static void test_lines(void **state)
+{
+    static const struct {
+        const char *block;
+        bool is_taken;
+    } rows[] = {
+        {"", true},
+        {"10.42.0.2\tgpu-1.default.weft gpu-1\n", true},
+        {"fd5a:1::2\tgpu-1.default.weft gpu-1\n10.42.0.3\tn2.default.weft\n", true},
+        {"10.42.0.2\tlocalhost.default.weft\n", true},
+        {"10.42.0.2\tgpu-1.default.weft gpu-1", false},
+        {"10.43.0.2\tgpu-1.default.weft\n", false},
+        {"127.0.0.1\tgpu-1.default.weft\n", false},
+        {"fe80::1\tgpu-1.default.weft\n", false},
+        {"10.42.0.2\tlocalhost\n", false},
+        {"10.42.0.2\tgpu-1.default.weft localhost\n", false},
+        {"10.42.0.2\t.weft\n", false},
+        {"10.42.0.2\tGPU_1\n", false},
+        {"10.42.0.2\n", false},
+        {"\n", false},
+        {"# weft end default/gpu-1/00\n", false},
+        {"10.42.0.2\tn1 # weft end\n", false},
+    };
+    struct hosts_rules rules = make_rules();
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct err e = ERR_NULL;
+        int r = hosts_check_block(&rules, rows[i].block, strlen(rows[i].block), &e);
+
+        if ((r == 0) != rows[i].is_taken)
+            fail_msg("row %zu: %d %s", i, r, err_text(&e));
+    }
+    assert_int_not_equal(hosts_check_block(&rules, "10.42.0.2\tn1\0 n2\n", 17, NULL), 0);
+}
+
+static void test_long_line(void **state)
+{
+    struct hosts_rules rules = make_rules();
+    char line[2048];
+
+    memset(line, ' ', sizeof(line));
+    memcpy(line, "10.42.0.2 n1", 12);
+    line[sizeof(line) - 1] = '\n';
+    assert_int_not_equal(hosts_check_block(&rules, line, sizeof(line), NULL), 0);
+}
+
+static void test_owners(void **state)
+{
+    struct hosts_rules rules = make_rules();
+
+    assert_int_equal(hosts_check_owner(&rules, "default/gpu-1/5f02a1b3", NULL), 0);
+    assert_int_not_equal(hosts_check_owner(&rules, "default/gpu-2/5f02a1b3", NULL), 0);
+    assert_int_not_equal(hosts_check_owner(&rules, "other/gpu-1/5f02a1b3", NULL), 0);
+    assert_int_not_equal(hosts_check_owner(&rules, "default/gpu-1/5f\n10.0.0.1 x", NULL), 0);
+}
+
+/* What the agent makes is taken. */
+static void test_own_block(void **state)
+{
+    struct snapshot s = sample_snapshot(5, 2);
+    _cleanup_(str_deinit) struct str block = STR_NULL;
+    struct hosts_rules rules = {.cidr4 = s.network.cidr4, .cidr6 = s.network.cidr6};
+    struct hosts_extra *extras;
+    char owner[HOSTS_OWNER_MAX];
+    struct err e = ERR_NULL;
+    size_t n = 0;
+
+    (void)snprintf(rules.network, sizeof(rules.network), "%.*s", NAME_MAX_LEN, s.network.meta.name);
+    (void)snprintf(rules.node, sizeof(rules.node), "%.*s", NAME_MAX_LEN, s.self);
+    extras = hosts_list_extras(&s, &n);
+    hosts_add_block(&block, &s, extras, n, true);
+    assert_true(block.len > 0);
+    if (hosts_check_block(&rules, str_text(&block), block.len, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    assert_int_equal(hosts_check_owner(&rules, hosts_owner(&s, owner), NULL), 0);
+    free(extras);
+    snapshot_deinit(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_own_block),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

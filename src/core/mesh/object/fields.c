@@ -1,0 +1,255 @@
+/* fields.c - see fields.h. */
+#include "fields.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "crypto/x25519.h"
+#include "mesh/object/block.h"
+
+void fields_fail(struct fields *f, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    if (f->failed)
+        return;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    f->failed = err_set(f->e, -EINVAL, "%s: %s", f->where, text);
+}
+
+/* The text was filled in by a parser of base/, which names the value but not the place. */
+static void fail_parsed(struct fields *f, const char *name, const struct err *parsed)
+{
+    fields_fail(f, "%s: %s", name, err_text(parsed));
+}
+
+struct fields fields_make(const json_t *json, const char *where, struct err *e)
+{
+    struct fields f = {.json = json, .where = where, .e = e};
+
+    if (!json_is_object(json))
+        fields_fail(&f, "is not a JSON object");
+    return f;
+}
+
+const json_t *fields_get(struct fields *f, const char *name, enum fields_need need)
+{
+    const json_t *v;
+
+    if (f->failed)
+        return NULL;
+    assert(f->n_seen < FIELDS_SEEN_MAX);
+    f->seen[f->n_seen++] = name;
+    v = json_object_get(f->json, name);
+    if (json_is_null(v))
+        v = NULL;
+    if (!v && need == FIELDS_REQUIRED)
+        fields_fail(f, "\"%s\" is missing", name);
+    return v;
+}
+
+const char *fields_string(
+    struct fields *f, const char *name, enum fields_need need, size_t min, size_t max)
+{
+    const json_t *v = fields_get(f, name, need);
+    const char *text;
+    size_t len;
+
+    if (!v)
+        return NULL;
+    if (!json_is_string(v)) {
+        fields_fail(f, "\"%s\" is not a string", name);
+        return NULL;
+    }
+    text = json_string_value(v);
+    len = json_string_length(v);
+    if (len < min || len > max) {
+        fields_fail(f, "\"%s\" has %zu bytes, and %zu to %zu are allowed", name, len, min, max);
+        return NULL;
+    }
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+            fields_fail(f, "\"%s\" has a control byte, which is not allowed", name);
+            return NULL;
+        }
+    return text;
+}
+
+void fields_text(
+    struct fields *f, const char *name, enum fields_need need, size_t min, size_t cap, char *ret)
+{
+    const char *text = fields_string(f, name, need, min, cap - 1);
+
+    if (text)
+        memcpy(ret, text, strlen(text) + 1);
+}
+
+void fields_u64(struct fields *f, const char *name, enum fields_need need, uint64_t min,
+    uint64_t max, uint64_t *ret)
+{
+    const json_t *v = fields_get(f, name, need);
+    json_int_t n;
+
+    if (!v)
+        return;
+    n = json_integer_value(v);
+    if (!json_is_integer(v) || n < 0 || (uint64_t)n < min || (uint64_t)n > max) {
+        fields_fail(f, "\"%s\" is not a whole number from %" PRIu64 " to %" PRIu64, name, min, max);
+        return;
+    }
+    *ret = (uint64_t)n;
+}
+
+void fields_bool(struct fields *f, const char *name, enum fields_need need, bool *ret)
+{
+    const json_t *v = fields_get(f, name, need);
+
+    if (!v)
+        return;
+    if (!json_is_boolean(v)) {
+        fields_fail(f, "\"%s\" is neither true nor false", name);
+        return;
+    }
+    *ret = json_is_true(v);
+}
+
+void fields_enum(struct fields *f, const char *name, enum fields_need need,
+    const char *const names[], unsigned n_names, unsigned *ret)
+{
+    const char *text = fields_string(f, name, need, 1, 40);
+    char allowed[120] = "";
+    size_t len = 0;
+
+    if (!text)
+        return;
+    for (unsigned i = 0; i < n_names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret = i;
+            return;
+        }
+        len += (size_t)snprintf(
+            allowed + len, sizeof(allowed) - len, "%s%s", i > 0 ? ", " : "", names[i]);
+        assert(len < sizeof(allowed));
+    }
+    fields_fail(f, "\"%s\" is \"%s\", and one of %s is allowed", name, text, allowed);
+}
+
+void fields_name(struct fields *f, const char *name, enum fields_need need, char *ret)
+{
+    const char *text = fields_string(f, name, need, 1, NAME_MAX_LEN);
+    struct err e = ERR_NULL;
+
+    if (!text)
+        return;
+    if (parse_name(text, name, &e) < 0) {
+        fields_fail(f, "%s", err_text(&e));
+        return;
+    }
+    memcpy(ret, text, strlen(text) + 1);
+}
+
+void fields_address(
+    struct fields *f, const char *name, enum fields_need need, bool v4, struct ip_addr *ret)
+{
+    const char *text = fields_string(f, name, need, 1, IP_ADDR_TEXT_MAX);
+    struct err e = ERR_NULL;
+    struct ip_addr a;
+
+    if (!text)
+        return;
+    if (ip_addr_parse(&a, text, &e) < 0)
+        fail_parsed(f, name, &e);
+    else if (ip_addr_is_v4(&a) != v4 || ip_addr_is_none(&a))
+        fields_fail(
+            f, "\"%s\" is \"%s\", which is not an IPv%c address", name, text, v4 ? '4' : '6');
+    else
+        *ret = a;
+}
+
+void fields_block(
+    struct fields *f, const char *name, enum fields_need need, bool v4, struct ip_prefix *ret)
+{
+    const char *text = fields_string(f, name, need, 1, IP_PREFIX_TEXT_MAX);
+    struct err e = ERR_NULL;
+    char what[64];
+
+    (void)snprintf(what, sizeof(what), "\"%s\"", name);
+    if (text && block_parse(ret, text, v4, what, &e) < 0)
+        fields_fail(f, "%s", err_text(&e));
+}
+
+void fields_public_key(
+    struct fields *f, const char *name, enum fields_need need, struct x25519_public *ret)
+{
+    const char *text = fields_string(f, name, need, 0, X25519_BASE64_MAX);
+    struct x25519_public key;
+
+    if (!text)
+        return;
+    if (x25519_public_parse(&key, text, NULL) < 0 || x25519_public_is_none(&key))
+        fields_fail(f, "\"%s\" is not a public key: 44 characters of base64", name);
+    else
+        *ret = key;
+}
+
+const json_t *fields_object(struct fields *f, const char *name, enum fields_need need)
+{
+    const json_t *v = fields_get(f, name, need);
+
+    if (v && !json_is_object(v)) {
+        fields_fail(f, "\"%s\" is not an object", name);
+        return NULL;
+    }
+    return v;
+}
+
+const json_t *fields_array(
+    struct fields *f, const char *name, enum fields_need need, size_t min, size_t max)
+{
+    const json_t *v = fields_get(f, name, need);
+
+    if (!v)
+        return NULL;
+    if (!json_is_array(v) || json_array_size(v) < min || json_array_size(v) > max) {
+        fields_fail(f, "\"%s\" is not an array of %zu to %zu items", name, min, max);
+        return NULL;
+    }
+    return v;
+}
+
+static bool is_seen(const struct fields *f, const char *name)
+{
+    for (unsigned i = 0; i < f->n_seen; i++)
+        if (strcmp(f->seen[i], name) == 0)
+            return true;
+    return false;
+}
+
+void fields_refuse_unknown(struct fields *f)
+{
+    const char *name;
+    json_t *value;
+
+    if (f->failed)
+        return;
+    /* The iterator wants a mutable object; nothing is changed. */
+    json_object_foreach((json_t *)f->json, name, value)
+        if (!is_seen(f, name)) {
+            fields_fail(f, "\"%.40s\" is not a field of it", name);
+            return;
+        }
+}
+
+int fields_end(const struct fields *f)
+{
+    return f->failed;
+}

@@ -1,0 +1,154 @@
+/* mesh_edge.c - the MeshEdge among the objects; see mesh_edge.h. The JSON is in docs/API.md. */
+#include "mesh_edge.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/object.h"
+#include "mesh/object/object_frame.h"
+
+static const char *const edge_path_names[] = {"auto", "direct", "relay", "off"};
+
+_Static_assert(sizeof(edge_path_names) / sizeof(*edge_path_names) == EDGE_PATH_N, "a name each");
+
+const char *edge_path_name(enum edge_path p)
+{
+    return edge_path_names[p];
+}
+
+const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_MAX + 1])
+{
+    bool in_order = strcmp(a, b) < 0;
+
+    (void)snprintf(buf, OBJECT_NAME_MAX + 1, "%s--%s", in_order ? a : b, in_order ? b : a);
+    return buf;
+}
+
+/* Exactly two names, different and in byte order, and the object's name made of them. */
+static void nodes_decode(struct mesh_edge *edge, const json_t *nodes, struct fields *f)
+{
+    char expected[OBJECT_NAME_MAX + 1];
+    struct err e = ERR_NULL;
+
+    for (unsigned i = 0; i < 2; i++) {
+        const char *text = json_string_value(json_array_get(nodes, i));
+
+        if (!text || node_check_name(text, &e) < 0) {
+            fields_fail(f, "%s", text ? err_text(&e) : "a node's name is not a string");
+            return;
+        }
+        memcpy(edge->nodes[i], text, strlen(text) + 1);
+    }
+    if (strcmp(edge->nodes[0], edge->nodes[1]) >= 0) {
+        fields_fail(f, "the names \"%s\" and \"%s\" are not two in byte order", edge->nodes[0],
+            edge->nodes[1]);
+        return;
+    }
+    if (strcmp(edge->meta.name, edge_name(edge->nodes[0], edge->nodes[1], expected)) != 0)
+        fields_fail(f, "the edge of these nodes is called \"%s\"", expected);
+}
+
+/* An object of at most OBJECT_OWNERS_MAX objects, one for each field owner. */
+static int status_check(const json_t *json, const char *where, struct err *e)
+{
+    const char *owner;
+    json_t *value;
+
+    if (json_object_size(json) > OBJECT_OWNERS_MAX)
+        return err_set(e, -EINVAL, "%s: its status has %zu owners, and %d are allowed", where,
+            json_object_size(json), OBJECT_OWNERS_MAX);
+    /* The iterator wants a mutable object; nothing is changed. */
+    json_object_foreach((json_t *)json, owner, value)
+        if (!json_is_object(value))
+            return err_set(
+                e, -EINVAL, "%s: the status of \"%.70s\" is not an object", where, owner);
+    return 0;
+}
+
+int mesh_edge_decode(
+    struct mesh_edge *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    struct mesh_edge edge = MESH_EDGE_NULL;
+    unsigned path = EDGE_PATH_AUTO;
+    struct object_frame frame;
+    const json_t *nodes;
+    struct fields f;
+    int r = object_frame_decode(&frame, json, &mesh_edge_kind, mode, e);
+
+    if (r != 0)
+        return r;
+    edge.meta = frame.meta;
+    f = fields_make(frame.spec, frame.where, e);
+    nodes = fields_array(&f, "nodes", FIELDS_REQUIRED, 2, 2);
+    if (nodes)
+        nodes_decode(&edge, nodes, &f);
+    fields_enum(&f, "path", FIELDS_OPTIONAL, edge_path_names, EDGE_PATH_N, &path);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    r = fields_end(&f);
+    if (r == 0 && frame.status)
+        r = status_check(frame.status, frame.where, e);
+    if (r < 0)
+        return r;
+    edge.path = path;
+    edge.status = json_incref((json_t *)frame.status);
+    *ret = edge;
+    return 0;
+}
+
+json_t *mesh_edge_encode(const struct mesh_edge *edge)
+{
+    json_t *spec = json_pack("{s:[s, s], s:s}", "nodes", edge->nodes[0], edge->nodes[1], "path",
+        edge_path_names[edge->path]);
+
+    return object_frame_encode(&edge->meta, &mesh_edge_kind, spec, json_incref(edge->status));
+}
+
+void mesh_edge_deinit(struct mesh_edge *edge)
+{
+    json_decref(edge->status);
+    *edge = (struct mesh_edge)MESH_EDGE_NULL;
+}
+
+/* ---- the row -------------------------------------------------------------------------------- */
+
+static int decode(struct object *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    return mesh_edge_decode(&ret->edge, json, mode, e);
+}
+
+static json_t *encode(const struct object *o)
+{
+    return mesh_edge_encode(&o->edge);
+}
+
+static void deinit(struct object *o)
+{
+    mesh_edge_deinit(&o->edge);
+}
+
+static const char *node(const struct object *o, unsigned i)
+{
+    return i < 2 ? o->edge.nodes[i] : NULL;
+}
+
+/* Its two ends, of which the hub may be one. */
+static bool can_see(const struct object *o, const struct node *self)
+{
+    return strcmp(o->edge.nodes[0], self->meta.name) == 0 ||
+           strcmp(o->edge.nodes[1], self->meta.name) == 0;
+}
+
+const struct object_kind mesh_edge_kind = {
+    .name = "MeshEdge",
+    .list = "edges",
+    .prefix = "edge/",
+    .decode = decode,
+    .encode = encode,
+    .deinit = deinit,
+    .node = node,
+    .can_see = can_see,
+};

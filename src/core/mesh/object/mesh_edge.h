@@ -1,0 +1,63 @@
+/*
+ * mesh_edge.h - the MeshEdge among the objects: what somebody said about a pair; see object.h.
+ *
+ * A network's topology implies its edges. There is an object only where somebody said something
+ * about one, so that n nodes do not take n² of them.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "mesh/object/object_meta.h"
+
+struct err;
+struct object_kind;
+
+#define OBJECT_OWNERS_MAX 8 /* of an edge's status: two agents, two probes, hubs */
+
+/** What somebody said about one edge's path. */
+enum edge_path {
+    EDGE_PATH_AUTO,
+    EDGE_PATH_DIRECT,
+    EDGE_PATH_RELAY,
+    EDGE_PATH_OFF, /* the two shall not talk */
+    EDGE_PATH_N,
+};
+
+struct mesh_edge {
+    struct object_meta meta;
+    char nodes[2][NAME_MAX_LEN + 1]; /* in byte order, different */
+    enum edge_path path;
+    json_t *status; /* owns a reference; NULL or an object of objects by field owner */
+};
+
+#define MESH_EDGE_NULL {0}
+
+/** The row of the kind; kinds.c lists it. */
+extern const struct object_kind mesh_edge_kind;
+
+/** edge_path_name() - "auto", "direct", "relay", "off". */
+const char *edge_path_name(enum edge_path p);
+
+/**
+ * edge_name() - the name of the edge between two nodes, in either order
+ *
+ * Return: @buf.
+ */
+const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_MAX + 1]);
+
+/**
+ * mesh_edge_decode() - check a MeshEdge and take it in
+ * @ret:	untouched on failure, else to be released with mesh_edge_deinit()
+ * @json:	borrowed; a reference to its status is kept
+ *
+ * Return: 0; -EINVAL with words that name the object, the value and what is allowed.
+ */
+int mesh_edge_decode(
+    struct mesh_edge *ret, const json_t *json, enum object_mode mode, struct err *e);
+
+/** mesh_edge_encode() - a new reference, NULL for no memory. */
+json_t *mesh_edge_encode(const struct mesh_edge *edge);
+
+/** mesh_edge_deinit() - release what it owns; idempotent, safe on MESH_EDGE_NULL. */
+void mesh_edge_deinit(struct mesh_edge *edge);

@@ -1,0 +1,129 @@
+/* network.c - the Network among the objects; see network.h. The JSON is described in docs/API.md.
+ */
+#include "network.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/object.h"
+#include "mesh/object/object_frame.h"
+
+static const char *const topology_names[] = {"auto", "hub", "mesh"};
+static const char *const cipher_names[] = {"auto", "chacha20poly1305", "aes256gcm"};
+
+_Static_assert(sizeof(topology_names) / sizeof(*topology_names) == TOPOLOGY_N, "a name each");
+_Static_assert(sizeof(cipher_names) / sizeof(*cipher_names) == CIPHER_N, "a name each");
+
+const char *topology_name(enum topology t)
+{
+    return topology_names[t];
+}
+
+const char *cipher_name(enum cipher c)
+{
+    return cipher_names[c];
+}
+
+void network_keepalive_decode(struct fields *f, uint16_t *ret)
+{
+    const json_t *json = fields_get(f, "keepalive", FIELDS_OPTIONAL);
+    json_int_t seconds = json_integer_value(json);
+
+    if (!json)
+        return;
+    if (json_is_string(json) && strcmp(json_string_value(json), "auto") == 0)
+        *ret = NETWORK_KEEPALIVE_AUTO;
+    else if (json_is_integer(json) && seconds >= 0 && seconds <= NETWORK_KEEPALIVE_MAX)
+        *ret = (uint16_t)seconds;
+    else
+        fields_fail(f, "\"keepalive\" is neither \"auto\" nor a number from 0 to %d",
+            NETWORK_KEEPALIVE_MAX);
+}
+
+static json_t *network_keepalive_encode(uint16_t keepalive)
+{
+    return keepalive == NETWORK_KEEPALIVE_AUTO ? json_string("auto") : json_integer(keepalive);
+}
+
+static int spec_decode(
+    struct network *n, const struct object_frame *frame, enum object_mode mode, struct err *e)
+{
+    struct fields f = fields_make(frame->spec, frame->where, e);
+    unsigned topology = TOPOLOGY_AUTO;
+    unsigned cipher = CIPHER_AUTO;
+    uint64_t mtu = NETWORK_MTU_DEFAULT;
+    uint64_t key_rotation = 0;
+
+    n->keepalive = NETWORK_KEEPALIVE_AUTO;
+    fields_block(&f, "cidr4", FIELDS_REQUIRED, true, &n->cidr4);
+    fields_block(&f, "cidr6", FIELDS_REQUIRED, false, &n->cidr6);
+    fields_enum(&f, "topology", FIELDS_OPTIONAL, topology_names, TOPOLOGY_N, &topology);
+    fields_u64(&f, "mtu", FIELDS_OPTIONAL, NETWORK_MTU_MIN, NETWORK_MTU_MAX, &mtu);
+    network_keepalive_decode(&f, &n->keepalive);
+    fields_enum(&f, "cipher", FIELDS_OPTIONAL, cipher_names, CIPHER_N, &cipher);
+    fields_u64(&f, "keyRotation", FIELDS_OPTIONAL, 0, UINT32_MAX, &key_rotation);
+    /* An earlier hub may have taken another number in, which nobody has ever acted on. */
+    if (mode == OBJECT_STRICT && key_rotation != 0)
+        fields_fail(&f,
+            "\"keyRotation\" is %llu, and only 0 is allowed: keys are not replaced by the "
+            "clock yet",
+            (unsigned long long)key_rotation);
+    if (mode == OBJECT_STRICT)
+        fields_refuse_unknown(&f);
+    n->topology = topology;
+    n->cipher = cipher;
+    n->mtu = (uint16_t)mtu;
+    n->key_rotation = (uint32_t)key_rotation;
+    return fields_end(&f);
+}
+
+int network_decode(struct network *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    struct network n = NETWORK_NULL;
+    struct object_frame frame;
+    int r = object_frame_decode(&frame, json, &network_kind, mode, e);
+
+    if (r != 0)
+        return r;
+    n.meta = frame.meta;
+    r = parse_name(n.meta.name, "network name", e);
+    if (r == 0)
+        r = spec_decode(&n, &frame, mode, e);
+    if (r == 0)
+        *ret = n;
+    return r;
+}
+
+json_t *network_encode(const struct network *n)
+{
+    char cidr4[IP_PREFIX_TEXT_MAX];
+    char cidr6[IP_PREFIX_TEXT_MAX];
+    json_t *spec = json_pack("{s:s, s:s, s:s, s:i, s:o, s:s, s:I}", "cidr4",
+        ip_prefix_format(&n->cidr4, cidr4), "cidr6", ip_prefix_format(&n->cidr6, cidr6), "topology",
+        topology_names[n->topology], "mtu", (int)n->mtu, "keepalive",
+        network_keepalive_encode(n->keepalive), "cipher", cipher_names[n->cipher], "keyRotation",
+        (json_int_t)n->key_rotation);
+
+    return object_frame_encode(&n->meta, &network_kind, spec, NULL);
+}
+
+/* ---- the row -------------------------------------------------------------------------------- */
+
+static int decode(struct object *ret, const json_t *json, enum object_mode mode, struct err *e)
+{
+    return network_decode(&ret->network, json, mode, e);
+}
+
+static json_t *encode(const struct object *o)
+{
+    return network_encode(&o->network);
+}
+
+const struct object_kind network_kind = {
+    .name = "Network",
+    .prefix = "network/",
+    .is_network = true,
+    .decode = decode,
+    .encode = encode,
+};

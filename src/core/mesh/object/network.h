@@ -1,0 +1,78 @@
+/*
+ * network.h - the Network among the objects: what holds for all of its nodes; see object.h.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "mesh/object/object_meta.h"
+
+struct err;
+struct fields;
+struct object_kind;
+
+#define NETWORK_MTU_DEFAULT       1420 /* bytes: 1500 less IPv6, UDP and WireGuard */
+#define NETWORK_MTU_MIN           1280 /* bytes: IPv6 needs it */
+#define NETWORK_MTU_MAX           65455
+#define NETWORK_KEEPALIVE_MAX     3600       /* s */
+#define NETWORK_KEEPALIVE_AUTO    UINT16_MAX /* as each node measures it */
+#define NETWORK_KEEPALIVE_UNKNOWN 10 /* s, until it has; under most UDP idle times seen in NATs */
+
+/** Which pairs should talk, and how. */
+enum topology {
+    TOPOLOGY_AUTO, /* every pair, by the best path there is */
+    TOPOLOGY_HUB,  /* every pair, always through the hub */
+    TOPOLOGY_MESH, /* every pair, by direct paths only */
+    TOPOLOGY_N,
+};
+
+/** The cipher of data packets between two weft nodes. */
+enum cipher {
+    CIPHER_AUTO,
+    CIPHER_CHACHA20POLY1305,
+    CIPHER_AES256GCM,
+    CIPHER_N,
+};
+
+struct network {
+    struct object_meta meta;
+    struct ip_prefix cidr4; /* /8 to /30, host bits zero */
+    struct ip_prefix cidr6; /* /32 to /124, host bits zero */
+    enum topology topology;
+    uint16_t mtu;       /* bytes */
+    uint16_t keepalive; /* s; 0: none; or NETWORK_KEEPALIVE_AUTO */
+    enum cipher cipher;
+    uint32_t key_rotation; /* s; 0: never */
+};
+
+#define NETWORK_NULL {0}
+
+/** The row of the kind; kinds.c lists it. */
+extern const struct object_kind network_kind;
+
+/** topology_name() - "auto", "hub", "mesh". */
+const char *topology_name(enum topology t);
+
+/** cipher_name() - "auto", "chacha20poly1305", "aes256gcm". */
+const char *cipher_name(enum cipher c);
+
+/**
+ * network_keepalive_decode() - the field "keepalive": "auto", or seconds
+ *
+ * @ret stays as it is when the field is absent.
+ */
+void network_keepalive_decode(struct fields *f, uint16_t *ret);
+
+/**
+ * network_decode() - check a Network and take it in
+ * @ret:	untouched on failure; owns nothing
+ * @json:	borrowed
+ *
+ * Return: 0; -EINVAL with words that name the object, the value and what is allowed.
+ */
+int network_decode(struct network *ret, const json_t *json, enum object_mode mode, struct err *e);
+
+/** network_encode() - a new reference, NULL for no memory. */
+json_t *network_encode(const struct network *n);

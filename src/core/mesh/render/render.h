@@ -1,0 +1,117 @@
+/*
+ * render.h - the one place where a snapshot becomes a WireGuard configuration.
+ *
+ * Provisioning (`weft render`, which prints it with wg_quick.h) and the running
+ * agent both call it, so the two cannot drift.
+ *
+ * The peers of a node are
+ *
+ *   - every hub: its own two addresses as allowed-ips, its public endpoint, and
+ *     the keepalive, which holds the NAT mapping that all relayed edges share:
+ *     the network's, or as the node has measured it;
+ *   - every other node, unless an edge says "off": its two addresses, the
+ *     subnets that are reached through it, and as endpoint the path that was
+ *     chosen for it. Without one that is the hub's endpoint, where packets are
+ *     passed on unread; so a subnet needs nothing of the hub, either.
+ *
+ * The peers of a hub are all nodes, without endpoints: they come to it. It
+ * reaches nothing behind them: it forwards nobody's packets in the clear.
+ *
+ * A network's `mtu` is what a path is taken to carry before it was measured: the
+ * MTU of the routes to its blocks. The interface's own is as much as any path of
+ * this machine might carry, so that a peer's route can have more.
+ *
+ * The cipher of each peer's data follows from the network's, and from what both
+ * ends have announced (docs/wire/aes.md); a hub announces nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/addr.h"
+#include "mesh/config/wg_config.h"
+#include "mesh/object/object.h"
+#include "mesh/snapshot/snapshot.h"
+
+struct err;
+
+/** A path that somebody has found, better than what render would choose; or a relay. */
+struct render_path {
+    char node[NAME_MAX_LEN + 1]; /* the other end; a hub too */
+    struct endpoint endpoint;    /* where its packets go */
+    bool is_standby;             /* to a relay that we use: it is kept alive as a hub is */
+    char via[NAME_MAX_LEN + 1];  /* the node that relays them; "": they go to itself */
+    uint16_t mtu;                /* inner bytes that it carries; 0: not measured */
+    uint16_t keepalive; /* s; what this path needs, 0: nothing. A hub's is render_keepalive(). */
+};
+
+struct render_input {
+    const struct snapshot *snapshot; /* borrowed; complete */
+    const struct render_path *paths; /* borrowed; @n_paths, sorted by node in byte order */
+    size_t n_paths;
+    uint16_t listen_port; /* of this node; 0: any */
+    uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
+    uint16_t keepalive;   /* s; as this node has measured it; 0: what it has reported counts */
+    bool pins;            /* paths are found: their endpoints stay until they are changed here */
+    bool relays;          /* this node is to be a relay for the others */
+};
+
+/** render_find_path() - lends what was found for that node, NULL if nothing was. */
+const struct render_path *render_find_path(const struct render_input *in, const char *node);
+
+/**
+ * render_config() - what the interface of the snapshot's own node should be
+ * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()
+ *
+ * Return: 0; -EINVAL with words when two nodes share a key or an address, or
+ * there is no hub (the snapshot is between two states: keep what is, and wait
+ * for the next event); -ENOMEM.
+ */
+int render_config(struct wg_config *ret, const struct render_input *in, struct err *e);
+
+/** How the packets of one edge go, for people and for the status. */
+enum render_route {
+    RENDER_ROUTE_NONE,   /* not at all: see the reason */
+    RENDER_ROUTE_DIRECT, /* by a path that was found, or to the hub itself */
+    RENDER_ROUTE_RELAY,  /* through the relay that was found, else the hub */
+    RENDER_ROUTE_N,
+};
+
+/** What was decided for one peer, and why. */
+struct render_decision {
+    enum render_route route;
+    const char *why; /* a clause, never NULL; "" when there is nothing to explain */
+    bool is_open; /* a better path would be taken: neither the network nor an edge asks for this */
+};
+
+/**
+ * render_decide() - the rule for one edge, as render_config() applies it
+ * @peer:	another node of the snapshot
+ * @found:	the path that was found for it, NULL if none
+ */
+struct render_decision render_decide(
+    const struct snapshot *s, const struct node *peer, const struct render_path *found);
+
+/**
+ * render_has_route() - does this node send what is for a subnet of @peer there?
+ * @i:		which of @peer's routes, less than their number
+ *
+ * Not into a block of the network's own, and of two nodes that have the same one only to the first
+ * by name: WireGuard would give it to whichever comes last. A hub admits neither.
+ */
+bool render_has_route(const struct snapshot *s, const struct node *peer, unsigned i);
+
+/** render_mtu() - how large an inner packet to @peer, another node, may be: the route's MTU. */
+uint16_t render_mtu(const struct render_input *in, const struct node *peer);
+
+/**
+ * render_keepalive() - how often this node says hello to its hubs, in s; 0: never
+ *
+ * The network's own figure, if it has one; else what was measured, or reported
+ * to have been; else NETWORK_KEEPALIVE_UNKNOWN.
+ */
+uint16_t render_keepalive(const struct render_input *in);
+
+/** render_hub() - lends the hub that relays: the first by name; NULL if there is none. */
+const struct node *render_hub(const struct snapshot *s);

@@ -1,0 +1,379 @@
+/* snapshot.c - see snapshot.h. */
+#include "snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "mesh/object/fields.h"
+
+#define REVISION_MAX INT64_MAX /* what a JSON integer holds */
+
+/* ---- sorted lists --------------------------------------------------------------------------- */
+
+static void list_deinit(struct snapshot_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        object_deinit(l->items[i]);
+        free(l->items[i]);
+    }
+    free(l->items);
+    *l = (struct snapshot_list){0};
+}
+
+static const char *item_name(const struct object *o)
+{
+    return o->meta.name;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const struct object *const *x = a;
+    const struct object *const *y = b;
+
+    return strcmp(item_name(*x), item_name(*y));
+}
+
+/* Where @name is, or would have to be put. */
+static size_t list_place(const struct snapshot_list *l, const char *name, bool *ret_found)
+{
+    size_t low = 0;
+    size_t high = l->n;
+
+    *ret_found = false;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int c = strcmp(item_name(l->items[mid]), name);
+
+        if (c == 0) {
+            *ret_found = true;
+            return mid;
+        }
+        if (c < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static const struct object *list_find(const struct snapshot_list *l, const char *name)
+{
+    bool found;
+    size_t place = list_place(l, name, &found);
+
+    return found ? l->items[place] : NULL;
+}
+
+/* Takes what is inside @o, unless it fails. */
+static int list_insert(
+    struct snapshot_list *l, size_t place, size_t max, struct object *o, struct err *e)
+{
+    struct object *item;
+
+    if (l->n >= max)
+        return err_set(e, -EINVAL, "%s \"%s\" is one more than the %zu that a snapshot may have",
+            o->kind->name, item_name(o), max);
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 16;
+        struct object **grown = reallocarray(l->items, cap, sizeof(*grown));
+
+        if (!grown)
+            return -ENOMEM;
+        l->items = grown;
+        l->cap = cap;
+    }
+    item = malloc(sizeof(*item));
+    if (!item)
+        return -ENOMEM;
+    *item = *o;
+    *o = (struct object)OBJECT_NULL;
+    memmove(l->items + place + 1, l->items + place, (l->n - place) * sizeof(*l->items));
+    l->items[place] = item;
+    l->n++;
+    return 0;
+}
+
+/* Takes what is inside @o, unless it fails. */
+static int list_put(struct snapshot_list *l, size_t max, struct object *o, struct err *e)
+{
+    bool found;
+    size_t place = list_place(l, item_name(o), &found);
+
+    if (!found)
+        return list_insert(l, place, max, o, e);
+    object_deinit(l->items[place]);
+    *l->items[place] = *o;
+    *o = (struct object)OBJECT_NULL;
+    return 0;
+}
+
+static void list_delete(struct snapshot_list *l, const char *name)
+{
+    bool found;
+    size_t place = list_place(l, name, &found);
+
+    if (!found)
+        return;
+    object_deinit(l->items[place]);
+    free(l->items[place]);
+    l->n--;
+    memmove(l->items + place, l->items + place + 1, (l->n - place) * sizeof(*l->items));
+}
+
+/* Sorts, and passes over all but one of those with the same name. */
+static void list_sort(struct snapshot_list *l, struct snapshot_skips *skips)
+{
+    struct err why = ERR_NULL;
+    size_t n = 0;
+
+    if (l->n > 0)
+        qsort(l->items, l->n, sizeof(*l->items), compare_items);
+    for (size_t i = 0; i < l->n; i++) {
+        if (n > 0 && compare_items(&l->items[n - 1], &l->items[i]) == 0) {
+            (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" twice",
+                l->items[i]->kind->name, item_name(l->items[i]));
+            snapshot_skip(skips, &why);
+            object_deinit(l->items[i]);
+            free(l->items[i]);
+        } else {
+            l->items[n++] = l->items[i];
+        }
+    }
+    l->n = n;
+}
+
+static size_t list_max(const struct object_kind *kind)
+{
+    if (kind == &node_kind)
+        return SNAPSHOT_NODES_MAX;
+    return kind == &mesh_edge_kind ? SNAPSHOT_EDGES_MAX : SNAPSHOT_OTHERS_MAX;
+}
+
+/* ---- lookups -------------------------------------------------------------------------------- */
+
+const struct node *snapshot_find_node(const struct snapshot *s, const char *name)
+{
+    const struct object *o = list_find(&s->nodes, name);
+
+    return o ? &o->node : NULL;
+}
+
+const struct mesh_edge *snapshot_find_edge(const struct snapshot *s, const char *a, const char *b)
+{
+    char name[OBJECT_NAME_MAX + 1];
+    const struct object *o = list_find(&s->edges, edge_name(a, b, name));
+
+    return o ? &o->edge : NULL;
+}
+
+/* Of a kind that has a list. */
+static struct snapshot_list *list_of(struct snapshot *s, const struct object_kind *kind)
+{
+    if (kind == &node_kind)
+        return &s->nodes;
+    return kind == &mesh_edge_kind ? &s->edges : &s->others[object_kind_index(kind)];
+}
+
+const struct snapshot_list *snapshot_list(const struct snapshot *s, const struct object_kind *kind)
+{
+    return list_of((struct snapshot *)s, kind);
+}
+
+const struct node *snapshot_self(const struct snapshot *s)
+{
+    return snapshot_find_node(s, s->self);
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+void snapshot_deinit(struct snapshot *s)
+{
+    list_deinit(&s->nodes);
+    list_deinit(&s->edges);
+    for (unsigned i = 0; i < OBJECT_KINDS_MAX; i++)
+        list_deinit(&s->others[i]);
+    *s = (struct snapshot)SNAPSHOT_NULL;
+}
+
+static int check_network(const struct snapshot *s, const struct object *o, struct err *e)
+{
+    const struct object_meta *m = &o->meta;
+    const char *network = o->kind->is_network ? m->name : m->network;
+
+    if (strcmp(network, s->network.meta.name) == 0)
+        return 0;
+    return err_set(e, -EINVAL, "%s \"%s\" belongs to the network \"%s\", not to \"%s\"",
+        o->kind->name, m->name, network, s->network.meta.name);
+}
+
+int snapshot_put(struct snapshot *s, struct object *o, struct err *e)
+{
+    int r = check_network(s, o, e);
+
+    if (r == 0 && o->kind->is_network)
+        s->network = o->network;
+    else if (r == 0)
+        r = list_put(list_of(s, o->kind), list_max(o->kind), o, e);
+    object_deinit(o);
+    return r;
+}
+
+int snapshot_delete(
+    struct snapshot *s, const struct object_kind *kind, const char *name, struct err *e)
+{
+    if (kind->is_network || (kind == &node_kind && strcmp(name, s->self) == 0))
+        return err_set(e, -EINVAL, "%s \"%.130s\" cannot be deleted from the view of \"%s\"",
+            kind->name, name, s->self);
+    list_delete(list_of(s, kind), name);
+    return 0;
+}
+
+/* ---- decode and encode ---------------------------------------------------------------------- */
+
+void snapshot_skip(struct snapshot_skips *skips, const struct err *why)
+{
+    if (skips && skips->n++ == 0)
+        skips->first = *why;
+}
+
+/* The node without its status, when that is all that is wrong with it. */
+static int decode_without_status(struct object *ret, const json_t *json)
+{
+    json_t *plain = json_object_get(json, "status") ? json_copy((json_t *)json) : NULL;
+    int r = -EINVAL;
+
+    if (plain && json_object_del(plain, "status") == 0)
+        r = object_decode(ret, plain, OBJECT_LENIENT, NULL);
+    json_decref(plain);
+    return r;
+}
+
+int snapshot_decode_object(
+    struct object *ret, const json_t *json, struct snapshot_skips *skips, struct err *e)
+{
+    struct object o = OBJECT_NULL;
+    struct err why = ERR_NULL;
+    int r = object_decode(&o, json, OBJECT_LENIENT, &why);
+
+    if (r == -ENOMEM)
+        return err_set(e, r, "no memory for an object");
+    if (r != 0) {
+        snapshot_skip(skips, &why);
+        r = decode_without_status(&o, json);
+    }
+    if (r == -ENOMEM)
+        return err_set(e, r, "no memory for an object");
+    *ret = o;
+    return 0;
+}
+
+/* Appends all and sorts once: inserting each in its place would take n² moves. */
+static int list_decode(struct snapshot *s, const struct object_kind *kind, const json_t *json,
+    struct snapshot_skips *skips, struct err *e)
+{
+    struct snapshot_list *l = list_of(s, kind);
+
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        _cleanup_(object_deinit) struct object o = OBJECT_NULL;
+        struct err why = ERR_NULL;
+        int r = snapshot_decode_object(&o, json_array_get(json, i), skips, e);
+
+        if (r == 0 && !o.kind)
+            continue;
+        if (r == 0 && o.kind != kind) {
+            (void)err_set(&why, -EINVAL, "the snapshot has %s \"%s\" where a %s is expected",
+                o.kind->name, item_name(&o), kind->name);
+            snapshot_skip(skips, &why);
+            continue;
+        }
+        if (r == 0 && check_network(s, &o, &why) != 0) {
+            snapshot_skip(skips, &why);
+            continue;
+        }
+        if (r == 0)
+            r = list_insert(l, l->n, json_array_size(json), &o, e);
+        if (r < 0)
+            return r;
+    }
+    list_sort(l, skips);
+    return 0;
+}
+
+/* @lists: of each kind, by object_kind_index(); NULL: the snapshot has none of them. */
+static int decode_parts(struct snapshot *s, const json_t *network, const json_t *const lists[],
+    struct snapshot_skips *skips, struct err *e)
+{
+    int r = network_decode(&s->network, network, OBJECT_LENIENT, e);
+
+    for (unsigned i = 0; r == 0 && object_kinds[i]; i++)
+        if (lists[i])
+            r = list_decode(s, object_kinds[i], lists[i], skips, e);
+    if (r == 0 && !snapshot_self(s))
+        r = err_set(e, -EINVAL, "the snapshot of \"%s\" does not hold that node", s->self);
+    return r;
+}
+
+/* The objects of a kind, not decoded yet; NULL: the snapshot has no list of them. */
+static const json_t *list_field(struct fields *f, const struct object_kind *kind)
+{
+    bool is_node = kind == &node_kind;
+    bool is_always = is_node || kind == &mesh_edge_kind;
+
+    if (!kind->list)
+        return NULL;
+    return fields_array(f, kind->list, is_always ? FIELDS_REQUIRED : FIELDS_OPTIONAL,
+        is_node ? 1 : 0, list_max(kind));
+}
+
+int snapshot_decode(
+    struct snapshot *ret, const json_t *json, struct snapshot_skips *skips, struct err *e)
+{
+    _cleanup_(snapshot_deinit) struct snapshot s = SNAPSHOT_NULL;
+    struct fields f = fields_make(json, "the snapshot", e);
+    const json_t *lists[OBJECT_KINDS_MAX] = {NULL};
+    const json_t *network;
+    int r;
+
+    fields_u64(&f, "revision", FIELDS_REQUIRED, 0, REVISION_MAX, &s.revision);
+    fields_u64(&f, "boot", FIELDS_OPTIONAL, 0, REVISION_MAX, &s.boot);
+    fields_name(&f, "self", FIELDS_REQUIRED, s.self);
+    network = fields_object(&f, "network", FIELDS_REQUIRED);
+    for (unsigned i = 0; object_kinds[i]; i++)
+        lists[i] = list_field(&f, object_kinds[i]);
+    r = fields_end(&f);
+    if (r == 0)
+        r = decode_parts(&s, network, lists, skips, e);
+    if (r < 0)
+        return r;
+    *ret = s;
+    s = (struct snapshot)SNAPSHOT_NULL;
+    return 0;
+}
+
+static json_t *list_encode(const struct snapshot_list *l)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; array && i < l->n; i++)
+        if (json_array_append_new(array, object_encode(l->items[i])) < 0)
+            array = (json_decref(array), NULL);
+    return array;
+}
+
+json_t *snapshot_encode(const struct snapshot *s)
+{
+    json_t *json = json_pack("{s:s, s:I, s:I, s:s, s:o, s:o, s:o}", "type", "snapshot", "revision",
+        (json_int_t)s->revision, "boot", (json_int_t)s->boot, "self", s->self, "network",
+        network_encode(&s->network), "nodes", list_encode(&s->nodes), "edges",
+        list_encode(&s->edges));
+
+    /* Lists of other kinds are there only where something is in them. */
+    for (unsigned i = 0; json && object_kinds[i]; i++)
+        if (s->others[i].n > 0 &&
+            json_object_set_new(json, object_kinds[i]->list, list_encode(&s->others[i])) < 0)
+            json = (json_decref(json), NULL);
+    return json;
+}

@@ -1,0 +1,126 @@
+/* port_mapping.c - see port_mapping.h: NAT-PMP, and which of the two protocols is asked. */
+#include "net/gateway/port_mapping.h"
+
+#include <errno.h>
+#include <natpmp.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "net/gateway/port_mapping_internal.h"
+#include "os/clock.h"
+
+/* RFC 6886 section 3.3 recommends two hours. */
+#define LIFETIME_S 7200
+
+/* Requests are repeated after 250 ms, 500 ms, ... (section 3.1): three tries. */
+#define NAT_PMP_TIMEOUT (1750 * NSEC_PER_MSEC)
+
+static const char *const kind_names[] = {"", "NAT-PMP", "UPnP"};
+
+_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == PORT_MAPPING_N, "a name each");
+
+const char *port_mapping_kind_name(enum port_mapping_kind kind)
+{
+    return kind_names[kind];
+}
+
+/* The answer to the request that was sent last; 0, or a NATPMP_ERR_. */
+static int nat_pmp_answer(natpmp_t *np, uint16_t type, natpmpresp_t *ret)
+{
+    nsec_t deadline = clock_now() + NAT_PMP_TIMEOUT;
+    int r = NATPMP_TRYAGAIN;
+
+    while (r == NATPMP_TRYAGAIN && clock_now() < deadline) {
+        struct pollfd pfd = {.fd = np->s, .events = POLLIN};
+        struct timeval wait;
+
+        if (getnatpmprequesttimeout(np, &wait) < 0)
+            return NATPMP_ERR_NOPENDINGREQ;
+        (void)poll(&pfd, 1, (int)(wait.tv_sec * 1000 + wait.tv_usec / 1000) + 1);
+        r = readnatpmpresponseorretry(np, ret);
+        if (r == 0 && ret->type != type)
+            r = NATPMP_TRYAGAIN;
+    }
+    return r;
+}
+
+static int nat_pmp_map(
+    natpmp_t *np, uint16_t internal, uint16_t external, uint32_t lifetime_s, natpmpresp_t *ret)
+{
+    if (sendnewportmappingrequest(np, NATPMP_PROTOCOL_UDP, internal, external, lifetime_s) < 0)
+        return NATPMP_ERR_SENDERR;
+    return nat_pmp_answer(np, NATPMP_RESPTYPE_UDPPORTMAPPING, ret);
+}
+
+static int nat_pmp_ask(struct port_mapping *ret, uint16_t internal, uint16_t wanted)
+{
+    struct port_mapping pm = {.kind = PORT_MAPPING_NAT_PMP, .internal_port = internal};
+    natpmpresp_t answer;
+    natpmp_t np;
+    int r;
+
+    if (initnatpmp(&np, 0, 0) < 0)
+        return PORT_MAPPING_E_REFUSED;
+    r = sendpublicaddressrequest(&np) < 0
+            ? NATPMP_ERR_SENDERR
+            : nat_pmp_answer(&np, NATPMP_RESPTYPE_PUBLICADDRESS, &answer);
+    if (r == 0) {
+        pm.external.addr = ip_addr_v4((const uint8_t *)&answer.pnu.publicaddress.addr.s_addr);
+        r = nat_pmp_map(&np, internal, wanted, LIFETIME_S, &answer);
+    }
+    (void)closenatpmp(&np);
+    if (r != 0 || answer.pnu.newportmapping.mappedpublicport == 0)
+        return PORT_MAPPING_E_REFUSED;
+    pm.external.port = answer.pnu.newportmapping.mappedpublicport;
+    pm.lifetime = answer.pnu.newportmapping.lifetime * NSEC_PER_SEC;
+    *ret = pm;
+    return 0;
+}
+
+static void nat_pmp_remove(const struct port_mapping *pm)
+{
+    natpmpresp_t answer;
+    natpmp_t np;
+
+    if (initnatpmp(&np, 0, 0) < 0)
+        return;
+    /* Section 3.4: both the external port and the lifetime are zero. */
+    (void)nat_pmp_map(&np, pm->internal_port, 0, 0, &answer);
+    (void)closenatpmp(&np);
+}
+
+/* Without a default route there is no router, and miniupnpc would complain on stderr. */
+static bool has_gateway(void)
+{
+    natpmp_t np;
+
+    if (initnatpmp(&np, 0, 0) < 0)
+        return false;
+    (void)closenatpmp(&np);
+    return true;
+}
+
+int port_mapping_ask(struct port_mapping *ret, uint16_t internal_port,
+    const struct port_mapping *before, struct err *e)
+{
+    enum port_mapping_kind known = before ? before->kind : PORT_MAPPING_NONE;
+    uint16_t wanted = before ? before->external.port : internal_port;
+
+    if (!has_gateway())
+        return err_set(e, PORT_MAPPING_E_REFUSED, "there is no router: no default route for IPv4");
+    if (known != PORT_MAPPING_UPNP && nat_pmp_ask(ret, internal_port, wanted) == 0)
+        return 0;
+    if (port_mapping__upnp_ask(ret, internal_port, wanted) == 0)
+        return 0;
+    return err_set(e, PORT_MAPPING_E_REFUSED, "no router grants UDP port %u by NAT-PMP or UPnP",
+        internal_port);
+}
+
+void port_mapping_remove(const struct port_mapping *pm)
+{
+    if (pm->kind == PORT_MAPPING_NAT_PMP)
+        nat_pmp_remove(pm);
+    else if (pm->kind == PORT_MAPPING_UPNP)
+        port_mapping__upnp_remove(pm);
+}

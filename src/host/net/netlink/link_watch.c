@@ -1,0 +1,274 @@
+/* link_watch.c - see link_watch.h. */
+#include "net/netlink/link_watch.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/net_namespace.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/fd_cleanup.h"
+
+/* What a request was answered with. */
+struct answer {
+    int error; /* negative errno */
+    int nsid;  /* from RTM_NEWNSID; LINK_WATCH_HERE: none */
+};
+
+int link_watch_open(struct link_watch *ret)
+{
+    struct sockaddr_nl sa = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+    _cleanup_(closep) int fd =
+        socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    int on = 1;
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+        return -errno;
+    *ret = (struct link_watch){.fd = -1, .state.nsid = LINK_WATCH_HERE};
+    ret->hears_all = setsockopt(fd, SOL_NETLINK, NETLINK_LISTEN_ALL_NSID, &on, sizeof(on)) == 0;
+    ret->fd = TAKE_FD(fd);
+    return 0;
+}
+
+void link_watch_close(struct link_watch *w)
+{
+    if (w->fd >= 0)
+        (void)close(w->fd);
+    w->fd = -1;
+}
+
+/* ---- what comes in ---- */
+
+/** What a link message tells. */
+struct news {
+    unsigned ifindex;
+    bool up;
+    unsigned mtu;     /* 0: not told */
+    const char *name; /* borrows: the message's; "": not told */
+};
+
+static bool read_news(const struct nlmsghdr *nlh, struct news *ret)
+{
+    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attr;
+
+    if (nlh->nlmsg_len < MNL_NLMSG_HDRLEN + sizeof(*ifi))
+        return false;
+    *ret = (struct news){
+        .ifindex = (unsigned)ifi->ifi_index, .up = ifi->ifi_flags & IFF_UP, .name = ""};
+    mnl_attr_for_each(attr, nlh, sizeof(*ifi)) {
+        uint16_t type = mnl_attr_get_type(attr);
+
+        if (type == IFLA_MTU && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0)
+            ret->mtu = mnl_attr_get_u32(attr);
+        else if (type == IFLA_IFNAME && mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0)
+            ret->name = mnl_attr_get_str(attr);
+    }
+    return true;
+}
+
+static void take_state(struct link_watch *w, const struct news *news, int nsid)
+{
+    w->state.nsid = nsid;
+    w->state.ifindex = news->ifindex;
+    w->state.up = news->up;
+    if (news->mtu)
+        w->state.mtu = news->mtu;
+}
+
+/* @is_found: it answers the request for the interface to watch. */
+static void take_link(struct link_watch *w, const struct nlmsghdr *nlh, int nsid, bool is_found)
+{
+    bool is_gone = nlh->nlmsg_type == RTM_DELLINK;
+    struct news news;
+    bool is_ours;
+
+    if (!read_news(nlh, &news))
+        return;
+    is_ours = w->state.ifindex
+                  ? nsid == w->state.nsid && news.ifindex == w->state.ifindex
+                  : w->adopts[0] && nsid == LINK_WATCH_HERE && strcmp(news.name, w->adopts) == 0;
+    if (is_ours && is_gone)
+        w->state.ifindex = 0;
+    else if ((is_ours || is_found) && !is_gone)
+        take_state(w, &news, nsid);
+}
+
+static void take_nsid(const struct nlmsghdr *nlh, struct answer *answer)
+{
+    const struct nlattr *attr;
+
+    mnl_attr_for_each(attr, nlh, sizeof(struct rtgenmsg)) {
+        if (mnl_attr_get_type(attr) == NETNSA_NSID && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0)
+            answer->nsid = (int)mnl_attr_get_u32(attr);
+    }
+}
+
+static int sender_nsid(struct msghdr *mh)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+        int nsid;
+
+        if (c->cmsg_level != SOL_NETLINK || c->cmsg_type != NETLINK_LISTEN_ALL_NSID)
+            continue;
+        memcpy(&nsid, CMSG_DATA(c), sizeof(nsid));
+        return nsid;
+    }
+    return LINK_WATCH_HERE;
+}
+
+/* One receive call. @seq: of the request whose answer is waited for, 0: none; @nsid: it was about
+ * that namespace. Return: 0 or negative errno, -EAGAIN when nothing waits. */
+static int read_once(struct link_watch *w, uint32_t seq, int nsid, struct answer *answer)
+{
+    _Alignas(struct nlmsghdr) char buf[16384];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    struct iovec iov = {buf, sizeof(buf)};
+    struct msghdr mh = {.msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control)};
+    const struct nlmsghdr *nlh = (const struct nlmsghdr *)buf;
+    ssize_t n = recvmsg(w->fd, &mh, 0);
+    int left = (int)n;
+
+    if (n < 0)
+        return -errno;
+    for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
+        bool is_answer = seq != 0 && nlh->nlmsg_seq == seq;
+
+        if (nlh->nlmsg_type == NLMSG_ERROR && is_answer)
+            answer->error = ((const struct nlmsgerr *)mnl_nlmsg_get_payload(nlh))->error;
+        else if (nlh->nlmsg_type == RTM_NEWNSID && is_answer)
+            take_nsid(nlh, answer);
+        else if (nlh->nlmsg_type == RTM_NEWLINK || nlh->nlmsg_type == RTM_DELLINK)
+            take_link(w, nlh, is_answer ? nsid : sender_nsid(&mh), is_answer);
+    }
+    return 0;
+}
+
+/* ---- requests; the kernel answers one before send() returns ---- */
+
+/* Not a number that others use: notices about their requests may carry theirs. */
+#define REQUEST_SEQ 0x77656674
+
+static int ask(struct link_watch *w, struct nlmsghdr *nlh, int nsid, struct answer *answer)
+{
+    int r;
+
+    *answer = (struct answer){.nsid = LINK_WATCH_HERE};
+    nlh->nlmsg_flags |= NLM_F_REQUEST;
+    nlh->nlmsg_seq = REQUEST_SEQ;
+    if (send(w->fd, nlh, nlh->nlmsg_len, 0) < 0)
+        return -errno;
+    do
+        r = read_once(w, REQUEST_SEQ, nsid, answer);
+    while (r == 0 || r == -EINTR || r == -ENOBUFS);
+    return r == -EAGAIN ? answer->error : r;
+}
+
+static int ask_link(struct link_watch *w, const char *name, int nsid)
+{
+    char buf[256];
+    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+    struct ifinfomsg *ifi;
+    struct answer answer;
+
+    nlh->nlmsg_type = RTM_GETLINK;
+    ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+    ifi->ifi_family = AF_UNSPEC;
+    /* By number where it is known already: its name may have changed. */
+    if (name)
+        mnl_attr_put_strz(nlh, IFLA_IFNAME, name);
+    else
+        ifi->ifi_index = (int)w->state.ifindex;
+    if (nsid != LINK_WATCH_HERE)
+        mnl_attr_put_u32(nlh, IFLA_TARGET_NETNSID, (uint32_t)nsid);
+    return ask(w, nlh, nsid, &answer);
+}
+
+/* The number of a namespace in ours; it is given one if it has none. */
+static int ask_nsid(struct link_watch *w, int netns_fd, uint16_t type, int *ret)
+{
+    char buf[256];
+    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+    struct rtgenmsg *gen;
+    struct answer answer;
+    int r;
+
+    nlh->nlmsg_type = type;
+    gen = mnl_nlmsg_put_extra_header(nlh, sizeof(*gen));
+    gen->rtgen_family = AF_UNSPEC;
+    mnl_attr_put_u32(nlh, NETNSA_FD, (uint32_t)netns_fd);
+    if (type == RTM_NEWNSID)
+        mnl_attr_put_u32(nlh, NETNSA_NSID, (uint32_t)LINK_WATCH_HERE);
+    r = ask(w, nlh, LINK_WATCH_HERE, &answer);
+    if (r == 0)
+        *ret = answer.nsid;
+    return r;
+}
+
+static bool is_own_netns(int netns_fd)
+{
+    struct stat a, b;
+
+    return fstat(netns_fd, &a) == 0 && stat("/proc/thread-self/ns/net", &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static int find_nsid(struct link_watch *w, int netns_fd, int *ret)
+{
+    int r;
+
+    *ret = LINK_WATCH_HERE;
+    if (netns_fd < 0 || is_own_netns(netns_fd))
+        return 0;
+    if (!w->hears_all)
+        return -EPERM;
+    r = ask_nsid(w, netns_fd, RTM_GETNSID, ret);
+    if (r == 0 && *ret == LINK_WATCH_HERE) {
+        int ignored;
+
+        (void)ask_nsid(w, netns_fd, RTM_NEWNSID, &ignored);
+        r = ask_nsid(w, netns_fd, RTM_GETNSID, ret);
+    }
+    return r == 0 && *ret == LINK_WATCH_HERE ? -EPERM : r;
+}
+
+int link_watch_find(struct link_watch *w, const char *name, int netns_fd)
+{
+    int nsid;
+    int r = find_nsid(w, netns_fd, &nsid);
+
+    w->state.ifindex = 0;
+    if (r == 0)
+        r = ask_link(w, name, nsid);
+    return r == 0 && w->state.ifindex == 0 ? -ENODEV : r;
+}
+
+void link_watch_adopt(struct link_watch *w, const char *name)
+{
+    (void)snprintf(w->adopts, sizeof(w->adopts), "%s", name);
+}
+
+bool link_watch_read(struct link_watch *w)
+{
+    struct link_state old = w->state;
+    struct answer ignored;
+    int r;
+
+    do {
+        r = read_once(w, 0, LINK_WATCH_HERE, &ignored);
+        /* The kernel dropped messages: ask for the present state instead. */
+        if (r == -ENOBUFS && w->state.ifindex != 0 && ask_link(w, NULL, w->state.nsid) == -ENODEV)
+            w->state.ifindex = 0;
+    } while (r == 0 || r == -EINTR || r == -ENOBUFS);
+    return old.nsid != w->state.nsid || old.ifindex != w->state.ifindex ||
+           old.mtu != w->state.mtu || old.up != w->state.up;
+}

@@ -1,0 +1,569 @@
+/* rtnl.c - see rtnl.h. */
+#include "net/netlink/rtnl.h"
+
+#include <errno.h>
+#include <linux/ip.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/netlink/netlink.h"
+
+#define RP_FILTER_LOOSE 2 /* Linux Documentation/networking/ip-sysctl.rst */
+
+/* Our requests are far smaller; answers have the socket's own buffer. */
+struct request {
+    _Alignas(struct nlmsghdr) char buf[1024];
+    struct nlmsghdr *nlh;
+};
+
+/* Gives the family's own header behind the netlink header, @extra_len zero bytes. */
+static void *start_request(struct request *rq, uint16_t type, uint16_t flags, size_t extra_len)
+{
+    rq->nlh = mnl_nlmsg_put_header(rq->buf);
+    rq->nlh->nlmsg_type = type;
+    rq->nlh->nlmsg_flags = NLM_F_REQUEST | flags;
+    return mnl_nlmsg_put_extra_header(rq->nlh, extra_len);
+}
+
+static uint8_t family_of(const struct ip_addr *a)
+{
+    return ip_addr_is_v4(a) ? AF_INET : AF_INET6;
+}
+
+static void put_address(struct nlmsghdr *nlh, uint16_t type, const struct ip_addr *a)
+{
+    if (ip_addr_is_v4(a))
+        mnl_attr_put(nlh, type, 4, a->b + 12);
+    else
+        mnl_attr_put(nlh, type, 16, a->b);
+}
+
+/* False when the attribute is missing or not an address of that family. */
+static bool get_address(const struct nlattr *attr, uint8_t family, struct ip_addr *ret)
+{
+    size_t len = attr ? mnl_attr_get_payload_len(attr) : 0;
+
+    if (family == AF_INET && len == 4)
+        *ret = ip_addr_v4(mnl_attr_get_payload(attr));
+    else if (family == AF_INET6 && len == 16)
+        *ret = ip_addr_v6(mnl_attr_get_payload(attr));
+    else
+        return false;
+    return true;
+}
+
+/* The attributes behind a family header of @offset bytes. */
+static void index_attributes(
+    const struct nlmsghdr *nlh, size_t offset, const struct nlattr *attrs[], size_t n)
+{
+    netlink_attributes(mnl_nlmsg_get_payload_offset(nlh, offset),
+        mnl_nlmsg_get_payload_len(nlh) - MNL_ALIGN(offset), attrs, n);
+}
+
+static void copy_text(const struct nlattr *attr, char *ret, size_t cap)
+{
+    ret[0] = '\0';
+    if (attr && mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0)
+        (void)snprintf(ret, cap, "%s", mnl_attr_get_str(attr));
+}
+
+static uint32_t get_u32(const struct nlattr *attr)
+{
+    return attr && mnl_attr_validate(attr, MNL_TYPE_U32) >= 0 ? mnl_attr_get_u32(attr) : 0;
+}
+
+/* ---- links ---------------------------------------------------------------------------------- */
+
+static uint64_t count_packets(const struct nlattr *stats)
+{
+    struct rtnl_link_stats64 s = {0};
+
+    if (!stats || mnl_attr_get_payload_len(stats) < offsetof(struct rtnl_link_stats64, rx_bytes))
+        return 0;
+    memcpy(&s, mnl_attr_get_payload(stats), offsetof(struct rtnl_link_stats64, rx_bytes));
+    return s.rx_packets + s.tx_packets;
+}
+
+static int take_link(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[IFLA_MAX + 1];
+    const struct nlattr *info[IFLA_INFO_MAX + 1];
+    struct rtnl_link *link = ctx;
+
+    if (nlh->nlmsg_type != RTM_NEWLINK || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*ifi)))
+        return 0;
+    index_attributes(nlh, sizeof(*ifi), attrs, IFLA_MAX + 1);
+    *link = (struct rtnl_link){
+        .ifindex = (unsigned)ifi->ifi_index,
+        .mtu = get_u32(attrs[IFLA_MTU]),
+        .up = ifi->ifi_flags & IFF_UP,
+        .n_packets = count_packets(attrs[IFLA_STATS64]),
+    };
+    copy_text(attrs[IFLA_IFNAME], link->name, sizeof(link->name));
+    if (attrs[IFLA_LINKINFO]) {
+        netlink_attributes(mnl_attr_get_payload(attrs[IFLA_LINKINFO]),
+            mnl_attr_get_payload_len(attrs[IFLA_LINKINFO]), info, IFLA_INFO_MAX + 1);
+        copy_text(info[IFLA_INFO_KIND], link->kind, sizeof(link->kind));
+    }
+    return 0;
+}
+
+static int get_link(struct netlink *nl, const char *name, unsigned ifindex, struct rtnl_link *ret)
+{
+    struct rtnl_link link = {0};
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_GETLINK, NLM_F_ACK, sizeof(*ifi));
+    int r;
+
+    ifi->ifi_index = (int)ifindex;
+    if (name)
+        mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
+    r = netlink_request(nl, rq.nlh, take_link, &link);
+    if (r == -ENODEV)
+        return RTNL_E_ABSENT;
+    if (r < 0)
+        return r;
+    if (link.ifindex == 0)
+        return RTNL_E_ABSENT;
+    *ret = link;
+    return 0;
+}
+
+int rtnl_find_link(struct netlink *nl, const char *name, struct rtnl_link *ret)
+{
+    return get_link(nl, name, 0, ret);
+}
+
+int rtnl_add_link(struct netlink *nl, const char *name, const char *kind)
+{
+    struct request rq;
+    struct nlattr *info;
+
+    (void)start_request(
+        &rq, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sizeof(struct ifinfomsg));
+    mnl_attr_put_strz(rq.nlh, IFLA_IFNAME, name);
+    info = mnl_attr_nest_start(rq.nlh, IFLA_LINKINFO);
+    mnl_attr_put_strz(rq.nlh, IFLA_INFO_KIND, kind);
+    mnl_attr_nest_end(rq.nlh, info);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_remove_link(struct netlink *nl, unsigned ifindex)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_DELLINK, NLM_F_ACK, sizeof(*ifi));
+    int r;
+
+    ifi->ifi_index = (int)ifindex;
+    r = netlink_request(nl, rq.nlh, NULL, NULL);
+    return r == -ENODEV ? 0 : r;
+}
+
+int rtnl_set_link(struct netlink *nl, unsigned ifindex, bool up, unsigned mtu)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+
+    ifi->ifi_index = (int)ifindex;
+    ifi->ifi_change = IFF_UP;
+    ifi->ifi_flags = up ? IFF_UP : 0;
+    if (mtu)
+        mnl_attr_put_u32(rq.nlh, IFLA_MTU, mtu);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_NEWLINK, NLM_F_ACK, sizeof(*ifi));
+
+    ifi->ifi_index = (int)ifindex;
+    mnl_attr_put_u32(rq.nlh, IFLA_GSO_MAX_SEGS, n_segments);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex)
+{
+    struct request rq;
+    struct ifinfomsg *ifi = start_request(&rq, RTM_SETLINK, NLM_F_ACK, sizeof(*ifi));
+    struct nlattr *families, *inet, *conf;
+
+    ifi->ifi_index = (int)ifindex;
+    families = mnl_attr_nest_start(rq.nlh, IFLA_AF_SPEC);
+    inet = mnl_attr_nest_start(rq.nlh, AF_INET);
+    conf = mnl_attr_nest_start(rq.nlh, IFLA_INET_CONF);
+    mnl_attr_put_u32(rq.nlh, IPV4_DEVCONF_RP_FILTER, RP_FILTER_LOOSE);
+    mnl_attr_nest_end(rq.nlh, conf);
+    mnl_attr_nest_end(rq.nlh, inet);
+    mnl_attr_nest_end(rq.nlh, families);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+/** The largest so far. */
+struct link_search {
+    unsigned own;
+    unsigned mtu;
+};
+
+static bool is_tunnel(const char *kind)
+{
+    static const char *const kinds[] = {
+        "wireguard", "tun", "ipip", "sit", "gre", "ip6tnl", "vti", "xfrm", "dummy"};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (strcmp(kind, kinds[i]) == 0)
+            return true;
+    return false;
+}
+
+static int weigh_link(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+    struct rtnl_link link = {0};
+    struct link_search *s = ctx;
+
+    (void)take_link(nlh, &link);
+    if (link.ifindex == 0 || link.ifindex == s->own || !link.up || is_tunnel(link.kind) ||
+        ifi->ifi_flags & IFF_LOOPBACK)
+        return 0;
+    s->mtu = link.mtu > s->mtu ? link.mtu : s->mtu;
+    return 0;
+}
+
+int rtnl_largest_mtu(struct netlink *nl, unsigned own, unsigned *ret)
+{
+    struct link_search s = {.own = own};
+    struct request rq;
+    int r;
+
+    (void)start_request(&rq, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+    r = netlink_request(nl, rq.nlh, weigh_link, &s);
+    if (r == 0)
+        *ret = s.mtu;
+    return r;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+static int change_address(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
+    const struct ip_prefix *a, uint32_t address_flags)
+{
+    struct request rq;
+    struct ifaddrmsg *ifa = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*ifa));
+
+    ifa->ifa_family = family_of(&a->addr);
+    ifa->ifa_prefixlen = a->len;
+    ifa->ifa_index = ifindex;
+    if (address_flags)
+        mnl_attr_put_u32(rq.nlh, IFA_FLAGS, address_flags);
+    put_address(rq.nlh, IFA_LOCAL, &a->addr);
+    put_address(rq.nlh, IFA_ADDRESS, &a->addr);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_add_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
+{
+    return change_address(nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a, 0);
+}
+
+int rtnl_add_bare_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
+{
+    return change_address(
+        nl, RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, ifindex, a, IFA_F_NOPREFIXROUTE);
+}
+
+int rtnl_remove_address(struct netlink *nl, unsigned ifindex, const struct ip_prefix *a)
+{
+    int r = change_address(nl, RTM_DELADDR, 0, ifindex, a, 0);
+
+    return r == -EADDRNOTAVAIL ? 0 : r;
+}
+
+/** Where the entries of a walk go. */
+struct walk {
+    rtnl_entry_fn fn;
+    void *ctx;
+    unsigned ifindex; /* only these; 0: all */
+    bool all_tables;  /* not the main one only */
+};
+
+static int take_address(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[IFA_MAX + 1];
+    struct rtnl_entry entry = {.type = RTNL_ENTRY_ADDRESS};
+    struct walk *w = ctx;
+
+    if (nlh->nlmsg_type != RTM_NEWADDR || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*ifa)))
+        return 0;
+    index_attributes(nlh, sizeof(*ifa), attrs, IFA_MAX + 1);
+    entry.ifindex = ifa->ifa_index;
+    entry.prefix.len = ifa->ifa_prefixlen;
+    /* With a point-to-point peer IFA_ADDRESS is the other end. */
+    if (!get_address(attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS], ifa->ifa_family,
+            &entry.prefix.addr) ||
+        (w->ifindex && entry.ifindex != w->ifindex))
+        return 0;
+    return w->fn(&entry, w->ctx);
+}
+
+int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+{
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
+    struct request rq;
+
+    (void)start_request(&rq, RTM_GETADDR, NLM_F_DUMP, sizeof(struct ifaddrmsg));
+    return netlink_request(nl, rq.nlh, take_address, &w);
+}
+
+/* ---- routes --------------------------------------------------------------------------------- */
+
+/** What may be said of a route beside where it leads; zero: nothing. */
+struct route_options {
+    uint8_t protocol; /* 0: static */
+    uint32_t table;   /* 0: the main one */
+    uint32_t metric;
+    struct rtnl_metrics metrics;
+};
+
+static void put_metrics(struct nlmsghdr *nlh, const struct rtnl_metrics *m)
+{
+    struct nlattr *nest;
+
+    if (!m->mtu && !m->advmss)
+        return;
+    nest = mnl_attr_nest_start(nlh, RTA_METRICS);
+    if (m->mtu)
+        mnl_attr_put_u32(nlh, RTAX_MTU, m->mtu);
+    if (m->advmss)
+        mnl_attr_put_u32(nlh, RTAX_ADVMSS, m->advmss);
+    mnl_attr_nest_end(nlh, nest);
+}
+
+static int change_route(struct netlink *nl, uint16_t type, uint16_t flags, unsigned ifindex,
+    const struct ip_prefix *dst, const struct route_options *opt)
+{
+    struct request rq;
+    struct rtmsg *rtm = start_request(&rq, type, NLM_F_ACK | flags, sizeof(*rtm));
+
+    rtm->rtm_family = family_of(&dst->addr);
+    rtm->rtm_dst_len = dst->len;
+    rtm->rtm_table = opt->table ? RT_TABLE_UNSPEC : RT_TABLE_MAIN;
+    rtm->rtm_protocol = opt->protocol ? opt->protocol : RTPROT_STATIC;
+    rtm->rtm_scope = ip_addr_is_v4(&dst->addr) ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+    rtm->rtm_type = RTN_UNICAST;
+    if (type == RTM_DELROUTE) {
+        /* RTPROT_UNSPEC is 0: whoever made it. */
+        rtm->rtm_protocol = opt->protocol;
+        rtm->rtm_scope = RT_SCOPE_NOWHERE;
+    }
+    put_address(rq.nlh, RTA_DST, &dst->addr);
+    mnl_attr_put_u32(rq.nlh, RTA_OIF, ifindex);
+    if (opt->table)
+        mnl_attr_put_u32(rq.nlh, RTA_TABLE, opt->table);
+    if (opt->metric)
+        mnl_attr_put_u32(rq.nlh, RTA_PRIORITY, opt->metric);
+    put_metrics(rq.nlh, &opt->metrics);
+    return netlink_request(nl, rq.nlh, NULL, NULL);
+}
+
+int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+{
+    return rtnl_add_route_behind(nl, ifindex, dst, 0);
+}
+
+int rtnl_add_route_behind(
+    struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric)
+{
+    const struct route_options opt = {.metric = metric};
+    int r = change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, ifindex, dst, &opt);
+
+    return r == -EEXIST ? 0 : r;
+}
+
+int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+{
+    static const struct route_options any = {0};
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &any);
+
+    return r == -ESRCH ? 0 : r;
+}
+
+int rtnl_set_block_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_metrics *metrics)
+{
+    const struct route_options opt = {.metrics = *metrics};
+
+    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
+}
+
+int rtnl_set_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
+    const struct rtnl_metrics *metrics)
+{
+    const struct route_options opt = {.protocol = RTNL_PEER_ROUTES, .metrics = *metrics};
+
+    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
+}
+
+int rtnl_remove_peer_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst)
+{
+    static const struct route_options ours = {.protocol = RTNL_PEER_ROUTES};
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &ours);
+
+    return r == -ESRCH ? 0 : r;
+}
+
+int rtnl_set_table_route(struct netlink *nl, unsigned ifindex, uint32_t table,
+    const struct ip_prefix *dst, const struct rtnl_metrics *metrics)
+{
+    const struct route_options opt = {
+        .protocol = RTNL_PEER_ROUTES, .table = table, .metrics = *metrics};
+
+    return change_route(nl, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, ifindex, dst, &opt);
+}
+
+int rtnl_remove_table_route(
+    struct netlink *nl, unsigned ifindex, uint32_t table, const struct ip_prefix *dst)
+{
+    const struct route_options opt = {.protocol = RTNL_PEER_ROUTES, .table = table};
+    int r = change_route(nl, RTM_DELROUTE, 0, ifindex, dst, &opt);
+
+    return r == -ESRCH ? 0 : r;
+}
+
+static void take_metrics(const struct nlattr *attr, struct rtnl_metrics *ret)
+{
+    const struct nlattr *metrics[RTAX_MAX + 1];
+
+    if (!attr)
+        return;
+    netlink_attributes(
+        mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr), metrics, RTAX_MAX + 1);
+    *ret = (struct rtnl_metrics){
+        .mtu = get_u32(metrics[RTAX_MTU]), .advmss = get_u32(metrics[RTAX_ADVMSS])};
+}
+
+static int take_route(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[RTA_MAX + 1];
+    struct rtnl_entry entry = {.type = RTNL_ENTRY_ROUTE};
+    struct walk *w = ctx;
+
+    if (nlh->nlmsg_type != RTM_NEWROUTE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*rtm)))
+        return 0;
+    index_attributes(nlh, sizeof(*rtm), attrs, RTA_MAX + 1);
+    entry.table = attrs[RTA_TABLE] ? get_u32(attrs[RTA_TABLE]) : rtm->rtm_table;
+    entry.is_on_link = !attrs[RTA_GATEWAY] && !attrs[RTA_VIA] && !attrs[RTA_MULTIPATH];
+    entry.ifindex = get_u32(attrs[RTA_OIF]);
+    entry.prefix.len = rtm->rtm_dst_len;
+    entry.protocol = rtm->rtm_protocol;
+    take_metrics(attrs[RTA_METRICS], &entry.metrics);
+    if ((entry.table != RT_TABLE_MAIN && !w->all_tables) || rtm->rtm_flags & RTM_F_CLONED ||
+        (w->ifindex && entry.ifindex != w->ifindex))
+        return 0;
+    if (!get_address(attrs[RTA_DST], rtm->rtm_family, &entry.prefix.addr)) {
+        if (rtm->rtm_family != AF_INET && rtm->rtm_family != AF_INET6)
+            return 0;
+        /* The default route has no destination. */
+        if (rtm->rtm_family == AF_INET)
+            entry.prefix.addr = ip_addr_v4((const uint8_t[4]){0});
+    }
+    return w->fn(&entry, w->ctx);
+}
+
+static int walk_routes(struct netlink *nl, struct walk *w)
+{
+    struct request rq;
+
+    (void)start_request(&rq, RTM_GETROUTE, NLM_F_DUMP, sizeof(struct rtmsg));
+    return netlink_request(nl, rq.nlh, take_route, w);
+}
+
+int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+{
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex};
+
+    return walk_routes(nl, &w);
+}
+
+int rtnl_each_table_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx)
+{
+    struct walk w = {.fn = fn, .ctx = ctx, .ifindex = ifindex, .all_tables = true};
+
+    return walk_routes(nl, &w);
+}
+
+/* How the kernel would send a packet. */
+struct way {
+    struct ip_addr source; /* none: not told */
+    unsigned ifindex;      /* 0: not told */
+};
+
+static int take_way(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[RTA_MAX + 1];
+    struct way *way = ctx;
+
+    if (nlh->nlmsg_type != RTM_NEWROUTE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*rtm)))
+        return 0;
+    index_attributes(nlh, sizeof(*rtm), attrs, RTA_MAX + 1);
+    (void)get_address(attrs[RTA_PREFSRC], rtm->rtm_family, &way->source);
+    way->ifindex = get_u32(attrs[RTA_OIF]);
+    return 0;
+}
+
+/* Begins the question for the way to @dst. */
+static struct rtmsg *start_way(struct request *rq, const struct ip_addr *dst)
+{
+    struct rtmsg *rtm = start_request(rq, RTM_GETROUTE, NLM_F_ACK, sizeof(*rtm));
+
+    rtm->rtm_family = family_of(dst);
+    rtm->rtm_dst_len = ip_addr_is_v4(dst) ? 32 : 128;
+    put_address(rq->nlh, RTA_DST, dst);
+    return rtm;
+}
+
+static int ask_way(struct netlink *nl, struct request *rq, struct way *ret)
+{
+    int r = netlink_request(nl, rq->nlh, take_way, ret);
+
+    return r == -ENETUNREACH || r == -EHOSTUNREACH ? RTNL_E_ABSENT : r;
+}
+
+int rtnl_source_for(struct netlink *nl, const struct ip_addr *dst, struct ip_addr *ret)
+{
+    struct way way = {0};
+    struct request rq;
+    int r;
+
+    (void)start_way(&rq, dst);
+    r = ask_way(nl, &rq, &way);
+    if (r == 0 && ip_addr_is_none(&way.source))
+        return RTNL_E_ABSENT;
+    if (r == 0)
+        *ret = way.source;
+    return r;
+}
+
+int rtnl_way_out(struct netlink *nl, const struct rtnl_flow *flow, unsigned *ret)
+{
+    struct way way = {0};
+    struct request rq;
+    int r;
+
+    start_way(&rq, &flow->to.addr)->rtm_src_len = ip_addr_is_v4(&flow->from) ? 32 : 128;
+    put_address(rq.nlh, RTA_SRC, &flow->from);
+    mnl_attr_put_u32(rq.nlh, RTA_MARK, flow->fwmark);
+    mnl_attr_put_u8(rq.nlh, RTA_IP_PROTO, IPPROTO_UDP);
+    mnl_attr_put_u16(rq.nlh, RTA_SPORT, htons(flow->from_port));
+    mnl_attr_put_u16(rq.nlh, RTA_DPORT, htons(flow->to.port));
+    r = ask_way(nl, &rq, &way);
+    if (r == 0)
+        *ret = way.ifindex;
+    return r == 0 && way.ifindex == 0 ? RTNL_E_ABSENT : r;
+}

@@ -1,0 +1,57 @@
+/* test-nft.c - a table of our own, in a network namespace of our own. */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "net/netlink/nft.h"
+#include "os/process.h"
+
+#define CHAIN(name)                                                                                \
+    "chain " name " { type nat hook output priority -100; "                                        \
+    "ip daddr 10.9.9.9 dnat to 192.0.2.1; }"
+
+static const char *list_chain(const char *name)
+{
+    const char *const argv[] = {"/usr/sbin/nft", "list", "chain", "ip", "weft_test", name, NULL};
+    static struct err e;
+
+    e = (struct err)ERR_NULL;
+    return process_run(argv, 5000, &e) == 0 ? "there" : "missing";
+}
+
+static void test_table(void **state)
+{
+    struct err e = ERR_NULL;
+    int r;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        skip();
+    r = nft_replace_table("ip", "weft_test", CHAIN("one"), &e);
+    if (r != 0)
+        fail_msg("%s", err_text(&e));
+    assert_string_equal(list_chain("one"), "there");
+    assert_int_equal(nft_replace_table("ip", "weft_test", CHAIN("two"), &e), 0);
+    assert_string_equal(list_chain("one"), "missing");
+    assert_string_equal(list_chain("two"), "there");
+    /* What does not parse changes nothing, and is said. */
+    assert_true(nft_replace_table("ip", "weft_test", "chain three { nonsense", &e) < 0);
+    assert_non_null(strstr(err_text(&e), "syntax error"));
+    assert_string_equal(list_chain("two"), "there");
+    assert_int_equal(nft_remove_table("ip", "weft_test", &e), 0);
+    assert_string_equal(list_chain("two"), "missing");
+    assert_int_equal(nft_remove_table("ip", "weft_test", &e), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

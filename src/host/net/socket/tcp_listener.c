@@ -1,0 +1,67 @@
+/* tcp_listener.c - see tcp_listener.h. */
+#include "tcp_listener.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/err.h"
+#include "net/address/sockaddr.h"
+#include "os/fd_cleanup.h"
+
+static int bind_tcp(int fd, const struct endpoint *at, struct err *e)
+{
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, at);
+    char text[ENDPOINT_TEXT_MAX];
+    int r;
+
+    if (bind(fd, &sa.any, len) == 0)
+        return 0;
+    r = -errno;
+    if (ip_addr_is_none(&at->addr))
+        return err_set(e, r, "TCP port %u cannot be used: %s", at->port, strerror(-r));
+    return err_set(
+        e, r, "TCP address %s cannot be used: %s", endpoint_format(at, text), strerror(-r));
+}
+
+static int keep_to(int fd, const char *interface, struct err *e)
+{
+    int one = 1;
+
+    /* A fresh interface's IPv6 address may still be under duplicate address detection. */
+    (void)setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one, sizeof(one));
+    if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface, (socklen_t)strlen(interface) + 1) ==
+        0)
+        return 0;
+    return err_set(
+        e, -errno, "interface \"%s\" cannot be listened on: %s", interface, strerror(errno));
+}
+
+int tcp_listener_open(
+    int *ret_fd, const struct endpoint *at, const char *interface, bool is_shared, struct err *e)
+{
+    _cleanup_(closep) int fd = -1;
+    union sockaddr_inet sa;
+    int v6only = !ip_addr_is_none(&at->addr);
+    int one = 1;
+    int r = 0;
+
+    (void)sockaddr_from_endpoint(&sa, at);
+    fd = socket(sa.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return err_set(e, -errno, "no TCP socket: %s", strerror(errno));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (sa.any.sa_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only));
+    if (interface)
+        r = keep_to(fd, interface, e);
+    if (r == 0 && is_shared && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) < 0)
+        r = err_set(e, -errno, "a port cannot be shared: %s", strerror(errno));
+    if (r == 0)
+        r = bind_tcp(fd, at, e);
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
+}

@@ -1,0 +1,252 @@
+/* tun.c - see tun.h. */
+#include "net/tun/tun.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/if_tun.h>
+#include <linux/sockios.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "net/tun/offload.h"
+#include "net/tun/tun_steer.h"
+#include "os/fd_cleanup.h"
+
+/* Since Linux 6.2; the headers of Debian 12 are older. */
+#ifndef TUN_F_USO4
+#define TUN_F_USO4 0x20
+#define TUN_F_USO6 0x40
+#endif
+#ifndef TUNGETDEVNETNS
+#define TUNGETDEVNETNS _IO('T', 227)
+#endif
+
+static void set_offloads(int fd, struct offloads *o)
+{
+    unsigned tso = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6;
+
+    if (o->on[OFFLOAD_USO] && !o->on[OFFLOAD_TSO])
+        offload_off(o, OFFLOAD_USO, "the kernel has it only together with tso");
+    if (o->on[OFFLOAD_USO] && ioctl(fd, TUNSETOFFLOAD, tso | TUN_F_USO4 | TUN_F_USO6) == 0)
+        return;
+    offload_off(o, OFFLOAD_USO, "the kernel refuses it: %s", strerror(errno));
+    if (o->on[OFFLOAD_TSO] && ioctl(fd, TUNSETOFFLOAD, tso) == 0)
+        return;
+    offload_off(o, OFFLOAD_TSO, "the kernel refuses it: %s", strerror(errno));
+    (void)ioctl(fd, TUNSETOFFLOAD, 0);
+}
+
+static int open_queue(const char *name, int more_flags, char ret_name[static IFNAMSIZ])
+{
+    _cleanup_(closep) int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    struct ifreq ifr = {0};
+
+    if (fd < 0)
+        return -errno;
+    memcpy(ifr.ifr_name, name, strlen(name));
+    ifr.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | IFF_VNET_HDR | more_flags);
+    if (ioctl(fd, TUNSETIFF, &ifr) < 0)
+        return -errno;
+    memcpy(ret_name, ifr.ifr_name, IFNAMSIZ);
+    return TAKE_FD(fd);
+}
+
+static int fail_open(const char *name, int r, struct err *e)
+{
+    if (r == -ENOENT || r == -ENODEV)
+        return err_set(e, r, "cannot open /dev/net/tun: %s; load the tun module", strerror(-r));
+    if (r == -EPERM || r == -EACCES)
+        return err_set(e, r,
+            "cannot create interface %s: it takes root, or CAP_NET_ADMIN and "
+            "access to /dev/net/tun",
+            name);
+    if (r == -EBUSY)
+        return err_set(e, r, "interface %s is in use by another process", name);
+    if (r == -EINVAL && if_nametoindex(name) == 0)
+        return err_set(e, r, "interface name \"%s\" is not one that the kernel takes", name);
+    if (r == -EINVAL)
+        return err_set(e, r, "interface %s exists and is of another kind", name);
+    return err_set(e, r, "cannot create interface %s: %s", name, strerror(-r));
+}
+
+static bool has_flag(int fd, int flag)
+{
+    struct ifreq ifr = {0};
+
+    return ioctl(fd, TUNGETIFF, &ifr) == 0 && (ifr.ifr_flags & flag);
+}
+
+/* A queue of an interface that is there already. */
+static int attach(struct tun *t)
+{
+    _cleanup_(closep) int fd = open_queue(t->name, 0, t->name);
+
+    if (fd != -EINVAL)
+        return TAKE_FD(fd);
+    /* It may be one of several queues, of which the kernel gives one to anybody who asks. */
+    fd = open_queue(t->name, IFF_MULTI_QUEUE, t->name);
+    if (fd >= 0 && !has_flag(fd, IFF_PERSIST))
+        return -EBUSY;
+    return TAKE_FD(fd);
+}
+
+static unsigned queues_each(unsigned n_readers)
+{
+    unsigned part = TUN_QUEUES_MAX / n_readers;
+
+    return part < TUN_QUEUES_EACH ? part : TUN_QUEUES_EACH;
+}
+
+static int open_queues(struct tun *t, unsigned n_readers)
+{
+    int fd = open_queue(t->name, IFF_MULTI_QUEUE | IFF_TUN_EXCL, t->name);
+
+    if (fd == -EBUSY) {
+        fd = attach(t);
+        t->was_there = fd >= 0;
+    }
+    if (fd >= 0 && !has_flag(fd, IFF_MULTI_QUEUE))
+        n_readers = 1;
+    else if (fd >= 0 && tun_steer(fd) == 0)
+        t->each = queues_each(n_readers);
+    while (fd >= 0) {
+        t->fd[t->n++] = fd;
+        if (t->n == n_readers * t->each)
+            return 0;
+        fd = open_queue(t->name, IFF_MULTI_QUEUE, t->name);
+    }
+    return fd;
+}
+
+int tun_open(
+    struct tun *ret, const char *name, unsigned n_readers, struct offloads *offloads, struct err *e)
+{
+    struct tun t = TUN_NULL;
+    int r;
+
+    if (name[0] == '\0' || strlen(name) >= IFNAMSIZ)
+        return err_set(e, -EINVAL, "interface name \"%.40s\" must have 1 to 15 bytes", name);
+    memcpy(t.name, name, strlen(name) + 1);
+    r = open_queues(&t, n_readers);
+    if (r < 0) {
+        tun_close(&t);
+        return fail_open(name, r, e);
+    }
+    set_offloads(t.fd[0], offloads);
+    t.ifindex = if_nametoindex(t.name);
+    *ret = t;
+    return 0;
+}
+
+int tun_adopt(struct tun *ret, int fd, struct offloads *offloads, struct err *e)
+{
+    struct ifreq ifr = {0};
+    struct tun t = {.fd = {fd}, .n = 1, .each = 1};
+
+    if (ioctl(fd, TUNGETIFF, &ifr) < 0)
+        return err_set(e, -errno, "descriptor %d is not a TUN interface: %s", fd, strerror(errno));
+    if ((ifr.ifr_flags & (IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)) !=
+        (IFF_TUN | IFF_NO_PI | IFF_VNET_HDR))
+        return err_set(e, -EINVAL,
+            "interface %.15s was opened without IFF_TUN, IFF_NO_PI or IFF_VNET_HDR", ifr.ifr_name);
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        return err_set(e, -errno, "cannot use descriptor %d: %s", fd, strerror(errno));
+    memcpy(t.name, ifr.ifr_name, IFNAMSIZ);
+    t.name[IFNAMSIZ - 1] = '\0';
+    set_offloads(fd, offloads);
+    t.ifindex = if_nametoindex(t.name);
+    *ret = t;
+    return 0;
+}
+
+void tun_close(struct tun *t)
+{
+    for (unsigned i = 0; i < t->n; i++)
+        (void)close(t->fd[i]);
+    t->n = 0;
+}
+
+int tun_set_persistent(const struct tun *t, bool stays)
+{
+    return ioctl(t->fd[0], TUNSETPERSIST, stays ? 1 : 0) < 0 ? -errno : 0;
+}
+
+static int set_by_name(const struct tun *t, unsigned long request, int value)
+{
+    _cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq ifr = {.ifr_mtu = value}; /* ifr_qlen shares its place */
+
+    if (fd < 0)
+        return -errno;
+    memcpy(ifr.ifr_name, t->name, IFNAMSIZ);
+    return ioctl(fd, request, &ifr) < 0 ? -errno : 0;
+}
+
+int tun_set_mtu(const struct tun *t, unsigned mtu)
+{
+    return set_by_name(t, SIOCSIFMTU, (int)mtu);
+}
+
+int tun_set_queue_len(const struct tun *t, unsigned n_frames)
+{
+    return set_by_name(t, SIOCSIFTXQLEN, (int)n_frames);
+}
+
+/* The kernel's link settings, with room for the three masks of modes that follow them. */
+union link_settings {
+    struct ethtool_link_settings head;
+    uint32_t room[sizeof(struct ethtool_link_settings) / sizeof(uint32_t) + 3 * INT8_MAX];
+};
+
+int tun_set_speed(const struct tun *t, unsigned mbit)
+{
+    _cleanup_(closep) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    union link_settings link = {.head = {.cmd = ETHTOOL_GLINKSETTINGS}};
+    struct ifreq ifr = {.ifr_data = (char *)&link};
+
+    if (fd < 0)
+        return -errno;
+    memcpy(ifr.ifr_name, t->name, IFNAMSIZ);
+    /* Asked with masks of no length it says, negative, how long its own are. */
+    if (ioctl(fd, SIOCETHTOOL, &ifr) < 0)
+        return -errno;
+    if (link.head.link_mode_masks_nwords >= 0)
+        return -EPROTO;
+    link.head.link_mode_masks_nwords = (int8_t)-link.head.link_mode_masks_nwords;
+    link.head.cmd = ETHTOOL_GLINKSETTINGS;
+    if (ioctl(fd, SIOCETHTOOL, &ifr) < 0)
+        return -errno;
+    link.head.cmd = ETHTOOL_SLINKSETTINGS;
+    link.head.speed = mbit;
+    link.head.duplex = DUPLEX_FULL;
+    return ioctl(fd, SIOCETHTOOL, &ifr) < 0 ? -errno : 0;
+}
+
+int tun_name(const struct tun *t, char ret[static IFNAMSIZ])
+{
+    struct ifreq ifr = {0};
+
+    if (ioctl(t->fd[0], TUNGETIFF, &ifr) < 0)
+        return -errno;
+    memcpy(ret, ifr.ifr_name, IFNAMSIZ);
+    ret[IFNAMSIZ - 1] = '\0';
+    return 0;
+}
+
+bool tun_exists(const struct tun *t)
+{
+    char name[IFNAMSIZ];
+
+    return tun_name(t, name) == 0;
+}
+
+int tun_netns(const struct tun *t)
+{
+    int fd = ioctl(t->fd[0], TUNGETDEVNETNS);
+
+    return fd < 0 ? -errno : fd;
+}

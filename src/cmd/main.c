@@ -36,6 +36,7 @@ static const struct {
     {"audit", cmd_audit, "show who changed what on the hub, and who was refused"},
     {"get", cmd_get, "print objects of the desired state"},
     {"apply", cmd_apply, "make the hub's objects as a file says"},
+    {"delete", cmd_delete, "remove an object of the desired state"},
     {"edge", cmd_edge, "say how two nodes talk"},
     {"render", cmd_render, "print a node's configuration for a stock WireGuard"},
     {"wg", cmd_wg_exec, "run a WireGuard interface in user space"},

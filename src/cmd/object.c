@@ -1,4 +1,4 @@
-/* object.c - weft get, weft apply and weft edge set: the desired state, as objects. */
+/* object.c - weft get, weft apply, weft delete and weft edge set: the desired state, as objects. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,6 +145,44 @@ int cmd_apply(int argc, char **argv)
             break;
     }
     json_decref(objects);
+    return status;
+}
+
+static const struct option delete_options[] = {
+    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge",
+        .need = OPTION_REQUIRED},
+    {"NAME", NULL, option_object_name, &arg.name, NULL, "of the object", .need = OPTION_REQUIRED},
+    {"--network", "NAME", option_name, &arg.network, NULL,
+        "where it is (default \"default\"; a Network is in itself)"},
+    ADMIN_OPTIONS(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage delete_usage = {
+    .command = "delete",
+    .summary = "Remove an object.",
+    .options = delete_options,
+    .notes = "A Node is cut off everywhere. A Network goes with its nodes and keys. Without its "
+             "MeshEdge a pair talks as the network's topology says.",
+};
+
+int cmd_delete(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    const char *network;
+    char path[256];
+    int status;
+
+    if (options_parse(&delete_usage, argc, argv, &status))
+        return status;
+    network = arg.network                              ? arg.network
+              : object_kind_find(arg.kind)->is_network ? arg.name
+                                                       : "default";
+    (void)snprintf(
+        path, sizeof(path), "/v1/networks/%s/objects/%s/%s", network, arg.kind, arg.name);
+    status = admin_call(&arg.target, delete_usage.command, "DELETE", path, NULL, &answer);
+    if (status == CMD_OK)
+        (void)printf("%s %s: removed\n", arg.kind, arg.name);
     return status;
 }
 

@@ -361,6 +361,18 @@ spec: {cidr4: 10.77.0.0/24, cidr6: "fd77::/64", topology: hub, mtu: 1280, cipher
     _, answer = hub.admin("GET", "/v1/networks/made/objects/Network/made")
     assert answer["spec"] | {"mtu": 1280, "cipher": "aes256gcm"} == answer["spec"]
     hub.run("apply", "-f", str(manifest))
+    assert "Network made: removed" in hub.run("delete", "Network", "made").out
+    assert "no network" in hub.run("delete", "Network", "made", check=False).err
+
+
+def test_delete(hub, lab):
+    for name in "ab":
+        hub.run("node", "add", name, "--public-key", new_key())
+    hub.run("edge", "set", "a", "b", "--path", "off")
+    assert "MeshEdge a--b: removed" in hub.run("delete", "MeshEdge", "a--b").out
+    assert "no MeshEdge" in hub.run("delete", "MeshEdge", "a--b", check=False).err
+    assert "Node a: removed" in hub.run("delete", "Node", "a").out
+    assert "the hub itself" in hub.run("delete", "Node", "hub", check=False).err
 
 
 def test_administration_from_afar(hub, lab):

@@ -359,6 +359,25 @@ static void op_put_edge(struct sample_hub *s, struct choices *c)
     submit(s, c, API_ACCESS_ADMIN, NULL, "PUT", path, &body);
 }
 
+static void op_delete_object(struct sample_hub *s, struct choices *c)
+{
+    struct model_node *a = a_member(s, c);
+    struct model_node *b = a_member(s, c);
+    char edge[OBJECT_NAME_MAX + 1];
+    char path[256];
+
+    if (!a || !b || a->net != b->net)
+        return;
+    (void)edge_name(a->keyed.key, b->keyed.key, edge);
+    if (choices_below(c, 4) == 0)
+        (void)snprintf(
+            path, sizeof(path), "/v1/networks/%s/objects/Node/%s", a->net->keyed.key, a->keyed.key);
+    else
+        (void)snprintf(
+            path, sizeof(path), "/v1/networks/%s/objects/MeshEdge/%s", a->net->keyed.key, edge);
+    (void)sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "DELETE", path, NULL, NULL);
+}
+
 static void op_put_network(struct sample_hub *s, struct choices *c)
 {
     struct model_network *net = model_find_network(&s->hub->model, a_network(c));
@@ -481,7 +500,7 @@ void sample_ops_run(struct sample_hub *s, struct choices *c)
     static void (*const ops[])(struct sample_hub *, struct choices *) = {op_wait, op_enrol,
         op_enrol, op_status, op_status, op_status, op_status, op_put_node, op_put_edge, op_put_edge,
         op_put_network, op_token, op_network, op_remove, op_any, op_any, op_listen, op_listen,
-        op_enrol_routed, op_admit, op_add, op_wg};
+        op_enrol_routed, op_admit, op_add, op_wg, op_delete_object};
 
     while (c->n > 0) {
         ops[choices_below(c, sizeof(ops) / sizeof(*ops))](s, c);

@@ -144,6 +144,82 @@ static void test_who_is_told(void **state)
     close_hub(&s);
 }
 
+static int remove_object(struct sample_hub *s, const char *path)
+{
+    int status = sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "DELETE", path, NULL, NULL);
+
+    sample_hub_hear(s);
+    return status;
+}
+
+/* Those who could see it hear of its end. It can be made again. */
+static void test_remove(void **state)
+{
+    struct sample_hub s;
+
+    open_hub(&s, false);
+    assert_int_equal(remove_object(&s, PLACE "x"), 404);
+    assert_int_equal(put(&s, "x", "a", 0), 200);
+    assert_int_equal(put(&s, "y", "a", 0), 200);
+    assert_int_equal(heard(&s, 0), 2);
+    assert_int_equal(remove_object(&s, PLACE "x"), 204);
+    assert_int_equal(heard(&s, 0), 1);
+    assert_null(model_find_object(network(&s), &notice_kind, "x"));
+    assert_non_null(model_find_object(network(&s), &notice_kind, "y"));
+    assert_int_equal(remove_object(&s, PLACE "x"), 404);
+    assert_int_equal(put(&s, "x", "c", 0), 200);
+    sample_hub_compare(&s);
+    close_hub(&s);
+}
+
+static int put_edge(struct sample_hub *s, const char *path)
+{
+    char body[256];
+
+    (void)snprintf(body, sizeof(body),
+        "{\"kind\":\"MeshEdge\",\"metadata\":{\"name\":\"a--c\"},"
+        "\"spec\":{\"nodes\":[\"a\",\"c\"],\"path\":\"%s\"}}",
+        path);
+    return sample_hub_ask(
+        s, API_ACCESS_ADMIN, NULL, "PUT", "/v1/networks/default/objects/MeshEdge/a--c", body, NULL);
+}
+
+/* Two that were cut off from each other see each other again. */
+static void test_remove_edge(void **state)
+{
+    static const char path[] = "/v1/networks/default/objects/MeshEdge/a--c";
+    struct sample_hub s;
+    size_t n_before;
+
+    open_hub(&s, false);
+    n_before = s.ears[0].held.nodes.n;
+    assert_int_equal(remove_object(&s, path), 404);
+    assert_int_equal(put_edge(&s, "off"), 200);
+    sample_hub_hear(&s);
+    assert_int_equal(s.ears[0].held.nodes.n, n_before - 1);
+    assert_int_equal(remove_object(&s, path), 204);
+    assert_int_equal(s.ears[0].held.nodes.n, n_before);
+    assert_null(model_find_edge(network(&s), "a", "c"));
+    sample_hub_compare(&s);
+    close_hub(&s);
+}
+
+static void test_remove_node_and_network(void **state)
+{
+    struct sample_hub s;
+
+    open_hub(&s, false);
+    assert_int_equal(remove_object(&s, "/v1/networks/default/objects/Node/none"), 404);
+    assert_int_equal(remove_object(&s, "/v1/networks/default/objects/Node/hub"), 400);
+    assert_int_equal(remove_object(&s, "/v1/networks/default/objects/Node/b"), 204);
+    assert_null(model_find_node(network(&s), "b"));
+    assert_int_equal(remove_object(&s, "/v1/networks/default/objects/Network/other"), 404);
+    assert_int_equal(remove_object(&s, "/v1/networks/default/objects/Other/b"), 404);
+    assert_int_equal(remove_object(&s, "/v1/networks/default/objects/Network/default"), 204);
+    assert_null(network(&s));
+    close_hub(&s);
+}
+
 /* ---- the store ------------------------------------------------------------------------------ */
 
 static int no_key(void *ctx, const char *name, const struct x25519_public *public,
@@ -242,6 +318,9 @@ static void test_damaged(void **state)
     assert_int_equal(put(&s, "x", "a", 0), 200);
     assert_null(damaged_find(&s.hub->model.damaged, "notice/default/x"));
     assert_int_equal(heard(&s, 0), 1);
+    store_text(&s, "notice/default/y", "{\"kind\":\"Notice\"}");
+    assert_int_equal(remove_object(&s, PLACE "y"), 204);
+    assert_null(damaged_find(&s.hub->model.damaged, "notice/default/y"));
     close_hub(&s);
 }
 
@@ -272,6 +351,9 @@ int main(void)
         cmocka_unit_test(test_apply_and_get),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_who_is_told),
+        cmocka_unit_test(test_remove),
+        cmocka_unit_test(test_remove_edge),
+        cmocka_unit_test(test_remove_node_and_network),
         cmocka_unit_test(test_loads_again),
         cmocka_unit_test(test_survives_a_restart),
         cmocka_unit_test(test_damaged),

@@ -237,6 +237,13 @@ void handlers_objects_get(void *ctx, const struct request *rq, struct response *
  */
 void handlers_objects_put(void *ctx, const struct request *rq, struct response *rs);
 
+/**
+ * handlers_objects_remove() - DELETE /v1/networks/{network}/objects/{kind}/{name}
+ *
+ * Remove one object of any kind.
+ */
+void handlers_objects_remove(void *ctx, const struct request *rq, struct response *rs);
+
 /* ---- what several of them need ---------------------------------------------------------------
  *
  * handlers.c. Each fills in @rs with the refusal when it returns NULL. */

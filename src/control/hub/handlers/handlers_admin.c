@@ -333,14 +333,8 @@ void handlers_nodes_remove(void *ctx, const struct request *rq, struct response 
     struct model_network *net = handlers_find_network(h, rq, rs);
     struct model_node *node = net ? handlers_find_node(net, rq, rs) : NULL;
 
-    if (!node)
-        return;
-    if (node->pub.spec.hub)
-        response_refuse(rs, 400,
-            "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\")",
-            rq->params[1], rq->params[0]);
-    else
-        node_removal_start(h, rq, rs, node, "an administrator has removed it");
+    if (node)
+        node_removal_by_admin(h, rq, rs, node);
 }
 
 void handlers_snapshot(void *ctx, const struct request *rq, struct response *rs)

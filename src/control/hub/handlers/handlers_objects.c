@@ -1,4 +1,5 @@
-/* handlers_objects.c - objects as an administrator reads and writes them: the calls, for any kind.
+/* handlers_objects.c - objects as an administrator reads, writes and removes them: the calls, for
+ * any kind.
  */
 #include <string.h>
 
@@ -62,8 +63,7 @@ void handlers_objects_get(void *ctx, const struct request *rq, struct response *
     if (json)
         response_json(rs, 200, json);
     else
-        response_refuse(rs, 404, "network \"%s\" has no %s \"%s\"", net->pub.spec.meta.name,
-            rq->params[1], name);
+        objects_refuse_missing(rq, rs);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -153,4 +153,15 @@ void handlers_objects_put(void *ctx, const struct request *rq, struct response *
             object_deinit(&o);
     }
     json_decref(json);
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+void handlers_objects_remove(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+    const struct object_kind *kind = net ? find_kind(rq, rs) : NULL;
+
+    if (kind)
+        row_of(kind)->remove(ctx, net, rq, rs);
 }

@@ -115,3 +115,14 @@ void node_removal_start(struct handlers *h, const struct request *rq, struct res
     rm->reason = reason;
     later_begin(&rm->later, rq, rs);
 }
+
+void node_removal_by_admin(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node)
+{
+    if (node->pub.spec.hub)
+        response_refuse(rs, 400,
+            "node \"%s\" is the hub itself: it goes with its network (\"weft network rm %s\")",
+            node->pub.spec.meta.name, node->net->pub.spec.meta.name);
+    else
+        node_removal_start(h, rq, rs, node, "an administrator has removed it");
+}

@@ -15,3 +15,7 @@ struct model_node;
  */
 void node_removal_start(struct handlers *h, const struct request *rq, struct response *rs,
     const struct model_node *node, const char *reason);
+
+/** node_removal_by_admin() - node_removal_start() for an administrator, unless it is the hub. */
+void node_removal_by_admin(struct handlers *h, const struct request *rq, struct response *rs,
+    const struct model_node *node);

@@ -1,4 +1,4 @@
-/* objects.c - what writing an object of any kind has in common; see objects.h. */
+/* objects.c - what writing and removing objects of any kind has in common; see objects.h. */
 #include "objects.h"
 
 #include <stdlib.h>
@@ -84,4 +84,48 @@ void objects_write(struct object_call *call, struct response *rs, struct store_o
     for (size_t i = 0; i < n_checks; i++)
         ops[i + 1] = checks[i];
     later_commit(&call->later, ops, n_checks + 1, written, rs);
+}
+
+/* ---- removing ------------------------------------------------------------------------------- */
+
+void objects_refuse_missing(const struct request *rq, struct response *rs)
+{
+    response_refuse(
+        rs, 404, "network \"%s\" has no %s \"%s\"", rq->params[0], rq->params[1], rq->params[2]);
+}
+
+static void removed(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    const struct request *rq = &l->rq;
+
+    if (a->r != 0) {
+        later_fail(rs, a);
+        return;
+    }
+    log_info("%s \"%s\" of network \"%s\" is removed", rq->params[1], rq->params[2], rq->params[0]);
+    response_empty(rs);
+}
+
+/* Also a record that is set aside because it cannot be understood. */
+static void begin_removal(struct later *l, const struct request *rq, struct response *rs)
+{
+    const struct object_kind *kind = object_kind_find(rq->params[1]);
+    char key[RECORD_KEY_MAX];
+    struct store_op op = {
+        .kind = STORE_OP_DELETE, .key = record_object_key(key, kind, rq->params[0], rq->params[2])};
+
+    op.expect = model_revision(l->h->model, key);
+    if (op.expect != 0)
+        later_commit(l, &op, 1, removed, rs);
+    else
+        objects_refuse_missing(rq, rs);
+}
+
+void objects_remove(
+    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+{
+    struct later *l = later_new(h, rq, rs, sizeof(*l), begin_removal);
+
+    if (l)
+        later_begin(l, rq, rs);
 }

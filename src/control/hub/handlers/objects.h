@@ -41,6 +41,13 @@ struct objects_row {
      * Called again when others have changed what it looked at.
      */
     void (*put)(struct object_call *call, struct model_network *net, struct response *rs);
+
+    /**
+     * remove() - answer a request by removing the object of the path
+     * @rs:	204, 404 if there is none, or another refusal; or that the answer comes later
+     */
+    void (*remove)(struct handlers *h, struct model_network *net, const struct request *rq,
+        struct response *rs);
 };
 
 extern const struct objects_row objects_network; /* objects_network.c */
@@ -63,6 +70,13 @@ void objects_refuse_version(const struct object_call *call, struct response *rs)
 struct model_node *objects_hold_node(const struct object_call *call,
     const struct model_network *net, const char *name, struct store_op *ret,
     char key[static RECORD_KEY_MAX], struct response *rs);
+
+/** objects_refuse_missing() - there is no such object: @rs says 404. */
+void objects_refuse_missing(const struct request *rq, struct response *rs);
+
+/** objects_remove() - the remove of a kind whose object is one record, and nothing else. */
+void objects_remove(
+    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs);
 
 /**
  * objects_write() - have one record written

@@ -152,4 +152,5 @@ const struct objects_row objects_edge = {
     .list = list,
     .get = get,
     .put = put,
+    .remove = objects_remove,
 };

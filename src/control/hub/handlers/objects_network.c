@@ -88,9 +88,19 @@ static void put(struct object_call *call, struct model_network *net, struct resp
         change(call, net, rs);
 }
 
+static void remove_network(
+    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+{
+    if (strcmp(rq->params[0], rq->params[2]) == 0)
+        handlers_networks_remove(h, rq, rs);
+    else
+        objects_refuse_missing(rq, rs);
+}
+
 const struct objects_row objects_network = {
     .kind = &network_kind,
     .list = list,
     .get = get,
     .put = put,
+    .remove = remove_network,
 };

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
+#include "hub/handlers/node_removal.h"
 #include "hub/handlers/objects.h"
 #include "hub/model/model.h"
 #include "hub/model/node_routes.h"
@@ -131,9 +132,21 @@ static void put(struct object_call *call, struct model_network *net, struct resp
         node->pub.spec.meta.resource_version, &other, n_others);
 }
 
+static void remove_node(
+    struct handlers *h, struct model_network *net, const struct request *rq, struct response *rs)
+{
+    const struct model_node *node = model_find_node(net, rq->params[2]);
+
+    if (node)
+        node_removal_by_admin(h, rq, rs, node);
+    else
+        objects_refuse_missing(rq, rs);
+}
+
 const struct objects_row objects_node = {
     .kind = &node_kind,
     .list = list,
     .get = get,
     .put = put,
+    .remove = remove_node,
 };

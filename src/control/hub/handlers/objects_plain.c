@@ -48,4 +48,5 @@ const struct objects_row objects_plain = {
     .list = list,
     .get = get,
     .put = put,
+    .remove = objects_remove,
 };

@@ -19,7 +19,7 @@ PYTEST  := $(PYTHON) -m pytest
 INSTALL := tools/install-packages
 
 .DEFAULT_GOAL := help
-.PHONY: help build test core quick demo lab san fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
+.PHONY: help build test core quick demo lab san kube fuzz bench golden check tidy fmt docs install deb dist sbom image portable clean
 
 help:
 	@echo 'Weft: an encrypted overlay network for GPU clusters.'
@@ -63,6 +63,10 @@ san: ## unit, corpus, interop and lab tests under ASan+UBSan, then under TSan
 	@$(INSTALL) build run test
 	tools/run-sanitizers
 
+kube: ## a real Kubernetes API server for test/kube, built once into a cache; KUBE_MODERN=1
+	@$(INSTALL) kube
+	tools/kube build
+
 fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 	@$(INSTALL) build dev
 	tools/run-fuzz $(S) $(F)
@@ -94,6 +98,8 @@ docs: ## rewrite the documents that are made from the code
 	@$(INSTALL) test
 	tools/gen-drops > docs/DROPS.md
 	tools/gen-metrics > docs/METRICS.md
+	tools/gen-crds > deploy/kubernetes/crds.yaml
+	tools/gen-crds --without-cel > deploy/kubernetes/crds-before-1.25.yaml
 
 deb: ## the Debian packages weft and weft-hub, in build/deb
 	@$(INSTALL) build deb

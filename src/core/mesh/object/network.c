@@ -123,6 +123,8 @@ static json_t *encode(const struct object *o)
 const struct object_kind network_kind = {
     .name = "Network",
     .prefix = "network/",
+    .plural = "networks",
+    .short_name = "wnet",
     .is_network = true,
     .decode = decode,
     .encode = encode,

@@ -35,7 +35,9 @@ struct object_kind {
     const char *name;   /* as JSON's "kind" and the command line have it: "MeshEdge" */
     const char *list;   /* what a snapshot calls its list of them: "edges"; NULL: it has the one */
     const char *prefix; /* what their keys in the hub's store begin with: "edge/" */
-    bool is_network;    /* it is a network itself, and so belongs to none */
+    const char *plural; /* what Kubernetes' API calls many of them: "meshedges" */
+    const char *short_name; /* and what kubectl takes for it besides: "wedge" */
+    bool is_network;        /* it is a network itself, and so belongs to none */
 
     /**
      * decode() - check an object of this kind and take it in

@@ -1,0 +1,97 @@
+"""A real Kubernetes API server, which `make kube` has built; see tools/kube."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools/kube"
+CRDS = {"1.20": ROOT / "deploy/kubernetes/crds-before-1.25.yaml",
+        "modern": ROOT / "deploy/kubernetes/crds.yaml"}
+
+
+def variant_env(variant: str) -> dict[str, str]:
+    return os.environ | {"KUBE_MODERN": "1" if variant == "modern" else "0"}
+
+
+def is_built(variant: str) -> bool:
+    return subprocess.run([TOOL, "have"], env=variant_env(variant), check=False).returncode == 0
+
+
+def free_ports(count: int) -> int:
+    """The first of @count ports in a row on which nobody listens."""
+    for first in range(21000 + os.getpid() % 300 * 20, 32000, count):
+        sockets = [socket.socket() for _ in range(count)]
+        try:
+            for offset, s in enumerate(sockets):
+                s.bind(("127.0.0.1", first + offset))
+            return first
+        except OSError:
+            continue
+        finally:
+            for s in sockets:
+                s.close()
+    raise OSError(f"there are no {count} free ports in a row")
+
+
+@dataclass
+class Answer:
+    """What kubectl said."""
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> dict:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+class Cluster:
+    """An API server with Weft's custom resources. All that it keeps is in a folder."""
+
+    def __init__(self, folder: Path, variant: str) -> None:
+        self.folder, self.variant = folder, variant
+        self.port = free_ports(4)
+        self.env = variant_env(variant) | {"KUBE_PORT": str(self.port)}
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.bin = Path(subprocess.run([TOOL, "where"], check=True, text=True,
+                                       stdout=subprocess.PIPE).stdout.strip()) / "bin"
+
+    def start(self) -> Cluster:
+        subprocess.run([TOOL, "start", self.folder], env=self.env, check=True)
+        # kubectl 1.20 does not know of CEL; the server does.
+        self.must("apply", "--validate=false", "-f", CRDS[self.variant])
+        self.must("wait", "--for", "condition=Established", "--timeout", "60s", "crd", "--all")
+        return self
+
+    def stop(self) -> None:
+        subprocess.run([TOOL, "stop", self.folder], env=self.env, check=True)
+
+    def kubeconfig(self, user: str = "admin") -> Path:
+        return self.folder / f"{user}.kubeconfig"
+
+    def kubectl(self, *args: object, user: str = "admin", stdin: object = None) -> Answer:
+        """@stdin: an object, for `-f -`."""
+        text = json.dumps(stdin) if stdin is not None else None
+        done = subprocess.run([self.bin / "kubectl", "--kubeconfig", self.kubeconfig(user),
+                               *map(str, args)], input=text, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                              env=self.env | {"HOME": str(self.folder)})
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def must(self, *args: object, user: str = "admin", stdin: object = None) -> Answer:
+        answer = self.kubectl(*args, user=user, stdin=stdin)
+        assert answer.code == 0, f"kubectl {args}: {answer.err}"
+        return answer
+
+    def get(self, *args: object) -> dict:
+        return self.must("get", "-o", "json", *args).json()
+
+    def namespace(self, name: str) -> str:
+        self.must("create", "namespace", name)
+        return name

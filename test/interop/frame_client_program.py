@@ -44,14 +44,30 @@ def receive(frames: socket.socket) -> bool:
     return True
 
 
+class Commands:
+    """The lines of a FIFO. Python's own reader would keep what arrived together with a line, and
+    select() would not know of it."""
+
+    def __init__(self, path: str) -> None:
+        os.mkfifo(path)
+        # Also for writing, so that it does not end with its first writer.
+        self._fd = os.open(path, os.O_RDWR)
+        self._rest = b""
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def read(self) -> list[str]:
+        *lines, self._rest = (self._rest + os.read(self._fd, 65536)).split(b"\n")
+        return [line.decode() for line in lines]
+
+
 def main() -> None:
     frames = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     frames.connect(f"/run/wireguard/{sys.argv[1]}.path")
     waiting = selectors.DefaultSelector()
     waiting.register(frames, selectors.EVENT_READ)
-    os.mkfifo(sys.argv[2])
-    # Also for writing, so that it does not end with its first writer.
-    commands = os.fdopen(os.open(sys.argv[2], os.O_RDWR), "r", buffering=1)
+    commands = Commands(sys.argv[2])
     waiting.register(commands, selectors.EVENT_READ)
     print("open", flush=True)
     while True:
@@ -61,7 +77,8 @@ def main() -> None:
                     print("closed", flush=True)
                     return
                 continue
-            send(frames, commands.readline().split())
+            for line in commands.read():
+                send(frames, line.split())
 
 
 if __name__ == "__main__":

@@ -69,6 +69,18 @@ def test_frames_go_both_ways(ends):
     at_b.wait_frame("80dd")
 
 
+def test_commands_of_the_client_that_come_together(ends):
+    """It sends each of them, which the other tests rely upon."""
+    a, b = ends
+    at_a, at_b = FrameClient(a), FrameClient(b)
+    os.kill(at_a.daemon.pid, signal.SIGSTOP)
+    for frame in ("80aa", "80bb"):
+        at_a.send("192.0.2.2", frame)
+    os.kill(at_a.daemon.pid, signal.SIGCONT)
+    at_b.wait_frame("80aa")
+    at_b.wait_frame("80bb")
+
+
 def test_too_many_frames_are_dropped_and_counted(ends):
     a, b = ends
     FrameClient(b)

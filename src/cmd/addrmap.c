@@ -1,4 +1,5 @@
-/* addrmap.c - weft addrmap: the nodes' private addresses lead to their public ones, unencrypted. */
+/* addrmap.c - weft addrmap: translate the nodes' private addresses to their public ones,
+ * unencrypted. */
 #include "mesh/names/addrmap.h"
 
 #include <jansson.h>
@@ -107,7 +108,8 @@ static void log_map(const struct addrmap *m)
         log_info("%s is left out: %s", m->gaps[i].node, m->gaps[i].why);
 }
 
-/* Looks, and applies what is new. The last map stays while the agent is away. */
+/* Reads the map from the agent and applies it if it has changed. While the agent is away the last
+ * map stays; only the @first reading may fail for that. 0, or non-zero with words. */
 static int follow(struct addrmap *have, bool first, struct err *e)
 {
     struct addrmap want = ADDRMAP_NULL;
@@ -127,6 +129,7 @@ static int follow(struct addrmap *have, bool first, struct err *e)
     return r;
 }
 
+/* Translates until a signal ends this process. 0, or non-zero with words. */
 static int keep(struct err *e)
 {
     _cleanup_(addrmap_deinit) struct addrmap m = ADDRMAP_NULL;
@@ -143,7 +146,7 @@ static int keep(struct err *e)
     log_warning("%s", warning);
     while (r == 0 && poll(&pfd, 1, (int)(arg.period / NSEC_PER_MSEC)) == 0)
         r = follow(&m, false, e);
-    /* After a failure too: nobody would look after what is left. */
+    /* After a failure as well: no process would remove the translation later. */
     removed = translate_remove(r == 0 ? e : NULL);
     return r == 0 ? removed : r;
 }

@@ -9,6 +9,7 @@
 
 #include "api/client/client.h"
 #include "api/content/token.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -19,7 +20,7 @@
 #define ADMIN_TIMEOUT_MS 15000
 #define ADMIN_TOKEN_MAX  256
 
-/* The first line of the token file. */
+/* Reads the first line of the token file. */
 static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, struct err *e)
 {
     _cleanup_(fclosep) FILE *f = fopen(path, "re");
@@ -32,7 +33,7 @@ static int read_token(char token[static ADMIN_TOKEN_MAX], const char *path, stru
     return 0;
 }
 
-/* @token is the room that target->bearer points into. */
+/* @token and @users are the room for texts that @ret then borrows. */
 static int make_target(struct client_target *ret, const struct admin_target *t,
     char token[static ADMIN_TOKEN_MAX], char users[static UNIX_SOCKET_CHOICE_CAP], struct err *e)
 {
@@ -88,6 +89,27 @@ int admin_call(const struct admin_target *t, const char *command, const char *me
     }
     *ret = answer;
     return CMD_OK;
+}
+
+int admin_show(const struct admin_target *target, const char *command, const char *path,
+    bool as_json, void (*print)(const json_t *body))
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    int status = admin_call(target, command, "GET", path, NULL, &answer);
+
+    if (status != CMD_OK)
+        return status;
+    if (as_json)
+        return admin_print_json(answer.body);
+    print(answer.body);
+    return CMD_OK;
+}
+
+int admin_delete(const struct admin_target *target, const char *command, const char *path)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+
+    return admin_call(target, command, "DELETE", path, NULL, &answer);
 }
 
 int admin_print_json(const json_t *body)

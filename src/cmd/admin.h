@@ -21,10 +21,19 @@ struct admin_target {
     const char *pin;        /* base64 SHA-256 of the hub's SPKI */
 };
 
+/** Where a hub's admin socket is. */
+#define ADMIN_SOCKET_DEFAULT "/run/weft/hub.sock"
+
+/* The row of an option table for a command that only the hub on this machine can be asked. */
+#define ADMIN_SOCKET_OPTION(t)                                                                     \
+    {                                                                                              \
+        "--socket", "PATH", option_text, &(t).socket, ADMIN_SOCKET_DEFAULT,                        \
+            "admin socket of the hub on this machine"                                              \
+    }
+
 /* The rows of an option table that fill in a struct admin_target. */
 #define ADMIN_OPTIONS(t)                                                                           \
-    {"--socket", "PATH", option_text, &(t).socket, "/run/weft/hub.sock",                           \
-        "admin socket of the hub on this machine"},                                                \
+    ADMIN_SOCKET_OPTION(t),                                                                        \
         {"--hub", "HOST:PORT", option_text, &(t).hub, NULL, "ask a hub elsewhere, over HTTPS"},    \
         {"--admin-token-file", "FILE", option_text, &(t).token_file, NULL,                         \
             "with --hub: the file that holds its admin token"},                                    \
@@ -35,14 +44,27 @@ struct admin_target {
 
 /**
  * admin_call() - ask the hub, or say on standard error why that failed
- * @command:	for the message, "token new"
+ * @command:	for the message, as "token new"
  * @body:	borrowed; NULL: none
- * @ret:	on success; deinit after use
+ * @ret:	set on success; client_answer_deinit() it
  *
  * Return: CMD_OK, CMD_FAILED or CMD_USAGE.
  */
 int admin_call(const struct admin_target *target, const char *command, const char *method,
     const char *path, const json_t *body, struct client_answer *ret);
+
+/**
+ * admin_show() - ask the hub for @path, and print the answer's body
+ * @as_json:	print it as JSON; else with @print
+ * @print:	prints @body on standard output; borrows it
+ *
+ * Return: CMD_OK; or CMD_FAILED or CMD_USAGE, after a sentence on standard error.
+ */
+int admin_show(const struct admin_target *target, const char *command, const char *path,
+    bool as_json, void (*print)(const json_t *body));
+
+/** admin_delete() - have the hub delete @path. Return: as admin_call(). */
+int admin_delete(const struct admin_target *target, const char *command, const char *path);
 
 /**
  * admin_print_json() - the answer's body on standard output, indented, with a newline
@@ -54,10 +76,16 @@ int admin_print_json(const json_t *body);
 /** Room for admin_time(). */
 #define ADMIN_TIME_MAX 32
 
-/** admin_time() - the seconds since 1970 at obj.@name as "2026-11-22 07:30:00", UTC; "-" if none.
+/**
+ * admin_time() - the time at obj.@name, seconds since 1970, as "2026-11-22 07:30:00" in UTC
+ *
+ * Return: @buf; it is "-" when there is no such time.
  */
 const char *admin_time(const json_t *obj, const char *name, char buf[static ADMIN_TIME_MAX]);
 
-/** admin_field() - the text at obj.@outer.@inner (or obj.@inner, when @outer is NULL); "" if none.
+/**
+ * admin_field() - the text at obj.@outer.@inner; at obj.@inner when @outer is NULL
+ *
+ * Return: borrowed from @obj; "" when there is no such text.
  */
 const char *admin_field(const json_t *obj, const char *outer, const char *inner);

@@ -83,25 +83,24 @@ static void print_token(const json_t *t)
         admin_field(t, NULL, "createdBy"));
 }
 
-static int admin_ls(int argc, char **argv)
+static void print_tokens(const json_t *body)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const json_t *t;
     size_t i;
+
+    (void)printf("%-20s %-9s %-12s %-20s %-20s %s\n", "NAME", "ROLE", "NETWORK", "EXPIRES",
+        "LAST USED", "MADE BY");
+    json_array_foreach(json_object_get(body, "adminTokens"), i, t)
+        print_token(t);
+}
+
+static int admin_ls(int argc, char **argv)
+{
     int status;
 
     if (options_parse(&ls_usage, argc, argv, &status))
         return status;
-    status = admin_call(&arg.target, ls_usage.command, "GET", "/v1/admin-tokens", NULL, &answer);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
-    (void)printf("%-20s %-9s %-12s %-20s %-20s %s\n", "NAME", "ROLE", "NETWORK", "EXPIRES",
-        "LAST USED", "MADE BY");
-    json_array_foreach(json_object_get(answer.body, "adminTokens"), i, t)
-        print_token(t);
-    return CMD_OK;
+    return admin_show(&arg.target, ls_usage.command, "/v1/admin-tokens", arg.json, print_tokens);
 }
 
 static const struct option rm_options[] = {
@@ -118,14 +117,13 @@ static const struct option_usage rm_usage = {
 
 static int admin_rm(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[128];
     int status;
 
     if (options_parse(&rm_usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/admin-tokens/%s", arg.name);
-    status = admin_call(&arg.target, rm_usage.command, "DELETE", path, NULL, &answer);
+    status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
         (void)printf("admin token %s is gone\n", arg.name);
     return status;

@@ -90,7 +90,7 @@ static int take_down(void)
     struct err e = ERR_NULL;
     int r = launch_ask(arg.config.socket_path, "POST", "/v1/down", DOWN_TIMEOUT_MS, NULL, &e);
 
-    /* It writes down what it has heard when it ends. */
+    /* The agent writes its state when it ends, so this command returns only after that. */
     if (r == 0 && agent > 0) {
         r = process_wait_end(agent, DOWN_TIMEOUT_MS);
         if (r < 0)

@@ -23,7 +23,7 @@
 /* Ports that only root, or who has the capability, can bind. */
 #define PRIVILEGED_PORTS 1024
 
-/** Room for the paths. */
+/** The texts of paths, which struct privileges borrows. */
 struct room {
     char measure[PATH_MAX];
     char folder[PATH_MAX];
@@ -31,7 +31,10 @@ struct room {
     char frames[sizeof(UAPI_SOCKET_DIR) + STATE_INTERFACE_MAX + 8];
 };
 
-/* Who is not root and has none writes the file itself, if it may. */
+/*
+ * Root starts a helper that writes the hosts file. An agent that is not root looks for one that
+ * runs; where there is none, it writes the file itself, if it may.
+ */
 static int start_helper(struct agent_config *config, const struct state *st, struct err *e)
 {
     struct hosts_rules rules = {
@@ -47,8 +50,10 @@ static int start_helper(struct agent_config *config, const struct state *st, str
     return 0;
 }
 
-/* Beside the kernel's WireGuard the agent sends from its port, by raw sockets:
- * net/socket/raw_udp.h. */
+/*
+ * The capabilities that the agent keeps. Beside the kernel's WireGuard it sends path frames from
+ * WireGuard's own port, which takes raw sockets (net/socket/raw_udp.h).
+ */
 static uint64_t capabilities(const struct state *st)
 {
     uint64_t set = SANDBOX_CAP(CAP_NET_ADMIN);

@@ -5,11 +5,11 @@ struct agent_config;
 struct err;
 
 /**
- * agent_privileges_drop() - start the helper for the hosts file, and drop the rest
- * @config:	its @hosts is set; to be released with hosts_helper_free()
+ * agent_privileges_drop() - start the helper for the hosts file, then give up what is not needed
+ * @config:	its @memlock is set, and its @hosts, to be released with hosts_helper_free()
  * @user:	as --user says
  *
- * A machine that has not joined keeps everything: agent_run() will say so, and end.
+ * On a machine that has not joined nothing is given up: agent_run() says that, and ends.
  *
  * Return: 0; or non-zero with words.
  */

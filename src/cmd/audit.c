@@ -14,7 +14,7 @@
 #include "cmd/options.h"
 #include "os/clock.h"
 
-/* What the hub gives at a time, at most. */
+/* Most entries in one answer of the hub. */
 #define PAGE_MAX 1000
 
 /* How often a hub is asked for what is new. */
@@ -113,7 +113,10 @@ static int print_all(const json_t *entries)
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-/* One page into @ret; @place: "after" or "before" and an ID; NULL: the newest. */
+/*
+ * Asks for one page of entries. @place: "after" or "before", and @id says which entry; NULL: the
+ * newest ones. @since: seconds since 1970; 0: no matter how old.
+ */
 static int ask(
     const char *place, const char *id, uint64_t limit, int64_t since, struct client_answer *ret)
 {
@@ -130,7 +133,8 @@ static int ask(
     return admin_call(&arg.target, usage.command, "GET", path, NULL, ret);
 }
 
-/* The newest entries, asked for page by page backwards. @next: where to go on. */
+/* Prints the newest entries. Pages are asked for from the newest one backwards. @next: set to the
+ * ID after which follow() goes on. */
 static int show_newest(char next[static 64])
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;

@@ -79,13 +79,6 @@ static const struct option_usage usage = {
         "does. Exit status: 0, 3 where --expect is not reached, 1 when nothing was measured.",
 };
 
-static int print_text(struct str *out)
-{
-    if (fputs(str_text(out), stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail("bench", "standard output does not take it");
-    return CMD_OK;
-}
-
 static int print_history(void)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
@@ -96,7 +89,7 @@ static int print_history(void)
 
     if (r < 0)
         return cmd_fail("bench", "%s", err_text(&e));
-    r = arg.json ? admin_print_json(json) : print_text(&out);
+    r = arg.json ? admin_print_json(json) : cmd_print("bench", str_text(&out));
     json_decref(json);
     return r;
 }
@@ -109,7 +102,7 @@ static int print_bench(const struct bench *b)
 
     if (!arg.json) {
         bench_format(b, &out);
-        return print_text(&out);
+        return cmd_print("bench", str_text(&out));
     }
     json = bench_encode(b);
     r = admin_print_json(json);
@@ -117,7 +110,8 @@ static int print_bench(const struct bench *b)
     return r;
 }
 
-/* The picture and the history; what cannot be written is no reason to hide the figures. */
+/* Adds the run to the history and draws the picture. The figures have been printed by now, whether
+ * these can be written or not. */
 static int keep(const struct bench *b)
 {
     _cleanup_(str_deinit) struct str svg = STR_NULL;
@@ -147,7 +141,7 @@ static int report(struct measure *m, struct bench *b)
     b->n_pairs = m->survey.n_pairs;
     b->streams = (uint32_t)arg.streams;
     b->expect_bps = arg.expect_bps;
-    b->elapsed = clock_now() - m->start;
+    b->elapsed = clock_now() - m->started_at;
     b->measured_at = clock_wall();
     b->network = m->members.network;
     status = print_bench(b);
@@ -157,7 +151,7 @@ static int report(struct measure *m, struct bench *b)
     return status == CMD_OK && bench_failures(b) > 0 ? CMD_VERDICT_NO : status;
 }
 
-/* Found out before seconds of measuring, not after. */
+/* Asked before the measuring, which takes long, and not only after it. */
 static int check_svg(void)
 {
     _cleanup_(freep) char *copy = arg.svg ? strdup(arg.svg) : NULL;
@@ -167,6 +161,7 @@ static int check_svg(void)
     return cmd_fail("bench", "the picture \"%s\" cannot be written: %s", arg.svg, strerror(errno));
 }
 
+/* Measuring would slow a training job down: refuses when one seems to run. */
 static int refuse_live(const struct measure *m)
 {
     for (size_t i = 0; i < m->survey.n_nodes; i++) {

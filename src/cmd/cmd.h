@@ -27,7 +27,14 @@ int cmd_fail(const char *command, const char *fmt, ...) __attribute__((format(pr
 /** cmd_refuse() - the same about a command line that is wrong in itself. Return: CMD_USAGE. */
 int cmd_refuse(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/** Each is a cmd_fn, in the file of that name. */
+/**
+ * cmd_print() - @text on standard output, all of it
+ *
+ * Return: CMD_OK; CMD_FAILED, after a sentence on standard error, when it could not be written.
+ */
+int cmd_print(const char *command, const char *text);
+
+/** Each is a cmd_fn, in the file that is named beside it. */
 int cmd_addrmap(int argc, char **argv);   /* addrmap.c */
 int cmd_admin(int argc, char **argv);     /* admin_tokens.c */
 int cmd_agent(int argc, char **argv);     /* agent.c */
@@ -39,20 +46,22 @@ int cmd_edge(int argc, char **argv);      /* object.c */
 int cmd_env(int argc, char **argv);       /* env.c */
 int cmd_get(int argc, char **argv);       /* object.c */
 int cmd_hub(int argc, char **argv);       /* hub.c */
+int cmd_hub_up(int argc, char **argv);    /* hub_up.c; below hub */
+int cmd_jobs(int argc, char **argv);      /* jobs.c */
 int cmd_join(int argc, char **argv);      /* join.c */
 int cmd_leave(int argc, char **argv);     /* leave.c */
+int cmd_measuring(int argc, char **argv); /* internal.c */
 int cmd_network(int argc, char **argv);   /* network.c */
 int cmd_node(int argc, char **argv);      /* node.c */
-int cmd_jobs(int argc, char **argv);      /* jobs.c */
+int cmd_node_add(int argc, char **argv);  /* node_add.c; below node */
+int cmd_node_set(int argc, char **argv);  /* node_set.c; below node */
 int cmd_nodes(int argc, char **argv);     /* node.c */
 int cmd_paths(int argc, char **argv);     /* paths.c */
 int cmd_preflight(int argc, char **argv); /* preflight.c */
-int cmd_measuring(int argc, char **argv); /* measuring.c */
 int cmd_probe(int argc, char **argv);     /* probe.c */
+int cmd_rdzv(int argc, char **argv);      /* internal.c */
 int cmd_render(int argc, char **argv);    /* render.c */
-int cmd_rdzv(int argc, char **argv);      /* rendezvous.c */
 int cmd_run(int argc, char **argv);       /* run.c */
 int cmd_status(int argc, char **argv);    /* status.c */
 int cmd_token(int argc, char **argv);     /* token.c */
 int cmd_wg(int argc, char **argv);        /* wg.c */
-int cmd_wg_exec(int argc, char **argv);   /* wg_exec.c */

@@ -75,7 +75,5 @@ int cmd_env(int argc, char **argv)
         r = make_text(&out, form, &e);
     if (r != 0)
         return cmd_fail("env", "%s", err_text(&e));
-    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail("env", "standard output does not take it");
-    return CMD_OK;
+    return cmd_print("env", str_text(&out));
 }

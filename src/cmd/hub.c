@@ -1,396 +1,187 @@
-/* hub.c - weft hub up: one machine with a public address that all others find. */
-#include <errno.h>
-#include <limits.h>
-#include <linux/capability.h>
-#include <signal.h>
+/*
+ * hub.c - weft hub up|backup|restore|move: the commands of a hub's operator.
+ *
+ * Running a hub is in hub_up.c. The others ask the hub that runs on this machine through its admin
+ * socket; restore works on the files of one that does not run.
+ */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <uv.h>
 
-#include "agent/state/state.h"
+#include "api/client/client.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/parse.h"
+#include "cmd/admin.h"
 #include "cmd/cmd.h"
-#include "cmd/hub_backup.h"
-#include "cmd/hub_move.h"
-#include "cmd/option_public.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
-#include "cmd/privileges.h"
-#include "cmd/relay_only.h"
-#include "hub/hub.h"
-#include "hub/networks/networks.h"
-#include "hub/overlay/overlay.h"
-#include "mesh/object/block.h"
-#include "net/address/resolve.h"
-#include "os/log.h"
-#include "store/store_open.h"
-#include "uapi/uapi_server.h"
+#include "hub/networks/backup.h"
+#include "hub/networks/publics.h"
 
 static struct {
-    struct option_list publics;
-    struct endpoint listen;
-    struct endpoint api;
-    const char *network;
-    struct ip_prefix cidr4;
-    const char *store;
+    struct admin_target target;
+    const char *dir;
     const char *state;
-    const char *socket;
-    nsec_t audit_age;
-    const char *prefix;
-    const char *user;
-    enum log_level level;
-    bool no_dataplane;
-    bool relay_only;
-    const char *token;
-    const char *name;
+    struct option_list publics;
+    bool cancel;
+    bool json;
 } arg;
 
-#define AUDIT_AGE_MAX  (3650 * 86400 * NSEC_PER_SEC)
-#define SOCKET_DEFAULT "/run/weft/hub.sock"
+/* ---- backup --------------------------------------------------------------------------------- */
 
-/* ":51820", "51820" or "ADDRESS:PORT". [struct endpoint] */
-static int option_listen(const struct option *o, const char *text, struct err *e)
-{
-    const char *digits = text[0] == ':' ? text + 1 : text;
-    struct endpoint ep = {.port = 0};
-    uint64_t port;
-
-    if (digits[strspn(digits, "0123456789")] == '\0') {
-        if (parse_u64(&port, digits, o->min, UINT16_MAX, o->name, e) < 0)
-            return -EINVAL;
-        ep.port = (uint16_t)port;
-    } else if (endpoint_parse(&ep, text, NULL) < 0) {
-        return err_set(e, -EINVAL, "%s \"%.60s\" is not :PORT or ADDRESS:PORT", o->name, text);
-    }
-    *(struct endpoint *)o->field = ep;
-    return 0;
-}
-
-/* [struct ip_prefix] */
-static int option_cidr4(const struct option *o, const char *text, struct err *e)
-{
-    return block_parse(o->field, text, true, o->name, e);
-}
-
-/* [const char *] */
-static int option_store(const struct option *o, const char *text, struct err *e)
-{
-    int r = store_open_check(text, e);
-
-    return r == 0 ? option_text(o, text, e) : r;
-}
-
-static const struct option options[] = {
-    {"--public", "HOST[:PORT]", option_public, &arg.publics, NULL,
-        "where nodes reach this machine's UDP port; best first", .many = true},
-    {"--listen", ":PORT", option_listen, &arg.listen, ":51820", "UDP port of WireGuard and relay",
-        .min = 1},
-    {"--api", "[ADDRESS]:PORT", option_listen, &arg.api, ":8443",
-        "TCP port of the API, here and on the overlay"},
-    {"--network", "NAME", option_name, &arg.network, NULL,
-        "the first network, made if there is none yet (default \"default\")"},
-    {"--cidr4", "CIDR", option_cidr4, &arg.cidr4, NULL,
-        "its IPv4 block (default " NETWORKS_CIDR4_DEFAULT ")"},
-    {"--store", "URL", option_store, &arg.store, NULL,
-        "sqlite:PATH or memory: (default sqlite:STATE/hub.db)"},
-    {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
-    {"--socket", "PATH", option_text, &arg.socket, SOCKET_DEFAULT, "the admin socket"},
-    {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
-        "how long entries of the audit log are kept", .min = NSEC_PER_SEC, .max = AUDIT_AGE_MAX},
-    {"--interface-prefix", "WORD", option_name, &arg.prefix, "weft",
-        "interfaces are called WORD-NETWORK"},
-    PRIVILEGES_OPTION(&arg.user),
-    {"--log-level", "LEVEL", option_log_level, &arg.level, "info", "error, warning, info or debug"},
-    {"--no-dataplane", NULL, option_flag, &arg.no_dataplane, NULL,
-        "control only: no interfaces, no relay; uses interfaces that are there"},
-    {"--relay-only", NULL, option_flag, &arg.relay_only, NULL,
-        "be a relay of a network that has its hub elsewhere: a member without API or store"},
-    {"--token", "TOKEN", option_text, &arg.token, NULL,
-        "for --relay-only, the first time: from weft token new --relay"},
-    {"--name", "NAME", option_name, &arg.name, NULL,
-        "for --relay-only: the node's name, instead of the host's"},
+static const struct option backup_options[] = {
+    {"DIR", NULL, option_text, &arg.dir, NULL, "a new directory for the copy",
+        .need = OPTION_REQUIRED},
+    ADMIN_SOCKET_OPTION(arg.target),
     OPTIONS_END,
 };
 
-static const struct option_usage usage = {
-    .command = "hub up",
-    .summary = "Run the hub: enrolment, desired state, relay. It stays in the foreground.",
-    .options = options,
-    .notes = "The next step is \"weft token new\", and \"weft join TOKEN\" on each machine.",
+static const struct option_usage backup_usage = {
+    .command = "hub backup",
+    .summary = "Copy all that the running hub keeps: networks, nodes, tokens and keys.",
+    .options = backup_options,
+    .notes = "The copy is of one moment. Who has it can be this hub: it is not encrypted.",
 };
 
-/* ---- set-up --------------------------------------------------------------------------------- */
-
-/* One --public: an address, or a name that is looked up now. */
-static int find_public(struct hub_public *ret, const char *text, uint16_t port, struct err *e)
+static int hub_backup(int argc, char **argv)
 {
-    char at[ENDPOINT_TEXT_MAX];
-    int r = hub_public_parse(ret, text, port, e);
-
-    if (r == 0 && ret->is_name)
-        r = resolve_host(ret->text, port, ret->at, OBJECT_ENDPOINTS_MAX, &ret->n, e);
-    for (unsigned i = 0; r == 0 && i < ret->n; i++)
-        if (block_find_reserved(&ret->at[i].addr))
-            r = err_set(e, -EADDRNOTAVAIL, "%.60s is %s, where no other machine reaches this one",
-                text, endpoint_format(&ret->at[i], at));
-    return r == 0 ? 0 : err_prefix(e, "--public");
-}
-
-/* Fill in the public endpoints from the command line, or from the default route. */
-static int find_publics(struct hub_places *ret, struct err *e)
-{
-    uint16_t port = arg.listen.port;
-    struct ip_addr own[2];
-    int r = 0;
-    unsigned n;
-
-    if (arg.publics.n > OBJECT_ENDPOINTS_MAX)
-        return err_set(
-            e, -EINVAL, "--public is given for more than %d addresses", OBJECT_ENDPOINTS_MAX);
-    for (size_t i = 0; r == 0 && i < arg.publics.n; i++)
-        r = find_public(&ret->items[ret->n++], arg.publics.items[i], port, e);
-    if (r != 0 || ret->n > 0)
-        return r;
-    n = resolve_own(own);
-    if (n == 0)
-        return err_set(e, -EADDRNOTAVAIL,
-            "this machine has no default route to take an address from: say where nodes reach it, "
-            "with --public HOST");
-    for (unsigned i = 0; i < n; i++) {
-        struct hub_public *place = &ret->items[ret->n++];
-
-        place->at[place->n++] = (struct endpoint){.addr = own[i], .port = port};
-        (void)endpoint_format(&place->at[0], place->text);
-    }
-    log_info("no --public was given: nodes will be told %s, the address of the default route",
-        ret->items[0].text);
-    return 0;
-}
-
-/* A watch of each node is a descriptor, so take as many as the machine lets us. */
-static void raise_limits(void)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
-    /* A connection that is gone, and a disk that is full, are errors and not deaths. */
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN);
-}
-
-/* ---- the running hub ------------------------------------------------------------------------ */
-
-struct running {
-    uv_loop_t loop;
-    uv_signal_t signals[2];
-    struct hub *hub;         /* owns */
-    struct overlay *overlay; /* owns; NULL with --no-dataplane */
-    bool stopped;
-};
-
-static void stop(struct running *run)
-{
-    if (run->stopped)
-        return;
-    run->stopped = true;
-    if (run->hub)
-        hub_stop(run->hub);
-    if (run->overlay)
-        overlay_stop(run->overlay);
-    for (size_t i = 0; i < 2; i++)
-        uv_close((uv_handle_t *)&run->signals[i], NULL);
-}
-
-static void on_signal(uv_signal_t *handle, int signum)
-{
-    log_info("stopping, as signal %d asks", signum);
-    stop(handle->data);
-}
-
-static void watch_signals(struct running *run)
-{
-    static const int signums[] = {SIGTERM, SIGINT};
-
-    for (size_t i = 0; i < 2; i++) {
-        (void)uv_signal_init(&run->loop, &run->signals[i]);
-        run->signals[i].data = run;
-        (void)uv_signal_start(&run->signals[i], on_signal, signums[i]);
-    }
-}
-
-static int start(struct running *run, const struct hub_config *config, struct err *e)
-{
-    struct overlay_options opt = {.state_dir = config->state_dir,
-        .listen_port = config->udp_port,
-        .api_port = config->api_listen.port};
-    struct hub_hooks hooks = {0};
-    int r = 0;
-
-    if (!arg.no_dataplane) {
-        r = overlay_new(&run->overlay, &run->loop, &opt, e);
-        if (r == 0)
-            hooks = overlay_hooks(run->overlay);
-    }
-    if (r == 0)
-        r = hub_new(&run->hub, &run->loop, config, run->overlay ? &hooks : NULL, e);
-    if (r == 0 && run->overlay)
-        r = overlay_start(run->overlay, e);
-    return r == 0 ? hub_start(run->hub, arg.network, &arg.cidr4, e) : r;
-}
-
-static void say_ready(const struct hub_config *config, struct hub *hub)
-{
-    struct hub_network *net = NULL;
-    char text[ENDPOINT_TEXT_MAX];
-    char cidr[IP_PREFIX_TEXT_MAX];
-    char pin[HUB_PIN_TEXT_MAX];
-
-    (void)printf("weft hub is up: UDP %s, API port %u, TLS pin %s, networks",
-        endpoint_format(&config->publics.items[0].at[0], text), hub_api_port(hub),
-        hub_pin(hub, pin));
-    while ((net = hub_next_network(hub, net)))
-        (void)printf(" %s (%s, %zu %s)", net->spec.meta.name,
-            ip_prefix_format(&net->spec.cidr4, cidr), net->n_nodes,
-            net->n_nodes == 1 ? "node" : "nodes");
-    (void)printf("\nnext: \"weft token new\" here, then \"weft join TOKEN\" on each machine\n");
-    (void)fflush(stdout);
-}
-
-static int run_hub(const struct hub_config *config)
-{
-    struct running run = {.hub = NULL};
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     struct err e = ERR_NULL;
-    int r;
-
-    (void)uv_loop_init(&run.loop);
-    watch_signals(&run);
-    r = start(&run, config, &e);
-    if (r == 0) {
-        say_ready(config, run.hub);
-        (void)uv_run(&run.loop, UV_RUN_DEFAULT);
-    }
-    /* After a failure too: what had been opened closes in the loop's next turns. */
-    stop(&run);
-    (void)uv_run(&run.loop, UV_RUN_DEFAULT);
-    hub_free(run.hub);
-    overlay_free(run.overlay);
-    (void)uv_loop_close(&run.loop);
-    return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
-}
-
-static int run_relay(void)
-{
-    struct hub_places places = {.n = 0};
-    struct node_hub publics = {.n_endpoints = 0};
-    char interface[STATE_INTERFACE_MAX];
-    struct relay_only wish = {
-        .token = arg.token,
-        .name = arg.name,
-        .state_dir = arg.state,
-        .socket_path = strcmp(arg.socket, SOCKET_DEFAULT) == 0 ? STATE_SOCKET_DEFAULT : arg.socket,
-        .user = arg.user,
-        .interface = interface,
-        .listen_port = arg.listen.port,
-        .publics = publics.endpoints,
-    };
-    struct err e = ERR_NULL;
-    int r = 0;
-
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)snprintf(interface, sizeof(interface), "%.13s0", arg.prefix);
-    if (arg.publics.n > 0)
-        r = find_publics(&places, &e);
-    if (r == 0)
-        hub_places_tell(&publics, &places, &(struct hub_places){.n = 0});
-    wish.n_publics = publics.n_endpoints;
-    if (r == 0)
-        r = relay_only_run(&wish, &e);
-    return r == 0 ? CMD_OK : cmd_fail(usage.command, "%s", err_text(&e));
-}
-
-/* Ports that only root, or who has the capability, can bind. Networks that are made later bind
- * theirs when they are made. */
-#define PRIVILEGED_PORTS 1024
-
-static int drop_privileges(struct err *e)
-{
-    static const char file_store[] = "sqlite:";
-    struct privileges p = {.kind = SANDBOX_HUB,
-        .user = arg.user,
-        .capabilities = arg.no_dataplane ? 0 : SANDBOX_CAP(CAP_NET_ADMIN),
-        /* Its rendezvous become nobody, with nothing that they could get again, and are ended by
-           it. */
-        .root_capabilities = SANDBOX_CAP(CAP_SETUID) | SANDBOX_CAP(CAP_SETGID) |
-                             SANDBOX_CAP(CAP_KILL) | SANDBOX_CAP(CAP_SETPCAP),
-        .may_start = true,
-        .has_tunnel = !arg.no_dataplane};
-    char run_folder[PATH_MAX];
-    char store_folder[PATH_MAX];
-
-    if (arg.listen.port < PRIVILEGED_PORTS || arg.api.port < PRIVILEGED_PORTS)
-        p.capabilities |= SANDBOX_CAP(CAP_NET_BIND_SERVICE);
-    privileges_add(&p, arg.state, PRIVILEGES_STATE);
-    privileges_add_folder_of(&p, arg.socket, run_folder, PRIVILEGES_RUN);
-    privileges_add(&p, arg.socket, PRIVILEGES_SOCKET);
-    if (arg.store && strncmp(arg.store, file_store, strlen(file_store)) == 0) {
-        const char *path = arg.store + strlen(file_store);
-
-        privileges_add_folder_of(&p, path, store_folder, PRIVILEGES_WRITE);
-        privileges_add(&p, path, PRIVILEGES_DEVICE);
-    }
-    if (!arg.no_dataplane) {
-        privileges_add(&p, UAPI_SOCKET_DIR, PRIVILEGES_RUN);
-        privileges_add(&p, "/dev/net/tun", PRIVILEGES_DEVICE);
-    }
-    return privileges_drop(&p, e);
-}
-
-static int hub_up(int argc, char **argv)
-{
-    struct hub_config config = {.state_dir = NULL};
-    _cleanup_(freep) char *url = NULL;
-    struct err e = ERR_NULL;
+    const char *path;
     int status;
     int r;
 
-    if (options_parse(&usage, argc, argv, &status))
+    if (options_parse(&backup_usage, argc, argv, &status))
         return status;
-    log_init(arg.relay_only ? "relay" : "hub", arg.level);
-    if (!ip_addr_is_none(&arg.listen.addr))
-        return cmd_refuse(usage.command, "--listen takes a port only: WireGuard answers from the "
-                                         "address that it was asked at");
-    if (arg.relay_only)
-        return run_relay();
-    if (arg.token || arg.name)
-        return cmd_refuse(usage.command, "--token and --name are for --relay-only");
-    if (!arg.store && asprintf(&url, "sqlite:%s/hub.db", arg.state) < 0)
-        return cmd_fail(usage.command, "no memory for a path");
-    config = (struct hub_config){.state_dir = arg.state,
-        .store_url = arg.store ? arg.store : url,
-        .audit_age_s = arg.audit_age / NSEC_PER_SEC,
-        .socket_path = arg.socket,
-        .interface_prefix = arg.prefix,
-        .api_listen = arg.api,
-        .udp_port = arg.listen.port};
-    raise_limits();
-    r = find_publics(&config.publics, &e);
-    if (r == 0)
-        r = drop_privileges(&e);
+    status = admin_call(&arg.target, backup_usage.command, "POST", "/v1/backup", NULL, &answer);
+    if (status != CMD_OK)
+        return status;
+    path = admin_field(answer.body, NULL, "path");
+    r = backup_copy(path, arg.dir, &e);
+    backup_remove(path);
     if (r != 0)
-        return cmd_fail(usage.command, "%s", err_text(&e));
-    return run_hub(&config);
+        return cmd_fail(backup_usage.command, "%s", err_text(&e));
+    (void)printf(
+        "the hub's state is in %s; \"weft hub restore %s\" makes a hub of it\n", arg.dir, arg.dir);
+    return CMD_OK;
+}
+
+/* ---- restore -------------------------------------------------------------------------------- */
+
+static const struct option restore_options[] = {
+    {"DIR", NULL, option_text, &arg.dir, NULL, "as \"weft hub backup\" has made it",
+        .need = OPTION_REQUIRED},
+    {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "of the hub, as for hub up"},
+    OPTIONS_END,
+};
+
+static const struct option_usage restore_usage = {
+    .command = "hub restore",
+    .summary = "Put a copy in the place of a hub's state. No hub may run on it.",
+    .options = restore_options,
+    .notes = "What was there is kept beside it.",
+};
+
+static int hub_restore(int argc, char **argv)
+{
+    struct err e = ERR_NULL;
+    char former[512];
+    int status;
+
+    if (options_parse(&restore_usage, argc, argv, &status))
+        return status;
+    if (backup_restore(arg.dir, arg.state, former, &e) != 0)
+        return cmd_fail(restore_usage.command, "%s", err_text(&e));
+    (void)printf("the state in %s is that of %s%s%s\n", arg.state, arg.dir,
+        former[0] ? "; what was there is now in " : "", former);
+    return CMD_OK;
+}
+
+/* ---- move ----------------------------------------------------------------------------------- */
+
+static const struct option move_options[] = {
+    {"--public", "HOST[:PORT]", option_public, &arg.publics, NULL,
+        "where nodes will reach the hub; best first", .many = true},
+    {"--cancel", NULL, option_flag, &arg.cancel, NULL, "the hub stays where it is"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print JSON"},
+    ADMIN_SOCKET_OPTION(arg.target),
+    OPTIONS_END,
+};
+
+static const struct option_usage move_usage = {
+    .command = "hub move",
+    .summary = "Tell all nodes where the hub will be, or say who has been told.",
+    .options = move_options,
+    .notes = "A hub whose nodes know it by a name needs this only where the name changes.",
+};
+
+static void print_list(const char *what, const json_t *list)
+{
+    const json_t *item;
+    size_t i;
+
+    (void)printf("%s", what);
+    json_array_foreach(list, i, item)
+        (void)printf("%s%s", i == 0 ? " " : ", ", json_string_value(item));
+    (void)printf("\n");
+}
+
+static int print_places(const json_t *answer)
+{
+    const json_t *next = json_object_get(answer, "next");
+    const json_t *untold = json_object_get(answer, "untold");
+    long long n = json_integer_value(json_object_get(answer, "nodes"));
+    long long told = json_integer_value(json_object_get(answer, "told"));
+
+    print_list("the hub is at", json_object_get(answer, "public"));
+    if (json_array_size(next) == 0) {
+        (void)printf("no other place is announced\n");
+        return CMD_OK;
+    }
+    print_list("it will be at", next);
+    (void)printf("%lld of %lld nodes know it\n", told, n);
+    if (told < n)
+        print_list("they do not hear the hub now, or have no agent:", untold);
+    return CMD_OK;
+}
+
+/* The places that were given; none with --cancel, which is how the API takes them back. */
+static json_t *encode_places(void)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < arg.publics.n; i++)
+        json_array_append_new(list, json_string(arg.publics.items[i]));
+    return json_pack("{s:o}", "public", list);
+}
+
+static int hub_move(int argc, char **argv)
+{
+    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
+    json_t *body = NULL;
+    int status;
+
+    if (options_parse(&move_usage, argc, argv, &status))
+        return status;
+    if (arg.cancel && arg.publics.n > 0)
+        status = cmd_refuse(move_usage.command, "say one of --public and --cancel");
+    else if (arg.publics.n > OBJECT_ENDPOINTS_MAX)
+        status = cmd_refuse(
+            move_usage.command, "--public is given for more than %d places", OBJECT_ENDPOINTS_MAX);
+    else if (arg.cancel || arg.publics.n > 0)
+        status = admin_call(
+            &arg.target, move_usage.command, "PUT", "/v1/move", body = encode_places(), &answer);
+    else
+        status = admin_call(&arg.target, move_usage.command, "GET", "/v1/move", NULL, &answer);
+    json_decref(body);
+    option_list_deinit(&arg.publics);
+    if (status != CMD_OK)
+        return status;
+    return arg.json ? admin_print_json(answer.body) : print_places(answer.body);
 }
 
 int cmd_hub(int argc, char **argv)
 {
     static const struct option_subcommand commands[] = {
-        {"up", hub_up, "run the hub in the foreground"},
+        {"up", cmd_hub_up, "run the hub in the foreground"},
         {"backup", hub_backup, "copy all that a running hub keeps"},
         {"restore", hub_restore, "put a copy in the place of a hub's state"},
         {"move", hub_move, "tell all nodes where the hub will be"},

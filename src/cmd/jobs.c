@@ -1,8 +1,6 @@
 /* jobs.c - weft jobs: what the jobs of a network keep on the hub, and which limits they met. */
 #include <stdio.h>
 
-#include "api/client/client.h"
-#include "base/cleanup.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -40,25 +38,24 @@ static void print_job(const json_t *job)
         number(job, "bytes"), number(job, "limitHits"), which ? which : "-");
 }
 
+static void print_jobs(const json_t *body)
+{
+    const json_t *job;
+    size_t i;
+
+    (void)printf("%-20s %-24s %-21s %7s %9s %6s %s\n", "JOB", "RUN", "ENDPOINT", "KEYS", "BYTES",
+        "LIMITS", "LAST LIMIT");
+    json_array_foreach(json_object_get(body, "jobs"), i, job)
+        print_job(job);
+}
+
 int cmd_jobs(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    const json_t *job;
     char path[128];
-    size_t i;
     int status;
 
     if (options_parse(&usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/jobs", arg.network);
-    status = admin_call(&arg.target, usage.command, "GET", path, NULL, &answer);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
-    (void)printf("%-20s %-24s %-21s %7s %9s %6s %s\n", "JOB", "RUN", "ENDPOINT", "KEYS", "BYTES",
-        "LIMITS", "LAST LIMIT");
-    json_array_foreach(json_object_get(answer.body, "jobs"), i, job)
-        print_job(job);
-    return CMD_OK;
+    return admin_show(&arg.target, usage.command, path, arg.json, print_jobs);
 }

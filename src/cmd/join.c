@@ -14,8 +14,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 #include "cmd/cmd.h"
-#include "cmd/labels.h"
-#include "cmd/option_subnets.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/names/reserved.h"
 #include "mesh/object/object.h"
@@ -121,10 +120,11 @@ static const struct option_usage usage = {
     .options = options,
 };
 
-/* Room for white space around it: a token that is too long must be seen to be. */
+/* White space may be around a token. There is room for more than the longest one, so that one that
+ * is too long is refused, and not cut. */
 #define TOKEN_READ_MAX (TOKEN_TEXT_MAX + 64)
 
-/* @buf: as much of @f as may be a token; @what: it, in words. */
+/* Reads a token from @f; @what names @f in messages. */
 static int read_token(char buf[static TOKEN_READ_MAX + 1], FILE *f, const char *what, struct err *e)
 {
     size_t len = fread(buf, 1, TOKEN_READ_MAX, f);
@@ -146,9 +146,11 @@ static int read_token_file(char buf[static TOKEN_READ_MAX + 1], const char *path
     return read_token(buf, f, path, e);
 }
 
-/* What must not stay on the command line, in places of its own; wiped by forget_secrets(). */
+/* Copies of the secrets that must not stay readable on the command line; forget_secrets() wipes
+ * them. A proxy that is too long is cut, but stays too long by one byte, for which it is refused.
+ */
 static char token_text[TOKEN_READ_MAX + 1];
-static char proxy_text[PROXY_TEXT_MAX];
+static char proxy_text[PROXY_TEXT_MAX + 1];
 
 static void hide_secrets(void)
 {
@@ -157,7 +159,6 @@ static void hide_secrets(void)
         options_scrub(arg.token);
         arg.token = token_text;
     }
-    /* One that is too long is refused by its length, and needs no more than one byte over. */
     if (arg.proxy) {
         (void)snprintf(proxy_text, sizeof(proxy_text), "%s", arg.proxy);
         options_scrub(arg.proxy);
@@ -182,7 +183,7 @@ static int take_token(struct token *ret, struct err *e)
     return r == 0 ? token_decode(ret, token_text, e) : r;
 }
 
-/* A port that is named on the outside is the one to listen on, unless that is named, too. */
+/* The port of --endpoint is the one to listen on as well, unless --listen names another. */
 static int take_endpoints(
     struct endpoint given[static STATE_GIVEN_MAX], struct join_wish *wish, struct err *e)
 {
@@ -217,7 +218,7 @@ static void print_joined(const struct state *st)
             self->meta.name);
 }
 
-/* What the hub says to the routes that were asked for, and what is still to be done. */
+/* Prints which of the --route subnets the hub admits, and the command that admits the others. */
 static void print_routes(const struct state *st)
 {
     const struct node *self = snapshot_self(&st->snapshot);
@@ -231,7 +232,7 @@ static void print_routes(const struct state *st)
         return;
     (void)printf(
         "It asks to be the way to %s; the hub admits it with: ", subnets_format(&waits, text));
-    option_subnets_print(self->meta.name, &waits);
+    mesh_options_print_admit(self->meta.name, &waits);
     (void)printf("\n");
 }
 
@@ -268,7 +269,7 @@ static int start_agent(void)
     return CMD_OK;
 }
 
-/* What the command line says, but for the token. 0, or non-zero with words. */
+/* Fills in @wish from the command line, but for the token. 0, or non-zero with words. */
 static int take_wish(struct join_wish *wish, struct label **labels,
     struct endpoint given[static STATE_GIVEN_MAX], struct err *e)
 {
@@ -291,12 +292,12 @@ static int take_wish(struct join_wish *wish, struct label **labels,
     if (r == 0 && arg.name)
         r = node_check_name(arg.name, e);
     if (r == 0)
-        r = labels_parse(labels, &arg.labels, e);
+        r = mesh_options_parse_labels(labels, &arg.labels, e);
     wish->labels = *labels;
     return r;
 }
 
-/* Goes on as weft agent, with the same process ID. Returns only when that cannot be. */
+/* This process becomes weft agent. Returns only on failure. */
 static int become_agent(void)
 {
     char self[PATH_MAX];
@@ -308,14 +309,14 @@ static int become_agent(void)
     return cmd_fail("join", "%s cannot be run: %s", self, strerror(errno));
 }
 
-/* Has an earlier run joined? Its token may be used up or gone, and is not looked at then. */
+/* Has an earlier run joined? Then the token, which may be used up or gone by now, is not read. */
 static bool has_joined(void)
 {
     _cleanup_(state_deinit) struct state st = STATE_NULL;
     struct err e = ERR_NULL;
 
     if (state_read(&st, arg.state_dir, &e) != 0)
-        return false; /* joining says what is wrong with it, if anything is */
+        return false; /* if the state is damaged, join_enrol() says how */
     (void)printf(
         "This is %s in the network %s already.\n", st.snapshot.self, st.snapshot.network.meta.name);
     return true;
@@ -330,7 +331,7 @@ static int join(struct join_wish *wish)
     struct err e = ERR_NULL;
     int r = take_token(&token, &e);
 
-    /* Read before it goes, said after all has gone well. */
+    /* join_enrol() deletes the note of a removal; it is printed once the join has succeeded. */
     (void)removed_read(&before, arg.state_dir, NULL);
     wish->token = &token;
     if (r == 0)

@@ -48,7 +48,7 @@ static void take_text(char *buf, size_t cap, const json_t *answer, const char *f
     (void)snprintf(buf, cap, "%s", text ? text : "");
 }
 
-/* An agent in a sandbox may be kept from a file that this command can write. */
+/* The agent's sandbox may have kept it from the hosts file, which this command can write. */
 static void forget_names(struct launch_farewell *f)
 {
     struct err e = ERR_NULL;

@@ -4,16 +4,40 @@
  * The table below is the one list of commands: help, completion and the
  * dispatcher are made from it.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/version.h"
 #include "cmd/cmd.h"
 
+/*
+ * The program weft-wg beside this one is the same command without the control half's libraries.
+ * `weft wg` becomes it; where only weft has been installed, it does the work itself, in more
+ * memory.
+ */
+static int run_wg(int argc, char **argv)
+{
+    char path[PATH_MAX + sizeof("/weft-wg")];
+    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX);
+    char *slash;
+
+    if (len > 0) {
+        path[len] = '\0';
+        slash = strrchr(path, '/');
+        if (slash) {
+            (void)snprintf(slash, sizeof("/weft-wg"), "/weft-wg");
+            (void)execv(path, argv);
+        }
+    }
+    return cmd_wg(argc, argv);
+}
+
 static const struct {
     const char *name; /* as typed */
     cmd_fn run;       /* from cmd.h */
-    const char *help; /* one line; NULL: it is not for people */
+    const char *help; /* one line; NULL: not listed, because daemons alone start it */
 } commands[] = {
     {"hub", cmd_hub, "run the hub: enrolment, desired state, relay"},
     {"token", cmd_token, "make, list or end tokens with which machines join"},
@@ -39,7 +63,7 @@ static const struct {
     {"delete", cmd_delete, "remove an object of the desired state"},
     {"edge", cmd_edge, "say how two nodes talk"},
     {"render", cmd_render, "print a node's configuration for a stock WireGuard"},
-    {"wg", cmd_wg_exec, "run a WireGuard interface in user space"},
+    {"wg", run_wg, "run a WireGuard interface in user space"},
     {"rendezvous", cmd_rdzv, NULL},
     {"measuring", cmd_measuring, NULL},
     {NULL, NULL, NULL},
@@ -63,7 +87,7 @@ static cmd_fn find_command(const char *name)
     return NULL;
 }
 
-/* What was printed must have got there. */
+/* A status of success is kept only if all that was printed has been written. */
 static int finish(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

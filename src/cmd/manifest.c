@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "os/fd_cleanup.h"
 
-/** Where in which file, for the words. */
+/** What is being read, for messages. */
 struct place {
     const char *name;     /* of the file */
     yaml_document_t *doc; /* borrows */
@@ -25,7 +25,8 @@ static int refuse(const struct place *at, const yaml_mark_t *mark, const char *w
 
 static json_t *convert(const struct place *at, const yaml_node_t *node, unsigned depth);
 
-/* A plain scalar by the core schema; numbers must be taken whole to be numbers. */
+/* The value of a plain scalar by YAML's core schema; NULL: it is text. A number has to be decimal
+ * digits and nothing else, so that 10.0.0.1 and 1h stay text. */
 static json_t *convert_plain(const char *text)
 {
     char *end;

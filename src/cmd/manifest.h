@@ -21,8 +21,8 @@ struct err;
  * @path:	"-" for standard input
  * @ret:	gives a reference: an array of objects
  *
- * Anchors, aliases and tags are refused: nobody needs them here, and a few
- * lines of them can stand for gigabytes.
+ * Aliases are refused: nobody needs them here, and a few lines of them can
+ * stand for gigabytes. Tags are not looked at.
  *
  * Return: 0 or negative errno with words that name the file and the line.
  */

@@ -16,7 +16,7 @@
 
 #define ASK_TIMEOUT_MS 10000
 
-/* A line that is written over, for who waits at a terminal. */
+/* Each call writes over the same line, for the person who waits at a terminal. */
 static void show_progress(void *ctx, const char *what)
 {
     (void)fprintf(stderr, "\r\033[Kmeasuring: %s", what);
@@ -55,7 +55,7 @@ int measure_open(struct measure *m, const char *command, const struct measure_ta
     int r;
 
     (void)signal(SIGPIPE, SIG_IGN);
-    m->start = clock_now();
+    m->started_at = clock_now();
     r = read_members(m, target, &e);
     if (r != 0)
         return cmd_fail(command, "%s", err_text(&e));

@@ -16,22 +16,24 @@ struct measure_target {
     const char *nodes;  /* "a,b,c"; NULL: all */
 };
 
-/** A survey on its way. */
+/** A survey that is being made. */
 struct measure {
     struct members members;
     struct survey survey;
     struct survey_plan plan;
     char socket_path[4096 + 16]; /* of the measuring service on this machine */
-    nsec_t start;
+    nsec_t started_at;           /* monotonic */
 };
 
 /**
  * measure_open() - ask the agent who is there, and the members for their facts
  * @command:	for messages, and as the survey's purpose
- * @m:		its plan says how much; the rest is filled in here; measure_close() it always
+ * @m:		its @plan says how much to measure; the rest is filled in here. Always
+ * measure_close() it
  *
  * Return: CMD_OK, CMD_FAILED or CMD_USAGE, after a sentence on standard error.
  */
 int measure_open(struct measure *m, const char *command, const struct measure_target *target);
 
+/** measure_close() - release it, also after a measure_open() that failed. */
 void measure_close(struct measure *m);

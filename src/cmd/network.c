@@ -1,4 +1,4 @@
-/* network.c - weft network add|rm|ls. */
+/* network.c - weft network add|rm|ls: the networks of a hub. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -17,7 +17,7 @@ static struct {
     uint64_t mtu;
     uint64_t keepalive_s;
     bool json;
-} arg = {.keepalive_s = UINT64_MAX}; /* not said */
+} arg = {.keepalive_s = UINT64_MAX}; /* it was not given; 0 is a value of its own */
 
 static const struct option add_options[] = {
     {"NAME", NULL, option_name, &arg.name, NULL, "of the new network", .need = OPTION_REQUIRED},
@@ -43,7 +43,7 @@ static const struct option_usage add_usage = {
     .options = add_options,
 };
 
-/* Only what was said, so that the hub's defaults hold for the rest. */
+/* What was given, and nothing else, so that the hub's defaults hold for the rest. */
 static json_t *add_body(void)
 {
     json_t *body = json_pack("{s:s}", "name", arg.name);
@@ -96,14 +96,13 @@ static const struct option_usage rm_usage = {
 
 static int network_rm(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[128];
     int status;
 
     if (options_parse(&rm_usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s", arg.name);
-    status = admin_call(&arg.target, rm_usage.command, "DELETE", path, NULL, &answer);
+    status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
         (void)printf("network %s is gone\n", arg.name);
     return status;
@@ -121,26 +120,25 @@ static const struct option_usage ls_usage = {
     .options = ls_options,
 };
 
-static int network_ls(int argc, char **argv)
+static void print_networks(const json_t *body)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     const json_t *net;
     size_t i;
+
+    (void)printf("%-20s %6s  %-18s  %s\n", "NAME", "NODES", "IPV4", "IPV6");
+    json_array_foreach(json_object_get(body, "networks"), i, net)
+        (void)printf("%-20s %6" JSON_INTEGER_FORMAT "  %-18s  %s\n",
+            admin_field(net, "metadata", "name"), json_integer_value(json_object_get(net, "nodes")),
+            admin_field(net, "spec", "cidr4"), admin_field(net, "spec", "cidr6"));
+}
+
+static int network_ls(int argc, char **argv)
+{
     int status;
 
     if (options_parse(&ls_usage, argc, argv, &status))
         return status;
-    status = admin_call(&arg.target, ls_usage.command, "GET", "/v1/networks", NULL, &answer);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
-    (void)printf("%-20s %6s  %-18s  %s\n", "NAME", "NODES", "IPV4", "IPV6");
-    json_array_foreach(json_object_get(answer.body, "networks"), i, net)
-        (void)printf("%-20s %6" JSON_INTEGER_FORMAT "  %-18s  %s\n",
-            admin_field(net, "metadata", "name"), json_integer_value(json_object_get(net, "nodes")),
-            admin_field(net, "spec", "cidr4"), admin_field(net, "spec", "cidr6"));
-    return CMD_OK;
+    return admin_show(&arg.target, ls_usage.command, "/v1/networks", arg.json, print_networks);
 }
 
 int cmd_network(int argc, char **argv)

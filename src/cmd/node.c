@@ -1,17 +1,14 @@
-/* node.c - weft nodes, weft node rm: who is in a network. */
+/* node.c - weft nodes, weft node rm: who is in a network. The rest of weft node: node_add.c,
+ * node_set.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "api/client/client.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
-#include "cmd/node_add.h"
-#include "cmd/node_set.h"
-#include "cmd/option_subnets.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/subnets.h"
@@ -55,7 +52,7 @@ static void print_node(const json_t *node)
         is_hub ? "-" : buf, admin_field(node, NULL, "endpoint"));
 }
 
-/* An edge is told by both its ends. */
+/* An edge without a direct path counts at both its ends, so that each of them gets a line. */
 static void print_alarms(const json_t *nodes)
 {
     const json_t *node;
@@ -82,7 +79,8 @@ static struct subnets routes_in(const json_t *node, const char *part)
     return s;
 }
 
-/* A line for what is reached through a node, and one for what it asks for in vain. */
+/* A line for the subnets behind a node, and one for those that it asks for and the hub does not
+ * admit. */
 static void print_routes(const json_t *node)
 {
     const struct subnets has = routes_in(node, "spec");
@@ -97,36 +95,36 @@ static void print_routes(const json_t *node)
         return;
     (void)printf(
         "%s asks to be the way to %s, which is not admitted: ", name, subnets_format(&waits, text));
-    option_subnets_print(name, &waits);
+    mesh_options_print_admit(name, &waits);
     if (strcmp(arg.network, "default") != 0)
         (void)printf(" --network %s", arg.network);
     (void)printf("\n");
 }
 
+static void print_nodes(const json_t *body)
+{
+    const json_t *nodes = json_object_get(body, "nodes");
+    const json_t *node;
+    size_t i;
+
+    (void)printf("%-20s %-15s %-26s %-10s %-9s %-14s %s\n", "NAME", "IPV4", "IPV6", "ENGINE",
+        "REACHABLE", "HANDSHAKE AGO", "ENDPOINT");
+    json_array_foreach(nodes, i, node)
+        print_node(node);
+    json_array_foreach(nodes, i, node)
+        print_routes(node);
+    print_alarms(nodes);
+}
+
 int cmd_nodes(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    const json_t *node;
     char path[128];
-    size_t i;
     int status;
 
     if (options_parse(&list_usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes", arg.network);
-    status = admin_call(&arg.target, list_usage.command, "GET", path, NULL, &answer);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
-    (void)printf("%-20s %-15s %-26s %-10s %-9s %-14s %s\n", "NAME", "IPV4", "IPV6", "ENGINE",
-        "REACHABLE", "HANDSHAKE AGO", "ENDPOINT");
-    json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
-        print_node(node);
-    json_array_foreach(json_object_get(answer.body, "nodes"), i, node)
-        print_routes(node);
-    print_alarms(json_object_get(answer.body, "nodes"));
-    return CMD_OK;
+    return admin_show(&arg.target, list_usage.command, path, arg.json, print_nodes);
 }
 
 static const struct option rm_options[] = {
@@ -144,14 +142,13 @@ static const struct option_usage rm_usage = {
 
 static int node_rm(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[256];
     int status;
 
     if (options_parse(&rm_usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", arg.network, arg.name);
-    status = admin_call(&arg.target, rm_usage.command, "DELETE", path, NULL, &answer);
+    status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
         (void)printf("node %s is removed from network %s\n", arg.name, arg.network);
     return status;

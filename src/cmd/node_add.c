@@ -6,8 +6,6 @@
  * the private key is in what is printed and nowhere else, so when that cannot be
  * printed, the node is of no use and is removed again.
  */
-#include "node_add.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +18,7 @@
 #include "base/str.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
-#include "cmd/labels.h"
-#include "cmd/option_subnets.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "cmd/qr.h"
 #include "cmd/stock.h"
@@ -69,7 +66,7 @@ static const struct option_usage usage = {
     .options = options,
 };
 
-/* Of the node. */
+/** The keys of the node. */
 struct key_pair {
     struct x25519_public public;
     struct x25519_secret secret; /* none: it stays on its machine */
@@ -110,7 +107,7 @@ static json_t *encode_labels(const struct label *labels, size_t n)
     return json;
 }
 
-/* @ret: deinit after use; its body is what the node sees. */
+/* Has the hub add the node. @ret: client_answer_deinit() it; its body is the node's snapshot. */
 static int register_node(
     struct client_answer *ret, const struct key_pair *keys, const struct label *labels)
 {
@@ -127,14 +124,13 @@ static int register_node(
     return status;
 }
 
-/* Nobody has its private key: it must not stay. */
+/* Removes the node again: nobody has its private key. */
 static void take_back(void)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[256];
 
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/nodes/%s", arg.network, arg.name);
-    if (admin_call(&arg.target, usage.command, "DELETE", path, NULL, &answer) == CMD_OK)
+    if (admin_delete(&arg.target, usage.command, path) == CMD_OK)
         (void)cmd_fail(usage.command, "so node %s is not added", arg.name);
     else
         (void)cmd_fail(usage.command,
@@ -143,13 +139,6 @@ static void take_back(void)
 }
 
 /* ---- printing ------------------------------------------------------------------------------- */
-
-static int print_text(const char *text)
-{
-    if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail(usage.command, "standard output does not take it");
-    return CMD_OK;
-}
 
 static int print_json(const struct snapshot *s, const char *text)
 {
@@ -186,7 +175,7 @@ static int print_qr(const char *text)
             "the QR code is %u columns wide, and this terminal has %u: make it wider or its "
             "letters smaller, or name fewer nodes with --peer",
             columns, room);
-    return print_text(str_text(&out));
+    return cmd_print(usage.command, str_text(&out));
 }
 
 static int print(const json_t *view, const struct key_pair *keys)
@@ -200,7 +189,9 @@ static int print(const json_t *view, const struct key_pair *keys)
         text = stock_format(&s, &arg.wish, is_new(keys) ? &keys->secret : NULL, arg.qr, &e);
     if (!text)
         return cmd_fail(usage.command, "%s", err_text(&e));
-    status = arg.qr ? print_qr(text) : arg.json ? print_json(&s, text) : print_text(text);
+    status = arg.qr     ? print_qr(text)
+             : arg.json ? print_json(&s, text)
+                        : cmd_print(usage.command, text);
     secret_wipe(text, strlen(text));
     free(text);
     return status;
@@ -236,7 +227,7 @@ int cmd_node_add(int argc, char **argv)
     if (options_parse(&usage, argc, argv, &status))
         return status;
     if (node_check_name(arg.name, &e) != 0 || take_keys(&keys, &e) != 0 ||
-        labels_parse(&labels, &arg.labels, &e) != 0)
+        mesh_options_parse_labels(&labels, &arg.labels, &e) != 0)
         status = cmd_refuse(usage.command, "%s", err_text(&e));
     else
         status = add(&keys, labels);

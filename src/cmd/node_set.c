@@ -1,6 +1,4 @@
-/* node_set.c - see node_set.h. */
-#include "cmd/node_set.h"
-
+/* node_set.c - weft node set: say what a node may do. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +7,7 @@
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
-#include "cmd/option_subnets.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/subnets.h"
@@ -55,7 +53,7 @@ static bool changes_routes(void)
     return arg.add.n > 0 || arg.remove.n > 0 || arg.removes_all;
 }
 
-/* What is left of @s without @p. */
+/* Removes @p from @s. */
 static void take_away(struct subnets *s, const struct ip_prefix *p)
 {
     unsigned n = 0;
@@ -66,7 +64,8 @@ static void take_away(struct subnets *s, const struct ip_prefix *p)
     s->n = n;
 }
 
-/* @routes: as they are, then as they shall be. CMD_OK, or a message was printed. */
+/* Changes @routes from what the node has to what it shall have. CMD_OK, or a message was printed.
+ */
 static int change_routes(struct subnets *routes)
 {
     char text[SUBNETS_TEXT_MAX];
@@ -89,7 +88,8 @@ static int change_routes(struct subnets *routes)
     return CMD_OK;
 }
 
-/* @node: as it is, then as it shall be; @routes: what it has then. */
+/* Changes @node, the object as the hub has it, to what it shall be. @routes: set to its routes
+ * then. */
 static int change(json_t *node, struct subnets *routes)
 {
     json_t *spec = json_object_get(node, "spec");
@@ -103,7 +103,7 @@ static int change(json_t *node, struct subnets *routes)
     status = change_routes(routes);
     if (status != CMD_OK)
         return status;
-    /* A hub of before there were routes takes none, not even an empty list. */
+    /* A hub of a version without routes refuses the field, even when the list is empty. */
     if ((changes_routes() && json_object_set_new(spec, "routes", subnets_encode(routes)) < 0) ||
         (arg.relay &&
             json_object_set_new(spec, "relay", json_boolean(strcmp(arg.relay, "yes") == 0)) < 0))
@@ -140,7 +140,8 @@ int cmd_node_set(int argc, char **argv)
     status = admin_call(&arg.target, usage.command, "GET", path, NULL, &before);
     if (status == CMD_OK)
         status = change(before.body, &routes);
-    /* With the version that was read: refused if somebody else has changed the node meanwhile. */
+    /* It has the resourceVersion that was read, so the hub refuses it if the node has changed
+     * since. */
     if (status == CMD_OK)
         status = admin_call(&arg.target, usage.command, "PUT", path, before.body, &after);
     if (status == CMD_OK)

@@ -10,6 +10,7 @@
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/manifest.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/object/object.h"
 
@@ -24,8 +25,10 @@ static struct {
     const char *path;
 } arg;
 
-/* Kinds and names are checked here because they become part of the URL; what each means, the hub
- * knows. [const char *] */
+/*
+ * Kinds and names are checked here because they become part of a URL. What they mean is the hub's
+ * to check. [const char *]
+ */
 static int option_kind(const struct option *o, const char *text, struct err *e)
 {
     char all[OBJECT_KINDS_TEXT_MAX];
@@ -33,26 +36,6 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
     if (object_kind_find(text))
         return option_text(o, text, e);
     return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s", o->name, text, object_kinds_text(all));
-}
-
-/* A name, or an edge's: two of them with "--" between. */
-static int check_object_name(const char *text, const char *what, struct err *e)
-{
-    const char *middle = strstr(text, "--");
-    char first[NAME_MAX_LEN + 1];
-
-    if (!middle || (size_t)(middle - text) > NAME_MAX_LEN)
-        return parse_name(text, what, e);
-    memcpy(first, text, (size_t)(middle - text));
-    first[middle - text] = '\0';
-    return parse_name(first, what, e) < 0 ? -EINVAL : parse_name(middle + 2, what, e);
-}
-
-static int option_object_name(const struct option *o, const char *text, struct err *e)
-{
-    int r = check_object_name(text, o->name, e);
-
-    return r == 0 ? option_text(o, text, e) : r;
 }
 
 static const struct option get_options[] = {
@@ -73,7 +56,6 @@ static const struct option_usage get_usage = {
 
 int cmd_get(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[256];
     int status;
 
@@ -81,11 +63,10 @@ int cmd_get(int argc, char **argv)
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s%s%s", arg.network, arg.kind,
         arg.name ? "/" : "", arg.name ? arg.name : "");
-    status = admin_call(&arg.target, get_usage.command, "GET", path, NULL, &answer);
-    return status == CMD_OK ? admin_print_json(answer.body) : status;
+    return admin_show(&arg.target, get_usage.command, path, true, NULL);
 }
 
-/* Put one object where its own kind, network and name say. */
+/* Writes one object to where its own kind, network and name say. */
 static int put_object(const char *command, const json_t *object)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
@@ -101,7 +82,7 @@ static int put_object(const char *command, const json_t *object)
     if (!*network)
         network = row && row->is_network ? name : arg.network;
     if (option_kind(&kind_option, kind, &e) < 0 ||
-        check_object_name(name, "metadata.name", &e) < 0 ||
+        mesh_options_check_name(name, "metadata.name", &e) < 0 ||
         parse_name(network, "metadata.network", &e) < 0)
         return cmd_fail(command, "%s", err_text(&e));
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s/%s", network, kind, name);

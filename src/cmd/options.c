@@ -1,6 +1,7 @@
 /* options.c - see options.h. */
 #include "options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "cmd/cmd.h"
 #include "os/log.h"
 
-/* More options than any table has; a table that outgrows it fails its first test. */
+/* Most rows of a table; store() asserts it. */
 #define OPTIONS_MAX 64
 
 /* Where the help's second column starts. */
@@ -127,6 +128,7 @@ static int store(struct reading *rd, const struct option *o, const char *text, s
 {
     size_t row = (size_t)(o - rd->table);
 
+    assert(row < OPTIONS_MAX);
     if (rd->given[row] && !o->many)
         return err_set(e, -EINVAL, "%s is given twice", o->name);
     rd->given[row] = true;

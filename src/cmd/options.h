@@ -36,7 +36,7 @@
 struct err;
 struct option;
 
-/** Stores @text in the option's field. 0, or -EINVAL with words. Flags get NULL. */
+/** Stores @text in the option's field. 0, or negative errno with words. @text is NULL for flags. */
 typedef int (*option_fn)(const struct option *o, const char *text, struct err *e);
 
 enum option_need {
@@ -81,7 +81,7 @@ struct option_list {
 /** option_list_deinit() - release the array. Idempotent. */
 void option_list_deinit(struct option_list *l);
 
-/* Parsers; the type of the field that each fills is in brackets. */
+/* Parsers. Beside each is the type of the field that it fills. */
 int option_text(const struct option *o, const char *text, struct err *e);      /* const char * */
 int option_name(const struct option *o, const char *text, struct err *e);      /* const char * */
 int option_word(const struct option *o, const char *text, struct err *e);      /* const char * */
@@ -96,8 +96,8 @@ int option_append(const struct option *o, const char *text, struct err *e); /* s
  * options_scrub() - overwrite a secret among the words of the command line
  * @word:	from argv; NULL is fine. Copy it before
  *
- * Every user of the machine can read /proc/PID/cmdline. For the moment until
- * then it was to be seen: a file or standard input is the better way.
+ * Every user of the machine can read /proc/PID/cmdline. Until this call the
+ * secret can be seen there, so a file or standard input is the better way.
  */
 void options_scrub(const char *word);
 
@@ -116,7 +116,7 @@ bool options_parse(const struct option_usage *usage, int argc, char **argv, int 
 /**
  * options_read() - the same without printing, for tests
  *
- * Return: 0; OPTIONS_E_HELP; or -EINVAL with the sentence.
+ * Return: 0; OPTIONS_E_HELP; or negative errno with the sentence.
  */
 int options_read(const struct option_usage *usage, int argc, char **argv, struct err *e);
 
@@ -134,7 +134,9 @@ struct option_subcommand {
  * options_dispatch() - run the subcommand that argv[1] names
  * @word:	the first word ("token")
  *
- * Return: the exit status; without a known second word the list is printed.
+ * Without a second word, or with an unknown one, a message is printed.
+ *
+ * Return: the exit status.
  */
 int options_dispatch(
     const char *word, const struct option_subcommand *table, int argc, char **argv);

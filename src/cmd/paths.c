@@ -36,9 +36,7 @@ static int print_table(const json_t *paths)
     _cleanup_(str_deinit) struct str out = STR_NULL;
 
     status_format_paths(paths, &out);
-    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail("paths", "standard output does not take it");
-    return CMD_OK;
+    return cmd_print("paths", str_text(&out));
 }
 
 int cmd_paths(int argc, char **argv)

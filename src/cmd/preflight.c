@@ -68,12 +68,11 @@ static int print_report(
         return r;
     }
     preflight_format(report, in, elapsed, &out);
-    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail("preflight", "standard output does not take it");
-    return CMD_OK;
+    return cmd_print("preflight", str_text(&out));
 }
 
-/* A job on this node is started as this command is: its limits are ours, and not the agent's. */
+/* A job on this node would have the limits of its starter, as this command has, and not the
+ * agent's. */
 static void take_own_limits(struct survey *s)
 {
     if (s->nodes[0].present)
@@ -84,7 +83,7 @@ static int judge(struct measure *m)
 {
     struct preflight_report report = PREFLIGHT_REPORT_NULL;
     struct preflight_input in = survey_input(&m->survey);
-    nsec_t elapsed = clock_now() - m->start;
+    nsec_t elapsed = clock_now() - m->started_at;
     int status;
 
     in.expect_bps = arg.expect_bps;

@@ -22,8 +22,8 @@
 #include "os/process.h"
 #include "os/statefile.h"
 
-/* Of all files that are open to every user, what a daemon has no business with stays out: /home,
- * /root, /var, /srv, /tmp. */
+/* Files of the system that a daemon may need. /home, /root, /var, /srv and /tmp are not among them,
+ * even where every user may read them. */
 static const struct sandbox_path system_paths[] = {
     {"/usr", SANDBOX_READ}, {"/bin", SANDBOX_READ},
     {"/lib", SANDBOX_READ | SANDBOX_EXEC}, /* loaders count as programs */
@@ -39,14 +39,14 @@ static const struct sandbox_path system_paths[] = {
 };
 #define N_SYSTEM_PATHS (sizeof(system_paths) / sizeof(*system_paths))
 
-/* weft and weft-wg, their loader, and the folder where they are: it may hold libraries. */
+/* How many paths add_programs() adds. */
 #define N_PROGRAMS 4
 
 /** Who the daemon will be. */
 struct user {
     uid_t uid;
     gid_t gid;
-    bool is_changed; /* another one than before */
+    bool is_changed; /* it is not the user that started the process */
     char why[160];   /* why it stays root; "" when it does not */
 };
 
@@ -67,15 +67,16 @@ void privileges_add_folder_of(
 
 /* ---- giving --------------------------------------------------------------------------------- */
 
-/* Is it one whose name says that it is for sockets of daemons? */
+/* Below /run a folder is there for the sockets of daemons, and may be given. */
 static bool is_below_run(const char *path)
 {
     return strncmp(path, "/run/", 5) == 0 || strncmp(path, "/var/run/", 9) == 0;
 }
 
 /*
- * A file with one name, or a socket, that is root's or the user's of an earlier run. Its name could
- * lead to somebody else's file only by a second, hard link.
+ * Gives the user a file or a socket. Only a hard link could make its name in our folder lead to a
+ * file of somebody else's, since symbolic links are not followed: what has a second link is left
+ * alone.
  */
 static void give_entry(int dir_fd, const char *name, const struct user *to)
 {
@@ -91,7 +92,8 @@ static void give_entry(int dir_fd, const char *name, const struct user *to)
             "\"%s\" cannot be given to the user %u: %s", name, (unsigned)to->uid, strerror(errno));
 }
 
-/* The folders in it, too, which hold files only: what was restored by root is root's. */
+/* Gives what is in a folder. @with_folders: also the folders in it, with their files. They are
+ * root's when root has restored a backup. */
 static void give_entries(int dir_fd, const struct user *to, bool with_folders)
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -155,7 +157,8 @@ static int give(const struct privileges_path *p, const struct user *to, struct e
     return 0;
 }
 
-/* Directories that are missing; the daemon would make them, but not below root's. */
+/* Makes the directories that are missing. The daemon could not make them later, below root's
+ * folders. */
 static int make_folders(const struct privileges *p, struct err *e)
 {
     int r = 0;
@@ -173,13 +176,15 @@ static int make_folders(const struct privileges *p, struct err *e)
 
 /* ---- who ------------------------------------------------------------------------------------ */
 
+/* Notes why the daemon stays root. @why: a format that takes @path. */
 static int stay(struct user *u, const char *why, const char *path)
 {
     (void)snprintf(u->why, sizeof(u->why), why, path);
     return 0;
 }
 
-/* May others enter it? Then it is perhaps not ours: --state /var/lib. */
+/* May others enter it? Then it may be more than the daemon's own folder, as with --state /var/lib.
+ */
 static bool is_open_to_others(const char *path)
 {
     struct stat st;
@@ -187,7 +192,8 @@ static bool is_open_to_others(const char *path)
     return stat(path, &st) == 0 && (st.st_mode & 0077) != 0;
 }
 
-/* As the user, in a child: can it be used as it has to be? What will be given counts as given. */
+/* In a child that has become the user: can the path be used as the daemon needs it? What give()
+ * will give counts as given. */
 static bool can_use(const struct privileges_path *p)
 {
     char folder[PATH_MAX];
@@ -210,7 +216,7 @@ static bool can_use(const struct privileges_path *p)
     return true;
 }
 
-/* In the child: the number of the first path that is out of reach, from 1; 0: none. */
+/* In the child: which path, counted from 1, is the first that cannot be used; 0: none. */
 static int find_unreachable(const struct privileges *p, const struct user *u)
 {
     if (setgroups(0, NULL) < 0 || setresgid(u->gid, u->gid, u->gid) < 0 ||
@@ -222,6 +228,7 @@ static int find_unreachable(const struct privileges *p, const struct user *u)
     return 0;
 }
 
+/* Stays root, with the reason in @u, if the user could not use all paths. */
 static int check_reach(const struct privileges *p, struct user *u, struct err *e)
 {
     pid_t pid = fork();
@@ -270,8 +277,8 @@ static int find_user(const struct privileges *p, struct user *ret, struct err *e
 
 /* ---- dropping ------------------------------------------------------------------------------- */
 
-/* Root without capabilities does not pass over the mode of what another user owns. */
-static bool has_strange_folder(const struct privileges *p)
+/* Is a path another user's? Its mode binds root as well, without CAP_DAC_OVERRIDE. */
+static bool has_foreign_path(const struct privileges *p)
 {
     struct stat st;
 
@@ -297,7 +304,8 @@ static unsigned access_of(enum privileges_use use)
     return 0;
 }
 
-/* Our own program, and its data plane beside it. */
+/* Our own program, its loader, the data plane beside it, and their folder, which may hold
+ * libraries. */
 static size_t add_programs(struct sandbox_path ret[static N_PROGRAMS], char self[static PATH_MAX],
     char data_plane[static PATH_MAX], char folder[static PATH_MAX])
 {
@@ -344,7 +352,7 @@ static int enter(
         s.n_paths += add_programs(paths + s.n_paths, self, data_plane, folder);
     if (geteuid() == 0 && u->uid == 0) {
         s.capabilities |= p->root_capabilities;
-        if (has_strange_folder(p))
+        if (has_foreign_path(p))
             s.capabilities |= SANDBOX_CAP(CAP_DAC_OVERRIDE);
     }
     return sandbox_enter(&s, ret, e);

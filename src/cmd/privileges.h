@@ -2,15 +2,15 @@
  * privileges.h - what a daemon keeps of root's rights once it is set up.
  *
  * A daemon that root has started becomes the user of --user, with the capabilities that its work
- * needs. What it has to write is given to that user before. Where that cannot be, it stays root but
- * for root's rights: a user to whom the system's files belong, without the capabilities that pass
- * over the mode of all others. A daemon that was not started by root stays who it is.
+ * needs. What it has to write is given to that user before. Where that cannot be, it stays root,
+ * but without root's capabilities: it owns the system's files, and is bound by the modes of all
+ * others. A daemon that was not started by root keeps its user.
  *
- * When it stays root:
+ * It stays root when:
  *   - there is no such user, and --user does not insist on one;
  *   - a directory or device is out of that user's reach (a state directory below /root,
  * /dev/net/tun with the mode 0600);
- *   - a state directory that others may enter: it is perhaps not ours to give.
+ *   - others may enter a state directory: it may hold more than the daemon's files.
  */
 #pragma once
 
@@ -30,12 +30,12 @@ struct err;
             "started by root: the user to run as; root stays root, without most of its rights"     \
     }
 
-/** What a path is to the daemon. */
+/** What a path is to the daemon, and so what is done with it. */
 enum privileges_use {
     PRIVILEGES_STATE,  /* its own directory: made if it is missing, and given with its files */
     PRIVILEGES_RUN,    /* a directory of sockets: made and given below /run, else it has to be
                           writable already */
-    PRIVILEGES_SOCKET, /* perhaps there from an earlier run, by root: given */
+    PRIVILEGES_SOCKET, /* a socket; one that an earlier run as root has left is given */
     PRIVILEGES_WRITE,  /* a directory in which files are made, if it is there */
     PRIVILEGES_READ,   /* to be read */
     PRIVILEGES_DEVICE, /* to be read and written */
@@ -57,9 +57,9 @@ struct privileges {
     enum sandbox_kind kind;
     const char *user;           /* as --user says */
     uint64_t capabilities;      /* SANDBOX_CAP()s */
-    uint64_t root_capabilities; /* and these when it stays root */
+    uint64_t root_capabilities; /* SANDBOX_CAP()s that it keeps besides when it stays root */
     bool may_start;             /* it starts our own program, with these capabilities */
-    bool has_tunnel;            /* it makes TUN interfaces, or starts who does */
+    bool has_tunnel;            /* it makes TUN interfaces, or starts a program that does */
     struct privileges_path paths[PRIVILEGES_PATHS_MAX];
     size_t n_paths;
     char *said; /* borrowed: room for PRIVILEGES_SAID_MAX, for the line of the log; NULL: log it */

@@ -23,7 +23,8 @@
 #include "os/rng_kernel.h"
 #include "os/statefile.h"
 
-/* With --once: rounds so far apart, so long; it ends as soon as all have answered so often. */
+/* With --once: the time between two rounds, the longest that it takes, and the number of answers
+ * from each member after which it ends earlier. */
 #define ONCE_PERIOD  (200 * NSEC_PER_MSEC)
 #define ONCE_TIME    (5 * NSEC_PER_SEC)
 #define ONCE_ANSWERS 3
@@ -65,7 +66,7 @@ static const struct option_usage usage = {
         "not be found out.",
 };
 
-/** A process that watches. */
+/** The process that watches. */
 struct probe {
     struct ping_monitor monitor;
     char network[NAME_MAX_LEN + 1];
@@ -215,9 +216,7 @@ static int print_report(const struct probe *p)
         return r;
     }
     ping_monitor_format(&p->monitor, now, &out);
-    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail(usage.command, "standard output does not take it");
-    return CMD_OK;
+    return cmd_print(usage.command, str_text(&out));
 }
 
 static int watch_once(struct probe *p)
@@ -264,7 +263,7 @@ static int keep_watching(struct probe *p)
     return CMD_OK;
 }
 
-/* The sockets are open by now; the files that are needed later are the members and the metrics. */
+/* The sockets are open by now. Later only the files of the members and the metrics are needed. */
 static int drop_privileges(struct err *e)
 {
     struct privileges p = {.kind = SANDBOX_PROBE, .user = arg.user};

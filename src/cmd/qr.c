@@ -15,7 +15,7 @@
 #define BLACK_AND_WHITE "\033[40;37;1m"
 #define AS_BEFORE       "\033[0m"
 
-/* What is around the code is light, too. */
+/* Modules around the code are light as well: the quiet zone. */
 static bool is_light(const QRcode *code, int x, int y)
 {
     if (x < 0 || y < 0 || x >= code->width || y >= code->width)
@@ -25,7 +25,7 @@ static bool is_light(const QRcode *code, int x, int y)
 
 static void add_lines(struct str *out, const QRcode *code)
 {
-    /* By light above, and light below. */
+    /* Indices: is the upper module light, is the lower one? */
     static const char *const halves[2][2] = {{" ", "▄"}, {"▀", "█"}};
     const int end = code->width + QUIET_ZONE;
 

@@ -20,7 +20,7 @@ struct relay_only {
 };
 
 /**
- * relay_only_run() - join, the first time, and be a member that relays, until it is told to end
+ * relay_only_run() - be a member that relays, until a signal ends it; joins first where it has not
  *
  * Return: 0; or non-zero with words.
  */

@@ -87,9 +87,7 @@ static int print_config(struct snapshot *s)
     text = stock_format(s, &arg.wish, NULL, false, &e);
     if (!text)
         return fail(&e);
-    if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail(usage.command, "standard output does not take it");
-    return CMD_OK;
+    return cmd_print(usage.command, text);
 }
 
 int cmd_render(int argc, char **argv)

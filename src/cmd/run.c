@@ -13,7 +13,7 @@
 #include "os/child.h"
 #include "train/job/env_text.h"
 
-/* As a shell has them. */
+/* Exit statuses, as shells give them. */
 #define STATUS_NOT_EXECUTABLE 126
 #define STATUS_NOT_FOUND      127
 
@@ -50,7 +50,7 @@ static const struct option_usage usage = {
         "Its exit status is that of the command; 127 if that is not there, 126 if it cannot run.",
 };
 
-/* Standard output is the command's; what we say goes beside it. */
+/* Prints on standard error, since standard output belongs to the command. */
 static void print_advice(const struct run *run)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
@@ -78,9 +78,7 @@ static int explain(const struct run *run)
     str_add(&out, "\n");
     env_text_explain(&out, &run->plan);
     run_advise(run, &out);
-    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail("run", "standard output does not take it");
-    return CMD_OK;
+    return cmd_print("run", str_text(&out));
 }
 
 int cmd_run(int argc, char **argv)

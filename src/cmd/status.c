@@ -39,13 +39,11 @@ static int print_table(const json_t *status)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
 
-    /* Clears the screen for the next picture, but not the pages of a file. */
+    /* On a terminal each table replaces the one before; in a file they follow each other. */
     if (arg.watch && isatty(STDOUT_FILENO))
         str_add(&out, "\033[H\033[2J");
     status_format(status, &out);
-    if (fputs(str_text(&out), stdout) < 0 || fflush(stdout) < 0)
-        return cmd_fail("status", "standard output does not take it");
-    return CMD_OK;
+    return cmd_print("status", str_text(&out));
 }
 
 static int print_status(void)

@@ -31,14 +31,21 @@ struct stock_wish {
             "of the node; any without it", .min = 1, .max = 65535                                  \
     }
 
-/** stock_take() - a snapshot of the hub's, whole: a person is told of what an agent passes over. */
+/**
+ * stock_take() - decode a snapshot for a file that a person carries to a node
+ *
+ * An agent passes over objects that it cannot read. Here they are an error, since the file would
+ * lack them without a word.
+ *
+ * Return: 0 or negative errno with words.
+ */
 int stock_take(struct snapshot *ret, const json_t *json, struct err *e);
 
 /**
- * stock_format() - the file
+ * stock_format() - the text of the file
  * @s:		loses the nodes that are not wanted in it
- * @secret:	to be written into the file; NULL: the file names where it is
- * @is_compact:	for a QR code
+ * @secret:	to be written into the file; NULL: the file names @wish->key_file
+ * @is_compact:	leave out what a QR code has no room for
  *
  * Return: gives it, free() it; NULL with words.
  */

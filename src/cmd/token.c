@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
-#include "cmd/option_subnets.h"
+#include "cmd/mesh_options.h"
 #include "cmd/options.h"
 #include "mesh/object/subnets.h"
 #include "os/clock.h"
@@ -92,7 +92,7 @@ static const struct option_usage ls_usage = {
     .options = ls_options,
 };
 
-/* It admits nobody any more. */
+/* A token that has been used up or has expired admits nobody any more. */
 static bool is_spent(const json_t *t)
 {
     return json_integer_value(json_object_get(t, "usesLeft")) == 0 ||
@@ -114,25 +114,14 @@ static void print_token(const json_t *t)
         kinds[0] ? kinds + 1 : "-", admin_field(t, NULL, "createdBy"));
 }
 
-static int token_ls(int argc, char **argv)
+static void print_tokens(const json_t *body)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
-    char path[128];
     const json_t *t;
     unsigned n_spent = 0;
     size_t i;
-    int status;
 
-    if (options_parse(&ls_usage, argc, argv, &status))
-        return status;
-    (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
-    status = admin_call(&arg.target, ls_usage.command, "GET", path, NULL, &answer);
-    if (status != CMD_OK)
-        return status;
-    if (arg.json)
-        return admin_print_json(answer.body);
     (void)printf("%-14s %6s %-20s %-16s %s\n", "ID", "USES", "EXPIRES", "NODES ARE", "MADE BY");
-    json_array_foreach(json_object_get(answer.body, "tokens"), i, t) {
+    json_array_foreach(json_object_get(body, "tokens"), i, t) {
         if (arg.all || !is_spent(t))
             print_token(t);
         else
@@ -140,10 +129,20 @@ static int token_ls(int argc, char **argv)
     }
     if (n_spent > 0)
         (void)printf("and %u used up or expired, which --all prints\n", n_spent);
-    return CMD_OK;
 }
 
-/* As "weft token ls" prints it; here for the sake of the URL. */
+static int token_ls(int argc, char **argv)
+{
+    char path[128];
+    int status;
+
+    if (options_parse(&ls_usage, argc, argv, &status))
+        return status;
+    (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens", arg.network);
+    return admin_show(&arg.target, ls_usage.command, path, arg.json, print_tokens);
+}
+
+/* An ID as "weft token ls" prints it. It is checked here because it becomes part of a URL. */
 static int option_token_id(const struct option *o, const char *text, struct err *e)
 {
     if (text[0] == '\0' || strlen(text) > 64 || strspn(text, "0123456789abcdef") != strlen(text))
@@ -168,14 +167,13 @@ static const struct option_usage rm_usage = {
 
 static int token_rm(int argc, char **argv)
 {
-    _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
     char path[256];
     int status;
 
     if (options_parse(&rm_usage, argc, argv, &status))
         return status;
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/tokens/%s", arg.network, arg.id);
-    status = admin_call(&arg.target, rm_usage.command, "DELETE", path, NULL, &answer);
+    status = admin_delete(&arg.target, rm_usage.command, path);
     if (status == CMD_OK)
         (void)printf("token %s is gone\n", arg.id);
     return status;

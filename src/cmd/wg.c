@@ -45,7 +45,10 @@ static struct {
     bool stats;
 } arg;
 
-/* Each way; more than this serves only machines that test for it. */
+/* Room for the path of a unix socket, as in struct sockaddr_un. */
+#define SOCKET_PATH_CAP 108
+
+/* Most threads each way without --threads. Whether more are faster has to be measured. */
 #define THREADS_DEFAULT_MAX 4
 
 static const struct option options[] = {
@@ -90,7 +93,7 @@ struct wg {
     struct device *device;      /* owns */
     struct uapi_server *uapi;   /* owns */
     struct frame_socket *paths; /* owns */
-    int gone_fd; /* owns: eventfd, readable when this process is not needed any more */
+    int end_fd; /* owns: eventfd, readable when the interface is gone or handed over */
 };
 
 static int fail(const struct err *e)
@@ -98,18 +101,19 @@ static int fail(const struct err *e)
     return cmd_fail("wg", "%s", err_text(e));
 }
 
-static const char *socket_path(char buf[static 108])
+static const char *socket_path(char buf[static SOCKET_PATH_CAP])
 {
     if (arg.socket)
         return arg.socket;
-    (void)snprintf(buf, 108, UAPI_SOCKET_DIR "/%s.sock", arg.ifname);
+    (void)snprintf(buf, SOCKET_PATH_CAP, UAPI_SOCKET_DIR "/%s.sock", arg.ifname);
     return buf;
 }
 
-/* A configuration socket of somebody's own choice means that no agent looks for this one. */
-static const char *frame_socket_path(char buf[static 108])
+/* Where an agent finds the socket for path frames. With --socket none is made: no agent uses the
+ * interface then. */
+static const char *frame_socket_path(char buf[static SOCKET_PATH_CAP])
 {
-    (void)snprintf(buf, 108, UAPI_SOCKET_DIR "/%s.path", arg.ifname);
+    (void)snprintf(buf, SOCKET_PATH_CAP, UAPI_SOCKET_DIR "/%s.path", arg.ifname);
     return buf;
 }
 
@@ -160,7 +164,7 @@ static void on_handed_over(void *ctx)
     const struct wg *wg = ctx;
 
     log_info("%s stays, for another process", arg.ifname);
-    wakeup_signal(wg->gone_fd);
+    wakeup_signal(wg->end_fd);
 }
 
 static void on_gone(void *ctx)
@@ -168,8 +172,7 @@ static void on_gone(void *ctx)
     const struct wg *wg = ctx;
 
     log_info("%s was deleted", arg.ifname);
-
-    wakeup_signal(wg->gone_fd);
+    wakeup_signal(wg->end_fd);
 }
 
 static void wg_stop(struct wg *wg)
@@ -180,9 +183,9 @@ static void wg_stop(struct wg *wg)
         port_stop(wg->port);
     wg->device = device_free(wg->device);
     wg->port = port_free(wg->port);
-    if (wg->gone_fd >= 0)
-        (void)close(wg->gone_fd);
-    wg->gone_fd = -1;
+    if (wg->end_fd >= 0)
+        (void)close(wg->end_fd);
+    wg->end_fd = -1;
 }
 
 /*
@@ -197,8 +200,8 @@ static int drop_privileges(char said[static PRIVILEGES_SAID_MAX], struct err *e)
                         SANDBOX_CAP(CAP_NET_BROADCAST),
         .has_tunnel = true,
         .said = said};
-    char socket_buf[108];
-    char frame_socket_buf[108];
+    char socket_buf[SOCKET_PATH_CAP];
+    char frame_socket_buf[SOCKET_PATH_CAP];
     char folder[PATH_MAX];
 
     privileges_add_folder_of(&p, socket_path(socket_buf), folder, PRIVILEGES_RUN);
@@ -215,16 +218,16 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
     struct device_listener listener = {
         .on_gone = on_gone, .on_handed_over = on_handed_over, .ctx = wg};
     struct device_options device = {.name = arg.ifname, .takes_over = arg.take_over};
-    char path[108];
+    char path[SOCKET_PATH_CAP];
     struct port_options port;
     int uapi_fd;
     int r = take_port_options(&port, e);
 
     if (r == 0)
         r = drop_privileges(said, e);
-    *wg = (struct wg){.gone_fd = wakeup_open()};
-    if (wg->gone_fd < 0)
-        r = err_set(e, wg->gone_fd, "cannot make an event descriptor: %s", strerror(-wg->gone_fd));
+    *wg = (struct wg){.end_fd = wakeup_open()};
+    if (wg->end_fd < 0)
+        r = err_set(e, wg->end_fd, "cannot make an event descriptor: %s", strerror(-wg->end_fd));
     if (r == 0)
         r = env_fd("WG_TUN_FD", e, &device.tun_fd);
     if (r == 0)
@@ -254,7 +257,7 @@ static int wg_start(struct wg *wg, char said[static PRIVILEGES_SAID_MAX], struct
 static void wait_end(const struct wg *wg, int signal_fd)
 {
     struct pollfd pfds[] = {
-        {.fd = signal_fd, .events = POLLIN}, {.fd = wg->gone_fd, .events = POLLIN}};
+        {.fd = signal_fd, .events = POLLIN}, {.fd = wg->end_fd, .events = POLLIN}};
 
     while (poll(pfds, 2, -1) < 0 && errno == EINTR)
         ;
@@ -280,7 +283,7 @@ static void leave_terminal(void)
         log_warning("cannot leave the working directory: %s", strerror(errno));
 }
 
-/* Runs until the end. @ready_fd: told (and closed) when everything is there; -1: nobody waits. */
+/* Runs until the end. @ready_fd: gets a byte, and is closed, once everything is there; -1: none. */
 static int run(int ready_fd)
 {
     _cleanup_(closep) int signal_fd = end_signals_open();
@@ -309,7 +312,7 @@ static int run(int ready_fd)
     return CMD_OK;
 }
 
-/* The parent's end of going to the background: it reports how the start went. */
+/* In the parent: waits for the child's byte, which says that everything is there. */
 static int wait_ready(int fd)
 {
     char byte;
@@ -318,7 +321,7 @@ static int wait_ready(int fd)
     do
         n = read(fd, &byte, 1);
     while (n < 0 && errno == EINTR);
-    /* If not, the child has said why itself, on the same standard error. */
+    /* Without the byte the child has failed, and has said why on the same standard error. */
     return n == 1 ? CMD_OK : CMD_FAILED;
 }
 
@@ -364,7 +367,7 @@ static int print_stats(void)
 {
     static const char request[] = "stats=1\n\n";
     char buf[4096];
-    char text[108];
+    char text[SOCKET_PATH_CAP];
     const char *path = socket_path(text);
     _cleanup_(closep) int fd = unix_socket_connect(path, SOCK_STREAM);
     ssize_t n;

@@ -1,8 +1,8 @@
-/* fail.c - how a command says that it failed; see cmd.h. */
+/* cmd.c - see cmd.h. */
+#include "cmd/cmd.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-
-#include "cmd/cmd.h"
 
 static void say(const char *command, const char *fmt, va_list ap)
 {
@@ -29,4 +29,11 @@ int cmd_refuse(const char *command, const char *fmt, ...)
     say(command, fmt, ap);
     va_end(ap);
     return CMD_USAGE;
+}
+
+int cmd_print(const char *command, const char *text)
+{
+    if (fputs(text, stdout) < 0 || fflush(stdout) < 0)
+        return cmd_fail(command, "standard output does not take it");
+    return CMD_OK;
 }

@@ -69,7 +69,7 @@ bool hub_transport_on_answer(struct hub_transport *ht, const struct endpoint *fr
     if (i == ht->n_ways)
         return false;
     transport_choice_on_answer(&ht->choice, now);
-    udp_asymmetry_clear(&ht->asymmetry);
+    udp_asymmetry_on_answer(&ht->asymmetry, now);
     return true;
 }
 

@@ -2,7 +2,7 @@
  * hub_transport.h - by which transport packets reach the hub: UDP, or TLS while UDP is blocked.
  *
  * Theory of operation. Puts together the choice (transport_choice.h) and which direction of UDP
- * fails (paths/udp_asymmetry.h), and explains both in words. The owner tells what it sees of the
+ * fails (udp_asymmetry.h), and explains both in words. The owner tells what it sees of the
  * hub, which STUN requests were answered, and how the stream is; it does what is wished.
  * hub_transport_io.h is that owner, with sockets.
  *
@@ -15,7 +15,7 @@
 #include "agent/hublink/hub_stream.h"
 #include "agent/hublink/hub_ways.h"
 #include "agent/hublink/transport_choice.h"
-#include "agent/paths/edge/udp_asymmetry.h"
+#include "agent/hublink/udp_asymmetry.h"
 #include "base/addr.h"
 #include "base/clock.h"
 

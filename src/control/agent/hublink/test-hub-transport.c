@@ -198,6 +198,30 @@ static void test_which_direction_fails(void **state)
     assert_false(hub_transport_on_heard(&w->transport, &seen_at, &w->stream));
 }
 
+/*
+ * Only UDP out was blocked, and passes again. The hub is heard through the stream for a while
+ * still, and the words must not outlive the return to UDP.
+ */
+static void test_direction_is_forgotten_with_the_first_answer(void **state)
+{
+    struct world *w = make_world();
+
+    w->has_tls = true;
+    w->view.silent_since = w->now;
+    while (!hub_transport_is_by_stream(&w->transport)) {
+        w->view.rx_bytes += 148;
+        pass(w, SEC);
+    }
+    assert_int_equal(udp_asymmetry_of(&w->transport.asymmetry), UDP_ASYMMETRY_OUT);
+    w->view.silent_since = 0;
+    w->view.heard_at = w->stream.endpoint;
+    w->udp_answers = true;
+    while (hub_transport_is_by_stream(&w->transport))
+        pass(w, SEC);
+    hub_transport_poll(&w->transport, &w->view, &w->stream, w->now);
+    assert_int_equal(udp_asymmetry_of(&w->transport.asymmetry), UDP_ASYMMETRY_UNKNOWN);
+}
+
 /* What answers from elsewhere is not the hub. */
 static void test_answer_of_a_stranger(void **state)
 {
@@ -220,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_udp_passes_again),
         cmocka_unit_test(test_neither),
         cmocka_unit_test(test_which_direction_fails),
+        cmocka_unit_test(test_direction_is_forgotten_with_the_first_answer),
         cmocka_unit_test(test_answer_of_a_stranger),
     };
 

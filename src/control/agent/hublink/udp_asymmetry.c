@@ -1,5 +1,5 @@
 /* udp_asymmetry.c - see udp_asymmetry.h. */
-#include "agent/paths/edge/udp_asymmetry.h"
+#include "agent/hublink/udp_asymmetry.h"
 
 /* Packets that were on their way when the hub stopped answering have been counted after this time.
  * What is counted later was sent later. */
@@ -12,9 +12,17 @@
 /* So many requests in a row must be unheard, since one may be lost by chance. */
 #define UNHEARD_ENOUGH 3
 
-void udp_asymmetry_clear(struct udp_asymmetry *ua)
+/* What was counted stays: that the hub is silent is noticed later than the silence begins. */
+static void clear(struct udp_asymmetry *ua)
 {
-    *ua = (struct udp_asymmetry){.rx_bytes = ua->rx_bytes, .grew_at = ua->grew_at};
+    *ua = (struct udp_asymmetry){
+        .answered_at = ua->answered_at, .rx_bytes = ua->rx_bytes, .grew_at = ua->grew_at};
+}
+
+void udp_asymmetry_on_answer(struct udp_asymmetry *ua, nsec_t now)
+{
+    clear(ua);
+    ua->answered_at = now;
 }
 
 void udp_asymmetry_look(
@@ -27,9 +35,9 @@ void udp_asymmetry_look(
     if (grew && is_udp)
         ua->grew_at = now;
     if (silent_since == 0)
-        udp_asymmetry_clear(ua);
+        clear(ua);
     else if (ua->silent_since == 0)
-        ua->silent_since = silent_since;
+        ua->silent_since = nsec_max(silent_since, ua->answered_at);
 }
 
 static bool is_settled(const struct udp_asymmetry *ua)

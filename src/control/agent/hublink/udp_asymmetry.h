@@ -28,25 +28,31 @@ enum udp_asymmetry_kind {
 };
 
 struct udp_asymmetry {
-    nsec_t silent_since;  /* since when the hub answers nothing by UDP; 0: it does answer */
+    nsec_t silent_since;  /* the hub answers nothing by UDP since then; 0: it does answer */
+    nsec_t answered_at;   /* time of the last answer to a STUN request; 0: never */
     uint64_t rx_bytes;    /* received from the hub, as counted last */
-    nsec_t grew_at;       /* when @rx_bytes last grew by UDP; 0: not seen */
+    nsec_t grew_at;       /* time when @rx_bytes last grew by UDP; 0: not seen */
     struct endpoint from; /* our address where the hub has heard a request; none: it has not */
     unsigned n_unheard;   /* requests in a row that the hub says it has not heard */
-    nsec_t asked_at;      /* when the hub was last asked what it has heard; 0: never */
+    nsec_t asked_at;      /* time when the hub was last asked what it has heard; 0: never */
 };
 
 /**
  * udp_asymmetry_look() - what is seen of the hub; to be called each second
- * @silent_since: since when the hub answers nothing that is sent by UDP; 0: it does
- * @rx_bytes:	received from the hub
+ * @silent_since: the hub answers nothing that is sent by UDP since then; 0: it does
+ * @rx_bytes:	received from the hub so far
  * @is_udp:	they came by UDP, and not by the stream in TLS
  */
 void udp_asymmetry_look(
     struct udp_asymmetry *ua, nsec_t silent_since, uint64_t rx_bytes, bool is_udp, nsec_t now);
 
-/** udp_asymmetry_clear() - UDP is answered: nothing of before counts any more. */
-void udp_asymmetry_clear(struct udp_asymmetry *ua);
+/**
+ * udp_asymmetry_on_answer() - the hub has answered a STUN request by UDP at @now
+ *
+ * Nothing from before counts any more, also when the silence that udp_asymmetry_look() is told of
+ * began before: WireGuard hears the hub by UDP again only some time after the first answer.
+ */
+void udp_asymmetry_on_answer(struct udp_asymmetry *ua, nsec_t now);
 
 /** udp_asymmetry_wants_to_ask() - should the hub be asked now whether it has heard a request? */
 bool udp_asymmetry_wants_to_ask(const struct udp_asymmetry *ua, nsec_t now);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/paths/edge/udp_asymmetry.h"
+#include "agent/hublink/udp_asymmetry.h"
 
 #define SEC NSEC_PER_SEC
 
@@ -86,12 +86,31 @@ static void test_not_heard(void **state)
     assert_string_equal(udp_asymmetry_name(UDP_ASYMMETRY_UNKNOWN), "");
 }
 
+/* WireGuard goes on being silent for a while after UDP passes again. */
+static void test_answered(void **state)
+{
+    struct udp_asymmetry ua = look((uint64_t[]){500, 500, 648}, 3, true);
+
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_OUT);
+    udp_asymmetry_on_answer(&ua, 110 * SEC);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    udp_asymmetry_look(&ua, 100 * SEC, 648, true, 111 * SEC);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    /* What was on its way through the stream when UDP was taken again. */
+    udp_asymmetry_look(&ua, 100 * SEC, 900, true, 111 * SEC);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_UNKNOWN);
+    /* It is blocked again. */
+    udp_asymmetry_look(&ua, 100 * SEC, 1000, true, 113 * SEC);
+    assert_int_equal(udp_asymmetry_of(&ua), UDP_ASYMMETRY_OUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arrivals),
         cmocka_unit_test(test_hearing),
         cmocka_unit_test(test_not_heard),
+        cmocka_unit_test(test_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include "net/netlink/link_watch.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
+#include "os/hosts_file.h"
 
 #define MEASURE_TIME (4 * NSEC_PER_MSEC) /* for each cipher */
 #define NAMES_DELAY  (NSEC_PER_SEC / 5)  /* of the names behind the interface */
@@ -39,7 +40,7 @@ struct life {
 
 static void end_if_done(struct life *l, nsec_t now)
 {
-    if (now >= l->agent.end_by || server_counts(l->server).connections == 0)
+    if (now >= l->agent.ends_at || server_counts(l->server).connections == 0)
         uv_stop(&l->agent.loop);
 }
 
@@ -60,7 +61,7 @@ static void on_prepare(uv_prepare_t *prepare)
     struct life *l = prepare->data;
     const struct agent *a = &l->agent;
     nsec_t now = clock_now();
-    nsec_t due = a->is_ending ? nsec_min(a->end_by, now + END_POLL) : agent_core_due(a);
+    nsec_t due = a->is_ending ? nsec_min(a->ends_at, now + END_POLL) : agent_core_due(a);
     nsec_t wait = nsec_max(due - now, 0);
 
     /* Rounded up: a timer that is early would only be set again. */
@@ -118,11 +119,10 @@ static void on_snapshot_change(struct agent *a, bool is_status, nsec_t now)
     poll_plan_on_news(&a->poll);
 }
 
-static int on_event(void *ctx, struct watch_event *ev, struct err *e)
+static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e)
 {
     struct agent *a = ctx;
     enum watch_event_kind kind = ev->kind;
-    nsec_t now = clock_now();
     bool is_status;
     uint64_t boot;
     int r;
@@ -150,17 +150,16 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
     return 0;
 }
 
-static void on_hub_change(void *ctx, bool heard, const char *why)
+static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
 {
     struct agent *a = ctx;
-    nsec_t now = clock_now();
 
     if (a->is_ending)
         return;
     path_driver_set_hub(a->paths, heard, now);
     if (heard) {
         log_info("the hub answers");
-        a->report.sent_at = 0;
+        node_report_on_hub(&a->report);
     } else {
         log_warning("the hub does not answer, known peers stay: %s", why);
     }
@@ -179,7 +178,7 @@ static void on_self(void *ctx)
 {
     struct agent *a = ctx;
 
-    a->report.self_changed = true;
+    node_report_on_self(&a->report);
     poll_plan_request(&a->poll, clock_now() + AGENT_CORE_SOON);
 }
 
@@ -257,6 +256,10 @@ static void init_handles(struct life *l)
     struct agent *a = &l->agent;
     struct keepalive_listener listener = {
         .on_result = on_keepalive_result, .on_interval = on_keepalive_interval, .ctx = a};
+    struct node_names_options names = {.is_on = a->state.keeps_hosts,
+        .file = HOSTS_FILE_DEFAULT,
+        .helper = a->config->hosts,
+        .lookup = name_lookup};
 
     (void)uv_loop_init(&a->loop);
     (void)uv_timer_init(&a->loop, &l->timer);
@@ -269,7 +272,7 @@ static void init_handles(struct life *l)
         l->signals[i].data = l;
     }
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
-    node_names_init(&a->names, a->state.keeps_hosts, a->config->hosts);
+    node_names_init(&a->names, &names);
 }
 
 static int start_signals(struct life *l, struct err *e)
@@ -336,9 +339,8 @@ static int open_parts(struct life *l, struct err *e)
         .n_given = a->state.n_given};
     struct path_driver_listener paths = {
         .on_routes = on_routes, .on_self = on_self, .on_network = on_network, .ctx = a};
-    int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, e);
+    int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, a->state.accepts, e);
 
-    a->reconcile.accepts = a->state.accepts;
     if (r == 0)
         r = make_signer(a, e);
     if (r == 0)
@@ -373,7 +375,7 @@ static int start(struct life *l, struct err *e)
         return 0;
     node_measure_start(
         &a->measure, &a->loop, a->state.interface, a->config->socket_path, &a->config->memlock);
-    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->paths, clock_now());
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach);
     return 0;
 }
 
@@ -439,16 +441,15 @@ static void say_hello(const struct agent *a)
 int agent_run(const struct agent_config *config, enum agent_end *ret, struct err *e)
 {
     struct life l = {
-        .agent = {.config = config,
-            .reconcile = RECONCILE_NULL,
-            .pass = PASS_PLAN_NULL,
-            .poll = POLL_PLAN_NULL,
-            .transport = {.due_at = NSEC_NEVER}},
+        .agent = AGENT_NULL,
         .lock_fd = -1,
         .link = LINK_WATCH_NULL,
     };
     int r = state_check_dir(config->state_dir, e);
 
+    l.agent.config = config;
+    l.agent.clock = clock_now;
+    l.agent.wall_clock = clock_wall;
     if (r == 0)
         r = load(&l, e);
     if (r == 0) {

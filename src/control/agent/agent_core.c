@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
 #include "net/tun/offload.h"
-#include "os/clock.h"
 
 #define END_PATIENCE (1 * NSEC_PER_SEC)
 
@@ -169,7 +168,8 @@ void agent_core_reconcile(struct agent *a)
     path_driver_set_link_mtu(a->paths, a->link_mtu);
     in = agent_core_render_input(a);
     r = reconcile_run(&a->reconcile, &in, &a->state.secret, &result, &e);
-    now = clock_now();
+    /* The pass may have taken seconds. */
+    now = a->clock();
     if (r < 0) {
         fail_pass(a, &e, now);
         return;
@@ -178,16 +178,16 @@ void agent_core_reconcile(struct agent *a)
     log_pass(a, &result);
     apply_rules(a, now);
     if (!endpoint_is_none(&api))
-        hub_link_set_target(a->hub, &api);
+        hub_link_set_target(a->hub, &api, now);
     if (result.opened) {
-        hub_link_poke(a->hub);
+        hub_link_poke(a->hub, now);
         poll_plan_request(&a->poll, now);
     }
     greet_hub(a, now);
     path_driver_set_relay(a->paths, in.relays, result.opened, now);
     path_driver_on_applied(a->paths);
     begin_handshakes(a, now);
-    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->paths, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach);
 }
 
 /* ---- a poll: the hub ------------------------------------------------------------------------ */
@@ -215,10 +215,10 @@ static void act_on_health(struct agent *a, const struct hub_health_wish *wish, n
     case HUB_HEALTH_LINK_KEEP:
         break;
     case HUB_HEALTH_LINK_POKE:
-        hub_link_poke(a->hub);
+        hub_link_poke(a->hub, now);
         break;
     case HUB_HEALTH_LINK_RESTART:
-        hub_link_restart(a->hub);
+        hub_link_restart(a->hub, now);
         break;
     }
     if (wish->moved_because)
@@ -251,7 +251,7 @@ static void act_on_transport(struct agent *a, const struct hub_transport_io_news
     /* The hub's endpoint is another one: the engine is told at once. */
     agent_core_reconcile(a);
     hub_transport_io_speak(&a->transport, now);
-    hub_link_poke(a->hub);
+    hub_link_poke(a->hub, now);
 }
 
 static void poll_hub(struct agent *a, const struct observation *ob, nsec_t now)
@@ -288,14 +288,14 @@ static void poll_hub(struct agent *a, const struct observation *ob, nsec_t now)
 static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t now)
 {
     const struct endpoint *hub = &a->health.path.path.endpoint;
-    struct keepalive_view view = {.now = now, .wall = clock_wall()};
+    struct keepalive_view view = {.now = now, .wall = a->wall_clock()};
 
     if (observation_has_session(ob, now) && !hub_transport_why(&a->transport.transport)) {
         view.hub = *hub;
         view.outside = path_driver_outside(a->paths, hub);
         view.is_natted = ip_addr_is_v4(&hub->addr) && path_driver_self(a->paths)->nat.is_natted;
     }
-    keepalive_probe_look(&a->keepalive.probe, &view, a->snapshot.nodes.n);
+    node_keepalive_poll(&a->keepalive, &view, a->snapshot.nodes.n);
     path_driver_set_keepalive(
         a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
 }
@@ -309,7 +309,7 @@ void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
         const struct node *node = &a->snapshot.nodes.items[i]->node;
         const struct observation *ob = observe_find(&a->seen, &node->key);
 
-        if (node->hub || node->side || !ob || ob->handshake == 0)
+        if (node->hub || node->side || !ob || ob->handshake_at == 0)
             continue;
         if (reconcile_handshake(&a->reconcile, &node->key, &e) != 0)
             log_debug("no handshake with %s: %s", node->meta.name, err_text(&e));
@@ -344,7 +344,7 @@ static void show_paths(struct agent *a, nsec_t now)
 
         seen[i] = (struct peer_seen){.key = ob->key,
             .endpoint = ob->endpoint,
-            .handshake_at = ob->handshake,
+            .handshake_at = ob->handshake_at,
             .has_session = observation_has_session(ob, now),
             .rx_bytes = ob->facts.rx_bytes,
             .tx_bytes = ob->facts.tx_bytes};
@@ -363,7 +363,7 @@ static void observe_engine(struct agent *a, nsec_t now)
 
     if (r == 0) {
         a->listen_port = have.listen_port;
-        r = observe_take(&a->seen, &have, now, clock_wall());
+        r = observe_take(&a->seen, &have, now, a->wall_clock());
     }
     path_driver_set_engine(a->paths, r == 0 ? a->reconcile.engine : NULL, a->listen_port, now);
     if (r == 0)
@@ -372,6 +372,31 @@ static void observe_engine(struct agent *a, nsec_t now)
     /* When the engine is gone a pass opens another one, and logs it. */
     if (r != 0 || is_changed)
         pass_plan_request(&a->pass, now);
+}
+
+static bool is_relay_at(void *ctx, const char *node, const struct endpoint *at)
+{
+    const struct agent *a = ctx;
+
+    return path_driver_is_relay_at(a->paths, node, at);
+}
+
+/* The endpoints that the engine has learned, and may have been led astray by. */
+static void doubt_endpoints(struct agent *a, nsec_t now)
+{
+    struct peer_doubt_facts facts = {.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .is_relay_at = is_relay_at,
+        .ctx = a,
+        .now = now};
+    struct peer_doubt_wish wish;
+
+    while (peer_doubt_next(&a->doubt, &facts, &wish)) {
+        if (!reconcile_doubt(&a->reconcile, &wish.peer->key, &wish.peer->endpoint))
+            continue;
+        peer_doubt_log(&a->doubt, &wish, now);
+        pass_plan_request(&a->pass, now);
+    }
 }
 
 static void judge_paths(struct agent *a, nsec_t now)
@@ -389,7 +414,8 @@ static void judge_paths(struct agent *a, nsec_t now)
     changed = before.n != a->reach.n || before.n_alarms != a->reach.n_alarms;
     for (size_t i = 0; i < a->reach.n && !changed; i++)
         changed = a->reach.items[i].since == now;
-    a->report.edges_changed |= changed;
+    if (changed)
+        node_report_on_edges(&a->report);
 }
 
 static void report(struct agent *a, nsec_t now)
@@ -424,7 +450,7 @@ static uint64_t count_packets(struct agent *a)
 
 void agent_core_poll(struct agent *a)
 {
-    nsec_t now = clock_now();
+    nsec_t now = a->clock();
     const struct observation *ob;
 
     poll_plan_begin(&a->poll, count_packets(a), now);
@@ -433,19 +459,17 @@ void agent_core_poll(struct agent *a)
     poll_hub(a, ob, now);
     poll_keepalive(a, ob, now);
     path_driver_set_blocked(a->paths, hub_transport_why(&a->transport.transport) != NULL, now);
-    if (peer_doubt_poll(&a->doubt, &a->snapshot, &a->seen, a->paths, &a->reconcile, now))
-        pass_plan_request(&a->pass, now);
+    doubt_endpoints(a, now);
     judge_paths(a, now);
-    node_measure_tell(&a->measure, &a->snapshot, &a->reach, a->paths, now);
+    node_measure_tell(&a->measure, &a->snapshot, &a->reach);
     report(a, now);
-    poll_plan_end(
-        &a->poll, a->seen.n, a->report.self_changed ? NODE_REPORT_SELF_MIN : NSEC_NEVER, now);
+    poll_plan_end(&a->poll, a->seen.n, node_report_within(&a->report), now);
 }
 
 /* All is as the last poll left it, and it left nothing open. */
 static bool can_skip_poll(struct agent *a, nsec_t now)
 {
-    if (poll_plan_is_stale(&a->poll, now) || a->report.self_changed || a->report.edges_changed ||
+    if (poll_plan_is_stale(&a->poll, now) || node_report_has_news(&a->report) ||
         !hub_link_is_heard(a->hub) || hub_link_unheard(a->hub, now) != 0 ||
         !hub_transport_io_is_settled(&a->transport) || path_driver_awaits_handshake(a->paths))
         return false;
@@ -492,13 +516,13 @@ void agent_core_run(struct agent *a, nsec_t now)
 
 void agent_core_finish(struct agent *a, enum agent_end end)
 {
-    nsec_t now = clock_now();
+    nsec_t now = a->clock();
 
     if (a->is_ending)
         return;
     a->is_ending = true;
     a->end = end;
-    a->end_by = now + END_PATIENCE;
+    a->ends_at = now + END_PATIENCE;
     job_calls_end(&a->jobs);
     /* WireGuard goes on without this process, but not by a path that leads through it. */
     if (end == AGENT_END_STOPPED && path_driver_retreat(a->paths, now))
@@ -525,7 +549,7 @@ static void renew_sessions(struct agent *a)
         const struct observation *ob = &a->seen.items[i];
         struct err e = ERR_NULL;
 
-        if (observation_has_session(ob, clock_now()) &&
+        if (observation_has_session(ob, a->clock()) &&
             reconcile_handshake(&a->reconcile, &ob->key, &e) != 0)
             log_debug(
                 "no handshake with %s: %s", x25519_public_format(&ob->key, key), err_text(&e));

@@ -50,7 +50,12 @@ struct agent {
     struct node_speeds speeds;         /* of this machine's ciphers; immutable after the start */
     struct member_proof_signer signer; /* with this node's key, for the hub */
 
-    /* The parts; each writes its own. */
+    /* The clocks; immutable. They are functions because a call to the engine or to the kernel may
+     * take seconds, and because a test has its own. */
+    nsec_t (*clock)(void);      /* monotonic */
+    nsec_t (*wall_clock)(void); /* nanoseconds since 1970 */
+
+    /* The parts. Each is written by its own functions alone. */
     struct snapshot_cache cache;
     struct pass_plan pass;
     struct poll_plan poll;
@@ -69,16 +74,29 @@ struct agent {
     struct node_measure measure;
     struct job_calls jobs;
 
-    /* Facts that pass from one part to another. */
+    /* Facts that pass from one part to another; written by agent_core.c alone. */
     uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
     uint16_t listen_port; /* the engine's, host order; 0: not known yet */
     struct render_path *routes; /* owns: the hub's path and those that were found, by node */
     struct log_limit pass_limit;
 
+    /* The end; written by agent_core_finish() alone. */
     bool is_ending; /* @end is set, and nothing new is begun */
     enum agent_end end;
-    nsec_t end_by; /* time after which no answer in flight is waited for */
+    nsec_t ends_at; /* time after which no answer in flight is waited for */
 };
+
+/**
+ * AGENT_NULL - an agent that has nothing yet
+ *
+ * For a start: @config and the two clocks have to be set, and what follows in agent.c's order.
+ */
+#define AGENT_NULL                                                                                 \
+    {                                                                                              \
+        .cache = {.due_at = NSEC_NEVER}, .pass = PASS_PLAN_NULL, .poll = POLL_PLAN_NULL,           \
+        .reconcile = RECONCILE_NULL, .transport = HUB_TRANSPORT_IO_NULL,                           \
+        .names = {.due_at = NSEC_NEVER},                                                           \
+    }
 
 /** agent_core_render_input() - snapshot and paths as they are now; borrowed until the next call. */
 struct render_input agent_core_render_input(struct agent *a);

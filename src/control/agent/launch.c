@@ -250,7 +250,7 @@ static void forget_names(const struct state *st, struct launch_farewell *ret)
 static int take_down(const struct state *st, struct launch_farewell *ret, struct err *e)
 {
     struct reconcile rc = RECONCILE_NULL;
-    int r = reconcile_init(&rc, st->interface, st->engine, e);
+    int r = reconcile_init(&rc, st->interface, st->engine, st->accepts, e);
 
     if (r == 0)
         r = reconcile_take_down(&rc, e);

@@ -7,7 +7,6 @@
 
 #include "agent/agent.h"
 #include "agent/measure_host.h"
-#include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
 #include "base/err.h"
 #include "measure/order.h"
@@ -27,35 +26,41 @@ void node_measure_start(struct node_measure *nm, uv_loop_t *loop, const char *in
         log_warning("weft preflight and weft bench will not find this node: %s", err_text(&e));
 }
 
-void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const struct reach *reach,
-    const struct path_driver *paths, nsec_t now)
+static void set_member(
+    struct service_member *m, const struct node *node, const struct reach_peer *path)
+{
+    *m = (struct service_member){.address = node->address4};
+    (void)snprintf(m->name, sizeof(m->name), "%.*s", NAME_MAX_LEN, node->meta.name);
+    (void)snprintf(m->hostname, sizeof(m->hostname), "%s", node->hostname ? node->hostname : "");
+    if (!path)
+        return;
+    m->underlay = path->underlay;
+    (void)snprintf(m->path, sizeof(m->path), "%s", path_kind_name(path->kind));
+}
+
+size_t node_measure_list(
+    const struct snapshot *s, const struct reach *reach, struct service_member *ret, size_t cap)
+{
+    size_t n = s->nodes.n < cap ? s->nodes.n : cap;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+
+        set_member(&ret[i], node, reach_find(reach, node->meta.name));
+    }
+    return n;
+}
+
+void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const struct reach *reach)
 {
     struct service_member *members;
-    struct path_view view;
-    size_t n = 0;
 
     if (!nm->host)
         return;
     members = calloc(s->nodes.n + 1, sizeof(*members));
-    for (size_t i = 0; members && i < s->nodes.n && n < SERVICE_WIRE_MEMBERS_MAX; i++) {
-        const struct node *node = &s->nodes.items[i]->node;
-        const struct reach_peer *path = reach_find(reach, node->meta.name);
-
-        members[n].address = node->address4;
-        (void)snprintf(
-            members[n].name, sizeof(members[n].name), "%.*s", NAME_MAX_LEN, node->meta.name);
-        (void)snprintf(members[n].hostname, sizeof(members[n].hostname), "%s",
-            node->hostname ? node->hostname : "");
-        if (path && (path->kind == PATH_KIND_LAN || path->kind == PATH_KIND_DIRECT) &&
-            path_driver_view(paths, node->meta.name, &view, now))
-            members[n].underlay = view.remote.addr;
-        if (path)
-            (void)snprintf(
-                members[n].path, sizeof(members[n].path), "%s", path_kind_name(path->kind));
-        n++;
-    }
     if (members)
-        measure_host_tell(nm->host, &snapshot_self(s)->address4, members, n);
+        measure_host_tell(nm->host, &snapshot_self(s)->address4, members,
+            node_measure_list(s, reach, members, SERVICE_WIRE_MEMBERS_MAX));
     free(members);
 }
 

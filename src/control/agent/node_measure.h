@@ -12,11 +12,11 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-#include "base/clock.h"
+#include <stddef.h>
 
-struct path_driver;
 struct measure_host;
 struct reach;
+struct service_member;
 struct snapshot;
 
 struct node_measure {
@@ -34,9 +34,19 @@ struct node_measure {
 void node_measure_start(struct node_measure *nm, uv_loop_t *loop, const char *interface,
     const char *socket_path, const struct rlimit *memlock);
 
-/** node_measure_tell() - who the members are now; without a service nothing happens. */
-void node_measure_tell(struct node_measure *nm, const struct snapshot *s, const struct reach *reach,
-    const struct path_driver *paths, nsec_t now);
+/**
+ * node_measure_list() - who the members are, and how each is reached
+ * @reach:	as of the last poll
+ * @ret:	@cap of them at most; set from the start
+ *
+ * Return: how many were set.
+ */
+size_t node_measure_list(
+    const struct snapshot *s, const struct reach *reach, struct service_member *ret, size_t cap);
+
+/** node_measure_tell() - tell the service that list; without a service nothing happens. */
+void node_measure_tell(
+    struct node_measure *nm, const struct snapshot *s, const struct reach *reach);
 
 /** node_measure_stop() - the process ends; waits for it, 2 s at most. Idempotent. */
 void node_measure_stop(struct node_measure *nm);

@@ -64,14 +64,15 @@ static void log_left_out(const json_t *before, const json_t *now)
 }
 
 /* The names besides the qualified ones, each with its verdict. NULL: none, or no memory. */
-static struct hosts_extra *choose_extras(const struct snapshot *s, const char *owner, size_t *ret_n)
+static struct hosts_extra *choose_extras(
+    const char *name, const struct snapshot *s, const char *owner, size_t *ret_n)
 {
     _cleanup_(freep) struct hosts_extra *extras = hosts_list_extras(s, ret_n);
     _cleanup_(freep) char *file = NULL;
     size_t len = 0;
 
     /* A file that cannot be read now cannot be written either, which is logged then. */
-    if (extras && statefile_read(HOSTS_FILE_DEFAULT, HOSTS_FILE_MAX, &file, &len, NULL) == 0 &&
+    if (extras && statefile_read(name, HOSTS_FILE_MAX, &file, &len, NULL) == 0 &&
         !hosts_mark_taken(extras, *ret_n, file, len, owner))
         *ret_n = 0;
     return TAKE_PTR(extras);
@@ -111,7 +112,7 @@ static bool check_extras(struct node_names *nn, const struct snapshot *s,
     bool is_pending = false;
     struct err e = ERR_NULL;
 
-    if (n_extras > 0 && !nn->check && name_check_new(&nn->check, name_lookup, &e) < 0)
+    if (n_extras > 0 && !nn->check && name_check_new(&nn->check, nn->opt.lookup, &e) < 0)
         log_limited(
             &nn->limit, now, LOG_LEVEL_WARNING, "only qualified names are given: %s", err_text(&e));
     if (nn->check)
@@ -146,14 +147,14 @@ static void tell(struct node_names *nn, const struct snapshot *s, const struct h
 static int put(const struct node_names *nn, const char *owner, const char *block, bool *ret_changed,
     struct err *e)
 {
-    if (nn->helper)
-        return hosts_helper_put(nn->helper, owner, block, ret_changed, e);
-    return hosts_file_put(HOSTS_FILE_DEFAULT, owner, block, ret_changed, e);
+    if (nn->opt.helper)
+        return hosts_helper_put(nn->opt.helper, owner, block, ret_changed, e);
+    return hosts_file_put(nn->opt.file, owner, block, ret_changed, e);
 }
 
-void node_names_init(struct node_names *nn, bool is_on, struct hosts_helper *helper)
+void node_names_init(struct node_names *nn, const struct node_names_options *opt)
 {
-    *nn = (struct node_names){.is_on = is_on, .helper = helper, .due_at = NSEC_NEVER};
+    *nn = (struct node_names){.opt = *opt, .due_at = NSEC_NEVER};
 }
 
 void node_names_deinit(struct node_names *nn)
@@ -180,9 +181,9 @@ void node_names_update(struct node_names *nn, const struct snapshot *s, bool lac
     int r;
 
     nn->due_at = NSEC_NEVER;
-    if (!nn->is_on)
+    if (!nn->opt.is_on)
         return;
-    extras = choose_extras(s, hosts_owner(s, owner), &n_extras);
+    extras = choose_extras(nn->opt.file, s, hosts_owner(s, owner), &n_extras);
     is_pending = check_extras(nn, s, extras, n_extras, now);
     hosts_add_block(&block, s, extras, n_extras, !lacks_v6);
     r = block.failed ? err_set(&e, -ENOMEM, "no memory for %zu names", s->nodes.n)
@@ -202,7 +203,7 @@ int node_names_remove(const struct node_names *nn, const struct snapshot *s, str
     char owner[HOSTS_OWNER_MAX];
     bool changed;
 
-    if (!nn->is_on)
+    if (!nn->opt.is_on)
         return 0;
     return put(nn, hosts_owner(s, owner), NULL, &changed, e);
 }

@@ -13,28 +13,31 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "agent/name_check.h"
 #include "os/log.h"
 
 struct err;
 struct hosts_helper;
-struct name_check;
 struct snapshot;
 
-struct node_names {
+/** What holds for all updates. */
+struct node_names_options {
     bool is_on;                  /* the node was told at its join to keep the names */
-    struct hosts_helper *helper; /* pins: writes the file; NULL: this process does */
+    const char *file;            /* pinned: HOSTS_FILE_DEFAULT; a test has another one */
+    struct hosts_helper *helper; /* pinned: writes that file; NULL: this process does */
+    name_lookup_fn lookup;       /* asks the resolver, in a thread: name_lookup() */
+};
+
+struct node_names {
+    struct node_names_options opt;
     struct name_check *check; /* owns; NULL: no name was to be checked yet, or no thread was had */
     json_t *left_out;         /* owns; [{"name", "node", "why"}]; NULL: not known yet */
     nsec_t due_at;            /* time of the next update; NSEC_NEVER: none is planned */
     struct log_limit limit;
 };
 
-/**
- * node_names_init() - nothing is planned yet
- * @is_on:	false: the hosts file is left alone
- * @helper:	pinned; NULL: this process writes the file
- */
-void node_names_init(struct node_names *nn, bool is_on, struct hosts_helper *helper);
+/** node_names_init() - nothing is planned yet. @opt: copied; without @is_on nothing is written. */
+void node_names_init(struct node_names *nn, const struct node_names_options *opt);
 
 /** node_names_deinit() - the file stays as it is. Idempotent. */
 void node_names_deinit(struct node_names *nn);

@@ -14,16 +14,42 @@
 
 #define PERIOD    (60 * NSEC_PER_SEC)
 #define EDGES_MIN (5 * NSEC_PER_SEC)
+#define SELF_MIN  (NSEC_PER_SEC / 5)
 
 /* Most edges of a report, so that it stays below the 64 KiB that the hub takes. */
 #define EDGES_MAX 340
+
+void node_report_on_hub(struct node_report *nr)
+{
+    nr->sent_at = 0;
+}
+
+void node_report_on_self(struct node_report *nr)
+{
+    nr->self_changed = true;
+}
+
+void node_report_on_edges(struct node_report *nr)
+{
+    nr->edges_changed = true;
+}
+
+bool node_report_has_news(const struct node_report *nr)
+{
+    return nr->self_changed || nr->edges_changed;
+}
+
+nsec_t node_report_within(const struct node_report *nr)
+{
+    return nr->self_changed ? SELF_MIN : NSEC_NEVER;
+}
 
 bool node_report_is_due(const struct node_report *nr, nsec_t now)
 {
     nsec_t since = now - nr->sent_at;
 
     return nr->sent_at == 0 || since >= PERIOD || (nr->edges_changed && since >= EDGES_MIN) ||
-           (nr->self_changed && since >= NODE_REPORT_SELF_MIN);
+           (nr->self_changed && since >= SELF_MIN);
 }
 
 void node_report_on_sent(struct node_report *nr, nsec_t now)
@@ -51,7 +77,7 @@ static json_t *encode_edges(const struct node_report_facts *facts)
         const struct observation *ob = node ? observe_find(facts->seen, &node->key) : NULL;
 
         /* An edge without a handshake is not worth a line, unless somebody should look at it. */
-        if ((!ob || ob->handshake == 0) && !path->is_alarm)
+        if ((!ob || ob->handshake_at == 0) && !path->is_alarm)
             continue;
         n++;
         if (json_object_set_new(edges, path->node, encode_edge(path, ob, facts->now)) < 0)

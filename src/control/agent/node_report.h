@@ -22,13 +22,10 @@ struct reach;
 struct snapshot;
 struct subnets;
 
-/** Shortest time between two reports when this node may be reached elsewhere. */
-#define NODE_REPORT_SELF_MIN (NSEC_PER_SEC / 5)
-
 struct node_report {
     nsec_t sent_at;     /* time of the last report; 0: none, or one is due at once */
-    bool edges_changed; /* since then, the way to a peer */
-    bool self_changed;  /* since then, where this node may be reached */
+    bool edges_changed; /* the way to a peer has changed since then */
+    bool self_changed;  /* since then, this node may be reached elsewhere */
 };
 
 /** What a report tells of. Borrowed. */
@@ -43,6 +40,21 @@ struct node_report_facts {
     enum engine_kind engine;          /* AUTO: none runs */
     nsec_t now;                       /* monotonic */
 };
+
+/** node_report_on_hub() - the hub answers again: a report is due at once. */
+void node_report_on_hub(struct node_report *nr);
+
+/** node_report_on_self() - this node may be reached elsewhere. */
+void node_report_on_self(struct node_report *nr);
+
+/** node_report_on_edges() - the way to some peer has changed. */
+void node_report_on_edges(struct node_report *nr);
+
+/** node_report_has_news() - has something changed that is not reported yet? */
+bool node_report_has_news(const struct node_report *nr);
+
+/** node_report_within() - time after which it has to be asked again, ns; NSEC_NEVER: whenever. */
+nsec_t node_report_within(const struct node_report *nr);
 
 /** node_report_is_due() - is a report due at @now? */
 bool node_report_is_due(const struct node_report *nr, nsec_t now);

@@ -1,58 +1,56 @@
 /* peer_doubt.c - see peer_doubt.h. */
 #include "agent/peer_doubt.h"
 
-#include "agent/paths/edge/path_driver.h"
 #include "agent/reconcile/observe.h"
-#include "agent/reconcile/reconcile.h"
 #include "mesh/snapshot/snapshot.h"
 
-/* Those whose paths this node finds. */
-static bool doubt_found(struct peer_doubt *pd, const struct snapshot *s, const struct observe *seen,
-    const struct path_driver *paths, struct reconcile *rc, nsec_t now)
+/* Is that node one whose path this node finds, and has the engine it anywhere but at a relay? */
+static bool is_elsewhere(
+    const struct peer_doubt_facts *facts, const struct node *node, const struct observation **ret)
 {
-    char text[ENDPOINT_TEXT_MAX];
-    bool is_any = false;
-
-    for (size_t i = 0; i < s->nodes.n; i++) {
-        const struct node *node = &s->nodes.items[i]->node;
-        const struct observation *ob = node->side ? observe_find(seen, &node->key) : NULL;
-
-        if (!ob || node->hub || endpoint_is_none(&ob->endpoint) ||
-            path_driver_is_relay_at(paths, node->meta.name, &ob->endpoint) ||
-            !reconcile_doubt(rc, &ob->key, &ob->endpoint))
-            continue;
-        log_limited(&pd->limit, now, LOG_LEVEL_INFO,
-            "the engine sends to %s at %s, which is not its path: back to that", node->meta.name,
-            endpoint_format(&ob->endpoint, text));
-        is_any = true;
-    }
-    return is_any;
+    *ret = node->side && !node->hub ? observe_find(facts->seen, &node->key) : NULL;
+    return *ret && !endpoint_is_none(&(*ret)->endpoint) &&
+           !facts->is_relay_at(facts->ctx, node->meta.name, &(*ret)->endpoint);
 }
 
-static bool doubt_silent(
-    struct peer_doubt *pd, const struct observe *seen, struct reconcile *rc, nsec_t now)
+bool peer_doubt_next(
+    struct peer_doubt *pd, const struct peer_doubt_facts *facts, struct peer_doubt_wish *ret)
 {
+    const struct snapshot *s = facts->snapshot;
+
+    while (pd->next < s->nodes.n) {
+        const struct node *node = &s->nodes.items[pd->next++]->node;
+        const struct observation *ob;
+
+        if (!is_elsewhere(facts, node, &ob))
+            continue;
+        *ret = (struct peer_doubt_wish){.peer = ob, .node = node->meta.name};
+        return true;
+    }
+    while (pd->next < s->nodes.n + facts->seen->n) {
+        const struct observation *ob = &facts->seen->items[pd->next++ - s->nodes.n];
+
+        if (!observation_is_silent(ob, facts->now))
+            continue;
+        *ret = (struct peer_doubt_wish){.peer = ob};
+        return true;
+    }
+    pd->next = 0;
+    return false;
+}
+
+void peer_doubt_log(struct peer_doubt *pd, const struct peer_doubt_wish *wish, nsec_t now)
+{
+    const struct endpoint *at = &wish->peer->endpoint;
     char text[ENDPOINT_TEXT_MAX];
     char key[X25519_BASE64_MAX];
-    bool is_any = false;
 
-    for (size_t i = 0; i < seen->n; i++) {
-        const struct observation *ob = &seen->items[i];
-
-        if (!observation_is_silent(ob, now) || !reconcile_doubt(rc, &ob->key, &ob->endpoint))
-            continue;
+    if (wish->node)
+        log_limited(&pd->limit, now, LOG_LEVEL_INFO,
+            "the engine sends to %s at %s, which is not its path: back to that", wish->node,
+            endpoint_format(at, text));
+    else
         log_limited(&pd->limit, now, LOG_LEVEL_INFO,
             "no answer from %s at %s, where it seemed to have moved: back to where it was",
-            x25519_public_format(&ob->key, key), endpoint_format(&ob->endpoint, text));
-        is_any = true;
-    }
-    return is_any;
-}
-
-bool peer_doubt_poll(struct peer_doubt *pd, const struct snapshot *s, const struct observe *seen,
-    const struct path_driver *paths, struct reconcile *rc, nsec_t now)
-{
-    bool found = doubt_found(pd, s, seen, paths, rc, now);
-
-    return doubt_silent(pd, seen, rc, now) || found;
+            x25519_public_format(&wish->peer->key, key), endpoint_format(at, text));
 }

@@ -39,8 +39,13 @@ static void test_when_it_is_due(void **state)
         struct node_report nr = {.sent_at = 0};
 
         node_report_on_sent(&nr, 100 * SEC);
-        nr.edges_changed = cases[i].edges_changed;
-        nr.self_changed = cases[i].self_changed;
+        if (cases[i].edges_changed)
+            node_report_on_edges(&nr);
+        if (cases[i].self_changed)
+            node_report_on_self(&nr);
+        assert_int_equal(
+            node_report_has_news(&nr), cases[i].edges_changed || cases[i].self_changed);
+        assert_true(node_report_within(&nr) == (cases[i].self_changed ? 200 * MS : NSEC_NEVER));
         if (node_report_is_due(&nr, 100 * SEC + cases[i].after) != cases[i].is_due)
             fail_msg("case %zu", i);
     }
@@ -51,8 +56,11 @@ static void test_sent_settles_what_changed(void **state)
     struct node_report nr = {.edges_changed = true, .self_changed = true};
 
     node_report_on_sent(&nr, 100 * SEC);
-    assert_false(nr.edges_changed || nr.self_changed);
-    assert_int_equal(nr.sent_at, 100 * SEC);
+    assert_false(node_report_has_news(&nr));
+    assert_false(node_report_is_due(&nr, 101 * SEC));
+    /* The hub was away, and may have forgotten. */
+    node_report_on_hub(&nr);
+    assert_true(node_report_is_due(&nr, 101 * SEC));
 }
 
 static void test_hostname(void **state)
@@ -87,7 +95,7 @@ static struct world *make_world(void)
     static struct world w;
 
     w = (struct world){.snapshot = sample_snapshot(4, 2)};
-    w.seen[0] = (struct observation){.key = sample_key(3), .handshake = 90 * SEC};
+    w.seen[0] = (struct observation){.key = sample_key(3), .handshake_at = 90 * SEC};
     w.observe = (struct observe){.items = w.seen, .n = 1};
     w.reached[0] = (struct reach_peer){.node = "n3", .kind = PATH_KIND_DIRECT};
     w.reached[1] = (struct reach_peer){.node = "n4", .kind = PATH_KIND_RELAY};

@@ -51,9 +51,9 @@ static void judge_silence(struct hub_health *hh, const struct hub_health_facts *
         hh->silent_since = hh->no_session_since;
         return;
     }
-    is_unanswered = ob->unanswered != 0 && facts->now - ob->unanswered >= SILENCE;
+    is_unanswered = ob->unanswered_since != 0 && facts->now - ob->unanswered_since >= SILENCE;
     hh->no_session_since = 0;
-    hh->silent_since = is_unanswered ? ob->unanswered : 0;
+    hh->silent_since = is_unanswered ? ob->unanswered_since : 0;
 }
 
 /* What goes through the stream goes on there, so only without one is there somebody to greet. */
@@ -84,7 +84,7 @@ static void choose_path(
 struct hub_health_wish hub_health_poll(struct hub_health *hh, const struct hub_health_facts *facts)
 {
     struct hub_health_wish wish = {
-        .link = take_handshake_time(hh, facts->seen ? facts->seen->handshake : 0)};
+        .link = take_handshake_time(hh, facts->seen ? facts->seen->handshake_at : 0)};
 
     judge_silence(hh, facts);
     if (facts->hub)

@@ -51,15 +51,15 @@ struct hub_link {
     struct log_limit limit;          /* of what the hub's words can make us log */
 };
 
-static void open_stream(struct hub_link *hl);
-static void give_up_stream(struct hub_link *hl);
+static void open_stream(struct hub_link *hl, nsec_t now);
+static void give_up_stream(struct hub_link *hl, nsec_t now);
 
-static void tell_change(struct hub_link *hl, bool heard, const char *why)
+static void tell_change(struct hub_link *hl, bool heard, const char *why, nsec_t now)
 {
     if (hl->heard == heard)
         return;
     hl->heard = heard;
-    hl->listener.on_change(hl->listener.ctx, heard, why);
+    hl->listener.on_change(hl->listener.ctx, heard, why, now);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -67,9 +67,9 @@ static void on_timer(uv_timer_t *timer)
     struct hub_link *hl = timer->data;
 
     if (hl->stream)
-        give_up_stream(hl);
+        give_up_stream(hl, clock_now());
     else
-        open_stream(hl);
+        open_stream(hl, clock_now());
 }
 
 /* Not libcurl's own limit on silence, which wakes up each second. */
@@ -106,9 +106,9 @@ static void restart(struct hub_link *hl)
     retry_later(hl);
 }
 
-static void give_up_stream(struct hub_link *hl)
+static void give_up_stream(struct hub_link *hl, nsec_t now)
 {
-    tell_change(hl, false, "it says nothing any more");
+    tell_change(hl, false, "it says nothing any more", now);
     restart(hl);
 }
 
@@ -117,47 +117,49 @@ static void on_line(void *ctx, const char *line, size_t len)
     struct watch_event ev = WATCH_EVENT_NULL;
     struct hub_link *hl = ctx;
     struct err e = ERR_NULL;
+    nsec_t now = clock_now();
     int r = watch_event_decode(&ev, line, len, &e);
 
-    hl->line_at = clock_now();
-    hl->said_at = hl->line_at;
-    hl->quiet_since = hl->line_at;
+    hl->line_at = now;
+    hl->said_at = now;
+    hl->quiet_since = now;
     await_line(hl);
     if (r == 0)
-        r = hl->listener.on_event(hl->listener.ctx, &ev, &e);
+        r = hl->listener.on_event(hl->listener.ctx, &ev, now, &e);
     if (r < 0) {
-        log_limited(&hl->limit, hl->line_at, LOG_LEVEL_WARNING,
+        log_limited(&hl->limit, now, LOG_LEVEL_WARNING,
             "the hub's events cannot be used, asking for a new snapshot: %s", err_text(&e));
         restart(hl);
         return;
     }
     if (ev.skips.n > 0)
-        log_limited(&hl->limit, hl->line_at, LOG_LEVEL_WARNING,
+        log_limited(&hl->limit, now, LOG_LEVEL_WARNING,
             "%zu of the hub's objects cannot be used and %s passed over: %s", ev.skips.n,
             ev.skips.n == 1 ? "is" : "are", err_text(&ev.skips.first));
     hl->retry_for = RETRY_FIRST;
     hl->has_learned = false;
-    tell_change(hl, true, "");
+    tell_change(hl, true, "", now);
 }
 
 static void on_stream_end(
     void *ctx, int result, const struct client_answer *answer, const struct err *e)
 {
     struct hub_link *hl = ctx;
+    nsec_t now = clock_now();
 
     hl->stream = NULL;
     hl->line_at = 0;
     if (!hl->has_learned && hub_ask_learn(hl->signer, result, answer)) {
         hl->has_learned = true;
-        open_stream(hl);
+        open_stream(hl, now);
         return;
     }
     hl->has_learned = false;
-    tell_change(hl, false, result == 0 ? "it ended the connection" : err_text(e));
+    tell_change(hl, false, result == 0 ? "it ended the connection" : err_text(e), now);
     retry_later(hl);
 }
 
-static void open_stream(struct hub_link *hl)
+static void open_stream(struct hub_link *hl, nsec_t now)
 {
     struct client_target target = target_of(hl);
     struct err e = ERR_NULL;
@@ -172,39 +174,37 @@ static void open_stream(struct hub_link *hl)
     if (r == 0) {
         await_line(hl);
     } else {
-        log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING, "the hub cannot be asked: %s",
-            err_text(&e));
+        log_limited(
+            &hl->limit, now, LOG_LEVEL_WARNING, "the hub cannot be asked: %s", err_text(&e));
         retry_later(hl);
     }
 }
 
-void hub_link_set_target(struct hub_link *hl, const struct endpoint *api)
+void hub_link_set_target(struct hub_link *hl, const struct endpoint *api, nsec_t now)
 {
     char address[ENDPOINT_TEXT_MAX];
 
     if (strcmp(endpoint_format(api, address), hl->address) == 0)
         return;
     (void)snprintf(hl->address, sizeof(hl->address), "%s", address);
-    hl->quiet_since = clock_now();
+    hl->quiet_since = now;
     hl->stream = client_cancel(hl->stream);
     hl->line_at = 0;
-    open_stream(hl);
+    open_stream(hl, now);
 }
 
-void hub_link_poke(struct hub_link *hl)
+void hub_link_poke(struct hub_link *hl, nsec_t now)
 {
-    nsec_t now = clock_now();
-
     if (hl->line_at == 0 || now - hl->line_at >= HEARTBEAT + HEARTBEAT / 2)
-        hub_link_restart(hl);
+        hub_link_restart(hl, now);
 }
 
-void hub_link_restart(struct hub_link *hl)
+void hub_link_restart(struct hub_link *hl, nsec_t now)
 {
     hl->stream = client_cancel(hl->stream);
     hl->line_at = 0;
     hl->retry_for = RETRY_FIRST;
-    open_stream(hl);
+    open_stream(hl, now);
 }
 
 bool hub_link_is_heard(const struct hub_link *hl)
@@ -316,24 +316,6 @@ int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsi
     if (hl->address[0] == '\0')
         return err_set(e, -ENOTCONN, "this node knows of no hub yet");
     return hub_ask_start(hl->client, &call, done, ctx, ret, e);
-}
-
-int hub_link_tell_leave(const struct endpoint *api, const char *interface,
-    struct member_proof_signer *signer, unsigned timeout_ms, struct err *e)
-{
-    struct client_answer answer = CLIENT_ANSWER_NULL;
-    char address[ENDPOINT_TEXT_MAX];
-    struct hub_ask_call call = {
-        .target = {.access = CLIENT_ACCESS_OVERLAY, .interface = interface, .signer = signer},
-        .method = "POST",
-        .path = "/v1/leave",
-        .timeout_ms = timeout_ms};
-    int r;
-
-    call.target.address = endpoint_format(api, address);
-    r = hub_ask_wait(&call, &answer, e);
-    client_answer_deinit(&answer);
-    return r;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

@@ -5,6 +5,9 @@
  * whenever it ends, later and later while the hub is away, at moments that many
  * agents do not choose alike; and the node's reports to the hub.
  *
+ * Time is an argument. What comes from the loop (a line, an answer, a timer) reads the clock once,
+ * and hands that time to the listener.
+ *
  * Threads: the loop's.
  */
 #pragma once
@@ -29,13 +32,13 @@ struct watch_event;
 /** Who is told. All are called from the loop. */
 struct hub_link_listener {
     /*
-     * An event has come. Takes what @ev holds. Returns 0, or negative errno with words: the
+     * An event has come at @now. Takes what @ev holds. Returns 0, or negative errno with words: the
      * stream is then opened anew, which begins with a snapshot.
      */
-    int (*on_event)(void *ctx, struct watch_event *ev, struct err *e);
+    int (*on_event)(void *ctx, struct watch_event *ev, nsec_t now, struct err *e);
 
-    /* The hub answers again, or has stopped to; @why is a sentence for the second, else "". */
-    void (*on_change)(void *ctx, bool heard, const char *why);
+    /* The hub answers again, or has stopped answering; @why is a clause for the second, else "". */
+    void (*on_change)(void *ctx, bool heard, const char *why, nsec_t now);
 
     void *ctx; /* pinned */
 };
@@ -60,7 +63,7 @@ int hub_link_new(struct hub_link **ret, struct uv_loop_s *loop, const char *inte
 struct hub_link *hub_link_free(struct hub_link *hl);
 
 /** hub_link_set_target() - where the hub's API is on the overlay; starts, or moves, the stream. */
-void hub_link_set_target(struct hub_link *hl, const struct endpoint *api);
+void hub_link_set_target(struct hub_link *hl, const struct endpoint *api, nsec_t now);
 
 /**
  * hub_link_poke() - there is reason to believe that the hub can be reached just now
@@ -68,10 +71,10 @@ void hub_link_set_target(struct hub_link *hl, const struct endpoint *api);
  * While the next try is waited for, the stream is opened at once; a stream that
  * has missed a heartbeat is opened anew.
  */
-void hub_link_poke(struct hub_link *hl);
+void hub_link_poke(struct hub_link *hl, nsec_t now);
 
 /** hub_link_restart() - the hub seems to have been started anew: open the stream again, at once. */
-void hub_link_restart(struct hub_link *hl);
+void hub_link_restart(struct hub_link *hl, nsec_t now);
 
 /** hub_link_is_heard() - the stream is open and not silent. */
 bool hub_link_is_heard(const struct hub_link *hl);
@@ -136,13 +139,3 @@ bool hub_link_report(struct hub_link *hl, json_t *body);
  */
 int hub_link_ask(struct hub_link *hl, const char *method, const char *path, unsigned timeout_ms,
     client_done_fn done, void *ctx, struct hub_ask **ret, struct err *e);
-
-/**
- * hub_link_tell_leave() - POST /v1/leave, and wait for the answer
- *
- * Needs no struct hub_link: interface and signer are enough.
- *
- * Return: 0, or non-zero with words, at the latest after @timeout_ms.
- */
-int hub_link_tell_leave(const struct endpoint *api, const char *interface,
-    struct member_proof_signer *signer, unsigned timeout_ms, struct err *e);

@@ -49,6 +49,11 @@ struct hub_transport_io {
     struct log_limit limit;
 };
 
+#define HUB_TRANSPORT_IO_NULL                                                                      \
+    {                                                                                              \
+        .due_at = NSEC_NEVER                                                                       \
+    }
+
 /**
  * hub_transport_io_init() - by UDP, at first
  * @state:	pinned: who this node is, and how the hub's public API is reached
@@ -56,7 +61,11 @@ struct hub_transport_io {
 void hub_transport_io_init(
     struct hub_transport_io *io, struct uv_loop_s *loop, const struct state *state);
 
-/** hub_transport_io_stop() - its handles close in the loop's next turns. Idempotent. */
+/**
+ * hub_transport_io_stop() - its handles close in the loop's next turns
+ *
+ * Idempotent, safe on HUB_TRANSPORT_IO_NULL.
+ */
 void hub_transport_io_stop(struct hub_transport_io *io);
 
 /** hub_transport_io_poll() - at least each second, unless hub_transport_io_is_settled(). */

@@ -72,8 +72,8 @@ static struct hub_health_wish poll_at(struct world *w, nsec_t now)
 /* A handshake at @at; whatever was sent is answered. */
 static void shake_hands(struct world *w, nsec_t at)
 {
-    w->seen.handshake = at;
-    w->seen.unanswered = 0;
+    w->seen.handshake_at = at;
+    w->seen.unanswered_since = 0;
 }
 
 static void assert_at(const struct world *w, const char *wanted)
@@ -120,7 +120,7 @@ static void test_unanswered_is_silent_after_six_seconds(void **state)
 
     shake_hands(w, 1000 * SEC);
     (void)poll_at(w, 1000 * SEC);
-    w->seen.unanswered = 1010 * SEC;
+    w->seen.unanswered_since = 1010 * SEC;
     (void)poll_at(w, 1015 * SEC);
     assert_int_equal(w->health.silent_since, 0);
     (void)poll_at(w, 1016 * SEC);
@@ -146,7 +146,7 @@ static void test_silent_hub_is_looked_for_elsewhere(void **state)
 
     shake_hands(w, 1000 * SEC);
     (void)poll_at(w, 1000 * SEC);
-    w->seen.unanswered = 1010 * SEC;
+    w->seen.unanswered_since = 1010 * SEC;
     wish = poll_at(w, 1039 * SEC);
     assert_false(wish.reconcile);
     wish = poll_at(w, 1040 * SEC);

@@ -143,7 +143,7 @@ static void open_server(void)
 
 /* ---- the node ------------------------------------------------------------------------------- */
 
-static int on_event(void *ctx, struct watch_event *ev, struct err *e)
+static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e)
 {
     w.n_events++;
     watch_event_deinit(ev);
@@ -153,7 +153,7 @@ static int on_event(void *ctx, struct watch_event *ev, struct err *e)
     return err_set(e, -EINVAL, "it is about another node");
 }
 
-static void on_change(void *ctx, bool heard, const char *why)
+static void on_change(void *ctx, bool heard, const char *why, nsec_t now)
 {
     w.n_changes++;
     w.is_heard = heard;
@@ -213,7 +213,7 @@ static void wait_for(const unsigned *n, unsigned wanted)
 static void connect_to_hub(void)
 {
     open_server();
-    hub_link_set_target(w.link, &w.api);
+    hub_link_set_target(w.link, &w.api, clock_now());
     wait_for(&w.n_changes, 1);
     assert_true(w.is_heard);
 }
@@ -233,7 +233,7 @@ static void test_heard_with_the_first_line(void **state)
     assert_int_equal(w.n_changes, 1);
     assert_int_equal(w.n_watches, 1);
     /* The same address again changes nothing. */
-    hub_link_set_target(w.link, &w.api);
+    hub_link_set_target(w.link, &w.api, clock_now());
     say("{\"type\": \"heartbeat\", \"revision\": 42}");
     wait_for(&w.n_events, 3);
     assert_int_equal(w.n_watches, 1);
@@ -263,13 +263,13 @@ static void test_lost_and_found(void **state)
 
 static void test_hub_that_is_away(void **state)
 {
-    hub_link_set_target(w.link, &w.api);
+    hub_link_set_target(w.link, &w.api, clock_now());
     for (unsigned i = 0; i < 50; i++)
         (void)uv_run(&w.loop, UV_RUN_NOWAIT);
     assert_false(hub_link_is_heard(w.link));
     assert_false(hub_link_report(w.link, json_object()));
     open_server();
-    hub_link_poke(w.link);
+    hub_link_poke(w.link, clock_now());
     wait_for(&w.n_changes, 1);
     assert_true(w.is_heard);
 }
@@ -278,9 +278,9 @@ static void test_restart_opens_another_stream(void **state)
 {
     connect_to_hub();
     /* Just heard: there is no reason for another one. */
-    hub_link_poke(w.link);
+    hub_link_poke(w.link, clock_now());
     assert_int_equal(w.n_watches, 1);
-    hub_link_restart(w.link);
+    hub_link_restart(w.link, clock_now());
     wait_for(&w.n_watches, 2);
     wait_for(&w.n_events, 2);
     /* Nobody was told that the hub was away. */

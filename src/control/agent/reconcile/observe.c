@@ -46,21 +46,21 @@ static struct observation look(
     struct observation ob = {.key = p->key, .facts = p->facts, .endpoint = p->endpoint};
 
     if (before) {
-        ob.handshake = before->handshake;
-        ob.unanswered = before->unanswered;
-        if (ob.unanswered == 0 && p->facts.tx_bytes > before->facts.tx_bytes)
-            ob.unanswered = now;
+        ob.handshake_at = before->handshake_at;
+        ob.unanswered_since = before->unanswered_since;
+        if (ob.unanswered_since == 0 && p->facts.tx_bytes > before->facts.tx_bytes)
+            ob.unanswered_since = now;
         /* A count that fell is that of a new engine, which knows the wanted endpoint. */
         if (p->facts.rx_bytes != before->facts.rx_bytes ||
             !endpoint_equal(&p->endpoint, &before->endpoint))
-            ob.unanswered = 0;
+            ob.unanswered_since = 0;
     }
     if (p->facts.handshake_sec == 0)
-        ob.handshake = 0;
+        ob.handshake_at = 0;
     else if (!before)
-        ob.handshake = date_unseen(&p->facts, now, wall);
+        ob.handshake_at = date_unseen(&p->facts, now, wall);
     else if (!is_same_handshake(&before->facts, &p->facts))
-        ob.handshake = now;
+        ob.handshake_at = now;
     return ob;
 }
 
@@ -80,15 +80,15 @@ int observe_take(struct observe *o, const struct wg_config *c, nsec_t now, nsec_
 
 bool observation_has_session(const struct observation *ob, nsec_t now)
 {
-    return ob && ob->handshake != 0 && now - ob->handshake < OBSERVE_SESSION_MAX;
+    return ob && ob->handshake_at != 0 && now - ob->handshake_at < OBSERVE_SESSION_MAX;
 }
 
 bool observation_is_silent(const struct observation *ob, nsec_t now)
 {
-    return ob->unanswered != 0 && now - ob->unanswered >= OBSERVE_SILENCE_MAX;
+    return ob->unanswered_since != 0 && now - ob->unanswered_since >= OBSERVE_SILENCE_MAX;
 }
 
 int64_t observation_age_seconds(const struct observation *ob, nsec_t now)
 {
-    return ob && ob->handshake != 0 ? (now - ob->handshake) / NSEC_PER_SEC : -1;
+    return ob && ob->handshake_at != 0 ? (now - ob->handshake_at) / NSEC_PER_SEC : -1;
 }

@@ -33,8 +33,8 @@ struct observation {
     struct x25519_public key;
     struct wg_facts facts;    /* the engine's last word */
     struct endpoint endpoint; /* where its packets go; none: unknown */
-    nsec_t handshake;         /* time of the last handshake, monotonic; 0: never */
-    nsec_t unanswered;        /* what was sent since then has no answer, monotonic; 0: it has */
+    nsec_t handshake_at;      /* time of the last handshake, monotonic; 0: never */
+    nsec_t unanswered_since;  /* what was sent since then has no answer, monotonic; 0: it has */
 };
 
 struct observe {

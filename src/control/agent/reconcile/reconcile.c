@@ -22,14 +22,15 @@
 /* No path is measured beyond it: the largest path frame as a packet. */
 #define LINK_MAX (PATH_FRAME_MAX + IP_V4_HEADER_MIN + 8)
 
-int reconcile_init(
-    struct reconcile *rc, const char *interface, enum engine_kind wanted, struct err *e)
+int reconcile_init(struct reconcile *rc, const char *interface, enum engine_kind wanted,
+    enum subnets_accept accepts, struct err *e)
 {
     int r;
 
     *rc = (struct reconcile)RECONCILE_NULL;
     rc->interface = interface;
     rc->wanted = wanted;
+    rc->accepts = accepts;
     r = netlink_open(&rc->nl, NETLINK_ROUTE);
     if (r < 0)
         return err_set(e, r, "the kernel's netlink cannot be opened: %s", strerror(-r));

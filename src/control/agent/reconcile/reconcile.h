@@ -27,7 +27,7 @@ struct reconcile {
     char why[ENGINE_WHY_MAX];     /* why it is of this kind; "" when it was asked for */
     struct netlink nl;            /* for the interface */
     unsigned ifindex;             /* of the interface when last seen; 0: not yet */
-    enum subnets_accept accepts;  /* which subnets are used; set by the owner */
+    enum subnets_accept accepts;  /* which of the subnets behind other nodes are used */
     struct subnet_routes subnets; /* behind other nodes, and which of them are used here */
     bool lacks_v6;                /* this machine takes no IPv6 address */
     struct wg_config told;        /* what the engine was last told */
@@ -46,9 +46,16 @@ struct reconcile_result {
     size_t n_changes; /* peers that were added, changed or removed, and changes to the interface */
 };
 
-/** reconcile_init() - @interface: pinned. 0 or negative errno with words. */
-int reconcile_init(
-    struct reconcile *rc, const char *interface, enum engine_kind wanted, struct err *e);
+/**
+ * reconcile_init() - nothing is opened yet but the connection to the kernel
+ * @interface:	pinned; its name
+ * @wanted:	the kind of engine that the node was told to use at its join
+ * @accepts:	which of the subnets behind other nodes are used
+ *
+ * Return: 0 or negative errno with words.
+ */
+int reconcile_init(struct reconcile *rc, const char *interface, enum engine_kind wanted,
+    enum subnets_accept accepts, struct err *e);
 
 /** reconcile_deinit() - the interface stays as it is. Idempotent, safe on RECONCILE_NULL. */
 void reconcile_deinit(struct reconcile *rc);

@@ -49,7 +49,8 @@ static struct world *make_world(void **state, enum engine_kind kind)
 
     w = (struct world){.nl = nl, .ifindex = add_link(nl, "weft0")};
     sample_engine_init(&w.engine, kind);
-    assert_int_equal(reconcile_init(&w.rc, "weft0", ENGINE_KIND_KERNEL, NULL), 0);
+    assert_int_equal(
+        reconcile_init(&w.rc, "weft0", ENGINE_KIND_KERNEL, SUBNETS_ACCEPT_PRIVATE, NULL), 0);
     w.rc.engine = &w.engine.engine;
     w.snapshot = sample_snapshot(4, 2);
     assert_true(x25519_derive_public(&secret, &self.node.key));
@@ -190,7 +191,8 @@ static void test_what_an_earlier_agent_told(void **state)
     for (unsigned assumes = 0; assumes < 2; assumes++) {
         w->rc.engine = NULL;
         reconcile_deinit(&w->rc);
-        assert_int_equal(reconcile_init(&w->rc, "weft0", ENGINE_KIND_KERNEL, NULL), 0);
+        assert_int_equal(
+            reconcile_init(&w->rc, "weft0", ENGINE_KIND_KERNEL, SUBNETS_ACCEPT_PRIVATE, NULL), 0);
         w->rc.engine = &w->engine.engine;
         hub_of(w)->endpoint = learned;
         if (assumes)

@@ -107,6 +107,8 @@ static struct reach_peer judge(
         judge_found(&peer, view, decision.route);
     else
         peer.is_alarm = is_stock_in_mesh(in->snapshot, node, decision.route);
+    if (view && (peer.kind == PATH_KIND_LAN || peer.kind == PATH_KIND_DIRECT))
+        peer.underlay = view->remote.addr;
     if (peer.kind == PATH_KIND_RELAY || peer.kind == PATH_KIND_STREAM)
         (void)snprintf(peer.relay, sizeof(peer.relay), "%.*s", NAME_MAX_LEN,
             found && found->via[0] != '\0' ? found->via

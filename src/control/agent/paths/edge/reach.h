@@ -21,10 +21,11 @@ struct reach_peer {
     enum path_kind kind;
     char relay[NAME_MAX_LEN + 1]; /* the node through which it goes; "": through none */
     char why[PATH_TEXT_MAX];      /* a clause; "" when there is nothing to explain */
-    nsec_t since;                 /* monotonic: how long it has been so */
-    struct endpoint remote; /* it is there, whatever the engine thinks; none: as the engine says */
-    bool is_alarm;          /* only direct paths are wanted, and for some time there was none */
-    bool is_measured;       /* the next two are known */
+    nsec_t since;                 /* @kind has been the same since then, monotonic */
+    struct endpoint remote;  /* it is there, whatever the engine thinks; none: as the engine says */
+    struct ip_addr underlay; /* of the other end of a lan or direct path; none: not known */
+    bool is_alarm;           /* only direct paths are wanted, and for some time there was none */
+    bool is_measured;        /* the next two are known */
     nsec_t rtt;
     unsigned loss_permille;
 };

@@ -14,7 +14,7 @@
 #include "os/clock.h"
 #include "os/log.h"
 
-/* How long that moment is. */
+/* How long something that was removed keeps its session or interface; see changes.h. */
 #define BURY_AFTER (700 * NSEC_PER_MSEC)
 
 void changes_init(struct changes *c, struct model *model, struct networks *networks,
@@ -89,7 +89,7 @@ static int listen_to_members(struct changes *c, struct model_network *net, struc
     return r;
 }
 
-/* Edges of @node that are off already, in case somebody asks only when told to. */
+/* Tell the data half of the edges of @node that are off already: it does not ask by itself. */
 static void tell_hooks_of_edges(struct changes *c, struct model_node *node)
 {
     struct model_edge_end *end;
@@ -121,8 +121,8 @@ static void bury(struct changes *c, struct model_node *node)
     model_bury(node);
 }
 
-/* Stop answering its members, forget those who wait to be forgotten, end its data half. A network
- * that has been removed is freed. */
+/* Stop answering the network's members, free its removed nodes, and end its data half. If the
+ * network itself was removed, it is freed too. */
 static void take_down(struct changes *c, struct model_network *net)
 {
     struct model_node *node;
@@ -139,7 +139,7 @@ static void take_down(struct changes *c, struct model_network *net)
         model_bury_network(net);
 }
 
-/* A network of that name that is still to be forgotten has the interface. */
+/* Take down removed networks that still have the interface which @net is to have. */
 static void take_down_former(struct changes *c, const struct model_network *net)
 {
     struct model_network *old;
@@ -194,7 +194,7 @@ static void on_network_changed(void *ctx, struct model_network *net)
     watch_tell_network(c->watcher, net, clock_now());
 }
 
-/* Forget the nodes whose time has come; when the next one's comes. */
+/* Free the removed nodes whose time has come. Returns when the time of the next one comes. */
 static nsec_t bury_due(struct changes *c, struct model_network *net, nsec_t now)
 {
     nsec_t next = NSEC_NEVER;
@@ -230,7 +230,7 @@ static void on_bury(uv_timer_t *timer)
         (void)uv_timer_start(timer, on_bury, (uint64_t)((next - now) / NSEC_PER_MSEC) + 1, 0);
 }
 
-/* The moment begins; when it ends. */
+/* Something was removed at @now: let the timer run. Returns when that is to be freed. */
 static nsec_t begin_burial(struct changes *c, nsec_t now)
 {
     if (!uv_is_active((uv_handle_t *)&c->bury_timer))
@@ -243,7 +243,7 @@ static void on_network_removed(void *ctx, struct model_network *net)
     net->bury_at = begin_burial(ctx, clock_now());
 }
 
-/* A key or address that comes back at once: its last owner has to be gone first. */
+/* Free removed nodes whose key or address @node has: the data half knows each of them only once. */
 static void bury_former_owners(struct changes *c, const struct model_node *node)
 {
     const struct node *spec = &node->pub.spec;
@@ -318,8 +318,8 @@ static void delete_record(struct changes *c, enum record_kind kind, const struct
         log_warning("\"%s\" stays in the store: %s", key, err_text(&e));
 }
 
-/* Nothing of a node may be left for the next one of its name. Usually it went with it, but for what
- * was on its way to the store at the same time. */
+/* Delete what the store still has of a removed node, or the next node of that name would have it.
+ * Usually that went in the same commit; what was on its way to the store then is left. */
 static void delete_leftovers(struct changes *c, struct model_node *node, nsec_t now)
 {
     struct model_network *net = node->net;

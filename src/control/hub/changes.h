@@ -28,7 +28,7 @@ struct server;
 struct watcher;
 
 struct changes {
-    /* Set by changes_init(), but for the last three, which the hub sets before it serves. */
+    /* changes_init() sets these, but for the last three, which the hub sets before it serves. */
     struct model *model;          /* pins */
     struct networks *networks;    /* pins: has the networks' keys */
     struct watcher *watcher;      /* pins */
@@ -38,7 +38,7 @@ struct changes {
     struct jobs *jobs;            /* pins */
     struct server *server;        /* pins: answers members on the networks' interfaces; NULL: tests
                                      without sockets, and no interface may exist then */
-    uint16_t api_port;            /* TCP, at which it does */
+    uint16_t api_port;            /* TCP port at which members are answered */
 
     bool is_running;       /* the data half and the watches are told; false while the hub starts */
     bool has_timer;        /* @bury_timer is in the loop */

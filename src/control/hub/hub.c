@@ -88,7 +88,7 @@ static void on_stream(void *ctx, struct model_node *node, const struct endpoint 
         hooks->node_at(hooks->ctx, &node->pub, ep);
 }
 
-/* What the handlers work on; the rest is there once the hub starts. */
+/* Lend the handlers the parts that they work on; the server and its port are known later. */
 static void lend_parts(struct hub *hub)
 {
     hub->handlers = (struct handlers){.disk = &hub->disk,
@@ -125,7 +125,7 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     if (config->audit_age_s > 0)
         hub->audit.age_s = config->audit_age_s;
     hub->model.audit = &hub->audit;
-    /* As many bits as a number in JSON keeps. */
+    /* 53 bits: more are not exact as a number in JSON. */
     hub->model.boot = rng_u64(&hub->rng) >> 11 | 1;
     reports_init(&hub->reports, &hub->model);
     watcher_init(&hub->watcher, &hub->model);
@@ -137,8 +137,8 @@ static void init_parts(struct hub *hub, const struct hub_hooks *hooks)
     lend_parts(hub);
 }
 
-/* The list of records that are set aside is shown to people, and a rendezvous process may say so of
- * all that it is told: beyond so many, those of jobs are not listed. */
+/* Most records of jobs in the list of records that are set aside. People read that list, and a
+ * rendezvous process, which is not trusted, could otherwise fill it. */
 #define DAMAGED_MAX 1000
 
 static void on_job_damaged(void *ctx, const char *key, const char *why)
@@ -260,7 +260,7 @@ static int open_server(struct hub *hub, struct err *e)
     return 0;
 }
 
-/* Nodes get by without it. */
+/* Open the second STUN port. If that fails, nodes get by without it. */
 static void open_stun(struct hub *hub)
 {
     struct err e = ERR_NULL;
@@ -288,7 +288,7 @@ int hub__serve(struct hub *hub, struct err *e)
     return 0;
 }
 
-/* The hub has networks already, so what was given for the first one changes nothing. */
+/* Warn if the hub's networks are not what was given for the first one: it changes nothing then. */
 static void compare_first(const struct hub *hub, const char *name, const struct ip_prefix *cidr4)
 {
     const char *asked = name ? name : NETWORKS_NAME_DEFAULT;
@@ -306,7 +306,7 @@ static void compare_first(const struct hub *hub, const char *name, const struct 
             ip_prefix_format(cidr4, given), asked, ip_prefix_format(&net->pub.spec.cidr4, held));
 }
 
-/* What networks_add() said later. */
+/* The outcome of networks_add() for the first network. */
 struct first {
     int r;
     struct err *e; /* borrowed */
@@ -321,7 +321,7 @@ static void on_first(void *ctx, int r, struct model_network *net, const struct e
         *first->e = *e;
 }
 
-/* Waits for it. */
+/* Make the first network, if the hub has none, and wait for that. */
 static int add_first(
     struct hub *hub, const char *name, const struct ip_prefix *cidr4, struct err *e)
 {
@@ -330,7 +330,7 @@ static int add_first(
     struct first first = {.e = e};
     int r;
 
-    /* One whose record is damaged is there, too. */
+    /* A network whose record is damaged counts as well. */
     if (hub->model.networks.n > 0 ||
         damaged_find_below(&hub->model.damaged, record_prefix(RECORD_NETWORK))) {
         compare_first(hub, name, cidr4);
@@ -362,14 +362,14 @@ int hub_start(
         r = err_set(e, -EIO, "%s", err_text(&hub->networks.refresh_failure));
     if (r == 0)
         r = hub__serve(hub, e);
-    /* What has begun with this is there when somebody asks. */
+    /* What was begun here is stored before anybody is answered. */
     store_wait(hub->store);
     if (r == 0)
         (void)uv_timer_start(&hub->tick, on_tick, 1000, 1000);
     return r;
 }
 
-/* Who still waits for an answer gets it: from the store, or of what is written to other files. Each
+/* Let all requests that wait for the store, or for other files, be answered. One kind of waiting
  * may lead to the other. */
 static void finish_requests(struct hub *hub)
 {

@@ -13,10 +13,10 @@
 #include "hub/record/admin_record.h"
 #include "store/store_now.h"
 
-/* Refusals wait so long for more of their like. */
+/* How long a refusal waits, to be counted together with others of its kind. */
 #define GATHER_FOR (10 * NSEC_PER_SEC)
 
-/* Between two looks for entries that are too old. */
+/* How often entries that are too old are searched for. */
 #define TRIM_EACH (10 * NSEC_PER_SEC)
 
 void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
@@ -31,7 +31,7 @@ void audit_init(struct audit *a, struct store *store, int64_t (*wall)(void),
     audit_act_hub(a);
 }
 
-/* One kind's entries. */
+/* The walk that counts the entries of one kind. */
 struct counting {
     struct audit *audit; /* borrowed */
     enum audit_kind kind;
@@ -104,7 +104,7 @@ static void entries_freep(struct audit_entries **p)
     free(*p);
 }
 
-/* A new one; NULL: there is no room, and the last one counts it. */
+/* A new entry; NULL: the commit has all that it may have, and its last entry counts this one. */
 static struct audit_record *add_entry(
     struct audit *a, const struct audit_by *by, struct audit_entries *en)
 {
@@ -122,7 +122,7 @@ static struct audit_record *add_entry(
     return record;
 }
 
-/* Entries into @ops, which has room for them. */
+/* Put the entries into @ops, which has room for them. */
 static int write_entries(struct audit_entries *en, uint64_t number, struct store_op *ops)
 {
     for (size_t i = 0; i < en->n; i++) {
@@ -140,8 +140,8 @@ static int write_entries(struct audit_entries *en, uint64_t number, struct store
     return 0;
 }
 
-/* Of the entries of the next commit: above all that are, and, if nothing else is on its way, the
- * revision that it will be. */
+/* The number of the next commit's entries. It is above all that were given so far; if no other
+ * commit is on its way, it is the revision that the commit becomes. */
 static uint64_t next_number(const struct audit *a)
 {
     uint64_t revision = store_revision(a->store);
@@ -149,7 +149,8 @@ static uint64_t next_number(const struct audit *a)
     return (a->last > revision ? a->last : revision) + 1;
 }
 
-/* @ops and the entries, as one commit that is not made yet. @en is taken, also on failure. */
+/* Make one commit of @ops and the entries, without handing it over. @en is taken, also on failure.
+ */
 static int put_together(struct audit *a, const struct store_op *ops, size_t n_ops,
     struct audit_entries *en, struct audit_commit *ret, struct err *e)
 {
@@ -187,11 +188,11 @@ void audit_settled(struct audit *a, const struct audit_commit *c, bool is_done)
     }
 }
 
-/* A commit of nothing but entries, on its way. */
+/* A commit on its way that holds entries only. */
 struct sending {
     struct audit *audit; /* pins */
     struct audit_commit commit;
-    struct audit_entries *entries; /* owns: refusals, to be put back; NULL: they are none */
+    struct audit_entries *entries; /* owns: refusals, to be put back; NULL: of another kind */
     uint64_t n_lost;               /* with them */
     store_done_fn done;            /* NULL: nobody */
     void *ctx;                     /* pins */
@@ -207,7 +208,7 @@ static void on_sent(void *ctx, const struct store_answer *answer)
     audit_settled(a, &s->commit, answer->r == 0);
     if (s->entries) {
         a->is_writing = false;
-        /* If nobody knows, an entry too many is better than one too few. */
+        /* If it is not known whether they were written: better an entry twice than not at all. */
         if (answer->r != 0) {
             put_back(a, s->entries, s->n_lost);
             a->failure = *answer->e;
@@ -410,7 +411,7 @@ int audit_note(struct audit *a, const char *operation, const char *object, nsec_
 
 /* ---- refusals ------------------------------------------------------------------------------- */
 
-/* One that waits and is like that; NULL: none. */
+/* A refusal that waits and is of the same kind as @that; NULL: there is none. */
 static struct audit_record *find_like(struct audit *a, const struct audit_record *that)
 {
     for (unsigned i = 0; i < a->n_pending; i++) {
@@ -424,7 +425,8 @@ static struct audit_record *find_like(struct audit *a, const struct audit_record
     return NULL;
 }
 
-/* Sentences may quote what came from outside: as much of it as any reader takes. */
+/* Copy a sentence, which may quote what came from outside: only characters that every reader
+ * takes. */
 static void copy_plain(char *ret, size_t cap, const char *text)
 {
     size_t n = 0;
@@ -471,7 +473,7 @@ static unsigned budget(const struct audit *a, nsec_t now)
            (unsigned)((owed + AUDIT_REFUSALS_EACH - 1) / AUDIT_REFUSALS_EACH);
 }
 
-/* Those that found no place, as one. */
+/* Add one entry for the refusals that found no place among those that wait. */
 static void add_lost(struct audit *a, struct audit_entries *en)
 {
     struct audit_record *record = a->n_lost > 0 ? add_entry(a, &a->by, en) : NULL;
@@ -489,7 +491,7 @@ static void add_lost(struct audit *a, struct audit_entries *en)
         "refused in other ways or from other addresses, more than are told apart");
 }
 
-/* They were not written: they wait again, with those that have come meanwhile. */
+/* The refusals were not written: they wait again, with those that have come meanwhile. */
 static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n_lost)
 {
     if (a->n_lost == 0)
@@ -510,7 +512,7 @@ static void put_back(struct audit *a, const struct audit_entries *en, uint64_t n
     }
 }
 
-/* What waits, as entries, and a copy of it. False: no memory. */
+/* Make entries of the refusals that wait, and a copy, should they fail. False: no memory. */
 static bool collect_refusals(struct audit *a, struct audit_entries **ret, struct sending **ret_s)
 {
     struct audit_entries *en = calloc(1, sizeof(*en));
@@ -560,7 +562,7 @@ static int write_refusals(struct audit *a, nsec_t now, bool flush, struct err *e
 /* ---- by the clock ------------------------------------------------------------------------------
  */
 
-/* What an earlier call has begun, and did not get done. */
+/* Return the failure of what an earlier call has begun, once. */
 static int take_failure(struct audit *a, struct err *e)
 {
     struct err failure = a->failure;

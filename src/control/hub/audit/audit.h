@@ -42,7 +42,7 @@
 /** Most entries of one commit; the last one counts what is left out. Room to leave in a commit. */
 #define AUDIT_PER_COMMIT 64
 
-/** Entries that are kept, by kind. */
+/** Most entries that are kept, by kind. */
 #define AUDIT_CHANGES_MAX  100000
 #define AUDIT_REFUSALS_MAX 4096
 
@@ -88,12 +88,12 @@ struct audit {
     unsigned n_pending;
     int64_t lost_since; /* s since 1970: the first of those that found no place */
     uint64_t n_lost;    /* refusals that found no place among them, to be told in one */
-    nsec_t write_at;    /* when they are written */
+    nsec_t write_at;    /* when @pending is written */
     nsec_t full_at;     /* when the budget will be full again */
     nsec_t trimmed_at;  /* when old entries were looked for last */
-    bool is_writing;    /* refusals are on their way */
+    bool is_writing;    /* refusals are on their way to the store */
     unsigned n_trims;   /* kinds whose old entries are being looked for, or removed */
-    struct err failure; /* of one of these, until audit_tick() returns it */
+    struct err failure; /* of writing or trimming, until audit_tick() returns it */
     uint64_t n_written[AUDIT_KIND_N]; /* since the start */
 };
 
@@ -137,7 +137,7 @@ int audit_prepare(struct audit *a, const struct store_op *ops, size_t n_ops,
 /** audit_release() - its operations are not needed any more; what else it says stays. */
 void audit_release(struct audit_commit *c);
 
-/** audit_settled() - its answer has come. @is_done: it was committed. */
+/** audit_settled() - the store has answered the commit. @is_done: it was committed. */
 void audit_settled(struct audit *a, const struct audit_commit *c, bool is_done);
 
 /**

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "store/store.h"
 
-/* Records that are looked at for one page, of each kind. */
+/* How many records of each kind are looked at for one page. */
 #define LOOK_MAX 2000
 
 /* A walk over one kind, and what it found. */
@@ -41,7 +41,7 @@ static void reading_free(struct reading *rd)
     free(rd);
 }
 
-/* True: go on with the next one. */
+/* Look at one record. True: the walk goes on with the next one. */
 static bool look(struct walk *w, const struct store_item *item)
 {
     const char *id = item->key + strlen(audit_record_prefix(w->kind));
@@ -65,7 +65,8 @@ static bool look(struct walk *w, const struct store_item *item)
     }
     if (record.time < w->query->since)
         return w->is_up;
-    /* Its own key and the change are of the same commit. What it says itself was expected. */
+    /* The entry and the change are in one commit, so the change's revision is the entry's own. What
+     * the entry says is only what was expected when it was made. */
     if (record.new_revision > 0)
         record.new_revision = item->revision;
     if (w->query->network[0] == '\0' || strcmp(record.network, w->query->network) == 0)
@@ -73,13 +74,13 @@ static bool look(struct walk *w, const struct store_item *item)
     return true;
 }
 
-/* Which of two IDs a walk meets first. */
+/* Does a walk meet the ID @a before @b? */
 static bool is_sooner(bool is_up, const char *a, const char *b)
 {
     return is_up ? strcmp(a, b) < 0 : strcmp(a, b) > 0;
 }
 
-/* Up to where both walks have seen everything; "" when they have seen all there is. */
+/* The ID up to which the walk has seen everything; "": it has seen all there is. */
 static const char *horizon(const struct walk *w)
 {
     const char *end = "";
@@ -90,7 +91,7 @@ static const char *horizon(const struct walk *w)
     return end;
 }
 
-/* The next of both, if it is not beyond @end. */
+/* The next entry of both walks, if it is not beyond @end; NULL: there is none. */
 static const struct audit_record *next(
     const struct walk *w, unsigned taken[AUDIT_KIND_N], const char *end)
 {
@@ -232,7 +233,7 @@ int audit_read(const struct audit *audit, const struct audit_query *query, audit
     }
     r = ask(rd, AUDIT_REFUSAL, on_refusals, &rd->e);
     if (r != 0) {
-        /* The other answer comes, and ends it. */
+        /* The answer of the other walk comes later, and ends the reading. */
         rd->n_left--;
         rd->r = r;
     }

@@ -8,20 +8,20 @@
 #include "base/err.h"
 #include "store/store.h"
 
-/* Entries that go in one commit. */
+/* Most entries that one commit removes. */
 #define TRIM_MAX 256
 
-/* Keys that shall go. */
+/* The entries that one commit is to remove. */
 struct trim {
     struct audit *a; /* pins */
     enum audit_kind kind;
     nsec_t now;
-    int64_t oldest; /* what is before it goes */
+    int64_t oldest; /* s since 1970: entries from before this are removed */
     char keys[TRIM_MAX][RECORD_KEY_MAX];
     size_t n;
 };
 
-/* It is over, and how. */
+/* It has ended. @e: why it failed; NULL: it did not. */
 static void end_trim(struct trim *t, const struct err *e)
 {
     t->a->n_trims--;
@@ -30,14 +30,14 @@ static void end_trim(struct trim *t, const struct err *e)
     free(t);
 }
 
-/* True: it goes, and perhaps the next one too. */
+/* True: the entry is to be removed, and the next one may have to be removed too. */
 static bool pick(struct trim *t, const struct store_item *item)
 {
     struct audit_record record;
     bool is_damaged = audit_record_decode(&record, item->key, item->value, NULL) != 0;
     bool is_too_many = t->a->n[t->kind] > t->a->max[t->kind] + t->n;
 
-    /* What cannot be read goes when it has become the oldest: it tells nobody anything. */
+    /* An entry that cannot be read is removed once it is the oldest: it tells nobody anything. */
     if (t->n == TRIM_MAX || (!is_damaged && !is_too_many && record.time >= t->oldest))
         return false;
     (void)snprintf(t->keys[t->n++], RECORD_KEY_MAX, "%s", item->key);

@@ -59,7 +59,7 @@ static void forget(struct admin_tokens *at, const char *name)
     memmove(t, t + 1, (size_t)(&at->items[--at->n] - t) * sizeof(*t));
 }
 
-/* What the store says of one key; what is not understood opens nothing. */
+/* Take in what the store has for one key. A record that cannot be understood opens nothing. */
 static int take_item(void *ctx, const struct store_item *item)
 {
     const char *name = item->key + strlen(ADMIN_RECORD_PREFIX);
@@ -172,7 +172,8 @@ int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err
 
 /* ---- who is it? ----------------------------------------------------------------------------- */
 
-/* A network that was removed, and perhaps made again, is not the one that the token is for. */
+/* Is the network that the token is for still there? One that was made again under the same name
+ * has another key, and is not it. */
 static bool network_is_there(const struct admin_tokens *at, const struct admin_record *a)
 {
     const struct model_network *net;
@@ -183,7 +184,7 @@ static bool network_is_there(const struct admin_tokens *at, const struct admin_r
     return net && x25519_public_equal(&net->pub.public, &a->hub_key);
 }
 
-/* The one with that text. All are compared, whichever it is. */
+/* The token with that text. All are compared, so that the time does not tell which one it is. */
 static struct admin_token *find_text(struct admin_tokens *at, const char *text)
 {
     size_t skip = strlen(TEXT_PREFIX);

@@ -26,13 +26,13 @@ struct err;
 struct model;
 struct store_watch;
 
-/** Most of them on one hub. */
+/** Most admin tokens on one hub. */
 #define ADMIN_TOKENS_MAX 256
 
-/** Longest token in the file, characters. */
+/** Longest text of the token in STATE/admin.token, in characters. */
 #define ADMIN_FILE_MAX 64
 
-/** Room for a token's text. */
+/** Room for the text of a token, with the terminating zero. */
 #define ADMIN_TEXT_MAX 64
 
 /* Outcomes. */
@@ -58,7 +58,7 @@ struct admin_tokens {
     uint64_t n_failed;         /* since the start */
 };
 
-/** admin_tokens_init() - none is known. @rng: copied. */
+/** admin_tokens_init() - no token is known yet. @rng: copied. */
 void admin_tokens_init(struct admin_tokens *at, struct model *model, const struct rng *rng);
 
 /** admin_tokens_deinit() - idempotent. */
@@ -91,12 +91,12 @@ int admin_tokens_open_file(struct admin_tokens *at, const char *path, struct err
 int admin_tokens_write_file(
     const struct rng *rng, const char *path, struct token_hash *ret, struct err *e);
 
-/** admin_tokens_set_file() - that is the file's now; the old one opens nothing any more. */
+/** admin_tokens_set_file() - @hash is of the file's new token; the old one opens nothing now. */
 void admin_tokens_set_file(struct admin_tokens *at, const struct token_hash *hash);
 
 /**
  * admin_tokens_identify() - who has the token @bearer
- * @from:	where it comes from: too many failures there, and it is not looked at
+ * @from:	where it comes from: after too many failures from there the token is not looked at
  * @ret:	role, name and network, with CALLER_KNOWN; the name, with CALLER_EXPIRED
  */
 enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *bearer,

@@ -54,7 +54,7 @@ static struct enrolment *new_enrolment(const struct enrol_request *rq)
     return x;
 }
 
-/* Would it be a node? What is wrong with it is its own fault, and not that of its batch. */
+/* Could a node be made of it? Asked before it joins a batch, which must not fail because of one. */
 static int check_node(const struct enrolment *x, struct err *e)
 {
     struct node node = NODE_NULL;
@@ -64,7 +64,7 @@ static int check_node(const struct enrolment *x, struct err *e)
     return r;
 }
 
-/* What is said at once: a refusal, or the node that is there already. */
+/* Free @x, for which there is an answer at once: @r is a refusal, or 0: its node is there. */
 static int refuse(struct enrol *en, struct enrolment *x, int r, nsec_t now)
 {
     enrol__count(en, x, r, now);
@@ -72,7 +72,7 @@ static int refuse(struct enrol *en, struct enrolment *x, int r, nsec_t now)
     return r;
 }
 
-/* Refused at once, there already, or with the next batch. @x: taken. */
+/* Answer @x at once if that is possible, or else let it wait for the next batch. @x: taken. */
 static int wait_for_batch(
     struct enrol *en, struct enrolment *x, nsec_t now, struct model_node **ret, struct err *e)
 {

@@ -52,14 +52,15 @@ struct enrol_proof {
     struct member_proof_request request;
 };
 
-/** What has become of an enrolment. @r: as of enrol_node(); @node: lent, NULL if it is not 0. */
+/** The outcome of an enrolment. @r: as enrol_node() returns it; @node: lent, NULL if @r is not 0.
+ */
 typedef void (*enrol_done_fn)(void *ctx, int r, struct model_node *node, const struct err *e);
 
 struct enrol {
     struct model *model;    /* pins */
     struct list waiting;    /* of struct enrolment, oldest first */
-    struct list coming;     /* the same: those that are on their way to the store */
-    size_t n_waiting;       /* in both */
+    struct list coming;     /* of struct enrolment: the batch that is on its way to the store */
+    size_t n_waiting;       /* in both lists */
     nsec_t now;             /* of the last request */
     struct rng rng;         /* for names and secrets */
     struct limiter limiter; /* of failures, by source */
@@ -67,7 +68,7 @@ struct enrol {
     uint64_t n_refused;     /* likewise */
 };
 
-/** enrol_init() - nobody waits. @rng: copied. */
+/** enrol_init() - no machine waits yet. @rng: copied. */
 void enrol_init(struct enrol *en, struct model *model, const struct rng *rng);
 
 /** enrol_deinit() - idempotent. */
@@ -88,7 +89,7 @@ int enrol_node(struct enrol *en, const struct enrol_request *rq, const struct en
     const struct audit_by *by, nsec_t now, int64_t wall_s, enrol_done_fn done, void *ctx,
     struct model_node **ret, struct err *e);
 
-/** What admits to a network, to be committed. */
+/** A new join token, to be committed. */
 struct enrol_token {
     char key[RECORD_KEY_MAX];
     char *value; /* owns */
@@ -100,7 +101,7 @@ void enrol_token_deinit(struct enrol_token *t);
 
 /**
  * enrol_add() - take in a stock WireGuard because an administrator says so
- * @by:		that is who
+ * @by:		the administrator, for the audit log
  * @done:	called later, once: 0; ENROL_E_TAKEN, ENROL_E_FULL or ENROL_E_GONE with words; or
  *		negative errno with words (-EINVAL: the name is reserved, the key is the hub's or
  *		nobody's, labels, a route that nobody may have)
@@ -111,7 +112,7 @@ int enrol_add(struct enrol *en, struct model_network *net, const struct node_req
     const struct audit_by *by, nsec_t now, enrol_done_fn done, void *ctx, struct err *e);
 
 /**
- * enrol_new_secret() - make what admits to @net; the caller commits it
+ * enrol_new_secret() - make a join token for @net; the caller commits it
  * @by:		who makes it
  * @ret_secret:	wipe after use; the hub keeps its hash only
  *

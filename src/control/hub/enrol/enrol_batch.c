@@ -10,7 +10,7 @@
 /* Times that a batch is judged when others change the same keys. */
 #define RETRIES 8
 
-/* Keys of a batch: a node each, and of each network and token that it is about. */
+/* Most keys that a batch writes: one for each node, each network and each token in it. */
 #define WRITES_MAX (4 * ENROL_BATCH_MAX)
 
 /* ---- the end of one ------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static unsigned uses_before(
     return n;
 }
 
-/* Does it want what another of the batch is being given? Then it is judged when that is there. */
+/* Does @x want what another of the batch is being given? Then it has to wait for the outcome. */
 static bool is_in_the_way(const struct enrol *en, const struct enrolment *x)
 {
     const struct enrolment *first;
@@ -122,7 +122,8 @@ static bool is_in_the_way(const struct enrol *en, const struct enrolment *x)
     return x->token && uses_before(en, x, &first) >= x->token->record.uses;
 }
 
-/* Numbers that were given to a batch are taken while the rest of it is judged. The cursor. */
+/* Take the host number of @x, so that the rest of the batch gets others. Returns the cursor as it
+ * was, which is put back when the batch is complete. */
 static uint32_t hold_number(struct enrolment *x)
 {
     uint32_t before = x->net->ipam.next;
@@ -133,8 +134,8 @@ static uint32_t hold_number(struct enrolment *x)
 }
 
 /*
- * The oldest of those who wait, as far as they fit one commit, become what is coming. Who is
- * refused is told so.
+ * Make a batch of the oldest machines that wait: as many as fit one commit. Those that are refused
+ * are told so.
  */
 static void gather(struct enrol *en)
 {
@@ -157,7 +158,7 @@ static void gather(struct enrol *en)
         }
         finish(en, x, r, known, &e);
     }
-    /* Backwards, so that each cursor is where it was. */
+    /* From the last to the first, so that each cursor is put back to where it was. */
     for (struct list *l = en->coming.prev; l != &en->coming; l = l->prev) {
         x = container_of(l, struct enrolment, link);
         (void)ipam_release(&x->net->ipam, x->number);
@@ -165,7 +166,7 @@ static void gather(struct enrol *en)
     }
 }
 
-/* What the batch writes of the network of @x, if no other before it does. */
+/* Write the address cursor of the network of @x, unless one before @x in the batch has done it. */
 static int write_network(struct enrol *en, struct writes *w, const struct enrolment *x)
 {
     const char *network = x->net->pub.spec.meta.name;
@@ -193,7 +194,7 @@ static int write_network(struct enrol *en, struct writes *w, const struct enrolm
     return 0;
 }
 
-/* The same of its token. */
+/* Write the token of @x, unless one before @x in the batch has done it. */
 static int write_token(struct enrol *en, struct writes *w, const struct enrolment *x)
 {
     const struct enrolment *first = NULL;
@@ -230,7 +231,7 @@ static const struct err busy = {-EAGAIN, "the hub is too busy to take the node i
 
 static void on_stored(void *ctx, const struct store_answer *a);
 
-/* All that is coming, as one commit. 0 or negative errno with words. */
+/* Hand the batch to the store as one commit. 0 or negative errno with words. */
 static int send_batch(struct enrol *en, struct err *e)
 {
     _cleanup_(writes_freep) struct writes *w = calloc(1, sizeof(*w));
@@ -264,7 +265,7 @@ static struct model_node *find_made(const struct enrol *en, const struct enrolme
     return node && x25519_public_equal(&node->pub.spec.key, &x->rq.key) ? node : NULL;
 }
 
-/* All of the batch have the same outcome. */
+/* Tell each machine of the batch its outcome, which is the same for all. */
 static void end_batch(struct enrol *en, int r, const struct err *e)
 {
     struct enrolment *x;
@@ -279,7 +280,7 @@ static void end_batch(struct enrol *en, int r, const struct err *e)
     }
 }
 
-/* Others were quicker: it is judged again, before those who came later. */
+/* The batch conflicted: its machines wait again, before those that came later. */
 static void put_back(struct enrol *en)
 {
     struct list *l;
@@ -318,7 +319,8 @@ static void on_stored(void *ctx, const struct store_answer *a)
     else if (a->r == STORE_E_CONFLICT)
         end_batch(en, busy.code, &busy);
     else
-        /* If nobody knows, it may ask again, and gets the same node. */
+        /* If it is not known whether it was stored: a machine that asks again gets the same node.
+         */
         end_batch(en, a->r == STORE_E_UNKNOWN ? -EAGAIN : a->r, a->e);
     enrol__next_batch(en);
 }

@@ -19,7 +19,7 @@ struct enrolment {
     struct audit_by by;             /* who asks */
     int64_t wall_s;                 /* when it asked: seconds since 1970 */
     bool has_proof;                 /* a proof was sent */
-    bool is_proven;                 /* and it is right */
+    bool is_proven;                 /* the proof is right */
     bool is_added;                  /* an administrator adds it; it has no token */
     unsigned n_tries;               /* batches with it that have conflicted */
     uint32_t number;                /* once judged: the host number that it gets */
@@ -58,11 +58,10 @@ int enrol__judge(struct enrol *en, struct enrolment *x, struct model_node **ret,
  */
 int enrol__make_node(struct node *ret, const struct enrolment *x, struct err *e);
 
-/** enrol__free() - out of its list, and released. */
+/** enrol__free() - take @x out of its list and free it. */
 void enrol__free(struct enrolment *x);
 
-/** enrol__count() - for the metrics, and for the limit of who has failed; @r: as of enrol_node().
- */
+/** enrol__count() - count the outcome @r (as enrol_node() returns it): metrics, and the limiter. */
 void enrol__count(struct enrol *en, const struct enrolment *x, int r, nsec_t now);
 
 /** enrol__token_ttl() - for how many seconds a token's record is kept, from @wall_s on. */

@@ -12,10 +12,10 @@
 #include "hub/model/node_routes.h"
 #include "mesh/names/reserved.h"
 
-/* Names that are tried, when the hub chooses one. */
+/* How many names are tried when the hub chooses one. */
 #define RETRIES 8
 
-/* The network and token that are meant, if a machine may enter with it at all. */
+/* Find the token with that hash, and its network. A token that admits nobody is refused. */
 static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s,
     struct model_token **ret_token, struct model_network **ret_net, struct err *e)
 {
@@ -216,7 +216,7 @@ static int check_key(
     return 0;
 }
 
-/* By whom it is let in: a token, or an administrator. */
+/* What is known of the machine; a token or an administrator says what it may have. */
 static struct newcomer newcomer_of(const struct enrolment *x)
 {
     struct newcomer who = {.key = &x->rq.key,
@@ -240,7 +240,7 @@ int enrol__make_node(struct node *ret, const struct enrolment *x, struct err *e)
     return make_node(ret, x->net, &who, x->number, e);
 }
 
-/* What every newcomer has to pass, when its name is chosen. */
+/* The checks that are the same for all machines, once the name is chosen. */
 static int judge_newcomer(struct enrolment *x, struct err *e)
 {
     struct newcomer who = newcomer_of(x);
@@ -253,7 +253,7 @@ static int judge_newcomer(struct enrolment *x, struct err *e)
     return x->number == 0 ? ENROL_E_FULL : 0;
 }
 
-/* The same for one that an administrator adds. */
+/* Judge a stock WireGuard that an administrator adds. */
 static int judge_added(struct enrol *en, struct enrolment *x, struct err *e)
 {
     int r;

@@ -14,11 +14,11 @@
 #include "base/htab.h"
 #include "base/list.h"
 
-/** Failures at once, and then one each so often. */
+/** How many failures are allowed at once, and how long it takes until one more is allowed. */
 #define LIMITER_BURST 10
 #define LIMITER_EACH  (6 * NSEC_PER_SEC)
 
-/** Sources that are remembered. */
+/** How many sources are remembered. */
 #define LIMITER_SOURCES_MAX 4096
 
 struct limiter {

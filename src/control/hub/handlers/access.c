@@ -95,7 +95,8 @@ void access_before(void *ctx, const char *key, struct audit_before *ret)
 
 /* ---- after a request ------------------------------------------------------------------------ */
 
-/* Who is no administrator and tried, who is and may not, and machines that were not let in. */
+/* Which refusals the audit log tells of: calls for administrators that were made without a valid
+ * token or with too small a role, and machines that were not let in. */
 static bool is_worth_knowing(const struct route *row, int status)
 {
     if (strcmp(row->path, "/v1/enrol") == 0)

@@ -82,7 +82,7 @@ static void admin_made(struct later *l, const struct store_answer *a, struct res
     response_json(rs, 201, json);
 }
 
-/* However it ends, it is not on its way any more. */
+/* The store has answered, whatever it says: the token does not count as on its way any more. */
 static void on_admin_stored(void *ctx, const struct store_answer *a)
 {
     struct admin_call *call = ctx;
@@ -225,7 +225,7 @@ static void rotate_file(struct later *l, const struct store_answer *a, struct re
         later_fail(rs, a);
         return;
     }
-    /* Of two that are written at once, the hub could take the one that is not left in the file. */
+    /* One at a time: else the hub might know one token, and the file hold the other. */
     if (l->h->is_rotating) {
         response_refuse(rs, 409, "%s is being replaced just now: try again", rot->path);
         return;
@@ -238,7 +238,7 @@ static void rotate_file(struct later *l, const struct store_answer *a, struct re
     later_wait(l);
 }
 
-/* Have it noted in the audit log, and then @done. */
+/* Write an entry into the audit log, and then go on with @done. */
 static void note(struct later *l, const char *operation, const char *object, later_done_fn done,
     struct response *rs)
 {
@@ -305,7 +305,7 @@ static void copy_state(struct later *l, const struct store_answer *a, struct res
     later_wait(l);
 }
 
-/* Who takes the hub's keys away is told of in the log that goes with them. */
+/* The entry is written first, so that the copy holds it too. */
 static void note_copy(struct later *l, const struct request *rq, struct response *rs)
 {
     note(l, "copy", "file/backup", copy_state, rs);
@@ -321,7 +321,7 @@ void handlers_backup(void *ctx, const struct request *rq, struct response *rs)
 
 /* ---- join tokens ---------------------------------------------------------------------------- */
 
-/* Is it one of this very network, and not of a former one of the name? */
+/* Is it a token of this network, and not of a former one of the same name? */
 static bool is_of(const struct model_token *t, const struct model_network *net)
 {
     return strcmp(t->record.network, net->pub.spec.meta.name) == 0 &&
@@ -448,7 +448,7 @@ static bool read_number(const struct request *rq, const char *name, uint64_t min
     return false;
 }
 
-/* The network that is asked for; a caller for one only gets that one. */
+/* Find out which network the log is asked about: a caller for one network gets that one only. */
 static bool read_network(
     const struct request *rq, char ret[static NAME_MAX_LEN + 1], struct response *rs)
 {

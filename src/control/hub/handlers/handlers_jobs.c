@@ -75,7 +75,7 @@ static struct model_node *caller_of(const struct job_call *call, struct response
     return node;
 }
 
-/* It is on the disk, or not: in the first case the same is asked again. */
+/* The job's record was stored, or not. If it was, the request begins again, and now succeeds. */
 static void on_job_saved(void *ctx, int r, const struct err *e)
 {
     later_store(ctx, &(struct store_answer){.r = r == 0 ? STORE_E_CONFLICT : r, .e = e});

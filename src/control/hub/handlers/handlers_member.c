@@ -25,7 +25,7 @@
 #include "os/clock.h"
 #include "os/log.h"
 
-/* So often may a node ask for its peers, and so often at once. */
+/* How often a node may ask for its peers, and how many times at once. */
 #define WG_EACH  NSEC_PER_SEC
 #define WG_BURST 10
 
@@ -63,7 +63,7 @@ void handlers_report(void *ctx, const struct request *rq, struct response *rs)
     response_empty(rs);
 }
 
-/* For a member whose request by UDP stays unanswered: was it lost on its way here, or back? */
+/* A member whose STUN request stays unanswered asks this over TLS: did the request come here? */
 void handlers_heard(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
@@ -87,7 +87,7 @@ void handlers_heard(void *ctx, const struct request *rq, struct response *rs)
         response_json(rs, 200, json_pack("{s:b}", "heard", 0));
 }
 
-/* All that @node is told, as wg(8) takes it; free(). NULL: @e says why. */
+/* The peers of @node, as text for "wg syncconf"; free(). NULL: @e says why. */
 static char *peers_text(struct model_node *node, struct err *e)
 {
     _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;

@@ -14,10 +14,11 @@
 #include "os/clock.h"
 #include "os/log.h"
 
-/* Nodes that are named; the rest is counted. */
+/* How many nodes that have not been told are named; the others are only counted. */
 #define NAMED_MAX 100
 
-/* Who listens has been told; who comes back is told then. */
+/* Which nodes have been told: those that have a watch open. The others are told when they return.
+ */
 static json_t *count_told(struct handlers *h, size_t *ret_n, size_t *ret_told)
 {
     json_t *untold = json_array();
@@ -73,7 +74,7 @@ static void write_places(void *arg)
     call->r = publics_write(&call->next, call->path, &call->e);
 }
 
-/* They are on the disk, and the nodes are told; or neither. */
+/* The file was written, or not. If it was, tell the nodes. */
 static void on_written(void *arg)
 {
     struct move_call *call = arg;
@@ -107,7 +108,7 @@ static void announce(struct later *l, const struct store_answer *a, struct respo
         later_fail(rs, a);
         return;
     }
-    /* Of two that are written at once, nodes could be told the one that is not left in the file. */
+    /* One at a time: else nodes might be told one place, and the file hold the other. */
     if (l->h->is_announcing) {
         response_refuse(rs, 409, "%s is being written just now: try again", call->path);
         return;

@@ -122,7 +122,7 @@ void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
         call->proof = proof_of(rq, &proof);
         memcpy(call->engine, er.engine, sizeof(call->engine));
         call->routes = er.routes;
-        /* The limit is the source's, whoever it says to be. */
+        /* Failures count against the address that they come from. */
         call->later.by.from = rq->from.addr;
         later_begin(&call->later, rq, rs);
     }
@@ -173,7 +173,8 @@ static struct model_node *find_leaver(struct handlers *h, const struct request *
                                                                   : NULL;
 }
 
-/* Who knows a node's key learns nothing here but that it is one; who does not, not even that. */
+/* All refusals have the same words. Only for the key of a member they also say what a proof is made
+ * for; so who knows the key learns that it is a member's, and nobody else learns anything. */
 void handlers_leave_public(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;

@@ -22,23 +22,23 @@ struct handlers;
 struct later;
 struct store_answer;
 
-/** Begins it, and begins it again. As a route_fn. */
+/** Begins the request, or begins it again after a conflict. @rq and @rs are as in a route_fn. */
 typedef void (*later_fn)(struct later *l, const struct request *rq, struct response *rs);
 
-/** What comes after the store: says the answer. Not called when the request begins again. */
+/** Makes the answer when the store has answered. Not called when the request begins again. */
 typedef void (*later_done_fn)(
     struct later *l, const struct store_answer *answer, struct response *rs);
 
 struct later {
     struct handlers *h; /* pins */
     struct request rq;  /* what is kept: access, from, parameters, caller, body, time */
-    later_fn begin;     /* of the handler */
-    later_done_fn done; /* likewise, for what is on its way now */
+    later_fn begin;     /* the handler's */
+    later_done_fn done; /* the handler's, for what is on its way now */
     void (*deinit)(struct later *l); /* of what the handler's struct owns; NULL: nothing */
     struct audit_by by;              /* who makes the request */
-    unsigned n_tries;                /* that have conflicted */
+    unsigned n_tries;                /* how often a commit of it has conflicted */
     struct deferred deferred;        /* the server's */
-    bool is_waiting;                 /* for the store */
+    bool is_waiting;                 /* the answer comes later */
     bool is_closed;                  /* the server has forgotten it */
 };
 
@@ -52,7 +52,7 @@ struct later {
 void *later_new(
     struct handlers *h, const struct request *rq, struct response *rs, size_t size, later_fn begin);
 
-/** later_begin() - handle it. @l is taken. */
+/** later_begin() - call the handler's begin, and answer or wait as that decides. @l is taken. */
 void later_begin(struct later *l, const struct request *rq, struct response *rs);
 
 /**
@@ -69,7 +69,7 @@ void later_wait(struct later *l);
 /** later_store() - a store_done_fn whose ctx is a struct later that waits: what its done says. */
 void later_store(void *ctx, const struct store_answer *answer);
 
-/** later_again() - one that waits begins again, with what is there now. */
+/** later_again() - begin a request that waits once more, with what is there now. */
 void later_again(struct later *l);
 
 /** later_end() - it waits no more: this is the answer; what @rs owns is taken. */

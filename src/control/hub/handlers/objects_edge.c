@@ -1,7 +1,8 @@
 /*
  * objects_edge.c - MeshEdges as an administrator reads and writes them; see objects.h.
  *
- * There is one to read for each pair that somebody said something about, or observed something on.
+ * There is one for each pair that an administrator has said something about, or of which one of the
+ * two nodes reports something.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static json_t *edge_json(const struct model_edge *edge)
     return json;
 }
 
-/* The edge between two nodes in @map; put there if somebody only observed something on it. */
+/* The edge between two nodes in @map. It is added if there is none, for what a node reports of it.
+ */
 static json_t *edge_in(
     json_t *map, const struct model_network *net, const char *from, const char *to)
 {
@@ -41,7 +43,7 @@ static json_t *edge_in(
     return json_object_get(map, spec.meta.name);
 }
 
-/* Put what @node reports on its edges under its field owner. */
+/* Add what @node reports of its edges, under its field owner. */
 static void add_reported(
     json_t *map, const struct model_network *net, const struct model_node *node)
 {
@@ -69,7 +71,7 @@ static void add_reported(
     json_decref(edges);
 }
 
-/* All edges that somebody said or observed something about. Each report is read once. */
+/* All edges, see above. Each report is read once. */
 static void list(const struct model_network *net, const struct object_kind *kind, json_t *items)
 {
     json_t *map = json_object();
@@ -88,7 +90,7 @@ static void list(const struct model_network *net, const struct object_kind *kind
     json_decref(map);
 }
 
-/* The edge of that name, said or only observed; NULL if it is neither. */
+/* The edge of that name, see above; NULL: there is none. */
 static json_t *get(
     const struct model_network *net, const struct object_kind *kind, const char *name)
 {

@@ -37,7 +37,7 @@ static json_t *get(
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* What is a node's own, or was given to it for good, cannot be said by somebody else. */
+/* Are the fields unchanged that an administrator may not change? */
 static bool keeps_identity(const struct node *given, const struct node *held)
 {
     return x25519_public_equal(&given->key, &held->key) &&
@@ -46,7 +46,7 @@ static bool keeps_identity(const struct node *given, const struct node *held)
            (!given->stock || held->stock);
 }
 
-/* Otherwise @rs says why not. */
+/* May the node have the routes that are given? If not, @rs says why. */
 static bool may_have_routes(
     const struct model_network *net, struct response *rs, const struct node *given)
 {
@@ -82,7 +82,7 @@ static size_t hold_routes(const struct model_network *net, const struct node *gi
     struct store_op *op, char key[static RECORD_KEY_MAX], char **value)
 {
     *value = NULL;
-    /* One that is damaged stays as it is, for a person to see. */
+    /* A damaged record of the cursor stays as it is, for a person to see. */
     if (!given->routes || net->ipam.forgot)
         return 0;
     *value = record_ipam_encode(net->ipam.next, net->ipam.high);

@@ -11,10 +11,10 @@
 struct blob_reader {
     struct store *store; /* pins */
     struct list done;    /* owns struct blob_read: those that can be taken */
-    unsigned n_asked; /* that the store was asked for, and that are not in @done; they pin this */
-    unsigned n;       /* of both */
-    size_t bytes;     /* likewise */
-    bool is_freed;    /* it goes with the last that the store was asked for */
+    unsigned n_asked;    /* blobs asked of the store and not in @done; they pin this */
+    unsigned n;          /* blobs of both kinds */
+    size_t bytes;        /* of all of them */
+    bool is_freed;       /* blob_reader_free() was called: freed with the store's last answer */
 };
 
 struct blob_reader *blob_reader_new(struct store *store)

@@ -60,7 +60,7 @@ bool blob_reader_add(
 /** blob_reader_count() - blobs that were added and not taken. */
 unsigned blob_reader_count(const struct blob_reader *reader);
 
-/** blob_reader_bytes() - of them. */
+/** blob_reader_bytes() - the bytes of those blobs. */
 size_t blob_reader_bytes(const struct blob_reader *reader);
 
 /** blob_reader_has_some() - is there one to be taken? */

@@ -8,24 +8,25 @@
 #include "rendezvous/shared/rdzv_record.h"
 #include "store/store.h"
 
-/* Changes in one commit, at least: pace.batch never goes below it. */
+/* The smallest limit for the changes in one commit: pace.batch never goes below it. */
 #define BATCH_MIN 16
 
-/* Bytes in a commit for each change that it may have. */
+/* A commit that may have n changes may have n times so many bytes. */
 #define BATCH_BYTES_EACH 1024
 
-/* What a commit may cost: above the one the next is smaller, below the other it may be larger. */
+/* What a commit should take: after one that took longer than COST_HIGH the next ones are smaller,
+ * after one that took less than COST_LOW they may be larger. */
 #define COST_HIGH (12 * NSEC_PER_MSEC)
 #define COST_LOW  (6 * NSEC_PER_MSEC)
 
-/* A change that nobody waits for is committed after so long, with what has come meanwhile. */
+/* How long a change that nobody waits for is gathered with others before it is committed. */
 #define SAVE_AFTER (20 * NSEC_PER_MSEC)
 
-/* The pause between a network's commits, in times of what the last one cost. */
+/* The pause between a network's commits, as a multiple of what the last one took. */
 #define PAUSE        6
 #define PAUSE_WAITED 2 /* somebody waits for the next one */
 
-/* A commit that failed is tried again after so long. */
+/* How long after a commit that failed it is tried again. */
 #define RETRY_AFTER NSEC_PER_SEC
 
 /* ---- changes -------------------------------------------------------------------------------- */
@@ -80,7 +81,7 @@ void change_queue_deinit(struct change_queue *q)
     htab_deinit(&q->by_key);
 }
 
-/* Something waits; @is_waited: and somebody waits for it. */
+/* Plan a commit, since a change waits. @is_waited: somebody waits for the disk. */
 static void plan(struct change_queue *q, bool is_waited, nsec_t now)
 {
     nsec_t due_at = is_waited ? nsec_max(now, q->ended_at + PAUSE_WAITED * q->cost)
@@ -123,7 +124,7 @@ void change_queue_delete_pieces(
 {
     char key[RDZV_KEY_MAX];
 
-    /* Without memory for it the piece stays, and is garbage that the next start finds. */
+    /* Without memory for the change the piece stays; it is garbage that the next start finds. */
     for (unsigned i = from; i < to; i++)
         (void)change_queue_put(q, rdzv_key_of_piece(key, first, slot, i), NULL, now);
 }
@@ -179,8 +180,8 @@ nsec_t change_queue_due(const struct change_queue *q, const struct change_pace *
 {
     if (q->sent_at > 0)
         return NSEC_NEVER;
-    /* Who waits for the disk does not wait for other networks' pauses: his own network's pause
-     * keeps him from asking too much. */
+    /* A network in which somebody waits for the disk does not wait for other networks' pauses. Its
+     * own pause keeps it from asking for too much. */
     if (q->due_at == NSEC_NEVER || q->n_syncs > 0)
         return q->due_at;
     return nsec_max(q->due_at, pace->free_at);
@@ -231,7 +232,7 @@ static void put_back(struct change_queue *q, struct change *ch)
         list_remove(&newer->link);
         list_add(&q->waiting, &newer->link);
     }
-    /* Without memory for it the change is lost: it lives in the rendezvous process alone. */
+    /* Without memory the change is lost in the store; the rendezvous process still has it. */
     if (newer || ch->is_void || htab_add(&q->by_key, &ch->hash, hash_of(q, ch->key)) != 0) {
         change_free(q, ch);
         return;
@@ -242,7 +243,7 @@ static void put_back(struct change_queue *q, struct change *ch)
     list_add(&q->waiting, &ch->link);
 }
 
-/* The disk is as fast as it is just now. */
+/* Adapt the size of the next commits to what this one took. */
 static void adapt(struct change_pace *pace, nsec_t cost, size_t n_ops)
 {
     if (cost > COST_HIGH && pace->batch > BATCH_MIN)
@@ -257,7 +258,7 @@ void change_queue_settle(struct change_queue *q, struct change_pace *pace, int r
 
     if (r == 0)
         forget_sent(q);
-    /* From the last to the first: each goes to the front. */
+    /* From the last to the first, because each goes to the front. */
     while (!list_is_empty(&q->sent))
         put_back(q, container_of(q->sent.prev, struct change, link));
     q->n_commits++;

@@ -30,11 +30,12 @@
 
 struct store_op;
 
-/** Changes that wait for the disk, above which nothing more should be put in: how many, bytes. */
+/** With so many changes, or so many bytes, that wait for the disk, nothing more should be put in.
+ */
 #define CHANGE_QUEUE_MAX       4096u
 #define CHANGE_QUEUE_BYTES_MAX (2u << 20)
 
-/** Questions for when the changes so far are on the disk, that are told apart. */
+/** How many calls of change_queue_sync() that have no answer yet are told apart. */
 #define CHANGE_QUEUE_SYNCS_MAX 64u
 
 /** Changes in one commit, at most. */
@@ -72,13 +73,13 @@ struct change_queue {
     nsec_t due_at;       /* when the next commit may begin; NSEC_NEVER: there is nothing */
     nsec_t sent_at;      /* when the one on its way was begun; 0: none is on its way */
     nsec_t ended_at;     /* when the last one was answered; 0: there was none */
-    nsec_t cost;         /* how long that took */
-    bool is_failing;     /* it failed */
+    nsec_t cost;         /* how long the last commit took */
+    bool is_failing;     /* the last commit failed */
     uint64_t n_commits;  /* that were answered, since the start */
     uint64_t n_failed;   /* of them */
     struct {
-        uint64_t seq;    /* what who asks calls it */
-        uint64_t before; /* all changes before that number */
+        uint64_t seq;    /* the number that the asker gave it */
+        uint64_t before; /* it is answered when all changes below this number are stored */
     } syncs[CHANGE_QUEUE_SYNCS_MAX];
     unsigned n_syncs;
 };
@@ -148,10 +149,10 @@ void change_queue_settle(struct change_queue *q, struct change_pace *pace, int r
 /** change_queue_resume() - after a commit and change_queue_take_saved(): plan the next one. */
 void change_queue_resume(struct change_queue *q, nsec_t now);
 
-/** change_queue_is_empty() - is everything on the disk? */
+/** change_queue_is_empty() - are all changes on the disk? */
 bool change_queue_is_empty(const struct change_queue *q);
 
-/** change_queue_has_waiting() - is there something that is not even on its way? */
+/** change_queue_has_waiting() - is there a change that is not in the commit on its way? */
 bool change_queue_has_waiting(const struct change_queue *q);
 
 /** change_queue_count() - changes that are not on the disk. */

@@ -38,13 +38,13 @@ struct job_facts {
 struct job_told {
     uint32_t
         number;     /* that there is a job of this number; another than the job's: it is not told */
-    bool is_loaded; /* and what is in it */
-    size_t cursor;  /* blobs that were told so far: see blob_index_next() */
+    bool is_loaded; /* it has been told all that the store has of the job */
+    size_t cursor;  /* how far the telling of blobs is: see blob_index_next() */
     unsigned handed; /* bit i: listening socket i was handed over */
 };
 
 struct job {
-    struct list link;              /* in the network's */
+    struct list link;              /* in the network's jobs */
     struct job_network *network;   /* pins */
     uint32_t number;               /* by which a process knows it; new when it is revived */
     char name[NAME_MAX_LEN + 1];   /* see parse_name() */
@@ -59,7 +59,7 @@ struct job {
     struct job_told told;          /* see there */
 };
 
-/** job_exists() - for those who ask: it is neither being made nor forgotten. */
+/** job_exists() - is it there for members? Not while it is being made, and not once forgotten. */
 bool job_exists(const struct job *job);
 
 /** job_is_default() - is it the one that is always there? */
@@ -71,7 +71,7 @@ bool job_is_busy(const struct job *job, const struct ip_addr *who);
 /** job_is_over() - has its run ended, so that who comes now begins a new one? */
 bool job_is_over(const struct job *job, nsec_t now);
 
-/** job_is_idle() - was nobody heard for so long that it is forgotten? */
+/** job_is_idle() - has nobody been heard for so long that the job is to be forgotten? */
 bool job_is_idle(const struct job *job, nsec_t now);
 
 /** job_set_run() - record.run, and the blobs of all other runs are garbage from now on. */
@@ -83,7 +83,7 @@ void job_take_facts(struct job *job, const struct rdzv_wire *m, nsec_t now);
 /** job_lose_facts() - the process that told them has ended: nobody is connected any more. */
 void job_lose_facts(struct job *job, nsec_t now);
 
-/** job_forget_facts() - it has nobody and nothing in it: a run begins. */
+/** job_forget_facts() - a run begins: nobody is connected, and nothing is in the stores. */
 void job_forget_facts(struct job *job);
 
 /** job_read_words() - what a process says in words, as people may see it; into @buf. */

@@ -9,7 +9,7 @@
 #include "hub/jobs/change_queue.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
-/* Garbage is deleted while fewer changes than that wait. */
+/* Garbage is deleted only while fewer changes than this wait. */
 #define SWEEP_MAX 256
 
 void job_blobs_init(struct job_blobs *b, const char *network, const char *job,
@@ -32,7 +32,7 @@ static const char *key_of(const struct job_blobs *b, enum rdzv_key_kind kind,
 
 /* ---- what a process wants kept -------------------------------------------------------------- */
 
-/* The first piece, which makes the blob complete. What was there before goes. */
+/* Store the first piece, which makes the blob complete. Pieces of its former value are deleted. */
 static bool put_first(
     struct job_blobs *b, const struct rdzv_wire *m, char slot, size_t len, nsec_t now)
 {

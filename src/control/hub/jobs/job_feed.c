@@ -11,7 +11,7 @@
 #include "hub/jobs/rdzv_child.h"
 #include "store/store.h"
 
-/* Blobs that are read at once, about. */
+/* About how many blobs are read at once. */
 #define READ_MAX 16
 
 void job_feed_restart(struct job_network *n)
@@ -22,7 +22,7 @@ void job_feed_restart(struct job_network *n)
         job->told = (struct job_told){0};
 }
 
-/* A blob was read, or cannot be. */
+/* Tell the process a blob that was read, or set it aside if it cannot be read. */
 static void tell_blob(struct job_network *n, struct rdzv_child *child, const struct blob_read *read)
 {
     const struct jobs_records *records = &n->env->records;
@@ -61,7 +61,7 @@ static bool load(struct job *job, struct rdzv_child *child, struct blob_reader *
     return false;
 }
 
-/* False: not now. */
+/* Hand over the listening sockets. False: not all of them can be handed over now. */
 static bool hand_over(struct job *job, struct rdzv_child *child)
 {
     for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
@@ -88,7 +88,7 @@ static void tell_job(struct job *job, struct rdzv_child *child)
     job->told = (struct job_told){.number = job->number};
 }
 
-/* True when it was told all of the job. */
+/* Tell the process of one job, as far as possible now. True: it was told all of it. */
 static bool feed(struct job *job, struct rdzv_child *child, struct blob_reader *reader)
 {
     if (job->told.number != job->number)

@@ -19,7 +19,7 @@
 #define BACKOFF_FIRST (50 * NSEC_PER_MSEC)
 #define BACKOFF_MAX   (30 * NSEC_PER_SEC)
 
-/* A process that was there for so long was well. */
+/* A process that ran for so long was well: the next one is started at once again. */
 #define WELL_AFTER (60 * NSEC_PER_SEC)
 
 /* ---- its end -------------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static void wait_longer(struct job_host *host, nsec_t now)
     host->start_at = now + host->backoff;
 }
 
-/* It has ended by itself, or has to: the next one is started. */
+/* The process has ended by itself, or has to end: plan the next one. */
 static void lose(struct job_host *host, const char *why, nsec_t now)
 {
     detach(host, now);
@@ -58,7 +58,7 @@ static void lose(struct job_host *host, const char *why, nsec_t now)
         host->network->name, why);
 }
 
-/* It has ended: that a process of ours was there is over. */
+/* Wait for the pid of a process that has ended, so that it is no zombie. */
 static void reap(struct job_host *host)
 {
     int status = 0;
@@ -73,7 +73,7 @@ static void reap(struct job_host *host)
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-/* What the network's jobs have for it. */
+/* Hand the process the messages that the network's jobs have for it. */
 static void pass_on(struct job_host *host)
 {
     struct str *text = &host->network->to_process;
@@ -110,7 +110,8 @@ static void say_now(struct job_host *host, const struct rdzv_wire *m)
 
 /* ---- hearing -------------------------------------------------------------------------------- */
 
-/* The messages that are there, as many as there is room for. False: the process is lost. */
+/* Take the messages that were received, as many as there is room for. False: the process is lost.
+ */
 static bool take_messages(struct job_host *host, nsec_t now)
 {
     struct rdzv_wire m;
@@ -131,7 +132,7 @@ static bool take_messages(struct job_host *host, nsec_t now)
     return false;
 }
 
-/* What has come before, and then one portion more if there is room for it. */
+/* Take what was received before, and then receive one portion more if there is room for it. */
 static void hear(struct job_host *host, nsec_t now)
 {
     if (!take_messages(host, now) || host->is_waiting)
@@ -151,8 +152,9 @@ static void on_child(void *ctx, bool is_readable, bool is_writable)
         hear(host, host->network->env->clock());
 }
 
-/* Its end is not asked for while nothing is heard: it would be told again and again. While blobs
- * are read, the store's answers say when to go on telling. */
+/* Say what the loop is to wait for. While nothing is taken from the process, its end is not asked
+ * for either: the loop would report it again and again. While blobs are read, the store's answers
+ * say when to go on telling. */
 static void watch(struct job_host *host)
 {
     bool hears = !host->is_waiting && job_network_has_room(host->network);
@@ -169,7 +171,7 @@ bool job_host_has_unread(const struct job_host *host)
 
 /* ---- its beginning -------------------------------------------------------------------------- */
 
-/* Whose rendezvous it is, and who is a member; the rest by job_feed_run(). */
+/* Tell a new process whose rendezvous it is, and who is a member. job_feed_run() tells the rest. */
 static void introduce(struct job_host *host)
 {
     const struct job_network *n = host->network;
@@ -209,7 +211,7 @@ nsec_t job_host_due(const struct job_host *host)
 {
     const struct job_network *n = host->network;
 
-    /* The next process is told what is in the store. */
+    /* The next process is told what is in the store, so all changes have to be there first. */
     return host->child || !n->is_served || !change_queue_is_empty(&n->queue) ? NSEC_NEVER
                                                                              : host->start_at;
 }
@@ -235,7 +237,7 @@ void job_host_turn(struct job_host *host, nsec_t now)
 {
     reap(host);
     start_if_due(host, now);
-    /* What waited may have room now. */
+    /* There may be room now for messages that had to wait. */
     if (host->child && host->is_waiting)
         (void)take_messages(host, now);
     if (!host->child)
@@ -320,7 +322,7 @@ void job_host_add_member(struct job_host *host, const struct ip_addr *address)
 
 void job_host_remove_member(struct job_host *host, const struct ip_addr *address)
 {
-    /* A network has a few thousand, and they rarely go. */
+    /* A walk: a network has a few thousand members at most, and they rarely go. */
     for (size_t i = host->n_members; i-- > 0;)
         if (ip_addr_equal(&host->members[i], address))
             host->members[i] = host->members[--host->n_members];

@@ -34,14 +34,14 @@ struct job_host {
     size_t cap_members;          /* room for them */
     struct rdzv_child *child;    /* owns; NULL: there is no process */
     struct blob_reader *reader;  /* owns; of the process */
-    nsec_t started_at;           /* when it was */
+    nsec_t started_at;           /* when the process was started */
     bool is_ending;              /* it was told to end */
     bool is_behind;              /* it has not been told everything */
     bool is_writable;            /* it takes more */
     bool is_waiting;             /* what it has said is taken when there is room */
     pid_t ended_pid;             /* a process that is not waited for yet; 0: none */
     nsec_t start_at;             /* when the next one is started; NSEC_NEVER: never */
-    nsec_t backoff;              /* what it waits for after this one's end */
+    nsec_t backoff;              /* how long the next one waits after this one's end */
     uint64_t n_restarts;         /* processes that ended by themselves */
 };
 
@@ -71,16 +71,16 @@ void job_host_end(struct job_host *host, nsec_t deadline);
 /** job_host_add_member() - who has this address is a member from now on. */
 void job_host_add_member(struct job_host *host, const struct ip_addr *address);
 
-/** job_host_remove_member() - and is none any more: hang up. */
+/** job_host_remove_member() - it is no member any more: the process hangs up on it. */
 void job_host_remove_member(struct job_host *host, const struct ip_addr *address);
 
-/** job_host_forget_members() - nobody is; the process, if there is one, is not told. */
+/** job_host_forget_members() - nobody is a member any more; the process is not told of it. */
 void job_host_forget_members(struct job_host *host);
 
 /** job_host_due() - when job_host_turn() has something to do by the clock; NSEC_NEVER: not now. */
 nsec_t job_host_due(const struct job_host *host);
 
-/** job_host_turn() - see above. */
+/** job_host_turn() - carry messages between the process and the jobs; see above. */
 void job_host_turn(struct job_host *host, nsec_t now);
 
 /** job_host_has_unread() - has the process said something that was not taken yet? */

@@ -6,7 +6,7 @@
 #include "hub/jobs/jobs_env.h"
 #include "rendezvous/shared/rdzv_wire.h"
 
-/* Longest reason of a process, as the log shows it. */
+/* Longest text of a process that the log shows, with the terminating zero. */
 #define WHY_MAX 200
 
 static void take_damaged(struct job *job, const struct rdzv_wire *m)
@@ -22,7 +22,7 @@ static void take_damaged(struct job *job, const struct rdzv_wire *m)
 
 static bool take_of_job(struct job *job, const struct rdzv_wire *m, nsec_t now)
 {
-    /* The number could only be guessed. */
+    /* The process was not told of this job, so it has guessed the number. */
     if (job->told.number != job->number)
         return false;
     if (m->type == RDZV_WIRE_PUT)
@@ -61,7 +61,7 @@ bool job_intake_take(struct job_network *n, const struct rdzv_wire *m, nsec_t no
         job = job_network_find_number(n, m->job);
         if (job && job->record.run == m->run)
             return take_of_job(job, m, now);
-        /* The process cannot know yet that the job, or its run, is over. */
+        /* That is no fault: the process may not know yet that the job, or its run, is over. */
         job_blobs_abort(&n->upload, now);
         return true;
     case RDZV_WIRE_SYNC:

@@ -13,10 +13,10 @@
 #include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 
-/* Calls in a row that could not open a port before it is said; there is one each second. */
+/* How many calls in a row cannot open a port before the log says so; there is one each second. */
 #define PORT_FAILURES_SAID 3
 
-/* Garbage above which a process may say nothing more until some is deleted. */
+/* With more garbage than this a process is not listened to until some is deleted. */
 #define GARBAGE_MAX 8192u
 
 static void say(struct job_network *n, const struct rdzv_wire *m)
@@ -56,7 +56,7 @@ struct job *job_network_find_number(const struct job_network *n, uint32_t number
     return NULL;
 }
 
-/* The place in the list, which is in the order of names, in front of which that name goes. */
+/* Where in the list, which is in the order of names, a job of that name is to be inserted. */
 static struct list *place_of(struct job_network *n, const char *name)
 {
     struct job *job;
@@ -163,7 +163,7 @@ void job_network_open_ports(struct job *job)
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* What the process is just saying of the job is of no use any more. */
+/* Forget the blob of this job that the process is just sending. */
 static void abort_upload(struct job *job, nsec_t now)
 {
     if (job->network->upload.to == &job->blobs)
@@ -260,7 +260,7 @@ bool job_network_has_room(const struct job_network *n)
     return change_queue_has_room(&n->queue) && n->totals.n_garbage < GARBAGE_MAX;
 }
 
-/* The process is told of those of its questions that have their answer. */
+/* Tell the process which of its changes are on the disk, or that they could not be stored. */
 static void say_saved(struct job_network *n, int error)
 {
     uint64_t seq;
@@ -281,7 +281,7 @@ nsec_t job_network_due(const struct job_network *n)
     return change_queue_due(&n->queue, &n->env->pace);
 }
 
-/* The commit on its way has its answer. */
+/* The store has answered the commit on its way. */
 static void settle(struct job_network *n, int r, nsec_t now)
 {
     const struct change *ch;
@@ -301,7 +301,7 @@ static void resume(struct job_network *n, int r, const struct err *e, nsec_t now
             "rendezvous of network \"%s\": what has changed is in memory only, until the next "
             "try: %s",
             n->name, err_text(e));
-    /* A positive outcome means something to a hub only. */
+    /* A positive outcome has no meaning for the process: it is told an ordinary error. */
     say_saved(n, r > 0 ? -EIO : r);
     job_network_sweep(n, now);
     change_queue_resume(&n->queue, now);
@@ -316,8 +316,8 @@ static void on_committed(void *ctx, const struct store_answer *a)
     resume(n, a->r, a->e, now);
 }
 
-/* The oldest changes as one commit, on their way. 0, also when there are none; or negative errno
- * with words. */
+/* Hand the oldest changes to the store as one commit. 0, also when there are none; or negative
+ * errno with words. */
 static int send_some(struct job_network *n, nsec_t now, struct err *e)
 {
     struct store_op ops[CHANGE_QUEUE_BATCH_MAX];

@@ -52,7 +52,7 @@ struct job_network {
     char interface[JOBS_INTERFACE_MAX]; /* where it is served */
     struct ip_addr address4;            /* likewise: the hub's */
     struct ip_addr address6;            /* likewise */
-    bool has_process;                   /* somebody takes @to_process; otherwise it stays empty */
+    bool has_process;                   /* without a process @to_process stays empty */
     struct str to_process;              /* messages for the process */
     bool has_news;                      /* a job or a port has come that it is not told of yet */
     struct job_counts counts_now;       /* of the present process; job_intake.c's */
@@ -64,7 +64,8 @@ struct job_network {
 /** job_network_find() - lends the one of that name out of @networks; NULL: there is none. */
 struct job_network *job_network_find(const struct list *networks, const char *name);
 
-/** job_network_get() - the same; if there is none it is made. @env: pinned. NULL: no memory. */
+/** job_network_get() - as job_network_find(), and makes it if there is none. @env: pinned. NULL: no
+ * memory. */
 struct job_network *job_network_get(struct list *networks, struct jobs_env *env, const char *name);
 
 /** job_network_free() - with its jobs, from memory alone. Nothing may be on its way to the store.
@@ -75,13 +76,13 @@ void job_network_free(struct job_network *n);
  */
 void job_network_serve(struct job_network *n, const struct jobs_place *place);
 
-/** job_network_end_service() - close them; nothing is served. */
+/** job_network_end_service() - close the ports of all jobs; from now on nothing is served. */
 void job_network_end_service(struct job_network *n);
 
 /** job_network_set_process() - a process begins, or has ended: `to_process` is empty. */
 void job_network_set_process(struct job_network *n, bool is_there);
 
-/** job_network_forget() - all jobs are no more, in the store either. */
+/** job_network_forget() - forget all jobs; what the store has of them is deleted. */
 void job_network_forget(struct job_network *n, nsec_t now);
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -110,7 +111,7 @@ void job_network_open_ports(struct job *job);
 /** job_network_begin_run() - the record of run number @run is on the disk. */
 void job_network_begin_run(struct job *job, uint32_t run, nsec_t now);
 
-/** job_network_forget_job() - it is no more; what the store has of it goes with sweeping. */
+/** job_network_forget_job() - forget the job; sweeping deletes what the store has of it. */
 void job_network_forget_job(struct job *job, nsec_t now);
 
 /**
@@ -126,7 +127,7 @@ void job_network_sweep(struct job_network *n, nsec_t now);
 /** job_network_has_room() - may the process say more of what is to be kept? */
 bool job_network_has_room(const struct job_network *n);
 
-/** job_network_sync() - the process is to be told `seq` when all so far is on the disk. */
+/** job_network_sync() - the process is to be told @seq when all changes so far are on the disk. */
 void job_network_sync(struct job_network *n, uint64_t seq, nsec_t now);
 
 /** job_network_due() - when job_network_commit() is to be called; NSEC_NEVER: not now. */

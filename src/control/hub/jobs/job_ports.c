@@ -48,7 +48,7 @@ int job_ports_open(struct job_ports *p, const char *interface, const struct endp
 
 void job_ports_close(struct job_ports *p)
 {
-    /* At once: another network may want the address in this very turn. */
+    /* Closed at once: another network may want the address in this same turn of the loop. */
     for (unsigned i = 0; i < JOB_PORTS_MAX; i++) {
         closep(&p->fds[i]);
         p->fds[i] = -1;

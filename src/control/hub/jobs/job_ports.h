@@ -24,7 +24,7 @@ struct job_ports {
 void job_ports_init(struct job_ports *p);
 
 /**
- * job_ports_open() - open those that are not
+ * job_ports_open() - open those sockets that are not open yet
  * @interface:	its name; only what comes in there is heard
  * @at:		@n (at most JOB_PORTS_MAX) addresses with ports; the same in each call until
  *		job_ports_close()

@@ -14,8 +14,8 @@
 #include "os/log.h"
 #include "store/store.h"
 
-/* Runs of a network that may begin and end at once, and then one each so often: each is a commit
- * of its own. */
+/* How many runs of a network may begin or end at once, and how often one more: each is a commit of
+ * its own. */
 #define PACE_BURST 21
 #define PACE_EACH  (100 * NSEC_PER_MSEC)
 
@@ -38,7 +38,7 @@ static void revive(struct job *job, const struct record_save *s)
     begin_serving(job);
 }
 
-/* The record is on the disk. */
+/* The record is on the disk: change the job as it says. */
 static void apply_record(struct job *job, const struct record_save *s, nsec_t now)
 {
     switch (s->kind) {
@@ -49,7 +49,7 @@ static void apply_record(struct job *job, const struct record_save *s, nsec_t no
         revive(job, s);
         break;
     case RECORD_SAVE_RUN:
-        /* Whoever asked for it asks again now, and comes to this run. */
+        /* The member that asked for the run asks again now, and comes to this run. */
         job->heard_at = s->asked_at;
         job_network_begin_run(job, s->record.run, now);
         break;
@@ -79,7 +79,7 @@ static void on_saved(void *ctx, const struct store_answer *a)
     record_save_free(s, a->r > 0 ? -EIO : a->r, a->e);
 }
 
-/* Have the record stored; the job changes when it is. 0 or negative errno with words. */
+/* Have the record stored. The job changes when that is done. 0 or negative errno with words. */
 static int save(struct job *job, enum record_save_kind kind, const struct rdzv_job_record *record,
     nsec_t now, struct err *e)
 {
@@ -125,8 +125,8 @@ static bool is_port_taken(const struct job_network *n, uint16_t port)
     return false;
 }
 
-/* A free port; 0: there is none. The search begins where the name says, so that a job that was
- * forgotten most likely comes back where it was. */
+/* A free port; 0: there is none. The search begins at a hash of the name, so that a job that was
+ * forgotten most likely gets the same port again. */
 static uint16_t choose_port(const struct job_network *n, const char *name)
 {
     unsigned first = (unsigned)(hash_bytes(0, name, strlen(name)) % JOBS_JOBS_MAX);
@@ -142,7 +142,7 @@ static uint16_t choose_port(const struct job_network *n, const char *name)
     return 0;
 }
 
-/* A job with a port of its own; it is being saved, and is served when it is. 0, JOBS_E_FULL or
+/* Make a job with a port of its own. It is served once its record is stored. 0, JOBS_E_FULL or
  * negative errno, with words. */
 static int make(
     struct job_network *n, const char *name, nsec_t now, struct job **ret, struct err *e)

@@ -62,7 +62,7 @@ struct jobs {
 
 /* ---- a turn of the loop --------------------------------------------------------------------- */
 
-/* One commit in a turn; who has committed goes behind the others. */
+/* Begin one commit at most in a turn. The network that commits goes to the end of the list. */
 static void commit_one(struct jobs *jobs, nsec_t now)
 {
     struct job_network *n;
@@ -208,7 +208,7 @@ struct jobs *jobs_free(struct jobs *jobs)
 
 /* ---- who is served -------------------------------------------------------------------------- */
 
-/* What serves that network; it is made if it was never served. NULL: no memory. */
+/* The part that serves that network, made if the network was never served. NULL: no memory. */
 static struct jobs_served *served_of(struct jobs *jobs, const char *network)
 {
     struct job_network *n = job_network_get(&jobs->networks, &jobs->env, network);
@@ -237,7 +237,7 @@ int jobs_open(
 
     if (!served)
         return err_set(e, -ENOMEM, "no memory for rendezvous");
-    /* One of that name that was removed and is not yet taken down. */
+    /* A removed network of the same name is still served: it has not been taken down yet. */
     if (served->service)
         jobs_close(served->service, true);
     s->served = served;

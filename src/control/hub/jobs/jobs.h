@@ -45,13 +45,13 @@ struct keys;
 struct store;
 struct uv_loop_s;
 
-/** A run that nobody has been heard in for so long has ended: who comes then begins a new one. */
+/** A run has ended when nobody was heard in it for so long. Who comes later begins a new run. */
 #define JOBS_QUIET (60 * NSEC_PER_SEC)
 
-/** A job that nobody has been heard in for so long is forgotten. */
+/** A job is forgotten when nobody was heard in it for so long. */
 #define JOBS_IDLE (7200 * NSEC_PER_SEC)
 
-/** A process that is told to end is waited for so long at most. */
+/** How long a process that is told to end is waited for. */
 #define JOBS_END_MAX (3 * NSEC_PER_SEC)
 
 /** Jobs of a network, and the ports that they are given. */
@@ -73,8 +73,8 @@ struct uv_loop_s;
 #define JOBS_INTERFACE_MAX 16
 
 /**
- * The end of JOBS_E_LATER. @r: 0: what was waited for is on the disk: ask again; or negative errno,
- * with words in @e: it is not.
+ * The outcome that JOBS_E_LATER promised. @r: 0: it is on the disk, and the call is to be made once
+ * more; or negative errno: it is not, and @e has words.
  */
 typedef void (*jobs_done_fn)(void *ctx, int r, const struct err *e);
 

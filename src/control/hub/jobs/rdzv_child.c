@@ -20,23 +20,23 @@
 #include "os/fd_cleanup.h"
 #include "os/process.h"
 
-/* What is received and not dropped, bytes: one message of any length, and its length. */
+/* Room for what was received and not dropped, in bytes: the longest message with its length. */
 #define IN_MAX (RDZV_WIRE_MAX + 4)
 
-/* What may wait to be said. A process that does not listen for so long is stuck. */
+/* How many bytes may wait to be sent. A process that lets more gather is taken to be stuck. */
 #define OUT_MAX (16u << 20)
 
 struct rdzv_child {
     uv_poll_t poll; /* of @fd */
-    int events;     /* that are polled for */
+    int events;     /* what the loop polls for */
     int fd;         /* owns */
     pid_t pid;
     rdzv_child_fn fn;
     void *ctx;        /* pins */
-    struct str out;   /* to be said */
-    size_t out_off;   /* bytes of it that were */
+    struct str out;   /* what is to be sent */
+    size_t out_off;   /* bytes of @out that were sent */
     size_t in_off;    /* bytes of @in that were dropped */
-    size_t in_len;    /* bytes of @in, with those */
+    size_t in_len;    /* bytes of @in, with the dropped ones */
     size_t first_len; /* of the message that rdzv_child_next() gave */
     uint8_t in[IN_MAX];
 };

@@ -25,7 +25,7 @@ struct uv_loop_s;
 /** Outcome of rdzv_child_receive(). */
 #define RDZV_CHILD_E_ENDED 1 /* it will say nothing more */
 
-/** What may wait to be said, bytes, before no more blobs are read out of the store for it. */
+/** With so many bytes that wait to be sent, no more blobs are read out of the store. */
 #define RDZV_CHILD_UNSENT_LOAD (128u << 10)
 
 /** Something can be done: rdzv_child_receive(), or more can be said. May free the child. */
@@ -50,13 +50,13 @@ int rdzv_child_start(struct rdzv_child **ret, struct uv_loop_s *loop, const char
  */
 struct rdzv_child *rdzv_child_free(struct rdzv_child *child);
 
-/** rdzv_child_pid() - of the process. */
+/** rdzv_child_pid() - the pid of the process. */
 pid_t rdzv_child_pid(const struct rdzv_child *child);
 
-/** rdzv_child_say() - a message, when it takes it. */
+/** rdzv_child_say() - queue a message for the process. */
 void rdzv_child_say(struct rdzv_child *child, const struct rdzv_wire *m);
 
-/** rdzv_child_say_bytes() - messages that are encoded already: @len bytes. */
+/** rdzv_child_say_bytes() - queue messages that are encoded already: @len bytes. */
 void rdzv_child_say_bytes(struct rdzv_child *child, const char *bytes, size_t len);
 
 /**
@@ -67,10 +67,10 @@ void rdzv_child_say_bytes(struct rdzv_child *child, const char *bytes, size_t le
  */
 bool rdzv_child_say_socket(struct rdzv_child *child, uint32_t job, int fd);
 
-/** rdzv_child_flush() - hand it as much as it takes now. */
+/** rdzv_child_flush() - send as much of the queue as the process takes now. */
 void rdzv_child_flush(struct rdzv_child *child);
 
-/** rdzv_child_unsent() - bytes that it has not taken. */
+/** rdzv_child_unsent() - bytes that are queued. */
 size_t rdzv_child_unsent(const struct rdzv_child *child);
 
 /** rdzv_child_kill() - end it; that it has ended is noticed as if it had by itself. */

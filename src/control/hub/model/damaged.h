@@ -20,7 +20,7 @@
 #include "store/keys.h"
 
 struct damaged_record {
-    struct keyed keyed; /* its key in the store; in the list's records */
+    struct keyed keyed; /* its key in the store; linked in damaged.records */
     struct err why;     /* in words */
     uint64_t revision;  /* of it; 0: not known */
 };

@@ -81,7 +81,7 @@ struct model_edge *model_find_edge(const struct model_network *net, const char *
     return k ? container_of(k, struct model_edge, keyed) : NULL;
 }
 
-/* Its key in the network's objects. */
+/* The key of an object in the index of its network. */
 static const char *object_key(
     char buf[static RECORD_KEY_MAX], const struct object_kind *kind, const char *name)
 {
@@ -133,7 +133,7 @@ bool model_is_damaged(
     return damaged_find(&m->damaged, record_key(key, kind, network, name)) != NULL;
 }
 
-/* Of what is in a network. */
+/* The revision of a record that belongs to a network; 0: there is none. */
 static uint64_t revision_in(const struct model_network *net, const struct record_key *k)
 {
     const struct model_node *node = k->kind == RECORD_NODE ? model_find_node(net, k->name) : NULL;

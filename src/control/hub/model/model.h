@@ -55,16 +55,16 @@ struct model_network {
     struct model *model;    /* pins */
     struct keys nodes;      /* of struct model_node */
     struct keys edges;      /* of struct model_edge */
-    struct keys objects;    /* of struct model_object: those of all other kinds */
+    struct keys objects;    /* of struct model_object: all kinds but Node and MeshEdge */
     struct htab by_key;     /* the nodes, by public key */
     struct htab by_address; /* the nodes, by each of their addresses */
     struct ipam ipam;       /* host numbers in use */
     uint64_t ipam_revision; /* of the record of ipam's cursor; 0: not stored yet */
     struct list buried;     /* of struct model_node: removed, and kept until they have been told */
     struct list bury;       /* in the model's buried, once it is removed */
-    nsec_t bury_at;         /* until when it is kept then; changes.c's */
+    nsec_t bury_at;         /* when a removed network is freed; changes.c's */
     bool is_up;          /* the hook network_added took it, and network_removed is to be called */
-    const char *leaving; /* it is being removed: what its nodes are told; NULL: it stays */
+    const char *leaving; /* it is being removed: the reason that nodes are told; NULL: it stays */
     struct err failure;  /* why it is not up */
     /* watch.c's */
     struct list watches;    /* of struct watch */
@@ -95,7 +95,7 @@ struct model_node {
     const char *leaving; /* a request removes it: what it is told, a constant; nothing is written
                             about it either; NULL: it stays, or has expired */
     struct list bury;    /* in the network's buried */
-    nsec_t bury_at;      /* until when it is kept there; changes.c's */
+    nsec_t bury_at;      /* when a removed node is freed; changes.c's */
     /* reports.c's */
     struct report_record heard; /* its last report */
     nsec_t seen_at;             /* when it last spoke to us, monotonic; 0: not since the start */
@@ -121,7 +121,7 @@ struct model_edge_end {
     struct model_node *node; /* pins; NULL when the node is gone */
 };
 
-/** Something that somebody said about an edge. */
+/** An edge about which an administrator has said something. */
 struct model_edge {
     struct keyed keyed;    /* in its network's edges */
     struct mesh_edge spec; /* as stored */
@@ -235,7 +235,7 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
  */
 int model_expire(struct model *m, nsec_t now, struct err *e);
 
-/** model_bury() - free a removed node. Always NULL. */
+/** model_bury() - free a removed node. Returns NULL. */
 struct model_node *model_bury(struct model_node *node);
 
 /** model_bury_network() - free a removed network, with its removed nodes. Always NULL. */

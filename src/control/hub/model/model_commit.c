@@ -8,7 +8,7 @@
 #include "hub/model/model_internal.h"
 #include "hub/record/seal.h"
 
-/* Leases that end in one commit. */
+/* Most records whose lease has ended that one commit removes. */
 #define EXPIRE_MAX 256
 
 static void free_values(struct store_op *ops, size_t n_ops)
@@ -51,7 +51,7 @@ int model_store(struct model *m, const struct store_op *ops, size_t n_ops, nsec_
     return r;
 }
 
-/* A commit on its way, of which the audit log wants to know what becomes. */
+/* A commit on its way whose outcome the audit log is told. */
 struct told {
     struct audit *audit; /* pins */
     struct audit_commit commit;
@@ -69,7 +69,7 @@ static void on_told(void *ctx, const struct store_answer *a)
     free(told);
 }
 
-/* With the audit log's entries, in the same commit. */
+/* Commit the operations together with the entries of the audit log that tell of them. */
 static int commit_told(struct model *m, const struct store_op *ops, size_t n_ops, nsec_t now,
     store_done_fn done, void *ctx, struct err *e)
 {
@@ -98,8 +98,7 @@ int model_commit(struct model *m, const struct store_op *ops, size_t n_ops, nsec
 
 /* ---- what ends by itself -------------------------------------------------------------------- */
 
-/* None of what was on its way has gone: the nodes in it are as others, until they are tried again.
- */
+/* The commit has removed nothing. Its nodes are ordinary again, until the next try. */
 static void keep_expired(struct model *m)
 {
     for (size_t i = 0; i < m->networks.n; i++) {
@@ -128,7 +127,7 @@ static void on_expired(void *ctx, const struct store_answer *a)
         m->listener.broken(m->listener.ctx, "", &e);
 }
 
-/* The removal of that record is on its way: of a node that goes nothing more is written. */
+/* The removal of the record @key is on its way. If it is a node, nothing more is written of it. */
 static void mark_expired(struct model *m, const char *key)
 {
     struct record_key k = record_key_parse(key);
@@ -151,7 +150,8 @@ int model_expire(struct model *m, nsec_t now, struct err *e)
     for (size_t i = 0; i < n; i++) {
         uint64_t held = model_revision(m, ended[i]);
 
-        /* Of what the model does not keep nobody knows the revision; its owner reads it anew. */
+        /* The model knows no revision of records that it does not keep; their owners follow the
+         * store by themselves. */
         ops[i] = (struct store_op){
             .kind = STORE_OP_DELETE, .key = ended[i], .expect = held ? held : STORE_EXPECT_ANY};
     }

@@ -8,7 +8,7 @@
 #include "hub/model/model.h"
 
 /**
- * model__add_node() - into all indexes
+ * model__add_node() - put a node into all indexes
  * @ret:	the node, lent
  *
  * Its edges find it by model__link_edge(). Return: 0 or -ENOMEM.
@@ -17,25 +17,28 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     struct model_node **ret);
 
 /**
- * model__replace_node() - another spec, and its key and addresses in the indexes
+ * model__replace_node() - give a node another spec, and index it by its new key and addresses
  *
  * The caller has a copy of the former spec, and releases that. Return: 0 or -ENOMEM.
  */
 int model__replace_node(struct model_node *node, struct node *spec);
 
-/** model__remove_node() - out of all indexes, into the network's buried. */
+/** model__remove_node() - take it out of all indexes, and put it into the network's buried. */
 void model__remove_node(struct model_node *node);
 
-/** model__add_edge() - into the index and its nodes' lists; @ret: lent. 0 or -ENOMEM. */
+/** model__add_edge() - put an edge into the index and into its nodes' lists; @ret: lent. 0 or
+ * -ENOMEM. */
 int model__add_edge(struct model_network *net, struct mesh_edge *spec, struct model_edge **ret);
 
-/** model__link_edge() - into the lists of those of its nodes that have been added since. */
+/** model__link_edge() - put the edge into the lists of those of its nodes that it did not find
+ * before. */
 void model__link_edge(struct model_network *net, struct model_edge *edge);
 
-/** model__unlink_edge() - out of the index and of its nodes' lists; its ends still name them. */
+/** model__unlink_edge() - take the edge out of the index and of its nodes' lists. Its ends still
+ * point to the nodes. */
 void model__unlink_edge(struct model_network *net, struct model_edge *edge);
 
-/** model__free_edge() - one that is in no index any more. */
+/** model__free_edge() - free an edge that is in no index any more. */
 void model__free_edge(struct model_edge *edge);
 
 /**
@@ -48,17 +51,17 @@ void model__free_edge(struct model_edge *edge);
 const struct object *model__put_object(
     struct model_network *net, struct object *o, struct object *ret_before);
 
-/** model__remove_object() - out of the index, and freed. */
+/** model__remove_object() - take the object out of the index, and free it. */
 void model__remove_object(struct model_network *net, struct model_object *o);
 
 /** model__new_network() - indexed, empty, without its keys; NULL: no memory. */
 struct model_network *model__new_network(struct model *m, const struct network *spec);
 
-/** model__remove_network() - out of the index, into the model's buried. */
+/** model__remove_network() - take it out of the index, and put it into the model's buried. */
 void model__remove_network(struct model_network *net);
 
 /** model__put_token() - add it, or put it in the place of the one with that hash. 0 or -ENOMEM. */
 int model__put_token(struct model *m, const struct token_hash *hash,
     const struct token_record *record, uint64_t revision);
-/** model__remove_token() - out of the index, and freed. */
+/** model__remove_token() - take the token out of the index, and free it. */
 void model__remove_token(struct model *m, struct model_token *t);

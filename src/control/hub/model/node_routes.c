@@ -8,7 +8,7 @@
 #include "hub/model/model.h"
 #include "mesh/object/subnets.h"
 
-/* Nodes speak WireGuard to the hub there, and that must not go into the tunnel. */
+/* A route must not hold an endpoint of the hub: what nodes send there would go into the tunnel. */
 static int check_hub(const struct node *hub, const struct ip_prefix *route, struct err *e)
 {
     char text[IP_PREFIX_TEXT_MAX];

@@ -14,7 +14,7 @@ struct ip_prefix;
 struct model_network;
 struct subnets;
 
-/** Another node has a part of it. */
+/** Outcome: another node has a part of the route. */
 #define NODE_ROUTES_E_TAKEN 1
 
 /**
@@ -27,7 +27,7 @@ int node_routes_check_block(
     const struct model_network *net, const struct ip_prefix *route, struct err *e);
 
 /**
- * node_routes_check() - may @name have these, and no others?
+ * node_routes_check() - may the routes of node @name be exactly these?
  * @routes:	NULL: none
  *
  * Return: 0; NODE_ROUTES_E_TAKEN with words that name the other node and its route; or as

@@ -24,15 +24,16 @@ struct response;
 struct proof_state {
     struct member_proof_key key;
     struct member_proof_window window;
-    bool has_key; /* both are set */
+    bool has_key; /* @key and @window are set */
 };
 
-/** proof_key() - of @node, derived if it was not; NULL: its public key is one nobody can have. */
+/** proof_key() - the key of @node for proofs, derived on the first call; NULL: no private key can
+ * belong to its public key. */
 const struct member_proof_key *proof_key(struct model_node *node, nsec_t now);
 
 /**
  * proof_take() - does @node itself ask, and for the first time?
  *
- * A proof is taken once. If it is not, @rs says 401, and which stamps are.
+ * A proof is taken once. If it is not taken, @rs says 401, and which numbers would be.
  */
 bool proof_take(struct model_node *node, const struct request *rq, struct response *rs);

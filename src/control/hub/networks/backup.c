@@ -20,7 +20,7 @@
 
 #define PATH_ROOM 512
 
-/* What a state has, beside its keys; and whether a hub cannot be without it. */
+/* The files of a state beside its keys, and whether a hub cannot do without them. */
 static const struct {
     const char *name;
     bool is_needed;
@@ -32,7 +32,7 @@ static const struct {
     {"addresses.json", false},
 };
 
-/* "DIR/name", or "DIR" for "". */
+/* Write "DIR/name" into @ret, or "DIR" when the name is "". */
 static int join_path(char ret[static PATH_ROOM], const char *dir, const char *name, struct err *e)
 {
     int n = snprintf(ret, PATH_ROOM, "%s%s%s", dir, name[0] ? "/" : "", name);
@@ -58,7 +58,7 @@ static int move_bytes(int from, int to)
     return n < 0 || fsync(to) < 0 ? -errno : 0;
 }
 
-/* One file, 0600. STATEFILE_E_ABSENT: there is none at @from. */
+/* Copy one file, with mode 0600. STATEFILE_E_ABSENT: there is none at @from. */
 static int copy_file(const char *from, const char *to, struct err *e)
 {
     _cleanup_(closep) int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -94,7 +94,7 @@ static bool is_key_file(const char *name)
     return name[0] != '.' && len > 4 && strcmp(name + len - 4, ".key") == 0;
 }
 
-/* The networks' keys. */
+/* Copy the key files of all networks. */
 static int copy_keys(const char *from, const char *to, struct err *e)
 {
     char source[PATH_ROOM];
@@ -119,7 +119,7 @@ static int copy_keys(const char *from, const char *to, struct err *e)
     return r;
 }
 
-/* All but the database, which is there already or comes by another way, when @with_db is false. */
+/* Copy a whole state. Without @with_db the database is left out: the store has copied it. */
 static int copy_all(const char *from, const char *to, bool with_db, struct err *e)
 {
     int r = 0;
@@ -184,7 +184,7 @@ struct making {
     void *ctx; /* pins */
 };
 
-/* The rest, when the database is there. On another thread. */
+/* Copy the rest, now that the database is there. Runs on a thread of the loop's pool. */
 static void finish(void *arg)
 {
     struct making *m = arg;
@@ -241,7 +241,7 @@ int backup_make(struct store *store, struct disk_works *works, const char *state
     if (r == 0)
         r = join_path(db, m->fresh, "hub.db", e);
     if (r == 0) {
-        /* Left over when a hub ended in the middle of this. */
+        /* A hub that ended in the middle of this has left it. */
         backup_remove(m->fresh);
         r = statefile_make_dir(m->fresh, 0700, e);
     }
@@ -293,7 +293,8 @@ int backup_check(const char *dir, struct err *e)
     return open_db(dir, e);
 }
 
-/* A hub holds its database for as long as it runs; one that is damaged, nobody holds. */
+/* Fail if a hub runs on the state: it holds the database for as long as it runs. A database that is
+ * damaged cannot be held by anybody. */
 static int check_nobody_runs(const char *state_dir, bool *ret_is_there, struct err *e)
 {
     struct err damage = ERR_NULL;
@@ -309,7 +310,7 @@ static int check_nobody_runs(const char *state_dir, bool *ret_is_there, struct e
     return r == -EBUSY ? err_set(e, r, "%s: end that hub first", err_text(&damage)) : 0;
 }
 
-/* A service manager's unit may have given the state to a user. */
+/* Give the new state to the owner of the former one: a unit may have given that to a user. */
 static void give_to_owner_of(const char *former, const char *dir)
 {
     char path[PATH_ROOM];
@@ -348,7 +349,7 @@ static int put_in_place(const char *fresh, const char *state_dir, const char *fo
     return e ? e->code : -EIO;
 }
 
-/* A machine that never had a hub has nothing yet where its state is to be. */
+/* Make the folder in which the state is to lie: a machine that never had a hub may lack it. */
 static int make_room_for(const char *state_dir, struct err *e)
 {
     char above[PATH_ROOM];

@@ -16,7 +16,7 @@ struct disk_works;
 struct err;
 struct store;
 
-/** The copy is at @path; or, when @r is STORE_E_NO_FILES or negative errno, there is none. */
+/** The outcome. @r: 0: the copy is at @path; STORE_E_NO_FILES or negative errno: there is none. */
 typedef void (*backup_done_fn)(void *ctx, int r, const char *path, const struct err *e);
 
 /**
@@ -38,7 +38,7 @@ int backup_make(struct store *store, struct disk_works *works, const char *state
  */
 int backup_copy(const char *from, const char *to, struct err *e);
 
-/** backup_remove() - a copy that is not needed any more; what is not of a copy stays. */
+/** backup_remove() - remove a copy; files in its folder that are no part of a copy stay. */
 void backup_remove(const char *dir);
 
 /**

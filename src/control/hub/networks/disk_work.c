@@ -43,7 +43,7 @@ static void on_run(uv_work_t *uv)
     uv_mutex_unlock(&w->works->lock);
 }
 
-/* On the loop's thread, once. */
+/* Tell the end of a work, once, on the loop's thread. */
 static void end(struct work *w)
 {
     list_remove(&w->link);
@@ -54,7 +54,7 @@ static void on_done(uv_work_t *uv, int status)
 {
     struct work *w = uv->data;
 
-    /* One that was waited for has ended before. */
+    /* disk_works_wait() may have told its end before. */
     if (!list_is_empty(&w->link))
         end(w);
     free(w);

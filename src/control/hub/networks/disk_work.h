@@ -14,12 +14,12 @@
 
 #include "base/list.h"
 
-/** All works of a hub that have not ended. */
+/** The works of a hub whose end has not been told. */
 struct disk_works {
     uv_loop_t *loop;  /* pins */
-    struct list list; /* owns: works whose end was not told */
-    uv_mutex_t lock;  /* of each work's is_run */
-    uv_cond_t run;    /* one is */
+    struct list list; /* owns the works */
+    uv_mutex_t lock;  /* guards each work's is_run */
+    uv_cond_t run;    /* signalled when a work has run */
 };
 
 /** disk_works_init() - none. @loop: pinned. 0 or -ENOMEM. */

@@ -84,7 +84,7 @@ int networks_key(const struct networks *n, const char *name, const struct x25519
     return r;
 }
 
-/* Waits for the disk. */
+/* Make a key and write its file, which waits for the disk. */
 static int make_key(
     const struct networks *n, const char *name, struct x25519_public *ret_public, struct err *e)
 {
@@ -111,7 +111,7 @@ static void remove_key(struct networks *n, const char *name)
     if (n->held_keys)
         json_array_append_new(n->held_keys, json_string(name));
     else
-        /* Left over, it harms nobody: a network of that name would get a new one. */
+        /* If it cannot be removed, no harm is done: a network of that name gets a new key. */
         (void)unlink(key_path(n, path, name));
 }
 
@@ -123,7 +123,7 @@ void networks_hold_keys(struct networks *n, bool hold)
 
     n->held_keys = hold ? json_array() : NULL;
     json_array_foreach(held, i, name) {
-        /* One of that name has been made meanwhile, and has the file. */
+        /* The file stays if a network of that name was made meanwhile: it is that one's now. */
         if (!hold && !model_find_network(n->model, json_string_value(name)) &&
             strcmp(n->adding, json_string_value(name)) != 0)
             remove_key(n, json_string_value(name));
@@ -172,7 +172,7 @@ static void on_refreshed(void *ctx, const struct store_answer *a)
 
     if (a->r == 0)
         return;
-    /* Tried again with the next tick. */
+    /* networks_refresh() returns it, and tries again. */
     n->refresh_failure = *a->e;
     /* A network that was changed or removed meanwhile is no failure. */
     if (n->is_serving && a->r != STORE_E_CONFLICT)
@@ -301,7 +301,7 @@ static int store_network(struct adding *x, struct err *e)
     return model_commit(x->networks->model, ops, 3, clock_now(), on_stored, x, e);
 }
 
-/* It was taken back, because it cannot be served. */
+/* A network that cannot be served was removed again: tell who wanted it why. */
 static void on_taken_back(void *ctx, int r, const struct err *e)
 {
     struct adding *x = ctx;
@@ -365,7 +365,7 @@ static void run_make_key(void *arg)
     x->r = make_key(x->networks, x->name, &x->public, &x->failure);
 }
 
-/* Its key is in a file: now the record. */
+/* The key file is written: now commit the network's record. */
 static void on_key(void *arg)
 {
     struct adding *x = arg;
@@ -391,7 +391,7 @@ int networks_add(struct networks *n, const struct network_request *rq, networks_
 
     if (model_find_network(n->model, rq->name))
         return exists(rq->name, e);
-    /* Before anything is made: its key file is still there. */
+    /* Checked before anything is made: the damaged network still has its key file. */
     if (model_is_damaged(n->model, RECORD_NETWORK, rq->name, ""))
         return err_set(e, NETWORKS_E_EXISTS,
             "there is a network \"%s\" on this hub already, whose record is damaged and set aside",
@@ -418,14 +418,15 @@ int networks_add(struct networks *n, const struct network_request *rq, networks_
 
 /* ---- removing ------------------------------------------------------------------------------- */
 
-/* Keys that go in one commit. */
+/* Most records that one commit removes. */
 #define DELETIONS_MAX 1024
 
-/* What the store has below a network, nodes first; the hub's own node goes with the network. */
+/* The kinds of record that belong to a network, in the order of their removal. The hub's own node
+ * is removed together with the network. */
 static const enum record_kind kinds[] = {RECORD_NODE, RECORD_REPORT, RECORD_EDGE};
 #define KINDS_N (sizeof(kinds) / sizeof(*kinds))
 
-/* The prefix of list number @i: of one of the above, then of each other kind of object; NULL: there
+/* The prefix of list number @i: of one of @kinds, then of each other kind of object; NULL: there
  * are no more. */
 static const char *list_prefix(size_t i)
 {
@@ -484,7 +485,7 @@ static void on_deleted(void *ctx, const struct store_answer *a)
         go_on(x);
 }
 
-/* @ops as one commit, by who removes the network. */
+/* Commit @ops, in the name of who removes the network. */
 static void delete (struct removing *x, const struct store_op *ops, size_t n)
 {
     struct audit *audit = x->networks->model->audit;
@@ -513,7 +514,7 @@ static void delete_network(struct removing *x)
     delete (x, ops, 3);
 }
 
-/* The page that was read goes, whatever is in it; a page of nothing else ends the list. */
+/* Remove all records of the page that was read; an empty page ends the list. */
 static void on_page(void *ctx, const struct store_answer *a)
 {
     struct store_op ops[DELETIONS_MAX];

@@ -33,10 +33,10 @@ struct publics;
 /** The name of the hub's own node in each network. */
 #define NETWORKS_SELF "hub"
 
-/** There is a network of that name already. */
+/** Outcome: there is a network of that name already. */
 #define NETWORKS_E_EXISTS 1
 
-/** The first network, unless it was said otherwise. */
+/** The name of the first network, unless another one is given. */
 #define NETWORKS_NAME_DEFAULT "default"
 
 /**
@@ -58,7 +58,7 @@ struct networks {
     json_t *held_keys; /* owns: names of networks that were removed while networks_hold_keys()
                           holds; NULL: it does not */
     char adding[NAME_MAX_LEN + 1]; /* the network that is being made; "": none */
-    struct err refresh_failure;    /* of what networks_refresh() has begun; 0: of nothing */
+    struct err refresh_failure;    /* of what networks_refresh() has begun; code 0: none */
 };
 
 /**
@@ -73,7 +73,7 @@ void networks_init(struct networks *n, struct disk_works *disk, struct model *mo
 /** networks_deinit() - idempotent. */
 void networks_deinit(struct networks *n);
 
-/** What has become of it. @r: as of networks_add(); @net: lent, NULL if it is not 0. */
+/** The outcome of networks_add(). @r: as listed there; @net: lent, NULL if @r is not 0. */
 typedef void (*networks_added_fn)(void *ctx, int r, struct model_network *net, const struct err *e);
 
 /**
@@ -90,7 +90,8 @@ typedef void (*networks_added_fn)(void *ctx, int r, struct model_network *net, c
 int networks_add(struct networks *n, const struct network_request *rq, networks_added_fn done,
     void *ctx, struct err *e);
 
-/** The network is gone; or, when @r is not 0, what is left of it is there (negative errno). */
+/** The outcome of networks_remove(). @r: 0: the network is gone; or negative errno: what is left of
+ * it is still there. */
 typedef void (*networks_removed_fn)(void *ctx, int r, const struct err *e);
 
 /**

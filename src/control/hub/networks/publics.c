@@ -79,7 +79,7 @@ static unsigned list_names(
     return n;
 }
 
-/* A name server may give them in another order each time. */
+/* Are these the same endpoints, in any order? Name servers change the order each time. */
 static bool is_same(const struct hub_public *a, const struct hub_public *b)
 {
     unsigned n = 0;
@@ -90,7 +90,8 @@ static bool is_same(const struct hub_public *a, const struct hub_public *b)
     return a->n == b->n && n == a->n;
 }
 
-/* No answer, and addresses at which no other machine is reached, change nothing. */
+/* Take in a name server's answer. If there is none, or only addresses at which no other machine
+ * reaches this one, nothing changes. */
 static bool take_answer(
     struct publics *p, struct hub_public *place, const struct resolve_answer *answer, nsec_t now)
 {

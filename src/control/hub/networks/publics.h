@@ -31,7 +31,7 @@ struct publics {
 };
 
 /**
- * publics_load() - what was announced before the hub was started
+ * publics_load() - read which place was announced before the hub was started
  * @path:	of move.json; one that is damaged is named in the log, and left as it is
  */
 void publics_load(struct publics *p, const char *path, uint16_t dflt_port);

@@ -35,7 +35,7 @@ static int get(struct engine *engine, struct wg_config *ret, struct err *e)
     if (r < 0)
         return err_set(e, r, "no memory to ask %s", device_name(device));
     r = uapi_client_decode(ret, text, len, e);
-    /* It holds the network's private key. */
+    /* The text holds the network's private key. */
     secret_wipe(text, len);
     free(text);
     return r;

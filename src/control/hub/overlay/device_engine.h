@@ -3,7 +3,7 @@
  *
  * The hub's networks share one UDP port and the relay behind it, so their devices run in the hub
  * itself. They are changed by the same requests as the process `weft wg`, without the socket.
- * It changes and tells of peers; the rest of struct engine_ops it does not have.
+ * It has those functions of struct engine_ops that change peers and tell of them, and no others.
  */
 #pragma once
 
@@ -11,7 +11,7 @@ struct device;
 struct engine;
 
 /**
- * device_engine_new() - change @device by it
+ * device_engine_new() - an engine that changes @device
  * @device:	pinned
  *
  * Threads: any, one at a time; never with the port's locks held.

@@ -6,7 +6,7 @@
  * whose peers are the network's nodes. What those sessions tell about where a
  * node is goes to the relay, which shares the port.
  *
- * Theory of operation. The hooks (hub.h) run on the loop and configure devices
+ * Theory of operation. The hooks (hub_hooks.h) run on the loop and configure devices
  * and router. The devices' listeners run on the port's control thread; they
  * look the node up by its key and tell the router. What both touch is
  * under one lock of the overlay.
@@ -29,7 +29,7 @@ struct err;
 struct overlay;
 struct uv_loop_s;
 
-/** How it is set up. */
+/** How an overlay is set up. */
 struct overlay_options {
     const char *state_dir; /* pinned: where nodes' addresses are remembered */
     uint16_t listen_port;  /* UDP; 0: the kernel chooses */

@@ -44,10 +44,10 @@ struct overlay {
     /* The loop's. */
     struct netlink nl;          /* for interfaces, addresses and routes */
     uv_timer_t tick;            /* each second */
-    struct list networks;       /* in the order in which they came; of overlay_network.siblings */
+    struct list networks;       /* of struct overlay_network, in the order in which they came */
     uint32_t next_rank;         /* of the next network */
     bool is_started;            /* @tick is there, the port runs */
-    struct recontact recontact; /* nodes that are spoken to first */
+    struct recontact recontact; /* nodes with which the hub begins a handshake */
     struct addresses addresses; /* where the nodes were */
 
     _Atomic bool has_news; /* some node's address is not in the file yet; any thread */
@@ -87,19 +87,21 @@ struct overlay_node {
 
 /* ---- overlay_nodes.c: the loop's, unless said otherwise ---- */
 
-/** overlay__add_node() - a peer and a node of the relay; spoken to if it is known where it was. */
+/** overlay__add_node() - make a peer and a node of the relay, and begin a handshake if it is known
+ * where the node was. */
 void overlay__add_node(struct overlay *o, struct hub_node *hub, nsec_t now);
 
-/** overlay__change_node() - its key or addresses are others than in @before. */
+/** overlay__change_node() - follow a change of the node's key or addresses; @before: as it was. */
 void overlay__change_node(struct hub_node *hub, const struct node *before);
 
 /** overlay__cut_node() - nothing is relayed for it or to it from now on. Idempotent. */
 void overlay__cut_node(struct hub_node *hub);
 
-/** overlay__remove_node() - its peer goes, and what hangs on @hub is freed. */
+/** overlay__remove_node() - remove the node's peer, and free what hangs on @hub. */
 void overlay__remove_node(struct hub_node *hub);
 
-/** overlay__node_is_at() - it has opened a stream: without a session it is spoken to at @ep. */
+/** overlay__node_is_at() - the node has opened a stream, and is reached at @ep: if it has no
+ * session, begin a handshake there. */
 void overlay__node_is_at(
     struct overlay *o, struct hub_node *hub, const struct endpoint *ep, nsec_t now);
 
@@ -110,7 +112,8 @@ void overlay__change_edge(struct hub_node *a, struct hub_node *b);
 bool overlay__read_facts(
     struct overlay *o, const struct hub_node *hub, nsec_t now, struct hub_facts *ret);
 
-/** overlay__tick_nodes() - each second: who is spoken to no more, and the file of addresses. */
+/** overlay__tick_nodes() - each second: end handshakes that were tried long enough, and write the
+ * file of addresses. */
 void overlay__tick_nodes(struct overlay *o, nsec_t now);
 
 /**

@@ -39,7 +39,8 @@
 #include "relay/router.h"
 #include "uapi/uapi_server.h"
 
-/* Behind every route that somebody made by hand, before "unreachable" ones of IPv6. */
+/* The metrics of the networks' routes begin here: after all routes that somebody made by hand, and
+ * before the "unreachable" ones of IPv6. */
 #define METRIC_BASE 20000
 
 /* ---- the device ----------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ static int open_device(struct overlay_network *net, struct err *e)
     return engine_apply(net->engine, &key, &net->hub->secret, e);
 }
 
-/* So that wg(8) shows the interface, too; nothing depends on it. */
+/* Open the socket by which wg(8) shows the interface. Nothing else depends on it. */
 static void open_uapi(struct overlay_network *net)
 {
     char path[sizeof(UAPI_SOCKET_DIR) + 32];
@@ -158,8 +159,7 @@ static int check_blocks(struct overlay_network *net, struct err *e)
     return 0;
 }
 
-/* Where IPv6 is off for new interfaces. If it cannot be turned on, adding the address will say so.
- */
+/* Turn IPv6 on, which may be off for new interfaces. If that fails, adding the address says so. */
 static void turn_on_ipv6(const struct overlay_network *net)
 {
     _cleanup_(closep) int fd = -1;

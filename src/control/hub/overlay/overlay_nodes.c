@@ -17,7 +17,7 @@
 #include "os/log.h"
 #include "relay/router.h"
 
-/* The devices' counters are read at most so often, all of a network's at once. */
+/* How old the counters of a network's device may be before they are read again, all at once. */
 #define FACTS_EACH (2 * NSEC_PER_SEC)
 
 /* ---- the tables ----------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ static uint64_t key_hash(const struct overlay_network *net, const struct x25519_
     return hash_bytes(net->by_key.seed, key->b, sizeof(key->b));
 }
 
-/* Under the lock. */
+/* The node with that key; NULL: there is none. Called under the overlay's lock. */
 static struct overlay_node *find(const struct overlay_network *net, const struct x25519_public *key)
 {
     uint64_t hash = key_hash(net, key);
@@ -46,7 +46,7 @@ static struct router *router_of(const struct overlay_network *net)
     return relay_router(net->overlay->relay);
 }
 
-/* Lets the listeners and the relay know the node by its present key; it is at no address yet. */
+/* Let the listeners and the relay know the node by its present key. It has no address yet. */
 static int admit(struct overlay_node *node)
 {
     struct overlay_network *net = node->network;
@@ -65,7 +65,7 @@ static int admit(struct overlay_node *node)
     return r;
 }
 
-/* Nothing is relayed for it or to it from now on. Idempotent. */
+/* From now on nothing is relayed for the node or to it. Idempotent. */
 static void cut(struct overlay_node *node)
 {
     struct overlay *o = node->network->overlay;
@@ -79,7 +79,7 @@ static void cut(struct overlay_node *node)
         router_node_remove(router_of(node->network), at_router);
 }
 
-/* After its peer has gone: no listener will ask for it any more. */
+/* Forget a node whose peer was removed: no listener asks for it any more. */
 static void forget(struct overlay_node *node)
 {
     struct overlay_network *net = node->network;
@@ -104,8 +104,8 @@ static bool is_heard(struct overlay_node *node)
 /* ---- peers ---------------------------------------------------------------------------------- */
 
 /*
- * The hub's side of the node's session, of a snapshot of these two. With all nodes in one it would
- * be the same, but for every change of one of n nodes n would be rendered.
+ * Render the hub's side of the node's session, from a snapshot that holds these two nodes only. A
+ * snapshot of all n nodes would give the same, but a change of one node would render n peers.
  */
 static int render_pair(struct wg_config *ret, const struct overlay_node *node, struct err *e)
 {
@@ -119,13 +119,13 @@ static int render_pair(struct wg_config *ret, const struct overlay_node *node, s
     struct snapshot s = {.network = net->spec, .nodes = {.items = items, .n = 2}};
     struct render_input in = {.snapshot = &s};
 
-    /* Before all names that a node can have. */
+    /* A name that sorts before every name that a node can have. */
     (void)snprintf(s.self, sizeof(s.self), "!");
     (void)snprintf(self.node.meta.name, sizeof(self.node.meta.name), "%s", s.self);
     return render_config(ret, &in, e);
 }
 
-/* Whether a change of a peer is about the hub's speaking first, too. */
+/* What a change of a peer does about the handshake that the hub begins (recontact.h). */
 enum contact {
     CONTACT_AS_IS,
     CONTACT_BEGIN, /* speak to it at the address that the recontact has */
@@ -183,7 +183,7 @@ static enum contact begin_contact(struct overlay_node *node, nsec_t now)
 
 /* ---- edges ---------------------------------------------------------------------------------- */
 
-/* The hub itself has no relayed edges. */
+/* Tell the relay of an edge. The hub itself has no relayed edges. */
 static void apply_edge(struct overlay_node *a, struct overlay_node *b)
 {
     if (!a || !b || !a->router || !b->router)
@@ -199,7 +199,7 @@ void overlay__change_edge(struct hub_node *a, struct hub_node *b)
     apply_edge(a->plug, b->plug);
 }
 
-/* The relay takes a node with a new key for a new node, whose edges are all on. */
+/* Tell the relay of all edges of a node: to the relay a new key is a new node, with no edge off. */
 static void apply_edges(struct overlay_node *node)
 {
     struct hub_node *other = NULL;
@@ -242,7 +242,7 @@ void overlay__change_node(struct hub_node *hub, const struct node *before)
         change_peer(node, DIFF_OP_UPDATE, CONTACT_AS_IS);
         return;
     }
-    /* Another key is another peer. Its leases end with the old key's sessions. */
+    /* For WireGuard another key is another peer. The leases end with the old key's sessions. */
     remove_peer(node);
     forget(node);
     node->key = hub->spec.key;
@@ -373,13 +373,13 @@ static void end_contacts(struct overlay *o, nsec_t now)
     }
 }
 
-/* The address of a stream, which is another one after the next start. */
+/* Is it the address of a stream? After the next start of the hub streams have other addresses. */
 static bool is_loopback(const struct endpoint *ep)
 {
     return ip_addr_is_v4(&ep->addr) && ep->addr.b[12] == 127;
 }
 
-/* Where it is; or, while it has not been heard yet, where it was. */
+/* Where the node is; or, while it has not been heard yet, where it was. False: not known. */
 static bool find_address(struct overlay_node *node, struct endpoint *ret)
 {
     const struct overlay_network *net = node->network;
@@ -417,7 +417,7 @@ static void write_addresses(struct overlay *o, nsec_t now)
     all = json_object();
     list_foreach(net, &o->networks, siblings)
         (void)json_object_set_new(all, net->hub->spec.meta.name, encode_network(net));
-    /* After a failure the next news brings the next attempt. */
+    /* If that fails, it is tried again when the next node has another address. */
     addresses_write(&o->addresses, all, now);
 }
 

@@ -21,13 +21,13 @@
 #include "base/clock.h"
 #include "base/list.h"
 
-/** Between two packets to such a node, s. */
+/** Seconds between two keepalives to such a node. */
 #define RECONTACT_KEEPALIVE_S 5
 
-/** For how long a node is spoken to. */
+/** For how long the hub tries to reach such a node. */
 #define RECONTACT_FOR (20 * NSEC_PER_SEC)
 
-/** A node, as far as this is concerned. */
+/** What is kept for each node. */
 struct recontact_node {
     struct list link;   /* in the recontact's nodes, while it is spoken to */
     struct endpoint at; /* where it may be; none: nobody knows */

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "mesh/object/fields.h"
 
-/* The kinds of record that are no objects. */
+/* The prefixes of the records that hold no object. */
 static const char *const prefixes[RECORD_N] = {
     [RECORD_IPAM] = "ipam/",
     [RECORD_TOKEN] = "token/",

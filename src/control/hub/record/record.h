@@ -60,10 +60,10 @@ struct token_record {
     char network[NAME_MAX_LEN + 1];
     struct x25519_public hub_key; /* of the network as it was: another one of that name is not it */
     int64_t expires;              /* s since 1970 */
-    uint32_t uses;                /* left */
-    bool ephemeral;               /* the nodes that it admits are */
-    bool relay;                   /* they may be relays */
-    struct subnets routes;        /* they may have routes inside these */
+    uint32_t uses;                /* how many more machines it admits */
+    bool ephemeral;               /* nodes that it admits are ephemeral */
+    bool relay;                   /* nodes that it admits may be relays */
+    struct subnets routes;        /* nodes that it admits may have routes inside these */
     int64_t created;              /* s since 1970; 0: by a hub that did not note it */
     char created_by[CALLER_NAME_MAX + 1]; /* as the audit log names them; "": likewise */
 };
@@ -96,10 +96,10 @@ const char *record_object_key(char buf[static RECORD_KEY_MAX], const struct obje
 const char *record_key(
     char buf[static RECORD_KEY_MAX], enum record_kind kind, const char *network, const char *name);
 
-/** token_hash_of() - what is kept of a secret. */
+/** token_hash_of() - the hash of a secret, which is all that is kept of it. */
 struct token_hash token_hash_of(const struct token_secret *secret);
 
-/** token_hash_key() - the key of its record. Returns @buf. */
+/** token_hash_key() - the key of the token's record. Returns @buf. */
 const char *token_hash_key(char buf[static RECORD_KEY_MAX], const struct token_hash *hash);
 
 /*

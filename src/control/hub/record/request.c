@@ -195,7 +195,7 @@ static char *read_text(struct fields *f, const char *name, const json_t *json, s
     return text;
 }
 
-/* How many of them are alarms. */
+/* Check the edges of a report. Returns how many have an alarm. */
 static unsigned check_edges(struct fields *f, const json_t *edges)
 {
     unsigned n_alarms = 0;
@@ -250,7 +250,7 @@ static int read_node(struct report *rp, const json_t *node, struct err *e)
     rp->aead = read_text(&f, "aead", aead, REQUEST_CANDIDATES_MAX);
     if (fields_end(&f) != 0)
         return fields_end(&f);
-    /* By the decoder of those who will be told. */
+    /* Checked with the decoder that the other nodes' agents have. */
     return node_check_status(node, "report", e);
 }
 
@@ -259,7 +259,7 @@ static size_t length_of(const char *text)
     return text ? strlen(text) : 0;
 }
 
-/* All in one record, and in one event: texts may be longer here than they were in the body. */
+/* All of it has to fit a record and an event, in which texts may be longer than in the body. */
 static int check_size(const struct report *rp, struct err *e)
 {
     size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead) +

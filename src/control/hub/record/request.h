@@ -30,10 +30,11 @@ struct err;
 #define REQUEST_EDGES_MAX      (48u << 10)
 #define REQUEST_REPORT_MAX     (60u << 10) /* of all together */
 
-/** Objects and arrays in one another in a report. In what others are told they stand deeper. */
+/** How deep objects and arrays may be nested in a report. What other nodes are told nests deeper.
+ */
 #define REQUEST_DEPTH_MAX 16
 
-/** Ciphers that a node may say its speed of. */
+/** Most ciphers for which a node may report its speed. */
 #define REQUEST_CIPHERS_MAX 8
 
 #define REQUEST_TTL_MIN     1
@@ -100,8 +101,8 @@ struct report {
     char *paths;                     /* owns; an object: what goes with the candidates */
     char *aead;                      /* owns; an object of MB/s by cipher */
     char *edges;                     /* owns; an object of objects by peer name */
-    struct subnets routes;           /* that it asks for; what it has is the hub's word */
-    unsigned n_alarms;               /* of the edges: not direct, though they should be */
+    struct subnets routes;           /* that it asks for; the hub says which it has */
+    unsigned n_alarms;               /* edges that are not direct though they should be */
 };
 
 #define REPORT_NULL                                                                                \

@@ -49,7 +49,7 @@ static void on_handle_closed(uv_handle_t *h)
         free(e);
 }
 
-/* Out of all lists; the connection is somebody else's to close. */
+/* Take the stream out of all lists. The caller sees to the connection. */
 static void forget(struct stream_end *e)
 {
     e->s->n--;
@@ -72,7 +72,7 @@ static void end(struct stream_end *e)
 {
     struct upgrade *u = &e->upgrade;
 
-    /* Not open yet, it will find that it has no node any more. */
+    /* It is not open yet; when it opens, it finds that its node is gone. */
     if (!e->is_open) {
         list_remove(&e->of_node);
         e->node = NULL;
@@ -124,7 +124,7 @@ static ssize_t write_bytes(void *ctx, const void *buf, size_t len)
 
 static void on_ready(uv_poll_t *poll, int status, int events);
 
-/* While the connection is full no datagram is read. */
+/* Say what the loop is to wait for: while the connection is full, no datagram is read. */
 static void wait_for(struct stream_end *e)
 {
     bool is_full = stream_pump_is_full(&e->pump);
@@ -168,7 +168,7 @@ static void on_upgraded(struct upgrade *u, int fd, const void *early, size_t len
     e->bytes.data = e;
     e->udp.data = e;
     if (!e->node || stream_pump_take(&e->pump, early, len) != 0) {
-        /* It may not be ended from in here: reading will. */
+        /* It must not be freed in this call. Reading then finds the end, and frees it. */
         (void)shutdown(fd, SHUT_RDWR);
     } else if (e->s->on_open) {
         e->s->on_open(e->s->ctx, e->node, &ep);
@@ -181,7 +181,7 @@ static void on_gone(struct upgrade *u)
     forget(container_of(u, struct stream_end, upgrade));
 }
 
-/* Room for one more of this node's. */
+/* End the node's oldest streams until there is room for a new one. */
 static void make_room(struct model_node *node)
 {
     struct stream_end *e;

@@ -32,7 +32,7 @@ struct uv_loop_s;
 #define STREAMS_BY_NODE 2
 #define STREAMS_IDLE    (60 * NSEC_PER_SEC)
 
-/** What a request has to ask for. */
+/** The protocol that a request's Upgrade header has to name. */
 #define STREAMS_PROTOCOL "weft-stream"
 
 struct streams {
@@ -40,7 +40,7 @@ struct streams {
     uint16_t udp_port;      /* the hub's */
     struct list all;        /* of struct stream_end */
     unsigned n;             /* open, or about to be */
-    uint16_t next_address;  /* the last two bytes of the next one's */
+    uint16_t next_address;  /* the last two bytes of the next stream's address */
     uint64_t rx_bytes;      /* datagrams' bytes of streams that have ended, from members */
     uint64_t tx_bytes;      /* and to them */
     struct log_limit limit;
@@ -59,7 +59,7 @@ void streams_stop(struct streams *s);
 void streams_open(
     struct streams *s, struct model_node *node, const struct request *rq, struct response *rs);
 
-/** streams_end_node() - a member is none any more, or has another key. */
+/** streams_end_node() - end the streams of a node that was removed, or has another key. */
 void streams_end_node(struct model_node *node);
 
 /** streams_tick() - end those that are silent. */

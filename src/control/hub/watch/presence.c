@@ -10,7 +10,8 @@
 /* How often all nodes are looked at. */
 #define LOOK_EACH (10 * NSEC_PER_SEC)
 
-/* A session whose handshake is younger is in use: WireGuard makes a new one every 120 s. */
+/* A session whose handshake is younger than this is in use: WireGuard makes a new one each 120 s.
+ */
 #define HANDSHAKE_FRESH (180 * NSEC_PER_SEC)
 
 bool presence_has_session(const struct hub_facts *facts, nsec_t now)
@@ -18,7 +19,7 @@ bool presence_has_session(const struct hub_facts *facts, nsec_t now)
     return facts->handshake_at > 0 && now - facts->handshake_at < HANDSHAKE_FRESH;
 }
 
-/* When the node was heard last, monotonic; 0: not of late. */
+/* When the node was heard last, monotonic time; 0: not lately. */
 static nsec_t heard_at(const struct presence *p, const struct model_node *node, nsec_t now)
 {
     nsec_t at = node->seen_at > 0 && now - node->seen_at < 2 * LOOK_EACH ? node->seen_at : 0;
@@ -41,7 +42,8 @@ static void look_at(struct presence *p, struct model_node *node, nsec_t now, int
 
     if (at == 0)
         return;
-    /* The same handshake, a second off by rounding, is no news. */
+    /* The wall-clock time of one handshake may differ by a second from call to call, by rounding.
+     */
     if (at > node->seen_at || wall_at > node->heard.last_seen_at + 1)
         reports_seen(p->reports, node, at, wall_at);
     if (spec->ephemeral)

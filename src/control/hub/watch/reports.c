@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-/* Records in one commit. */
+/* Most records in one commit. */
 #define FLUSH_AT_ONCE 256
 
 void reports_init(struct reports *s, struct model *model)
@@ -79,12 +79,12 @@ void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_
 
     node->seen_at = now;
     node->heard.last_seen_at = wall_s;
-    /* A clock that jumped back counts as well. */
+    /* Also when the clock was set back. */
     if (wall_s - before >= REPORTS_SEEN_FLUSH_S || wall_s < before)
         mark_unsaved(s, node);
 }
 
-/* Whose records are on their way; by name, for a node may go meanwhile. */
+/* The nodes whose records are on their way, by name, because a node may be removed meanwhile. */
 struct flush {
     struct reports *reports; /* pins */
     size_t n;
@@ -94,7 +94,7 @@ struct flush {
     } of[FLUSH_AT_ONCE];
 };
 
-/* They were not written: they wait again. */
+/* The commit failed: its nodes are unsaved again. */
 static void put_back(const struct flush *f)
 {
     struct model *m = f->reports->model;
@@ -121,7 +121,7 @@ static void on_flushed(void *ctx, const struct store_answer *a)
     free(f);
 }
 
-/* A node's record. False: no memory. */
+/* Add the write of a node's record. False: no memory. */
 static bool add_record(
     struct flush *f, struct model_node *node, struct store_op *op, char key[static RECORD_KEY_MAX])
 {
@@ -156,7 +156,7 @@ static int flush_some(struct reports *s, nsec_t now, struct err *e)
     while (f->n < FLUSH_AT_ONCE && (node = list_first(&s->unsaved, struct model_node, unsaved))) {
         bool stays = !node->leaving && !node->is_expired && !node->net->leaving;
 
-        /* Of one that is on its way out nothing is written that would be left behind. */
+        /* A node that is being removed gets no record: it would be left in the store. */
         if (stays && !add_record(f, node, &ops[f->n], keys[f->n]))
             break;
         node->is_unsaved = false;
@@ -225,7 +225,7 @@ json_t *reports_of_node(const struct model_node *node)
         "routes", heard->report.routes.n ? subnets_encode(&heard->report.routes) : NULL);
 }
 
-/* What @of says about its edge to @peer, under its field owner. */
+/* Add what @of reports of its edge to @peer, under its field owner. */
 static void add_half(json_t *status, const struct model_node *of, const struct model_node *peer)
 {
     char owner[OBJECT_NAME_MAX + sizeof("agent/")];

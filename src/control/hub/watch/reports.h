@@ -26,7 +26,7 @@
 /** How often "last seen" alone is worth a write. */
 #define REPORTS_SEEN_FLUSH_S 60
 
-/** So many reports of one node are taken at once, and then one each so often: five a second. */
+/** How many reports of one node are taken at once, and how often one more: five a second. */
 #define REPORTS_BURST 30
 #define REPORTS_EACH  (NSEC_PER_SEC / 5)
 
@@ -41,7 +41,7 @@ struct reports {
 /** reports_init() - nothing is unsaved. */
 void reports_init(struct reports *s, struct model *model);
 
-/** reports_admit() - is @node's next report not one too many? An agent's never is. */
+/** reports_admit() - may @node report now, by that limit? An agent keeps far below it. */
 bool reports_admit(struct model_node *node, nsec_t now);
 
 /**

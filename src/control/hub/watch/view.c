@@ -9,7 +9,7 @@
 #include "api/server/stream.h"
 #include "base/str.h"
 
-/* Takes @json. */
+/* A line of @json, which is taken. NULL: no memory. */
 static struct line *part_of(json_t *json)
 {
     char *text = json ? body_format(json) : NULL;
@@ -57,7 +57,7 @@ static void add_line(struct str *s, const struct line *l)
         s->failed = true;
 }
 
-/* Takes what is in @s. */
+/* A line of the text in @s, which is taken. NULL: no memory. */
 static struct line *finish(struct str *s, bool is_part)
 {
     size_t len;

@@ -13,9 +13,9 @@ struct watch {
     struct list of_net;      /* in the network's watches */
     struct list of_node;     /* in the node's watches, oldest first */
     struct list waiting;     /* in the watcher's */
-    bool wants_snapshot;     /* nothing else makes sense before it */
-    bool is_sending;         /* it is on its way: holds a place */
-    nsec_t began_at;         /* when it was put on its way */
+    bool wants_snapshot;     /* it has to get a snapshot before anything else */
+    bool is_sending;         /* its snapshot is on its way, and counts in n_sending */
+    nsec_t began_at;         /* when the snapshot was begun */
 };
 
 void watcher_init(struct watcher *w, struct model *model)
@@ -30,14 +30,14 @@ static bool can_send(const struct watcher *w)
     return w->n_sending < WATCH_SNAPSHOTS_MAX;
 }
 
-/* The watch wants a snapshot, and there is a place: put it on its way. */
+/* Send the watch the snapshot that it wants. There has to be room for it (can_send()). */
 static void send_snapshot(struct watch *wt, nsec_t now)
 {
     struct line *head;
     struct line *tail;
 
     if (!view_snapshot(wt->node, &head, &tail)) {
-        /* Without memory the node is better off with a new connection later. */
+        /* Without memory: the node connects again later. */
         stream_abort(&wt->stream);
         return;
     }
@@ -51,7 +51,7 @@ static void send_snapshot(struct watch *wt, nsec_t now)
     line_unref(tail);
 }
 
-/* A place has become free. */
+/* A snapshot has ended: begin the next one that waits. */
 static void send_next(struct watcher *w, nsec_t now)
 {
     struct watch *wt = list_first(&w->waiting, struct watch, waiting);
@@ -71,7 +71,7 @@ static void release_place(struct watch *wt, nsec_t now)
     send_next(wt->w, now);
 }
 
-/* All that was queued is out. */
+/* All lines that were queued have been sent. */
 static void on_drained(struct stream *st)
 {
     struct watch *wt = container_of(st, struct watch, stream);
@@ -155,7 +155,7 @@ static void tell(struct watch *wt, struct line *l, nsec_t now)
     stream_clear(&wt->stream);
     wt->wants_snapshot = true;
     wt->w->n_overrun++;
-    /* With nothing half out there is nobody to say when it is drained. */
+    /* With an empty queue on_drained() would not be called. */
     if (wt->stream.n == 0)
         on_drained(&wt->stream);
 }
@@ -241,7 +241,7 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     struct line *l = exists ? view_put_edge(net, edge)
                             : view_delete(w->model, &mesh_edge_kind, edge->spec.meta.name);
 
-    /* The other one is gone, and the edge goes after it. */
+    /* One of the two nodes is gone, and now its edge is removed. */
     if (!a || !b) {
         tell_node(a ? a : b, l, now);
         line_unref(l);

@@ -27,17 +27,17 @@
 #define WATCH_SNAPSHOTS_MAX   32
 #define WATCH_SNAPSHOT_WITHIN (60 * NSEC_PER_SEC)
 
-/** So many changes of a node's status are told at once, and then one each so often. */
+/** How many changes of a node's status are told at once, and how often one more. */
 #define WATCH_STATUS_BURST 5
 #define WATCH_STATUS_EACH  (2 * NSEC_PER_SEC)
 
-/** Watches of one node at a time: a new one, and the old one that is not known to be dead yet. */
+/** Watches of one node at a time: the present one, and one before it that may be dead. */
 #define WATCH_BY_NODE_MAX 2
 
 /** All watches of a hub. */
 struct watcher {
     struct model *model; /* pins */
-    struct list waiting; /* of struct watch: those that need a place for their snapshot */
+    struct list waiting; /* of struct watch: those whose snapshot has to wait for others */
     struct list untold;  /* of struct model_node: whose last status has still to be told */
     unsigned n_sending;  /* snapshots on their way */
     unsigned n;          /* watches */
@@ -45,7 +45,7 @@ struct watcher {
     nsec_t heartbeat_at; /* when the last one was sent */
 };
 
-/** watcher_init() - nobody listens. */
+/** watcher_init() - without any watch. */
 void watcher_init(struct watcher *w, struct model *model);
 
 /**

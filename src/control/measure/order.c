@@ -18,11 +18,6 @@ _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == ORDER_N, "a name each
 _Static_assert(sizeof(way_names) / sizeof(*way_names) == ORDER_DIRECTION_N, "a name each");
 _Static_assert(sizeof(algorithm_names) / sizeof(*algorithm_names) == ORDER_ALGORITHM_N, "the same");
 
-const char *order_kind_name(enum order_kind kind)
-{
-    return kind_names[kind];
-}
-
 const char *order_algorithm_name(enum order_algorithm a)
 {
     return algorithm_names[a];

@@ -120,9 +120,6 @@ json_t *order_encode(const struct order *o);
 /** order_is_data() - does this kind begin a data connection between two members? */
 bool order_is_data(enum order_kind kind);
 
-/** order_kind_name() - its `op` on the wire: "session", "light" (IDLE_TEST), ... */
-const char *order_kind_name(enum order_kind kind);
-
 /** order_algorithm_name() - "ring" or "tree". */
 const char *order_algorithm_name(enum order_algorithm a);
 

@@ -8,20 +8,9 @@ static const char *const names[] = {
 };
 _Static_assert(sizeof(names) / sizeof(*names) == DROP_REASON_N, "a name per reason");
 
-static const char *const helps[] = {
-#define X(id, name, help) [DROP_##id] = help,
-    DROP_REASONS(X)
-#undef X
-};
-
 const char *drop_reason_name(enum drop_reason reason)
 {
     return names[reason];
-}
-
-const char *drop_reason_help(enum drop_reason reason)
-{
-    return helps[reason];
 }
 
 void drops_add(const struct drops *from, uint64_t sum[static DROP_REASON_N])

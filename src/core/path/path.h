@@ -188,6 +188,3 @@ const char *path_kind_name(enum path_kind kind);
 
 /** path_verdict_name() - "untried", "trying", "chosen", "works", "silent", "died". */
 const char *path_verdict_name(enum path_verdict verdict);
-
-/** path_policy_name() - "auto", "direct", "relay", "off". */
-const char *path_policy_name(enum path_policy policy);

@@ -11,18 +11,9 @@
 #define TAG_OFF   4
 #define NONCE_OFF 12
 
-static const char *const kind_names[] = {
-    "none", "ping", "pong", "nominate", "accept", "leave", "probe", "probe-ack"};
-
-_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == PATH_FRAME_N, "a name each");
 _Static_assert(NONCE_OFF + XCHACHA_NONCE_SIZE == PATH_FRAME_HEADER, "the nonce ends the header");
 
 static const char label[] = "weft path 1";
-
-const char *path_frame_kind_name(enum path_frame_kind kind)
-{
-    return kind_names[kind];
-}
 
 bool path_keys_derive(struct path_keys *ret, const struct x25519_secret *secret,
     const struct x25519_public *own, const struct x25519_public *peer)

@@ -111,6 +111,3 @@ bool path_frame_read_tag(const uint8_t *msg, size_t len, struct path_tag *ret);
  * then untouched.
  */
 bool path_frame_open(const struct path_keys *k, uint8_t *msg, size_t len, struct path_frame *ret);
-
-/** path_frame_kind_name() - "ping", "pong", ... */
-const char *path_frame_kind_name(enum path_frame_kind kind);

@@ -172,8 +172,5 @@ uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n);
 /** preflight_fault_name() - "mtu", as in the JSON. */
 const char *preflight_fault_name(enum preflight_fault f);
 
-/** preflight_fault_help() - what that fault means, in words. */
-const char *preflight_fault_help(enum preflight_fault f);
-
 /** preflight_level_name() - "ok", "note", "warn", "no". */
 const char *preflight_level_name(enum preflight_level l);

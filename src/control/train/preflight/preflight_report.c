@@ -10,11 +10,6 @@ static const char *const fault_names[] = {
     PREFLIGHT_FAULTS(X)
 #undef X
 };
-static const char *const fault_helps[] = {
-#define X(id, name, help) help,
-    PREFLIGHT_FAULTS(X)
-#undef X
-};
 static const char *const level_names[] = {"ok", "note", "warn", "no"};
 
 _Static_assert(sizeof(level_names) / sizeof(*level_names) == PREFLIGHT_LEVEL_N, "a name each");
@@ -22,11 +17,6 @@ _Static_assert(sizeof(level_names) / sizeof(*level_names) == PREFLIGHT_LEVEL_N, 
 const char *preflight_fault_name(enum preflight_fault f)
 {
     return fault_names[f];
-}
-
-const char *preflight_fault_help(enum preflight_fault f)
-{
-    return fault_helps[f];
 }
 
 const char *preflight_level_name(enum preflight_level l)

@@ -20,11 +20,6 @@ const char *topology_name(enum topology t)
     return topology_names[t];
 }
 
-const char *cipher_name(enum cipher c)
-{
-    return cipher_names[c];
-}
-
 void network_keepalive_decode(struct fields *f, uint16_t *ret)
 {
     const json_t *json = fields_get(f, "keepalive", FIELDS_OPTIONAL);

@@ -55,9 +55,6 @@ extern const struct object_kind network_kind;
 /** topology_name() - "auto", "hub", "mesh". */
 const char *topology_name(enum topology t);
 
-/** cipher_name() - "auto", "chacha20poly1305", "aes256gcm". */
-const char *cipher_name(enum cipher c);
-
 /**
  * network_keepalive_decode() - the field "keepalive": "auto", or seconds
  *

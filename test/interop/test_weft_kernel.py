@@ -304,7 +304,8 @@ def test_replayed_and_forged_datagrams_change_nothing(ends, lab):
             for payload, reason in (
                     (old_data, "replayed"), (forged, "tag-invalid"), (no_index, "unknown-index"),
                     (old_initiation, "handshake-invalid"), (old_data[:-1], "tag-invalid"),
-                    (old_data[:20], "unknown-type")):
+                    (old_data[:20], "truncated"), (b"\x05" + old_data[1:],
+                                                                "unknown-type")):
                 n = ends.dropped()[reason]
                 inject(lab.host("x"), sender, ours, payload)
                 ends.wait_drop(reason, n)

@@ -1,8 +1,8 @@
 /*
  * drop.h - every way in which a packet can end without being delivered.
  *
- * One X-macro: the enum, the counter's name, the trace text and the table in
- * docs/DROPS.md are made from it. Packet code calls drop_count() and goes on.
+ * One X-macro: the enum, the counter's name and the table in docs/DROPS.md are
+ * made from it. Packet code calls drop_count() and goes on.
  *
  * Threads: a `struct drops` belongs to one thread, which alone writes it;
  * others read it with drops_add() for a sum (relaxed: a count may lag).
@@ -24,7 +24,7 @@
     X(TOO_BIG, "too-big", "the packet does not fit the path") \
     X(OFFLOAD_INVALID, "offload-invalid", "the segmentation metadata contradicts the packet") \
     /* from the UDP side */ \
-    X(TRUNCATED, "truncated", "the datagram is shorter than its type needs") \
+    X(TRUNCATED, "truncated", "the datagram is not as long as its type is") \
     X(UNKNOWN_TYPE, "unknown-type", "the first bytes name no message that we take") \
     X(MAC1_INVALID, "mac1-invalid", "the handshake message was not made for our key") \
     X(SEARCH_LIMITED, "search-limited", \
@@ -74,9 +74,6 @@ enum drop_reason {
 
 /** drop_reason_name() - the counter's name, "no-route". */
 const char *drop_reason_name(enum drop_reason reason);
-
-/** drop_reason_help() - one clause in words. */
-const char *drop_reason_help(enum drop_reason reason);
 
 /** Counters of one thread. */
 struct drops {

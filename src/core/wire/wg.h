@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -130,6 +131,17 @@ static inline unsigned wg_type_of(const uint8_t *p, size_t len)
         return len >= WG_DATA_OVERHEAD ? WG_TYPE_DATA : 0;
     }
     return 0;
+}
+
+/** wg_has_type() - do the first bytes name one of the four types, whatever the length is? */
+static inline bool wg_has_type(const uint8_t *p, size_t len)
+{
+    struct le32 type;
+
+    if (len < sizeof(type))
+        return false;
+    memcpy(&type, p, sizeof(type));
+    return le32_get(type) >= WG_TYPE_INITIATION && le32_get(type) <= WG_TYPE_DATA;
 }
 
 /** wg_padded() - a packet of @len bytes with its padding: up to 16, but never above @mtu. */

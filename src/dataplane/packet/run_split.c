@@ -1,22 +1,35 @@
 /* run_split.c - see run_split.h. */
 #include "packet/run_split.h"
 
-#include <stdbool.h>
 #include <string.h>
 
+#include "wire/stun.h"
 #include "wire/wg.h"
 
-/* What kind of message it is; @ret_index is set for data. */
-static unsigned read_kind(const uint8_t *msg, uint32_t len, uint32_t *ret_index)
+static enum run_kind kind_of_other(const uint8_t *msg, uint32_t len)
 {
-    unsigned type = wg_type_of(msg, len);
+    if (msg[0] >= FRAME_FIRST_TYPE || stun_is_answer(msg, len))
+        return RUN_FRAME;
+    return wg_has_type(msg, len) ? RUN_TRUNCATED : RUN_UNKNOWN;
+}
+
+/* @len: at least 1. @ret_index is set for data. */
+static enum run_kind read_kind(const uint8_t *msg, uint32_t len, uint32_t *ret_index)
+{
     struct wg_data header;
 
-    if (type == WG_TYPE_DATA) {
+    switch (wg_type_of(msg, len)) {
+    case WG_TYPE_DATA:
         memcpy(&header, msg, sizeof(header));
         *ret_index = le32_get(header.receiver);
+        return RUN_DATA;
+    case WG_TYPE_INITIATION:
+    case WG_TYPE_RESPONSE:
+        return RUN_HANDSHAKE;
+    case WG_TYPE_COOKIE_REPLY:
+        return RUN_COOKIE_REPLY;
     }
-    return type;
+    return kind_of_other(msg, len);
 }
 
 struct run_part run_split(const struct udp_run *run, uint32_t off)
@@ -28,12 +41,12 @@ struct run_part run_split(const struct udp_run *run, uint32_t off)
     for (; end < run->len; end += run->seg) {
         uint32_t len = run->len - end < run->seg ? run->len - end : run->seg;
         uint32_t index = 0;
-        unsigned type = read_kind(run->buf + end, len, &index);
+        enum run_kind kind = read_kind(run->buf + end, len, &index);
 
         if (part.n == 0) {
-            part.type = type;
+            part.kind = kind;
             part.index = index;
-        } else if (part.type != WG_TYPE_DATA || type != WG_TYPE_DATA || index != part.index) {
+        } else if (part.kind != RUN_DATA || kind != RUN_DATA || index != part.index) {
             break;
         }
         part.n++;

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "net/socket/socket_room.h"
 #include "net/socket/unix_socket.h"
+#include "packet/run_split.h"
 #include "peer/sender.h"
 #include "shared/device_state.h"
 #include "shared/frame_header.h"

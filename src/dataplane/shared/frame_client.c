@@ -8,13 +8,6 @@
 #include "base/rate.h"
 #include "net/socket/udp_batch.h"
 #include "shared/frame_header.h"
-#include "wire/stun.h"
-
-bool frame_client_takes(const uint8_t *frame, size_t len)
-{
-    return len > 0 && len <= FRAME_SOCKET_FRAME_MAX &&
-           (frame[0] >= FRAME_FIRST_TYPE || stun_is_answer(frame, len));
-}
 
 bool frame_client_offer(const struct frame_client *client, struct rate *rate,
     const struct udp_run *one, nsec_t now, enum drop_reason *ret_why)
@@ -31,7 +24,7 @@ bool frame_client_offer(const struct frame_client *client, struct rate *rate,
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
 
     *ret_why = DROP_UNKNOWN_TYPE;
-    if (client->fd < 0)
+    if (client->fd < 0 || one->len > FRAME_SOCKET_FRAME_MAX)
         return false;
     *ret_why = DROP_PATH_QUOTA;
     if (!rate_take(rate, now, NSEC_PER_SEC / FRAME_SOCKET_RATE, FRAME_SOCKET_RATE))

@@ -17,24 +17,18 @@
 struct rate;
 struct udp_run;
 
-/** The first byte of the types that WireGuard leaves alone. */
-#define FRAME_FIRST_TYPE 0x80
-
 /** One in each port. frame_socket.c changes it under the port's lock. */
 struct frame_client {
     int fd;                /* borrows; -1: there is none. Changed with the gate closed */
     _Atomic bool is_there; /* somebody finds paths: pinned peers keep their endpoints. Any thread */
 };
 
-/** frame_client_takes() - is it a frame for the client? @len bytes; any content. */
-bool frame_client_takes(const uint8_t *frame, size_t len);
-
 /**
  * frame_client_offer() - hand a frame to the client
  * @rate:	the calling worker's, of FRAME_SOCKET_RATE
- * @one:	the frame, for which frame_client_takes() is true, and where it came from
- * @ret_why:	set when it is not handed on: DROP_UNKNOWN_TYPE (there is no client),
- *		DROP_PATH_QUOTA or DROP_PATH_QUEUE_FULL
+ * @one:	the frame, of kind RUN_FRAME (run_split.h), and where it came from
+ * @ret_why:	set when it is not handed on: DROP_UNKNOWN_TYPE (there is no client, or the frame
+ *		is longer than any), DROP_PATH_QUOTA or DROP_PATH_QUEUE_FULL
  *
  * Threads: an rx worker's, inside the gate.
  *

@@ -1,4 +1,4 @@
-/* test-frame-client.c - which datagrams are path frames, and when they reach the client. */
+/* test-frame-client.c - when path frames reach the client. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,14 +26,16 @@ static struct udp_run one_frame(void)
     return one;
 }
 
-static void test_types_that_wireguard_leaves_alone(void **state)
+static void test_longer_than_any_is_unknown(void **state)
 {
-    static const uint8_t data[64] = {4};
+    struct frame_client client = {.fd = 0}; /* not written to */
+    struct udp_run one = one_frame();
+    struct rate rate = {0};
+    enum drop_reason why;
 
-    assert_true(frame_client_takes(frame, sizeof(frame)));
-    assert_false(frame_client_takes(frame, 0));
-    assert_false(frame_client_takes(frame, FRAME_SOCKET_FRAME_MAX + 1));
-    assert_false(frame_client_takes(data, sizeof(data)));
+    one.len = FRAME_SOCKET_FRAME_MAX + 1;
+    assert_false(frame_client_offer(&client, &rate, &one, now, &why));
+    assert_int_equal(why, DROP_UNKNOWN_TYPE);
 }
 
 static void test_without_a_client_it_is_unknown(void **state)
@@ -104,7 +106,7 @@ static void test_it_has_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types_that_wireguard_leaves_alone),
+        cmocka_unit_test(test_longer_than_any_is_unknown),
         cmocka_unit_test(test_without_a_client_it_is_unknown),
         cmocka_unit_test(test_it_arrives_with_its_way),
         cmocka_unit_test(test_it_has_limits),

@@ -21,7 +21,6 @@
 #include "shared/device_state.h"
 #include "shared/frame_client.h"
 #include "shared/port_state.h"
-#include "wire/wg.h"
 #include "worker/rx_data.h"
 
 /* Receive calls before anything else that has happened is looked at. */
@@ -35,14 +34,14 @@ static void drop(struct rx_worker *w, enum drop_reason reason, uint64_t n)
 /* ---- one datagram that is no data ---- */
 
 /* Stage: handshakes. One handshake message to the control thread, if there is room. */
-static void take_handshake(struct rx_worker *w, const struct udp_run *one, unsigned type)
+static void take_handshake(struct rx_worker *w, const struct udp_run *one, enum run_kind kind)
 {
     struct port *p = w->port;
     struct device *d = NULL;
     bool is_proven = false;
     enum drop_reason why;
 
-    if (type != WG_TYPE_COOKIE_REPLY &&
+    if (kind == RUN_HANDSHAKE &&
         !(d = addressee_find(&w->addressee, &p->devices, &one->path.remote.addr, one->buf, one->len,
               w->tx.now, &why))) {
         drop(w, why, 1);
@@ -67,18 +66,30 @@ static void take_frame(struct rx_worker *w, const struct udp_run *one)
         drop(w, why, 1);
 }
 
-/* Anything but data goes on alone, by its kind. */
-static void take_other(struct rx_worker *w, const struct udp_run *one, unsigned type)
-{
-    if (frame_client_takes(one->buf, one->len))
-        take_frame(w, one);
-    else if (type == 0)
-        drop(w, DROP_UNKNOWN_TYPE, 1);
-    else
-        take_handshake(w, one, type);
-}
-
 /* ---- receive ---- */
+
+/* Each kind goes its way; data in one part, anything else one by one. */
+static void take_part(struct rx_worker *w, const struct run_part *part)
+{
+    switch (part->kind) {
+    case RUN_DATA:
+        rx_data_take(w, part);
+        break;
+    case RUN_HANDSHAKE:
+    case RUN_COOKIE_REPLY:
+        take_handshake(w, &part->run, part->kind);
+        break;
+    case RUN_FRAME:
+        take_frame(w, &part->run);
+        break;
+    case RUN_TRUNCATED:
+        drop(w, DROP_TRUNCATED, 1);
+        break;
+    case RUN_UNKNOWN:
+        drop(w, DROP_UNKNOWN_TYPE, 1);
+        break;
+    }
+}
 
 /* What came from one place in one call: split, filtered, and handed on by its kind. */
 static void take_run(struct rx_worker *w, const struct udp_run *run)
@@ -91,10 +102,7 @@ static void take_run(struct rx_worker *w, const struct udp_run *run)
         off += part.run.len;
         if (filter->fn && filter->fn(filter->ctx, &w->tx, &part.run))
             continue;
-        if (part.type == WG_TYPE_DATA)
-            rx_data_take(w, &part);
-        else
-            take_other(w, &part.run, part.type);
+        take_part(w, &part);
     }
 }
 

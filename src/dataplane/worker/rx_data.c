@@ -44,14 +44,12 @@ static void open_some(struct rx_worker *w, const struct keypair *kp, const struc
         uint32_t len = run->len - *off < run->seg ? run->len - *off : run->seg;
         uint8_t *msg = run->buf + *off;
 
-        if (wg_type_of(msg, len) != WG_TYPE_DATA) {
-            drop(w, DROP_TRUNCATED, 1);
-        } else if (!keypair_open(kp, w->lane, msg, len, &o->counter[o->n])) {
+        if (!keypair_open(kp, w->lane, msg, len, &o->counter[o->n])) {
             drop(w, DROP_TAG_INVALID, 1);
-        } else {
-            o->data[o->n] = msg + sizeof(struct wg_data);
-            o->len[o->n++] = len - (uint32_t)WG_DATA_OVERHEAD;
+            continue;
         }
+        o->data[o->n] = msg + sizeof(struct wg_data);
+        o->len[o->n++] = len - (uint32_t)WG_DATA_OVERHEAD;
     }
 }
 

@@ -17,7 +17,7 @@ struct rx_worker;
 
 /**
  * rx_data_take() - take data messages through all stages
- * @part:	of type WG_TYPE_DATA; they are opened in place
+ * @part:	of kind RUN_DATA; they are opened in place
  *
  * Each ends in the worker's frame_writer or in a drop.
  *

@@ -7,8 +7,9 @@ BUILD  ?= build
 S ?= 60
 F ?=
 T ?=
-# Parts of the benchmark; all without it.
+# Parts of the benchmark; all without it. Machines of the part "scale"; 10,000 without it.
 PARTS ?=
+NODES ?=
 # Debian packages that the image has besides, such as libipsec-mb1.
 IMAGE_PACKAGES ?=
 # Q=1: `make test` runs only what needs no network namespace and takes seconds.
@@ -74,8 +75,8 @@ fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 bench: ## the data plane beside wireguard-go in one run, relay, ciphers; tables and JSON
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
-	ninja -C $(BUILD) test/bench/bench-aead test/bench/bench-store
-	$(PYTHON) test/bench/run.py $(if $(PARTS),--parts $(PARTS))
+	ninja -C $(BUILD) test/bench/bench-aead test/bench/bench-store test/bench/scale/bench-scale
+	$(PYTHON) test/bench/run.py $(if $(PARTS),--parts $(PARTS)) $(if $(NODES),--nodes $(NODES))
 
 golden: ## rewrite test/golden from what the program says now; read the diff
 	@$(INSTALL) build run test

@@ -17,6 +17,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
     ciphers     sealing and opening with each back end
     store       a read of a hub beside 1,000 machines a second that are taken in, and, with
                 $WEFT_BEFORE, that of another program
+    scale       a hub with a fleet of --nodes machines that join, watch and report: joins, memory,
+                rest, and how soon the last of them is told of a change
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
 
 Tables go to standard output, and everything as JSON to --out. A part that fails says why, the
@@ -100,13 +102,18 @@ def part_store(args) -> dict:
     return {"store": _module(HERE / "store/store.py").measure(args.rounds, max(args.seconds, 5))}
 
 
+def part_scale(args) -> dict:
+    scale = _module(HERE / "scale/scale.py")
+    return {"scale": {"weft": scale.measure(args.nodes, args.nodes // 50, 130, 200)}}
+
+
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
          "paths": part_paths, "relay": part_relay, "ciphers": part_ciphers,
-         "store": part_store, "neighbour": part_neighbour}
+         "store": part_store, "scale": part_scale, "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
 REFERENCES = {"paths": paths.REFERENCE, "hub": "wireguard-go hub", "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",
-              "beside 1": "alone", "beside 10": "alone"}
+              "scale": "weft", "beside 1": "alone", "beside 10": "alone"}
 
 
 def machine() -> dict[str, object]:
@@ -121,6 +128,7 @@ def main() -> None:
     parser.add_argument("--underlay", nargs="+", choices=UNDERLAYS, default=["veth", "nic"])
     parser.add_argument("--steps", nargs="+", choices=pair.STEPS, default=list(pair.STEPS))
     parser.add_argument("--peers", nargs="+", type=int, default=[1, 10, 1000, 60000])
+    parser.add_argument("--nodes", type=int, default=10000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=ROOT / "build/bench.json")

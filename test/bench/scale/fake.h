@@ -1,0 +1,55 @@
+/*
+ * fake.h - a fake node: its key, its address, and how it asks the hub.
+ *
+ * Threads: a node is used by one thread at a time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/content/token.h"
+#include "base/addr.h"
+#include "crypto/x25519.h"
+#include "wire/member_proof.h"
+
+struct fake {
+    uint32_t number;
+    struct x25519_secret secret;
+    struct ip_addr address;            /* in the overlay */
+    struct member_proof_signer signer; /* of its requests */
+};
+
+/** What all nodes know. Immutable once the first one asks. */
+struct fake_hub {
+    struct token token;
+    struct endpoint udp;    /* where it is */
+    struct endpoint api;    /* its public API */
+    struct endpoint member; /* its API in the overlay */
+    struct ssl_ctx_st *tls; /* for clients */
+};
+
+/** fake_hub_init() - from the text of a join token. Ends the program when it is none. */
+void fake_hub_init(struct fake_hub *hub, const char *token);
+
+/**
+ * fake_enrol() - make a key, and become a node of the network through the hub's public API
+ *
+ * By TLS, with the key that the token pins, as `weft join` does; sets all of @f.
+ *
+ * Return: HTTP's status; 0: none was answered.
+ */
+int fake_enrol(struct fake *f, uint32_t number, const struct fake_hub *hub);
+
+/** fake_learn() - ask in vain, so that the hub says which proofs it takes. False: it did not. */
+bool fake_learn(struct fake *f, const struct fake_hub *hub);
+
+/** fake_report() - say of @f that it is at @endpoint. HTTP's status; 0: none was answered. */
+int fake_report(struct fake *f, const struct fake_hub *hub, const char *endpoint);
+
+/** fake_watch() - begin its watch. The socket, which does not block; -1: it does not begin. */
+int fake_watch(struct fake *f, const struct fake_hub *hub);
+
+/** fake_die() - end the program with these words. */
+_Noreturn void fake_die(const char *what);

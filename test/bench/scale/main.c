@@ -1,0 +1,359 @@
+/*
+ * main.c - thousands of fake nodes in one process, to load a hub as a fleet of agents does.
+ *
+ *     bench-scale TOKEN HUB-PID INTERFACE NODES LATE IDLE-SECONDS CHANGES
+ *
+ * NODES machines join, JOINERS at a time, as fast as the hub takes them in: each makes a key,
+ * enrols by TLS, begins its WireGuard session, asks the hub through it, and reports where it is.
+ * Then each watches. For IDLE-SECONDS nothing happens but what keeps them there: heartbeats, the
+ * kernel's probes of each watch, new keys every two minutes. Then one node after another reports a
+ * new endpoint, CHANGES times, which is timed from the request to the watch that is told last. At
+ * the end LATE machines more join while the others watch.
+ *
+ * Prints one line of JSON. What it reads of the hub's process is of that process alone.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/rng.h"
+#include "fake.h"
+#include "os/clock.h"
+#include "os/rng_kernel.h"
+#include "tunnel.h"
+#include "watches.h"
+
+#define JOINERS     64
+#define SLICE       500 /* joins over which a rate is taken */
+#define PATIENCE    (600 * NSEC_PER_SEC)
+#define CHANGES_MAX 10000
+#define TOLD_WITHIN (60 * NSEC_PER_SEC)
+#define SETTLE_S    15
+
+/* All of it. */
+struct fleet {
+    struct fake_hub hub;
+    struct tunnel *tunnel;
+    struct watches *watches;
+    struct fake *fakes; /* owns */
+    uint32_t n;         /* of the present step: up to here */
+    long hub_pid;
+    _Atomic uint32_t next;
+    _Atomic uint32_t n_done;
+    _Atomic uint32_t n_repeated; /* requests that were refused or lost, and made once more */
+    nsec_t *done_at;             /* owns; in the order in which they were done */
+};
+
+/* ---- the hub's process ---------------------------------------------------------------------- */
+
+/* Of /proc/PID/stat, the 14th and 15th field: user and kernel, in ticks. */
+static double cpu_seconds(long pid)
+{
+    unsigned long ticks = 0;
+    char path[64];
+    char text[1024] = "";
+    char *at;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    f = fopen(path, "re");
+    /* The name of the program, the second field, may hold anything. */
+    if (!f || !fgets(text, sizeof(text), f) || !(at = strrchr(text, ')')))
+        fake_die("the hub has ended");
+    (void)fclose(f);
+    for (int field = 3; at && field <= 15; field++) {
+        at = strchr(at + 1, ' ');
+        if (at && field >= 14)
+            ticks += strtoul(at + 1, NULL, 10);
+    }
+    return (double)ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+static double status_mib(long pid, const char *field)
+{
+    char path[64];
+    char line[256];
+    double kib = 0;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f))
+        if (strncmp(line, field, strlen(field)) == 0)
+            kib = strtod(line + strlen(field) + 1, NULL);
+    if (f)
+        (void)fclose(f);
+    return kib / 1024;
+}
+
+/* ---- in parallel ---------------------------------------------------------------------------- */
+
+static void pause_ms(int ms)
+{
+    (void)poll(NULL, 0, ms);
+}
+
+/* What an agent does as well when it is refused, or not answered. */
+static void try_again(struct fleet *all)
+{
+    atomic_fetch_add(&all->n_repeated, 1);
+    pause_ms(200);
+}
+
+static void join_one(struct fleet *all, uint32_t number)
+{
+    struct fake *f = &all->fakes[number];
+    struct ip_addr outer = tunnel_outer(number);
+    char from[IP_ADDR_TEXT_MAX];
+    char at[ENDPOINT_TEXT_MAX];
+    int status;
+
+    while ((status = fake_enrol(f, number, &all->hub)) != 200) {
+        if (status >= 400 && status < 500 && status != 429)
+            fake_die("the hub refuses a node");
+        try_again(all);
+    }
+    tunnel_add(all->tunnel, number, &f->secret, &f->address);
+    while (!fake_learn(f, &all->hub))
+        try_again(all);
+    (void)snprintf(at, sizeof(at), "%s:41641", ip_addr_format(&outer, from));
+    while (fake_report(f, &all->hub, at) != 204)
+        try_again(all);
+}
+
+static void watch_one(struct fleet *all, uint32_t number)
+{
+    int fd;
+
+    while ((fd = fake_watch(&all->fakes[number], &all->hub)) < 0)
+        try_again(all);
+    watches_add(all->watches, fd);
+}
+
+/* A step that all nodes make, and its threads. */
+struct step {
+    struct fleet *all;
+    void (*one)(struct fleet *all, uint32_t number);
+};
+
+static void *make_step(void *arg)
+{
+    struct step *step = arg;
+    struct fleet *all = step->all;
+    uint32_t number;
+
+    while ((number = atomic_fetch_add(&all->next, 1)) < all->n) {
+        step->one(all, number);
+        all->done_at[atomic_fetch_add(&all->n_done, 1)] = clock_now();
+    }
+    return NULL;
+}
+
+/* By nodes @first to @end; returns the seconds. */
+static double step_all(
+    struct fleet *all, void (*one)(struct fleet *, uint32_t), uint32_t first, uint32_t end)
+{
+    struct step step = {.all = all, .one = one};
+    nsec_t began = clock_now();
+    pthread_t threads[JOINERS];
+
+    all->next = first;
+    all->n = end;
+    all->n_done = 0;
+    for (int i = 0; i < JOINERS; i++)
+        if (pthread_create(&threads[i], NULL, make_step, &step) != 0)
+            fake_die("no more threads");
+    for (int i = 0; i < JOINERS; i++)
+        (void)pthread_join(threads[i], NULL);
+    return (double)(clock_now() - began) / (double)NSEC_PER_SEC;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const nsec_t *x = a;
+    const nsec_t *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The rate over the slowest SLICE in a row of those that were done. */
+static double slowest_rate(struct fleet *all, uint32_t n)
+{
+    nsec_t longest = 0;
+
+    qsort(all->done_at, n, sizeof(*all->done_at), compare);
+    if (n <= SLICE)
+        return 0;
+    for (uint32_t i = 0; i + SLICE < n; i++)
+        longest = nsec_max(longest, all->done_at[i + SLICE] - all->done_at[i]);
+    return SLICE * (double)NSEC_PER_SEC / (double)longest;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------ */
+
+static void say(const char *name, double value)
+{
+    (void)printf(", \"%s\": %.4g", name, value);
+    (void)fflush(stdout);
+}
+
+static void join_all(struct fleet *all, uint32_t n)
+{
+    double cpu = cpu_seconds(all->hub_pid);
+    double seconds = step_all(all, join_one, 0, n);
+
+    (void)printf("{\"nodes\": %u", n);
+    say("joinsEachSecond", n / seconds);
+    say("joinsEachSecondSlowest500", slowest_rate(all, n));
+    say("joinHubCpuMs", (cpu_seconds(all->hub_pid) - cpu) * 1000 / n);
+    say("joinRepeated", all->n_repeated);
+    say("joinedResidentMiB", status_mib(all->hub_pid, "VmRSS:"));
+}
+
+static void watch_all(struct fleet *all, uint32_t n)
+{
+    nsec_t began = clock_now();
+    double cpu = cpu_seconds(all->hub_pid);
+    uint32_t have;
+
+    all->n_repeated = 0;
+    (void)step_all(all, watch_one, 0, n);
+    have = watches_wait_snapshots(all->watches, n, PATIENCE);
+    say("snapshotsSeconds", (double)(clock_now() - began) / (double)NSEC_PER_SEC);
+    say("snapshotsHubCpuSeconds", cpu_seconds(all->hub_pid) - cpu);
+    say("snapshotsMissing", n - have);
+    say("snapshotsMiB", (double)watches_bytes(all->watches) / (1 << 20));
+    say("watchRepeated", all->n_repeated);
+}
+
+static void be_idle(struct fleet *all, unsigned seconds)
+{
+    struct tunnel_counts before;
+    struct tunnel_counts after;
+    nsec_t began;
+    double cpu;
+
+    pause_ms(SETTLE_S * 1000);
+    before = tunnel_counts(all->tunnel);
+    began = clock_now();
+    cpu = cpu_seconds(all->hub_pid);
+    pause_ms((int)seconds * 1000);
+    after = tunnel_counts(all->tunnel);
+    say("residentMiB", status_mib(all->hub_pid, "VmRSS:"));
+    say("idleCpuPercent", (cpu_seconds(all->hub_pid) - cpu) * 100 /
+                              ((double)(clock_now() - began) / (double)NSEC_PER_SEC));
+    say("idleHandshakes", (double)(after.handshakes - before.handshakes));
+}
+
+/* Node @number reports something new. When the last of @n has been told; 0: not all were. */
+static nsec_t change(struct fleet *all, uint32_t number, uint32_t n, unsigned mark)
+{
+    char at[ENDPOINT_TEXT_MAX];
+    nsec_t began;
+    nsec_t told;
+
+    (void)snprintf(at, sizeof(at), "198.51.100.%u:%u", mark / 200 % 250 + 1, 20000 + mark);
+    watches_expect(all->watches, at);
+    began = clock_now();
+    while (fake_report(&all->fakes[number], &all->hub, at) != 204)
+        try_again(all);
+    return watches_wait_told(all->watches, n, TOLD_WITHIN, &told) == n ? told - began : 0;
+}
+
+static double ms(nsec_t t)
+{
+    return (double)t / (double)NSEC_PER_MSEC;
+}
+
+static void change_some(struct fleet *all, uint32_t n, unsigned n_changes)
+{
+    static nsec_t times[CHANGES_MAX];
+    struct rng rng = rng_kernel();
+    double cpu = cpu_seconds(all->hub_pid);
+    unsigned n_told = 0;
+
+    for (unsigned i = 0; i < n_changes; i++) {
+        nsec_t took = change(all, rng_u32(&rng) % n, n, i);
+
+        if (took > 0)
+            times[n_told++] = took;
+    }
+    qsort(times, n_told, sizeof(*times), compare);
+    say("changesNotToldToAll", n_changes - n_told);
+    if (n_told == 0)
+        return;
+    say("toldP50Ms", ms(times[n_told / 2]));
+    say("toldP99Ms", ms(times[n_told * 99 / 100]));
+    say("toldWorstMs", ms(times[n_told - 1]));
+    say("toldHubCpuMs", (cpu_seconds(all->hub_pid) - cpu) * 1000 / n_changes);
+}
+
+/* Newcomers, while all others watch. */
+static void join_late(struct fleet *all, uint32_t first, uint32_t n)
+{
+    double seconds = step_all(all, join_one, first, first + n);
+
+    say("lateJoinsEachSecond", n / seconds);
+}
+
+static void say_end(struct fleet *all)
+{
+    struct tunnel_counts counts = tunnel_counts(all->tunnel);
+
+    say("residentMostMiB", status_mib(all->hub_pid, "VmHWM:"));
+    say("watchesLost", watches_lost(all->watches));
+    say("handshakes", (double)counts.handshakes);
+    say("cookies", (double)counts.cookies);
+    say("initiationsAgain", (double)counts.again);
+    say("messagesInvalid", (double)counts.invalid);
+    (void)printf("}\n");
+}
+
+static uint32_t number_of(const char *text, uint64_t min, uint64_t max, const char *name)
+{
+    struct err e = ERR_NULL;
+    uint64_t value;
+
+    if (parse_u64(&value, text, min, max, name, &e) != 0)
+        fake_die(err_text(&e));
+    return (uint32_t)value;
+}
+
+int main(int argc, char **argv)
+{
+    static struct fleet all;
+    struct rlimit files;
+    uint32_t late;
+    uint32_t n;
+
+    if (argc != 8)
+        fake_die("TOKEN HUB-PID INTERFACE NODES LATE IDLE-SECONDS CHANGES");
+    n = number_of(argv[4], 1, TUNNEL_NODES_MAX, "NODES");
+    late = number_of(argv[5], 0, TUNNEL_NODES_MAX - n, "LATE");
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    fake_hub_init(&all.hub, argv[1]);
+    all.hub_pid = number_of(argv[2], 1, INT32_MAX, "HUB-PID");
+    all.fakes = calloc(n + late, sizeof(*all.fakes));
+    all.done_at = calloc(n + late, sizeof(*all.done_at));
+    all.watches = watches_start(n);
+    all.tunnel = tunnel_start(argv[3], n + late, &all.hub.token.hub_key, &all.hub.udp);
+    if (!all.fakes || !all.done_at)
+        fake_die("no memory");
+    join_all(&all, n);
+    watch_all(&all, n);
+    be_idle(&all, number_of(argv[6], 1, 3600, "IDLE-SECONDS"));
+    change_some(&all, n, number_of(argv[7], 1, CHANGES_MAX, "CHANGES"));
+    if (late > 0)
+        join_late(&all, n, late);
+    say_end(&all);
+    return 0;
+}

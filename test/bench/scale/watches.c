@@ -1,0 +1,271 @@
+/* watches.c - see watches.h. */
+#include "watches.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "os/clock.h"
+
+#define EVENTS   256
+#define READ_MAX (256 << 10)
+#define MARK_MAX 32
+
+/* Where in the answer of HTTP/1.1 the next byte is: chunks, RFC 9112 section 7.1. */
+enum phase { PHASE_HEAD, PHASE_SIZE, PHASE_DATA, PHASE_BEHIND };
+
+struct watch {
+    int fd;              /* owns */
+    enum phase phase;    /* of the next byte */
+    unsigned matched;    /* PHASE_HEAD: bytes of the empty line; PHASE_BEHIND: of the line's end */
+    size_t left;         /* PHASE_SIZE: as far as it was read; PHASE_DATA: bytes of the chunk */
+    bool has_snapshot;   /* its first line is over */
+    unsigned told;       /* the last mark that it has had */
+    char tail[MARK_MAX]; /* the last bytes of its data, in case that a mark is cut */
+    size_t tail_len;
+};
+
+struct watches {
+    int epoll_fd; /* owns */
+    uint32_t cap;
+    _Atomic uint32_t n_lost;
+    _Atomic uint64_t n_bytes;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t news;
+    struct watch *all; /* owns */
+    uint32_t n;
+    char mark[MARK_MAX];
+    unsigned round; /* of marks; 0: none is looked for */
+    uint32_t n_snapshots;
+    uint32_t n_told;
+    nsec_t told_at; /* when the last one was told */
+};
+
+/* ---- what has come -------------------------------------------------------------------------- */
+
+static bool has_mark(const struct watches *w, const struct watch *it, const char *p, size_t n)
+{
+    size_t len = strlen(w->mark);
+    char seam[2 * MARK_MAX];
+    size_t more = n < len ? n : len;
+
+    if (memmem(p, n, w->mark, len))
+        return true;
+    memcpy(seam, it->tail, it->tail_len);
+    memcpy(seam + it->tail_len, p, more);
+    return memmem(seam, it->tail_len + more, w->mark, len) != NULL;
+}
+
+static void keep_tail(struct watch *it, const char *p, size_t n)
+{
+    size_t keep = MARK_MAX - 1;
+
+    if (n >= keep) {
+        memcpy(it->tail, p + n - keep, keep);
+        it->tail_len = keep;
+        return;
+    }
+    if (it->tail_len + n > keep) {
+        size_t gone = it->tail_len + n - keep;
+
+        memmove(it->tail, it->tail + gone, it->tail_len - gone);
+        it->tail_len -= gone;
+    }
+    memcpy(it->tail + it->tail_len, p, n);
+    it->tail_len += n;
+}
+
+static void take_data(struct watches *w, struct watch *it, const char *p, size_t n)
+{
+    if (!it->has_snapshot && memchr(p, '\n', n)) {
+        it->has_snapshot = true;
+        w->n_snapshots++;
+    }
+    if (w->round != it->told && w->mark[0] && has_mark(w, it, p, n)) {
+        it->told = w->round;
+        w->n_told++;
+        w->told_at = clock_now();
+    }
+    keep_tail(it, p, n);
+}
+
+static int hex_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* One byte outside of the data. */
+static void take_byte(struct watch *it, char c)
+{
+    static const char end[] = "\r\n\r\n";
+
+    switch (it->phase) {
+    case PHASE_HEAD:
+        it->matched = c == end[it->matched] ? it->matched + 1 : c == '\r';
+        if (it->matched == 4) {
+            it->phase = PHASE_SIZE;
+            it->left = 0;
+        }
+        break;
+    case PHASE_SIZE:
+        if (hex_of(c) >= 0)
+            it->left = it->left * 16 + (size_t)hex_of(c);
+        else if (c == '\n')
+            it->phase = PHASE_DATA;
+        break;
+    case PHASE_BEHIND:
+        if (c == '\n') {
+            it->phase = PHASE_SIZE;
+            it->left = 0;
+        }
+        break;
+    case PHASE_DATA:
+        break;
+    }
+}
+
+static void feed(struct watches *w, struct watch *it, const char *p, size_t n)
+{
+    while (n > 0) {
+        size_t some = 1;
+
+        if (it->phase == PHASE_DATA) {
+            some = n < it->left ? n : it->left;
+            take_data(w, it, p, some);
+            it->left -= some;
+            if (it->left == 0)
+                it->phase = PHASE_BEHIND;
+        } else {
+            take_byte(it, *p);
+        }
+        p += some;
+        n -= some;
+    }
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static void read_one(struct watches *w, struct watch *it, char *buf)
+{
+    ssize_t n = recv(it->fd, buf, READ_MAX, 0);
+
+    if (n < 0 && errno == EAGAIN)
+        return;
+    if (n <= 0) {
+        (void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, it->fd, NULL);
+        atomic_fetch_add(&w->n_lost, 1);
+        return;
+    }
+    atomic_fetch_add(&w->n_bytes, (uint64_t)n);
+    feed(w, it, buf, (size_t)n);
+}
+
+static void *run(void *arg)
+{
+    static char buf[READ_MAX];
+    struct watches *w = arg;
+    struct epoll_event events[EVENTS];
+
+    for (;;) {
+        int n = epoll_wait(w->epoll_fd, events, EVENTS, -1);
+
+        (void)pthread_mutex_lock(&w->lock);
+        for (int i = 0; i < n; i++)
+            read_one(w, events[i].data.ptr, buf);
+        (void)pthread_cond_signal(&w->news);
+        (void)pthread_mutex_unlock(&w->lock);
+    }
+    return NULL;
+}
+
+struct watches *watches_start(uint32_t n)
+{
+    struct watches *w = calloc(1, sizeof(*w));
+    pthread_condattr_t attr;
+    pthread_t thread;
+
+    if (!w)
+        fake_die("no memory");
+    w->cap = n;
+    w->all = calloc(n, sizeof(*w->all));
+    w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    (void)pthread_mutex_init(&w->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&w->news, &attr);
+    if (!w->all || w->epoll_fd < 0 || pthread_create(&thread, NULL, run, w) != 0)
+        fake_die("no memory");
+    return w;
+}
+
+void watches_add(struct watches *w, int fd)
+{
+    struct epoll_event ev = {.events = EPOLLIN};
+
+    (void)pthread_mutex_lock(&w->lock);
+    if (w->n == w->cap)
+        fake_die("more watches than there is room for");
+    ev.data.ptr = &w->all[w->n];
+    w->all[w->n++] = (struct watch){.fd = fd, .told = w->round};
+    (void)pthread_mutex_unlock(&w->lock);
+    if (epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+        fake_die("a watch cannot be waited for");
+}
+
+/* Until *@have is @n. */
+static uint32_t wait_for(
+    struct watches *w, const uint32_t *have, uint32_t n, nsec_t patience, nsec_t *ret_at)
+{
+    nsec_t end = clock_now() + patience;
+    struct timespec ts = {.tv_sec = end / NSEC_PER_SEC, .tv_nsec = end % NSEC_PER_SEC};
+    uint32_t had;
+
+    (void)pthread_mutex_lock(&w->lock);
+    while (*have < n && pthread_cond_timedwait(&w->news, &w->lock, &ts) == 0)
+        continue;
+    had = *have;
+    if (ret_at)
+        *ret_at = w->told_at;
+    (void)pthread_mutex_unlock(&w->lock);
+    return had;
+}
+
+uint32_t watches_wait_snapshots(struct watches *w, uint32_t n, nsec_t patience)
+{
+    return wait_for(w, &w->n_snapshots, n, patience, NULL);
+}
+
+void watches_expect(struct watches *w, const char *mark)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    (void)snprintf(w->mark, sizeof(w->mark), "%s", mark);
+    w->round++;
+    w->n_told = 0;
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+uint32_t watches_wait_told(struct watches *w, uint32_t n, nsec_t patience, nsec_t *ret_at)
+{
+    return wait_for(w, &w->n_told, n, patience, ret_at);
+}
+
+uint32_t watches_lost(const struct watches *w)
+{
+    return atomic_load(&w->n_lost);
+}
+
+uint64_t watches_bytes(const struct watches *w)
+{
+    return atomic_load(&w->n_bytes);
+}

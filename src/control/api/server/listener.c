@@ -29,8 +29,9 @@
 #define ADMIN_MAX              64
 
 /* The pace: a connection begins each so often, and after a quiet while so many at once. A TLS
- * handshake costs up to a millisecond, so strangers get a quarter of a core's time at most. */
-#define PACE_PUBLIC_EACH  (4 * NSEC_PER_MSEC)
+ * handshake with a request costs the TLS thread 0.65 ms (make bench PARTS=scale), so strangers get
+ * a quarter of a core's time at most. */
+#define PACE_PUBLIC_EACH  (2500 * NSEC_PER_USEC)
 #define PACE_MEMBERS_EACH (NSEC_PER_MSEC / 5)
 #define PACE_BURST        25
 

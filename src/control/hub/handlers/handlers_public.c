@@ -44,6 +44,7 @@ struct enrol_call {
     const struct enrol_proof *proof; /* likewise */
     char engine[REQUEST_WORD_MAX + 1];
     struct subnets routes; /* that it asks for */
+    bool wants_no_peers;   /* see struct enrol_request */
 };
 
 static void refuse_enrolment(struct later *l, struct response *rs, int r, const struct err *e)
@@ -66,7 +67,9 @@ static void welcome(struct later *l, struct response *rs, struct model_node *nod
     memcpy(node->heard.report.engine, call->engine, sizeof(call->engine));
     node->heard.report.routes = call->routes;
     reports_seen(l->h->reports, node, l->rq.now, clock_wall_s());
-    response_text(rs, 200, view_snapshot_text(node), "application/json");
+    response_text(rs, 200,
+        call->wants_no_peers ? view_introduction_text(node) : view_snapshot_text(node),
+        "application/json");
 }
 
 static void on_enrolled(void *ctx, int r, struct model_node *node, const struct err *e)
@@ -122,6 +125,7 @@ void handlers_enrol(void *ctx, const struct request *rq, struct response *rs)
         call->proof = proof_of(rq, &proof);
         memcpy(call->engine, er.engine, sizeof(call->engine));
         call->routes = er.routes;
+        call->wants_no_peers = er.wants_no_peers;
         /* Failures count against the address that they come from. */
         call->later.by.from = rq->from.addr;
         later_begin(&call->later, rq, rs);

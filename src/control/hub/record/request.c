@@ -63,6 +63,7 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
     _cleanup_(json_freep) json_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "enrolment", e);
     struct enrol_request rq = {0};
+    bool peers = true;
 
     read_secret(&f, &rq.secret);
     fields_public_key(&f, "publicKey", FIELDS_REQUIRED, &rq.key);
@@ -70,6 +71,8 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
     rq.labels = fields_object(&f, "labels", FIELDS_OPTIONAL);
     read_word(&f, "engine", rq.engine);
     subnets_decode(&f, "routes", &rq.routes);
+    fields_bool(&f, "peers", FIELDS_OPTIONAL, &peers);
+    rq.wants_no_peers = !peers;
     if (fields_end(&f) == 0)
         *ret = rq;
     secret_wipe(&rq.secret, sizeof(rq.secret));

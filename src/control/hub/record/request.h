@@ -50,6 +50,7 @@ struct enrol_request {
     const json_t *labels;        /* borrowed from the body; NULL: none */
     char engine[REQUEST_WORD_MAX + 1];
     struct subnets routes; /* that it asks for */
+    bool wants_no_peers;   /* its watch will tell it of them: the answer leaves them out */
 };
 
 /** POST /v1/networks/NET/nodes */

@@ -82,8 +82,22 @@ bool view_can_see_object(const struct model_node *self, const struct object *o)
     return self->pub.spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->pub.spec);
 }
 
-/* "[NODE,NODE,...]}": the end of a snapshot. NULL for @self: all of them. */
-static struct line *make_tail(struct model_network *net, const struct model_node *self)
+/* Is @other in @self's view? NULL for @self: in anybody's. */
+typedef bool (*sees_fn)(const struct model_node *self, const struct model_node *other);
+
+static bool sees_all(const struct model_node *self, const struct model_node *other)
+{
+    return !self || view_can_see(self, other);
+}
+
+static bool sees_hub(const struct model_node *self, const struct model_node *other)
+{
+    return self == other || other->pub.spec.hub;
+}
+
+/* "[NODE,NODE,...]}": the end of a snapshot. */
+static struct line *make_tail(
+    struct model_network *net, const struct model_node *self, sees_fn sees)
 {
     struct str s = STR_NULL;
     bool any = false;
@@ -92,7 +106,7 @@ static struct line *make_tail(struct model_network *net, const struct model_node
     for (size_t i = 0; i < net->nodes.n; i++) {
         struct model_node *node = model_node_at(net, i);
 
-        if (self && !view_can_see(self, node))
+        if (!sees(self, node))
             continue;
         if (any)
             str_add(&s, ",");
@@ -121,9 +135,9 @@ static struct line *tail_of(struct model_node *self)
     struct model_network *net = self->net;
 
     if (!sees_everybody(self))
-        return make_tail(net, self);
+        return make_tail(net, self, sees_all);
     if (!net->everybody)
-        net->everybody = make_tail(net, NULL);
+        net->everybody = make_tail(net, NULL, sees_all);
     return net->everybody ? line_ref(net->everybody) : NULL;
 }
 
@@ -204,22 +218,37 @@ bool view_snapshot(struct model_node *self, struct line **ret_head, struct line 
     return true;
 }
 
-char *view_snapshot_text(struct model_node *self)
+/* Takes both; the newline at the end goes. */
+static char *join_parts(struct line *head, struct line *tail)
 {
     struct str s = STR_NULL;
-    struct line *head;
-    struct line *tail;
     char *text;
 
-    if (!view_snapshot(self, &head, &tail))
-        return NULL;
     add_line(&s, head);
-    str_add_bytes(&s, tail->text, tail->len - 1);
+    if (tail)
+        str_add_bytes(&s, tail->text, tail->len - 1);
+    else
+        s.failed = true;
     line_unref(head);
     line_unref(tail);
     text = str_take(&s, NULL);
     str_deinit(&s);
     return text;
+}
+
+char *view_snapshot_text(struct model_node *self)
+{
+    struct line *head;
+    struct line *tail;
+
+    return view_snapshot(self, &head, &tail) ? join_parts(head, tail) : NULL;
+}
+
+char *view_introduction_text(struct model_node *self)
+{
+    if (!list_is_empty(&self->edges))
+        return view_snapshot_text(self);
+    return join_parts(head_of(self), make_tail(self->net, self, sees_hub));
 }
 
 /* One block of memory: the pointers, and behind them the objects, which own nothing. */

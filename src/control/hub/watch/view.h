@@ -38,6 +38,15 @@ bool view_snapshot(struct model_node *self, struct line **ret_head, struct line 
 char *view_snapshot_text(struct model_node *self);
 
 /**
+ * view_introduction_text() - as view_snapshot_text(), with no nodes but @self and the hub
+ *
+ * What a new node needs to begin its watch. Of n nodes that join one after another, each with all
+ * that were there before, the hub would send n * n / 2. A node that has edges gets all of it, since
+ * a snapshot with an edge has both of its nodes.
+ */
+char *view_introduction_text(struct model_node *self);
+
+/**
  * view_lend_snapshot() - the same as a struct, without a copy of what the nodes are
  * @ret:	SNAPSHOT_NULL before; for view_return_snapshot(), and in this turn of the loop
  *

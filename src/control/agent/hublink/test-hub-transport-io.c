@@ -1,0 +1,212 @@
+/*
+ * test-hub-transport-io.c - what is asked by UDP, when it runs again, and what its owner is told.
+ *
+ * The hub's STUN ports are sockets of this test on loopback; the clock is what the test says. The
+ * stream is test/lab/'s: this node knows of no TLS key, so none is opened.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <uv.h>
+
+#include "agent/hublink/hub_transport_io.h"
+#include "agent/state/state.h"
+#include "os/clock.h"
+#include "test/support/sample_mesh.h"
+#include "wire/stun.h"
+
+#define SEC NSEC_PER_SEC
+#define MS  NSEC_PER_MSEC
+
+/* Two of the hub's endpoints. */
+#define WAYS 2
+
+struct world {
+    uv_loop_t loop;
+    struct hub_transport_io io;
+    struct state state;
+    struct object hub;
+    struct hub_ways ways;
+    struct hub_transport_io_view view;
+    int fd[WAYS]; /* owns; the hub's STUN ports */
+    nsec_t now;
+};
+
+static int open_port(struct endpoint *ret)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sin);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&sin, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+    assert_int_equal(endpoint_parse(ret, "127.0.0.1:1", NULL), 0);
+    ret->port = ntohs(sin.sin_port);
+    return fd;
+}
+
+static int enter(void **state)
+{
+    static struct world w;
+
+    /* An answer is dated by the machine's clock, for its round trip. */
+    w = (struct world){.hub = sample_node(1), .now = clock_now()};
+    w.state.snapshot = sample_snapshot(4, 2);
+    for (unsigned i = 0; i < WAYS; i++)
+        w.fd[i] = open_port(&w.ways.all[w.ways.n++]);
+    w.view = (struct hub_transport_io_view){
+        .hub = {.ways = &w.ways}, .node = &w.hub.node, .listen_port = 51820};
+    assert_int_equal(uv_loop_init(&w.loop), 0);
+    hub_transport_io_init(&w.io, &w.loop, &w.state);
+    *state = &w;
+    return 0;
+}
+
+static int leave(void **state)
+{
+    struct world *w = *state;
+
+    hub_transport_io_stop(&w->io);
+    hub_transport_io_stop(&w->io);
+    (void)uv_run(&w->loop, UV_RUN_DEFAULT);
+    for (unsigned i = 0; i < WAYS; i++)
+        (void)close(w->fd[i]);
+    snapshot_deinit(&w->state.snapshot);
+    object_deinit(&w->hub);
+    return uv_loop_close(&w->loop);
+}
+
+static struct hub_transport_io_news poll_hub(struct world *w)
+{
+    return hub_transport_io_poll(&w->io, &w->view, w->now);
+}
+
+/* Takes the next request at that port, which has to be there, and answers it if it is to. */
+static struct stun_transaction take_request(struct world *w, unsigned way, bool answers)
+{
+    uint8_t in[STUN_REQUEST_SIZE];
+    uint8_t out[STUN_ANSWER_MAX];
+    struct sockaddr_in from;
+    socklen_t len = sizeof(from);
+    struct stun_request rq;
+    struct endpoint seen;
+    ssize_t n = recvfrom(w->fd[way], in, sizeof(in), 0, (struct sockaddr *)&from, &len);
+
+    assert_true(n > 0);
+    assert_int_equal(stun_decode_request(&rq, in, (size_t)n), 0);
+    assert_int_equal(endpoint_parse(&seen, "203.0.113.5:4000", NULL), 0);
+    if (answers) {
+        size_t size = stun_encode_answer(&rq, &seen, out);
+
+        assert_true(sendto(w->fd[way], out, size, 0, (struct sockaddr *)&from, len) > 0);
+    }
+    return rq.id;
+}
+
+/* The answer is there once the loop has turned; it makes a run due at once. */
+static void wait_for_answer(struct world *w)
+{
+    while (w->io.due_at != 0)
+        (void)uv_run(&w->loop, UV_RUN_ONCE);
+}
+
+static void test_a_hub_that_is_heard_is_not_asked(void **state)
+{
+    struct world *w = *state;
+    struct hub_transport_io_news news = poll_hub(w);
+    char byte;
+
+    assert_false(news.has_changed || news.ask_heard || news.n_answered > 0);
+    assert_true(w->io.due_at == NSEC_NEVER);
+    assert_true(hub_transport_io_is_settled(&w->io));
+    assert_int_equal(recv(w->fd[0], &byte, 1, MSG_DONTWAIT), -1);
+}
+
+static void test_a_silent_hub_is_asked_at_each_endpoint(void **state)
+{
+    struct world *w = *state;
+    struct hub_transport_io_news news;
+
+    w->view.hub.silent_since = w->now;
+    (void)poll_hub(w);
+    assert_false(hub_transport_io_is_settled(&w->io));
+    assert_int_equal(w->io.due_at, w->now + TRANSPORT_CHOICE_TICK);
+    (void)take_request(w, 0, false);
+    (void)take_request(w, 1, true);
+    wait_for_answer(w);
+    w->now += 50 * MS;
+    news = hub_transport_io_run(&w->io, w->now);
+    assert_int_equal(news.n_answered, 1);
+    assert_true(endpoint_equal(&news.answered[0], &w->ways.all[1]));
+    /* Told once. */
+    assert_int_equal(hub_transport_io_run(&w->io, w->now).n_answered, 0);
+}
+
+static void test_answers_of_one_endpoint_count_once(void **state)
+{
+    struct world *w = *state;
+    struct hub_transport_io_news news;
+
+    w->view.hub.silent_since = w->now;
+    (void)poll_hub(w);
+    w->now += SEC;
+    (void)poll_hub(w);
+    (void)take_request(w, 0, true);
+    (void)take_request(w, 0, true);
+    wait_for_answer(w);
+    for (unsigned i = 0; i < 20; i++)
+        (void)uv_run(&w->loop, UV_RUN_NOWAIT);
+    news = hub_transport_io_run(&w->io, w->now);
+    assert_int_equal(news.n_answered, 1);
+}
+
+/* The engine is not told of a stream that there is none of. */
+static void test_without_a_key_there_is_no_stream(void **state)
+{
+    struct world *w = *state;
+
+    w->view.hub.silent_since = w->now;
+    for (unsigned i = 0; i < 40; i++, w->now += TRANSPORT_CHOICE_TICK) {
+        struct hub_transport_io_news news = poll_hub(w);
+
+        assert_false(news.has_changed);
+    }
+    assert_null(w->io.stream);
+    assert_int_equal(hub_transport_io_endpoint(&w->io).port, 0);
+}
+
+static void test_no_hub_and_no_life(void **state)
+{
+    struct world *w = *state;
+
+    w->view.hub.silent_since = w->now;
+    w->view.node = NULL;
+    (void)poll_hub(w);
+    assert_true(w->io.due_at == NSEC_NEVER);
+    w->view.node = &w->hub.node;
+    hub_transport_io_stop(&w->io);
+    (void)poll_hub(w);
+    assert_true(w->io.due_at == NSEC_NEVER);
+    assert_int_equal(hub_transport_io_run(&w->io, w->now).n_answered, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_hub_that_is_heard_is_not_asked, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_silent_hub_is_asked_at_each_endpoint, enter, leave),
+        cmocka_unit_test_setup_teardown(test_answers_of_one_endpoint_count_once, enter, leave),
+        cmocka_unit_test_setup_teardown(test_without_a_key_there_is_no_stream, enter, leave),
+        cmocka_unit_test_setup_teardown(test_no_hub_and_no_life, enter, leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/*
+ * test-agent-core.c - passes and polls of a whole agent, on a clock of the test's.
+ *
+ * The interface is a bridge in a network namespace of its own; the engine keeps what it is told;
+ * the hub is away, so nothing is reported.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "agent/agent_core.h"
+#include "base/err.h"
+#include "net/netlink/rtnl.h"
+#include "test/support/netns.h"
+#include "test/support/sample_engine.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+
+/* Of the wall clock when the monotonic one is 0. */
+#define WALL (1790000000 * SEC)
+
+static nsec_t now;
+
+static nsec_t clock_of_test(void)
+{
+    return now;
+}
+
+static nsec_t wall_of_test(void)
+{
+    return WALL + now;
+}
+
+/* The node n2 of four. */
+struct world {
+    struct netlink *nl;
+    struct agent agent;
+    struct sample_engine engine;
+    unsigned ifindex;
+};
+
+static int on_event(void *ctx, struct watch_event *ev, nsec_t at, struct err *e)
+{
+    return 0;
+}
+
+static void on_change(void *ctx, bool heard, const char *why, nsec_t at)
+{
+}
+
+static void on_nothing(void *ctx)
+{
+}
+
+/* The parts, as agent.c makes them. */
+static void open_parts(struct agent *a)
+{
+    struct hub_link_listener hub = {.on_event = on_event, .on_change = on_change, .ctx = a};
+    struct path_driver_options opt = {
+        .secret = &a->state.secret, .name = "n2", .interface = a->state.interface};
+    struct path_driver_listener paths = {
+        .on_routes = on_nothing, .on_self = on_nothing, .on_network = on_nothing};
+    struct keepalive_listener keepalive = {.on_result = on_nothing, .on_interval = on_nothing};
+    struct node_names_options names = {.is_on = false};
+
+    assert_int_equal(uv_loop_init(&a->loop), 0);
+    node_keepalive_init(&a->keepalive, &a->loop, "/nonexistent", &keepalive);
+    node_names_init(&a->names, &names);
+    assert_int_equal(reconcile_init(&a->reconcile, a->state.interface, a->state.engine,
+                         SUBNETS_ACCEPT_PRIVATE, NULL),
+        0);
+    assert_int_equal(path_driver_new(&a->paths, &a->loop, &opt, &paths, NULL), 0);
+    assert_int_equal(
+        hub_link_new(&a->hub, &a->loop, a->state.interface, &a->signer, &hub, NULL), 0);
+    hub_transport_io_init(&a->transport, &a->loop, &a->state);
+    job_calls_init(&a->jobs, a->hub);
+    path_driver_set_snapshot(a->paths, &a->snapshot, now);
+}
+
+static struct world *make_world(void **state)
+{
+    static const struct agent_config config = {.state_dir = "/nonexistent"};
+    static struct world w;
+    struct netlink *nl = netns_need(state);
+    struct object self = sample_node(2);
+    struct rtnl_link link;
+    struct agent *a = &w.agent;
+
+    now = 1000 * SEC;
+    w = (struct world){.nl = nl, .agent = AGENT_NULL};
+    assert_int_equal(rtnl_add_link(nl, "weft0", "bridge"), 0);
+    assert_int_equal(rtnl_find_link(nl, "weft0", &link), 0);
+    w.ifindex = link.ifindex;
+    a->config = &config;
+    a->clock = clock_of_test;
+    a->wall_clock = wall_of_test;
+    a->state.secret = (struct x25519_secret){.b = {5, [31] = 0x40}};
+    a->state.engine = ENGINE_KIND_KERNEL;
+    (void)snprintf(a->state.interface, sizeof(a->state.interface), "weft0");
+    a->snapshot = sample_snapshot(4, 2);
+    assert_true(x25519_derive_public(&a->state.secret, &self.node.key));
+    sample_put(&a->snapshot, self);
+    open_parts(a);
+    sample_engine_init(&w.engine, ENGINE_KIND_KERNEL);
+    a->reconcile.engine = &w.engine.engine;
+    return &w;
+}
+
+static void end_world(struct world *w)
+{
+    struct agent *a = &w->agent;
+
+    a->hub = hub_link_free(a->hub);
+    hub_transport_io_stop(&a->transport);
+    hub_health_deinit(&a->health);
+    node_keepalive_stop(&a->keepalive);
+    a->paths = path_driver_free(a->paths, false);
+    (void)uv_run(&a->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&a->loop), 0);
+    reconcile_deinit(&a->reconcile);
+    observe_deinit(&a->seen);
+    reach_deinit(&a->reach);
+    free(a->routes);
+    node_names_deinit(&a->names);
+    snapshot_deinit(&a->snapshot);
+    sample_engine_deinit(&w->engine);
+}
+
+static struct wg_peer *peer(struct world *w, unsigned n)
+{
+    struct x25519_public key = sample_key(n);
+
+    return sample_engine_find(&w->engine, &key);
+}
+
+static void test_a_pass_plans_the_next(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+
+    agent_core_poll(a);
+    agent_core_reconcile(a);
+    assert_int_equal(w->engine.config.n_peers, 3);
+    assert_int_equal(a->pass.due_at, now + PASS_PLAN_PERIOD);
+    assert_string_equal(a->pass.fault.text, "");
+    /* The earliest of all deadlines, which is the poll's. */
+    assert_true(agent_core_due(a) <= now + SEC);
+    end_world(w);
+}
+
+/* A failure is dated when it came about, and repeated soon. */
+static void test_a_pass_that_fails_is_repeated(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+
+    assert_int_equal(rtnl_remove_link(w->nl, w->ifindex), 0);
+    agent_core_reconcile(a);
+    assert_string_not_equal(a->pass.fault.text, "");
+    assert_true(a->pass.due_at > now && a->pass.due_at < now + SEC);
+    assert_int_equal(rtnl_add_link(w->nl, "weft0", "bridge"), 0);
+    now = a->pass.due_at;
+    agent_core_run(a, now);
+    assert_string_equal(a->pass.fault.text, "");
+    assert_int_equal(a->pass.due_at, now + PASS_PLAN_PERIOD);
+    end_world(w);
+}
+
+static void test_peers_are_seen_with_their_ages(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    const struct x25519_public n3 = sample_key(3);
+    const struct observation *ob;
+
+    agent_core_poll(a);
+    agent_core_reconcile(a);
+    agent_core_poll(a);
+    ob = observe_find(&a->seen, &n3);
+    assert_non_null(ob);
+    assert_int_equal(ob->handshake_at, 0);
+    now += SEC;
+    peer(w, 3)->facts.handshake_sec = wall_of_test() / SEC;
+    agent_core_poll(a);
+    assert_int_equal(observe_find(&a->seen, &n3)->handshake_at, now);
+    assert_int_equal(a->reach.n, 2);
+    end_world(w);
+}
+
+/* Before an agent's first look only the wall clock knows when a handshake was. */
+static void test_a_handshake_before_the_first_poll(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    const struct x25519_public n3 = sample_key(3);
+
+    agent_core_reconcile(a);
+    peer(w, 3)->facts.handshake_sec = wall_of_test() / SEC - 30;
+    agent_core_poll(a);
+    assert_int_equal(observe_find(&a->seen, &n3)->handshake_at, now - 30 * SEC);
+    end_world(w);
+}
+
+/* A stock peer that does not answer where the engine follows it is told where it was. */
+static void test_a_peer_that_was_led_astray_comes_back(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    struct wg_peer *hub;
+    struct endpoint told;
+
+    agent_core_poll(a);
+    agent_core_reconcile(a);
+    hub = peer(w, 1);
+    assert_non_null(hub);
+    told = hub->endpoint;
+    assert_false(endpoint_is_none(&told));
+    hub->endpoint.port++;
+    agent_core_poll(a);
+    hub->facts.tx_bytes = 1000;
+    now += SEC;
+    agent_core_poll(a);
+    assert_true(a->pass.due_at > now);
+    now += OBSERVE_SILENCE_MAX;
+    /* A regular pass leaves alone what the engine has learned. */
+    agent_core_reconcile(a);
+    agent_core_poll(a);
+    assert_true(a->pass.due_at <= now);
+    agent_core_run(a, now);
+    assert_true(endpoint_equal(&peer(w, 1)->endpoint, &told));
+    end_world(w);
+}
+
+static void test_an_engine_that_was_changed_by_hand_is_mended(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+
+    agent_core_poll(a);
+    agent_core_reconcile(a);
+    wg_peer_deinit(&w->engine.config.peers[--w->engine.config.n_peers]);
+    agent_core_poll(a);
+    assert_true(a->pass.due_at <= now);
+    agent_core_run(a, now);
+    assert_int_equal(w->engine.config.n_peers, 3);
+    end_world(w);
+}
+
+static void test_the_end_is_begun_once(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    nsec_t ends_at;
+
+    agent_core_finish(a, AGENT_END_LEFT);
+    ends_at = a->ends_at;
+    assert_true(a->is_ending && ends_at > now);
+    now += SEC;
+    agent_core_finish(a, AGENT_END_STOPPED);
+    assert_int_equal(a->end, AGENT_END_LEFT);
+    assert_int_equal(a->ends_at, ends_at);
+    end_world(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_pass_plans_the_next, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_a_pass_that_fails_is_repeated, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_peers_are_seen_with_their_ages, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_a_handshake_before_the_first_poll, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_a_peer_that_was_led_astray_comes_back, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_an_engine_that_was_changed_by_hand_is_mended, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_the_end_is_begun_once, netns_enter, netns_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

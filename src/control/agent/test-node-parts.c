@@ -1,0 +1,279 @@
+/*
+ * test-node-parts.c - what the agent's small parts decide: which peers are in doubt, what the
+ * measuring service is told, and which keepalive is kept and told.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "agent/node_keepalive.h"
+#include "agent/node_measure.h"
+#include "agent/paths/edge/reach.h"
+#include "agent/peer_doubt.h"
+#include "agent/reconcile/observe.h"
+#include "agent/state/state.h"
+#include "measure/service.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+
+static struct endpoint endpoint(const char *text)
+{
+    struct endpoint ep;
+
+    assert_int_equal(endpoint_parse(&ep, text, NULL), 0);
+    return ep;
+}
+
+/* ---- peers in doubt ------------------------------------------------------------------------- */
+
+/* As n2 of four sees it: it finds n3's path, and n4 is a stock one. */
+struct doubts {
+    struct peer_doubt pd;
+    struct snapshot snapshot;
+    struct observation items[3]; /* of the hub, n3 and n4 */
+    struct observe seen;
+    struct endpoint relay;
+    struct peer_doubt_facts facts;
+};
+
+static bool is_relay_at(void *ctx, const char *node, const struct endpoint *at)
+{
+    struct doubts *d = ctx;
+
+    return endpoint_equal(at, &d->relay);
+}
+
+static void put_path_finder(struct snapshot *s, unsigned n)
+{
+    struct object o = sample_node(n);
+
+    o.node.side = calloc(1, sizeof(*o.node.side));
+    assert_non_null(o.node.side);
+    sample_put(s, o);
+}
+
+static struct doubts *make_doubts(void)
+{
+    static struct doubts d;
+    const unsigned numbers[] = {1, 3, 4};
+
+    d = (struct doubts){.snapshot = sample_snapshot(4, 2), .relay = endpoint("192.0.2.9:51820")};
+    put_path_finder(&d.snapshot, 3);
+    for (unsigned i = 0; i < 3; i++)
+        d.items[i] = (struct observation){
+            .key = sample_key(numbers[i]), .endpoint = endpoint("198.51.100.3:51820")};
+    d.seen = (struct observe){.items = d.items, .n = 3};
+    d.facts = (struct peer_doubt_facts){.snapshot = &d.snapshot,
+        .seen = &d.seen,
+        .is_relay_at = is_relay_at,
+        .ctx = &d,
+        .now = 1000 * SEC};
+    return &d;
+}
+
+/* How many are in doubt; the first one in @ret. */
+static unsigned walk(struct doubts *d, struct peer_doubt_wish *ret)
+{
+    struct peer_doubt_wish wish;
+    unsigned n = 0;
+
+    while (peer_doubt_next(&d->pd, &d->facts, &wish))
+        if (n++ == 0)
+            *ret = wish;
+    return n;
+}
+
+static void test_a_found_path_is_left_only_for_a_relay(void **state)
+{
+    struct doubts *d = make_doubts();
+    struct peer_doubt_wish wish;
+
+    assert_int_equal(walk(d, &wish), 1);
+    assert_string_equal(wish.node, "n3");
+    assert_ptr_equal(wish.peer, &d->items[1]);
+    /* The next walk begins at the first peer again. */
+    assert_int_equal(walk(d, &wish), 1);
+    d->items[1].endpoint = d->relay;
+    assert_int_equal(walk(d, &wish), 0);
+    /* Nothing was ever sent there. */
+    d->items[1].endpoint = (struct endpoint){.port = 0};
+    assert_int_equal(walk(d, &wish), 0);
+    snapshot_deinit(&d->snapshot);
+}
+
+static void test_a_stock_peer_is_doubted_when_it_is_silent(void **state)
+{
+    struct doubts *d = make_doubts();
+    struct peer_doubt_wish wish;
+
+    d->items[1].endpoint = d->relay;
+    d->items[2].unanswered_since = d->facts.now - OBSERVE_SILENCE_MAX + 1;
+    assert_int_equal(walk(d, &wish), 0);
+    d->facts.now++;
+    assert_int_equal(walk(d, &wish), 1);
+    assert_null(wish.node);
+    assert_ptr_equal(wish.peer, &d->items[2]);
+    snapshot_deinit(&d->snapshot);
+}
+
+/* ---- members that may measure --------------------------------------------------------------- */
+
+static void test_members_and_how_they_are_reached(void **state)
+{
+    struct snapshot s = sample_snapshot(4, 2);
+    struct reach_peer reached[] = {
+        {.node = "n3", .kind = PATH_KIND_DIRECT, .underlay = endpoint("198.51.100.3:1").addr},
+        {.node = "n4", .kind = PATH_KIND_RELAY},
+    };
+    struct reach reach = {.items = reached, .n = 2};
+    struct service_member members[4];
+    const struct node *n3 = snapshot_find_node(&s, "n3");
+
+    memset(members, 0xff, sizeof(members));
+    assert_int_equal(node_measure_list(&s, &reach, members, 4), 4);
+    /* In the snapshot's order: the hub, n2, which is this node, n3, n4. */
+    assert_string_equal(members[0].name, "hub");
+    assert_string_equal(members[0].path, "");
+    assert_string_equal(members[1].path, "");
+    assert_string_equal(members[2].name, "n3");
+    assert_string_equal(members[2].hostname, "");
+    assert_string_equal(members[2].path, "direct");
+    assert_true(ip_addr_equal(&members[2].address, &n3->address4));
+    assert_true(ip_addr_equal(&members[2].underlay, &reached[0].underlay));
+    assert_string_equal(members[3].path, "relay");
+    assert_true(ip_addr_is_none(&members[3].underlay));
+    /* A network that is larger than the service takes is told in part. */
+    members[2].name[0] = 'x';
+    assert_int_equal(node_measure_list(&s, &reach, members, 2), 2);
+    assert_int_equal(members[2].name[0], 'x');
+    snapshot_deinit(&s);
+}
+
+/* ---- the keepalive -------------------------------------------------------------------------- */
+
+static void on_nothing(void *ctx)
+{
+}
+
+/* A node whose state directory has what an earlier run has measured. */
+struct kept {
+    uv_loop_t loop;
+    char dir[64];
+    struct node_keepalive nk;
+};
+
+static struct kept *begin_kept(const struct keepalive_known *known, const char *damage)
+{
+    static struct kept k;
+    struct keepalive_listener listener = {.on_result = on_nothing, .on_interval = on_nothing};
+    char path[128];
+
+    (void)snprintf(k.dir, sizeof(k.dir), "/tmp/weft-test-keepalive-XXXXXX");
+    assert_non_null(mkdtemp(k.dir));
+    if (known)
+        assert_int_equal(state_write_keepalive(known, k.dir, NULL), 0);
+    if (damage) {
+        FILE *f;
+
+        (void)snprintf(path, sizeof(path), "%s/keepalive.json", k.dir);
+        f = fopen(path, "w");
+        assert_non_null(f);
+        (void)fputs(damage, f);
+        (void)fclose(f);
+    }
+    assert_int_equal(uv_loop_init(&k.loop), 0);
+    node_keepalive_init(&k.nk, &k.loop, k.dir, &listener);
+    return &k;
+}
+
+static void end_kept(struct kept *k)
+{
+    char path[128];
+
+    node_keepalive_stop(&k->nk);
+    (void)uv_run(&k->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&k->loop), 0);
+    (void)snprintf(path, sizeof(path), "%s/keepalive.json", k->dir);
+    (void)unlink(path);
+    assert_int_equal(rmdir(k->dir), 0);
+}
+
+static void test_what_is_told_of_the_keepalive(void **state)
+{
+    const struct keepalive_known measured = {
+        .bounds = {.lives = 40 * SEC, .dies = 50 * SEC}, .measured_at = 1790000000 * SEC};
+    static const struct {
+        bool is_measured;
+        uint16_t network;
+        nsec_t told;
+    } cases[] = {
+        /* Nothing is measured: only a fixed one is known to hold anything. */
+        {false, NETWORK_KEEPALIVE_AUTO, 0},
+        {false, 0, 0},
+        {false, 15, 15 * SEC},
+        /* Three quarters of what survived; the network's own goes before it. */
+        {true, NETWORK_KEEPALIVE_AUTO, 30 * SEC},
+        {true, 0, 30 * SEC},
+        {true, 15, 15 * SEC},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct kept *k = begin_kept(cases[i].is_measured ? &measured : NULL, NULL);
+        struct network net = {.keepalive = cases[i].network};
+
+        if (node_keepalive_to_tell(&k->nk, &net) != cases[i].told)
+            fail_msg("case %zu: %lld ns", i, (long long)node_keepalive_to_tell(&k->nk, &net));
+        assert_int_equal(
+            node_keepalive_interval(&k->nk), cases[i].is_measured ? 30 : NETWORK_KEEPALIVE_UNKNOWN);
+        end_kept(k);
+    }
+}
+
+static void test_a_result_is_kept_for_the_next_start(void **state)
+{
+    struct kept *k = begin_kept(NULL, NULL);
+    struct keepalive_known read = KEEPALIVE_KNOWN_NULL;
+    struct network net = {.keepalive = NETWORK_KEEPALIVE_AUTO};
+
+    k->nk.probe.plan.known = (struct keepalive_known){
+        .bounds = {.lives = 24 * SEC, .dies = 30 * SEC}, .measured_at = 1790000000 * SEC};
+    node_keepalive_on_result(&k->nk, &net);
+    assert_int_equal(state_read_keepalive(&read, k->dir, NULL), 0);
+    assert_int_equal(read.bounds.lives, 24 * SEC);
+    end_kept(k);
+}
+
+/* Somebody may want to see what is in it. */
+static void test_a_damaged_file_is_left_alone(void **state)
+{
+    struct kept *k = begin_kept(NULL, "{\"half");
+    struct keepalive_known read = KEEPALIVE_KNOWN_NULL;
+    struct network net = {.keepalive = NETWORK_KEEPALIVE_AUTO};
+
+    k->nk.probe.plan.known = (struct keepalive_known){
+        .bounds = {.lives = 24 * SEC, .dies = 30 * SEC}, .measured_at = 1790000000 * SEC};
+    node_keepalive_on_result(&k->nk, &net);
+    assert_true(state_read_keepalive(&read, k->dir, NULL) < 0);
+    end_kept(k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_found_path_is_left_only_for_a_relay),
+        cmocka_unit_test(test_a_stock_peer_is_doubted_when_it_is_silent),
+        cmocka_unit_test(test_members_and_how_they_are_reached),
+        cmocka_unit_test(test_what_is_told_of_the_keepalive),
+        cmocka_unit_test(test_a_result_is_kept_for_the_next_start),
+        cmocka_unit_test(test_a_damaged_file_is_left_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/*
+ * test-service.c - whom the measuring service takes orders from, and which it refuses.
+ *
+ * Real services and a real coordinator, on addresses of loopback: 127.0.0.1 is this member,
+ * 127.0.0.2 another one, and 127.0.0.3 a stranger.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "measure/coordinator.h"
+#include "measure/service.h"
+#include "net/address/sockaddr.h"
+#include "os/clock.h"
+
+#define SEC NSEC_PER_SEC
+
+/* Longer than anything here takes; a test that waits for it fails by it. */
+#define PATIENCE (20 * SEC)
+
+static struct ip_addr loopback(unsigned n)
+{
+    return (struct ip_addr){{[10] = 0xff, 0xff, 127, 0, 0, (uint8_t)n}};
+}
+
+/* Services of the first @n members, all on one port that nobody else has. */
+struct world {
+    struct service *services[2];
+    unsigned n;
+    uint16_t port;
+};
+
+/* A port that is free at all addresses of loopback. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET};
+    socklen_t len = sizeof(sin);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&sin, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+    (void)close(fd);
+    return ntohs(sin.sin_port);
+}
+
+/* A connection from that address of loopback to another one; -1: nobody listens. */
+static int connect_from(const struct world *w, unsigned from, unsigned to)
+{
+    struct endpoint source = {.addr = loopback(from)};
+    struct endpoint target = {.addr = loopback(to), .port = w->port};
+    union sockaddr_inet sa;
+    socklen_t len = sockaddr_from_endpoint(&sa, &source);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, &sa.any, len), 0);
+    len = sockaddr_from_endpoint(&sa, &target);
+    if (connect(fd, &sa.any, len) == 0)
+        return fd;
+    (void)close(fd);
+    return -1;
+}
+
+static void begin(struct world *w, unsigned n)
+{
+    struct service_member members[2] = {
+        {.address = loopback(1), .name = "one", .hostname = "box1"},
+        {.address = loopback(2), .name = "two", .path = "direct"},
+    };
+
+    *w = (struct world){.n = n, .port = free_port()};
+    for (unsigned i = 0; i < n; i++) {
+        struct service_config config = {.port = w->port};
+        struct ip_addr own = loopback(i + 1);
+        int fd = -1;
+
+        assert_int_equal(service_new(&w->services[i], &config, NULL), 0);
+        service_set_members(w->services[i], &own, members, 2);
+        /* Its thread opens the port a moment later. */
+        for (nsec_t until = clock_now() + PATIENCE; fd < 0 && clock_now() < until;)
+            fd = connect_from(w, 1, i + 1);
+        assert_true(fd >= 0);
+        (void)close(fd);
+    }
+}
+
+static void end(struct world *w)
+{
+    for (unsigned i = 0; i < w->n; i++)
+        w->services[i] = service_free(w->services[i]);
+}
+
+/* Sends a line; the answer's words, or what of a refusal is told, until the next call. */
+static const char *ask(int fd, const char *line)
+{
+    static char text[512];
+    struct line_buffer lb = LINE_BUFFER_NULL;
+    json_t *json = json_loads(line, 0, NULL);
+    json_t *said = NULL;
+    struct err e = ERR_NULL;
+    char *dumped;
+
+    assert_non_null(json);
+    assert_int_equal(line_write(fd, json, clock_now() + PATIENCE, NULL), 0);
+    json_decref(json);
+    if (line_read(&lb, fd, clock_now() + PATIENCE, &said, &e) != 0)
+        fail_msg("no answer to %s: %s", line, err_text(&e));
+    dumped = json_dumps(said, JSON_COMPACT);
+    (void)snprintf(text, sizeof(text), "%s", dumped);
+    free(dumped);
+    json_decref(said);
+    line_buffer_deinit(&lb);
+    return text;
+}
+
+static void assert_said(int fd, const char *line, const char *part)
+{
+    const char *said = ask(fd, line);
+
+    if (!strstr(said, part))
+        fail_msg("%s: \"%s\" is not in %s", line, part, said);
+}
+
+#define SESSION(id) \
+    "{\"op\": \"session\", \"purpose\": \"bench\", \"seconds\": 60, \"id\": \"" id "\"}"
+#define FIRST  "000102030405060708090a0b0c0d0e0f"
+#define SECOND "100102030405060708090a0b0c0d0e0f"
+
+static void test_a_stranger_is_not_even_answered(void **state)
+{
+    struct world w;
+    static const char order[] = "{\"op\": \"facts\"}\n";
+    char byte;
+    int fd;
+
+    begin(&w, 1);
+    fd = connect_from(&w, 3, 1);
+    assert_true(fd >= 0);
+    (void)send(fd, order, sizeof(order) - 1, MSG_NOSIGNAL);
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    (void)close(fd);
+    end(&w);
+}
+
+static void test_a_session_comes_first(void **state)
+{
+    static const char *const orders[] = {"{\"op\": \"facts\"}", "{\"op\": \"heard\"}",
+        "{\"op\": \"underlay\"}", "{\"op\": \"light\", \"peer\": \"127.0.0.2\", \"pings\": 1}"};
+    struct world w;
+
+    begin(&w, 1);
+    for (unsigned i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+        int fd = connect_from(&w, 2, 1);
+
+        assert_said(fd, orders[i], "a session comes first");
+        (void)close(fd);
+    }
+    end(&w);
+}
+
+static void test_one_coordinator_at_a_time(void **state)
+{
+    struct world w;
+    int first;
+    int second;
+
+    begin(&w, 1);
+    first = connect_from(&w, 1, 1);
+    assert_said(first, SESSION(FIRST), "\"ok\":true");
+    second = connect_from(&w, 2, 1);
+    assert_said(second, SESSION(SECOND), "it measures for 127.0.0.1 right now");
+    (void)close(second);
+    /* Its end is that of the session; the service sees it a moment later. */
+    (void)close(first);
+    for (nsec_t until = clock_now() + PATIENCE; clock_now() < until;) {
+        bool is_taken;
+
+        second = connect_from(&w, 2, 1);
+        is_taken = strstr(ask(second, SESSION(SECOND)), "\"ok\":true") != NULL;
+        (void)close(second);
+        if (is_taken)
+            break;
+        assert_true(clock_now() < until);
+    }
+    end(&w);
+}
+
+/* A member that is no coordinator makes nobody send, swallow, or open a port. */
+static void test_data_only_within_the_session(void **state)
+{
+    static const char *const orders[] = {
+        "{\"op\": \"sink\", \"id\": \"" SECOND "\", \"ms\": 1000}",
+        "{\"op\": \"source\", \"id\": \"" SECOND "\", \"ms\": 1000, \"bytes\": 1000}",
+        "{\"op\": \"hop\", \"id\": \"" SECOND "\", \"rank\": 0}",
+        "{\"op\": \"port\", \"id\": \"" SECOND "\"}",
+    };
+    struct world w;
+    int coordinator;
+    int fd;
+
+    begin(&w, 1);
+    coordinator = connect_from(&w, 1, 1);
+    assert_said(coordinator, SESSION(FIRST), "\"ok\":true");
+    for (unsigned i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+        fd = connect_from(&w, 2, 1);
+        assert_said(fd, orders[i], "it is not in that session");
+        (void)close(fd);
+    }
+    fd = connect_from(&w, 2, 1);
+    assert_said(fd, "{\"op\": \"port\", \"id\": \"" FIRST "\"}", "no port is open");
+    (void)close(fd);
+    assert_said(coordinator, "{\"op\": \"underlay\"}", "\"port\":");
+    fd = connect_from(&w, 2, 1);
+    assert_said(fd, "{\"op\": \"port\", \"id\": \"" FIRST "\"}", "\"port\":");
+    (void)close(fd);
+    (void)close(coordinator);
+    end(&w);
+}
+
+/* What this machine can reach or resolve besides the members is nobody's business. */
+static void test_only_members_are_measured_and_named(void **state)
+{
+    static const struct {
+        const char *order;
+        const char *said;
+    } cases[] = {
+        {"{\"op\": \"light\", \"peer\": \"127.0.0.3\", \"pings\": 1}", "no other member"},
+        {"{\"op\": \"light\", \"peer\": \"127.0.0.1\", \"pings\": 1}", "no other member"},
+        {"{\"op\": \"bulk\", \"peer\": \"127.0.0.3\", \"streams\": 1, \"ms\": 1, \"bytes\": 1, "
+         "\"way\": \"out\"}",
+            "no other member"},
+        {"{\"op\": \"warm\", \"addresses\": [\"127.0.0.2\", \"127.0.0.3\"]}",
+            "not a member of this network"},
+        {"{\"op\": \"allreduce\", \"addresses\": [\"127.0.0.1\", \"127.0.0.3\"], \"rank\": 0, "
+         "\"bytes\": 4, \"repeats\": 1, \"ms\": 1, \"algorithm\": \"ring\"}",
+            "none of this network"},
+        {"{\"op\": \"names\", \"names\": [{\"name\": \"localhost\", \"address\": \"127.0.0.1\"}]}",
+            "a name is not that of the member"},
+        {"{\"op\": \"names\", \"names\": [{\"name\": \"two\", \"address\": \"127.0.0.1\"}]}",
+            "a name is not that of the member"},
+        {"{\"op\": \"names\", \"names\": []}", "\"wrong\":{}"},
+        /* An order for another connection, and one with a field out of its bounds. */
+        {SESSION(SECOND), "not given within a session"},
+        {"{\"op\": \"sink\", \"id\": \"" FIRST "\", \"ms\": 1}", "not given within a session"},
+    };
+    struct world w;
+    int fd;
+
+    begin(&w, 1);
+    fd = connect_from(&w, 1, 1);
+    assert_said(fd, SESSION(FIRST), "\"ok\":true");
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        assert_said(fd, cases[i].order, cases[i].said);
+    /* A line that is no order ends the session. */
+    assert_said(fd, "{\"op\": \"light\", \"peer\": \"127.0.0.2\", \"pings\": 1001}", "from 1 to 1000");
+    (void)close(fd);
+    end(&w);
+}
+
+/* ---- the coordinator ------------------------------------------------------------------------ */
+
+static const struct order session = {
+    .kind = ORDER_SESSION, .id = {{9, 9, 9}}, .purpose = "bench", .seconds = 60};
+static const struct order heard = {.kind = ORDER_HEARD};
+static const struct order bad = {.kind = ORDER_IDLE_TEST, .pings = 1};
+
+static void test_a_member_that_is_away_keeps_its_place(void **state)
+{
+    const struct ip_addr members[] = {loopback(1), loopback(4), loopback(2)};
+    const struct ip_addr own = loopback(1);
+    const struct order *orders[] = {&heard, &heard, NULL};
+    struct coordinator c;
+    struct world w;
+
+    begin(&w, 2);
+    assert_int_equal(coordinator_open(&c, members, 3, &own, NULL, NULL, w.port, &session,
+                         clock_now() + PATIENCE),
+        0);
+    assert_int_equal(c.n, 3);
+    assert_true(coordinator_has(&c, 0) && coordinator_has(&c, 2));
+    assert_false(coordinator_has(&c, 1));
+    assert_non_null(strstr(c.items[1].why, "it has no measuring service"));
+    coordinator_ask(&c, orders, clock_now() + PATIENCE);
+    assert_non_null(json_object_get(c.items[0].answer, "heard"));
+    assert_null(c.items[1].answer);
+    /* The one that was not asked still has the answer of before. */
+    assert_non_null(json_object_get(c.items[2].answer, "ok"));
+    coordinator_deinit(&c);
+    coordinator_deinit(&c);
+    end(&w);
+}
+
+static void test_a_refusal_is_no_answer(void **state)
+{
+    const struct ip_addr members[] = {loopback(1)};
+    struct order o = bad;
+    const struct order *orders[] = {&o};
+    struct coordinator c;
+    struct coordinator late;
+    struct world w;
+
+    begin(&w, 1);
+    o.peer = loopback(3);
+    assert_int_equal(coordinator_open(&c, members, 1, &members[0], NULL, NULL, w.port, &session,
+                         clock_now() + PATIENCE),
+        0);
+    coordinator_ask(&c, orders, clock_now() + PATIENCE);
+    assert_null(c.items[0].answer);
+    assert_non_null(strstr(c.items[0].why, "no other member"));
+    /* It is there all the same, and takes the next order. */
+    assert_true(coordinator_has(&c, 0));
+    orders[0] = &heard;
+    coordinator_ask(&c, orders, clock_now() + PATIENCE);
+    assert_non_null(c.items[0].answer);
+    assert_string_equal(c.items[0].why, "");
+    /* One that is refused its session is not held. */
+    assert_int_equal(coordinator_open(&late, members, 1, &members[0], NULL, NULL, w.port, &session,
+                         clock_now() + PATIENCE),
+        0);
+    assert_false(coordinator_has(&late, 0));
+    assert_non_null(strstr(late.items[0].why, "it measures for 127.0.0.1"));
+    coordinator_deinit(&late);
+    coordinator_deinit(&c);
+    end(&w);
+}
+
+/* It would answer the order before when it is asked the next one. */
+static void test_a_member_that_stops_answering_is_lost(void **state)
+{
+    const struct order *orders[] = {&heard};
+    struct coordinator_link link = {.address = loopback(2)};
+    struct coordinator c = {.items = calloc(1, sizeof(link)), .n = 1};
+    int ends[2];
+
+    assert_non_null(c.items);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    link.fd = ends[0];
+    c.items[0] = link;
+    coordinator_ask(&c, orders, clock_now());
+    assert_false(coordinator_has(&c, 0));
+    assert_string_equal(c.items[0].why, "it has stopped answering");
+    (void)close(ends[1]);
+    coordinator_deinit(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_stranger_is_not_even_answered),
+        cmocka_unit_test(test_a_session_comes_first),
+        cmocka_unit_test(test_one_coordinator_at_a_time),
+        cmocka_unit_test(test_data_only_within_the_session),
+        cmocka_unit_test(test_only_members_are_measured_and_named),
+        cmocka_unit_test(test_a_member_that_is_away_keeps_its_place),
+        cmocka_unit_test(test_a_refusal_is_no_answer),
+        cmocka_unit_test(test_a_member_that_stops_answering_is_lost),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

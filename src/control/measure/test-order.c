@@ -169,7 +169,6 @@ static void test_there_and_back(void **state)
     }
 }
 
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -131,7 +131,7 @@ static void assert_said(int fd, const char *line, const char *part)
         fail_msg("%s: \"%s\" is not in %s", line, part, said);
 }
 
-#define SESSION(id) \
+#define SESSION(id)                                                                                \
     "{\"op\": \"session\", \"purpose\": \"bench\", \"seconds\": 60, \"id\": \"" id "\"}"
 #define FIRST  "000102030405060708090a0b0c0d0e0f"
 #define SECOND "100102030405060708090a0b0c0d0e0f"
@@ -262,7 +262,8 @@ static void test_only_members_are_measured_and_named(void **state)
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         assert_said(fd, cases[i].order, cases[i].said);
     /* A line that is no order ends the session. */
-    assert_said(fd, "{\"op\": \"light\", \"peer\": \"127.0.0.2\", \"pings\": 1001}", "from 1 to 1000");
+    assert_said(
+        fd, "{\"op\": \"light\", \"peer\": \"127.0.0.2\", \"pings\": 1001}", "from 1 to 1000");
     (void)close(fd);
     end(&w);
 }

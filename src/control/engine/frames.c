@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "net/socket/socket_room.h"
+#include "net/socket/socket.h"
 #include "net/socket/unix_socket.h"
 #include "shared/frame_header.h"
 #include "uapi/uapi_server.h"

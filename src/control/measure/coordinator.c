@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "measure/dial.h"
 #include "net/address/sockaddr.h"
-#include "net/socket/socket_wait.h"
+#include "net/socket/socket.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "measure/line.h"
 #include "net/address/sockaddr.h"
-#include "net/socket/socket_wait.h"
+#include "net/socket/socket.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 

@@ -15,7 +15,7 @@
 #include "measure/line.h"
 #include "measure/transfer.h"
 #include "net/address/sockaddr.h"
-#include "net/socket/socket_wait.h"
+#include "net/socket/socket.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "measure/order.h"
-#include "net/socket/socket_wait.h"
+#include "net/socket/socket.h"
 
 #define GROW 4096
 

@@ -32,9 +32,8 @@
 #include "crypto/aead.h"
 #include "crypto/blake2s.h"
 #include "crypto/x25519.h"
-#include "noise/local.h"
+#include "noise/identity.h"
 #include "noise/profile.h"
-#include "noise/remote.h"
 #include "wire/wg.h"
 
 struct keypair;

@@ -115,16 +115,35 @@ bool router__is_blocked(
 /** router__mac1_key() - for messages to @public. */
 void router__mac1_key(struct router_mac1_key *ret, const struct x25519_public *public);
 
-/** router__pass(), router__drop() - the verdicts that name no endpoint. */
-struct router_verdict router__pass(void);
-struct router_verdict router__drop(enum drop_reason reason);
+/** router__pass() - the verdict: not the relay's. */
+static inline struct router_verdict router__pass(void)
+{
+    return (struct router_verdict){.action = ROUTER_ACTION_PASS};
+}
+
+/** router__drop() - the verdict: it ends here, because of @reason. */
+static inline struct router_verdict router__drop(enum drop_reason reason)
+{
+    return (struct router_verdict){.action = ROUTER_ACTION_DROP, .reason = reason};
+}
 
 /** router__forward() - to where @node is; a drop while that is not known. */
-struct router_verdict router__forward(const struct router_node *node);
+static inline struct router_verdict router__forward(const struct router_node *node)
+{
+    if (!node->has_address)
+        return router__drop(DROP_RELAY_NO_ADDRESS);
+    return (struct router_verdict){
+        .action = ROUTER_ACTION_FORWARD, .to = node->remote, .local = node->local};
+}
 
 /** router__unclaimed() - the verdict for an index that @in's source holds no lease of. */
-struct router_verdict router__unclaimed(
-    const struct router_arrival *in, bool is_sender_known, uint32_t index);
+static inline struct router_verdict router__unclaimed(
+    const struct router_arrival *in, bool is_sender_known, uint32_t index)
+{
+    if (in->is_local(in->ctx, index))
+        return router__pass();
+    return router__drop(is_sender_known ? DROP_RELAY_NO_LEASE : DROP_RELAY_UNKNOWN_SENDER);
+}
 
 /** router__on_initiation(), router__on_response() - of the right size; take `changing`. */
 struct router_verdict router__on_initiation(

@@ -24,7 +24,7 @@
 #include "noise/handshake.h"
 #include "noise/keypair.h"
 #include "noise/pin.h"
-#include "noise/remote.h"
+#include "noise/identity.h"
 #include "noise/timers.h"
 #include "shared/poll_list.h"
 

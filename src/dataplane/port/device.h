@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "net/tun/offload.h"
-#include "noise/choice.h"
+#include "noise/profile.h"
 #include "packet/device_accept.h"
 #include "shared/device_listener.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "noise/choice.h"
+#include "noise/profile.h"
 
 struct device;
 struct peer;

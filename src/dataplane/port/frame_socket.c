@@ -11,7 +11,7 @@
 
 #include "base/drop.h"
 #include "base/err.h"
-#include "net/socket/socket_room.h"
+#include "net/socket/socket.h"
 #include "net/socket/unix_socket.h"
 #include "packet/run_split.h"
 #include "peer/sender.h"

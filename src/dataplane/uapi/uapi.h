@@ -7,7 +7,7 @@
  *     allowed_ip=10.0.0.2/32         is answered by the same keys, and
  *     (empty line)                   errno=0 (empty line)
  *
- * Some keys are our own: `cipher=CHOICE`, as noise/choice.h writes it, and those that
+ * Some keys are our own: `cipher=CHOICE`, as noise/profile.h writes it, and those that
  * docs/DATAPLANE.md lists. An answer has them only for peers that are not plain WireGuard's, with
  * `session_cipher=NAME` while the session is not in ChaCha20-Poly1305; wg(8) passes over all of
  * them.

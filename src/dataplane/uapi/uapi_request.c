@@ -19,8 +19,7 @@
 #include "shared/port_sockets.h"
 #include "shared/port_state.h"
 #include "uapi/uapi.h"
-#include "uapi/uapi_get.h"
-#include "uapi/uapi_text.h"
+#include "uapi/uapi_answer.h"
 
 /* The protocol's limit of peers, as the whitepaper's implementation has it. */
 #define PEERS_MAX 65536

@@ -16,7 +16,7 @@
 #include "shared/port_state.h"
 #include "uapi/uapi.h"
 #include "uapi/uapi_request.h"
-#include "uapi/uapi_text.h"
+#include "uapi/uapi_answer.h"
 
 #define CLIENTS_MAX 64
 

@@ -21,8 +21,7 @@
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"
-#include "noise/local.h"
-#include "noise/remote.h"
+#include "noise/identity.h"
 
 #define PARTY_PEERS_MAX  8
 #define PARTY_INDEX_MAX  96 /* indices are 1 to this */

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "mesh/snapshot/watch_event.h"
-#include "net/socket/tcp_traffic.h"
+#include "net/socket/tcp.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/rng_kernel.h"

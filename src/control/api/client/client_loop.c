@@ -21,7 +21,7 @@
 #include "api/client/client_internal.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "net/socket/tcp_traffic.h"
+#include "net/socket/tcp.h"
 
 /* Between two probes of a silent stream's connection, s. */
 #define WATCH_KEEPALIVE_S 4L

@@ -13,7 +13,7 @@
 #include "api/server/server_internal.h"
 #include "base/err.h"
 #include "net/address/sockaddr.h"
-#include "net/socket/tcp_listener.h"
+#include "net/socket/tcp.h"
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "net/socket/tcp_listener.h"
+#include "net/socket/tcp.h"
 #include "os/fd_cleanup.h"
 
 #define BACKLOG 1024

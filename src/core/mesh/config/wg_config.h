@@ -16,7 +16,7 @@
 
 #include "base/addr.h"
 #include "crypto/x25519.h"
-#include "noise/choice.h"
+#include "noise/profile.h"
 #include "noise/pin.h"
 
 struct err;

@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "net/address/sockaddr.h"
 #include "net/netlink/rtnl.h"
-#include "net/socket/socket_room.h"
+#include "net/socket/socket.h"
 #include "os/fd_cleanup.h"
 #include "wire/ip.h"
 

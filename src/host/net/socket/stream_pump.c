@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "net/address/sockaddr.h"
-#include "net/socket/socket_room.h"
+#include "net/socket/socket.h"
 #include "net/socket/udp_batch.h"
 #include "os/fd_cleanup.h"
 #include "wire/stream_frame.h"

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "net/address/sockaddr.h"
-#include "net/socket/socket_room.h"
+#include "net/socket/socket.h"
 #include "net/socket/udp_batch.h"
 #include "net/tun/offload.h"
 

@@ -1,4 +1,4 @@
-/* test-choice.c - profiles and the choice among them: who agrees with whom, and who never does. */
+/* test-profile.c - profiles and the choice among them: who agrees with whom, and who never does. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "noise/choice.h"
+#include "noise/profile.h"
 #include "test/support/noise_pair.h"
 
 /* Which cipher each side wants, whether it takes the other's, and what comes of it. */

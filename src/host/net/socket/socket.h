@@ -1,7 +1,9 @@
 /*
- * socket_room.h - how much may wait in a socket before what follows is lost.
+ * socket.h - of any socket: room for what waits in it, and waiting until it is ready.
  */
 #pragma once
+
+#include "base/clock.h"
 
 /**
  * socket_set_receive_room() - of what has arrived and was not read yet
@@ -14,3 +16,6 @@
  */
 void socket_set_receive_room(int fd, int bytes);
 void socket_set_send_room(int fd, int bytes);
+
+/** socket_wait() - until @fd is ready for poll(2)'s @events. 0, -ETIMEDOUT or negative errno. */
+int socket_wait(int fd, short events, nsec_t deadline);

@@ -1,7 +1,11 @@
-/* socket_room.c - see socket_room.h. */
-#include "net/socket/socket_room.h"
+/* socket.c - see socket.h. */
+#include "net/socket/socket.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <sys/socket.h>
+
+#include "os/clock.h"
 
 /* The forced form needs the privilege; the other is cut to the system's limit, silently. */
 static void set_room(int fd, int forced, int usual, int bytes)
@@ -18,4 +22,22 @@ void socket_set_receive_room(int fd, int bytes)
 void socket_set_send_room(int fd, int bytes)
 {
     set_room(fd, SO_SNDBUFFORCE, SO_SNDBUF, bytes);
+}
+
+int socket_wait(int fd, short events, nsec_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+
+    for (;;) {
+        nsec_t left = deadline - clock_now();
+        int n;
+
+        if (left <= 0)
+            return -ETIMEDOUT;
+        n = poll(&p, 1, (int)(left / NSEC_PER_MSEC + 1));
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+    }
 }

@@ -1,8 +1,8 @@
 /*
- * remote.h - a peer's static identity, and what must be remembered about it
- * from one handshake to the next.
+ * identity.h - the static identities of a handshake: our own, and a peer's with what must be
+ * remembered about it from one handshake to the next.
  *
- * Threads: control thread only.
+ * Threads: the control thread only; it alone runs handshakes.
  */
 #pragma once
 
@@ -10,10 +10,32 @@
 
 #include "base/clock.h"
 #include "crypto/x25519.h"
-#include "noise/choice.h"
-#include "noise/local.h"
 #include "noise/profile.h"
 #include "noise/tai64n.h"
+
+/** Our own. */
+struct noise_local {
+    struct x25519_secret secret; /* clamped; all zeroes without a key */
+    struct x25519_public public; /* derived; all zeroes without a key */
+    bool has_key;                /* without one no handshake is made or answered */
+};
+
+#define NOISE_LOCAL_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/**
+ * noise_local_set() - take on an identity
+ * @secret:	copied and clamped; all zeroes means none
+ *
+ * Every noise_remote must then be told, with noise_remote_set_local(), and
+ * every cookie_checker, with cookie_checker_set_key().
+ */
+void noise_local_set(struct noise_local *local, const struct x25519_secret *secret);
+
+/** noise_local_deinit() - wipe. Idempotent. */
+void noise_local_deinit(struct noise_local *local);
 
 /** A preshared key of both sides, mixed into the handshake; all zeroes is "none" (5.4). */
 struct noise_psk {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "api/client/client.h"
@@ -28,7 +29,6 @@
 #include "mesh/render/wg_quick.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/rng_kernel.h"
-#include "os/terminal.h"
 
 static struct {
     struct admin_target target;
@@ -156,10 +156,18 @@ static int print_json(const struct snapshot *s, const char *text)
     return status;
 }
 
+/* How wide the terminal on standard output is; 0: it is none, or does not say. */
+static unsigned terminal_columns(void)
+{
+    struct winsize size = {0};
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 static int print_qr(const char *text)
 {
     _cleanup_(str_deinit) struct str out = STR_NULL;
-    unsigned room = terminal_columns(STDOUT_FILENO);
+    unsigned room = terminal_columns();
     struct err e = ERR_NULL;
     unsigned columns;
 

@@ -221,18 +221,33 @@ static int ask(struct sample_hub *s, enum api_access access, struct model_node *
     return status != 0 ? status : finish_ask(s, method, path, rs);
 }
 
-void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *path,
-    const char *body, int ret_statuses[static 2])
+void sample_hub_ask_both(struct sample_hub *s, const struct sample_question questions[static 2],
+    int ret_statuses[static 2])
 {
     struct response rs[2] = {{0}, {0}};
 
-    for (unsigned i = 0; i < 2; i++)
-        if (begin_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, &rs[i]) != 0)
-            sample_hub_fail("%s %s cannot be asked", method, path);
     for (unsigned i = 0; i < 2; i++) {
-        ret_statuses[i] = finish_ask(s, method, path, &rs[i]);
+        const struct sample_question *q = &questions[i];
+
+        if (begin_ask(s, API_ACCESS_ADMIN, NULL, q->method, q->path, q->body, &rs[i]) != 0)
+            sample_hub_fail("%s %s cannot be asked", q->method, q->path);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        ret_statuses[i] = finish_ask(s, questions[i].method, questions[i].path, &rs[i]);
         response_deinit(&rs[i]);
     }
+}
+
+char *sample_hub_ask_text(struct sample_hub *s, struct model_node *member, const char *path)
+{
+    struct response rs = {0};
+    char *text;
+
+    (void)ask(s, API_ACCESS_OVERLAY, member, "GET", path, NULL, &rs);
+    text = rs.text;
+    rs.text = NULL;
+    response_deinit(&rs);
+    return text;
 }
 
 int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,

@@ -69,10 +69,20 @@ void sample_hub_close(struct sample_hub *s);
 int sample_hub_ask(struct sample_hub *s, enum api_access access, struct model_node *member,
     const char *method, const char *path, const char *body, json_t **ret);
 
-/** sample_hub_ask_both() - the same by an administrator twice, the second before the first is
- * answered. */
-void sample_hub_ask_both(struct sample_hub *s, const char *method, const char *path,
-    const char *body, int ret_statuses[static 2]);
+/** sample_hub_ask_text() - GET @path as @member; an answer that is text, for the caller to free();
+ * NULL: there was none. */
+char *sample_hub_ask_text(struct sample_hub *s, struct model_node *member, const char *path);
+
+/** What an administrator asks. */
+struct sample_question {
+    const char *method;
+    const char *path;
+    const char *body; /* NULL: none */
+};
+
+/** sample_hub_ask_both() - two questions, the second before the first is answered; the statuses. */
+void sample_hub_ask_both(struct sample_hub *s, const struct sample_question questions[static 2],
+    int ret_statuses[static 2]);
 
 /** sample_hub_listen() - have @member listen, if there is room for one more ear. */
 void sample_hub_listen(struct sample_hub *s, struct model_node *member);

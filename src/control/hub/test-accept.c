@@ -194,12 +194,14 @@ static void test_a_removed_network_has_no_hub(void **state)
 /* What is in the file opens the hub, whoever asked first. */
 static void test_one_rotation_at_a_time(void **state)
 {
+    static const struct sample_question one = {"POST", "/v1/admin-token-file", NULL};
+    const struct sample_question both[2] = {one, one};
     struct sample_hub s = {.now = 0};
     int statuses[2];
 
     sample_hub_make_dir(&s, false);
     sample_hub_open(&s);
-    sample_hub_ask_both(&s, "POST", "/v1/admin-token-file", NULL, statuses);
+    sample_hub_ask_both(&s, both, statuses);
     assert_int_equal(statuses[0], 200);
     assert_int_equal(statuses[1], 409);
     assert_int_equal(
@@ -212,14 +214,16 @@ static void test_one_rotation_at_a_time(void **state)
 /* What nodes are told is what is in the file, whoever asked first. */
 static void test_one_move_at_a_time(void **state)
 {
-    static const char body[] = "{\"public\":[\"192.0.2.9:51820\"]}";
+    static const struct sample_question one = {
+        "PUT", "/v1/move", "{\"public\":[\"192.0.2.9:51820\"]}"};
+    const struct sample_question both[2] = {one, one};
     struct sample_hub s = {.now = 0};
     int statuses[2];
     char path[128];
 
     sample_hub_make_dir(&s, false);
     sample_hub_open(&s);
-    sample_hub_ask_both(&s, "PUT", "/v1/move", body, statuses);
+    sample_hub_ask_both(&s, both, statuses);
     assert_int_equal(statuses[0], 200);
     assert_int_equal(statuses[1], 409);
     (void)snprintf(path, sizeof(path), "%s/move.json", s.dir);

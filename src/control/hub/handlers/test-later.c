@@ -1,0 +1,218 @@
+/*
+ * test-later.c - a request whose answer waits for the store: conflicts, and who has gone meanwhile.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "api/content/body.h"
+#include "base/err.h"
+#include "hub/handlers/later.h"
+#include "test/support/sample_hub.h"
+
+/* A request that writes one record of nobody's. */
+struct call {
+    struct later later;
+    uint64_t expect;    /* at which revision the record has to be */
+    unsigned *n_begun;  /* borrowed: counts */
+    unsigned *n_ended;  /* likewise: the struct was freed */
+    bool is_late_again; /* it begins once more when it is stored */
+};
+
+static void ended(struct later *l)
+{
+    ++*container_of(l, struct call, later)->n_ended;
+}
+
+static void done(struct later *l, const struct store_answer *a, struct response *rs)
+{
+    struct call *call = container_of(l, struct call, later);
+
+    if (a->r != 0) {
+        later_fail(rs, a);
+    } else if (call->is_late_again) {
+        call->is_late_again = false;
+        call->expect = STORE_EXPECT_ANY;
+        later_wait(l);
+        later_again(l);
+    } else {
+        response_empty(rs);
+    }
+}
+
+static void begin(struct later *l, const struct request *rq, struct response *rs)
+{
+    struct call *call = container_of(l, struct call, later);
+    const struct store_op op = {
+        .kind = STORE_OP_PUT, .key = "test/x", .value = "1", .expect = call->expect};
+
+    ++*call->n_begun;
+    later_commit(l, &op, 1, done, rs);
+}
+
+static void open_hub(struct sample_hub *s)
+{
+    *s = (struct sample_hub){.now = 0};
+    sample_hub_make_dir(s, false);
+    sample_hub_open(s);
+}
+
+static void close_hub(struct sample_hub *s)
+{
+    sample_hub_close(s);
+    sample_hub_remove_dir(s);
+}
+
+static struct call *start(struct sample_hub *s, uint64_t expect, unsigned *n_begun,
+    unsigned *n_ended, struct response *rs)
+{
+    struct request rq = {.now = s->now};
+    struct call *call = later_new(&s->hub->handlers, &rq, rs, sizeof(*call), begin);
+
+    assert_non_null(call);
+    call->expect = expect;
+    call->n_begun = n_begun;
+    call->n_ended = n_ended;
+    call->later.deinit = ended;
+    return call;
+}
+
+static void wait_until_ready(struct sample_hub *s, struct response *rs)
+{
+    while (!rs->deferred->is_ready)
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+}
+
+/* As the server does when it has sent the answer. */
+static int end(struct response *rs)
+{
+    struct deferred *d = rs->deferred;
+    int status = d->rs.status;
+
+    response_deinit(&d->rs);
+    d->on_closed(d);
+    return status;
+}
+
+static void test_answers(void **state)
+{
+    struct response rs = {0};
+    unsigned n_begun = 0;
+    unsigned n_ended = 0;
+    struct sample_hub s;
+    struct call *call;
+
+    open_hub(&s);
+    call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
+    later_begin(&call->later, &call->later.rq, &rs);
+    assert_non_null(rs.deferred);
+    assert_false(rs.deferred->is_ready);
+    wait_until_ready(&s, &rs);
+    assert_int_equal(n_ended, 0);
+    assert_int_equal(end(&rs), 204);
+    assert_int_equal(n_begun, 1);
+    assert_int_equal(n_ended, 1);
+    close_hub(&s);
+}
+
+/* A commit that conflicts each time is tried eight times, and then the answer is 503. */
+static void test_conflicts_for_ever(void **state)
+{
+    struct response rs = {0};
+    unsigned n_begun = 0;
+    unsigned n_ended = 0;
+    struct sample_hub s;
+    struct call *call;
+
+    open_hub(&s);
+    call = start(&s, 4711, &n_begun, &n_ended, &rs);
+    later_begin(&call->later, &call->later.rq, &rs);
+    wait_until_ready(&s, &rs);
+    assert_non_null(strstr(body_refusal_text(rs.deferred->rs.body), "try again"));
+    assert_int_equal(end(&rs), 503);
+    assert_int_equal(n_begun, 8);
+    assert_int_equal(n_ended, 1);
+    close_hub(&s);
+}
+
+/* Nobody waits for the answer any more: it is not tried again, and nothing is left of it. */
+static void test_caller_has_gone(void **state)
+{
+    struct response rs = {0};
+    unsigned n_begun = 0;
+    unsigned n_ended = 0;
+    struct sample_hub s;
+    struct call *call;
+
+    open_hub(&s);
+    call = start(&s, 4711, &n_begun, &n_ended, &rs);
+    later_begin(&call->later, &call->later.rq, &rs);
+    rs.deferred->on_closed(rs.deferred);
+    assert_int_equal(n_ended, 0);
+    store_wait(s.hub->store);
+    assert_int_equal(n_begun, 1);
+    assert_int_equal(n_ended, 1);
+    close_hub(&s);
+}
+
+/* Who waits for something else than the store begins again by later_again(). */
+static void test_begins_again(void **state)
+{
+    struct response rs = {0};
+    unsigned n_begun = 0;
+    unsigned n_ended = 0;
+    struct sample_hub s;
+    struct call *call;
+
+    open_hub(&s);
+    call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
+    call->is_late_again = true;
+    later_begin(&call->later, &call->later.rq, &rs);
+    wait_until_ready(&s, &rs);
+    assert_int_equal(end(&rs), 204);
+    assert_int_equal(n_begun, 2);
+    assert_int_equal(n_ended, 1);
+    close_hub(&s);
+}
+
+/* In a commit's answer the request acts for who made it, and afterwards the hub for itself. */
+static void test_who_acts(void **state)
+{
+    static const struct ip_addr from = {{0}};
+    struct response rs = {0};
+    unsigned n_begun = 0;
+    unsigned n_ended = 0;
+    struct sample_hub s;
+    struct call *call;
+
+    open_hub(&s);
+    audit_act(&s.hub->audit, "admin:ci", &from);
+    call = start(&s, STORE_EXPECT_ABSENT, &n_begun, &n_ended, &rs);
+    audit_act_hub(&s.hub->audit);
+    assert_string_equal(call->later.by.actor, "admin:ci");
+    later_act(&call->later, true);
+    assert_string_equal(s.hub->audit.by.actor, "admin:ci");
+    later_begin(&call->later, &call->later.rq, &rs);
+    wait_until_ready(&s, &rs);
+    assert_string_equal(s.hub->audit.by.actor, "hub");
+    assert_int_equal(end(&rs), 204);
+    close_hub(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_conflicts_for_ever),
+        cmocka_unit_test(test_caller_has_gone),
+        cmocka_unit_test(test_begins_again),
+        cmocka_unit_test(test_who_acts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

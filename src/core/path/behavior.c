@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step larger than this is no sequence but chance, or other users of the NAT. */
+/* A larger step between two ports is taken for chance, or for other users of the NAT. */
 #define STEP_MAX 32
 
 static const char *const rule_names[] = {
@@ -46,7 +46,7 @@ void behavior_survey_add(struct behavior_survey *s, const struct endpoint *serve
     s->samples[s->n++] = (struct behavior_sample){*server, *mapped, at};
 }
 
-/* Do two answers that differ in the servers' ports only differ in the mapping? */
+/* What the mapping depends on, by two more answers; @so_far: by those before. */
 static enum behavior_rule compare(
     const struct behavior_sample *a, const struct behavior_sample *b, enum behavior_rule so_far)
 {
@@ -64,7 +64,8 @@ static enum behavior_rule compare(
     return BEHAVIOR_ADDRESS_DEPENDENT;
 }
 
-/* The step that all neighbours in time share, or the smallest multiple that explains them. */
+/* The smallest step between the ports of mappings that follow each other in time; 0: one of the
+ * steps is too large, or they go both up and down. */
 static int16_t step_of(const struct behavior_sample *samples, unsigned n)
 {
     int step = 0;

@@ -18,12 +18,12 @@
 #include "base/addr.h"
 #include "base/clock.h"
 
-/** What a mapping, or a filter, looks at (RFC 4787 sections 4.1 and 5). */
+/** What a mapping or a filter depends on (RFC 4787 sections 4.1 and 5). */
 enum behavior_rule {
     BEHAVIOR_UNKNOWN,
-    BEHAVIOR_ENDPOINT_INDEPENDENT, /* not at the other end at all */
-    BEHAVIOR_ADDRESS_DEPENDENT,    /* at its address */
-    BEHAVIOR_PORT_DEPENDENT,       /* at its address and port */
+    BEHAVIOR_ENDPOINT_INDEPENDENT, /* on nothing of the other end */
+    BEHAVIOR_ADDRESS_DEPENDENT,    /* on the other end's address */
+    BEHAVIOR_PORT_DEPENDENT,       /* on its address and port */
     BEHAVIOR_RULE_N,
 };
 
@@ -31,10 +31,10 @@ enum behavior_rule {
 struct behavior {
     enum behavior_rule mapping;   /* towards IPv4; IPv6 is taken to be without a NAT */
     enum behavior_rule filtering; /* of what comes in; mostly unknown */
-    bool is_natted;               /* it is seen at an address that is not its own */
+    bool is_natted;               /* servers see the node at an address that is none of its own */
     bool is_blocked;              /* no server answered over UDP */
-    int16_t port_step;            /* from one mapping's port to the next's; 0: none to be seen */
-    uint16_t last_port;           /* of the newest mapping; 0: none */
+    int16_t port_step;  /* from one mapping's port to the next one's; 0: no step was found */
+    uint16_t last_port; /* of the newest mapping; 0: none */
 };
 
 #define BEHAVIOR_SAMPLES_MAX 16
@@ -71,7 +71,7 @@ enum behavior_rule behavior_rule_parse(const char *text);
 void behavior_survey_add(struct behavior_survey *s, const struct endpoint *server,
     const struct endpoint *mapped, nsec_t at);
 
-/** behavior_survey_clear() - the network has changed: nothing is known. */
+/** behavior_survey_clear() - forget all answers, because this node's network has changed. */
 void behavior_survey_clear(struct behavior_survey *s);
 
 /**
@@ -85,7 +85,8 @@ void behavior_survey_clear(struct behavior_survey *s);
 struct behavior behavior_of(
     const struct behavior_survey *s, const struct endpoint *own, size_t n_own);
 
-/** behavior_is_hard() - a mapping made for a server does not serve a peer. */
+/** behavior_is_hard() - is a mapping that was made for a server of no use to a peer? ("symmetric"
+ * NAT) */
 bool behavior_is_hard(const struct behavior *b);
 
 /**

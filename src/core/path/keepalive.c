@@ -1,13 +1,16 @@
 /* keepalive.c - see keepalive.h. */
 #include "path/keepalive.h"
 
-#define FIRST     (12 * NSEC_PER_SEC) /* says at once whether the usual 10 s are safe */
-#define SHORTEST  (3 * NSEC_PER_SEC)
-#define GAP       (2 * NSEC_PER_SEC)     /* closer than this is not measured */
-#define WARM      (2500 * NSEC_PER_MSEC) /* Linux counts a flow as such after 2 s */
-#define ANSWER    (1 * NSEC_PER_SEC)     /* so long an answer is waited for */
+#define FIRST                                                                                      \
+    (12 * NSEC_PER_SEC) /* the first rest: its result says whether the usual 10 s are safe */
+#define SHORTEST (3 * NSEC_PER_SEC)
+#define GAP      (2 * NSEC_PER_SEC) /* bounds closer to each other than this end the measurement */
+#define WARM                                                                                       \
+    (2500 * NSEC_PER_MSEC) /* pause before the second LEARN: Linux lengthens a flow's time-out     \
+                              after 2 s */
+#define ANSWER    (1 * NSEC_PER_SEC) /* time to wait for an answer */
 #define TRIES     3
-#define PAUSE     (60 * NSEC_PER_SEC) /* the first; then twice as long, up to */
+#define PAUSE     (60 * NSEC_PER_SEC) /* the first pause; each later one is twice as long, up to */
 #define PAUSE_MAX (3840 * NSEC_PER_SEC)
 
 static void begin_trial(struct keepalive *k, nsec_t at)
@@ -18,7 +21,7 @@ static void begin_trial(struct keepalive *k, nsec_t at)
     k->due = at;
 }
 
-/* The next rest worth a trial; 0: enough is known. */
+/* The next rest to try; 0: enough is known. */
 static nsec_t choose_rest(const struct keepalive_bounds *b)
 {
     if (b->dies == NSEC_NEVER && b->lives == 0)
@@ -63,7 +66,7 @@ void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)
     k->n_tries = 0;
 }
 
-/* This way of measuring works, and just now. */
+/* An answer to the spare mapping has arrived: measuring works, and the mapping is fresh. */
 static void on_proven(struct keepalive *k, nsec_t now)
 {
     bool is_news = k->suspect < k->bounds.dies;
@@ -74,7 +77,7 @@ static void on_proven(struct keepalive *k, nsec_t now)
     k->n_pauses = 0;
     k->n_tries = 0;
     k->obstacle = KEEPALIVE_OBSTACLE_NONE;
-    /* Closer than this machine can keep a moment is not measured. */
+    /* Without news this machine woke up too late for a finer trial, and the measurement ends. */
     k->rest = is_news ? choose_rest(&k->bounds) : 0;
     k->state = KEEPALIVE_STATE_REST;
     k->due = now + k->rest;
@@ -112,7 +115,7 @@ static void pause_trial(struct keepalive *k, enum keepalive_obstacle obstacle, n
     k->due = now + pause + k->spread;
 }
 
-/* Nobody has answered, as often as it was asked. */
+/* The question of this state was repeated as often as it may be, without an answer. */
 static void give_up(struct keepalive *k, nsec_t now)
 {
     if (k->state == KEEPALIVE_STATE_ASK) {
@@ -125,7 +128,7 @@ static void give_up(struct keepalive *k, nsec_t now)
     }
 }
 
-/* The question that belongs to the state. */
+/* The action by which the present state asks its question. */
 static enum keepalive_action ask(struct keepalive *k, nsec_t now)
 {
     bool from_spare = k->state == KEEPALIVE_STATE_LEARN || k->state == KEEPALIVE_STATE_AGAIN;
@@ -154,7 +157,7 @@ enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)
         k->state = KEEPALIVE_STATE_AGAIN;
         break;
     case KEEPALIVE_STATE_REST:
-        /* Who is woken late has rested for longer, and that is what the answer is about. */
+        /* When we are woken late, the rest was longer, and the answer is about that longer rest. */
         k->rest = nsec_min(k->rest + (now - k->due), KEEPALIVE_LONGEST);
         k->rest -= k->rest % NSEC_PER_MSEC;
         k->state = KEEPALIVE_STATE_ASK;
@@ -199,7 +202,7 @@ nsec_t keepalive_cautious(const struct keepalive *k, nsec_t before)
     const struct keepalive_bounds *b = &k->bounds;
     nsec_t feared = nsec_max(b->lives / 4 * 3, b->dies / 3);
 
-    /* One that was survived for longer is none to be feared. */
+    /* An interval is safe if a rest of that length or longer was survived. */
     if (!keepalive_is_running(k) || b->dies == NSEC_NEVER || b->lives >= before)
         return before;
     feared -= feared % NSEC_PER_SEC;

@@ -30,15 +30,13 @@
 
 #include "base/clock.h"
 
-/**
- * Between these the interval lies. The lower one is what WireGuard and we can
- * hold at all. The upper one is for what no measurement sees: a NAT that was
- * restarted is noticed when the next packet opens a new mapping.
- */
+/** Least and greatest interval. WireGuard and we cannot send more often than the least. The
+ * greatest is for a NAT that was restarted, which no measurement sees: only the next packet
+ * opens a new mapping. */
 #define KEEPALIVE_MIN (2 * NSEC_PER_SEC)
 #define KEEPALIVE_MAX (60 * NSEC_PER_SEC)
 
-/** The longest rest that is tried: three quarters of it are KEEPALIVE_MAX. */
+/** The longest rest that is tried; three quarters of it are KEEPALIVE_MAX. */
 #define KEEPALIVE_LONGEST (80 * NSEC_PER_SEC)
 
 /** Most packets that one measurement sends while the hub answers. */
@@ -63,7 +61,7 @@ enum keepalive_action {
     KEEPALIVE_ACTION_ASK,   /* ask from the second one, answer to keepalive.port */
 };
 
-/** Why it does not get on. */
+/** Why a measurement does not get on. */
 enum keepalive_obstacle {
     KEEPALIVE_OBSTACLE_NONE,
     KEEPALIVE_OBSTACLE_SILENCE,   /* the hub does not answer by UDP */
@@ -81,13 +79,13 @@ struct keepalive_bounds {
 
 struct keepalive {
     enum keepalive_state state;
-    enum keepalive_obstacle obstacle; /* when last paused or ended without a result */
+    enum keepalive_obstacle obstacle; /* why it last paused, or ended without a result */
     struct keepalive_bounds bounds;
-    nsec_t rest;       /* of the present trial; when it is over, in whole milliseconds */
-    nsec_t suspect;    /* of the one before, which was not answered; 0: it was */
-    nsec_t due;        /* of what comes next */
-    nsec_t spread;     /* put on top of each pause */
-    unsigned n_tries;  /* of the present question, that went without an answer */
+    nsec_t rest;       /* of the present trial; once it has ended, in whole milliseconds */
+    nsec_t suspect;    /* the rest of the trial before, if it was not answered; 0: it was */
+    nsec_t due;        /* when the next action is due; NSEC_NEVER: none */
+    nsec_t spread;     /* added to each pause */
+    unsigned n_tries;  /* how often the present question was asked without an answer */
     unsigned n_pauses; /* in a row */
     uint16_t port;     /* of the spare mapping, as the hub saw it */
     bool must_open;
@@ -100,7 +98,7 @@ struct keepalive {
  */
 void keepalive_start(struct keepalive *k, nsec_t spread, nsec_t now);
 
-/** keepalive_stop() - ask nothing; what is known stays. */
+/** keepalive_stop() - ask nothing any more; the bounds found so far stay. */
 void keepalive_stop(struct keepalive *k);
 
 /** keepalive_on_learned() - the spare socket was told that it is seen at @port. */

@@ -59,19 +59,20 @@ enum path_policy {
 /** A relay as one node measures it. */
 struct path_relay {
     struct x25519_public key; /* the hub's */
-    nsec_t rtt;               /* to it and back; 0: not measured */
+    nsec_t rtt;               /* round trip to it; 0: not measured */
     bool is_stream;           /* reached inside TLS, since UDP to it fails */
 };
 
-/** All that one end tells of itself: the node's candidates, and what goes with them. */
+/** All that one end tells of itself: its candidates, its NAT and the relays that it reaches. */
 struct path_side {
     uint64_t generation; /* greater with each change */
     struct candidates candidates;
     struct behavior nat;
-    nsec_t keepalive; /* that holds its NAT's mapping; 0: not measured */
+    nsec_t keepalive; /* interval that keeps its NAT's mapping; 0: not measured */
     bool can_guess; /* it opens sockets so that its NAT's ports may be guessed (PATH_ACTION_OPEN) */
-    uint64_t relay_run; /* it relays for others; another number: it has forgotten; 0: it does not */
-    struct path_relay relays[PATH_RELAYS_MAX]; /* that it reaches itself; a hub first */
+    uint64_t relay_run; /* 0: it does not relay for others. Another number than before: it has lost
+                           its leases */
+    struct path_relay relays[PATH_RELAYS_MAX]; /* those that it reaches; a hub first */
     unsigned n_relays;
 };
 
@@ -80,7 +81,7 @@ struct path_peer {
     struct x25519_public key;
     char name[NAME_MAX_LEN + 1];
     enum path_policy policy;
-    bool is_relay; /* one that we may use: watched more closely */
+    bool is_relay; /* a relay that we may use: its path is watched more closely */
 };
 
 /** The socket whose frames go through WireGuard's own port. Others were asked for. */
@@ -91,15 +92,15 @@ struct path_arrival {
     struct endpoint from;
     struct ip_addr local; /* our address that it came to; none: not known */
     uint32_t socket;      /* PATH_SOCKET_MAIN, or one that was opened */
-    nsec_t at;            /* when the data plane had it; at most now */
+    nsec_t at;            /* when the data plane received it; not later than now */
 };
 
 enum path_action_kind {
     PATH_ACTION_NONE,
     PATH_ACTION_SEND,  /* @frame from @socket to @remote */
     PATH_ACTION_USE,   /* @peer's packets go by @path, @remote, @socket from now on */
-    PATH_ACTION_OPEN,  /* a UDP socket of its own, to be known as @socket; any port */
-    PATH_ACTION_CLOSE, /* that one again */
+    PATH_ACTION_OPEN,  /* open a UDP socket of its own on any port, to be known as @socket */
+    PATH_ACTION_CLOSE, /* close the socket @socket */
     PATH_ACTION_FRESH, /* ask STUN servers again and report: a path has died, or is to be guessed */
     PATH_ACTION_FITS,  /* @peer answered the probe @probe of @size bytes */
     PATH_ACTION_EVENT, /* @text is worth a line of the log */
@@ -121,15 +122,16 @@ struct path_action {
     bool dont_fragment; /* SEND: an MTU probe */
     uint8_t hops;       /* SEND: IP time to live (hop limit) to send with; 0: as usual */
 
-    enum path_kind path;   /* USE: LAN, DIRECT, RELAY (glue knows of streams) or NONE */
-    nsec_t keepalive;      /* USE: what the path needs of WireGuard; 0: nothing, pings hold it */
+    enum path_kind path; /* USE: LAN, DIRECT, RELAY (the caller knows whether inside TLS) or NONE */
+    nsec_t keepalive; /* USE: the interval of keepalives that WireGuard is to send; 0: none, since
+                         our pings hold the path */
     struct path_relay via; /* USE of the relay: which; zero key: any */
     bool is_followed;      /* USE of the relay: the other end has begun the session there */
 
     uint64_t probe; /* FITS: as paths_probe() gave it */
     uint16_t size;  /* FITS: bytes of UDP payload */
 
-    bool is_warning;  /* EVENT: somebody should look */
+    bool is_warning;  /* EVENT: a warning */
     const char *text; /* EVENT: one sentence that begins with the peer's name */
 };
 
@@ -173,7 +175,7 @@ struct path_view {
     nsec_t rtt;               /* 0: not known; of the relay: both ends' together */
     struct x25519_public via; /* of the relay: which; none: any */
     unsigned loss_permille;   /* of the chosen pair's last pings */
-    nsec_t since;             /* when it became so; monotonic */
+    nsec_t since;             /* since when the path is used; monotonic */
     bool is_alarm;            /* the policy is DIRECT, and it has been relayed for too long */
     char why[PATH_TEXT_MAX];  /* why not direct, and what would change that; "" when it is */
     uint64_t n_frames;        /* sent for this edge */

@@ -13,10 +13,10 @@
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
 
-/* A direct path that is as good as this needs no search for a better one. */
+/* A direct path with a round trip up to this needs no search for a better one. */
 #define GOOD_ENOUGH (2 * NSEC_PER_MSEC)
 
-/* Our own address is not asked for more often, however many paths die. */
+/* Least time between two requests to STUN servers, however many paths die. */
 #define ASK_ADDRESS_MIN NSEC_PER_SEC
 
 /*
@@ -32,12 +32,13 @@
  * have opened our NAT for the peer's pings.
  */
 struct round_step {
-    nsec_t after;    /* since the step before */
-    bool pings_open; /* pairs that need no opener are pinged */
-    bool pings_all;  /* so are the others, who have had theirs */
-    uint8_t first;   /* openers go out with a time to live from this one; 0: none */
-    uint8_t last;    /* to this one */
-    bool guesses;    /* ports are guessed: the last time after the peer has told its newest */
+    nsec_t after;    /* since the previous step */
+    bool pings_open; /* ping the pairs that need no opener */
+    bool pings_all;  /* ping the others as well, whose openers went out in earlier steps */
+    uint8_t first;   /* openers are sent with a time to live from this one; 0: no openers */
+    uint8_t last;    /* to this one, each one once */
+    bool guesses;    /* guess ports; the last such step comes after the peer has reported its newest
+                        port */
 };
 
 static const struct round_step steps[] = {
@@ -60,12 +61,13 @@ static const struct round_step steps[] = {
 #define STEP_FAR 3
 #define FAR_WAIT (1000 * NSEC_PER_MSEC)
 
-/* Who was heard on a pair so short a time ago has a mapping for us: no opener is needed. */
+/* A peer that was heard on a pair within this time has a mapping for us: no opener is needed. */
 #define OPEN_FOR (10 * NSEC_PER_SEC)
-/* After the last step, how long its pongs may take. */
+/* How long the pongs of the last step are waited for. */
 #define LAST_WAIT (1000 * NSEC_PER_MSEC)
 
-/* Our NAT counts, and the peer is about to guess. */
+/* Asks for our newest port, if our NAT gives out ports in sequence and the peer is about to
+ * guess. */
 static void want_fresh(const struct path *pp, nsec_t now)
 {
     struct paths *p = pp->owner;
@@ -80,7 +82,7 @@ void path__ask_address(const struct path *pp, nsec_t now)
 {
     struct paths *p = pp->owner;
 
-    /* When many die at once it is asked once for all. */
+    /* When many paths die at once, one request serves all. */
     if ((p->asking.death_at == 0 || now - p->asking.death_at >= ASK_ADDRESS_MIN) &&
         paths__add(p, NULL, PATH_ACTION_FRESH))
         p->asking.death_at = now;
@@ -98,7 +100,7 @@ void path__checks_start(struct path *pp, bool is_full, nsec_t now)
     pp->owner->counters.rounds++;
     pp->checks.round = (struct path_round){.next_at = now, .is_full = is_full};
     pp->checks.begun_at = now;
-    /* What the relay was better than is judged by how it is now. */
+    /* A pair that was worse than the relay is measured anew. */
     path__pairs_begin_round(pp, pp->choice.is_worse);
 }
 
@@ -134,7 +136,7 @@ static bool is_announced(const struct path *pp)
     return pp->owner->self_changed_at != 0;
 }
 
-/* What a step does about a pair. */
+/* What a step does with a pair. */
 enum round_deed {
     ROUND_DEED_NONE,
     ROUND_DEED_PING,
@@ -194,7 +196,7 @@ void path__checks_meet(struct path *pp, nsec_t now)
     path__checks_start(pp, true, now);
 }
 
-/* The far step comes when the peers may be expected to know where we are. */
+/* When the step with far openers may come: once the peers may be expected to know our addresses. */
 static nsec_t may_go_far_at(const struct path *pp, nsec_t now)
 {
     if (pp->checks.round.step != STEP_FAR || !is_announced(pp) || !has_openers(pp, now))
@@ -254,7 +256,8 @@ void path__checks_tick(struct path *pp, nsec_t now)
     r->next_at = nsec_max(r->next_at, may_go_far_at(pp, now));
 }
 
-/* Not on each slot are all ways of an idle edge tried, and on a good path none. */
+/* Without a direct path all pairs are tried. With one, only those that have answered: on an idle
+ * edge at few slots, and at none if the path is good. */
 static void begin_slot(struct path *pp, nsec_t now)
 {
     const struct path_pair *chosen = path__pair_of(pp, pp->choice.pair);

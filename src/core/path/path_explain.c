@@ -8,7 +8,7 @@
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
 
-/* So many rounds must have failed before it is said that they do. */
+/* Rounds that must have failed before the text says so. */
 #define ROUNDS_MIN 1
 
 struct why {
@@ -25,14 +25,14 @@ static uint16_t own_port(const struct path *pp)
     return c->n > 0 && c->items[0].kind == CANDIDATE_HOST ? c->items[0].endpoint.port : 51820;
 }
 
-/* A NAT that was not asked is taken for one of the usual kind. */
+/* A NAT whose filtering is unknown is assumed to filter by port, as most do. */
 static bool is_port_filtered(const struct behavior *b)
 {
     return b->is_natted &&
            (b->filtering == BEHAVIOR_PORT_DEPENDENT || b->filtering == BEHAVIOR_UNKNOWN);
 }
 
-/* Has it an address of that family? */
+/* Is one of the candidates of that family? */
 static bool has_family(const struct candidates *c, bool v4)
 {
     for (unsigned i = 0; i < c->n; i++)
@@ -41,7 +41,7 @@ static bool has_family(const struct candidates *c, bool v4)
     return false;
 }
 
-/* Returns false when there is a family that both have. */
+/* Explains that the two have no address family in common. False when they have one. */
 static bool why_families(const struct why *w, char *buf)
 {
     const struct candidates *mine = &w->pp->owner->self.candidates;
@@ -57,7 +57,7 @@ static bool why_families(const struct why *w, char *buf)
     return true;
 }
 
-/* What the NATs' behaviour explains. Returns false when it explains nothing. */
+/* Explains by the behaviour of the NATs. False when it explains nothing. */
 static bool why_nats(const struct why *w, char *buf)
 {
     const struct behavior *mine = &w->pp->owner->self.nat;
@@ -82,7 +82,8 @@ static bool why_nats(const struct why *w, char *buf)
     return false;
 }
 
-/* This end does not choose, and in the last round its pings were answered. */
+/* Explains that the other end, which chooses, has not. False unless our last pings were
+ * answered. */
 static bool why_declined(const struct why *w, char *buf)
 {
     const struct path *pp = w->pp;
@@ -97,10 +98,9 @@ static bool why_declined(const struct why *w, char *buf)
     return false;
 }
 
-/*
- * In the last round a frame of the peer came in, and none of our pings there was answered: then it
- * hears nothing from here, since it answers whatever it hears.
- */
+/* Explains that packets pass in one direction only: in the last round a frame of the peer came
+ * in on a pair, and none of our pings there was answered. The peer answers every ping that it
+ * gets, so it got none. */
 static bool why_one_way(const struct why *w, char *buf)
 {
     const struct path *pp = w->pp;

@@ -13,13 +13,13 @@
 #include "path/path_pair_internal.h"
 #include "path/paths_internal.h"
 
-/* How much a frame may overtake others. */
+/* Frames that one frame may overtake; older ones count as repeated. */
 #define REPLAY_BITS 64
-/* Do not ask back more often than this on one pair. */
+/* Least time between two pings that ask back on one pair. */
 #define ASK_BACK_MIN (50 * NSEC_PER_MSEC)
-/* Frames of a peer begin a round of ours, unless one was begun so short a time ago. */
+/* A frame of the peer begins a round here, unless one began within this time. */
 #define ROUND_MIN (5 * NSEC_PER_SEC)
-/* After rounds in vain that time doubles, so many times at most. */
+/* Each round in vain doubles that time, up to so many times. */
 #define ROUND_DOUBLINGS 4
 /*
  * Endpoints that an edge asks back at in a second, after a burst of eight. Between two
@@ -29,7 +29,7 @@
 #define ASK_INTERVAL (250 * NSEC_PER_MSEC)
 #define ASK_BURST    (2 * NSEC_PER_SEC)
 
-/* So long our address of before a change of the network is not gone back to. */
+/* After a change of the network our former address is not used again for this time. */
 #define LEFT_FOR (5 * NSEC_PER_SEC)
 
 /* ---- in: is it fresh? ----------------------------------------------------------------------- */
@@ -53,7 +53,8 @@ static bool is_sequence_new(struct path *pp, uint64_t sequence)
     return true;
 }
 
-/* A pong of it answered an outstanding ping of ours: that run of the peer is the present one. */
+/* The frame is a pong that answers an outstanding ping of ours: its run is the peer's present
+ * one. */
 static void adopt(struct path *pp, const struct path_frame *f)
 {
     if (pp->receiving.session == f->session)
@@ -117,7 +118,7 @@ static struct path_pair *hear(struct path *pp, const struct path_arrival *in, ns
     return pair;
 }
 
-/* The chosen pair works both ways. */
+/* The chosen pair has just been proven to work both ways. */
 static void on_alive(struct path *pp, nsec_t now)
 {
     struct path_liveness_facts facts = path__liveness_facts(pp, now);
@@ -135,7 +136,8 @@ static void on_ping(struct path *pp, const struct path_arrival *in, const struct
     if (!pair || !is_fresh)
         return;
     pair->contact.heard_at = now;
-    /* Its ping before was answered by us, so our pong arrived: the way works both ways. */
+    /* The flag says that our pong to the peer's previous ping arrived: the way works in both
+     * directions. */
     if ((f->flags & PATH_FRAME_ANSWERED) && pair->id == pp->choice.pair &&
         f->echo == pp->owner->session)
         on_alive(pp, now);
@@ -155,7 +157,7 @@ static void check_observed(
         path__on_self_moved(pp, pair, now);
 }
 
-/* Our address of that time may not work any more: the kernel chooses one. */
+/* Our former address may not work any more; without one the kernel chooses. */
 void path__frames_on_network_change(struct path *pp)
 {
     for (unsigned i = 0; i < pp->pairs.n; i++) {
@@ -173,7 +175,7 @@ static void on_pong(
 
     if (f->echo != pp->owner->session)
         return;
-    /* It answers a guess: what it came from is the peer's. */
+    /* It answers a guessed port: the endpoint that it came from is the peer's. */
     if (!pair) {
         (void)hear(pp, in, now);
         return;
@@ -223,7 +225,7 @@ static void on_fresh(struct path *pp, const struct path_arrival *in, const struc
         path__on_accept(pp, pair, f->transaction, now);
         break;
     case PATH_FRAME_LEAVE:
-        /* One that was overtaken is of the time before the two agreed anew. */
+        /* A frame with a smaller sequence was sent before the two ends last agreed on a pair. */
         if (f->sequence > pair->contact.agreed)
             path__on_leave(pp, pair, f->flags, now);
         break;

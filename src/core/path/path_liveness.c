@@ -1,10 +1,10 @@
 /* path_liveness.c - see path_liveness.h. */
 #include "path/path_liveness.h"
 
-/* Between two pings: while data flows, and of one that has no answer yet. */
+/* Time between two pings while data flows, and before an unanswered one is repeated. */
 #define PING_ACTIVE (500 * NSEC_PER_MSEC)
 #define PING_AGAIN  (200 * NSEC_PER_MSEC)
-/* While no data flows, unless the NATs need another interval. */
+/* The same while no data flows, unless the NATs need another interval. */
 #define IDLE_DEFAULT (10 * NSEC_PER_SEC)
 #define IDLE_MIN     (2 * NSEC_PER_SEC)
 #define IDLE_MAX     (60 * NSEC_PER_SEC)
@@ -12,15 +12,16 @@
  * each. It does not know of the data, so we do not wait for its pings. */
 #define PING_RELAY       (300 * NSEC_PER_MSEC)
 #define DEAD_AFTER_RELAY (700 * NSEC_PER_MSEC)
-/* How much longer the side that waits for the other's ping waits. */
+/* The side that does not ping first waits so much longer, for the other's ping. */
 #define SLACK_ACTIVE (200 * NSEC_PER_MSEC)
 #define SLACK_IDLE   (1000 * NSEC_PER_MSEC)
-/* Data in the last so many seconds: the path is watched closely. */
+/* For this time after data has flowed, the path is watched closely. */
 #define ACTIVE_FOR (5 * NSEC_PER_SEC)
-/* Since the first ping without an answer; and at least so many of them. */
+/* A path is dead this long after the first ping without an answer, and after at least so many. */
 #define DEAD_AFTER (1300 * NSEC_PER_MSEC)
 #define DEAD_PINGS 4
-/* After a switch the two ends may differ for so long, and then for so many answers. */
+/* After a switch the two ends may use different pairs for this time, and then for so many
+ * answers. */
 #define AGREE_AFTER   (1 * NSEC_PER_SEC)
 #define DISAGREED_MAX 2
 
@@ -40,7 +41,7 @@ bool path_traffic_count(struct path_traffic *t, uint64_t rx, uint64_t tx, nsec_t
     t->has_counts = true;
     t->rx = rx;
     t->tx = tx;
-    /* The first counts only tell where counting begins. */
+    /* The first counters are only what later ones are compared with. */
     if (!moved || is_first)
         return false;
     t->moved_at = now;
@@ -49,7 +50,7 @@ bool path_traffic_count(struct path_traffic *t, uint64_t rx, uint64_t tx, nsec_t
 
 /* ---- liveness ------------------------------------------------------------------------------- */
 
-/* The shorter of what the two NATs need. */
+/* The shorter of the two intervals that the NATs need. */
 static nsec_t idle_interval(const struct path_liveness_facts *facts)
 {
     nsec_t here = facts->keepalive_here ? facts->keepalive_here : IDLE_DEFAULT;
@@ -58,7 +59,7 @@ static nsec_t idle_interval(const struct path_liveness_facts *facts)
     return nsec_min(nsec_max(nsec_min(here, there), IDLE_MIN), IDLE_MAX);
 }
 
-/* How long nothing need be heard before this side pings. */
+/* For how long nothing is heard before this side pings. */
 static nsec_t quiet_time(const struct path_liveness_facts *facts)
 {
     nsec_t time = facts->is_active ? PING_ACTIVE : idle_interval(facts);
@@ -128,7 +129,7 @@ enum path_liveness_wish path_liveness_tick(
     return PATH_LIVENESS_PING;
 }
 
-/* When the frame was lost that should have told the peer, the two would differ for ever. */
+/* If the frame that told the peer was lost, the two ends would use different pairs for ever. */
 bool path_liveness_on_agreement(
     struct path_liveness *l, bool agrees, bool is_nominating, nsec_t now)
 {

@@ -12,30 +12,30 @@
 #include "path/path_relay_internal.h"
 #include "path/paths_internal.h"
 
-/* After the first pair is valid: a better one may be on its way. */
+/* How long the choice waits after the first pair is valid, since a better one may follow. */
 #define CHOOSE_DELAY (100 * NSEC_PER_MSEC)
-/* Measurements before a pair is nominated, or displaces another. */
+/* Measurements that a pair needs before it is nominated or displaces another. */
 #define SAMPLES_MIN 2
 #define BETTER_MIN  2
-/* A nomination is repeated after so long, and given up after so many. */
+/* A nomination is repeated after this time, and given up after so many frames. */
 #define NOMINATE_AGAIN (150 * NSEC_PER_MSEC)
 #define NOMINATE_MAX   8
-/* The peer's nomination is remembered for so long until the pair is valid here. */
+/* How long the peer's nomination is remembered while the pair is not valid here yet. */
 #define NOMINATED_FOR (2 * NSEC_PER_SEC)
-/* A pair that died twice or more is left alone for a time that doubles. */
+/* A pair that died twice or more is not used for a time that doubles with each death. */
 #define HOLD_MIN   (2 * NSEC_PER_SEC)
 #define HOLD_MAX   (60 * NSEC_PER_SEC)
 #define STABLE_FOR (300 * NSEC_PER_SEC)
 /* A pair that works, but worse than the relay, is looked at again after so long: soon, for it may
  * have been a busy moment, and later each time, so that traffic does not go to and fro. */
 #define WORSE_MIN (10 * NSEC_PER_SEC)
-/* What loses so much is no way to go, if there is a relay. */
+/* A pair that loses more is not used if there is a relay. */
 #define LOSS_UNUSABLE_PERMILLE 250
 #define LOSS_SAMPLES           20
 /* The relay has to be better by so much, or by half: its RTT was measured now and then, on idle
  * ways, and a pair's under the very traffic that queues before both. */
 #define RELAY_MARGIN (10 * NSEC_PER_MSEC)
-/* A mesh complains about a relayed pair after so long. */
+/* With the policy DIRECT a relayed edge is warned of after this time. */
 #define ALARM_AFTER (30 * NSEC_PER_SEC)
 
 /* ---- switching ------------------------------------------------------------------------------ */
@@ -137,7 +137,7 @@ void path__use_relay(struct path *pp, const char *why, nsec_t now)
         path__close_socket(pp, socket);
 }
 
-/* It doubles each time. */
+/* @first, doubled @n_before times, up to a limit. */
 static nsec_t hold_time(nsec_t first, unsigned n_before)
 {
     nsec_t time = first;
@@ -156,7 +156,7 @@ static void hold(struct path_pair *pair, nsec_t since, nsec_t now)
     pair->record.n_deaths++;
 }
 
-/* The relay is better than a pair that works. */
+/* The pair works but is worse than the relay: it is not used for a while. */
 static void hold_worse(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     if (pair->id == pp->choice.pair && now - pp->choice.since >= STABLE_FOR)
@@ -165,7 +165,7 @@ static void hold_worse(struct path *pp, struct path_pair *pair, nsec_t now)
     pp->choice.is_worse = true;
 }
 
-/* The pair is silent from both sides, or the other one says so. */
+/* The pair is dead, as this side has found or as the peer says. */
 static void bury(struct path *pp, struct path_pair *pair, const char *words, nsec_t now)
 {
     char text[PATH_TEXT_MAX];
@@ -183,7 +183,7 @@ static void bury(struct path *pp, struct path_pair *pair, const char *words, nse
     path__checks_start(pp, true, now);
 }
 
-/* Twice, because one may be lost. */
+/* Sent twice, because one may be lost. */
 static void tell_leave(struct path *pp, const struct path_pair *pair, uint8_t flags, nsec_t now)
 {
     path__tell(pp, pair, PATH_FRAME_LEAVE, flags, path__next_transaction(pp), now);
@@ -203,7 +203,7 @@ void path__chosen_tick(struct path *pp, nsec_t now)
         path__ping(pp, pair, now);
         break;
     case PATH_LIVENESS_DEAD:
-        /* One way may still be open: then the other side need not find out by itself. */
+        /* The pair may still work towards the peer, which then need not find out by itself. */
         tell_leave(pp, pair, 0, now);
         bury(pp, pair, "no answer any more", now);
         break;
@@ -272,7 +272,7 @@ static void nomination_tick(struct path *pp, nsec_t now)
         return;
     if (!pair || pp->choice.sent.n_sent >= NOMINATE_MAX) {
         pp->choice.sent.pair = 0;
-        /* What answers pings but not this is held as if it had died. */
+        /* A pair that answers pings but not nominations is treated as if it had died. */
         if (pair && pair->id != pp->choice.pair) {
             pair->record.n_deaths++;
             hold(pair, now, now);
@@ -290,7 +290,7 @@ void path__on_accept(struct path *pp, struct path_pair *pair, uint64_t transacti
     use_pair(pp, pair, now);
 }
 
-/* The peer's way there and back works; follow once ours does. */
+/* The peer has measured the pair there and back; we follow as soon as we have. */
 void path__on_nominate(struct path *pp, struct path_pair *pair, uint64_t transaction, nsec_t now)
 {
     if (pp->nominates)
@@ -317,12 +317,12 @@ static void follow_late(struct path *pp, struct path_pair *pair, nsec_t now)
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-/* Is the relay better than a pair by more than chance, or the pair of no use? */
+/* Is the relay better than the pair by more than chance, or does the pair lose too much? */
 static bool is_relay_better(const struct path *pp, const struct path_pair *pair)
 {
     struct path_relay via;
     nsec_t relayed = path__relay_best(pp, &via);
-    /* One late answer is in the smoothed value of several to come. */
+    /* One late answer raises the smoothed value for several answers, so the smaller one counts. */
     nsec_t rtt = nsec_min(pair->rtt, pair->last_rtt);
 
     if (!pp->owner->relay_is_usable || pp->peer.policy == PATH_POLICY_DIRECT)
@@ -368,7 +368,8 @@ static void choose(struct path *pp, nsec_t now)
     }
 }
 
-/* The chosen pair has a new figure: would the relay be better? Twice in a row it must be. */
+/* The chosen pair has a new measurement. When the relay is better twice in a row, the edge goes
+ * there. */
 static void judge_chosen(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     if (!is_relay_better(pp, pair)) {
@@ -406,7 +407,7 @@ static void follow_move(struct path *pp, struct path_pair *pair, nsec_t now)
     nominate(pp, pair, now);
 }
 
-/* Where the peer was before it can be reached no more: that path need not be found dead first. */
+/* The peer cannot be reached at its former place, so that pair need not be found dead first. */
 void path__on_peer_moved(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     if (!pp->nominates || pp->choice.pair == 0 || pair->id == pp->choice.pair)
@@ -422,7 +423,7 @@ void path__on_self_moved(struct path *pp, struct path_pair *pair, nsec_t now)
         return;
     }
     pp->choice.is_moved = true;
-    /* Until the peer has followed, its answers say that it uses another pair: our old address. */
+    /* Until the peer has followed, its answers name another pair, that of our old address. */
     path_liveness_on_nominate(&pp->liveness, now);
     path__ping(pp, pair, now);
 }
@@ -431,7 +432,7 @@ void path__on_measured(struct path *pp, struct path_pair *pair, nsec_t now)
 {
     if (pp->choice.received.pair == pair->id)
         follow_late(pp, pair, now);
-    /* A second figure at once: one alone is not believed. */
+    /* A second ping at once, because one measurement is not enough to choose by. */
     if (pair->n_samples < SAMPLES_MIN && pp->choice.pair == 0)
         path__ping(pp, pair, now);
     if (pp->choice.choose_at == NSEC_NEVER || path__pair_kind(pair) == PATH_KIND_LAN)

@@ -6,13 +6,13 @@
 #include "path/path_pair_internal.h"
 #include "path/paths.h"
 
-/* A pong is proof of a way for so long; the choice is among those. */
+/* A pong makes a pair valid for this time. */
 #define VALID_FOR (4 * NSEC_PER_SEC)
-/* Below so many pings a share of losses is chance. */
+/* The share of lost pings counts from so many pings on. */
 #define LOSS_SAMPLES 20
-/* So many in a row are no loss but an outage: of those a path dies (path_liveness.c). */
+/* So many lost in a row are an outage, of which a path dies (path_liveness.c), and no loss. */
 #define OUTAGE_PINGS 4
-/* What is better by less than this is not better. */
+/* Round trips that differ by less, or by a smaller share, count as equal. */
 #define RTT_MARGIN           (5 * NSEC_PER_MSEC)
 #define LOSS_MARGIN_PERMILLE 20
 
@@ -45,7 +45,7 @@ static void remove_pair(struct path *pp, struct path_pair *pair)
     *pair = pp->pairs.items[--pp->pairs.n];
 }
 
-/* The one to give up for another: not in use, not a candidate, the longest without a pong. */
+/* The pair that gives way to a new one: not in use, no candidate, the longest without a pong. */
 static struct path_pair *least_wanted(struct path *pp)
 {
     struct path_pair *worst = NULL;
@@ -171,7 +171,7 @@ static void end_earlier(struct path_pair *pair, const struct path_ping *answered
     }
 }
 
-/* The way is open again: what was lost while it was closed says nothing of how good it is. */
+/* The pair works again after an outage, whose losses say nothing about how good it is. */
 static void forget_outage(struct path_pair *pair)
 {
     unsigned run = pair->lost == UINT64_MAX ? 64 : (unsigned)__builtin_ctzll(~pair->lost);
@@ -183,7 +183,7 @@ static void forget_outage(struct path_pair *pair)
     pair->n_samples = 0;
 }
 
-/* The ping that is answered; NULL: none that is outstanding. */
+/* The outstanding ping that a pong answers; NULL: there is none. */
 static struct path_ping *find_ping(struct path_pair *pair, const struct path_frame *pong)
 {
     for (unsigned i = 0; i < PATH_PINGS_MAX; i++) {
@@ -196,7 +196,8 @@ static struct path_ping *find_ping(struct path_pair *pair, const struct path_fra
     return NULL;
 }
 
-/* Where many paths begin at once the first answers tell how busy the two ends are. */
+/* Of the first measurements the smallest counts: where many paths begin at once, the others also
+ * have the time for which the two ends were busy. */
 static void learn_rtt(struct path_pair *pair, nsec_t rtt)
 {
     if (pair->n_samples == 0)
@@ -270,7 +271,7 @@ enum path_kind path__pair_kind(const struct path_pair *pair)
 
 static int rank(const struct path_pair *pair)
 {
-    /* Packets through a socket of its own pass the agent; those of the main socket do not. */
+    /* Packets of an additional socket are copied by the agent, those of the main socket are not. */
     return (path__pair_kind(pair) == PATH_KIND_LAN ? 2 : 0) +
            (pair->socket == PATH_SOCKET_MAIN ? 1 : 0);
 }

@@ -14,7 +14,7 @@
 #include "path/path_relay_internal.h"
 #include "path/paths_internal.h"
 
-/* A better relay must have been so for this long, and by so much or a fifth. */
+/* A relay must have been better for this time, and by so much or by a fifth. */
 #define BETTER_FOR (2 * NSEC_PER_SEC)
 #define BETTER_BY  (5 * NSEC_PER_MSEC)
 /* Where the other end has led, it had its reasons: its report of them may still be on its way.
@@ -29,7 +29,7 @@ static const struct path_relay *find(const struct path_side *s, const struct x25
     return NULL;
 }
 
-/* Both ways to it and back; 0: not known, or one end does not reach it. */
+/* The sum of both ends' round trips to it; 0: not known, or one end does not reach it. */
 static nsec_t sum_of(const struct path *pp, const struct x25519_public *key)
 {
     const struct path_relay *mine = find(&pp->owner->self, key);
@@ -90,7 +90,7 @@ struct paths_item *path__tell_relay(struct path *pp)
     return item;
 }
 
-/* So that it is missed when it goes. */
+/* Remember the first relay by its key, so that its loss is noticed. */
 static void remember_first(struct path *pp)
 {
     if (x25519_public_is_none(&pp->relay.key))
@@ -106,7 +106,7 @@ static void move(struct path *pp, const struct path_relay *to, const char *why)
     path__event(pp, false, "%s", why);
 }
 
-/* What both reach; else what we do. False when there is nothing. */
+/* A relay that both ends reach, or else one that we reach. False when there is none. */
 static bool find_refuge(const struct path *pp, struct path_relay *ret)
 {
     const struct path_side *self = &pp->owner->self;
@@ -119,7 +119,7 @@ static bool find_refuge(const struct path *pp, struct path_relay *ret)
     return true;
 }
 
-/* Is the present one lost, to us or, as it says, to the other end? Then it is left. */
+/* Leaves the present relay if one of the ends does not reach it any more. True if it did. */
 static bool leave_lost(struct path *pp)
 {
     const struct x25519_public *key = current(pp);
@@ -138,7 +138,7 @@ static bool leave_lost(struct path *pp)
     return true;
 }
 
-/* The best, if it beats the present one by more than chance. */
+/* The best relay, if it is better than the present one by more than chance. */
 static bool find_better(const struct path *pp, struct path_relay *ret)
 {
     nsec_t best = path__relay_best(pp, ret);

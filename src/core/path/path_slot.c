@@ -10,7 +10,7 @@
 #define BACKOFF_URGENT     2
 /* An edge without traffic uses at least each eighth slot. */
 #define BACKOFF_MAX 3
-/* An edge had traffic of late. */
+/* For this time after traffic an edge is taken to be in use. */
 #define INTEREST (60 * NSEC_PER_SEC)
 
 bool path__has_interest(const struct path *pp, nsec_t now)

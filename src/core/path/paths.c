@@ -68,7 +68,8 @@ struct paths *paths_free(struct paths *p)
 
     if (!p)
         return NULL;
-    /* The walk needs the last one until it has gone on to the next. */
+    /* The walk reads the link of the last one to get to the next, so that is removed a step
+     * later. */
     while ((link = htab_each(&p->by_key, &cursor, link))) {
         if (before)
             path_free(before);
@@ -151,7 +152,7 @@ static int add(struct paths *p, const struct path_peer *peer, struct path **ret,
     pp->choice.since = now;
     pp->choice.choose_at = pp->slot.next_at = pp->choice.alarm_at = pp->relay.move_at = NSEC_NEVER;
     pp->checks.round.next_at = pp->liveness.next_at = NSEC_NEVER;
-    /* So that a deadline can always be armed later. */
+    /* Room for its deadline is reserved now, so that arming it later cannot fail. */
     if (heap_reserve(&p->timers, p->by_key.n + 1) < 0 ||
         htab_add(&p->by_key, &pp->by_key, key_hash(p, &peer->key)) < 0)
         goto fail;
@@ -292,7 +293,7 @@ static void self_changed(struct path *pp, nsec_t now)
     path__check_relay(pp, now);
 }
 
-/* Whoever has a path to where we were is to hear of it, and of where we are, at once. */
+/* Pings soon on a path that is in use, so that the peer hears of our new address. */
 static void address_changed(struct path *pp, nsec_t now)
 {
     path_liveness_doubt(&pp->liveness, now);
@@ -361,7 +362,7 @@ void paths_on_traffic(
 
     if (!pp)
         return;
-    /* Data begins to flow, at both ends at once: a moment to act together. */
+    /* Data begins to flow, which both ends see at the same time: both begin a round. */
     if (path_traffic_count(&pp->traffic, rx, tx, now)) {
         struct path_liveness_facts facts = path__liveness_facts(pp, now);
 
@@ -425,7 +426,7 @@ void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now)
         path__rearm(p->guessing.edge);
         return;
     }
-    /* Whoever asked for it has no need of it any more. */
+    /* The socket was opened for a guess that has ended meanwhile. */
     item = opened ? paths__add(p, NULL, PATH_ACTION_CLOSE) : NULL;
     if (item)
         item->action.socket = socket;

@@ -53,7 +53,7 @@ void paths__forget(struct paths *p, const struct path *pp)
     }
 }
 
-/* What was left for the last moment: the seal, so that a pong says how long it was held. */
+/* Seals the frame when it is taken, so that a pong can say for how long it was held. */
 static bool finish_frame(struct paths *p, struct paths_item *item)
 {
     struct xchacha_nonce nonce;

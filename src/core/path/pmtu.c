@@ -5,16 +5,16 @@
 #include <stddef.h>
 
 #define TRIES        3                     /* 5.1.2, MAX_PROBES: of one size */
-#define STEP         8                     /* closer than this is not searched */
+#define STEP         8                     /* bisection ends when its bounds are this close */
 #define LATER_PROBES 3                     /* of a sweep's second and third round */
 #define WAIT_FIRST   (1 * NSEC_PER_SEC)    /* 5.1.1, PROBE_TIMER, while the RTT is unknown */
-#define WAIT_MIN     (250 * NSEC_PER_MSEC) /* and when it is known */
+#define WAIT_MIN     (250 * NSEC_PER_MSEC) /* the least time to wait, once the RTT is known */
 #define WAIT_MAX     (3 * NSEC_PER_SEC)
 #define WAIT_EXTRA   (100 * NSEC_PER_MSEC) /* for the other answers of a round, after its first */
 #define ACTIVE       (5 * NSEC_PER_SEC)    /* data moves if some did in this time */
 #define CONFIRM      (4 * NSEC_PER_SEC)    /* 5.1.1, CONFIRMATION_TIMER */
 #define CONFIRM_SOON (2 * NSEC_PER_SEC)    /* the same, when nothing comes back */
-#define SUSPICIOUS   (1 * NSEC_PER_SEC)    /* so long nothing has come back */
+#define SUSPICIOUS   (1 * NSEC_PER_SEC)    /* nothing came back for so long: confirm early */
 #define RAISE        (600 * NSEC_PER_SEC)  /* 5.1.1, PMTU_RAISE_TIMER */
 #define RAISE_SOON   (60 * NSEC_PER_SEC)   /* after a black hole, which may have been loss */
 #define BACKOFF_MAX  (60 * NSEC_PER_SEC)
@@ -26,7 +26,7 @@
 static const uint16_t rungs[] = {
     1280, 1380, 1400, 1420, 1440, 1450, 1460, 1480, 1492, 1500, 8500, 8896, 9000, 9001};
 
-/* The smallest size of interest above @size and up to @top; 0: there is none. */
+/* The smallest size of the table above @size and up to @top; 0: there is none. */
 static uint16_t next_rung(const struct pmtu *p, uint16_t size, uint16_t top)
 {
     if (size >= top)
@@ -85,7 +85,7 @@ static uint16_t middle(const struct pmtu *p)
     return (uint16_t)((p->low + p->high) / 2 & ~3);
 }
 
-/* Between low and high, unless they are neighbours already. */
+/* Search between low and high by halving, unless they are within STEP of each other already. */
 static void bisect(struct pmtu *p, nsec_t now)
 {
     if (p->high - p->low <= STEP) {
@@ -99,7 +99,7 @@ static void bisect(struct pmtu *p, nsec_t now)
     begin_round(p, middle(p), now);
 }
 
-/* Nothing was answered. That says nothing about sizes. */
+/* No probe of any size was answered, which says nothing about sizes: wait, then sweep again. */
 static void fall_silent(struct pmtu *p, nsec_t now)
 {
     p->state = PMTU_STATE_SILENT;
@@ -107,7 +107,7 @@ static void fall_silent(struct pmtu *p, nsec_t now)
     p->round_end = now + p->backoff;
 }
 
-/* A sweep has tried all that it may. */
+/* The last round of a sweep is over. */
 static void end_sweep(struct pmtu *p, nsec_t now)
 {
     uint16_t above = next_rung(p, p->low, p->high);
@@ -143,7 +143,8 @@ static void end_sweep_round(struct pmtu *p, nsec_t now)
         end_sweep(p, now);
         return;
     }
-    /* Once may be bad luck; after twice the smaller size is used while the search goes on. */
+    /* One lost round may be chance. After the second one the smaller size is used while the
+     * search goes on. */
     if (p->n_tries == TRIES - 1 && p->low != 0 && p->low < p->size)
         p->size = p->low;
     begin_round(p, next_rung(p, p->low, p->high), now);
@@ -218,7 +219,7 @@ static void on_bisect_answer(struct pmtu *p, uint16_t size, nsec_t now)
         return;
     p->low = size;
     p->confirmed = now;
-    /* Late word of the sweep: the size that seemed to fail passes after all. */
+    /* A late answer to a probe of the sweep: the size that seemed to fail passes after all. */
     if (size >= p->high)
         p->high = next_rung(p, size, p->bounds.ceiling);
     if (p->high == 0)
@@ -247,7 +248,7 @@ void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
     switch (p->state) {
     case PMTU_STATE_NONE:
         break;
-    case PMTU_STATE_SILENT: /* Late, but there is somebody. */
+    case PMTU_STATE_SILENT: /* A late answer: the other end is there after all. */
         p->backoff = 0;
         p->round_end = now;
         break;
@@ -276,7 +277,7 @@ void pmtu_on_data(struct pmtu *p, bool sent, bool heard, nsec_t now)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-/* When the size in use is to be proven again; only a path in use is looked after. */
+/* When the size in use is to be confirmed; only on a path whose data moves. */
 static nsec_t confirm_at(const struct pmtu *p)
 {
     nsec_t at;
@@ -306,7 +307,7 @@ static void leave_settled(struct pmtu *p, nsec_t now)
     }
 }
 
-/* What the passing of time brings. */
+/* Handles every deadline that has passed by @now. */
 static void advance(struct pmtu *p, nsec_t now)
 {
     switch (p->state) {
@@ -336,8 +337,8 @@ static void advance(struct pmtu *p, nsec_t now)
     }
 }
 
-/* Which probe of the round follows. A later round does not try all, but always the largest: a size
- * in doubt is not given up before it was probed in every round. */
+/* The size of the round's next probe; 0: all are sent. A later round does not try all sizes, but
+ * always the largest: a size in doubt is given up only after it was probed in every round. */
 static uint16_t follow(struct pmtu *p)
 {
     if (p->state != PMTU_STATE_SWEEP || p->next == p->high)

@@ -34,17 +34,18 @@
 
 #include "base/clock.h"
 
-/** RFC 8899 5.1.2, BASE_PLPMTU: every path is taken to carry this. */
+/** RFC 8899 5.1.2, BASE_PLPMTU: every path is assumed to carry packets of this size. */
 #define PMTU_FLOOR 1200
 
-/** A path that became too small for its size is noticed and answered in this time. */
+/** A path that no longer carries the size in use is noticed, and a smaller size is used, within
+ * this time. */
 #define PMTU_HOLE_MAX (10 * NSEC_PER_SEC)
 
 /** What is known before anything is measured; @floor <= @assumed <= @ceiling. */
 struct pmtu_bounds {
     uint16_t floor;   /* never less than this */
     uint16_t assumed; /* used until the first result */
-    uint16_t ceiling; /* never more: what the machine's own link carries */
+    uint16_t ceiling; /* never more than this: what the machine's own link carries */
 };
 
 enum pmtu_state {
@@ -78,7 +79,7 @@ struct pmtu {
     struct pmtu_bounds bounds;
     enum pmtu_state state;
     uint16_t size;  /* in use */
-    uint16_t told;  /* the last that was given as an action; 0: none */
+    uint16_t told;  /* the last size that was given as an action; 0: none */
     uint16_t epoch; /* of the present search */
     bool is_measured;
 
@@ -86,17 +87,20 @@ struct pmtu {
     uint16_t low;       /* the largest answered; 0: none yet */
     uint16_t high;      /* sweep: the largest to be tried; bisect: the smallest that failed */
     uint16_t next;      /* to be sent in this round; 0: all are sent */
-    uint16_t round_low; /* what @low was when the round began */
+    uint16_t round_low; /* @low as it was when the round began */
     uint8_t n_sent;     /* of this round */
-    uint8_t n_tries;    /* rounds of a sweep in vain, or probes of one size, that are over */
-    uint16_t doubted;   /* the size in use that the search is about; 0: it is not */
-    nsec_t round_end;   /* answers are waited for until then; SILENT: quiet */
-    nsec_t rtt;         /* the last measured; 0: none yet */
-    nsec_t backoff;     /* of SILENT */
+    uint8_t n_tries;  /* of a sweep: rounds that brought nothing; of a bisection: probes of one size
+                         without an answer */
+    uint16_t doubted; /* the size in use, while the search is about whether it still passes; 0: it
+                         is not about that */
+    nsec_t round_end; /* until when the round's answers are waited for; in SILENT, until when
+                         nothing is sent */
+    nsec_t rtt;       /* the last measured; 0: none yet */
+    nsec_t backoff;   /* how long the next SILENT lasts */
 
     /* Data. */
-    nsec_t moved;     /* when data was last sent; negative: never */
-    nsec_t unheard;   /* since when it is sent without anything coming back; NSEC_NEVER: not so */
+    nsec_t moved;   /* when data was last sent; negative: never */
+    nsec_t unheard; /* since when data is sent and nothing comes back; NSEC_NEVER: something does */
     nsec_t confirmed; /* when the size, or a larger one, was last answered */
     nsec_t raise_at;  /* when a larger one is tried again */
 };
@@ -104,10 +108,11 @@ struct pmtu {
 /** pmtu_init() - there is no path yet; the size in use is the assumed one. */
 void pmtu_init(struct pmtu *p, const struct pmtu_bounds *bounds);
 
-/** pmtu_on_path() - there is a path, or another one than before: measured anew. */
+/** pmtu_on_path() - there is a path, or another one than before: its MTU is measured from the
+ * beginning. */
 void pmtu_on_path(struct pmtu *p, const struct pmtu_bounds *bounds, nsec_t now);
 
-/** pmtu_on_path_lost() - nothing is sent until there is one again. */
+/** pmtu_on_path_lost() - there is no path: no probe is sent until pmtu_on_path(). */
 void pmtu_on_path_lost(struct pmtu *p);
 
 /** pmtu_on_answer() - the other end has got @probe. What we did not send is ignored. */

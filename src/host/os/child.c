@@ -50,7 +50,7 @@ static _Noreturn void start(
     if (getppid() == parent)
         (void)execvpe(words[0], words, env);
     error = errno;
-    /* Nobody is left to be told when this fails. */
+    /* A failure here cannot be reported to anybody. */
     if (write(report, &error, sizeof(error)) < 0)
         _exit(CHILD_E_NOT_EXECUTABLE);
     _exit(0);
@@ -68,7 +68,8 @@ static bool means_end(int signal)
     return signal == SIGTERM || signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
 }
 
-/* Until one of @set comes, or the watch is due at @due; false: it was the watch's turn. */
+/* Waits for one of @set; true when one came. When @due passes first, calls the watch and sets
+ * @due anew. */
 static bool wait_signal(
     const sigset_t *set, const struct child_watch *watch, nsec_t *due, siginfo_t *ret)
 {
@@ -130,7 +131,7 @@ int child_run(char *const words[], char *const env[], const struct child_watch *
         start(words, env, &mask, pipe_fds[1], parent);
     error = pid < 0 ? errno : 0;
     (void)close(pipe_fds[1]);
-    /* Ends empty when the exec has worked. */
+    /* The pipe ends without a byte when the exec has worked. */
     if (pid > 0 && read(pipe_fds[0], &error, sizeof(error)) != (ssize_t)sizeof(error))
         error = 0;
     (void)close(pipe_fds[0]);

@@ -48,7 +48,8 @@ static int open_locked(const char *path, bool create, int *ret_fd, struct err *e
     }
 }
 
-/* The last resort; a reader may see half of it for a moment. */
+/* Used only where the file cannot be replaced: a reader may see half of the new text for a
+ * moment. */
 static int write_in_place(int fd, const char *path, const struct str *text, struct err *e)
 {
     size_t done = 0;
@@ -85,7 +86,7 @@ int hosts_file_put(
     size_t len = 0;
     int r;
 
-    /* A link to the file stays one. */
+    /* A symbolic link is followed, so that it stays a link. */
     if (realpath(path, real))
         path = real;
     r = open_locked(path, block != NULL, &fd, e);

@@ -144,10 +144,8 @@ static bool read_output(int fd, struct last_line *l)
     return n < 0;
 }
 
-/*
- * Until the process ends, not until its output does: what it forked off may
- * hold that open for ever.
- */
+/* Waits for the end of the process, not of its output, which a process that it forked may hold
+ * open for ever. */
 static int wait_for_end(int pid_fd, int output_fd, nsec_t deadline, struct last_line *l)
 {
     struct pollfd fds[] = {{.fd = pid_fd, .events = POLLIN}, {.fd = output_fd, .events = POLLIN}};

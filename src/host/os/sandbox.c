@@ -26,7 +26,7 @@ static bool lock_memory(void)
     const struct rlimit no_limit = {RLIM_INFINITY, RLIM_INFINITY};
     struct rlimit limit;
 
-    /* Root may; for others the limit stays as it is. */
+    /* Only root may raise the limit; for others it stays as it is. */
     (void)setrlimit(RLIMIT_MEMLOCK, &no_limit);
     return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY &&
            mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;

@@ -211,7 +211,7 @@ static void on_refused(int signal, siginfo_t *info, void *context)
     len = add_text(line, len, cap, " (");
     len = add_number(line, len, cap, number);
     len = add_text(line, len, cap, ") is not one that this process may make; it ends\n");
-    /* Nothing is left to be done when this fails. */
+    /* When this fails as well, the process ends without a word. */
     if (write(STDERR_FILENO, line, len) < 0)
         _exit(SANDBOX_EXIT);
     _exit(SANDBOX_EXIT);

@@ -9,13 +9,14 @@
 #include "base/clock.h"
 #include "base/parse.h"
 
-/* Turns from one look at pace and wait to the next. */
+/* The policy is looked at again after so many turns. */
 #define LOOK_EVERY 16
 
-/* On average between two turns. What comes faster than that would pile up meanwhile. */
+/* Least average time between two turns under the policy. Packets that come faster would pile up
+ * while the thread waits. */
 #define TURN_MIN NSEC_PER_MSEC
 
-/* On average, for one run: more means that others compute where the thread should run. */
+/* Greatest average wait for a processor: a longer one means that other threads compute there. */
 #define WAIT_MAX (200 * NSEC_PER_USEC)
 
 /* Turns without the policy after a trial that failed: at the least, which is doubled each time, so
@@ -40,7 +41,7 @@ static bool read_wait(struct sched_batch *b)
            parse_u64(&b->n_runs, n_runs, 0, UINT64_MAX, "runs", NULL) == 0;
 }
 
-/* Has the thread come to its turn in time, since the last look? */
+/* Since the last look, was the thread given a processor in time? */
 static bool is_served(struct sched_batch *b)
 {
     uint64_t waited = b->waited, n_runs = b->n_runs;
@@ -54,7 +55,7 @@ static void set(struct sched_batch *b, bool on)
 {
     struct sched_param none = {0};
 
-    /* For the calling thread. A thread may always change between the two. */
+    /* For the calling thread, which needs no right to change between the two. */
     if (sched_setscheduler(0, on ? SCHED_BATCH : SCHED_OTHER, &none) == 0)
         b->is_on = on;
 }

@@ -196,8 +196,8 @@ int thread_start(pthread_t *ret, const char *name, int cpu, void *(*fn)(void *),
     (void)sigfillset(&all);
     (void)sigdelset(&all, SIGSYS);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    /* So is the name. To name another thread one has to write to /proc, which a process that
-     * cannot be traced may only as root. */
+    /* The name is inherited as well. Naming another thread means writing to /proc, which in a
+     * process that cannot be traced only root may do. */
     (void)snprintf(short_name, sizeof(short_name), "%s", name);
     (void)prctl(PR_GET_NAME, own_name);
     (void)prctl(PR_SET_NAME, short_name);

@@ -47,7 +47,7 @@ int wg_peer_allow(struct wg_peer *p, const struct ip_prefix *block)
 
     if (p->n_allowed >= WG_CONFIG_ALLOWED_MAX)
         return -E2BIG;
-    /* The room is the next power of two, so it is full when their number is one. */
+    /* The array has room for a power of two, so it is full when the number of blocks is one. */
     if ((p->n_allowed & (p->n_allowed - 1)) == 0) {
         grown = reallocarray(p->allowed, p->n_allowed ? p->n_allowed * 2 : 2, sizeof(*grown));
         if (!grown)

@@ -42,7 +42,7 @@ static void mark_claimed(struct hosts_extra *extras, size_t n)
     size_t m = 0;
 
     for (size_t i = 0; i < n; i++) {
-        /* Without memory to compare them none is given. */
+        /* Without memory to compare them, no host name is given. */
         if (extras[i].is_hostname && sorted)
             sorted[m++] = &extras[i];
         else if (extras[i].is_hostname)

@@ -143,7 +143,7 @@ static void replace_one(struct str *out, const char *old, size_t len, const stru
     str_add_bytes(out, str_text(block), block->len);
 }
 
-/* The file without a block of the owner's older form, NETWORK/NODE. */
+/* Appends the file without the block that an older version wrote for the owner NETWORK/NODE. */
 static void remove_older(struct str *out, const char *old, size_t len, const char *owner)
 {
     struct piece older = {owner, strlen(owner)};

@@ -36,7 +36,7 @@ const struct render_path *render_find_path(const struct render_input *in, const 
     return bsearch(node, in->paths, in->n_paths, sizeof(*in->paths), compare_path);
 }
 
-/* Between two nodes of which none is a hub. */
+/* Decides about an edge between two nodes of which none is a hub. */
 static struct render_decision decide_edge(
     const struct snapshot *s, const struct node *peer, bool found)
 {
@@ -109,7 +109,7 @@ static uint16_t interface_mtu(const struct render_input *in)
     return in->link_mtu > mtu ? in->link_mtu : mtu;
 }
 
-/* What was measured; 0 when nothing was. */
+/* The MTU that was measured on the path; 0: none was. */
 static uint16_t path_mtu(const struct render_input *in, const struct render_path *found)
 {
     uint16_t most = interface_mtu(in);
@@ -117,7 +117,7 @@ static uint16_t path_mtu(const struct render_input *in, const struct render_path
     return fit_padding(found->mtu < most ? found->mtu : most);
 }
 
-/* Of the routes to the network's blocks; 0 when the interface's own says the same. */
+/* The MTU of the routes to the network's blocks; 0: the same as the interface's. */
 static uint16_t route_mtu(const struct render_input *in)
 {
     uint16_t mtu = in->snapshot->network.mtu;

@@ -52,9 +52,9 @@ struct render_input {
     size_t n_paths;
     uint16_t listen_port; /* of this node; 0: any */
     uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
-    uint16_t keepalive;   /* s; as this node has measured it; 0: what it has reported counts */
-    bool pins;            /* paths are found: their endpoints stay until they are changed here */
-    bool relays;          /* this node is to be a relay for the others */
+    uint16_t keepalive;   /* s; as this node has measured it; 0: use what it has reported */
+    bool pins;   /* paths are found for this node: an endpoint stays until render changes it */
+    bool relays; /* this node is to be a relay for the others */
 };
 
 /** render_find_path() - lends what was found for that node, NULL if nothing was. */

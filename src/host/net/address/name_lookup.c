@@ -18,7 +18,7 @@ static bool is_ours(const struct name_query *q, const struct ip_addr *a)
     return ip_prefix_has(&q->ours[0], a) || ip_prefix_has(&q->ours[1], a);
 }
 
-/* The first address that is not of our own doing; false when there is none. */
+/* The first address outside the overlay's blocks; false when there is none. */
 static bool find_other(
     const struct name_query *q, const struct addrinfo *list, struct ip_addr *ret_where)
 {

@@ -133,7 +133,7 @@ static void put_endpoint(struct nlmsghdr *nlh, const struct endpoint *ep)
     mnl_attr_put(nlh, WGPEER_A_ENDPOINT, len, &sa);
 }
 
-/* All of a peer but its blocks. */
+/* Adds all attributes of a peer except its blocks. */
 static void put_peer(struct nlmsghdr *nlh, const struct diff_peer *change)
 {
     const struct wg_peer *p = &change->peer;

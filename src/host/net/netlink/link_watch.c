@@ -155,7 +155,7 @@ static int read_once(struct link_watch *w, uint32_t seq, int nsid, struct answer
 
 /* ---- requests; the kernel answers one before send() returns ---- */
 
-/* Not a number that others use: notices about their requests may carry theirs. */
+/* A sequence number of our own: notices that other processes' requests caused may carry theirs. */
 #define REQUEST_SEQ 0x77656674
 
 static int ask(struct link_watch *w, struct nlmsghdr *nlh, int nsid, struct answer *answer)
@@ -183,7 +183,7 @@ static int ask_link(struct link_watch *w, const char *name, int nsid)
     nlh->nlmsg_type = RTM_GETLINK;
     ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
     ifi->ifi_family = AF_UNSPEC;
-    /* By number where it is known already: its name may have changed. */
+    /* Asked for by its number if that is known, because its name may have changed. */
     if (name)
         mnl_attr_put_strz(nlh, IFLA_IFNAME, name);
     else

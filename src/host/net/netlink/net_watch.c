@@ -32,7 +32,7 @@ bool net_watch_read(int fd)
     for (;;) {
         ssize_t n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 
-        /* More news than the kernel keeps is news, too. */
+        /* ENOBUFS: there was more news than the kernel keeps. */
         if (n < 0 && errno != EINTR && errno != ENOBUFS)
             return any;
         any = true;

@@ -82,7 +82,7 @@ static int filter_v6(int fd, uint16_t port)
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno : 0;
 }
 
-/* Bound to its protocol only when the filter is there: nothing gets in before. */
+/* It is bound to its protocol after the filter is attached, so that nothing gets in unfiltered. */
 static int open_in(enum raw_udp_family family, uint16_t port)
 {
     _cleanup_(closep) int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -204,7 +204,8 @@ static int open_out(enum raw_udp_family family)
 
     if (fd < 0)
         return -errno;
-    /* The same way as WireGuard's own; without the right to it, as everybody's. */
+    /* Packets take the same route as WireGuard's own. Without the right to set a mark they take
+     * the usual one. */
     (void)setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark));
     if (family == RAW_UDP_V6 && setsockopt(fd, IPPROTO_IPV6, IPV6_HDRINCL, &on, sizeof(on)) < 0)
         return -errno;

@@ -7,7 +7,8 @@
 
 #include "os/clock.h"
 
-/* The forced form needs the privilege; the other is cut to the system's limit, silently. */
+/* The forced option needs CAP_NET_ADMIN; the kernel cuts the usual one to the system's limit
+ * without an error. */
 static void set_room(int fd, int forced, int usual, int bytes)
 {
     if (setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof(bytes)) < 0)

@@ -48,7 +48,7 @@ int stream_pump_open(struct stream_pump *p, const struct endpoint *local,
     fd = socket(sa.any.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, &sa.any, len) < 0)
         return err_set(e, -errno, "a UDP socket on loopback cannot be made: %s", strerror(errno));
-    /* Both are better to have; without them it works, only slower. */
+    /* Without either of the two the pump works, but slower. */
     socket_set_receive_room(fd, RECEIVE_BUFFER);
     (void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one));
     *p = (struct stream_pump){.udp_fd = fd, .echoes = echoes, .gso = true};

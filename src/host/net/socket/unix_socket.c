@@ -14,7 +14,7 @@
 #include "os/fd_cleanup.h"
 #include "os/statefile.h"
 
-/* Of the socket's name until it listens. */
+/* Ends the socket's name until it listens. */
 #define FRESH_SUFFIX ".new"
 
 #define PATH_CAP sizeof(((struct sockaddr_un *)0)->sun_path)

@@ -87,7 +87,8 @@ static int attach(struct tun *t)
 
     if (fd != -EINVAL)
         return TAKE_FD(fd);
-    /* It may be one of several queues, of which the kernel gives one to anybody who asks. */
+    /* The interface may have several queues, and the kernel gives a further one to anybody who
+     * asks. */
     fd = open_queue(t->name, IFF_MULTI_QUEUE, t->name);
     if (fd >= 0 && !has_flag(fd, IFF_PERSIST))
         return -EBUSY;

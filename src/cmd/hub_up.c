@@ -68,7 +68,7 @@ static const struct option options[] = {
     {"--cidr4", "CIDR", option_cidr4, &arg.cidr4, NULL,
         "its IPv4 block (default " NETWORKS_CIDR4_DEFAULT ")"},
     {"--store", "URL", option_store, &arg.store, NULL,
-        "sqlite:PATH or memory: (default sqlite:STATE/hub.db)"},
+        "sqlite:PATH, memory: or etcd://HOST,... (default sqlite:STATE/hub.db)"},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
     {"--socket", "PATH", option_text, &arg.socket, ADMIN_SOCKET_DEFAULT, "the admin socket"},
     {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",

@@ -11,6 +11,7 @@
 
 #include "store/store_now.h"
 #include "store/store_open.h"
+#include "test/support/sample_etcd.h"
 #include "test/support/sample_late.h"
 
 static struct store *open_store(struct store_fixture *f, const char *url)
@@ -52,6 +53,37 @@ int store_fixture_late(void **state)
 
     f->s = sample_late_open(11, 0);
     *state = f;
+    return 0;
+}
+
+/* One for all tests of a program. */
+static struct sample_etcd *cluster;
+
+int store_fixture_etcd(void **state)
+{
+    static const struct sample_etcd_options opt = {.n = 3};
+    static unsigned n;
+    struct store_fixture *f;
+    const char *given = getenv("WEFT_SEED");
+    char prefix[32];
+    char url[256];
+
+    if (!cluster) {
+        cluster = sample_etcd_start(&opt);
+        if (!cluster)
+            return -1;
+        sample_etcd_disturb(cluster, given ? strtoull(given, NULL, 10) : 1);
+    }
+    f = calloc(1, sizeof(*f));
+    (void)snprintf(prefix, sizeof(prefix), "/test/%u/", n++);
+    f->s = open_store(f, sample_etcd_url(cluster, prefix, url, sizeof(url)));
+    *state = f;
+    return 0;
+}
+
+int store_fixture_end(void **state)
+{
+    cluster = sample_etcd_free(cluster);
     return 0;
 }
 

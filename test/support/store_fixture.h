@@ -24,6 +24,17 @@ int store_fixture_memory(void **state);
 int store_fixture_sqlite(void **state);
 int store_fixture_late(void **state);
 
+/*
+ * store_fixture_etcd() - the same of etcd: a prefix of its own in a cluster of three members
+ *
+ * The first call starts the cluster, and disturbs it from then on: a member dies and comes back,
+ * another one stands still. By the seed WEFT_SEED, if it is set.
+ */
+int store_fixture_etcd(void **state);
+
+/** store_fixture_end() - cmocka's teardown of the group: end the cluster, if there is one. */
+int store_fixture_end(void **state);
+
 /** store_fixture_free() - cmocka's teardown: close the store, and remove its files. */
 int store_fixture_free(void **state);
 

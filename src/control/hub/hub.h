@@ -33,7 +33,7 @@ struct uv_loop_s;
 struct hub_config {
     const char *state_dir;        /* keys, certificate, admin token; made if missing */
     int64_t audit_age_s;          /* entries of the audit log are kept so long; 0: the default */
-    const char *store_url;        /* "sqlite:PATH" or "memory:" */
+    const char *store_url;        /* see store_open.h */
     struct store *store;          /* taken, instead of one at that URL: tests; NULL: none */
     const char *socket_path;      /* of the admin's unix socket */
     const char *interface_prefix; /* of its interfaces: "weft" gives "weft-default" */

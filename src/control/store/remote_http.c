@@ -210,10 +210,18 @@ static int exchange_start(struct exchange *x, struct remote_http *h,
     return err_set(e, -ENOMEM, "no memory for a request to \"%s\"", h->servers[h->current]);
 }
 
+/* It failed for a certificate, which another try does not change. */
+static bool is_distrust(CURLcode code)
+{
+    return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CERTPROBLEM ||
+           code == CURLE_SSL_CACERT_BADFILE;
+}
+
 /* What the end of it means. 0: there is an answer. */
 static int exchange_result(const struct exchange *x, struct err *e)
 {
     long sent = 0;
+    int r;
 
     if (x->code == CURLE_OK)
         return 0;
@@ -221,8 +229,10 @@ static int exchange_result(const struct exchange *x, struct err *e)
         return err_set(e, REMOTE_HTTP_E_TOO_BIG, "the answer of \"%s\" is longer than %zu bytes",
             x->server, x->max);
     curl_easy_getinfo(x->easy, CURLINFO_REQUEST_SIZE, &sent);
-    return err_set(e, sent > 0 ? REMOTE_HTTP_E_LOST : REMOTE_HTTP_E_UNSENT,
-        "\"%s\" does not answer: %s", x->server,
+    r = sent > 0               ? REMOTE_HTTP_E_LOST
+        : is_distrust(x->code) ? REMOTE_HTTP_E_DISTRUST
+                               : REMOTE_HTTP_E_UNSENT;
+    return err_set(e, r, "\"%s\" does not answer: %s", x->server,
         x->reason[0] ? x->reason : curl_easy_strerror(x->code));
 }
 
@@ -297,11 +307,13 @@ static int ask(struct remote_http *h, const struct remote_http_request *rq,
 int remote_http_call(struct remote_http *h, const struct remote_http_request *rq,
     struct remote_http_answer *ret, struct err *e)
 {
+    bool is_unsent = true;
     int r = REMOTE_HTTP_E_UNSENT;
 
-    for (size_t i = 0; r == REMOTE_HTTP_E_UNSENT && i < h->n_servers; i++) {
+    for (size_t i = 0; is_unsent && i < h->n_servers; i++) {
         r = ask(h, rq, ret, e);
-        if (r == REMOTE_HTTP_E_UNSENT || r == REMOTE_HTTP_E_LOST)
+        is_unsent = r == REMOTE_HTTP_E_UNSENT || r == REMOTE_HTTP_E_DISTRUST;
+        if (is_unsent || r == REMOTE_HTTP_E_LOST)
             remote_http_turn(h);
     }
     return r;

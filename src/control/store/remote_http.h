@@ -38,9 +38,10 @@ struct err;
 #define REMOTE_HTTP_SERVER_MAX 300
 
 /* Outcomes. */
-#define REMOTE_HTTP_E_UNSENT  1 /* the request reached no server: nothing was done */
-#define REMOTE_HTTP_E_LOST    2 /* it was sent, and no whole answer came: perhaps it was done */
-#define REMOTE_HTTP_E_TOO_BIG 3 /* the answer is longer than the request allows */
+#define REMOTE_HTTP_E_UNSENT   1 /* the request reached no server: nothing was done */
+#define REMOTE_HTTP_E_LOST     2 /* it was sent, and no whole answer came: perhaps it was done */
+#define REMOTE_HTTP_E_TOO_BIG  3 /* the answer is longer than the request allows */
+#define REMOTE_HTTP_E_DISTRUST 4 /* unsent too: a certificate or a key is not as it has to be */
 
 struct remote_http;
 struct remote_http_stream;
@@ -112,9 +113,9 @@ void remote_http_turn(struct remote_http *h);
  * remote_http_call() - ask, and wait for the answer; give out lines of streams meanwhile
  * @ret:	set after a success; deinit after use
  *
- * Return: 0 when a server has answered, with whatever status; REMOTE_HTTP_E_UNSENT when none of the
- * servers could be reached, REMOTE_HTTP_E_LOST or REMOTE_HTTP_E_TOO_BIG, with words that name the
- * server; -ENOMEM with words.
+ * Return: 0 when a server has answered, with whatever status; REMOTE_HTTP_E_UNSENT or
+ * REMOTE_HTTP_E_DISTRUST when none of the servers could be asked, REMOTE_HTTP_E_LOST or
+ * REMOTE_HTTP_E_TOO_BIG, with words that name the server; -ENOMEM with words.
  */
 int remote_http_call(struct remote_http *h, const struct remote_http_request *rq,
     struct remote_http_answer *ret, struct err *e);

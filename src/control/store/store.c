@@ -156,8 +156,10 @@ static void answer(struct store *s, struct store_job *job)
         .n_items = job->items.n,
         .has_more = job->has_more};
 
-    s->n_pending--;
-    s->bytes_pending -= job->bytes;
+    if (!job->is_unasked) {
+        s->n_pending--;
+        s->bytes_pending -= job->bytes;
+    }
     if (job->kind == STORE_JOB_CHANGES)
         store_watch__catch_up(job);
     if (job->kind == STORE_JOB_COMMIT && job->r == 0)

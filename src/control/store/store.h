@@ -28,10 +28,11 @@
  *   leases     The store remembers how long the lease of each key is. Its owner deletes the keys
  *              whose lease has ended (store_ended()), so a back end needs no clock.
  *
- * Theory of operation. Every commit that changes something raises the revision by one. Each key
- * remembers the revision that last wrote it, and that number is what a compare-and-put compares.
- * The changes of the last commits are kept as a log of bounded length, for watches that begin in
- * the past. One that asks for a revision that the log no longer holds is told so, and lists again.
+ * Theory of operation. Every commit that changes something raises the revision; commits that went
+ * to the disk together, and have no key in common, may share one. Each key remembers the revision
+ * that last wrote it, and that number is what a compare-and-put compares. The changes of the last
+ * commits are kept as a log of bounded length, for watches that begin in the past. One that asks
+ * for a revision that the log no longer holds is told so, and lists again.
  *
  * Time is an argument. A lease counts from when the store saw its key written, kept or, after a
  * restart, read; so neither a clock that jumps nor a hub that was away ends one early.

@@ -78,6 +78,9 @@ void store__finish(struct store *s, struct store_job *job);
 /**
  * store__add_pending() - count a job of the back end's own, that it will store__finish()
  *
+ * So store_wait() waits for it. A back end that hands over others' changes from a thread of its own
+ * does without, and sets @is_unasked.
+ *
  * It tells of a change that nobody here has asked for, or whose answer was lost: a COMMIT with
  * @ops, @took_effect, @asked_at and @revision set, and no @done. On the owner's loop.
  */

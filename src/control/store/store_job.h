@@ -52,6 +52,7 @@ struct store_job {
     store_done_fn done;        /* NULL: nobody wants to know */
     void *ctx;                 /* pins: for @done */
     struct store_watch *watch; /* CHANGES: pins; NULL: it was closed */
+    bool is_unasked;           /* COMMIT: nobody asked for it, so it was not counted as pending */
 
     /* The answer; a back end's until it hands the job back. */
     int r;                    /* 0; STORE_E_...; negative errno */

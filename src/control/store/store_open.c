@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "store/etcd.h"
 #include "store/memory.h"
 #include "store/sqlite.h"
 
@@ -14,11 +15,15 @@ struct kind {
     /* @where: what follows the scheme; @now: see store_open(). */
     int (*open)(struct store **ret, const char *where, nsec_t now, struct err *e);
     bool has_path; /* something must follow the scheme; else nothing may */
+    /* NULL: whatever follows is fine. 0, or -EINVAL with words. */
+    int (*check)(const char *where, struct err *e);
 };
 
 static const struct kind kinds[] = {
-    {"sqlite:", sqlite_open, true},
-    {"memory:", memory_open, false},
+    {"sqlite:", sqlite_open, true, NULL},
+    {"memory:", memory_open, false, NULL},
+    {"etcd:", etcd_open, true, etcd_check},
+    {"etcds:", etcd_open_tls, true, etcd_check_tls},
 };
 
 static int find_kind(const char *url, const struct kind **ret, struct err *e)
@@ -31,14 +36,18 @@ static int find_kind(const char *url, const struct kind **ret, struct err *e)
         *ret = &kinds[i];
         return 0;
     }
-    return err_set(e, -EINVAL, "store \"%.200s\" is neither \"sqlite:PATH\" nor \"memory:\"", url);
+    return err_set(e, -EINVAL,
+        "store \"%.200s\" is none of \"sqlite:PATH\", \"memory:\", \"etcd://HOST,...\" and "
+        "\"etcds://HOST,...\"",
+        url);
 }
 
 int store_open_check(const char *url, struct err *e)
 {
     const struct kind *kind;
+    int r = find_kind(url, &kind, e);
 
-    return find_kind(url, &kind, e);
+    return r == 0 && kind->check ? kind->check(url + strlen(kind->scheme), e) : r;
 }
 
 int store_open(struct store **ret, const char *url, nsec_t now, struct err *e)

@@ -15,7 +15,8 @@ struct store;
 int store_open_check(const char *url, struct err *e);
 
 /**
- * store_open() - by URL: "sqlite:PATH" or "memory:"; waits for the disk
+ * store_open() - by URL: "sqlite:PATH", "memory:", "etcd://..." or "etcds://..."; waits for the
+ * disk, or for etcd
  * @ret:	gives it; store_free()
  * @now:	monotonic time, from which the leases found inside count
  *

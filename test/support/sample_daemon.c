@@ -13,10 +13,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "api/content/identity.h"
+#include "api/server/identity.h"
 #include "api/server/server.h"
 #include "api/server/stream.h"
-#include "api/server/upgrade.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/secret.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "api/content/body.h"
-#include "api/server/deferred.h"
+#include "api/server/server.h"
 #include "api/server/stream.h"
 #include "base/err.h"
 #include "hub/handlers/routes.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "api/content/identity.h"
+#include "api/server/identity.h"
 #include "base/rng.h"
 #include "hub/audit/audit.h"
 #include "hub/changes.h"

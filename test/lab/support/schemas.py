@@ -56,6 +56,8 @@ ANSWERS = {
     "GET /v1/networks/{network}/objects/{kind}/{name}": "get",
     "PUT /v1/networks/{network}/objects/{kind=Network}/{name}": "get",
     "PUT /v1/networks/{network}/objects/{kind}/{name}": "get",
+    "DELETE /v1/networks/{network}/objects/{kind=Network}/{name}": None,
+    "DELETE /v1/networks/{network}/objects/{kind}/{name}": None,
     "GET /v1/networks/{network}/snapshots/{name}": "api/snapshot",
     "GET /v1/admin-tokens": "admin-ls",
     "POST /v1/admin-tokens": "admin-new",

@@ -219,7 +219,7 @@ nsec_t hub_link_silent_for(const struct hub_link *hl, nsec_t now)
 
     /* A connection that is only being made says nothing about the hub. */
     if (silent < HEARTBEAT + HEARTBEAT_LATE && hl->stream && hl->line_at != 0 &&
-        client_look(hl->stream, &traffic))
+        client_traffic(hl->stream, &traffic))
         silent = nsec_min(silent, traffic.silent_for);
     return silent;
 }
@@ -259,7 +259,7 @@ static bool is_repeating(struct hub_link *hl)
 {
     struct tcp_traffic traffic;
 
-    if (!hl->stream || !client_look(hl->stream, &traffic))
+    if (!hl->stream || !client_traffic(hl->stream, &traffic))
         return false;
     if (traffic.bytes != hl->traffic.bytes)
         hl->traffic = traffic;

@@ -6,7 +6,7 @@
 
 #include "agent/hublink/hub_ask.h"
 #include "agent/hublink/hub_link.h"
-#include "api/server/deferred.h"
+#include "api/server/server.h"
 #include "base/err.h"
 #include "base/parse.h"
 

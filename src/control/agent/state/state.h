@@ -17,8 +17,8 @@
 #include <stdbool.h>
 
 #include "agent/paths/edge/keepalive_plan.h"
+#include "api/client/proxy.h"
 #include "api/content/token.h"
-#include "api/server/proxy.h"
 #include "crypto/x25519.h"
 #include "engine/engine.h"
 #include "mesh/object/subnets.h"

@@ -1,23 +1,36 @@
 /*
- * client.c - one exchange with a hub or an agent, and the call that waits for it.
+ * client.c - calls that wait for their answer, and calls and streams on a libuv loop.
  *
- * The other half of client.h, calls on a loop, is in client_loop.c.
+ * Theory of operation of the loop. libcurl's multi interface says which sockets it wants
+ * watched and when it wants to be woken; each socket becomes a uv_poll, and the
+ * time a uv_timer. libcurl must not be called from inside its own callbacks, and the
+ * line callback of a stream is called from one. So what is started or
+ * cancelled there is only noted, and settle() does it once libcurl has returned.
  */
-#include "client.h"
+#include "api/client/client.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <uv.h>
 
-#include "api/client/client_internal.h"
-#include "api/content/body.h"
-#include "base/cleanup.h"
+#include "api/client/client_exchange.h"
 #include "base/err.h"
-#include "base/secret.h"
-#include "base/text.h"
-#include "wire/member_proof.h"
+#include "base/list.h"
+#include "net/socket/tcp.h"
+
+/*
+ * TCP's keepalive probes of a stream's connection. The first comes after so many seconds of
+ * silence. One that is not answered is repeated each second, so that client_traffic() soon shows
+ * it; TCP itself gives up only after a minute, since the stream's owner knows better when to.
+ */
+#define WATCH_KEEPALIVE_S 4L
+#define WATCH_REPEAT_S    1L
+#define WATCH_REPEATS     60
 
 void client_answer_deinit(struct client_answer *a)
 {
@@ -25,267 +38,389 @@ void client_answer_deinit(struct client_answer *a)
     *a = (struct client_answer)CLIENT_ANSWER_NULL;
 }
 
-bool client__buffer_add(struct client__buffer *b, const void *p, size_t len, size_t max)
-{
-    if (len > max - b->len)
-        return false;
-    if (b->len + len > b->cap) {
-        size_t cap = b->cap ? b->cap : 4096;
-        char *bigger;
-
-        while (cap < b->len + len)
-            cap *= 2;
-        bigger = realloc(b->p, cap);
-        if (!bigger)
-            return false;
-        b->p = bigger;
-        b->cap = cap;
-    }
-    memcpy(b->p + b->len, p, len);
-    b->len += len;
-    return true;
-}
-
-static size_t on_answer(char *p, size_t size, size_t n, void *ctx)
-{
-    struct client__exchange *x = ctx;
-
-    if (client__buffer_add(&x->got, p, size * n, x->max))
-        return size * n;
-    x->too_long = true;
-    return 0;
-}
-
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-
-static void init_curl(void)
-{
-    /* Without memory the first curl_easy_init() fails too, and that is handled. */
-    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-/* Only what a host, an address and a port are made of, so that the URL says what was meant. */
-static int check_address(const char *address, struct err *e)
-{
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]%";
-
-    if (address[0] && strlen(address) <= 300 && address[strspn(address, allowed)] == '\0')
-        return 0;
-    return err_set(e, -EINVAL, "\"%.80s\" is not HOST:PORT", address);
-}
-
-static int set_url(
-    struct client__exchange *x, const struct client_target *t, const char *path, struct err *e)
-{
-    const char *scheme = t->access == CLIENT_ACCESS_HTTPS ? "https" : "http";
-    const char *host = t->access == CLIENT_ACCESS_UNIX ? "localhost" : t->address;
-    _cleanup_(freep) char *url = NULL;
-
-    if (t->access != CLIENT_ACCESS_UNIX && check_address(t->address, e) != 0)
-        return -EINVAL;
-    if (asprintf(&url, "%s://%s%s", scheme, host, path) < 0) {
-        url = NULL; /* undefined after a failure */
-        return err_set(e, -ENOMEM, "no memory for a request");
-    }
-    if (curl_easy_setopt(x->easy, CURLOPT_URL, url) != CURLE_OK)
-        return err_set(e, -ENOMEM, "no memory for a request");
-    if (t->access == CLIENT_ACCESS_UNIX &&
-        curl_easy_setopt(x->easy, CURLOPT_UNIX_SOCKET_PATH, t->address) != CURLE_OK)
-        return err_set(e, -ENOMEM, "no memory for a request");
-    return 0;
-}
-
-static CURLcode set_proxy(struct client__exchange *x, const char *proxy)
-{
-    curl_easy_setopt(x->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
-    curl_easy_setopt(x->easy, CURLOPT_NOPROXY, "");
-    return curl_easy_setopt(x->easy, CURLOPT_PROXY, proxy);
-}
-
-static int set_access(struct client__exchange *x, const struct client_target *t, struct err *e)
-{
-    char text[BASE64_ROOM(sizeof(t->pin.b)) + 10] = "sha256//";
-    char device[64];
-    CURLcode code = CURLE_OK;
-
-    if (t->access == CLIENT_ACCESS_HTTPS) {
-        /* The pin is all the trust there is; curl checks it also without the other two. */
-        base64_encode(t->pin.b, sizeof(t->pin.b), text + strlen(text));
-        curl_easy_setopt(x->easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        curl_easy_setopt(x->easy, CURLOPT_SSL_VERIFYHOST, 0L);
-        code = curl_easy_setopt(x->easy, CURLOPT_PINNEDPUBLICKEY, text);
-        if (code == CURLE_OK && t->proxy)
-            code = set_proxy(x, t->proxy);
-    } else if (t->access == CLIENT_ACCESS_OVERLAY && t->interface) {
-        (void)snprintf(device, sizeof(device), "if!%.20s", t->interface);
-        code = curl_easy_setopt(x->easy, CURLOPT_INTERFACE, device);
-    }
-    return code == CURLE_OK ? 0 : err_set(e, -ENOMEM, "no memory for a request");
-}
-
-static bool add_header(struct client__exchange *x, const char *line)
-{
-    struct curl_slist *longer = curl_slist_append(x->headers, line);
-
-    if (longer)
-        x->headers = longer;
-    return longer != NULL;
-}
-
-/* "Authorization" with the proof of the whole request, whose body is set already. */
-static bool add_proof(
-    struct client__exchange *x, const struct client_target *t, const char *method, const char *path)
-{
-    static const char name[] = "Authorization: ";
-    struct member_proof_request rq = {
-        .method = method, .path = path, .body = x->sent, .body_len = x->sent ? strlen(x->sent) : 0};
-    char line[sizeof(name) + MEMBER_PROOF_TEXT_MAX];
-
-    memcpy(line, name, sizeof(name));
-    return member_proof_sign(t->signer, &rq, line + sizeof(name) - 1) && add_header(x, line);
-}
-
-static int set_headers(struct client__exchange *x, const struct client_target *t,
-    const char *method, const char *path, struct err *e)
-{
-    char line[600];
-    /* "Expect:" spares a round trip that bodies as small as ours are not worth. */
-    bool ok = add_header(x, "Expect:") && add_header(x, "Content-Type: application/json");
-
-    if (ok && t->bearer) {
-        (void)snprintf(line, sizeof(line), "Authorization: Bearer %.500s", t->bearer);
-        ok = add_header(x, line);
-        secret_wipe(line, sizeof(line));
-    }
-    if (ok && t->signer)
-        ok = add_proof(x, t, method, path);
-    if (ok)
-        ok = curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers) == CURLE_OK;
-    return ok ? 0 : err_set(e, -ENOMEM, "no memory for a request");
-}
-
-static int set_body(
-    struct client__exchange *x, const char *method, const json_t *body, struct err *e)
-{
-    CURLcode code = curl_easy_setopt(x->easy, CURLOPT_CUSTOMREQUEST, method);
-
-    if (body) {
-        x->sent = body_format(body);
-        if (!x->sent)
-            return err_set(e, -ENOMEM, "no memory for a request");
-        curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE, (long)strlen(x->sent));
-        curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, x->sent);
-    }
-    return code == CURLE_OK ? 0 : err_set(e, -ENOMEM, "no memory for a request");
-}
-
-static void set_fixed(struct client__exchange *x)
-{
-    curl_easy_setopt(x->easy, CURLOPT_ERRORBUFFER, x->reason);
-    curl_easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(x->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(x->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    /* Whose environment names a proxy decides in proxy.h whether that is for hubs, too. */
-    curl_easy_setopt(x->easy, CURLOPT_NOPROXY, "*");
-    curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_answer);
-    curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
-    curl_easy_setopt(x->easy, CURLOPT_PRIVATE, x);
-}
-
-int client__exchange_init(struct client__exchange *x, const struct client_target *target,
-    const char *method, const char *path, const json_t *body, struct err *e)
-{
-    int r;
-
-    (void)pthread_once(&curl_once, init_curl);
-    *x = (struct client__exchange){.max = CLIENT_ANSWER_MAX};
-    x->easy = curl_easy_init();
-    x->address = strdup(target->address);
-    if (x->easy && x->address) {
-        set_fixed(x);
-        r = set_url(x, target, path, e);
-    } else {
-        r = err_set(e, -ENOMEM, "no memory for a request");
-    }
-    if (r == 0)
-        r = set_access(x, target, e);
-    if (r == 0)
-        r = set_body(x, method, body, e);
-    if (r == 0)
-        r = set_headers(x, target, method, path, e);
-    if (r != 0)
-        client__exchange_deinit(x);
-    return r;
-}
-
-void client__exchange_deinit(struct client__exchange *x)
-{
-    if (x->easy)
-        curl_easy_cleanup(x->easy);
-    curl_slist_free_all(x->headers);
-    if (x->sent)
-        secret_wipe(x->sent, strlen(x->sent));
-    free(x->sent);
-    free(x->address);
-    free(x->got.p);
-    *x = (struct client__exchange){0};
-}
-
-/* The server answered: what it said, and whether that is a yes. */
-static int take_answer(struct client__exchange *x, struct client_answer *ret, struct err *e)
-{
-    struct client_answer a = CLIENT_ANSWER_NULL;
-    const char *sentence;
-    long status = 0;
-    int r;
-
-    curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
-    a.status = (int)status;
-    if (x->got.len > 0) {
-        r = body_parse(&a.body, x->got.p, x->got.len, e);
-        if (r != 0 && status < 300)
-            return err_set(e, CLIENT_E_UNREACHABLE, "\"%s\" does not answer as a weft does: %s",
-                x->address, e ? e->text : "not JSON");
-    }
-    *ret = a;
-    if (status >= 200 && status < 300)
-        return 0;
-    sentence = body_refusal_text(a.body);
-    if (sentence)
-        return err_set(e, CLIENT_E_REFUSED, "%s", sentence);
-    return err_set(e, CLIENT_E_REFUSED, "\"%s\" answered %ld", x->address, status);
-}
-
-int client__result(
-    struct client__exchange *x, CURLcode code, struct client_answer *ret, struct err *e)
-{
-    if (code == CURLE_OK)
-        return take_answer(x, ret, e);
-    if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH)
-        return err_set(e, CLIENT_E_UNTRUSTED,
-            "\"%s\" does not have the key that is pinned: it is another machine, or somebody sits "
-            "in between",
-            x->address);
-    if (code == CURLE_OUT_OF_MEMORY)
-        return err_set(e, -ENOMEM, "no memory to ask \"%s\"", x->address);
-    if (x->too_long)
-        return err_set(e, CLIENT_E_UNREACHABLE, "the answer of \"%s\" is longer than %zu bytes",
-            x->address, x->max);
-    return err_set(e, CLIENT_E_UNREACHABLE, "\"%s\" does not answer: %s", x->address,
-        x->reason[0] ? x->reason : curl_easy_strerror(code));
-}
-
 int client_call(const struct client_target *target, const char *method, const char *path,
     const json_t *body, unsigned timeout_ms, struct client_answer *ret, struct err *e)
 {
-    struct client__exchange x;
-    int r = client__exchange_init(&x, target, method, path, body, e);
+    struct client_exchange x;
+    int r = client_exchange_init(&x, target, method, path, body, e);
 
     if (r != 0)
         return r;
     curl_easy_setopt(x.easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    r = client__result(&x, curl_easy_perform(x.easy), ret, e);
-    client__exchange_deinit(&x);
+    r = client_exchange_end(&x, curl_easy_perform(x.easy), ret, e);
+    client_exchange_deinit(&x);
     return r;
+}
+
+/* ---- calls on a loop ------------------------------------------------------------------------ */
+
+struct client_loop {
+    uv_loop_t *loop;      /* pins */
+    CURLM *multi;         /* owns */
+    uv_timer_t timer;     /* when libcurl wants to be woken */
+    struct list requests; /* all of them */
+    unsigned inside;      /* depth of calls into libcurl */
+};
+
+struct client_request {
+    struct list link;         /* in the loop's requests */
+    struct client_loop *cl;   /* pins */
+    struct client_exchange x; /* the HTTP part */
+    client_line_fn line;      /* of a stream; NULL for a call */
+    client_done_fn done;      /* at the end */
+    void *ctx;                /* pins: for both */
+    curl_socket_t fd;         /* libcurl's, while it watches one for this; else CURL_SOCKET_BAD */
+    bool added;               /* libcurl knows it */
+    bool cancelled;           /* to be released without calling its callbacks */
+};
+
+/** A socket of libcurl's. */
+struct watched {
+    uv_poll_t poll;         /* the handle; its close frees this */
+    struct client_loop *cl; /* pins */
+    curl_socket_t fd;       /* libcurl's */
+};
+
+static void request_free(struct client_request *rq)
+{
+    list_remove(&rq->link);
+    if (rq->added)
+        curl_multi_remove_handle(rq->cl->multi, rq->x.easy);
+    client_exchange_deinit(&rq->x);
+    free(rq);
+}
+
+static void finish(struct client_request *rq, CURLcode code)
+{
+    struct client_answer answer = CLIENT_ANSWER_NULL;
+    client_done_fn done = rq->done;
+    void *ctx = rq->ctx;
+    struct err e = ERR_NULL;
+    long status = 0;
+    int r;
+
+    curl_easy_getinfo(rq->x.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (rq->line && status == 200)
+        rq->x.got.len = 0; /* the beginning of a line that was cut off */
+    r = client_exchange_end(&rq->x, code, &answer, &e);
+    request_free(rq);
+    done(ctx, r, &answer, &e);
+    client_answer_deinit(&answer);
+}
+
+static int request_add(struct client_request *rq, struct err *e)
+{
+    if (curl_multi_add_handle(rq->cl->multi, rq->x.easy) != CURLM_OK)
+        return err_set(e, -ENOMEM, "no memory for a request");
+    rq->added = true;
+    return 0;
+}
+
+/* libcurl has returned: does what had to wait for that, then finishes the requests that have ended.
+ */
+static void settle(struct client_loop *cl)
+{
+    struct client_request *rq;
+    struct client_request *tmp;
+    CURLMsg *m;
+    int left;
+
+    if (cl->inside > 0)
+        return;
+    list_foreach_safe(rq, tmp, &cl->requests, link) {
+        if (rq->cancelled)
+            request_free(rq);
+        else if (!rq->added)
+            /* If there is no memory for it, the next settle() tries again. */
+            (void)request_add(rq, NULL);
+    }
+    while ((m = curl_multi_info_read(cl->multi, &left))) {
+        CURLcode code = m->data.result;
+        void *x = NULL;
+
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
+        finish(container_of(x, struct client_request, x), code);
+    }
+}
+
+static void act(struct client_loop *cl, curl_socket_t fd, int events)
+{
+    int running;
+
+    cl->inside++;
+    (void)curl_multi_socket_action(cl->multi, fd, events, &running);
+    cl->inside--;
+    settle(cl);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    act(container_of(timer, struct client_loop, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct watched *w = container_of(poll, struct watched, poll);
+    int mask = 0;
+
+    if (status < 0)
+        mask = CURL_CSELECT_ERR;
+    if (events & UV_READABLE)
+        mask |= CURL_CSELECT_IN;
+    if (events & UV_WRITABLE)
+        mask |= CURL_CSELECT_OUT;
+    act(w->cl, w->fd, mask);
+}
+
+static void on_watched_closed(uv_handle_t *h)
+{
+    free(container_of((uv_poll_t *)h, struct watched, poll));
+}
+
+/* libcurl: call me in @timeout_ms, or never. */
+static int want_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+    struct client_loop *cl = ctx;
+
+    if (timeout_ms < 0)
+        uv_timer_stop(&cl->timer);
+    else
+        uv_timer_start(&cl->timer, on_timer, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+/* Notes a request's socket; CURLINFO_ACTIVESOCKET would tell it only at the end of the request. */
+static void note_socket(CURL *easy, curl_socket_t fd, int what)
+{
+    struct client_request *rq;
+    void *x = NULL;
+
+    /* libcurl closes idle connections with a handle of its own. */
+    if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &x) != CURLE_OK || !x)
+        return;
+    rq = container_of(x, struct client_request, x);
+    if (what != CURL_POLL_REMOVE)
+        rq->fd = fd;
+    else if (rq->fd == fd)
+        rq->fd = CURL_SOCKET_BAD;
+}
+
+/* libcurl: watch this socket, or stop watching it. */
+static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
+{
+    struct client_loop *cl = ctx;
+    struct watched *w = socket_ctx;
+    int events = 0;
+
+    note_socket(easy, fd, what);
+    if (what == CURL_POLL_REMOVE) {
+        if (w) {
+            curl_multi_assign(cl->multi, fd, NULL);
+            uv_close((uv_handle_t *)&w->poll, on_watched_closed);
+        }
+        return 0;
+    }
+    if (!w) {
+        w = calloc(1, sizeof(*w));
+        if (!w)
+            return -1;
+        w->cl = cl;
+        w->fd = fd;
+        if (uv_poll_init(cl->loop, &w->poll, fd) != 0) {
+            free(w);
+            return -1;
+        }
+        curl_multi_assign(cl->multi, fd, w);
+    }
+    if (what != CURL_POLL_OUT)
+        events |= UV_READABLE;
+    if (what != CURL_POLL_IN)
+        events |= UV_WRITABLE;
+    return uv_poll_start(&w->poll, events, on_socket) == 0 ? 0 : -1;
+}
+
+int client_loop_new(struct client_loop **ret, struct uv_loop_s *loop, struct err *e)
+{
+    struct client_loop *cl = calloc(1, sizeof(*cl));
+
+    if (cl)
+        cl->multi = curl_multi_init();
+    if (!cl || !cl->multi) {
+        free(cl);
+        return err_set(e, -ENOMEM, "no memory for a client");
+    }
+    cl->loop = loop;
+    list_init(&cl->requests);
+    uv_timer_init(loop, &cl->timer);
+    curl_multi_setopt(cl->multi, CURLMOPT_TIMERFUNCTION, want_timer);
+    curl_multi_setopt(cl->multi, CURLMOPT_TIMERDATA, cl);
+    curl_multi_setopt(cl->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+    curl_multi_setopt(cl->multi, CURLMOPT_SOCKETDATA, cl);
+    *ret = cl;
+    return 0;
+}
+
+static void on_loop_closed(uv_handle_t *h)
+{
+    free(container_of((uv_timer_t *)h, struct client_loop, timer));
+}
+
+struct client_loop *client_loop_free(struct client_loop *cl)
+{
+    struct client_request *rq;
+    struct client_request *tmp;
+
+    if (!cl)
+        return NULL;
+    assert(cl->inside == 0);
+    list_foreach_safe(rq, tmp, &cl->requests, link)
+        request_free(rq);
+    /* Closes the connections that are left, each through want_socket(). */
+    curl_multi_cleanup(cl->multi);
+    uv_close((uv_handle_t *)&cl->timer, on_loop_closed);
+    return NULL;
+}
+
+static int request_new(struct client_request **ret, struct client_loop *cl,
+    const struct client_target *target, const char *method, const char *path, const json_t *body,
+    struct err *e)
+{
+    struct client_request *rq = calloc(1, sizeof(*rq));
+    int r;
+
+    if (!rq)
+        return err_set(e, -ENOMEM, "no memory for a request");
+    r = client_exchange_init(&rq->x, target, method, path, body, e);
+    if (r != 0) {
+        free(rq);
+        return r;
+    }
+    rq->cl = cl;
+    rq->fd = CURL_SOCKET_BAD;
+    list_add_tail(&cl->requests, &rq->link);
+    *ret = rq;
+    return 0;
+}
+
+/* Hands the request to libcurl: now, or in settle() when this is called from within libcurl. */
+static int begin(struct client_request *rq, struct client_request **ret, struct err *e)
+{
+    int r = rq->cl->inside > 0 ? 0 : request_add(rq, e);
+
+    if (r != 0) {
+        request_free(rq);
+        return r;
+    }
+    if (ret)
+        *ret = rq;
+    return 0;
+}
+
+int client_start(struct client_loop *cl, const struct client_target *target, const char *method,
+    const char *path, const json_t *body, unsigned timeout_ms, client_done_fn done, void *ctx,
+    struct client_request **ret, struct err *e)
+{
+    struct client_request *rq = NULL;
+    int r = request_new(&rq, cl, target, method, path, body, e);
+
+    if (r != 0)
+        return r;
+    rq->done = done;
+    rq->ctx = ctx;
+    curl_easy_setopt(rq->x.easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    return begin(rq, ret, e);
+}
+
+/* Calls back for each whole line in @p and keeps the rest; false when the stream has to end. */
+static bool take_lines(struct client_request *rq, const char *p, size_t len)
+{
+    struct client_buffer *rest = &rq->x.got;
+
+    while (len > 0 && !rq->cancelled) {
+        const char *end = memchr(p, '\n', len);
+        size_t n = end ? (size_t)(end - p) : len;
+
+        if (!end || rest->len > 0) {
+            rq->x.too_long = !client_buffer_add(rest, p, n, rq->x.max);
+            if (rq->x.too_long)
+                return false;
+        }
+        if (end && rest->len > 0) {
+            size_t line_len = rest->len;
+
+            rest->len = 0;
+            rq->line(rq->ctx, rest->p, line_len);
+        } else if (end && n <= rq->x.max) {
+            rq->line(rq->ctx, p, n);
+        }
+        n += end ? 1 : 0;
+        p += n;
+        len -= n;
+    }
+    return !rq->cancelled;
+}
+
+static size_t on_stream(char *p, size_t size, size_t n, void *ctx)
+{
+    struct client_request *rq = ctx;
+    long status = 0;
+
+    curl_easy_getinfo(rq->x.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200)
+        return take_lines(rq, p, size * n) ? size * n : 0;
+    rq->x.too_long = !client_buffer_add(&rq->x.got, p, size * n, rq->x.max);
+    return rq->x.too_long ? 0 : size * n;
+}
+
+/* libcurl 7.88 has no option for the number of probes. */
+static int set_probes(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    const int repeats = WATCH_REPEATS;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &repeats, sizeof(repeats));
+    return CURL_SOCKOPT_OK;
+}
+
+int client_watch(struct client_loop *cl, const struct client_target *target, const char *path,
+    unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
+    struct client_request **ret, struct err *e)
+{
+    struct client_request *rq = NULL;
+    int r = request_new(&rq, cl, target, "GET", path, NULL, e);
+
+    if (r != 0)
+        return r;
+    rq->line = line;
+    rq->done = done;
+    rq->ctx = ctx;
+    rq->x.max = line_max;
+    curl_easy_setopt(rq->x.easy, CURLOPT_WRITEFUNCTION, on_stream);
+    curl_easy_setopt(rq->x.easy, CURLOPT_WRITEDATA, rq);
+    curl_easy_setopt(rq->x.easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    /*
+     * A stream only receives. Over the overlay something has to be sent as well: WireGuard notices
+     * only then that the other end was restarted and has lost the session.
+     */
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPIDLE, WATCH_KEEPALIVE_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_TCP_KEEPINTVL, WATCH_REPEAT_S);
+    curl_easy_setopt(rq->x.easy, CURLOPT_SOCKOPTFUNCTION, set_probes);
+    return begin(rq, ret, e);
+}
+
+bool client_traffic(const struct client_request *rq, struct tcp_traffic *ret)
+{
+    return rq->fd != CURL_SOCKET_BAD && tcp_traffic_read(rq->fd, ret);
+}
+
+struct client_request *client_cancel(struct client_request *rq)
+{
+    if (!rq)
+        return NULL;
+    rq->cancelled = true;
+    if (rq->cl->inside == 0)
+        request_free(rq);
+    return NULL;
 }

@@ -32,7 +32,7 @@ struct uv_loop_s;
 #define CLIENT_E_UNTRUSTED   3 /* the server's key is not the pinned one */
 
 enum client_access {
-    CLIENT_ACCESS_HTTPS,   /* the public API, or the admin API from afar */
+    CLIENT_ACCESS_HTTPS,   /* the public API, or the admin API from another machine */
     CLIENT_ACCESS_OVERLAY, /* plain HTTP to the hub's overlay address */
     CLIENT_ACCESS_UNIX,    /* a daemon's socket */
 };
@@ -76,10 +76,10 @@ void client_answer_deinit(struct client_answer *a);
 int client_call(const struct client_target *target, const char *method, const char *path,
     const json_t *body, unsigned timeout_ms, struct client_answer *ret, struct err *e);
 
-/** Calls in flight on one libuv loop. */
+/** The calls that are under way on one libuv loop. */
 struct client_loop;
 
-/** One of them. */
+/** A call that is under way. */
 struct client_request;
 
 /**
@@ -88,7 +88,7 @@ struct client_request;
  * @answer:	borrowed; an empty one when there was none
  * @e:		borrowed; the words when @result is not 0
  *
- * The request is gone; client_cancel() on it would be an error. New calls may be made.
+ * The request is released before: it may not be cancelled any more. New calls may be made.
  */
 typedef void (*client_done_fn)(
     void *ctx, int result, const struct client_answer *answer, const struct err *e);
@@ -96,11 +96,11 @@ typedef void (*client_done_fn)(
 /** client_line_fn - one line of a stream, without its newline; borrowed, not zero-terminated. */
 typedef void (*client_line_fn)(void *ctx, const char *line, size_t len);
 
-/** client_loop_new() - @loop: pinned. 0 or negative errno with words. */
+/** client_loop_new() - for calls on @loop, which is pinned. 0 or negative errno with words. */
 int client_loop_new(struct client_loop **ret, struct uv_loop_s *loop, struct err *e);
 
 /**
- * client_loop_free() - cancel every call, without a word to their owners
+ * client_loop_free() - cancel every call; no callback is called any more
  *
  * Its handles close in the loop's next turns: run the loop until it is empty
  * before closing it. NULL is fine. Always NULL. Not from a callback of its own.
@@ -122,10 +122,11 @@ int client_start(struct client_loop *cl, const struct client_target *target, con
 
 /**
  * client_watch() - GET a stream of lines
- * @connect_ms:	how long connecting may take; how long silence may last is the caller's to watch
+ * @connect_ms:	how long connecting may take. The caller decides how long silence may last
  * @line_max:	a longer line ends the stream, as CLIENT_E_UNREACHABLE
  * @line:	called for each line; may cancel the request
- * @done:	called once, when the stream has ended (0: the server ended it in order)
+ * @done:	called once, when the stream has ended; its result is 0 when the server ended it in
+ * order
  *
  * Return: 0 or negative errno with words, and then @done is not called.
  */
@@ -133,9 +134,13 @@ int client_watch(struct client_loop *cl, const struct client_target *target, con
     unsigned connect_ms, size_t line_max, client_line_fn line, client_done_fn done, void *ctx,
     struct client_request **ret, struct err *e);
 
-/** client_look() - @ret is untouched when it is false: there is no connection by TCP. */
-bool client_look(const struct client_request *rq, struct tcp_traffic *ret);
-
-/** client_cancel() - end a call; its callbacks are not called any more. NULL is fine. Always NULL.
+/**
+ * client_traffic() - what TCP knows of a request's connection, to see whether the other end is
+ * there
+ *
+ * Return: false, and @ret is untouched, when there is no connection, or none by TCP.
  */
+bool client_traffic(const struct client_request *rq, struct tcp_traffic *ret);
+
+/** client_cancel() - end a call without calling its callbacks. NULL is fine. Always NULL. */
 struct client_request *client_cancel(struct client_request *rq);

@@ -1,4 +1,4 @@
-/* client_upgrade.c - see client_upgrade.h. libcurl connects, through the proxy and with TLS. */
+/* client_upgrade.c - see client_upgrade.h. libcurl makes the connection, with its proxy and TLS. */
 #include "api/client/client_upgrade.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "api/client/client_internal.h"
+#include "api/client/client_exchange.h"
 #include "api/content/body.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -18,24 +18,24 @@
 #include "base/secret.h"
 #include "os/clock.h"
 
-/* How often somebody is asked whether this is still wanted. */
+/* How often is_unwanted() is asked while this waits. */
 #define ASK_EACH_MS 100
 
-/* The answer's head, and the sentence of a refusal. */
+/* Room for the head of an answer; the sentence of a refusal has to fit behind it. */
 #define HEAD_MAX 8192
 
-/* Unacknowledged for so long, the kernel gives the connection up. */
+/* How long bytes may be unacknowledged before the kernel ends the connection. */
 #define TCP_GIVE_UP_MS 15000
 
-/* Unsent bytes that the kernel takes: more would only wait there, behind what is newer. */
+/* Most unsent bytes that the kernel takes: more would delay everything behind them. */
 #define UNSENT_MAX (256 << 10)
 
 struct client_upgrade {
-    struct client__exchange x; /* owns the connection */
-    int fd;                    /* libcurl's */
-    char head[HEAD_MAX + 1];   /* the answer's first bytes, zero-terminated */
-    size_t len;                /* of them */
-    size_t taken;              /* of them, by the head and by client_upgrade_read() */
+    struct client_exchange x; /* owns the connection */
+    int fd;                   /* libcurl's */
+    char head[HEAD_MAX + 1];  /* the answer's first bytes, zero-terminated */
+    size_t len;               /* how many bytes of @head there are */
+    size_t taken;             /* how many of them are used: the head, and what was read already */
 };
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static ssize_t read_bytes(struct client_upgrade *u, void *buf, size_t cap)
 
 ssize_t client_upgrade_read(struct client_upgrade *u, void *buf, size_t cap)
 {
-    size_t early = u->len - u->taken;
+    size_t early = u->len - u->taken; /* came together with the answer's head */
 
     if (early == 0)
         return read_bytes(u, buf, cap);
@@ -104,7 +104,7 @@ static int connect_it(
     curl_easy_setopt(u->x.easy, CURLOPT_XFERINFODATA, (void *)(uintptr_t)wish);
     code = curl_easy_perform(u->x.easy);
     if (code != CURLE_OK)
-        return client__result(&u->x, code, &none, e);
+        return client_exchange_end(&u->x, code, &none, e);
     curl_easy_setopt(u->x.easy, CURLOPT_NOPROGRESS, 1L);
     if (curl_easy_getinfo(u->x.easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd < 0)
         return err_set(e, CLIENT_E_UNREACHABLE, "\"%s\" has closed the connection", u->x.address);
@@ -114,7 +114,8 @@ static int connect_it(
     return 0;
 }
 
-/* Until the socket can be read or written, or @deadline, or nobody wants it. */
+/* Waits until the socket is ready for @events. CLIENT_E_UNREACHABLE with words at the deadline, or
+ * when the connection is not wanted any more. */
 static int wait_for(const struct client_upgrade *u, const struct client_upgrade_wish *wish,
     short events, nsec_t deadline, struct err *e)
 {
@@ -153,7 +154,8 @@ static int send_request(struct client_upgrade *u, const struct client_upgrade_wi
     return r;
 }
 
-/* More of the answer; 0; CLIENT_E_REFUSED when there is no more; else with words. */
+/* Reads more of the answer. 0; CLIENT_E_REFUSED, without words, when there is no more; or as
+ * wait_for(). */
 static int read_more(struct client_upgrade *u, const struct client_upgrade_wish *wish,
     nsec_t deadline, struct err *e)
 {
@@ -174,7 +176,7 @@ static int read_more(struct client_upgrade *u, const struct client_upgrade_wish 
     }
 }
 
-/* It said no: its sentence is the body, which ends with the connection. */
+/* The server has refused: takes its sentence from the body, which ends with the connection. */
 static int describe_refusal(struct client_upgrade *u, const struct client_upgrade_wish *wish,
     nsec_t deadline, const char *body, struct err *e)
 {
@@ -230,7 +232,7 @@ int client_upgrade_open(
 
     if (!u)
         return err_set(e, -ENOMEM, "no memory for a connection");
-    r = client__exchange_init(&u->x, wish->target, "GET", wish->path, NULL, e);
+    r = client_exchange_init(&u->x, wish->target, "GET", wish->path, NULL, e);
     if (r != 0) {
         free(u);
         return r;
@@ -251,7 +253,7 @@ int client_upgrade_open(
 struct client_upgrade *client_upgrade_close(struct client_upgrade *u)
 {
     if (u)
-        client__exchange_deinit(&u->x);
+        client_exchange_deinit(&u->x);
     free(u);
     return NULL;
 }

@@ -1,5 +1,7 @@
 /*
- * client_upgrade.h - the other end of upgrade.h: a connection to a hub that becomes bytes.
+ * client_upgrade.h - a connection to a hub that stops being HTTP and becomes bytes both ways.
+ *
+ * The hub's side is struct upgrade in server.h.
  *
  * For a thread of its own: opening blocks. Once open, reading and writing do
  * not, and the descriptor tells when to try. Nothing but the pin is trusted, as
@@ -25,7 +27,7 @@ struct client_upgrade_wish {
     const char *protocol;                 /* of the Upgrade header */
     const char *authorization;            /* that header; NULL: none */
     unsigned timeout_ms;                  /* for all of it */
-    bool (*is_unwanted)(const void *ctx); /* asked now and then: give up? */
+    bool (*is_unwanted)(const void *ctx); /* asked each 100 ms: give up? */
     const void *ctx;
 };
 
@@ -44,8 +46,10 @@ struct client_upgrade *client_upgrade_close(struct client_upgrade *u);
 /** client_upgrade_fd() - to be polled; lent. */
 int client_upgrade_fd(const struct client_upgrade *u);
 
-/** client_upgrade_read() - bytes; 0: the other end has closed; -EAGAIN; other negative errno. */
+/** client_upgrade_read() - how many bytes; 0: the other end has closed; -EAGAIN; other negative
+ * errno. */
 ssize_t client_upgrade_read(struct client_upgrade *u, void *buf, size_t cap);
 
-/** client_upgrade_write() - bytes; -EAGAIN: the same again later; other negative errno. */
+/** client_upgrade_write() - how many bytes; -EAGAIN: call it with the same bytes later; other
+ * negative errno. */
 ssize_t client_upgrade_write(struct client_upgrade *u, const void *buf, size_t len);

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/secret.h"
 
-/* Deeper than @max levels? It looks no further. */
+/* Is it nested deeper than @max levels? It looks no deeper than that itself. */
 static bool is_deeper(const json_t *json, unsigned max)
 {
     const char *key;
@@ -78,7 +78,7 @@ void body_wipe_text(json_t *json, const char *field)
     const json_t *text = json_object_get(json, field);
     size_t len = json_string_length(text);
 
-    /* Jansson keeps texts in ordinary memory of its own; it only does not expect us to write. */
+    /* jansson hands out its own writable memory as const. */
     if (len > 0)
         secret_wipe((char *)json_string_value(text), len);
 }

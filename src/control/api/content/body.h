@@ -14,7 +14,7 @@ struct err;
 /** Longest body of a request, bytes. */
 #define BODY_MAX (64u << 10)
 
-/** Objects and arrays in one another. No body of ours needs half of it. */
+/** Deepest nesting of objects and arrays. No body of ours needs half of it. */
 #define BODY_DEPTH_MAX 32
 
 /**
@@ -29,7 +29,7 @@ struct err;
  */
 int body_parse(json_t **ret, const char *text, size_t len, struct err *e);
 
-/** body_check_depth() - at most @max objects and arrays in one another? 0; -EINVAL with words. */
+/** body_check_depth() - is it nested at most @max deep? 0; -EINVAL with words. */
 int body_check_depth(const json_t *json, unsigned max, struct err *e);
 
 /** body_format() - compact text; owned by the caller, free(). NULL for no memory. */

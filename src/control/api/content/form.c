@@ -17,7 +17,8 @@ static int digit_of(char c)
     return -1;
 }
 
-/* @len bytes in place, with a zero behind, for which there is room; the new length. */
+/* Decodes @len bytes in place and puts a zero behind, for which there is room. False with @words.
+ */
 static bool decode(char *p, size_t len, size_t *ret_len, char words[static FORM_WORDS_MAX])
 {
     size_t out = 0;
@@ -46,7 +47,7 @@ static bool decode(char *p, size_t len, size_t *ret_len, char words[static FORM_
     return true;
 }
 
-/* One field, of @len bytes, behind which a byte may be written. */
+/* Adds one field, of @len bytes. The byte behind them may be written. */
 static int parse_field(struct form *form, char *p, size_t len, char words[static FORM_WORDS_MAX])
 {
     char *equals = memchr(p, '=', len);
@@ -96,7 +97,7 @@ const struct form_field *form_find(const struct form *form, const char *name)
 
 /* ---- Content-Type --------------------------------------------------------------------------- */
 
-/* RFC 2045, section 5.1. */
+/* The length of a token (RFC 2045, section 5.1). */
 static size_t token(const char *p)
 {
     size_t n = 0;
@@ -111,7 +112,7 @@ static const char *skip_spaces(const char *p)
     return p + strspn(p, " \t\r\n");
 }
 
-/* Behind ";NAME=VALUE" at @p; NULL: that is none. */
+/* What follows the ";NAME=VALUE" at @p; NULL: there is no such parameter. */
 static const char *skip_parameter(const char *p)
 {
     size_t n;
@@ -129,7 +130,7 @@ static const char *skip_parameter(const char *p)
     return *p ? p + 1 : NULL;
 }
 
-/* Of what comes before the parameters. */
+/* What is wrong with the media type, which is @len bytes before the parameters; "": nothing. */
 static const char *complain_of(const char *p, size_t len)
 {
     size_t n = token(p);

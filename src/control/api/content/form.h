@@ -11,7 +11,7 @@
 /** Most fields of a form; those behind them are not looked at. */
 #define FORM_FIELDS_MAX 32
 
-/** Room for the words about what is wrong with a form. */
+/** Room for the sentence about what is wrong with a form. */
 #define FORM_WORDS_MAX 48
 
 struct form_field {
@@ -28,10 +28,10 @@ struct form {
 /**
  * form_parse() - add the fields of a text to @form
  * @text:	@len bytes and a zero; decoded in place, and borrowed for as long as @form is used
- * @words:	of what is wrong, as Go's net/url says it; "" when nothing is
+ * @words:	what is wrong, as Go's net/url says it, since etcd's answers say it so; "": nothing
  *
- * A '+' is a space, '%' and two hex digits are a byte. A field that is wrong is left out, and the
- * first such one told of; the others are there.
+ * A '+' is a space, '%' and two hex digits are a byte. Fields that are
+ * wrong are left out, and @words is about the first of them.
  *
  * Return: 0, or -EINVAL with words.
  */
@@ -42,7 +42,7 @@ const struct form_field *form_find(const struct form *form, const char *name);
 
 /**
  * form_type() - is a body of that Content-Type a form?
- * @type:	NULL: none is said
- * @words:	of what is wrong with it, as Go's mime says it; "" when nothing is
+ * @type:	NULL: the request has no Content-Type
+ * @words:	what is wrong with it, as Go's mime says it; "": nothing
  */
 bool form_type(const char *type, char words[static FORM_WORDS_MAX]);

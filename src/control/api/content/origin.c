@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 
-/* "ADDRESS", "ADDRESS:PORT", "[ADDRESS]" or "[ADDRESS]:PORT" */
+/* Is @host the address @own: as "ADDRESS", "ADDRESS:PORT", "[ADDRESS]" or "[ADDRESS]:PORT"? */
 static bool names_address(const char *host, const struct ip_addr *own)
 {
     struct endpoint ep = {.port = 0};
@@ -27,6 +27,7 @@ static bool names_address(const char *host, const struct ip_addr *own)
     return ip_addr_parse(&address, inner, NULL) == 0 && ip_addr_equal(&address, own);
 }
 
+/* A name of one label, as "localhost" is. */
 static bool is_label(const char *host)
 {
     return host[0] != '\0' && strpbrk(host, ".:[]") == NULL;

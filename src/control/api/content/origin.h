@@ -4,7 +4,7 @@
  * A browser on a node reaches the hub's overlay address, and a page of any site can make it send
  * there; with a name that the page's owner points to that address (DNS rebinding) it can even read
  * the answers. But a browser says in "Host" which name it was given, and in "Origin" that a page
- * asks. Nothing of Weft sends an "Origin".
+ * asks. No program of Weft sends an "Origin".
  */
 #pragma once
 

@@ -9,10 +9,10 @@
 #include "base/parse.h"
 
 enum role {
-    ROLE_NONE,     /* nobody who administers */
+    ROLE_NONE,     /* is no administrator */
     ROLE_VIEWER,   /* reads */
-    ROLE_OPERATOR, /* and changes nodes, edges and join tokens */
-    ROLE_ADMIN,    /* and networks and admin tokens: everything */
+    ROLE_OPERATOR, /* reads, and changes nodes, edges and join tokens */
+    ROLE_ADMIN,    /* may do everything, also with networks and admin tokens */
     ROLE_N,
 };
 
@@ -22,12 +22,13 @@ enum caller_verdict {
     CALLER_KNOWN,   /* it is valid */
     CALLER_UNKNOWN, /* nobody has it, or it was removed */
     CALLER_EXPIRED, /* its time is over */
-    CALLER_LIMITED, /* it was not looked at: too many failures from there */
+    CALLER_LIMITED, /* it was not checked, since that address has sent too many wrong ones */
 };
 
 /** Longest name of a caller: "admin:" and a name. */
 #define CALLER_NAME_MAX (NAME_MAX_LEN + 16)
 
+/** Who asks. */
 struct caller {
     enum role role;
     enum caller_verdict verdict;
@@ -43,5 +44,5 @@ struct caller {
 /** role_name() - "viewer"; "none" for ROLE_NONE. */
 const char *role_name(enum role role);
 
-/** role_parse() - ROLE_NONE when it is none of viewer, operator, admin. */
+/** role_parse() - "viewer", "operator" or "admin"; anything else is ROLE_NONE. */
 enum role role_parse(const char *text);

@@ -68,7 +68,8 @@ static bool is_param_char(char c)
            (c && strchr("-._:", c));
 }
 
-/* A variable part at @path into @param; what follows it, or NULL if it is none. */
+/* Copies the variable part at @path into @param. What follows it; NULL: there is none, or it is too
+ * long. */
 static const char *take_param(const char *path, char param[ROUTE_PARAM_MAX + 1])
 {
     size_t n = 0;
@@ -135,7 +136,7 @@ const struct route *route_find(const struct route *table, const char *method, co
     return NULL;
 }
 
-/* Somebody at the public API wants what is for administrators. */
+/* Refuses a call of administrators that came to the public API without a valid admin token. */
 static void refuse_stranger(
     struct response *rs, const struct route *row, const struct caller *caller)
 {
@@ -189,7 +190,7 @@ static bool admits_caller(const struct route *row, const struct request *rq, str
 bool route_admits(const struct route *row, const struct request *rq, struct response *rs)
 {
     if (row->access & rq->access) {
-        /* What a stranger may call, or a member, needs no role. */
+        /* A call that strangers may make, or that a member makes, needs no role. */
         return rq->access != API_ACCESS_ADMIN || (row->access & API_ACCESS_PUBLIC) ||
                admits_caller(row, rq, rs);
     }

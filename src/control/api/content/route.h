@@ -50,15 +50,15 @@ struct request {
     nsec_t now;                                         /* monotonic time of this turn */
 };
 
-/** What a handler answers. Starts as zeroes, which is 500. */
+/** What a handler answers. It starts as zeroes; if that is left so, the answer is status 500. */
 struct response {
     int status;                /* HTTP's */
     json_t *body;              /* owns a reference; NULL: none */
     char *text;                /* owns; what to send instead of a body */
     const char *type;          /* of @text, as in Content-Type; a constant */
-    struct stream *stream;     /* pins; lines for ever instead of a body (stream.h) */
-    struct upgrade *upgrade;   /* pins; bytes both ways, and no answer (upgrade.h) */
-    struct deferred *deferred; /* pins; the answer comes later (deferred.h) */
+    struct stream *stream;     /* pins; lines without an end instead of a body (stream.h) */
+    struct upgrade *upgrade;   /* pins; bytes both ways instead of an answer (server.h) */
+    struct deferred *deferred; /* pins; the answer comes later (server.h) */
 };
 
 /** response_deinit() - release what it owns. Idempotent. */
@@ -84,11 +84,11 @@ void response_fail(struct response *rs, const struct err *e);
 /** Answers a request. @ctx is the table's owner. */
 typedef void (*route_fn)(void *ctx, const struct request *rq, struct response *rs);
 
-/** For whom of the administrators a route is whose token is for one network only. */
+/** Which administrators may call a route, of those whose token is for one network only. */
 enum route_scope {
-    ROUTE_SCOPE_HUB,      /* none of them: it is about the whole hub */
+    ROUTE_SCOPE_HUB,      /* none: it is about the whole hub */
     ROUTE_SCOPE_NETWORK,  /* those whose network is the path's first variable part */
-    ROUTE_SCOPE_FILTERED, /* all of them: the handler tells of the caller's network only */
+    ROUTE_SCOPE_FILTERED, /* all: the handler tells about the caller's network only */
 };
 
 struct route {
@@ -121,10 +121,11 @@ const struct route *route_find(const struct route *table, const char *method, co
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX + 1], struct response *rs);
 
 /**
- * route_admits() - may who asks call it? The one place that decides by access, role and network.
+ * route_admits() - may the caller make this call? The one place that decides by access, role,
+ *network
  * @rq:	its access, caller and parameters are looked at
- * @rs:	when not: 401 without a valid admin token, 403 for another way in, too low a role or
- *		another network, 429 after too many failures; each with a sentence that says what
+ * @rs:	when not: 401 without a valid admin token; 403 for another access, too low a role or
+ *		another network; 429 after too many failures. Each has a sentence that says what
  *		is needed
  *
  * Return: false when @rs has the answer already.

@@ -17,7 +17,7 @@
 
 static struct token sample(void)
 {
-    struct token t = {.network = "default", .n_udp = 2, .n_api = 2, .expires = 1790000000};
+    struct token t = {.network = "default", .n_udp = 2, .n_api = 2, .expires_at = 1790000000};
 
     assert_int_equal(endpoint_parse(&t.udp[0], "203.0.113.10:51820", NULL), 0);
     assert_int_equal(endpoint_parse(&t.udp[1], "[2001:db8::10]:51820", NULL), 0);

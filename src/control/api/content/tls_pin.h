@@ -1,5 +1,6 @@
 /*
- * tls_pin.h - by what a server's TLS key is recognised, where no certificate authority is trusted.
+ * tls_pin.h - the digest of a server's TLS key, by which clients know it without a certificate
+ * authority.
  *
  * The same digest as in HTTP's public key pins (RFC 7469, section 2.4) and curl's "sha256//".
  */

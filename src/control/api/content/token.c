@@ -54,7 +54,7 @@ static char *encode_json(const struct token *t)
     base64url_encode(t->secret.b, sizeof(t->secret.b), secret);
     json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:I}", "n", t->network, "u", udp, "a", api,
         "t", pin, "k", x25519_public_format(&t->hub_key, key), "s", secret, "e",
-        (json_int_t)t->expires);
+        (json_int_t)t->expires_at);
     secret_wipe(secret, sizeof(secret));
     text = body_format(json);
     if (json)
@@ -86,7 +86,7 @@ int token_encode(const struct token *t, char **ret, struct err *e)
     return r;
 }
 
-/* Each text of the array @name: checked, and stored by @take. */
+/* Has @take check and store each text of the array @name. */
 static void read_ways(struct fields *f, const char *name, struct token *t,
     int (*take)(struct token *t, unsigned i, const char *text, struct err *e))
 {
@@ -140,7 +140,7 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
 {
     struct fields f = fields_make(json, "token", e);
     const char *pin;
-    uint64_t expires = 0;
+    uint64_t expires_at = 0;
 
     fields_name(&f, "n", FIELDS_REQUIRED, t->network);
     read_ways(&f, "u", t, take_udp);
@@ -150,8 +150,8 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
         fields_fail(&f, "the pin is not the base64 of 32 bytes");
     fields_public_key(&f, "k", FIELDS_REQUIRED, &t->hub_key);
     read_secret(&f, t);
-    fields_u64(&f, "e", FIELDS_REQUIRED, 0, INT64_MAX, &expires);
-    t->expires = (int64_t)expires;
+    fields_u64(&f, "e", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
+    t->expires_at = (int64_t)expires_at;
     return fields_end(&f);
 }
 

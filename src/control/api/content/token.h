@@ -24,7 +24,7 @@ struct err;
 /** Most ways to reach the hub. */
 #define TOKEN_WAYS_MAX 8
 
-/** What admits to a network; the hub knows its SHA-256 only. */
+/** The secret that admits to a network. The hub keeps only its SHA-256. */
 struct token_secret {
     uint8_t b[32];
 };
@@ -38,7 +38,7 @@ struct token {
     struct tls_pin pin;                          /* of the hub's TLS key */
     struct x25519_public hub_key;                /* the hub's WireGuard key in this network */
     struct token_secret secret;
-    int64_t expires; /* s since 1970 */
+    int64_t expires_at; /* s since 1970 */
 };
 
 #define TOKEN_NULL                                                                                 \

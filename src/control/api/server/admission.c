@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Somebody who holds at least one. */
+/** A block of addresses from which at least one has entered. */
 struct source {
     struct htab_link link; /* in the table, by block */
     struct ip_addr block;  /* see admission_block() */
-    unsigned n;            /* how many, at least 1 */
+    unsigned n;            /* how many from it are inside, at least 1 */
 };
 
 void admission_init(struct admission *a, unsigned max, unsigned max_by_address, uint64_t seed)

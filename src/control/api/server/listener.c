@@ -21,31 +21,33 @@
 
 #define BACKLOG 512
 
-/* Connections at once. A member needs two: its watch, and one for reports. */
+/* Most connections at once. A member needs two: its watch, and one for reports. */
 #define PUBLIC_MAX             512
 #define PUBLIC_MAX_BY_ADDRESS  64
 #define OVERLAY_MAX            65536
 #define OVERLAY_MAX_BY_ADDRESS 8
 #define ADMIN_MAX              64
 
-/* The pace: a connection begins each so often, and after a quiet while so many at once. A TLS
- * handshake with a request costs the TLS thread 0.65 ms (make bench PARTS=scale), so strangers get
- * a quarter of a core's time at most. */
+/*
+ * The pace at which connections begin: the time for each of them, and how many may begin at once
+ * after a quiet while. A TLS handshake with a request costs the TLS thread 0.65 ms (make bench
+ * PARTS=scale), so strangers get at most a quarter of a core's time.
+ */
 #define PACE_PUBLIC_EACH  (2500 * NSEC_PER_USEC)
 #define PACE_MEMBERS_EACH (NSEC_PER_MSEC / 5)
 #define PACE_BURST        25
 
-/* Accepted, and waiting for their turn: waiting.h says whose goes when there are more. */
+/* Most connections that are accepted and wait for their turn: see waiting.h. */
 #define WAITING_MAX 512
 
-/* How long nothing is accepted for when that fails, for want of descriptors or memory. */
+/* For how long nothing is accepted after that has failed for want of descriptors or memory. */
 #define PAUSE_MS 100
 
-/* How long one may have waited and still begin: the client has given up, or soon will. */
+/* A connection that has waited longer is closed: its client has given up, or soon will. */
 #define WAITING_TIME (8 * NSEC_PER_SEC)
 
-/* Accepted, and begun, in one turn of the loop, so that a burst does not hold up everything else.
- */
+/* Most connections that are accepted, and that begin, in one turn of the loop: others have their
+ * turn. */
 #define TAKE_AT_ONCE 32
 
 static void on_listener_closed(uv_handle_t *h)
@@ -59,8 +61,8 @@ static void on_listener_closed(uv_handle_t *h)
     free(l);
 }
 
-/* Those who wait for a listener that closes. */
-static void send_away(struct server_listener *l)
+/* Closes the connections that wait for their turn. */
+static void close_waiting(struct server_listener *l)
 {
     struct waiting_connection c;
 
@@ -82,7 +84,7 @@ struct server_listener *server_listener_close(struct server_listener *l)
         }
     }
     list_remove(&l->link);
-    send_away(l);
+    close_waiting(l);
     admission_deinit(&l->admission);
     if (l->path)
         (void)unlink(l->path);
@@ -108,7 +110,7 @@ static nsec_t pace_of(const struct server_listener *l)
 
 static void on_turn(uv_timer_t *timer);
 
-/* Begin those whose turn it is, as far as the pace allows; then wait for it. */
+/* Begins waiting connections as far as the pace allows, and sets the time for the rest. */
 static void begin_waiting(struct server_listener *l, nsec_t now)
 {
     nsec_t each = pace_of(l);
@@ -141,7 +143,7 @@ static void pause_accepting(struct server_listener *l)
     (void)uv_timer_start(&l->pause, on_pause_over, PAUSE_MS, 0);
 }
 
-/* False: there are no more for now. */
+/* Accepts a connection and lets it wait. False: there are no more for now. */
 static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
 {
     struct waiting_connection c = {.accepted_at = now};
@@ -164,8 +166,8 @@ static bool accept_one(struct server_listener *l, struct rng *rng, nsec_t now)
     return true;
 }
 
-/* All are accepted at once: only then is it known from whom they come, and the kernel's queue has
- * room for the next one, whoever that is. */
+/* Connections are accepted before their turn: only then is their source known, and the kernel's
+ * queue keeps room for others. */
 static void on_connectable(uv_poll_t *poll, int status, int events)
 {
     struct server_listener *l = poll->data;
@@ -178,7 +180,7 @@ static void on_connectable(uv_poll_t *poll, int status, int events)
     begin_waiting(l, now);
 }
 
-/* A listener on a bound socket, which is taken. */
+/* A listener on the bound socket @fd, which is taken. */
 static int listener_new(struct server_listener **ret, struct server *s, int fd,
     enum api_access access, void *listener_ctx, struct err *e)
 {
@@ -219,9 +221,10 @@ static int listener_new(struct server_listener **ret, struct server *s, int fd,
 }
 
 /*
- * A TCP socket, bound. The public API takes all addresses of its port and each overlay listener one
- * of them, on one interface, which the kernel allows only to sockets that all share the port. That
- * would let in a second hub too; so whoever is not on an interface first tries without.
+ * Opens a bound TCP socket. The public API listens on all addresses of its port, and each overlay
+ * listener on one address of the same port, on one interface; the kernel allows that only to
+ * sockets that all share the port. A second hub could then share it as well. So a socket without an
+ * interface is first opened without sharing, which fails when there is another hub.
  */
 static int open_tcp(int *ret_fd, const struct endpoint *at, const char *interface, struct err *e)
 {
@@ -256,7 +259,7 @@ int server_listen_tls(
     int fd = -1;
     int r = open_tcp(&fd, at, NULL, e);
 
-    /* A machine without IPv6 cannot open the socket that takes both. */
+    /* A machine without IPv6 cannot open a socket for both families. */
     if (r == -EAFNOSUPPORT && ip_addr_is_none(&at->addr))
         r = open_tcp(&fd, &any4, NULL, e);
     if (r == -EAFNOSUPPORT)

@@ -7,10 +7,10 @@
 #include "base/err.h"
 #include "os/clock.h"
 
-/* Rounds of the daemon in one run. */
+/* Most rounds of the daemon in one run. */
 #define ROUNDS_MAX 8
 
-/* A bound of libmicrohttpd, above all that its owners let in. */
+/* libmicrohttpd's own bound: its owners have lower ones. */
 #define CONNECTIONS_MAX (1u << 18)
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -33,7 +33,8 @@ static void resume_oldest(struct mhd_loop *m)
         mhd_loop_resume(m, c);
 }
 
-/* In how many milliseconds it has to run again; false: not before its descriptor is readable. */
+/* Sets in how many milliseconds it has to run again; false: not before its descriptor is readable.
+ */
 static bool next_run(struct mhd_loop *m, uint64_t *ret_ms)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = 0;
@@ -131,9 +132,9 @@ bool mhd_loop_add(struct mhd_loop *m, int fd, struct mhd_loop_conn *c)
     *c = (struct mhd_loop_conn){.mhd = NULL};
     list_init(&c->deferred);
     m->starting = c;
-    /* It only wants an address for limits of its own, which are off. */
+    /* libmicrohttpd needs the address only for limits that are off. */
     has_begun = MHD_add_connection(m->daemon, fd, &nobody.any, sizeof(nobody.v4)) == MHD_YES;
-    /* It may have begun and ended at once; then it is gone already. */
+    /* It may have begun and ended within the call: then it began, and is released already. */
     has_begun |= !m->starting;
     m->starting = NULL;
     return has_begun;
@@ -173,7 +174,8 @@ void mhd_loop_stop(struct mhd_loop *m)
         return;
     uv_close((uv_handle_t *)&m->poll, NULL);
     uv_close((uv_handle_t *)&m->again, NULL);
-    /* What was resumed has to be seen as resumed, or stopping would be an error. */
+    /* libmicrohttpd notices in a run that connections were resumed; stopping with suspended ones is
+     * an error. */
     (void)MHD_run(m->daemon);
     MHD_stop_daemon(m->daemon);
     m->daemon = NULL;

@@ -1,10 +1,10 @@
 /*
  * server.c - requests, and the server as a whole; see server.h.
  *
- * Theory of operation. listener.c accepts a connection, server_begin.c hands it to libmicrohttpd
- * (mhd_loop.h); what came through the public API goes there behind tls_front.h, which speaks TLS
- * for it. on_request() is called for what has arrived. A connection that is late is shut down,
- * which libmicrohttpd sees as its end.
+ * Theory of operation. listener.c accepts a connection, and server_begin.c hands it to
+ * libmicrohttpd (mhd_loop.h). Between the public API's connections and libmicrohttpd is
+ * tls_front.h, which speaks TLS. libmicrohttpd calls on_request() with what has arrived. A
+ * connection that takes too long is shut down, which libmicrohttpd sees as its end.
  */
 #include "server.h"
 
@@ -14,16 +14,17 @@
 #include <string.h>
 
 #include "api/content/body.h"
-#include "api/content/identity.h"
 #include "api/content/origin.h"
+#include "api/server/identity.h"
+#include "api/server/server.h"
 #include "api/server/server_internal.h"
 #include "api/server/tls_front.h"
-#include "api/server/upgrade.h"
 #include "base/err.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
 
-/* Unread bytes of a body that is too long, before the connection is cut without an answer. */
+/* Most bytes that are read of a body that is too long. After more, the connection ends without an
+ * answer. */
 #define DISCARD_MAX (1u << 20)
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -35,13 +36,13 @@ static const char *header_of(const struct server__connection *c, const char *nam
 
 const char *request_query(const struct request *rq, const char *name)
 {
-    /* libmicrohttpd takes it as one that may change. */
+    /* libmicrohttpd wants a pointer that is not const. */
     return rq->query ? MHD_lookup_connection_value(
                            (struct MHD_Connection *)rq->query, MHD_GET_ARGUMENT_KIND, name)
                      : NULL;
 }
 
-/* With an admin token a request at the public API is an administrator's. */
+/* Who asks? A request at the public API with a valid admin token is an administrator's. */
 static void find_caller(const struct server__connection *c, struct request *rq)
 {
     static const char word[] = "Bearer ";
@@ -136,7 +137,7 @@ static enum MHD_Result dispatch(struct server__connection *c, const char *method
 {
     struct response rs = {0};
 
-    /* Its listener has been closed: what that led to may be gone. */
+    /* Its listener is closed, and listener_ctx may be freed. */
     if (!c->listener)
         return MHD_NO;
     c->s->counts.requests++;
@@ -149,7 +150,8 @@ static enum MHD_Result dispatch(struct server__connection *c, const char *method
     return server__answer(c, &rs);
 }
 
-/* A piece of the body. What goes beyond the limit is read and thrown away, up to a limit too. */
+/* Keeps a piece of the body. Once the body is too long, pieces are read and dropped, up to
+ * DISCARD_MAX. */
 static enum MHD_Result take_body(struct server__connection *c, const char *p, size_t len)
 {
     char *body;
@@ -168,7 +170,7 @@ static enum MHD_Result take_body(struct server__connection *c, const char *p, si
     return MHD_YES;
 }
 
-/* Bytes of body that the header announces; 0: none, or it does not say. */
+/* The body's length as the header says it, bytes; 0: there is none, or the header does not say. */
 static unsigned long long announced(struct MHD_Connection *mhd)
 {
     const char *text = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length");
@@ -185,8 +187,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
     if (!*request) {
         *request = c;
         c->too_long = announced(mhd) > BODY_MAX;
-        /* Who is answered while it still sends may find the connection closed before it reads, so
-         * only what would not be read to its end is refused before a byte of it is. */
+        /* A client that is answered while it still sends may find the connection closed before it
+         * reads the answer. So only a body that would not be read to its end is refused at once. */
         return announced(mhd) > DISCARD_MAX ? dispatch(c, method, path) : MHD_YES;
     }
     if (c->deferred)
@@ -207,8 +209,8 @@ static void on_ended(struct mhd_loop_conn *http)
     server__connection_free(container_of(http, struct server__connection, http));
 }
 
-/* The time-outs of libmicrohttpd are off: they are about idleness, and a slow sender is never idle.
- * Ours are about the time since the start; see server__cut(). */
+/* The time-outs of libmicrohttpd are off: they are about idle connections, and one that sends a
+ * byte now and then is never idle. Ours are about the time since the start; see server__cut(). */
 static int start_http(struct server *s, struct err *e)
 {
     const struct mhd_loop_config config = {.connection_memory = SERVER__CONNECTION_MEMORY,

@@ -1,14 +1,14 @@
 /*
  * server.h - answers HTTP on a daemon's loop: to anybody, to members, to administrators.
  *
- * libmicrohttpd does the HTTP and the TLS; the listening sockets, the limits
- * and the deadlines are ours. A connection carries one request: it is closed
+ * libmicrohttpd does the HTTP; the TLS (tls_front.h), the listening sockets, the
+ * limits and the deadlines are ours. A connection carries one request: it is closed
  * after the answer, unless that is a stream.
  *
  * What a stranger can hold is bounded: connections in all and by address, ten
  * seconds from the connection's start to the end of the request, half a minute
  * to take the answer, 8 KiB of headers, 64 KiB of body, and a pace at which new
- * connections begin, round by source (waiting.h).
+ * connections begin, in turns by source (waiting.h).
  *
  * Threads: everything, handlers included, runs on the one libuv loop.
  */
@@ -32,14 +32,16 @@ struct server_config {
     const struct identity *identity; /* borrowed; NULL: no TLS */
 
     /*
-     * Who has the admin token @bearer, what came after "Bearer "? NULL: there are none. Fills in
-     * @ret; with CALLER_KNOWN the request comes as administrator. Constant time.
+     * Who has the admin token @bearer, which came after "Bearer "? Fills in @ret; with CALLER_KNOWN
+     * the request is an administrator's. It takes the same time for every token. NULL: there are no
+     * admin tokens.
      */
     enum caller_verdict (*identify)(
         void *ctx, const char *bearer, const struct endpoint *from, nsec_t now, struct caller *ret);
 
-    /* Before and after each request's handler. @row is NULL for a path that is none, @rs what will
-     * be answered. NULL: nobody wants to know. */
+    /* Called before and after each request's handler. @row: NULL when no row has that path and
+     * method;
+     * @rs: the answer. Either may be NULL. */
     void (*begin)(void *ctx, const struct request *rq);
     void (*end)(
         void *ctx, const struct request *rq, const struct route *row, const struct response *rs);
@@ -69,7 +71,7 @@ void server_stop(struct server *s);
 struct server *server_free(struct server *s);
 
 /**
- * server_listen_tls() - the public API, and the admin API for who has the token
+ * server_listen_tls() - the public API, and the admin API for callers with an admin token
  * @at:		address none: all of them, v4 and v6; port 0: the kernel chooses
  * @ret_port:	the port; NULL if not wanted
  *
@@ -78,13 +80,14 @@ struct server *server_free(struct server *s);
 int server_listen_tls(
     struct server *s, const struct endpoint *at, uint16_t *ret_port, struct err *e);
 
-/** server_listen_unix() - the admin API at @path: unix_socket_listen(), with words. */
+/** server_listen_unix() - the admin API at a unix socket for root alone. 0 or negative errno with
+ * words. */
 int server_listen_unix(struct server *s, const char *path, struct err *e);
 
 /**
  * server_listen_users() - a second unix socket, for the members of this process' group
- * @path:	of the admin API's socket; this one is called unix_socket_choose()
- * @role:	what they may
+ * @path:	of the admin API's socket. unix_socket_choose() says what this one is called
+ * @role:	the role of those who ask through it
  *
  * Return: 0 or negative errno with words.
  */
@@ -92,7 +95,7 @@ int server_listen_users(struct server *s, const char *path, enum role role, stru
 
 /**
  * server_listen_overlay() - the members' API of one network
- * @interface:	only what comes in there is heard; NULL: anything (tests)
+ * @interface:	only connections through it are accepted; NULL: all, for tests
  * @listener_ctx:	pinned: handed to the handlers
  * @ret:	to close it; also closed by server_stop()
  *
@@ -108,5 +111,61 @@ struct server_listener *server_listener_close(struct server_listener *l);
 /** request_query() - the value of "?name=value"; borrowed; NULL: there is none. */
 const char *request_query(const struct request *rq, const char *name);
 
-/** server_counts() - for the metrics. */
+/** server_counts() - what has happened since the start, for the metrics. */
 struct server_counts server_counts(const struct server *s);
+
+/* ---- answers that come later --------------------------------------------------------------------
+ */
+
+/**
+ * An answer that is not there yet when the handler returns.
+ *
+ * A handler hands it to the server in its response. Later its owner calls deferred_answer(), once.
+ * The server calls on_closed once, when the answer has been handed over or the connection has ended
+ * without it; the struct may be freed then. When there is no answer within half a minute, the
+ * server ends the connection.
+ */
+struct deferred {
+    void (*on_closed)(struct deferred *d); /* the owner's; not called from deferred_answer() */
+    struct response rs;                    /* the answer, once it is there */
+    bool is_ready;                         /* the answer is there */
+    void (*wake)(struct deferred *d);      /* the server's: the answer is there; NULL at first */
+    void *server_ctx;                      /* the server's; pinned */
+};
+
+/** deferred_answer() - answer with @rs; what it owns is taken. */
+void deferred_answer(struct deferred *d, struct response *rs);
+
+/* ---- upgrades -----------------------------------------------------------------------------------
+ */
+
+/**
+ * A connection that stops being HTTP and becomes bytes both ways (RFC 9110 section 7.8).
+ *
+ * A handler hands it to the server in its response, for a request that asks for that protocol.
+ * Then, in this order: the server calls on_open once, as soon as the answer is out; then either the
+ * owner calls upgrade_end(), or the server calls on_closed, and neither uses the struct any more.
+ * When the connection ends before it is open, only on_closed is called.
+ *
+ * From on_open on the connection does not count among those of its listener: its owner bounds how
+ * many there are, how long they may be idle and what they may queue.
+ */
+struct upgrade {
+    const char *protocol; /* what the request has to ask for; a constant */
+
+    /*
+     * The connection is open. @fd: lent until upgrade_end() or on_closed; it does not block, and
+     * reading 0 bytes means that the other end has closed. @early: @len bytes that have been read
+     * already; borrowed. May not call upgrade_end().
+     */
+    void (*on_open)(struct upgrade *u, int fd, const void *early, size_t len);
+
+    /* The server ends it, or it never opened. The descriptor is closed after the call; @u may be
+     * freed. */
+    void (*on_closed)(struct upgrade *u);
+
+    void *server_ctx; /* the server's, pinned */
+};
+
+/** upgrade_end() - close the connection. Stop polling its descriptor before. */
+void upgrade_end(struct upgrade *u);

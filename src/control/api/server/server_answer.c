@@ -1,17 +1,130 @@
 /*
- * server_answer.c - what a handler said, as libmicrohttpd takes it.
+ * server_answer.c - what becomes of a request: an answer, at once or later; a stream; bytes both
+ * ways; or an early end, when the connection takes too long.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
 
 #include "api/content/body.h"
 #include "api/server/server_internal.h"
 #include "api/server/stream.h"
-#include "api/server/upgrade.h"
 #include "os/clock.h"
 
-/* A stream's bytes are asked for in pieces of at most so many. */
+/* How often the connections are looked through for those that have taken too long. */
+#define TICK_MS 1000
+
+/* Most bytes of a stream that libmicrohttpd is given at a time. */
 #define STREAM_PIECE (SERVER__CONNECTION_MEMORY / 2)
+
+/* ---- deadlines ----------------------------------------------------------------------------------
+ */
+
+void server__leave_listener(struct server__connection *c)
+{
+    if (c->listener && c->is_inside)
+        admission_leave(&c->listener->admission, &c->from.addr);
+    c->is_inside = false;
+}
+
+void server__cut(struct server__connection *c)
+{
+    c->s->counts.cut++;
+    c->cut = true;
+    c->cut_at = NSEC_NEVER;
+    /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
+    (void)shutdown(c->fd, SHUT_RDWR);
+    mhd_loop_resume(&c->s->http, &c->http);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+    struct server__connection *c;
+    nsec_t now = clock_now();
+
+    if (list_is_empty(&s->connections))
+        (void)uv_timer_stop(timer);
+    /* O(connections) each second is cheap, and cheaper than a timer for each of them. */
+    list_foreach(c, &s->connections, link) {
+        if (c->cut_at <= now || (c->stream && stream_is_stalled(c->stream, now)))
+            server__cut(c);
+    }
+}
+
+void server__watch_deadlines(struct server *s)
+{
+    if (!uv_is_active((uv_handle_t *)&s->tick))
+        (void)uv_timer_start(&s->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+/* ---- upgrades -----------------------------------------------------------------------------------
+ */
+
+/* The answer 101 is out: from now on @sock carries the protocol's bytes. */
+static void on_upgraded(void *ctx, struct MHD_Connection *mhd, void *request, const char *early,
+    size_t len, MHD_socket sock, struct MHD_UpgradeResponseHandle *urh)
+{
+    struct server__connection *c = ctx;
+    int flags = fcntl(sock, F_GETFL);
+
+    c->urh = urh;
+    c->cut_at = NSEC_NEVER;
+    server__leave_listener(c);
+    (void)fcntl(sock, F_SETFL, flags | O_NONBLOCK);
+    c->upgrade->on_open(c->upgrade, sock, early, len);
+}
+
+bool server__wants_upgrade(const struct server__connection *c, const char *protocol)
+{
+    const char *asked = MHD_lookup_connection_value(c->http.mhd, MHD_HEADER_KIND, "Upgrade");
+
+    return asked && strcasecmp(asked, protocol) == 0;
+}
+
+struct MHD_Response *server__make_upgrade(struct server__connection *c, struct upgrade *u)
+{
+    struct MHD_Response *r = MHD_create_response_for_upgrade(on_upgraded, c);
+
+    if (!r)
+        return NULL;
+    c->upgrade = u;
+    u->server_ctx = c;
+    (void)MHD_add_response_header(r, "Upgrade", u->protocol);
+    return r;
+}
+
+/* Closes the bytes' descriptor; libmicrohttpd frees the connection in its next run. */
+static void close_bytes(struct server__connection *c)
+{
+    struct MHD_UpgradeResponseHandle *urh = c->urh;
+
+    c->upgrade = NULL;
+    c->urh = NULL;
+    if (urh)
+        (void)MHD_upgrade_action(urh, MHD_UPGRADE_ACTION_CLOSE);
+    mhd_loop_run_soon(&c->s->http);
+}
+
+void upgrade_end(struct upgrade *u)
+{
+    close_bytes(u->server_ctx);
+}
+
+void server__end_upgrade(struct server__connection *c)
+{
+    struct upgrade *u = c->upgrade;
+
+    if (!u)
+        return;
+    u->on_closed(u);
+    close_bytes(c);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------
+ */
 
 static void wake_stream(struct stream *st)
 {
@@ -27,7 +140,7 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *buf, size_t max)
     struct stream *st = c->stream;
     size_t n;
 
-    /* Suspended again, it would never be seen to have ended. */
+    /* A suspended connection would not be seen to have ended. */
     if (c->cut || st->aborted)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     n = stream_take(st, buf, max, clock_now());
@@ -58,6 +171,9 @@ static struct MHD_Response *make_stream(struct server__connection *c, struct str
     return r;
 }
 
+/* ---- answers ------------------------------------------------------------------------------------
+ */
+
 static struct MHD_Response *make_text(struct response *rs)
 {
     struct MHD_Response *r;
@@ -75,7 +191,6 @@ static struct MHD_Response *make_text(struct response *rs)
     return r;
 }
 
-/* A handler has handed over what nobody will look after now. */
 void server__give_back(struct response *rs)
 {
     if (rs->stream)
@@ -110,4 +225,57 @@ enum MHD_Result server__answer(struct server__connection *c, struct response *rs
     MHD_destroy_response(r);
     response_deinit(rs);
     return result;
+}
+
+/* ---- answers that come later --------------------------------------------------------------------
+ */
+
+void deferred_answer(struct deferred *d, struct response *rs)
+{
+    d->rs = *rs;
+    *rs = (struct response){0};
+    d->is_ready = true;
+    if (d->wake)
+        d->wake(d);
+}
+
+static void wake_deferred(struct deferred *d)
+{
+    struct server__connection *c = d->server_ctx;
+
+    mhd_loop_resume(&c->s->http, &c->http);
+}
+
+void server__end_deferred(struct server__connection *c)
+{
+    struct deferred *d = c->deferred;
+
+    if (!d)
+        return;
+    c->deferred = NULL;
+    d->wake = NULL;
+    response_deinit(&d->rs);
+    d->on_closed(d);
+}
+
+enum MHD_Result server__answer_deferred(struct server__connection *c)
+{
+    enum MHD_Result result = MHD_NO;
+
+    /* Without an answer the connection was resumed only to be ended. */
+    if (c->deferred->is_ready)
+        result = server__answer(c, &c->deferred->rs);
+    server__end_deferred(c);
+    return result;
+}
+
+enum MHD_Result server__defer(struct server__connection *c, struct deferred *d)
+{
+    c->deferred = d;
+    d->server_ctx = c;
+    if (d->is_ready)
+        return server__answer_deferred(c);
+    d->wake = wake_deferred;
+    mhd_loop_suspend(&c->http);
+    return MHD_YES;
 }

@@ -1,6 +1,6 @@
 /*
- * server_begin.c - how a connection begins: its limits, who gives way to it, and how libmicrohttpd
- * gets it; and how it ends.
+ * server_begin.c - how a connection begins: its limits, which other one it may replace, and how
+ * libmicrohttpd gets it; and how it ends.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,13 +13,13 @@
 #include "api/server/tls_front.h"
 #include "base/secret.h"
 
-/* Unacknowledged for so long, the kernel gives a connection up: the other end is away. */
+/* How long bytes may be unacknowledged before the kernel ends a connection. */
 #define TCP_GIVE_UP_MS 30000
 
-/* Unsent bytes that the kernel takes: in a stream more would only wait, before what is newer. */
+/* Most unsent bytes that the kernel takes: in a stream, more would delay what is newer. */
 #define TCP_UNSENT_MAX (256 << 10)
 
-/* Who is at the other end of a unix socket; nobody when the kernel does not say. */
+/* The user at the other end of a unix socket; UINT32_MAX when the kernel does not say. */
 static uint32_t peer_uid(int fd)
 {
     struct ucred who = {.uid = UINT32_MAX};
@@ -41,9 +41,10 @@ static void set_tcp(int fd)
 }
 
 /*
- * The oldest connection of @from that has not asked anything yet ends. Any program of a member's
- * machine can hold the member's places open, and without this its agent would find none. Whoever
- * has not asked began within the last seconds, so only those are walked.
+ * Ends the oldest connection from @from that has sent no request yet. Any program on a member's
+ * machine can hold all connections that the member may have, and its agent would get none without
+ * this. Connections without a request are at most SERVER__REQUEST_TIME old, so only those are
+ * walked.
  */
 static bool make_room(struct server_listener *l, const struct ip_addr *from, nsec_t now)
 {

@@ -2,13 +2,10 @@
  * server_internal.h - the parts of the server, from the bottom up; none calls one that follows.
  * mhd_loop.h is below all of them.
  *
- * server_cut.c       how long a connection may take, and its early end
- * server_upgrade.c   connections that become bytes
- * server_answer.c    what goes out
- * server_deferred.c  answers that come later
- * server_begin.c     connections begin and end
- * listener.c         sockets
- * server.c           requests, and the whole
+ * server_answer.c  what becomes of a request, and the early end of one that takes too long
+ * server_begin.c   connections begin and end
+ * listener.c       listening sockets
+ * server.c         requests, and the server as a whole
  */
 #pragma once
 
@@ -27,7 +24,8 @@
 /** To take the answer. */
 #define SERVER__ANSWER_TIME (30 * NSEC_PER_SEC)
 
-/** Bytes of one connection inside libmicrohttpd: its header lines, and a piece of the answer. */
+/** Memory of one connection inside libmicrohttpd, bytes: its header lines, and a piece of the
+ * answer. */
 #define SERVER__CONNECTION_MEMORY 8192
 
 struct deferred;
@@ -67,29 +65,29 @@ struct server_listener {
 
 /** One connection, one request. */
 struct server__connection {
-    struct list link;                 /* in the server's */
-    struct server *s;                 /* pins */
-    struct server_listener *listener; /* pins; NULL once that is closed */
-    struct mhd_loop_conn http;        /* libmicrohttpd's part of it */
-    int fd;                           /* libmicrohttpd's, which closes it */
-    enum api_access access;           /* of the listener */
-    void *listener_ctx;               /* of the listener */
-    struct endpoint from;             /* the other end */
-    uint32_t uid;                     /* of the other end of a unix socket */
-    nsec_t began_at;                  /* when it was accepted */
-    bool has_asked;                   /* its request has come whole */
-    enum role role;                   /* API_ACCESS_ADMIN: of the listener */
-    nsec_t cut_at;                    /* when it is cut; NSEC_NEVER for a stream */
-    char *body;                       /* owns; what has come of the request's body */
-    size_t body_len;                  /* bytes */
-    bool too_long;                    /* the body goes on beyond what is kept */
-    size_t discarded;                 /* bytes of it that were thrown away */
-    struct stream *stream;            /* pins; the answer, if it is one */
-    bool is_inside;                   /* it counts among those of its listener */
-    struct deferred *deferred;        /* pins; the answer that is waited for, if any */
-    struct upgrade *upgrade;          /* pins; what has become, or becomes, of it, if anything */
+    struct list link;                      /* in the server's */
+    struct server *s;                      /* pins */
+    struct server_listener *listener;      /* pins; NULL once that is closed */
+    struct mhd_loop_conn http;             /* libmicrohttpd's part of it */
+    int fd;                                /* libmicrohttpd's, which closes it */
+    enum api_access access;                /* of the listener */
+    void *listener_ctx;                    /* of the listener */
+    struct endpoint from;                  /* the other end */
+    uint32_t uid;                          /* of the other end of a unix socket */
+    nsec_t began_at;                       /* when it was accepted */
+    bool has_asked;                        /* its request has come whole */
+    enum role role;                        /* API_ACCESS_ADMIN: of the listener */
+    nsec_t cut_at;                         /* when it is cut; NSEC_NEVER for a stream */
+    char *body;                            /* owns; what has come of the request's body */
+    size_t body_len;                       /* bytes */
+    bool too_long;                         /* the body goes on beyond what is kept */
+    size_t discarded;                      /* bytes of it that were thrown away */
+    struct stream *stream;                 /* pins; the answer, if it is one */
+    bool is_inside;                        /* it counts in its listener's admission */
+    struct deferred *deferred;             /* pins; the answer that is waited for, if any */
+    struct upgrade *upgrade;               /* pins; not NULL once the answer is an upgrade */
     struct MHD_UpgradeResponseHandle *urh; /* libmicrohttpd's, of an upgrade that is open */
-    bool cut;                              /* it shall end, whatever is left to send */
+    bool cut;                              /* it has been cut: nothing more is sent */
 };
 
 /**
@@ -100,13 +98,14 @@ struct server__connection {
  */
 bool server__take(struct server_listener *l, int fd, const struct endpoint *from, nsec_t now);
 
-/** server__connection_free() - before or after libmicrohttpd has known it. */
+/** server__connection_free() - one that libmicrohttpd has ended, or never begun. */
 void server__connection_free(struct server__connection *c);
 
-/** server__watch_deadlines() - from now on, until there are no connections. */
+/** server__watch_deadlines() - look for late connections each second, for as long as there are any.
+ */
 void server__watch_deadlines(struct server *s);
 
-/** server__leave_listener() - it does not count any more among those of its listener. Idempotent.
+/** server__leave_listener() - it does not count in its listener's admission any more. Idempotent.
  */
 void server__leave_listener(struct server__connection *c);
 
@@ -116,23 +115,24 @@ bool server__wants_upgrade(const struct server__connection *c, const char *proto
 /** server__make_upgrade() - the answer 101; NULL: no memory. */
 struct MHD_Response *server__make_upgrade(struct server__connection *c, struct upgrade *u);
 
-/** server__end_upgrade() - on the server's behalf; nothing if it is none. */
+/** server__end_upgrade() - the server ends an upgrade, and tells its owner; nothing if it is none.
+ */
 void server__end_upgrade(struct server__connection *c);
 
-/** server__answer() - @rs is what goes out, and released. */
+/** server__answer() - answer with @rs, which is released. */
 enum MHD_Result server__answer(struct server__connection *c, struct response *rs);
 
-/** server__give_back() - what a handler has handed over, and nobody will look after now. */
+/** server__give_back() - tell the owners of @rs's stream or upgrade that it will not be used. */
 void server__give_back(struct response *rs);
 
-/** server__defer() - @d will be the answer. */
+/** server__defer() - the answer will come from @d. */
 enum MHD_Result server__defer(struct server__connection *c, struct deferred *d);
 
-/** server__answer_deferred() - libmicrohttpd asks for the answer: it is there, or will never be. */
+/** server__answer_deferred() - answer a resumed connection; without an answer it ends. */
 enum MHD_Result server__answer_deferred(struct server__connection *c);
 
 /** server__end_deferred() - the connection ends; nothing if no answer is waited for. */
 void server__end_deferred(struct server__connection *c);
 
-/** server__cut() - end a connection now; its memory goes when libmicrohttpd has noticed. */
+/** server__cut() - end a connection now; it is freed when libmicrohttpd has noticed. */
 void server__cut(struct server__connection *c);

@@ -2,9 +2,9 @@
  * stream.h - an answer that goes on: lines, queued until the other end takes them.
  *
  * Theory of operation. A line is made once and shared by all streams that it
- * goes to. Each stream has a queue of bounded length. When a push does not fit,
- * the owner is told and decides (a watch drops what is queued and sends a
- * snapshot later). The server takes bytes out as fast as the connection does;
+ * goes to. Each stream has a queue of bounded length. When it is full, a push
+ * fails and the owner decides what to do: a watch drops what is queued and sends
+ * a snapshot later. The server takes bytes out as fast as the connection does;
  * a queue that does not move for STREAM_STALL_NS ends the connection.
  *
  * Life: the owner embeds the struct and hands it to the server in a response.
@@ -23,14 +23,14 @@
 /** How long a queue may not move at all. */
 #define STREAM_STALL_NS (30 * NSEC_PER_SEC)
 
-/** A queue that has reached either takes no more; so it exceeds them by one line at most. */
+/** A queue that has reached either of these takes no more: it exceeds them by at most one line. */
 #define STREAM_LINES_MAX 1024
 #define STREAM_BYTES_MAX (1u << 20)
 
 /** One line with its newline, or a part of one; shared. */
 struct line {
     unsigned refs; /* how many hold it */
-    bool is_part;  /* no newline: what is queued next continues it */
+    bool is_part;  /* it has no newline: the line that is queued next continues it */
     size_t len;    /* with the newline */
     char text[];   /* not zero-terminated */
 };
@@ -41,12 +41,13 @@ struct line *line_new(const char *text, size_t len);
 /** line_new_part() - without the newline: the beginning of a line that the next one continues. */
 struct line *line_new_part(const char *text, size_t len);
 
-/** line_ref() - one more holds it; returns it. */
+/** line_ref() - add a reference. Returns @l. */
 struct line *line_ref(struct line *l);
 
-/** line_unref() - one less holds it; NULL is fine. Always NULL. */
+/** line_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
 struct line *line_unref(struct line *l);
 
+/** An answer that goes on. */
 struct stream {
     struct line **queue;                 /* owns the array and a reference each; a ring */
     size_t cap;                          /* of the array, a power of two; 0 at first */
@@ -54,11 +55,11 @@ struct stream {
     size_t n;                            /* lines queued */
     size_t bytes;                        /* of them, not sent yet */
     size_t sent;                         /* bytes of the first line that are out */
-    bool is_inside;                      /* the last one that went out was a part */
-    bool aborted;                        /* nothing more is to go out */
-    bool ended;                          /* no more after these */
+    bool is_inside;                      /* the last line that was sent whole is_part */
+    bool aborted;                        /* stream_abort() was called */
+    bool ended;                          /* stream_end() was called */
     nsec_t moved_at;                     /* when bytes were last taken, or the queue was empty */
-    void (*on_drained)(struct stream *); /* all is out; it may push more */
+    void (*on_drained)(struct stream *); /* all is sent; it may push more */
     void (*on_closed)(struct stream *);  /* the connection is gone; may free the stream */
     void (*wake)(struct stream *);       /* the server's: there is something to take */
     void *server_ctx;                    /* the server's, pinned */
@@ -79,7 +80,7 @@ void stream_deinit(struct stream *s);
  */
 bool stream_push(struct stream *s, struct line *l, nsec_t now);
 
-/** stream_clear() - drop all lines but the one that was sent in part, with all its parts. */
+/** stream_clear() - drop all lines but the one that has been sent in part, with its other parts. */
 void stream_clear(struct stream *s);
 
 /** stream_end() - close the connection in order once the queue is out. */

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/content/identity.h"
+#include "api/server/identity.h"
 #include "api/server/tls_link.h"
 #include "base/err.h"
 #include "base/list.h"
@@ -23,16 +23,16 @@
 #include "os/thread.h"
 #include "os/wakeup.h"
 
-/* Of TLS 1.2; those of 1.3 are all good. */
+/* The ciphers of TLS 1.2; all of TLS 1.3 are taken. */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-/* Links that are told of in one turn. */
+/* Most events of one turn. */
 #define EVENTS_MAX 64
 
-/* How often the links whose plain end has closed are checked for their time. */
+/* How often links are looked through for those whose time is over. */
 #define SWEEP_EACH NSEC_PER_SEC
 
-/* What may wait in the socket pair, either way, bytes. */
+/* Room of the socket pair each way, bytes. */
 #define PAIR_BUFFER (64 << 10)
 
 struct tls_front {
@@ -43,10 +43,10 @@ struct tls_front {
     int wake_fd;            /* owns: see os/wakeup.h */
     _Atomic bool is_ending; /* set before the thread is woken for the last time */
 
-    /* The thread's. */
+    /* The thread's own. */
     struct list links; /* of struct tls_link */
-    struct list busy;  /* those that have something to do now; of struct tls_link */
-    nsec_t sweep_at;   /* when those that drain are looked at next */
+    struct list busy;  /* of struct tls_link: those that have something to do now */
+    nsec_t sweep_at;   /* when sweep() looks through @links next */
 
     pthread_mutex_t lock; /* guards @handed */
     struct list handed;   /* of struct tls_link: on their way to the thread */
@@ -76,7 +76,7 @@ static void work(struct tls_front *f, struct tls_link *l, nsec_t now)
         tls_link_free(l);
 }
 
-/* What has been handed over since. */
+/* Begins the links that tls_front_wrap() has handed over. */
 static void take_handed(struct tls_front *f, nsec_t now)
 {
     struct list handed;
@@ -106,7 +106,7 @@ static void work_on_busy(struct tls_front *f, nsec_t now)
     struct tls_link *l;
     struct tls_link *tmp;
 
-    /* Each once: those that are busy still come behind. */
+    /* Each has one turn. A link that stays busy is added to @busy again, for the next round. */
     list_init(&turn);
     list_foreach_safe(l, tmp, &f->busy, busy) {
         list_remove(&l->busy);
@@ -116,7 +116,7 @@ static void work_on_busy(struct tls_front *f, nsec_t now)
         work(f, l, now);
 }
 
-/* End the links whose other end does not take what is left. */
+/* Ends the links whose other end has not taken what is left in time. */
 static void sweep(struct tls_front *f, nsec_t now)
 {
     struct tls_link *l;
@@ -142,7 +142,8 @@ static void *run(void *arg)
             epoll_wait(f->epoll_fd, events, EVENTS_MAX, list_is_empty(&f->busy) ? patience_ms : 0);
         nsec_t now = clock_now();
 
-        /* A link has two descriptors: mark first, for the first event may free it. */
+        /* A link has two descriptors, and working on it may free it. So its events are noted first.
+         */
         for (int i = 0; i < n; i++) {
             struct tls_link *l = events[i].data.ptr;
 

@@ -1,14 +1,14 @@
 /*
  * tls_front.h - the TLS of the public API, in a thread of its own.
  *
- * Theory of operation. What is accepted by the listener is handed in here, and what
- * comes out is the other half of a socket pair that carries plain bytes, as
- * from any client. So the HTTP server knows no TLS, a handshake takes none of
- * the loop's time, and a connection that becomes a stream (upgrade.h) costs the
- * loop only its bytes. Between the two each direction has one record's room; a
- * side that does not take makes the other wait.
+ * Theory of operation. The listener hands in an accepted connection and gets one
+ * end of a socket pair, which carries the plain bytes of that connection. So the
+ * HTTP server knows no TLS, a handshake takes none of the loop's time, and an
+ * upgraded connection (server.h) costs the loop only its bytes. Between the two
+ * sides there is room for one TLS record each way: when one side does not read,
+ * the other has to wait.
  *
- * The end of either side ends the other: in order, with all that was on its way.
+ * When either side ends, the other ends as well, once it has what was on its way.
  *
  * Threads: one of its own, which owns every link; tls_front_wrap() hands over
  * under a lock.
@@ -25,7 +25,8 @@ int tls_front_new(struct tls_front **ret, const struct identity *id, struct err 
 /**
  * tls_front_free() - close everything and end the thread
  *
- * What the plain ends still have to say is lost: close them first. NULL is fine. Always NULL.
+ * Bytes that the plain ends have not sent on yet are lost: close those first. NULL is fine. Always
+ * NULL.
  */
 struct tls_front *tls_front_free(struct tls_front *f);
 
@@ -34,7 +35,7 @@ struct tls_front *tls_front_free(struct tls_front *f);
  * @net_fd:	a connected TCP socket that does not block; taken, also on failure
  * @ret_fd:	gives the plain end, which does not block either
  *
- * A handshake that never ends is the caller's to bound: it closes the plain end.
+ * The caller bounds how long a handshake may take: closing the plain end ends it.
  *
  * Return: 0 or negative errno.
  */

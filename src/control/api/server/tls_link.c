@@ -8,17 +8,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Records each way in one call, so that the others get their turns. */
+/* Most records each way in one call, so that other links get their turns. */
 #define ROUNDS 8
 
-/* When the plain end has closed, the other end has so long to take what is left. */
+/* How long the other end may take for what is left after the plain end has closed. */
 #define DRAIN_TIME (10 * NSEC_PER_SEC)
 
-/* What became of moving bytes one way. */
+/** Whether bytes could be moved one way. */
 enum step {
-    STEP_MOVED,   /* some: try again */
-    STEP_BLOCKED, /* a descriptor will tell when to go on */
-    STEP_FAILED,
+    STEP_MOVED,   /* some were moved: try again */
+    STEP_BLOCKED, /* none, until a descriptor is ready */
+    STEP_FAILED,  /* the connection has failed */
 };
 
 struct tls_link *tls_link_new(struct ssl_ctx_st *ctx, int net_fd, int plain_fd)
@@ -70,7 +70,7 @@ static void fill(struct tls_link_room *r, size_t len)
     r->off = 0;
 }
 
-/* An operation of TLS did not succeed. */
+/* Why an operation of TLS did not succeed. */
 static enum step why_not(struct tls_link *l, int result)
 {
     int why = SSL_get_error(l->ssl, result);
@@ -162,7 +162,8 @@ static enum step outward(struct tls_link *l, nsec_t now)
     return l->plain_ended ? STEP_BLOCKED : read_plain(l, now);
 }
 
-/* Nothing is left to send. TLS says that it ends (RFC 8446 section 6.1), which need not arrive. */
+/* Nothing is left to send. Sends the alert close_notify (RFC 8446 section 6.1) without waiting for
+ * it. */
 static int end(struct tls_link *l)
 {
     (void)SSL_shutdown(l->ssl);
@@ -183,7 +184,7 @@ int tls_link_work(struct tls_link *l, nsec_t now)
 
         if (s == STEP_FAILED)
             return TLS_LINK_E_ENDED;
-        /* The plain end may be closed meanwhile: nobody wants this connection any more. */
+        /* If the plain end has closed meanwhile, the server has given the connection up. */
         if (s == STEP_BLOCKED)
             return recv(l->plain_fd, &byte, 1, MSG_PEEK) == 0 ? TLS_LINK_E_ENDED : 0;
     }

@@ -1,8 +1,8 @@
 /*
  * tls_link.h - one connection of tls_front.h: TLS on one side, plain bytes on the other.
  *
- * Its descriptors are watched for edges, so tls_link_work() goes on until all
- * that it could move would block, or says that it has more to do.
+ * epoll watches its descriptors edge-triggered, so tls_link_work() goes on until
+ * both directions would block, or returns TLS_LINK_E_MORE.
  *
  * Threads: the front's, once it is handed over.
  */
@@ -21,13 +21,14 @@ struct ssl_st;
 /** The plaintext of one TLS record (RFC 8446 section 5.1). */
 #define TLS_LINK_RECORD 16384
 
-/** What has been taken from one side and not yet by the other. */
+/** Bytes that were read from one side and are not written to the other yet. */
 struct tls_link_room {
     size_t len; /* bytes */
-    size_t off; /* of them gone */
+    size_t off; /* how many of them are written */
     uint8_t buf[TLS_LINK_RECORD];
 };
 
+/** One connection. */
 struct tls_link {
     struct list link;              /* in the front's */
     struct list busy;              /* in the front's */
@@ -38,7 +39,7 @@ struct tls_link {
     bool net_ended;                /* the other end has closed */
     bool plain_ended;              /* the plain end has closed */
     bool told_plain;               /* the plain end was told that the other end has closed */
-    nsec_t ends_at;                /* what is left has to be out by then; NSEC_NEVER at first */
+    nsec_t ends_at;                /* when it ends even with bytes left; NSEC_NEVER at first */
     struct tls_link_room to_net;   /* from plain */
     struct tls_link_room to_plain; /* from the net */
 };

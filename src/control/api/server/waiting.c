@@ -6,15 +6,16 @@
 
 #include "api/server/admission.h"
 
-/* Somebody who has at least one here. */
+/** A source with at least one connection that waits. */
 struct waiting_source {
     struct htab_link link; /* in the table, by block */
-    struct list turn;      /* in turns */
+    struct list turn;      /* in the list of turns */
     struct ip_addr block;  /* see admission_block() */
     struct list queue;     /* of struct entry, oldest first */
-    unsigned n;            /* of that */
+    unsigned n;            /* length of @queue */
 };
 
+/** A connection that waits. */
 struct entry {
     struct list link; /* in its source's queue */
     struct waiting_connection c;
@@ -65,7 +66,7 @@ static struct waiting_source *find_or_add(struct waiting *w, const struct ip_add
     return src;
 }
 
-/* Of a source that has nothing here any more. */
+/* Frees a source whose queue is empty. */
 static void forget_if_empty(struct waiting *w, struct waiting_source *src)
 {
     if (src->n > 0)
@@ -87,7 +88,7 @@ static struct waiting_connection unlink_entry(
     return c;
 }
 
-/* One of the sources with the longest queue; all of them are looked at, and they are @max. */
+/* One of the sources with the longest queue. O(sources), of which there are at most @max. */
 static struct waiting_source *find_longest(const struct waiting *w, uint64_t random)
 {
     struct waiting_source *longest = NULL;
@@ -101,7 +102,7 @@ static struct waiting_source *find_longest(const struct waiting *w, uint64_t ran
         n_ties = longest && src->n == longest->n ? n_ties + 1 : 1;
         longest = src;
     }
-    assert(longest); /* there is one that was just added to */
+    assert(longest); /* a connection was just added, so there is a source */
     chosen = random % n_ties;
     list_foreach(src, &w->turns, turn)
         if (src->n == longest->n && chosen-- == 0)
@@ -141,7 +142,7 @@ bool waiting_take(struct waiting *w, struct waiting_connection *ret)
     if (!src)
         return false;
     entry = list_first(&src->queue, struct entry, link);
-    assert(entry); /* who has none here is forgotten */
+    assert(entry); /* sources without one are freed */
     *ret = unlink_entry(w, src, entry);
     list_remove(&src->turn);
     list_add_tail(&w->turns, &src->turn);

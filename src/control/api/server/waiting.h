@@ -1,17 +1,17 @@
 /*
  * waiting.h - connections that have been accepted and have not begun, served source by source.
  *
- * A listener begins connections at a pace, since each costs a TLS handshake. What is over the pace
- * waits here, and the sources take turns: so who sends thousands of connections waits behind his
- * own, and a stranger who sends one waits for at most one connection of each other source. As
- * in admission.h a source is an IPv4 address or the /64 of an IPv6 one; all of a unix socket are
- * one.
+ * A listener begins connections at a pace, since each costs a TLS handshake. Connections above the
+ * pace wait here, and their sources take turns. So a source with thousands of connections delays
+ * only itself, and one with a single connection waits for at most one of each other source. As in
+ * admission.h a source is an IPv4 address or the /64 of an IPv6 one; all clients of a unix socket
+ * are one source.
  *
- * There is room for so many. When it is used up, one of the longest queue goes, the newest of it,
- * by lot among queues of one length: so a flood from one address drives out nobody else, and of one
- * from very many addresses a stranger has as good a chance as each of them.
+ * Room is bounded. When there is none left, the newest connection of the longest queue is given up;
+ * a random number decides among queues of the same length. So a flood from one address displaces
+ * nobody else, and in a flood from very many addresses every source has the same chance.
  *
- * Pure: the descriptors are only kept.
+ * Descriptors are only kept here: nothing does I/O.
  */
 #pragma once
 
@@ -23,11 +23,12 @@
 #include "base/htab.h"
 #include "base/list.h"
 
+/** The connections that wait. */
 struct waiting {
-    unsigned max;        /* at once; so many sources at most, too */
-    unsigned n;          /* now */
-    struct htab sources; /* owns struct waiting_source: those that have at least one here */
-    struct list turns;   /* of the same, the next one's first */
+    unsigned max;        /* most connections that wait at once, and so most sources */
+    unsigned n;          /* how many wait now */
+    struct htab sources; /* owns struct waiting_source: those with a connection here */
+    struct list turns;   /* of the same; the next in turn is first */
 };
 
 /** A connection. */
@@ -40,13 +41,13 @@ struct waiting_connection {
 /** waiting_init() - @seed: random, unknown to strangers. */
 void waiting_init(struct waiting *w, unsigned max, uint64_t seed);
 
-/** waiting_deinit() - of an empty one: take them all before. Idempotent. */
+/** waiting_deinit() - take all connections out before. Idempotent. */
 void waiting_deinit(struct waiting *w);
 
 /**
  * waiting_add() - one more
  * @random:	decides among queues of one length
- * @ret:	the one that had to go for it, perhaps itself: the caller closes it
+ * @ret:	the one that was given up for it, which may be @c itself: the caller closes it
  *
  * Return: true when *@ret was set.
  */

@@ -227,7 +227,7 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
     t = find_text(at, bearer);
     if (t)
         (void)snprintf(ret->name, sizeof(ret->name), "admin:%s", t->record.name);
-    if (t && t->record.expires > wall_s && network_is_there(at, &t->record)) {
+    if (t && t->record.expires_at > wall_s && network_is_there(at, &t->record)) {
         ret->role = t->record.role;
         memcpy(ret->network, t->record.network, sizeof(ret->network));
         t->last_used_at = wall_s;
@@ -235,7 +235,7 @@ enum caller_verdict admin_tokens_identify(struct admin_tokens *at, const char *b
     }
     at->n_failed++;
     limiter_failed(&at->limiter, from, now);
-    return t && t->record.expires <= wall_s ? CALLER_EXPIRED : CALLER_UNKNOWN;
+    return t && t->record.expires_at <= wall_s ? CALLER_EXPIRED : CALLER_UNKNOWN;
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -280,7 +280,7 @@ int admin_tokens_make(struct admin_tokens *at, const struct admin_request *rq,
     char ret_text[static ADMIN_TEXT_MAX], struct err *e)
 {
     struct admin_record a = {
-        .role = rq->role, .created = wall_s, .expires = wall_s + rq->ttl_seconds};
+        .role = rq->role, .created_at = wall_s, .expires_at = wall_s + rq->ttl_seconds};
     struct token_secret secret;
     int r = check_room(at, rq->name, e);
 

@@ -148,12 +148,12 @@ int enrol_new_secret(struct enrol *en, struct model_network *net, const struct t
     struct err *e)
 {
     struct token_record record = {.hub_key = net->pub.public,
-        .expires = wall_s + rq->ttl_seconds,
+        .expires_at = wall_s + rq->ttl_seconds,
         .uses = rq->uses,
         .ephemeral = rq->ephemeral,
         .relay = rq->relay,
         .routes = rq->routes,
-        .created = wall_s};
+        .created_at = wall_s};
     struct token_hash hash;
 
     (void)snprintf(

@@ -50,7 +50,7 @@ static void finish(
 
 uint32_t enrol__token_ttl(const struct token_record *t, int64_t wall_s)
 {
-    int64_t left = t->expires > wall_s ? t->expires - wall_s : 0;
+    int64_t left = t->expires_at > wall_s ? t->expires_at - wall_s : 0;
 
     return (uint32_t)left + TOKEN_LINGER_S;
 }

@@ -29,11 +29,11 @@ static int admit(struct enrol *en, const struct token_hash *hash, int64_t wall_s
     if (!net || net->leaving || !x25519_public_equal(&net->pub.public, &t->record.hub_key))
         return err_set(e, ENROL_E_GONE, "network \"%s\" of this token does not exist any more",
             t->record.network);
-    if (t->record.expires <= wall_s)
+    if (t->record.expires_at <= wall_s)
         return err_set(e, ENROL_E_DENIED,
             "the token expired %" PRId64 " s ago, by the hub's clock: make a new one with \"weft "
             "token new --network %s\"",
-            wall_s - t->record.expires, t->record.network);
+            wall_s - t->record.expires_at, t->record.network);
     *ret_token = t;
     *ret_net = net;
     return 0;

@@ -25,8 +25,8 @@ static json_t *admin_json(const struct admin_token *t)
 {
     const struct admin_record *a = &t->record;
     json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "name", a->name, "role",
-        role_name(a->role), "created", (json_int_t)a->created, "expires", (json_int_t)a->expires,
-        "createdBy", a->created_by);
+        role_name(a->role), "created", (json_int_t)a->created_at, "expires",
+        (json_int_t)a->expires_at, "createdBy", a->created_by);
 
     if (json && a->network[0])
         json_object_set_new(json, "network", json_string(a->network));
@@ -333,13 +333,13 @@ static json_t *token_json(const struct model_token *t)
     const struct token_record *record = &t->record;
     char id[AUDIT_TOKEN_ID_LEN + 1];
     json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b, s:b}", "id", audit_token_id(id, &t->hash),
-        "network", record->network, "expires", (json_int_t)record->expires, "usesLeft",
+        "network", record->network, "expires", (json_int_t)record->expires_at, "usesLeft",
         (json_int_t)record->uses, "ephemeral", (int)record->ephemeral, "relay", (int)record->relay);
 
     if (json && record->routes.n > 0)
         json_object_set_new(json, "routes", subnets_encode(&record->routes));
-    if (json && record->created > 0) {
-        json_object_set_new(json, "created", json_integer((json_int_t)record->created));
+    if (json && record->created_at > 0) {
+        json_object_set_new(json, "created", json_integer((json_int_t)record->created_at));
         json_object_set_new(json, "createdBy", json_string(record->created_by));
     }
     return json;

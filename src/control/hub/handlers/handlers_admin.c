@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/content/identity.h"
 #include "api/content/token.h"
+#include "api/server/identity.h"
 #include "base/err.h"
 #include "base/secret.h"
 #include "hub/enrol/enrol.h"
@@ -172,7 +172,7 @@ static void token_made(struct later *l, const struct store_answer *a, struct res
     }
     if (token_encode(&call->token, &text, &e) == 0)
         response_json(rs, 201,
-            json_pack("{s:s, s:I}", "token", text, "expires", (json_int_t)call->token.expires));
+            json_pack("{s:s, s:I}", "token", text, "expires", (json_int_t)call->token.expires_at));
     else
         response_fail(rs, &e);
     if (text)
@@ -191,7 +191,7 @@ static void add_token(struct later *l, const struct request *rq, struct response
     if (!net)
         return;
     fill_token(&call->token, l->h, net);
-    call->token.expires = wall + call->tr.ttl_seconds;
+    call->token.expires_at = wall + call->tr.ttl_seconds;
     if (enrol_new_secret(l->h->enrol, net, &call->tr, rq->caller.name, wall, &made,
             &call->token.secret, &e) == 0)
         later_commit(l, &made.op, 1, token_made, rs);

@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "api/server/deferred.h"
+#include "api/server/server.h"
 #include "hub/audit/audit.h"
 
 struct handlers;

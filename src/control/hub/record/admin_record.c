@@ -62,9 +62,9 @@ char *admin_record_encode(const struct admin_record *a)
     char *sealed;
 
     hex_encode(a->hash.b, sizeof(a->hash.b), hex);
-    json =
-        json_pack("{s:s, s:s, s:I, s:I, s:s}", "hash", hex, "role", role_name(a->role), "created",
-            (json_int_t)a->created, "expires", (json_int_t)a->expires, "createdBy", a->created_by);
+    json = json_pack("{s:s, s:s, s:I, s:I, s:s}", "hash", hex, "role", role_name(a->role),
+        "created", (json_int_t)a->created_at, "expires", (json_int_t)a->expires_at, "createdBy",
+        a->created_by);
     if (json && a->network[0]) {
         json_object_set_new(json, "network", json_string(a->network));
         json_object_set_new(
@@ -90,8 +90,8 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
     const char *name = key + strlen(ADMIN_RECORD_PREFIX);
     _cleanup_(json_freep) json_t *json = NULL;
     struct admin_record a = {.role = ROLE_NONE};
-    uint64_t created = 0;
-    uint64_t expires = 0;
+    uint64_t created_at = 0;
+    uint64_t expires_at = 0;
     struct fields f;
     int r;
 
@@ -110,14 +110,14 @@ int admin_record_decode(struct admin_record *ret, const char *key, const char *t
     fields_name(&f, "network", FIELDS_OPTIONAL, a.network);
     if (a.network[0])
         fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &a.hub_key);
-    fields_u64(&f, "created", FIELDS_REQUIRED, 0, INT64_MAX, &created);
-    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires);
+    fields_u64(&f, "created", FIELDS_REQUIRED, 0, INT64_MAX, &created_at);
+    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
     fields_text(&f, "createdBy", FIELDS_REQUIRED, 0, sizeof(a.created_by), a.created_by);
     if (fields_end(&f) != 0)
         return fields_end(&f);
     memcpy(a.name, name, strlen(name) + 1);
-    a.created = (int64_t)created;
-    a.expires = (int64_t)expires;
+    a.created_at = (int64_t)created_at;
+    a.expires_at = (int64_t)expires_at;
     *ret = a;
     return 0;
 }

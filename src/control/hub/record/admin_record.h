@@ -29,8 +29,8 @@ struct admin_record {
     enum role role;
     char network[NAME_MAX_LEN + 1];       /* the only one that it is for; "": all */
     struct x25519_public hub_key;         /* of that network: another one of that name is not it */
-    int64_t created;                      /* s since 1970 */
-    int64_t expires;                      /* likewise */
+    int64_t created_at;                   /* s since 1970 */
+    int64_t expires_at;                   /* likewise */
     char created_by[CALLER_NAME_MAX + 1]; /* as the audit log names them */
 };
 

@@ -26,7 +26,7 @@ static void check_admin(const char *key, const char *text)
     again = admin_record_encode(&a);
     assert(again);
     assert(admin_record_decode(&b, admin_record_key(buf, a.name), again, &e) == 0);
-    assert(strcmp(a.name, b.name) == 0 && a.role == b.role && a.expires == b.expires);
+    assert(strcmp(a.name, b.name) == 0 && a.role == b.role && a.expires_at == b.expires_at);
     assert(memcmp(&a.hash, &b.hash, sizeof(a.hash)) == 0);
     assert(strcmp(a.network, b.network) == 0 && strcmp(a.created_by, b.created_by) == 0);
     free(again);

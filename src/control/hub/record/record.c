@@ -291,9 +291,9 @@ char *record_token_encode(const struct token_record *t)
 
     return finish(
         json_pack("{s:s, s:s, s:I, s:I, s:b, s:b, s:I, s:s, s:o*}", "network", t->network, "hubKey",
-            x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires, "uses",
+            x25519_public_format(&t->hub_key, key), "expires", (json_int_t)t->expires_at, "uses",
             (json_int_t)t->uses, "ephemeral", (int)t->ephemeral, "relay", (int)t->relay, "created",
-            (json_int_t)t->created, "createdBy", t->created_by, "routes",
+            (json_int_t)t->created_at, "createdBy", t->created_by, "routes",
             t->routes.n ? subnets_encode(&t->routes) : NULL),
         NULL, NULL);
 }
@@ -302,8 +302,8 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
 {
     _cleanup_(json_freep) json_t *json = NULL;
     struct token_record t = {.uses = 0};
-    uint64_t expires = 0;
-    uint64_t created = 0;
+    uint64_t expires_at = 0;
+    uint64_t created_at = 0;
     uint64_t uses = 0;
     struct fields f;
     int r = parse(&json, text, e);
@@ -313,15 +313,15 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     f = fields_make(json, "token", e);
     fields_name(&f, "network", FIELDS_REQUIRED, t.network);
     fields_public_key(&f, "hubKey", FIELDS_REQUIRED, &t.hub_key);
-    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires);
+    fields_u64(&f, "expires", FIELDS_REQUIRED, 0, INT64_MAX, &expires_at);
     fields_u64(&f, "uses", FIELDS_REQUIRED, 0, REQUEST_USES_MAX, &uses);
     fields_bool(&f, "ephemeral", FIELDS_REQUIRED, &t.ephemeral);
     fields_bool(&f, "relay", FIELDS_OPTIONAL, &t.relay);
-    fields_u64(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &created);
+    fields_u64(&f, "created", FIELDS_OPTIONAL, 0, INT64_MAX, &created_at);
     subnets_decode(&f, "routes", &t.routes);
     fields_text(&f, "createdBy", FIELDS_OPTIONAL, 0, sizeof(t.created_by), t.created_by);
-    t.created = (int64_t)created;
-    t.expires = (int64_t)expires;
+    t.created_at = (int64_t)created_at;
+    t.expires_at = (int64_t)expires_at;
     t.uses = (uint32_t)uses;
     if (fields_end(&f) == 0)
         *ret = t;

@@ -59,12 +59,12 @@ struct record_key {
 struct token_record {
     char network[NAME_MAX_LEN + 1];
     struct x25519_public hub_key; /* of the network as it was: another one of that name is not it */
-    int64_t expires;              /* s since 1970 */
+    int64_t expires_at;           /* s since 1970 */
     uint32_t uses;                /* how many more machines it admits */
     bool ephemeral;               /* nodes that it admits are ephemeral */
     bool relay;                   /* nodes that it admits may be relays */
     struct subnets routes;        /* nodes that it admits may have routes inside these */
-    int64_t created;              /* s since 1970; 0: by a hub that did not note it */
+    int64_t created_at;           /* s since 1970; 0: by a hub that did not note it */
     char created_by[CALLER_NAME_MAX + 1]; /* as the audit log names them; "": likewise */
 };
 

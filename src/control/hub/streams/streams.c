@@ -9,7 +9,7 @@
 #include <uv.h>
 
 #include "api/content/route.h"
-#include "api/server/upgrade.h"
+#include "api/server/server.h"
 #include "base/err.h"
 #include "hub/model/model.h"
 #include "net/socket/stream_pump.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/server/proxy.h"
+#include "api/client/proxy.h"
 #include "base/err.h"
 
 static void test_check(void **state)

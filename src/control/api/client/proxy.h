@@ -3,9 +3,8 @@
  *
  * "http://[USER:PASSWORD@]HOST:PORT", or https: for a proxy that speaks TLS
  * itself. A hub is asked through it with CONNECT, so the proxy sees the hub's
- * address and bytes of TLS. What follows the environment follows curl's habits:
- * https_proxy, HTTPS_PROXY, and no_proxy, NO_PROXY for what is to be reached
- * without.
+ * address and bytes of TLS. The environment is read as curl reads it: https_proxy
+ * or HTTPS_PROXY, and no_proxy or NO_PROXY for what is to be reached without.
  */
 #pragma once
 
@@ -16,7 +15,7 @@ struct err;
 /** Longest proxy, with its zero. */
 #define PROXY_TEXT_MAX 512
 
-/** proxy_check() - is it one? 0, or -EINVAL with words that hold no password. */
+/** proxy_check() - is @text a proxy, as above? 0, or -EINVAL with words that hold no password. */
 int proxy_check(const char *text, struct err *e);
 
 /**

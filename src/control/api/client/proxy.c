@@ -11,7 +11,7 @@
 #include "base/addr.h"
 #include "base/err.h"
 
-/* What follows the scheme; NULL when that is none that we take. */
+/* What follows the scheme; NULL when the scheme is neither http nor https. */
 static const char *skip_scheme(const char *text)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -22,7 +22,8 @@ static const char *skip_scheme(const char *text)
     return strstr(text, "://") ? NULL : text;
 }
 
-/* HOST:PORT of it, without what may follow; NULL when there is none. */
+/* Where HOST:PORT begins, behind scheme, user and password; a path may follow it. NULL: as
+ * skip_scheme(). */
 static const char *find_address(const char *text)
 {
     const char *rest = skip_scheme(text);
@@ -61,7 +62,7 @@ int proxy_check(const char *text, struct err *e)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
-/* One word of the list: an address, a block of them, or the end of a name. */
+/* Is @host excepted by one word of the list: an address, a block of them, or the end of a name? */
 static bool is_meant(const char *word, const char *host)
 {
     size_t n_word;

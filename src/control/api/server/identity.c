@@ -86,8 +86,8 @@ static bool add_san(X509 *cert)
 }
 
 /*
- * Fixed dates, so that neither a hub without a clock nor one that jumps has a certificate that is
- * not valid yet, or not any more.
+ * Its dates are fixed, so that it is valid whatever the hub's clock says: a machine may start
+ * without a clock, and clocks jump.
  */
 static bool fill_certificate(X509 *cert, EVP_PKEY *key)
 {

@@ -1,9 +1,9 @@
 /*
  * identity.h - the hub's TLS key and certificate.
  *
- * Clients pin the key, so the certificate is only there because TLS wants one:
- * self-signed, for eighty years, without a meaning of its own. It can be made
- * again from the key at any time; the key cannot, for every token pins it.
+ * Clients pin the key, so the certificate is only there because TLS needs one:
+ * self-signed, and valid for eighty years. It can be made again from the key at
+ * any time. The key cannot be replaced, since every token pins it.
  */
 #pragma once
 

@@ -11,7 +11,6 @@
 #include "measure/service_process.h"
 #include "os/log.h"
 #include "os/process.h"
-#include "rendezvous/process/rdzv_confine.h"
 #include "rendezvous/process/rdzv_process.h"
 
 /* What a process ends with, after @r: a log has the reason, since no person waits for it. */
@@ -35,14 +34,10 @@ int cmd_measuring(int argc, char **argv)
 int cmd_rdzv(int argc, char **argv)
 {
     struct err e = ERR_NULL;
-    int r;
 
     /* argv[1] is the network's name: it shows in the list of processes, and is not read. */
     if (argc != 2 || !process_take_link())
         return cmd_refuse("rendezvous", "\"weft hub up\" starts this by itself");
     log_init("rendezvous", LOG_LEVEL_INFO);
-    r = rdzv_confine(&e);
-    if (r == 0)
-        r = rdzv_process_run(PROCESS_LINK_FD, &e);
-    return finish(r, &e);
+    return finish(rdzv_process_run(PROCESS_LINK_FD, &e), &e);
 }

@@ -13,7 +13,7 @@
 
 #define KEYS "/v2/keys"
 
-/* The version that is answered for; clients choose their words by it. */
+/* The version of etcd that is told; clients choose their requests by it. */
 #define VERSION "3.4.0"
 
 void etcd2_answer_deinit(struct etcd2_answer *a)
@@ -55,7 +55,7 @@ static const struct {
     {ETCD2_E_CLEARED, 400, "The event in requested index is outdated and cleared"},
 };
 
-/* @text is taken; NULL: there was no memory for it. */
+/* Answers with @text, which is taken. NULL: there was no memory for it, and the answer is 500. */
 static void answer_with(
     struct etcd2_answer *a, int status, const char *type, char *text, size_t len)
 {
@@ -82,7 +82,7 @@ static void answer_event(struct etcd2_answer *a, int status, struct etcd2_event 
     a->type = "application/json";
 }
 
-/* @json is taken. */
+/* Answers with @json, which is taken. */
 static void answer_json(struct etcd2_answer *a, int status, json_t *json)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -92,7 +92,7 @@ static void answer_json(struct etcd2_answer *a, int status, json_t *json)
     free(text);
 }
 
-/* A cause may show values, which are any bytes. */
+/* Writes a refusal as etcd words it. Its cause may show values, which are any bytes. */
 static void write_refusal(
     struct etcd2_json *j, const struct etcd2_refusal *why, const char *message, uint64_t index)
 {
@@ -143,7 +143,7 @@ void etcd2_api_refuse_length(struct etcd2_answer *a)
 
 void etcd2_api_tell(struct etcd2_answer *a, struct etcd2_event *ev)
 {
-    /* As etcd ends one that has waited for too long: no event, and no error. */
+    /* Without an event it is as etcd answers a wait that took too long: 200, and an empty line. */
     if (ev)
         answer_event(a, 200, ev);
     else
@@ -198,7 +198,7 @@ static void answer_change(
         answer_event(a, status, ev);
         return;
     }
-    /* The event up to its action, which comes first. */
+    /* Only the event's action is shown, which stands first in its text. */
     if (asprintf(&text, "%.*s\"}\n", (int)(end - ev->json), ev->json) < 0)
         text = NULL;
     answer_with(a, status, "application/json", text, text ? strlen(text) : 0);
@@ -250,7 +250,7 @@ static const char *const count_names[ETCD2_COUNT_N] = {
     [ETCD2_COUNT_EXPIRE] = "expireCount",
 };
 
-/* For /v2/stats/store: what was asked for, and whether it was done. */
+/* Counts the request for /v2/stats/store: by what it asked for, and whether it was done. */
 static void count(
     struct etcd2_tree *t, const char *method, const struct etcd2_fields *f, bool worked)
 {
@@ -267,7 +267,7 @@ static void count(
         what = ETCD2_COUNT_SWAP;
     else if (f->has_exist)
         what = ETCD2_COUNT_UPDATE;
-    /* The count of failures stands behind. */
+    /* In enum etcd2_count the failures of each kind follow its successes. */
     t->counts[worked ? what : what + 1]++;
 }
 
@@ -356,7 +356,7 @@ static void answer_leader(
     answer_json(a, 200, member_json(rq));
 }
 
-/* As long as it is known: nobody but this one has ever led. */
+/* The cluster has one member, which has led it since the process began. */
 static void answer_self(
     struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a)
 {
@@ -401,7 +401,7 @@ static void answer_counts(
 
 static const struct {
     const char *path;
-    const char *allow; /* NULL: is not said */
+    const char *allow; /* of the Allow header; NULL: none is sent */
     void (*answer)(struct etcd2_tree *t, const struct etcd2_request *rq, struct etcd2_answer *a);
 } others[] = {
     {"/version", "GET", answer_version},
@@ -451,7 +451,7 @@ enum etcd2_api_way etcd2_api_handle(struct etcd2_tree *t, const struct etcd2_req
     bool is_keys =
         strncmp(rq->path, KEYS, sizeof(KEYS) - 1) == 0 && strchr("/", rq->path[sizeof(KEYS) - 1]);
 
-    /* What a browser asks before it asks. Nothing allows it to: pages have no business here. */
+    /* A browser's preflight request. The answer has no header that would let a web page go on. */
     if (strcmp(rq->method, "OPTIONS") == 0) {
         answer_with(a, 200, NULL, calloc(1, 1), 0);
         return ETCD2_API_ANSWER;

@@ -15,22 +15,23 @@
 /** What happens with a request. */
 enum etcd2_api_way {
     ETCD2_API_ANSWER, /* the answer is there */
-    ETCD2_API_SAVE,   /* it is there, and to be sent when what has changed is on the disk */
+    ETCD2_API_SAVE,   /* the answer is there; send it once the change is on the disk */
     ETCD2_API_WAIT,   /* the watcher waits; etcd2_api_tell() makes the answer */
 };
 
+/** A request. */
 struct etcd2_request {
     const char *method;      /* "GET"; borrowed */
     const char *path;        /* decoded; borrowed */
     const struct form *form; /* borrowed */
     const char *form_error;  /* what is wrong with it; NULL: nothing; borrowed */
     const char *machines;    /* what /v2/machines says: URLs with ", " between; borrowed */
-    uint64_t id;             /* of the cluster, which is one member: the same for ever */
-    struct etcd2_when when;
-    nsec_t started_at; /* when this process began to serve, since 1970 */
+    uint64_t id;             /* of the cluster and of its one member; it never changes */
+    struct etcd2_when when;  /* when it is handled */
+    nsec_t started_at;       /* when this process began to serve, since 1970 */
 };
 
-/** Starts as zeroes. */
+/** An answer. It starts as zeroes. */
 struct etcd2_answer {
     int status;                /* HTTP's */
     char *body;                /* owns; without a zero */
@@ -38,8 +39,8 @@ struct etcd2_answer {
     struct etcd2_event *event; /* counted; NULL: none. Its text is the body */
     const char *type;          /* Content-Type; a constant */
     bool has_index;            /* X-Etcd-Index is sent */
-    uint64_t index;            /* it */
-    bool is_change;            /* or a read of keys: X-Raft-Index is sent too */
+    uint64_t index;            /* X-Etcd-Index */
+    bool is_change;            /* of a change or a read of keys: X-Raft-Index is sent as well */
     bool is_keys;              /* X-Etcd-Cluster-Id is sent */
     const char *allow;         /* Allow; a constant; NULL: not sent */
 };
@@ -52,8 +53,8 @@ struct etcd2_text etcd2_answer_text(const struct etcd2_answer *a);
 
 /**
  * etcd2_api_handle() - do what a request asks for
- * @w:		for a request that waits: @w->fire is set; @w->path is given to it, free()
- * @a:		the answer; for one that waits, only its index
+ * @w:		for a request that waits. Its @fire is set; its @path is set here, free() it
+ * @a:		the answer; for a request that waits only its index is set
  */
 enum etcd2_api_way etcd2_api_handle(struct etcd2_tree *t, const struct etcd2_request *rq,
     struct etcd2_watcher *w, struct etcd2_answer *a);
@@ -61,8 +62,8 @@ enum etcd2_api_way etcd2_api_handle(struct etcd2_tree *t, const struct etcd2_req
 /** etcd2_api_refuse_length() - the answer is that the request was too long. */
 void etcd2_api_refuse_length(struct etcd2_answer *a);
 
-/** etcd2_api_tell() - the answer to who waited: an event; NULL: nothing came for too long. */
+/** etcd2_api_tell() - the answer to a request that has waited: @ev; NULL: none came in time. */
 void etcd2_api_tell(struct etcd2_answer *a, struct etcd2_event *ev);
 
-/** etcd2_api_fail() - the answer is that it could not be done; @cause: in words. */
+/** etcd2_api_fail() - the answer is that the request could not be done, because of @cause. */
 void etcd2_api_fail(struct etcd2_answer *a, uint64_t index, const char *cause);

@@ -121,8 +121,8 @@ static void remember(struct etcd2_events *evs, struct etcd2_event *ev)
     evs->history_bytes += size_of(ev);
 }
 
-/* A byte of a value is six of JSON at most; beside values an event has its path twice, and less
- * than a kilobyte. */
+/* A byte of a value is at most six of JSON. Besides values an event has its path twice, and less
+ * than one KiB. */
 bool etcd2_events_has_room(struct etcd2_events *evs, const char *path, size_t values_len)
 {
     size_t most = 6 * values_len + 13 * strlen(path) + 1024;
@@ -132,7 +132,7 @@ bool etcd2_events_has_room(struct etcd2_events *evs, const char *path, size_t va
     return rdzv_quota_has(evs->quota, most, 0);
 }
 
-/* ---- who is told ---------------------------------------------------------------------------- */
+/* ---- watchers ------------------------------------------------------------------------------- */
 
 /* Is some part of @path below @dir called _ANYTHING? */
 static bool is_hidden_below(const char *path, const char *dir)
@@ -179,8 +179,9 @@ void etcd2_events_tell(struct etcd2_events *evs, struct etcd2_event *ev)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Would who waits for @w have been told of @ev? As etcd decides it of what is over: what is hidden
- * is told, and what lay below a directory that went need not have been there. */
+/* Does @w wait for an event such as @ev in the history? etcd decides that in another way than for a
+ * new event: hidden keys are told as well, and so is a directory's removal to a watcher below it
+ * whose key never existed. */
 static bool matches(const struct etcd2_watcher *w, const struct etcd2_event *ev)
 {
     if (ev->is_refresh)

@@ -2,11 +2,11 @@
  * etcd2_event.h - the events of an etcd tree: their text, their history, and who waits for them.
  *
  * Theory of operation. The JSON of an event is written down when it happens, since it shows the
- * time to live of that moment. The event goes into the history, to those who wait, and to who
- * asked, who all share it; it counts in the quota until the last of them has let go. History gives
- * way when there is no room for what is new. It is not saved: after a restart a wait for an index
- * from before is answered as etcd answers one for an event that it has forgotten (401), and its
- * client looks again.
+ * time to live of that moment. The history, the watchers and the answer to the request all share
+ * the event by reference; it counts in the quota until the last reference is dropped. When there is
+ * no room for a new event, the oldest ones of the history are dropped. The history is not saved:
+ * after a restart a wait for an index from before is answered as etcd answers one for an event that
+ * it has dropped (401), and the client reads the key again.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #include "rendezvous/etcd2/etcd2_node.h"
 #include "rendezvous/shared/rdzv_quota.h"
 
-/** Events in the history; fewer when they are over so many bytes. */
+/** Most events in the history, and most bytes of their texts. */
 #define ETCD2_EVENTS_MAX      1000
 #define ETCD2_EVENT_BYTES_MAX (4u << 20)
 
@@ -34,27 +34,27 @@ enum etcd2_action {
     ETCD2_ACTION_N,
 };
 
-/** Something that has happened. Counted. */
+/** A change of a tree. Counted by reference. */
 struct etcd2_event {
-    unsigned refs;            /* who holds it */
+    unsigned refs;            /* references to it */
     struct rdzv_quota *quota; /* pins */
     enum etcd2_action action;
     uint64_t index;   /* of the tree after it */
     bool is_created;  /* nothing was there before: HTTP says 201 */
-    bool is_refresh;  /* only a time to live: nobody is woken */
-    bool removes_dir; /* a directory went, with what was in it */
+    bool is_refresh;  /* only a time to live was set: watchers are not told */
+    bool removes_dir; /* a directory was removed with all below it */
     char *path;       /* owns */
     char *json;       /* owns; the whole event, and the end of the line; no zero */
     size_t json_len;  /* bytes */
 };
 
-/** One who waits for the next event. */
+/** A request that waits for the next event. */
 struct etcd2_watcher {
     struct list link;    /* in etcd2_events.watchers */
-    char *path;          /* owned by who waits; clean */
-    bool is_recursive;   /* for what is below too */
-    uint64_t from_index; /* no event before that index */
-    /* Told once, and out of the list before; @ev is lent. */
+    char *path;          /* owned by the request; clean */
+    bool is_recursive;   /* it waits for what is below the path as well */
+    uint64_t from_index; /* events before that index are not for it */
+    /* Called once, with an event that is borrowed; @w is out of the list by then. */
     void (*fire)(struct etcd2_watcher *w, struct etcd2_event *ev);
 };
 
@@ -69,10 +69,10 @@ struct etcd2_events {
     uint64_t history_start;                        /* nothing is known before this index */
 };
 
-/** etcd2_events_init() - nothing has happened. @quota: pinned. */
+/** etcd2_events_init() - no events, no watchers. @quota: pinned. */
 void etcd2_events_init(struct etcd2_events *evs, struct rdzv_quota *quota);
 
-/** etcd2_events_forget() - nothing from before the index @start is known any more. */
+/** etcd2_events_forget() - drop the history; from now on it begins at the index @start. */
 void etcd2_events_forget(struct etcd2_events *evs, uint64_t start);
 
 /**
@@ -80,12 +80,12 @@ void etcd2_events_forget(struct etcd2_events *evs, uint64_t start);
  * @path:		of its node
  * @values_len:		bytes of the values that it shows
  *
- * History gives way to it.
+ * Drops the oldest events of the history if that makes room.
  */
 bool etcd2_events_has_room(struct etcd2_events *evs, const char *path, size_t values_len);
 
 /**
- * etcd2_event_new() - something has happened; there was room for it
+ * etcd2_event_new() - an event for a change; etcd2_events_has_room() was true
  * @node:	as it is now
  * @prev:	as it was; NULL: nothing was there
  *
@@ -94,23 +94,25 @@ bool etcd2_events_has_room(struct etcd2_events *evs, const char *path, size_t va
 struct etcd2_event *etcd2_event_new(struct etcd2_events *evs, enum etcd2_action action,
     uint64_t index, const struct etcd2_shown *node, const struct etcd2_shown *prev);
 
-/** etcd2_event_ref() - one more holds it; returns it. */
+/** etcd2_event_ref() - add a reference. Returns @ev. */
 struct etcd2_event *etcd2_event_ref(struct etcd2_event *ev);
 
-/** etcd2_event_unref() - one less holds it; NULL is fine. Always NULL. */
+/** etcd2_event_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
 struct etcd2_event *etcd2_event_unref(struct etcd2_event *ev);
 
-/** etcd2_events_tell() - into the history, and to those who wait at its path or above. */
+/** etcd2_events_tell() - add it to the history, and tell the watchers of its path and those above.
+ */
 void etcd2_events_tell(struct etcd2_events *evs, struct etcd2_event *ev);
 
-/** etcd2_events_tell_below() - to those who wait at a node below its path, which goes with it. */
+/** etcd2_events_tell_below() - tell the watchers of nodes below its path, which is being removed.
+ */
 void etcd2_events_tell_below(
     struct etcd2_events *evs, const struct etcd2_nodes *nodes, struct etcd2_event *ev);
 
 /**
- * etcd2_events_watch() - the first event since w->from_index
- * @w:		@path, @is_recursive, @from_index and @fire are set; waits, unless there is one
- * @ret:	the event, counted; NULL: @w waits
+ * etcd2_events_watch() - the first event since w->from_index, or wait for it
+ * @w:		its @path, @is_recursive, @from_index and @fire are set
+ * @ret:	a reference to the event; NULL: there is none yet, and @w waits
  *
  * Return: false when the history does not go back so far; then @w does not wait.
  */

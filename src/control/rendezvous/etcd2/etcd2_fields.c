@@ -6,15 +6,8 @@
 
 #include "base/parse.h"
 
-int etcd2_refusal_set(struct etcd2_refusal *why, int code, const char *fmt, const char *name)
-{
-    int n = snprintf(why->cause, sizeof(why->cause), fmt, name);
-
-    why->cause_len = n < (int)sizeof(why->cause) ? (size_t)n : sizeof(why->cause) - 1;
-    return why->code = code;
-}
-
-/* A field that is no number when there is a zero in it; NULL: it is not said. */
+/* The field as a text; NULL: it is not in the form. With a zero byte inside it becomes one that no
+ * number or word is. */
 static const char *text_of(const struct form *f, const char *name)
 {
     const struct form_field *field = form_find(f, name);
@@ -24,7 +17,8 @@ static const char *text_of(const struct form *f, const char *name)
     return strlen(field->value) == field->value_len ? field->value : "\\0";
 }
 
-/* As Go's strconv.ParseBool() reads it; left alone when it is not said. */
+/* Reads a field as Go's strconv.ParseBool() does. @ret is unchanged when the form has no such
+ * field. */
 static int read_bool(const struct form *f, const char *name, bool *ret, struct etcd2_refusal *why)
 {
     static const char *const words[2][6] = {
@@ -80,7 +74,7 @@ static int read_refresh(const struct form *f, struct etcd2_fields *ret, struct e
     return 0;
 }
 
-/* A run of bytes, if it is said. */
+/* Reads a field of any bytes; false when the form has no such field. */
 static bool read_value(const struct form *f, const char *name, struct etcd2_text *ret)
 {
     const struct form_field *field = form_find(f, name);
@@ -103,14 +97,14 @@ static int read_flags(const struct form *f, struct etcd2_fields *ret, struct etc
 
     for (size_t i = 0; r == 0 && i < sizeof(flags) / sizeof(*flags); i++)
         r = read_bool(f, flags[i].name, flags[i].ret, why);
-    /* Without a wait there is nothing that could be a stream. */
+    /* "stream" means something only together with "wait". */
     if (r == 0 && is_stream && ret->wait)
         r = etcd2_refusal_set(
             why, ETCD2_E_FIELD, "\"%s\" is not served: wait again with the next index", "stream");
     return r;
 }
 
-/* In the order in which etcd looks at them, since the first mistake is the one that is told. */
+/* The fields are checked in etcd's order, since the answer tells the first mistake. */
 int etcd2_fields_read(
     const struct etcd2_request *rq, struct etcd2_fields *ret, struct etcd2_refusal *why)
 {

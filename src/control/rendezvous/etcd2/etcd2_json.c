@@ -25,7 +25,7 @@ void etcd2_json_number(struct etcd2_json *j, uint64_t v)
     etcd2_json_raw(j, text);
 }
 
-/* Bytes of the UTF-8 sequence at @p; 0: there is none (RFC 3629, section 4). */
+/* The length of the UTF-8 sequence at @p, bytes; 0: there is none (RFC 3629, section 4). */
 static size_t sequence(const uint8_t *p, size_t len)
 {
     static const struct {
@@ -77,7 +77,7 @@ void etcd2_json_string(struct etcd2_json *j, const char *p, size_t len)
 {
     const uint8_t *at = (const uint8_t *)p;
     const uint8_t *end = at + len;
-    const uint8_t *plain = at; /* what is to be added as it is begins here */
+    const uint8_t *plain = at; /* from here to @at the bytes need no escape */
 
     etcd2_json_raw(j, "\"");
     while (at < end && j->len <= j->max) {

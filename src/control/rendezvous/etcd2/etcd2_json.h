@@ -1,9 +1,9 @@
 /*
- * etcd2_json.h - JSON that is written down in two passes: how long it is, then the text itself, in
- * one piece of memory of that length. Pure.
+ * etcd2_json.h - JSON that is written in two passes: the first measures its length, the second
+ * writes the text into one block of memory of that length. Pure.
  *
- * The values of an etcd tree may be any bytes, and an answer a million of them; so it is known, and
- * asked for, what an answer takes before it is made, and nothing is kept twice.
+ * The values of an etcd tree may be any bytes, and an answer may have millions of them. So the
+ * quota is asked before an answer is made, and no value is copied twice.
  */
 #pragma once
 
@@ -14,17 +14,18 @@
 struct etcd2_json {
     char *text; /* borrowed, with room for all of it; NULL: it is only measured */
     size_t len; /* bytes so far */
-    size_t max; /* whoever writes may stop when @len is over that */
+    size_t max; /* writers may stop once @len is more than that */
 };
 
-/** etcd2_json_add() - these bytes as they are. */
+/** etcd2_json_add() - append @len bytes as they are. */
 void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len);
 
-/** etcd2_json_raw() - the same of a text. */
+/** etcd2_json_raw() - append a text as it is. */
 void etcd2_json_raw(struct etcd2_json *j, const char *text);
 
-/** etcd2_json_string() - with its quotes; what is no UTF-8 is shown as U+FFFD, as Go shows it. */
+/** etcd2_json_string() - append a string with its quotes; bytes that are not UTF-8 become U+FFFD,
+ * as in Go. */
 void etcd2_json_string(struct etcd2_json *j, const char *p, size_t len);
 
-/** etcd2_json_number() - in decimal. */
+/** etcd2_json_number() - append a number in decimal. */
 void etcd2_json_number(struct etcd2_json *j, uint64_t v);

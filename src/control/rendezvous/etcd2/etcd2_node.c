@@ -12,16 +12,16 @@
 #include "rendezvous/etcd2/etcd2_path.h"
 #include "rendezvous/shared/rdzv_blob.h"
 
-/* A blob: what it is, indices, time to live and what it has, then for a node its path behind its
- * length, and the value up to the end. */
+/* A plain blob is: its kind (1 byte); created index, modified index and time to live (8 bytes
+ * each); and for a node the length of its path (8 bytes), the path, and the value up to the end. */
 enum blob_kind {
-    BLOB_INDEX = 1, /* the tree's index, where a node's creation is */
+    BLOB_INDEX = 1, /* the tree's index, in the place of a created index */
     BLOB_FILE = 2,
     BLOB_DIR = 3,
 };
-#define HAS_TTL 0x100000000u /* beside the seconds */
+#define HAS_TTL 0x100000000u /* set in the time to live beside its seconds, when there is one */
 
-/* What the index's blob is called; no path is empty. */
+/* The name of the index's blob. No node has it, since no path is empty. */
 #define INDEX_NAME ""
 
 /* ---- making and ending ---------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static size_t cost_of(const struct etcd2_node *n)
     return RDZV_COST_NODE + strlen(n->keyed.key);
 }
 
-/* Without asking for room. */
+/* Makes a node without asking the quota for room. */
 static struct etcd2_node *node_new(
     struct etcd2_nodes *t, struct etcd2_node *parent, const char *path, bool is_dir, uint64_t index)
 {
@@ -104,7 +104,8 @@ void etcd2_node_set_ttl(struct etcd2_nodes *t, struct etcd2_node *n, bool has_tt
 
     n->ttl_seconds = seconds;
     n->expires_at = when.wall + ttl;
-    /* Without memory for it the node stays too long, which is the lesser evil. */
+    /* If there is no memory for the timer, the node stays too long; refusing the change would be
+     * worse. */
     (void)heap_set(&t->ttls, &n->ttl, has_ttl ? when.now + ttl : NSEC_NEVER);
 }
 
@@ -141,7 +142,7 @@ void etcd2_nodes_deinit(struct etcd2_nodes *t)
 
 /* ---- blobs ---------------------------------------------------------------------------------- */
 
-/* Kind and numbers of a plain blob. */
+/* Length of the kind and the numbers of a plain blob. */
 #define HEAD (1 + 3 * sizeof(struct le64))
 
 static void put_head(struct writer *w, enum blob_kind kind, const uint64_t numbers[static 3])
@@ -166,7 +167,8 @@ void etcd2_node_save(struct etcd2_nodes *t, struct etcd2_node *n)
 
     if (n->parent == NULL)
         return;
-    /* What ends at once need not be kept; nor may it come back as it was before. */
+    /* A node whose time to live is 0 ends at once: it is not saved, and what was saved of it is
+     * dropped. */
     if (ttl == HAS_TTL) {
         if (n->saved > 0)
             t->saver.drop(t->saver.ctx, RDZV_KEY_NODE, path.p, path.len, n->saved);
@@ -200,8 +202,8 @@ void etcd2_index_save(struct etcd2_nodes *t, uint64_t index)
     free(blob);
 }
 
-/* The directories above a path, made if missing: each comes with a blob of its own, sooner or
- * later, that says the rest about it. */
+/* The directory that holds @path. Directories that are missing are made without numbers: the blob
+ * of each is loaded sooner or later, and has them. */
 static struct etcd2_node *load_parents(struct etcd2_nodes *t, const char *path)
 {
     char part[ETCD2_PATH_MAX + 1];
@@ -359,7 +361,8 @@ static void write_ttl(struct etcd2_json *j, const struct etcd2_shown *s)
         write_number(j, "ttl", (uint64_t)((s->left + NSEC_PER_SEC - 1) / NSEC_PER_SEC));
 }
 
-/* Up to where the nodes below it come. The root, which is a directory, shows no path. */
+/* Writes a node up to where its children come. The root, which is a directory, has no key in etcd.
+ */
 static void write_begin(struct etcd2_json *j, const struct etcd2_shown *s)
 {
     bool is_root = s->path[1] == '\0';
@@ -393,7 +396,7 @@ void etcd2_shown_write(struct etcd2_json *j, const struct etcd2_shown *s)
     write_end(j, s);
 }
 
-/* What is called _ANYTHING is not listed. */
+/* etcd does not list keys whose last part begins with an underscore. */
 static bool is_hidden(const char *path)
 {
     return strrchr(path, '/')[1] == '_';

@@ -1,10 +1,10 @@
 /*
  * etcd2_node.h - the nodes of an etcd tree: in memory, in the quota, saved as blobs, and as JSON.
  *
- * What each operation of etcd does to them is etcd2_tree.h's.
+ * What each operation of etcd does to them is in etcd2_tree.h.
  *
- * Time is an argument, twice: the monotonic one ends what has a time to live, the wall's is shown.
- * A restart begins every time to live anew.
+ * Time is an argument. It has two clocks: a time to live ends by the monotonic one, and answers
+ * show the wall's. A restart begins every time to live anew.
  */
 #pragma once
 
@@ -17,9 +17,9 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "rendezvous/etcd2/etcd2_json.h"
+#include "rendezvous/shared/rdzv_blob.h"
 #include "rendezvous/shared/rdzv_buf.h"
 #include "rendezvous/shared/rdzv_quota.h"
-#include "rendezvous/shared/rdzv_saver.h"
 #include "store/keys.h"
 
 struct err;
@@ -49,17 +49,17 @@ struct etcd2_node {
     uint64_t created;       /* index of its creation */
     uint64_t modified;      /* index of its last change */
     struct heap_link ttl;   /* in etcd2_nodes.ttls; armed when it has a time to live */
-    uint32_t ttl_seconds;   /* as was asked for; valid while @ttl is armed */
+    uint32_t ttl_seconds;   /* as the request said; valid while @ttl is armed */
     nsec_t expires_at;      /* since 1970, as shown; valid while @ttl is armed */
     size_t saved;           /* length of its blob; 0: it is not saved */
 };
 
 /** All nodes of a tree. */
 struct etcd2_nodes {
-    struct rdzv_saver saver;  /* see there */
+    struct rdzv_saver saver;  /* see rdzv_blob.h */
     struct rdzv_quota *quota; /* pins */
-    struct etcd2_node *root;  /* owns; NULL: there is no memory for it */
-    struct heap ttls;         /* of those that have a time to live */
+    struct etcd2_node *root;  /* owns; NULL: there was no memory for it */
+    struct heap ttls;         /* of the nodes that have a time to live */
 };
 
 /** etcd2_text_of() - a text that ends with a zero. */
@@ -90,32 +90,34 @@ void etcd2_nodes_deinit(struct etcd2_nodes *t);
 struct etcd2_node *etcd2_node_add(struct etcd2_nodes *t, struct etcd2_node *parent,
     const char *path, bool is_dir, uint64_t index);
 
-/** etcd2_node_free() - a node without children leaves the tree, and its blob is dropped. */
+/** etcd2_node_free() - remove a node without children from the tree, and drop its blob. */
 void etcd2_node_free(struct etcd2_nodes *t, struct etcd2_node *n);
 
 /** etcd2_node_find() - lends the node at a clean path; NULL: there is none. */
 struct etcd2_node *etcd2_node_find(const struct etcd2_nodes *t, const char *path);
 
-/** etcd2_node_value() - of a file; borrowed until it changes. */
+/** etcd2_node_value() - the value of a file; borrowed until it changes. */
 struct etcd2_text etcd2_node_value(const struct etcd2_node *n);
 
-/** etcd2_value_new() - gives a copy for a node in @ret, NULL when empty. False: no room. */
+/** etcd2_value_new() - copy a value for a node; @ret: gives it, NULL when it is empty. False: no
+ * room. */
 bool etcd2_value_new(struct etcd2_nodes *t, struct etcd2_text value, struct rdzv_buf **ret);
 
-/** etcd2_node_set_value() - of a file; @value is taken. */
+/** etcd2_node_set_value() - set the value of a file; @value is taken. */
 void etcd2_node_set_value(struct etcd2_node *n, struct rdzv_buf *value);
 
-/** etcd2_node_set_ttl() - its time to live begins at @when; or it has none any more. */
+/** etcd2_node_set_ttl() - with @has_ttl its time to live of @seconds begins at @when; else it has
+ * none. */
 void etcd2_node_set_ttl(struct etcd2_nodes *t, struct etcd2_node *n, bool has_ttl, uint32_t seconds,
     struct etcd2_when when);
 
 /* ---- blobs ---- */
 
-/** What a blob says: a node, or the index of the tree. Texts lie in the blob. */
+/** What a blob says: a node, or the index of the tree. The texts are borrowed from the blob. */
 struct etcd2_record {
-    uint8_t kind;            /* a file, a directory, or the index */
-    uint64_t numbers[3];     /* of a node: created, modified, time to live; else: the index */
-    struct etcd2_text path;  /* of a node; empty for the index */
+    uint8_t kind;           /* a file, a directory, or the index */
+    uint64_t numbers[3];    /* of a node: created, modified, time to live; of the index: it, 0, 0 */
+    struct etcd2_text path; /* of a node; empty for the index */
     struct etcd2_text value; /* of a file */
 };
 
@@ -135,8 +137,8 @@ bool etcd2_record_is_index(const struct etcd2_record *rec);
  * etcd2_node_load() - a node as it was saved
  * @len:	of its blob
  *
- * Blobs come in any order: a directory above it that has not come yet is made without numbers. May
- * go over the quota, since what was taken once is not lost because a limit became smaller.
+ * Blobs come in any order: a directory above it that has not come yet is made without numbers. The
+ * quota may be exceeded: what was accepted once is not lost because a limit has become smaller.
  *
  * Return: 0, -EINVAL with words, or -ENOMEM with words.
  */
@@ -155,25 +157,25 @@ void etcd2_time_format(nsec_t wall, char buf[static ETCD2_TIME_MAX]);
 struct etcd2_shown {
     const char *path; /* borrowed */
     bool is_dir;
-    bool has_nothing;       /* it is gone: neither value nor time to live is shown */
+    bool has_nothing;       /* it has been removed: neither value nor time to live is shown */
     struct rdzv_buf *value; /* counted */
-    size_t value_len;       /* of it: it may have grown */
+    size_t value_len;       /* bytes of it that are shown; the buffer may have grown since */
     bool has_ttl;
-    nsec_t left;       /* of its time to live */
+    nsec_t left;       /* how much of its time to live */
     nsec_t expires_at; /* since 1970 */
     uint64_t created;
     uint64_t modified;
 };
 
-/** etcd2_node_show() - as it is now; etcd2_shown_deinit() afterwards. */
+/** etcd2_node_show() - what an event shows of the node as it is now; etcd2_shown_deinit() it. */
 struct etcd2_shown etcd2_node_show(const struct etcd2_node *n, struct etcd2_when when);
 
-/** etcd2_shown_deinit() - let go of the value. Idempotent. */
+/** etcd2_shown_deinit() - drop the reference to the value. Idempotent. */
 void etcd2_shown_deinit(struct etcd2_shown *s);
 
-/** etcd2_shown_write() - the node without what is below it. */
+/** etcd2_shown_write() - write the node without its children. */
 void etcd2_shown_write(struct etcd2_json *j, const struct etcd2_shown *s);
 
-/** etcd2_node_write() - a node as etcd shows it; @depth: levels of children. */
+/** etcd2_node_write() - write a node as etcd shows it, with @depth levels of children. */
 void etcd2_node_write(
     struct etcd2_json *j, const struct etcd2_node *n, unsigned depth, struct etcd2_when when);

@@ -1,8 +1,8 @@
 /*
  * etcd2_path.h - paths of an etcd tree. Pure.
  *
- * A clean path has a slash in front of each part, and no part that is "", "." or "..". That of the
- * root is "/".
+ * A clean path has a slash in front of each part, and no part that is "", "." or "..". The root's
+ * path is "/".
  */
 #pragma once
 
@@ -21,12 +21,12 @@
  */
 bool etcd2_path_clean(const char *path, char *ret);
 
-/** etcd2_path_is_root() - is the clean @path that of the root? */
+/** etcd2_path_is_root() - is the clean @path the root's? */
 bool etcd2_path_is_root(const char *path);
 
 /**
- * etcd2_path_next() - one part more of a clean path that is not the root's
- * @len:	bytes of @path that were gone through; 0 at first
+ * etcd2_path_next() - the next longer prefix of a clean path that is not the root's
+ * @len:	length of the prefix before; 0 at first
  * @part:	set to @path up to the end of its next part
  *
  * Return: the length of @part.

@@ -8,23 +8,28 @@
 
 #include "base/err.h"
 
-/* Of a value, what a refusal shows. */
+/* Most bytes of a value that a refusal shows. */
 #define CAUSE_VALUE_MAX 900
 
-_Static_assert(RDZV_ANSWER_MAX == 16u << 20, "as it is refused in words");
+_Static_assert(RDZV_ANSWER_MAX == 16u << 20, "a refusal says it in words");
 
-/* A number out of a header, in words. */
+/* Makes a text of a number in a macro. */
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
 
 /* ---- refusals ------------------------------------------------------------------------------- */
 
-static int refuse(struct etcd2_refusal *why, int code, const char *cause)
+int etcd2_refusal_set(struct etcd2_refusal *why, int code, const char *fmt, const char *name)
 {
-    int n = snprintf(why->cause, sizeof(why->cause), "%s", cause);
+    int n = snprintf(why->cause, sizeof(why->cause), fmt, name);
 
     why->cause_len = n < (int)sizeof(why->cause) ? (size_t)n : sizeof(why->cause) - 1;
     return why->code = code;
+}
+
+static int refuse(struct etcd2_refusal *why, int code, const char *cause)
+{
+    return etcd2_refusal_set(why, code, "%s", cause);
 }
 
 static int refuse_full(struct etcd2_refusal *why)
@@ -32,7 +37,7 @@ static int refuse_full(struct etcd2_refusal *why)
     return refuse(why, ETCD2_E_INTERNAL, "the job or its network is full");
 }
 
-/* The value's beginning: at most CAUSE_VALUE_MAX bytes, that end with a whole character. */
+/* The beginning of a value: at most CAUSE_VALUE_MAX bytes, ending with a whole UTF-8 character. */
 static struct etcd2_text shown(struct etcd2_text value)
 {
     size_t len = value.len;
@@ -67,14 +72,14 @@ static int find(
     return 0;
 }
 
-/* The same of a node that may change: the root may not. */
+/* The same for a change. The root cannot be changed. */
 static int find_changeable(
     struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
 {
     return etcd2_path_is_root(path) ? refuse(why, ETCD2_E_ROOT, "/") : find(t, path, ret, why);
 }
 
-/* The directory that @path is to lie in; made with all above it, at the next index. */
+/* Finds the directory that holds @path, or makes it with all above it, at the next index. */
 static int make_parents(
     struct etcd2_tree *t, const char *path, struct etcd2_node **ret, struct etcd2_refusal *why)
 {
@@ -105,8 +110,8 @@ static int make_parents(
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* Is there room for the event of a change, whose new value has @len bytes? @n: NULL, or what is
- * there now. */
+/* Is there room for the event of a change? @n: the node as it is now; NULL: there is none. @len: of
+ * its new value. */
 static bool has_room(struct etcd2_tree *t, const char *path, const struct etcd2_node *n, size_t len)
 {
     size_t had = n ? etcd2_node_value(n).len : 0;
@@ -114,8 +119,8 @@ static bool has_room(struct etcd2_tree *t, const char *path, const struct etcd2_
     return etcd2_events_has_room(&t->events, path, len + had);
 }
 
-/* The change is made: an event of it, with the node as it is now. The index is the next one.
- * @prev: as it was; NULL: it was not there. */
+/* A change has been made: saves the node as it is now, and makes an event at the next index. @prev:
+ * the node before; NULL: it was not there. */
 static int conclude(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
     const struct etcd2_shown *prev, bool is_refresh, struct etcd2_when when,
     struct etcd2_event **ret, struct etcd2_refusal *why)
@@ -124,7 +129,7 @@ static int conclude(struct etcd2_tree *t, enum etcd2_action action, struct etcd2
     struct etcd2_event *ev;
 
     t->index++;
-    /* A directory that is updated shows the index, and does not keep it. */
+    /* The event of an updated directory shows the new index, but the directory does not keep it. */
     shown_now.modified = t->index;
     etcd2_node_save(&t->nodes, n);
     etcd2_index_save(&t->nodes, t->index);
@@ -176,7 +181,7 @@ int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
 
 /* ---- creating and setting ------------------------------------------------------------------- */
 
-/* A node where there is none. */
+/* Makes a node at @path, where there is none, and the directories above it. */
 static int add(struct etcd2_tree *t, const char *path, bool is_dir, struct etcd2_node **ret,
     struct etcd2_refusal *why)
 {
@@ -189,7 +194,7 @@ static int add(struct etcd2_tree *t, const char *path, bool is_dir, struct etcd2
     return *ret ? 0 : refuse_full(why);
 }
 
-/* A node where there is none, or in place of the file @old. */
+/* Puts a node at @path: a new one, or in place of the file @old. */
 static int place(struct etcd2_tree *t, enum etcd2_action action, const char *path,
     struct etcd2_text value, const struct etcd2_change *change, struct etcd2_node *old,
     struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why)
@@ -244,7 +249,7 @@ int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct et
 
     if (n < 0 || (size_t)n >= sizeof(below))
         return refuse(why, ETCD2_E_FORM, "the key is too long");
-    /* The name is one more part of a path that may have as many as are allowed already. */
+    /* The new name is one more part, and @path may have as many as are allowed. */
     if (!etcd2_path_clean(below, clean))
         return refuse(why, ETCD2_E_FORM, "the key has more than " STRING(ETCD2_DEPTH_MAX) " parts");
     return etcd2_tree_create(t, clean, value, change, when, ret, why);
@@ -271,7 +276,8 @@ int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text val
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
-/* A node that is there takes @value, if it is a file and not only refreshed, and a time to live. */
+/* Changes a node that is there: its time to live, and for a file its value, unless it is a refresh.
+ */
 static int change_node(struct etcd2_tree *t, enum etcd2_action action, struct etcd2_node *n,
     struct etcd2_text value, const struct etcd2_change *change, struct etcd2_when when,
     struct etcd2_event **ret, struct etcd2_refusal *why)
@@ -309,7 +315,7 @@ int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text 
     return change_node(t, ETCD2_ACTION_UPDATE, n, value, change, when, ret, why);
 }
 
-/* "[EXPECTED != THERE]", as far as there is room. */
+/* Sets the cause to "[EXPECTED != THERE]MORE". */
 static void say_values(struct etcd2_refusal *why, struct etcd2_text expected,
     struct etcd2_text there, const char *more)
 {
@@ -347,7 +353,7 @@ static int compare(
     return why->code = ETCD2_E_TEST_FAILED;
 }
 
-/* The file at @path, if it is as expected. */
+/* Finds the file at @path, if it is as @change expects. */
 static int find_expected(struct etcd2_tree *t, const char *path, const struct etcd2_change *change,
     struct etcd2_node **ret, struct etcd2_refusal *why)
 {
@@ -377,7 +383,7 @@ int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text va
 
 /* ---- removing ------------------------------------------------------------------------------- */
 
-/* A node goes with all that is below it; of the root only that. */
+/* Removes a node with all below it. The root stays, only what is below it goes. */
 static void remove_all(struct etcd2_tree *t, struct etcd2_node *n)
 {
     while (n->children.n > 0)
@@ -395,7 +401,8 @@ static int remove_node(struct etcd2_tree *t, enum etcd2_action action, struct et
 
     gone.has_nothing = true;
     gone.modified = t->index + 1;
-    /* In a job that is full a node can always be removed; its value is then not shown once more. */
+    /* A node can be removed even when the job is full. Then the event does not show its former
+     * value. */
     if (!has_room(t, n->keyed.key, n, 0))
         prev.has_nothing = true;
     ev = etcd2_event_new(&t->events, action, t->index + 1, &gone, &prev);
@@ -449,7 +456,7 @@ void etcd2_tree_expire(struct etcd2_tree *t, struct etcd2_when when)
         struct etcd2_event *ev = NULL;
         struct etcd2_refusal why;
 
-        /* Without memory for an event it stays until there is some. */
+        /* Without memory for an event the node stays until there is some. */
         if (remove_node(t, ETCD2_ACTION_EXPIRE, n, when, &ev, &why) != 0)
             return;
         etcd2_event_unref(ev);

@@ -21,10 +21,10 @@
 
 struct err;
 
-/** Longest time to live; more is as much. Seconds. */
+/** Longest time to live, seconds. A longer one is shortened to it. */
 #define ETCD2_TTL_MAX 315360000u
 
-/* Outcomes: the codes of etcd. */
+/* Outcomes. They are etcd's own error codes. */
 #define ETCD2_E_NOT_FOUND     100
 #define ETCD2_E_TEST_FAILED   101
 #define ETCD2_E_NOT_FILE      102
@@ -42,14 +42,22 @@ struct err;
 #define ETCD2_E_INTERNAL      300
 #define ETCD2_E_CLEARED       401
 
-/** Why something was refused; as etcd says it. */
+/** Why a request was refused, as etcd says it. */
 struct etcd2_refusal {
     int code;                       /* ETCD2_E_... */
     char cause[ETCD2_PATH_MAX + 1]; /* "" for none; any bytes */
     size_t cause_len;               /* of them */
 };
 
-/** What was done since the start, as etcd counts it; a failure stands behind its success. */
+/**
+ * etcd2_refusal_set() - refuse with @code
+ * @fmt:	the cause, cut to the room for it; one %s, which is @name
+ *
+ * Return: @code.
+ */
+int etcd2_refusal_set(struct etcd2_refusal *why, int code, const char *fmt, const char *name);
+
+/** What etcd counts since its start. Each success is followed by its failure. */
 enum etcd2_count {
     ETCD2_COUNT_GET,
     ETCD2_COUNT_GET_FAIL,
@@ -69,22 +77,23 @@ enum etcd2_count {
     ETCD2_COUNT_N,
 };
 
+/** A tree. */
 struct etcd2_tree {
     struct etcd2_nodes nodes;       /* what is in it */
     struct etcd2_events events;     /* what has happened, and who waits */
     uint64_t index;                 /* of the last change */
-    uint64_t counts[ETCD2_COUNT_N]; /* etcd2_api.c counts, but for what expires */
+    uint64_t counts[ETCD2_COUNT_N]; /* counted by etcd2_api.c, but for nodes that expire */
 };
 
-/** What a change says beside path and value. */
+/** What a request for a change says besides path and value. */
 struct etcd2_change {
     bool is_dir;
     bool has_ttl;
-    bool is_refresh;      /* the value stays, nobody is woken */
+    bool is_refresh;      /* the value stays, and watchers are not told */
     uint32_t ttl_seconds; /* with @has_ttl */
-    bool has_prev_value;  /* @prev_value is said */
+    bool has_prev_value;  /* @prev_value has to be the value now */
     struct etcd2_text prev_value;
-    uint64_t prev_index; /* 0: no matter */
+    uint64_t prev_index; /* has to be the modified index now; 0: not compared */
 };
 
 /** etcd2_tree_init() - empty. @saver: copied; @quota: pinned. 0 or -ENOMEM. */
@@ -126,50 +135,51 @@ int etcd2_tree_name(const void *p, size_t len, const uint8_t **ret, size_t *ret_
 int etcd2_tree_get(struct etcd2_tree *t, const char *path, bool is_recursive,
     struct etcd2_when when, char **ret, size_t *ret_len, struct etcd2_refusal *why);
 
-/** etcd2_tree_create() - a node where none is. */
+/** etcd2_tree_create() - make a node where there is none. */
 int etcd2_tree_create(struct etcd2_tree *t, const char *path, struct etcd2_text value,
     const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
     struct etcd2_refusal *why);
 
-/** etcd2_tree_create_in_order() - one below @path, called after the index. */
+/** etcd2_tree_create_in_order() - make a node below @path whose name is the next index. */
 int etcd2_tree_create_in_order(struct etcd2_tree *t, const char *path, struct etcd2_text value,
     const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
     struct etcd2_refusal *why);
 
-/** etcd2_tree_set() - a node, in place of a file that may be there. */
+/** etcd2_tree_set() - make a node, or replace the file that is there. */
 int etcd2_tree_set(struct etcd2_tree *t, const char *path, struct etcd2_text value,
     const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
     struct etcd2_refusal *why);
 
-/** etcd2_tree_update() - value and time to live of what is there. */
+/** etcd2_tree_update() - change value and time to live of a node that is there. */
 int etcd2_tree_update(struct etcd2_tree *t, const char *path, struct etcd2_text value,
     const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
     struct etcd2_refusal *why);
 
-/** etcd2_tree_swap() - the same of a file, if it is as expected. */
+/** etcd2_tree_swap() - the same for a file, if it is as @change expects. */
 int etcd2_tree_swap(struct etcd2_tree *t, const char *path, struct etcd2_text value,
     const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
     struct etcd2_refusal *why);
 
-/** etcd2_tree_delete() - a file; with @is_dir an empty directory; with @is_recursive any. */
+/** etcd2_tree_delete() - remove a file; with @is_dir also an empty directory; with @is_recursive
+ * any. */
 int etcd2_tree_delete(struct etcd2_tree *t, const char *path, bool is_dir, bool is_recursive,
     struct etcd2_when when, struct etcd2_event **ret, struct etcd2_refusal *why);
 
-/** etcd2_tree_compare_delete() - a file, if it is as expected. */
+/** etcd2_tree_compare_delete() - remove a file, if it is as @change expects. */
 int etcd2_tree_compare_delete(struct etcd2_tree *t, const char *path,
     const struct etcd2_change *change, struct etcd2_when when, struct etcd2_event **ret,
     struct etcd2_refusal *why);
 
 /**
- * etcd2_tree_watch() - the first event since an index, or the next one
- * @w:		its @path, @is_recursive and @fire are set; waits, unless there is an event already
- * @from_index:	0: the next
- * @ret:	the event, counted; NULL: @w waits
+ * etcd2_tree_watch() - the first event since an index, or wait for it
+ * @w:		its @path, @is_recursive and @fire are set
+ * @from_index:	0: only events from now on
+ * @ret:	a reference to the event; NULL: there is none yet, and @w waits
  */
 int etcd2_tree_watch(struct etcd2_tree *t, struct etcd2_watcher *w, uint64_t from_index,
     struct etcd2_event **ret, struct etcd2_refusal *why);
 
-/** etcd2_tree_unwatch() - it waits no more. Idempotent on one whose link was initialised. */
+/** etcd2_tree_unwatch() - @w does not wait any more. Its link has to be initialised. Idempotent. */
 void etcd2_tree_unwatch(struct etcd2_watcher *w);
 
 /** etcd2_tree_due() - when the time to live of a node ends next; NSEC_NEVER if none has one. */

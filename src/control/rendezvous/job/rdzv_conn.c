@@ -10,9 +10,9 @@
 
 #include "os/clock.h"
 
-/* A silent connection is asked after a minute whether its other end is there, then each half
- * minute; six minutes without an answer end it. A store may be silent for hours, and a node may be
- * unreachable for minutes, while its job goes on. */
+/* TCP's keepalive: after a minute of silence the other end is probed, then each half minute; six
+ * minutes without an answer end the connection. A client of a store may be silent for hours, and a
+ * node may be unreachable for minutes, while its job goes on. */
 #define KEEPALIVE_IDLE_S 60
 #define KEEPALIVE_EACH_S 30
 #define KEEPALIVE_PROBES 10
@@ -30,8 +30,8 @@ void rdzv_conns_deinit(struct rdzv_conns *conns)
     admission_deinit(&conns->admission);
 }
 
-/* Whom it counts for. All members have the same first half of an IPv6 address, which is what
- * admission.h goes by; so the second half takes its place. */
+/* The address under which admission.h counts a member. For IPv6 it counts by the first half of an
+ * address, which is the same for all members, so the second half is put in its place. */
 static struct ip_addr counted(const struct ip_addr *from)
 {
     struct ip_addr a = *from;
@@ -58,7 +58,7 @@ static void set_options(int fd)
         {IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_GIVE_UP_MS},
     };
 
-    /* None is needed for what is answered to be right. */
+    /* Answers are right without any of these options, so failures are ignored. */
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }

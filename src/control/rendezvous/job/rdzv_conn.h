@@ -4,7 +4,7 @@
  * Theory of operation. A connection begins without a protocol. When its first byte says which one
  * it speaks (rdzv_listen.c), that protocol's table is set, with its own state of the connection.
  * A connection ends in two steps, which may be turns of the loop apart. First it is detached: it
- * has nothing to do with its job any more, counts in no limit, and the job may go. Then its handle
+ * does not refer to its job any more, which may be freed, and counts in no limit. Then its handle
  * closes, and its memory is freed.
  *
  * Threads: the process has one.
@@ -22,30 +22,31 @@
 #include "os/log.h"
 #include "rendezvous/job/rdzv_job.h"
 
-/** Connections at once: of a network, and of one member. */
+/** Most connections at once: of a network, and of one member. */
 #define RDZV_CONNECTIONS_MAX           8192
 #define RDZV_CONNECTIONS_MAX_BY_MEMBER 512
 
-/** A connection that has not said a word for so long is ended. */
+/** A connection that has sent no byte for so long since its beginning is ended. */
 #define RDZV_SILENT_MAX (10 * NSEC_PER_SEC)
 
 /** All connections of a process. */
 struct rdzv_conns {
     struct uv_loop_s *loop;     /* pins */
     struct admission admission; /* how many at once, of all members and of each */
-    struct list silent;         /* of struct rdzv_conn that said nothing yet; oldest first */
-    uint64_t n_hung_up;         /* connections that were ended by us, or refused */
-    struct log_limit limit;     /* of the words about those that are ended */
+    struct list silent;         /* of struct rdzv_conn that have sent nothing yet; oldest first */
+    uint64_t n_hung_up;         /* connections that this process has ended or refused */
+    struct log_limit limit;     /* of the log lines about connections that are ended */
 };
 
 struct rdzv_conn;
 
 /** What a protocol does with its connections. */
 struct rdzv_protocol {
-    /* The connection is being detached: give back what its state holds of the job. */
+    /* The connection is being detached: release what its state holds of the job. */
     void (*detach)(struct rdzv_conn *c);
 
-    /* End it, after it was detached; at last rdzv_conn_close(). NULL: that at once. */
+    /* It has been detached: end it, and then call rdzv_conn_close(). NULL: there is nothing to do
+     * before. */
     void (*end)(struct rdzv_conn *c);
 
     /* Free the state; the connection is freed next. */
@@ -57,14 +58,14 @@ struct rdzv_conn {
     struct list link;                     /* in the job's, while it is attached */
     struct list silent;                   /* in rdzv_conns.silent, until it says something */
     nsec_t accepted_at;                   /* when it was accepted */
-    size_t charged;                       /* bytes that it counts for in the network's quota */
+    size_t charged;                       /* bytes that it has in the network's quota */
     struct rdzv_conns *conns;             /* pins */
     struct rdzv_job *job;                 /* pins; NULL once it is detached */
     int fd;                               /* owns; -1 when the protocol has given it away */
     uv_poll_t poll;                       /* of the descriptor */
-    int events;                           /* that are polled for; 0: none */
+    int events;                           /* which events are polled for; 0: none */
     struct ip_addr from;                  /* the member's address */
-    const struct rdzv_protocol *protocol; /* NULL: it has not said which */
+    const struct rdzv_protocol *protocol; /* NULL until its first byte has come */
     void *state;                          /* the protocol's; NULL: none */
 };
 
@@ -74,10 +75,10 @@ void rdzv_conns_init(struct rdzv_conns *conns, struct uv_loop_s *loop, uint64_t 
 /** rdzv_conns_deinit() - after all connections. */
 void rdzv_conns_deinit(struct rdzv_conns *conns);
 
-/** rdzv_conns_hang_up_silent() - on those that have said nothing for RDZV_SILENT_MAX. */
+/** rdzv_conns_hang_up_silent() - end those that have sent nothing for RDZV_SILENT_MAX. */
 void rdzv_conns_hang_up_silent(struct rdzv_conns *conns, nsec_t now);
 
-/** rdzv_conns_hang_up() - on all of a job; @from: only of that address; NULL: of any. */
+/** rdzv_conns_hang_up() - end a job's connections: those of the address @from; NULL: all. */
 void rdzv_conns_hang_up(struct rdzv_job *job, const struct ip_addr *from);
 
 /** rdzv_conns_count() - who is connected to a job. */
@@ -96,17 +97,17 @@ struct rdzv_conn *rdzv_conn_new(
 /** rdzv_conn_charge() - it counts in the network's quota until it is detached. False: no room. */
 bool rdzv_conn_charge(struct rdzv_conn *c, size_t cost);
 
-/** rdzv_conn_poll() - be told by @cb of these events only; 0: of none. */
+/** rdzv_conn_poll() - have @cb called for these events, and no others; 0: for none. */
 void rdzv_conn_poll(struct rdzv_conn *c, int events, uv_poll_cb cb);
 
 /** rdzv_conn_hang_up() - end a connection, which is freed in a later turn. Idempotent. */
 void rdzv_conn_hang_up(struct rdzv_conn *c);
 
-/** rdzv_conn_complain() - it is about to be ended: count it, and log why, at a limited rate. */
+/** rdzv_conn_complain() - before it is ended: count that, and log why, at a limited rate. */
 void rdzv_conn_complain(struct rdzv_conn *c, const char *why);
 
-/** rdzv_conn_detach() - it has nothing to do with its job any more. Idempotent. */
+/** rdzv_conn_detach() - take it off its job: the first step of its end. Idempotent. */
 void rdzv_conn_detach(struct rdzv_conn *c);
 
-/** rdzv_conn_close() - after rdzv_conn_detach(): close the handle, then free it. Idempotent. */
+/** rdzv_conn_close() - after rdzv_conn_detach(): close its handle, then free it. Idempotent. */
 void rdzv_conn_close(struct rdzv_conn *c);

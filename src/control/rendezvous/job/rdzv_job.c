@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-/* Room for the pieces of a blob that is kept for the next one. */
+/* A buffer for blobs that is larger than this is freed after use. */
 #define BLOB_KEEP (64u << 10)
 
 /* ---- saving --------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number)
 {
     struct rdzv_job *job;
 
-    /* The hub has at most 256 in a network, and does not name them often. */
+    /* O(jobs): a network has at most 256, and the hub does not ask often. */
     list_foreach(job, &jobs->all, link) {
         if (job->number == number)
             return job;
@@ -131,7 +131,7 @@ void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now)
     job->is_clearing = false;
     job->run = run;
     job->heard_at = now;
-    /* The index goes on over the runs; the hub has forgotten its blob with the others. */
+    /* The index goes on from run to run, but the hub has dropped its blob with all others. */
     if (job->etcd2.index > 0)
         etcd2_tree_save_index(&job->etcd2);
     rdzv_job_changed(job);
@@ -139,7 +139,8 @@ void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now)
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* Does the blob lie under its own name? Kept under another's, it would be overwritten with that. */
+/* Is the blob kept under its own name? Under another one it would be overwritten with that one's.
+ */
 static int check_name(
     const struct str *blob, enum rdzv_key_kind kind, const struct rdzv_hash *hash, struct err *e)
 {

@@ -1,10 +1,10 @@
 /*
- * rdzv_job.h - the jobs of a network in a rendezvous process: what each keeps, and what of it the
- * hub is told.
+ * rdzv_job.h - the jobs of a network in a rendezvous process: what each keeps, and what the hub is
+ * told of it.
  *
  * The hub decides which jobs there are and when a run of one begins (hub/jobs/jobs.h). What a job
- * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Who is connected to it is
- * rdzv_conn.h's.
+ * keeps is in tcpstore_server.h (TCPStore) and etcd2_tree.h (etcd). Its connections are in
+ * rdzv_conn.h.
  *
  * Nothing here waits, and no timer is started here: a job notes in struct rdzv_jobs what has to be
  * done, and the owner of the loop looks there at the end of each turn.
@@ -35,26 +35,28 @@ struct rdzv_jobs {
     /* What the owner of the loop does at the end of the turn. */
     bool has_unsaved;  /* some job's TCPStore has changes that rdzv_jobs_flush() saves */
     bool has_news;     /* some job has facts that the hub does not know */
-    nsec_t expires_at; /* when a node of some tree ends that was changed; NSEC_NEVER: none was */
+    nsec_t expires_at; /* the earliest end of a node, of the trees that have changed; else
+                          NSEC_NEVER */
 };
 
+/** A job. */
 struct rdzv_job {
     struct list link;                /* in rdzv_jobs.all */
     struct rdzv_jobs *jobs;          /* pins */
-    uint32_t number;                 /* the hub's, of the job */
-    uint32_t run;                    /* the current one */
-    uint16_t port;                   /* serves both protocols */
-    uint16_t etcd_port;              /* as clients of etcd are told */
+    uint32_t number;                 /* by which the hub names it */
+    uint32_t run;                    /* number of its current run */
+    uint16_t port;                   /* of both protocols */
+    uint16_t etcd_port;              /* the port that clients of etcd are told */
     char name[NAME_MAX_LEN + 1];     /* of the job */
     struct rdzv_quota quota;         /* of what is in it */
-    struct rdzv_quota when_empty;    /* the same, of a job that is new */
+    struct rdzv_quota when_empty;    /* the same as it was when the job was new */
     struct tcpstore_server tcpstore; /* its TCPStore */
     struct etcd2_tree etcd2;         /* its etcd */
     bool is_unsaved;                 /* its TCPStore has changes to save */
-    bool is_clearing;                /* the hub forgets what is dropped by itself */
-    bool has_news;                   /* the hub does not know how it is */
-    struct list conns;               /* of struct rdzv_conn; rdzv_conn.c's */
-    nsec_t heard_at;                 /* when somebody spoke last */
+    bool is_clearing;                /* drops are not told: the hub drops all blobs by itself */
+    bool has_news;                   /* the hub does not know its facts yet */
+    struct list conns;               /* of struct rdzv_conn; only rdzv_conn.c changes it */
+    nsec_t heard_at;                 /* when a client sent something last */
     nsec_t told_heard_at;            /* the same, as the hub knows it */
     uint64_t told_refused;           /* refusals of the quota, as the hub knows them */
 };
@@ -75,29 +77,34 @@ void rdzv_jobs_deinit(struct rdzv_jobs *jobs);
 /** rdzv_jobs_find() - lends the job of that number; NULL if there is none. */
 struct rdzv_job *rdzv_jobs_find(struct rdzv_jobs *jobs, uint32_t number);
 
-/** rdzv_jobs_flush() - what has changed goes to the hub: before an answer, and each turn. */
+/** rdzv_jobs_flush() - send all changes to the hub: before an answer, and at the end of each turn.
+ */
 void rdzv_jobs_flush(struct rdzv_jobs *jobs);
 
-/** rdzv_job_new() - a job as the hub names it, with nothing in it. NULL: no memory. */
+/** rdzv_job_new() - an empty job, as RDZV_WIRE_JOB describes it. NULL: no memory, or a name too
+ * long. */
 struct rdzv_job *rdzv_job_new(struct rdzv_jobs *jobs, const struct rdzv_wire *m, nsec_t now);
 
-/** rdzv_job_free() - after its connections. The hub forgets by itself what it has kept of it. */
+/** rdzv_job_free() - after its connections. What the hub has kept of it, the hub drops by itself.
+ */
 void rdzv_job_free(struct rdzv_job *job);
 
-/** rdzv_job_load() - a piece of what the hub has kept of it; what is damaged is told to the hub. */
+/** rdzv_job_load() - load a piece of a blob that the hub has kept; a damaged one is told to the
+ * hub. */
 void rdzv_job_load(struct rdzv_job *job, const struct rdzv_wire *m, struct etcd2_when when);
 
-/** rdzv_job_clear() - forget what is in it: @run begins. After its connections were ended. */
+/** rdzv_job_clear() - drop what it keeps, since @run begins. End its connections before. */
 void rdzv_job_clear(struct rdzv_job *job, uint32_t run, nsec_t now);
 
-/** rdzv_job_changed() - the hub is to be told how the job is. */
+/** rdzv_job_changed() - note that the hub has to be told the job's facts. */
 void rdzv_job_changed(struct rdzv_job *job);
 
-/** rdzv_job_note_expiry() - a node of its tree may end sooner than was known. */
+/** rdzv_job_note_expiry() - note when its tree's next node ends, after the tree may have changed.
+ */
 void rdzv_job_note_expiry(struct rdzv_job *job);
 
 /** rdzv_job_has_facts() - is there anything about it that the hub does not know? */
 bool rdzv_job_has_facts(const struct rdzv_job *job);
 
-/** rdzv_job_tell_facts() - tell the hub how the job is. */
+/** rdzv_job_tell_facts() - tell the hub the job's facts: RDZV_WIRE_FACTS. */
 void rdzv_job_tell_facts(struct rdzv_job *job, const struct rdzv_presence *who, nsec_t now);

@@ -10,10 +10,10 @@
 
 #define IN_MAX (RDZV_WIRE_MAX + 4)
 
-/* What has gathered is written when it is so much, wherever the owner is. */
+/* Output that is more than this is written at once, without waiting for a flush. */
 #define OUT_MAX (128u << 10)
 
-/* Room for output that is kept when there is none. */
+/* A buffer for output that is larger than this is freed after use. */
 #define OUT_KEEP (512u << 10)
 
 int rdzv_link_init(struct rdzv_link *l, int fd)
@@ -37,7 +37,8 @@ void rdzv_link_deinit(struct rdzv_link *l)
 void rdzv_link_say(struct rdzv_link *l, const struct rdzv_wire *m)
 {
     rdzv_wire_encode(&l->out, m);
-    /* A change that is not told would be lost: then better all that is not saved yet, at once. */
+    /* A change that is not told would be lost silently. So the process ends instead: the hub starts
+     * another one with all that was saved. */
     if (l->out.failed)
         l->failed = true;
     if (l->out.len > OUT_MAX)
@@ -84,7 +85,7 @@ static void take_fds(struct rdzv_link *l, struct msghdr *h)
     }
 }
 
-/* More bytes; false when there are none now. */
+/* Reads more bytes. False: there are none now, or the link has failed. */
 static bool take_bytes(struct rdzv_link *l)
 {
     char control[CMSG_SPACE(RDZV_LINK_FDS_MAX * sizeof(int))];
@@ -115,7 +116,7 @@ static int next_fd(struct rdzv_link *l)
     return fd;
 }
 
-/* The messages that are complete. */
+/* Calls @told for each message that is complete. */
 static void handle(struct rdzv_link *l)
 {
     size_t off = 0;

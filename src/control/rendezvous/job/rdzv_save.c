@@ -20,7 +20,7 @@ void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_k
         .hash = rdzv_hash_of(name, name_len),
         .n_pieces = (uint16_t)rdzv_pieces(len)};
 
-    /* The first piece last: see rdzv_wire.h. */
+    /* The first piece is sent last: see rdzv_wire.h. */
     for (m.piece = 1; m.piece < m.n_pieces; m.piece++)
         say_piece(s, &m, p, len);
     m.piece = 0;
@@ -66,7 +66,7 @@ void rdzv_save_on_saved(struct rdzv_save *s, uint64_t seq, int error)
 {
     struct rdzv_save_wait *w;
 
-    /* Who is told may begin to wait anew: that is for a later SYNC. */
+    /* @done may call rdzv_save_wait() again. That waits for a later SYNC, so this loop ends. */
     while ((w = list_first(&s->waiting, struct rdzv_save_wait, link)) && w->seq <= seq) {
         list_remove(&w->link);
         w->done(w, error);

@@ -1,11 +1,12 @@
 /*
- * rdzv_save.h - what a rendezvous has changed, on its way to the hub, which keeps it.
+ * rdzv_save.h - sends the changes of a rendezvous to the hub, which keeps them on its disk.
  *
- * Theory of operation. A change is applied in memory first and told here; it is in the hub's hands
- * before anybody is answered (rdzv_link.h). Who answers from memory (TCPStore) waits for nothing
- * more: the hub commits within 20 ms, or later on a slow disk. Who must not answer before the
- * change is on the disk (etcd) waits with rdzv_save_wait(): at the end of the loop's turn the hub
- * is asked once for all who began to wait in it, and says when it is done.
+ * Theory of operation. A change is made in memory first, and told here. It has been sent to the hub
+ * before a client is answered (rdzv_link.h). A TCPStore's answer waits for nothing more: the hub
+ * commits within 20 ms, or later on a slow disk. An etcd's answer has to wait until the change is
+ * on the disk, with rdzv_save_wait(). At the end of the loop's turn the hub is asked once, with a
+ * SYNC, for all that have begun to wait in that turn, and answers when all before the SYNC is on
+ * the disk.
  */
 #pragma once
 
@@ -14,14 +15,15 @@
 #include "base/list.h"
 #include "rendezvous/job/rdzv_link.h"
 
+/** The changes on their way. */
 struct rdzv_save {
     struct rdzv_link *link; /* pins */
-    struct list waiting;    /* of struct rdzv_save_wait; who waits longest is first */
+    struct list waiting;    /* of struct rdzv_save_wait; the one that has waited longest is first */
     uint64_t seq;           /* of the last SYNC */
-    bool is_asked;          /* somebody waits for the next one */
+    bool is_asked;          /* the next flush has to send a SYNC */
 };
 
-/** One who waits for the disk. */
+/** An answer that waits for the disk. */
 struct rdzv_save_wait {
     struct list link;                                  /* in rdzv_save.waiting */
     uint64_t seq;                                      /* of the SYNC that it waits for */
@@ -31,22 +33,26 @@ struct rdzv_save_wait {
 /** rdzv_save_init() - @link: pinned. */
 void rdzv_save_init(struct rdzv_save *s, struct rdzv_link *link);
 
-/** rdzv_save_blob() - what is called @name (@name_len bytes) in the job is now @len bytes. */
+/** rdzv_save_blob() - the blob called @name (@name_len bytes) in the job is now the @len bytes at
+ * @p. */
 void rdzv_save_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
     const void *name, size_t name_len, const void *p, size_t len);
 
-/** rdzv_save_drop_blob() - it is gone. */
+/** rdzv_save_drop_blob() - the blob called @name is gone. */
 void rdzv_save_drop_blob(struct rdzv_save *s, uint32_t job, uint32_t run, enum rdzv_key_kind kind,
     const void *name, size_t name_len);
 
-/** rdzv_save_wait() - call @w->done when all of the above is on the disk; never in this call. */
+/** rdzv_save_wait() - have @w->done called once all changes until now are on the disk; never in
+ * this call. */
 void rdzv_save_wait(struct rdzv_save *s, struct rdzv_save_wait *w);
 
-/** rdzv_save_forget() - @w waits no more. Idempotent on one that was initialised. */
+/** rdzv_save_forget() - @w does not wait any more. Its link has to be initialised. Idempotent. */
 void rdzv_save_forget(struct rdzv_save_wait *w);
 
-/** rdzv_save_flush() - all of the above goes to the hub; before an answer, and each turn. */
+/** rdzv_save_flush() - send all changes to the hub: before an answer, and at the end of each turn.
+ */
 void rdzv_save_flush(struct rdzv_save *s);
 
-/** rdzv_save_on_saved() - the hub says so of the SYNC; @error: 0 or negative errno. */
+/** rdzv_save_on_saved() - the hub answers the SYNC of @seq. @error: 0; or negative errno: not
+ * saved. */
 void rdzv_save_on_saved(struct rdzv_save *s, uint64_t seq, int error);

@@ -16,41 +16,42 @@
 /* Memory of one connection inside libmicrohttpd: its header lines, with the whole path. */
 #define CONNECTION_MEMORY (16u << 10)
 
-/* A connection on which nothing is asked for so long is ended; clients keep them for the next. */
+/* A connection without a request for so long is ended. Clients keep connections for later requests.
+ */
 #define IDLE_SECONDS 900u
 
-/* Of one run of libmicrohttpd: a request that comes later than that is handled in another turn of
- * the loop. */
+/* Time of one run of libmicrohttpd. A request that it finds later is handled in another turn of the
+ * loop. */
 #define RUN_TIME (5 * NSEC_PER_MSEC)
 
-/* What is handed to libmicrohttpd at a time, of an answer that is longer. */
+/* Most bytes of an answer that libmicrohttpd is given at a time. */
 #define BLOCK (16u << 10)
 
 struct request;
 
-/* One of the connections. */
+/** A connection. */
 struct http_conn {
     struct rdzv_conn *c;      /* pins: it frees this */
     struct etcd2_http *h;     /* pins */
     struct mhd_loop_conn mhd; /* libmicrohttpd's part of it */
-    struct request *request;  /* what it asks now; NULL: nothing */
+    struct request *request;  /* the current one; NULL: none */
 };
 
-/* One request, from its first header to the end of its answer. */
+/** A request, from its first header to the end of its answer. */
 struct request {
-    struct http_conn *hc;         /* pins */
-    struct list link;             /* in etcd2_http.waiting while it waits for an event */
-    nsec_t gives_up_at;           /* then: when it is answered with none */
-    char *query;                  /* owns; as it came, with a zero; NULL: none */
-    char *body;                   /* owns; with a zero; NULL: none yet */
-    size_t body_len;              /* bytes of it */
-    bool too_long;                /* more came than is taken */
-    bool begun;                   /* its headers have been seen */
-    bool handled;                 /* it has an answer, or waits for one */
-    bool is_wait;                 /* for an event: the headers are sent before it comes */
-    bool ready;                   /* the answer may be sent */
-    bool cut;                     /* the connection is to end without an answer */
-    size_t charged;               /* bytes that count in the job's quota until it is completed */
+    struct http_conn *hc; /* pins */
+    struct list link;     /* in etcd2_http.waiting while it waits for an event */
+    nsec_t gives_up_at;   /* while it waits: when it is answered without an event */
+    char *query;          /* owns; as it came, with a zero; NULL: none */
+    char *body;           /* owns; with a zero; NULL: none yet */
+    size_t body_len;      /* bytes of it */
+    bool too_long;        /* the body is longer than is taken */
+    bool begun;           /* its headers have been seen */
+    bool handled;         /* it has an answer, or waits for one */
+    bool is_wait;         /* it waits for an event: the headers are sent before that comes */
+    bool ready;           /* the answer may be sent */
+    bool cut;             /* the connection has to end without an answer */
+    size_t charged;       /* bytes that count in the job's quota until it is completed */
     struct etcd2_watcher watcher; /* while it waits for an event */
     struct rdzv_save_wait save;   /* while it waits for the disk */
     struct etcd2_answer answer;   /* see there */
@@ -73,7 +74,7 @@ static void on_disconnect(uv_poll_t *poll, int status, int events)
     rdzv_conn_hang_up(poll->data);
 }
 
-/* Until libmicrohttpd goes on with it. */
+/* libmicrohttpd does not see the end of a suspended connection, so it is watched for here. */
 static void watch_for_end(struct http_conn *hc)
 {
     rdzv_conn_poll(hc->c, UV_DISCONNECT, on_disconnect);
@@ -104,7 +105,7 @@ static void on_saved(struct rdzv_save_wait *w, int error)
 {
     struct request *rq = container_of(w, struct request, save);
 
-    /* Who waits has had a status already, that cannot be taken back. */
+    /* A request that waited has its status already, so all that can be done is to end it. */
     if (error != 0 && rq->is_wait)
         rq->cut = true;
     else if (error != 0)
@@ -113,7 +114,7 @@ static void on_saved(struct rdzv_save_wait *w, int error)
     resume(rq->hc);
 }
 
-/* Nobody is told of what may still be lost. */
+/* The event is told only once it is on the disk: before that it might still be lost. */
 static void on_event(struct etcd2_watcher *w, struct etcd2_event *ev)
 {
     struct request *rq = container_of(w, struct request, watcher);
@@ -175,7 +176,8 @@ static ssize_t read_answer(void *ctx, uint64_t pos, char *buf, size_t max)
     return (ssize_t)max;
 }
 
-/* The answer is the request's: an event in it is everybody's. */
+/* The answer's bytes are read from the request: the text of an event is shared with other requests.
+ */
 static struct MHD_Response *make_response(struct request *rq)
 {
     size_t len = etcd2_answer_text(&rq->answer).len;
@@ -214,8 +216,8 @@ static enum MHD_Result send_answer(struct request *rq)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* What the body says goes before what the path says, as Go has it; and what is wrong with it. A
- * body that says it is something else is not looked at. */
+/* Reads the form: the body's fields go before those of the query, as in Go. A body whose
+ * Content-Type is another one is not read. @words: what is wrong with it; "": nothing. */
 static void read_form(
     struct request *rq, const char *method, struct form *form, char words[static FORM_WORDS_MAX])
 {
@@ -242,7 +244,7 @@ static void machines_of(const struct rdzv_job *job, char *buf, size_t cap)
         port);
 }
 
-/* It has @len bytes more until it is completed. */
+/* Counts @len bytes more in the job's quota until the request is completed. */
 static void charge(struct request *rq, size_t len)
 {
     rdzv_quota_take(&job_of(rq)->quota, len, 0);
@@ -330,8 +332,8 @@ static struct request *begin(struct http_conn *hc)
     return rq;
 }
 
-/* A request has begun: what stands behind its path is ours to read, since a value may be any bytes.
- */
+/* A request has begun. Its query is kept as it came: libmicrohttpd would end a value at a zero
+ * byte. */
 static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *mhd)
 {
     struct http_conn *hc = conn_of(mhd);
@@ -345,7 +347,7 @@ static void *on_uri(void *ctx, const char *uri, struct MHD_Connection *mhd)
     return rq;
 }
 
-/* This run's time is used up: the request is handled when another has some. */
+/* This run's time is used up: the request is handled in a later one. */
 static void defer(struct http_conn *hc)
 {
     mhd_loop_defer(&hc->h->mhd, &hc->mhd);
@@ -359,7 +361,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *mhd, const c
     struct rdzv_job *job = hc->c->job;
     struct request *rq = *request;
 
-    /* A deferred one was resumed without our doing. */
+    /* mhd_loop may have resumed a deferred connection by itself. */
     rdzv_conn_poll(hc->c, 0, NULL);
     if (!job || !rq || rq->cut)
         return MHD_NO;
@@ -423,7 +425,7 @@ static void on_ended(struct mhd_loop_conn *mhd)
     rdzv_conn_close(hc->c);
 }
 
-/* It waits for nothing any more. */
+/* Its request does not wait for anything any more, and holds nothing of the job. */
 static void detach(struct rdzv_conn *c)
 {
     struct http_conn *hc = c->state;
@@ -432,7 +434,7 @@ static void detach(struct rdzv_conn *c)
         return;
     stop_waiting(hc->request);
     give_back(hc->request);
-    /* An event in it counts in the job's quota. */
+    /* The answer may hold an event, which counts in the job's quota. */
     etcd2_answer_deinit(&hc->request->answer);
 }
 
@@ -443,7 +445,7 @@ static void end(struct rdzv_conn *c)
         hc->mhd.mhd ? MHD_get_connection_info(hc->mhd.mhd, MHD_CONNECTION_INFO_CONNECTION_FD)
                     : NULL;
 
-    /* libmicrohttpd sees the end, and closes it. */
+    /* libmicrohttpd owns the descriptor. It sees the end, and closes it. */
     if (info)
         (void)shutdown(info->connect_fd, SHUT_RDWR);
     if (hc->request) {

@@ -2,10 +2,9 @@
  * etcd2_http.h - connections to jobs that speak HTTP, for etcd's v2 API.
  *
  * Theory of operation. As in the hub's own server (server.h), libmicrohttpd does the HTTP
- * (mhd_loop.h). A request is read whole, then handled (etcd2_api.h). One that waits for an event,
- * or for the disk, suspends its connection; what it waits for makes the answer and resumes it.
- * libmicrohttpd does not look at a connection that is suspended, so its end is then watched for
- * here.
+ * (mhd_loop.h). A request is read whole, then handled (etcd2_api.h). While it waits for an event or
+ * for the disk, its connection is suspended, and resumed when the answer is there. libmicrohttpd
+ * does not notice the end of a suspended connection, so that is watched for here.
  *
  * Threads: the process has one.
  */
@@ -20,7 +19,7 @@
 
 struct err;
 
-/** A request that waits for an event for so long is answered with none, as etcd does. */
+/** A request that has waited for an event for so long is answered without one, as by etcd. */
 #define ETCD2_HTTP_WAIT (300 * NSEC_PER_SEC)
 
 /** Longest body of a request, bytes. */
@@ -34,14 +33,15 @@ struct etcd2_http {
     uint64_t n_requests; /* answered, since the start */
 };
 
-/** etcd2_http_start() - @loop: pinned. 0 or negative errno with words. */
+/** etcd2_http_start() - begin to serve on @loop, which is pinned. 0 or negative errno with words.
+ */
 int etcd2_http_start(struct etcd2_http *h, struct uv_loop_s *loop, struct err *e);
 
 /** etcd2_http_stop() - after all connections were hung up; then run the loop to its end. */
 void etcd2_http_stop(struct etcd2_http *h);
 
-/** etcd2_http_begin() - @c speaks HTTP; nothing of it was read. Hangs up without memory. */
+/** etcd2_http_begin() - serve @c, of which nothing has been read. Without memory it is ended. */
 void etcd2_http_begin(struct etcd2_http *h, struct rdzv_conn *c);
 
-/** etcd2_http_tick() - answer those who have waited for too long; each second. */
+/** etcd2_http_tick() - answer requests that have waited too long. To be called each second. */
 void etcd2_http_tick(struct etcd2_http *h, nsec_t now);

@@ -9,10 +9,10 @@
 #include "net/address/sockaddr.h"
 #include "os/clock.h"
 
-/* Connections taken in one turn of the loop. */
+/* Most connections that are accepted in one turn of the loop. */
 #define TAKE_AT_ONCE 64
 
-/* When descriptors have run out, the next try to accept. */
+/* Time until the next try to accept after descriptors ran out. */
 #define RETRY_MS 100
 
 struct rdzv_listener {
@@ -27,7 +27,7 @@ struct rdzv_listener {
 
 static void on_first(uv_poll_t *poll, int status, int events);
 
-/* @fd is taken. Who has the address of no node is hung up on, as at the API. */
+/* Begins a connection at @fd, which is taken. One that is not from a member's address is closed. */
 static void take(struct rdzv_listener *li, int fd, const struct ip_addr *from)
 {
     struct rdzv_conn *c;
@@ -40,12 +40,12 @@ static void take(struct rdzv_listener *li, int fd, const struct ip_addr *from)
     c = rdzv_conn_new(li->l->conns, li->job, fd, from, clock_now());
     if (!c)
         return;
-    /* Until a protocol has it. */
+    /* on_first() needs it; the protocol sets its own state later. */
     c->state = li->l;
     rdzv_conn_poll(c, UV_READABLE, on_first);
 }
 
-/* The first byte has come, or the end. */
+/* The first byte has come, or the end: finds out which protocol the connection speaks. */
 static void on_first(uv_poll_t *poll, int status, int events)
 {
     struct rdzv_conn *c = poll->data;
@@ -78,8 +78,8 @@ static void on_retry(uv_timer_t *timer)
         (void)uv_poll_start(&li->poll, UV_READABLE, on_connectable);
 }
 
-/* Without a descriptor to accept into, the socket stays readable: then it is left alone for a
- * while, or the loop would do nothing else. */
+/* When there is no free descriptor, the socket stays readable. It is not polled for a while then,
+ * or the loop would do nothing else. */
 static void defer(struct rdzv_listener *li)
 {
     struct rdzv_listen *l = li->l;
@@ -154,7 +154,7 @@ void rdzv_listen_remove(struct rdzv_listen *l, const struct rdzv_job *job)
             continue;
         list_remove(&li->link);
         uv_close((uv_handle_t *)&li->poll, on_listener_closed);
-        /* At once: another network may want the address in this very turn. */
+        /* At once, since another network may need the address in this turn of the loop. */
         (void)close(li->fd);
     }
 }

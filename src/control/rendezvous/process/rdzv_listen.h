@@ -1,11 +1,13 @@
 /*
- * rdzv_listen.h - the ports of jobs: connections are accepted, and given to what they speak.
+ * rdzv_listen.h - the ports of jobs: accepts connections, and gives each to the protocol that it
+ * speaks.
  *
  * A port serves both protocols: the first byte of a connection says which. HTTP begins with a
  * capital letter, a TCPStore's request with a number below 32.
  *
- * Theory of operation. What the hub has said is read before each accept, so that whoever was sent
- * here by the hub finds what the hub has said before. Reading may end the job, and the listener.
+ * Theory of operation. The hub's messages are read before connections are accepted, so that a
+ * client which the hub has sent here finds what the hub told before that. Such a message may end
+ * the job, and the listener with it.
  *
  * Threads: the process has one.
  */
@@ -16,9 +18,9 @@
 
 #include "base/list.h"
 #include "rendezvous/job/rdzv_conn.h"
+#include "rendezvous/job/rdzv_link.h"
 #include "rendezvous/job/rdzv_members.h"
 #include "rendezvous/process/etcd2_http.h"
-#include "rendezvous/job/rdzv_link.h"
 #include "rendezvous/process/tcpstore_conn.h"
 
 /** A job has at most two ports, each on two addresses. */
@@ -32,8 +34,8 @@ struct rdzv_listen {
     struct tcpstore_conns *tcpstore;    /* pins: gets the connections that speak TCPStore */
     struct etcd2_http *http;            /* pins: gets those that speak HTTP */
     struct list all;                    /* of struct rdzv_listener */
-    uv_timer_t retry;                   /* to accepting again, after descriptors ran out */
-    uint64_t n_deferred;                /* accepts that were put off for want of descriptors */
+    uv_timer_t retry;                   /* until accepting again, after descriptors ran out */
+    uint64_t n_deferred; /* how often accepting had to wait for want of descriptors */
 };
 
 /** rdzv_listen_start() - no sockets yet. The five pointers are set already. */

@@ -1,48 +1,161 @@
-/* rdzv_process.c - see rdzv_process.h: the loop of a rendezvous process, and what the hub says. */
+/* rdzv_process.c - see rdzv_process.h: its confinement, its loop, and what the hub tells it. */
 #include "rdzv_process.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <jansson.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "base/err.h"
 #include "base/rng.h"
+#include "base/sanitizer.h"
 #include "os/clock.h"
 #include "os/rng_kernel.h"
+#include "os/sandbox.h"
 #include "rendezvous/job/rdzv_conn.h"
 #include "rendezvous/job/rdzv_job.h"
+#include "rendezvous/job/rdzv_link.h"
 #include "rendezvous/job/rdzv_members.h"
 #include "rendezvous/job/rdzv_save.h"
 #include "rendezvous/process/etcd2_http.h"
-#include "rendezvous/job/rdzv_link.h"
 #include "rendezvous/process/rdzv_listen.h"
 #include "rendezvous/process/tcpstore_conn.h"
 
 #define TICK_MS 1000
 
-/* For how long the hub may not know how a job is. */
+/* How long the hub is not told a job's new facts, so that several changes become one message. */
 #define FACTS_MS 20
 
-/* The process. It carries facts between the parts, each of which has its own header. */
+/* The user "nobody" and the group "nogroup" on every distribution. */
+#define NOBODY 65534
+
+/* The hub and the data planes of all networks get processor time before this process. */
+#define NICE 5
+
+/* Memory of longer values is given back to the kernel when they are freed. */
+#define MAP_FROM (64 << 10)
+
+/** The process. It carries facts between the parts, each of which has its own header. */
 struct process {
     struct uv_loop_s loop;          /* owns */
     struct rdzv_link link;          /* to the hub */
-    struct rdzv_save save;          /* what the hub has to keep */
+    struct rdzv_save save;          /* changes on their way to the hub */
     struct rdzv_jobs jobs;          /* of the network whose rendezvous this is */
     struct rdzv_members members;    /* who may connect */
-    struct rdzv_conns conns;        /* who has */
-    struct tcpstore_conns tcpstore; /* those that speak TCPStore */
-    struct etcd2_http http;         /* those that speak HTTP */
-    struct rdzv_listen listen;      /* where they come in */
+    struct rdzv_conns conns;        /* their connections */
+    struct tcpstore_conns tcpstore; /* the connections that speak TCPStore */
+    struct etcd2_http http;         /* the connections that speak HTTP */
+    struct rdzv_listen listen;      /* the listening sockets */
     uv_poll_t hub;                  /* of the link's descriptor */
     uv_prepare_t turn;              /* at the end of each turn of the loop */
     uv_timer_t tick;                /* each second */
-    uv_timer_t facts;               /* to telling the hub how jobs are */
-    uv_timer_t ttl;                 /* when the next node of some tree ends */
-    bool is_ending;                 /* the hub has said so, or is gone */
+    uv_timer_t facts;               /* until the hub is told new facts of jobs */
+    uv_timer_t ttl;                 /* until the next node of some tree ends */
+    bool is_ending;                 /* the hub has told it to end, or is gone */
 };
+
+/* ---- confinement ----------------------------------------------------------------------------- */
+
+static int fail(const char *what, struct err *e)
+{
+    return err_set(e, -errno, "a rendezvous cannot %s: %s", what, strerror(errno));
+}
+
+static int limit_resources(struct err *e)
+{
+    static const struct {
+        __rlimit_resource_t resource;
+        rlim_t max;
+    } limits[] = {
+        {RLIMIT_DATA, RDZV_MEMORY_MAX},
+        {RLIMIT_NOFILE, RDZV_FILES_MAX},
+        {RLIMIT_NPROC, 0},
+        {RLIMIT_MEMLOCK, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+        struct rlimit now;
+
+        /* A sanitizer maps more than that when the process starts. */
+        if (HAS_SANITIZER && limits[i].resource == RLIMIT_DATA)
+            continue;
+        if (getrlimit(limits[i].resource, &now) < 0)
+            return fail("learn its limits", e);
+        if (now.rlim_max > limits[i].max)
+            now.rlim_max = limits[i].max;
+        now.rlim_cur = now.rlim_max;
+        if (setrlimit(limits[i].resource, &now) < 0)
+            return fail("limit itself", e);
+    }
+    (void)mallopt(M_MMAP_THRESHOLD, MAP_FROM);
+    (void)mallopt(M_ARENA_MAX, 1);
+    return 0;
+}
+
+/* No program that might be started from here may get capabilities. It takes CAP_SETPCAP, so it
+ * comes before the change of user. */
+static void drop_bounding_set(void)
+{
+    /* Without that capability no_new_privs has the same effect. */
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+        (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+}
+
+static int become_nobody(struct err *e)
+{
+    if (geteuid() != 0)
+        return 0;
+    if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+        setresuid(NOBODY, NOBODY, NOBODY) < 0)
+        return fail("become another user", e);
+    return 0;
+}
+
+/* The C library and jansson open files when they are first used, which the sandbox forbids later.
+ */
+static int prepare_libraries(struct err *e)
+{
+    struct rng rng = rng_kernel();
+
+    tzset();
+    json_object_seed((size_t)rng_u64(&rng) | 1);
+    return limit_resources(e);
+}
+
+/*
+ * Gives up what the process does not need, for good, before it reads the first byte from a member.
+ * It ends with its parent, cannot be traced, leaves no core file, keeps no capability and cannot
+ * gain one, and is bounded in memory and descriptors. As root it becomes the user "nobody".
+ */
+static int confine(struct err *e)
+{
+    struct sandbox sandbox = {.kind = SANDBOX_RENDEZVOUS, .uid = NOBODY, .gid = NOBODY};
+    pid_t parent = getppid();
+    int r = prepare_libraries(e);
+
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
+    drop_bounding_set();
+    if (r == 0)
+        r = become_nobody(e);
+    if (r != 0)
+        return r;
+    /* The change of user would undo this, so it comes after. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+        return fail("end with its hub", e);
+    /* If the hub has ended before the call above, no signal comes. */
+    if (getppid() != parent)
+        return err_set(e, -ESRCH, "the hub of a rendezvous has ended");
+    return sandbox_enter(&sandbox, NULL, e);
+}
 
 /* ---- times to live -------------------------------------------------------------------------- */
 
@@ -58,7 +171,7 @@ static void on_ttl(uv_timer_t *timer)
     }
 }
 
-/* A node may end sooner than the timer is set for. */
+/* Sets the timer earlier if some node ends before it. */
 static void arm_ttl(struct process *p)
 {
     nsec_t left = p->jobs.expires_at;
@@ -172,7 +285,7 @@ static void on_told(void *ctx, const struct rdzv_wire *m, int fd)
         on_network(p, m);
         return;
     case RDZV_WIRE_JOB:
-        /* Without one of its jobs the rendezvous is of no use; the hub starts another process. */
+        /* A job that cannot be served ends the process, and the hub starts another one. */
         if (!rdzv_job_new(&p->jobs, m, clock_now()))
             p->link.failed = true;
         return;
@@ -253,7 +366,7 @@ static void stop(struct process *p)
     close_handle(&p->ttl);
 }
 
-/* Before the loop waits: all that was said in this turn goes to the hub. */
+/* Called before the loop waits: sends all messages of this turn to the hub. */
 static void on_turn(uv_prepare_t *prepare)
 {
     struct process *p = container_of(prepare, struct process, turn);
@@ -311,7 +424,7 @@ static int start(struct process *p, int fd, struct err *e)
     return 0;
 }
 
-int rdzv_process_run(int fd, struct err *e)
+static int serve(int fd, struct err *e)
 {
     struct process *p = calloc(1, sizeof(*p));
     struct rdzv_job *job;
@@ -332,4 +445,11 @@ int rdzv_process_run(int fd, struct err *e)
     rdzv_link_deinit(&p->link);
     free(p);
     return 0;
+}
+
+int rdzv_process_run(int fd, struct err *e)
+{
+    int r = confine(e);
+
+    return r == 0 ? serve(fd, e) : r;
 }

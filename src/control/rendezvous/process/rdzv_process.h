@@ -1,11 +1,11 @@
 /*
  * rdzv_process.h - the process that serves the rendezvous of one network.
  *
- * It is this same program, started anew by the hub (hub/jobs/job_host.c), and reads what strangers
- * send; so it has nothing that is worth taking: no key, no file, no capability, no way to the
- * network but the sockets that the hub hands over, and bounds on what it may use. What it keeps for
- * the jobs it tells to the hub through one pipe (rdzv_wire.h), and is told again by the next
- * process when it dies.
+ * It is this same program, started by the hub (hub/jobs/rdzv_child.c), and reads what members'
+ * programs send. So it has nothing that is worth an attack: no key, no file, no capability, no
+ * access to the network but the sockets that the hub hands over, and bounds on what it may use. It
+ * tells the hub through one pipe (rdzv_wire.h) what it keeps for the jobs; when it dies, the hub
+ * tells that to the next process.
  *
  * What is served is in docs/wire/rendezvous.md.
  */
@@ -15,15 +15,16 @@
 
 struct err;
 
-/** Memory of the process that is not the program's own, bytes; see rdzv_quota.h for what counts. */
+/** Limit of the process' data, bytes (RLIMIT_DATA); rdzv_quota.h has what it is used for. */
 #define RDZV_MEMORY_MAX (112u << 20)
 
-/** Its descriptors: connections, 256 jobs with two ports each, and some. */
+/** Limit of its descriptors: connections, 256 jobs with two ports on two addresses each, and its
+ * own. */
 #define RDZV_FILES_MAX (RDZV_CONNECTIONS_MAX + 1024)
 
 /**
- * rdzv_process_run() - serve until the hub ends it, or is gone
- * @fd:	the pipe's end; a stream socket
+ * rdzv_process_run() - give up all privileges for good, and serve until the hub ends it or is gone
+ * @fd:	the process' end of the pipe; a stream socket
  *
  * Return: 0; or negative errno with words.
  */

@@ -10,28 +10,28 @@
 #include "base/err.h"
 #include "os/clock.h"
 
-/* A client that does not take its answers is not heard until it does. */
+/* No requests are read from a client that has more unread answers than this. */
 #define OUT_PAUSE (256u << 10)
 
-/* A client's part of a turn of the loop: handling requests, and bytes that are sent. What is read
- * at once is TCPSTORE_CONNS_READ_MAX. */
+/* A client's share of a turn of the loop: the time for its requests, and the bytes that are sent to
+ * it. TCPSTORE_CONNS_READ_MAX is how much is read. */
 #define TURN_TIME (2 * NSEC_PER_MSEC)
 #define TURN_SEND (1u << 20)
 
-/* Runs of bytes that are sent with one call. */
+/* Most pieces of output that are sent with one call. */
 #define SEND_RUNS 64
 
-/* One of the connections. */
+/** A connection. */
 struct tcpstore_conn {
     struct rdzv_conn *c;           /* pins: it frees this */
     struct tcpstore_conns *all;    /* pins */
     struct tcpstore_client client; /* its part in the job's TCPStore */
-    uint8_t *in;                   /* owns; requests that are kept, the last perhaps not whole */
-    size_t in_len;                 /* bytes of them */
-    size_t in_cap;                 /* room for them */
-    size_t in_need;                /* so many must be there before it is of use to look at them */
-    bool has_more;                 /* of what has come not all has been looked at */
-    struct list turn; /* in tcpstore_conns.turns while it waits for a turn to do that */
+    uint8_t *in;      /* owns; requests that are not handled yet; the last may be cut */
+    size_t in_len;    /* bytes of them */
+    size_t in_cap;    /* room for them */
+    size_t in_need;   /* how many bytes the first request needs to be complete */
+    bool has_more;    /* @in may hold complete requests, for the next turn */
+    struct list turn; /* in tcpstore_conns.turns while it waits for its next turn */
 };
 
 static void on_event(uv_poll_t *poll, int status, int events);
@@ -39,7 +39,7 @@ static void on_turn(uv_timer_t *timer);
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* What may happen next on the connection. */
+/* Polls for what can be done next on the connection. */
 static void poll_for(struct tcpstore_conn *tc)
 {
     size_t unsent = tc->client.out.len;
@@ -48,7 +48,8 @@ static void poll_for(struct tcpstore_conn *tc)
     rdzv_conn_poll(tc->c, (is_heard ? UV_READABLE : 0) | (unsent > 0 ? UV_WRITABLE : 0), on_event);
 }
 
-/* As much as the socket takes, and the budget allows. False: the connection is broken. */
+/* Sends as much as the socket takes and its share of the turn allows. False: the connection is
+ * broken. */
 static bool send_some(struct tcpstore_conn *tc)
 {
     struct tcpstore_client *cl = &tc->client;
@@ -71,7 +72,7 @@ static bool send_some(struct tcpstore_conn *tc)
     return true;
 }
 
-/* Who has asked for more, and takes the answers, has a turn later. */
+/* Gives a client with more requests another turn, unless it has too many unread answers. */
 static void schedule(struct tcpstore_conn *tc)
 {
     uv_timer_t *timer = &tc->all->later;
@@ -93,7 +94,8 @@ static void send_out(struct tcpstore_conn *tc)
     poll_for(tc);
 }
 
-/* What it was answered before goes out first: the call that fails is the one that is refused. */
+/* Ends a connection. The answers to its earlier requests are sent before, so that the request which
+ * fails at the client is the one that was refused. */
 static void refuse(struct tcpstore_conn *tc)
 {
     if (!tc->c->job)
@@ -102,13 +104,13 @@ static void refuse(struct tcpstore_conn *tc)
     rdzv_conn_hang_up(tc->c);
 }
 
-/* Everybody for whom there is something; a request may have answered many. */
+/* Sends to all clients that have output: one request may have answered many. */
 static void send_all(struct rdzv_job *job)
 {
     struct tcpstore_server *ts = &job->tcpstore;
     struct tcpstore_client *cl;
 
-    /* What is acknowledged is in the hub's hands, whatever becomes of this process. */
+    /* The hub gets all changes before any client gets an answer: see rdzv_link.h. */
     if (!list_is_empty(&ts->ready))
         rdzv_jobs_flush(job->jobs);
     while ((cl = list_first(&ts->ready, struct tcpstore_client, ready))) {
@@ -134,8 +136,8 @@ static const char *words_of(int r)
     return "it asks for what is not there, or is no number";
 }
 
-/* Handles the first request of @len bytes. 0: one of @ret_used bytes; TCPSTORE_E_MORE: the next is
- * not complete; TCPSTORE_E_BAD: hang up. */
+/* Handles the first request of @len bytes at @p. 0: it had @ret_used bytes; TCPSTORE_E_MORE: it is
+ * not complete; TCPSTORE_E_BAD: end the connection. */
 static int handle_one(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_t *ret_used)
 {
     struct tcpstore_request rq;
@@ -160,8 +162,8 @@ static int handle_one(struct tcpstore_conn *tc, const uint8_t *p, size_t len, si
     return r == 0 ? 0 : TCPSTORE_E_BAD;
 }
 
-/* The requests that are complete, as far as the budget goes; @ret_used: bytes of them. False: hang
- * up. */
+/* Handles the requests that are complete, within its share of the turn. @ret_used: their bytes.
+ * False: end the connection. */
 static bool handle(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_t *ret_used)
 {
     nsec_t end = clock_now() + TURN_TIME;
@@ -187,7 +189,7 @@ static bool handle(struct tcpstore_conn *tc, const uint8_t *p, size_t len, size_
     return r != TCPSTORE_E_BAD;
 }
 
-/* Room for @len bytes of requests; they count as the job's. False: there is none. */
+/* Makes room for @len bytes of requests, which count in the job's quota. False: there is none. */
 static bool make_room(struct tcpstore_conn *tc, size_t len)
 {
     size_t cap = 2 * tc->in_cap > len ? 2 * tc->in_cap : len;
@@ -198,7 +200,8 @@ static bool make_room(struct tcpstore_conn *tc, size_t len)
         return true;
     if (cap > most)
         cap = most;
-    /* Also all that was announced must find room: who sends it, is told early that it does not. */
+    /* There has to be room for the whole request, as its lengths announce it: if not, its client is
+     * told before it has sent all of it. */
     if (!rdzv_quota_has(&tc->c->job->quota, most - tc->in_cap, 0))
         return false;
     in = realloc(tc->in, cap);
@@ -230,7 +233,7 @@ static void forget_input(struct tcpstore_conn *tc)
     tc->in_need = 0;
 }
 
-/* The large request that it had room for has been handled. */
+/* Gives back the room of a large request that has been handled. */
 static void shrink(struct tcpstore_conn *tc)
 {
     uint8_t *in = realloc(tc->in, TCPSTORE_CONNS_READ_MAX);
@@ -242,7 +245,7 @@ static void shrink(struct tcpstore_conn *tc)
     tc->in_cap = TCPSTORE_CONNS_READ_MAX;
 }
 
-/* What is left of @len bytes at @p, which may lie in @tc->in, is kept. */
+/* Keeps the @len bytes at @p, which may lie in @tc->in, for later. False: there is no room. */
 static bool keep(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
 {
     bool is_in = tc->in && p >= tc->in && p <= tc->in + tc->in_len;
@@ -261,7 +264,7 @@ static bool keep(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
     return true;
 }
 
-/* Handles what is at @p. False: hang up. */
+/* Handles the requests at @p, and keeps the rest. False: end the connection. */
 static bool work(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
 {
     size_t used = 0;
@@ -273,7 +276,7 @@ static bool work(struct tcpstore_conn *tc, const uint8_t *p, size_t len)
     return true;
 }
 
-/* @n bytes have come into the read buffer. False: hang up. */
+/* Takes @n bytes that have come into the read buffer. False: end the connection. */
 static bool take_in(struct tcpstore_conn *tc, size_t n)
 {
     const uint8_t *p = tc->all->read_buf;
@@ -313,7 +316,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
-/* A turn for each that waits for one now. */
+/* Gives a turn to each client that waits for one now. */
 static void on_turn(uv_timer_t *timer)
 {
     struct tcpstore_conns *all = container_of(timer, struct tcpstore_conns, later);

@@ -1,11 +1,11 @@
 /*
- * rdzv_buf.h - bytes that a store and the answers to many clients hold together. Sans-I/O.
+ * rdzv_buf.h - bytes that a store and the answers to many clients share. Sans-I/O.
  *
- * Theory of operation. A buffer is counted: the store's entry holds it for as long as it is the
- * key's value, and each output for as long as it has not been read. It only grows at its end, where
- * no reader looks who took it before, so a value is appended to in place, shared or not; when there
- * is no room left in it, it is copied into one twice as large. It counts in the quota once, with
- * all its room, until the last one lets go of it.
+ * Theory of operation. A buffer is counted by reference: a store's entry has a reference while it
+ * is the key's value, and each output has one until it is sent. A buffer only grows at its end, and
+ * readers remember the length that it had. So a value is appended to in place, whether it is shared
+ * or not; when there is no room left, it is copied into a buffer twice as large. It counts in the
+ * quota once, with all its room, until the last reference is dropped.
  */
 #pragma once
 
@@ -14,8 +14,9 @@
 
 #include "rendezvous/shared/rdzv_quota.h"
 
+/** A buffer. */
 struct rdzv_buf {
-    unsigned refs;            /* who holds it */
+    unsigned refs;            /* references to it */
     struct rdzv_quota *quota; /* pins */
     size_t len;               /* bytes in it */
     size_t cap;               /* room */
@@ -23,31 +24,31 @@ struct rdzv_buf {
 };
 
 /**
- * rdzv_buf_new() - empty, with room for @cap bytes, held by the caller
- * @quota:	pinned; asked for room
+ * rdzv_buf_new() - an empty buffer with room for @cap bytes, and one reference
+ * @quota:	pinned; has to have room for it
  *
  * Return: gives it; NULL: no room, or no memory.
  */
 struct rdzv_buf *rdzv_buf_new(struct rdzv_quota *quota, size_t cap);
 
-/** rdzv_buf_load() - the same without asking for room, which it takes nevertheless. */
+/** rdzv_buf_load() - the same, but the quota may be exceeded. */
 struct rdzv_buf *rdzv_buf_load(struct rdzv_quota *quota, size_t cap);
 
-/** rdzv_buf_ref() - one more holds it; returns it. NULL is fine. */
+/** rdzv_buf_ref() - add a reference. Returns @s. NULL is fine. */
 struct rdzv_buf *rdzv_buf_ref(struct rdzv_buf *s);
 
-/** rdzv_buf_unref() - one less; NULL is fine. Always NULL. */
+/** rdzv_buf_unref() - drop a reference; the last one frees it. NULL is fine. Always NULL. */
 struct rdzv_buf *rdzv_buf_unref(struct rdzv_buf *s);
 
-/** rdzv_buf_add() - @len bytes at the end, for which there is room in it. */
+/** rdzv_buf_add() - append @len bytes, for which there is room. */
 void rdzv_buf_add(struct rdzv_buf *s, const void *p, size_t len);
 
 /**
- * rdzv_buf_grow() - room for @len bytes more
- * @s:	the caller's reference, which goes over to what comes back; may be NULL
- * @max:	more room than that is never made
+ * rdzv_buf_grow() - make room for @len bytes more
+ * @s:	the caller's reference, which passes to the result; may be NULL
+ * @max:	most room that is made
  *
- * Doubles, so that n appends of a byte cost n bytes of copying, about.
+ * The room is doubled, so that n appends of one byte copy about n bytes in all.
  *
  * Return: @s or another; NULL: no room or no memory, and @s is as it was.
  */

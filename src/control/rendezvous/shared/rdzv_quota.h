@@ -1,10 +1,10 @@
 /*
- * rdzv_quota.h - how much a job, and all jobs of a network, may keep; and what it is counted in.
+ * rdzv_quota.h - how much a job, and all jobs of a network, may keep, and how that is counted.
  *
  * A job's quota has its network's as parent: what is taken from one is taken from both. All that
- * grows with what members send is counted, with what it costs in memory beside its bytes: keys and
- * values, items of queues, who waits, requests that have come in part, answers that have not been
- * read, events, and the connections themselves.
+ * grows with what members send is counted, with the memory that it takes besides its bytes: keys
+ * and values, items of queues, clients that wait, requests that are not complete, answers that have
+ * not been sent, events, and the connections themselves.
  *
  * The arithmetic of a network's process, which must stay below 128 MiB resident:
  *
@@ -19,37 +19,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Bytes that are counted, and how many entries: of a job, and of a network. */
+/** Most bytes and entries of a job, and of a network. */
 #define RDZV_JOB_BYTES_MAX       (48u << 20)
 #define RDZV_JOB_ENTRIES_MAX     65536u
 #define RDZV_NETWORK_BYTES_MAX   (64u << 20)
 #define RDZV_NETWORK_ENTRIES_MAX 65536u
 
-/** What a thing costs beside its bytes: about, with malloc's own. */
+/** Memory of each thing besides its bytes: about, with malloc's own. */
 #define RDZV_COST_ENTRY 224  /* of a TCPStore */
 #define RDZV_COST_ITEM  96   /* of a queue */
-#define RDZV_COST_WAIT  80   /* of a client for a key */
+#define RDZV_COST_WAIT  80   /* a client's wait for a key */
 #define RDZV_COST_BUF   48   /* a value that answers share */
 #define RDZV_COST_PIECE 80   /* of a client's output */
 #define RDZV_COST_NODE  320  /* of an etcd tree */
 #define RDZV_COST_EVENT 112  /* likewise */
 #define RDZV_COST_CONN  1024 /* a connection, without the kernel's part */
-/** What HTTP takes more for a connection: libmicrohttpd's own, and its memory for one request. */
+/** More memory of a connection with HTTP: libmicrohttpd's own, and its memory for one request. */
 #define RDZV_COST_HTTP (18u << 10)
 
-/** Longest blob of a TCPStore or a tree while it is put together, and one at a time. */
+/** Longest blob of a TCPStore or a tree. One is put together at a time. */
 #define RDZV_SCRATCH_MAX (9u << 20)
 
-/** A client's answers that it has not read: what they cost alone, and with what is shared. */
+/** Most unsent answers of a client: what they cost alone, and with the values that they share. */
 #define RDZV_UNREAD_COST_MAX  (8u << 20)
 #define RDZV_UNREAD_BYTES_MAX (48u << 20)
 
-/** The same of what it did not ask for right now: changes of keys that it watches. */
+/** The most that changes of watched keys may add to: a client gets them without asking for each. */
 #define RDZV_UNREAD_WATCH_MAX (1u << 20)
 
-/** Longest answer that is put together out of a tree. */
+/** Longest answer from a tree. */
 #define RDZV_ANSWER_MAX (16u << 20)
 
+/** A quota, and how much of it is in use. */
 struct rdzv_quota {
     struct rdzv_quota *parent; /* pins; NULL: none */
     size_t bytes;              /* in use */
@@ -57,7 +58,7 @@ struct rdzv_quota {
     size_t entries;            /* in use */
     size_t entries_max;        /* that may be */
     uint64_t n_refused;        /* requests that were over a limit */
-    const char *last_refusal;  /* which limit, in words; a constant; NULL: none yet */
+    const char *last_refusal;  /* the last of these limits, in words; a constant; NULL: none yet */
 };
 
 /** rdzv_quota_has() - is there room for @bytes more in @entries more? */
@@ -69,7 +70,7 @@ static inline bool rdzv_quota_has(const struct rdzv_quota *q, size_t bytes, size
     return true;
 }
 
-/** rdzv_quota_take() - they are in use; may go over what there is room for (a load). */
+/** rdzv_quota_take() - @bytes and @entries are in use now, even if there was no room (a load). */
 static inline void rdzv_quota_take(struct rdzv_quota *q, size_t bytes, size_t entries)
 {
     for (; q; q = q->parent) {
@@ -87,7 +88,7 @@ static inline bool rdzv_quota_try(struct rdzv_quota *q, size_t bytes, size_t ent
     return true;
 }
 
-/** rdzv_quota_give() - they are in use no more. */
+/** rdzv_quota_give() - @bytes and @entries are not in use any more. */
 static inline void rdzv_quota_give(struct rdzv_quota *q, size_t bytes, size_t entries)
 {
     for (; q; q = q->parent) {

@@ -29,7 +29,7 @@ static bool take_part(const char **at, char *ret, size_t cap)
     return true;
 }
 
-/* "a017", or "17" as hubs before the runs had it. */
+/* Reads "a017", or "17" as hubs wrote it before there were runs. */
 static bool take_piece(struct rdzv_key *k, const char *at)
 {
     uint64_t n;
@@ -122,7 +122,7 @@ unsigned rdzv_pieces(size_t len)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* "WORDS" with the bytes behind them. */
+/* The JSON text of @words and, behind them, the bytes in base64. */
 static char *encode(const char *words, const void *p, size_t len)
 {
     size_t n = strlen(words);
@@ -150,7 +150,7 @@ char *rdzv_head_encode(const struct rdzv_head *head, const void *p, size_t len)
     return encode(words, p, len);
 }
 
-/* @at: where the bytes begin in @text. */
+/* Decodes the bytes, which begin at @at in @text. */
 static int decode(
     uint8_t buf[static RDZV_CHUNK], size_t *ret_len, const char *text, size_t at, struct err *e)
 {
@@ -168,7 +168,7 @@ int rdzv_piece_decode(
     return decode(buf, ret_len, text, 1, e);
 }
 
-/* The next number, up to a dot; 0 when it is none. */
+/* The next number, which ends with a dot; 0: there is none. */
 static unsigned take_number(const char **at)
 {
     char digits[12] = "";
@@ -182,7 +182,7 @@ static unsigned take_number(const char **at)
     return parse_u64(&n, digits, 1, UINT32_MAX, "number", NULL) == 0 ? (unsigned)n : 0;
 }
 
-/* False: that is none. */
+/* Reads "RUN.SLOT.N."; false: it is not that. */
 static bool take_head(struct rdzv_head *head, const char **at)
 {
     bool has_slot;

@@ -8,7 +8,7 @@
 /* The length in front of a message. */
 #define LENGTH_SIZE 4
 
-/* A field: where it is in the struct, and how long it is there and on the wire. */
+/** A field: where it is in struct rdzv_wire, and its length there and on the wire, bytes. */
 struct field {
     char letter;
     uint8_t size;
@@ -20,7 +20,7 @@ struct field {
         letter, sizeof(((struct rdzv_wire *)NULL)->name), offsetof(struct rdzv_wire, name)         \
     }
 
-/* bytes.h asserts that numbers lie in memory as they go over the wire. */
+/* Numbers are copied as they are: bytes.h asserts that this machine is little-endian. */
 static const struct field fields[] = {
     FIELD('j', job),
     FIELD('r', run),
@@ -47,7 +47,7 @@ static const struct field fields[] = {
     FIELD('4', n_accepts_deferred),
 };
 
-/* The fields of each type, in order; 'd' is the data, up to the end. */
+/* The fields of each type of message, in order; 'd' is the data, up to the end of the message. */
 static const char *const layouts[RDZV_WIRE_N] = {
     [RDZV_WIRE_NONE] = "",
     [RDZV_WIRE_NETWORK] = "aAd",
@@ -106,7 +106,7 @@ void rdzv_wire_encode(struct str *out, const struct rdzv_wire *m)
     memcpy(out->text + start, &len, sizeof(len));
 }
 
-/* What no field may hold, whoever says it. */
+/* Do all fields of the message hold what they may? */
 static bool is_sound(const struct rdzv_wire *m)
 {
     const char *layout = layouts[m->type];

@@ -9,7 +9,8 @@
 #include "base/err.h"
 #include "rendezvous/shared/rdzv_blob.h"
 
-/* A blob: what it is, a number, a key behind its length, and the value up to the end. */
+/* A plain blob is: its kind (1 byte), a number (8 bytes; an item's), the length of the key (8
+ * bytes), the key, and the value up to the end. */
 enum blob_kind {
     BLOB_VALUE = 1,
     BLOB_ITEM = 2,
@@ -88,7 +89,7 @@ void tcpstore_entry_release(struct tcpstore_server *ts, struct tcpstore_entry *e
 
 /* ---- blobs ---------------------------------------------------------------------------------- */
 
-/* What the blob of a value or an item is called: unlike any other in the job. */
+/* The name of the blob of a value or an item. No other in the job has the same. */
 static void put_name(
     struct writer *w, enum blob_kind kind, uint64_t number, const struct tcpstore_entry *en)
 {
@@ -101,7 +102,8 @@ static void put_name(
     writer_put(w, en->key, en->key_len);
 }
 
-/* The blob's length; 0: no memory for it, and on the disk stays what was there before. */
+/* Saves a value or an item. The length of its blob; 0: there was no memory, and the disk keeps what
+ * it had before. */
 static size_t save_put(struct tcpstore_server *ts, enum blob_kind kind, uint64_t number,
     const struct tcpstore_entry *en, struct tcpstore_bytes value, size_t before)
 {
@@ -132,7 +134,8 @@ static void save_drop(struct tcpstore_server *ts, enum blob_kind kind, uint64_t 
     ts->saver.drop(ts->saver.ctx, RDZV_KEY_ENTRY, name, writer_len(&w), before);
 }
 
-static void is_unsaved(struct tcpstore_server *ts, struct tcpstore_entry *en)
+/* Notes that the value has to be saved. */
+static void note_unsaved(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     if (!list_is_empty(&en->unsaved))
         return;
@@ -141,7 +144,8 @@ static void is_unsaved(struct tcpstore_server *ts, struct tcpstore_entry *en)
         ts->saver.unsaved(ts->saver.ctx);
 }
 
-static void is_not_unsaved(struct tcpstore_server *ts, struct tcpstore_entry *en)
+/* Notes that the value need not be saved any more. */
+static void note_saved(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     if (list_is_empty(&en->unsaved))
         return;
@@ -157,8 +161,8 @@ bool tcpstore_server_flush(struct tcpstore_server *ts, size_t max)
     while (told < max && (en = list_first(&ts->unsaved, struct tcpstore_entry, unsaved))) {
         size_t len = save_put(ts, BLOB_VALUE, 0, en, tcpstore_entry_value(en), en->saved);
 
-        /* Without memory now there may be some at the next change of it. */
-        is_not_unsaved(ts, en);
+        /* If there was no memory for the blob, the next change of the value tries again. */
+        note_saved(ts, en);
         en->saved = len > 0 ? len : en->saved;
         told += RDZV_BLOB_HEAD + BLOB_HEAD + en->key_len + tcpstore_entry_value(en).len;
     }
@@ -173,13 +177,13 @@ struct tcpstore_bytes tcpstore_entry_value(const struct tcpstore_entry *en)
                            : (struct tcpstore_bytes){.p = NULL};
 }
 
-/* The keys are others now. */
+/* The set of keys has changed, so the answer to LIST is not right any more. */
 static void forget_listed(struct tcpstore_server *ts)
 {
     ts->listed = rdzv_buf_unref(ts->listed);
 }
 
-/* Takes @value. */
+/* Sets the value; @value is taken. */
 static void set_value(struct tcpstore_server *ts, struct tcpstore_entry *en, struct rdzv_buf *value)
 {
     rdzv_buf_unref(en->value);
@@ -206,7 +210,7 @@ int tcpstore_entry_put(
         rdzv_buf_add(s, value.p, value.len);
     }
     set_value(ts, en, s);
-    is_unsaved(ts, en);
+    note_unsaved(ts, en);
     return 0;
 }
 
@@ -223,10 +227,10 @@ int tcpstore_entry_append(
     if (!s)
         return TCPSTORE_SERVER_E_FULL;
     rdzv_buf_add(s, value.p, value.len);
-    /* The reference went over to what came back. */
+    /* rdzv_buf_grow() has taken the entry's reference. */
     en->value = NULL;
     set_value(ts, en, s);
-    is_unsaved(ts, en);
+    note_unsaved(ts, en);
     return 0;
 }
 
@@ -234,7 +238,7 @@ void tcpstore_entry_remove(struct tcpstore_server *ts, struct tcpstore_entry *en
 {
     if (!en->has_value)
         return;
-    is_not_unsaved(ts, en);
+    note_saved(ts, en);
     if (en->saved > 0)
         save_drop(ts, BLOB_VALUE, 0, en, en->saved);
     en->saved = 0;
@@ -247,7 +251,7 @@ void tcpstore_entry_remove(struct tcpstore_server *ts, struct tcpstore_entry *en
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
-/* Takes @value. NULL: no memory. */
+/* Appends an item to a queue; @value is taken. NULL: no memory. */
 static struct tcpstore_item *add_item(
     struct tcpstore_server *ts, struct tcpstore_entry *en, uint64_t number, struct rdzv_buf *value)
 {
@@ -290,7 +294,7 @@ static int by_number(const void *a, const void *b)
     return (na > nb) - (na < nb);
 }
 
-/* Items are loaded in no order; their numbers have it. False: no memory. */
+/* Items are loaded in any order: puts them in that of their numbers. False: no memory. */
 static bool sort(struct tcpstore_entry *en)
 {
     struct tcpstore_item **all = malloc(en->n_queue * sizeof(*all));
@@ -330,7 +334,7 @@ struct rdzv_buf *tcpstore_entry_pop(struct tcpstore_server *ts, struct tcpstore_
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* A blob's parts. */
+/** The parts of a plain blob, borrowed from it. */
 struct parts {
     enum blob_kind kind;
     uint64_t number; /* of an item */
@@ -433,7 +437,7 @@ int tcpstore_server_load(struct tcpstore_server *ts, const void *p, size_t len, 
 static void empty(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     tcpstore_entry_remove(ts, en);
-    /* In no order, which costs no memory. */
+    /* The order does not matter here, and sorting would take memory. */
     en->is_sorted = true;
     while (en->n_queue > 0)
         rdzv_buf_unref(tcpstore_entry_pop(ts, en));

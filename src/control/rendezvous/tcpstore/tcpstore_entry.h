@@ -5,13 +5,13 @@
 
 #include "rendezvous/tcpstore/tcpstore_server.h"
 
-/** What is known of a key. */
+/** All that a store has about a key. */
 struct tcpstore_entry {
     struct htab_link link;  /* in tcpstore_server.entries */
     uint8_t *key;           /* owns */
     size_t key_len;         /* bytes */
-    bool has_value;         /* a key without one only waits, or is a queue's */
-    bool is_sorted;         /* @queue is in order; not while it is loaded */
+    bool has_value;         /* a key without one has a queue, or clients that wait for it */
+    bool is_sorted;         /* @queue is in order, which it is not after items were loaded */
     struct rdzv_buf *value; /* counted; NULL while empty */
     size_t n_queue;         /* items in @queue */
     struct list queue;      /* owns struct tcpstore_item; what was pushed first is first */
@@ -37,12 +37,11 @@ struct tcpstore_wait {
     struct tcpstore_entry *entry;   /* pins */
 };
 
-/** tcpstore_entry_find() - NULL if nothing is known of the key. */
+/** tcpstore_entry_find() - lends the entry of a key; NULL: there is none. */
 struct tcpstore_entry *tcpstore_entry_find(
     const struct tcpstore_server *ts, struct tcpstore_bytes key);
 
-/** tcpstore_entry_acquire() - find it, or make one with nothing in it yet. NULL: no room, no
- * memory. */
+/** tcpstore_entry_acquire() - find it, or make an empty one. NULL: no room, or no memory. */
 struct tcpstore_entry *tcpstore_entry_acquire(
     struct tcpstore_server *ts, struct tcpstore_bytes key);
 
@@ -52,21 +51,21 @@ void tcpstore_entry_release(struct tcpstore_server *ts, struct tcpstore_entry *e
 /** tcpstore_entry_value() - empty if there is none; borrowed until the entry changes. */
 struct tcpstore_bytes tcpstore_entry_value(const struct tcpstore_entry *en);
 
-/** tcpstore_entry_put() - the key's value is now @value, which is copied. 0 or
- * TCPSTORE_SERVER_E_... */
+/** tcpstore_entry_put() - set the value to a copy of @value. 0 or TCPSTORE_SERVER_E_... */
 int tcpstore_entry_put(
     struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
 
-/** tcpstore_entry_append() - the key's value has @value behind it. 0 or TCPSTORE_SERVER_E_... */
+/** tcpstore_entry_append() - append @value to the value. 0 or TCPSTORE_SERVER_E_... */
 int tcpstore_entry_append(
     struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
 
 /** tcpstore_entry_remove() - the key has no value any more. */
 void tcpstore_entry_remove(struct tcpstore_server *ts, struct tcpstore_entry *en);
 
-/** tcpstore_entry_push() - one more in its queue. 0 or TCPSTORE_SERVER_E_FULL. */
+/** tcpstore_entry_push() - append a copy of @value to its queue. 0 or TCPSTORE_SERVER_E_FULL. */
 int tcpstore_entry_push(
     struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
 
-/** tcpstore_entry_pop() - the first item leaves the queue; gives its value. NULL when empty. */
+/** tcpstore_entry_pop() - remove the first item; gives its value. NULL: the queue is empty, or no
+ * memory. */
 struct rdzv_buf *tcpstore_entry_pop(struct tcpstore_server *ts, struct tcpstore_entry *en);

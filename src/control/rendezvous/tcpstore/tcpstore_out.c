@@ -4,20 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fewer bytes than that are copied: a piece costs about as much. */
+/* Fewer bytes than this are copied, since a piece that refers to them takes as much memory. */
 #define SHARE_FROM 256
 
-/* Room of a piece for copies: the first, and those behind it. */
+/* Room of a piece for copied bytes: of the first one, and of one that follows a full one. */
 #define FIRST_ROOM 176
 #define NEXT_ROOM  4016
 
 struct tcpstore_out_piece {
     struct list link;        /* in its output */
     struct rdzv_buf *shared; /* counted; NULL: the bytes are its own */
-    size_t at;               /* bytes that were sent */
-    size_t len;              /* bytes, with those */
-    size_t cap;              /* room for its own */
-    uint8_t own[];           /* of them */
+    size_t at;               /* how many bytes have been sent */
+    size_t len;              /* bytes, with those that have been sent */
+    size_t cap;              /* room of @own */
+    uint8_t own[];           /* copied bytes */
 };
 
 void tcpstore_out_init(struct tcpstore_out *out)
@@ -71,8 +71,8 @@ static struct tcpstore_out_piece *last_of(struct tcpstore_out *out)
                : container_of(out->pieces.prev, struct tcpstore_out_piece, link);
 }
 
-/* A piece for @len bytes, or for some of them: a large one behind one that they have filled, a
- * small one for what stands between values that are shared. */
+/* A piece with room for some of @len bytes. A new one is large when they are many or follow a piece
+ * that is full, and small for the few bytes between shared values. */
 static struct tcpstore_out_piece *piece_for(
     struct tcpstore_out *out, struct rdzv_quota *quota, size_t len)
 {
@@ -130,7 +130,7 @@ size_t tcpstore_out_peek(const struct tcpstore_out *out, struct iovec *iov, size
 
         if (n == max)
             break;
-        /* struct iovec serves reading too, and so has no const. */
+        /* struct iovec is for reading as well, so its pointer is not const. */
         iov[n].iov_base = (void *)(uintptr_t)(bytes + p->at);
         iov[n++].iov_len = p->len - p->at;
     }

@@ -17,7 +17,7 @@ static struct tcpstore_bytes bytes_of(const char *text)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Something was added to its output; or it could not be. */
+/* Notes that the client has output; when adding to it has failed, that it cannot be answered. */
 static void answered(struct tcpstore_server *ts, struct tcpstore_client *c, bool worked)
 {
     if (!worked)
@@ -69,7 +69,7 @@ static void answer_value(
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* It is in no list any more; what is known of its key stays. */
+/* Takes it out of its lists and frees it. Its entry stays. */
 static void wait_unlink(struct tcpstore_server *ts, struct tcpstore_wait *w)
 {
     list_remove(&w->of_client);
@@ -96,7 +96,7 @@ static void stop_waiting(struct tcpstore_server *ts, struct tcpstore_client *c)
     c->n_awaited = 0;
 }
 
-/* @in_client, @in_entry: the lists that it goes into. */
+/* Makes a client wait for an entry. @in_client, @in_entry: the lists that the wait is added to. */
 static int add_wait(struct tcpstore_server *ts, struct tcpstore_entry *en,
     struct tcpstore_client *c, struct list *in_client, struct list *in_entry)
 {
@@ -113,8 +113,9 @@ static int add_wait(struct tcpstore_server *ts, struct tcpstore_entry *en,
     return 0;
 }
 
-/* One key that it waited for is there; true if that was the last. */
-static bool came(struct tcpstore_server *ts, struct tcpstore_wait *w)
+/* A key that the client waited for is there. True: it was the last one, and the client is answered.
+ */
+static bool end_wait(struct tcpstore_server *ts, struct tcpstore_wait *w)
 {
     struct tcpstore_client *c = w->client;
 
@@ -131,22 +132,22 @@ static void wake_all(struct tcpstore_server *ts, struct tcpstore_entry *en)
     struct tcpstore_wait *tmp;
 
     list_foreach_safe(w, tmp, &en->waits, of_entry)
-        (void)came(ts, w);
+        (void)end_wait(ts, w);
 }
 
-/* An item is for one only: for the first that waits for nothing else. */
+/* An item is for one client: for the first that waits for nothing else. */
 static void wake_one(struct tcpstore_server *ts, struct tcpstore_entry *en)
 {
     struct tcpstore_wait *w;
     struct tcpstore_wait *tmp;
 
     list_foreach_safe(w, tmp, &en->waits, of_entry) {
-        if (came(ts, w))
+        if (end_wait(ts, w))
             return;
     }
 }
 
-/* A value as it was: it only grows at its end. */
+/** A value as it was before a change. Its buffer may grow, but only behind @len. */
 struct before {
     struct rdzv_buf *value; /* counted */
     size_t len;
@@ -173,7 +174,8 @@ static void tell_watching(struct tcpstore_server *ts, struct tcpstore_entry *en,
 typedef int (*change_fn)(
     struct tcpstore_server *ts, struct tcpstore_entry *en, struct tcpstore_bytes value);
 
-/* The value is put, or appended to; whoever waits or watches is told. */
+/* Sets or appends to a value with @do_change, and tells the clients that wait for the key or watch
+ * it. */
 static int change(struct tcpstore_server *ts, struct tcpstore_bytes key,
     struct tcpstore_bytes value, change_fn do_change)
 {
@@ -186,7 +188,7 @@ static int change(struct tcpstore_server *ts, struct tcpstore_bytes key,
         return TCPSTORE_SERVER_E_FULL;
     what = en->has_value ? TCPSTORE_KEY_UPDATED : TCPSTORE_KEY_CREATED;
     before = (struct before){rdzv_buf_ref(en->value), tcpstore_entry_value(en).len};
-    /* Held by nobody else, what is appended to need not be kept. */
+    /* Without a client that watches, nobody needs the value as it was. */
     if (list_is_empty(&en->watches))
         before.value = rdzv_buf_unref(before.value);
     r = do_change(ts, en, value);
@@ -204,7 +206,7 @@ static int set(struct tcpstore_server *ts, struct tcpstore_bytes key, struct tcp
     return change(ts, key, value, tcpstore_entry_put);
 }
 
-/* A value of the request is the answer. */
+/* Answers with a value of the request. */
 static int give_back(
     struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes value)
 {
@@ -225,7 +227,7 @@ static int compare_set(
     bool has_value = en && en->has_value;
     int r = 0;
 
-    /* Without a key nothing is as expected but the empty value; any other is given back. */
+    /* Where there is no key, the expected value has to be empty; any other is the answer itself. */
     if (!has_value && rq->value.len > 0)
         return give_back(ts, c, rq->value);
     if (!has_value || tcpstore_bytes_equal(tcpstore_entry_value(en), rq->value))
@@ -291,7 +293,8 @@ static int delete_key(
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
-/* The classic server hangs up on a key that is not there, the other answers with nothing. */
+/* For a key that is not there, torch's classic server ends the connection, and its libuv server
+ * answers with an empty value. */
 static int get(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_bytes key)
 {
     struct tcpstore_entry *en = tcpstore_entry_find(ts, key);
@@ -302,7 +305,7 @@ static int get(struct tcpstore_server *ts, struct tcpstore_client *c, struct tcp
     return 0;
 }
 
-/* All keys must be there before any is sent. */
+/* The classic dialect needs all keys; if one is missing, the connection ends: see get(). */
 static int multi_get(
     struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {
@@ -381,7 +384,7 @@ static int watch(struct tcpstore_server *ts, struct tcpstore_client *c, struct t
     return r;
 }
 
-/* All keys with values, each behind its length. NULL: no room, no memory. */
+/* All keys that have values, each behind its length. NULL: no room, or no memory. */
 static struct rdzv_buf *build_listed(struct tcpstore_server *ts)
 {
     struct rdzv_buf *s = rdzv_buf_new(ts->quota, ts->keys_len + ts->n_keys * sizeof(struct le64));
@@ -402,7 +405,7 @@ static struct rdzv_buf *build_listed(struct tcpstore_server *ts)
     return s;
 }
 
-/* Whoever asks before the keys change shares one list. */
+/* All clients that ask before the keys change share one buffer. */
 static int list_keys(struct tcpstore_server *ts, struct tcpstore_client *c)
 {
     if (!ts->listed)
@@ -449,8 +452,8 @@ static int queue_pop(
 
 /* ---- barriers ------------------------------------------------------------------------------- */
 
-/* The key counts who has come, and wakes nobody until all have: then whoever waits for the key.
- * Who comes later than that, finds the barrier open. */
+/* The key's value counts the clients that have reached the barrier. When all have, the clients that
+ * wait for the key are answered. A client that comes later is answered at once. */
 static int barrier(
     struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq)
 {

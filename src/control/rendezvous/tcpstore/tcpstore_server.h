@@ -1,22 +1,19 @@
 /*
  * tcpstore_server.h - a TCPStore: keys, values, queues, and clients that wait. Sans-I/O.
  *
- * Behaves as PyTorch's own server does, of the dialect that the client speaks.
- * Where that one depends on luck it is made certain: a client that asks for
- * something else has given up waiting, so no late answer to a wait can be taken
- * for the answer to what came after it.
+ * It behaves as PyTorch's own server for the dialect that the client speaks. In one case
+ * PyTorch's answer depends on timing, and this one's does not: any request ends the waits of
+ * its client, so that no late answer to a wait can be taken for the answer to that request.
  *
- * Theory of operation. An *entry* is everything known of a key: its value, its
- * queue, who waits for it and who watches it; it is there for as long as any of
- * these is. A request changes entries and appends answers to the clients'
- * output, the asking one's and those of whoever waited; all clients with output
- * are in tcpstore_server.ready, where the owner collects and sends it. Values are shared
- * with the outputs, not copied into them.
+ * Theory of operation. An *entry* is all that there is about a key: its value, its queue,
+ * the clients that wait for it and those that watch it. It exists for as long as any of
+ * these does. A request changes entries and appends answers to the output of its client
+ * and of clients that have waited. All clients with output are in tcpstore_server.ready,
+ * from which the owner sends it. Values are shared with the outputs, not copied.
  *
- * What has changed is told, as blobs (rdzv_blob.h), to the owner, who saves them.
- * A value is not told at once: its entry goes into tcpstore_server.unsaved, and the owner
- * asks for what is in there when it has room for it, so a value that is appended
- * to a thousand times meanwhile is told once.
+ * Changes are told to the owner as blobs (rdzv_blob.h), which it saves. A value is not told
+ * at once: its entry is added to tcpstore_server.unsaved, and the owner asks for these when
+ * it sends changes. So a value that is appended to a thousand times meanwhile is told once.
  */
 #pragma once
 
@@ -26,31 +23,34 @@
 
 #include "base/htab.h"
 #include "base/list.h"
+#include "rendezvous/shared/rdzv_blob.h"
 #include "rendezvous/shared/rdzv_quota.h"
-#include "rendezvous/shared/rdzv_saver.h"
 #include "rendezvous/tcpstore/tcpstore_out.h"
 #include "wire/tcpstore.h"
 
 struct err;
 
-/** Keys that a client may wait for or watch at once. */
+/** Most keys that a client may wait for, or watch, at once. */
 #define TCPSTORE_SERVER_WAITS_MAX 16384
 
 /* Outcomes. */
-#define TCPSTORE_SERVER_E_REFUSED 1 /* the real one would have hung up: no such key, no number */
-#define TCPSTORE_SERVER_E_FULL    2 /* no room left in the job or its network, or no memory */
-#define TCPSTORE_SERVER_E_LONG    3 /* the value would be over TCPSTORE_VALUE_MAX */
+#define TCPSTORE_SERVER_E_REFUSED                                                                  \
+    1                            /* PyTorch's would end the connection: no such key, no number     \
+                                  */
+#define TCPSTORE_SERVER_E_FULL 2 /* no room left in the job or its network, or no memory */
+#define TCPSTORE_SERVER_E_LONG 3 /* the value would be over TCPSTORE_VALUE_MAX */
 
+/** A store. */
 struct tcpstore_server {
-    struct rdzv_saver saver;  /* see there */
+    struct rdzv_saver saver;  /* see rdzv_blob.h */
     struct rdzv_quota *quota; /* pins */
     struct htab entries;      /* owns struct tcpstore_entry, by key */
     struct list ready;        /* of struct tcpstore_client: those with output */
     struct list unsaved;      /* of struct tcpstore_entry: values to be told to the saver */
-    size_t n_unsaved;         /* in it */
-    size_t n_keys;            /* with a value */
+    size_t n_unsaved;         /* length of @unsaved */
+    size_t n_keys;            /* keys with a value */
     size_t keys_len;          /* bytes of those keys */
-    struct rdzv_buf *listed;  /* counted; the answer to LIST, while it is still right */
+    struct rdzv_buf *listed;  /* counted; the answer to LIST; NULL when the keys have changed */
     uint64_t next_item;       /* number of the next item in any queue */
 };
 
@@ -60,10 +60,10 @@ struct tcpstore_client {
     enum tcpstore_dialect dialect; /* known before the first request is handled */
     struct list waits;             /* of struct tcpstore_wait: the keys that it waits for */
     struct list watches;           /* of struct tcpstore_wait: the keys that it watches */
-    size_t n_awaited;              /* keys that must come before it goes on */
-    size_t n_watches;              /* in @watches */
+    size_t n_awaited;              /* keys that it still waits for */
+    size_t n_watches;              /* length of @watches */
     struct tcpstore_out out;       /* answers to be sent */
-    bool failed;                   /* it cannot be given an answer any more: hang up */
+    bool failed;                   /* an answer could not be added: end the connection */
 };
 
 /** tcpstore_server_init() - empty; @seed: random, unknown to strangers. @saver is copied. */
@@ -73,15 +73,13 @@ void tcpstore_server_init(struct tcpstore_server *ts, const struct rdzv_saver *s
 /** tcpstore_server_deinit() - after all clients. Nothing is told to the saver. Idempotent. */
 void tcpstore_server_deinit(struct tcpstore_server *ts);
 
-/** tcpstore_server_clear() - forget all values and queues, and tell the saver; who waits goes on
- * waiting.
- */
+/** tcpstore_server_clear() - drop all values and queues, and tell the saver. Waits go on. */
 void tcpstore_server_clear(struct tcpstore_server *ts);
 
 /**
  * tcpstore_server_load() - a blob as the saver got it
  *
- * May go over the quota: what was taken once is not lost because a limit became smaller.
+ * The quota may be exceeded: what was accepted once is not lost because a limit has become smaller.
  *
  * Return: 0, -EINVAL with words, or -ENOMEM; then nothing has changed.
  */
@@ -98,16 +96,16 @@ int tcpstore_server_name(
 
 /**
  * tcpstore_server_flush() - tell the saver what has changed
- * @max:	bytes, about; it ends with a whole blob
+ * @max:	about how many bytes; a blob is always told whole
  *
  * Return: true when there is nothing more to tell.
  */
 bool tcpstore_server_flush(struct tcpstore_server *ts, size_t max);
 
-/** tcpstore_client_init() - it has connected. */
+/** tcpstore_client_init() - a client has connected. */
 void tcpstore_client_init(struct tcpstore_client *c, enum tcpstore_dialect dialect);
 
-/** tcpstore_client_deinit() - it has gone. Idempotent. */
+/** tcpstore_client_deinit() - the client has gone. Idempotent. */
 void tcpstore_client_deinit(struct tcpstore_server *ts, struct tcpstore_client *c);
 
 /** tcpstore_client_sent() - the first @len bytes of its output have been sent. */
@@ -116,10 +114,9 @@ void tcpstore_client_sent(struct tcpstore_client *c, size_t len);
 /**
  * tcpstore_server_handle() - do what a request asks for
  *
- * A limit that it is over is counted in the quota.
+ * A request that is over a limit is counted in the quota.
  *
- * Return: 0; TCPSTORE_SERVER_E_...: there is no answer but to hang up, behind what is in its
- * output.
+ * Return: 0; TCPSTORE_SERVER_E_...: send the output that it has, and end the connection.
  */
 int tcpstore_server_handle(
     struct tcpstore_server *ts, struct tcpstore_client *c, struct tcpstore_request *rq);

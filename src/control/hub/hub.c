@@ -57,6 +57,29 @@ static void on_tick(uv_timer_t *timer)
     streams_tick(&hub->streams, now);
 }
 
+static void on_news(uv_timer_t *timer)
+{
+    struct hub *hub = timer->data;
+    nsec_t now = clock_now();
+
+    if (now >= watch_news_due(&hub->watcher))
+        watch_tell_news(&hub->watcher, now);
+}
+
+/* Whatever has happened in this turn: is there news that no timer is set for? */
+static void on_turn(uv_prepare_t *turn)
+{
+    struct hub *hub = turn->data;
+    nsec_t due = watch_news_due(&hub->watcher);
+    nsec_t now;
+
+    if (due == NSEC_NEVER || uv_is_active((uv_handle_t *)&hub->news))
+        return;
+    now = clock_now();
+    (void)uv_timer_start(
+        &hub->news, on_news, due > now ? (uint64_t)((due - now) / NSEC_PER_MSEC) + 1 : 0, 0);
+}
+
 /* ---- opening -------------------------------------------------------------------------------- */
 
 static const char *path_of(
@@ -222,6 +245,11 @@ static void on_store(uv_poll_t *poll, int status, int events)
 void hub__start_loop(struct hub *hub)
 {
     (void)uv_timer_init(hub->loop, &hub->tick);
+    (void)uv_timer_init(hub->loop, &hub->news);
+    (void)uv_prepare_init(hub->loop, &hub->turn);
+    hub->news.data = hub;
+    hub->turn.data = hub;
+    (void)uv_prepare_start(&hub->turn, on_turn);
     (void)uv_poll_init(hub->loop, &hub->answers, store_fd(hub->store));
     (void)uv_poll_start(&hub->answers, UV_READABLE, on_store);
     hub->tick.data = hub;
@@ -398,6 +426,8 @@ void hub_stop(struct hub *hub)
     jobs_stop(hub->jobs);
     hub->stun = stun_port_free(hub->stun);
     uv_close((uv_handle_t *)&hub->tick, NULL);
+    uv_close((uv_handle_t *)&hub->turn, NULL);
+    uv_close((uv_handle_t *)&hub->news, NULL);
     store_wait(hub->store);
     uv_close((uv_handle_t *)&hub->answers, NULL);
     if (hub->server)

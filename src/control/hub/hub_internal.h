@@ -50,6 +50,8 @@ struct hub {
     struct server *server;      /* owns */
     struct stun_port *stun;     /* owns; NULL: the UDP port is taken */
     uv_timer_t tick;            /* each second */
+    uv_prepare_t turn;          /* each turn of the loop: has @news to be set? */
+    uv_timer_t news;            /* when the watches' news is due */
     uv_poll_t answers;          /* of the store */
     bool has_handles;           /* @tick and @answers are in the loop */
 };

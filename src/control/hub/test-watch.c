@@ -279,6 +279,95 @@ static void test_status_that_changes_all_the_time(void **state)
     end(s);
 }
 
+/* More watches than are told of each change at once: those of as many new nodes. */
+#define N_MANY (WATCH_FEW + 2)
+
+static void open_many(struct stream *s[static N_MANY])
+{
+    char name[8];
+
+    for (unsigned i = 0; i < N_MANY; i++) {
+        (void)snprintf(name, sizeof(name), "%cx", (int)('d' + i));
+        add_node(name);
+    }
+    for (unsigned i = 0; i < N_MANY; i++) {
+        (void)snprintf(name, sizeof(name), "%cx", (int)('d' + i));
+        s[i] = open_watch(name);
+    }
+    hub.now += NSEC_PER_SEC;
+}
+
+static void end_many(struct stream *s[static N_MANY])
+{
+    for (unsigned i = 0; i < N_MANY; i++)
+        end(s[i]);
+}
+
+/* Nodes that change soon after one another are told of together, each once. */
+static void test_news_for_many(void **state)
+{
+    struct watcher *w = &hub.hub->watcher;
+    struct stream *s[N_MANY];
+    const char *text;
+
+    open_many(s);
+    w->told_at = hub.now - NSEC_PER_SEC;
+    watch_tell_node(w, node("b"), hub.now);
+    assert_int_equal(count(take(s[0]), "put"), 1);
+    assert_int_equal(watch_news_due(w), NSEC_NEVER);
+    watch_tell_node(w, node("c"), hub.now);
+    watch_tell_node(w, node("a"), hub.now);
+    watch_tell_node(w, node("c"), hub.now);
+    watch_tell_status(w, node("c"), hub.now);
+    assert_string_equal(take(s[0]), "");
+    assert_int_equal(watch_news_due(w), hub.now + w->n * WATCH_LINE_TIME);
+    watch_tell_news(w, watch_news_due(w));
+    text = take(s[0]);
+    assert_int_equal(count(text, "put"), 2);
+    /* c's key, and then a's. */
+    assert_true(strstr(text, "\"AGMB") < strstr(text, "\"AGEB"));
+    assert_int_equal(watch_news_due(w), NSEC_NEVER);
+    end_many(s);
+}
+
+/* What is told of the network comes after the nodes that changed before it. */
+static void test_order_of_news(void **state)
+{
+    struct watcher *w = &hub.hub->watcher;
+    struct stream *s[N_MANY];
+    const char *text;
+
+    open_many(s);
+    w->told_at = hub.now;
+    watch_tell_node(w, node("a"), hub.now);
+    assert_string_equal(take(s[0]), "");
+    watch_tell_network(w, network(), hub.now);
+    text = take(s[0]);
+    assert_int_equal(count(text, "put"), 2);
+    assert_true(strstr(text, "\"AGEB") < strstr(text, "\"Network\""));
+    end_many(s);
+}
+
+/* A node that is removed while it waits is not told of any more. */
+static void test_removed_news(void **state)
+{
+    struct watcher *w = &hub.hub->watcher;
+    struct stream *s[N_MANY];
+    const char *text;
+
+    open_many(s);
+    w->told_at = hub.now;
+    watch_tell_node(w, node("b"), hub.now);
+    assert_int_equal(sample_hub_ask(&hub, API_ACCESS_ADMIN, NULL, "DELETE",
+                         "/v1/networks/default/nodes/b", NULL, NULL),
+        204);
+    watch_tell_news(w, hub.now);
+    text = take(s[0]);
+    assert_int_equal(count(text, "put"), 0);
+    assert_int_equal(count(text, "delete"), 1);
+    end_many(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +380,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_third_watch_ends_the_first, enter, leave),
         cmocka_unit_test_setup_teardown(test_removed_node_is_told_last, enter, leave),
         cmocka_unit_test_setup_teardown(test_status_that_changes_all_the_time, enter, leave),
+        cmocka_unit_test_setup_teardown(test_news_for_many, enter, leave),
+        cmocka_unit_test_setup_teardown(test_order_of_news, enter, leave),
+        cmocka_unit_test_setup_teardown(test_removed_news, enter, leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

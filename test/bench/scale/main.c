@@ -134,7 +134,7 @@ static void watch_one(struct fleet *all, uint32_t number)
 
     while ((fd = fake_watch(&all->fakes[number], &all->hub)) < 0)
         try_again(all);
-    watches_add(all->watches, fd);
+    watches_add(all->watches, number, fd);
 }
 
 /* A step that all nodes make, and its threads. */
@@ -225,7 +225,11 @@ static void watch_all(struct fleet *all, uint32_t n)
 
     all->n_repeated = 0;
     (void)step_all(all, watch_one, 0, n);
-    have = watches_wait_snapshots(all->watches, n, PATIENCE);
+    /* As an agent does: what the hub has closed is opened again. */
+    while ((have = watches_wait_snapshots(all->watches, n, NSEC_PER_SEC)) < n &&
+           clock_now() - began < PATIENCE)
+        for (uint32_t number; watches_take_ended(all->watches, &number);)
+            watch_one(all, number);
     say("snapshotsSeconds", (double)(clock_now() - began) / (double)NSEC_PER_SEC);
     say("snapshotsHubCpuSeconds", cpu_seconds(all->hub_pid) - cpu);
     say("snapshotsMissing", n - have);
@@ -298,9 +302,11 @@ static void change_some(struct fleet *all, uint32_t n, unsigned n_changes)
 /* Newcomers, while all others watch. */
 static void join_late(struct fleet *all, uint32_t first, uint32_t n)
 {
+    double cpu = cpu_seconds(all->hub_pid);
     double seconds = step_all(all, join_one, first, first + n);
 
     say("lateJoinsEachSecond", n / seconds);
+    say("lateJoinHubCpuMs", (cpu_seconds(all->hub_pid) - cpu) * 1000 / n);
 }
 
 static void say_end(struct fleet *all)

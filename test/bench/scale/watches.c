@@ -24,7 +24,8 @@
 enum phase { PHASE_HEAD, PHASE_SIZE, PHASE_DATA, PHASE_BEHIND };
 
 struct watch {
-    int fd;              /* owns */
+    int fd;              /* owns; -1: there is none */
+    uint32_t next_ended; /* and one: the next in the list of those that have ended; 0: none */
     enum phase phase;    /* of the next byte */
     unsigned matched;    /* PHASE_HEAD: bytes of the empty line; PHASE_BEHIND: of the line's end */
     size_t left;         /* PHASE_SIZE: as far as it was read; PHASE_DATA: bytes of the chunk */
@@ -42,7 +43,7 @@ struct watches {
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t news;
     struct watch *all; /* owns */
-    uint32_t n;
+    uint32_t ended;    /* and one: the first of those that have ended; 0: none */
     char mark[MARK_MAX];
     unsigned round; /* of marks; 0: none is looked for */
     uint32_t n_snapshots;
@@ -163,7 +164,11 @@ static void read_one(struct watches *w, struct watch *it, char *buf)
     if (n < 0 && errno == EAGAIN)
         return;
     if (n <= 0) {
-        (void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, it->fd, NULL);
+        (void)close(it->fd);
+        it->fd = -1;
+        w->n_snapshots -= it->has_snapshot;
+        it->next_ended = w->ended;
+        w->ended = (uint32_t)(it - w->all) + 1;
         atomic_fetch_add(&w->n_lost, 1);
         return;
     }
@@ -209,15 +214,29 @@ struct watches *watches_start(uint32_t n)
     return w;
 }
 
-void watches_add(struct watches *w, int fd)
+bool watches_take_ended(struct watches *w, uint32_t *ret_number)
+{
+    bool any;
+
+    (void)pthread_mutex_lock(&w->lock);
+    any = w->ended > 0;
+    if (any) {
+        *ret_number = w->ended - 1;
+        w->ended = w->all[*ret_number].next_ended;
+    }
+    (void)pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+void watches_add(struct watches *w, uint32_t number, int fd)
 {
     struct epoll_event ev = {.events = EPOLLIN};
 
     (void)pthread_mutex_lock(&w->lock);
-    if (w->n == w->cap)
+    if (number >= w->cap)
         fake_die("more watches than there is room for");
-    ev.data.ptr = &w->all[w->n];
-    w->all[w->n++] = (struct watch){.fd = fd, .told = w->round};
+    ev.data.ptr = &w->all[number];
+    w->all[number] = (struct watch){.fd = fd, .told = w->round};
     (void)pthread_mutex_unlock(&w->lock);
     if (epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
         fake_die("a watch cannot be waited for");

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -12,8 +13,11 @@ struct watches;
 /** watches_start() - room for @n; the thread runs until the program ends. */
 struct watches *watches_start(uint32_t n);
 
-/** watches_add() - @fd: taken; a watch that was begun, before its first byte. Threads: any. */
-void watches_add(struct watches *w, int fd);
+/** watches_add() - @fd: taken; node @number's watch, before its first byte. Threads: any. */
+void watches_add(struct watches *w, uint32_t number, int fd);
+
+/** watches_take_ended() - one of those that the hub has closed, once. False: there is none. */
+bool watches_take_ended(struct watches *w, uint32_t *ret_number);
 
 /** watches_wait_snapshots() - until @n watches have had theirs, or @patience. How many have. */
 uint32_t watches_wait_snapshots(struct watches *w, uint32_t n, nsec_t patience);

@@ -265,6 +265,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
     list_init(&node->streams);
     list_init(&node->unsaved);
     list_init(&node->untold);
+    list_init(&node->news);
     list_init(&node->bury);
     node->keyed.key = strdup(node->pub.spec.meta.name);
     if (node->keyed.key)
@@ -296,6 +297,7 @@ void model__remove_node(struct model_node *node)
     }
     list_remove(&node->unsaved);
     list_remove(&node->untold);
+    list_remove(&node->news);
     list_add_tail(&node->net->buried, &node->bury);
     node->is_removed = true;
 }

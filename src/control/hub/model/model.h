@@ -108,6 +108,7 @@ struct model_node {
     struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
     struct rate told;    /* how often others were told of its status */
     struct list untold;  /* in the watcher's untold: others have not heard of its last status yet */
+    struct list news;    /* in the watcher's news: others are told of it when it is due */
     /* streams.c's */
     struct list streams; /* of struct stream_end: its own, oldest first */
     /* proof.c's */

@@ -23,6 +23,7 @@ void watcher_init(struct watcher *w, struct model *model)
     *w = (struct watcher){.model = model};
     list_init(&w->waiting);
     list_init(&w->untold);
+    list_init(&w->news);
 }
 
 static bool can_send(const struct watcher *w)
@@ -168,16 +169,6 @@ static void tell_node(struct model_node *to, struct line *l, nsec_t now)
         tell(wt, l, now);
 }
 
-void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now)
-{
-    struct line *l = view_put_network(net);
-    struct watch *wt;
-
-    list_foreach(wt, &net->watches, of_net)
-        tell(wt, l, now);
-    line_unref(l);
-}
-
 /* Tell everybody in the network who may see @about. */
 static void tell_those_who_see(struct model_node *about, struct line *l, nsec_t now)
 {
@@ -189,12 +180,54 @@ static void tell_those_who_see(struct model_node *about, struct line *l, nsec_t 
     }
 }
 
-void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
+static void tell_of_node(struct watcher *w, struct model_node *node, nsec_t now)
 {
     struct line *l = view_put_node(node);
 
     list_remove(&node->untold);
+    list_remove(&node->news);
+    w->told_at = now;
     tell_those_who_see(node, l, now);
+    line_unref(l);
+}
+
+void watch_tell_news(struct watcher *w, nsec_t now)
+{
+    struct model_node *node;
+
+    while ((node = list_first(&w->news, struct model_node, news)))
+        tell_of_node(w, node, now);
+}
+
+static nsec_t free_at(const struct watcher *w)
+{
+    return w->n > WATCH_FEW && w->told_at > 0 ? w->told_at + w->n * WATCH_LINE_TIME : 0;
+}
+
+nsec_t watch_news_due(const struct watcher *w)
+{
+    return list_is_empty(&w->news) ? NSEC_NEVER : free_at(w);
+}
+
+void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now)
+{
+    if (now >= free_at(w)) {
+        watch_tell_news(w, now);
+        tell_of_node(w, node, now);
+    } else if (list_is_empty(&node->news)) {
+        list_remove(&node->untold);
+        list_add_tail(&w->news, &node->news);
+    }
+}
+
+void watch_tell_network(struct watcher *w, struct model_network *net, nsec_t now)
+{
+    struct line *l = view_put_network(net);
+    struct watch *wt;
+
+    watch_tell_news(w, now);
+    list_foreach(wt, &net->watches, of_net)
+        tell(wt, l, now);
     line_unref(l);
 }
 
@@ -204,7 +237,7 @@ void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now)
     node->net->everybody = line_unref(node->net->everybody);
     if (rate_take(&node->told, now, WATCH_STATUS_EACH, WATCH_STATUS_BURST))
         watch_tell_node(w, node, now);
-    else if (list_is_empty(&node->untold))
+    else if (list_is_empty(&node->untold) && list_is_empty(&node->news))
         list_add_tail(&w->untold, &node->untold);
 }
 
@@ -241,6 +274,8 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     struct line *l = exists ? view_put_edge(net, edge)
                             : view_delete(w->model, &mesh_edge_kind, edge->spec.meta.name);
 
+    /* Its nodes have to be known before it. */
+    watch_tell_news(w, now);
     /* One of the two nodes is gone, and now its edge is removed. */
     if (!a || !b) {
         tell_node(a ? a : b, l, now);
@@ -267,6 +302,7 @@ void watch_tell_object(struct watcher *w, struct model_network *net, const struc
     struct line *gone = before ? view_delete(w->model, before->kind, before->meta.name) : NULL;
     struct watch *wt;
 
+    watch_tell_news(w, at);
     list_foreach(wt, &net->watches, of_net) {
         if (now && view_can_see_object(wt->node, now))
             tell(wt, put, at);

@@ -12,6 +12,11 @@
  * everybody. So others are told of some at once and then of one each two seconds,
  * which is the last one; a snapshot always has it.
  *
+ * What is told of a node goes to all others, and one line to each of thousands of
+ * watches is work for a while, but several lines at once are hardly more. So nodes
+ * that change sooner after the last one wait as news, and are told together. What
+ * is told of edges and objects comes after the news that was there before it.
+ *
  * Threads: the hub's loop only.
  */
 #pragma once
@@ -34,6 +39,11 @@
 /** Watches of one node at a time: the present one, and one before it that may be dead. */
 #define WATCH_BY_NODE_MAX 2
 
+/** Beyond a few watches, all are told of nodes no sooner than so long a watch after the last time:
+ * about what a line costs the hub, its data plane included (make bench PARTS=scale). */
+#define WATCH_FEW       16
+#define WATCH_LINE_TIME (25 * NSEC_PER_USEC)
+
 /** All watches of a hub. */
 struct watcher {
     struct model *model; /* pins */
@@ -43,6 +53,8 @@ struct watcher {
     unsigned n;          /* watches */
     uint64_t n_overrun;  /* queues dropped since the start */
     nsec_t heartbeat_at; /* when the last one was sent */
+    struct list news;    /* of struct model_node: to be told together */
+    nsec_t told_at;      /* when all were last told of a node; 0: never */
 };
 
 /** watcher_init() - without any watch. */
@@ -91,6 +103,12 @@ void watch_tell_node_removed(
  */
 void watch_tell_object(struct watcher *w, struct model_network *net, const struct object *before,
     const struct object *now, nsec_t at);
+
+/** watch_news_due() - when watch_tell_news() is to be called; NSEC_NEVER: nothing waits. */
+nsec_t watch_news_due(const struct watcher *w);
+
+/** watch_tell_news() - tell of all nodes that wait to be told of together. */
+void watch_tell_news(struct watcher *w, nsec_t now);
 
 /** watch_tick() - each second: heartbeats, what waits to be told, and watches that take too long.
  */

@@ -1,4 +1,4 @@
-/* hosts_helper.c - see hosts_helper.h. Both ends of the pair. */
+/* hosts_helper.c - see hosts_helper.h. The agent's side and the helper's. */
 #include "agent/hosts_helper.h"
 
 #include <errno.h>
@@ -23,13 +23,13 @@
 #include "os/hosts_file.h"
 #include "os/sandbox.h"
 
-/* Much more than the lines of 60,000 nodes. */
+/* Most bytes of lines: far more than 60,000 nodes have. */
 #define BLOCK_LEN_MAX (32u << 20)
 
-/* A service manager has so long to start a helper, and that to write the file. */
+/* Time in which a service manager has to start a helper and the helper has to answer, s. */
 #define START_PATIENCE_S 10
 
-/* Instead of a length: the owner leaves. */
+/* In the place of a length: the owner's block is to be removed. */
 #define NO_BLOCK UINT32_MAX
 
 /** What the agent sends, before @len bytes of lines. */
@@ -46,8 +46,8 @@ struct answer {
 };
 
 struct hosts_helper {
-    int fd;    /* owns: the agent's end; -1: to be connected again */
-    pid_t pid; /* of the helper; 0: somebody else's child */
+    int fd;    /* owns: the agent's end; -1: it has to be connected again */
+    pid_t pid; /* of the helper; 0: it is no child of this process */
     /* For connecting again. */
     char socket_path[UNIX_SOCKET_PATH_MAX + 1];
     struct hosts_rules rules;
@@ -97,7 +97,7 @@ static int put(const char *path, const struct hosts_rules *rules, const struct a
     return r == 0 ? hosts_file_put(path, ask->owner, block, ret_changed, e) : r;
 }
 
-/* One question; false when the agent has ended, or says what it never would. */
+/* Answers one request. Return: false when the agent has ended, or sends what no agent sends. */
 static bool serve(int fd, const char *path, const struct hosts_rules *rules)
 {
     _cleanup_(freep) char *block = NULL;
@@ -120,7 +120,7 @@ static bool serve(int fd, const char *path, const struct hosts_rules *rules)
     return send_all(fd, &answer, sizeof(answer));
 }
 
-/* It ends with the agent, by the end of the pair, and not by a signal to the agent's group. */
+/* Serves until the agent closes its end. A signal to the agent's process group does not end it. */
 static _Noreturn void live(int fd, const char *path, const struct hosts_rules *rules)
 {
     char real[PATH_MAX];
@@ -144,7 +144,7 @@ static _Noreturn void live(int fd, const char *path, const struct hosts_rules *r
     _exit(0);
 }
 
-/* Rules that were sent are bytes of somebody else's. */
+/* Are these rules, which came over a socket, valid? */
 static int check_rules(struct hosts_rules *rules, struct err *e)
 {
     int r;
@@ -217,7 +217,7 @@ static int connect_to(struct hosts_helper *h, struct err *e)
     if (h->fd < 0)
         return err_set(e, h->fd, "nobody who writes the hosts file listens on %s: %s",
             h->socket_path, strerror(-h->fd));
-    /* Its first answer comes after it was started. */
+    /* The first answer comes only after the service manager has started the helper. */
     if (setsockopt(h->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
         !send_all(h->fd, &h->rules, sizeof(h->rules)))
         return err_set(e, -EPIPE, "who listens on %s hangs up", h->socket_path);
@@ -240,7 +240,7 @@ int hosts_helper_find(struct hosts_helper **ret, const char *socket_path,
     return r;
 }
 
-/* One question and its answer; false when the helper has ended. */
+/* Sends one request and takes its answer. Return: false when the helper has ended. */
 static bool ask_helper(
     const struct hosts_helper *h, const struct ask *ask, const char *block, struct answer *ret)
 {
@@ -249,7 +249,7 @@ static bool ask_helper(
            receive_all(h->fd, ret, sizeof(*ret));
 }
 
-/* The same; one that a service manager starts is started again. */
+/* The same, but connects again to a helper that a service manager starts. */
 static int ask_until_answered(struct hosts_helper *h, const struct ask *ask, const char *block,
     struct answer *ret, struct err *e)
 {

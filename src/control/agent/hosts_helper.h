@@ -28,9 +28,10 @@ struct hosts_helper;
 #define HOSTS_HELPER_SOCKET "/run/weft-hosts.sock"
 
 /**
- * hosts_helper_start() - while the process is root and has one thread
+ * hosts_helper_start() - start a helper as a child; only while this process is root and has one
+ * thread
  * @path:	the file
- * @rules:	borrowed: what it will take
+ * @rules:	borrowed: which lines the helper will accept
  *
  * Return: 0 or negative errno with words.
  */
@@ -38,7 +39,7 @@ int hosts_helper_start(
     struct hosts_helper **ret, const char *path, const struct hosts_rules *rules, struct err *e);
 
 /**
- * hosts_helper_find() - one that a service manager starts
+ * hosts_helper_find() - connect to a helper that a service manager starts
  * @socket_path:	copied
  * @rules:	copied
  *
@@ -50,22 +51,24 @@ int hosts_helper_find(struct hosts_helper **ret, const char *socket_path,
     const struct hosts_rules *rules, struct err *e);
 
 /**
- * hosts_helper_serve() - be the helper of whoever is connected to standard input, until it ends
+ * hosts_helper_serve() - be the helper of the agent that is connected to standard input
  *
- * Return: negative errno with words when it says rules that cannot be; else it does not return.
+ * Return: negative errno with words when the agent sends rules that are not valid. Otherwise it
+ * does not return: the process exits when the agent ends.
  */
 int hosts_helper_serve(const char *path, struct err *e);
 
 /**
  * hosts_helper_put() - as hosts_file_put(), by the helper
  *
- * Waits for the answer: as long as it takes to write a file.
+ * Blocks until the helper has written the file.
  *
- * Return: 0; or negative errno with words: -EINVAL for what it does not take, -EPIPE when it has
- * ended.
+ * Return: 0; or negative errno with words: -EINVAL when the helper refuses the lines, -EPIPE when
+ * it has ended.
  */
 int hosts_helper_put(
     struct hosts_helper *h, const char *owner, const char *block, bool *ret_changed, struct err *e);
 
-/** hosts_helper_free() - it ends. NULL is fine. Always NULL. */
+/** hosts_helper_free() - close the connection, so that the helper ends. NULL is fine. Always NULL.
+ */
 struct hosts_helper *hosts_helper_free(struct hosts_helper *h);

@@ -57,8 +57,8 @@ static int check_interface(struct netlink *nl, const char *interface, struct err
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
-/* The host's name as a node's: foreign characters become '-', and never two in a row. false: it
- * has none that a node may have. */
+/* Makes a node's name of the host's: each run of characters that a name may not have becomes one
+ * '-'. Return: false if nothing usable is left. */
 static bool host_name(char ret[static NAME_MAX_LEN + 1])
 {
     char host[256];
@@ -79,7 +79,7 @@ static bool host_name(char ret[static NAME_MAX_LEN + 1])
     while (n > 0 && ret[n - 1] == '-')
         n--;
     ret[n] = '\0';
-    /* Many machines are called localhost. */
+    /* "localhost" is one of the reserved names, and many machines are called so. */
     return n > 0 && !reserved_is(ret);
 }
 
@@ -94,7 +94,7 @@ static json_t *encode_labels(const struct join_wish *wish)
     return labels;
 }
 
-/* @name: NULL leaves it to the hub. Holds the token's secret: see wipe_request(). */
+/* @name: NULL: the hub chooses it. The request holds the token's secret: see wipe_request(). */
 static json_t *encode_request(
     const struct join_wish *wish, const struct x25519_public *public, const char *name)
 {
@@ -111,7 +111,8 @@ static json_t *encode_request(
     return json;
 }
 
-/* One of the hub's addresses, through the proxy if there is one, then without. */
+/* Asks at one of the hub's addresses: through the proxy if there is one, and if that fails without
+ * it. */
 static int ask_one(const struct token *token, const char *api, const char *proxy,
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
@@ -130,13 +131,13 @@ static int ask_one(const struct token *token, const char *api, const char *proxy
     (void)err_prefix(e, "through the proxy %s", proxy_name(proxy, name));
     target.proxy = NULL;
     r = client_call(&target, "POST", "/v1/enrol", body, ENROL_TIMEOUT_MS, ret, &direct);
-    /* Who cannot be reached either way is told about the way that was meant. */
+    /* If both ways fail the words are about the proxy, which is the way that was asked for. */
     if (r != CLIENT_E_UNREACHABLE)
         *e = direct;
     return r;
 }
 
-/* Each of the hub's addresses in turn: 0, or as client_call(), with words about all of them. */
+/* Asks at each of the hub's addresses in turn. Return: as client_call(), with words about all. */
 static int ask_each(const struct token *token, const char *proxy,
     struct member_proof_signer *signer, const json_t *body, struct client_answer *ret,
     struct err *e)
@@ -148,7 +149,7 @@ static int ask_each(const struct token *token, const char *proxy,
         struct err once = ERR_NULL;
 
         r = ask_one(token, token->api[i], proxy, signer, body, ret, &once);
-        /* A refusal is the hub's own word, and the same at each address. */
+        /* A refusal comes from the hub itself, and would be the same at each address. */
         if (r == 0 || r == CLIENT_E_REFUSED) {
             (void)err_set(e, r, "the hub refuses: %s", err_text(&once));
             return r;
@@ -183,14 +184,14 @@ static int ask(const struct join_wish *wish, const struct x25519_public *public,
     r = ask_with_name(wish, public, signer, host, ret, e);
     if (r != CLIENT_E_REFUSED || ret->status != STATUS_CONFLICT)
         return r;
-    /* Nobody asked for the host's name: then let the hub find one. */
+    /* The host's name is taken, and nobody has asked for it by an option: the hub chooses one. */
     client_answer_deinit(ret);
     return ask_with_name(wish, public, signer, NULL, ret, e);
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* The hub must be the one that the token names, and must speak of this very node. */
+/* Is the answer about the hub that the token names, and about this node's key? */
 static int check_answer(const struct snapshot *s, const struct token *token,
     const struct x25519_public *public, struct err *e)
 {
@@ -222,7 +223,7 @@ static int check_blocks(struct netlink *nl, const struct snapshot *s, struct err
     return r;
 }
 
-/* Into @st, which has the key; the caller releases it also on failure. */
+/* Takes the answer into @st, which has the key already; the caller releases @st also on failure. */
 static int take_answer(const struct join_wish *wish, struct netlink *nl,
     const struct x25519_public *public, const json_t *body, struct state *st, struct err *e)
 {
@@ -244,7 +245,7 @@ static int keep(const struct state *st, const char *dir, struct err *e)
 {
     int r = state_write_snapshot(&st->snapshot, dir, e);
 
-    /* After it the machine has joined; so it comes last but for what is then of no use. */
+    /* With node.json the machine has joined, so only what is then of no use is removed after it. */
     if (r == 0)
         r = state_write(st, dir, e);
     if (r == 0)
@@ -254,7 +255,8 @@ static int keep(const struct state *st, const char *dir, struct err *e)
     return r;
 }
 
-/* With the proof of the key, since the hub may have the node already: its answer was lost. */
+/* Asks with a proof of the key. The hub may have this node already, if an earlier answer was lost.
+ */
 static int ask_proven(const struct join_wish *wish, const struct x25519_secret *secret,
     const struct x25519_public *public, struct client_answer *ret, struct err *e)
 {
@@ -285,7 +287,7 @@ static int enrol(const struct join_wish *wish, struct netlink *nl, struct state 
     return r;
 }
 
-/* What the node keeps about the hub's public API, and the proxy that was chosen. */
+/* Fills in what the node keeps of the hub's public API, and the proxy. */
 static int take_ways(const struct join_wish *wish, struct state_ways *ways, struct err *e)
 {
     const struct token *token = wish->token;
@@ -304,7 +306,7 @@ static int take_ways(const struct join_wish *wish, struct state_ways *ways, stru
     return r == PROXY_E_NONE ? 0 : r;
 }
 
-/* The kernel's WireGuard hands nothing on. */
+/* A relay needs the userspace engine: the kernel's WireGuard forwards no sealed packets. */
 static int choose_engine(const struct join_wish *wish, struct state *st, struct err *e)
 {
     st->engine = wish->engine;
@@ -357,7 +359,7 @@ int join_enrol(const struct join_wish *wish, struct state *ret, struct err *e)
         r = take_ways(wish, &st.ways, e);
     chosen.proxy = st.ways.proxy[0] ? st.ways.proxy : NULL;
     chosen.engine = st.engine;
-    /* Last of all that can be found out here: the token is not spent for nothing. */
+    /* The last check before the hub is asked, so that a token is not used up in vain. */
     if (r == 0 && engine_check(st.engine, wish->interface, e) != 0)
         r = err_prefix(e, "this machine cannot have the interface, and the token is not used");
     if (r == 0)

@@ -1,9 +1,9 @@
 /*
  * join.h - how a machine becomes a node.
  *
- * The key is made here and is on the disk before the hub hears of it. So a join
- * whose answer was lost is repeated with the same key, and the hub gives the same
- * node. The machine's network is not touched here; the agent does that.
+ * The key is made here, and is on the disk before the hub hears of it. So a join whose answer was
+ * lost can be repeated with the same key, and the hub answers with the same node. Interfaces and
+ * routes are not touched here; the agent makes them.
  */
 #pragma once
 
@@ -16,14 +16,15 @@
 struct err;
 struct label;
 
-/** What a person asked for. Borrowed. */
+/** The options of the join. Borrowed. */
 struct join_wish {
     const struct token *token;
-    const char *name; /* NULL: the host's, and if that is taken whatever the hub gives */
+    const char *name; /* NULL: the host's name; if that is taken, the hub chooses one */
     const struct label *labels;
     size_t n_labels;
     enum engine_kind engine;
-    bool keeps_hosts;             /* this one and the next four: see struct state */
+    /* The next five are those of struct state. */
+    bool keeps_hosts;
     bool wants_relay;             /* needs the userspace engine */
     const struct subnets *routes; /* asked of the hub; NULL: none */
     bool keeps_sources;

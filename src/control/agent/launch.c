@@ -34,7 +34,7 @@
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-/* systemd is the init of this machine, and has our unit. */
+/* systemctl's path, if systemd is the init of this machine and has our unit; else NULL. */
 static const char *find_systemctl(void)
 {
     static const char *const unit_dirs[] = {
@@ -74,7 +74,7 @@ static int start_detached(
     const char *const argv[] = {
         process_self_path(self), "agent", "--state", state_dir, "--socket", socket_path, NULL};
 
-    /* Nobody else writes the time into that file; see cmd_agent(). */
+    /* A log file of its own has no times but those that the agent writes; see cmd_agent(). */
     (void)setenv(LAUNCH_LOG_TIME, "1", 1);
     (void)snprintf(
         ret->log_path, sizeof(ret->log_path), "%.*s/%s", STATE_DIR_MAX, state_dir, LOG_FILE);
@@ -95,7 +95,7 @@ int launch_agent(const char *state_dir, const char *socket_path, struct launch *
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-/* Words that lead to what is missing. */
+/* Why no agent answers, and which command helps. */
 static int explain_no_agent(const char *socket_path, struct err *e)
 {
     char text[REMOVED_TEXT_MAX];
@@ -143,14 +143,15 @@ static bool has_handshake(const json_t *status)
     return json_is_integer(json_object_get(hub, "handshakeAgeSeconds"));
 }
 
-/* How far an agent had come when it was waited for no longer. */
+/* How far the agent had come when the wait was over. */
 enum progress {
     PROGRESS_NONE,    /* it did not answer */
-    PROGRESS_ANSWERS, /* it did, and had no engine */
-    PROGRESS_ENGINE,  /* the engine ran, and had no handshake */
+    PROGRESS_ANSWERS, /* it answered, and no engine ran */
+    PROGRESS_ENGINE,  /* an engine ran, and had no handshake with the hub */
 };
 
-/* The agent knows what keeps it from making the interface: waiting would tell no more. */
+/* Has the agent failed to make the interface? Then its reason is put into @e, and there is no more
+ * to wait for. */
 static bool describe_fault(const json_t *self, struct err *e)
 {
     const char *fault = json_string_value(json_object_get(self, "fault"));
@@ -207,7 +208,7 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
         json_decref(status);
         if (launch->pid && process_has_ended(launch->pid))
             return err_set(e, -ECHILD, "the agent has ended; %s says why", launch->log_path);
-        /* Nothing that could be waited for tells of a handshake. */
+        /* The agent's socket has no event for a handshake, so it is asked again and again. */
         (void)poll(NULL, 0, ASK_PAUSE_MS);
     }
     return describe_timeout(launch, socket_path, progress, e);
@@ -215,7 +216,7 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
 
 /* ---- leaving without it --------------------------------------------------------------------- */
 
-/* The interface may still be there, and work, without an agent. */
+/* The interface may still be there and carry packets, although no agent runs. */
 static void tell_hub(const struct state *st, struct launch_farewell *ret)
 {
     const struct node *hub = render_hub(&st->snapshot);
@@ -234,7 +235,7 @@ static void tell_hub(const struct state *st, struct launch_farewell *ret)
         (void)snprintf(ret->why, sizeof(ret->why), "%.*s", (int)sizeof(ret->why) - 1, err_text(&e));
 }
 
-/* Fills in the farewell what became of the names: they do not hold back the rest. */
+/* Removes the names. A failure is kept in @ret and does not hold back the rest. */
 static void forget_names(const struct state *st, struct launch_farewell *ret)
 {
     struct err e = ERR_NULL;
@@ -260,7 +261,7 @@ static int take_down(const struct state *st, struct launch_farewell *ret, struct
     return r;
 }
 
-/* Nothing but a socket is removed. */
+/* Removes what is at @path if it is a socket, and nothing else. */
 static void remove_socket(const char *path)
 {
     struct stat st;
@@ -269,7 +270,7 @@ static void remove_socket(const char *path)
         (void)unlink(path);
 }
 
-/* Those of an agent that was killed. */
+/* Removes the sockets that an agent left behind when it was killed. */
 static void remove_stale_sockets(const char *path)
 {
     char measure[PATH_MAX];
@@ -281,7 +282,7 @@ static void remove_stale_sockets(const char *path)
     remove_socket(measure);
 }
 
-/* What there is to leave, which no agent has meanwhile. */
+/* Reads the node's state, and takes the lock so that no agent starts meanwhile. */
 static int load(const char *state_dir, struct state *st, int *ret_lock_fd,
     struct launch_farewell *ret, struct err *e)
 {

@@ -12,7 +12,7 @@
 
 struct err;
 
-/** Set in the environment of an agent that logs to a file of its own: lines begin with the time. */
+/** This variable is set for an agent that logs to a file of its own: each line has the time. */
 #define LAUNCH_LOG_TIME "WEFT_LOG_TIME"
 
 /** No agent answers on the socket. */
@@ -26,9 +26,10 @@ struct launch {
 };
 
 /**
- * launch_agent() - by systemd where it runs and has our unit, else as a detached process
+ * launch_agent() - start the agent: by systemd where it runs and has our unit, else as a detached
+ * process
  *
- * The unit serves the default paths only.
+ * Our unit is for the default paths; with other paths the agent is always a detached process.
  *
  * Return: 0; or non-zero with words.
  */
@@ -44,7 +45,7 @@ int launch_ask(const char *socket_path, const char *method, const char *path, un
     json_t **ret, struct err *e);
 
 /**
- * launch_wait() - until the agent has had a handshake with the hub
+ * launch_wait() - wait until the agent has had a handshake with the hub
  * @ret_status:	the agent's status then; gives a reference
  *
  * Return: 0; or non-zero with words about what is missing after @timeout_ms.
@@ -52,18 +53,21 @@ int launch_ask(const char *socket_path, const char *method, const char *path, un
 int launch_wait(const struct launch *launch, const char *socket_path, unsigned timeout_ms,
     json_t **ret_status, struct err *e);
 
-/** What became of a node whose agent does not run. */
+/** What has been done for a node whose agent does not run. */
 struct launch_farewell {
     char network[NAME_MAX_LEN + 1];
     char interface[STATE_INTERFACE_MAX];
-    bool told;     /* the hub knows */
-    char why[256]; /* why it does not */
+    bool told;     /* the hub has been told that the node leaves */
+    char why[256]; /* why it has not; "" if it has */
     char hosts_owner[HOSTS_OWNER_MAX];
     char names_why[256]; /* why the names are still in the hosts file; "" if they are not */
 };
 
 /**
- * launch_take_down_alone() - without an agent: the interface and the names go, the rest stays
+ * launch_take_down_alone() - remove the interface and the names where no agent runs
+ *
+ * What has been joined stays.
+ *
  * @socket_path:	as for launch_leave_alone()
  * @ret:	its @told and @why are not set
  *
@@ -73,8 +77,10 @@ int launch_take_down_alone(
     const char *state_dir, const char *socket_path, struct launch_farewell *ret, struct err *e);
 
 /**
- * launch_leave_alone() - leave without an agent: tell the hub if it can be, and clean up
- * @socket_path:	where the agent was: what it left there goes, too
+ * launch_leave_alone() - leave the network where no agent runs
+ * @socket_path:	of the agent that was; a socket that it has left there is removed, too
+ *
+ * The hub is told if it can be reached; the node's files and its interface are removed in any case.
  *
  * Return: 0; STATE_E_ABSENT with words: there is nothing to leave; or negative
  * errno with words.

@@ -21,31 +21,31 @@
 #include "os/log.h"
 #include "os/process.h"
 
-/* From the end of a process to the start of the next. */
+/* Time from the end of a process to the start of the next. */
 #define BACKOFF_FIRST (50 * NSEC_PER_MSEC)
 #define BACKOFF_MAX   (30 * NSEC_PER_SEC)
 
-/* A process that was there for so long was well. */
+/* After a process that ran for longer than this the wait begins with BACKOFF_FIRST again. */
 #define WELL_AFTER (60 * NSEC_PER_SEC)
 
-/* To end by itself, when it is told to. */
+/* A process that is to end is killed after this time. */
 #define END_MS 2000
 
 /* The connection to one process; it is released by the loop, perhaps after the host. */
 struct measure_link {
     uv_poll_t poll;            /* of @fd */
-    struct measure_host *host; /* borrowed; NULL: it is closing */
+    struct measure_host *host; /* borrowed; NULL: this link is closing */
     int fd;                    /* owns */
 };
 
 struct measure_host {
     uv_loop_t *loop;
-    uv_timer_t timer;           /* to the next start */
+    uv_timer_t timer;           /* until the next start */
     struct service_wire config; /* immutable */
-    struct rlimit memlock;      /* likewise */
+    struct rlimit memlock;      /* immutable */
     struct measure_link *link;  /* NULL: there is no process */
     pid_t pid;                  /* to be waited for; 0: none */
-    nsec_t started;             /* that process */
+    nsec_t started_at;          /* time of that process's start; 0: there is none */
     nsec_t backoff;
     struct str list; /* the members, as they were told last */
     bool is_behind;  /* the process has not been told @list */
@@ -77,14 +77,14 @@ static void hang_up(struct measure_host *h)
     h->out_off = 0;
 }
 
-/* After longer and longer. */
+/* Plans the next start, each time later than before. */
 static void plan_start(struct measure_host *h)
 {
-    bool was_well = h->started != 0 && clock_now() - h->started > WELL_AFTER;
+    bool was_well = h->started_at != 0 && clock_now() - h->started_at > WELL_AFTER;
 
     h->backoff =
         was_well || h->backoff == 0 ? BACKOFF_FIRST : nsec_min(2 * h->backoff, BACKOFF_MAX);
-    h->started = 0;
+    h->started_at = 0;
     (void)uv_timer_start(&h->timer, on_timer, (uint64_t)(h->backoff / NSEC_PER_MSEC), 0);
 }
 
@@ -96,7 +96,7 @@ static void lose(struct measure_host *h)
     plan_start(h);
 }
 
-/* ---- saying --------------------------------------------------------------------------------- */
+/* ---- sending -------------------------------------------------------------------------------- */
 
 static void watch(struct measure_host *h)
 {
@@ -107,7 +107,7 @@ static void watch(struct measure_host *h)
     (void)uv_poll_start(&h->link->poll, events, on_event);
 }
 
-/* As much as it takes now; its end is heard by the poll. */
+/* Sends as much as the socket takes now. The process's end is noticed by the poll. */
 static void flush(struct measure_host *h)
 {
     while (h->out_off < h->out.len) {
@@ -124,7 +124,7 @@ static void flush(struct measure_host *h)
     h->out_off = 0;
 }
 
-/* Of lists that were not begun only the last is said. */
+/* Sends what waits. Of several lists of which nothing was sent yet only the newest is sent. */
 static void pump(struct measure_host *h)
 {
     flush(h);
@@ -133,7 +133,7 @@ static void pump(struct measure_host *h)
         h->is_behind = false;
         flush(h);
     }
-    /* Half a message would be worse than none: the next process hears it whole. */
+    /* Without memory for a whole list the connection is given up; the next process is told all. */
     if (h->out.failed)
         (void)shutdown(h->link->fd, SHUT_RDWR);
     watch(h);
@@ -153,7 +153,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 
 static int start(struct measure_host *h, struct err *e)
 {
-    /* The program that runs, also when another one lies in its place by now. */
+    /* This very program, also if another version has replaced its file by now. */
     const char *const argv[] = {"/proc/self/exe", "measuring", NULL};
     struct measure_link *link = calloc(1, sizeof(*link));
     _cleanup_(closep) int theirs = -1;
@@ -174,12 +174,12 @@ static int start(struct measure_host *h, struct err *e)
         free(link);
         return r;
     }
-    /* Before it is told anything. Lowered only, which needs no right; else a fact is wrong. */
+    /* Lowering a limit needs no right. If this fails the process only tells a wrong limit. */
     (void)prlimit(h->pid, RLIMIT_MEMLOCK, &h->memlock, NULL);
     *link = (struct measure_link){.host = h, .fd = pair[0]};
     (void)uv_poll_init(h->loop, &link->poll, link->fd);
     h->link = link;
-    h->started = clock_now();
+    h->started_at = clock_now();
     service_wire_encode(&h->out, &h->config);
     h->is_behind = h->list.len > 0;
     pump(h);
@@ -253,7 +253,7 @@ void measure_host_tell(struct measure_host *h, const struct ip_addr *own,
     str_deinit(&list);
     if (!h->link)
         return;
-    /* It looks around when it takes a list, too. */
+    /* A list that is still to be sent makes it check its interface as well. */
     if (!h->is_behind && h->out.len == 0)
         service_wire_encode(&h->out, &(struct service_wire){.type = SERVICE_WIRE_LOOK});
     pump(h);

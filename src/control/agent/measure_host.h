@@ -3,11 +3,12 @@
  *
  * Theory of operation. The process is this same program, started with one end of a socket pair;
  * what it does is in measure/service_process.h, and what it is told in measure/service_wire.h. It
- * says nothing, so when something can be read that is its end. Then another is started, at once,
- * and after longer and longer when that ends, too; it is told everything anew. Its end of the pair
- * is the only one: when the agent ends, in whatever way, so does the process.
+ * sends nothing, so the socket becomes readable only when the process has ended. Then another one
+ * is started and told everything anew: soon the first time, and later each time that the next one
+ * ends early, too. The agent's end of the pair is the only one, so the process ends whenever the
+ * agent does.
  *
- * What does not fit into the socket waits here: at most two lists of members.
+ * What does not fit into the socket waits here: at most the list that is being sent and the newest.
  *
  * Threads: the loop's.
  */
@@ -35,9 +36,9 @@ int measure_host_new(struct measure_host **ret, uv_loop_t *loop,
     const struct service_config *config, const struct rlimit *memlock, struct err *e);
 
 /**
- * measure_host_tell() - as service_set_members(); what it knows already is not said again
+ * measure_host_tell() - tell the process who the members are, as service_set_members() has them
  *
- * It looks at its interface in any case.
+ * A list that it knows already is not sent again; it is then told to check its interface.
  */
 void measure_host_tell(struct measure_host *h, const struct ip_addr *own,
     const struct service_member *members, size_t n);

@@ -13,9 +13,9 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-#define PATIENCE     (2 * NSEC_PER_SEC) /* a resolver that says nothing for so long is silent */
+#define PATIENCE     (2 * NSEC_PER_SEC) /* without an answer for this time it counts as silent */
 #define PERIOD       (60 * NSEC_PER_SEC)
-#define PERIOD_EACH  (NSEC_PER_SEC / 10) /* so many names, so much longer a period */
+#define PERIOD_EACH  (NSEC_PER_SEC / 10) /* the period is at least this for each name */
 #define SILENCE_TIME (30 * NSEC_PER_SEC)
 
 struct entry {
@@ -23,7 +23,7 @@ struct entry {
     char name[NAME_MAX_LEN + 1];
     enum name_verdict verdict;
     struct ip_addr where;
-    nsec_t due; /* when to ask next; 0: as soon as can be */
+    nsec_t due_at; /* time of the next question; 0: at once */
 };
 
 struct name_check {
@@ -36,7 +36,7 @@ struct name_check {
     bool is_ending;
     struct entry *entries; /* owns; sorted by name */
     size_t n;
-    nsec_t asking_since; /* the question that is under way; 0: none */
+    nsec_t asking_since; /* a question is under way since then; 0: none is */
     bool is_silent;      /* the last question had no answer */
 };
 
@@ -80,7 +80,7 @@ static struct entry *next_due(struct name_check *c)
     struct entry *first = NULL;
 
     for (size_t i = 0; i < c->n; i++)
-        if (!first || c->entries[i].due < first->due)
+        if (!first || c->entries[i].due_at < first->due_at)
             first = &c->entries[i];
     return first;
 }
@@ -94,15 +94,15 @@ static bool wait_for_work(struct name_check *c, const struct entry *next)
         (void)pthread_cond_wait(&c->changed, &c->lock);
         return false;
     }
-    if (next->due <= clock_now())
+    if (next->due_at <= clock_now())
         return true;
-    until =
-        (struct timespec){.tv_sec = next->due / NSEC_PER_SEC, .tv_nsec = next->due % NSEC_PER_SEC};
+    until = (struct timespec){
+        .tv_sec = next->due_at / NSEC_PER_SEC, .tv_nsec = next->due_at % NSEC_PER_SEC};
     (void)pthread_cond_timedwait(&c->changed, &c->lock, &until);
     return false;
 }
 
-/* Holds the lock. What was found out about a name that may not be wanted any more. */
+/* Holds the lock. Takes what was found out about @name, if it is still wanted. */
 static void take(
     struct name_check *c, const char *name, enum name_found found, const struct ip_addr *where)
 {
@@ -113,8 +113,8 @@ static void take(
     c->is_silent = found == NAME_FOUND_SILENT;
     if (!e)
         return;
-    e->due = clock_now() + (c->is_silent ? SILENCE_TIME : period);
-    /* A server that is away for a moment takes nothing back. */
+    e->due_at = clock_now() + (c->is_silent ? SILENCE_TIME : period);
+    /* A verdict stays while the resolver is silent. */
     if (c->is_silent && e->verdict != NAME_VERDICT_PENDING)
         return;
     e->verdict = found == NAME_FOUND_SOMEBODY ? NAME_VERDICT_ELSEWHERE : NAME_VERDICT_FREE;
@@ -202,7 +202,7 @@ bool name_check_want(struct name_check *c, const struct name_query *queries, siz
         if (known && is_same_query(known, &entries[i])) {
             entries[i].verdict = known->verdict;
             entries[i].where = known->where;
-            entries[i].due = known->due;
+            entries[i].due_at = known->due_at;
         }
     }
     old = c->entries;

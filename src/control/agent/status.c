@@ -11,12 +11,12 @@
 #include "mesh/object/path_report.h"
 #include "net/tun/offload.h"
 
-/* Peers that an alarm names. */
+/* An alarm names at most so many peers. */
 #define ALARM_NAMES 10
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* Null for what has never been. */
+/* Age of the last handshake, s; null: there was none. */
 static json_t *encode_age(const struct observation *ob, nsec_t now)
 {
     int64_t age = observation_age_seconds(ob, now);
@@ -43,7 +43,7 @@ static json_t *encode_bytes(uint64_t bytes)
     return json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes);
 }
 
-/* What a node is: the same fields for this one, the hub and the peers. */
+/* The fields that this node, the hub and the peers have in common. */
 static json_t *encode_node(const struct node *n)
 {
     char key[X25519_BASE64_MAX];
@@ -55,7 +55,7 @@ static json_t *encode_node(const struct node *n)
         x25519_public_format(&n->key, key), "island", n->island);
 }
 
-/* Takes both; NULL when either could not be made. */
+/* Puts the fields of @b into @a. Takes both. Return: NULL if either is NULL, or without memory. */
 static json_t *join(json_t *a, json_t *b)
 {
     if (!a || !b || json_object_update(a, b) < 0)
@@ -64,7 +64,7 @@ static json_t *join(json_t *a, json_t *b)
     return a;
 }
 
-/* Null while no userspace engine tells. */
+/* Null without a userspace engine. */
 static json_t *encode_offloads(const struct offloads *o)
 {
     json_t *list = o ? json_array() : json_null();
@@ -89,10 +89,11 @@ static json_t *encode_self(const struct status_input *in, const struct node *sel
     return join(encode_node(self), more);
 }
 
-/* Null when it has said nothing yet. */
-static json_t *encode_silence(nsec_t since)
+/* In s; null: the hub has not been heard since the agent's start. */
+static json_t *encode_silence(nsec_t silent_for)
 {
-    return since == NSEC_NEVER ? json_null() : json_integer((json_int_t)(since / NSEC_PER_SEC));
+    return silent_for == NSEC_NEVER ? json_null()
+                                    : json_integer((json_int_t)(silent_for / NSEC_PER_SEC));
 }
 
 static json_t *encode_hub(const struct status_input *in, const struct node *hub)
@@ -120,7 +121,7 @@ static json_t *encode_loss(const struct reach_peer *path)
     return path->is_measured ? json_real(path->loss_permille / 1000.0) : json_null();
 }
 
-/* Null where there is none. */
+/* The name of the node that relays; null where none does. */
 static json_t *encode_relay(const struct reach_peer *path)
 {
     return path->relay[0] != '\0' ? json_string(path->relay) : json_null();
@@ -165,7 +166,7 @@ static const char *source_of_keepalive(const struct status_input *in)
     return keepalive_plan_is_known(in->keepalive) ? "measured" : "default";
 }
 
-/* Of a mapping: null for what is not known, or was not lived to see. */
+/* A rest that a mapping has survived, or has not, in s; null: none was measured. */
 static json_t *encode_seconds(nsec_t t)
 {
     return t == 0 || t == NSEC_NEVER ? json_null() : json_real((double)t / (double)NSEC_PER_SEC);
@@ -271,7 +272,7 @@ static const char *format_since(const json_t *peer, char buf[static 32])
     return format_time(peer, "sinceSeconds", buf);
 }
 
-/* "-" for what is not known. */
+/* "-": not known. */
 static const char *format_real(
     const json_t *peer, const char *field, double factor, const char *unit, char buf[static 32])
 {
@@ -327,7 +328,7 @@ static void format_peers(const json_t *peers, struct str *out)
     table_deinit(&t);
 }
 
-/* Is that reason one that an earlier peer of the list has already given? */
+/* Has one of the first @before peers the same reason as @peer? */
 static bool is_said(const json_t *peers, size_t before, const json_t *peer)
 {
     for (size_t i = 0; i < before; i++) {
@@ -340,7 +341,7 @@ static bool is_said(const json_t *peers, size_t before, const json_t *peer)
     return false;
 }
 
-/* Each reason once: most peers of a network share theirs. */
+/* Prints each reason once, because many peers have the same one. */
 static void format_reasons(const json_t *peers, struct str *out)
 {
     size_t index;
@@ -394,7 +395,7 @@ static void format_alarm(const json_t *peers, struct str *out)
         str_add(out, ", though only direct paths are wanted\n");
 }
 
-/* Only what is missing is worth a line. */
+/* A line for each offload that is off, with the reason. */
 static void format_offloads(const json_t *offloads, struct str *out)
 {
     const json_t *offload;
@@ -416,7 +417,7 @@ static void format_names(const json_t *names, struct str *out)
             text_of(item, "name", "?"), text_of(item, "node", "?"), text_of(item, "why", "?"));
 }
 
-/* A hub that has missed its heartbeat is not said to answer, long before it counts as away. */
+/* A hub that has missed a heartbeat is shown as silent, well before it counts as away. */
 static const char *format_presence(const json_t *hub, char buf[static 64])
 {
     json_int_t silent = json_integer_value(json_object_get(hub, "silentSeconds"));
@@ -517,7 +518,8 @@ static const char *describe_relay(const json_t *relay)
     return verdict;
 }
 
-/* Those that this node reaches; the best is the one with the smallest sum. */
+/* The relays through which the peer may be reached. The best has the smallest sum of both round
+ * trips. */
 static void format_relays(const json_t *relays, struct str *out)
 {
     struct table t;

@@ -31,19 +31,19 @@ struct status_input {
     const char *engine;                 /* "userspace" or "kernel"; NULL: none runs */
     const struct offloads *offloads;    /* of the userspace engine; NULL: not known */
     const char *fault;                  /* why the interface is not as it should be; "": it is */
-    const char *engine_why;             /* why that one; "" when it was asked for */
+    const char *engine_why;             /* why that engine; "": it was asked for */
     const struct status_routes *routes; /* NULL: not told */
     const struct keepalive_plan *keepalive; /* NULL: nothing is measured */
     const json_t *names_left_out; /* of the hosts file: [{"name", "node", "why"}]; NULL: none */
-    bool hub_heard;               /* its stream of events is open and not silent */
-    nsec_t hub_silent_for;        /* since it last said something; NSEC_NEVER: not yet */
-    const char *stream_why;       /* why what goes to the hub goes in TLS; NULL: it goes by UDP */
+    bool hub_heard;               /* the hub's stream of events is open and not silent */
+    nsec_t hub_silent_for;        /* as hub_link_silent_for() says, ns */
+    const char *stream_why;       /* why packets to the hub go in TLS; NULL: they go by UDP */
     enum udp_asymmetry_kind asymmetry; /* which way UDP to the hub is broken */
     nsec_t now;                        /* monotonic */
-    nsec_t wall;                       /* since 1970 */
+    nsec_t wall;                       /* ns since 1970 */
 };
 
-/** status_encode() - a new reference, NULL for no memory. */
+/** status_encode() - the status as JSON: a new reference, NULL for no memory. */
 json_t *status_encode(const struct status_input *in);
 
 /**
@@ -55,11 +55,11 @@ json_t *status_encode(const struct status_input *in);
 json_t *status_encode_paths(const struct status_input *in, const struct path_driver *paths,
     const struct node *node, const struct reach_peer *peer);
 
-/** status_format_paths() - the same for people; as status_format(). */
+/** status_format_paths() - what status_encode_paths() made, for people; appends to @out. */
 void status_format_paths(const json_t *paths, struct str *out);
 
 /**
- * status_format() - for people
+ * status_format() - the status as a table for people
  * @status:	as status_encode() made it, perhaps in another version of this program
  * @out:	appended to
  */

@@ -13,7 +13,7 @@
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* Takes @item. */
+/* Appends @item, which is taken. Takes @list, too: NULL if either is NULL, or without memory. */
 static json_t *append(json_t *list, json_t *item)
 {
     if (json_array_append_new(list, item) == 0)
@@ -37,7 +37,7 @@ json_t *status_routes_encode(const struct status_routes *in)
     return list;
 }
 
-/* Why nothing gets through to it, and what helps; "": it does, as far as is seen here. */
+/* Why no packets get to that subnet, and what helps; "": no obstacle is known on this machine. */
 static void explain(const struct status_routes *in, const struct ip_prefix *route, bool is_admitted,
     char why[static WHY_MAX])
 {
@@ -110,7 +110,7 @@ static bool is_used(const json_t *item)
     return json_is_true(json_object_get(item, "used"));
 }
 
-/* Those through one node, which follow each other, in one line. */
+/* One line for each node, with the subnets behind it, which follow each other in @routes. */
 static void format_used(const json_t *routes, struct str *out)
 {
     const char *node = NULL;

@@ -21,7 +21,7 @@ struct hub_ask {
     char path[HUB_ASK_PATH_MAX + 1];
     json_t *body; /* owns a reference */
     unsigned timeout_ms;
-    bool is_second; /* the hub has said what it takes */
+    bool is_second; /* this is the second try, with the stamp that the hub takes */
     client_done_fn done;
     void *ctx; /* pins */
 };

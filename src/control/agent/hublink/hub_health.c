@@ -56,7 +56,8 @@ static void judge_silence(struct hub_health *hh, const struct hub_health_facts *
     hh->silent_since = is_unanswered ? ob->unanswered_since : 0;
 }
 
-/* What goes through the stream goes on there, so only without one is there somebody to greet. */
+/* The endpoint is another one. The stream is not affected, so without it alone a handshake is due.
+ */
 static void on_moved(struct hub_health *hh, bool is_by_stream)
 {
     hh->has_moved = !is_by_stream;

@@ -23,7 +23,7 @@ struct network;
 struct node;
 struct observation;
 
-/** What is the case after a poll. Borrowed. */
+/** What is seen of the hub after a poll. Borrowed. */
 struct hub_health_facts {
     nsec_t now;
     bool has_engine;

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All endpoints are asked together, each 0.3 to 0.4 s: after this time the present one could have
- * answered, too. */
+/* Another endpoint is taken when its first answer is this old. All endpoints are asked at the same
+ * time, each 0.3 to 0.4 s, so the present one could have answered by then, too. */
 #define OTHER_FIRST (500 * NSEC_PER_MSEC)
 
-/* Answers further apart than this belong to two silences of the hub. */
+/* After a pause of this length the answers of another endpoint are counted anew. */
 #define OTHER_GAP (6 * NSEC_PER_SEC)
 
 /* Where in the list the present endpoint is; @n if it is not there any more. */
@@ -24,7 +24,8 @@ static unsigned find_present(
     return i;
 }
 
-/* The next after @present that has a route; else @present, or the first when there is none. */
+/* The next endpoint after @present to which there is a route. If there is a route to none of them:
+ * @present, or the first one when the present one is not in the list. */
 static unsigned find_next(const struct endpoint *endpoints, unsigned n, unsigned present,
     hub_path_fn has_route, void *ctx)
 {

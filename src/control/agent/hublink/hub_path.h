@@ -21,7 +21,7 @@
 #define HUB_PATH_TRY (11 * NSEC_PER_SEC)
 
 struct hub_path {
-    struct render_path path; /* for render; its node is "" at first */
+    struct render_path path; /* for render_config(); its node is "" until the first choice */
     nsec_t taken_at;         /* time when the endpoint was chosen */
 
     struct endpoint
@@ -34,10 +34,10 @@ struct hub_path {
 typedef bool (*hub_path_fn)(void *ctx, const struct ip_addr *to);
 
 /**
- * hub_path_take() - choose
+ * hub_path_take() - choose an endpoint
  * @hub:	the hub's name
  * @endpoints:	where it may be, @n of them, at least 1
- * @works:	it is heard there
+ * @works:	the hub is heard at the present endpoint
  *
  * Return: true if another endpoint than before was chosen.
  */

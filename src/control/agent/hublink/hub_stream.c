@@ -26,7 +26,7 @@
 #define CONNECT_TIMEOUT_MS 5000
 #define RETRY_FIRST        (250 * NSEC_PER_MSEC)
 #define RETRY_MAX          (8 * NSEC_PER_SEC)
-/* A connection that lasted so long was a good one. */
+/* After a connection that lasted this long the next try begins with the shortest wait. */
 #define GOOD_TIME (10 * NSEC_PER_SEC)
 
 /* docs/wire/stream.md, "Frames". */
@@ -44,15 +44,15 @@ struct hub_stream {
 
     _Atomic bool is_ending; /* set before the thread is woken */
 
-    /* The thread's, but for the UDP socket's address, which anybody may set. */
+    /* Written by the thread; only the UDP socket's address may be set by others. */
     struct stream_pump pump;
     struct client_upgrade *bytes; /* owns; NULL: not connected */
-    nsec_t heard;                 /* when bytes last came */
-    nsec_t beat;                  /* when the next one is due */
+    nsec_t heard_at;              /* time when bytes last came */
+    nsec_t beat_at;               /* time of the next keepalive frame */
 
     pthread_mutex_t lock;            /* guards what follows */
-    struct hub_stream_status status; /* for others */
-    struct hub_ways_api api;         /* by others */
+    struct hub_stream_status status; /* written by the thread, read by others */
+    struct hub_ways_api api;         /* written by others, read by the thread */
 };
 
 /* ---- status --------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static int connect_by(struct hub_stream *hs, const char *to, const char *proxy, 
     return client_upgrade_open(&hs->bytes, &wish, e);
 }
 
-/* Each of the hub's addresses, through the proxy if there is one, and then without. */
+/* Tries each of the hub's addresses: through the proxy if there is one, and then without. */
 static int connect_any(struct hub_stream *hs, struct err *e)
 {
     const char *proxy = hs->ways.proxy[0] ? hs->ways.proxy : NULL;
@@ -138,7 +138,7 @@ static ssize_t read_bytes(void *ctx, void *buf, size_t cap)
     ssize_t n = client_upgrade_read(hs->bytes, buf, cap);
 
     if (n > 0)
-        hs->heard = clock_now();
+        hs->heard_at = clock_now();
     return n;
 }
 
@@ -149,7 +149,8 @@ static ssize_t write_bytes(void *ctx, const void *buf, size_t len)
     return client_upgrade_write(hs->bytes, buf, len);
 }
 
-/* Until something can be moved, a beat is due, or somebody wakes us. */
+/* Waits until bytes can be read or written, a keepalive frame is due, or another thread wakes it.
+ */
 static void wait_for(struct hub_stream *hs)
 {
     bool is_full = stream_pump_is_full(&hs->pump);
@@ -158,12 +159,12 @@ static void wait_for(struct hub_stream *hs)
         {.fd = is_full ? -1 : hs->pump.udp_fd, .events = POLLIN},
         {.fd = hs->wake_fd, .events = POLLIN},
     };
-    nsec_t wait = nsec_min(hs->beat, hs->heard + SILENCE_MAX) - clock_now();
+    nsec_t wait = nsec_min(hs->beat_at, hs->heard_at + SILENCE_MAX) - clock_now();
 
     (void)poll(fds, 3, (int)(nsec_max(wait, 0) / NSEC_PER_MSEC) + 1);
 }
 
-/* One turn: 0, STREAM_PUMP_E_MORE, or why the connection has ended. */
+/* One turn. Return: 0, STREAM_PUMP_E_MORE, or the reason why the connection has ended. */
 static int move(struct hub_stream *hs)
 {
     struct stream_bytes bytes = {.read = read_bytes, .write = write_bytes, .ctx = hs};
@@ -171,9 +172,9 @@ static int move(struct hub_stream *hs)
     int in;
     int out;
 
-    if (now >= hs->beat) {
+    if (now >= hs->beat_at) {
         stream_pump_beat(&hs->pump);
-        hs->beat = now + BEAT_EACH;
+        hs->beat_at = now + BEAT_EACH;
     }
     in = stream_pump_inward(&hs->pump, &bytes);
     if (in != 0 && in != STREAM_PUMP_E_MORE)
@@ -181,7 +182,7 @@ static int move(struct hub_stream *hs)
     out = stream_pump_outward(&hs->pump, &bytes);
     if (out != 0 && out != STREAM_PUMP_E_MORE)
         return out;
-    if (now - hs->heard >= SILENCE_MAX)
+    if (now - hs->heard_at >= SILENCE_MAX)
         return -ETIMEDOUT;
     return in == STREAM_PUMP_E_MORE ? in : out;
 }
@@ -199,13 +200,13 @@ static const char *why_ended(int r)
     return "the connection is lost";
 }
 
-/* For as long as the connection lasts. */
+/* Carries datagrams until the connection ends. */
 static void carry(struct hub_stream *hs)
 {
     int r = 0;
 
-    hs->heard = clock_now();
-    hs->beat = hs->heard + BEAT_EACH;
+    hs->heard_at = clock_now();
+    hs->beat_at = hs->heard_at + BEAT_EACH;
     stream_pump_restart(&hs->pump);
     tell(hs, true, "");
     while (!is_unwanted(hs) && (r == 0 || r == STREAM_PUMP_E_MORE)) {
@@ -217,7 +218,8 @@ static void carry(struct hub_stream *hs)
     hs->bytes = client_upgrade_close(hs->bytes);
 }
 
-/* Between a half and the whole of a time that doubles: so that nodes spread out. */
+/* Waits for a random time between half of *@retry and all of it, so that nodes do not all connect
+ * at once. Doubles *@retry. */
 static void pause_for(struct hub_stream *hs, nsec_t *retry)
 {
     struct pollfd wake = {.fd = hs->wake_fd, .events = POLLIN};

@@ -6,7 +6,8 @@
  * to the hub; a thread carries it to the hub's API port and back, through an
  * HTTP proxy if there is one. When the connection ends it makes another, later
  * and later while that fails; the socket stays, so WireGuard notices nothing
- * but lost packets. Only WireGuard's own port is heard on it.
+ * but lost packets. Datagrams that come from another port than WireGuard's are
+ * dropped.
  *
  * Threads: the thread owns the connection; the rest may be called from the one
  * thread that opened it.
@@ -24,7 +25,7 @@
 struct err;
 struct hub_stream;
 
-/** Where to, and who asks. Copied. */
+/** Where to connect, and as which node. Copied. */
 struct hub_stream_config {
     const struct state_ways *ways;  /* the hub's TLS key, and the proxy */
     const struct hub_ways_api *api; /* where its public API may be */

@@ -8,7 +8,7 @@
 #include "mesh/object/block.h"
 #include "net/address/resolve_task.h"
 
-/* From one look-up to the next, while the hub stays silent. */
+/* Time between two look-ups while the hub stays silent. */
 #define WAIT_FIRST (2 * NSEC_PER_SEC)
 #define WAIT_MAX   (30 * NSEC_PER_SEC)
 
@@ -29,7 +29,7 @@ static bool is_in(const struct endpoint *list, unsigned n, const struct endpoint
     return false;
 }
 
-/* Returns how many there are then. */
+/* Adds @ep unless it is there already or there is no room. Return: the new count. */
 static unsigned add_endpoint(
     struct endpoint *list, unsigned n, unsigned cap, const struct endpoint *ep)
 {
@@ -47,7 +47,7 @@ static void compose(struct hub_ways *w, const struct node_hub *hub)
         w->n = add_endpoint(w->all, w->n, HUB_WAYS_MAX, &hub->endpoints[i]);
 }
 
-/* The hosts file may lead the hub's name into the overlay, which is what is to be reached. */
+/* The hosts file may give the hub's name an address on the overlay, which is no way to the hub. */
 static bool is_outside(const struct endpoint *ep, const struct network *net)
 {
     return !block_find_reserved(&ep->addr) && !ip_prefix_has(&net->cidr4, &ep->addr) &&

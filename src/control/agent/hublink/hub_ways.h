@@ -43,7 +43,7 @@ struct hub_ways {
     unsigned n_found;
     struct resolve_task *task; /* owns; NULL: nothing is being looked up */
     nsec_t look_up_at;         /* time of the next look-up; 0: as soon as the hub is silent */
-    nsec_t wait_for;           /* between the last look-up and the next; 0: the hub is heard */
+    nsec_t wait_for;           /* time from the last look-up to the next; 0: the hub is heard */
     struct log_limit limit;
 };
 

@@ -20,13 +20,13 @@ struct response;
 struct job_calls {
     struct hub_link *hub; /* pins */
     struct list calls;    /* those without an answer yet, oldest first */
-    bool is_ending;       /* no more are sent */
+    bool is_ending;       /* no more calls are sent */
 };
 
 /** job_calls_init() - @hub: pinned. */
 void job_calls_init(struct job_calls *jc, struct hub_link *hub);
 
-/** job_calls_end() - calls that wait are not sent any more; the server's end frees all of them. */
+/** job_calls_end() - send none of the calls that wait. The server's end frees all of them. */
 void job_calls_end(struct job_calls *jc);
 
 /**

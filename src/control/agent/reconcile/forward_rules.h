@@ -1,11 +1,11 @@
 /*
- * forward_rules.h - the packet filter's rules for what this machine forwards: whether they are
- * there.
+ * forward_rules.h - when the packet filter's rules for what this machine forwards are put, and when
+ * they are removed.
  *
  * Two sets of rules: the MSS clamp (mss_clamp.h), which every node has, and the guard
  * (route_guard.h), which a node has that is the way to a subnet. Both are put again each minute,
  * because other programs that load a packet filter often flush all rules. Rules that an earlier run
- * has left are removed.
+ * has left behind are removed.
  *
  * forward_rules_plan() and the functions that take a result are pure; forward_rules_apply() calls
  * them and does what they say.
@@ -68,7 +68,7 @@ void forward_rules_on_guard(struct forward_rules *fr, const struct forward_rules
 void forward_rules_forget(struct forward_rules *fr);
 
 /**
- * forward_rules_apply() - have the rules as they should be; after every pass
+ * forward_rules_apply() - put and remove what is due; to be called after every pass
  * @interface:		its name
  * @masquerades:	hosts of the subnets see this machine's address in the place of the sender's
  *

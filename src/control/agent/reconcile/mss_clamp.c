@@ -32,8 +32,8 @@ int mss_clamp_check_name(const char *interface, struct err *e)
         interface);
 }
 
-/* Where "rt mtu" is the lesser of the routes to both ends, and only ever lowers what is announced.
- */
+/* In nft "rt mtu" is the smaller MTU of the routes to both ends, and the rule never raises the MSS
+ * that was announced. */
 static void add_rule(struct str *out, const char *direction, const char *interface)
 {
     str_addf(out, "%s \"%s\" tcp flags & (syn|rst) == syn tcp option maxseg size set rt mtu\n",

@@ -11,7 +11,10 @@
 struct err;
 
 /**
- * mss_clamp_put() - replace the rules, which have a table of their own; any number of times
+ * mss_clamp_put() - replace the rules, which have a table of their own
+ *
+ * It may be called any number of times.
+ *
  * @interface:	a name that state_check_interface() takes
  *
  * Return: 0, or negative errno with words.
@@ -21,7 +24,7 @@ int mss_clamp_put(const char *interface, struct err *e);
 /**
  * mss_clamp_check_name() - may the rules name that interface?
  *
- * A name may have characters that mean something to nft; nobody gives one such a name.
+ * An interface's name may have characters that have a meaning in nft's syntax.
  *
  * Return: 0, or -EINVAL with words.
  */

@@ -20,7 +20,7 @@ struct peer_route {
 struct peer_routes {
     struct peer_route *wanted; /* owns; sorted by @to */
     size_t n;
-    struct ip_prefix *extra; /* owns; some that should not be there */
+    struct ip_prefix *extra; /* owns; routes to be removed */
     size_t n_extra;
     size_t cap_extra;
 };
@@ -35,7 +35,7 @@ struct rtnl_metrics peer_routes_metrics(const struct wg_config *c, uint16_t mtu,
 {
     unsigned most = c->link_mtu != 0 && c->link_mtu < c->mtu ? c->link_mtu : c->mtu;
 
-    if (!is_v4 && mtu < IP_V6_MTU_MIN) /* Less would keep IPv6 from being sent at all. */
+    if (!is_v4 && mtu < IP_V6_MTU_MIN) /* With less the kernel would not send IPv6 at all. */
         mtu = IP_V6_MTU_MIN;
     return (struct rtnl_metrics){
         .mtu = mtu, .advmss = most - (is_v4 ? IP_V4_HEADER_MIN : IP_V6_HEADER) - TCP_HEADER};

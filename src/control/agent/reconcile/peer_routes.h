@@ -1,9 +1,9 @@
 /*
- * peer_routes.h - the MTU of each peer's path, as the route to its addresses.
+ * peer_routes.h - routes to single peers, which carry the MTU of each peer's path.
  *
- * The kernel's TCP takes the segment size from there, for new connections and
- * for those that run already; its UDP and its forwarding obey it as well. A peer
- * whose path was not measured has no route of its own, only its network's.
+ * The kernel's TCP takes its segment size from the MTU of the route, for new
+ * connections and for those that exist already; UDP and forwarding obey it as well.
+ * A peer whose path was not measured has only the route of the whole network.
  */
 #pragma once
 
@@ -16,19 +16,19 @@ struct netlink;
 struct wg_config;
 
 /**
- * peer_routes_reconcile() - make them what they should be
- * @want:	sorted; its peers' MTUs count, and the interface's
+ * peer_routes_reconcile() - add, change and remove routes until they are as they should be
+ * @want:	sorted; of it the peers' MTUs and the interface's are used
  * @lacks_v6:	this machine takes no IPv6 address, hence no such route
  *
- * Only routes with the mark RTNL_PEER_ROUTES are taken away.
+ * Only routes with the mark RTNL_PEER_ROUTES are removed.
  *
- * Return: 0 or negative errno; then some are not as they should be.
+ * Return: 0; or negative errno, and then some routes are not as they should be.
  */
 int peer_routes_reconcile(
     struct netlink *nl, unsigned ifindex, const struct wg_config *want, bool lacks_v6);
 
 /**
- * peer_routes_metrics() - of a route through the interface whose packets have at most @mtu bytes
+ * peer_routes_metrics() - the metrics of a route whose packets have at most @mtu bytes
  *
  * The announced MSS is what this machine's links can carry, whatever the path's MTU is now: the
  * other end limits what it sends by its own route, and connections that begin on a narrow path may

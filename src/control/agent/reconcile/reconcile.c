@@ -16,10 +16,10 @@
 #include "wire/path.h"
 #include "wire/wg.h"
 
-/* Around an inner packet: the headers of IPv4, UDP and a data message, and its tag. */
+/* Bytes around an inner packet: the headers of IPv4, UDP and a data message, and its tag. */
 #define OVERHEAD_LEAST (IP_V4_HEADER_MIN + 8 + WG_DATA_OVERHEAD)
 
-/* No path is measured beyond it: the largest path frame as a packet. */
+/* The largest packet that a path is measured with: the largest path frame with its headers. */
 #define LINK_MAX (PATH_FRAME_MAX + IP_V4_HEADER_MIN + 8)
 
 int reconcile_init(struct reconcile *rc, const char *interface, enum engine_kind wanted,
@@ -46,7 +46,7 @@ void reconcile_deinit(struct reconcile *rc)
     rc->has_told = false;
 }
 
-/* Takes @c. */
+/* Keeps @c, which is taken, as what the engine was told last. */
 static void remember(struct reconcile *rc, struct wg_config *c)
 {
     wg_config_deinit(&rc->told);
@@ -74,7 +74,7 @@ static int open_engine(struct reconcile *rc, struct reconcile_result *res, struc
     return r > 0 ? -EOPNOTSUPP : r;
 }
 
-/* What the engine has; it is opened, and once more when it turns out to be gone. */
+/* Opens an engine if there is none, and asks what it has. One that is gone is opened once more. */
 static int provide_engine(
     struct reconcile *rc, struct wg_config *ret_have, struct reconcile_result *res, struct err *e)
 {
@@ -96,7 +96,7 @@ static int provide_engine(
     return r;
 }
 
-/* The kernel's engine knows no MTU of a peer: what it was told stands for what it has. */
+/* The kernel's engine keeps no MTU of a peer, so what it was told counts as what it has. */
 static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
 {
     if (engine_kind_of(rc->engine) != ENGINE_KIND_KERNEL || !rc->has_told)
@@ -108,7 +108,7 @@ static void adopt_mtus(const struct reconcile *rc, struct wg_config *have)
     }
 }
 
-/* An endpoint that the engine seems to lack is told. */
+/* Takes each endpoint that is as wanted out of @have, so that the engine is told it again. */
 static void hide_endpoints(struct wg_config *have, const struct wg_config *want)
 {
     for (size_t i = 0; i < have->n_peers; i++) {
@@ -151,7 +151,7 @@ struct comparison {
     const struct ip_prefix *wanted;
     unsigned n_wanted;
     bool found[WG_CONFIG_ADDRESSES_MAX];             /* of @wanted */
-    struct ip_prefix extra[WG_CONFIG_ADDRESSES_MAX]; /* some that are not wanted */
+    struct ip_prefix extra[WG_CONFIG_ADDRESSES_MAX]; /* addresses to be removed */
     unsigned n_extra;
 };
 
@@ -170,8 +170,8 @@ static int compare_entry(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-/* IPv6 is switched off on this machine, or not even built in: the overlay's IPv4 works all the
- * same. */
+/* Does that error mean that this machine has IPv6 switched off, or not built in? The overlay's IPv4
+ * works all the same. */
 static bool means_no_v6(int r, const struct ip_prefix *a)
 {
     return !ip_addr_is_v4(&a->addr) &&
@@ -184,7 +184,8 @@ static int reconcile_addresses(
     struct comparison c = {.wanted = want->addresses, .n_wanted = want->n_addresses};
     int r = rtnl_each_address(&rc->nl, rc->ifindex, compare_entry, &c);
 
-    /* Removals first: an old address with another length would keep the new one away. */
+    /* Removals come first: an address that is there with another prefix length could not be added.
+     */
     for (unsigned i = 0; r == 0 && i < c.n_extra; i++, res->n_changes++)
         r = rtnl_remove_address(&rc->nl, rc->ifindex, &c.extra[i]);
     rc->lacks_v6 = false;
@@ -230,7 +231,7 @@ static int compare_route(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-/* Other routes through the interface are somebody's wish, and stay. */
+/* Other routes through the interface were made by somebody else, and stay. */
 static int reconcile_routes(
     struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
 {
@@ -291,7 +292,7 @@ int reconcile_run(struct reconcile *rc, const struct render_input *in,
         if (r < 0)
             (void)err_set(e, r, "the routes of this machine cannot be read: %s", strerror(-r));
     }
-    /* Peers first: when the interface comes up, its first packet has somewhere to go. */
+    /* The peers come first, so that the interface has them when it comes up. */
     if (r == 0)
         r = reconcile_peers(rc, &want, secret, &res, e);
     if (r == 0)
@@ -323,7 +324,7 @@ bool reconcile_doubt(
 
     if (!told || endpoint_is_none(&told->endpoint) || endpoint_equal(&told->endpoint, at))
         return false;
-    /* What it was never told differs from whatever is wanted. */
+    /* Without an endpoint here the next pass finds that the wanted one is still to be told. */
     told->endpoint = (struct endpoint){0};
     return true;
 }
@@ -337,7 +338,7 @@ uint16_t reconcile_see_links(struct reconcile *rc)
 {
     unsigned mtu = 0;
 
-    /* Without an answer the interface is as large as the network says. */
+    /* Without an answer the interface gets the network's MTU. */
     (void)rtnl_largest_mtu(&rc->nl, rc->ifindex, &mtu);
     if (mtu > LINK_MAX)
         mtu = LINK_MAX;

@@ -23,7 +23,8 @@ static const char *table_name(const char *interface, char buf[static TABLE_MAX])
     return buf;
 }
 
-/* "ip daddr { 10.9.0.0/24, ... }" before @then, for those of one family, if there are any. */
+/* Adds "ip daddr { 10.9.0.0/24, ... }" and @then, with one family's subnets; nothing if there are
+ * none. */
 static void add_rule(
     struct str *out, const char *before, const struct subnets *routes, bool v4, const char *then)
 {

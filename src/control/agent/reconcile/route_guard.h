@@ -1,5 +1,5 @@
 /*
- * route_guard.h - what a node forwards for others: what is for its subnets, and nothing else.
+ * route_guard.h - rules that let a node forward, for others, only what is for its subnets.
  *
  * A machine that is the way to a subnet has forwarding switched on, and then
  * forwards every packet: a hostile member could send through it to everything
@@ -23,7 +23,7 @@ struct subnets;
 /**
  * route_guard_format() - the table's contents, as nft(8) has them
  * @interface:	a name that nft takes as it is
- * @routes:	that are admitted; none: nothing goes on
+ * @routes:	subnets that the hub has admitted; none: nothing is forwarded
  *
  * Pure.
  */
@@ -31,7 +31,7 @@ void route_guard_format(
     struct str *out, const char *interface, const struct subnets *routes, bool masquerades);
 
 /**
- * route_guard_put() - replace the rules; any number of times
+ * route_guard_put() - replace the rules; may be called any number of times
  * @interface, @routes, @masquerades:	as for route_guard_format()
  *
  * Return: 0, or negative errno with words.

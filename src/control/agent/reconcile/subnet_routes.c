@@ -15,11 +15,11 @@
 #include "mesh/render/render.h"
 #include "net/netlink/rtnl.h"
 
-/* Our tables: this, and 24 bits of the interface's name. */
+/* The number of our table is this with 24 bits of a hash of the interface's name. */
 #define TABLE_BASE 0x57000000u
 #define TABLE_MASK 0xff000000u
 
-/* Before the main table's, 32766; after the local one's, 0. */
+/* Our rule is looked at after the local table's (0) and before the main table's (32766). */
 #define RULE_PRIORITY 5187
 
 void subnet_routes_deinit(struct subnet_routes *sr)
@@ -56,7 +56,7 @@ bool subnet_routes_is_in_the_way(const struct rtnl_entry *used, const struct ip_
 /** The kernel's routes against those that are planned. */
 struct comparison {
     struct subnet_routes *sr;
-    unsigned own; /* our interface */
+    unsigned own; /* index of our interface */
 };
 
 static int compare_route(const struct rtnl_entry *used, void *ctx)
@@ -92,7 +92,8 @@ static void refuse_around_hubs(struct subnet_route *sub, const struct snapshot *
     }
 }
 
-/* What is not accepted comes from there no more than it goes there. */
+/* A block that is not accepted is also taken out of the peer's allowed IPs, so that no packet from
+ * it is accepted either. */
 static void refuse_foreign(
     struct subnet_route *sub, enum subnets_accept accepts, struct wg_config *want)
 {
@@ -194,7 +195,7 @@ static bool is_used(const struct subnet_route *sub, bool v4)
     return sub->why[0] == '\0' && ip_addr_is_v4(&sub->to.addr) == v4;
 }
 
-/* Those of one family are not used after all. */
+/* None of that family's subnets is used after all; @why is the reason. */
 static void give_up(struct subnet_routes *sr, bool v4, const char *why)
 {
     for (size_t i = 0; i < sr->n; i++)
@@ -223,7 +224,7 @@ struct table_walk {
     const struct wg_config *want;
     uint32_t table;
     bool *found;                         /* owns; of the items of @sr */
-    struct ip_prefix extra[SUBNETS_MAX]; /* some that should not be there; the rest waits */
+    struct ip_prefix extra[SUBNETS_MAX]; /* routes to be removed; what does not fit waits */
     unsigned n_extra;
 };
 
@@ -232,7 +233,7 @@ static void table_walk_deinit(struct table_walk *w)
     free(w->found);
 }
 
-/* As the route to the peer itself, which takes the same path. */
+/* The metrics of the route to the peer itself, because both take the same path. */
 static struct rtnl_metrics metrics_of(const struct wg_config *want, const struct subnet_route *sub)
 {
     const struct wg_peer *p = wg_config_find(want, &sub->key);

@@ -4,18 +4,18 @@
  * Theory of operation. Each subnet that a snapshot gives to a peer becomes a
  * route into the interface, unless this machine has a way of its own to a part
  * of it: a machine that stands in that very subnet must not be cut off from its
- * neighbours and its router. So whatever overlaps keeps its place, but for ways
- * out to the world, and for wider blocks that lie behind a router. And a hub
- * could name any subnet of the world: so only those of private addresses are
- * used, if the node was not told otherwise.
+ * neighbours and its router. So a route of this machine that overlaps is kept in
+ * force, except a default route and a wider block that lies behind a router. A hub
+ * could name any subnet of the world, so only those of private addresses are used
+ * unless the node was told otherwise at its join.
  *
  * What WireGuard itself sends must not take these routes: a peer's own endpoint
- * may lie in the subnet behind it, and its packets would go round in the
- * tunnel. They have a mark (the interface's fwmark), the routes are in a table
- * of their own, and a routing rule sends all but what has the mark through that
- * table before the main one. Since no route of the main table that is used is
- * narrower, that is the same as one table, but for what is marked. Mark and
- * rule are there only while there are such routes.
+ * may lie in the subnet behind it, and sealed packets to it would be sent into the
+ * tunnel again. So sealed packets have a mark (the interface's fwmark), the routes
+ * are in a table of their own, and a routing rule looks that table up before the
+ * main one for all packets without the mark. No route of the main table that is in
+ * force is narrower than these, so for packets without the mark the two tables
+ * behave as one. Mark and rule are there only while there are such routes.
  */
 #pragma once
 
@@ -33,21 +33,21 @@ struct rtnl_entry;
 struct snapshot;
 struct wg_config;
 
-/** Room for a reason. */
+/** Room for @why of a subnet, with its zero. */
 #define SUBNET_ROUTE_WHY_MAX 160
 
 /** One subnet behind another node. */
 struct subnet_route {
-    char node[NAME_MAX_LEN + 1]; /* through which */
-    struct x25519_public key;    /* of it */
+    char node[NAME_MAX_LEN + 1]; /* the node that it is behind */
+    struct x25519_public key;    /* that node's */
     struct ip_prefix to;
-    char why[SUBNET_ROUTE_WHY_MAX]; /* a clause: why it is not used here; "": it is */
+    char why[SUBNET_ROUTE_WHY_MAX]; /* a clause: why it is not used here; "": it is used */
 };
 
 struct subnet_routes {
     struct subnet_route *items; /* owns; in order of nodes, then of blocks */
     size_t n;
-    bool is_clean; /* nothing of ours is in the kernel */
+    bool is_clean; /* the kernel has neither routes nor rules of ours */
 };
 
 #define SUBNET_ROUTES_NULL                                                                         \
@@ -69,12 +69,12 @@ uint32_t subnet_routes_table(const char *interface);
 bool subnet_routes_is_in_the_way(const struct rtnl_entry *used, const struct ip_prefix *to);
 
 /**
- * subnet_routes_plan() - which there are, and which of them are used here
+ * subnet_routes_plan() - list the subnets behind other nodes, and decide which are used here
  * @ifindex:	of our interface; 0: it is not there yet
- * @accepts:	those that the node was told to use
+ * @accepts:	which ones the node was told to use
  * @want:	as rendered, sorted; gets the mark if any is used, and loses what is not accepted
  *
- * Return: 0 or negative errno; then the plan is as it was.
+ * Return: 0; or negative errno, and then the plan has not changed.
  */
 int subnet_routes_plan(struct subnet_routes *sr, struct netlink *nl, unsigned ifindex,
     enum subnets_accept accepts, const struct snapshot *s, struct wg_config *want);
@@ -85,11 +85,13 @@ int subnet_routes_plan(struct subnet_routes *sr, struct netlink *nl, unsigned if
  * @want:	the configuration that the plan was made with; its MTUs count
  * @lacks_v6:	this machine takes no IPv6 address, hence no such route
  *
- * Return: 0, also where the kernel has no routing rules, and then the reasons say so; or negative
- * errno: not all are as they should be.
+ * Return: 0, also where the kernel has no routing rules, and then each subnet's @why says so; or
+ * negative errno, and then some routes or rules are not as they should be.
  */
 int subnet_routes_apply(struct subnet_routes *sr, struct netlink *nl, unsigned ifindex,
     const char *interface, const struct wg_config *want, bool lacks_v6);
 
-/** subnet_routes_remove() - the rules; routes go with the interface. 0 or negative errno. */
+/** subnet_routes_remove() - remove the rules; the routes go with the interface. 0 or negative
+ * errno.
+ */
 int subnet_routes_remove(struct netlink *nl, const char *interface);

@@ -29,7 +29,7 @@ void removed_set_reason(struct removed *rm, const char *reason)
 {
     size_t len = strlen(reason);
 
-    /* Half a character is not UTF-8, and what is not UTF-8 cannot be written as JSON. */
+    /* Cut between characters: what is not UTF-8 cannot be written as JSON. */
     if (len > REMOVED_REASON_MAX) {
         len = REMOVED_REASON_MAX;
         while (len > 0 && ((unsigned char)reason[len] & 0xc0) == 0x80)

@@ -1,8 +1,9 @@
 /*
- * removed.h - that this machine was a node until its hub removed it: STATE/removed.json.
+ * removed.h - removed.json in the state directory: this machine was a node until its hub removed
+ * it.
  *
- * The agent ends then, and all else of the node goes; whoever asks for it later is told why there
- * is none. It goes with the next join.
+ * When that happens the agent ends, and all other files of the node are removed. Commands that look
+ * for the node later tell from this file why there is none. The next join removes it.
  */
 #pragma once
 
@@ -22,7 +23,7 @@ struct removed {
     char node[NAME_MAX_LEN + 1];
     char network[NAME_MAX_LEN + 1];
     char reason[REMOVED_REASON_MAX + 1]; /* the hub's words; "": none */
-    char socket_path[PATH_MAX];          /* where its agent was asked */
+    char socket_path[PATH_MAX];          /* the socket on which its agent listened */
     int64_t at;                          /* s since 1970 */
 };
 
@@ -32,17 +33,18 @@ struct removed {
  */
 void removed_set_reason(struct removed *rm, const char *reason);
 
-/** removed_write() - 0; or negative errno with words that name the file. */
+/** removed_write() - write the file. 0; or negative errno with words that name the file. */
 int removed_write(const struct removed *rm, const char *dir, struct err *e);
 
-/** removed_read() - 0; REMOVED_E_ABSENT; or negative errno with words that name the file. */
+/** removed_read() - read the file. 0; REMOVED_E_ABSENT; or negative errno with words that name the
+ * file. */
 int removed_read(struct removed *ret, const char *dir, struct err *e);
 
-/** removed_forget() - what is not there is no failure. 0 or negative errno with words. */
+/** removed_forget() - remove the file, if there is one. 0 or negative errno with words. */
 int removed_forget(const char *dir, struct err *e);
 
 /** Room for removed_explain(), with its zero. */
 #define REMOVED_TEXT_MAX (2 * NAME_MAX_LEN + REMOVED_REASON_MAX + 160)
 
-/** removed_explain() - what happened, a sentence without its end. Returns @buf. */
+/** removed_explain() - what happened, a sentence without its full stop. Returns @buf. */
 const char *removed_explain(const struct removed *rm, char buf[static REMOVED_TEXT_MAX]);

@@ -51,7 +51,10 @@ int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct
 
 void snapshot_cache_on_change(struct snapshot_cache *sc, bool is_status, nsec_t now)
 {
-    sc->due_at = nsec_min(sc->due_at, save_plan_due(&sc->plan, is_status, now));
+    nsec_t each = is_status ? SNAPSHOT_CACHE_STATUS_EACH : SNAPSHOT_CACHE_EACH;
+    nsec_t next = sc->saved_at == 0 ? 0 : sc->saved_at + each;
+
+    sc->due_at = nsec_min(sc->due_at, nsec_max(now + SNAPSHOT_CACHE_DELAY, next));
 }
 
 void snapshot_cache_save(struct snapshot_cache *sc, const struct snapshot *s, nsec_t now)
@@ -61,7 +64,7 @@ void snapshot_cache_save(struct snapshot_cache *sc, const struct snapshot *s, ns
     sc->due_at = NSEC_NEVER;
     if (sc->is_damaged)
         return;
-    sc->plan.saved_at = now;
+    sc->saved_at = now;
     if (state_write_snapshot(s, sc->dir, &e) == 0)
         return;
     log_limited(&sc->limit, now, LOG_LEVEL_WARNING, "the snapshot is not kept, trying again: %s",

@@ -1,8 +1,12 @@
 /*
  * snapshot_cache.h - the last snapshot of the network, kept on the disk for the next start.
  *
- * A node that starts while its hub is away begins with it. When it is written follows from
- * save_plan.h. A file that does not parse is named in the log and never overwritten.
+ * A node that starts while its hub is away begins with it. It is written soon after a change, but
+ * not after each, because others decide how often there is one and each write is of the whole
+ * snapshot: at most every SNAPSHOT_CACHE_EACH, and at most every SNAPSHOT_CACHE_STATUS_EACH while
+ * only the nodes' status has changed, which is out of date soon anyway. What is not written yet
+ * when the agent ends is written then. A file that does not parse is named in the log and never
+ * overwritten.
  *
  * Threads: the loop's.
  */
@@ -10,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "agent/state/save_plan.h"
+#include "base/clock.h"
 #include "os/log.h"
 
 struct err;
@@ -18,9 +22,16 @@ struct node;
 struct snapshot;
 struct state;
 
+/** Time from a change to the write, if there was none shortly before. */
+#define SNAPSHOT_CACHE_DELAY (1 * NSEC_PER_SEC)
+
+/** Shortest time between two writes; and between two when only status has changed. */
+#define SNAPSHOT_CACHE_EACH        (5 * NSEC_PER_SEC)
+#define SNAPSHOT_CACHE_STATUS_EACH (30 * NSEC_PER_SEC)
+
 struct snapshot_cache {
     const char *dir; /* pins: the state directory */
-    struct save_plan plan;
+    nsec_t saved_at; /* time of the last write; 0: none */
     nsec_t due_at;   /* time of the next write; NSEC_NEVER: all is written */
     bool is_damaged; /* the file does not parse, or is of another node, and is left alone */
     struct log_limit limit;
@@ -45,7 +56,7 @@ int snapshot_cache_load(struct snapshot_cache *sc, const char *dir, const struct
  */
 int snapshot_cache_check_self(const struct state *st, const struct node *self, struct err *e);
 
-/** snapshot_cache_on_change() - plan a write; @is_status: only a node's status has changed. */
+/** snapshot_cache_on_change() - plan a write. @is_status: only a node's status has changed. */
 void snapshot_cache_on_change(struct snapshot_cache *sc, bool is_status, nsec_t now);
 
 /** snapshot_cache_save() - write it now; one that fails is logged, and planned again. */

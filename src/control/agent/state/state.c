@@ -49,7 +49,7 @@ int state_check_interface(const char *name, struct err *e)
     bool good =
         len > 0 && len < STATE_INTERFACE_MAX && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 
-    /* What the kernel takes, less '%', which it would replace by a number. */
+    /* As the kernel allows, without '%', which the kernel would replace by a number. */
     for (size_t i = 0; good && i < len; i++)
         good = name[i] > ' ' && name[i] < 0x7f && !strchr("/:%", name[i]);
     if (good)
@@ -69,7 +69,7 @@ int state_check_dir(const char *dir, struct err *e)
 
 /* ---- files of JSON -------------------------------------------------------------------------- */
 
-/* Wipes the text: node.json holds a key. @ret gives a reference. */
+/* Wipes the text afterwards, because node.json holds a key. @ret gives a reference. */
 static int read_json(const char *path, size_t max, json_t **ret, struct err *e)
 {
     json_error_t error;
@@ -152,7 +152,7 @@ static void decode_ways(struct fields *f, struct state_ways *ways)
         (void)snprintf(ways->proxy, sizeof(ways->proxy), "%s", proxy);
 }
 
-/* Adds to @json; false without memory. */
+/* Adds the fields to @json. Return: false without memory. */
 static bool encode_ways(json_t *json, const struct state_ways *ways)
 {
     char pin[BASE64_ROOM(sizeof(ways->pin.b))];
@@ -345,7 +345,7 @@ int state_write(const struct state *st, const char *dir, struct err *e)
     json_t *json;
     int r = state_write_public(st, dir, e);
 
-    /* After node.json the machine has joined, so that comes last. */
+    /* With node.json the machine counts as joined, so that file is written last. */
     if (r < 0)
         return r;
     x25519_secret_write(&st->secret, text);
@@ -507,7 +507,7 @@ int state_remove(const char *dir, struct err *e)
         r = remove_file(dir, KEY_FILE, e);
     if (r == 0)
         r = remove_file(dir, PUBLIC_FILE, e);
-    /* Last: as long as it is there this machine counts as joined. */
+    /* node.json is removed last: as long as it is there this machine counts as joined. */
     if (r == 0)
         r = remove_file(dir, NODE_FILE, e);
     return r;

@@ -2,8 +2,8 @@
  * state.h - what a node keeps on disk (docs/API.md, "Files").
  *
  *     node.json      who this node is: its key, and the objects that it was born with; 0600
- *     public.json    of that what is no secret: the interface, and the objects; for weft probe
- *     snapshot.json  the last that was heard from the hub
+ *     public.json    the part of it that is no secret: interface and objects; for weft probe
+ *     snapshot.json  the last snapshot that came from the hub
  *     keepalive.json how long an idle UDP mapping towards the hub lives
  *     removed.json   see removed.h
  *     join.key       the key of a join that has not ended yet; 0600
@@ -43,7 +43,7 @@ struct state_ways {
     char api[TOKEN_WAYS_MAX][TOKEN_API_MAX + 1]; /* "HOST:PORT", best first */
     unsigned n_api;             /* 0: not known, the node joined with an older version */
     struct tls_pin pin;         /* of the hub's TLS key */
-    char proxy[PROXY_TEXT_MAX]; /* to go through; "": none. May hold a password */
+    char proxy[PROXY_TEXT_MAX]; /* the HTTP proxy; "": none. May hold a password */
 };
 
 /** Most endpoints that an operator can give. */
@@ -56,13 +56,13 @@ struct state {
     enum engine_kind engine;
     bool wants_relay;            /* this node is to be a relay for others, if the hub admits it */
     struct subnets routes;       /* subnets that this node asks the hub to be the way to */
-    bool keeps_sources;          /* hosts of these see who sends, and not this machine */
+    bool keeps_sources;          /* their hosts see the sender's address, and not this machine's */
     enum subnets_accept accepts; /* which subnets behind other nodes are used */
     bool keeps_hosts;            /* the nodes' names are put into the hosts file */
     struct state_ways ways;
     uint16_t listen_port;                   /* of WireGuard, UDP, host order; 0: any */
     struct endpoint given[STATE_GIVEN_MAX]; /* where the operator says that others reach us; port
-                                               0: the one that we listen on */
+                                               0: the one that WireGuard has */
     unsigned n_given;
     struct snapshot snapshot; /* the network, this node and the hub, as at the join */
 };
@@ -91,7 +91,7 @@ int state_parse_given(struct endpoint *ret, const char *text, struct err *e);
 int state_check_dir(const char *dir, struct err *e);
 
 /**
- * state_read() - node.json
+ * state_read() - read node.json
  * @ret:	untouched on failure
  *
  * Return: 0; STATE_E_ABSENT; or negative errno with words that name the file.
@@ -128,20 +128,21 @@ int state_read_public(struct state_public *ret, const char *dir, struct err *e);
 /** state_write_public() - write public.json alone; returns as state_write(), which calls it. */
 int state_write_public(const struct state *st, const char *dir, struct err *e);
 
-/** state_read_snapshot() - snapshot.json; as state_read(). */
+/** state_read_snapshot() - read snapshot.json; as state_read(). */
 int state_read_snapshot(struct snapshot *ret, const char *dir, struct err *e);
 
 /**
- * state_write_snapshot() - snapshot.json
+ * state_write_snapshot() - write snapshot.json
  *
  * Return: 0; or negative errno with words that name the file.
  */
 int state_write_snapshot(const struct snapshot *s, const char *dir, struct err *e);
 
-/** state_read_keepalive() - keepalive.json; as state_read(). */
+/** state_read_keepalive() - read keepalive.json; as state_read(). */
 int state_read_keepalive(struct keepalive_known *ret, const char *dir, struct err *e);
 
-/** state_write_keepalive() - 0; or negative errno with words that name the file. */
+/** state_write_keepalive() - write keepalive.json. 0; or negative errno with words that name the
+ * file. */
 int state_write_keepalive(const struct keepalive_known *k, const char *dir, struct err *e);
 
 /**
@@ -154,14 +155,16 @@ int state_write_keepalive(const struct keepalive_known *k, const char *dir, stru
  */
 int state_join_key(struct x25519_secret *ret, const char *dir, struct err *e);
 
-/** state_forget_join_key() - after state_write(). 0 or negative errno with words. */
+/** state_forget_join_key() - remove join.key; after state_write(). 0 or negative errno with words.
+ */
 int state_forget_join_key(const char *dir, struct err *e);
 
-/** state_remove() - all files but the lock; node.json last. 0 or negative errno with words. */
+/** state_remove() - remove all files but the lock, node.json last. 0 or negative errno with words.
+ */
 int state_remove(const char *dir, struct err *e);
 
 /**
- * state_lock() - be the only one who works with this directory
+ * state_lock() - lock the directory for this process alone
  * @ret_fd:	gives
  *
  * Return: 0; -EBUSY when an agent has it; or negative errno, with words.

@@ -1,0 +1,149 @@
+/* test-snapshot-cache.c - how often the snapshot is written, and what the next start begins with.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "agent/state/snapshot_cache.h"
+#include "agent/state/state.h"
+#include "base/err.h"
+#include "test/support/sample_mesh.h"
+
+#define SEC NSEC_PER_SEC
+
+/* A node n2 of four, in a state directory of its own. */
+struct world {
+    char dir[64];
+    char path[96]; /* of snapshot.json */
+    struct state state;
+    struct snapshot snapshot;
+    struct snapshot_cache cache;
+};
+
+/* What the next start has. */
+static void load(struct world *w)
+{
+    snapshot_deinit(&w->snapshot);
+    assert_int_equal(snapshot_cache_load(&w->cache, w->dir, &w->state, &w->snapshot, NULL), 0);
+}
+
+static int enter(void **state)
+{
+    static struct world w;
+
+    w = (struct world){.dir = "/tmp/weft-test-cache-XXXXXX"};
+    assert_non_null(mkdtemp(w.dir));
+    (void)snprintf(w.path, sizeof(w.path), "%s/snapshot.json", w.dir);
+    w.state.snapshot = sample_snapshot(2, 2);
+    assert_int_equal(snapshot_cache_load(&w.cache, w.dir, &w.state, &w.snapshot, NULL), 0);
+    *state = &w;
+    return 0;
+}
+
+static int leave(void **state)
+{
+    struct world *w = *state;
+
+    snapshot_deinit(&w->snapshot);
+    snapshot_deinit(&w->state.snapshot);
+    (void)unlink(w->path);
+    return rmdir(w->dir);
+}
+
+/* An event each 10 ms for @for_how_long, as the agent takes them; how many writes that makes. */
+static unsigned count_writes(struct world *w, bool is_status, nsec_t for_how_long)
+{
+    unsigned n = 0;
+
+    for (nsec_t now = SEC; now < SEC + for_how_long; now += SEC / 100) {
+        if (now >= w->cache.due_at) {
+            snapshot_cache_save(&w->cache, &w->snapshot, now);
+            n++;
+        }
+        snapshot_cache_on_change(&w->cache, is_status, now);
+    }
+    return n;
+}
+
+static void test_the_first_is_written_soon(void **state)
+{
+    struct world *w = *state;
+
+    assert_true(w->cache.due_at == NSEC_NEVER);
+    snapshot_cache_on_change(&w->cache, true, 7);
+    assert_int_equal(w->cache.due_at, 7 + SNAPSHOT_CACHE_DELAY);
+    snapshot_cache_save(&w->cache, &w->snapshot, 8);
+    assert_true(w->cache.due_at == NSEC_NEVER);
+}
+
+static void test_a_flood_of_status(void **state)
+{
+    assert_int_equal(count_writes(*state, true, 300 * SEC), 10);
+}
+
+static void test_a_flood_of_changes(void **state)
+{
+    assert_int_equal(count_writes(*state, false, 300 * SEC), 60);
+}
+
+/* A change of the network is written sooner, also while a write for status is planned. */
+static void test_a_change_does_not_wait_for_status(void **state)
+{
+    struct world *w = *state;
+
+    snapshot_cache_save(&w->cache, &w->snapshot, 100 * SEC);
+    snapshot_cache_on_change(&w->cache, true, 101 * SEC);
+    assert_int_equal(w->cache.due_at, 130 * SEC);
+    snapshot_cache_on_change(&w->cache, false, 101 * SEC);
+    assert_int_equal(w->cache.due_at, 105 * SEC);
+    snapshot_cache_on_change(&w->cache, true, 102 * SEC);
+    assert_int_equal(w->cache.due_at, 105 * SEC);
+}
+
+static void test_the_next_start_begins_with_it(void **state)
+{
+    struct world *w = *state;
+
+    /* Nothing is cached yet: what was known at the join. */
+    assert_null(snapshot_find_node(&w->snapshot, "n4"));
+    sample_put(&w->snapshot, sample_node(4));
+    snapshot_cache_save(&w->cache, &w->snapshot, 100 * SEC);
+    load(w);
+    assert_non_null(snapshot_find_node(&w->snapshot, "n4"));
+}
+
+/* It was copied from another machine; it is neither believed nor overwritten. */
+static void test_a_snapshot_of_another_node(void **state)
+{
+    struct world *w = *state;
+    struct snapshot other = sample_snapshot(4, 3);
+
+    snapshot_cache_save(&w->cache, &other, 100 * SEC);
+    snapshot_deinit(&other);
+    load(w);
+    assert_string_equal(w->snapshot.self, "n2");
+    assert_true(w->cache.is_damaged);
+    snapshot_cache_save(&w->cache, &w->snapshot, 200 * SEC);
+    assert_int_equal(state_read_snapshot(&other, w->dir, NULL), 0);
+    assert_string_equal(other.self, "n3");
+    snapshot_deinit(&other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_first_is_written_soon, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_flood_of_status, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_flood_of_changes, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_change_does_not_wait_for_status, enter, leave),
+        cmocka_unit_test_setup_teardown(test_the_next_start_begins_with_it, enter, leave),
+        cmocka_unit_test_setup_teardown(test_a_snapshot_of_another_node, enter, leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

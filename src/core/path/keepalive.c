@@ -18,7 +18,7 @@ static void begin_trial(struct keepalive *k, nsec_t at)
     k->state = KEEPALIVE_STATE_LEARN;
     k->must_open = true;
     k->n_tries = 0;
-    k->due = at;
+    k->due_at = at;
 }
 
 /* The next rest to try; 0: enough is known. */
@@ -36,7 +36,7 @@ static nsec_t choose_rest(const struct keepalive_bounds *b)
 static void finish(struct keepalive *k)
 {
     k->state = KEEPALIVE_STATE_DONE;
-    k->due = NSEC_NEVER;
+    k->due_at = NSEC_NEVER;
 }
 
 void keepalive_start(struct keepalive *k, nsec_t spread, nsec_t now)
@@ -48,17 +48,17 @@ void keepalive_start(struct keepalive *k, nsec_t spread, nsec_t now)
 void keepalive_stop(struct keepalive *k)
 {
     k->state = KEEPALIVE_STATE_OFF;
-    k->due = NSEC_NEVER;
+    k->due_at = NSEC_NEVER;
 }
 
 void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)
 {
     if (k->state == KEEPALIVE_STATE_LEARN) {
         k->state = KEEPALIVE_STATE_WARM;
-        k->due = now + WARM;
+        k->due_at = now + WARM;
     } else if (k->state == KEEPALIVE_STATE_AGAIN) {
         k->state = KEEPALIVE_STATE_PROVE;
-        k->due = now;
+        k->due_at = now;
     } else {
         return;
     }
@@ -69,19 +69,19 @@ void keepalive_on_learned(struct keepalive *k, uint16_t port, nsec_t now)
 /* An answer to the spare mapping has arrived: measuring works, and the mapping is fresh. */
 static void on_proven(struct keepalive *k, nsec_t now)
 {
-    bool is_news = k->suspect < k->bounds.dies;
+    bool is_news = k->suspect_for < k->bounds.dies;
 
-    if (k->suspect != 0)
-        k->bounds.dies = nsec_min(k->bounds.dies, k->suspect);
-    k->suspect = 0;
+    if (k->suspect_for != 0)
+        k->bounds.dies = nsec_min(k->bounds.dies, k->suspect_for);
+    k->suspect_for = 0;
     k->n_pauses = 0;
     k->n_tries = 0;
     k->obstacle = KEEPALIVE_OBSTACLE_NONE;
     /* Without news this machine woke up too late for a finer trial, and the measurement ends. */
-    k->rest = is_news ? choose_rest(&k->bounds) : 0;
+    k->rest_for = is_news ? choose_rest(&k->bounds) : 0;
     k->state = KEEPALIVE_STATE_REST;
-    k->due = now + k->rest;
-    if (k->rest == 0)
+    k->due_at = now + k->rest_for;
+    if (k->rest_for == 0)
         finish(k);
 }
 
@@ -90,7 +90,7 @@ void keepalive_on_arrived(struct keepalive *k, nsec_t now)
     if (k->state == KEEPALIVE_STATE_PROVE) {
         on_proven(k, now);
     } else if (k->state == KEEPALIVE_STATE_ASK) {
-        k->bounds.lives = nsec_max(k->bounds.lives, k->rest);
+        k->bounds.lives = nsec_max(k->bounds.lives, k->rest_for);
         if (choose_rest(&k->bounds) == 0)
             finish(k);
         else
@@ -110,16 +110,16 @@ static void pause_trial(struct keepalive *k, enum keepalive_obstacle obstacle, n
 
     k->n_pauses++;
     k->obstacle = obstacle;
-    k->suspect = 0;
+    k->suspect_for = 0;
     k->state = KEEPALIVE_STATE_PAUSE;
-    k->due = now + pause + k->spread;
+    k->due_at = now + pause + k->spread;
 }
 
 /* The question of this state was repeated as often as it may be, without an answer. */
 static void give_up(struct keepalive *k, nsec_t now)
 {
     if (k->state == KEEPALIVE_STATE_ASK) {
-        k->suspect = k->rest;
+        k->suspect_for = k->rest_for;
         begin_trial(k, now);
     } else if (k->state == KEEPALIVE_STATE_PROVE) {
         pause_trial(k, KEEPALIVE_OBSTACLE_ELSEWHERE, now);
@@ -138,13 +138,13 @@ static enum keepalive_action ask(struct keepalive *k, nsec_t now)
         return keepalive_next(k, now);
     }
     k->n_tries++;
-    k->due = now + ANSWER;
+    k->due_at = now + ANSWER;
     return from_spare ? KEEPALIVE_ACTION_LEARN : KEEPALIVE_ACTION_ASK;
 }
 
 enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)
 {
-    if (now < k->due)
+    if (now < k->due_at)
         return KEEPALIVE_ACTION_NONE;
     switch (k->state) {
     case KEEPALIVE_STATE_OFF:
@@ -158,8 +158,8 @@ enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)
         break;
     case KEEPALIVE_STATE_REST:
         /* When we are woken late, the rest was longer, and the answer is about that longer rest. */
-        k->rest = nsec_min(k->rest + (now - k->due), KEEPALIVE_LONGEST);
-        k->rest -= k->rest % NSEC_PER_MSEC;
+        k->rest_for = nsec_min(k->rest_for + (now - k->due_at), KEEPALIVE_LONGEST);
+        k->rest_for -= k->rest_for % NSEC_PER_MSEC;
         k->state = KEEPALIVE_STATE_ASK;
         break;
     case KEEPALIVE_STATE_LEARN:
@@ -177,7 +177,7 @@ enum keepalive_action keepalive_next(struct keepalive *k, nsec_t now)
 
 nsec_t keepalive_due(const struct keepalive *k)
 {
-    return k->state == KEEPALIVE_STATE_OFF ? NSEC_NEVER : k->due;
+    return k->state == KEEPALIVE_STATE_OFF ? NSEC_NEVER : k->due_at;
 }
 
 bool keepalive_is_running(const struct keepalive *k)

@@ -81,13 +81,13 @@ struct keepalive {
     enum keepalive_state state;
     enum keepalive_obstacle obstacle; /* why it last paused, or ended without a result */
     struct keepalive_bounds bounds;
-    nsec_t rest;       /* of the present trial; once it has ended, in whole milliseconds */
-    nsec_t suspect;    /* the rest of the trial before, if it was not answered; 0: it was */
-    nsec_t due;        /* when the next action is due; NSEC_NEVER: none */
-    nsec_t spread;     /* added to each pause */
-    unsigned n_tries;  /* how often the present question was asked without an answer */
-    unsigned n_pauses; /* in a row */
-    uint16_t port;     /* of the spare mapping, as the hub saw it */
+    nsec_t rest_for;    /* of the present trial; once it has ended, in whole milliseconds */
+    nsec_t suspect_for; /* the rest of the trial before, if it was not answered; 0: it was */
+    nsec_t due_at;      /* when the next action is due; NSEC_NEVER: none */
+    nsec_t spread;      /* added to each pause */
+    unsigned n_tries;   /* how often the present question was asked without an answer */
+    unsigned n_pauses;  /* in a row */
+    uint16_t port;      /* of the spare mapping, as the hub saw it */
     bool must_open;
 };
 

@@ -53,7 +53,7 @@ static void begin_round(struct pmtu *p, uint16_t first, nsec_t now)
     p->next = first;
     p->round_low = p->low;
     p->n_sent = 0;
-    p->round_end = now + wait_of(p);
+    p->round_ends_at = now + wait_of(p);
 }
 
 /* Looks for the largest size above @low, which is known to pass (0: nothing is), up to @high. */
@@ -77,7 +77,7 @@ static void settle(struct pmtu *p, uint16_t size, nsec_t now)
     p->size = size;
     p->is_measured = true;
     p->doubted = 0;
-    p->backoff = 0;
+    p->quiet_for = 0;
 }
 
 static uint16_t middle(const struct pmtu *p)
@@ -103,8 +103,8 @@ static void bisect(struct pmtu *p, nsec_t now)
 static void fall_silent(struct pmtu *p, nsec_t now)
 {
     p->state = PMTU_STATE_SILENT;
-    p->backoff = p->backoff ? nsec_min(2 * p->backoff, BACKOFF_MAX) : NSEC_PER_SEC;
-    p->round_end = now + p->backoff;
+    p->quiet_for = p->quiet_for ? nsec_min(2 * p->quiet_for, BACKOFF_MAX) : NSEC_PER_SEC;
+    p->round_ends_at = now + p->quiet_for;
 }
 
 /* The last round of a sweep is over. */
@@ -169,8 +169,8 @@ void pmtu_init(struct pmtu *p, const struct pmtu_bounds *bounds)
            bounds->assumed <= bounds->ceiling);
     *p = (struct pmtu){.bounds = *bounds,
         .size = bounds->assumed,
-        .moved = -1,
-        .unheard = NSEC_NEVER,
+        .data_sent_at = -1,
+        .unheard_since = NSEC_NEVER,
         .raise_at = NSEC_NEVER};
 }
 
@@ -195,8 +195,8 @@ void pmtu_on_path_lost(struct pmtu *p)
 /* An answer also tells how long it is worth waiting for those to the other probes. */
 static void measure_rtt(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
 {
-    p->rtt = nsec_max(now - probe->sent, 1);
-    p->round_end = nsec_min(p->round_end, now + 2 * p->rtt + WAIT_EXTRA);
+    p->rtt = nsec_max(now - probe->sent_at, 1);
+    p->round_ends_at = nsec_min(p->round_ends_at, now + 2 * p->rtt + WAIT_EXTRA);
 }
 
 static void on_sweep_answer(struct pmtu *p, uint16_t size, nsec_t now)
@@ -204,7 +204,7 @@ static void on_sweep_answer(struct pmtu *p, uint16_t size, nsec_t now)
     if (size <= p->low || size > p->high)
         return;
     p->low = size;
-    p->confirmed = now;
+    p->confirmed_at = now;
     if (size == p->high) {
         settle(p, size, now);
         return;
@@ -218,7 +218,7 @@ static void on_bisect_answer(struct pmtu *p, uint16_t size, nsec_t now)
     if (size <= p->low)
         return;
     p->low = size;
-    p->confirmed = now;
+    p->confirmed_at = now;
     /* A late answer to a probe of the sweep: the size that seemed to fail passes after all. */
     if (size >= p->high)
         p->high = next_rung(p, size, p->bounds.ceiling);
@@ -232,7 +232,7 @@ static void on_settled_answer(struct pmtu *p, uint16_t size, nsec_t now)
 {
     if (size < p->size)
         return;
-    p->confirmed = now;
+    p->confirmed_at = now;
     p->state = PMTU_STATE_SETTLED;
     p->next = 0;
     if (size > p->size)
@@ -249,8 +249,8 @@ void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
     case PMTU_STATE_NONE:
         break;
     case PMTU_STATE_SILENT: /* A late answer: the other end is there after all. */
-        p->backoff = 0;
-        p->round_end = now;
+        p->quiet_for = 0;
+        p->round_ends_at = now;
         break;
     case PMTU_STATE_SWEEP:
         on_sweep_answer(p, probe->size, now);
@@ -268,11 +268,11 @@ void pmtu_on_answer(struct pmtu *p, const struct pmtu_probe *probe, nsec_t now)
 void pmtu_on_data(struct pmtu *p, bool sent, bool heard, nsec_t now)
 {
     if (heard)
-        p->unheard = NSEC_NEVER;
-    else if (sent && p->unheard == NSEC_NEVER)
-        p->unheard = now;
+        p->unheard_since = NSEC_NEVER;
+    else if (sent && p->unheard_since == NSEC_NEVER)
+        p->unheard_since = now;
     if (sent)
-        p->moved = now;
+        p->data_sent_at = now;
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
@@ -282,17 +282,18 @@ static nsec_t confirm_at(const struct pmtu *p)
 {
     nsec_t at;
 
-    if (p->moved < 0)
+    if (p->data_sent_at < 0)
         return NSEC_NEVER;
-    at = p->confirmed + CONFIRM;
-    if (p->unheard != NSEC_NEVER)
-        at = nsec_min(at, nsec_max(p->unheard + SUSPICIOUS, p->confirmed + CONFIRM_SOON));
-    return at - p->moved < ACTIVE ? at : NSEC_NEVER;
+    at = p->confirmed_at + CONFIRM;
+    if (p->unheard_since != NSEC_NEVER)
+        at = nsec_min(at, nsec_max(p->unheard_since + SUSPICIOUS, p->confirmed_at + CONFIRM_SOON));
+    return at - p->data_sent_at < ACTIVE ? at : NSEC_NEVER;
 }
 
 static nsec_t raise_at(const struct pmtu *p)
 {
-    return p->raise_at != NSEC_NEVER && p->moved >= 0 && p->raise_at - p->moved < ACTIVE
+    return p->raise_at != NSEC_NEVER && p->data_sent_at >= 0 &&
+                   p->raise_at - p->data_sent_at < ACTIVE
                ? p->raise_at
                : NSEC_NEVER;
 }
@@ -317,19 +318,19 @@ static void advance(struct pmtu *p, nsec_t now)
         leave_settled(p, now);
         break;
     case PMTU_STATE_SILENT:
-        if (now >= p->round_end)
+        if (now >= p->round_ends_at)
             begin_sweep(p, 0, p->is_measured ? p->size : p->bounds.ceiling, now);
         break;
     case PMTU_STATE_SWEEP:
-        if (now >= p->round_end && p->next == 0)
+        if (now >= p->round_ends_at && p->next == 0)
             end_sweep_round(p, now);
         break;
     case PMTU_STATE_BISECT:
-        if (now >= p->round_end && p->next == 0)
+        if (now >= p->round_ends_at && p->next == 0)
             end_bisect_round(p, now);
         break;
     case PMTU_STATE_CONFIRM:
-        if (now >= p->round_end && p->next == 0) {
+        if (now >= p->round_ends_at && p->next == 0) {
             p->doubted = p->size;
             begin_sweep(p, 0, p->size, now);
         }
@@ -376,7 +377,7 @@ nsec_t pmtu_due(const struct pmtu *p)
     case PMTU_STATE_BISECT:
     case PMTU_STATE_CONFIRM:
     case PMTU_STATE_SILENT:
-        return p->round_end;
+        return p->round_ends_at;
     }
     return NSEC_NEVER;
 }

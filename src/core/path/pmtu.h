@@ -61,7 +61,7 @@ enum pmtu_state {
 struct pmtu_probe {
     uint16_t size;
     uint16_t epoch; /* of the search that sent it */
-    nsec_t sent;
+    nsec_t sent_at;
 };
 
 enum pmtu_action_kind {
@@ -93,16 +93,17 @@ struct pmtu {
                          without an answer */
     uint16_t doubted; /* the size in use, while the search is about whether it still passes; 0: it
                          is not about that */
-    nsec_t round_end; /* until when the round's answers are waited for; in SILENT, until when
+    nsec_t round_ends_at; /* until when the round's answers are waited for; in SILENT, until when
                          nothing is sent */
-    nsec_t rtt;       /* the last measured; 0: none yet */
-    nsec_t backoff;   /* how long the next SILENT lasts */
+    nsec_t rtt;           /* the last measured; 0: none yet */
+    nsec_t quiet_for;     /* how long the next SILENT lasts */
 
     /* Data. */
-    nsec_t moved;   /* when data was last sent; negative: never */
-    nsec_t unheard; /* since when data is sent and nothing comes back; NSEC_NEVER: something does */
-    nsec_t confirmed; /* when the size, or a larger one, was last answered */
-    nsec_t raise_at;  /* when a larger one is tried again */
+    nsec_t data_sent_at;  /* when data was last sent; negative: never */
+    nsec_t unheard_since; /* since when data is sent and nothing comes back; NSEC_NEVER: something
+                             does */
+    nsec_t confirmed_at;  /* when the size, or a larger one, was last answered */
+    nsec_t raise_at;      /* when a larger one is tried again */
 };
 
 /** pmtu_init() - there is no path yet; the size in use is the assumed one. */

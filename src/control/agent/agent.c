@@ -21,7 +21,7 @@
 #include "os/hosts_file.h"
 
 #define MEASURE_TIME (4 * NSEC_PER_MSEC) /* for each cipher */
-#define NAMES_DELAY  (NSEC_PER_SEC / 5)  /* of the names behind the interface */
+#define NAMES_DELAY  (NSEC_PER_SEC / 5)  /* from a change of the snapshot to the hosts file */
 #define END_POLL     (10 * NSEC_PER_MSEC)
 
 /** An agent, and what wakes it. */
@@ -55,7 +55,7 @@ static void on_timer(uv_timer_t *timer)
         agent_core_run(&l->agent, now);
 }
 
-/* Whatever has happened in this turn of the loop may have changed a deadline. */
+/* Sets the timer anew before each wait, because any event may have changed a deadline. */
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct life *l = prepare->data;
@@ -64,13 +64,13 @@ static void on_prepare(uv_prepare_t *prepare)
     nsec_t due = a->is_ending ? nsec_min(a->ends_at, now + END_POLL) : agent_core_due(a);
     nsec_t wait = nsec_max(due - now, 0);
 
-    /* Rounded up: a timer that is early would only be set again. */
+    /* Rounded up, because a timer that is early would only be set again. */
     (void)uv_timer_start(&l->timer, on_timer, (uint64_t)(wait / NSEC_PER_MSEC + 1), 0);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* Whoever asks for the node later is told what has become of it. */
+/* Writes removed.json, so that commands can tell later what has become of this node. */
 static void keep_removal(const struct agent *a, const char *reason)
 {
     struct removed rm = {.at = clock_wall() / NSEC_PER_SEC};
@@ -99,7 +99,7 @@ static void on_removed(struct agent *a, const char *reason)
     agent_core_finish(a, AGENT_END_REMOVED);
 }
 
-/* What the hub says of this node has to be about this node, with the key that this machine has. */
+/* Is what the hub says of this node really about it, with the key that this machine has? */
 static int check_event(const struct agent *a, const struct watch_event *ev, struct err *e)
 {
     if (ev->kind == WATCH_EVENT_SNAPSHOT)
@@ -243,14 +243,14 @@ static int load(struct life *l, struct err *e)
             "this machine has not joined a network (%s has no node.json): weft join TOKEN", dir);
     if (r == 0)
         r = state_lock(dir, &l->lock_fd, e);
-    /* A machine that joined with an older version has none; a full disk keeps no node from running.
-     */
+    /* public.json is missing where an older version has joined. A full disk must not keep the node
+     * from running. */
     if (r == 0 && state_write_public(&a->state, dir, &unkept) < 0)
         log_warning("weft probe will not know this node: %s", err_text(&unkept));
     return r == 0 ? snapshot_cache_load(&a->cache, dir, &a->state, &a->snapshot, e) : r;
 }
 
-/* None of these fails: they only fill in their structs. */
+/* None of these can fail: they only fill in their structs. */
 static void init_handles(struct life *l)
 {
     struct agent *a = &l->agent;
@@ -284,14 +284,14 @@ static int start_signals(struct life *l, struct err *e)
     return r == 0 ? 0 : err_set(e, r, "signals cannot be taken: %s", uv_strerror(r));
 }
 
-/* Follows the interface from its first pass on, also when it is made again. */
+/* Watches the interface from now on, also after it was removed and made again. */
 static void start_link_watch(struct life *l)
 {
     const char *interface = l->agent.state.interface;
     int r = link_watch_open(&l->link);
 
     if (r == 0) {
-        /* When it is not there yet, or made again, it is taken as it comes. */
+        /* One that is not there yet is found by its name when it appears. */
         link_watch_adopt(&l->link, interface);
         (void)link_watch_find(&l->link, interface, -1);
     }
@@ -305,7 +305,7 @@ static void start_link_watch(struct life *l)
     (void)uv_poll_start(&l->link_poll, UV_READABLE, on_link);
 }
 
-/* With the back ends that the userspace engine takes, since they come from the same call. */
+/* Measures the same implementations that the userspace engine uses. */
 static void measure_ciphers(struct node_speeds *speeds)
 {
     for (unsigned c = 0; c < AEAD_CIPHER_N; c++) {
@@ -315,7 +315,7 @@ static void measure_ciphers(struct node_speeds *speeds)
     }
 }
 
-/* For the hub that the machine has joined at; its key is pinned by the join token. */
+/* The signer's proofs are for the hub at which this machine joined. */
 static int make_signer(struct agent *a, struct err *e)
 {
     const struct node *hub = render_hub(&a->state.snapshot);
@@ -326,7 +326,7 @@ static int make_signer(struct agent *a, struct err *e)
     return err_set(e, -EINVAL, "the hub's key in node.json is one that nobody can have");
 }
 
-/* Whatever may fail, before anything of the machine is touched. */
+/* Does all that can fail, before anything of the machine is changed. */
 static int open_parts(struct life *l, struct err *e)
 {
     struct agent *a = &l->agent;

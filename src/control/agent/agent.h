@@ -3,10 +3,10 @@
  *
  * Theory of operation. All runs on one libuv loop. The hub's events change the
  * snapshot; soon after, one pass of reconcile makes the interface follow. Once
- * a second the agent looks around: what the engine sees of the peers, whether
- * the hub answers, what there is to report. Nothing that is heard, or not
- * heard, ever takes a working tunnel down, but for the hub's own word that this
- * node has been removed, and `weft leave`.
+ * a second the agent polls: what the engine sees of the peers, whether the hub
+ * answers, what there is to report. A working tunnel is taken down only when the
+ * hub says that this node has been removed, by `weft leave`, and by
+ * `weft agent --take-down`.
  *
  * The interface and its engine outlive the agent. Calls to the engine and to
  * the kernel block, with a deadline of a few seconds.
@@ -20,7 +20,7 @@
 struct err;
 struct hosts_helper;
 
-/** The measuring service's socket is the agent's with this behind it. */
+/** The path of the measuring service's socket is that of the agent's socket with this suffix. */
 #define AGENT_MEASURE_SUFFIX ".measure"
 
 struct agent_config {
@@ -32,7 +32,7 @@ struct agent_config {
                                    what a program of this machine may lock */
 };
 
-/** How an agent has ended; this node is one still after the first two. */
+/** How an agent has ended. After the first two the machine is still a node. */
 enum agent_end {
     AGENT_END_STOPPED, /* by a signal: the interface stays */
     AGENT_END_DOWN,    /* by `weft agent --take-down`: the interface and the names are gone */
@@ -44,8 +44,8 @@ enum agent_end {
 #define AGENT_E_NOT_JOINED 1
 
 /**
- * agent_run() - until it is told to end
- * @ret:	set on success
+ * agent_run() - run the agent until it is told to end
+ * @ret:	set on success: how it has ended
  *
  * Return: 0; AGENT_E_NOT_JOINED with words; or negative errno with words.
  */

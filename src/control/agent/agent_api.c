@@ -14,7 +14,7 @@
 #include "net/tun/offload.h"
 #include "os/clock.h"
 
-/* What is seen right now. @render: what the status refers to. */
+/* Polls, and gathers what the status tells of. @render: filled in; the result refers to it. */
 static struct status_input see(struct agent *a, struct render_input *render)
 {
     agent_core_poll(a);

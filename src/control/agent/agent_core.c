@@ -24,7 +24,8 @@ struct endpoint agent_core_hub_api(const struct agent *a)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* Where the hub is for WireGuard: at the endpoint that was chosen, or at the stream's near end. */
+/* Where WireGuard sends packets for the hub: to the endpoint that was chosen, or to this machine's
+ * end of the stream. Return: false while no endpoint is known. */
 static bool find_hub_path(const struct agent *a, struct render_path *ret)
 {
     struct endpoint stream = hub_transport_io_endpoint(&a->transport);
@@ -37,7 +38,7 @@ static bool find_hub_path(const struct agent *a, struct render_path *ret)
     return true;
 }
 
-/* The hub's path among those that were found: all in order of their nodes. */
+/* Puts the hub's path among those that were found, all in order of their nodes' names. */
 static size_t merge_paths(struct agent *a)
 {
     struct render_path hub;
@@ -82,7 +83,7 @@ struct render_input agent_core_render_input(struct agent *a)
 
 /* ---- a pass --------------------------------------------------------------------------------- */
 
-/* The engine's process has logged it where nobody reads: it runs in the background. */
+/* The engine's process runs in the background, and nobody reads its own log. */
 static void log_offloads(const struct agent *a)
 {
     struct offloads o;
@@ -119,7 +120,7 @@ static void apply_rules(struct agent *a, nsec_t now)
     forward_rules_apply(&a->rules, a->state.interface, &facts, !a->state.keeps_sources, now);
 }
 
-/* The engine knows where the hub is by now. */
+/* Begins a handshake with the hub if one is wanted. The engine has the hub's endpoint by now. */
 static void greet_hub(struct agent *a, nsec_t now)
 {
     const struct node *hub = render_hub(&a->snapshot);
@@ -134,14 +135,14 @@ static void greet_hub(struct agent *a, nsec_t now)
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
 {
-    /* Perhaps another program has taken the port that an earlier engine had. */
+    /* Another program may have taken the port that an earlier engine had, so any port will do. */
     a->listen_port = 0;
     log_limited(&a->pass_limit, now, LOG_LEVEL_WARNING,
         "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(e));
     pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, now);
 }
 
-/* Those that wait for the routes that the engine has now. */
+/* Begins the handshakes that have waited until the engine had the routes. */
 static void begin_handshakes(struct agent *a, nsec_t now)
 {
     struct x25519_public key;
@@ -300,7 +301,8 @@ static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t
         a->paths, node_keepalive_to_tell(&a->keepalive, &a->snapshot.network), now);
 }
 
-/* Peers that find paths take turns in beginning a handshake; the others wait for this node. */
+/* With peers that find paths the driver settles which end begins; with stock peers this node does.
+ */
 void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
 {
     struct err e = ERR_NULL;
@@ -326,7 +328,7 @@ static const struct observation *find_hub_observation(const struct agent *a)
     return hub ? observe_find(&a->seen, &hub->key) : NULL;
 }
 
-/* Somebody has changed the engine by hand; what this does not see, the next regular pass does. */
+/* Has somebody changed the engine by hand? Smaller changes are found by the next regular pass. */
 static bool is_changed_by_hand(const struct agent *a, const struct wg_config *have)
 {
     return a->reconcile.has_told &&
@@ -334,7 +336,7 @@ static bool is_changed_by_hand(const struct agent *a, const struct wg_config *ha
                !x25519_public_equal(&have->public, &a->reconcile.told.public));
 }
 
-/* Without memory the paths go by what they saw last. */
+/* Without memory the paths are judged by what was seen last. */
 static void show_paths(struct agent *a, nsec_t now)
 {
     struct peer_seen *seen = calloc(a->seen.n + 1, sizeof(*seen));
@@ -439,7 +441,7 @@ static void report(struct agent *a, nsec_t now)
         node_report_on_sent(&a->report, now);
 }
 
-/* What has gone through the interface so far; 0: there is none. */
+/* Packets that have gone through the interface so far; 0: there is no interface. */
 static uint64_t count_packets(struct agent *a)
 {
     struct rtnl_link link;
@@ -466,7 +468,7 @@ void agent_core_poll(struct agent *a)
     poll_plan_end(&a->poll, a->seen.n, node_report_within(&a->report), now);
 }
 
-/* All is as the last poll left it, and it left nothing open. */
+/* Has nothing happened since the last poll, and is nothing waited for? */
 static bool can_skip_poll(struct agent *a, nsec_t now)
 {
     if (poll_plan_is_stale(&a->poll, now) || node_report_has_news(&a->report) ||
@@ -524,7 +526,7 @@ void agent_core_finish(struct agent *a, enum agent_end end)
     a->end = end;
     a->ends_at = now + END_PATIENCE;
     job_calls_end(&a->jobs);
-    /* WireGuard goes on without this process, but not by a path that leads through it. */
+    /* WireGuard goes on without this process, but paths that lead through this process end. */
     if (end == AGENT_END_STOPPED && path_driver_retreat(a->paths, now))
         agent_core_reconcile(a);
 }
@@ -540,7 +542,8 @@ int agent_core_take_down(struct agent *a, struct err *names, struct err *e)
     return r;
 }
 
-/* A peer that only sends would go on with a session that the new engine does not know. */
+/* Begins handshakes: a peer that only sends would go on using a session that the new engine lacks.
+ */
 static void renew_sessions(struct agent *a)
 {
     char key[X25519_BASE64_MAX];
@@ -560,7 +563,7 @@ int agent_core_renew_engine(struct agent *a, struct err *e)
 {
     int r;
 
-    /* Which peers have a session, and what the port is, is known only before. */
+    /* Only the old engine knows the port, and which peers have a session. */
     agent_core_poll(a);
     r = reconcile_retire_engine(&a->reconcile, e);
     if (r != 0)

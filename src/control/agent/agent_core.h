@@ -46,7 +46,7 @@ struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
     struct state state;                /* who this node is; immutable after the start */
-    struct snapshot snapshot;          /* what the hub said last */
+    struct snapshot snapshot;          /* the network, as the hub described it last */
     struct node_speeds speeds;         /* of this machine's ciphers; immutable after the start */
     struct member_proof_signer signer; /* with this node's key, for the hub */
 
@@ -104,7 +104,7 @@ struct render_input agent_core_render_input(struct agent *a);
 /** agent_core_hub_api() - where the hub's API is on the overlay; port 0: there is no hub. */
 struct endpoint agent_core_hub_api(const struct agent *a);
 
-/** agent_core_reconcile() - a pass now; plans the next. */
+/** agent_core_reconcile() - make a pass now, and plan the next. */
 void agent_core_reconcile(struct agent *a);
 
 /** agent_core_poll() - ask the engine; judge the hub and the paths by it; report if that is due. */
@@ -135,5 +135,5 @@ int agent_core_take_down(struct agent *a, struct err *names, struct err *e);
  */
 int agent_core_renew_engine(struct agent *a, struct err *e);
 
-/** agent_core_finish() - begin to end; what was begun before stays. */
+/** agent_core_finish() - begin to end. The first call decides how; later ones change nothing. */
 void agent_core_finish(struct agent *a, enum agent_end end);

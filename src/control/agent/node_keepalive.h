@@ -24,7 +24,7 @@ struct node_keepalive {
 };
 
 /**
- * node_keepalive_init() - with what an earlier run has measured; asks nothing yet
+ * node_keepalive_init() - read what an earlier run has measured; nothing is asked yet
  * @dir:	pinned
  * @listener:	copied; it calls node_keepalive_on_result() and node_keepalive_on_interval()
  */
@@ -41,7 +41,7 @@ void node_keepalive_stop(struct node_keepalive *nk);
 void node_keepalive_poll(
     struct node_keepalive *nk, const struct keepalive_view *view, size_t n_nodes);
 
-/** node_keepalive_interval() - what the way to the hub needs, as far as it is known; s. */
+/** node_keepalive_interval() - the keepalive that the mapping towards the hub needs, s. */
 uint16_t node_keepalive_interval(const struct node_keepalive *nk);
 
 /**

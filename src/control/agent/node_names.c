@@ -21,7 +21,8 @@
 /* Most names that the status lists. */
 #define TOLD_MAX 64
 
-/* The names that are not in the file, for `weft status`; this node's own lead to it anyway. */
+/* The names that are not in the file, for `weft status`. This node's own are not listed, because
+ * this machine's names lead to it anyway. */
 static json_t *encode_left_out(
     const struct snapshot *s, const struct hosts_extra *extras, size_t n_extras)
 {
@@ -42,7 +43,7 @@ static json_t *encode_left_out(
     return list;
 }
 
-/* Once for each name, when it begins to be left out. */
+/* Logs each name once, when it begins to be left out. */
 static void log_left_out(const json_t *before, const json_t *now)
 {
     const json_t *item;
@@ -78,14 +79,15 @@ static struct hosts_extra *choose_extras(
     return TAKE_PTR(extras);
 }
 
-/* This machine's own names lead to it, whoever answers. */
+/* Is the resolver to be asked for that name? Not for this machine's own, which lead to it anyway.
+ */
 static bool is_checked(const struct snapshot *s, const struct hosts_extra *x)
 {
     return x->verdict == HOSTS_KEPT &&
            strcmp(s->nodes.items[x->node]->node.meta.name, s->self) != 0;
 }
 
-/* Have the resolver asked for those names that may be kept so far. */
+/* Has the resolver asked for those names that nothing else speaks against. */
 static void want_extras(struct node_names *nn, const struct snapshot *s,
     const struct hosts_extra *extras, size_t n_extras)
 {
@@ -105,7 +107,7 @@ static void want_extras(struct node_names *nn, const struct snapshot *s,
         (void)name_check_want(nn->check, queries, n);
 }
 
-/* Fill in the verdicts that the resolver has given; true while it is being asked. */
+/* Fills in the verdicts of the resolver. Return: true while some name is still being asked for. */
 static bool check_extras(struct node_names *nn, const struct snapshot *s,
     struct hosts_extra *extras, size_t n_extras, nsec_t now)
 {

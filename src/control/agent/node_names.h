@@ -30,9 +30,10 @@ struct node_names_options {
 
 struct node_names {
     struct node_names_options opt;
-    struct name_check *check; /* owns; NULL: no name was to be checked yet, or no thread was had */
-    json_t *left_out;         /* owns; [{"name", "node", "why"}]; NULL: not known yet */
-    nsec_t due_at;            /* time of the next update; NSEC_NEVER: none is planned */
+    struct name_check
+        *check;       /* owns; NULL: no name was checked yet, or no thread could be started */
+    json_t *left_out; /* owns; [{"name", "node", "why"}]; NULL: not known yet */
+    nsec_t due_at;    /* time of the next update; NSEC_NEVER: none is planned */
     struct log_limit limit;
 };
 

@@ -31,7 +31,7 @@ struct node_report {
 /** What a report tells of. Borrowed. */
 struct node_report_facts {
     const struct snapshot *snapshot;
-    const struct observe *seen;       /* handshakes */
+    const struct observe *seen;       /* what the engine has seen of each peer */
     const struct reach *reach;        /* how each peer is reached */
     const struct path_side *self;     /* where this node may be reached */
     const struct subnets *routes;     /* subnets that this node asks to be the way to */
@@ -59,7 +59,7 @@ nsec_t node_report_within(const struct node_report *nr);
 /** node_report_is_due() - is a report due at @now? */
 bool node_report_is_due(const struct node_report *nr, nsec_t now);
 
-/** node_report_on_sent() - it was sent at @now. */
+/** node_report_on_sent() - a report was sent at @now. */
 void node_report_on_sent(struct node_report *nr, nsec_t now);
 
 /** node_report_encode() - the report's body; a new reference, NULL: no memory. */

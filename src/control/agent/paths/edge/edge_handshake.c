@@ -1,10 +1,10 @@
 /* edge_handshake.c - see edge_handshake.h. */
 #include "agent/paths/edge/edge_handshake.h"
 
-/* One that did not come about is begun again. */
+/* A handshake that was not completed is begun again after this time. */
 #define RETRY NSEC_PER_SEC
 
-/* A session carries nothing so long after its handshake (whitepaper 6.1, REJECT_AFTER_TIME). */
+/* A session carries nothing after this time (whitepaper 6.1, REJECT_AFTER_TIME). */
 #define SESSION_MAX (180 * NSEC_PER_SEC)
 
 void edge_handshake_want(struct edge_handshake *h, bool is_first, nsec_t turn, nsec_t now)

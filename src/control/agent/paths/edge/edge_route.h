@@ -30,7 +30,7 @@ struct edge_route {
     nsec_t keepalive;                /* DIRECT: what the path needs of WireGuard; 0: nothing */
     struct x25519_public via;        /* RELAY: its key; else none */
     char via_node[NAME_MAX_LEN + 1]; /* RELAY: its name; else "" */
-    bool is_applied;                 /* the engine knows of it */
+    bool is_applied;                 /* the engine has been told of it */
 };
 
 #define EDGE_ROUTE_NULL                                                                            \
@@ -38,39 +38,39 @@ struct edge_route {
         .kind = EDGE_ROUTE_HUB                                                                     \
     }
 
-/** edge_route_use_direct() - to the peer itself at @endpoint; not applied yet, also if it was so.
- */
+/** edge_route_use_direct() - go to the peer itself at @endpoint; has to be applied in any case. */
 void edge_route_use_direct(struct edge_route *r, const struct endpoint *endpoint, nsec_t keepalive);
 
 /**
- * edge_route_use_relay() - through a relay that is a node
- * @endpoint:	where that one is reached directly
+ * edge_route_use_relay() - go through a relay that is a node
+ * @endpoint:	where that relay is reached directly
  *
- * Return: this is another way than before, and not applied yet.
+ * Return: true if this is another way than before, which has to be applied.
  */
 bool edge_route_use_relay(struct edge_route *r, const struct x25519_public *relay, const char *node,
     const struct endpoint *endpoint);
 
-/** edge_route_use_hub() - through the hub. Return: as above. */
+/** edge_route_use_hub() - go through the hub. Return: as edge_route_use_relay(). */
 bool edge_route_use_hub(struct edge_route *r);
 
-/** edge_route_on_relay_moved() - the relay, if it is ours, is at another endpoint now. */
+/** edge_route_on_relay_moved() - that relay, if it is the one in use, is at another endpoint now.
+ */
 void edge_route_on_relay_moved(
     struct edge_route *r, const struct x25519_public *relay, const struct endpoint *endpoint);
 
-/** edge_route_goes_via() - through that relay? */
+/** edge_route_goes_via() - does it go through that relay? */
 bool edge_route_goes_via(const struct edge_route *r, const struct x25519_public *relay);
 
-/** edge_route_on_applied() - the engine has it. */
+/** edge_route_on_applied() - the engine has been told of it. */
 void edge_route_on_applied(struct edge_route *r);
 
 /**
- * edge_route_render() - for render
+ * edge_route_render() - the route as render_config() takes it
  * @node:	the peer
  * @mtu:	inner bytes that the direct path carries; 0: not measured
  * @is_standby:	it is a relay that is kept ready
  *
- * Return: false for the hub's route, of which render needs nothing.
+ * Return: false for a route through the hub, which render_config() knows without being told.
  */
 bool edge_route_render(const struct edge_route *r, const char *node, uint16_t mtu, bool is_standby,
     struct render_path *ret);

@@ -52,7 +52,7 @@ static nsec_t rtt_to(const struct edges *e, const struct peer_entry *peer, nsec_
     return paths_view(e->paths, &peer->key, &view, now) ? nsec_max(view.rtt, 1) : 1;
 }
 
-/* Into e->facts; returns how many there are. */
+/* Fills in e->facts. Return: how many there are. */
 static size_t gather_relays(const struct edges *e, nsec_t now)
 {
     size_t n = 0;
@@ -97,7 +97,7 @@ bool edges_choose_relays(struct edges *e, nsec_t now)
         struct peer_entry *peer = &e->peers.items[e->facts[i].peer];
 
         set_standby(e, peer, e->facts[i].is_standby);
-        /* It must have heard us: nothing is passed on for a stranger. */
+        /* A relay passes on packets only for nodes that it has a session with. */
         if (peer->is_standby && !peer->has_session && !edge_handshake_is_wanted(&peer->handshake))
             edge_handshake_want_now(&peer->handshake, now);
     }
@@ -155,7 +155,7 @@ static void use_pmtu(
 {
     bool is_new = !endpoint_is_none(remote) && !peer->pmtu;
 
-    /* Without memory the network's MTU serves. */
+    /* Without memory the network's MTU is used. */
     if (is_new)
         peer->pmtu = pmtu_driver_new();
     if (!peer->pmtu)
@@ -190,7 +190,7 @@ static void want_handshake(const struct edges *e, struct peer_entry *peer, nsec_
     edge_handshake_want(&peer->handshake, is_first, turn, now);
 }
 
-/* What goes through that relay follows it. */
+/* Edges that go through that relay follow it to its new endpoint. */
 static void follow_relay(struct edges *e, struct peer_entry *relay, nsec_t now)
 {
     for (size_t i = 0; i < e->peers.n; i++)
@@ -198,7 +198,7 @@ static void follow_relay(struct edges *e, struct peer_entry *relay, nsec_t now)
     edge_handshake_want_now(&relay->handshake, now);
 }
 
-/* The edge goes another way. */
+/* The edge has begun to go another way. */
 static void on_used(
     struct edges *e, struct peer_entry *peer, const struct endpoint *remote, nsec_t now)
 {
@@ -221,7 +221,7 @@ void edges_use_direct(
     on_used(e, peer, &action->remote, now);
 }
 
-/* A relay that we reach no more directly is left for the hub. */
+/* A relay to which there is no direct path any more is left for the hub. */
 static bool change_relay(struct edges *e, struct peer_entry *peer, const struct x25519_public *key)
 {
     const struct peer_entry *relay = peer_table_find_key(&e->peers, key);
@@ -239,7 +239,7 @@ void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t n
     if (!peer || !change_relay(e, peer, &action->via.key))
         return;
     edge_handshake_on_moved(&peer->handshake, now);
-    /* What never had a session needs none before there is something to send. */
+    /* An edge that never had a session needs no handshake before there is something to send. */
     if (was_direct)
         want_handshake(e, peer, EDGE_HANDSHAKE_TURN, now);
     else if (!action->is_followed && edge_handshake_has_session(&peer->handshake, now))
@@ -327,7 +327,8 @@ static const struct peer_seen *find_seen(
     return n > 0 ? bsearch(key, seen, n, sizeof(*seen), compare_seen) : NULL;
 }
 
-/* The engine has it elsewhere than it was told: the other end has begun a session there. */
+/* The engine has the peer at another endpoint than it was told, because the other end has begun a
+ * session there. */
 static void follow_peer(
     struct edges *e, const struct peer_entry *peer, const struct peer_seen *seen, nsec_t now)
 {
@@ -361,7 +362,7 @@ static void observe_peer(
         paths_on_traffic(e->paths, &peer->key, seen->rx_bytes, seen->tx_bytes, now);
 }
 
-/* What goes through a relay shows its path that it is in use; to it that is data of its own. */
+/* Data that goes through a relay counts as data of the path to that relay, which is thus in use. */
 static void count_through(struct edges *e, const struct peer_entry *relay, nsec_t now)
 {
     uint64_t rx = relay->traffic.rx_bytes;
@@ -420,7 +421,7 @@ static void forget_gone(struct edges *e, nsec_t now)
     }
 }
 
-/* It has to see a handshake of all that goes through it. */
+/* That relay was started anew: each edge that goes through it needs a handshake. */
 static void on_relay_forgot(struct edges *e, struct peer_entry *relay, nsec_t now)
 {
     log_info("relay %s was started anew: what goes through it shakes hands again", relay->node);
@@ -492,7 +493,7 @@ nsec_t edges_due(const struct edges *e)
 
 void edges_tick(struct edges *e, nsec_t now)
 {
-    /* It is begun with the engine at hand, in the pass that news lead to. */
+    /* The owner begins them in the pass that it makes because of the news. */
     e->has_news |= now >= handshake_due(e);
     for (size_t i = 0; i < e->peers.n; i++)
         if (e->peers.items[i].pmtu && now >= pmtu_driver_due(e->peers.items[i].pmtu))

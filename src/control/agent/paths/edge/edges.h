@@ -4,9 +4,9 @@
  * Theory of operation. path/paths.h chooses a path for each edge. From that follow
  * the route that render puts into the engine (edge_route.h), the handshake that a
  * relay has to see (edge_handshake.h), the size that the path carries
- * (pmtu_driver.h), and which relays are kept ready (relay_select.h). Here these
- * parts are told of each other's results. What the outside has to do is told by
- * edges_take_news(), and by what the functions return.
+ * (pmtu_driver.h), and which relays are kept ready (relay_select.h). This module
+ * tells each of these parts what the others have found. What the owner has to do
+ * it learns from edges_take_news() and from what the functions return.
  *
  * No I/O but lines of the log; time is an argument.
  *
@@ -34,26 +34,26 @@ struct edges {
     struct peer_table peers;
     struct relay_select relays;
     struct hub_liveness hub_liveness;
-    struct x25519_public hub; /* that relays; none: not known */
+    struct x25519_public hub; /* key of the hub that relays; none: not known */
     char hub_name[NAME_MAX_LEN + 1];
     struct pmtu_driver_limits limits;
     bool has_news;         /* routes have changed, or a handshake is due: see edges_take_news() */
-    bool relays_changed;   /* a relay was found or lost: choose anew */
-    size_t next_handshake; /* place in @peers from which one is looked for */
+    bool relays_changed;   /* a relay was found or lost: relays have to be chosen anew */
+    size_t next_handshake; /* index in @peers where the search for the next one begins */
     struct relay_fact *facts;   /* owns; room for one of each peer */
-    struct render_path *routes; /* owns; likewise */
+    struct render_path *routes; /* owns; room for one of each peer */
 };
 
-/** edges_init() - none yet. @paths: pinned; @own: this node's key. */
+/** edges_init() - there are no edges yet. @paths: pinned; @own: this node's key. */
 void edges_init(struct edges *e, struct paths *paths, const struct x25519_public *own);
 
 /** edges_deinit() - release all. Idempotent. */
 void edges_deinit(struct edges *e);
 
-/** edges_take_news() - has there been something since the last call for which to reconcile? */
+/** edges_take_news() - has something happened since the last call that needs a pass? */
 bool edges_take_news(struct edges *e);
 
-/** edges_set_snapshot() - the network has changed. Nothing happens without memory. */
+/** edges_set_snapshot() - the network has changed. Without memory nothing changes here. */
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now);
 
 /** edges_set_link_mtu() - inner bytes that the machine's largest link carries; 0: not known. */
@@ -62,17 +62,19 @@ void edges_set_link_mtu(struct edges *e, uint16_t mtu);
 /** edges_observe() - what the engine shows of its peers: @n, sorted by key, hubs too. */
 void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec_t now);
 
-/** edges_use_direct() - a USE of a direct path; WireGuard has to send to @endpoint for it. */
+/** edges_use_direct() - PATH_ACTION_USE of a direct path, for which WireGuard sends to @endpoint.
+ */
 void edges_use_direct(
     struct edges *e, const struct path_action *action, const struct endpoint *endpoint, nsec_t now);
 
-/** edges_use_relay() - a USE of any other kind. */
+/** edges_use_relay() - PATH_ACTION_USE of a path that is not direct. */
 void edges_use_relay(struct edges *e, const struct path_action *action, nsec_t now);
 
-/** edges_on_fits() - a FITS: a peer has got a probe. */
+/** edges_on_fits() - PATH_ACTION_FITS: a peer has received a probe of the MTU. */
 void edges_on_fits(struct edges *e, const struct path_action *action, nsec_t now);
 
-/** edges_tick() - whatever is due: MTU probes, and handshakes, which are news. */
+/** edges_tick() - do what is due: MTU probes, and handshakes, for which edges_take_news() is true.
+ */
 void edges_tick(struct edges *e, nsec_t now);
 
 /** edges_due() - when edges_tick() is to be called; NSEC_NEVER: not at all. */
@@ -88,10 +90,11 @@ bool edges_choose_relays(struct edges *e, nsec_t now);
 /** edges_tell_relays() - into @side, to be reported. @hub_rtt: 0: not measured. */
 void edges_tell_relays(struct edges *e, nsec_t hub_rtt, struct path_side *side, nsec_t now);
 
-/** edges_relay_at() - whose direct path leads there; lends. NULL: no relay's. */
+/** edges_relay_at() - the relay whose direct path leads to @at; lends. NULL: there is none. */
 const struct peer_entry *edges_relay_at(const struct edges *e, const struct endpoint *at);
 
-/** edges_routes() - of those that do not go through the hub, by node; until the next call. */
+/** edges_routes() - of edges that do not go through the hub, by node; borrowed until the next call.
+ */
 const struct render_path *edges_routes(struct edges *e, size_t *ret_n);
 
 /** edges_on_applied() - the routes are in the engine: handshakes may begin. */
@@ -100,14 +103,15 @@ void edges_on_applied(struct edges *e);
 /** edges_next_handshake() - with whom to begin one now; NULL: with nobody more. Lends. */
 const struct peer_entry *edges_next_handshake(struct edges *e, nsec_t now);
 
-/** edges_on_hub_forgot() - each edge that it relays needs a handshake. */
+/** edges_on_hub_forgot() - the hub was started anew: each edge that it relays needs a handshake. */
 void edges_on_hub_forgot(struct edges *e, nsec_t now);
 
-/** edges_hasten_handshakes() - all that are wanted are due now. Return: some are. */
+/** edges_hasten_handshakes() - make all handshakes that are wanted due now. Return: there are some.
+ */
 bool edges_hasten_handshakes(struct edges *e, nsec_t now);
 
-/** edges_awaits_handshake() - one is wanted, and was not observed yet. */
+/** edges_awaits_handshake() - is there a handshake that is wanted and was not seen yet? */
 bool edges_awaits_handshake(const struct edges *e);
 
-/** edges_name_of() - the peer with that key, or else the hub. */
+/** edges_name_of() - the name of the peer with that key; of any other key, the hub's. */
 const char *edges_name_of(const struct edges *e, const struct x25519_public *key);

@@ -1,16 +1,17 @@
 /* hub_liveness.c - see hub_liveness.h. */
 #include "agent/paths/edge/hub_liveness.h"
 
-/* Between a request and the next: after an answer, without one, and of a hub that is dead. */
+/* Time between two requests: after an answer, without an answer, and to a hub that is dead. */
 #define ASK_ACTIVE (300 * NSEC_PER_MSEC)
 #define ASK_AGAIN  (200 * NSEC_PER_MSEC)
 #define ASK_DEAD   (1000 * NSEC_PER_MSEC)
 
-/* Dead after so many requests, and so long since the first of them. */
+/* The hub is dead after so many requests without an answer and this time since the first of them.
+ */
 #define DEAD_ASKED 4
 #define DEAD_AFTER (700 * NSEC_PER_MSEC)
 
-/* Data in the last so many seconds: it is in use. */
+/* The hub's relay is in use for this time after the last data. */
 #define ACTIVE_FOR (5 * NSEC_PER_SEC)
 
 void hub_liveness_look(struct hub_liveness *h, const struct endpoint *hub, uint64_t n_bytes,

@@ -15,7 +15,8 @@ bool keepalive_plan_is_known(const struct keepalive_plan *p)
     return p->known.measured_at != 0;
 }
 
-/* Another address outside is another NAT, or the same one started anew with other settings. */
+/* If the hub sees this node at another address there is another NAT, or it was started anew with
+ * other settings. */
 static void forget_if_moved(struct keepalive_plan *p)
 {
     const struct ip_addr *outside = &p->view.outside;
@@ -28,7 +29,7 @@ static void forget_if_moved(struct keepalive_plan *p)
     p->machine.bounds = KEEPALIVE_UNKNOWN;
 }
 
-/* A clock that was set back makes it due, too. */
+/* Is a measurement due? Also if the wall clock was set back. */
 static bool is_due(const struct keepalive_plan *p)
 {
     nsec_t age = p->view.wall - p->known.measured_at;
@@ -47,7 +48,7 @@ void keepalive_plan_look(struct keepalive_plan *p, const struct keepalive_view *
 
     p->view = *view;
     forget_if_moved(p);
-    /* Half a measurement of one way says nothing of another. */
+    /* A measurement that is half done says nothing about the way to another hub. */
     if (!same_hub && keepalive_is_running(&p->machine))
         keepalive_stop(&p->machine);
     if (endpoint_is_none(&view->hub) || keepalive_is_running(&p->machine) || !is_due(p))

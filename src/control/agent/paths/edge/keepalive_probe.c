@@ -70,7 +70,7 @@ static void on_spare(void *ctx, const uint8_t *msg, size_t len)
     act(p, now);
 }
 
-/* An error goes to where the question came from. */
+/* A refusal comes to the socket that has asked. */
 static void on_second(void *ctx, const uint8_t *msg, size_t len)
 {
     struct keepalive_probe *p = ctx;

@@ -25,7 +25,8 @@
 #include "path/paths.h"
 #include "wire/path.h"
 
-/* A change of the network comes in many small pieces. */
+/* After a change of the machine's network it is looked at this much later, since one change comes
+ * as many events. */
 #define SETTLE (200 * NSEC_PER_MSEC)
 
 struct path_driver {
@@ -48,7 +49,7 @@ struct path_driver {
 
     /* Facts that are carried between them. */
     struct path_side self;
-    nsec_t gather_at; /* look at the addresses again; NSEC_NEVER */
+    nsec_t gather_at; /* time to look at the addresses again; NSEC_NEVER: none is planned */
     uint64_t network; /* digest of the addresses that @local has; 0: none were looked at */
     uint64_t run;     /* of this node as a relay; random */
     bool is_relay;    /* this node is one */
@@ -60,7 +61,7 @@ static void run(struct path_driver *d, nsec_t now);
 
 /* ---- what is reported of this node ---------------------------------------------------------- */
 
-/* Put together what is known, and tell whoever wants to know when it is something new. */
+/* Puts together what is known of this node, and tells the listener if that has changed. */
 static void update_self(struct path_driver *d, nsec_t now)
 {
     struct path_side side = {
@@ -70,7 +71,8 @@ static void update_self(struct path_driver *d, nsec_t now)
     edges_tell_relays(&d->edges, local_candidates_hub_rtt(&d->local), &side, now);
     if (path_side_equal(&side, &d->self))
         return;
-    /* Greater than any of an earlier run: by the wall clock, unless that went back. */
+    /* Made of the wall clock, so that it is greater than in any earlier run unless that was set
+     * back. */
     side.generation =
         (uint64_t)nsec_max((nsec_t)d->self.generation + 1, clock_wall() / NSEC_PER_MSEC);
     d->self = side;
@@ -127,7 +129,7 @@ static void ask_servers(struct path_driver *d, nsec_t now)
         send_request(d, PATH_SOCKET_MAIN, &rq);
 }
 
-/* Our address may have changed, or a NAT's newest port is wanted. */
+/* Asks the STUN servers again: our address may have changed, or a NAT's newest port is wanted. */
 static void refresh(struct path_driver *d, nsec_t now)
 {
     struct local_request rq;
@@ -426,7 +428,8 @@ static void run(struct path_driver *d, nsec_t now)
 
     while (paths_next(d->paths, &action))
         act(d, &action, now);
-    /* Which relays there are follows from how their own edges go. */
+    /* Which relays can be used depends on the paths of their own edges, which were changed above.
+     */
     while (edges_choose_relays(&d->edges, now)) {
         update_self(d, now);
         while (paths_next(d->paths, &action))
@@ -517,7 +520,7 @@ static int new_paths(struct path_driver *d, const struct path_driver_options *op
     if (r < 0)
         return err_set(e, r, "paths cannot be looked for: %s", strerror(-r));
     paths_set_clock(d->paths, clock_wall() - now, now);
-    /* The same that paths_new() has found to be a key. */
+    /* It cannot fail: paths_new() has derived it from the same secret. */
     (void)x25519_derive_public(opt->secret, &own);
     edges_init(&d->edges, d->paths, &own);
     return 0;

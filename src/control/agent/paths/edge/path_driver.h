@@ -51,7 +51,7 @@ struct path_driver_options {
     unsigned n_given;
 };
 
-/** Who is told; called from the loop. */
+/** Who is told of changes. All are called from the loop. */
 struct path_driver_listener {
     void (*on_routes)(void *ctx);  /* path_driver_routes() has changed: reconcile at once */
     void (*on_self)(void *ctx);    /* path_driver_self() has changed: report it soon */
@@ -69,14 +69,15 @@ int path_driver_new(struct path_driver **ret, struct uv_loop_s *loop,
     struct err *e);
 
 /**
- * path_driver_free() - wipe, close
- * @leaving:	the node is none any more: the router's port is given back
+ * path_driver_free() - wipe the keys, close the sockets
+ * @leaving:	this node leaves the network, so the router's port mapping is removed
  *
  * Its handles close in the loop's next turns. NULL is fine. Always NULL.
  */
 struct path_driver *path_driver_free(struct path_driver *d, bool leaving);
 
-/** path_driver_set_engine() - after every look: what runs, on which port. NULL: nothing does. */
+/** path_driver_set_engine() - which engine runs, on which port; after every poll. NULL: none runs.
+ */
 void path_driver_set_engine(
     struct path_driver *d, struct engine *engine, uint16_t port, nsec_t now);
 
@@ -89,16 +90,19 @@ void path_driver_set_snapshot(struct path_driver *d, const struct snapshot *s, n
 /** path_driver_set_keepalive() - to be told to peers: what holds our mappings; 0: not known. */
 void path_driver_set_keepalive(struct path_driver *d, nsec_t keepalive, nsec_t now);
 
-/** path_driver_set_hub() - the hub is heard, or not. */
+/** path_driver_set_hub() - is the hub heard? */
 void path_driver_set_hub(struct path_driver *d, bool heard, nsec_t now);
 
-/** path_driver_set_blocked() - no UDP gets out of this machine, as far as the hub shows. */
+/** path_driver_set_blocked() - does UDP fail to leave this machine, as far as the hub shows? */
 void path_driver_set_blocked(struct path_driver *d, bool blocked, nsec_t now);
 
-/** path_driver_set_relay() - this node is a relay for others; @is_new: it has just begun anew. */
+/** path_driver_set_relay() - is this node a relay for others? @is_new: its engine has just begun.
+ */
 void path_driver_set_relay(struct path_driver *d, bool relays, bool is_new, nsec_t now);
 
-/** path_driver_on_hub_forgot() - it was started anew: every relayed edge needs a handshake. */
+/** path_driver_on_hub_forgot() - the hub was started anew: each edge that it relays needs a
+ * handshake.
+ */
 void path_driver_on_hub_forgot(struct path_driver *d, nsec_t now);
 
 /** path_driver_observe() - what the engine shows of its peers: @n, sorted by key, hubs too. */
@@ -123,13 +127,14 @@ bool path_driver_next_handshake(
  */
 bool path_driver_retreat(struct path_driver *d, nsec_t now);
 
-/** path_driver_awaits_handshake() - one is wanted, and was not observed yet. */
+/** path_driver_awaits_handshake() - is there a handshake that is wanted and was not seen yet? */
 bool path_driver_awaits_handshake(const struct path_driver *d);
 
-/** path_driver_routes() - of edges that do not go through the hub, by node; until the next call. */
+/** path_driver_routes() - of edges that do not go through the hub, by node; borrowed until the next
+ * call. */
 const struct render_path *path_driver_routes(struct path_driver *d, size_t *ret_n);
 
-/** path_driver_pins() - frames go through, and the engine can hold endpoints. */
+/** path_driver_pins() - do frames pass, and can the engine keep endpoints from changing? */
 bool path_driver_pins(const struct path_driver *d);
 
 /** path_driver_self() - what to report of this node; borrowed. */
@@ -138,7 +143,7 @@ const struct path_side *path_driver_self(const struct path_driver *d);
 /** path_driver_outside() - at which address @server, a hub's endpoint, sees us; none: unknown. */
 struct ip_addr path_driver_outside(const struct path_driver *d, const struct endpoint *server);
 
-/** path_driver_is_relay_at() - that node is relayed, and @at is where some relay is. */
+/** path_driver_is_relay_at() - is that node relayed, and is some relay at @at? */
 bool path_driver_is_relay_at(
     const struct path_driver *d, const char *node, const struct endpoint *at);
 
@@ -154,8 +159,9 @@ bool path_driver_view(
 int path_driver_judge(
     const struct path_driver *d, struct reach *reach, const struct reach_facts *facts);
 
-/** path_driver_encode_relays() - those through which it may be reached; NULL: no memory. */
+/** path_driver_encode_relays() - the relays through which @node may be reached; NULL: no memory. */
 json_t *path_driver_encode_relays(const struct path_driver *d, const char *node);
 
-/** path_driver_encode_pairs() - all that was tried for it; NULL: no such peer, or no memory. */
+/** path_driver_encode_pairs() - all pairs that were tried to reach @node; NULL: no such peer, or no
+ * memory. */
 json_t *path_driver_encode_pairs(const struct path_driver *d, const char *node, nsec_t now);

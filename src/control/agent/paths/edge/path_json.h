@@ -7,8 +7,10 @@
 
 struct edges;
 
-/** path_json_pairs() - all that was tried for that peer; gives it. NULL: no peer, or no memory. */
+/** path_json_pairs() - all pairs that were tried to reach that peer; gives. NULL: no such peer, or
+ * no memory. */
 json_t *path_json_pairs(const struct edges *e, const char *node, nsec_t now);
 
-/** path_json_relays() - those through which it may be reached; gives it. NULL: no memory. */
+/** path_json_relays() - the relays through which that peer may be reached; gives. NULL: no memory.
+ */
 json_t *path_json_relays(const struct edges *e, const char *node);

@@ -12,8 +12,8 @@
 struct peer_seen {
     struct x25519_public key;
     struct endpoint endpoint; /* where its packets go; none: unknown */
-    nsec_t handshake_at;      /* the last one, monotonic; 0: never */
-    bool has_session;         /* it can still carry packets */
-    uint64_t rx_bytes;        /* since any start */
+    nsec_t handshake_at;      /* time of the last handshake, monotonic; 0: never */
+    bool has_session;         /* that handshake's session can still carry packets */
+    uint64_t rx_bytes;        /* counted from some start on */
     uint64_t tx_bytes;
 };

@@ -36,7 +36,7 @@ static int take_address(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-/* Only those to the world: others come and go with containers. */
+/* Only default routes count, because others come and go with containers. */
 static int take_route(const struct rtnl_entry *entry, void *ctx)
 {
     struct look *look = ctx;

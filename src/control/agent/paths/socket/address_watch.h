@@ -1,7 +1,7 @@
 /*
  * address_watch.h - this machine's addresses, and word of every change of its network.
  *
- * Our own overlay's interface is left out, and what cannot be a candidate.
+ * Addresses of our own overlay's interface, and those that cannot be a candidate, are left out.
  *
  * Threads: the loop's.
  */
@@ -18,7 +18,7 @@ struct err;
 struct uv_loop_s;
 struct uv_poll_s;
 
-/** Host candidates, so that others have room beside them. */
+/** Most host candidates: half of all, so that others have room. */
 #define ADDRESSES_MAX (CANDIDATES_MAX / 2)
 
 /** What one look has found. */

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "engine/engine.h"
 
-/* Frames of one turn of the loop, so that a flood does not stop the rest. */
+/* Most frames taken in one turn of the loop, so that other events have their turn. */
 #define FRAMES_PER_TURN 256
 
 #define RETRY NSEC_PER_SEC

@@ -80,7 +80,7 @@ nsec_t local_candidates_due(const struct local_candidates *lc)
     return stun_client_due(&lc->stun);
 }
 
-/* Has the NAT given us another port for that server since? Then it is the newest one. */
+/* Has the NAT given us another port towards that server since? Then that port is the newest. */
 static bool is_moved(const struct local_candidates *lc, const struct stun_view *v)
 {
     for (unsigned i = 0; i < lc->survey.n; i++)

@@ -30,11 +30,11 @@
 struct rng;
 struct snapshot;
 
-/** The newest port of a NAT that counts. */
+/** The newest port of a NAT that gives out its ports in sequence. */
 struct local_fresh {
-    struct endpoint server; /* that is asked for it; none: none is */
+    struct endpoint server; /* the server that is asked for it; none: no server is asked */
     struct stun_transaction id;
-    uint16_t port; /* as told last; 0: not known */
+    uint16_t port; /* as last seen by that server; 0: not known */
 };
 
 struct local_candidates {
@@ -47,7 +47,7 @@ struct local_candidates {
     struct stun_client stun;
     struct behavior_survey survey;
     struct local_fresh fresh;
-    bool is_blocked;  /* no UDP gets out */
+    bool is_blocked;  /* no UDP gets out of this machine */
     nsec_t keepalive; /* to be told to peers; 0: not known */
 };
 
@@ -70,7 +70,7 @@ void local_candidates_set_servers(
  * @addrs:	@n of the machine's own; those that do not fit are left out
  * @port:	WireGuard's
  *
- * What servers have told is void; they are asked again at once.
+ * What the servers have told is forgotten, and they are asked again at once.
  */
 void local_candidates_set_addresses(struct local_candidates *lc, const struct ip_addr *addrs,
     unsigned n, uint16_t port, nsec_t now);
@@ -78,10 +78,11 @@ void local_candidates_set_addresses(struct local_candidates *lc, const struct ip
 /** local_candidates_set_mapping() - what the router has granted, or that it grants nothing. */
 void local_candidates_set_mapping(struct local_candidates *lc, const struct port_mapping *pm);
 
-/** local_candidates_set_blocked() - no UDP gets out. Return: that is new. */
+/** local_candidates_set_blocked() - does UDP fail to get out? Return: true if that has changed. */
 bool local_candidates_set_blocked(struct local_candidates *lc, bool is_blocked);
 
-/** local_candidates_set_keepalive() - what holds this node's mappings. Return: that is new. */
+/** local_candidates_set_keepalive() - what holds this node's mappings, ns. Return: true if that has
+ * changed. */
 bool local_candidates_set_keepalive(struct local_candidates *lc, nsec_t keepalive);
 
 /** local_candidates_restart() - ask all servers now; what they have told stays. */
@@ -91,7 +92,8 @@ void local_candidates_restart(struct local_candidates *lc, nsec_t now);
 bool local_candidates_on_answer(struct local_candidates *lc, const uint8_t *msg, size_t len,
     const struct endpoint *from, nsec_t at);
 
-/** local_candidates_begin_fresh() - a request for a fresh socket. False: none is of use. */
+/** local_candidates_begin_fresh() - make a request for a fresh socket. False: it would be of no
+ * use. */
 bool local_candidates_begin_fresh(
     struct local_candidates *lc, const struct rng *rng, struct local_request *ret);
 
@@ -103,15 +105,17 @@ bool local_candidates_on_fresh(
 bool local_candidates_next(
     struct local_candidates *lc, const struct rng *rng, struct local_request *ret, nsec_t now);
 
-/** local_candidates_due() - when one is; NSEC_NEVER without servers. */
+/** local_candidates_due() - time of the next request; NSEC_NEVER without servers. */
 nsec_t local_candidates_due(const struct local_candidates *lc);
 
-/** local_candidates_fill() - what is known: all of @side but its generation and its relays. */
+/** local_candidates_fill() - fill in @side with what is known, all but its generation and relays.
+ */
 void local_candidates_fill(const struct local_candidates *lc, struct path_side *side);
 
 /** local_candidates_outside() - at which address @server sees this node; none: not known. */
 struct ip_addr local_candidates_outside(
     const struct local_candidates *lc, const struct endpoint *server);
 
-/** local_candidates_hub_rtt() - to the server that answers soonest; 0: none has answered. */
+/** local_candidates_hub_rtt() - round trip to the server that answers soonest; 0: none has
+ * answered. */
 nsec_t local_candidates_hub_rtt(const struct local_candidates *lc);

@@ -17,7 +17,7 @@
 #include "os/log.h"
 #include "path/path.h"
 
-/** From which a NAT's newest port is asked for; struct paths never gets to that number. */
+/** The socket from which a NAT's newest port is asked for; struct paths never uses that number. */
 #define PATH_SOCKETS_FRESH UINT32_MAX
 
 /** path_sockets_fn - a frame has come to @socket; @frame lives for the call. From the loop. */
@@ -42,19 +42,20 @@ void path_sockets_deinit(struct path_sockets *s);
 /** path_sockets_keep() - as frame_client_keep(). */
 bool path_sockets_keep(struct path_sockets *s, struct engine *engine, uint16_t port, nsec_t now);
 
-/** path_sockets_is_open() - frames go through WireGuard's port. */
+/** path_sockets_is_open() - can frames be sent through WireGuard's port? */
 bool path_sockets_is_open(const struct path_sockets *s);
 
-/** path_sockets_port() - WireGuard's, as last kept; 0: not known. */
+/** path_sockets_port() - WireGuard's port, as of the last path_sockets_keep(); 0: not known. */
 uint16_t path_sockets_port(const struct path_sockets *s);
 
-/** path_sockets_send() - what @action wants to be sent. What cannot be is as good as lost. */
+/** path_sockets_send() - send the frame of @action. One that cannot be sent is dropped. */
 void path_sockets_send(struct path_sockets *s, const struct path_action *action);
 
-/** path_sockets_open() - one beside WireGuard's, to be known as @socket. False: it is not. */
+/** path_sockets_open() - open a socket beside WireGuard's, to be known as @socket. False: it
+ * failed. */
 bool path_sockets_open(struct path_sockets *s, uint32_t socket, nsec_t now);
 
-/** path_sockets_close() - that one again; one that is not open is fine. */
+/** path_sockets_close() - close that socket; one that is not open is fine. */
 void path_sockets_close(struct path_sockets *s, uint32_t socket);
 
 /**

@@ -21,7 +21,7 @@
  */
 #define NAT_PMP_CHECK (30 * NSEC_PER_SEC)
 
-/* The least pause between two requests, whatever lifetime a router tells. */
+/* Shortest pause between two requests, whatever lifetime the router grants. */
 #define PAUSE_MIN (30 * NSEC_PER_SEC)
 
 struct port_map {
@@ -30,16 +30,16 @@ struct port_map {
     uv_async_t news;
     uv_thread_t thread;
 
-    uv_mutex_t lock; /* guards the rest; a leaf */
+    uv_mutex_t lock; /* guards what follows; no other lock is taken while it is held */
     uv_cond_t wake;
     uint16_t wanted_port; /* 0: none */
-    bool is_asked;        /* ask now */
+    bool is_asked;        /* the router is to be asked now */
     bool is_ending;
     bool gives_back;
     unsigned n_holders;          /* the thread, and the loop's handle: the last one frees */
     struct port_mapping granted; /* the last answer */
-    struct port_mapping held;    /* the last that granted something: the router may have it still */
-    struct port_mapping told;    /* the loop's own: as it was last told */
+    struct port_mapping held;    /* the last that was granted; the router may still have it */
+    struct port_mapping told;    /* what the listener was told last; the loop's alone */
 };
 
 static void drop(struct port_map *pm)
@@ -65,7 +65,7 @@ nsec_t port_map__pause_after(const struct port_mapping *pm)
     return nsec_min(most, nsec_max(pm->lifetime / 2, PAUSE_MIN));
 }
 
-/* Under the lock, but not while the router is being asked. */
+/* Holds the lock, but not while the router is being asked. */
 static nsec_t ask_router(struct port_map *pm)
 {
     struct port_mapping before = pm->granted;
@@ -139,7 +139,7 @@ int port_map_new(
     }
     (void)uv_async_init(loop, &pm->news, on_news);
     pm->news.data = pm;
-    /* Alone it keeps nothing alive. */
+    /* This handle alone does not keep the loop running. */
     uv_unref((uv_handle_t *)&pm->news);
     pm->n_holders = 2;
     r = uv_thread_create(&pm->thread, run, pm);

@@ -18,14 +18,13 @@
 #include "os/wakeup.h"
 #include "wire/wg.h"
 
-/* Most frames that wait for the loop; more are dropped. A guess brings a few, a flood is cut off.
- */
+/* Most frames that wait for the loop; what comes beyond them is dropped. A guess brings a few. */
 #define QUEUE_MAX 64
 
 #define EVENTS_PER_TURN 16
 
-/* How long a used socket drains after it was closed: the other end leaves the path at about the
- * same time. */
+/* A used socket still receives for this time after it was closed, because the other end leaves the
+ * path at about the same time, ms. */
 #define LINGER_MS 1000
 
 /* An event key that is no socket's: the thread was woken by wakeup_signal(). */
@@ -37,7 +36,7 @@ struct punch_socket {
     struct udp_sockets out; /* owns; what the peer sees */
     struct udp_sockets in;  /* owns; on loopback, connected to WireGuard; none: it is not used */
     struct endpoint remote; /* whose datagrams are passed on */
-    nsec_t close_at;        /* NSEC_NEVER: it stays */
+    nsec_t close_at;        /* time to close it; NSEC_NEVER: it stays open */
 };
 
 struct punch_frame {
@@ -71,7 +70,7 @@ struct punch_sockets {
     struct udp_inbox inbox;
     struct udp_outbox outbox;
 
-    pthread_mutex_t lock;      /* guards the queue; a leaf */
+    pthread_mutex_t lock;      /* guards the queue; no other lock is taken while it is held */
     struct punch_frame *queue; /* owns; a ring of QUEUE_MAX */
     unsigned first;
     unsigned n;
@@ -366,7 +365,7 @@ static void close_now(struct punch_sockets *ss, struct punch_socket *place)
 
 static void on_linger(uv_timer_t *timer);
 
-/* Be woken for the first that lingers no more. */
+/* Sets the timer for the first socket that is to be closed. */
 static void arm(struct punch_sockets *ss)
 {
     nsec_t due = NSEC_NEVER;
@@ -415,7 +414,8 @@ void punch_sockets_send(struct punch_sockets *ss, uint32_t socket, const struct 
 
     if (!s || frame->len == 0)
         return;
-    /* DF is the socket's, so nobody else may be sending. */
+    /* Whether packets may be fragmented is an option of the socket, so nobody else may be sending.
+     */
     if (frame->dont_fragment) {
         gate_close(&ss->gate);
         (void)udp_set_dont_fragment(&s->out, true);
@@ -504,7 +504,7 @@ int punch_sockets_new(struct punch_sockets **ret, struct uv_loop_s *loop, punch_
     (void)uv_timer_init(loop, &ss->linger);
     ss->news.data = ss->linger.data = ss;
     ss->n_handles = 2;
-    /* Alone they keep nothing alive. */
+    /* These handles alone do not keep the loop running. */
     uv_unref((uv_handle_t *)&ss->news);
     uv_unref((uv_handle_t *)&ss->linger);
     *ret = ss;

@@ -32,8 +32,8 @@ struct err;
 struct punch_sockets;
 struct uv_loop_s;
 
-/** Most that are open at the same time: those of one guess, those in use, and those that are used
- * no more and still drain. */
+/** Most sockets that are open at the same time: those of one guess, those in use, and those that
+ * were in use and still receive. */
 #define PUNCH_SOCKETS_MAX 512
 
 /** punch_sockets_fn - a datagram that is not WireGuard's came to @socket; @frame is borrowed for
@@ -58,8 +58,8 @@ void punch_sockets_set_port(struct punch_sockets *ss, uint16_t port);
  */
 int punch_sockets_open(struct punch_sockets *ss, uint32_t socket, struct err *e);
 
-/** punch_sockets_close() - at once, or a second later for one that is used, so that what is on its
- * way still arrives. One that is not open is fine. */
+/** punch_sockets_close() - close it: at once, or a second later if it is used, so that packets on
+ * their way still arrive. One that is not open is fine. */
 void punch_sockets_close(struct punch_sockets *ss, uint32_t socket);
 
 /** punch_sockets_send() - never waits; what cannot be sent is dropped. */

@@ -5,8 +5,8 @@
 
 #include "base/rng.h"
 
-/* Between tries. RFC 8489 section 6.2.1 begins with 500 ms and doubles it; a hub is near, so ours
- * begins with half of that. After TRIES it is asked as seldom as a server that answers. */
+/* Time between tries. RFC 8489 section 6.2.1 begins with 500 ms and doubles it; a hub is near, so
+ * ours begins with half of that. After TRIES it is asked as seldom as a server that answers. */
 #define RETRY_FIRST (250 * NSEC_PER_MSEC)
 #define TRIES       5
 #define REFRESH     (30 * NSEC_PER_SEC)

@@ -1,0 +1,220 @@
+/*
+ * test-admin-tokens.c - whom an admin token identifies, until when, and how often one may guess.
+ *
+ * Tokens are made through the API of a hub in this process; times are arguments.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "os/clock.h"
+#include "test/support/sample_hub.h"
+
+#define HOUR 3600
+
+static void open_hub(struct sample_hub *s)
+{
+    *s = (struct sample_hub){.now = 0};
+    sample_hub_make_dir(s, false);
+    sample_hub_open(s);
+}
+
+static void close_hub(struct sample_hub *s)
+{
+    sample_hub_close(s);
+    sample_hub_remove_dir(s);
+}
+
+/* The text of a new token for an hour; @network: "" for all. free() */
+static char *make(struct sample_hub *s, const char *name, const char *role, const char *network)
+{
+    char body[256];
+    json_t *json;
+    char *text;
+
+    (void)snprintf(body, sizeof(body), "{\"name\":\"%s\",\"role\":\"%s\",\"ttlSeconds\":%d%s%s%s}",
+        name, role, HOUR, network[0] ? ",\"network\":\"" : "", network, network[0] ? "\"" : "");
+    assert_int_equal(
+        sample_hub_ask(s, API_ACCESS_ADMIN, NULL, "POST", "/v1/admin-tokens", body, &json), 201);
+    text = strdup(json_string_value(json_object_get(json, "token")));
+    json_decref(json);
+    return text;
+}
+
+static int ask(struct sample_hub *s, const char *method, const char *path, const char *body)
+{
+    return sample_hub_ask(s, API_ACCESS_ADMIN, NULL, method, path, body, NULL);
+}
+
+static enum caller_verdict identify(
+    struct sample_hub *s, const char *text, const char *from, int64_t wall_s, struct caller *ret)
+{
+    struct endpoint ep;
+
+    *ret = (struct caller)CALLER_NULL;
+    assert_int_equal(endpoint_parse(&ep, from, NULL), 0);
+    return admin_tokens_identify(&s->hub->admins, text, &ep.addr, s->now, wall_s, ret);
+}
+
+static const char here[] = "198.51.100.7:1";
+
+static void test_known_until_its_end(void **state)
+{
+    struct caller caller;
+    struct sample_hub s;
+    int64_t expires;
+    char *text;
+
+    open_hub(&s);
+    text = make(&s, "ci", "operator", "");
+    expires = s.hub->admins.items[0].record.expires_at;
+    assert_true(expires >= clock_wall_s() + HOUR - 60 && expires <= clock_wall_s() + HOUR);
+    assert_int_equal(identify(&s, text, here, expires - 1, &caller), CALLER_KNOWN);
+    assert_string_equal(caller.name, "admin:ci");
+    assert_int_equal(caller.role, ROLE_OPERATOR);
+    assert_string_equal(caller.network, "");
+    assert_int_equal(s.hub->admins.items[0].last_used_at, expires - 1);
+    assert_int_equal(identify(&s, text, here, expires, &caller), CALLER_EXPIRED);
+    assert_int_equal(caller.role, ROLE_NONE);
+    free(text);
+    close_hub(&s);
+}
+
+static void test_wrong_texts(void **state)
+{
+    struct caller caller;
+    struct sample_hub s;
+    char *text;
+
+    open_hub(&s);
+    text = make(&s, "ci", "admin", "");
+    assert_int_equal(identify(&s, "", here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(identify(&s, "weft-admin1.", here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(identify(&s, text + 1, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    text[strlen("weft-admin1.") + 3] ^= 1;
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(caller.role, ROLE_NONE);
+    assert_int_equal(s.hub->admins.n_failed, 4);
+    free(text);
+    close_hub(&s);
+}
+
+static void test_removed(void **state)
+{
+    struct caller caller;
+    struct sample_hub s;
+    char *text;
+
+    open_hub(&s);
+    text = make(&s, "ci", "admin", "");
+    assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/ci", NULL), 204);
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    free(text);
+    close_hub(&s);
+}
+
+/* A network that was made again under the same name is another one. */
+static void test_for_one_network(void **state)
+{
+    struct caller caller;
+    struct sample_hub s;
+    char *text;
+
+    open_hub(&s);
+    assert_int_equal(
+        ask(&s, "POST", "/v1/networks", "{\"name\":\"other\",\"cidr4\":\"10.60.0.0/16\"}"), 201);
+    text = make(&s, "ci", "viewer", "other");
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_KNOWN);
+    assert_string_equal(caller.network, "other");
+    assert_int_equal(ask(&s, "DELETE", "/v1/networks/other", NULL), 204);
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(
+        ask(&s, "POST", "/v1/networks", "{\"name\":\"other\",\"cidr4\":\"10.61.0.0/16\"}"), 201);
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(caller.role, ROLE_NONE);
+    free(text);
+    close_hub(&s);
+}
+
+/* After ten failures not even the right token is looked at; elsewhere it is. */
+static void test_guesses(void **state)
+{
+    struct caller caller;
+    struct sample_hub s;
+    char *text;
+
+    open_hub(&s);
+    text = make(&s, "ci", "admin", "");
+    for (unsigned i = 0; i < LIMITER_BURST; i++)
+        assert_int_equal(identify(&s, "guess", here, clock_wall_s(), &caller), CALLER_UNKNOWN);
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_LIMITED);
+    assert_int_equal(caller.role, ROLE_NONE);
+    assert_int_equal(identify(&s, text, "198.51.100.8:1", clock_wall_s(), &caller), CALLER_KNOWN);
+    s.now += LIMITER_EACH;
+    assert_int_equal(identify(&s, text, here, clock_wall_s(), &caller), CALLER_KNOWN);
+    free(text);
+    close_hub(&s);
+}
+
+/* The token of the file has no end; a new one takes its place at once. */
+static void test_file(void **state)
+{
+    struct caller caller;
+    struct sample_hub s;
+    char path[128];
+    char text[64] = "";
+    FILE *file;
+
+    open_hub(&s);
+    (void)snprintf(path, sizeof(path), "%s/admin.token", s.dir);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof(text), file));
+    (void)fclose(file);
+    text[strcspn(text, "\n")] = '\0';
+    assert_int_equal(identify(&s, text, here, INT64_MAX, &caller), CALLER_KNOWN);
+    assert_string_equal(caller.name, "file:admin.token");
+    assert_int_equal(caller.role, ROLE_ADMIN);
+    assert_int_equal(ask(&s, "POST", "/v1/admin-token-file", NULL), 200);
+    assert_int_equal(identify(&s, text, here, 0, &caller), CALLER_UNKNOWN);
+    close_hub(&s);
+}
+
+static void test_bounded(void **state)
+{
+    struct sample_hub s;
+    char body[64];
+
+    open_hub(&s);
+    for (unsigned i = 0; i < ADMIN_TOKENS_MAX; i++) {
+        (void)snprintf(body, sizeof(body), "{\"name\":\"t%u\",\"role\":\"viewer\"}", i);
+        assert_int_equal(ask(&s, "POST", "/v1/admin-tokens", body), 201);
+    }
+    assert_int_equal(
+        ask(&s, "POST", "/v1/admin-tokens", "{\"name\":\"x\",\"role\":\"viewer\"}"), 409);
+    assert_int_equal(ask(&s, "DELETE", "/v1/admin-tokens/t7", NULL), 204);
+    assert_int_equal(
+        ask(&s, "POST", "/v1/admin-tokens", "{\"name\":\"x\",\"role\":\"viewer\"}"), 201);
+    close_hub(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_until_its_end),
+        cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_removed),
+        cmocka_unit_test(test_for_one_network),
+        cmocka_unit_test(test_guesses),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -12,7 +12,6 @@
  *     job_network.c   the jobs of one network
  *     job_runs.c      jobs are made, and their runs begin and end
  *     job_loader.c    all of that, out of the store
- *     job_json.c      a job as the API shows it
  *     job_intake.c    what a rendezvous process says, none of which is trusted
  *     rdzv_child.c    a process, and the socket to it
  *     blob_reader.c   blobs out of the store, for a process
@@ -25,6 +24,8 @@
 #include "jobs.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <uv.h>
 
@@ -33,7 +34,6 @@
 #include "base/str.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_host.h"
-#include "hub/jobs/job_json.h"
 #include "hub/jobs/job_loader.h"
 #include "hub/jobs/job_network.h"
 #include "hub/jobs/job_runs.h"
@@ -303,7 +303,30 @@ int jobs_end(struct job *job, const struct ip_addr *who, nsec_t now, jobs_done_f
 
 json_t *jobs_json(const struct job *job)
 {
-    return job_json(job, job->network->env->epoch);
+    const struct job_network *n = job->network;
+    const struct job_facts *facts = &job->facts;
+    uint16_t port = job->record.port;
+    uint16_t etcd = job_is_default(job) ? JOBS_DEFAULT_ETCD : port;
+    char run[NAME_MAX_LEN + 16];
+    char address[IP_ADDR_TEXT_MAX];
+    char address6[IP_ADDR_TEXT_MAX];
+    char c10d_at[IP_ADDR_TEXT_MAX + 8];
+    char etcd_at[IP_ADDR_TEXT_MAX + 8];
+    char epoch[2 * sizeof(uint64_t) + 1];
+
+    ip_addr_format(&n->address4, address);
+    ip_addr_format(&n->address6, address6);
+    (void)snprintf(run, sizeof(run), "%s.%u", job->name, job->record.run);
+    (void)snprintf(c10d_at, sizeof(c10d_at), "%s:%u", address, port);
+    (void)snprintf(etcd_at, sizeof(etcd_at), "%s:%u", address, etcd);
+    (void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, n->env->epoch);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:{s:s, s:i}, s:{s:s, s:i}, s:I, s:I, s:I, s:I, s:s*}",
+        "job", job->name, "network", n->name, "run", run, "epoch", epoch, "address4", address,
+        "address6", address6, "c10d", "endpoint", c10d_at, "port", port, "etcdV2", "endpoint",
+        etcd_at, "port", etcd, "idleSeconds", (json_int_t)(JOBS_IDLE / NSEC_PER_SEC), "keys",
+        (json_int_t)facts->n_keys, "bytes", (json_int_t)facts->n_bytes, "limitHits",
+        (json_int_t)facts->n_refused, "lastLimit", facts->last_limit[0] ? facts->last_limit : NULL);
 }
 
 static void add_jobs(struct str *text, const struct job_network *n)

@@ -24,7 +24,7 @@
     X(TOO_BIG, "too-big", "the packet does not fit the path") \
     X(OFFLOAD_INVALID, "offload-invalid", "the segmentation metadata contradicts the packet") \
     /* from the UDP side */ \
-    X(TRUNCATED, "truncated", "the datagram is not as long as its type is") \
+    X(TRUNCATED, "truncated", "the datagram does not have the length that its type has") \
     X(UNKNOWN_TYPE, "unknown-type", "the first bytes name no message that we take") \
     X(MAC1_INVALID, "mac1-invalid", "the handshake message was not made for our key") \
     X(SEARCH_LIMITED, "search-limited", \

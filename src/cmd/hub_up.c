@@ -24,6 +24,7 @@
 #include "mesh/object/block.h"
 #include "net/address/resolve.h"
 #include "os/log.h"
+#include "store/kube_config.h"
 #include "store/store_open.h"
 #include "uapi/uapi_server.h"
 
@@ -68,7 +69,7 @@ static const struct option options[] = {
     {"--cidr4", "CIDR", option_cidr4, &arg.cidr4, NULL,
         "its IPv4 block (default " NETWORKS_CIDR4_DEFAULT ")"},
     {"--store", "URL", option_store, &arg.store, NULL,
-        "sqlite:PATH, memory: or etcd://HOST,... (default sqlite:STATE/hub.db)"},
+        "sqlite:PATH, memory:, etcd://HOST,... or kubernetes: (default sqlite:STATE/hub.db)"},
     {"--state", "DIR", option_text, &arg.state, "/var/lib/weft/hub", "where keys and state are"},
     {"--socket", "PATH", option_text, &arg.socket, ADMIN_SOCKET_DEFAULT, "the admin socket"},
     {"--audit-age", "DURATION", option_duration, &arg.audit_age, "400d",
@@ -294,9 +295,30 @@ static int run_relay(void)
  * is bound on the address of each network that is made later. */
 #define PRIVILEGED_PORTS 1024
 
+/* What a store in Kubernetes reads; @c: for kube_config_deinit() when @p is used no more. A token
+ * is replaced in its folder. */
+static int add_kubernetes(struct privileges *p, struct kube_config *c, const char *where,
+    char token_folder[static PATH_MAX], struct err *e)
+{
+    int r = kube_config_read(c, where, e);
+
+    if (r != 0)
+        return r;
+    privileges_add(p, c->file, PRIVILEGES_READ);
+    /* What the kubeconfig holds inline has no path. */
+    privileges_add(p, c->fds[0] < 0 ? c->ca_file : NULL, PRIVILEGES_READ);
+    privileges_add(p, c->fds[1] < 0 ? c->cert_file : NULL, PRIVILEGES_READ);
+    privileges_add(p, c->fds[2] < 0 ? c->key_file : NULL, PRIVILEGES_READ);
+    if (c->token_file)
+        privileges_add_folder_of(p, c->token_file, token_folder, PRIVILEGES_READ);
+    return 0;
+}
+
 static int drop_privileges(struct err *e)
 {
     static const char file_store[] = "sqlite:";
+    static const char kube_store[] = "kubernetes:";
+    _cleanup_(kube_config_deinit) struct kube_config kube = KUBE_CONFIG_NULL;
     struct privileges p = {.kind = SANDBOX_HUB,
         .user = arg.user,
         .capabilities = arg.no_dataplane ? 0 : SANDBOX_CAP(CAP_NET_ADMIN),
@@ -320,6 +342,9 @@ static int drop_privileges(struct err *e)
         privileges_add_folder_of(&p, path, store_folder, PRIVILEGES_WRITE);
         privileges_add(&p, path, PRIVILEGES_DEVICE);
     }
+    if (arg.store && strncmp(arg.store, kube_store, strlen(kube_store)) == 0 &&
+        add_kubernetes(&p, &kube, arg.store + strlen(kube_store), store_folder, e) != 0)
+        return -EINVAL;
     if (!arg.no_dataplane) {
         privileges_add(&p, UAPI_SOCKET_DIR, PRIVILEGES_RUN);
         privileges_add(&p, "/dev/net/tun", PRIVILEGES_DEVICE);

@@ -81,6 +81,19 @@ int store_fixture_etcd(void **state)
     return 0;
 }
 
+int store_fixture_kubernetes(void **state)
+{
+    struct store_fixture *f = calloc(1, sizeof(*f));
+    static unsigned n;
+    char url[512];
+
+    (void)snprintf(url, sizeof(url), "kubernetes:?namespace=store-%u&kubeconfig=%s", n++,
+        getenv("WEFT_TEST_KUBECONFIG"));
+    f->s = open_store(f, url);
+    *state = f;
+    return 0;
+}
+
 int store_fixture_end(void **state)
 {
     cluster = sample_etcd_free(cluster);

@@ -35,6 +35,14 @@ int store_fixture_etcd(void **state);
 /** store_fixture_end() - cmocka's teardown of the group: end the cluster, if there is one. */
 int store_fixture_end(void **state);
 
+/*
+ * store_fixture_kubernetes() - the same in a namespace of its own of a Kubernetes cluster
+ *
+ * test/kube/test_store.py has made the namespaces store-0, store-1 ..., and names a kubeconfig in
+ * $WEFT_TEST_KUBECONFIG.
+ */
+int store_fixture_kubernetes(void **state);
+
 /** store_fixture_free() - cmocka's teardown: close the store, and remove its files. */
 int store_fixture_free(void **state);
 

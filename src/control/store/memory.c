@@ -259,6 +259,29 @@ void memory_run(struct store *s, struct store_job *job)
         (void)err_set(&job->e, job->r, "no memory for the store");
 }
 
+uint64_t memory_revision(const struct store *s)
+{
+    return container_of(s, const struct memory, base)->revision;
+}
+
+int memory_restore(struct store *s, const struct store_item *item)
+{
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = item->key,
+        .value = item->value,
+        .ttl_seconds = item->ttl_seconds};
+
+    return put(memory_of(s), &op, item->revision);
+}
+
+void memory_set_revision(struct store *s, uint64_t revision)
+{
+    struct memory *m = memory_of(s);
+
+    m->revision = revision;
+    m->log_first = revision + 1;
+}
+
 static void memory_submit(struct store *s, struct store_job *job)
 {
     memory_run(s, job);

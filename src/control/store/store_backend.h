@@ -11,6 +11,7 @@
  *     memory.h         a back end
  *     sqlite.h         a back end
  *     remote_http.h    how a back end asks servers elsewhere; knows nothing of the others
+ *     kubernetes.h     a back end, upon memory.h
  *     store_watch.h    who is told of changes
  *     store.c          the interface, upon all of these but the back ends
  *     store_open.h     which back end a URL names

@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 #include "store/etcd.h"
+#include "store/kube_config.h"
+#include "store/kubernetes.h"
 #include "store/memory.h"
 #include "store/sqlite.h"
 
@@ -15,7 +17,7 @@ struct kind {
     /* @where: what follows the scheme; @now: see store_open(). */
     int (*open)(struct store **ret, const char *where, nsec_t now, struct err *e);
     bool has_path; /* something must follow the scheme; else nothing may */
-    /* NULL: whatever follows is fine. 0, or -EINVAL with words. */
+    /* Says that instead. 0, or -EINVAL with words. NULL: whatever follows is fine. */
     int (*check)(const char *where, struct err *e);
 };
 
@@ -24,6 +26,7 @@ static const struct kind kinds[] = {
     {"memory:", memory_open, false, NULL},
     {"etcd:", etcd_open, true, etcd_check},
     {"etcds:", etcd_open_tls, true, etcd_check_tls},
+    {"kubernetes:", kubernetes_open, true, kube_config_check},
 };
 
 static int find_kind(const char *url, const struct kind **ret, struct err *e)
@@ -31,14 +34,15 @@ static int find_kind(const char *url, const struct kind **ret, struct err *e)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
         size_t len = strlen(kinds[i].scheme);
 
-        if (strncmp(url, kinds[i].scheme, len) != 0 || kinds[i].has_path != (url[len] != '\0'))
+        if (strncmp(url, kinds[i].scheme, len) != 0 ||
+            (!kinds[i].check && kinds[i].has_path != (url[len] != '\0')))
             continue;
         *ret = &kinds[i];
         return 0;
     }
     return err_set(e, -EINVAL,
-        "store \"%.200s\" is none of \"sqlite:PATH\", \"memory:\", \"etcd://HOST,...\" and "
-        "\"etcds://HOST,...\"",
+        "store \"%.200s\" is none of \"sqlite:PATH\", \"memory:\", \"etcd://HOST,...\", "
+        "\"etcds://HOST,...\" and \"kubernetes:\"",
         url);
 }
 

@@ -78,7 +78,7 @@ static const char *const look_calls[] = {"open", "openat", "stat", "lstat", "new
 static const char *const change_calls[] = {"mkdir", "mkdirat", "unlink", "unlinkat", "rmdir",
     "rename", "renameat", "renameat2", "link", "linkat", "fsync", "fdatasync", "ftruncate",
     "fallocate", "flock", "chmod", "fchmod", "fchmodat", "fchown", "umask", "utimensat",
-    "fadvise64", NULL};
+    "fadvise64", "memfd_create", NULL};
 
 /* A unix socket's place in the file system. */
 static const char *const socket_file_calls[] = {"mkdir", "mkdirat", "unlink", "unlinkat", "rename",

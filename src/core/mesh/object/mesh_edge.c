@@ -51,6 +51,69 @@ static void nodes_decode(struct mesh_edge *edge, const json_t *nodes, struct fie
         fields_fail(f, "the edge of these nodes is called \"%s\"", expected);
 }
 
+const struct edge_pin *mesh_edge_pin(const struct mesh_edge *edge, const char *node)
+{
+    for (unsigned i = 0; edge && i < 2; i++)
+        if (strcmp(edge->nodes[i], node) == 0)
+            return &edge->pins[i];
+    return NULL;
+}
+
+bool mesh_edge_refuses_key(
+    const struct mesh_edge *edge, unsigned i, const struct x25519_public *key)
+{
+    const struct x25519_public *pinned = &edge->pins[i].key;
+
+    return !x25519_public_is_none(pinned) && !x25519_public_equal(pinned, key);
+}
+
+/* The end that is called so, NULL with words if none is. */
+static struct edge_pin *find_end(struct mesh_edge *edge, const char *name, struct fields *f)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (strcmp(edge->nodes[i], name) == 0)
+            return &edge->pins[i];
+    fields_fail(f, "\"%.70s\" is neither of its nodes, \"%s\" and \"%s\"", name, edge->nodes[0],
+        edge->nodes[1]);
+    return NULL;
+}
+
+/* What is fixed: {"NODE": "ADDRESS:PORT"} and {"NODE": "base64"}. */
+static void pins_decode(struct mesh_edge *edge, struct fields *f)
+{
+    const json_t *endpoints = fields_object(f, "endpoints", FIELDS_OPTIONAL);
+    const json_t *keys = fields_object(f, "publicKeys", FIELDS_OPTIONAL);
+    struct err why = ERR_NULL;
+    const char *name;
+    json_t *value;
+
+    /* The iterator wants a mutable object; nothing is changed. */
+    json_object_foreach((json_t *)endpoints, name, value) {
+        struct edge_pin *pin = find_end(edge, name, f);
+        const char *text = json_string_value(value);
+
+        if (pin && !text)
+            fields_fail(f, "the endpoint of \"%s\" is not a string", name);
+        else if (pin && endpoint_parse(&pin->endpoint, text, &why) < 0)
+            fields_fail(f, "the endpoint of \"%s\": %s", name, err_text(&why));
+        else if (pin && endpoint_is_none(&pin->endpoint))
+            fields_fail(f, "the endpoint of \"%s\" has port 0, and 1 to 65535 are allowed", name);
+    }
+    json_object_foreach((json_t *)keys, name, value) {
+        struct edge_pin *pin = find_end(edge, name, f);
+        struct fields one = fields_make(keys, f->where, f->e);
+
+        if (!pin)
+            continue;
+        fields_public_key(&one, name, FIELDS_REQUIRED, &pin->key);
+        f->failed = f->failed ? f->failed : fields_end(&one);
+    }
+    if (edge->path == EDGE_PATH_RELAY &&
+        !(endpoint_is_none(&edge->pins[0].endpoint) && endpoint_is_none(&edge->pins[1].endpoint)))
+        fields_fail(f, "\"path\" is \"relay\", and then no endpoint is used: leave \"endpoints\" "
+                       "out, or set \"path\" to \"auto\" or \"direct\"");
+}
+
 /* An object of at most OBJECT_OWNERS_MAX objects, one for each field owner. */
 static int status_check(const json_t *json, const char *where, struct err *e)
 {
@@ -86,6 +149,8 @@ int mesh_edge_decode(
     if (nodes)
         nodes_decode(&edge, nodes, &f);
     fields_enum(&f, "path", FIELDS_OPTIONAL, edge_path_names, EDGE_PATH_N, &path);
+    edge.path = path;
+    pins_decode(&edge, &f);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     r = fields_end(&f);
@@ -93,16 +158,43 @@ int mesh_edge_decode(
         r = status_check(frame.status, frame.where, e);
     if (r < 0)
         return r;
-    edge.path = path;
     edge.status = json_incref((json_t *)frame.status);
     *ret = edge;
     return 0;
+}
+
+/* Absent where nothing is fixed. */
+static void encode_pins(json_t *spec, const struct mesh_edge *edge)
+{
+    char text[ENDPOINT_TEXT_MAX];
+    char key[X25519_BASE64_MAX];
+    json_t *endpoints = json_object();
+    json_t *keys = json_object();
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct edge_pin *pin = &edge->pins[i];
+
+        if (!endpoint_is_none(&pin->endpoint))
+            (void)json_object_set_new(
+                endpoints, edge->nodes[i], json_string(endpoint_format(&pin->endpoint, text)));
+        if (!x25519_public_is_none(&pin->key))
+            (void)json_object_set_new(
+                keys, edge->nodes[i], json_string(x25519_public_format(&pin->key, key)));
+    }
+    if (json_object_size(endpoints) > 0)
+        (void)json_object_set(spec, "endpoints", endpoints);
+    if (json_object_size(keys) > 0)
+        (void)json_object_set(spec, "publicKeys", keys);
+    json_decref(endpoints);
+    json_decref(keys);
 }
 
 json_t *mesh_edge_encode(const struct mesh_edge *edge)
 {
     json_t *spec = json_pack("{s:[s, s], s:s}", "nodes", edge->nodes[0], edge->nodes[1], "path",
         edge_path_names[edge->path]);
+
+    encode_pins(spec, edge);
 
     return object_frame_encode(&edge->meta, &mesh_edge_kind, spec, json_incref(edge->status));
 }

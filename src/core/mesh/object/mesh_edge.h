@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "base/addr.h"
+#include "crypto/x25519.h"
 #include "mesh/object/object_meta.h"
 
 struct err;
@@ -24,11 +26,18 @@ enum edge_path {
     EDGE_PATH_N,
 };
 
+/** What somebody has fixed about one end of an edge. */
+struct edge_pin {
+    struct endpoint endpoint; /* the other end sends there, and nowhere else; none: not fixed */
+    struct x25519_public key; /* with any other key the two do not talk; none: not fixed */
+};
+
 struct mesh_edge {
     struct object_meta meta;
     char nodes[2][NAME_MAX_LEN + 1]; /* in byte order, different */
     enum edge_path path;
-    json_t *status; /* owns a reference; NULL or an object of objects by field owner */
+    struct edge_pin pins[2]; /* in the order of @nodes */
+    json_t *status;          /* owns a reference; NULL or an object of objects by field owner */
 };
 
 #define MESH_EDGE_NULL {0}
@@ -45,6 +54,13 @@ const char *edge_path_name(enum edge_path p);
  * Return: @buf.
  */
 const char *edge_name(const char *a, const char *b, char buf[static OBJECT_NAME_MAX + 1]);
+
+/** mesh_edge_pin() - lends what is fixed about the end @node; NULL: @edge is, or it is no end. */
+const struct edge_pin *mesh_edge_pin(const struct mesh_edge *edge, const char *node);
+
+/** mesh_edge_refuses_key() - is another key than @key fixed for the end number @i? */
+bool mesh_edge_refuses_key(
+    const struct mesh_edge *edge, unsigned i, const struct x25519_public *key);
 
 /**
  * mesh_edge_decode() - check a MeshEdge and take it in

@@ -11,6 +11,9 @@
 #include "path/path.h"
 #include "wire/wg.h"
 
+const char render_why_key[] =
+    "the edge pins another public key than the node has, so the two do not talk";
+
 const struct node *render_hub(const struct snapshot *s)
 {
     for (size_t i = 0; i < s->nodes.n; i++)
@@ -36,6 +39,25 @@ const struct render_path *render_find_path(const struct render_input *in, const 
     return bsearch(node, in->paths, in->n_paths, sizeof(*in->paths), compare_path);
 }
 
+/* Where somebody has fixed that packets to @peer go; NULL: nowhere. */
+static const struct endpoint *pinned_endpoint(const struct snapshot *s, const struct node *peer)
+{
+    const struct edge_pin *pin =
+        mesh_edge_pin(snapshot_find_edge(s, s->self, peer->meta.name), peer->meta.name);
+
+    return pin && !endpoint_is_none(&pin->endpoint) ? &pin->endpoint : NULL;
+}
+
+/* Is another key fixed for either end than it has? */
+static bool refuses_keys(
+    const struct snapshot *s, const struct mesh_edge *edge, const struct node *peer)
+{
+    unsigned i = strcmp(edge->nodes[0], peer->meta.name) == 0 ? 0 : 1;
+
+    return mesh_edge_refuses_key(edge, i, &peer->key) ||
+           mesh_edge_refuses_key(edge, 1 - i, &snapshot_self(s)->key);
+}
+
 /* Decides about an edge between two nodes of which none is a hub. */
 static struct render_decision decide_edge(
     const struct snapshot *s, const struct node *peer, bool found)
@@ -43,6 +65,10 @@ static struct render_decision decide_edge(
     const struct mesh_edge *edge = snapshot_find_edge(s, s->self, peer->meta.name);
     enum edge_path path = edge ? edge->path : EDGE_PATH_AUTO;
 
+    if (edge && path != EDGE_PATH_OFF && refuses_keys(s, edge, peer))
+        return (struct render_decision){RENDER_ROUTE_NONE, render_why_key};
+    if (path != EDGE_PATH_OFF && pinned_endpoint(s, peer))
+        return (struct render_decision){RENDER_ROUTE_DIRECT, "its endpoint is pinned"};
     switch (path) {
     case EDGE_PATH_OFF:
         return (struct render_decision){RENDER_ROUTE_NONE, "the edge is switched off"};
@@ -156,11 +182,16 @@ static void set_path(struct wg_peer *p, const struct render_input *in, const str
     const struct node *relay, const struct node *node, enum render_route route)
 {
     const struct render_path *found = render_find_path(in, node->meta.name);
+    const struct endpoint *pinned = pinned_endpoint(in->snapshot, node);
 
     if (self->hub) /* Nodes come to a hub, from wherever their NAT puts them. */
         return;
     if (node->hub) {
         p->endpoint = hub_endpoint(in, node);
+        p->keepalive = render_keepalive(in);
+    } else if (route == RENDER_ROUTE_DIRECT && pinned) {
+        /* Nobody looks after this path: what NATs there are, is not known. */
+        p->endpoint = *pinned;
         p->keepalive = render_keepalive(in);
     } else if (route == RENDER_ROUTE_RELAY) {
         p->endpoint = found && found->via[0] != '\0' ? found->endpoint : hub_endpoint(in, relay);

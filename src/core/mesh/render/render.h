@@ -12,7 +12,9 @@
  *   - every other node, unless an edge says "off": its two addresses, the
  *     subnets that are reached through it, and as endpoint the path that was
  *     chosen for it. Without one that is the hub's endpoint, where packets are
- *     passed on unread; so a subnet needs nothing of the hub, either.
+ *     passed on unread; so a subnet needs nothing of the hub, either. An
+ *     endpoint that the edge pins goes before all of these; a public key that
+ *     it pins and the node does not have makes that node no peer at all.
  *
  * The peers of a hub are all nodes, without endpoints: they come to it. It
  * reaches nothing behind them: it forwards nobody's packets in the clear.
@@ -77,6 +79,9 @@ enum render_route {
     RENDER_ROUTE_RELAY,  /* through the relay that was found, else the hub */
     RENDER_ROUTE_N,
 };
+
+/** Why there is no route where a key is pinned that the node does not have. */
+extern const char render_why_key[];
 
 /** What was decided for one peer, and why. */
 struct render_decision {

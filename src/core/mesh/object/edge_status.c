@@ -1,0 +1,322 @@
+/* edge_status.c - see edge_status.h. The JSON is in docs/EDGES.md. */
+#include "edge_status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/fields.h"
+#include "mesh/object/mesh_edge.h"
+
+/* Oldest handshake that is told of as one, s: a hundred years. */
+#define AGE_MAX (100ull * 366 * 86400)
+
+#define RTT_US_MAX (60u * 1000 * 1000)
+
+static const char *const owner_names[] = {"agent", "probe"};
+static const char *const reach_names[] = {"unknown", "reached", "silent"};
+
+_Static_assert(sizeof(owner_names) / sizeof(*owner_names) == EDGE_OWNER_N, "a name each");
+_Static_assert(sizeof(reach_names) / sizeof(*reach_names) == EDGE_REACH_N, "a name each");
+
+const char *edge_owner_name(enum edge_owner o)
+{
+    return owner_names[o];
+}
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+void edge_said_deinit(struct edge_said *s)
+{
+    free(s->error);
+    *s = (struct edge_said)EDGE_SAID_NULL;
+}
+
+/* A word that this version does not know is as good as none. */
+static void decode_path(struct fields *f, struct edge_said *s)
+{
+    const char *word = fields_string(f, "path", FIELDS_OPTIONAL, 1, 31);
+
+    for (unsigned k = 0; word && k < PATH_KIND_N; k++)
+        if (strcmp(word, path_kind_name((enum path_kind)k)) == 0)
+            s->path = (uint8_t)k;
+}
+
+static void decode_handshake(struct fields *f, struct edge_said *s, int64_t at)
+{
+    const json_t *raw =
+        json_is_object(f->json) ? json_object_get(f->json, "handshakeAgeSeconds") : NULL;
+    uint64_t age = UINT64_MAX;
+
+    s->has_handshake = raw != NULL;
+    fields_u64(f, "handshakeAgeSeconds", FIELDS_OPTIONAL, 0, AGE_MAX, &age);
+    if (age != UINT64_MAX)
+        s->handshake_at = at > (int64_t)age ? at - (int64_t)age : 1;
+}
+
+static void decode_endpoint(struct fields *f, const char *name, struct endpoint *ret)
+{
+    const char *text = fields_string(f, name, FIELDS_OPTIONAL, 1, ENDPOINT_TEXT_MAX);
+    struct err why = ERR_NULL;
+
+    if (text && endpoint_parse(ret, text, &why) < 0)
+        fields_fail(f, "\"%s\": %s", name, err_text(&why));
+}
+
+int edge_said_decode(
+    struct edge_said *ret, const json_t *json, const char *peer, int64_t at, struct err *e)
+{
+    struct edge_said s = EDGE_SAID_NULL;
+    char where[96];
+    struct fields f;
+    const char *error;
+    uint64_t fell_at = 0;
+
+    (void)snprintf(where, sizeof(where), "the edge to \"%.63s\"", peer);
+    f = fields_make(json, where, e);
+    decode_path(&f, &s);
+    decode_handshake(&f, &s, at);
+    decode_endpoint(&f, "endpoint", &s.endpoint);
+    fields_public_key(&f, "publicKey", FIELDS_OPTIONAL, &s.key);
+    fields_bool(&f, "alarm", FIELDS_OPTIONAL, &s.is_alarm);
+    fields_u64(&f, "fellAt", FIELDS_OPTIONAL, 0, INT64_MAX, &fell_at);
+    error = fields_string(&f, "error", FIELDS_OPTIONAL, 1, EDGE_ERROR_MAX);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    s.fell_at = (int64_t)fell_at;
+    if (error && !(s.error = strdup(error)))
+        return err_set(e, -ENOMEM, "no memory for %s", where);
+    *ret = s;
+    return 0;
+}
+
+static json_t *encode_endpoint(const struct endpoint *ep)
+{
+    char text[ENDPOINT_TEXT_MAX];
+
+    return endpoint_is_none(ep) ? NULL : json_string(endpoint_format(ep, text));
+}
+
+static json_t *encode_age(const struct edge_said *s, int64_t at)
+{
+    if (!s->has_handshake)
+        return NULL;
+    if (s->handshake_at == 0)
+        return json_null();
+    return json_integer(at > s->handshake_at ? at - s->handshake_at : 0);
+}
+
+json_t *edge_said_encode(const struct edge_said *s, int64_t at)
+{
+    char key[X25519_BASE64_MAX];
+
+    return json_pack("{s:s*, s:o*, s:o*, s:s*, s:o*, s:o*, s:s*}", "path",
+        s->path < PATH_KIND_N ? path_kind_name((enum path_kind)s->path) : NULL,
+        "handshakeAgeSeconds", encode_age(s, at), "endpoint", encode_endpoint(&s->endpoint),
+        "publicKey", x25519_public_is_none(&s->key) ? NULL : x25519_public_format(&s->key, key),
+        "alarm", s->is_alarm ? json_true() : NULL, "fellAt",
+        s->fell_at > 0 ? json_integer(s->fell_at) : NULL, "error", s->error);
+}
+
+static uint32_t decode_rtt(struct fields *f, const char *name)
+{
+    const json_t *ms = fields_get(f, name, FIELDS_OPTIONAL);
+    double us = json_number_value(ms) * 1000;
+
+    if (ms && (!json_is_number(ms) || !(us >= 0 && us <= RTT_US_MAX))) {
+        fields_fail(
+            f, "\"%s\" is not a number of milliseconds from 0 to %u", name, RTT_US_MAX / 1000);
+        return 0;
+    }
+    return ms ? (uint32_t)us : 0;
+}
+
+int edge_probed_decode(struct edge_probed *ret, const json_t *json, const char *peer, struct err *e)
+{
+    struct edge_probed p = {.rtt_us = 0};
+    unsigned tunnel = EDGE_REACH_UNKNOWN;
+    unsigned underlay = EDGE_REACH_UNKNOWN;
+    char where[96];
+    struct fields f;
+
+    (void)snprintf(where, sizeof(where), "the edge to \"%.63s\"", peer);
+    f = fields_make(json, where, e);
+    fields_enum(&f, "tunnel", FIELDS_OPTIONAL, reach_names, EDGE_REACH_N, &tunnel);
+    fields_enum(&f, "underlay", FIELDS_OPTIONAL, reach_names, EDGE_REACH_N, &underlay);
+    p.rtt_us = decode_rtt(&f, "tunnelRttMs");
+    p.underlay_rtt_us = decode_rtt(&f, "underlayRttMs");
+    decode_endpoint(&f, "underlayEndpoint", &p.endpoint);
+    if (fields_end(&f) != 0)
+        return fields_end(&f);
+    p.tunnel = (uint8_t)tunnel;
+    p.underlay = (uint8_t)underlay;
+    *ret = p;
+    return 0;
+}
+
+static json_t *encode_rtt(uint32_t us)
+{
+    return us > 0 ? json_real(us / 1000.0) : NULL;
+}
+
+json_t *edge_probed_encode(const struct edge_probed *p)
+{
+    return json_pack("{s:s, s:o*, s:s, s:o*, s:o*}", "tunnel", reach_names[p->tunnel],
+        "tunnelRttMs", encode_rtt(p->rtt_us), "underlay", reach_names[p->underlay], "underlayRttMs",
+        encode_rtt(p->underlay_rtt_us), "underlayEndpoint", encode_endpoint(&p->endpoint));
+}
+
+/* ---- what follows from them ----------------------------------------------------------------- */
+
+static const char *const state_names[] = {
+    [EDGE_STATE_OFF] = "off",
+    [EDGE_STATE_REFUSED] = "refused",
+    [EDGE_STATE_FAILING] = "failing",
+    [EDGE_STATE_UNAPPLIED] = "never-applied",
+    [EDGE_STATE_SILENT] = "agent-silent",
+    [EDGE_STATE_FELL] = "fell-back",
+    [EDGE_STATE_UNREACHED] = "unreached",
+    [EDGE_STATE_NONE] = "no-path",
+    [EDGE_STATE_STREAM] = "stream",
+    [EDGE_STATE_RELAY] = "relay",
+    [EDGE_STATE_DIRECT] = "direct",
+    [EDGE_STATE_LAN] = "lan",
+    [EDGE_STATE_IDLE] = "idle",
+};
+
+_Static_assert(sizeof(state_names) / sizeof(*state_names) == EDGE_STATE_N, "a name each");
+
+const char *edge_state_name(enum edge_state s)
+{
+    return state_names[s];
+}
+
+bool edge_state_is_trouble(enum edge_state s)
+{
+    return s > EDGE_STATE_OFF && s <= EDGE_STATE_NONE;
+}
+
+/* Whose pinned key is not the one that it has; 2: nobody's. */
+static unsigned find_wrong_pin(const struct mesh_edge *spec, const struct edge_end_facts *ends)
+{
+    for (unsigned i = 0; spec && i < 2; i++)
+        if (mesh_edge_refuses_key(spec, i, ends[i].key))
+            return i;
+    return 2;
+}
+
+/* What one end says that counts for more than how packets go; EDGE_STATE_N: nothing. */
+static enum edge_state judge_end(const struct edge_end_facts *end, enum edge_state asked, char *why)
+{
+    const char *error = end->said && end->said->error ? end->said->error : end->error;
+
+    if (!end->has_agent)
+        return EDGE_STATE_N;
+    if (asked == EDGE_STATE_FAILING && error) {
+        (void)snprintf(
+            why, EDGE_WHY_MAX, "%.63s cannot apply it: %.*s", end->node, EDGE_ERROR_MAX, error);
+        return asked;
+    }
+    if (asked == EDGE_STATE_UNAPPLIED &&
+        (end->silent_for < 0 || (end->tells_applied && end->applied == 0))) {
+        (void)snprintf(why, EDGE_WHY_MAX, "the agent of %.63s has never %s", end->node,
+            end->silent_for < 0 ? "been heard" : "applied a snapshot");
+        return asked;
+    }
+    if (asked == EDGE_STATE_SILENT && end->silent_for >= EDGE_SILENT_AFTER) {
+        (void)snprintf(why, EDGE_WHY_MAX,
+            "the agent of %.63s has not been heard for %" PRId64 " s: what it said is that old",
+            end->node, end->silent_for);
+        return asked;
+    }
+    return EDGE_STATE_N;
+}
+
+/* It was direct at one end, and is not any more. */
+static bool judge_fall(const struct edge_end_facts *ends, char *why)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        const struct edge_said *said = ends[i].said;
+
+        if (!said || said->fell_at == 0)
+            continue;
+        (void)snprintf(why, EDGE_WHY_MAX,
+            "%.63s had a direct path to %.63s and has lost it: now it is %s", ends[i].node,
+            ends[1 - i].node,
+            said->path < PATH_KIND_N ? path_kind_name((enum path_kind)said->path) : "none");
+        return true;
+    }
+    return false;
+}
+
+static bool judge_probes(const struct edge_end_facts *ends, char *why)
+{
+    static const char *const underlay[] = {"", ", but at its underlay endpoint it does",
+        ", and by UDP at its underlay endpoint neither"};
+
+    for (unsigned i = 0; i < 2; i++) {
+        const struct edge_probed *p = ends[i].probed;
+
+        if (!p || p->tunnel != EDGE_REACH_SILENT)
+            continue;
+        (void)snprintf(why, EDGE_WHY_MAX, "%.63s does not answer %.63s through the tunnel%s",
+            ends[1 - i].node, ends[i].node, underlay[p->underlay]);
+        return true;
+    }
+    return false;
+}
+
+/* The worse of what both ends say. */
+static enum edge_state judge_paths(const struct edge_end_facts *ends, char *why)
+{
+    static const enum edge_state of[] = {
+        [PATH_KIND_NONE] = EDGE_STATE_NONE,
+        [PATH_KIND_LAN] = EDGE_STATE_LAN,
+        [PATH_KIND_DIRECT] = EDGE_STATE_DIRECT,
+        [PATH_KIND_RELAY] = EDGE_STATE_RELAY,
+        [PATH_KIND_STREAM] = EDGE_STATE_STREAM,
+        [PATH_KIND_N] = EDGE_STATE_IDLE,
+    };
+    enum edge_state worst = EDGE_STATE_IDLE;
+
+    for (unsigned i = 0; i < 2; i++) {
+        enum edge_state s = ends[i].said ? of[ends[i].said->path] : EDGE_STATE_IDLE;
+
+        if (s == EDGE_STATE_NONE && s < worst)
+            (void)snprintf(
+                why, EDGE_WHY_MAX, "%.63s has no path to %.63s", ends[i].node, ends[1 - i].node);
+        if (s < worst)
+            worst = s;
+    }
+    return worst;
+}
+
+enum edge_state edge_judge(const struct mesh_edge *spec, bool wants_relay,
+    const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX])
+{
+    enum edge_path path = spec ? spec->path : EDGE_PATH_AUTO;
+    unsigned wrong = find_wrong_pin(spec, ends);
+
+    why[0] = '\0';
+    if (path == EDGE_PATH_OFF)
+        return EDGE_STATE_OFF;
+    if (wrong < 2) {
+        (void)snprintf(why, EDGE_WHY_MAX,
+            "another public key is pinned for %.63s than it has, so the two do not talk",
+            ends[wrong].node);
+        return EDGE_STATE_REFUSED;
+    }
+    for (enum edge_state s = EDGE_STATE_FAILING; s <= EDGE_STATE_SILENT; s++)
+        for (unsigned i = 0; i < 2; i++)
+            if (judge_end(&ends[i], s, why) == s)
+                return s;
+    if (path != EDGE_PATH_RELAY && !(wants_relay && path == EDGE_PATH_AUTO) &&
+        judge_fall(ends, why))
+        return EDGE_STATE_FELL;
+    if (judge_probes(ends, why))
+        return EDGE_STATE_UNREACHED;
+    return judge_paths(ends, why);
+}

@@ -1,0 +1,152 @@
+/*
+ * edge_status.h - the status of a MeshEdge: its parts, one for each writer, and what follows from
+ * them.
+ *
+ * Theory of operation. Each part has exactly one writer. The agent of a node writes "agent/NAME":
+ * how it has applied the edge. The probe of a node writes "probe/NAME": whether the other end is
+ * reached from there. Nobody but these two programs of that node may write them (docs/EDGES.md).
+ * The hub writes "hub": the state of the edge, which edge_judge() derives from both ends' parts and
+ * from what is asked for.
+ *
+ * Pure: JSON, facts and times in; structs, JSON and words out.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "crypto/x25519.h"
+#include "path/path.h"
+
+struct err;
+struct mesh_edge;
+
+/** Longest sentence in which an agent says what failed, bytes. */
+#define EDGE_ERROR_MAX 300
+
+/** Who writes a part. */
+enum edge_owner {
+    EDGE_OWNER_AGENT,
+    EDGE_OWNER_PROBE,
+    EDGE_OWNER_N,
+};
+
+/** edge_owner_name() - "agent", "probe". */
+const char *edge_owner_name(enum edge_owner o);
+
+/** What an agent says of its edge to one peer. */
+struct edge_said {
+    int64_t handshake_at;     /* s since 1970; 0: there was none */
+    int64_t fell_at;          /* s since 1970: its direct path was lost, and none came; 0: no */
+    char *error;              /* owns; why it does not apply this edge; NULL: it does */
+    struct endpoint endpoint; /* where it sends; none: not said */
+    struct x25519_public key; /* the peer's, as it is applied; none: not said */
+    uint8_t path;             /* enum path_kind; PATH_KIND_N: not said */
+    bool has_handshake;       /* @handshake_at is said */
+    bool is_alarm;            /* a direct path is wanted, and there is none */
+};
+
+/** Is somebody reached? */
+enum edge_reach {
+    EDGE_REACH_UNKNOWN, /* not asked yet, or there is nobody to ask */
+    EDGE_REACH_REACHED,
+    EDGE_REACH_SILENT,
+    EDGE_REACH_N,
+};
+
+/** What a probe says of the way from its node to one peer. */
+struct edge_probed {
+    struct endpoint endpoint; /* the peer's underlay endpoint that answered, or was asked last */
+    uint32_t rtt_us;          /* through the tunnel; 0: not measured */
+    uint32_t underlay_rtt_us; /* the same to that endpoint */
+    uint8_t tunnel;           /* enum edge_reach: pings through the tunnel */
+    uint8_t underlay;         /* enum edge_reach: UDP to the endpoint */
+};
+
+#define EDGE_SAID_NULL                                                                             \
+    {                                                                                              \
+        .path = PATH_KIND_N                                                                        \
+    }
+
+/** edge_said_deinit() - release what it owns; idempotent. */
+void edge_said_deinit(struct edge_said *s);
+
+/**
+ * edge_said_decode() - what one agent says of one edge
+ * @ret:	untouched on failure, else for edge_said_deinit()
+ * @at:		s since 1970: the time by which its ages count
+ * @peer:	the other end, for the words
+ *
+ * What this version does not know is passed over: the node may be newer.
+ *
+ * Return: 0; -EINVAL with words; -ENOMEM.
+ */
+int edge_said_decode(
+    struct edge_said *ret, const json_t *json, const char *peer, int64_t at, struct err *e);
+
+/** edge_said_encode() - the same as JSON, by the clock @at; a new reference, NULL: no memory. */
+json_t *edge_said_encode(const struct edge_said *s, int64_t at);
+
+/** edge_probed_decode() - what one probe says of one edge. As edge_said_decode(). */
+int edge_probed_decode(
+    struct edge_probed *ret, const json_t *json, const char *peer, struct err *e);
+
+/** edge_probed_encode() - a new reference, NULL: no memory. */
+json_t *edge_probed_encode(const struct edge_probed *p);
+
+/* ---- what follows from the parts ------------------------------------------------------------ */
+
+/** How an edge is, as one word. The first that holds, in this order. */
+enum edge_state {
+    EDGE_STATE_OFF,       /* the two shall not talk */
+    EDGE_STATE_REFUSED,   /* a key is pinned that is not the node's */
+    EDGE_STATE_FAILING,   /* an agent cannot apply it */
+    EDGE_STATE_UNAPPLIED, /* an agent has never applied it */
+    EDGE_STATE_SILENT,    /* an agent has stopped to speak to the hub */
+    EDGE_STATE_FELL,      /* it was direct, and has fallen to a relay or to nothing */
+    EDGE_STATE_UNREACHED, /* a probe gets no answer through the tunnel */
+    EDGE_STATE_NONE,      /* an agent has no way to the other end */
+    EDGE_STATE_STREAM,    /* through the hub in TLS */
+    EDGE_STATE_RELAY,
+    EDGE_STATE_DIRECT,
+    EDGE_STATE_LAN,
+    EDGE_STATE_IDLE, /* applied at both ends, and nobody has spoken yet */
+    EDGE_STATE_N,
+};
+
+/** edge_state_name() - "off", "refused", ..., "never-applied", ... as in JSON. */
+const char *edge_state_name(enum edge_state s);
+
+/** edge_state_is_trouble() - is it one that somebody should look at? */
+bool edge_state_is_trouble(enum edge_state s);
+
+/** All that is known of one end. Borrowed. */
+struct edge_end_facts {
+    const char *node;                 /* its name */
+    const struct x25519_public *key;  /* it has now */
+    const struct edge_said *said;     /* its agent's part; NULL: none */
+    const struct edge_probed *probed; /* its probe's part; NULL: none */
+    const char *error;                /* why its last pass failed; NULL: it did not */
+    int64_t silent_for;               /* s since its agent was heard; -1: it never was */
+    bool has_agent;                   /* neither a hub nor a stock WireGuard */
+    bool tells_applied; /* its agent says which revision it has applied: it is not an older one */
+    uint64_t applied;   /* that revision; 0: none yet */
+};
+
+/** An agent that is not heard for so long is silent, s. It reports each minute. */
+#define EDGE_SILENT_AFTER 90
+
+/** Longest words of edge_judge(), with the zero. */
+#define EDGE_WHY_MAX (EDGE_ERROR_MAX + 160)
+
+/**
+ * edge_judge() - the state of an edge
+ * @spec:	what somebody said about it; NULL: nothing
+ * @wants_relay: the network sends every pair through the hub
+ * @ends:	in the order of their names
+ * @why:	filled with a clause for people; "" where there is nothing to explain
+ */
+enum edge_state edge_judge(const struct mesh_edge *spec, bool wants_relay,
+    const struct edge_end_facts ends[static 2], char why[static EDGE_WHY_MAX]);

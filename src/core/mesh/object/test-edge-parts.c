@@ -1,0 +1,274 @@
+/* test-edge-parts.c - what is kept of a writer's reports, and what follows from both ends'. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "mesh/object/edge_parts.h"
+#include "mesh/object/mesh_edge.h"
+
+#define AT 1790000000
+
+static int decode(struct edge_parts *ret, enum edge_owner owner, const char *text, struct err *e)
+{
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    int r;
+
+    assert_non_null(json);
+    *ret = (struct edge_parts){.owner = owner};
+    r = edge_parts_decode(ret, json, AT, e);
+    json_decref(json);
+    return r;
+}
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        enum edge_owner owner;
+        const char *in;
+        const char *says;
+    } cases[] = {
+        {EDGE_OWNER_AGENT, "{\"b\":7}", "the edge to \"b\": is not a JSON object"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"path\":7}}", "the edge to \"b\": \"path\" is not a string"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"endpoint\":\"x\"}}",
+            "the edge to \"b\": \"endpoint\": \"x\" is not ADDRESS:PORT"},
+        {EDGE_OWNER_AGENT, "{\"b\":{\"alarm\":1}}",
+            "the edge to \"b\": \"alarm\" is neither true nor false"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"tunnel\":\"maybe\"}}",
+            "the edge to \"b\": \"tunnel\" is \"maybe\", and one of unknown, reached, silent is "
+            "allowed"},
+        {EDGE_OWNER_PROBE, "{\"b\":{\"tunnelRttMs\":-1}}",
+            "the edge to \"b\": \"tunnelRttMs\" is not a number of milliseconds from 0 to 60000"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct edge_parts p;
+        struct err e = ERR_NULL;
+
+        assert_int_equal(decode(&p, cases[i].owner, cases[i].in, &e), -EINVAL);
+        assert_string_equal(e.text, cases[i].says);
+    }
+}
+
+/* An age is kept as a time, so that it goes on by itself. */
+static void test_ages_go_on(void **state)
+{
+    struct edge_parts p;
+    struct err e = ERR_NULL;
+    json_t *json;
+
+    assert_int_equal(decode(&p, EDGE_OWNER_AGENT,
+                         "{\"b\":{\"handshakeAgeSeconds\":4},\"c\":{\"handshakeAgeSeconds\":null},"
+                         "\"d\":{}}",
+                         &e),
+        0);
+    json = edge_parts_encode(&p, SIZE_MAX, AT + 10);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(json, "b"), "handshakeAgeSeconds")), 14);
+    assert_true(json_is_null(json_object_get(json_object_get(json, "c"), "handshakeAgeSeconds")));
+    assert_null(json_object_get(json_object_get(json, "d"), "handshakeAgeSeconds"));
+    json_decref(json);
+    edge_parts_deinit(&p);
+}
+
+/* Those in trouble have the room first. */
+static void test_what_has_room(void **state)
+{
+    struct edge_parts p;
+    struct err e = ERR_NULL;
+    json_t *json;
+
+    assert_int_equal(decode(&p, EDGE_OWNER_AGENT,
+                         "{\"b\":{\"path\":\"direct\"},\"c\":{\"path\":\"relay\"},"
+                         "\"z\":{\"path\":\"relay\",\"alarm\":true}}",
+                         &e),
+        0);
+    json = edge_parts_encode(&p, 40, AT);
+    assert_int_equal(json_object_size(json), 1);
+    assert_non_null(json_object_get(json, "z"));
+    json_decref(json);
+    edge_parts_deinit(&p);
+}
+
+static void name_of(unsigned i, char buf[static 16])
+{
+    (void)snprintf(buf, 16, "n%u", i);
+}
+
+/* One after another, in an order that is none; then anew, without every third. */
+static void test_thousands(void **state)
+{
+    enum { N = 10007 };
+    struct edge_parts p = {.owner = EDGE_OWNER_AGENT};
+    char name[16];
+
+    for (unsigned i = 0; i < N; i++) {
+        struct edge_parts one;
+        char text[64];
+        struct err e = ERR_NULL;
+
+        name_of(i * 4099 % N, name);
+        (void)snprintf(text, sizeof(text), "{\"%s\":{\"path\":\"relay\"}}", name);
+        assert_int_equal(decode(&one, EDGE_OWNER_AGENT, text, &e), 0);
+        assert_int_equal(edge_parts_put(&p, one.items[0]), 0);
+        one.items[0] = NULL;
+        edge_parts_deinit(&one);
+    }
+    assert_int_equal(p.n, N);
+    for (unsigned i = 1; i < N; i++)
+        assert_true(strcmp(p.items[i - 1]->peer, p.items[i]->peer) < 0);
+    edge_parts_begin(&p);
+    for (unsigned i = 0; i < N; i++) {
+        name_of(i, name);
+        if (i % 3 != 0)
+            edge_parts_find(&p, name)->is_old = false;
+    }
+    edge_parts_end(&p);
+    for (unsigned i = 0; i < N; i++) {
+        name_of(i, name);
+        assert_int_equal(edge_parts_find(&p, name) != NULL, i % 3 != 0);
+    }
+    edge_parts_remove(&p, "n1");
+    assert_null(edge_parts_find(&p, "n1"));
+    edge_parts_deinit(&p);
+}
+
+static void test_sequence(void **state)
+{
+    struct edge_sequence s = {.run = 0};
+
+    /* A hub that was started anew knows of no run. */
+    assert_int_equal(edge_sequence_judge(&s, 7, 4, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_judge(&s, 7, 5, true), EDGE_TURN_TAKE);
+    assert_int_equal(edge_sequence_judge(&s, 7, 6, false), EDGE_TURN_TAKE);
+    /* Its answer was lost. */
+    assert_int_equal(edge_sequence_judge(&s, 7, 6, false), EDGE_TURN_TAKE);
+    /* One between was lost; one of before; one of another run. */
+    assert_int_equal(edge_sequence_judge(&s, 7, 8, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_judge(&s, 7, 5, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_judge(&s, 8, 7, false), EDGE_TURN_AGAIN);
+    assert_int_equal(edge_sequence_judge(&s, 8, 1, true), EDGE_TURN_TAKE);
+    assert_int_equal(edge_sequence_judge(&s, 7, 7, false), EDGE_TURN_AGAIN);
+}
+
+/* ---- the state ------------------------------------------------------------------------------ */
+
+static void test_judge(void **state)
+{
+    static const struct x25519_public key = {.b = {1}};
+    static const struct x25519_public other = {.b = {2}};
+    static const struct edge_said direct = {.path = PATH_KIND_DIRECT};
+    static const struct edge_said relay = {.path = PATH_KIND_RELAY};
+    static const struct edge_said none = {.path = PATH_KIND_NONE};
+    static const struct edge_said fell = {.path = PATH_KIND_RELAY, .fell_at = 5};
+    static const struct edge_said failed = {.path = PATH_KIND_DIRECT, .error = (char *)"no"};
+    static const struct edge_probed silent = {.tunnel = EDGE_REACH_SILENT};
+    static const struct {
+        enum edge_path path;
+        const struct edge_said *said[2];
+        const struct edge_probed *probed;
+        const char *error;
+        int64_t silent_for;
+        uint64_t applied;
+        bool is_stock;
+        bool is_pinned;
+        enum edge_state state;
+        const char *why;
+    } cases[] = {
+        {.state = EDGE_STATE_IDLE, .applied = 1, .why = ""},
+        {.said = {&direct, &relay}, .applied = 1, .state = EDGE_STATE_RELAY, .why = ""},
+        {.said = {&direct, &direct}, .applied = 1, .state = EDGE_STATE_DIRECT, .why = ""},
+        {.said = {&direct, &none},
+            .applied = 1,
+            .state = EDGE_STATE_NONE,
+            .why = "b has no path to a"},
+        {.said = {&fell, NULL},
+            .applied = 1,
+            .state = EDGE_STATE_FELL,
+            .why = "a had a direct path to b and has lost it: now it is relay"},
+        {.path = EDGE_PATH_RELAY,
+            .said = {&fell, NULL},
+            .applied = 1,
+            .state = EDGE_STATE_RELAY,
+            .why = ""},
+        {.said = {&direct, NULL},
+            .probed = &silent,
+            .applied = 1,
+            .state = EDGE_STATE_UNREACHED,
+            .why = "b does not answer a through the tunnel"},
+        {.said = {&direct, NULL},
+            .silent_for = 90,
+            .applied = 1,
+            .state = EDGE_STATE_SILENT,
+            .why = "the agent of a has not been heard for 90 s: what it said is that old"},
+        {.silent_for = -1,
+            .state = EDGE_STATE_UNAPPLIED,
+            .why = "the agent of a has never been heard"},
+        {.applied = 0,
+            .state = EDGE_STATE_UNAPPLIED,
+            .why = "the agent of a has never applied a snapshot"},
+        {.silent_for = -1, .is_stock = true, .applied = 1, .state = EDGE_STATE_IDLE, .why = ""},
+        {.error = "no engine",
+            .applied = 1,
+            .silent_for = 500,
+            .state = EDGE_STATE_FAILING,
+            .why = "a cannot apply it: no engine"},
+        {.said = {&failed, NULL},
+            .applied = 1,
+            .state = EDGE_STATE_FAILING,
+            .why = "a cannot apply it: no"},
+        {.said = {&direct, &direct},
+            .is_pinned = true,
+            .applied = 1,
+            .state = EDGE_STATE_REFUSED,
+            .why = "another public key is pinned for a than it has, so the two do not talk"},
+        {.path = EDGE_PATH_OFF,
+            .is_pinned = true,
+            .error = "x",
+            .state = EDGE_STATE_OFF,
+            .why = ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct mesh_edge spec = {.nodes = {"a", "b"}, .path = cases[i].path};
+        struct edge_end_facts ends[2] = {
+            {.node = "a",
+                .has_agent = !cases[i].is_stock,
+                .tells_applied = true,
+                .applied = cases[i].applied,
+                .key = &key,
+                .said = cases[i].said[0],
+                .probed = cases[i].probed,
+                .error = cases[i].error,
+                .silent_for = cases[i].silent_for},
+            {.node = "b", .has_agent = true, .key = &key, .said = cases[i].said[1]},
+        };
+        char why[EDGE_WHY_MAX];
+        enum edge_state is;
+
+        if (cases[i].is_pinned)
+            spec.pins[0].key = other;
+        is = edge_judge(&spec, false, ends, why);
+        if (is != cases[i].state || strcmp(why, cases[i].why) != 0)
+            fail_msg("case %zu is %s: \"%s\"", i, edge_state_name(is), why);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_ages_go_on),
+        cmocka_unit_test(test_what_has_room),
+        cmocka_unit_test(test_thousands),
+        cmocka_unit_test(test_sequence),
+        cmocka_unit_test(test_judge),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,6 +7,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/str.h"
+#include "base/table.h"
 #include "cmd/admin.h"
 #include "cmd/cmd.h"
 #include "cmd/manifest.h"
@@ -23,6 +25,7 @@ static struct {
     const char *a;
     const char *b;
     const char *path;
+    bool json;
 } arg;
 
 /*
@@ -38,29 +41,150 @@ static int option_kind(const struct option *o, const char *text, struct err *e)
     return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s", o->name, text, object_kinds_text(all));
 }
 
+/* What "weft get" shows besides objects. */
+#define EDGES  "edges"
+#define EVENTS "events"
+
+/* An object's kind, or one of the two lists. [const char *] */
+static int option_what(const struct option *o, const char *text, struct err *e)
+{
+    char all[OBJECT_KINDS_TEXT_MAX];
+
+    if (strcmp(text, EDGES) == 0 || strcmp(text, EVENTS) == 0 || object_kind_find(text))
+        return option_text(o, text, e);
+    return err_set(e, -EINVAL, "%s \"%.40s\" is none of %s, %s, %s", o->name, text,
+        object_kinds_text(all), EDGES, EVENTS);
+}
+
 static const struct option get_options[] = {
-    {"KIND", NULL, option_kind, &arg.kind, NULL, "Network, Node or MeshEdge",
+    {"KIND", NULL, option_what, &arg.kind, NULL,
+        "Network, Node or MeshEdge, as JSON; or edges, or events: how the edges are, and what has "
+        "happened to them, for people",
         .need = OPTION_REQUIRED},
     {"NAME", NULL, option_object_name, &arg.name, NULL,
         "of one object; without it: all of the kind"},
     {"--network", "NAME", option_name, &arg.network, "default", "where to look"},
+    {"--json", NULL, option_flag, &arg.json, NULL, "print edges and events as JSON, too"},
     ADMIN_OPTIONS(arg.target),
     OPTIONS_END,
 };
 
 static const struct option_usage get_usage = {
     .command = "get",
-    .summary = "Print objects as JSON.",
+    .summary = "Print objects as JSON, or how the edges are.",
     .options = get_options,
 };
 
+/* Of one end's part: "relay", and how long ago its last handshake was; "-": it says nothing. */
+static void add_end(struct table *t, const json_t *row, size_t i, const char *part)
+{
+    const char *node = json_string_value(json_array_get(json_object_get(row, "nodes"), i));
+    const json_t *said;
+    const json_t *age;
+    char owner[80];
+    char ago[32];
+
+    (void)snprintf(owner, sizeof(owner), "%s/%.63s", part, node ? node : "");
+    said = json_object_get(json_object_get(row, "status"), owner);
+    age = json_object_get(said, "handshakeAgeSeconds");
+    if (strcmp(part, "probe") == 0)
+        table_add(t, "%s", said ? admin_field(said, NULL, "tunnel") : "-");
+    else if (!said || !json_object_get(said, "path"))
+        table_add(t, "-");
+    else if (json_is_integer(age))
+        table_add(t, "%s, %s", admin_field(said, NULL, "path"),
+            format_duration(json_integer_value(age) * NSEC_PER_SEC, ago));
+    else
+        table_add(t, "%s, never", admin_field(said, NULL, "path"));
+}
+
+static void format_edges(const json_t *answer, struct str *out)
+{
+    static const char *const head[] = {
+        "EDGE", "STATE", "AGENT A", "AGENT B", "PROBE A>B", "PROBE B>A", "WHY"};
+    json_int_t left_out = json_integer_value(json_object_get(answer, "leftOut"));
+    struct table t;
+    const json_t *row;
+    size_t i;
+
+    table_init(&t, sizeof(head) / sizeof(*head));
+    for (i = 0; i < sizeof(head) / sizeof(*head); i++)
+        table_add(&t, "%s", head[i]);
+    json_array_foreach(json_object_get(answer, "edges"), i, row) {
+        table_add(&t, "%s", admin_field(row, NULL, "name"));
+        table_add(&t, "%s", admin_field(row, NULL, "state"));
+        for (size_t end = 0; end < 2; end++)
+            add_end(&t, row, end, "agent");
+        for (size_t end = 0; end < 2; end++)
+            add_end(&t, row, end, "probe");
+        table_add(&t, "%s", admin_field(row, NULL, "why"));
+    }
+    table_format(&t, out);
+    table_deinit(&t);
+    if (left_out > 0)
+        str_addf(out, "and %lld more, which have no room here\n", (long long)left_out);
+}
+
+static void format_events(const json_t *answer, struct str *out)
+{
+    struct table t;
+    const json_t *event;
+    size_t i;
+
+    table_init(&t, 4);
+    table_add(&t, "TIME");
+    table_add(&t, "TYPE");
+    table_add(&t, "OBJECT");
+    table_add(&t, "WHAT");
+    json_array_foreach(json_object_get(answer, "events"), i, event) {
+        char at[ADMIN_TIME_MAX];
+
+        table_add(&t, "%s", admin_time(event, "time", at));
+        table_add(&t, "%s", admin_field(event, NULL, "type"));
+        table_add(&t, "%s", admin_field(event, NULL, "object"));
+        table_add(&t, "%s", admin_field(event, NULL, "text"));
+    }
+    table_format(&t, out);
+    table_deinit(&t);
+}
+
+static void print_edges(const json_t *answer)
+{
+    struct str out = STR_NULL;
+
+    format_edges(answer, &out);
+    (void)fputs(str_text(&out), stdout);
+    str_deinit(&out);
+}
+
+static void print_events(const json_t *answer)
+{
+    struct str out = STR_NULL;
+
+    format_events(answer, &out);
+    (void)fputs(str_text(&out), stdout);
+    str_deinit(&out);
+}
+
 int cmd_get(int argc, char **argv)
 {
+    bool is_edges;
     char path[256];
     int status;
 
     if (options_parse(&get_usage, argc, argv, &status))
         return status;
+    is_edges = strcmp(arg.kind, EDGES) == 0;
+    if (is_edges || strcmp(arg.kind, EVENTS) == 0) {
+        if (arg.name)
+            return cmd_refuse(get_usage.command,
+                "\"%s\" are all of them: no NAME goes with that, "
+                "but \"weft get MeshEdge NAME\" prints one",
+                arg.kind);
+        (void)snprintf(path, sizeof(path), "/v1/networks/%s/%s", arg.network, arg.kind);
+        return admin_show(
+            &arg.target, get_usage.command, path, arg.json, is_edges ? print_edges : print_events);
+    }
     (void)snprintf(path, sizeof(path), "/v1/networks/%s/objects/%s%s%s", arg.network, arg.kind,
         arg.name ? "/" : "", arg.name ? arg.name : "");
     return admin_show(&arg.target, get_usage.command, path, true, NULL);

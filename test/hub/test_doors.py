@@ -140,12 +140,14 @@ def test_reports(hub, lab):
     assert hub.nodes()["a"]["status"]["version"] == "0.2.0"
 
     _, edge = hub.admin("GET", "/v1/networks/default/objects/MeshEdge/a--b")
-    assert edge["status"] == {"agent/a": {"path": "relay"}}
+    assert edge["status"] == {"agent/a": {"path": "relay"}, "hub": {
+        "state": "never-applied", "why": "the agent of b has never been heard"}}
     assert member_call(b, "PUT", "/v1/status", {"edges": {"a": {"path": "direct"}}})[0] == 204
     _, edges = hub.admin("GET", "/v1/networks/default/objects/MeshEdge")
     assert [e["metadata"]["name"] for e in edges["items"]] == ["a--b"]
     assert edges["items"][0]["status"] == {
-        "agent/a": {"path": "relay"}, "agent/b": {"path": "direct"}}
+        "agent/a": {"path": "relay"}, "agent/b": {"path": "direct"},
+        "hub": {"state": "relay", "why": ""}}
 
 
 def test_a_report_that_others_could_not_take(hub, lab):

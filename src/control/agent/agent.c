@@ -166,6 +166,21 @@ static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
     poll_plan_request(&a->poll, now);
 }
 
+static void on_reported(void *ctx, enum hub_link_report_result result)
+{
+    static const enum node_report_result became[] = {
+        [HUB_LINK_REPORT_TAKEN] = NODE_REPORT_TAKEN,
+        [HUB_LINK_REPORT_WHOLE] = NODE_REPORT_WHOLE,
+        [HUB_LINK_REPORT_AGAIN] = NODE_REPORT_AGAIN,
+        [HUB_LINK_REPORT_LOST] = NODE_REPORT_LOST,
+    };
+    struct agent *a = ctx;
+
+    node_report_on_result(&a->report, became[result]);
+    if (node_report_within(&a->report) != NSEC_NEVER && !a->is_ending)
+        poll_plan_request(&a->poll, clock_now() + node_report_within(&a->report));
+}
+
 static void on_routes(void *ctx)
 {
     struct agent *a = ctx;
@@ -272,6 +287,7 @@ static void init_handles(struct life *l)
         l->signals[i].data = l;
     }
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
+    node_report_init(&a->report, (uint64_t)clock_wall());
     node_names_init(&a->names, &names);
 }
 
@@ -331,7 +347,7 @@ static int open_parts(struct life *l, struct err *e)
 {
     struct agent *a = &l->agent;
     struct hub_link_listener listener = {
-        .on_event = on_event, .on_change = on_hub_change, .ctx = a};
+        .on_event = on_event, .on_change = on_hub_change, .on_reported = on_reported, .ctx = a};
     struct path_driver_options opt = {.secret = &a->state.secret,
         .name = a->state.snapshot.self,
         .interface = a->state.interface,
@@ -412,6 +428,7 @@ static void stop(struct life *l)
     reconcile_deinit(&a->reconcile);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
+    node_report_deinit(&a->report);
     free(a->routes);
     node_names_deinit(&a->names);
     (void)uv_loop_close(&a->loop);

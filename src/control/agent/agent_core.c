@@ -139,6 +139,8 @@ static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
     a->listen_port = 0;
     log_limited(&a->pass_limit, now, LOG_LEVEL_WARNING,
         "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(e));
+    if (a->pass.fault.text[0] == '\0')
+        node_report_on_edges(&a->report);
     pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, now);
 }
 
@@ -175,6 +177,9 @@ void agent_core_reconcile(struct agent *a)
         fail_pass(a, &e, now);
         return;
     }
+    if (a->pass.fault.text[0] != '\0' || a->applied == 0)
+        node_report_on_edges(&a->report);
+    a->applied = a->snapshot.revision;
     pass_plan_on_success(&a->pass, now);
     log_pass(a, &result);
     apply_rules(a, now);
@@ -431,14 +436,20 @@ static void report(struct agent *a, nsec_t now)
         .routes = &a->state.routes,
         .speeds = &a->speeds,
         .engine = engine ? engine_kind_of(engine) : ENGINE_KIND_AUTO,
+        .applied = a->applied,
+        .fault = a->pass.fault.text,
         .now = now};
 
     if (!node_report_is_due(&a->report, now) || !hub_link_is_heard(a->hub))
         return;
     if (gethostname(host, sizeof(host) - 1) == 0 && node_report_hostname(host, a->snapshot.self))
         facts.hostname = host;
-    if (hub_link_report(a->hub, node_report_encode(&facts)))
+    if (hub_link_is_reporting(a->hub))
+        return;
+    if (hub_link_report(a->hub, node_report_encode(&a->report, &facts)))
         node_report_on_sent(&a->report, now);
+    else
+        node_report_on_result(&a->report, NODE_REPORT_LOST);
 }
 
 /* Packets that have gone through the interface so far; 0: there is no interface. */

@@ -76,6 +76,7 @@ struct agent {
 
     /* Facts that pass from one part to another; written by agent_core.c alone. */
     uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
+    uint64_t applied;     /* revision of the last pass that succeeded; 0: none did */
     uint16_t listen_port; /* the engine's, host order; 0: not known yet */
     struct render_path *routes; /* owns: the hub's path and those that were found, by node */
     struct log_limit pass_limit;

@@ -2,25 +2,74 @@
 #include "agent/node_report.h"
 
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
 #include "base/parse.h"
 #include "base/version.h"
+#include "mesh/object/edge_status.h"
 #include "mesh/object/path_report.h"
 #include "mesh/object/subnets.h"
+#include "mesh/render/render.h"
 #include "mesh/snapshot/snapshot.h"
 
 #define PERIOD    (60 * NSEC_PER_SEC)
 #define EDGES_MIN (5 * NSEC_PER_SEC)
 #define SELF_MIN  (NSEC_PER_SEC / 5)
 
-/* Most edges of a report, so that it stays below the 64 KiB that the hub takes. */
-#define EDGES_MAX 340
+/* Most edges of a report, so that it stays below the 64 KiB that the hub takes. To an older hub
+ * they are said in fewer words. */
+#define EDGES_MAX     150
+#define EDGES_MAX_OLD 340
+
+/* Does the hub have what was said last? */
+enum told_state { TOLD_NO, TOLD_ON_ITS_WAY, TOLD_YES };
+
+struct told_edge {
+    char node[NAME_MAX_LEN + 1];
+    enum told_state state;
+    bool is_gone;    /* what was said is that there is nothing to say */
+    bool is_refused; /* another key is pinned than the peer has */
+    bool is_alarm;
+    enum path_kind kind;
+    nsec_t handshake; /* monotonic; 0: none */
+    struct endpoint endpoint;
+    struct x25519_public key;
+};
+
+void node_report_init(struct node_report *nr, uint64_t run)
+{
+    *nr = (struct node_report){.run = run, .begins = true};
+}
+
+static void forget_told(struct node_report *nr)
+{
+    free(nr->told);
+    nr->told = NULL;
+    nr->n_told = 0;
+    json_decref(nr->node_told);
+    nr->node_told = NULL;
+}
+
+void node_report_deinit(struct node_report *nr)
+{
+    forget_told(nr);
+}
+
+static void begin_anew(struct node_report *nr)
+{
+    nr->begins = true;
+    nr->is_anew = false;
+    nr->has_more = true;
+}
 
 void node_report_on_hub(struct node_report *nr)
 {
+    begin_anew(nr);
+    nr->is_old_hub = false;
     nr->sent_at = 0;
 }
 
@@ -36,12 +85,12 @@ void node_report_on_edges(struct node_report *nr)
 
 bool node_report_has_news(const struct node_report *nr)
 {
-    return nr->self_changed || nr->edges_changed;
+    return nr->self_changed || nr->edges_changed || nr->has_more;
 }
 
 nsec_t node_report_within(const struct node_report *nr)
 {
-    return nr->self_changed ? SELF_MIN : NSEC_NEVER;
+    return nr->self_changed || nr->has_more ? SELF_MIN : NSEC_NEVER;
 }
 
 bool node_report_is_due(const struct node_report *nr, nsec_t now)
@@ -49,41 +98,182 @@ bool node_report_is_due(const struct node_report *nr, nsec_t now)
     nsec_t since = now - nr->sent_at;
 
     return nr->sent_at == 0 || since >= PERIOD || (nr->edges_changed && since >= EDGES_MIN) ||
-           (nr->self_changed && since >= SELF_MIN);
+           since >= node_report_within(nr);
 }
 
 void node_report_on_sent(struct node_report *nr, nsec_t now)
 {
-    *nr = (struct node_report){.sent_at = now};
+    nr->sent_at = now;
+    nr->edges_changed = false;
+    nr->self_changed = false;
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+/* What there is to say of the edge to a peer. False: nothing. */
+static bool see_edge(
+    struct told_edge *ret, const struct node_report_facts *facts, const struct reach_peer *path)
+{
+    const struct node *node = snapshot_find_node(facts->snapshot, path->node);
+    const struct observation *ob = node ? observe_find(facts->seen, &node->key) : NULL;
+    struct told_edge t = {.kind = path->kind, .is_alarm = path->is_alarm};
+
+    t.is_refused = strcmp(path->why, render_why_key) == 0;
+    /* An edge without a handshake is not worth a line, unless somebody should look at it. */
+    if ((!ob || ob->handshake_at == 0) && !t.is_alarm && !t.is_refused)
+        return false;
+    (void)snprintf(t.node, sizeof(t.node), "%.*s", NAME_MAX_LEN, path->node);
+    t.endpoint = path->remote;
+    if (ob && endpoint_is_none(&t.endpoint))
+        t.endpoint = ob->endpoint;
+    t.endpoint.scope = 0;
+    t.handshake = ob ? ob->handshake_at : 0;
+    if (ob)
+        t.key = ob->key;
+    *ret = t;
+    return true;
+}
+
+static bool is_same(const struct told_edge *a, const struct told_edge *b)
+{
+    return a->kind == b->kind && a->is_alarm == b->is_alarm && a->is_refused == b->is_refused &&
+           a->handshake == b->handshake && endpoint_equal(&a->endpoint, &b->endpoint) &&
+           x25519_public_equal(&a->key, &b->key) && !a->is_gone;
 }
 
 /* The age is null where there was no handshake. */
-static json_t *encode_edge(const struct reach_peer *path, const struct observation *ob, nsec_t now)
+static json_t *encode_edge(const struct told_edge *t, bool is_old_hub, nsec_t now)
 {
-    int64_t age = observation_age_seconds(ob, now);
+    bool has_endpoint = !is_old_hub && !endpoint_is_none(&t->endpoint);
+    bool has_key = !is_old_hub && !x25519_public_is_none(&t->key);
+    char endpoint[ENDPOINT_TEXT_MAX];
+    char key[X25519_BASE64_MAX];
+    nsec_t age = now > t->handshake ? (now - t->handshake) / NSEC_PER_SEC : 0;
 
-    return json_pack("{s:s, s:o, s:o*}", "path", path_kind_name(path->kind), "handshakeAgeSeconds",
-        age < 0 ? json_null() : json_integer(age), "alarm", path->is_alarm ? json_true() : NULL);
+    return json_pack("{s:s, s:o, s:o*, s:s*, s:s*, s:s*}", "path", path_kind_name(t->kind),
+        "handshakeAgeSeconds", t->handshake == 0 ? json_null() : json_integer((json_int_t)age),
+        "alarm", t->is_alarm ? json_true() : NULL, "endpoint",
+        has_endpoint ? endpoint_format(&t->endpoint, endpoint) : NULL, "publicKey",
+        has_key ? x25519_public_format(&t->key, key) : NULL, "error",
+        t->is_refused && !is_old_hub ? render_why_key : NULL);
 }
 
-static json_t *encode_edges(const struct node_report_facts *facts)
+/* A report that is being made. */
+struct making {
+    struct node_report *nr;
+    const struct node_report_facts *facts;
+    json_t *edges;
+    size_t n_edges;
+    struct told_edge *next; /* in place of nr->told; there is room for all */
+    size_t n_next;
+    bool has_more;
+};
+
+static bool has_room(struct making *m)
 {
-    json_t *edges = json_object();
-    unsigned n = 0;
+    bool is_full = m->n_edges >= (m->nr->is_old_hub ? EDGES_MAX_OLD : EDGES_MAX);
 
-    for (size_t i = 0; edges && i < facts->reach->n && n < EDGES_MAX; i++) {
-        const struct reach_peer *path = &facts->reach->items[i];
-        const struct node *node = snapshot_find_node(facts->snapshot, path->node);
-        const struct observation *ob = node ? observe_find(facts->seen, &node->key) : NULL;
+    /* An older hub forgets what a report leaves out: there is no use in another one. */
+    m->has_more |= is_full && !m->nr->is_old_hub;
+    return !is_full;
+}
 
-        /* An edge without a handshake is not worth a line, unless somebody should look at it. */
-        if ((!ob || ob->handshake_at == 0) && !path->is_alarm)
-            continue;
-        n++;
-        if (json_object_set_new(edges, path->node, encode_edge(path, ob, facts->now)) < 0)
-            edges = (json_decref(edges), NULL);
+static void say(struct making *m, struct told_edge *t)
+{
+    json_t *line = t->is_gone ? json_null() : encode_edge(t, m->nr->is_old_hub, m->facts->now);
+
+    m->n_edges++;
+    t->state = TOLD_ON_ITS_WAY;
+    (void)json_object_set_new(m->edges, t->node, line);
+}
+
+/* There is something to say of that edge; @told: what was said last, NULL: nothing. */
+static void add_seen(struct making *m, const struct told_edge *seen, const struct told_edge *told)
+{
+    struct told_edge *t = &m->next[m->n_next];
+
+    if (told && told->state == TOLD_YES && is_same(told, seen)) {
+        m->next[m->n_next++] = *told;
+    } else if (has_room(m)) {
+        *t = *seen;
+        m->n_next++;
+        say(m, t);
+    } else if (told) {
+        m->next[m->n_next++] = *told;
     }
-    return edges;
+}
+
+/* There is nothing to say of it any more. */
+static void add_gone(struct making *m, const struct told_edge *told)
+{
+    struct told_edge *t = &m->next[m->n_next++];
+
+    *t = *told;
+    if (!has_room(m))
+        return;
+    t->is_gone = true;
+    say(m, t);
+}
+
+/* Both lists are in order of the nodes' names. */
+static void say_edges(struct making *m)
+{
+    const struct reach *reach = m->facts->reach;
+    const struct node_report *nr = m->nr;
+    size_t k = 0;
+
+    for (size_t i = 0; i < reach->n; i++) {
+        const struct told_edge *told = NULL;
+        struct told_edge seen;
+
+        for (; k < nr->n_told && strcmp(nr->told[k].node, reach->items[i].node) < 0; k++)
+            add_gone(m, &nr->told[k]);
+        if (k < nr->n_told && strcmp(nr->told[k].node, reach->items[i].node) == 0)
+            told = &nr->told[k++];
+        if (see_edge(&seen, m->facts, &reach->items[i]))
+            add_seen(m, &seen, told);
+        else if (told)
+            add_gone(m, told);
+    }
+    for (; k < nr->n_told; k++)
+        add_gone(m, &nr->told[k]);
+}
+
+void node_report_on_result(struct node_report *nr, enum node_report_result result)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < nr->n_told; i++) {
+        struct told_edge *t = &nr->told[i];
+        bool is_settled = t->state == TOLD_ON_ITS_WAY && result == NODE_REPORT_TAKEN;
+
+        if (t->state == TOLD_ON_ITS_WAY)
+            t->state = is_settled ? TOLD_YES : TOLD_NO;
+        if (!(is_settled && t->is_gone))
+            nr->told[n++] = *t;
+    }
+    nr->n_told = n;
+    switch (result) {
+    case NODE_REPORT_TAKEN:
+        nr->number++;
+        nr->begins = false;
+        nr->is_anew = !nr->ends;
+        break;
+    case NODE_REPORT_WHOLE:
+        /* The first one to it did not have all that it can take. */
+        nr->edges_changed |= !nr->is_old_hub;
+        nr->is_old_hub = true;
+        nr->has_more = false;
+        break;
+    case NODE_REPORT_AGAIN:
+        begin_anew(nr);
+        break;
+    case NODE_REPORT_LOST:
+        nr->edges_changed = true;
+        json_decref(nr->node_told);
+        nr->node_told = NULL;
+        break;
+    }
 }
 
 bool node_report_hostname(char *host, const char *self)
@@ -106,7 +296,65 @@ static json_t *encode_node(const struct node_report_facts *facts)
         facts->routes->n ? subnets_encode(facts->routes) : NULL);
 }
 
-json_t *node_report_encode(const struct node_report_facts *facts)
+static json_t *encode_applied(const struct node_report_facts *facts)
 {
-    return json_pack("{s:o, s:o}", "node", encode_node(facts), "edges", encode_edges(facts));
+    const char *fault = facts->fault && facts->fault[0] != '\0' ? facts->fault : NULL;
+    char text[EDGE_ERROR_MAX + 1];
+
+    /* It may have bytes of anywhere in it, and the hub takes no control bytes. */
+    (void)snprintf(text, sizeof(text), "%s", fault ? fault : "");
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = ' ';
+    return json_pack(
+        "{s:I, s:s*}", "revision", (json_int_t)facts->applied, "error", fault ? text : NULL);
+}
+
+/* What is said of the node, if the hub does not have it. */
+static json_t *encode_news(struct node_report *nr, const struct node_report_facts *facts)
+{
+    json_t *node = encode_node(facts);
+
+    if (node && nr->node_told && !nr->is_old_hub && json_equal(node, nr->node_told)) {
+        json_decref(node);
+        return NULL;
+    }
+    json_decref(nr->node_told);
+    nr->node_told = json_incref(node);
+    return node;
+}
+
+json_t *node_report_encode(struct node_report *nr, const struct node_report_facts *facts)
+{
+    struct making m = {.nr = nr, .facts = facts, .edges = json_object()};
+    json_t *body;
+
+    if (nr->begins || nr->is_old_hub)
+        forget_told(nr);
+    m.next = calloc(nr->n_told + facts->reach->n + 1, sizeof(*m.next));
+    if (m.next)
+        say_edges(&m);
+    else
+        m.edges = (json_decref(m.edges), NULL);
+    body = json_pack("{s:o*, s:o, s:o}", "node", encode_news(nr, facts), "applied",
+        encode_applied(facts), "edges", m.edges);
+    if (!body || !m.next) {
+        free(m.next);
+        json_decref(body);
+        return NULL;
+    }
+    free(nr->told);
+    nr->told = m.next;
+    nr->n_told = m.n_next;
+    nr->has_more = m.has_more;
+    nr->ends = (nr->begins || nr->is_anew) && !m.has_more;
+    if (nr->is_old_hub)
+        return body;
+    (void)json_object_set_new(body, "run", json_integer((json_int_t)nr->run));
+    (void)json_object_set_new(body, "number", json_integer((json_int_t)nr->number + 1));
+    if (nr->begins)
+        (void)json_object_set_new(body, "begins", json_true());
+    if (nr->ends)
+        (void)json_object_set_new(body, "ends", json_true());
+    return body;
 }

@@ -3,12 +3,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "agent/node_report.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/reconcile/observe.h"
+#include "mesh/object/edge_parts.h"
 #include "mesh/object/subnets.h"
 #include "path/paths.h"
 #include "test/support/sample_mesh.h"
@@ -49,6 +52,12 @@ static void test_when_it_is_due(void **state)
         if (node_report_is_due(&nr, 100 * SEC + cases[i].after) != cases[i].is_due)
             fail_msg("case %zu", i);
     }
+}
+
+static void take(struct node_report *nr, enum node_report_result result)
+{
+    node_report_on_sent(nr, 100 * SEC);
+    node_report_on_result(nr, result);
 }
 
 static void test_sent_settles_what_changed(void **state)
@@ -120,8 +129,13 @@ static json_t *get(const json_t *json, const char *first, const char *second)
 static void test_edges(void **state)
 {
     struct world *w = make_world();
-    json_t *json = node_report_encode(&w->facts);
-    const json_t *edge = get(json, "edges", "n3");
+    struct node_report nr;
+    json_t *json;
+    const json_t *edge;
+
+    node_report_init(&nr, 7);
+    json = node_report_encode(&nr, &w->facts);
+    edge = get(json, "edges", "n3");
 
     assert_string_equal(json_string_value(json_object_get(edge, "path")), "direct");
     assert_int_equal(json_integer_value(json_object_get(edge, "handshakeAgeSeconds")), 10);
@@ -131,19 +145,233 @@ static void test_edges(void **state)
     json_decref(json);
     /* But somebody should look at it. */
     w->reached[1].is_alarm = true;
-    json = node_report_encode(&w->facts);
+    take(&nr, NODE_REPORT_TAKEN);
+    json = node_report_encode(&nr, &w->facts);
+    assert_null(get(json, "edges", "n3"));
     edge = get(json, "edges", "n4");
     assert_true(json_is_true(json_object_get(edge, "alarm")));
     assert_true(json_is_null(json_object_get(edge, "handshakeAgeSeconds")));
     json_decref(json);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* ---- a hub that takes in what is said ------------------------------------------------------- */
+
+enum { MANY = 5000 };
+
+/* All of them with a session and a direct path. */
+static struct world *make_large_world(void)
+{
+    static struct reach_peer reached[MANY];
+    static struct observation seen[MANY];
+    static struct world w;
+
+    w = (struct world){.snapshot = sample_snapshot(4, 2)};
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)snprintf(reached[i].node, sizeof(reached[i].node), "p%05u", i);
+        reached[i].kind = PATH_KIND_DIRECT;
+        reached[i].is_alarm = true;
+        reached[i].why[0] = '\0';
+    }
+    w.observe = (struct observe){.items = seen, .n = 0};
+    w.reach = (struct reach){.items = reached, .n = MANY};
+    w.facts = (struct node_report_facts){.snapshot = &w.snapshot,
+        .seen = &w.observe,
+        .reach = &w.reach,
+        .self = &w.self,
+        .routes = &w.routes,
+        .speeds = &w.speeds,
+        .engine = ENGINE_KIND_USERSPACE,
+        .fault = "",
+        .applied = 40,
+        .now = 100 * SEC};
+    return &w;
+}
+
+/* A hub's half, which shares no code with the agent's. */
+struct hub {
+    struct edge_parts edges;
+    struct edge_sequence said;
+    unsigned n_reports;
+};
+
+static enum node_report_result hear(struct hub *h, const json_t *body)
+{
+    json_t *text = json_object_get(body, "edges");
+    bool begins = json_is_true(json_object_get(body, "begins"));
+    struct edge_parts delta = {.owner = EDGE_OWNER_AGENT};
+    char *bytes = json_dumps(body, JSON_COMPACT);
+
+    assert_true(strlen(bytes) <= 64u << 10);
+    free(bytes);
+    h->n_reports++;
+    if (edge_sequence_judge(&h->said, (uint64_t)json_integer_value(json_object_get(body, "run")),
+            (uint64_t)json_integer_value(json_object_get(body, "number")),
+            begins) == EDGE_TURN_AGAIN)
+        return NODE_REPORT_AGAIN;
+    if (begins)
+        edge_parts_begin(&h->edges);
+    assert_int_equal(edge_parts_decode(&delta, text, 1000, NULL), 0);
+    for (size_t i = 0; i < delta.n; i++) {
+        if (delta.items[i]->is_gone) {
+            edge_parts_remove(&h->edges, delta.items[i]->peer);
+            continue;
+        }
+        assert_int_equal(edge_parts_put(&h->edges, delta.items[i]), 0);
+        delta.items[i] = NULL;
+    }
+    edge_parts_deinit(&delta);
+    if (json_is_true(json_object_get(body, "ends")))
+        edge_parts_end(&h->edges);
+    return NODE_REPORT_TAKEN;
+}
+
+/* One report. @is_lost: it does not arrive; @is_unanswered: it does, and its answer does not. */
+static void exchange(
+    struct node_report *nr, struct world *w, struct hub *h, bool is_lost, bool is_unanswered)
+{
+    json_t *body = node_report_encode(nr, &w->facts);
+    enum node_report_result became = is_lost ? NODE_REPORT_LOST : hear(h, body);
+
+    node_report_on_sent(nr, w->facts.now);
+    node_report_on_result(nr, is_unanswered ? NODE_REPORT_LOST : became);
+    json_decref(body);
+}
+
+static void exchange_all(struct node_report *nr, struct world *w, struct hub *h)
+{
+    do
+        exchange(nr, w, h, false, false);
+    while (nr->has_more);
+}
+
+static void compare(const struct hub *h, const struct world *w, size_t n)
+{
+    assert_int_equal(h->edges.n, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct edge_part *part = edge_parts_find(&h->edges, w->reach.items[i].node);
+
+        assert_non_null(part);
+        assert_int_equal(part->said.path, w->reach.items[i].kind);
+    }
+}
+
+/* Thousands of edges in reports of bounded size; then only what is different. */
+static void test_thousands_of_edges(void **state)
+{
+    struct world *w = make_large_world();
+    struct hub h = {.n_reports = 0};
+    struct node_report nr;
+    json_t *body;
+
+    node_report_init(&nr, 7);
+    exchange_all(&nr, w, &h);
+    compare(&h, w, MANY);
+    assert_true(h.n_reports > 1);
+    body = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_object_size(json_object_get(body, "edges")), 0);
+    assert_null(json_object_get(body, "node"));
+    node_report_on_result(&nr, hear(&h, body));
+    json_decref(body);
+    w->reach.items[77].kind = PATH_KIND_RELAY;
+    body = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_object_size(json_object_get(body, "edges")), 1);
+    node_report_on_result(&nr, hear(&h, body));
+    json_decref(body);
+    /* The last ones leave. */
+    w->reach.n = MANY - 10;
+    exchange_all(&nr, w, &h);
+    compare(&h, w, MANY - 10);
+    edge_parts_deinit(&h.edges);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* Whatever is lost, the hub ends with what there is. */
+static void test_what_is_lost(void **state)
+{
+    struct world *w = make_large_world();
+    struct hub h = {.n_reports = 0};
+    struct node_report nr;
+
+    w->reach.n = 400;
+    node_report_init(&nr, 7);
+    for (unsigned i = 0; i < 2000; i++) {
+        struct reach_peer *path = &w->reach.items[i * 7919 % w->reach.n];
+
+        path->kind = path->kind == PATH_KIND_DIRECT ? PATH_KIND_RELAY : PATH_KIND_DIRECT;
+        path->is_alarm = i % 11 != 0;
+        exchange(&nr, w, &h, i % 5 == 1, i % 7 == 2);
+        /* Now and then the hub is started anew. */
+        if (i % 97 == 96) {
+            edge_parts_deinit(&h.edges);
+            h.said = (struct edge_sequence){.run = 0};
+        }
+    }
+    for (size_t i = 0; i < w->reach.n; i++)
+        w->reach.items[i].is_alarm = true;
+    exchange(&nr, w, &h, false, false);
+    exchange_all(&nr, w, &h);
+    compare(&h, w, w->reach.n);
+    edge_parts_deinit(&h.edges);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+/* To an older hub each report is all that there is. */
+static void test_older_hub(void **state)
+{
+    struct world *w = make_large_world();
+    struct node_report nr;
+    json_t *body;
+
+    node_report_init(&nr, 7);
+    for (unsigned i = 0; i < 3; i++) {
+        body = node_report_encode(&nr, &w->facts);
+        take(&nr, NODE_REPORT_WHOLE);
+        assert_false(nr.has_more);
+        assert_int_equal(nr.edges_changed, i == 0);
+        if (i > 0) {
+            assert_int_equal(json_object_size(json_object_get(body, "edges")), 340);
+            assert_null(json_object_get(body, "run"));
+            assert_non_null(json_object_get(body, "node"));
+        }
+        json_decref(body);
+    }
+    node_report_on_hub(&nr);
+    body = node_report_encode(&nr, &w->facts);
+    assert_true(json_is_true(json_object_get(body, "begins")));
+    json_decref(body);
+    node_report_deinit(&nr);
+    snapshot_deinit(&w->snapshot);
+}
+
+static void test_applied(void **state)
+{
+    struct world *w = make_large_world();
+    struct node_report nr;
+    json_t *body;
+
+    w->reach.n = 0;
+    node_report_init(&nr, 7);
+    w->facts.fault = "no \"weft-wg\"\nthere";
+    body = node_report_encode(&nr, &w->facts);
+    assert_int_equal(json_integer_value(get(body, "applied", "revision")), 40);
+    assert_string_equal(json_string_value(get(body, "applied", "error")), "no \"weft-wg\" there");
+    json_decref(body);
+    node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
 }
 
 static void test_node(void **state)
 {
     struct world *w = make_world();
-    json_t *json = node_report_encode(&w->facts);
+    struct node_report nr;
+    json_t *json;
 
+    node_report_init(&nr, 7);
+    json = node_report_encode(&nr, &w->facts);
     assert_string_equal(json_string_value(get(json, "node", "engine")), "userspace");
     assert_non_null(get(json, "node", "aead"));
     assert_null(get(json, "node", "hostname"));
@@ -153,7 +381,7 @@ static void test_node(void **state)
     w->facts.engine = ENGINE_KIND_KERNEL;
     w->facts.hostname = "box7";
     assert_int_equal(subnets_parse(&w->routes, "10.9.0.0/24", NULL), 0);
-    json = node_report_encode(&w->facts);
+    json = node_report_encode(&nr, &w->facts);
     assert_string_equal(json_string_value(get(json, "node", "engine")), "kernel");
     assert_null(get(json, "node", "aead"));
     assert_string_equal(json_string_value(get(json, "node", "hostname")), "box7");
@@ -161,9 +389,10 @@ static void test_node(void **state)
     json_decref(json);
 
     w->facts.engine = ENGINE_KIND_AUTO;
-    json = node_report_encode(&w->facts);
+    json = node_report_encode(&nr, &w->facts);
     assert_string_equal(json_string_value(get(json, "node", "engine")), "");
     json_decref(json);
+    node_report_deinit(&nr);
     snapshot_deinit(&w->snapshot);
 }
 
@@ -174,6 +403,10 @@ int main(void)
         cmocka_unit_test(test_sent_settles_what_changed),
         cmocka_unit_test(test_hostname),
         cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_thousands_of_edges),
+        cmocka_unit_test(test_what_is_lost),
+        cmocka_unit_test(test_older_hub),
+        cmocka_unit_test(test_applied),
         cmocka_unit_test(test_node),
     };
 

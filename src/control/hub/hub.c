@@ -44,6 +44,7 @@ static void on_tick(uv_timer_t *timer)
     nsec_t now = clock_now();
 
     presence_tick(&hub->presence, now, clock_wall_s());
+    reports_look(&hub->reports, now, clock_wall_s());
     if ((publics_tick(&hub->publics, now) || hub->networks.refresh_failure.code != 0) &&
         networks_refresh(&hub->networks, now, &e) != 0)
         log_warning("nodes are not told where this hub is now: %s", err_text(&e));
@@ -445,6 +446,7 @@ struct hub *hub_free(struct hub *hub)
     publics_deinit(&hub->publics);
     enrol_deinit(&hub->enrol);
     admin_tokens_deinit(&hub->admins);
+    reports_deinit(&hub->reports);
     model_deinit(&hub->model);
     store_free(hub->store);
     identity_close(&hub->identity);

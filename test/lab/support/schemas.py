@@ -34,7 +34,7 @@ ANSWERS = {
     "GET /v1/stream/{network}": None,
     "POST /v1/leave/{network}/{key}": None,
     "GET /v1/watch": "api/watch-event",  # each of its lines
-    "PUT /v1/status": None,
+    "PUT /v1/status": "api/report-taken",  # only to who numbers its reports
     "GET /v1/heard/{transaction}": "api/heard",
     "GET /v1/wg": None,
     "POST /v1/leave": None,
@@ -58,6 +58,8 @@ ANSWERS = {
     "PUT /v1/networks/{network}/objects/{kind}/{name}": "get",
     "DELETE /v1/networks/{network}/objects/{kind=Network}/{name}": None,
     "DELETE /v1/networks/{network}/objects/{kind}/{name}": None,
+    "GET /v1/networks/{network}/edges": "api/edge-list",
+    "GET /v1/networks/{network}/events": "api/event-list",
     "GET /v1/networks/{network}/snapshots/{name}": "api/snapshot",
     "GET /v1/admin-tokens": "admin-ls",
     "POST /v1/admin-tokens": "admin-new",
@@ -172,6 +174,8 @@ def schema_of(argv: Sequence[object]) -> tuple[str, list[str]] | None:
     if place is None or "/compat/" in words[place]:  # a program of the last release, see compat
         return None
     words = words[place + 1:]
+    if words[:1] == ["get"] and {"edges", "events"} & set(words) and not wants_json(words):
+        return None
     if "--help" in words or not (wants_json(words) or set(words[:1]) & ALWAYS_JSON):
         return None
     name = "-".join(words[:2])

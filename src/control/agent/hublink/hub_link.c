@@ -231,11 +231,18 @@ static void on_reported(
 {
     struct hub_link *hl = ctx;
 
+    enum hub_link_report_result became = HUB_LINK_REPORT_LOST;
+
     hl->report = NULL;
+    if (result == 0)
+        became = answer->status == 204 ? HUB_LINK_REPORT_WHOLE : HUB_LINK_REPORT_TAKEN;
+    else if (result == CLIENT_E_REFUSED && answer->status == 409)
+        became = HUB_LINK_REPORT_AGAIN;
     /* When the hub is away the stream says so. */
-    if (result != 0 && result != CLIENT_E_UNREACHABLE)
+    if (became == HUB_LINK_REPORT_LOST && result != CLIENT_E_UNREACHABLE)
         log_limited(&hl->limit, clock_now(), LOG_LEVEL_WARNING,
             "the hub does not take this node's report: %s", err_text(e));
+    hl->listener.on_reported(hl->listener.ctx, became);
 }
 
 bool hub_link_report(struct hub_link *hl, json_t *body)
@@ -252,6 +259,11 @@ bool hub_link_report(struct hub_link *hl, json_t *body)
         r = hub_ask_start(hl->client, &call, on_reported, hl, &hl->report, &e);
     json_decref(body);
     return r == 0;
+}
+
+bool hub_link_is_reporting(const struct hub_link *hl)
+{
+    return hl->report != NULL;
 }
 
 /* The hub repeats segments, and no new byte comes. */

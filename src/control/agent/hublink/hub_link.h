@@ -29,6 +29,14 @@ struct watch_event;
 /** The hub counts as away after this time without a line: three heartbeats. */
 #define HUB_LINK_SILENCE (30 * NSEC_PER_SEC)
 
+/** What has become of a report. */
+enum hub_link_report_result {
+    HUB_LINK_REPORT_TAKEN, /* the hub counts them */
+    HUB_LINK_REPORT_WHOLE, /* it is an older hub, to which each report is all that there is */
+    HUB_LINK_REPORT_AGAIN, /* it lacks one before this: begin anew */
+    HUB_LINK_REPORT_LOST,  /* it did not take it, or its answer was lost */
+};
+
 /** Who is told. All are called from the loop. */
 struct hub_link_listener {
     /*
@@ -39,6 +47,9 @@ struct hub_link_listener {
 
     /* The hub answers again, or has stopped answering; @why is a clause for the second, else "". */
     void (*on_change)(void *ctx, bool heard, const char *why, nsec_t now);
+
+    /* The last report's answer has come, or will not come. */
+    void (*on_reported)(void *ctx, enum hub_link_report_result result);
 
     void *ctx; /* pinned */
 };
@@ -125,12 +136,14 @@ bool hub_link_ask_heard(
  * hub_link_report() - PUT /v1/status
  * @body:	taken
  *
- * While a report is on its way, or the hub is away, this one is dropped: the next
- * one says the same, and more.
+ * While a report is on its way, or the hub is away, this one is dropped.
  *
- * Return: it was sent.
+ * Return: it was sent, and the listener's on_reported() will say what has become of it.
  */
 bool hub_link_report(struct hub_link *hl, json_t *body);
+
+/** hub_link_is_reporting() - is a report on its way? */
+bool hub_link_is_reporting(const struct hub_link *hl);
 
 /**
  * hub_link_ask() - any other call of the members' API, without a body

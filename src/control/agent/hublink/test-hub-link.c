@@ -42,7 +42,11 @@ struct world {
     bool refuses_stamp; /* the first request is told what stamp the hub takes */
     unsigned n_watches;
     unsigned n_reports;
-    const char *heard; /* the answer to a question about a STUN request; NULL: 404 */
+    unsigned n_results;
+    enum hub_link_report_result result; /* of the last one */
+    bool counts_reports;
+    int refuses_report; /* with that status; 0: it takes them */
+    const char *heard;  /* the answer to a question about a STUN request; NULL: 404 */
 
     struct member_proof_signer signer;
     struct hub_link *link;
@@ -98,7 +102,12 @@ static void get_watch(void *ctx, const struct request *rq, struct response *rs)
 static void put_status(void *ctx, const struct request *rq, struct response *rs)
 {
     w.n_reports++;
-    response_empty(rs);
+    if (w.refuses_report)
+        response_refuse(rs, w.refuses_report, "not now");
+    else if (w.counts_reports)
+        response_json(rs, 200, json_pack("{s:i}", "number", 1));
+    else
+        response_empty(rs);
 }
 
 static void get_heard(void *ctx, const struct request *rq, struct response *rs)
@@ -153,6 +162,12 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     return err_set(e, -EINVAL, "it is about another node");
 }
 
+static void on_reported(void *ctx, enum hub_link_report_result result)
+{
+    w.n_results++;
+    w.result = result;
+}
+
 static void on_change(void *ctx, bool heard, const char *why, nsec_t now)
 {
     w.n_changes++;
@@ -176,7 +191,8 @@ static void on_limit(uv_timer_t *timer)
 static int enter(void **state)
 {
     static const struct x25519_secret secret = {.b = {5, [31] = 0x40}};
-    struct hub_link_listener listener = {.on_event = on_event, .on_change = on_change};
+    struct hub_link_listener listener = {
+        .on_event = on_event, .on_change = on_change, .on_reported = on_reported};
     struct x25519_secret hub_secret = {.b = {6, [31] = 0x40}};
     struct x25519_public hub;
     char text[64];
@@ -321,6 +337,32 @@ static void test_reports(void **state)
     wait_for(&w.n_reports, 1);
 }
 
+/* What has become of one is told, whatever has. */
+static void test_what_becomes_of_reports(void **state)
+{
+    static const struct {
+        bool counts;
+        int refusal;
+        enum hub_link_report_result result;
+    } cases[] = {
+        {false, 0, HUB_LINK_REPORT_WHOLE},
+        {true, 0, HUB_LINK_REPORT_TAKEN},
+        {true, 409, HUB_LINK_REPORT_AGAIN},
+        {true, 429, HUB_LINK_REPORT_LOST},
+    };
+
+    connect_to_hub();
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        w.counts_reports = cases[i].counts;
+        w.refuses_report = cases[i].refusal;
+        assert_true(hub_link_report(w.link, json_object()));
+        assert_true(hub_link_is_reporting(w.link));
+        wait_for(&w.n_results, i + 1);
+        assert_false(hub_link_is_reporting(w.link));
+        assert_int_equal(w.result, cases[i].result);
+    }
+}
+
 static void test_what_the_hub_has_heard(void **state)
 {
     static const struct stun_transaction id = {.b = {1, 2, 3}};
@@ -361,6 +403,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_event_that_cannot_be_used, enter, leave),
         cmocka_unit_test_setup_teardown(test_silence, enter, leave),
         cmocka_unit_test_setup_teardown(test_reports, enter, leave),
+        cmocka_unit_test_setup_teardown(test_what_becomes_of_reports, enter, leave),
         cmocka_unit_test_setup_teardown(test_what_the_hub_has_heard, enter, leave),
         cmocka_unit_test_setup_teardown(test_no_hub_to_ask, enter, leave),
     };

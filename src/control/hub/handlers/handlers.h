@@ -107,6 +107,12 @@ void handlers_stream(void *ctx, const struct request *rq, struct response *rs);
 /** handlers_watch() - GET /v1/watch: a node's view, and what changes in it. */
 void handlers_watch(void *ctx, const struct request *rq, struct response *rs);
 
+/** handlers_edges() - GET /v1/networks/{network}/edges: how they are. */
+void handlers_edges(void *ctx, const struct request *rq, struct response *rs);
+
+/** handlers_events() - GET /v1/networks/{network}/events: what has happened to them. */
+void handlers_events(void *ctx, const struct request *rq, struct response *rs);
+
 /** handlers_report() - PUT /v1/status: what a node reports. */
 void handlers_report(void *ctx, const struct request *rq, struct response *rs);
 

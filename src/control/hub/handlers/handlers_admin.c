@@ -231,7 +231,7 @@ static void add_facts(struct handlers *h, const struct model_node *node, json_t 
     bool fresh = heard && presence_has_session(&facts, now);
     char text[ENDPOINT_TEXT_MAX];
 
-    json_object_set_new(json, "alarms", json_integer(node->heard.report.n_alarms));
+    json_object_set_new(json, "alarms", json_integer(node->counts.alarms));
     json_object_set_new(
         json, "reachable", json_boolean(node->pub.spec.hub || fresh || watch_is_open(node)));
     if (heard)

@@ -6,6 +6,7 @@
  * machine, is what proof.h checks, for each request.
  */
 #include <errno.h>
+#include <inttypes.h>
 
 #include "api/server/stream.h"
 #include "base/cleanup.h"
@@ -40,6 +41,29 @@ void handlers_watch(void *ctx, const struct request *rq, struct response *rs)
     rs->status = rs->stream ? 200 : 500;
 }
 
+/* @report is taken. One that numbers its reports hears which was the last. */
+static void take_report(struct handlers *h, struct model_node *node, struct report *report,
+    const struct request *rq, struct response *rs)
+{
+    uint64_t number = report->run != 0 ? report->number : 0;
+
+    switch (reports_take(h->reports, node, report, clock_wall_s())) {
+    case REPORTS_NEWS:
+        watch_tell_status(h->watcher, node, rq->now);
+        break;
+    case REPORTS_TAKEN:
+        break;
+    case REPORTS_AGAIN:
+        response_refuse(rs, 409,
+            "report %" PRIu64 " does not follow the last one that came: begin anew", number);
+        return;
+    }
+    if (number != 0)
+        response_json(rs, 200, json_pack("{s:I}", "number", (json_int_t)number));
+    else
+        response_empty(rs);
+}
+
 void handlers_report(void *ctx, const struct request *rq, struct response *rs)
 {
     struct handlers *h = ctx;
@@ -54,13 +78,16 @@ void handlers_report(void *ctx, const struct request *rq, struct response *rs)
             rs, 429, "node \"%s\" reports more than five times a second", node->pub.spec.meta.name);
         return;
     }
-    if (report_decode(&report, rq->body, &e) != 0) {
+    if (report_decode(&report, rq->body, clock_wall_s(), &e) != 0) {
         response_fail(rs, &e);
         return;
     }
-    if (reports_take(h->reports, node, &report))
-        watch_tell_status(h->watcher, node, rq->now);
-    response_empty(rs);
+    if (!reports_owns(node, &report, &e)) {
+        response_refuse(rs, 403, "%s", err_text(&e));
+        report_deinit(&report);
+        return;
+    }
+    take_report(h, node, &report, rq, rs);
 }
 
 /* A member whose STUN request stays unanswered asks this over TLS: did the request come here? */

@@ -7,6 +7,9 @@
 #include "hub/handlers/handlers.h"
 #include "hub/handlers/objects.h"
 #include "hub/model/model.h"
+#include "hub/watch/edge_view.h"
+#include "hub/watch/reports.h"
+#include "os/clock.h"
 
 /* The kinds of object that mean more to the hub than their rows in mesh/ say. */
 static const struct objects_row *const rows[] = {
@@ -64,6 +67,25 @@ void handlers_objects_get(void *ctx, const struct request *rq, struct response *
         response_json(rs, 200, json);
     else
         objects_refuse_missing(rq, rs);
+}
+
+void handlers_edges(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct model_network *net = handlers_find_network(ctx, rq, rs);
+
+    if (net)
+        response_json(rs, 200, edge_view_list(net, clock_wall_s()));
+}
+
+void handlers_events(void *ctx, const struct request *rq, struct response *rs)
+{
+    struct handlers *h = ctx;
+    struct model_network *net = handlers_find_network(h, rq, rs);
+
+    if (net)
+        response_json(rs, 200,
+            json_pack("{s:o}", "events",
+                edge_events_encode(&h->reports->events, net->pub.spec.meta.name)));
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */

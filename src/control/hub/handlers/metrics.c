@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/server/server.h"
 #include "hub/enrol/enrol.h"
@@ -12,15 +13,136 @@
 #include "hub/jobs/jobs.h"
 #include "hub/model/model.h"
 #include "hub/streams/streams.h"
+#include "hub/watch/reports.h"
 #include "hub/watch/watch.h"
 
-static unsigned count_alarms(const struct model_network *net)
-{
-    unsigned n = 0;
+/* What the agents and probes of a network say, in figures. */
+struct edge_figures {
+    const char *network;
+    char labels[OBJECT_NAME_MAX];
+    struct model_edge_counts ends;
+    unsigned n_failing;   /* agents */
+    unsigned n_unapplied; /* likewise */
+    unsigned n_silent;    /* likewise */
+};
 
-    for (size_t i = 0; i < net->nodes.n; i++)
-        n += model_node_at(net, i)->heard.report.n_alarms;
-    return n;
+static struct edge_figures count_edges(const struct model_network *net)
+{
+    struct edge_figures f = {.network = net->pub.spec.meta.name};
+    char labels[OBJECT_NAME_MAX];
+
+    (void)snprintf(labels, sizeof(labels), "network=\"%.63s\"", f.network);
+    memcpy(f.labels, labels, sizeof(f.labels));
+    for (size_t i = 0; i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+        const struct model_edge_counts *c = &node->counts;
+
+        for (unsigned k = 0; k < PATH_KIND_N; k++)
+            f.ends.by_path[k] += c->by_path[k];
+        f.ends.alarms += c->alarms;
+        f.ends.fallen += c->fallen;
+        f.ends.failing += c->failing;
+        f.ends.unreached += c->unreached;
+        f.n_failing += node->heard.report.error != NULL;
+        f.n_unapplied += node->was_unapplied;
+        f.n_silent += node->was_silent;
+    }
+    return f;
+}
+
+/* Samples of one name stand together, so each is a walk of its own. */
+static void add_ends(struct hub_metrics *m, const struct edge_figures *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_path_alarms",
+            "ends of edges that report no direct path, though one is demanded", labels,
+            (double)f[i].ends.alarms);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_edge_ends_fallen",
+            "ends of edges that had a direct path and have lost it", labels,
+            (double)f[i].ends.fallen);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_edge_ends_failing",
+            "ends of edges that their agents do not apply", labels, (double)f[i].ends.failing);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_edge_ends_unreached",
+            "ends of edges whose probes get no answer through the tunnel", labels,
+            (double)f[i].ends.unreached);
+    }
+}
+
+static void add_agents(struct hub_metrics *m, const struct edge_figures *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_agents_failing",
+            "nodes whose agents cannot apply what they are told", labels, (double)f[i].n_failing);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_agents_never_applied",
+            "nodes whose agents have applied nothing since they joined", labels,
+            (double)f[i].n_unapplied);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const char *labels = f[i].labels;
+
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_agents_silent",
+            "nodes whose agents have stopped to report", labels, (double)f[i].n_silent);
+    }
+}
+
+static void add_paths(struct hub_metrics *m, const struct edge_figures *f)
+{
+    char labels[2 * OBJECT_NAME_MAX];
+
+    for (unsigned k = 0; k < PATH_KIND_N; k++) {
+        (void)snprintf(labels, sizeof(labels), "network=\"%.63s\",path=\"%s\"", f->network,
+            path_kind_name((enum path_kind)k));
+        hub_metric(m, HUB_METRIC_GAUGE, "weft_edge_ends",
+            "ends of edges, by how their agents reach the other end", labels,
+            (double)f->ends.by_path[k]);
+    }
+}
+
+static void add_edges(struct hub_metrics *m, const struct handlers *h)
+{
+    size_t n = h->model->networks.n;
+    struct edge_figures *f = calloc(n + 1, sizeof(*f));
+    char labels[64];
+
+    if (!f)
+        return;
+    for (size_t i = 0; i < n; i++)
+        f[i] = count_edges(model_network_at(h->model, i));
+    add_ends(m, f, n);
+    add_agents(m, f, n);
+    for (size_t i = 0; i < n; i++)
+        add_paths(m, &f[i]);
+    free(f);
+    for (unsigned k = 0; k < EDGE_EVENT_N; k++) {
+        (void)snprintf(
+            labels, sizeof(labels), "type=\"%s\"", edge_event_kind_name((enum edge_event_kind)k));
+        hub_metric(m, HUB_METRIC_COUNTER, "weft_edge_events_total", "events of edges and agents",
+            labels, (double)h->reports->events.counts[k]);
+    }
+    hub_metric(m, HUB_METRIC_GAUGE, "weft_edge_parts", "what is said about edges, in memory", "",
+        (double)h->reports->n_parts);
+    hub_metric(m, HUB_METRIC_COUNTER, "weft_edge_parts_left_out_total",
+        "what was said about edges and had no room", "", (double)h->reports->n_parts_left_out);
 }
 
 static void add_networks(struct hub_metrics *m, const struct handlers *h)
@@ -34,14 +156,7 @@ static void add_networks(struct hub_metrics *m, const struct handlers *h)
         hub_metric(m, HUB_METRIC_GAUGE, "weft_nodes", "members of the network, with the hub",
             labels, (double)net->nodes.n);
     }
-    for (size_t i = 0; i < h->model->networks.n; i++) {
-        const struct model_network *net = model_network_at(h->model, i);
-
-        (void)snprintf(labels, sizeof(labels), "network=\"%.63s\"", net->pub.spec.meta.name);
-        hub_metric(m, HUB_METRIC_GAUGE, "weft_path_alarms",
-            "ends of edges that report no direct path, though one is demanded", labels,
-            (double)count_alarms(net));
-    }
+    add_edges(m, h);
 }
 
 static void add_server(struct hub_metrics *m, const struct handlers *h)

@@ -329,8 +329,17 @@ static int put_report(
     r = record_report_decode(&heard, item->value, e);
     if (r != 0)
         return r;
-    report_deinit(&node->heard.report);
+    /* What this hub has written comes back: there is more in memory. */
+    if (heard.by != 0 && heard.by == net->model->boot && node->reported_at != 0) {
+        report_record_deinit(&heard);
+        return 0;
+    }
+    report_record_deinit(&node->heard);
     node->heard = heard;
+    node->reported_at = heard.report.version[0] ? heard.last_seen_at : 0;
+    model_count_edges(node);
+    for (unsigned o = 0; o < EDGE_OWNER_N; o++)
+        node->said[o] = (struct edge_sequence){.run = 0};
     node->text = line_unref(node->text);
     net->everybody = line_unref(net->everybody);
     return 0;

@@ -237,13 +237,33 @@ static void unindex_node(struct model_node *node)
 static void node_free(struct model_node *node)
 {
     node_deinit(&node->pub.spec);
-    report_deinit(&node->heard.report);
+    report_record_deinit(&node->heard);
     list_remove(&node->unsaved);
     list_remove(&node->bury);
     line_unref(node->text);
     free(node->keyed.key);
     secret_wipe(&node->proof, sizeof(node->proof));
     free(node);
+}
+
+void model_count_edges(struct model_node *node)
+{
+    const struct edge_parts *said = &node->heard.report.edges;
+    const struct edge_parts *probed = &node->heard.probed;
+    struct model_edge_counts c = {.alarms = 0};
+
+    for (size_t i = 0; i < said->n; i++) {
+        const struct edge_said *s = &said->items[i]->said;
+
+        if (s->path < PATH_KIND_N)
+            c.by_path[s->path]++;
+        c.alarms += s->is_alarm;
+        c.fallen += s->fell_at != 0;
+        c.failing += s->error != NULL;
+    }
+    for (size_t i = 0; i < probed->n; i++)
+        c.unreached += probed->items[i]->probed.tunnel == EDGE_REACH_SILENT;
+    node->counts = c;
 }
 
 int model__add_node(struct model_network *net, struct node *spec, const struct token_hash *token,
@@ -257,6 +277,7 @@ int model__add_node(struct model_network *net, struct node *spec, const struct t
         return r;
     }
     node->pub.spec = *spec;
+    node->heard.probed.owner = EDGE_OWNER_PROBE;
     node->pub.network = &net->pub;
     node->net = net;
     node->token = *token;

@@ -75,6 +75,15 @@ struct model_network {
     struct jobs_service jobs;             /* its jobs, while they are served */
 };
 
+/** A node's edges in figures, as its agent and its probe say them. */
+struct model_edge_counts {
+    unsigned by_path[PATH_KIND_N]; /* reached by that path */
+    unsigned alarms;               /* not direct, though they should be */
+    unsigned fallen;               /* were direct, and are not any more */
+    unsigned failing;              /* not applied */
+    unsigned unreached;            /* whose other end does not answer the probe in the tunnel */
+};
+
 /** One of a node's two addresses, in its network's table. */
 struct model_address {
     struct htab_link link;
@@ -97,12 +106,17 @@ struct model_node {
     struct list bury;    /* in the network's buried */
     nsec_t bury_at;      /* when a removed node is freed; changes.c's */
     /* reports.c's */
-    struct report_record heard; /* its last report */
-    nsec_t seen_at;             /* when it last spoke to us, monotonic; 0: not since the start */
-    struct rate asked;          /* how often it reports */
-    struct rate asked_wg;       /* how often it asks for its peers */
-    bool is_unsaved;            /* @heard differs from the store */
-    struct list unsaved;        /* in reports.c's list */
+    struct report_record heard;              /* its last reports; the node's edges, too */
+    struct edge_sequence said[EDGE_OWNER_N]; /* which of them was the last */
+    int64_t reported_at;             /* when its agent's last one came, s since 1970; 0: none did */
+    struct model_edge_counts counts; /* of @heard */
+    bool was_silent;                 /* the network's events tell that its agent is silent */
+    bool was_unapplied;              /* likewise, that it has never applied anything */
+    nsec_t seen_at;       /* when it last spoke to us, monotonic; 0: not since the start */
+    struct rate asked;    /* how often it reports */
+    struct rate asked_wg; /* how often it asks for its peers */
+    bool is_unsaved;      /* @heard differs from the store */
+    struct list unsaved;  /* in reports.c's list */
     /* watch.c's */
     struct list watches; /* of struct watch: its own */
     struct line *text;   /* owns; as others see it, as JSON; NULL: to be made */
@@ -298,6 +312,9 @@ bool model_is_wary(const struct model_network *net);
 
 /** model_next_number() - the host number of the next node; 0: none is surely nobody's. */
 uint32_t model_next_number(const struct model_network *net);
+
+/** model_count_edges() - what a node's edges come to, after they have changed: @node->counts. */
+void model_count_edges(struct model_node *node);
 
 /** model_may_talk() - as hub_may_talk(): does no edge between the two say "off"? */
 bool model_may_talk(const struct model_node *a, const struct model_node *b);

@@ -328,29 +328,52 @@ int record_token_decode(struct token_record *ret, const char *text, struct err *
     return fields_end(&f);
 }
 
+/* Room for the edges in a record, bytes: with all else that a report may hold they stay below what
+ * the store takes. */
+#define EDGES_ROOM  (32u << 10)
+#define PROBES_ROOM (6u << 10)
+
 /* JSON text that was made by body_format(), back; NULL when @text is. */
 static json_t *reparse(const char *text)
 {
     return text ? json_loads(text, 0, NULL) : NULL;
 }
 
+void report_record_deinit(struct report_record *r)
+{
+    report_deinit(&r->report);
+    edge_parts_deinit(&r->probed);
+}
+
+/* Of a node with more edges than there is room for, those that somebody should look at first. The
+ * agent says all of them again to a hub that does not have them. */
 char *record_report_encode(const struct report_record *r)
 {
-    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "engine", r->report.engine,
-        "version", r->report.version, "hostname", r->report.hostname[0] ? r->report.hostname : NULL,
-        "candidates", reparse(r->report.candidates), "paths", reparse(r->report.paths), "aead",
-        reparse(r->report.aead), "routes",
-        r->report.routes.n ? subnets_encode(&r->report.routes) : NULL);
+    const struct report *rp = &r->report;
+    json_t *node = json_pack("{s:s, s:s, s:s*, s:o*, s:o*, s:o*, s:o*}", "engine", rp->engine,
+        "version", rp->version, "hostname", rp->hostname[0] ? rp->hostname : NULL, "candidates",
+        reparse(rp->candidates), "paths", reparse(rp->paths), "aead", reparse(rp->aead), "routes",
+        rp->routes.n ? subnets_encode(&rp->routes) : NULL);
+    json_t *applied = rp->has_applied ? json_pack("{s:I, s:s*}", "revision",
+                                            (json_int_t)rp->applied, "error", rp->error)
+                                      : NULL;
+    json_t *edges =
+        rp->has_edges ? edge_parts_encode(&rp->edges, EDGES_ROOM, r->last_seen_at) : NULL;
+    json_t *probes =
+        r->probed.n > 0 ? edge_parts_encode(&r->probed, PROBES_ROOM, r->last_seen_at) : NULL;
 
-    return finish(json_pack("{s:I, s:o, s:o*}", "lastSeen", (json_int_t)r->last_seen_at, "node",
-                      node, "edges", reparse(r->report.edges)),
+    return finish(json_pack("{s:I, s:I, s:o, s:o*, s:o*, s:o*}", "lastSeen",
+                      (json_int_t)r->last_seen_at, "by", (json_int_t)r->by, "node", node, "applied",
+                      applied, "edges", edges, "probes", probes),
         NULL, NULL);
 }
 
 int record_report_decode(struct report_record *ret, const char *text, struct err *e)
 {
+    struct report_record heard = {.probed = {.owner = EDGE_OWNER_PROBE}};
     _cleanup_(json_freep) json_t *json = NULL;
     uint64_t last_seen_at = 0;
+    const json_t *probes;
     struct fields f;
     int r = parse(&json, text, e);
 
@@ -358,10 +381,20 @@ int record_report_decode(struct report_record *ret, const char *text, struct err
         return r;
     f = fields_make(json, "report", e);
     fields_u64(&f, "lastSeen", FIELDS_REQUIRED, 0, INT64_MAX, &last_seen_at);
+    fields_u64(&f, "by", FIELDS_OPTIONAL, 0, INT64_MAX, &heard.by);
+    probes = fields_object(&f, "probes", FIELDS_OPTIONAL);
+    heard.last_seen_at = (int64_t)last_seen_at;
     r = fields_end(&f);
     if (r == 0)
-        r = report_decode(&ret->report, json, e);
+        r = edge_parts_decode(&heard.probed, probes, heard.last_seen_at, e);
     if (r == 0)
-        ret->last_seen_at = (int64_t)last_seen_at;
+        r = report_decode(&heard.report, json, heard.last_seen_at, e);
+    /* Earlier hubs did not look at what is said about edges. The agent says it again. */
+    if (r == -EINVAL && json_object_del(json, "edges") == 0)
+        r = report_decode(&heard.report, json, heard.last_seen_at, e);
+    if (r == 0)
+        *ret = heard;
+    else
+        report_record_deinit(&heard);
     return r;
 }

@@ -70,9 +70,14 @@ struct token_record {
 
 /** The value of report/NET/NAME. */
 struct report_record {
-    int64_t last_seen_at; /* s since 1970 */
-    struct report report;
+    int64_t last_seen_at;     /* s since 1970 */
+    uint64_t by;              /* run of the hub that wrote it; 0: of an older one, or not written */
+    struct report report;     /* of its agent */
+    struct edge_parts probed; /* owns; of its probe; its owner is EDGE_OWNER_PROBE */
 };
+
+/** report_record_deinit() - release what it owns; idempotent. */
+void report_record_deinit(struct report_record *r);
 
 /** record_prefix() - "node/": what all keys of a kind start with; "" for NONE and OBJECT. */
 const char *record_prefix(enum record_kind kind);

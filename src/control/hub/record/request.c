@@ -179,7 +179,8 @@ void report_deinit(struct report *r)
     free(r->candidates);
     free(r->paths);
     free(r->aead);
-    free(r->edges);
+    free(r->error);
+    edge_parts_deinit(&r->edges);
     *r = (struct report)REPORT_NULL;
 }
 
@@ -196,26 +197,6 @@ static char *read_text(struct fields *f, const char *name, const json_t *json, s
     if (json && !text)
         fields_fail(f, "no memory for \"%s\"", name);
     return text;
-}
-
-/* Check the edges of a report. Returns how many have an alarm. */
-static unsigned check_edges(struct fields *f, const json_t *edges)
-{
-    unsigned n_alarms = 0;
-    const char *peer;
-    json_t *edge;
-
-    json_object_foreach((json_t *)edges, peer, edge) {
-        struct err e = ERR_NULL;
-
-        if (node_check_name(peer, &e) < 0)
-            fields_fail(f, "%s", err_text(&e));
-        else if (!json_is_object(edge))
-            fields_fail(f, "what is said about the edge to \"%s\" is not an object", peer);
-        else if (json_is_true(json_object_get(edge, "alarm")))
-            n_alarms++;
-    }
-    return n_alarms;
 }
 
 static void check_aead(struct fields *f, const json_t *aead)
@@ -265,8 +246,7 @@ static size_t length_of(const char *text)
 /* All of it has to fit a record and an event, in which texts may be longer than in the body. */
 static int check_size(const struct report *rp, struct err *e)
 {
-    size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead) +
-               length_of(rp->edges);
+    size_t n = length_of(rp->candidates) + length_of(rp->paths) + length_of(rp->aead);
 
     if (n <= REQUEST_REPORT_MAX)
         return 0;
@@ -274,22 +254,77 @@ static int check_size(const struct report *rp, struct err *e)
         e, -EINVAL, "report: it has %zu bytes, and %u are allowed", n, REQUEST_REPORT_MAX);
 }
 
-int report_decode(struct report *ret, const json_t *json, struct err *e)
+/* "agent/gpu-1": whose part it is. Without it, the part of the caller's agent. */
+static void read_owner(struct fields *f, struct report *rp)
+{
+    const char *text = fields_string(f, "owner", FIELDS_OPTIONAL, 1, OBJECT_NAME_MAX);
+    const char *slash = text ? strchr(text, '/') : NULL;
+
+    if (!text)
+        return;
+    for (unsigned o = 0; slash && o < EDGE_OWNER_N; o++) {
+        const char *name = edge_owner_name((enum edge_owner)o);
+
+        if (strlen(name) != (size_t)(slash - text) || strncmp(name, text, strlen(name)) != 0)
+            continue;
+        if (node_check_name(slash + 1, NULL) < 0)
+            break;
+        rp->edges.owner = (enum edge_owner)o;
+        (void)snprintf(rp->owner_node, sizeof(rp->owner_node), "%.*s", NAME_MAX_LEN, slash + 1);
+        return;
+    }
+    fields_fail(f, "\"owner\" is \"%.100s\", and agent/NODE or probe/NODE is allowed", text);
+}
+
+static int read_applied(struct report *rp, const json_t *json, struct err *e)
+{
+    struct fields f = fields_make(json, "report: applied", e);
+    const char *error;
+
+    fields_u64(&f, "revision", FIELDS_REQUIRED, 0, INT64_MAX, &rp->applied);
+    error = fields_string(&f, "error", FIELDS_OPTIONAL, 1, EDGE_ERROR_MAX);
+    rp->has_applied = true;
+    if (error && !(rp->error = strdup(error)))
+        return err_set(e, -ENOMEM, "no memory for a report");
+    return fields_end(&f);
+}
+
+/* Which of the writer's reports this is. */
+static void read_number(struct fields *f, struct report *rp)
+{
+    fields_u64(f, "run", FIELDS_OPTIONAL, 1, INT64_MAX, &rp->run);
+    if (rp->run == 0)
+        return;
+    fields_u64(f, "number", FIELDS_REQUIRED, 1, INT64_MAX, &rp->number);
+    fields_bool(f, "begins", FIELDS_OPTIONAL, &rp->begins);
+    fields_bool(f, "ends", FIELDS_OPTIONAL, &rp->ends);
+}
+
+int report_decode(struct report *ret, const json_t *json, int64_t at, struct err *e)
 {
     _cleanup_(report_deinit) struct report rp = REPORT_NULL;
     _cleanup_(json_freep) json_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "report", e);
     const json_t *node = fields_object(&f, "node", FIELDS_OPTIONAL);
+    const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);
     const json_t *edges = fields_object(&f, "edges", FIELDS_OPTIONAL);
     int r;
 
-    rp.n_alarms = check_edges(&f, edges);
-    rp.edges = read_text(&f, "edges", edges, REQUEST_EDGES_MAX);
+    read_owner(&f, &rp);
+    read_number(&f, &rp);
+    if (rp.edges.owner != EDGE_OWNER_AGENT && (node || applied))
+        fields_fail(&f, "\"%s\" is the agent's to say, and this is a probe's report",
+            node ? "node" : "applied");
+    rp.has_edges = edges != NULL;
     r = fields_end(&f);
     if (r == 0)
         r = body_check_depth(json ? json : owner, REQUEST_DEPTH_MAX, e);
+    if (r == 0)
+        r = edge_parts_decode(&rp.edges, edges, at, e);
     if (r == 0 && node)
         r = read_node(&rp, node, e);
+    if (r == 0 && applied)
+        r = read_applied(&rp, applied, e);
     if (r == 0)
         r = check_size(&rp, e);
     if (r != 0)

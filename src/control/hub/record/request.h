@@ -13,6 +13,7 @@
 #include "api/content/token.h"
 #include "base/parse.h"
 #include "crypto/x25519.h"
+#include "mesh/object/edge_parts.h"
 #include "mesh/object/object.h"
 #include "mesh/object/subnets.h"
 
@@ -24,11 +25,10 @@ struct err;
 /** The "engine" of a machine without an agent. */
 #define REQUEST_ENGINE_STOCK "stock"
 
-/** Longest text of a node's candidates, and of its report about edges, bytes. */
+/** Longest text of a node's candidates, and of what goes with them, bytes. */
 #define REQUEST_CANDIDATES_MAX (8u << 10)
 #define REQUEST_PATHS_MAX      4096
-#define REQUEST_EDGES_MAX      (48u << 10)
-#define REQUEST_REPORT_MAX     (60u << 10) /* of all together */
+#define REQUEST_REPORT_MAX     (60u << 10) /* of all that others are told, together */
 
 /** How deep objects and arrays may be nested in a report. What other nodes are told nests deeper.
  */
@@ -101,9 +101,18 @@ struct report {
     char *candidates;                /* owns; an array */
     char *paths;                     /* owns; an object: what goes with the candidates */
     char *aead;                      /* owns; an object of MB/s by cipher */
-    char *edges;                     /* owns; an object of objects by peer name */
-    struct subnets routes;           /* that it asks for; the hub says which it has */
-    unsigned n_alarms;               /* edges that are not direct though they should be */
+    struct subnets routes;           /* that it asks for; what it has is the hub's word */
+
+    char owner_node[NAME_MAX_LEN + 1]; /* whose part this is; "": the caller's */
+    bool has_applied;                  /* the agent says what it has applied: the next two */
+    uint64_t applied;                  /* the revision; 0: none yet */
+    char *error;                       /* owns; why its last pass failed; NULL: it did not */
+    bool has_edges;                    /* something is said about edges */
+    struct edge_parts edges; /* owns; it has the owner. What is gone is in it where @run is set */
+    uint64_t run;            /* the writer's; 0: an older one, which says all its edges each time */
+    uint64_t number;         /* of the report in that run */
+    bool begins;             /* the writer says all anew, from this report on */
+    bool ends;               /* up to this one */
 };
 
 #define REPORT_NULL                                                                                \
@@ -131,5 +140,5 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
 /** network_request_decode() - what is not said has its default, or stays for networks_add(). */
 int network_request_decode(struct network_request *ret, const json_t *json, struct err *e);
 
-/** report_decode() - @ret: for report_deinit(). */
-int report_decode(struct report *ret, const json_t *json, struct err *e);
+/** report_decode() - @ret: for report_deinit(). @at: s since 1970, by which its ages count. */
+int report_decode(struct report *ret, const json_t *json, int64_t at, struct err *e);

@@ -21,7 +21,7 @@ static int decode(struct report *ret, const char *text, struct err *e)
     int r = body_parse(&json, text, strlen(text), e);
 
     if (r == 0)
-        r = report_decode(ret, json, e);
+        r = report_decode(ret, json, 1790000000, e);
     json_decref(json);
     return r;
 }
@@ -118,15 +118,52 @@ static void test_growth(void **state)
     str_add(&s, "],\"paths\":{\"x\":[1e15");
     for (unsigned i = 0; i < 200; i++)
         str_add(&s, ",1e15");
-    str_add(&s, "]},\"aead\":{}},\"edges\":{\"b\":{\"x\":[1e15");
-    for (unsigned i = 0; i < 2580; i++)
-        str_add(&s, ",1e15");
-    str_add(&s, "]}}}");
+    str_add(&s, "]},\"aead\":{}}}");
     text = str_take(&s, NULL);
     assert_int_equal(decode(&rp, text, &e), 0);
-    assert_true(strlen(rp.edges) > 48000 && strlen(text) < 20000);
+    assert_true(strlen(rp.paths) > 2 * 1000 && strlen(text) < 5000);
     report_deinit(&rp);
     free(text);
+}
+
+/* Whose part it is, which report it is, and what has been applied. */
+static void test_whose_and_which(void **state)
+{
+    static const struct {
+        const char *body;
+        const char *says;
+    } cases[] = {
+        {"{\"owner\":\"hub/a\"}",
+            "report: \"owner\" is \"hub/a\", and agent/NODE or probe/NODE is allowed"},
+        {"{\"owner\":\"agent/\"}",
+            "report: \"owner\" is \"agent/\", and agent/NODE or probe/NODE is allowed"},
+        {"{\"owner\":\"probe/a\",\"node\":{}}",
+            "report: \"node\" is the agent's to say, and this is a probe's report"},
+        {"{\"run\":5}", "report: \"number\" is missing"},
+        {"{\"run\":0}", "report: \"run\" is not a whole number from 1 to 9223372036854775807"},
+        {"{\"applied\":{}}", "report: applied: \"revision\" is missing"},
+    };
+    struct report rp = REPORT_NULL;
+    struct err e = ERR_NULL;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_int_equal(decode(&rp, cases[i].body, &e), -EINVAL);
+        assert_string_equal(e.text, cases[i].says);
+    }
+    assert_int_equal(decode(&rp,
+                         "{\"owner\":\"agent/a\",\"run\":7,\"number\":3,\"begins\":true,"
+                         "\"applied\":{\"revision\":41,\"error\":\"no\"},"
+                         "\"edges\":{\"b\":{\"path\":\"lan\"},\"c\":null}}",
+                         &e),
+        0);
+    assert_string_equal(rp.owner_node, "a");
+    assert_true(rp.run == 7 && rp.number == 3 && rp.begins && !rp.ends);
+    assert_int_equal(rp.applied, 41);
+    assert_string_equal(rp.error, "no");
+    assert_int_equal(rp.edges.n, 2);
+    assert_int_equal(rp.edges.items[0]->said.path, PATH_KIND_LAN);
+    assert_true(rp.edges.items[1]->is_gone);
+    report_deinit(&rp);
 }
 
 /* ---- where the hub will be ------------------------------------------------------------------ */
@@ -164,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_unknown_fields),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_whose_and_which),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,11 +2,15 @@
 #include "reports.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+
+/* How often agents are looked at that say nothing. */
+#define REPORTS_LOOK (10 * NSEC_PER_SEC)
 
 /* Most records in one commit. */
 #define FLUSH_AT_ONCE 256
@@ -15,6 +19,11 @@ void reports_init(struct reports *s, struct model *model)
 {
     *s = (struct reports){.model = model};
     list_init(&s->unsaved);
+}
+
+void reports_deinit(struct reports *s)
+{
+    edge_events_deinit(&s->events);
 }
 
 bool reports_admit(struct model_node *node, nsec_t now)
@@ -54,24 +63,296 @@ static void take_node(struct report *held, struct report *given)
     held->has_node = true;
 }
 
-bool reports_take(struct reports *s, struct model_node *node, struct report *report)
+bool reports_owns(const struct model_node *node, const struct report *report, struct err *e)
+{
+    const char *self = node->pub.spec.meta.name;
+    const char *owner = edge_owner_name(report->edges.owner);
+
+    if (report->owner_node[0] == '\0' || strcmp(report->owner_node, self) == 0)
+        return true;
+    (void)err_set(e, -EPERM,
+        "\"%s/%s\" is written by node \"%s\" and by nobody else, and this is \"%s\"", owner,
+        report->owner_node, report->owner_node, self);
+    return false;
+}
+
+/* ---- edges ---------------------------------------------------------------------------------- */
+
+/* Of the edge between @node and @peer. */
+static void tell(struct reports *s, const struct model_node *node, const char *peer,
+    enum edge_event_kind kind, int64_t at, const char *text)
+{
+    const char *name = node->pub.spec.meta.name;
+    char edge[OBJECT_NAME_MAX + 1];
+
+    edge_events_add(&s->events, &(struct edge_event){.kind = kind,
+                                    .at = at,
+                                    .network = node->net->pub.spec.meta.name,
+                                    .object = peer ? edge_name(name, peer, edge) : name,
+                                    .text = text});
+}
+
+static bool is_direct(uint8_t path)
+{
+    return path == PATH_KIND_LAN || path == PATH_KIND_DIRECT;
+}
+
+static void tell_path(struct reports *s, const struct model_node *node, const char *peer,
+    const struct edge_said *before, const struct edge_said *now, int64_t at)
+{
+    const char *name = node->pub.spec.meta.name;
+    char text[EDGE_EVENT_TEXT_MAX];
+
+    if (is_direct(before->path) && now->fell_at != 0) {
+        (void)snprintf(text, sizeof(text), "%s went from %s to %s on its way to %s", name,
+            path_kind_name((enum path_kind)before->path), path_kind_name((enum path_kind)now->path),
+            peer);
+        tell(s, node, peer, EDGE_EVENT_FELL, at, text);
+    } else if (before->fell_at != 0 && is_direct(now->path)) {
+        (void)snprintf(text, sizeof(text), "%s reaches %s directly again", name, peer);
+        tell(s, node, peer, EDGE_EVENT_DIRECT_AGAIN, at, text);
+    } else if (now->path == PATH_KIND_NONE && before->path != PATH_KIND_NONE) {
+        (void)snprintf(text, sizeof(text), "%s has no path to %s any more", name, peer);
+        tell(s, node, peer, EDGE_EVENT_NO_PATH, at, text);
+    }
+}
+
+static void tell_said(struct reports *s, const struct model_node *node, const char *peer,
+    const struct edge_said *before, const struct edge_said *now, int64_t at)
+{
+    const char *name = node->pub.spec.meta.name;
+    char text[EDGE_EVENT_TEXT_MAX];
+
+    if (now->error && !is_same_text(before->error, now->error)) {
+        (void)snprintf(text, sizeof(text), "%s cannot apply it: %s", name, now->error);
+        tell(s, node, peer, EDGE_EVENT_FAILING, at, text);
+    } else if (before->error && !now->error) {
+        (void)snprintf(text, sizeof(text), "%s has applied it", name);
+        tell(s, node, peer, EDGE_EVENT_APPLIED, at, text);
+    }
+    if (before->path != PATH_KIND_N && now->path != PATH_KIND_N)
+        tell_path(s, node, peer, before, now, at);
+}
+
+static void tell_probed(struct reports *s, const struct model_node *node, const char *peer,
+    const struct edge_probed *before, const struct edge_probed *now, int64_t at)
+{
+    const char *name = node->pub.spec.meta.name;
+    char text[EDGE_EVENT_TEXT_MAX];
+
+    if (before->tunnel == now->tunnel)
+        return;
+    if (now->tunnel == EDGE_REACH_SILENT) {
+        (void)snprintf(text, sizeof(text), "%s does not answer %s through the tunnel", peer, name);
+        tell(s, node, peer, EDGE_EVENT_UNREACHED, at, text);
+    } else if (before->tunnel == EDGE_REACH_SILENT && now->tunnel == EDGE_REACH_REACHED) {
+        (void)snprintf(text, sizeof(text), "%s answers %s again", peer, name);
+        tell(s, node, peer, EDGE_EVENT_REACHED_AGAIN, at, text);
+    }
+}
+
+/* Is it another one but for what grows older by itself? */
+static bool is_news(const struct edge_said *a, const struct edge_said *b)
+{
+    return a->path != b->path || a->is_alarm != b->is_alarm || a->fell_at != b->fell_at ||
+           !is_same_text(a->error, b->error) || !endpoint_equal(&a->endpoint, &b->endpoint) ||
+           !x25519_public_equal(&a->key, &b->key);
+}
+
+/* Since when it is not direct any more is the hub's to know: an agent may be a new one. */
+static void note_fall(const struct edge_said *before, struct edge_said *now, int64_t at)
+{
+    now->fell_at = 0;
+    if (is_direct(now->path) || now->path == PATH_KIND_N)
+        return;
+    if (is_direct(before->path))
+        now->fell_at = at;
+    else
+        now->fell_at = before->fell_at;
+}
+
+/* Takes @part. True: something is different from before. */
+static bool take_part(struct reports *s, struct model_node *node, struct edge_parts *held,
+    struct edge_part *part, int64_t at)
+{
+    static const struct edge_said nothing_said = EDGE_SAID_NULL;
+    static const struct edge_probed nothing_probed = {.rtt_us = 0};
+    const struct edge_part *before = edge_parts_find(held, part->peer);
+    bool is_agent = held->owner == EDGE_OWNER_AGENT;
+    bool is_other = !before;
+
+    if (is_agent) {
+        const struct edge_said *said = before ? &before->said : &nothing_said;
+
+        note_fall(said, &part->said, at);
+        tell_said(s, node, part->peer, said, &part->said, at);
+        is_other |= is_news(said, &part->said);
+    } else {
+        const struct edge_probed *probed = before ? &before->probed : &nothing_probed;
+
+        tell_probed(s, node, part->peer, probed, &part->probed, at);
+        is_other |=
+            probed->tunnel != part->probed.tunnel || probed->underlay != part->probed.underlay;
+    }
+    if (edge_parts_put(held, part) < 0)
+        s->n_parts_left_out++;
+    return is_other;
+}
+
+/* True: something is different from before. */
+static bool take_edges(
+    struct reports *s, struct model_node *node, struct report *report, int64_t at)
+{
+    bool is_agent = report->edges.owner == EDGE_OWNER_AGENT;
+    struct edge_parts *held = is_agent ? &node->heard.report.edges : &node->heard.probed;
+    bool is_whole = report->run == 0;
+    size_t n_before = held->n;
+    bool is_other = false;
+
+    if (report->begins || is_whole)
+        edge_parts_begin(held);
+    for (size_t i = 0; i < report->edges.n; i++) {
+        struct edge_part *part = report->edges.items[i];
+        bool is_kept = edge_parts_find(held, part->peer) != NULL;
+        bool is_peer = strcmp(part->peer, node->pub.spec.meta.name) != 0 &&
+                       model_find_node(node->net, part->peer) != NULL;
+
+        if (part->is_gone && is_kept) {
+            edge_parts_remove(held, part->peer);
+            is_other = true;
+        } else if (!part->is_gone && is_peer &&
+                   (is_kept || s->n_parts + held->n - n_before < REPORTS_PARTS_MAX)) {
+            is_other |= take_part(s, node, held, part, at);
+            report->edges.items[i] = NULL;
+        } else if (!part->is_gone && is_peer) {
+            s->n_parts_left_out++;
+        }
+    }
+    if (report->ends || is_whole) {
+        size_t n = held->n;
+
+        edge_parts_end(held);
+        is_other |= held->n != n;
+    }
+    s->n_parts = s->n_parts + held->n - n_before;
+    node->heard.report.has_edges |= is_agent;
+    model_count_edges(node);
+    return is_other;
+}
+
+/* What the agent's last pass has come to. */
+static bool take_applied(
+    struct reports *s, struct model_node *node, struct report *report, int64_t at)
 {
     struct report *held = &node->heard.report;
-    bool is_new = report->has_node && (!is_same_text(report->candidates, held->candidates) ||
-                                          !is_same_text(report->paths, held->paths) ||
-                                          strcmp(report->hostname, held->hostname) != 0 ||
-                                          !is_same_text(report->aead, held->aead));
+    bool is_other = !is_same_text(held->error, report->error);
+    char text[EDGE_EVENT_TEXT_MAX];
+
+    if (is_other && report->error) {
+        (void)snprintf(text, sizeof(text), "its agent cannot apply revision %" PRIu64 ": %s",
+            report->applied, report->error);
+        tell(s, node, NULL, EDGE_EVENT_FAILING, at, text);
+    } else if (is_other) {
+        tell(s, node, NULL, EDGE_EVENT_APPLIED, at, "its agent applies what it is told again");
+    }
+    held->has_applied = true;
+    held->applied = report->applied;
+    replace(&held->error, &report->error);
+    return is_other;
+}
+
+/* What others see of the node. */
+static bool is_seen_otherwise(const struct report *a, const struct report *b)
+{
+    return !is_same_text(a->candidates, b->candidates) || !is_same_text(a->paths, b->paths) ||
+           strcmp(a->hostname, b->hostname) != 0 || !is_same_text(a->aead, b->aead);
+}
+
+static bool is_other_node(const struct report *a, const struct report *b)
+{
+    return strcmp(a->engine, b->engine) != 0 || strcmp(a->version, b->version) != 0 ||
+           memcmp(&a->routes, &b->routes, sizeof(a->routes)) != 0;
+}
+
+enum reports_result reports_take(
+    struct reports *s, struct model_node *node, struct report *report, int64_t wall_s)
+{
+    struct report *held = &node->heard.report;
+    bool is_new = report->has_node && is_seen_otherwise(held, report);
+    bool is_other = is_new || (report->has_node && is_other_node(held, report));
+    enum reports_result result = is_new ? REPORTS_NEWS : REPORTS_TAKEN;
+    struct edge_sequence *said = &node->said[report->edges.owner];
 
     if (report->has_node)
         take_node(held, report);
-    if (report->edges) {
-        replace(&held->edges, &report->edges);
-        held->n_alarms = report->n_alarms;
-    }
+    if (report->edges.owner == EDGE_OWNER_AGENT)
+        node->reported_at = wall_s;
+    if (report->has_applied)
+        is_other |= take_applied(s, node, report, wall_s);
+    if (report->run != 0 &&
+        edge_sequence_judge(said, report->run, report->number, report->begins) == EDGE_TURN_AGAIN)
+        result = REPORTS_AGAIN;
+    else if (report->has_edges)
+        is_other |= take_edges(s, node, report, wall_s);
     report_deinit(report);
-    mark_unsaved(s, node);
-    return is_new;
+    if (is_other)
+        mark_unsaved(s, node);
+    return result;
 }
+
+/* ---- agents that say nothing ---------------------------------------------------------------- */
+
+static void look_at(struct reports *s, struct model_node *node, int64_t wall_s)
+{
+    int64_t heard_at = node->reported_at > s->started_at ? node->reported_at : s->started_at;
+    bool is_known = node->reported_at != 0;
+    bool is_unapplied =
+        !is_known || (node->heard.report.has_applied && node->heard.report.applied == 0);
+    bool is_silent = is_known && wall_s - heard_at >= EDGE_SILENT_AFTER;
+    char text[EDGE_EVENT_TEXT_MAX];
+
+    if (is_silent && !node->was_silent) {
+        (void)snprintf(
+            text, sizeof(text), "its agent has not been heard for %d s", EDGE_SILENT_AFTER);
+        tell(s, node, NULL, EDGE_EVENT_SILENT, wall_s, text);
+    } else if (!is_silent && node->was_silent) {
+        tell(s, node, NULL, EDGE_EVENT_HEARD, wall_s, "its agent is heard again");
+    }
+    node->was_silent = is_silent;
+    /* One that has just joined has a while to begin. */
+    if (is_unapplied && !node->was_unapplied &&
+        wall_s - node->heard.last_seen_at >= EDGE_SILENT_AFTER &&
+        wall_s - s->started_at >= EDGE_SILENT_AFTER) {
+        node->was_unapplied = true;
+        tell(s, node, NULL, EDGE_EVENT_NEVER_APPLIED, wall_s,
+            is_known ? "its agent has applied nothing yet" : "its agent has never been heard");
+    } else if (!is_unapplied) {
+        node->was_unapplied = false;
+    }
+}
+
+void reports_look(struct reports *s, nsec_t now, int64_t wall_s)
+{
+    if (s->started_at == 0)
+        s->started_at = wall_s;
+    if (now - s->looked_at < REPORTS_LOOK)
+        return;
+    s->looked_at = now;
+    s->n_parts = 0;
+    for (size_t i = 0; i < s->model->networks.n; i++) {
+        struct model_network *net = model_network_at(s->model, i);
+
+        for (size_t k = 0; k < net->nodes.n; k++) {
+            struct model_node *node = model_node_at(net, k);
+
+            s->n_parts += node->heard.report.edges.n + node->heard.probed.n;
+            if (!node->pub.spec.hub && !node->pub.spec.stock)
+                look_at(s, node, wall_s);
+        }
+    }
+}
+
+/* ---- the store ------------------------------------------------------------------------------ */
 
 void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_t wall_s)
 {
@@ -127,8 +408,10 @@ static bool add_record(
 {
     const char *network = node->net->pub.spec.meta.name;
     const char *name = node->pub.spec.meta.name;
-    char *text = record_report_encode(&node->heard);
+    char *text;
 
+    node->heard.by = node->net->model->boot;
+    text = record_report_encode(&node->heard);
     if (!text)
         return false;
     *op = (struct store_op){.kind = STORE_OP_PUT,
@@ -223,34 +506,4 @@ json_t *reports_of_node(const struct model_node *node)
         candidates ? json_loads(candidates, 0, NULL) : json_array(), "paths",
         paths ? json_loads(paths, 0, NULL) : NULL, "aead", aead ? json_loads(aead, 0, NULL) : NULL,
         "routes", heard->report.routes.n ? subnets_encode(&heard->report.routes) : NULL);
-}
-
-/* Add what @of reports of its edge to @peer, under its field owner. */
-static void add_half(json_t *status, const struct model_node *of, const struct model_node *peer)
-{
-    char owner[OBJECT_NAME_MAX + sizeof("agent/")];
-    json_t *edges;
-    json_t *said;
-
-    if (!of->heard.report.edges)
-        return;
-    edges = json_loads(of->heard.report.edges, 0, NULL);
-    said = json_object_get(edges, peer->pub.spec.meta.name);
-    if (said) {
-        (void)snprintf(owner, sizeof(owner), "agent/%s", of->pub.spec.meta.name);
-        json_object_set(status, owner, said);
-    }
-    json_decref(edges);
-}
-
-json_t *reports_of_edge(const struct model_node *a, const struct model_node *b)
-{
-    json_t *status = json_object();
-
-    add_half(status, a, b);
-    add_half(status, b, a);
-    if (json_object_size(status) > 0)
-        return status;
-    json_decref(status);
-    return NULL;
 }

@@ -39,7 +39,11 @@ struct peer_entry *peer_table_find_key(const struct peer_table *t, const struct 
 static enum path_policy policy_of(const struct snapshot *s, const struct node *node)
 {
     const struct mesh_edge *edge = snapshot_find_edge(s, s->self, node->meta.name);
+    const struct edge_pin *pin = mesh_edge_pin(edge, node->meta.name);
 
+    /* Where packets go is not ours to find; or they go nowhere. */
+    if (pin && !endpoint_is_none(&pin->endpoint))
+        return PATH_POLICY_OFF;
     switch (edge ? edge->path : EDGE_PATH_AUTO) {
     case EDGE_PATH_DIRECT:
         return PATH_POLICY_DIRECT;

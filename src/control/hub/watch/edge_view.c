@@ -1,0 +1,278 @@
+/* edge_view.c - see edge_view.h. */
+#include "edge_view.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void edge_pairs_deinit(struct edge_pairs *p)
+{
+    free(p->items);
+    *p = (struct edge_pairs)EDGE_PAIRS_NULL;
+}
+
+static const char *name_of(const struct model_node *node)
+{
+    return node->pub.spec.meta.name;
+}
+
+static int add(struct edge_pairs *p, const struct model_node *a, const struct model_node *b)
+{
+    bool in_order = strcmp(name_of(a), name_of(b)) < 0;
+
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? p->cap * 2 : 64;
+        struct edge_pair *items = realloc(p->items, cap * sizeof(*items));
+
+        if (!items)
+            return -ENOMEM;
+        p->items = items;
+        p->cap = cap;
+    }
+    p->items[p->n++] = (struct edge_pair){{in_order ? a : b, in_order ? b : a}};
+    return 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct edge_pair *a = left;
+    const struct edge_pair *b = right;
+    int order = a->nodes[0] == b->nodes[0] ? 0 : strcmp(name_of(a->nodes[0]), name_of(b->nodes[0]));
+
+    return order ? order : strcmp(name_of(a->nodes[1]), name_of(b->nodes[1]));
+}
+
+static void sort(struct edge_pairs *p)
+{
+    size_t n = 0;
+
+    if (p->n > 0)
+        qsort(p->items, p->n, sizeof(*p->items), compare);
+    for (size_t i = 0; i < p->n; i++)
+        if (n == 0 || compare(&p->items[n - 1], &p->items[i]) != 0)
+            p->items[n++] = p->items[i];
+    p->n = n;
+}
+
+/* ---- which there are ------------------------------------------------------------------------ */
+
+static int add_parts(
+    struct edge_pairs *p, const struct model_node *node, const struct edge_parts *parts)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < parts->n; i++) {
+        const struct model_node *peer = model_find_node(node->net, parts->items[i]->peer);
+
+        if (peer && peer != node)
+            r = add(p, node, peer);
+    }
+    return r;
+}
+
+static bool has_agent(const struct model_node *node)
+{
+    return !node->pub.spec.hub && !node->pub.spec.stock;
+}
+
+/* Its agent was never heard, has applied nothing, or cannot. */
+static bool is_unapplied(const struct model_node *node)
+{
+    const struct report *rp = &node->heard.report;
+
+    return has_agent(node) &&
+           (node->reported_at == 0 || rp->error || (rp->has_applied && rp->applied == 0));
+}
+
+static int add_implied(
+    struct edge_pairs *p, const struct model_network *net, const struct model_node *node)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
+        const struct model_node *other = model_node_at(net, i);
+
+        if (other != node && !other->pub.spec.hub && model_may_talk(node, other))
+            r = add(p, node, other);
+    }
+    return r;
+}
+
+int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bool and_implied)
+{
+    struct edge_pairs p = EDGE_PAIRS_NULL;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < net->edges.n; i++) {
+        const struct model_edge *edge = model_edge_at(net, i);
+
+        if (edge->ends[0].node && edge->ends[1].node)
+            r = add(&p, edge->ends[0].node, edge->ends[1].node);
+    }
+    for (size_t i = 0; r == 0 && i < net->nodes.n; i++) {
+        const struct model_node *node = model_node_at(net, i);
+
+        r = add_parts(&p, node, &node->heard.report.edges);
+        if (r == 0)
+            r = add_parts(&p, node, &node->heard.probed);
+        /* Where nobody's agent runs they are all the same: the list has its limit. */
+        if (r == 0 && and_implied && is_unapplied(node) && p.n < 4 * EDGE_VIEW_LIST_MAX)
+            r = add_implied(&p, net, node);
+    }
+    sort(&p);
+    if (r < 0)
+        edge_pairs_deinit(&p);
+    else
+        *ret = p;
+    return r;
+}
+
+/* ---- how they are --------------------------------------------------------------------------- */
+
+static struct edge_end_facts facts_of(
+    const struct model_node *node, const struct model_node *peer, int64_t wall_s)
+{
+    const struct report_record *heard = &node->heard;
+    const struct edge_part *said = edge_parts_find(&heard->report.edges, name_of(peer));
+    const struct edge_part *probed = edge_parts_find(&heard->probed, name_of(peer));
+
+    return (struct edge_end_facts){.node = name_of(node),
+        .key = &node->pub.spec.key,
+        .said = said ? &said->said : NULL,
+        .probed = probed ? &probed->probed : NULL,
+        .error = heard->report.error,
+        .silent_for = node->reported_at == 0       ? -1
+                      : wall_s > node->reported_at ? wall_s - node->reported_at
+                                                   : 0,
+        .has_agent = has_agent(node),
+        .tells_applied = heard->report.has_applied,
+        .applied = heard->report.applied};
+}
+
+static const struct mesh_edge *spec_of(const struct edge_pair *pair)
+{
+    const struct model_edge *edge =
+        model_find_edge(pair->nodes[0]->net, name_of(pair->nodes[0]), name_of(pair->nodes[1]));
+
+    return edge ? &edge->spec : NULL;
+}
+
+static enum edge_state judge(
+    const struct edge_pair *pair, int64_t wall_s, char why[static EDGE_WHY_MAX])
+{
+    struct edge_end_facts ends[2] = {facts_of(pair->nodes[0], pair->nodes[1], wall_s),
+        facts_of(pair->nodes[1], pair->nodes[0], wall_s)};
+
+    return edge_judge(
+        spec_of(pair), pair->nodes[0]->net->pub.spec.topology == TOPOLOGY_HUB, ends, why);
+}
+
+/* What the agent says of all its edges goes into each. */
+static json_t *encode_applied(const struct model_node *node)
+{
+    const struct report *rp = &node->heard.report;
+
+    return json_pack("{s:I, s:s, s:s*}", "revision", (json_int_t)rp->applied, "engine", rp->engine,
+        "error", rp->error);
+}
+
+static void add_part(json_t *status, const struct model_node *node, const struct model_node *peer,
+    enum edge_owner owner, int64_t wall_s)
+{
+    const struct report *rp = &node->heard.report;
+    bool is_agent = owner == EDGE_OWNER_AGENT;
+    const struct edge_part *part =
+        edge_parts_find(is_agent ? &rp->edges : &node->heard.probed, name_of(peer));
+    char field[OBJECT_NAME_MAX + 1];
+    json_t *json;
+
+    if (!part && !(is_agent && rp->has_applied))
+        return;
+    json = part ? edge_part_encode(part, owner, wall_s) : json_object();
+    if (is_agent && rp->has_applied)
+        (void)json_object_set_new(json, "applied", encode_applied(node));
+    (void)snprintf(
+        field, sizeof(field), "%s/%.*s", edge_owner_name(owner), NAME_MAX_LEN, name_of(node));
+    (void)json_object_set_new(status, field, json);
+}
+
+json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s)
+{
+    json_t *status = json_object();
+    char why[EDGE_WHY_MAX];
+    enum edge_state state;
+
+    for (unsigned i = 0; i < 2; i++)
+        for (unsigned o = 0; o < EDGE_OWNER_N; o++)
+            add_part(status, pair->nodes[i], pair->nodes[1 - i], (enum edge_owner)o, wall_s);
+    state = judge(pair, wall_s, why);
+    (void)json_object_set_new(
+        status, "hub", json_pack("{s:s, s:s}", "state", edge_state_name(state), "why", why));
+    return status;
+}
+
+json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s)
+{
+    const struct mesh_edge *said = spec_of(pair);
+    const struct node *a = &pair->nodes[0]->pub.spec;
+    const struct node *b = &pair->nodes[1]->pub.spec;
+    struct mesh_edge spec = MESH_EDGE_NULL;
+    json_t *json;
+
+    if (said) {
+        spec = *said;
+    } else {
+        (void)edge_name(a->meta.name, b->meta.name, spec.meta.name);
+        memcpy(spec.meta.network, a->meta.network, sizeof(spec.meta.network));
+        memcpy(spec.nodes[0], a->meta.name, NAME_MAX_LEN);
+        memcpy(spec.nodes[1], b->meta.name, NAME_MAX_LEN);
+    }
+    spec.status = edge_view_status(pair, wall_s);
+    json = mesh_edge_encode(&spec);
+    json_decref(spec.status);
+    return json;
+}
+
+/* ---- the list ------------------------------------------------------------------------------- */
+
+static json_t *encode_row(
+    const struct edge_pair *pair, enum edge_state state, const char *why, int64_t wall_s)
+{
+    const char *a = name_of(pair->nodes[0]);
+    const char *b = name_of(pair->nodes[1]);
+    char name[OBJECT_NAME_MAX + 1];
+
+    return json_pack("{s:s, s:[s, s], s:s, s:s, s:b, s:o}", "name", edge_name(a, b, name), "nodes",
+        a, b, "state", edge_state_name(state), "why", why, "trouble",
+        (int)edge_state_is_trouble(state), "status", edge_view_status(pair, wall_s));
+}
+
+json_t *edge_view_list(const struct model_network *net, int64_t wall_s)
+{
+    struct edge_pairs pairs = EDGE_PAIRS_NULL;
+    size_t counts[EDGE_STATE_N] = {0};
+    json_t *by_state = json_object();
+    json_t *rows = json_array();
+    size_t n_left_out;
+
+    if (edge_pairs_known(&pairs, net, true) < 0)
+        rows = (json_decref(rows), NULL);
+    for (unsigned round = 0; rows && round < 2; round++)
+        for (size_t i = 0; i < pairs.n; i++) {
+            char why[EDGE_WHY_MAX];
+            enum edge_state state = judge(&pairs.items[i], wall_s, why);
+
+            counts[state] += round == 0;
+            if (edge_state_is_trouble(state) == (round == 0) &&
+                json_array_size(rows) < EDGE_VIEW_LIST_MAX)
+                (void)json_array_append_new(rows, encode_row(&pairs.items[i], state, why, wall_s));
+        }
+    for (unsigned s = 0; s < EDGE_STATE_N; s++)
+        if (counts[s] > 0)
+            (void)json_object_set_new(
+                by_state, edge_state_name((enum edge_state)s), json_integer((json_int_t)counts[s]));
+    n_left_out = pairs.n - json_array_size(rows);
+    edge_pairs_deinit(&pairs);
+    return json_pack(
+        "{s:o, s:o, s:I}", "edges", rows, "counts", by_state, "leftOut", (json_int_t)n_left_out);
+}

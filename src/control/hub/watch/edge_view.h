@@ -1,0 +1,63 @@
+/*
+ * edge_view.h - a network's edges as the hub knows them: both ends' parts, and the state.
+ *
+ * What agents and probes say (reports.h) and what somebody asked for (the model's edges) come
+ * together here, when somebody reads them. Nothing is kept.
+ *
+ * Threads: the hub's loop only.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hub/model/model.h"
+
+/** A pair of nodes, in byte order of their names. Borrowed. */
+struct edge_pair {
+    const struct model_node *nodes[2];
+};
+
+struct edge_pairs {
+    struct edge_pair *items; /* owns; sorted by name, each once */
+    size_t n;
+    size_t cap;
+};
+
+#define EDGE_PAIRS_NULL                                                                            \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** edge_pairs_deinit() - release; idempotent. */
+void edge_pairs_deinit(struct edge_pairs *p);
+
+/**
+ * edge_pairs_known() - those that somebody said or observed something about
+ * @and_implied: also those of which an agent has applied nothing, or cannot: the network's topology
+ *		implies them
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bool and_implied);
+
+/** edge_view_status() - the `status` of a MeshEdge: all parts and the hub's; NULL: nothing known.
+ */
+json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s);
+
+/** edge_view_object() - the MeshEdge, with its status; a new reference, NULL: no memory. */
+json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s);
+
+/** Most edges that one list of edge_view_list() names. */
+#define EDGE_VIEW_LIST_MAX 10000
+
+/**
+ * edge_view_list() - all of a network in rows: {"edges": [...], "counts": {...}, "leftOut": 0}
+ *
+ * Those in trouble come first, and the rest as far as there is room.
+ *
+ * Return: a new reference, NULL: no memory.
+ */
+json_t *edge_view_list(const struct model_network *net, int64_t wall_s);

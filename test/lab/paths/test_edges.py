@@ -1,0 +1,142 @@
+"""Edges as the hub knows them, with real agents: applied, failing, fallen, pinned.
+
+    hub ── [ wan ] ──┬── a
+                     └── b
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import Lab, wait_for
+from lab.support.agents import Site
+
+pytestmark = pytest.mark.namespaces
+
+TRIO = """
+switch wan 203.0.113.0/24
+host hub
+link hub wan 203.0.113.10
+host a no-v6
+link a wan 203.0.113.21
+host b no-v6
+link b wan 203.0.113.22
+"""
+
+
+@pytest.fixture
+def site(weft: Path) -> Iterator[Site]:
+    with Lab.from_text(TRIO, capture=False) as lab:
+        yield Site(lab, weft)
+
+
+def ask(site: Site, *words: str) -> dict:
+    return json.loads(site.hub.run([site.weft, "get", *words, "--json"], quiet=True).out)
+
+
+def edge(site: Site) -> dict:
+    rows = [e for e in ask(site, "edges")["edges"] if e["name"] == "a--b"]
+    return rows[0] if rows else {"state": "not listed", "why": "", "status": {}}
+
+
+def wait_state(site: Site, *wanted: str, within_s: float = 30) -> dict:
+    wait_for(lambda: edge(site)["state"] in wanted, within_s,
+             f"a--b to be {' or '.join(wanted)}")
+    return edge(site)
+
+
+def events(site: Site) -> list[str]:
+    return [e["type"] for e in ask(site, "events")["events"] if e["object"] in ("a--b", "a", "b")]
+
+
+def pin(site: Site, **spec: object) -> None:
+    body = {"kind": "MeshEdge", "metadata": {"name": "a--b"}, "spec": {"nodes": ["a", "b"], **spec}}
+    site.hub.run([site.weft, "apply", "-f", "-"], stdin=json.dumps(body))
+
+
+def cut(site: Site, on: bool) -> None:
+    """UDP from one node to the other is dropped; what goes to the hub is not."""
+    table = ("table inet cut {\nchain cut {\ntype filter hook prerouting priority -300\n"
+             "ip saddr 203.0.113.22 meta l4proto udp drop\n}\n}\n")
+    argv = ["nft", "-f", "-"] if on else ["nft", "delete", "table", "inet", "cut"]
+    site.lab.host("a").run(argv, stdin=table if on else None, quiet=True)
+
+
+def test_an_edge_falls_and_comes_back(site: Site) -> None:
+    a, b = site.join("a", "b")
+    a.reaches(b)
+    row = wait_state(site, "lan", "direct")
+    said = row["status"]["agent/a"]
+    assert said["endpoint"] == "203.0.113.22:" + said["endpoint"].rpartition(":")[2]
+    assert said["publicKey"] == b.status()["self"]["publicKey"]
+    assert said["applied"]["revision"] > 0 and "error" not in said["applied"]
+    cut(site, True)
+    row = wait_state(site, "fell-back", within_s=60)
+    assert "and has lost it: now it is relay" in row["why"]
+    assert "FellBack" in events(site)
+    cut(site, False)
+    wait_state(site, "lan", "direct", within_s=150)
+    assert "DirectAgain" in events(site)
+
+
+def test_a_pinned_key_and_a_pinned_endpoint(site: Site) -> None:
+    a, b = site.join("a", "b")
+    a.reaches(b)
+    wait_state(site, "lan", "direct")
+    pin(site, publicKeys={"b": a.status()["self"]["publicKey"]})
+    row = wait_state(site, "refused")
+    assert "another public key is pinned for b than it has" in row["why"]
+    wait_for(lambda: a.peers()["b"]["path"] == "none", 10, "a to refuse b")
+    assert "the edge pins another public key" in a.peers()["b"]["why"]
+    assert not a.can_ping(b.address(), "-c", "1", "-W", "1")
+    # Each end says so as well, and no part says that it talks.
+    wait_for(lambda: "error" in edge(site)["status"].get("agent/a", {}), 20, "a to say so")
+
+    port = {n.name: listen_port(n) for n in (a, b)}
+    pin(site, endpoints={"a": f"203.0.113.21:{port['a']}", "b": f"203.0.113.22:{port['b']}"},
+        publicKeys={"b": b.status()["self"]["publicKey"]})
+    a.reaches(b)
+    wait_for(lambda: a.peers()["b"]["path"] == "direct", 10, "the pinned endpoint to be used")
+    assert a.peers()["b"]["endpoint"] == f"203.0.113.22:{port['b']}"
+    wait_state(site, "direct")
+    # Nobody is there, and it is not looked for elsewhere.
+    pin(site, endpoints={"a": "203.0.113.21:9", "b": "203.0.113.22:9"})
+    wait_for(lambda: not a.can_ping(b.address(), "-c", "1", "-W", "1"), 20,
+             "what is sent to go nowhere")
+
+
+def listen_port(node) -> int:
+    """Where its engine listens, as wg(8) shows it."""
+    return int(node.host.run(["wg", "show", "weft0", "listen-port"], quiet=True).out)
+
+
+def test_agents_that_stop(site: Site) -> None:
+    a, b = site.join("a", "b")
+    a.reaches(b)
+    wait_state(site, "lan", "direct")
+    b.agent.stop()
+    row = wait_state(site, "agent-silent", within_s=150)
+    assert row["why"].startswith("the agent of b has not been heard for ")
+    wait_for(lambda: "AgentSilent" in events(site), 30, "the event")
+    metrics = site.hub.run(["curl", "-s", "--unix-socket", "/run/weft/hub.sock",
+                            "http://hub/v1/metrics"], quiet=True).out
+    assert 'weft_agents_silent{network="default"} 1' in metrics
+    b.start()
+    wait_state(site, "lan", "direct", within_s=60)
+    wait_for(lambda: "AgentHeard" in events(site), 30, "the event")
+
+
+def test_an_engine_that_refuses(site: Site) -> None:
+    """The data plane of b goes on, and takes no configuration any more: its socket is gone."""
+    a, b = site.join("a", "b", allow={"b": ["is not as the hub wants it"]})
+    a.reaches(b)
+    wait_state(site, "lan", "direct")
+    b.host.run(["rm", "/run/wireguard/weft0.sock"])
+    row = wait_state(site, "failing", within_s=60)
+    assert row["why"].startswith("b cannot apply it: ")
+    assert row["status"]["agent/b"]["applied"]["error"] in row["why"]
+    assert "Failing" in events(site)
+    assert "b cannot apply it: " in site.hub.run([site.weft, "get", "edges"]).out

@@ -84,7 +84,8 @@ bool server__wants_upgrade(const struct server__connection *c, const char *proto
     return asked && strcasecmp(asked, protocol) == 0;
 }
 
-struct MHD_Response *server__make_upgrade(struct server__connection *c, struct upgrade *u)
+/* The answer 101; NULL: no memory. */
+static struct MHD_Response *make_upgrade(struct server__connection *c, struct upgrade *u)
 {
     struct MHD_Response *r = MHD_create_response_for_upgrade(on_upgraded, c);
 
@@ -202,7 +203,7 @@ void server__give_back(struct response *rs)
 static struct MHD_Response *make_answer(struct server__connection *c, struct response *rs)
 {
     if (rs->upgrade)
-        return server__make_upgrade(c, rs->upgrade);
+        return make_upgrade(c, rs->upgrade);
     return rs->stream ? make_stream(c, rs->stream) : make_text(rs);
 }
 

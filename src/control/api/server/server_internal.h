@@ -112,9 +112,6 @@ void server__leave_listener(struct server__connection *c);
 /** server__wants_upgrade() - does the request ask for that protocol? */
 bool server__wants_upgrade(const struct server__connection *c, const char *protocol);
 
-/** server__make_upgrade() - the answer 101; NULL: no memory. */
-struct MHD_Response *server__make_upgrade(struct server__connection *c, struct upgrade *u);
-
 /** server__end_upgrade() - the server ends an upgrade, and tells its owner; nothing if it is none.
  */
 void server__end_upgrade(struct server__connection *c);

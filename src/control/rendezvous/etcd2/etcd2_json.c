@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len)
+static void add(struct etcd2_json *j, const void *p, size_t len)
 {
     if (j->text && len > 0)
         memcpy(j->text + j->len, p, len);
@@ -14,7 +14,7 @@ void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len)
 
 void etcd2_json_raw(struct etcd2_json *j, const char *text)
 {
-    etcd2_json_add(j, text, strlen(text));
+    add(j, text, strlen(text));
 }
 
 void etcd2_json_number(struct etcd2_json *j, uint64_t v)
@@ -92,13 +92,13 @@ void etcd2_json_string(struct etcd2_json *j, const char *p, size_t len)
             at += n;
             continue;
         }
-        etcd2_json_add(j, plain, (size_t)(at - plain));
+        add(j, plain, (size_t)(at - plain));
         if (n == 1)
             add_escaped(j, *at);
         else
             etcd2_json_raw(j, "\\ufffd");
         plain = ++at;
     }
-    etcd2_json_add(j, plain, (size_t)(at - plain));
+    add(j, plain, (size_t)(at - plain));
     etcd2_json_raw(j, "\"");
 }

@@ -17,9 +17,6 @@ struct etcd2_json {
     size_t max; /* writers may stop once @len is more than that */
 };
 
-/** etcd2_json_add() - append @len bytes as they are. */
-void etcd2_json_add(struct etcd2_json *j, const void *p, size_t len);
-
 /** etcd2_json_raw() - append a text as it is. */
 void etcd2_json_raw(struct etcd2_json *j, const char *text);
 

@@ -15,7 +15,8 @@ void members_deinit(struct members *r)
     *r = (struct members)MEMBERS_NULL;
 }
 
-size_t members_find(const struct members *r, const char *name)
+/* The index of the member with that name; SIZE_MAX: there is none. */
+static size_t find(const struct members *r, const char *name)
 {
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->items[i].name, name) == 0)
@@ -81,7 +82,7 @@ static int check_list(const struct members *r, const char *only, struct err *e)
 
         if (item > 0 && item < sizeof(name))
             memcpy(name, p, item);
-        if (members_find(r, name) == SIZE_MAX)
+        if (find(r, name) == SIZE_MAX)
             return err_set(e, -EINVAL,
                 "\"%.*s\" is no member of the network %s; weft status lists them", (int)item, p,
                 r->network);

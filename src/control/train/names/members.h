@@ -46,6 +46,3 @@ void members_deinit(struct members *m);
  */
 int members_decode(
     struct members *ret, const json_t *status, const char *only, size_t max, struct err *e);
-
-/** members_find() - the index of the member with that name; SIZE_MAX: there is none. */
-size_t members_find(const struct members *m, const char *name);

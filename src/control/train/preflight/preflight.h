@@ -151,14 +151,6 @@ void preflight_report_deinit(struct preflight_report *r);
  */
 int preflight_judge(struct preflight_report *ret, const struct preflight_input *in);
 
-/**
- * preflight_pair_rate() - the rate of a pair: of its slower direction, with as many streams as did
- * best
- *
- * Return: bits per second; 0 when throughput was not measured.
- */
-uint64_t preflight_pair_rate(const struct preflight_pair *p);
-
 /** preflight_is_slow() - is it slower than an eighth of @median, in bits per second? */
 bool preflight_is_slow(const struct preflight_pair *p, uint64_t median);
 

@@ -161,7 +161,9 @@ static uint64_t slower(const struct bulk *b)
     return b->out.bits_per_s < b->in.bits_per_s ? b->out.bits_per_s : b->in.bits_per_s;
 }
 
-uint64_t preflight_pair_rate(const struct preflight_pair *p)
+/* The rate of a pair, bit/s: of its slower direction, with the number of streams that did best; 0
+ * when throughput was not measured. */
+static uint64_t pair_rate(const struct preflight_pair *p)
 {
     uint64_t one = slower(&p->one);
     uint64_t many = slower(&p->many);
@@ -185,7 +187,7 @@ uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n)
 
     for (size_t i = 0; rates && i < n; i++)
         if (pairs[i].has_bulk)
-            rates[n_rates++] = preflight_pair_rate(&pairs[i]);
+            rates[n_rates++] = pair_rate(&pairs[i]);
     if (n_rates > 0) {
         qsort(rates, n_rates, sizeof(*rates), compare_rates);
         median = rates[n_rates / 2];
@@ -196,7 +198,7 @@ uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n)
 
 bool preflight_is_slow(const struct preflight_pair *p, uint64_t median)
 {
-    return p->has_bulk && preflight_pair_rate(p) < median / PREFLIGHT_SLOW_PART;
+    return p->has_bulk && pair_rate(p) < median / PREFLIGHT_SLOW_PART;
 }
 
 static double mbit(uint64_t bits_per_s)
@@ -246,7 +248,7 @@ static void judge_buffers(
 void preflight__judge_rate(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, uint64_t median)
 {
-    uint64_t rate = preflight_pair_rate(p);
+    uint64_t rate = pair_rate(p);
     struct preflight_finding *f;
 
     if (!p->has_bulk)

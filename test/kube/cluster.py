@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +68,17 @@ class Cluster:
         # kubectl 1.20 does not know of CEL; the server does.
         self.must("apply", "--validate=false", "-f", CRDS[self.variant])
         self.must("wait", "--for", "condition=Established", "--timeout", "60s", "crd", "--all")
+        self.wait_served()
         return self
+
+    def wait_served(self, limit_s: float = 60) -> None:
+        """Established is not served yet: behind the aggregation it takes a moment more."""
+        until = time.monotonic() + limit_s
+        kinds = ",".join(f"{kind}.weft.dev" for kind in ("networks", "nodes", "meshedges",
+                                                         "records"))
+        while (answer := self.kubectl("get", kinds)).code != 0:
+            assert time.monotonic() < until, answer.err
+            time.sleep(0.2)
 
     def restart(self) -> None:
         """What of it has died begins again, with all that it kept."""

@@ -19,7 +19,7 @@
 #include "base/err.h"
 #include "fake.h"
 #include "net/tun/offload.h"
-#include "net/socket/socket_room.h"
+#include "net/socket/socket.h"
 #include "net/socket/udp_batch.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"

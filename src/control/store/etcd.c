@@ -15,54 +15,12 @@
 /* How long opening waits for etcd. */
 #define OPEN_NS (5 * NSEC_PER_SEC)
 
-/* While etcd is away, one job in this time is tried; the others fail at once. */
-#define AWAY_NS (1 * NSEC_PER_SEC)
-
 /* The layout below the prefix, see etcd_codec.h. */
 #define LAYOUT "weft store 1"
 
 static struct etcd *etcd_of(struct store *s)
 {
     return container_of(s, struct etcd, base);
-}
-
-/* ---- asking --------------------------------------------------------------------------------- */
-
-int etcd__ask(
-    struct etcd *q, const char *path, struct str *body, nsec_t until, json_t **ret, struct err *e)
-{
-    nsec_t now = clock_now();
-    int r;
-
-    if (body->failed)
-        return err_set(e, -ENOMEM, "no memory for a request to etcd");
-    if (q->away_at && now - q->away_at < AWAY_NS) {
-        *e = q->away;
-        return ETCD_E_AWAY;
-    }
-    r = etcd_client_ask(&q->client, path, str_text(body), q->away_at ? now : until, ret, e);
-    now = clock_now();
-    q->away_at = r == ETCD_E_AWAY || r == ETCD_E_LOST ? now : 0;
-    if (r == 0)
-        q->asked_at = now;
-    else if (q->away_at)
-        q->away = *e;
-    return r;
-}
-
-void etcd__fail(struct etcd *q, struct store_job *job, int r, const struct err *e)
-{
-    if (r == ETCD_E_LOST)
-        job->r = err_set(&job->e, STORE_E_UNKNOWN,
-            "etcd has not answered, and may have done it (most of its members must be up): %s",
-            e->text);
-    else if (r == ETCD_E_AWAY)
-        job->r =
-            err_set(&job->e, -EIO, "etcd is away (most of its members must be up): %s", e->text);
-    else
-        job->r = err_set(&job->e, r < 0 ? r : -EIO, "%s", e->text);
-    job->revision = q->news.revision;
-    store__finish(&q->base, job);
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */

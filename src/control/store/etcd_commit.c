@@ -2,7 +2,6 @@
 #include "store/etcd_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,32 +26,6 @@ struct making {
 static struct store_job *first_job(const struct making *m)
 {
     return list_first(m->jobs, struct store_job, link);
-}
-
-int etcd__need_session(struct etcd *q, nsec_t until, struct err *e)
-{
-    return q->session.name[0] ? 0 : etcd_session_begin(&q->session, &q->client, until, e);
-}
-
-void etcd__add_put(
-    const struct etcd *q, const struct store_op *op, uint64_t revision, struct str *to)
-{
-    struct etcd_value v = {.text = op->value,
-        .len = strlen(op->value),
-        .ttl_seconds = op->ttl_seconds,
-        .is_untold = op->is_untold,
-        .revision = revision};
-    char name[ETCD_NAME_MAX + 1];
-    size_t len = 0;
-    char *raw = etcd_value_encode(&v, &len);
-
-    if (!raw) {
-        to->failed = true;
-        return;
-    }
-    (void)snprintf(name, sizeof(name), "k/%s", op->key);
-    etcd_add_put(to, q->client.prefix, name, raw, len, 0);
-    free(raw);
 }
 
 /* ---- what is sent --------------------------------------------------------------------------- */

@@ -3,12 +3,12 @@
  *
  * Etcd takes 128 operations and 1.5 MiB at once; a commit of the store may have 4096 operations. A
  * large commit must be done whole or not at all, whatever dies on the way, and beside other hubs
- * that write. It is done in these steps, each of them one transaction:
+ * that write. It is done in these steps, each of them one transaction (etcd_intent.c):
  *
  *   1. Its operations are written below "d/SESSION.SEQ/", in parts that each fit into a
- * transaction. Nothing has happened by that.
+ *      transaction. Nothing has happened by that.
  *   2. The key "i" is written, which was absent: "check SESSION SEQ PARTS". From then on nobody
- * else changes anything, because every commit of every hub expects "i" to be absent.
+ *      else changes anything, because every commit of every hub expects "i" to be absent.
  *   3. What the operations expect is read. If a key is not as expected, "i" is removed, and the
  *      commit is answered with a conflict.
  *   4. "i" becomes "apply SESSION SEQ PARTS". With that the commit is made: it will be done. The
@@ -16,7 +16,7 @@
  *      stands in their values, because etcd gives each part a revision of its own.
  *   5. For each part: its operations are done, and the part is removed, in one transaction that
  *      expects "i" to be as step 4 left it and the part to be there. So a part is done once,
- * whoever does it.
+ *      whoever does it.
  *   6. "i" is removed.
  *
  * Whoever finds "i" (a commit that fails, or a read, which expects its absence too) looks at what
@@ -34,29 +34,19 @@
 #include "store/etcd_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "os/clock.h"
 
-/* How long a large commit of somebody else may stand still in each of its states. */
-#define HELP_APPLY_NS (500 * NSEC_PER_MSEC)
-#define HELP_CHECK_NS (3 * NSEC_PER_SEC)
-
 /* How long one's own may take. */
 #define LARGE_NS (30 * NSEC_PER_SEC)
-
-/* Names of parts that are cleaned at once. */
-#define CLEAN_MAX 1000
 
 /* Keys whose revisions are read at once: a value may be 64 KiB. */
 #define CHECK_KEYS 64
 
-/* Outcomes of a step. */
-#define LARGE_LOST_HEAD 200 /* the key "i" is not as it was */
-#define LARGE_CONFLICT  201 /* a key is not as expected */
+/* An outcome of a step: a key is not as expected. */
+#define LARGE_CONFLICT 201
 
 /* One's own large commit. */
 struct large {
@@ -67,179 +57,6 @@ struct large {
     nsec_t until;
     struct err e;
 };
-
-static const char *part_name(
-    char buf[static ETCD_NAME_MAX + 1], const struct etcd_writer *w, uint64_t part)
-{
-    (void)snprintf(buf, ETCD_NAME_MAX + 1, "d/%s.%" PRIu64 "/%04" PRIu64, w->session, w->seq, part);
-    return buf;
-}
-
-/* ---- parts ---------------------------------------------------------------------------------- */
-
-/* The operations of a part, as operations of a transaction. False: it is damaged. */
-static bool add_part(struct etcd *q, const struct etcd_kv *part, uint64_t revision, struct str *to)
-{
-    char *p = part->value;
-    const char *end = part->value + part->len;
-    char name[ETCD_NAME_MAX + 1];
-
-    while (p < end) {
-        struct store_op op;
-        char behind;
-
-        if (!etcd_part_next(&p, end, &op))
-            return false;
-        str_add(to, ",");
-        (void)snprintf(name, sizeof(name), "k/%s", op.key);
-        behind = *p;
-        *p = '\0';
-        if (op.kind == STORE_OP_PUT)
-            etcd__add_put(q, &op, revision, to);
-        else
-            etcd_add_delete(to, q->client.prefix, name);
-        *p = behind;
-    }
-    return true;
-}
-
-/* ---- steps ---------------------------------------------------------------------------------- */
-
-/* Send a transaction that fails where its comparisons do not hold. @ret_mod: etcd's revision of it;
- * NULL: not wanted. */
-static int step(struct etcd *q, struct str *body, nsec_t until, uint64_t *ret_mod, struct err *e)
-{
-    json_t *answer = NULL;
-    int r = etcd__ask(q, "/v3/kv/txn", body, until, &answer, e);
-
-    str_deinit(body);
-    if (r == 0 && !etcd_answer_succeeded(answer))
-        r = LARGE_LOST_HEAD;
-    else if (r == 0 && ret_mod)
-        r = etcd_answer_revision(answer, ret_mod, e);
-    json_decref(answer);
-    return r;
-}
-
-/* What "i" is. @ret_mod: etcd's revision; 0: it is absent. */
-static int read_head(
-    struct etcd *q, nsec_t until, struct etcd_large_head *ret, uint64_t *ret_mod, struct err *e)
-{
-    struct str body = STR_NULL;
-    struct etcd_kvs kvs = ETCD_KVS_NULL;
-    json_t *answer = NULL;
-    int r;
-
-    str_add(&body, "{");
-    etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = "i", .end = "i!"});
-    str_add(&body, "}");
-    r = etcd__ask(q, "/v3/kv/range", &body, until, &answer, e);
-    str_deinit(&body);
-    if (r == 0)
-        r = etcd_answer_kvs(answer, q->client.prefix, &kvs, e);
-    json_decref(answer);
-    if (r == 0 && kvs.n > 0 && !etcd_large_head_parse(ret, kvs.items[0].value))
-        r = err_set(e, -EBADMSG, "etcd's key \"%si\" is not a large commit: \"%.60s\"",
-            q->client.prefix, kvs.items[0].value);
-    if (r == 0)
-        *ret_mod = kvs.n > 0 ? kvs.items[0].mod : 0;
-    etcd_kvs_deinit(&kvs);
-    return r == ETCD_E_LOST ? ETCD_E_AWAY : r;
-}
-
-/* Remove "i", if it is as @mod says. */
-static int remove_head(struct etcd *q, uint64_t mod, nsec_t until, struct err *e)
-{
-    struct str body = STR_NULL;
-
-    str_add(&body, "{\"compare\":[");
-    etcd_add_compare(&body, q->client.prefix, "i", mod);
-    str_add(&body, "],\"success\":[");
-    etcd_add_delete(&body, q->client.prefix, "i");
-    str_add(&body, "]}");
-    return step(q, &body, until, NULL, e);
-}
-
-/* Step 5, of one part. 0 too when somebody else has done it. */
-static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64_t mod,
-    uint64_t number, nsec_t until, struct err *e)
-{
-    char name[ETCD_NAME_MAX + 1];
-    char end[ETCD_NAME_MAX + 2];
-    struct str body = STR_NULL;
-    struct etcd_kvs kvs = ETCD_KVS_NULL;
-    json_t *answer = NULL;
-    int r;
-
-    (void)part_name(name, &head->writer, number);
-    (void)snprintf(end, sizeof(end), "%s!", name);
-    str_add(&body, "{");
-    etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = name, .end = end});
-    str_add(&body, "}");
-    r = etcd__ask(q, "/v3/kv/range", &body, until, &answer, e);
-    str_deinit(&body);
-    if (r == 0)
-        r = etcd_answer_kvs(answer, q->client.prefix, &kvs, e);
-    json_decref(answer);
-    if (r == 0 && kvs.n > 0) {
-        str_add(&body, "{\"compare\":[");
-        etcd_add_compare(&body, q->client.prefix, "i", mod);
-        str_add(&body, ",");
-        etcd_add_exists(&body, q->client.prefix, name);
-        str_add(&body, "],\"success\":[");
-        etcd_add_delete(&body, q->client.prefix, name);
-        if (!add_part(q, &kvs.items[0], mod - q->news.base, &body))
-            r = err_set(e, -EBADMSG, "etcd's key \"%s%s\" is no part of a large commit",
-                q->client.prefix, name);
-        str_add(&body, "]}");
-        if (r == 0)
-            r = step(q, &body, until, NULL, e);
-        str_deinit(&body);
-    }
-    etcd_kvs_deinit(&kvs);
-    return r == LARGE_LOST_HEAD ? 0 : r;
-}
-
-/* Steps 5 and 6. Whoever else is at it does no harm. */
-static int apply(
-    struct etcd *q, const struct etcd_large_head *head, uint64_t mod, nsec_t until, struct err *e)
-{
-    int r = 0;
-
-    for (uint64_t i = 0; r == 0 && i < head->n_parts; i++)
-        r = apply_part(q, head, mod, i, until, e);
-    if (r == 0)
-        r = remove_head(q, mod, until, e);
-    return r == LARGE_LOST_HEAD ? 0 : r;
-}
-
-/* ---- another one's -------------------------------------------------------------------------- */
-
-int etcd__large_help(struct etcd *q, nsec_t until, struct err *e)
-{
-    struct etcd_large_head head = {0};
-    uint64_t first = 0;
-    uint64_t mod = 0;
-    nsec_t since = clock_now();
-    int r = read_head(q, until, &head, &first, e);
-
-    mod = first;
-    while (r == 0 && mod != 0 && mod == first) {
-        nsec_t now = clock_now();
-
-        if (head.is_applied && now - since >= HELP_APPLY_NS)
-            return apply(q, &head, mod, until, e);
-        if (!head.is_applied && now - since >= HELP_CHECK_NS) {
-            r = remove_head(q, mod, until, e);
-            return r == LARGE_LOST_HEAD ? 0 : r;
-        }
-        if (now >= until)
-            return err_set(e, ETCD_E_AWAY, "a large commit of another hub is being made");
-        etcd__wait(q, -1, 100);
-        r = read_head(q, until, &head, &mod, e);
-    }
-    return r;
-}
 
 /* ---- one's own ------------------------------------------------------------------------------ */
 
@@ -254,11 +71,11 @@ static int write_part(struct large *l, const struct str *text)
     str_add(&body, "{\"compare\":[");
     etcd_session_add_compare(&l->q->session, l->q->client.prefix, &body);
     str_add(&body, "],\"success\":[");
-    etcd_add_put(&body, l->q->client.prefix, part_name(name, &l->head.writer, l->head.n_parts),
-        str_text(text), text->len, 0);
+    etcd_add_put(&body, l->q->client.prefix,
+        etcd__part_name(name, &l->head.writer, l->head.n_parts), str_text(text), text->len, 0);
     str_add(&body, "]}");
     l->head.n_parts++;
-    return step(l->q, &body, l->until, NULL, &l->e);
+    return etcd__step(l->q, &body, l->until, NULL, &l->e);
 }
 
 static int write_parts(struct large *l)
@@ -302,8 +119,8 @@ static int touch_session(struct large *l)
     str_add(&body, "{\"success\":[");
     etcd_session_add_put(&q->session, q->client.prefix, ++q->last_seq, &body);
     str_add(&body, "]}");
-    r = step(q, &body, l->until, &q->session.mod, &l->e);
-    return r == LARGE_LOST_HEAD ? -EIO : r;
+    r = etcd__step(q, &body, l->until, &q->session.mod, &l->e);
+    return r == ETCD_E_LOST_HEAD ? -EIO : r;
 }
 
 static bool is_same(const struct etcd_large_head *a, const struct etcd_large_head *b)
@@ -330,15 +147,15 @@ static int write_head(struct large *l, uint64_t from)
     str_add(&body, "],\"success\":[");
     etcd_add_put(&body, q->client.prefix, "i", text, strlen(text), 0);
     str_add(&body, "]}");
-    r = step(q, &body, l->until, &l->head_mod, &l->e);
-    if (r != LARGE_LOST_HEAD)
+    r = etcd__step(q, &body, l->until, &l->head_mod, &l->e);
+    if (r != ETCD_E_LOST_HEAD)
         return r;
     /* Or an earlier try, whose answer was lost, was done. */
-    r = read_head(q, l->until, &head, &mod, &l->e);
+    r = etcd__read_head(q, l->until, &head, &mod, &l->e);
     if (r == 0 && mod != 0 && is_same(&head, &l->head))
         l->head_mod = mod;
     else if (r == 0)
-        r = LARGE_LOST_HEAD;
+        r = ETCD_E_LOST_HEAD;
     return r;
 }
 
@@ -406,14 +223,14 @@ static int is_gone(struct large *l, bool *ret)
     int r;
 
     str_add(&body, "{\"compare\":[");
-    etcd_add_exists(&body, l->q->client.prefix, part_name(name, &l->head.writer, 0));
+    etcd_add_exists(&body, l->q->client.prefix, etcd__part_name(name, &l->head.writer, 0));
     str_add(&body, "]}");
-    r = step(l->q, &body, l->until, NULL, &l->e);
-    *ret = r == LARGE_LOST_HEAD;
-    return r == LARGE_LOST_HEAD ? 0 : r;
+    r = etcd__step(l->q, &body, l->until, NULL, &l->e);
+    *ret = r == ETCD_E_LOST_HEAD;
+    return r == ETCD_E_LOST_HEAD ? 0 : r;
 }
 
-/* Steps 2 to 6, once. LARGE_LOST_HEAD: to be begun again. */
+/* Steps 2 to 6, once. ETCD_E_LOST_HEAD: to be begun again. */
 static int try_large(struct large *l)
 {
     struct etcd *q = l->q;
@@ -423,14 +240,14 @@ static int try_large(struct large *l)
 
     l->head.is_applied = false;
     r = write_head(l, 0);
-    if (r == LARGE_LOST_HEAD) {
+    if (r == ETCD_E_LOST_HEAD) {
         r = etcd__large_help(q, l->until, &l->e);
-        return r == 0 ? LARGE_LOST_HEAD : r;
+        return r == 0 ? ETCD_E_LOST_HEAD : r;
     }
     if (r == 0)
         r = check(l);
     if (r == LARGE_CONFLICT) {
-        (void)remove_head(q, l->head_mod, l->until, &l->e);
+        (void)etcd__remove_head(q, l->head_mod, l->until, &l->e);
         return r;
     }
     if (r != 0)
@@ -438,13 +255,13 @@ static int try_large(struct large *l)
     checked = l->head_mod;
     l->head.is_applied = true;
     r = write_head(l, checked);
-    if (r == LARGE_LOST_HEAD) {
+    if (r == ETCD_E_LOST_HEAD) {
         r = is_gone(l, &is_done);
-        return r != 0 || is_done ? r : LARGE_LOST_HEAD;
+        return r != 0 || is_done ? r : ETCD_E_LOST_HEAD;
     }
     /* From here on it will be done; if not by this hub, by the next one that looks. */
     if (r == 0)
-        r = apply(q, &l->head, l->head_mod, l->until, &l->e);
+        r = etcd__apply(q, &l->head, l->head_mod, l->until, &l->e);
     return r == ETCD_E_AWAY ? ETCD_E_LOST : r;
 }
 
@@ -457,9 +274,9 @@ static void remove_parts(struct large *l)
         struct str body = STR_NULL;
 
         str_add(&body, "{\"success\":[");
-        etcd_add_delete(&body, l->q->client.prefix, part_name(name, &l->head.writer, i));
+        etcd_add_delete(&body, l->q->client.prefix, etcd__part_name(name, &l->head.writer, i));
         str_add(&body, "]}");
-        if (step(l->q, &body, l->until, NULL, &e) != 0)
+        if (etcd__step(l->q, &body, l->until, NULL, &e) != 0)
             return;
     }
 }
@@ -475,14 +292,14 @@ static int do_large(struct large *l)
     (void)snprintf(l->head.writer.session, sizeof(l->head.writer.session), "%s", q->session.name);
     r = write_parts(l);
     /* The session has ended meanwhile. */
-    if (r == LARGE_LOST_HEAD)
+    if (r == ETCD_E_LOST_HEAD)
         return err_set(&l->e, -EAGAIN, "the hub was away from etcd for too long: try again");
-    while (r == 0 || r == LARGE_LOST_HEAD) {
+    while (r == 0 || r == ETCD_E_LOST_HEAD) {
         r = try_large(l);
-        if (r == 0 || (r == LARGE_LOST_HEAD && clock_now() >= l->until))
+        if (r == 0 || (r == ETCD_E_LOST_HEAD && clock_now() >= l->until))
             break;
     }
-    if (r == LARGE_CONFLICT || r == LARGE_LOST_HEAD)
+    if (r == LARGE_CONFLICT || r == ETCD_E_LOST_HEAD)
         remove_parts(l);
     return r;
 }
@@ -513,51 +330,5 @@ void etcd__large_commit(struct etcd *q, struct store_job *job)
         store__finish(&q->base, job);
         return;
     }
-    etcd__fail(q, job, r == 0 ? ETCD_E_LOST : r == LARGE_LOST_HEAD ? ETCD_E_AWAY : r, &l.e);
-}
-
-/* ---- what was left -------------------------------------------------------------------------- */
-
-/* Remove the part @name, if its session is gone and no large commit is being made. */
-static void clean_part(struct etcd *q, const char *name, nsec_t until)
-{
-    char session[ETCD_SESSION_MAX + 1];
-    char key[ETCD_SESSION_MAX + 3];
-    const char *dot = strchr(name + 2, '.');
-    struct str body = STR_NULL;
-    struct err e;
-
-    if (!dot || dot - name - 2 > ETCD_SESSION_MAX)
-        return;
-    (void)snprintf(session, sizeof(session), "%.*s", (int)(dot - name - 2), name + 2);
-    str_add(&body, "{\"compare\":[");
-    etcd_add_compare(&body, q->client.prefix, etcd_session_key(session, key), 0);
-    str_add(&body, ",");
-    etcd_add_compare(&body, q->client.prefix, "i", 0);
-    str_add(&body, "],\"success\":[");
-    etcd_add_delete(&body, q->client.prefix, name);
-    str_add(&body, "]}");
-    (void)step(q, &body, until, NULL, &e);
-}
-
-void etcd__large_clean(struct etcd *q, nsec_t until)
-{
-    struct str body = STR_NULL;
-    struct etcd_kvs kvs = ETCD_KVS_NULL;
-    json_t *answer = NULL;
-    struct err e = ERR_NULL;
-    int r;
-
-    str_add(&body, "{");
-    etcd_add_span(&body, q->client.prefix,
-        &(struct etcd_span){.from = "d/", .end = "d/~", .limit = CLEAN_MAX, .is_bare = true});
-    str_add(&body, "}");
-    r = etcd__ask(q, "/v3/kv/range", &body, until, &answer, &e);
-    str_deinit(&body);
-    if (r == 0)
-        r = etcd_answer_kvs(answer, q->client.prefix, &kvs, &e);
-    for (size_t i = 0; r == 0 && i < kvs.n; i++)
-        clean_part(q, kvs.items[i].name, until);
-    etcd_kvs_deinit(&kvs);
-    json_decref(answer);
+    etcd__fail(q, job, r == 0 ? ETCD_E_LOST : r == ETCD_E_LOST_HEAD ? ETCD_E_AWAY : r, &l.e);
 }

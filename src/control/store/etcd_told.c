@@ -1,19 +1,12 @@
 /* etcd_told.c - from the feed to the owner's loop; see etcd_internal.h. */
 #include "store/etcd_internal.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "os/clock.h"
 
 /* Commits that may wait for the owner's loop, above which the feed waits. */
 #define TOLD_MAX 4096
-
-/* After so much silence the server of the feed is asked something. */
-#define PULSE_NS (2 * NSEC_PER_SEC)
-
-/* So long the feed may lack what a server has answered already. */
-#define LAG_NS (1 * NSEC_PER_SEC)
 
 static void on_taken(void *ctx, const struct store_answer *a)
 {
@@ -105,57 +98,9 @@ void etcd__drain(struct etcd *q)
     }
 }
 
-/* Ask the feed's server whether it is there, and as far as the others. */
-static void pulse(struct etcd *q, nsec_t now)
-{
-    struct str body = STR_NULL;
-    json_t *answer = NULL;
-    struct err e = ERR_NULL;
-
-    q->asked_at = now;
-    str_add(&body, "{");
-    etcd_add_span(&body, q->client.prefix, &(struct etcd_span){.from = "about", .end = "about!"});
-    str_add(&body, "}");
-    (void)etcd__ask(q, "/v3/kv/range", &body, now, &answer, &e);
-    json_decref(answer);
-    str_deinit(&body);
-}
-
-void etcd__tend(struct etcd *q, nsec_t now)
-{
-    etcd_feed_tend(&q->feed, now);
-    if (q->feed.compacted)
-        etcd__catch_up(q, now + ETCD_JOB_NS);
-    if (etcd_feed_is_silent(&q->feed, now, PULSE_NS) && now - q->asked_at >= PULSE_NS)
-        pulse(q, now);
-    etcd_session_keep(&q->session, &q->client, now, now);
-}
-
 void etcd__wait(struct etcd *q, int fd, unsigned ms)
 {
     remote_http_wait(q->client.http, fd, ms);
     etcd__drain(q);
     etcd_feed_tend(&q->feed, clock_now());
-}
-
-int etcd__wait_for(struct etcd *q, uint64_t revision, nsec_t until, struct err *e)
-{
-    nsec_t since = clock_now();
-    nsec_t now = since;
-
-    etcd__drain(q);
-    while (q->news.position < revision && now < until) {
-        etcd__wait(q, -1, 100);
-        now = clock_now();
-        if (q->feed.compacted)
-            etcd__catch_up(q, until);
-        if (q->news.position < revision && now - since >= LAG_NS &&
-            now - q->feed.heard_at >= LAG_NS) {
-            remote_http_turn(q->client.http);
-            since = now;
-        }
-    }
-    if (q->news.position >= revision)
-        return 0;
-    return err_set(e, ETCD_E_AWAY, "etcd does not tell what has changed: %s", q->feed.e.text);
 }

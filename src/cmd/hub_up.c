@@ -10,6 +10,8 @@
 #include <uv.h>
 
 #include "agent/state/state.h"
+#include "backends/kubernetes/kube_config.h"
+#include "backends/store_open.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/admin.h"
@@ -24,8 +26,6 @@
 #include "mesh/object/block.h"
 #include "net/address/resolve.h"
 #include "os/log.h"
-#include "store/kube_config.h"
-#include "store/store_open.h"
 #include "uapi/uapi_server.h"
 
 static struct {

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "backends/store_open.h"
 #include "os/rng_kernel.h"
-#include "store/store_open.h"
 #include "test/support/sample_enrol.h"
 #include "test/support/sample_late.h"
 

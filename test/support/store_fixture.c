@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/store_open.h"
 #include "store/store_now.h"
-#include "store/store_open.h"
 #include "test/support/sample_etcd.h"
 #include "test/support/sample_late.h"
 

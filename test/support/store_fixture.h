@@ -1,7 +1,7 @@
 /*
  * store_fixture.h - a store of each back end for a test, and what was read from it as text.
  *
- * The contract that is tested with these is src/control/store/test-store.c. A back end's set-up
+ * The contract that is tested with these is src/control/backends/test-store.c. A back end's set-up
  * stands here, and its name in ON_ALL there; each test of the contract then runs on it.
  */
 #pragma once

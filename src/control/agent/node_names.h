@@ -12,8 +12,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/clock.h"
 #include "agent/name_check.h"
+#include "base/clock.h"
 #include "os/log.h"
 
 struct err;

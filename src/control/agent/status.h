@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "agent/hublink/udp_asymmetry.h"
 #include "agent/paths/edge/keepalive_plan.h"
 #include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
-#include "agent/hublink/udp_asymmetry.h"
 #include "agent/reconcile/observe.h"
 #include "base/clock.h"
 #include "mesh/render/render.h"

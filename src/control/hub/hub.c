@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "api/server/server.h"
+#include "backends/store_open.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/secret.h"
@@ -23,7 +24,6 @@
 #include "os/log.h"
 #include "os/rng_kernel.h"
 #include "os/statefile.h"
-#include "store/store_open.h"
 
 /* ---- the clock ------------------------------------------------------------------------------ */
 

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/store_open.h"
 #include "base/err.h"
 #include "hub/enrol/enrol.h"
 #include "hub/record/seal.h"
 #include "os/rng_kernel.h"
 #include "store/store_now.h"
-#include "store/store_open.h"
 #include "test/support/sample_enrol.h"
 
 #define WALL 1790000000

@@ -8,13 +8,11 @@
  *     store.h          the interface: what callers ask, and what every store promises
  *     store_job.h      one request and its answer
  *     store_backend.h  this: requests go to a back end, answers come back
- *     memory.h         a back end
- *     sqlite.h         a back end
- *     remote_http.h    how a back end asks servers elsewhere; knows nothing of the others
- *     kubernetes.h     a back end, upon memory.h
+ *     memory.h         the back end that keeps nothing
  *     store_watch.h    who is told of changes
- *     store.c          the interface, upon all of these but the back ends
- *     store_open.h     which back end a URL names
+ *     store.c          the interface, upon all of these
+ *
+ * The other back ends are in backends/, with store_open.h, which finds the one that a URL names.
  *
  * Theory of operation. store.c checks and copies what is asked for into a job, and hands it to
  * submit(). The back end does the job whenever and on whatever thread it likes, fills in the

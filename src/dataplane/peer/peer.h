@@ -22,9 +22,9 @@
 #include "net/socket/udp_batch.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
+#include "noise/identity.h"
 #include "noise/keypair.h"
 #include "noise/pin.h"
-#include "noise/identity.h"
 #include "noise/timers.h"
 #include "shared/poll_list.h"
 

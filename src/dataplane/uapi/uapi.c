@@ -7,8 +7,8 @@
 #include "base/secret.h"
 #include "shared/device_state.h"
 #include "shared/port_state.h"
-#include "uapi/uapi_request.h"
 #include "uapi/uapi_answer.h"
+#include "uapi/uapi_request.h"
 
 /* Takes @in apart into lines; the empty line that ends the request is always added. */
 static void take_text(struct uapi_request *req, const char *in, size_t len, struct uapi_text *out)

@@ -11,9 +11,9 @@
 
 #include "base/addr.h"
 #include "crypto/x25519.h"
-#include "noise/profile.h"
-#include "noise/pin.h"
 #include "noise/identity.h"
+#include "noise/pin.h"
+#include "noise/profile.h"
 
 enum uapi_key {
     UAPI_KEY_NONE,

@@ -15,8 +15,8 @@
 #include "shared/device_state.h"
 #include "shared/port_state.h"
 #include "uapi/uapi.h"
-#include "uapi/uapi_request.h"
 #include "uapi/uapi_answer.h"
+#include "uapi/uapi_request.h"
 
 #define CLIENTS_MAX 64
 

@@ -18,9 +18,9 @@
 
 #include "base/err.h"
 #include "fake.h"
-#include "net/tun/offload.h"
 #include "net/socket/socket.h"
 #include "net/socket/udp_batch.h"
+#include "net/tun/offload.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
 #include "noise/keypair.h"

@@ -20,8 +20,8 @@
 #include "crypto/x25519.h"
 #include "noise/cookie.h"
 #include "noise/handshake.h"
-#include "noise/keypair.h"
 #include "noise/identity.h"
+#include "noise/keypair.h"
 
 #define PARTY_PEERS_MAX  8
 #define PARTY_INDEX_MAX  96 /* indices are 1 to this */

@@ -14,6 +14,7 @@
 #include <uv.h>
 #include <cmocka.h>
 
+#include "backends/store_open.h"
 #include "base/err.h"
 #include "hub/jobs/job.h"
 #include "hub/jobs/job_host.h"
@@ -27,7 +28,6 @@
 #include "rendezvous/shared/rdzv_wire.h"
 #include "store/store.h"
 #include "store/store_now.h"
-#include "store/store_open.h"
 #include "test/support/sample_late.h"
 
 /* Pieces of a blob that takes several commits. */

@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/store_open.h"
 #include "base/err.h"
 #include "hub/networks/disk_work.h"
 #include "os/clock.h"
 #include "os/fd_cleanup.h"
 #include "os/statefile.h"
 #include "store/store.h"
-#include "store/store_open.h"
 
 #define PATH_ROOM 512
 

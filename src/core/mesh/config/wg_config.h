@@ -16,8 +16,8 @@
 
 #include "base/addr.h"
 #include "crypto/x25519.h"
-#include "noise/profile.h"
 #include "noise/pin.h"
+#include "noise/profile.h"
 
 struct err;
 

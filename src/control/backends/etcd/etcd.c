@@ -1,0 +1,328 @@
+/* etcd.c - see etcd.h: life, the thread, and which job comes next. */
+#include "etcd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/etcd/etcd_internal.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
+
+/* How long opening waits for etcd. */
+#define OPEN_NS (5 * NSEC_PER_SEC)
+
+/* The layout below the prefix, see etcd_codec.h. */
+#define LAYOUT "weft store 1"
+
+static struct etcd *etcd_of(struct store *s)
+{
+    return container_of(s, struct etcd, base);
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* Commits that may be in one transaction with others write something, so that they are seen. */
+static bool can_share(const struct store_job *job)
+{
+    if (job->kind != STORE_JOB_COMMIT)
+        return false;
+    for (size_t i = 0; i < job->n_ops; i++)
+        if (job->ops[i].kind == STORE_OP_PUT)
+            return true;
+    return false;
+}
+
+static bool fits(const struct store_job *job)
+{
+    return job->n_ops <= ETCD_TXN_OPS_MAX && job->bytes <= ETCD_TXN_BYTES_MAX;
+}
+
+static bool has_key(const struct list *jobs, const char *key)
+{
+    const struct store_job *job;
+
+    list_foreach(job, jobs, link)
+        for (size_t i = 0; i < job->n_ops; i++)
+            if (strcmp(job->ops[i].key, key) == 0)
+                return true;
+    return false;
+}
+
+/* Is none of its keys among those of @jobs? */
+static bool is_apart(const struct list *jobs, const struct store_job *job)
+{
+    for (size_t i = 0; i < job->n_ops; i++)
+        if (has_key(jobs, job->ops[i].key))
+            return false;
+    return true;
+}
+
+/* The jobs that are done next: one, or commits as far as they fit into one transaction. False:
+ * there are none. @ret_ends: and no more will come. */
+static bool take_jobs(struct etcd *q, struct list *ret, bool *ret_ends)
+{
+    struct store_job *job;
+    size_t n_ops = 0;
+    size_t bytes = 0;
+
+    (void)pthread_mutex_lock(&q->lock);
+    *ret_ends = q->is_ending;
+    while ((job = list_first(&q->jobs, struct store_job, link))) {
+        bool is_first = list_is_empty(ret);
+        bool is_shared = can_share(job) && fits(job);
+
+        if (!is_first && (!is_shared || n_ops + job->n_ops > ETCD_TXN_OPS_MAX ||
+                             bytes + job->bytes > ETCD_TXN_BYTES_MAX || !is_apart(ret, job)))
+            break;
+        n_ops += job->n_ops;
+        bytes += job->bytes;
+        list_remove(&job->link);
+        list_add_tail(ret, &job->link);
+        if (!is_shared)
+            break;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return !list_is_empty(ret);
+}
+
+static void do_changes(struct etcd *q, struct store_job *job)
+{
+    job->r = etcd_news_changes(&q->news, job);
+    job->revision = q->news.revision;
+    store__finish(&q->base, job);
+}
+
+static void do_copy(struct etcd *q, struct store_job *job)
+{
+    job->r = err_set(&job->e, STORE_E_NO_FILES,
+        "the store is etcd at \"%s\": copy it with etcdctl snapshot save",
+        remote_http_server(q->client.http));
+    job->revision = q->news.revision;
+    store__finish(&q->base, job);
+}
+
+static void do_jobs(struct etcd *q, struct list *jobs)
+{
+    struct store_job *job = list_first(jobs, struct store_job, link);
+
+    if (job->kind == STORE_JOB_COMMIT && fits(job)) {
+        etcd__commit(q, jobs);
+        return;
+    }
+    list_remove(&job->link);
+    switch (job->kind) {
+    case STORE_JOB_COMMIT:
+        etcd__large_commit(q, job);
+        return;
+    case STORE_JOB_GET:
+    case STORE_JOB_LIST:
+        etcd__read(q, job);
+        return;
+    case STORE_JOB_CHANGES:
+        do_changes(q, job);
+        return;
+    case STORE_JOB_COPY:
+        do_copy(q, job);
+        return;
+    }
+}
+
+static void *run(void *arg)
+{
+    struct etcd *q = arg;
+    struct list jobs;
+    bool is_ending = false;
+
+    list_init(&jobs);
+    for (;;) {
+        etcd__drain(q);
+        etcd__tend(q, clock_now());
+        (void)wakeup_clear(q->wake_fd);
+        if (take_jobs(q, &jobs, &is_ending))
+            do_jobs(q, &jobs);
+        else if (is_ending)
+            break;
+        else
+            etcd__wait(q, q->wake_fd, 500);
+    }
+    etcd_session_end(&q->session, &q->client, clock_now());
+    return NULL;
+}
+
+/* ---- the owner's side ------------------------------------------------------------------------ */
+
+static void etcd_submit(struct store *s, struct store_job *job)
+{
+    struct etcd *q = etcd_of(s);
+
+    (void)pthread_mutex_lock(&q->lock);
+    list_add_tail(&q->jobs, &job->link);
+    (void)pthread_mutex_unlock(&q->lock);
+    wakeup_signal(q->wake_fd);
+}
+
+static void etcd_free(struct store *s)
+{
+    struct etcd *q = etcd_of(s);
+
+    (void)pthread_mutex_lock(&q->lock);
+    q->is_ending = true;
+    (void)pthread_mutex_unlock(&q->lock);
+    if (q->has_thread) {
+        wakeup_signal(q->wake_fd);
+        (void)pthread_join(q->thread, NULL);
+    }
+    etcd_feed_deinit(&q->feed);
+    etcd_news_deinit(&q->news);
+    etcd_client_deinit(&q->client);
+    closep(&q->wake_fd);
+    (void)pthread_mutex_destroy(&q->lock);
+    store__deinit(s);
+    free(q);
+}
+
+static const struct store_ops etcd_ops = {
+    .free = etcd_free,
+    .submit = etcd_submit,
+};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* The key "about" is there: is it ours? */
+static int check_about(struct etcd *q, const struct etcd_kvs *kvs, struct err *e)
+{
+    if (kvs->n == 0)
+        return err_set(e, -EINVAL,
+            "the prefix \"%s\" holds something else in etcd: there are keys and no \"%sabout\"; "
+            "name another prefix",
+            q->url.prefix, q->url.prefix);
+    if (strcmp(kvs->items[0].value, LAYOUT) != 0)
+        return err_set(e, -EINVAL,
+            "the prefix \"%s\" holds something else in etcd: \"%sabout\" is \"%.40s\" and not "
+            "\"" LAYOUT "\"; name another prefix",
+            q->url.prefix, q->url.prefix, kvs->items[0].value);
+    q->news.base = kvs->items[0].create;
+    return 0;
+}
+
+/* Find the layout's mark, or make it where nothing is below the prefix. Then the revision at which
+ * it was made is the store's 0. */
+static int open_prefix(struct etcd *q, nsec_t until, struct err *e)
+{
+    const char *prefix = q->client.prefix;
+    struct str body = STR_NULL;
+    struct etcd_kvs kvs = ETCD_KVS_NULL;
+    json_t *answer = NULL;
+    int r;
+
+    str_add(&body, "{\"compare\":[");
+    etcd_add_empty(&body, prefix);
+    str_add(&body, "],\"success\":[");
+    etcd_add_put(&body, prefix, "about", LAYOUT, strlen(LAYOUT), 0);
+    str_add(&body, ",");
+    etcd_add_range(&body, prefix, "about");
+    str_add(&body, "],\"failure\":[");
+    etcd_add_range(&body, prefix, "about");
+    str_add(&body, "]}");
+    r = etcd__ask(q, "/v3/kv/txn", &body, until, &answer, e);
+    str_deinit(&body);
+    if (r == 0)
+        r = etcd_answer_nth(answer, etcd_answer_succeeded(answer) ? 1 : 0, prefix, &kvs, e);
+    if (r == 0)
+        r = check_about(q, &kvs, e);
+    etcd_kvs_deinit(&kvs);
+    json_decref(answer);
+    return r;
+}
+
+static int connect_etcd(struct etcd *q, nsec_t now, struct err *e)
+{
+    nsec_t until = clock_now() + OPEN_NS;
+    int r = etcd_client_init(&q->client, &q->url, e);
+
+    if (r != 0)
+        return r;
+    etcd_feed_init(&q->feed, &q->client, 0);
+    r = open_prefix(q, until, e);
+    if (r == 0) {
+        etcd_news_init(&q->news, q->news.base, q->news.base);
+        r = etcd__load(q, now, until, e);
+    }
+    if (r == 0)
+        etcd__large_clean(q, until);
+    if (r == ETCD_E_AWAY || r == ETCD_E_LOST)
+        (void)err_prefix(e, "etcd is away (most of its members must be up)");
+    return r > 0 ? -EIO : r;
+}
+
+static int start(struct etcd *q, struct err *e)
+{
+    int r;
+
+    q->wake_fd = wakeup_open();
+    if (q->wake_fd < 0)
+        return err_set(e, q->wake_fd, "no descriptor for the store");
+    r = thread_start(&q->thread, "store", -1, run, q);
+    q->has_thread = r == 0;
+    return r == 0 ? 0 : err_set(e, r, "no thread for the store");
+}
+
+static int open_any(struct store **ret, const char *where, bool is_tls, nsec_t now, struct err *e)
+{
+    struct etcd *q = calloc(1, sizeof(*q));
+    int r;
+
+    if (!q)
+        return err_set(e, -ENOMEM, "no memory for a store");
+    q->wake_fd = -1;
+    (void)pthread_mutex_init(&q->lock, NULL);
+    list_init(&q->jobs);
+    list_init(&q->feed.revisions);
+    list_init(&q->news.log);
+    r = store__init(&q->base, &etcd_ops, e);
+    if (r == 0)
+        r = etcd_url_parse(&q->url, where, is_tls, e);
+    if (r == 0)
+        r = connect_etcd(q, now, e);
+    if (r == 0)
+        r = start(q, e);
+    if (r != 0) {
+        etcd_free(&q->base);
+        return r;
+    }
+    *ret = &q->base;
+    return 0;
+}
+
+int etcd_open(struct store **ret, const char *where, nsec_t now, struct err *e)
+{
+    return open_any(ret, where, false, now, e);
+}
+
+int etcd_open_tls(struct store **ret, const char *where, nsec_t now, struct err *e)
+{
+    return open_any(ret, where, true, now, e);
+}
+
+static int check_any(const char *where, bool is_tls, struct err *e)
+{
+    struct etcd_url *url = calloc(1, sizeof(*url));
+    int r = url ? etcd_url_parse(url, where, is_tls, e) : -ENOMEM;
+
+    free(url);
+    return r;
+}
+
+int etcd_check(const char *where, struct err *e)
+{
+    return check_any(where, false, e);
+}
+
+int etcd_check_tls(const char *where, struct err *e)
+{
+    return check_any(where, true, e);
+}

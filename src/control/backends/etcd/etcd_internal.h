@@ -1,0 +1,171 @@
+/*
+ * etcd_internal.h - what the files of the etcd store share: one struct, and the steps of its
+ * thread.
+ *
+ *     etcd_ask.c      what every request to etcd and every answer to the owner has
+ *     etcd_told.c     from the feed to the owner's loop
+ *     etcd_intent.c   the steps of large commits, and bringing one that is begun to its end
+ *     etcd_follow.c   what etcd has: all at the start, all after a gap; keeping up with the feed
+ *     etcd_read.c     requests that read
+ *     etcd_large.c    commits that are many transactions
+ *     etcd_commit.c   commits that are one
+ *     etcd.c          life, the thread, which job comes next
+ *
+ * None calls one below it in this list.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "backends/etcd/etcd_client.h"
+#include "backends/etcd/etcd_feed.h"
+#include "backends/etcd/etcd_news.h"
+#include "backends/etcd/etcd_session.h"
+#include "backends/etcd/etcd_url.h"
+#include "store/store_backend.h"
+
+/** How long a request to the store is tried before it fails, ns. */
+#define ETCD_JOB_NS (8 * NSEC_PER_SEC)
+
+/** Operations and bytes of keys and values in one transaction; etcd takes 128 and 1.5 MiB. */
+#define ETCD_TXN_OPS_MAX   100
+#define ETCD_TXN_BYTES_MAX (512u << 10)
+
+struct etcd {
+    struct store base;
+
+    /* The thread's, once it runs. */
+    struct etcd_url url;
+    struct etcd_client client;
+    struct etcd_feed feed;
+    struct etcd_news news;
+    struct etcd_session session;
+    uint64_t last_seq;    /* the number of a commit that was given out last, in any session */
+    struct list *current; /* pins: the jobs of the commit that is being made; NULL: none is */
+    uint64_t current_seq; /* its number in the session */
+    bool is_current_seen; /* the feed has shown it, and its jobs were handed back */
+    nsec_t away_at;       /* a request has failed for want of an answer; 0: the last one did not */
+    nsec_t asked_at;      /* a request was answered by the server where the feed is */
+    struct err away;      /* in these words */
+
+    _Atomic unsigned n_told; /* handed to the owner's loop unasked, and not taken yet */
+    int wake_fd;             /* owns; wakes the thread */
+    pthread_t thread;        /* joined by the store's free */
+    bool has_thread;         /* it was started */
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct list jobs;     /* of struct store_job; the oldest first */
+    bool is_ending;       /* no more jobs will come */
+};
+
+/* ---- etcd_ask.c ----------------------------------------------------------------------------- */
+
+/** etcd__ask() - as etcd_client_ask(), noting whether etcd is away. */
+int etcd__ask(
+    struct etcd *q, const char *path, struct str *body, nsec_t until, json_t **ret, struct err *e);
+
+/** etcd__fail() - @job has failed with @r of etcd_client_ask(), and @e has the words. */
+void etcd__fail(struct etcd *q, struct store_job *job, int r, const struct err *e);
+
+/** etcd__need_session() - begin a session if there is none. As etcd_client_ask(). */
+int etcd__need_session(struct etcd *q, nsec_t until, struct err *e);
+
+/** etcd__add_put() - add the operation that writes what @op says. @revision: see struct etcd_value.
+ */
+void etcd__add_put(
+    const struct etcd *q, const struct store_op *op, uint64_t revision, struct str *to);
+
+/* ---- etcd_told.c ---------------------------------------------------------------------------- */
+
+/** etcd__tell() - hand a commit that nobody asked for to the owner's loop; @job: taken. */
+void etcd__tell(struct etcd *q, struct store_job *job);
+
+/** etcd__drain() - tell the owner's loop what the feed has brought. */
+void etcd__drain(struct etcd *q);
+
+/** etcd__wait() - let things happen for at most @ms, and then drain. @fd: as remote_http_wait(). */
+void etcd__wait(struct etcd *q, int fd, unsigned ms);
+
+/* ---- etcd_intent.c -------------------------------------------------------------------------- */
+
+/** An outcome of a step: the key "i", which says what large commit is being made, has changed. */
+#define ETCD_E_LOST_HEAD 200
+
+/** etcd__part_name() - the key that holds part @part of a large commit. Returns @buf. */
+const char *etcd__part_name(
+    char buf[static ETCD_NAME_MAX + 1], const struct etcd_writer *w, uint64_t part);
+
+/**
+ * etcd__step() - send a transaction that fails where its comparisons do not hold
+ * @body:	emptied
+ * @ret_mod:	etcd's revision of it; NULL: not wanted
+ *
+ * Return: 0; ETCD_E_LOST_HEAD: a comparison did not hold; or as etcd_client_ask().
+ */
+int etcd__step(struct etcd *q, struct str *body, nsec_t until, uint64_t *ret_mod, struct err *e);
+
+/** etcd__read_head() - what "i" is. @ret_mod: etcd's revision; 0: absent. As etcd_client_ask(). */
+int etcd__read_head(
+    struct etcd *q, nsec_t until, struct etcd_large_head *ret, uint64_t *ret_mod, struct err *e);
+
+/** etcd__remove_head() - remove "i", if it is at revision @mod; as etcd__step(). */
+int etcd__remove_head(struct etcd *q, uint64_t mod, nsec_t until, struct err *e);
+
+/**
+ * etcd__apply() - steps 5 and 6 of a large commit, whoever else is at it
+ * @mod:	the revision of "i"
+ *
+ * Return: 0: it is done; or as etcd_client_ask().
+ */
+int etcd__apply(
+    struct etcd *q, const struct etcd_large_head *head, uint64_t mod, nsec_t until, struct err *e);
+
+/**
+ * etcd__large_help() - a large commit was found begun: wait for it, or bring it to its end
+ *
+ * Return: 0: look again; or as etcd_client_ask().
+ */
+int etcd__large_help(struct etcd *q, nsec_t until, struct err *e);
+
+/** etcd__large_clean() - remove what hubs that are gone have left of commits never made. */
+void etcd__large_clean(struct etcd *q, nsec_t until);
+
+/* ---- etcd_follow.c -------------------------------------------------------------------------- */
+
+/** What is done with each key; not 0: no further one. */
+typedef int (*etcd_kv_fn)(void *ctx, const struct etcd_kv *kv);
+
+/**
+ * etcd__read_pages() - read a span, page by page, as of one revision
+ * @revision:	that revision, etcd's
+ *
+ * Return: 0; what @fn ended it with; or as etcd_client_ask().
+ */
+int etcd__read_pages(struct etcd *q, struct etcd_span span, nsec_t until, uint64_t *revision,
+    etcd_kv_fn fn, void *ctx, struct err *e);
+
+/** etcd__load() - at the start: what there is. 0 or negative errno with words. */
+int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e);
+
+/** etcd__tend() - what has to be done now and then: keep the feed alive, and complete after a gap.
+ */
+void etcd__tend(struct etcd *q, nsec_t now);
+
+/**
+ * etcd__wait_for() - until etcd's revision @revision was told
+ *
+ * Return: 0; or ETCD_E_AWAY with words when the time is over.
+ */
+int etcd__wait_for(struct etcd *q, uint64_t revision, nsec_t until, struct err *e);
+
+/* ---- etcd_read.c, etcd_large.c, etcd_commit.c ------------------------------------------------ */
+
+/** etcd__read() - do @job, a GET or a LIST. */
+void etcd__read(struct etcd *q, struct store_job *job);
+
+/** etcd__large_commit() - do @job, a commit that does not fit into one transaction. */
+void etcd__large_commit(struct etcd *q, struct store_job *job);
+
+/** etcd__commit() - do @jobs, commits that fit into one transaction; they are handed back. */
+void etcd__commit(struct etcd *q, struct list *jobs);

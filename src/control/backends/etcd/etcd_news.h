@@ -1,0 +1,130 @@
+/*
+ * etcd_news.h - what the feed says, as commits: who wrote them, and what they changed.
+ *
+ * Theory of operation. A revision of the feed holds the changes of one transaction. Each commit of
+ * a hub writes the key of its session too (etcd_session.h), so its own commits are known by that. A
+ * large commit is many transactions (etcd_large.h): between "apply" in the key "i" and the removal
+ * of that key nobody else writes, and everything in between is one commit, told at once at its end.
+ * Its revision is that of "apply".
+ *
+ * Beside that the news keep two things that everything told passes through: which keys there are,
+ * from which a deletion is known that fell into a gap of the feed; and the log of the last changes,
+ * for watches that begin in the past. The log is in memory: it begins when the store is opened.
+ *
+ * Pure: no call to etcd, no clock.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/etcd/etcd_codec.h"
+#include "base/list.h"
+#include "store/keys.h"
+#include "store/store_job.h"
+
+/** Longest name of a session, bytes. */
+#define ETCD_SESSION_MAX 32
+
+/** Bytes of values in the log, about. */
+#define ETCD_LOG_BYTES_MAX (16u << 20)
+
+/** Who made a commit. */
+struct etcd_writer {
+    char session[ETCD_SESSION_MAX + 1]; /* "": nobody that writes as a hub does */
+    uint64_t seq;                       /* the number of the commit in its session */
+};
+
+/** The large commit that is being made: the value of the key "i". */
+struct etcd_large_head {
+    bool is_applied;           /* it will be done; else what it expects is being looked at */
+    struct etcd_writer writer; /* whose it is */
+    uint64_t n_parts;
+};
+
+/** Most parts of a large commit. */
+#define ETCD_LARGE_PARTS_MAX 4096
+
+/** Longest value of the key "i". */
+#define ETCD_LARGE_HEAD_MAX (ETCD_SESSION_MAX + 64)
+
+/** etcd_large_head_format() - as it is stored. Returns @buf. */
+const char *etcd_large_head_format(
+    const struct etcd_large_head *head, char buf[static ETCD_LARGE_HEAD_MAX]);
+
+/** etcd_large_head_parse() - false: @text is none. */
+bool etcd_large_head_parse(struct etcd_large_head *ret, const char *text);
+
+/** A commit that the feed has shown whole. */
+struct etcd_commit_seen {
+    struct etcd_writer writer;
+    uint64_t revision;       /* the store's */
+    struct etcd_kvs changes; /* names begin with "k/"; owned by the news until the next take */
+};
+
+struct etcd_news {
+    uint64_t base;                 /* etcd's revision that is the store's 0 */
+    uint64_t position;             /* etcd's revision that was taken last */
+    uint64_t revision;             /* the store's, of the commit that was seen last */
+    struct keys known;             /* owns: the keys that there are */
+    struct list log;               /* owns: the last changes, the oldest first */
+    size_t n_log;                  /* how many */
+    size_t bytes_log;              /* of their values */
+    uint64_t log_first;            /* the store's first revision that the log holds completely */
+    bool is_large;                 /* inside of a large commit */
+    struct etcd_large_head head;   /* is_large: which */
+    uint64_t large_revision;       /* is_large: the store's */
+    struct etcd_commit_seen large; /* is_large: what it has changed so far */
+    struct etcd_commit_seen seen;  /* what was given out last */
+};
+
+/** etcd_news_init() - of a store that is at etcd's revision @position. */
+void etcd_news_init(struct etcd_news *n, uint64_t base, uint64_t position);
+
+/** etcd_news_deinit() - idempotent. */
+void etcd_news_deinit(struct etcd_news *n);
+
+/**
+ * etcd_news_take() - the next revision of the feed
+ * @events:	taken; empty afterwards
+ * @ret:	lent until the next call; NULL: no commit is whole by this
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int etcd_news_take(struct etcd_news *n, uint64_t number, struct etcd_kvs *events,
+    const struct etcd_commit_seen **ret);
+
+/** etcd_news_has() - is there such a key of the store? */
+bool etcd_news_has(const struct etcd_news *n, const char *key);
+
+/** etcd_news_note() - a key of the store is there, or is there no more. 0 or -ENOMEM. */
+int etcd_news_note(struct etcd_news *n, const char *key, bool is_there);
+
+/**
+ * etcd_news_revision_of() - the store's revision that wrote @kv
+ *
+ * That of etcd, less the store's 0; or what a large commit has noted in the value.
+ */
+uint64_t etcd_news_revision_of(const struct etcd_news *n, const struct etcd_kv *kv);
+
+/** etcd_news_item() - @kv, whose name begins with "k/", as an item that borrows from it. */
+struct store_item etcd_news_item(const struct etcd_news *n, const struct etcd_kv *kv);
+
+/**
+ * etcd_news_job() - what @changes did, as a commit that nobody here has asked for
+ *
+ * Keys that are none of a store's are left out.
+ *
+ * Return: gives the job, done, but for its time; NULL: no memory.
+ */
+struct store_job *etcd_news_job(const struct etcd_kvs *changes, uint64_t revision);
+
+/** etcd_news_done() - @job is a commit that is done: it goes into the log, and its keys are noted.
+ */
+void etcd_news_done(struct etcd_news *n, const struct store_job *job);
+
+/** etcd_news_forget() - empty the log: from the store's revision @first on it is complete again. */
+void etcd_news_forget(struct etcd_news *n, uint64_t first);
+
+/** etcd_news_changes() - do a CHANGES job from the log. Its result. */
+int etcd_news_changes(const struct etcd_news *n, struct store_job *job);

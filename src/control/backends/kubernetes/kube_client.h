@@ -1,0 +1,107 @@
+/*
+ * kube_client.h - asks a Kubernetes API server for the Records of a namespace, upon remote_http.h.
+ *
+ * A Record (records.weft.dev) holds one text, and is made, read and removed by its name. It is
+ * replaced only where its resourceVersion is given, which is passed on as it came and never looked
+ * into.
+ *
+ * While the server does not answer, a request is tried again until its time is over. So all
+ * requests here may be done twice: one that makes a Record may find that it has made it already.
+ *
+ * Threads: one at a time.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "backends/kubernetes/kube_config.h"
+#include "backends/remote/remote_http.h"
+#include "base/clock.h"
+
+struct err;
+
+/** Group and version of our resources. */
+#define KUBE_API "weft.dev/v1alpha1"
+
+/** Longest name of a Record, with the zero. */
+#define KUBE_RECORD_NAME_MAX 128
+
+/** Most bytes of a Record's text as JSON has it; etcd takes 1.5 MiB with all that is around it. */
+#define KUBE_RECORD_MAX (1u << 20)
+
+/* Outcomes. */
+#define KUBE_E_AWAY   1 /* no server took the request: nothing was done */
+#define KUBE_E_LOST   2 /* it was sent, and no answer came: perhaps it was done */
+#define KUBE_E_ABSENT 3 /* there is no such Record */
+#define KUBE_E_EXISTS 4 /* there is one of that name, or it has another resourceVersion */
+
+struct kube_client {
+    struct kube_config config;
+    struct remote_http *http; /* owns */
+    nsec_t token_at;          /* when the token was read last; 0: never */
+};
+
+#define KUBE_CLIENT_NULL                                                                           \
+    {                                                                                              \
+        .config = KUBE_CONFIG_NULL                                                                 \
+    }
+
+/** A Record, as it was read. */
+struct kube_record {
+    char *data;    /* owns */
+    char *version; /* owns: its resourceVersion, opaque */
+};
+
+#define KUBE_RECORD_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** kube_record_deinit() - idempotent. */
+void kube_record_deinit(struct kube_record *r);
+
+/**
+ * kube_client_init() - by what follows "kubernetes:"; nothing is connected yet
+ * @ret:	for kube_client_deinit(), also after a failure
+ *
+ * Return: 0; negative errno with words.
+ */
+int kube_client_init(struct kube_client *ret, const char *where, struct err *e);
+
+/** kube_client_deinit() - streams must be closed before; idempotent. */
+void kube_client_deinit(struct kube_client *c);
+
+/*
+ * Return, of all that ask: 0; KUBE_E_...; or negative errno; always with words. -EACCES: the server
+ * forbids it; -ENOENT: it does not have our resources.
+ *
+ * @until: monotonic time after which a request that was not answered is not tried again.
+ */
+
+/** kube_client_read() - the Record called @name; @ret: for kube_record_deinit(). */
+int kube_client_read(
+    struct kube_client *c, const char *name, nsec_t until, struct kube_record *ret, struct err *e);
+
+/** kube_client_make() - a new Record that holds @data; KUBE_E_EXISTS when there is one. */
+int kube_client_make(
+    struct kube_client *c, const char *name, const char *data, nsec_t until, struct err *e);
+
+/** kube_client_replace() - @data in place of what was read as @version. */
+int kube_client_replace(struct kube_client *c, const char *name, const char *data,
+    const char *version, nsec_t until, struct err *e);
+
+/** kube_client_remove() - fine when it is absent. */
+int kube_client_remove(struct kube_client *c, const char *name, nsec_t until, struct err *e);
+
+/**
+ * kube_client_version() - the resourceVersion of all Records, from which a watch may begin
+ * @ret:	free() it
+ */
+int kube_client_version(struct kube_client *c, nsec_t until, char **ret, struct err *e);
+
+/** kube_client_watch() - a stream of the changes of Records since @version; as remote_http_open().
+ */
+int kube_client_watch(struct kube_client *c, const char *version, remote_http_line_fn fn, void *ctx,
+    struct remote_http_stream **ret, struct err *e);

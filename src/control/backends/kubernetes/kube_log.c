@@ -1,0 +1,656 @@
+/* kube_log.c - the journal of a store in Kubernetes; see kubernetes.h. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/kubernetes/kubernetes_internal.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "store/memory.h"
+
+/* An entry whose number this divides is followed by a state. */
+#define STATE_EVERY 512
+
+/* Entries that are read before they are done; and those that one step of tidying removes. */
+#define READ_MAX 32
+#define TIDY_MAX 8
+
+/* How long tidying waits for an answer, and how often a load begins anew. */
+#define TIDY_NS   (2 * NSEC_PER_SEC)
+#define LOADS_MAX 8
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static json_t *parse(const char *text, const char *name, struct err *e)
+{
+    json_t *json = json_loads(text, 0, NULL);
+
+    if (!json)
+        (void)err_set(e, -EINVAL, "the record \"%s\" is not JSON", name);
+    return json;
+}
+
+typedef const char *(*name_fn)(char buf[static KUBE_RECORD_NAME_MAX], const void *of, uint64_t i);
+
+static const char *part_name(char buf[static KUBE_RECORD_NAME_MAX], const void *of, uint64_t i)
+{
+    return kube_part_name(buf, of, i);
+}
+
+static const char *state_name(char buf[static KUBE_RECORD_NAME_MAX], const void *of, uint64_t i)
+{
+    return kube_state_name(buf, *(const uint64_t *)of, i);
+}
+
+/* A text that was cut into @n Records. */
+static int read_parts(struct kubernetes *q, name_fn name_of, const void *of, uint64_t n,
+    nsec_t until, json_t **ret, struct err *e)
+{
+    char name[KUBE_RECORD_NAME_MAX];
+    struct str text = STR_NULL;
+    int r = 0;
+
+    for (uint64_t i = 0; r == 0 && i < n; i++) {
+        struct kube_record record = KUBE_RECORD_NULL;
+
+        r = kube_client_read(&q->client, name_of(name, of, i), until, &record, e);
+        if (r == 0)
+            str_add(&text, record.data);
+        kube_record_deinit(&record);
+    }
+    if (r == 0 && text.failed)
+        r = err_set(e, -ENOMEM, "no memory for a record of %" PRIu64 " parts", n);
+    if (r == 0) {
+        *ret = parse(str_text(&text), name, e);
+        r = *ret ? 0 : -EINVAL;
+    }
+    str_deinit(&text);
+    return r;
+}
+
+/* An entry with its commits, wherever they are. */
+static int read_entry(struct kubernetes *q, uint64_t seq, nsec_t until, json_t **ret, struct err *e)
+{
+    struct kube_record record = KUBE_RECORD_NULL;
+    char name[KUBE_RECORD_NAME_MAX];
+    const char *writer;
+    json_int_t parts;
+    json_t *json;
+    int r = kube_client_read(&q->client, kube_entry_name(name, seq), until, &record, e);
+
+    if (r != 0)
+        return r;
+    json = parse(record.data, name, e);
+    kube_record_deinit(&record);
+    if (!json)
+        return -EINVAL;
+    writer = json_string_value(json_object_get(json, "by"));
+    parts = json_integer_value(json_object_get(json, "parts"));
+    if (!writer || strlen(writer) >= KUBE_WRITER_MAX || parts < 0 || parts > KUBE_PARTS_MAX)
+        r = err_set(e, -EINVAL, "the record \"%s\" is none that a hub has written", name);
+    else if (parts > 0) {
+        json_t *whole = NULL;
+
+        r = read_parts(q, part_name, writer, (uint64_t)parts, until, &whole, e);
+        json_decref(json);
+        json = whole;
+    }
+    if (r == 0)
+        *ret = json;
+    else
+        json_decref(json);
+    return r;
+}
+
+static int read_floor(
+    struct kubernetes *q, nsec_t until, struct kube_record *ret_record, struct err *e)
+{
+    struct kube_record record = KUBE_RECORD_NULL;
+    int r = kube_client_read(&q->client, "floor", until, &record, e);
+
+    if (r == 0)
+        r = kube_floor_decode(&q->floor, record.data, e);
+    if (r == 0 && ret_record) {
+        *ret_record = record;
+        return 0;
+    }
+    kube_record_deinit(&record);
+    return r;
+}
+
+/* ---- doing ----------------------------------------------------------------------------------- */
+
+static bool has_effect(const struct store_job *job)
+{
+    for (size_t i = 0; i < job->n_ops; i++)
+        if (job->took_effect[i])
+            return true;
+    return false;
+}
+
+/* Another's commit, or one of ours whose answer was lost. */
+static int do_others(struct kubernetes *q, const json_t *commit, struct err *e)
+{
+    struct store_job *job = NULL;
+    int r = kube_commit_decode(&job, commit, e);
+
+    if (r != 0)
+        return r;
+    memory_run(q->mirror, job);
+    if (job->r != 0 || !has_effect(job) || q->is_loading) {
+        store_job_free(job);
+        return 0;
+    }
+    job->is_unasked = true;
+    job->asked_at = clock_now();
+    store__finish(&q->base, job);
+    return 0;
+}
+
+static void do_own(struct kubernetes *q)
+{
+    struct store_job *job;
+
+    while ((job = list_first(q->own, struct store_job, link))) {
+        list_remove(&job->link);
+        memory_run(q->mirror, job);
+        store__finish(&q->base, job);
+    }
+}
+
+static int do_entry(struct kubernetes *q, const json_t *entry, struct err *e)
+{
+    const char *writer = json_string_value(json_object_get(entry, "by"));
+    const json_t *commits = json_object_get(entry, "commits");
+    size_t i;
+    json_t *commit;
+    int r = 0;
+
+    if (q->own && writer && strcmp(writer, q->writer) == 0) {
+        do_own(q);
+    } else {
+        json_array_foreach((json_t *)commits, i, commit) {
+            r = do_others(q, commit, e);
+            if (r != 0)
+                return err_prefix(e, "entry %" PRIu64, q->seq + 1);
+        }
+    }
+    q->seq++;
+    return 0;
+}
+
+/* Do the entries that are there, as far as they are read at once. 0; KUBE_E_ABSENT: no more are
+ * there; KUBE_E_EXISTS: they are too old, and everything is to be loaded. */
+static int follow_some(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    json_t *entries[READ_MAX];
+    unsigned n = 0;
+    bool is_end;
+    int r = 0;
+
+    while (r == 0 && n < READ_MAX) {
+        r = read_entry(q, q->seq + 1 + n, until, &entries[n], e);
+        n += r == 0;
+    }
+    is_end = r == KUBE_E_ABSENT;
+    /* What was read is of the journal only if it was not removed from it before. */
+    if (r == 0 || is_end)
+        r = read_floor(q, until, NULL, e);
+    if (r == 0 && q->floor.first > q->seq + 1)
+        r = KUBE_E_EXISTS;
+    for (unsigned i = 0; i < n; i++) {
+        if (r == 0)
+            r = do_entry(q, entries[i], e);
+        json_decref(entries[i]);
+    }
+    return r == 0 && is_end ? KUBE_E_ABSENT : r;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static int take_state(struct kubernetes *q, const json_t *json, struct err *e)
+{
+    const json_t *items = json_object_get(json, "items");
+    struct store_item item;
+    json_t *one;
+    size_t i;
+    int r = 0;
+
+    json_array_foreach((json_t *)items, i, one) {
+        r = kube_item_decode(&item, one, e);
+        if (r == 0 && memory_restore(q->mirror, &item) != 0)
+            r = err_set(e, -ENOMEM, "no memory for the store");
+        if (r != 0)
+            return r;
+    }
+    memory_set_revision(q->mirror, (uint64_t)json_integer_value(json_object_get(json, "revision")));
+    return 0;
+}
+
+/* The first hub makes the floor. */
+static int make_floor(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    struct kube_floor floor = {.first = 1, .next = 1};
+    char *text = kube_floor_encode(&floor);
+    int r = text ? kube_client_make(&q->client, "floor", text, until, e) : -ENOMEM;
+
+    free(text);
+    return r == KUBE_E_EXISTS ? 0 : r;
+}
+
+/* Into an empty mirror. KUBE_E_ABSENT, KUBE_E_EXISTS: something was removed meanwhile. */
+static int load_once(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    json_t *state = NULL;
+    uint64_t next;
+    int r = read_floor(q, until, NULL, e);
+
+    if (r == KUBE_E_ABSENT) {
+        r = make_floor(q, until, e);
+        if (r == 0)
+            r = read_floor(q, until, NULL, e);
+    }
+    if (r != 0)
+        return r == KUBE_E_ABSENT ? err_set(e, -EIO, "the record \"floor\" does not stay") : r;
+    next = q->floor.next;
+    if (q->floor.parts > 0) {
+        r = read_parts(q, state_name, &next, q->floor.parts, until, &state, e);
+        if (r == 0)
+            r = take_state(q, state, e);
+        json_decref(state);
+        if (r != 0)
+            return r;
+    }
+    q->seq = next - 1;
+    do
+        r = follow_some(q, until, e);
+    while (r == 0);
+    return r == KUBE_E_ABSENT ? 0 : r;
+}
+
+int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    int r = KUBE_E_EXISTS;
+
+    q->is_loading = true;
+    for (unsigned n = 0; n < LOADS_MAX && (r == KUBE_E_EXISTS || r == KUBE_E_ABSENT); n++) {
+        q->mirror = store_free(q->mirror);
+        r = memory_open(&q->mirror, "", 0, e);
+        if (r == 0)
+            r = load_once(q, until, e);
+    }
+    q->is_loading = false;
+    if (r == KUBE_E_EXISTS || r == KUBE_E_ABSENT)
+        r = err_set(e, -EIO, "the records change faster than they can be read");
+    /* What a hub that ended has left. */
+    q->trim_end = q->floor.first;
+    q->trim_next = q->trim_end > 2 * STATE_EVERY ? q->trim_end - 2 * STATE_EVERY : 1;
+    return r;
+}
+
+/* ---- telling what is different --------------------------------------------------------------- */
+
+/* The page of @from's keys behind @after; NULL: no memory. */
+static struct store_job *read_page(struct store *from, const char *after)
+{
+    struct store_job *job = store_job_new(STORE_JOB_LIST);
+
+    if (!job)
+        return NULL;
+    job->key = strdup("");
+    job->from = after ? strdup(after) : NULL;
+    job->limit = STORE_PAGE_MAX;
+    if (!job->key || (after && !job->from))
+        return store_job_free(job);
+    memory_run(from, job);
+    return job->r == 0 ? job : store_job_free(job);
+}
+
+/* The revision of @key in @s; 0: it is not there. */
+static uint64_t revision_in(struct store *s, const char *key)
+{
+    struct store_job *job = store_job_new(STORE_JOB_GET);
+    uint64_t revision = 0;
+
+    if (job)
+        job->key = strdup(key);
+    if (job && job->key) {
+        memory_run(s, job);
+        if (job->r == 0)
+            revision = job->items.items[0].revision;
+    }
+    store_job_free(job);
+    return revision;
+}
+
+static int tell(struct kubernetes *q, const struct store_op *op, uint64_t revision)
+{
+    struct store_job *job = store_job_new(STORE_JOB_COMMIT);
+
+    if (!job || store_job_set_ops(job, op, 1) != 0) {
+        store_job_free(job);
+        return -ENOMEM;
+    }
+    job->took_effect[0] = true;
+    job->is_unasked = true;
+    job->asked_at = clock_now();
+    job->revision = revision;
+    store__finish(&q->base, job);
+    return 0;
+}
+
+/* Called with each key of a store; 0 goes on. */
+typedef int (*walk_fn)(void *ctx, const struct store_item *item);
+
+static int walk(struct store *s, walk_fn fn, void *ctx)
+{
+    char *after = NULL;
+    bool has_more = true;
+    int r = 0;
+
+    while (r == 0 && has_more) {
+        struct store_job *page = read_page(s, after);
+
+        free(after);
+        after = NULL;
+        if (!page)
+            return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < page->items.n; i++)
+            r = fn(ctx, &page->items.items[i]);
+        has_more = page->has_more;
+        if (has_more)
+            after = strdup(page->items.items[page->items.n - 1].key);
+        store_job_free(page);
+    }
+    free(after);
+    return r;
+}
+
+/* Two states of the store, of which the first one's keys are walked through. */
+struct difference {
+    struct kubernetes *q;
+    struct store *other;
+    uint64_t revision; /* of the newer one */
+};
+
+static int tell_gone(void *ctx, const struct store_item *item)
+{
+    const struct difference *d = ctx;
+    struct store_op op = {.kind = STORE_OP_DELETE, .key = item->key};
+
+    return revision_in(d->other, item->key) ? 0 : tell(d->q, &op, d->revision);
+}
+
+static int tell_new(void *ctx, const struct store_item *item)
+{
+    const struct difference *d = ctx;
+    struct store_op op = {.kind = STORE_OP_PUT,
+        .key = item->key,
+        .value = item->value,
+        .ttl_seconds = item->ttl_seconds};
+
+    return revision_in(d->other, item->key) == item->revision ? 0 : tell(d->q, &op, item->revision);
+}
+
+static int tell_differences(struct kubernetes *q, struct store *before)
+{
+    struct difference d = {.q = q, .other = q->mirror, .revision = memory_revision(q->mirror)};
+    int r = walk(before, tell_gone, &d);
+
+    d.other = before;
+    return r == 0 ? walk(q->mirror, tell_new, &d) : r;
+}
+
+/* Too much was removed meanwhile: everything is loaded, and what is different is told. */
+static int begin_anew(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    struct store *before = q->mirror;
+    uint64_t seq = q->seq;
+    int r;
+
+    q->mirror = NULL;
+    r = kube_log__load(q, until, e);
+    if (r != 0) {
+        store_free(q->mirror);
+        q->mirror = before;
+        q->seq = seq;
+        return r;
+    }
+    r = tell_differences(q, before);
+    store_free(before);
+    return r == 0 ? 0 : err_set(e, r, "no memory for the store");
+}
+
+int kube_log__follow(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    int r;
+
+    do {
+        r = follow_some(q, until, e);
+        if (r == KUBE_E_EXISTS)
+            r = begin_anew(q, until, e);
+    } while (r == 0);
+    return r == KUBE_E_ABSENT ? 0 : r;
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
+
+/* Make Records of the pieces of @text. */
+static int make_parts(struct kubernetes *q, name_fn name_of, const void *of, const char *text,
+    nsec_t until, uint64_t *ret_n, struct err *e)
+{
+    char name[KUBE_RECORD_NAME_MAX];
+    uint64_t n = 0;
+    size_t len;
+    int r = 0;
+
+    while (r == 0 && (len = kube_cut(text)) > 0) {
+        char *piece = strndup(text, len);
+
+        if (!piece)
+            return err_set(e, -ENOMEM, "no memory for a record");
+        r = kube_client_make(&q->client, name_of(name, of, n), piece, until, e);
+        /* The same piece, made by a request whose answer was lost. */
+        if (r == KUBE_E_EXISTS)
+            r = 0;
+        free(piece);
+        text += len;
+        n++;
+    }
+    *ret_n = n;
+    return r;
+}
+
+/* The text of an entry with these commits; its parts, if it has any, are made. */
+static int make_text(
+    struct kubernetes *q, const struct list *jobs, nsec_t until, char **ret, struct err *e)
+{
+    const struct store_job *job;
+    json_t *commits = json_array();
+    json_t *json;
+    uint64_t n = 0;
+    char *text;
+    int r;
+
+    list_foreach(job, jobs, link)
+        (void)json_array_append_new(commits, kube_commit_encode(job));
+    json = json_pack("{s:s, s:o}", "by", q->writer, "commits", commits);
+    text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory for a commit");
+    if (kube_cut(text) == strlen(text)) {
+        *ret = text;
+        return 0;
+    }
+    r = make_parts(q, part_name, q->writer, text, until, &n, e);
+    free(text);
+    if (r != 0)
+        return r;
+    if (asprintf(ret, "{\"by\":\"%s\",\"parts\":%" PRIu64 "}", q->writer, n) < 0)
+        return err_set(e, -ENOMEM, "no memory for a commit");
+    return 0;
+}
+
+/* The entry behind the last one was made by us: does it count? Then it is done. */
+static int count_entry(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    char name[KUBE_RECORD_NAME_MAX];
+    int r = read_floor(q, until, NULL, e);
+
+    if (r != 0)
+        return r == KUBE_E_AWAY ? KUBE_E_LOST : r;
+    if (q->floor.first > q->seq + 1) {
+        r = kube_client_remove(&q->client, kube_entry_name(name, q->seq + 1), until, e);
+        return r == 0 ? begin_anew(q, until, e) : r;
+    }
+    do_own(q);
+    q->seq++;
+    return 0;
+}
+
+static int append_text(struct kubernetes *q, const char *text, nsec_t until, struct err *e)
+{
+    char name[KUBE_RECORD_NAME_MAX];
+    int r = 0;
+
+    while (r == 0 && !list_is_empty(q->own)) {
+        r = kube_client_make(&q->client, kube_entry_name(name, q->seq + 1), text, until, e);
+        if (r == 0)
+            r = count_entry(q, until, e);
+        else if (r == KUBE_E_EXISTS)
+            r = kube_log__follow(q, until, e);
+    }
+    return r;
+}
+
+/* ---- keeping it short ------------------------------------------------------------------------ */
+
+static int add_item(void *ctx, const struct store_item *item)
+{
+    return json_array_append_new(ctx, kube_item_encode(item)) == 0 ? 0 : -ENOMEM;
+}
+
+/* All keys as a text to be cut; NULL: no memory. */
+static char *state_text(struct kubernetes *q)
+{
+    json_t *items = json_array();
+    int r = items ? walk(q->mirror, add_item, items) : -ENOMEM;
+    json_t *json =
+        json_pack("{s:I, s:o}", "revision", (json_int_t)memory_revision(q->mirror), "items", items);
+    char *text = r == 0 && json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+    json_decref(json);
+    return text;
+}
+
+/* Let the floor point to the state before the entry @next, and have the older entries removed. */
+static int raise_floor(
+    struct kubernetes *q, uint64_t next, uint64_t parts, nsec_t until, struct err *e)
+{
+    struct kube_record record = KUBE_RECORD_NULL;
+    struct kube_floor raised = {.next = next, .parts = parts};
+    struct kube_floor old;
+    char *text;
+    int r = read_floor(q, until, &record, e);
+
+    if (r != 0)
+        return r;
+    old = q->floor;
+    /* Who is a little behind still finds the entries since the state before. */
+    raised.first = old.next;
+    text = kube_floor_encode(&raised);
+    if (old.next >= next)
+        r = err_set(e, -ESTALE, "another hub was quicker");
+    else
+        r = text ? kube_client_replace(&q->client, "floor", text, record.version, until, e)
+                 : -ENOMEM;
+    free(text);
+    kube_record_deinit(&record);
+    if (r != 0)
+        return r;
+    q->floor = raised;
+    q->trim_end = raised.first;
+    q->old_state = old;
+    return 0;
+}
+
+static int save_state(struct kubernetes *q, nsec_t until, struct err *e)
+{
+    uint64_t next = q->seq + 1;
+    uint64_t parts = 0;
+    char *text = state_text(q);
+    int r;
+
+    if (!text)
+        return err_set(e, -ENOMEM, "no memory for the store's state");
+    r = make_parts(q, state_name, &next, text, until, &parts, e);
+    free(text);
+    return r == 0 ? raise_floor(q, next, parts, until, e) : r;
+}
+
+/* An entry, its parts before it. */
+static int remove_entry(struct kubernetes *q, uint64_t seq, nsec_t until, struct err *e)
+{
+    struct kube_record record = KUBE_RECORD_NULL;
+    char name[KUBE_RECORD_NAME_MAX];
+    const char *writer;
+    json_int_t n;
+    json_t *json;
+    int r = kube_client_read(&q->client, kube_entry_name(name, seq), until, &record, e);
+
+    if (r != 0)
+        return r == KUBE_E_ABSENT ? 0 : r;
+    json = json_loads(record.data, 0, NULL);
+    kube_record_deinit(&record);
+    writer = json_string_value(json_object_get(json, "by"));
+    n = json_integer_value(json_object_get(json, "parts"));
+    for (json_int_t i = 0; writer && strlen(writer) < KUBE_WRITER_MAX && r == 0 && i < n; i++)
+        r = kube_client_remove(&q->client, kube_part_name(name, writer, (uint64_t)i), until, e);
+    json_decref(json);
+    return r == 0 ? kube_client_remove(&q->client, kube_entry_name(name, seq), until, e) : r;
+}
+
+bool kube_log__tidy(struct kubernetes *q)
+{
+    nsec_t until = clock_now() + TIDY_NS;
+    char name[KUBE_RECORD_NAME_MAX];
+    struct err e = ERR_NULL;
+    int r = 0;
+
+    for (unsigned n = 0; r == 0 && n < TIDY_MAX && q->old_state.parts > 0; n++) {
+        (void)kube_state_name(name, q->old_state.next, q->old_state.parts - 1);
+        r = kube_client_remove(&q->client, name, until, &e);
+        q->old_state.parts--;
+    }
+    for (unsigned n = 0; r == 0 && n < TIDY_MAX && q->trim_next < q->trim_end; n++) {
+        r = remove_entry(q, q->trim_next, until, &e);
+        q->trim_next++;
+    }
+    return q->old_state.parts > 0 || q->trim_next < q->trim_end;
+}
+
+/* ---- a commit -------------------------------------------------------------------------------- */
+
+int kube_log__append(struct kubernetes *q, struct list *jobs, nsec_t until, struct err *e)
+{
+    char *text = NULL;
+    struct err saving = ERR_NULL;
+    int r;
+
+    (void)snprintf(q->writer, sizeof(q->writer), "%016" PRIx64 "-%" PRIu64, q->run, ++q->n_batches);
+    q->own = jobs;
+    r = make_text(q, jobs, until, &text, e);
+    if (r == 0)
+        r = append_text(q, text, until, e);
+    free(text);
+    q->own = NULL;
+    q->writer[0] = '\0';
+    /* Without one the journal is longer, and the next one is tried STATE_EVERY entries later. */
+    if (r == 0 && q->seq % STATE_EVERY == 0)
+        (void)save_state(q, clock_now() + TIDY_NS, &saving);
+    return r;
+}

@@ -1,0 +1,367 @@
+/* kubernetes.c - see kubernetes.h: life, the thread, and which job comes next. */
+#include "kubernetes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/kubernetes/kubernetes_internal.h"
+#include "base/err.h"
+#include "os/clock.h"
+#include "os/fd_cleanup.h"
+#include "os/rng_kernel.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
+#include "store/memory.h"
+
+/* How long opening waits for the server, and a request. */
+#define OPEN_NS    (10 * NSEC_PER_SEC)
+#define REQUEST_NS (8 * NSEC_PER_SEC)
+
+/* While the server is away, one job in this time is tried; the others fail at once. */
+#define AWAY_NS (1 * NSEC_PER_SEC)
+
+/* The journal is read so often though no watch says that there is something new. */
+#define LOOK_NS (10 * NSEC_PER_SEC)
+
+/* Longest sleep of the thread, and most bytes of commits that become one entry with others. */
+#define WAIT_MS         1000
+#define ENTRY_BYTES_MAX (512u << 10)
+
+static struct kubernetes *kubernetes_of(struct store *s)
+{
+    return container_of(s, struct kubernetes, base);
+}
+
+/* ---- the watch ------------------------------------------------------------------------------- */
+
+/* One event of the watch: does it name an entry that is new to us? */
+static void on_line(void *ctx, const char *line, size_t len)
+{
+    struct kubernetes *q = ctx;
+    json_t *json = json_loadb(line, len, 0, NULL);
+    const json_t *meta = json_object_get(json_object_get(json, "object"), "metadata");
+    const char *type = json_string_value(json_object_get(json, "type"));
+    const char *name = json_string_value(json_object_get(meta, "name"));
+
+    /* 410: what the watch began from is too old by now. */
+    if (!type || strcmp(type, "ERROR") == 0)
+        q->is_watch_over = true;
+    else if (name && kube_entry_seq(name) > q->seq)
+        q->is_news = true;
+    json_decref(json);
+}
+
+/* Have a watch that is open. What happened before it began is read in any case. */
+static void tend_watch(struct kubernetes *q, nsec_t now)
+{
+    struct remote_http_end end;
+    struct err e = ERR_NULL;
+    char *version = NULL;
+
+    if (q->watch && !q->is_watch_over && !remote_http_has_ended(q->watch, &end, &e))
+        return;
+    q->watch = remote_http_close(q->watch);
+    q->is_watch_over = false;
+    /* Without a watch the journal is looked at each second. */
+    q->is_news |= now - q->looked_at >= AWAY_NS;
+    if (q->away_at && now - q->away_at < AWAY_NS)
+        return;
+    if (kube_client_version(&q->client, now, &version, &e) != 0) {
+        q->away_at = now;
+        q->away = e;
+        return;
+    }
+    if (kube_client_watch(&q->client, version, on_line, q, &q->watch, &e) == 0)
+        q->is_news = true;
+    free(version);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static void fail(struct kubernetes *q, struct store_job *job, int r, const struct err *e)
+{
+    if (r == KUBE_E_LOST && job->kind == STORE_JOB_COMMIT)
+        job->r = err_set(&job->e, STORE_E_UNKNOWN,
+            "the Kubernetes API has not answered, and may have done it: %s", err_text(e));
+    else if (r == KUBE_E_AWAY || r == KUBE_E_LOST)
+        job->r = err_set(&job->e, -EIO, "the Kubernetes API is away: %s", err_text(e));
+    else
+        job->r = err_set(&job->e, r < 0 ? r : -EIO, "%s", err_text(e));
+    job->revision = memory_revision(q->mirror);
+    store__finish(&q->base, job);
+}
+
+/* Until when a job may wait; an error where the server was found away a moment ago. */
+static int patience(struct kubernetes *q, nsec_t *ret_until, struct err *e)
+{
+    nsec_t now = clock_now();
+
+    *ret_until = q->away_at ? now : now + REQUEST_NS;
+    if (!q->away_at || now - q->away_at >= AWAY_NS)
+        return 0;
+    *e = q->away;
+    return KUBE_E_AWAY;
+}
+
+static int note(struct kubernetes *q, int r, const struct err *e)
+{
+    q->away_at = r == KUBE_E_AWAY || r == KUBE_E_LOST ? clock_now() : 0;
+    if (q->away_at)
+        q->away = *e;
+    return r;
+}
+
+static int follow(struct kubernetes *q)
+{
+    struct err e = ERR_NULL;
+    nsec_t until;
+    int r = patience(q, &until, &e);
+
+    if (r != 0)
+        return r;
+    q->is_news = false;
+    q->looked_at = clock_now();
+    r = note(q, kube_log__follow(q, until, &e), &e);
+    q->is_news |= r != 0;
+    return r;
+}
+
+static void commit(struct kubernetes *q, struct list *jobs)
+{
+    struct err e = ERR_NULL;
+    struct store_job *job;
+    nsec_t until;
+    int r = patience(q, &until, &e);
+
+    if (r == 0)
+        r = note(q, kube_log__append(q, jobs, until, &e), &e);
+    while ((job = list_first(jobs, struct store_job, link))) {
+        list_remove(&job->link);
+        fail(q, job, r, &e);
+    }
+}
+
+/* After the server has said that there is nothing newer. */
+static void read_job(struct kubernetes *q, struct store_job *job)
+{
+    struct err e = ERR_NULL;
+    nsec_t until;
+    int r = patience(q, &until, &e);
+
+    if (r == 0)
+        r = note(q, kube_log__follow(q, until, &e), &e);
+    if (r != 0) {
+        fail(q, job, r, &e);
+        return;
+    }
+    memory_run(q->mirror, job);
+    store__finish(&q->base, job);
+}
+
+static void copy(struct kubernetes *q, struct store_job *job)
+{
+    job->r = err_set(&job->e, STORE_E_NO_FILES,
+        "the store is in Kubernetes, namespace \"%s\": copy it with \"kubectl get records.weft.dev "
+        "-o yaml\"",
+        q->client.config.namespace);
+    job->revision = memory_revision(q->mirror);
+    store__finish(&q->base, job);
+}
+
+static void do_jobs(struct kubernetes *q, struct list *jobs)
+{
+    struct store_job *job = list_first(jobs, struct store_job, link);
+
+    if (job->kind == STORE_JOB_COMMIT) {
+        commit(q, jobs);
+        return;
+    }
+    list_remove(&job->link);
+    switch (job->kind) {
+    case STORE_JOB_GET:
+    case STORE_JOB_LIST:
+        read_job(q, job);
+        return;
+    case STORE_JOB_COPY:
+        copy(q, job);
+        return;
+    case STORE_JOB_CHANGES:
+    case STORE_JOB_COMMIT:
+        /* What watches were told is what the mirror has been through. */
+        memory_run(q->mirror, job);
+        store__finish(&q->base, job);
+        return;
+    }
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* The jobs that are done next: one that reads, or commits that become one entry. False: none. */
+static bool take_jobs(struct kubernetes *q, struct list *ret, bool *ret_ends)
+{
+    struct store_job *job;
+    size_t n_ops = 0;
+    size_t bytes = 0;
+
+    (void)pthread_mutex_lock(&q->lock);
+    *ret_ends = q->is_ending;
+    while ((job = list_first(&q->jobs, struct store_job, link))) {
+        bool is_commit = job->kind == STORE_JOB_COMMIT;
+
+        if (!list_is_empty(ret) && (!is_commit || n_ops + job->n_ops > STORE_OPS_MAX ||
+                                       bytes + job->bytes > ENTRY_BYTES_MAX))
+            break;
+        n_ops += job->n_ops;
+        bytes += job->bytes;
+        list_remove(&job->link);
+        list_add_tail(ret, &job->link);
+        if (!is_commit)
+            break;
+    }
+    (void)pthread_mutex_unlock(&q->lock);
+    return !list_is_empty(ret);
+}
+
+static void *run(void *arg)
+{
+    struct kubernetes *q = arg;
+    struct list jobs;
+    bool is_ending = false;
+
+    list_init(&jobs);
+    for (;;) {
+        nsec_t now = clock_now();
+        bool is_idle = false;
+
+        (void)wakeup_clear(q->wake_fd);
+        if (take_jobs(q, &jobs, &is_ending)) {
+            do_jobs(q, &jobs);
+            continue;
+        }
+        if (is_ending)
+            return NULL;
+        tend_watch(q, now);
+        if (q->is_news || now - q->looked_at >= LOOK_NS)
+            is_idle = follow(q) != 0;
+        else
+            is_idle = q->away_at || !kube_log__tidy(q);
+        if (is_idle)
+            remote_http_wait(q->client.http, q->wake_fd, WAIT_MS);
+    }
+}
+
+/* ---- the owner's side ------------------------------------------------------------------------ */
+
+static void kubernetes_submit(struct store *s, struct store_job *job)
+{
+    struct kubernetes *q = kubernetes_of(s);
+
+    (void)pthread_mutex_lock(&q->lock);
+    list_add_tail(&q->jobs, &job->link);
+    (void)pthread_mutex_unlock(&q->lock);
+    wakeup_signal(q->wake_fd);
+}
+
+static void kubernetes_free(struct store *s)
+{
+    struct kubernetes *q = kubernetes_of(s);
+
+    (void)pthread_mutex_lock(&q->lock);
+    q->is_ending = true;
+    (void)pthread_mutex_unlock(&q->lock);
+    if (q->has_thread) {
+        wakeup_signal(q->wake_fd);
+        (void)pthread_join(q->thread, NULL);
+    }
+    remote_http_close(q->watch);
+    kube_client_deinit(&q->client);
+    store_free(q->mirror);
+    closep(&q->wake_fd);
+    (void)pthread_mutex_destroy(&q->lock);
+    store__deinit(s);
+    free(q);
+}
+
+static const struct store_ops kubernetes_ops = {
+    .free = kubernetes_free,
+    .submit = kubernetes_submit,
+};
+
+/* The leases that were found inside count from @now. */
+static int begin_leases(struct kubernetes *q, nsec_t now)
+{
+    struct store_job *page = NULL;
+    bool has_more = true;
+    int r = 0;
+
+    while (r == 0 && has_more) {
+        struct store_job *next = store_job_new(STORE_JOB_LIST);
+
+        if (!next)
+            return -ENOMEM;
+        next->key = strdup("");
+        next->from = page ? strdup(page->items.items[page->items.n - 1].key) : NULL;
+        next->limit = STORE_PAGE_MAX;
+        if (!next->key || (page && !next->from))
+            r = -ENOMEM;
+        else
+            memory_run(q->mirror, next);
+        store_job_free(page);
+        page = next;
+        for (size_t i = 0; r == 0 && i < page->items.n; i++)
+            if (page->items.items[i].ttl_seconds > 0)
+                r = leases_set(&q->base.leases, page->items.items[i].key,
+                    page->items.items[i].ttl_seconds, now);
+        has_more = page->has_more;
+    }
+    store_job_free(page);
+    return r;
+}
+
+static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err *e)
+{
+    const struct rng rng = rng_kernel();
+    int r = kube_client_init(&q->client, where, e);
+
+    if (r != 0)
+        return r;
+    q->wake_fd = wakeup_open();
+    if (q->wake_fd < 0)
+        return err_set(e, q->wake_fd, "no descriptor for a store: %s", strerror(-q->wake_fd));
+    q->run = rng_u64(&rng);
+    r = kube_log__load(q, clock_now() + OPEN_NS, e);
+    if (r > 0)
+        r = err_set(e, -EIO, "the Kubernetes API at \"%s\" does not answer: %s",
+            q->client.config.server, err_text(e));
+    if (r == 0 && begin_leases(q, now) != 0)
+        r = err_set(e, -ENOMEM, "no memory for a store");
+    if (r != 0)
+        return r;
+    q->base.revision = memory_revision(q->mirror);
+    r = thread_start(&q->thread, "store", -1, run, q);
+    q->has_thread = r == 0;
+    return r == 0 ? 0 : err_set(e, r, "no thread for the store");
+}
+
+int kubernetes_open(struct store **ret, const char *where, nsec_t now, struct err *e)
+{
+    struct kubernetes *q = calloc(1, sizeof(*q));
+    int r;
+
+    if (!q)
+        return err_set(e, -ENOMEM, "no memory for a store");
+    q->client = (struct kube_client)KUBE_CLIENT_NULL;
+    q->wake_fd = -1;
+    (void)pthread_mutex_init(&q->lock, NULL);
+    list_init(&q->jobs);
+    r = store__init(&q->base, &kubernetes_ops, e);
+    if (r == 0)
+        r = begin(q, where, now, e);
+    if (r != 0) {
+        kubernetes_free(&q->base);
+        return r;
+    }
+    *ret = &q->base;
+    return 0;
+}

@@ -1,0 +1,66 @@
+/*
+ * kubernetes_internal.h - what the files of the store in Kubernetes share; see kubernetes.h.
+ *
+ * kubernetes.c has the thread and the jobs; kube_log.c the journal: following it, adding to it, and
+ * keeping it short.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "backends/kubernetes/kube_client.h"
+#include "backends/kubernetes/kube_journal.h"
+#include "store/store_backend.h"
+
+struct kubernetes {
+    struct store base;
+
+    /* The thread's, once it runs. */
+    struct kube_client client;
+    struct store *mirror;             /* owns: all keys after the entry @seq; memory.h */
+    uint64_t seq;                     /* the last entry that was done */
+    struct kube_floor floor;          /* as it was read last */
+    uint64_t run;                     /* a random number: which run of which hub this is */
+    uint64_t n_batches;               /* entries that this run wanted to make */
+    char writer[KUBE_WRITER_MAX];     /* of the entry that is being made; "": none */
+    struct list *own;                 /* borrows: its jobs; NULL: none */
+    bool is_loading;                  /* nobody is told */
+    uint64_t trim_next;               /* entries from here on, */
+    uint64_t trim_end;                /* and before this one, are to be removed */
+    struct kube_floor old_state;      /* whose @parts are to be removed, from the last on */
+    struct remote_http_stream *watch; /* owns; NULL: to be opened */
+    bool is_news;                     /* there may be entries behind @seq */
+    bool is_watch_over;               /* the server has said so in the stream */
+    nsec_t looked_at;                 /* when the journal was read last */
+    nsec_t away_at;                   /* when the server did not answer; 0: it does */
+    struct err away;                  /* the words */
+
+    pthread_t thread;     /* joined by kubernetes_free() */
+    bool has_thread;      /* it was started */
+    int wake_fd;          /* owns; readable: a job has come, or @is_ending is set */
+    pthread_mutex_t lock; /* guards what follows */
+    struct list jobs;     /* of struct store_job; the oldest first */
+    bool is_ending;       /* no more jobs will come */
+};
+
+/*
+ * Return, of all below: 0; KUBE_E_AWAY, KUBE_E_LOST; negative errno; always with words.
+ * @until: see kube_client.h.
+ */
+
+/** kube_log__load() - take all in from the beginning; nobody is told. */
+int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e);
+
+/** kube_log__follow() - do what entries there are behind ours, and tell. */
+int kube_log__follow(struct kubernetes *q, nsec_t until, struct err *e);
+
+/**
+ * kube_log__append() - make an entry of commits, and do it
+ * @jobs:	those that were done are taken out and handed back
+ *
+ * KUBE_E_LOST: it may be done yet, and then is told as others' are.
+ */
+int kube_log__append(struct kubernetes *q, struct list *jobs, nsec_t until, struct err *e);
+
+/** kube_log__tidy() - a step of keeping it short. True: there is more to do. */
+bool kube_log__tidy(struct kubernetes *q);

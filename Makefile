@@ -7,7 +7,7 @@ BUILD  ?= build
 S ?= 60
 F ?=
 T ?=
-# Parts of the benchmark; all without it. Machines of the part "scale"; 10,000 without it.
+# Parts of the benchmark; all without it. Machines of the part "scale"; 2,000 without it.
 PARTS ?=
 NODES ?=
 # Debian packages that the image has besides, such as libipsec-mb1.

@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--underlay", nargs="+", choices=UNDERLAYS, default=["veth", "nic"])
     parser.add_argument("--steps", nargs="+", choices=pair.STEPS, default=list(pair.STEPS))
     parser.add_argument("--peers", nargs="+", type=int, default=[1, 10, 1000, 60000])
-    parser.add_argument("--nodes", type=int, default=10000)
+    parser.add_argument("--nodes", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=ROOT / "build/bench.json")

@@ -147,6 +147,9 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
         agent_core_on_hub_forgot(a, now);
     if (kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE)
         on_snapshot_change(a, is_status, now);
+    /* Of a node that has just joined, somebody may wait for the names of the others. */
+    if (kind == WATCH_EVENT_SNAPSHOT)
+        node_names_request(&a->names, now + AGENT_CORE_SOON);
     return 0;
 }
 

@@ -30,6 +30,9 @@
 #define SYSTEMCTL_WAIT_MS 20000
 #define ASK_TIMEOUT_MS    2000
 #define ASK_PAUSE_MS      50
+
+/* After the handshake, so long the hub may take to tell who the other nodes are. */
+#define HEARD_WAIT (3 * NSEC_PER_SEC)
 #define LOG_FILE          "agent.log"
 
 /* ---- starting ------------------------------------------------------------------------------- */
@@ -143,6 +146,12 @@ static bool has_handshake(const json_t *status)
     return json_is_integer(json_object_get(hub, "handshakeAgeSeconds"));
 }
 
+/* Has the hub told who the other nodes are? */
+static bool is_heard(const json_t *status)
+{
+    return json_is_true(json_object_get(json_object_get(status, "hub"), "reachable"));
+}
+
 /* How far the agent had come when the wait was over. */
 enum progress {
     PROGRESS_NONE,    /* it did not answer */
@@ -187,6 +196,7 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
 {
     nsec_t deadline = clock_now() + (nsec_t)timeout_ms * NSEC_PER_MSEC;
     enum progress progress = PROGRESS_NONE;
+    json_auto_t *joined = NULL; /* the status, once there was a handshake */
 
     while (clock_now() < deadline) {
         json_t *status = NULL;
@@ -195,8 +205,9 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
             const json_t *self = json_object_get(status, "self");
 
             if (has_handshake(status)) {
-                *ret_status = status;
-                return 0;
+                deadline = joined ? deadline : clock_now() + HEARD_WAIT;
+                json_decref(joined);
+                joined = json_incref(status);
             }
             progress = json_is_string(json_object_get(self, "engine")) ? PROGRESS_ENGINE
                                                                        : PROGRESS_ANSWERS;
@@ -206,12 +217,17 @@ int launch_wait(const struct launch *launch, const char *socket_path, unsigned t
             }
         }
         json_decref(status);
+        if (is_heard(joined))
+            break;
         if (launch->pid && process_has_ended(launch->pid))
             return err_set(e, -ECHILD, "the agent has ended; %s says why", launch->log_path);
         /* The agent's socket has no event for a handshake, so it is asked again and again. */
         (void)poll(NULL, 0, ASK_PAUSE_MS);
     }
-    return describe_timeout(launch, socket_path, progress, e);
+    if (!joined)
+        return describe_timeout(launch, socket_path, progress, e);
+    *ret_status = json_incref(joined);
+    return 0;
 }
 
 /* ---- leaving without it --------------------------------------------------------------------- */

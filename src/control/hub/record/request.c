@@ -14,11 +14,6 @@
 #include "hub/record/places.h"
 #include "mesh/object/fields.h"
 
-static void json_freep(json_t **json)
-{
-    json_decref(*json);
-}
-
 /* Start reading @json; no body at all reads as one without fields. */
 static struct fields body_fields(
     const json_t *json, json_t **owner, const char *where, struct err *e)
@@ -60,7 +55,7 @@ static void read_secret(struct fields *f, struct token_secret *ret)
 
 int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct err *e)
 {
-    _cleanup_(json_freep) json_t *owner = NULL;
+    json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "enrolment", e);
     struct enrol_request rq = {0};
     bool peers = true;
@@ -81,7 +76,7 @@ int enrol_request_decode(struct enrol_request *ret, const json_t *json, struct e
 
 int node_request_decode(struct node_request *ret, const json_t *json, struct err *e)
 {
-    _cleanup_(json_freep) json_t *owner = NULL;
+    json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "node", e);
     struct node_request rq = {.labels = NULL};
 
@@ -99,7 +94,7 @@ int node_request_decode(struct node_request *ret, const json_t *json, struct err
 
 int token_request_decode(struct token_request *ret, const json_t *json, struct err *e)
 {
-    _cleanup_(json_freep) json_t *owner = NULL;
+    json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "token", e);
     struct token_request rq = {.ephemeral = false};
     uint64_t ttl = REQUEST_TTL_DEFAULT;
@@ -121,7 +116,7 @@ int token_request_decode(struct token_request *ret, const json_t *json, struct e
 int move_request_decode(
     struct hub_places *ret, const json_t *json, uint16_t dflt_port, struct err *e)
 {
-    _cleanup_(json_freep) json_t *owner = NULL;
+    json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "move", e);
     const json_t *list = fields_array(&f, "public", FIELDS_REQUIRED, 0, OBJECT_ENDPOINTS_MAX);
     struct hub_places places = {.n = 0};
@@ -156,7 +151,7 @@ static enum topology read_topology(struct fields *f)
 
 int network_request_decode(struct network_request *ret, const json_t *json, struct err *e)
 {
-    _cleanup_(json_freep) json_t *owner = NULL;
+    json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "network", e);
     struct network_request rq = {.topology = TOPOLOGY_AUTO, .keepalive = NETWORK_KEEPALIVE_AUTO};
     uint64_t mtu = NETWORK_MTU_DEFAULT;
@@ -303,7 +298,7 @@ static void read_number(struct fields *f, struct report *rp)
 int report_decode(struct report *ret, const json_t *json, int64_t at, struct err *e)
 {
     _cleanup_(report_deinit) struct report rp = REPORT_NULL;
-    _cleanup_(json_freep) json_t *owner = NULL;
+    json_auto_t *owner = NULL;
     struct fields f = body_fields(json, &owner, "report", e);
     const json_t *node = fields_object(&f, "node", FIELDS_OPTIONAL);
     const json_t *applied = fields_object(&f, "applied", FIELDS_OPTIONAL);

@@ -18,10 +18,10 @@
 #include "wire/echo.h"
 #include "wire/ip.h"
 
-/* Answers that are taken in one turn, so that the pings go out in time. */
+/* Most answers that are read in one call, so that many answers do not delay the pings. */
 #define ANSWERS_A_TURN 256
 
-/* An answer with an IPv4 header of any length; what is longer is cut, and not looked at. */
+/* Bytes for the longest IPv4 header (60) and an answer. A longer packet is cut off. */
 #define ANSWER_ROOM (60 + ECHO_LEN)
 
 static int open_v4(void)
@@ -31,7 +31,8 @@ static int open_v4(void)
 
     if (fd < 0)
         return -errno;
-    /* Without it answers to others are read, and left at once. */
+    /* A failure does no harm: other kinds of ICMP are then read, too, and echo_decode() refuses
+     * them. */
     (void)setsockopt(fd, SOL_RAW, ICMP_FILTER, &filter, sizeof(filter));
     return fd;
 }
@@ -100,7 +101,8 @@ void ping_monitor_set(struct ping_monitor *p, struct ping_monitor_member *member
         p->cursor = n;
 }
 
-/* The sockets stay with the interface also when it is made anew. */
+/* Binds the sockets to the interface again when it was deleted and created again, which changes its
+ * index. ifindex is 0 while there is no interface, or binding to it has failed. */
 static void follow_interface(struct ping_monitor *p)
 {
     unsigned ifindex = if_nametoindex(p->interface);
@@ -127,7 +129,8 @@ static void ping(struct ping_monitor *p, size_t index, enum ping_monitor_family 
         p->on_change(p->ctx, m, family, now);
     echo.seq = reachability_on_ping(reach, now);
     echo_encode(&echo, family == PING_MONITOR_V4, out);
-    /* A ping must not leave by another way; what cannot be sent is as good as lost. */
+    /* The ping must not leave by another interface, so without this one it is not sent. A ping that
+     * was not sent counts like a lost one. */
     if (p->ifindex != 0)
         (void)sendto(p->fd[family], out, sizeof(out), MSG_DONTWAIT, &sa.any, len);
 }
@@ -148,7 +151,7 @@ bool ping_monitor_run(struct ping_monitor *p, nsec_t now)
         p->n > 0 && (p->round_since == 0 || (p->cursor == p->n && due_of(p, p->n) <= now));
 
     if (begins) {
-        /* A machine that slept does not catch up. */
+        /* After a suspend of the machine the rounds that it missed are left out. */
         p->round_since = now - p->round_since < 2 * p->period ? p->round_since + p->period : now;
         p->cursor = 0;
         follow_interface(p);
@@ -176,7 +179,7 @@ void ping_monitor_take(struct ping_monitor *p, enum ping_monitor_family family, 
         struct endpoint from;
         struct echo echo;
         ssize_t n = recvfrom(p->fd[family], buf, sizeof(buf), MSG_DONTWAIT, &sa.any, &sa_len);
-        /* A raw socket of IPv4 gives the header, too. */
+        /* A raw IPv4 socket puts the IP header before the message; a raw IPv6 socket does not. */
         size_t off = family == PING_MONITOR_V4 && n > 0 ? (buf[0] & 0x0fu) * 4u : 0;
 
         if (n < 0)

@@ -1,7 +1,8 @@
 /*
- * ping_monitor_text.h - what a ping monitor has seen: for people, as JSON, and as metrics.
+ * ping_monitor_text.h - the results of a ping monitor as text for people, as JSON, and as metrics.
  *
- * The JSON is a contract (docs/schema): fields are added, never renamed; what is not known is null.
+ * Programs rely on the JSON (docs/schema): fields may be added, but none is renamed. A value that
+ * is not known is null.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ const char *ping_monitor_family_name(enum ping_monitor_family f);
 void ping_monitor_format(const struct ping_monitor *p, nsec_t now, struct str *out);
 
 /**
- * ping_monitor_encode() - the same as JSON
+ * ping_monitor_encode() - the results as JSON
  * @now:	monotonic
  *
  * Return: a new reference; NULL for no memory.

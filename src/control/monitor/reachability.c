@@ -10,6 +10,7 @@ const char *reachability_state_name(enum reachability_state s)
     return state_names[s];
 }
 
+/* Changes the state; returns false if it was the same already. */
 static bool turn(struct reachability *r, enum reachability_state state, nsec_t now)
 {
     if (r->state == state)
@@ -34,7 +35,7 @@ bool reachability_on_answer(struct reachability *r, uint16_t seq, nsec_t now)
 {
     struct reachability_ping *ping = &r->ring[seq % REACHABILITY_WINDOW];
 
-    /* Of a number from before the window its place is another ping's. */
+    /* A number from before the window must be refused: its place now belongs to a later ping. */
     if ((uint16_t)(r->seq - seq) >= REACHABILITY_WINDOW || ping->sent_at == 0 || ping->answered)
         return false;
     ping->answered = true;

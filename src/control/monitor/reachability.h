@@ -1,11 +1,10 @@
 /*
- * reachability.h - does a member answer at one of its addresses? From pings and answers to a
- * verdict.
+ * reachability.h - decides from pings and answers whether a member is reached at one address.
  *
  * Theory of operation. One answer is proof, so it makes the address reached at once. Silence is
  * proof only when it has lasted: for REACHABILITY_SILENT_PINGS pings and for
- * REACHABILITY_SILENT_FOR, whichever takes longer. So a single lost packet does not make a member
- * silent whose pings are far apart.
+ * REACHABILITY_SILENT_FOR, whichever takes longer. So even when pings are far apart, a single
+ * lost packet does not make a member silent.
  *
  *     UNKNOWN ── answer ──► REACHED ◄── answer ── SILENT
  *        └────── silence ──────┴────── silence ─────►
@@ -23,40 +22,41 @@
 #define REACHABILITY_SILENT_PINGS 3
 #define REACHABILITY_SILENT_FOR   (3 * NSEC_PER_SEC)
 
-/** The last so many pings are remembered: answers to them are taken, and loss is theirs. */
+/** How many of the last pings are remembered. Answers to older ones are ignored, and the loss is
+ * that of the remembered ones. */
 #define REACHABILITY_WINDOW 32
 
 /** A ping without an answer counts as lost after this time. */
 #define REACHABILITY_LATE_FOR NSEC_PER_SEC
 
 enum reachability_state {
-    REACHABILITY_UNKNOWN, /* no answer yet, and not pinged for long enough to call it silent */
-    REACHABILITY_REACHED,
-    REACHABILITY_SILENT,
+    REACHABILITY_UNKNOWN, /* it has not answered yet, and was not pinged for long enough */
+    REACHABILITY_REACHED, /* it answers */
+    REACHABILITY_SILENT,  /* it has not answered for long enough */
     REACHABILITY_STATE_N,
 };
 
 /** A ping that was sent. */
 struct reachability_ping {
-    nsec_t sent_at; /* monotonic; 0: this place of the ring was not used yet */
-    bool answered;
+    nsec_t sent_at; /* monotonic; 0: this place in the ring has not been used yet */
+    bool answered;  /* an answer to it has come */
 };
 
 /** What is known of one address. All zero: it was never pinged. */
 struct reachability {
     enum reachability_state state;
-    nsec_t state_since;    /* monotonic; when the state began; 0: it has been UNKNOWN always */
-    nsec_t silent_since;   /* when the oldest ping after the last answer was sent; 0: none was */
+    nsec_t state_since;  /* monotonic; when the state began; 0: it has always been UNKNOWN */
+    nsec_t silent_since; /* monotonic; when the first of @silent_pings was sent; 0: there is none */
     unsigned silent_pings; /* pings sent after the last answer */
-    nsec_t rtt;            /* round trip of the last answer; 0: there was none */
+    nsec_t rtt;            /* round-trip time of the last answer, ns; 0: there was none */
     uint16_t seq;          /* sequence number of the last ping */
     struct reachability_ping ring[REACHABILITY_WINDOW]; /* by sequence number modulo its size */
-    uint64_t n_pings;                                   /* sent since the start */
-    uint64_t n_answers;                                 /* answered since the start */
+    uint64_t n_pings;                                   /* pings sent since the start */
+    uint64_t n_answers;                                 /* pings answered since the start */
 };
 
 /**
- * reachability_on_ping() - a ping is being sent
+ * reachability_on_ping() - to be called when a ping is sent
  * @now:	monotonic
  *
  * Return: the sequence number to send in it.
@@ -64,21 +64,22 @@ struct reachability {
 uint16_t reachability_on_ping(struct reachability *r, nsec_t now);
 
 /**
- * reachability_on_answer() - an answer has come
+ * reachability_on_answer() - to be called when an answer has come
  * @seq:	sequence number of the ping that it answers
  * @now:	monotonic
  *
- * A second answer to a ping, and one to a ping that is no longer in the window, changes nothing.
+ * A second answer to a ping changes nothing, nor does an answer to a ping that is no longer
+ * remembered.
  *
  * Return: true if the state has changed.
  */
 bool reachability_on_answer(struct reachability *r, uint16_t seq, nsec_t now);
 
 /**
- * reachability_judge() - has the silence lasted long enough? To be asked before each ping.
+ * reachability_judge() - has the silence lasted long enough? To be called before each ping.
  * @now:	monotonic
  *
- * Return: true if the state has changed, which is then SILENT.
+ * Return: true if the state has changed; it is then SILENT.
  */
 bool reachability_judge(struct reachability *r, nsec_t now);
 

@@ -1,4 +1,4 @@
-/* preflight.c - see preflight.h: findings gathered, merged, and what follows from them. */
+/* preflight.c - see preflight.h: gathers the findings, merges them and draws the verdicts. */
 #include "train/preflight/preflight.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 /* ---- one member's fault, told once --------------------------------------------------------- */
 
-/* How many pairs have this fault, and how many of them each member is in. */
+/* Counts, for one kind of fault, in how many of the pairs that have it each member is. */
 struct tally {
-    size_t *in;       /* owns; by member */
-    size_t n_present; /* members that were measured */
+    size_t *in;       /* owns; pairs with the fault, by index of the member */
+    size_t n_present; /* how many members could be asked */
 };
 
 static void count_fault(
@@ -31,7 +31,10 @@ static void count_fault(
     }
 }
 
-/* Drops all of the member's findings of that fault but the first, which becomes one about it. */
+/*
+ * Merges the member's findings of that fault about a pair: the first becomes a finding about the
+ * member alone, with the gravest level of them all, and the others are dropped.
+ */
 static void merge_one(struct preflight_report *r, const struct preflight_input *in,
     enum preflight_fault fault, size_t node, size_t n_others)
 {
@@ -64,9 +67,9 @@ static void merge_one(struct preflight_report *r, const struct preflight_input *
 }
 
 /*
- * Where a member has the same fault with three quarters of the others, and with more than one,
- * the fault is that member's. The member with the most such pairs comes first, so that its pairs no
- * longer count against the others.
+ * When a member has the same fault with at least two others, and with at least three quarters of
+ * them, the fault is taken for that member's. The member with the most such pairs is dealt with
+ * first, so that its pairs are no longer counted for the other members.
  */
 static void merge_fault(struct preflight_report *r, const struct preflight_input *in,
     enum preflight_fault fault, struct tally *t)
@@ -100,7 +103,10 @@ static int merge(struct preflight_report *r, const struct preflight_input *in)
 
 /* ---- verdicts ------------------------------------------------------------------------------ */
 
-/* A member's fault is a fault of each of its pairs. */
+/*
+ * Gives the job and each pair the level of their gravest finding. A finding about one member counts
+ * for each of its pairs.
+ */
 static void spread(struct preflight_report *r, const struct preflight_input *in)
 {
     for (size_t i = 0; i < r->n; i++) {

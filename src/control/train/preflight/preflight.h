@@ -1,12 +1,13 @@
 /*
- * preflight.h - would this job run? Facts in, verdicts out.
+ * preflight.h - judges from the members' facts and measurements whether a job would run.
  *
- * Pure: survey.c measures, preflight_text.c prints. Each thing that can be
- * wrong is a row of PREFLIGHT_FAULTS; each finding of one names who it is
- * about, what was seen, and what would mend it.
+ * Each thing that can be wrong is a row of PREFLIGHT_FAULTS. A finding is one case of such a fault:
+ * it names the members that it is about, what was seen, and what would mend it.
  *
- * A pair's verdict is that of its gravest finding; the job's that of the
- * gravest of all. Notes change no verdict.
+ * The level of a pair is that of its gravest finding, and the level of the job is that of the
+ * gravest finding of all. A job with nothing worse than notes would run well.
+ *
+ * Pure: survey.c measures, and preflight_text.c prints.
  */
 #pragma once
 
@@ -19,7 +20,10 @@
 #include "measure/facts.h"
 #include "measure/result.h"
 
-/** What can be wrong: identifier, name in the JSON, what it means. Ordered as they are told. */
+/**
+ * What can be wrong: identifier, name in the JSON, meaning. Findings of the same level are printed
+ * in this order.
+ */
 #define PREFLIGHT_FAULTS(X)                                                                        \
     X(ABSENT, "absent", "a member cannot be asked, so its pairs are not measured")                 \
     X(UNREACHABLE, "unreachable", "two members do not reach each other")                           \
@@ -48,90 +52,105 @@ enum preflight_fault {
 };
 
 enum preflight_level {
-    PREFLIGHT_OK,
-    PREFLIGHT_NOTE, /* good to know */
-    PREFLIGHT_WARN, /* it will run, but not well, or not always */
-    PREFLIGHT_NO,   /* it will not run */
+    PREFLIGHT_OK,   /* nothing was found */
+    PREFLIGHT_NOTE, /* worth knowing, and no reason against the job */
+    PREFLIGHT_WARN, /* the job will run, but not well, or not always */
+    PREFLIGHT_NO,   /* the job will not run */
     PREFLIGHT_LEVEL_N,
 };
 
-/** What two clocks may differ by: more breaks elastic rendezvous, which compares heartbeats. */
+/**
+ * Microseconds by which a member's clock may differ from the others'. From PREFLIGHT_CLOCK_NO_US on
+ * elastic rendezvous fails, because it compares the times of heartbeats of different machines.
+ */
 #define PREFLIGHT_CLOCK_NO_US   5000000
 #define PREFLIGHT_CLOCK_WARN_US 500000
 
-/** Percent of a train's pings that may be lost. */
+/** When so many percent of a train's pings are lost, or more, the finding has that level. */
 #define PREFLIGHT_LOSS_WARN 5
 #define PREFLIGHT_LOSS_NO   20
 
-/** A pair is slow below this part of the median pair. */
+/** A pair is slow when its rate is below the median pair's rate divided by this. */
 #define PREFLIGHT_SLOW_PART 8
 
-/** Bits per second on the overlay that are somebody's job. */
+/**
+ * Bits per second on the overlay's interface, both ways together, from which on the traffic is
+ * taken for that of a job.
+ */
 #define PREFLIGHT_LIVE_RATE 10000000
 
-/** Open files that a rank needs, whatever its peers, and for each member of the network. */
+/** Open files that a rank needs in any case, and the further ones that it needs for each member. */
 #define PREFLIGHT_FILES_BASE 1024
 #define PREFLIGHT_FILES_EACH 64
 
+/** A member: what it said of itself, and how names resolve. */
 struct preflight_node {
     char name[NAME_MAX_LEN + 1];
-    struct ip_addr address;
-    bool present;                  /* it could be asked, and @facts are there */
-    char why[COORDINATOR_WHY_MAX]; /* it could not */
+    struct ip_addr address;        /* on the overlay */
+    bool present;                  /* it could be asked, and has sent its @facts */
+    char why[COORDINATOR_WHY_MAX]; /* why it could not be asked; "" when it could */
     struct facts facts;
-    unsigned names_missing;    /* of the other members, that lead nowhere */
-    char host_name_wrong[160]; /* where its host name does not lead to it, and where to; "" */
-    char names_wrong[160];     /* the first that leads elsewhere, and where; "" if none */
+    unsigned names_missing; /* how many of the other members' names do not resolve on it */
+    /* What is wrong with its own host name on another member, as words; "" if nothing is. */
+    char host_name_wrong[160];
+    /* The first of the members' names that resolves to another address on it, and that address, as
+     * words; "" if there is none. */
+    char names_wrong[160];
 };
 
+/** What was measured between two members. */
 struct preflight_pair {
-    size_t a; /* a < b */
-    size_t b;
-    bool has_idle[2]; /* [0]: a measured b; [1]: b measured a */
-    struct idle_test idle[2];
-    uint32_t heard[2]; /* pings that reached b from a; a from b */
-    bool has_bulk;     /* measured by a: out is towards b */
-    struct bulk one;   /* one stream */
-    struct bulk many;  /* several */
+    size_t a;                 /* index of a member; a < b */
+    size_t b;                 /* index of the other member */
+    bool has_idle[2];         /* which of @idle are set */
+    struct idle_test idle[2]; /* [0]: as a measured b; [1]: as b measured a */
+    uint32_t heard[2];        /* [0]: pings from a that reached b; [1]: from b that reached a */
+    bool has_bulk;    /* @one and @many are set; a measured them, so their out is towards b */
+    struct bulk one;  /* throughput of one TCP connection */
+    struct bulk many; /* throughput of several TCP connections together */
 };
 
-/** Variables of the job that decide about interfaces; NULL or "": not set. */
+/** The job's environment, as far as it decides about interfaces and names. */
 struct preflight_environment {
-    const char *nccl_ifname;
-    const char *nccl_family;
-    const char *gloo_ifname;
-    bool keeps_host_name; /* it announces the machine's, not one that weft run gives it */
-    bool plain;           /* it is not started with `weft run`, which sets what is not set */
+    const char *nccl_ifname; /* borrowed; NCCL_SOCKET_IFNAME; NULL or "": not set */
+    const char *nccl_family; /* borrowed; NCCL_SOCKET_FAMILY; NULL or "": not set */
+    const char *gloo_ifname; /* borrowed; GLOO_SOCKET_IFNAME; NULL or "": not set */
+    bool keeps_host_name;    /* the job sees the machine's own host name, not the node's name */
+    bool plain; /* the job is started without `weft run`, which sets the variables above */
 };
 
+/** What is judged. */
 struct preflight_input {
     const struct preflight_node *nodes; /* borrowed */
     size_t n_nodes;
-    const struct preflight_pair *pairs; /* borrowed; all of them, by rounds_index() */
+    const struct preflight_pair *pairs; /* borrowed; all pairs of members, by rounds_index() */
     size_t n_pairs;
     struct preflight_environment env;
-    uint64_t expect_bps; /* that every pair must reach; 0: nothing is expected */
-    bool skipped_bulk;   /* because of a job that runs */
+    uint64_t expect_bps; /* rate that every pair must reach; 0: nothing is expected */
+    bool skipped_bulk;   /* throughput was not measured, because the network is in use */
 };
 
+/** In place of a member's index: no member. */
 #define PREFLIGHT_NOBODY SIZE_MAX
 
+/** One thing that is wrong. */
 struct preflight_finding {
     enum preflight_fault fault;
     enum preflight_level level;
-    size_t a;       /* about this member; PREFLIGHT_NOBODY: about the job */
-    size_t b;       /* and this one; PREFLIGHT_NOBODY: about @a, or @a and all others */
-    char text[256]; /* what was seen, a sentence without its end */
-    char fix[256];  /* what would mend it; "" for a note */
+    size_t a;       /* the member that it is about; PREFLIGHT_NOBODY: the whole job */
+    size_t b;       /* the other member of the pair; PREFLIGHT_NOBODY: it is not about a pair */
+    char text[256]; /* what was seen: a sentence without its full stop */
+    char fix[256];  /* what would mend it, without a full stop; "": no advice */
 };
 
+/** What preflight_judge() has found. */
 struct preflight_report {
-    struct preflight_finding *items; /* owns; by level, gravest first, then by fault */
+    struct preflight_finding *items; /* owns; sorted by level, gravest first, then by fault */
     size_t n;
-    size_t cap;
-    bool failed;                       /* there was no memory for all of them */
-    enum preflight_level *pair_levels; /* owns; by rounds_index() */
-    enum preflight_level level;        /* of the job */
+    size_t cap;                        /* room in @items */
+    bool failed;                       /* memory ran out, and a finding is missing */
+    enum preflight_level *pair_levels; /* owns; level of each pair, by rounds_index() */
+    enum preflight_level level;        /* level of the whole job */
 };
 
 #define PREFLIGHT_REPORT_NULL                                                                      \
@@ -139,11 +158,11 @@ struct preflight_report {
         0                                                                                          \
     }
 
-/** preflight_report_deinit() - idempotent, safe on PREFLIGHT_REPORT_NULL. */
+/** preflight_report_deinit() - free the lists; idempotent, safe on PREFLIGHT_REPORT_NULL. */
 void preflight_report_deinit(struct preflight_report *r);
 
 /**
- * preflight_judge() - find what is wrong, with whom it is about and what would mend it
+ * preflight_judge() - find what is wrong, which members it is about, and what would mend it
  * @ret:	to be released with preflight_report_deinit(); untouched on failure
  * @in:		borrowed during the call
  *
@@ -151,18 +170,27 @@ void preflight_report_deinit(struct preflight_report *r);
  */
 int preflight_judge(struct preflight_report *ret, const struct preflight_input *in);
 
-/** preflight_is_slow() - is it slower than an eighth of @median, in bits per second? */
+/**
+ * preflight_is_slow() - is the pair slower than an eighth of the median pair?
+ * @median:	from preflight_median_rate(), in bits per second
+ *
+ * Return: false also when the pair's throughput was not measured.
+ */
 bool preflight_is_slow(const struct preflight_pair *p, uint64_t median);
 
-/** preflight_loses() - does a train of this pair lose more than it should? */
+/** preflight_loses() - were more pings lost in either direction than chance explains? */
 bool preflight_loses(const struct preflight_pair *p);
 
-/** preflight_median_rate() - median of the pairs' rates, in bits per second; 0: none was measured.
+/**
+ * preflight_median_rate() - median of the rates of those pairs that were measured
+ * @pairs:	@n of them
+ *
+ * Return: bits per second; 0 when no pair was measured, or without memory.
  */
 uint64_t preflight_median_rate(const struct preflight_pair *pairs, size_t n);
 
-/** preflight_fault_name() - "mtu", as in the JSON. */
+/** preflight_fault_name() - the fault's name in the JSON, such as "mtu". */
 const char *preflight_fault_name(enum preflight_fault f);
 
-/** preflight_level_name() - "ok", "note", "warn", "no". */
+/** preflight_level_name() - "ok", "note", "warn" or "no". */
 const char *preflight_level_name(enum preflight_level l);

@@ -16,7 +16,11 @@ static int compare_i64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How far the member's clock is ahead of the others': the median over its pairs. */
+/*
+ * Returns by how many microseconds the member's clock is ahead of the others': the median over the
+ * pairs in which it measured. *@ret_error is the largest error of these measurements, also in
+ * microseconds.
+ */
 static int64_t clock_ahead(const struct preflight_input *in, size_t node, uint32_t *ret_error)
 {
     int64_t *ahead = calloc(in->n_nodes + 1, sizeof(*ahead));
@@ -173,8 +177,10 @@ static void judge_names(struct preflight_report *r, const struct preflight_input
     }
 }
 
-/* torchrun of torch 1.x has rank 0 announce its host name; later ones announce the address that
- * weft run sets. */
+/*
+ * torchrun of torch 1.x always has rank 0 announce its host name. Later versions announce the
+ * address that weft run sets, and the host name only where weft run is not used.
+ */
 static void judge_host_name(
     struct preflight_report *r, const struct preflight_input *in, size_t node)
 {
@@ -218,13 +224,13 @@ void preflight__judge_node(
 
 /* ---- versions ------------------------------------------------------------------------------ */
 
-/* Which version is compared, and how bad a difference is. */
+/* Which versions are compared, and how bad a difference is. */
 static const struct {
-    const char *what;
-    size_t offset;  /* in struct facts_versions */
-    unsigned parts; /* of the version, as in 2.8.0, that have to agree; 0: all of it */
+    const char *what; /* the software, for the text of the finding */
+    size_t offset;    /* of the version in struct facts_versions, bytes */
+    unsigned parts; /* how many numbers of a version such as 2.8.0 must agree; 0: the whole text */
     enum preflight_level level;
-    const char *why;
+    const char *why; /* why it should be the same everywhere; "" where there is no advice */
 } compared[] = {
     {"NCCL", offsetof(struct facts_versions, nccl), 3, PREFLIGHT_NO,
         "NCCL refuses to talk to another version of itself"},
@@ -236,7 +242,8 @@ static const struct {
     {"kernel", offsetof(struct facts_versions, kernel), 0, PREFLIGHT_NOTE, ""},
 };
 
-/* The length of the first @parts parts of a version: "2.8" of "2.8.0+cu128". */
+/* The length in bytes of the first @parts numbers of a version: that of "2.8" in "2.8.0+cu128" for
+ * two. With @parts 0 it is that of the whole text. */
 static size_t part_length(const char *version, unsigned parts)
 {
     size_t len = 0;
@@ -263,7 +270,8 @@ static const char *version_of(const struct preflight_node *n, size_t offset)
     return (const char *)&n->facts.versions + offset;
 }
 
-/* The member whose version most have; the first of them where it is a tie. */
+/* Finds a member with the most common version; the first one if several versions are equally
+ * common, PREFLIGHT_NOBODY if no member has told a version. */
 static size_t find_usual(const struct preflight_input *in, size_t offset, unsigned parts)
 {
     size_t best = PREFLIGHT_NOBODY;
@@ -297,7 +305,8 @@ void preflight__judge_versions(struct preflight_report *r, const struct prefligh
 
             if (!in->nodes[i].present || versions_agree(have, want, compared[c].parts))
                 continue;
-            /* It may be installed where this did not look: in a virtual environment. */
+            /* If none was found, it may still be installed in a virtual environment, where the
+             * member does not look. That is why this is only a note. */
             f = preflight__find(r, PREFLIGHT_VERSIONS, have[0] ? compared[c].level : PREFLIGHT_NOTE,
                 i, PREFLIGHT_NOBODY);
             preflight__say(f, "%s has %s %s, and %s has %s", in->nodes[i].name, compared[c].what,

@@ -1,11 +1,11 @@
-/* preflight_pair.c - judges two members: reachability, packet size, loss and rate. */
+/* preflight_pair.c - judges a pair of members: reachability, packet size, loss and throughput. */
 #include <stdlib.h>
 
 #include "train/preflight/preflight_internal.h"
 
-#define HEADERS4     40 /* IPv4 and TCP */
-#define MTU_MIN      1280
-#define LOSS_MIN     3 /* fewer lost pings are taken for chance, whatever their share */
+#define HEADERS4     40   /* bytes of an IPv4 and a TCP header without options */
+#define MTU_MIN      1280 /* bytes; the least that IPv6 needs (RFC 8200, section 5) */
+#define LOSS_MIN     3    /* losing fewer pings than this counts as chance, whatever their share */
 #define RATE_TEXT    32
 #define USEC_PER_SEC 1000000.0
 
@@ -31,7 +31,7 @@ static void say_one_way(struct preflight_report *r, const struct preflight_input
         name_of(in, to), in->nodes[to].facts.interface, name_of(in, from), name_of(in, from));
 }
 
-/* Returns true when they do not reach each other, and nothing else is worth judging. */
+/* Returns true when the members do not reach each other, so that nothing else can be judged. */
 static bool judge_reach(
     struct preflight_report *r, const struct preflight_input *in, const struct preflight_pair *p)
 {
@@ -101,7 +101,7 @@ static unsigned lost_percent(uint32_t of, uint32_t came)
     return of > 0 && came < of ? (unsigned)(100 * (uint64_t)(of - came) / of) : 0;
 }
 
-/* Of @of pings @came arrived: are more lost than chance explains? */
+/* Of @of pings that were sent @came arrived. Is that more loss than chance explains? */
 static bool is_loss(uint32_t of, uint32_t came)
 {
     return of >= came + LOSS_MIN && lost_percent(of, came) >= PREFLIGHT_LOSS_WARN;
@@ -116,7 +116,8 @@ bool preflight_loses(const struct preflight_pair *p)
     return false;
 }
 
-/* Loss is judged for each direction alone: of pings there, and of pongs back. */
+/* Each direction is judged alone, by the pings that its receiver heard. A pong that is lost on the
+ * way back is not counted. */
 static void judge_loss(struct preflight_report *r, const struct preflight_input *in,
     const struct preflight_pair *p, unsigned way)
 {
@@ -156,13 +157,16 @@ void preflight__judge_pair(
 
 /* ---- rate ---------------------------------------------------------------------------------- */
 
+/* The rate of the slower direction, in bits per second. */
 static uint64_t slower(const struct bulk *b)
 {
     return b->out.bits_per_s < b->in.bits_per_s ? b->out.bits_per_s : b->in.bits_per_s;
 }
 
-/* The rate of a pair, bit/s: of its slower direction, with the number of streams that did best; 0
- * when throughput was not measured. */
+/*
+ * The rate of a pair in bits per second: that of its slower direction, with one stream or with
+ * several, whichever was faster. 0 when throughput was not measured.
+ */
 static uint64_t pair_rate(const struct preflight_pair *p)
 {
     uint64_t one = slower(&p->one);
@@ -206,12 +210,16 @@ static double mbit(uint64_t bits_per_s)
     return (double)bits_per_s / 1e6;
 }
 
-/* The most that one connection can carry, with what the two kernels let it keep in flight. */
+/*
+ * The most bits per second that one TCP connection from the pair's first member to its second can
+ * carry: one window for each round trip. The window is what both kernels' buffers allow. UINT64_MAX
+ * when the round-trip time is not known.
+ */
 static uint64_t window_limit(const struct preflight_input *in, const struct preflight_pair *p)
 {
     const struct facts *from = &in->nodes[p->a].facts;
     const struct facts *to = &in->nodes[p->b].facts;
-    /* With the default tcp_adv_win_scale half of a receive buffer is for the kernel's own use. */
+    /* With the default tcp_adv_win_scale the kernel keeps half of a receive buffer for itself. */
     uint64_t window = to->tcp_receive_max / 2;
     double rtt_s = p->idle[0].rtt_median_us / USEC_PER_SEC;
 
@@ -229,7 +237,8 @@ static void judge_buffers(
     uint64_t goal = in->expect_bps > many ? in->expect_bps : many;
     struct preflight_finding *f;
 
-    /* The window is what limits it if one stream comes near that limit and several exceed it. */
+    /* Where no rate is expected, the window is blamed only if one stream reached at least half of
+     * that limit, and several streams together were faster than one by at least a half. */
     if (limit >= goal || (in->expect_bps == 0 && (2 * one < limit || 2 * many < 3 * one)))
         return;
     f = preflight__find(r, PREFLIGHT_BUFFERS, PREFLIGHT_WARN, p->a, p->b);

@@ -1,4 +1,4 @@
-/* preflight_report.c - the report of preflight.h: its words, and the list of what was found. */
+/* preflight_report.c - the report of preflight.h: its list of findings, and the names in it. */
 #include "train/preflight/preflight_internal.h"
 
 #include <stdarg.h>
@@ -34,7 +34,8 @@ void preflight_report_deinit(struct preflight_report *r)
 struct preflight_finding *preflight__find(struct preflight_report *r, enum preflight_fault fault,
     enum preflight_level level, size_t a, size_t b)
 {
-    /* What is said of a finding for which there was no memory; preflight_judge() fails then. */
+    /* Takes the place of a finding for which there was no memory. Nobody reads it, because
+     * preflight_judge() then fails. */
     static _Thread_local struct preflight_finding lost;
     struct preflight_finding *items;
 

@@ -1,4 +1,4 @@
-/* preflight_text.c - see preflight_text.h. */
+/* preflight_text.c - see preflight_text.h: a report as JSON and as text. */
 #include "train/preflight/preflight_text.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "train/names/ifname.h"
 
-#define PAIRS_SHOWN 40 /* a longer table is not read */
+#define PAIRS_SHOWN 40 /* with more pairs the table would be too long to read */
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
@@ -125,7 +125,7 @@ static void format_pair(const struct preflight_report *r, const struct preflight
     str_add(out, "\n");
 }
 
-/* All pairs of a small network; of a large one only those with a finding. */
+/* Prints all pairs of a small network, but of a large one only those with a warning or worse. */
 static void format_pairs(
     const struct preflight_report *r, const struct preflight_input *in, struct str *out)
 {

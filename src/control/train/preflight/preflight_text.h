@@ -1,7 +1,7 @@
 /*
- * preflight_text.h - a report as JSON, which is a contract, and for people.
+ * preflight_text.h - a report of preflight.h as JSON, and as text for people.
  *
- * Fields are added, not renamed. Pure.
+ * Programs rely on the JSON: fields may be added to it, but none is renamed. Pure.
  */
 #pragma once
 
@@ -11,10 +11,21 @@
 
 struct str;
 
-/** preflight_encode() - a new reference, NULL for no memory. @elapsed: of the measuring. */
+/**
+ * preflight_encode() - the report as JSON
+ * @in:		what was judged; borrowed
+ * @elapsed:	how long the measuring took, ns
+ *
+ * Return: a new reference; NULL for no memory.
+ */
 json_t *preflight_encode(
     const struct preflight_report *r, const struct preflight_input *in, nsec_t elapsed);
 
-/** preflight_format() - appended to @out. */
+/**
+ * preflight_format() - the report as text for people
+ * @in:		what was judged; borrowed
+ * @elapsed:	how long the measuring took, ns
+ * @out:	appended to; remembers a failure
+ */
 void preflight_format(const struct preflight_report *r, const struct preflight_input *in,
     nsec_t elapsed, struct str *out);

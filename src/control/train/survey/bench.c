@@ -1,4 +1,4 @@
-/* bench.c - see bench.h: what is calculated from the measurements. */
+/* bench.c - see bench.h: the figures that are calculated from the measurements. */
 #include "train/survey/bench.h"
 
 #include <stdio.h>

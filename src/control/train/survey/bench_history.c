@@ -23,7 +23,7 @@ static int make_path(const char *state_dir, char path[static PATH_MAX], struct e
     return 0;
 }
 
-/* The text of the file; "" where there is none. */
+/* Reads the whole file; *@ret is "" when there is no file. The caller frees it. */
 static int read_all(const char *path, char **ret, struct err *e)
 {
     int r = statefile_read(path, 2 * BENCH_HISTORY_MAX, ret, NULL, e);
@@ -34,7 +34,8 @@ static int read_all(const char *path, char **ret, struct err *e)
     return *ret ? 0 : -ENOMEM;
 }
 
-/* The part of the text that is kept: all of it, or the newer half from its first whole line on. */
+/* Returns the part of the text that is kept: all of it or, when the file has grown too long, the
+ * newer half from its first whole line on. */
 static const char *kept_part(const char *text)
 {
     size_t len = strlen(text);
@@ -84,7 +85,7 @@ int bench_history_encode(const char *state_dir, json_t **ret, struct err *e)
         size_t len = strcspn(line, "\n");
         json_t *run = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
 
-        /* A line that a full disk once cut short does not hide the others. */
+        /* A damaged line is left out, so that the runs on the other lines can still be seen. */
         if (json_is_object(run))
             (void)json_array_append(runs, run);
         json_decref(run);

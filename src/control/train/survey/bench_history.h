@@ -1,5 +1,6 @@
 /*
- * bench_history.h - what earlier benchmarks found: a line of JSON each, in the state directory.
+ * bench_history.h - summaries of earlier benchmarks, in a file of the state directory: one line of
+ * JSON for each.
  */
 #pragma once
 
@@ -8,23 +9,28 @@
 struct err;
 struct str;
 
-/** Most bytes of the file; when it would be longer, its older half is dropped. */
+/** When the file has this many bytes, its older half is dropped before a line is added. */
 #define BENCH_HISTORY_MAX (1u << 20)
 
-/** bench_history_add() - append one summary. 0 or negative errno with words. */
+/**
+ * bench_history_add() - append one summary to the file
+ * @summary:	from bench_summarise(); borrowed
+ *
+ * Return: 0 or negative errno with words.
+ */
 int bench_history_add(const char *state_dir, const json_t *summary, struct err *e);
 
 /**
- * bench_history_format() - append a line for each run, newest last
+ * bench_history_format() - append a line for each run to @out, the newest last
  *
- * A line of the file that does not parse is counted, and stays in the file.
+ * A line of the file that is no JSON object is left out, and stays in the file.
  *
  * Return: 0 or negative errno with words.
  */
 int bench_history_format(const char *state_dir, struct str *out, struct err *e);
 
 /**
- * bench_history_encode() - the same as JSON: {"runs": [...]}
+ * bench_history_encode() - the same runs as JSON: {"runs": [...]}
  * @ret:	gives a reference
  *
  * Return: 0 or negative errno with words.

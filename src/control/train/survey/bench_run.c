@@ -10,28 +10,29 @@
 #include "os/clock.h"
 #include "train/job/rounds.h"
 
-#define ASK_TIME        (5 * NSEC_PER_SEC)
-#define ALLREDUCE_TIME  NSEC_PER_SEC /* for how long all-reduces are repeated */
-#define ALLREDUCE_LIMIT 20000        /* ms for all repeats */
+#define ASK_TIME        (5 * NSEC_PER_SEC) /* to wait for answers, besides the measuring */
+#define ALLREDUCE_TIME  NSEC_PER_SEC       /* the repeats together should take about so long */
+#define ALLREDUCE_LIMIT 20000              /* ms; the repeats together take no longer */
 #define REPEATS_MAX     50
 
+/* What bench_run() works with. */
 struct bench_work {
-    struct survey *s;
-    const struct survey_plan *plan;
-    struct bench_pair *more;
-    bool *has_port;       /* owns; by member: has it a port open beside the overlay? */
-    bool *asked;          /* owns; by pair */
-    bool *measured;       /* owns; by pair */
-    struct order *orders; /* owns; by pair */
-    struct bulk *results; /* owns; by pair */
+    struct survey *s;               /* borrowed */
+    const struct survey_plan *plan; /* borrowed */
+    struct bench_pair *more;        /* borrowed; by pair; the results go there */
+    bool *has_port;                 /* owns; by member: has it opened a port on the underlay? */
+    bool *asked;                    /* owns; by pair: is it measured in this round? */
+    bool *measured;                 /* owns; by pair: was there a result in this round? */
+    struct order *orders;           /* owns; by pair; of this round */
+    struct bulk *results;           /* owns; by pair; of this round */
 };
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-/* Fills in the order of one pair; false: leave it out. */
+/* Fills in the order of one pair; returns false when that pair is not to be measured. */
 typedef bool (*order_fn)(struct bench_work *w, size_t pair, enum order_direction way);
 
-/* Takes one pair's result. */
+/* Takes the result of one pair from @results into @more. */
 typedef void (*take_fn)(struct bench_work *w, size_t pair);
 
 static void ask_round(
@@ -126,7 +127,7 @@ static void take_raw_many(struct bench_work *w, size_t pair)
     take_raw(&w->more[pair], &w->more[pair].raw_many, &w->results[pair]);
 }
 
-/* Each member opens a port beside the overlay, for this session. */
+/* Has each member open a port on the underlay, which stays open during this session. */
 static void open_ports(struct bench_work *w)
 {
     static const struct order ask = {.kind = ORDER_UNDERLAY};
@@ -154,8 +155,10 @@ static void measure_underlay(struct bench_work *w)
 
 /* ---- all-reduce ---------------------------------------------------------------------------- */
 
-/* All members take part at once. The time is that of the slowest, and any member's failure is the
- * failure of all. */
+/*
+ * Has all members take part in one all-reduce at the same time. The time is that of the slowest
+ * member, and if any member fails, the whole all-reduce counts as failed.
+ */
 static void allreduce_once(struct survey *s, const struct ip_addr *addrs, size_t n,
     const size_t *members, const struct order *like, struct bench_allreduce *ret)
 {
@@ -194,7 +197,8 @@ static void allreduce_once(struct survey *s, const struct ip_addr *addrs, size_t
     }
 }
 
-/* Runs it once to see how long it takes, and then as often as fits into ALLREDUCE_TIME. */
+/* Runs the all-reduce once to see how long it takes, and then repeats it as often as fits into
+ * ALLREDUCE_TIME, at least once and at most REPEATS_MAX times. */
 static void measure_allreduce(
     struct survey *s, uint64_t bytes, enum order_algorithm algorithm, struct bench_allreduce *ret)
 {

@@ -1,21 +1,25 @@
 /*
- * bench_run.h - measures what a survey does not: both ways at once, the underlay, all-reduce.
+ * bench_run.h - measures what a survey does not: throughput in both directions at the same time,
+ * throughput on the underlay, and all-reduce.
  */
 #pragma once
 
 #include "train/survey/bench.h"
 #include "train/survey/survey.h"
 
-/** What is wanted besides a survey. */
+/** What is to be measured besides the survey and both directions at the same time. */
 struct bench_wish {
-    bool underlay;            /* side by side with the overlay, where it can be reached */
-    uint64_t allreduce_bytes; /* of the vector; 0: no all-reduce */
+    bool underlay;            /* throughput on the underlay, where the peer can be reached on it */
+    uint64_t allreduce_bytes; /* size of the vector; 0: no all-reduce */
 };
 
 /**
- * bench_run() - measure what a survey does not; after survey_run()
- * @more:	one for each pair of the survey, all zero before
- * @allreduce:	one for each algorithm, all zero before
+ * bench_run() - measure what a survey does not; call it after survey_run()
+ * @plan:	the one that was given to survey_run()
+ * @more:	one for each pair of the survey, all zero; filled in
+ * @allreduce:	one for each algorithm, all zero; filled in
+ *
+ * Blocks until everything is measured.
  *
  * Return: 0 or -ENOMEM.
  */

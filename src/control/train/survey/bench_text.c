@@ -6,7 +6,7 @@
 #include "train/job/rounds.h"
 #include "train/survey/bench.h"
 
-#define PAIRS_SHOWN 40 /* a longer table is not read */
+#define PAIRS_SHOWN 40 /* with more pairs the table would be too long to read */
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
@@ -100,7 +100,7 @@ static void add_line(
     str_add(out, "\n");
 }
 
-/* A report on two members, with a line for every figure. */
+/* The report on a network of two members, with a line for each kind of transfer. */
 static void format_pair(const struct bench *b, struct str *out)
 {
     const struct preflight_pair *p = &b->pairs[0];
@@ -128,7 +128,7 @@ static void format_pair(const struct bench *b, struct str *out)
         str_addf(out, "  the underlay was not measured: %s\n", more->raw_why);
 }
 
-/* A matrix of rates, from the member of each row to that of each column, in Mbit/s. */
+/* A matrix of rates in Mbit/s, each from the member of its row to the member of its column. */
 static void format_matrix(const struct bench *b, struct str *out)
 {
     str_addf(out, "Mbit/s, from a row to a column, the better of one stream and %u\n\n%-14s",
@@ -158,8 +158,10 @@ static void add_number(struct str *out, bool is_there, double v)
         str_addf(out, " %9s", "-");
 }
 
-/* For a small network: a line for each pair, with one stream, the underlay beside it, and the
- * latency. */
+/*
+ * A table with a line for each pair: path, latency, and the rates of one stream on the overlay and
+ * on the underlay. A large network has none.
+ */
 static void format_pairs(const struct bench *b, struct str *out)
 {
     if (b->n_pairs > PAIRS_SHOWN)

@@ -7,11 +7,11 @@
 #include "base/str.h"
 #include "train/survey/bench.h"
 
-#define CELL       56  /* pixels */
-#define LABEL      110 /* left of the squares, for the names */
-#define HEAD       70  /* above them */
-#define FOOT       40
-#define TEXT_NODES 32 /* with more, figures in squares are no longer read */
+#define CELL       56  /* side of a square, pixels */
+#define LABEL      110 /* space left of the squares for the names, pixels */
+#define HEAD       70  /* space above the squares, pixels */
+#define FOOT       40  /* space below the squares, pixels */
+#define TEXT_NODES 32  /* with more members the squares have no figures */
 
 struct colour {
     unsigned r, g, b;
@@ -20,7 +20,7 @@ struct colour {
 static const struct colour slow = {0xfd, 0xf3, 0xd8};
 static const struct colour fast = {0x0b, 0x3c, 0x6f};
 
-/* Slowest and fastest of what was measured. */
+/* The slowest and the fastest rate that was measured, in bits per second. */
 struct scale {
     uint64_t min;
     uint64_t max;
@@ -42,7 +42,8 @@ static struct scale find_scale(const struct bench *b)
     return s;
 }
 
-/* 0 for the slowest, 1 for the fastest; 1 where all are alike. */
+/* Returns where a rate is on the logarithmic scale: 0 for the slowest, 1 for the fastest, and 1 if
+ * all rates are the same. */
 static double place(const struct scale *s, uint64_t rate)
 {
     if (s->max <= s->min)

@@ -7,11 +7,11 @@ struct bench;
 struct str;
 
 /**
- * heatmap_draw() - append an SVG document
+ * heatmap_draw() - append an SVG document to @out, which remembers a failure
  *
- * It has a square for each direction, from the member of its row to that of its column. The
- * darker a square, the faster the direction, on a logarithmic scale between the slowest and the
- * fastest. A direction that is slower than expected has a red frame; one that was not measured is
- * empty.
+ * It has a square for each direction, from the member of its row to the member of its column. The
+ * faster the direction, the darker the square, on a logarithmic scale between the slowest and the
+ * fastest. The square of a direction that is slower than expected has a red frame. The square of a
+ * direction that was not measured is empty.
  */
 void heatmap_draw(const struct bench *b, struct str *out);

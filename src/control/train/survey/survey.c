@@ -12,14 +12,15 @@
 #include "os/rng_kernel.h"
 #include "train/job/rounds.h"
 
-#define OPEN_TIME     (4 * NSEC_PER_SEC) /* a WireGuard handshake may be repeated within */
+/* How long each step waits for its answers at most. */
+#define OPEN_TIME     (4 * NSEC_PER_SEC) /* to connect to the members, too */
 #define FACTS_TIME    (6 * NSEC_PER_SEC)
 #define NAMES_TIME    (5 * NSEC_PER_SEC)
 #define WARM_TIME     (10 * NSEC_PER_SEC)
 #define LIGHT_TIME    (8 * NSEC_PER_SEC)
-#define BULK_SPARE    (8 * NSEC_PER_SEC)
-#define SESSION_SPARE 60 /* seconds, in addition to those of the rounds */
-#define RETRY_BUDGET  (10 * NSEC_PER_SEC)
+#define BULK_SPARE    (8 * NSEC_PER_SEC)  /* in addition to the duration of the transfer */
+#define SESSION_SPARE 60                  /* seconds of a session, in addition to its rounds */
+#define RETRY_BUDGET  (10 * NSEC_PER_SEC) /* after it, no further pair is measured again */
 
 void survey_deinit(struct survey *s)
 {
@@ -120,7 +121,8 @@ int survey_open(struct survey *s, const struct survey_plan *plan, const char *co
 
 /* ---- asking pairs -------------------------------------------------------------------------- */
 
-/* Gives orders by member; the answers are then in the coordinator's links. */
+/* Gives each member its order, unless that is ORDER_NONE, and waits at most @time. The answers are
+ * then in the coordinator's links. */
 static void ask(struct survey *s, const struct order *orders, nsec_t time)
 {
     _cleanup_(freep) const struct order **given = calloc(s->n_nodes + 1, sizeof(*given));
@@ -139,7 +141,8 @@ static bool both_present(const struct survey *s, size_t a, size_t b)
     return coordinator_has(&s->coordinator, a) && coordinator_has(&s->coordinator, b);
 }
 
-/* Keeps the better of two measurements of the same pair, because the worse one may be chance. */
+/* Keeps the better of two measurements of the same pair, since the worse one may have been bad by
+ * chance. */
 static void keep_idle(struct preflight_pair *p, unsigned way, const struct idle_test *l)
 {
     const struct idle_test *have = &p->idle[way];
@@ -151,7 +154,7 @@ static void keep_idle(struct preflight_pair *p, unsigned way, const struct idle_
     p->has_idle[way] = true;
 }
 
-/* Both members of each pair ping and probe each other at the same time. */
+/* Has both members of each pair test their connection without load, at the same time. */
 static void ask_idle(
     struct survey *s, const struct survey_plan *plan, const struct rounds_pair *pairs, size_t n)
 {
@@ -214,7 +217,8 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
 
 /* ---- throughput ---------------------------------------------------------------------------- */
 
-/* How long a transfer of that pair takes, so that slow start is over when it is measured. */
+/* How many milliseconds a transfer of that pair lasts: eight round trips, so that slow start is
+ * over when the rate is taken; at least the plan's duration, and at most eight times that. */
 static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflight_pair *p)
 {
     uint32_t by_rtt = p->idle[0].rtt_median_us / 1000 * 8;
@@ -222,7 +226,7 @@ static uint32_t transfer_ms(const struct survey_plan *plan, const struct preflig
     return by_rtt < plan->ms ? plan->ms : by_rtt > 8 * plan->ms ? 8 * plan->ms : by_rtt;
 }
 
-/* Throughput is measured only where small and large packets pass. */
+/* Throughput is measured only where full-size TCP segments have passed from both members. */
 static bool is_fit(const struct preflight_pair *p)
 {
     return p->idle[0].transferred && p->idle[1].transferred;
@@ -234,7 +238,11 @@ static void keep_flow(struct flow *have, const struct flow *f)
         *have = *f;
 }
 
-/* Measures one way, then the other; the results go to @to of each pair. */
+/*
+ * Measures the pairs in @asked in one direction and then in the other, with one stream or with
+ * several (@many). Of repeated measurements of a direction the best is kept. @results and @measured
+ * are room for one value of each pair.
+ */
 static void ask_flows(struct survey *s, const struct survey_plan *plan, const bool *asked,
     bool many, struct bulk *results, bool *measured)
 {
@@ -280,7 +288,8 @@ static void ask_bulk(
 
 /* ---- everything ---------------------------------------------------------------------------- */
 
-/* Has each member resolve all of @names; calls @take for each that leads elsewhere. */
+/* Has each member resolve all of @names, and calls @take for each name that does not resolve to its
+ * address there: @where is the other address, or "" if there is none. */
 static void ask_names(struct survey *s, struct order_name *names, size_t n_names,
     void (*take)(struct survey *s, size_t asked, const char *name, const char *where))
 {
@@ -305,7 +314,7 @@ static void take_name(struct survey *s, size_t asked, const char *name, const ch
 {
     struct preflight_node *n = &s->nodes[asked];
 
-    /* On many machines their own name leads to the loopback, which does no harm. */
+    /* On many machines their own name resolves to a loopback address, which does no harm. */
     if (strcmp(name, n->name) == 0)
         return;
     if (where[0] == '\0')
@@ -314,7 +323,7 @@ static void take_name(struct survey *s, size_t asked, const char *name, const ch
         (void)snprintf(n->names_wrong, sizeof(n->names_wrong), "%.64s leads to %.46s", name, where);
 }
 
-/* A host name that is no DNS label is in no node's hosts file. */
+/* A host name that is no DNS label cannot be in any node's hosts file, so it is not asked for. */
 static bool can_be_asked(const struct preflight_node *n)
 {
     return n->present && n->facts.hostname[0] != '\0' &&
@@ -366,8 +375,9 @@ static void check_names(struct survey *s)
 }
 
 /*
- * Only one side of each pair begins, and all pairs begin together: so the five seconds until
- * WireGuard's second try, where one is needed, pass once for all.
+ * Has the members open the tunnels of all pairs. WireGuard repeats a lost handshake after five
+ * seconds. All pairs begin together, so that this wait is over for all of them at the same time.
+ * Only one member of each pair begins.
  */
 static void warm_up(struct survey *s)
 {
@@ -377,7 +387,8 @@ static void warm_up(struct survey *s)
 
     if (!orders || !present)
         return;
-    /* In reverse order, so that the members after one are the beginning of the array. */
+    /* From the last to the first, so that the first @n addresses in @present are always those of
+     * the members after this one. */
     for (size_t i = s->n_nodes; i-- > 0;) {
         if (!coordinator_has(&s->coordinator, i))
             continue;
@@ -388,7 +399,8 @@ static void warm_up(struct survey *s)
     ask(s, orders, WARM_TIME);
 }
 
-/* Asks each member whom it has heard, for the pairs where no pong came back. */
+/* Asks each member how many pings it has heard from whom. This tells packets that pass in one
+ * direction only from those that pass in none. */
 static void ask_heard(struct survey *s)
 {
     _cleanup_(freep) struct order *orders = calloc(s->n_nodes + 1, sizeof(*orders));
@@ -431,7 +443,7 @@ static bool looks_bad(const struct preflight_pair *p)
     return preflight_loses(p) || (p->has_idle[0] && !is_fit(p));
 }
 
-/* Measures a pair once more, alone. Return: true when it still looks bad. */
+/* Measures a pair once more, and no other pair meanwhile. Returns true if it still looks bad. */
 static bool look_again_at(
     struct survey *s, const struct survey_plan *plan, struct preflight_pair *p, uint64_t median)
 {
@@ -446,9 +458,9 @@ static bool look_again_at(
 }
 
 /*
- * On a busy machine a pair may look bad by chance, so pairs that look bad are measured again. A
- * member that has looked bad with two others both times is bad, and its other pairs are not
- * measured again.
+ * On a busy machine a pair may look bad by chance, so pairs that look bad are measured again. When
+ * a second measurement has confirmed this for two pairs of a member, that member's other pairs are
+ * not measured again.
  */
 static void look_again(struct survey *s, const struct survey_plan *plan)
 {

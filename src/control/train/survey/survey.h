@@ -1,9 +1,10 @@
 /*
- * survey.h - measures the pairs of a network's members, and gathers their facts.
+ * survey.h - measures the pairs of a network's members, and gathers the members' facts.
  *
- * Drives the members' measuring services from this machine: facts of all at
- * once; then light measurements in rounds, so that loss and RTT are those of a
- * quiet network; then throughput in rounds; and what looks bad once more, alone.
+ * A survey gives orders to the members' measuring services from this machine. First it asks all
+ * members for their facts. Then it measures reachability, loss and RTT of the pairs in rounds,
+ * before there is any load, and then throughput in rounds. At the end it measures those pairs that
+ * look bad once more, one after the other.
  */
 #pragma once
 
@@ -16,35 +17,36 @@
 
 struct err;
 
-/** Most members that are surveyed together: a pair costs more than a kilobyte here. */
+/** Most members of one survey; each pair of them takes more than a kilobyte of memory here. */
 #define SURVEY_NODES_MAX 256
 
-/** Which members are measured, and how much. */
+/** How the members are reached, and how much is measured. All pointers are borrowed. */
 struct survey_plan {
-    const char *purpose;     /* "preflight", "bench"; for who finds the members busy */
+    const char *purpose;     /* "preflight" or "bench"; told to others who find the members busy */
     struct ip_addr own;      /* the overlay address of this machine */
-    const char *socket_path; /* of its own measuring service; NULL: by address, too (tests) */
-    const char *interface;   /* the overlay's; NULL: as routed */
-    uint16_t port;           /* PROBE_PORT */
-    uint32_t pings;          /* of a train */
-    uint32_t ms;             /* of a transfer; 0: none */
-    uint32_t streams;        /* of the second transfer */
-    uint64_t bytes;          /* of a transfer, at most */
-    bool force;              /* measure throughput although a job runs */
+    const char *socket_path; /* of this machine's measuring service; NULL: it is asked at @own */
+    const char *interface;   /* the overlay's, by which connections leave; NULL: as routed */
+    uint16_t port;           /* TCP port of the measuring services: PROBE_PORT */
+    uint32_t pings;          /* in a train */
+    uint32_t ms;             /* least duration of a transfer; 0: throughput is not measured */
+    uint32_t streams;        /* of the transfers with several streams; 1: there are none */
+    uint64_t bytes;          /* most bytes of a transfer */
+    bool force;              /* measure throughput even if the network is in use */
 
-    /* Called now and then with words for what is being done; NULL: nobody wants to know. */
+    /* Called at the beginning of each step with words for it; NULL: not wanted. */
     void (*progress)(void *ctx, const char *what);
-    void *ctx;
+    void *ctx; /* for @progress */
 };
 
+/** A survey and what it has found. */
 struct survey {
-    struct preflight_node *nodes; /* owns */
+    struct preflight_node *nodes; /* owns; in the order given to survey_open() */
     size_t n_nodes;
-    struct preflight_pair *pairs; /* owns; all, by rounds_index() */
+    struct preflight_pair *pairs; /* owns; all pairs, by rounds_index() */
     size_t n_pairs;
-    bool is_live; /* something uses the network already */
-    bool skipped_bulk;
-    struct coordinator coordinator;
+    bool is_live; /* a member had a job, or traffic as of a job, when it was asked for its facts */
+    bool skipped_bulk;              /* throughput was not measured, because of @is_live */
+    struct coordinator coordinator; /* owns; the connections to the members, in the same order */
 };
 
 #define SURVEY_NULL                                                                                \
@@ -57,18 +59,21 @@ void survey_deinit(struct survey *s);
 
 /**
  * survey_open() - begin a session with all members, and ask for their facts
- * @s:		SURVEY_NULL
+ * @s:		SURVEY_NULL; survey_deinit() is due also after a failure
  * @names, @addresses:	@n of them, 1 to SURVEY_NODES_MAX; copied
  *
- * Return: 0, also when some members do not take part; negative errno with words when nothing can be
- * measured at all: there is no service on this machine, or somebody else measures.
+ * Return: 0, also when some other members do not take part; or negative errno with words:
+ * -EAGAIN	the service of this machine does not answer, or measures for somebody else
+ * -ENOMEM	no memory
  */
 int survey_open(struct survey *s, const struct survey_plan *plan, const char *const names[],
     const struct ip_addr addresses[], size_t n, struct err *e);
 
 /**
- * survey_run() - after survey_open(): names, all pairs without load, throughput, and doubtful pairs
- * again
+ * survey_run() - measure; call it after survey_open()
+ *
+ * Checks how names resolve, measures all pairs without load, then their throughput, and then the
+ * pairs that look bad once more. Blocks until all of that is done.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -79,10 +84,10 @@ struct preflight_input survey_input(const struct survey *s);
 
 /**
  * survey_ask_bulk() - measure the throughput of some pairs at the same time
- * @asked:	by pair: is it to be measured? At most one pair of each member
- * @orders:	by pair: BULK, without its peer
- * @ret:	by pair: the result, set where there was an answer
- * @measured:	by pair: set where @asked: was there an answer?
+ * @asked:	by pair: is it to be measured? Each member may be in one such pair at most
+ * @orders:	by pair: a BULK order, whose peer is filled in here
+ * @ret:	by pair: the result; set only where @measured is true
+ * @measured:	by pair: set to whether there is a result
  */
 void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *orders,
     struct bulk *ret, bool *measured);

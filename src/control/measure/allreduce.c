@@ -23,19 +23,19 @@ struct party {
     uint32_t rank;
     uint32_t n;
     float *vector;   /* owns */
-    float *incoming; /* owns; what a neighbour sends; as long as @vector */
+    float *incoming; /* owns; room for what a neighbour sends; as long as @vector */
     size_t len;      /* floats */
     /* Connections to the neighbours; owned; -1: none. */
-    int next;        /* of the ring */
-    int prev;        /* of the ring */
-    int parent;      /* of the tree */
-    int children[2]; /* of the tree */
-    nsec_t deadline;
+    int next;        /* in the ring */
+    int prev;        /* in the ring */
+    int parent;      /* in the tree */
+    int children[2]; /* in the tree */
+    nsec_t deadline; /* monotonic; of all repeats together */
 };
 
 /* ---- moving bytes -------------------------------------------------------------------------- */
 
-/* Part of one exchange: what is still to go through a socket. */
+/* One direction of an exchange: the bytes that have still to be sent, or received. */
 struct part {
     int fd;
     uint8_t *p;
@@ -66,7 +66,8 @@ static int move_in(struct part *in)
     return 0;
 }
 
-/* Sends and receives at the same time: if all members of a ring sent first, none would go on. */
+/* Sends and receives at the same time. If all members of a ring sent first and received afterwards,
+ * all would wait for each other. */
 static int exchange(struct part out, struct part in, nsec_t deadline)
 {
     int r = 0;
@@ -95,7 +96,7 @@ static void add(float *to, const float *from, size_t n)
 
 /* ---- ring ---------------------------------------------------------------------------------- */
 
-/* Part @i of the vector, which is cut into as many parts as there are members. */
+/* Part @i of @of, which is divided into as many parts as there are members. */
 static struct part slice(const struct party *p, float *of, uint32_t i, int fd)
 {
     size_t from = p->len * i / p->n;

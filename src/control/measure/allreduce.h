@@ -13,13 +13,14 @@
 struct session;
 
 /**
- * allreduce_run() - this member's part, as often as the order says
- * @ret:	set; what failed is in its @why
+ * allreduce_run() - do this member's part of the all-reduce, as often as the order says
+ * @ret:	always set; if something failed, the reason is in its @why
  * @to:		interface, port and session of the connections; its peer is not used
  * @o:		ALLREDUCE, with the addresses of all ranks
- * @s:		at which the connections from neighbours of lower rank arrive
+ * @s:		the session; connections from neighbours arrive in it
  *
- * Threads: the caller's, which blocks for the time in @o at most, and 3 s to meet the neighbours.
+ * Threads: the caller's. It blocks for at most the time in @o, after at most 3 s for each neighbour
+ * until the connection with it is there.
  */
 void allreduce_run(
     struct allreduce *ret, const struct dial_target *to, const struct order *o, struct session *s);

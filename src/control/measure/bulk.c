@@ -16,9 +16,9 @@
 
 #define DIAL_TIME     (1500 * NSEC_PER_MSEC)
 #define UNDERLAY_TIME (800 * NSEC_PER_MSEC)
-#define DRAIN_TIME    (1500 * NSEC_PER_MSEC) /* after the end, for what is on its way */
+#define DRAIN_TIME    (1500 * NSEC_PER_MSEC) /* after the end, for data that is still in flight */
 
-/* ---- who was asked to ---------------------------------------------------------------------- */
+/* ---- the peer's side ----------------------------------------------------------------------- */
 
 void bulk_serve(int fd, const struct order *o)
 {
@@ -40,9 +40,10 @@ void bulk_serve(int fd, const struct order *o)
     json_decref(json);
 }
 
-/* ---- who was told to measure --------------------------------------------------------------- */
+/* ---- the measuring member's side ----------------------------------------------------------- */
 
-/* The connections of one transfer. When both ways are measured, the first half of them sends. */
+/* The connections of one transfer. When both directions are measured, we send on the first half of
+ * them and receive on the second half. */
 struct lanes {
     struct transfer_stream streams[2 * ORDER_STREAMS_MAX];
     size_t n;
@@ -87,7 +88,7 @@ static uint64_t count_of(const json_t *json, const char *field)
     return v < 0 || (uint64_t)v > ORDER_BYTES_MAX * 1024 ? 0 : (uint64_t)v;
 }
 
-/* Takes in what the peer has counted on the connections on which we sent. */
+/* Reads how much the peer has received on the connections on which we sent, and adds it up. */
 static int collect(const struct lanes *l, struct flow *out, struct err *e)
 {
     nsec_t deadline = clock_now() + DRAIN_TIME;
@@ -126,8 +127,8 @@ static int transfer_all(struct bulk *ret, struct lanes *lanes, const struct orde
     return collect(lanes, &ret->out, e);
 }
 
-/* False for addresses at which the peer cannot be, whoever has given them: those of this machine,
- * loopback, link-local and multicast ones. */
+/* Can a peer have this address? Not when it is one of this machine's own, or a loopback, link-local
+ * or multicast address. This holds wherever the address comes from. */
 static bool is_fit(const struct ip_addr *a)
 {
     static const char *const unfit[] = {
@@ -144,7 +145,8 @@ static bool is_fit(const struct ip_addr *a)
     return true;
 }
 
-/* Aims @to at the port beside the overlay that the peer has open for this session. */
+/* Changes @to to the peer's address outside the overlay, and to the port that the peer has opened
+ * there for this session. */
 static int find_underlay(struct dial_target *to, const struct ip_addr *underlay, struct err *e)
 {
     static const struct order ask = {.kind = ORDER_PORT};
@@ -167,8 +169,8 @@ static int find_underlay(struct dial_target *to, const struct ip_addr *underlay,
     return 0;
 }
 
-/* Connects once before anything is measured: does TCP pass there, and is it the peer that answers?
- */
+/* Connects once before anything is measured, to check that TCP passes there and that it is the peer
+ * who answers. */
 static int try_underlay(const struct dial_target *to, struct err *e)
 {
     struct order sink = {.kind = ORDER_SINK, .ms = 1};

@@ -57,7 +57,7 @@ static int open_local(const char *path, struct err *e)
     return fd < 0 ? err_set(e, fd, "no measuring service at %s: %s", path, strerror(-fd)) : fd;
 }
 
-/* Begins to connect; the connection is there once the socket can be written to. */
+/* Begins to connect. The connection is established when the socket becomes writable. */
 static int open_remote(
     const struct ip_addr *address, uint16_t port, const char *interface, struct err *e)
 {
@@ -167,7 +167,8 @@ static bool take_answer(struct coordinator_link *k)
     return true;
 }
 
-/* Waits once, at most @left. Return: how many answers are still awaited. */
+/* Waits once, for at most @left nanoseconds. @waits: whose answers are awaited; updated. @fds: room
+ * for all members. Return: how many answers are still awaited. */
 static size_t wait_once(struct coordinator *c, struct pollfd *fds, bool *waits, nsec_t left)
 {
     size_t n = 0;

@@ -1,11 +1,12 @@
 /*
- * coordinator.h - the coordinator's side of a measurement: orders to many members, given all at
- * once.
+ * coordinator.h - the coordinator's side of a measurement: it gives orders to many members at once.
  *
- * A coordinator has one connection to each member. coordinator_ask() gives each of some members an
- * order and waits for all answers together, so that a round takes as long as its slowest pair.
+ * A coordinator has one connection to each member. coordinator_ask() sends an order to each of the
+ * members that it is called for, and waits for all answers together, so that a round takes only as
+ * long as its slowest pair.
  *
- * Threads: the caller's; all functions block, at most until their deadline.
+ * Threads: the caller's; coordinator_open() and coordinator_ask() block, until about their
+ * deadline.
  */
 #pragma once
 
@@ -25,9 +26,9 @@ struct err;
 /** The connection to one member. */
 struct coordinator_link {
     struct ip_addr address;        /* of the member, on the overlay */
-    int fd;                        /* owns; -1: not connected, or lost */
-    struct line_buffer in;         /* what has come of an answer */
-    json_t *answer;                /* owns; to the last order; NULL: there is none */
+    int fd;                        /* owns; -1: not connected, or the connection is lost */
+    struct line_buffer in;         /* the part of an answer that has arrived */
+    json_t *answer;                /* owns; the answer to the last order; NULL: there is none */
     char why[COORDINATOR_WHY_MAX]; /* why there is no answer or no connection; "" otherwise */
 };
 
@@ -47,10 +48,10 @@ void coordinator_deinit(struct coordinator *c);
  * @c:		not initialised yet; coordinator_deinit() is due also after a failure
  * @addresses:	@n of them, on the overlay
  * @own:	this node's address
- * @socket_path: of the measuring service on this machine, which is asked there instead of at @own;
- *		NULL: it is asked like the others
- * @interface:	connections leave by it alone; NULL: as routed
- * @port:	of the measuring service of the others
+ * @socket_path: unix socket of this machine's measuring service, which is used instead of the
+ *		address @own; NULL: this machine is asked over the network like the others
+ * @interface:	connections leave by this interface only; NULL: as routed
+ * @port:	on which the other members' measuring services listen
  * @o:		SESSION, with an id that nobody can guess
  * @deadline:	monotonic
  *
@@ -64,12 +65,12 @@ int coordinator_open(struct coordinator *c, const struct ip_addr *addresses, siz
 
 /**
  * coordinator_ask() - give orders, and wait for the answers
- * @orders:	one for each member; NULL: nothing for that one
+ * @orders:	one for each member, in the order of @items; NULL: no order for that member
  * @deadline:	monotonic
  *
- * Afterwards each member that was asked has an answer, or the reason in @why. A refusal is no
- * answer. A member that does not answer in time loses its connection: its answer might come later,
- * and would be taken for the answer to the next order.
+ * Afterwards each member that was asked has an answer, or the reason why not in @why. A refusal is
+ * no answer; its text is in @why. The connection to a member that does not answer in time is
+ * closed: a late answer would otherwise be taken for the answer to the next order.
  */
 void coordinator_ask(struct coordinator *c, const struct order *const orders[], nsec_t deadline);
 

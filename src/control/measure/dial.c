@@ -24,7 +24,8 @@ int dial_bind_device(int fd, const char *interface)
     return 0;
 }
 
-/* A socket of that type, connected to the target; a TCP handshake may still go on. */
+/* Opens a socket of @type and connects it to the target. The TCP handshake may not be complete when
+ * this returns. */
 static int open_towards(const struct dial_target *to, int type, int *ret_fd)
 {
     struct endpoint ep = {.addr = to->peer, .port = to->port};
@@ -69,7 +70,8 @@ static int fail_connect(const struct dial_target *to, int r, struct err *e)
 
 int dial_udp(const struct dial_target *to, int *ret_fd, struct err *e)
 {
-    /* No fragments; and also what is larger than the path MTU that the kernel knows is sent. */
+    /* Packets are not fragmented, and the kernel sends those larger than its known path MTU, too.
+     */
     int probe = IP_PMTUDISC_PROBE;
     _cleanup_(closep) int fd = -1;
     char text[IP_ADDR_TEXT_MAX];

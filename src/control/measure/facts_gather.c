@@ -44,7 +44,7 @@ void facts_gather_limits(struct facts *f)
     f->memlock_hard = limit_value(locked.rlim_max);
 }
 
-/* The third number in a file below /proc/sys; 0 when there is none. */
+/* Reads the third number in a file below /proc/sys; 0 when there is none. */
 static uint64_t read_third(const char *path)
 {
     _cleanup_(freep) char *text = NULL;
@@ -101,7 +101,8 @@ static void gather_interfaces(struct facts *f)
     freeifaddrs(all);
 }
 
-/* The address at which Gloo would listen: the first one that the host's own name leads to. */
+/* Finds the address on which Gloo would listen: the first one to which the machine's own name
+ * resolves. */
 static void gather_host_address(struct facts *f)
 {
     struct order_name own = {.name = ""};
@@ -117,7 +118,8 @@ static void gather_host_address(struct facts *f)
 
 /* ---- NCCL's configuration file ------------------------------------------------------------- */
 
-/* The value of "NAME=value" in @text; of several the last, as NCCL takes it. */
+/* Copies the value of "NAME=value" in @text to @ret. If there are several, the last one counts, as
+ * it does for NCCL. */
 static void find_setting(const char *text, const char *name, char *ret, size_t cap)
 {
     size_t len = strlen(name);
@@ -151,7 +153,7 @@ static void gather_nccl_conf(struct facts *f)
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
-/* Is that process a `weft run`, in the same network namespace as this one? */
+/* Is the process @pid a `weft run` in the same network namespace as this process? */
 static bool is_job(const char *pid, const char *own_net)
 {
     _cleanup_(freep) char *line = NULL;

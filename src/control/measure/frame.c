@@ -6,9 +6,9 @@
 #include "base/bytes.h"
 
 #define FRAME_MAGIC   0x57667001u /* the last byte is the version */
-#define FRAME_COUNTED 0x01u       /* of the flags */
+#define FRAME_COUNTED 0x01u       /* a bit of the flags */
 
-/* As on the wire. */
+/* The layout on the wire; the numbers are offsets in bytes. */
 struct frame_wire {
     struct be32 magic;   /* 0 */
     uint8_t kind;        /* 4 */

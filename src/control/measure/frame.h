@@ -1,8 +1,8 @@
 /*
- * frame.h - the datagrams of a train: a ping that asks, a pong that answers.
+ * frame.h - the datagrams of a train: a ping asks, and a pong answers it.
  *
- * A pong is as long as the shortest ping, so that nobody is sent more bytes
- * than he sent. Layout in docs/PREFLIGHT.md, "Datagrams".
+ * A pong is as long as the shortest ping, so that nobody receives more bytes
+ * than they sent. The layout is in docs/PREFLIGHT.md, "Datagrams".
  *
  * Pure: no socket, no clock.
  */
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "measure/order.h"
 
-/** Bytes of a pong, and fewest of a ping. */
+/** Length of a pong, and least length of a ping, bytes. */
 #define FRAME_LEN 56
 
 enum frame_kind {
@@ -25,17 +25,17 @@ enum frame_kind {
 
 struct frame {
     enum frame_kind kind;
-    bool counted;         /* ping: of a train, so that it counts as heard */
-    uint16_t size;        /* bytes of the IPv4 packet that the ping came in; 0 in a ping */
-    struct session_id id; /* of a session that both take part in */
-    uint32_t seq;         /* of the ping */
-    uint32_t heard;       /* pong: pings that this sender has heard from that one so far */
-    nsec_t sent_at;       /* wall clock of who pings, when the ping left */
-    nsec_t arrived_at;    /* pong: wall clock of who answers, when the ping came */
+    bool counted;         /* the ping belongs to a train, so the receiver counts it */
+    uint16_t size;        /* pong: bytes of the IPv4 packet in which the ping came; ping: 0 */
+    struct session_id id; /* of the session in which both take part */
+    uint32_t seq;         /* of the ping; a pong repeats it */
+    uint32_t heard;       /* pong: counted pings that have come from that member so far */
+    nsec_t sent_at;       /* when the ping was sent, by its sender's wall clock */
+    nsec_t arrived_at;    /* pong: when the ping came, by the answerer's wall clock */
 };
 
-/** frame_encode() - FRAME_LEN bytes. */
+/** frame_encode() - write a frame as FRAME_LEN bytes. */
 void frame_encode(const struct frame *f, uint8_t out[static FRAME_LEN]);
 
-/** frame_decode() - false unless @len bytes at @p begin with a frame. */
+/** frame_decode() - read a frame; false unless the @len bytes at @p begin with one. */
 bool frame_decode(struct frame *ret, const uint8_t *p, size_t len);

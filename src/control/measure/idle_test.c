@@ -26,23 +26,23 @@
 #define PING_GAP      (4 * NSEC_PER_MSEC)
 #define SIZE_GAP      NSEC_PER_MSEC
 #define SIZE_COPIES   3
-#define QUIET_FOR_MIN (400 * NSEC_PER_MSEC) /* the answer of a busy machine may take so long */
-#define SIZE_TRIES    3 /* pings of the largest size, before it counts as lost */
+#define QUIET_FOR_MIN (400 * NSEC_PER_MSEC) /* a busy machine may need this long to answer */
+#define SIZE_TRIES    3 /* pings of the largest size before the smaller ones are tried */
 #define TCP_MIN       (1200 * NSEC_PER_MSEC)
 #define TCP_BYTES     (256u << 10)
 #define PACKET_MAX    65535
 #define OVERHEAD      28 /* IPv4 and UDP headers */
 #define MSS_TIMESTAMP 12 /* bytes of each segment that the timestamp option takes */
 
-/* A test that is going on. */
+/* A test in progress. */
 struct idle_test_state {
     const struct dial_target *to;
     struct idle_test *result;
-    int fd;           /* UDP */
-    nsec_t *sent_at;  /* owns; monotonic, of each ping of the train */
-    uint32_t *rtt_us; /* owns; of each pong */
-    uint32_t heard_before;
-    nsec_t quiet_for; /* with no answer for so long, none is awaited any more */
+    int fd;                /* UDP */
+    nsec_t *sent_at;       /* owns; when each ping of the train was sent, monotonic; 0: answered */
+    uint32_t *rtt_us;      /* owns; round trip time of each pong of the train */
+    uint32_t heard_before; /* pings that the peer had counted before the train */
+    nsec_t quiet_for;      /* how long an answer is waited for */
     uint8_t packet[PACKET_MAX];
 };
 
@@ -72,7 +72,7 @@ static bool receive_pong(struct idle_test_state *s, nsec_t deadline, struct fram
 {
     while (socket_wait(s->fd, POLLIN, deadline) == 0) {
         uint8_t in[FRAME_LEN];
-        /* This also reports an ICMP error that has come for an earlier ping; it is no answer. */
+        /* recv() also reports an ICMP error about an earlier ping, which is not an answer. */
         ssize_t n = recv(s->fd, in, sizeof(in), MSG_DONTWAIT);
 
         if (n > 0 && frame_decode(ret, in, (size_t)n) && ret->kind == FRAME_PONG &&
@@ -84,7 +84,8 @@ static bool receive_pong(struct idle_test_state *s, nsec_t deadline, struct fram
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-/* The first packet may have to wait for a handshake of WireGuard, so it is not measured. */
+/* The first packet may have to wait for a WireGuard handshake, so its round trip is not part of the
+ * result. */
 static bool warm_up(struct idle_test_state *s)
 {
     struct frame pong;
@@ -102,8 +103,8 @@ static bool warm_up(struct idle_test_state *s)
     return false;
 }
 
-/* Takes the clocks' difference from the fastest exchange, in which the times there and back can
- * differ least. */
+/* Computes the difference of the clocks from the exchange with the shortest round trip, because in
+ * that one the times of the two directions can differ least. @wall: now, by our wall clock. */
 static void take_clock(struct idle_test *l, const struct frame *pong, uint32_t rtt_us, nsec_t wall)
 {
     if (l->back > 0 && rtt_us >= l->rtt_min_us)
@@ -119,7 +120,7 @@ static void take_pong(struct idle_test_state *s, const struct frame *pong)
     nsec_t now = clock_now();
     uint32_t rtt_us;
 
-    /* A second copy, and the answer to a ping of the warm-up, are not counted. */
+    /* Duplicates are not counted, nor are answers to pings of the warm-up. */
     if (pong->seq >= l->sent || s->sent_at[pong->seq] == 0)
         return;
     rtt_us = (uint32_t)((now - s->sent_at[pong->seq]) / NSEC_PER_USEC);
@@ -130,7 +131,8 @@ static void take_pong(struct idle_test_state *s, const struct frame *pong)
         l->heard = pong->heard - s->heard_before;
 }
 
-/* Asks how many pings the peer has heard, since the last pongs, which say so, may be lost. */
+/* Asks once more how many pings the peer has heard. Each pong says so, but the last ones may be
+ * lost. */
 static void ask_heard(struct idle_test_state *s)
 {
     struct frame pong;
@@ -175,8 +177,8 @@ static void run_train(struct idle_test_state *s, uint32_t pings)
     s->quiet_for = nsec_max(QUIET_FOR_MIN, 3 * (nsec_t)l->rtt_median_us * NSEC_PER_USEC);
 }
 
-/* Sizes to try, largest first: the route's MTU, that without the headers of usual tunnels, and
- * common ones. */
+/* Lists the packet sizes to try, largest first: the route's MTU, the same less the headers of usual
+ * tunnels, and other common sizes. */
 static size_t list_sizes(uint32_t route_mtu, uint16_t sizes[static 32])
 {
     static const uint16_t usual[] = {8921, 8500, 4000, 1500, 1480, 1460, 1440, 1420, 1400, 1380,
@@ -203,8 +205,8 @@ static void take_sizes(struct idle_test_state *s, nsec_t deadline)
             l->packet_max = pong.size;
 }
 
-/* Tries the largest size alone first, more than once. Only when it does not pass, the others are
- * tried, which takes longer. */
+/* Tries the largest size first, several times. The other sizes are tried only if it does not pass,
+ * because that takes longer. */
 static void find_packet_max(struct idle_test_state *s)
 {
     struct idle_test *l = s->result;
@@ -234,7 +236,7 @@ static uint32_t agreed_mss(int fd)
     return info.tcpi_snd_mss + (info.tcpi_options & TCPI_OPT_TIMESTAMPS ? MSS_TIMESTAMP : 0);
 }
 
-/* Has the other end confirmed that all of it arrived? */
+/* Has the peer confirmed that all @sent bytes arrived? */
 static bool confirm(int fd, uint64_t sent, nsec_t deadline, struct err *e)
 {
     _cleanup_(line_buffer_deinit) struct line_buffer lb = LINE_BUFFER_NULL;
@@ -281,13 +283,13 @@ static void run_tcp(struct idle_test_state *s)
 
 /* ---- tunnels ------------------------------------------------------------------------------- */
 
-/* Which peers have answered. A peer's index is the sequence number of its pings. */
+/* A warm-up in progress. A peer's index in @peers is the sequence number of the pings to it. */
 struct warming {
     const struct dial_target *to;
     const struct ip_addr *peers;
     size_t n;
-    bool *is_up; /* owns */
-    size_t n_up;
+    bool *is_up; /* owns; for each peer: it has answered */
+    size_t n_up; /* peers that have answered */
     int fd;
 };
 

@@ -1,11 +1,12 @@
 /*
- * idle_test.h - measures the way to a peer without loading it: from one ping to 256 KiB over TCP.
+ * idle_test.h - measures the path to a peer without loading it: from one ping to 256 KiB over TCP.
  *
- * Each step needs less trust than the next: is anything answered at all; a train of pings for round
- * trip, loss and the difference of the clocks; datagrams of many sizes that may not be fragmented;
- * a TCP connection, for the MSS that its handshake agrees on; and full-size segments through it.
+ * There are five steps, and each relies on the ones before it: a ping, to see whether the peer
+ * answers at all; a train of pings, for round trip time, loss and the difference of the clocks;
+ * datagrams of many sizes that may not be fragmented, for the MTU; a TCP connection, for the MSS on
+ * which its handshake agrees; and full-size segments through that connection.
  *
- * Threads: the caller's, which blocks.
+ * Threads: the caller's; all functions block.
  */
 #pragma once
 
@@ -20,17 +21,17 @@
  * @to:		interface, port and session of the pings; its peer is not used
  * @peers:	@n of them, IPv4 on the overlay
  *
- * Takes 7 s at most, which is as long as WireGuard needs when its first handshake is lost.
+ * Takes 7 s at most, which is enough for WireGuard's second handshake if its first one is lost.
  */
 void idle_test_warm_up(const struct dial_target *to, const struct ip_addr *peers, size_t n);
 
 /**
- * idle_test_run() - all steps, as far as they get
- * @ret:	set to what was found; a step that failed says so in @why; @path is left to the
- * caller
+ * idle_test_run() - do all steps, or as many as succeed
+ * @ret:	always set; if a step failed, the reason is in @why; @path is left to the caller
  * @to:		the peer, on the overlay
  * @pings:	length of the train
  *
- * Takes about a second where the peer answers, and two where it does not.
+ * Takes 4 ms for each ping, and usually less than a second for the other steps. Where the peer
+ * answers nothing it takes 0.8 s.
  */
 void idle_test_run(struct idle_test *ret, const struct dial_target *to, uint32_t pings);

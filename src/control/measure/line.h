@@ -1,5 +1,5 @@
 /*
- * line.h - orders and answers on a connection: one line of JSON each.
+ * line.h - reads and writes orders and answers on a connection; each is one line of JSON.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 struct err;
 
-/** What has been read of the next line. */
+/** Bytes that were read from a connection and not taken yet. */
 struct line_buffer {
     char *text; /* owns */
     size_t len;
@@ -27,40 +27,40 @@ void line_buffer_deinit(struct line_buffer *lb);
 
 /**
  * line_read() - wait for the next line
- * @lb:		keeps what has come of a line after a time-out
+ * @lb:		after a time-out it keeps the part of the line that has arrived
  * @fd:		borrowed; a connected stream socket
  * @deadline:	monotonic
  * @ret:	gives a reference to a JSON object
  *
- * Return: 0; -EPIPE when the other end has closed; -ETIMEDOUT; -EINVAL: no
- * JSON, or longer than ORDER_LINE_MAX; or another negative errno; all with words.
+ * Return: 0; -EPIPE when the other end has closed; -ETIMEDOUT; -EINVAL when the line is no JSON or
+ * longer than ORDER_LINE_MAX; or another negative errno. All but -ENOMEM with words.
  */
 int line_read(struct line_buffer *lb, int fd, nsec_t deadline, json_t **ret, struct err *e);
 
 /**
  * line_write() - send one line
- * @json:	borrowed; NULL, as from an encoder without memory, is -ENOMEM
- * @deadline:	monotonic; blocks no longer
+ * @json:	borrowed; NULL, which an encoder returns when it has no memory, gives -ENOMEM
+ * @deadline:	monotonic; the call blocks until then at most
  *
  * Return: 0 or negative errno with words.
  */
 int line_write(int fd, const json_t *json, nsec_t deadline, struct err *e);
 
 /**
- * line_take() - take a line that is complete in the buffer, without reading from the socket
+ * line_take() - remove a complete line from the buffer, without reading from the socket
  * @ret:	gives a reference to a JSON object
  *
- * Return: 0; -EAGAIN when there is none; -EINVAL with words.
+ * Return: 0; -EAGAIN when the buffer has no complete line; -EINVAL with words.
  */
 int line_take(struct line_buffer *lb, json_t **ret, struct err *e);
 
 /**
  * line_fill() - read once into the buffer, without waiting
  *
- * Return: 0; -EAGAIN when nothing is there; -EPIPE when the other end has closed; or another
- * negative errno; all but -EAGAIN with words.
+ * Return: 0; -EAGAIN when nothing has arrived; -EPIPE when the other end has closed; or another
+ * negative errno. All but -EAGAIN and -ENOMEM with words.
  */
 int line_fill(struct line_buffer *lb, int fd, struct err *e);
 
-/** line_check_answer() - 0; or -EPROTO and the sentence of a refusal ({"error": "..."}). */
+/** line_check_answer() - 0; or -EPROTO with a refusal's sentence ({"error": "..."}). */
 int line_check_answer(const json_t *json, struct err *e);

@@ -11,13 +11,13 @@
 #include "net/address/sockaddr.h"
 #include "os/thread.h"
 
-/* Shared by the caller and the thread; whichever of the two ends last releases it. */
+/* Shared by the caller and the thread. The last of the two to finish releases it. */
 struct names_job {
     pthread_mutex_t lock;
     pthread_cond_t done;
     unsigned users; /* guarded by lock */
     bool is_done;   /* guarded by lock */
-    bool is_left;   /* guarded by lock; the caller does not wait any more */
+    bool is_left;   /* guarded by lock; the caller has stopped waiting */
     size_t n;
     struct order_name *names;     /* owns; immutable */
     struct names_answer *answers; /* owns; guarded by lock */

@@ -1,8 +1,8 @@
 /*
- * names.h - do names lead where they should, as a program of this machine would find out?
+ * names.h - resolves names the way that programs on this machine do.
  *
- * The C library's resolver blocks for as long as its servers let it, so it runs
- * in a thread of its own, which is left alone when it takes too long.
+ * The C library's resolver may block for a long time when name servers do not answer. So it runs in
+ * a thread of its own, and the caller stops waiting for that thread at a deadline.
  */
 #pragma once
 
@@ -13,15 +13,15 @@
 #include "base/clock.h"
 #include "measure/order.h"
 
-/** Where a name leads; an address of none: nowhere, or it was not found out in time. */
+/** What a name resolves to. The address is none if there is none or the answer was late. */
 struct names_answer {
     struct ip_addr address; /* the first IPv4 address */
     bool known;             /* the resolver has answered */
 };
 
 /**
- * names_resolve() - ask for all of them
- * @names:	@n of them; copied; only their names are looked at
+ * names_resolve() - resolve several names
+ * @names:	@n of them; copied; their addresses are ignored
  * @deadline:	monotonic
  * @ret:	room for @n
  *

@@ -59,7 +59,7 @@ static void get_id(struct fields *f, struct session_id *ret)
         fields_fail(f, "\"id\" is not %zu hex digits", len);
 }
 
-/* Zeroed room for an item of @size for each of the list's; NULL: nothing to do, or no memory. */
+/* Allocates @size zero bytes for each item of @list. NULL: there are no items, or no memory. */
 static void *alloc_items(struct fields *f, const json_t *list, size_t size)
 {
     size_t n = list ? json_array_size(list) : 0;

@@ -1,10 +1,9 @@
 /*
- * order.h - what a member's measuring service may be asked (docs/PREFLIGHT.md, "Protocol").
+ * order.h - what a member's measuring service can be asked to do (docs/PREFLIGHT.md, "Protocol").
  *
- * An order is one line of JSON. The first line of a connection says what the
- * connection is: a coordinator's, which gives orders one after the other, or
- * one that carries data between two members of the same session. Every field
- * has its bounds here, and nowhere else.
+ * An order is one line of JSON. The first line of a connection says what kind of connection it is:
+ * one from a coordinator, which gives orders one after the other, or one that carries data between
+ * two members of the same session. The bounds of every field are here and nowhere else.
  *
  * Pure: no socket, no clock.
  */
@@ -23,13 +22,13 @@ struct err;
 /** TCP and UDP port of the measuring service on a member's overlay address. */
 #define PROBE_PORT 51829
 
-/** Longest line, order or answer, bytes. */
+/** Longest line of an order or an answer, bytes. */
 #define ORDER_LINE_MAX (128u << 10)
 
-#define ORDER_NODES_MAX   1024           /* members of one all-reduce, names of one question */
+#define ORDER_NODES_MAX   1024           /* addresses in one order, and names in one */
 #define ORDER_STREAMS_MAX 16             /* of one transfer */
 #define ORDER_PINGS_MAX   1000           /* of one train */
-#define ORDER_MS_MAX      30000          /* of one transfer */
+#define ORDER_MS_MAX      30000          /* of one transfer or all-reduce */
 #define ORDER_BYTES_MAX   (16ull << 30)  /* of one transfer */
 #define ORDER_VECTOR_MAX  (256ull << 20) /* bytes of an all-reduce's vector */
 #define ORDER_REPEATS_MAX 1000           /* of one all-reduce */
@@ -37,31 +36,31 @@ struct err;
 
 enum order_kind {
     ORDER_NONE,
-    ORDER_SESSION,   /* begin: this member measures for this coordinator only */
-    ORDER_FACTS,     /* tell about the machine */
+    ORDER_SESSION,   /* begin a session: the member then measures for this coordinator only */
+    ORDER_FACTS,     /* report about the machine (facts.h) */
     ORDER_NAMES,     /* resolve these names */
-    ORDER_WARM,      /* ping these once, so that tunnels are up */
-    ORDER_IDLE_TEST, /* reachability, RTT, loss, clock, MTU and MSS to a peer */
-    ORDER_BULK,      /* throughput to and from a peer */
-    ORDER_HEARD,     /* how many pings came from whom */
-    ORDER_UNDERLAY,  /* open a port beside the overlay for this session */
-    ORDER_ALLREDUCE, /* take part in one */
-    ORDER_SINK,      /* data connection: what follows is to be swallowed */
-    ORDER_SOURCE,    /* data connection: send for so long */
-    ORDER_HOP,       /* data connection: an all-reduce's neighbour */
-    ORDER_PORT,      /* between members: which port is open beside the overlay? */
+    ORDER_WARM,      /* ping these members until they answer, so that the tunnels are up */
+    ORDER_IDLE_TEST, /* measure reachability, RTT, loss, clock, MTU and MSS to a peer */
+    ORDER_BULK,      /* measure throughput to a peer, from it, or both */
+    ORDER_HEARD,     /* report how many pings came from each member */
+    ORDER_UNDERLAY,  /* open a port outside the overlay for this session */
+    ORDER_ALLREDUCE, /* take part in an all-reduce */
+    ORDER_SINK,      /* data connection: receive what follows and discard it */
+    ORDER_SOURCE,    /* data connection: send, for the given time */
+    ORDER_HOP,       /* data connection: from a neighbour in an all-reduce */
+    ORDER_PORT,      /* between members: report the port that is open outside the overlay */
     ORDER_N,
 };
 
-/** Known only to the members of one session, which lasts seconds. */
+/** Identifies a session. Known only to its members, and random, so that nobody can guess it. */
 struct session_id {
     uint8_t b[16];
 };
 
 enum order_direction {
-    ORDER_OUT,
-    ORDER_IN,
-    ORDER_BOTH, /* at once */
+    ORDER_OUT,  /* to the peer */
+    ORDER_IN,   /* from the peer */
+    ORDER_BOTH, /* at the same time */
     ORDER_DIRECTION_N,
 };
 
@@ -71,28 +70,29 @@ enum order_algorithm {
     ORDER_ALGORITHM_N,
 };
 
-/** A name, and where it should lead. */
+/** A name, and the address to which it should resolve. */
 struct order_name {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address;
 };
 
+/** An order. The comment of a field says in which kinds it is used. */
 struct order {
     enum order_kind kind;
     struct session_id id;     /* SESSION, SINK, SOURCE, HOP, PORT */
     char purpose[16];         /* SESSION: "preflight", "bench" */
-    uint32_t seconds;         /* SESSION: how long at most */
+    uint32_t seconds;         /* SESSION: how long it lasts at most */
     struct ip_addr peer;      /* IDLE_TEST, BULK */
     uint32_t pings;           /* IDLE_TEST */
     uint32_t streams;         /* BULK */
-    uint32_t ms;              /* BULK, SINK, SOURCE: how long; ALLREDUCE: at most */
+    uint32_t ms;              /* BULK, SINK, SOURCE: how long to send; ALLREDUCE: at most */
     uint64_t bytes;           /* BULK, SOURCE: at most; ALLREDUCE: of the vector */
     enum order_direction way; /* BULK */
-    bool underlay;            /* BULK: beside the overlay; where is not for the order to say */
-    uint32_t rank;            /* ALLREDUCE, HOP: who I am in @nodes */
+    bool underlay;            /* BULK: measure outside the overlay; see bulk_run() */
+    uint32_t rank;            /* ALLREDUCE: the member's own index in @addrs; HOP: the sender's */
     uint32_t repeats;         /* ALLREDUCE */
     enum order_algorithm algorithm; /* ALLREDUCE */
-    struct ip_addr *addrs;          /* owns; ALLREDUCE: by rank; WARM */
+    struct ip_addr *addrs;          /* owns; ALLREDUCE: of all ranks, in their order; WARM */
     size_t n_addrs;
     struct order_name *names; /* owns; NAMES */
     size_t n_names;
@@ -103,7 +103,7 @@ struct order {
         0                                                                                          \
     }
 
-/** order_deinit() - release its lists; idempotent, safe on ORDER_NULL. */
+/** order_deinit() - release the order's lists; idempotent, safe on ORDER_NULL. */
 void order_deinit(struct order *o);
 
 /**

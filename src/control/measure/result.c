@@ -18,8 +18,7 @@ static void get_u32(struct fields *f, const char *name, uint64_t max, uint32_t *
     *ret = (uint32_t)v;
 }
 
-/* ---- without load
- * --------------------------------------------------------------------------------- */
+/* ---- without load -------------------------------------------------------------------------- */
 
 json_t *idle_test_encode(const struct idle_test *l)
 {

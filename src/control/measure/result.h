@@ -1,8 +1,8 @@
 /*
- * result.h - what was measured, as structs and as the JSON of an answer.
+ * result.h - the results of measurements, as structs and as the JSON of an answer.
  *
- * A decoder checks every field against its bounds; what another
- * member says is believed as a measurement, and never used as a size.
+ * A decoder checks every field against its bounds. Numbers from another member are
+ * shown as measurements, and never used as the size of anything in memory.
  *
  * Pure: no socket, no clock.
  */
@@ -20,45 +20,45 @@ struct err;
 #define RESULT_WHY_MAX  160
 #define RESULT_PATH_MAX 16
 
-/** What a test without load has found: from the member that asks to its peer, and back. */
+/** The result of a test without load: from the member that measures to its peer, and back. */
 struct idle_test {
     char path[RESULT_PATH_MAX]; /* how the agent reaches the peer: "lan", "relay", ... */
     uint32_t sent;              /* pings of the train */
-    uint32_t heard;             /* of these, how many the peer has heard */
+    uint32_t heard;             /* how many of these the peer has received */
     uint32_t back;              /* pongs that came back */
-    uint32_t rtt_min_us;        /* 0 unless @back */
+    uint32_t rtt_min_us;        /* round trip times; all three are 0 while @back is 0 */
     uint32_t rtt_median_us;
     uint32_t rtt_p99_us;
-    int64_t clock_us;         /* the peer's clock less ours */
-    uint32_t clock_error_us;  /* clock_us may be wrong by so much */
+    int64_t clock_us;         /* the peer's wall clock minus ours */
+    uint32_t clock_error_us;  /* largest error of @clock_us */
     uint32_t route_mtu;       /* bytes of the largest packet that the kernel would send */
-    uint32_t packet_max;      /* bytes of the largest packet that arrived; 0: none of those tried */
-    bool connected;           /* a TCP connection came about */
-    uint32_t mss;             /* bytes; as its SYN and SYN-ACK agreed */
-    bool transferred;         /* full-size segments got through, and were confirmed */
+    uint32_t packet_max;      /* bytes of the largest packet that arrived; 0: none arrived */
+    bool connected;           /* a TCP connection was established */
+    uint32_t mss;             /* bytes; on which its SYN and SYN-ACK agreed */
+    bool transferred;         /* full-size segments arrived and were confirmed */
     char why[RESULT_WHY_MAX]; /* what failed; "" when nothing did */
 };
 
 /** A transfer in one direction, as its receiver saw it. */
 struct flow {
     uint64_t bytes;
-    uint64_t bits_per_s; /* of its second half, when slow start is over; 0: nothing came */
-    uint32_t retransmits;
+    uint64_t bits_per_s;  /* in its second half, when slow start is over; 0: nothing came */
+    uint32_t retransmits; /* segments that the sender repeated; known only where it measures */
 };
 
 /** Throughput of a pair. */
 struct bulk {
-    struct flow out; /* to the peer */
-    struct flow in;
+    struct flow out;            /* to the peer */
+    struct flow in;             /* from the peer */
     char via[IP_ADDR_TEXT_MAX]; /* the peer's address that was used */
     char why[RESULT_WHY_MAX];   /* what failed; "" when nothing did */
 };
 
 /** One member's part in an all-reduce. */
 struct allreduce {
-    nsec_t elapsed;           /* of one repeat, on average */
-    uint32_t repeats;         /* how many there was time for */
-    bool correct;             /* the sums are right */
+    nsec_t elapsed;           /* time of one repeat, on average */
+    uint32_t repeats;         /* how many repeats were finished */
+    bool correct;             /* the sums of all repeats are right */
     char why[RESULT_WHY_MAX]; /* what failed; "" when nothing did */
 };
 

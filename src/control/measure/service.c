@@ -1,4 +1,4 @@
-/* service.c - see service.h: its life, and the thread that listens, accepts and answers pings. */
+/* service.c - see service.h. Starts and stops the service; its thread listens and answers pings. */
 #include "measure/service.h"
 
 #include <errno.h>
@@ -29,7 +29,8 @@
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-/* A socket bound to @ep and, if there is one, to the interface. The address need not exist yet. */
+/* Opens a socket that is bound to @ep and, unless its address is none, to the overlay's interface.
+ * The address need not exist yet. */
 static int open_inet(const struct service *s, const struct endpoint *ep, int type)
 {
     union sockaddr_inet sa;
@@ -55,7 +56,7 @@ static void close_overlay(struct service *s)
     s->tcp_fd = s->udp_fd = -1;
 }
 
-/* Opens the sockets anew when the interface was made anew, or the node's address has changed. */
+/* Opens the sockets again when the interface was replaced or the node's address has changed. */
 static void keep_overlay_open(struct service *s)
 {
     unsigned ifindex = s->config.interface ? if_nametoindex(s->config.interface) : 1;
@@ -140,7 +141,8 @@ static void start_connection(
     (void)pthread_detach(thread);
 }
 
-/* Accepts one connection of each kind in a turn, so that no kind keeps the others waiting. */
+/* Accepts one connection. Each listener is served once in a turn, so that none keeps the others
+ * waiting. */
 static void accept_one(struct service *s, int listener, enum service_access access)
 {
     struct service_member member;
@@ -191,7 +193,7 @@ static void take_pings(struct service *s)
         union sockaddr_inet sa;
         socklen_t sa_len = sizeof(sa);
         struct frame ping;
-        /* With MSG_TRUNC the length is the datagram's, and its padding is not copied. */
+        /* MSG_TRUNC returns the whole datagram's length, though its padding is not copied. */
         ssize_t n = recvfrom(s->udp_fd, in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC, &sa.any, &sa_len);
 
         if (n < 0)
@@ -215,7 +217,9 @@ static void turn(struct service *s)
     keep_local_open(s);
     if (!is_on)
         service__close_underlay(s);
-    /* Otherwise service_set_members() and service_recheck() wake this thread for each change. */
+    /* Nothing reports the end of a session, or that a socket can be opened now, so these are
+     * checked every second. For all else service_set_members() and service_recheck() wake this
+     * thread. */
     patience_ms =
         is_on || s->tcp_fd < 0 || (s->config.socket_path && s->unix_fd < 0) ? LOOK_PERIOD_MS : -1;
     (void)pthread_mutex_lock(&s->lock);
@@ -247,7 +251,8 @@ static void *run_listener(void *service)
     while (!service__is_stopping(s))
         turn(s);
     close_overlay(s);
-    /* Unlinked first: once it is closed, another process may make a socket of that name. */
+    /* It is unlinked before it is closed, because afterwards another process may have made a socket
+     * of that name. */
     if (s->unix_fd >= 0)
         (void)unlink(s->config.socket_path);
     closep(&s->unix_fd);
@@ -256,7 +261,7 @@ static void *run_listener(void *service)
     return NULL;
 }
 
-/* ---- its life ------------------------------------------------------------------------------ */
+/* ---- start and stop ------------------------------------------------------------------------ */
 
 int service_new(struct service **ret, const struct service_config *config, struct err *e)
 {

@@ -18,13 +18,14 @@
 #include "os/clock.h"
 #include "os/statefile.h"
 
-/* For the first order: a coordinator connects to all members before it gives one. */
+/* How long the first order is waited for. A coordinator connects to all members before it gives
+ * one. */
 #define FIRST_LINE_TIME (10 * NSEC_PER_SEC)
-/* The same, for a connection beside the overlay. */
+/* The same for a connection outside the overlay. */
 #define STRANGER_TIME   (2 * NSEC_PER_SEC)
 #define ANSWER_TIME     (5 * NSEC_PER_SEC)
 #define NAMES_TIME      (3 * NSEC_PER_SEC)
-#define TRAFFIC_TIME_MS 300 /* for how long a job's traffic is counted */
+#define TRAFFIC_TIME_MS 300 /* for how long the traffic of other programs is counted */
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
@@ -73,7 +74,8 @@ static uint64_t read_bytes(const char *interface)
     return read_counter(interface, "rx_bytes") + read_counter(interface, "tx_bytes");
 }
 
-/* Traffic on the interface before anything is measured: it is that of other programs. */
+/* Traffic on the interface, bits per second. Nothing is being measured yet, so all of it is that of
+ * other programs. */
 static uint64_t listen_for_traffic(const char *interface)
 {
     uint64_t before = read_bytes(interface);
@@ -103,8 +105,8 @@ static int tell_facts(struct service_connection *c)
     return answer(c, json);
 }
 
-/* Only names of members may be asked for. What else this machine can resolve must not become known
- * to a member. */
+/* Only members' names may be asked for. A member must not learn what other names this machine can
+ * resolve. */
 static bool are_names_of_members(struct service_connection *c, const struct order *o)
 {
     for (size_t i = 0; i < o->n_names; i++) {
@@ -118,7 +120,7 @@ static bool are_names_of_members(struct service_connection *c, const struct orde
     return true;
 }
 
-/* Answers with those names that do not lead where they should. */
+/* Answers with the names that do not resolve to the address that they should. */
 static int tell_names(struct service_connection *c, const struct order *o)
 {
     _cleanup_(freep) struct names_answer *answers = calloc(o->n_names + 1, sizeof(*answers));
@@ -160,7 +162,7 @@ static int tell_heard(struct service_connection *c)
 
 /* ---- measuring ----------------------------------------------------------------------------- */
 
-/* Finds the other member that an order names; false: the order was refused. */
+/* Is @a the address of a member other than this node? */
 static bool is_peer(struct service_connection *c, const struct ip_addr *a)
 {
     struct service_member member;
@@ -329,7 +331,8 @@ static void run_data(struct service_connection *c, const struct order *o)
         return;
     }
     if (o->kind == ORDER_HOP) {
-        /* The answer goes first: the thread that takes the connection writes to it at once. */
+        /* The answer has to be sent first, because the thread that takes the connection writes to
+         * it at once. */
         if (c->access == SERVICE_ACCESS_OVERLAY && accept_order(c) == 0 &&
             session_put_hop(&c->service->session, &o->id, o->rank, c->fd))
             c->fd = -1;

@@ -15,22 +15,23 @@
 
 #define IN_CAP (64u << 10)
 
+/* What the agent has sent so far. */
 struct told {
-    int fd; /* borrowed */
-    struct service *service;
-    struct service_wire config;     /* pinned by @service */
+    int fd;                         /* borrowed */
+    struct service *service;        /* owns; NULL until the configuration has come */
+    struct service_wire config;     /* @service pins its texts */
     struct ip_addr own;             /* this node's address, from the list that is coming in */
-    struct service_member *members; /* owns; @n_wanted of them */
-    size_t n_wanted;                /* 0: no list is coming in */
-    size_t n;                       /* how many of these have come */
-    size_t len;                     /* bytes of @in */
+    struct service_member *members; /* owns; room for @n_wanted */
+    size_t n_wanted;                /* members in the list that is coming in; 0: there is none */
+    size_t n;                       /* how many of these have arrived */
+    size_t len;                     /* bytes used in @in */
     uint8_t in[IN_CAP];
 };
 
 /* ---- the sandbox ---------------------------------------------------------------------------- */
 
-/* Keeps what facts.h and the resolver read, and the folder of the socket, which has to be made and
- * removed; everything else becomes inaccessible. */
+/* Leaves accessible what facts.h and the resolver read, and the folder of the unix socket, where
+ * the socket is made and removed. All other files become inaccessible. */
 static int confine(const char *socket_path, struct err *e)
 {
     char folder[SERVICE_WIRE_PATH_CAP];
@@ -120,7 +121,7 @@ static int take(struct told *t, const struct service_wire *m, struct err *e)
     return 0;
 }
 
-/* Carries out all messages that have come in whole. */
+/* Carries out all messages that have arrived completely. */
 static int take_messages(struct told *t, struct err *e)
 {
     size_t off = 0;

@@ -1,6 +1,6 @@
 /*
- * service_state.c - what the service's threads share: its uses, who is a member, and the port
- * beside the overlay that is open while a session measures there.
+ * service_state.c - what the service's threads share: the references to it, the list of members,
+ * and the port outside the overlay, which is open while a session needs it.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 #define BACKLOG 64
 
-/* ---- uses -------------------------------------------------------------------------------- */
+/* ---- references ---------------------------------------------------------------------------- */
 
 void service__ref(struct service *s)
 {
@@ -65,7 +65,7 @@ void service_set_members(
 {
     struct service_member *copy = malloc((n + 1) * sizeof(*copy));
 
-    /* Without memory the members of before stay. */
+    /* Without memory the former members stay. */
     if (!copy)
         return;
     memcpy(copy, members, n * sizeof(*copy));
@@ -93,7 +93,7 @@ bool service__find_member(
     return found != NULL;
 }
 
-/* ---- the port beside the overlay ------------------------------------------------------------- */
+/* ---- the port outside the overlay ------------------------------------------------------------ */
 
 /* Listens on all addresses of a family, not bound to the overlay's interface. */
 static int listen_on_family(int family)
@@ -112,7 +112,7 @@ static int listen_on_family(int family)
     return TAKE_FD(fd);
 }
 
-/* One IPv6 socket takes both families; a machine without IPv6 has an IPv4 one instead. */
+/* One IPv6 socket serves both families. On a machine without IPv6 it is an IPv4 socket. */
 static int listen_anywhere(void)
 {
     int r = listen_on_family(AF_INET6);
@@ -131,7 +131,8 @@ static int port_of(int fd)
     return bound.port;
 }
 
-/* A port that is open already is kept: only the listening thread, which polls it, may close it. */
+/* A port that is open already is kept, because the listening thread polls it, and no other thread
+ * may close it. */
 int service__open_underlay(struct service *s)
 {
     int r = 0;

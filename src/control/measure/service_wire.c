@@ -25,7 +25,7 @@ static void add_address(struct str *out, const struct ip_addr *a)
     str_add_bytes(out, (const char *)a->b, sizeof(a->b));
 }
 
-/* All texts are shorter than the 255 bytes that a length of one byte can express. */
+/* No text is longer than 255 bytes, which is the most that a length of one byte can express. */
 static void add_text(struct str *out, const char *text)
 {
     add_u8(out, (uint8_t)strlen(text));
@@ -86,7 +86,7 @@ static struct ip_addr read_address(struct reader *r)
     return a;
 }
 
-/* @ret has to be all zero before, so that the text is terminated. */
+/* @ret has to be filled with zeroes before, so that the text is terminated. */
 static void read_text(struct reader *r, char *ret, size_t cap)
 {
     size_t len = reader_u8(r);

@@ -1,16 +1,16 @@
 /*
- * service_wire.h - what the agent tells its measuring process, to and from bytes. Pure.
+ * service_wire.h - encodes and decodes what the agent sends to its measuring process. Pure.
  *
- * A message is a length of 4 bytes, a type of one, and the fields of that type; all numbers are
- * little-endian. An address is its 16 bytes; a text is a length of one byte and so many bytes, none
- * of them zero.
+ * A message is a length of 4 bytes, a type of one byte, and the fields of that type. All numbers
+ * are little-endian. An address has 16 bytes. A text is a length of one byte and that many bytes,
+ * none of which is zero.
  *
- *   CONFIG    interface, socket path, port    once, first
- *   LIST      own address, number             that many MEMBERs follow, and replace all before
+ *   CONFIG    interface, socket path, port    sent once, as the first message
+ *   LIST      own address, number             that many MEMBERs follow and replace the former list
  *   MEMBER    address, underlay, path, name, hostname
- *   LOOK      nothing                         the interface may be another one now
+ *   LOOK      no fields                       the interface may have been replaced: check it
  *
- * The process answers nothing, and ends with the connection.
+ * The process sends no answers, and ends when the connection does.
  */
 #pragma once
 
@@ -22,21 +22,21 @@
 
 struct str;
 
-/** Longest message, without its length. */
+/** Longest message, bytes; its length field does not count. */
 #define SERVICE_WIRE_MAX 320
 
-/** Bytes of the length in front of a message. */
+/** Bytes of the length field in front of a message. */
 #define SERVICE_WIRE_HEAD 4
 
 /** Most members of a list. */
 #define SERVICE_WIRE_MEMBERS_MAX 131072
 
-#define SERVICE_WIRE_INTERFACE_CAP 16 /* with the zero */
+#define SERVICE_WIRE_INTERFACE_CAP 16 /* bytes, with the terminating zero */
 #define SERVICE_WIRE_PATH_CAP      128
 
 enum {
-    SERVICE_WIRE_E_SHORT = 1, /* more bytes have to come */
-    SERVICE_WIRE_E_BAD,       /* it is no message */
+    SERVICE_WIRE_E_SHORT = 1, /* the message is incomplete: more bytes have to come */
+    SERVICE_WIRE_E_BAD,       /* the bytes are not a message */
 };
 
 enum service_wire_type {
@@ -48,24 +48,24 @@ enum service_wire_type {
     SERVICE_WIRE_N,
 };
 
-/** One message; of the fields those of its type count. */
+/** One message. Only the fields of its type are used. */
 struct service_wire {
     enum service_wire_type type;
     char interface[SERVICE_WIRE_INTERFACE_CAP]; /* CONFIG; "": none */
     char socket_path[SERVICE_WIRE_PATH_CAP];    /* CONFIG; "": none */
     uint16_t port;                              /* CONFIG */
-    uint32_t n;                                 /* LIST */
+    uint32_t n;                                 /* LIST: how many members follow */
     struct ip_addr own;                         /* LIST; none: not known yet */
     struct service_member member;               /* MEMBER */
 };
 
-/** service_wire_encode() - append it to @out, which remembers a failure. */
+/** service_wire_encode() - append a message to @out, which remembers a failure. */
 void service_wire_encode(struct str *out, const struct service_wire *m);
 
 /**
- * service_wire_decode() - the first message of @len bytes
- * @ret_used:	so many bytes it was
+ * service_wire_decode() - read the first message in the @len bytes at @p
+ * @ret_used:	how many bytes that message had, with its length field
  *
- * Return: 0; SERVICE_WIRE_E_SHORT or SERVICE_WIRE_E_BAD, and nothing is written.
+ * Return: 0; or SERVICE_WIRE_E_SHORT or SERVICE_WIRE_E_BAD, and then nothing is written.
  */
 int service_wire_decode(struct service_wire *ret, const void *p, size_t len, size_t *ret_used);

@@ -18,7 +18,7 @@ void session_init(struct session *s)
     (void)pthread_condattr_destroy(&attr);
 }
 
-/* With the lock held. */
+/* Ends the current session. Call with the lock held. */
 static void clear(struct session *s)
 {
     for (size_t i = 0; i < s->n_hops; i++)
@@ -66,7 +66,7 @@ void session_end(struct session *s, uint64_t number)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static bool has(const struct session *s, const struct session_id *id, nsec_t now)
 {
     return s->is_on && now < s->ends_at && session_id_equal(&s->id, id);
@@ -92,8 +92,9 @@ bool session_is_on(struct session *s, nsec_t now)
     return yes;
 }
 
-/* With the lock held; NULL when the table is full. A linear search: there are at most 1,024
- * members, and each pings seldom. */
+/* Finds or makes the entry of a member; NULL when the table is full. Call with the lock held. The
+ * search is linear, which is fast enough: there are at most 1,024 members, and each pings rarely.
+ */
 static struct session_heard *find_heard(struct session *s, const struct ip_addr *from)
 {
     for (size_t i = 0; i < s->n_heard; i++)
@@ -153,7 +154,7 @@ bool session_put_hop(struct session *s, const struct session_id *id, uint32_t ra
     return taken;
 }
 
-/* With the lock held. Gives the connection; -1: the neighbour has not connected. */
+/* Gives the neighbour's connection; -1: it has not connected. Call with the lock held. */
 static int remove_hop(struct session *s, uint32_t rank)
 {
     for (size_t i = 0; i < s->n_hops; i++) {

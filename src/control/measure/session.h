@@ -1,14 +1,14 @@
 /*
- * session.h - for whom this member measures right now.
+ * session.h - the session in which this member takes part.
  *
- * Theory of operation. A member takes part in one session at a time. It begins
- * with a coordinator's order, ends with that connection or after its time, and
- * has an id that only its members are told. A data connection, or a ping, that
- * does not carry the id of the session that is on is refused; so no member is
- * made to send or to swallow anything unless a coordinator has asked this very
- * member, too.
+ * Theory of operation. A member takes part in one session at a time. A session
+ * begins with a coordinator's order, and ends with the coordinator's connection
+ * or when its time is over. It has an id that only its members are told. A data
+ * connection or a ping without the id of the current session is refused. So
+ * nobody can make a member send or receive data unless a coordinator has begun
+ * a session with that member, too.
  *
- * Threads: any; everything is guarded by @lock, which is held for moments only.
+ * Threads: any; everything is guarded by @lock, which is held only briefly.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "measure/order.h"
 
-/** session_begin(): another session is on. */
+/** session_begin(): another session has not ended yet. */
 #define SESSION_E_BUSY 1
 
 #define SESSION_HEARD_MAX 1024
@@ -42,20 +42,20 @@ struct session {
     struct ip_addr owner; /* the coordinator */
     char purpose[16];
     nsec_t ends_at;  /* monotonic */
-    uint64_t number; /* of this session, counted since the start */
+    uint64_t number; /* of this session; the first one since the start has 1 */
     struct session_heard heard[SESSION_HEARD_MAX];
     size_t n_heard;
     struct {
         int fd; /* owns */
         uint32_t rank;
-    } hops[SESSION_HOPS_MAX]; /* neighbours that are waiting to be taken */
+    } hops[SESSION_HOPS_MAX]; /* neighbours' connections that wait for session_take_hop() */
     size_t n_hops;
 };
 
 /** session_init() - no session is on. */
 void session_init(struct session *s);
 
-/** session_deinit() - end the session that is on; no other thread may use @s any more. */
+/** session_deinit() - end the current session; no other thread may use @s any more. */
 void session_deinit(struct session *s);
 
 /**
@@ -64,14 +64,14 @@ void session_deinit(struct session *s);
  * @owner:	the coordinator's address
  * @now:	monotonic
  * @ret_number:	set on success; for session_end()
- * @ret_owner:	set when another session is on: its coordinator's address
+ * @ret_owner:	set on SESSION_E_BUSY: the address of the other session's coordinator
  *
  * Return: 0 or SESSION_E_BUSY.
  */
 int session_begin(struct session *s, const struct order *o, const struct ip_addr *owner, nsec_t now,
     uint64_t *ret_number, struct ip_addr *ret_owner);
 
-/** session_end() - end the session of that number; nothing happens if it is over already. */
+/** session_end() - end the session with that number; nothing happens if it has ended already. */
 void session_end(struct session *s, uint64_t number);
 
 /** session_has() - is the session with that id on? @now: monotonic */
@@ -82,20 +82,21 @@ bool session_is_on(struct session *s, nsec_t now);
 
 /**
  * session_hear() - a ping has come
- * @id:		the session id in it
+ * @id:		the session id in the ping
  * @from:	the member that sent it
- * @counts:	it is one of a train
+ * @counts:	the ping belongs to a train and is counted
  * @now:	monotonic
- * @ret_heard:	set when it is to be answered: how many counting pings have come from that member
+ * @ret_heard:	set on true: how many counted pings have come from that member in this session
  *
- * Return: true if it is to be answered; false when its session is not on, or the table is full.
+ * Return: true if the ping is to be answered; false when its session is not the current one, or the
+ * table is full.
  */
 bool session_hear(struct session *s, const struct session_id *id, const struct ip_addr *from,
     bool counts, nsec_t now, uint32_t *ret_heard);
 
 /**
  * session_copy_heard() - how many pings have come from each member
- * @ret_n:	set to the length
+ * @ret_n:	set to the length of the array
  *
  * Return: gives an array, to be released with free(); NULL for no memory, or when there are none.
  */
@@ -103,15 +104,15 @@ struct session_heard *session_copy_heard(struct session *s, size_t *ret_n);
 
 /**
  * session_put_hop() - a neighbour of an all-reduce has connected
- * @rank:	the neighbour's
- * @fd:		taken on success only
+ * @rank:	the neighbour's rank
+ * @fd:		its connection; taken on success only
  *
- * Return: false when there is no room, or the session with that id is not on.
+ * Return: false when there is no room, or the session with that id is not the current one.
  */
 bool session_put_hop(struct session *s, const struct session_id *id, uint32_t rank, int fd);
 
 /**
- * session_take_hop() - wait for the neighbour of that rank
+ * session_take_hop() - wait until the neighbour of that rank has connected
  * @deadline:	monotonic
  *
  * Return: gives its connection; -1 when it did not come in time, or the session has ended.

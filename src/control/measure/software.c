@@ -1,8 +1,8 @@
 /*
- * software.c - which python, torch and NCCL are installed, by the names of files alone.
+ * software.c - finds which versions of python, torch and NCCL are installed, by file names alone.
  *
- * None of these files is run or opened, because anybody may have written what lies in a python's
- * site-packages. The first place that has something wins.
+ * None of these files is run or opened, because anybody may have written what is in a
+ * site-packages folder. The first place where something is found is used.
  */
 #include <glob.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 #include "measure/facts.h"
 
-/* Where Python packages lie: the distribution's, pip's, conda's, those in NVIDIA's and PyTorch's
- * containers. */
+/* Folders of Python packages: the distribution's, pip's, conda's, and those in NVIDIA's and
+ * PyTorch's containers. */
 static const char *const package_dirs[] = {
     "/opt/conda/lib/python3.*/site-packages",
     "/opt/venv/lib/python3.*/site-packages",
@@ -31,8 +31,8 @@ static const char *const library_dirs[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
-/* Of the first path that matches @pattern: what stands after "/PREFIX" in its last part, up to one
- * of the characters in @ends. */
+/* Takes the first path that matches @pattern and whose file name begins with @prefix. Copies to
+ * @ret what follows @prefix in that name, up to one of the characters in @ends. */
 static bool find_version(
     const char *pattern, const char *prefix, const char *ends, char ret[static FACTS_VERSION_MAX])
 {
@@ -62,7 +62,7 @@ static bool find_package(
 
     for (size_t i = 0; i < COUNT(package_dirs); i++) {
         (void)snprintf(pattern, sizeof(pattern), "%s/%s", package_dirs[i], glob_name);
-        /* "torch-2.8.0+cu128.dist-info", "torch-1.13.1.egg-info" */
+        /* Such names are "torch-2.8.0+cu128.dist-info" and "torch-1.13.1.egg-info". */
         if (find_version(pattern, prefix, "-", ret)) {
             char *end = strstr(ret, ".dist");
 
@@ -100,7 +100,7 @@ static void find_nccl(char ret[static FACTS_VERSION_MAX])
 {
     char pattern[256];
 
-    /* A torch that comes with its own NCCL loads that one. */
+    /* A torch that was installed with an NCCL package loads that NCCL. */
     if (find_package("nvidia_nccl_cu1[0-9]-*-info", "nvidia_nccl_cu12-", ret) ||
         find_package("nvidia_nccl_cu1[0-9]-*-info", "nvidia_nccl_cu13-", ret))
         return;

@@ -21,7 +21,8 @@ void transfer_meter_add(struct transfer_meter *m, nsec_t now, uint64_t total)
     if (m->step == 0)
         m->step = FIRST_STEP;
     if (m->n > 1 && now - m->at[m->n - 2] < m->step) {
-        /* The last sample is always the newest value, also when it is closer than a step. */
+        /* The last sample always has the newest value, even if the one before is closer than a
+         * step. */
         m->at[m->n - 1] = now;
         m->bytes[m->n - 1] = total;
         return;
@@ -62,7 +63,7 @@ struct pump {
     struct transfer *t;
     struct transfer_meter meter;
     char *buffer;   /* owns; CHUNK bytes; their contents do not matter */
-    nsec_t stop_at; /* monotonic; when senders stop */
+    nsec_t stop_at; /* monotonic; senders stop then */
 };
 
 static void end_sender(struct transfer_stream *s)
@@ -96,7 +97,7 @@ static void receive_some(struct pump *p, struct transfer_stream *s)
         s->is_done = true;
 }
 
-/* Fills in @fds for the streams that have not ended. Return: how many those are. */
+/* Fills in @fds for the streams that have not ended. Return: how many have not. */
 static size_t arm(const struct transfer *t, struct pollfd *fds)
 {
     size_t n = 0;

@@ -1,8 +1,8 @@
 /*
- * transfer.h - bytes through connections for a while, counted where they arrive.
+ * transfer.h - sends bytes through connections for some time, and counts them where they arrive.
  *
- * The rate is that of the second half of the time in which something came:
- * slow start, and the handshake of a tunnel that has slept, are over by then.
+ * The rate is that of the second half of the time in which something arrived, because TCP's slow
+ * start and the handshake of an idle tunnel are over by then.
  */
 #pragma once
 
@@ -15,41 +15,43 @@
 
 #define TRANSFER_SAMPLES 256
 
-/** How many bytes had come by when; halves its resolution when it is full. */
+/** Samples of how many bytes had arrived at which time. When it is full it drops every second
+ * sample, and takes samples half as often. */
 struct transfer_meter {
-    nsec_t at[TRANSFER_SAMPLES];
-    uint64_t bytes[TRANSFER_SAMPLES];
-    unsigned n;
-    nsec_t step; /* between samples, at least */
+    nsec_t at[TRANSFER_SAMPLES];      /* time of each sample, monotonic */
+    uint64_t bytes[TRANSFER_SAMPLES]; /* bytes that had arrived by then */
+    unsigned n;                       /* samples */
+    nsec_t step;                      /* least time between samples */
 };
 
+/** One connection of a transfer. */
 struct transfer_stream {
     int fd;     /* borrowed; connected */
-    bool sends; /* else it receives */
+    bool sends; /* we send on it; else we receive */
     bool is_done;
 };
 
 struct transfer {
     struct transfer_stream *streams; /* borrowed */
     size_t n_streams;
-    uint64_t bytes_max;   /* of each direction */
-    nsec_t duration;      /* senders stop then, and close their half */
-    nsec_t deadline;      /* monotonic: everything stops then */
-    uint64_t sent;        /* result */
+    uint64_t bytes_max;   /* most bytes in each direction */
+    nsec_t duration;      /* after this time senders stop, and shut down their direction */
+    nsec_t deadline;      /* monotonic; everything stops then */
+    uint64_t sent;        /* result: bytes given to the kernel */
     struct flow received; /* result */
 };
 
 /**
- * transfer_run() - until every stream has ended, or the deadline
+ * transfer_run() - send and receive until every stream has ended, or until the deadline
  *
- * A stream that fails has ended; what had come until then counts.
+ * A stream on which an error occurs has ended; what arrived before the error counts.
  *
  * Return: 0 or -ENOMEM.
  */
 int transfer_run(struct transfer *t);
 
-/** transfer_meter_add() - @total bytes have come by @now. */
+/** transfer_meter_add() - @total bytes have arrived since the start. @now: monotonic */
 void transfer_meter_add(struct transfer_meter *m, nsec_t now, uint64_t total);
 
-/** transfer_meter_rate() - bits per second of the second half; 0 when nothing came. */
+/** transfer_meter_rate() - bits per second in the second half; 0 when nothing came. */
 uint64_t transfer_meter_rate(const struct transfer_meter *m);

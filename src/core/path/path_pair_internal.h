@@ -8,44 +8,45 @@
 struct path;
 struct path_frame;
 
-#define PATH_PINGS_MAX    8 /* outstanding ones that a pair remembers */
-#define PATH_SAMPLES_SURE 4 /* pongs that a round asks for: with fewer no relay is preferred */
+#define PATH_PINGS_MAX    8 /* unanswered pings that a pair remembers */
+#define PATH_SAMPLES_SURE 4 /* pongs that a round needs before a relay may be preferred */
 
 /** A ping that has been sent. */
 struct path_ping {
     uint64_t transaction;
-    nsec_t sent_at; /* 0: none, or its end is known */
+    nsec_t sent_at; /* 0: there is none, or it was answered or is lost */
 };
 
-/** Frames of the peer that came by a pair. Written by path_frame.c. */
+/** What is known from the peer's frames that came by a pair. Written by path_frame.c. */
 struct path_pair_contact {
     struct ip_addr local;     /* our address that they came to; none: not known */
     struct ip_addr left;      /* the same before the network changed last; none: not known */
     struct endpoint observed; /* our address as the peer sees it; none: not known */
-    nsec_t heard_at;          /* last fresh frame; 0: never */
-    uint64_t agreed; /* sequence of the peer's last NOMINATE or ACCEPT of it; 0: none in that run */
+    nsec_t heard_at;          /* when the last fresh frame came; 0: never */
+    uint64_t
+        agreed; /* sequence of the peer's last NOMINATE or ACCEPT of the pair; 0: none in its run */
 };
 
 /** How a pair has done as a path. Written by path_nominate.c. */
 struct path_pair_record {
-    unsigned n_better; /* measurements in a row that beat the chosen one */
-    unsigned n_deaths; /* of late, while chosen */
-    unsigned n_worse;  /* how often of late the relay was better */
-    nsec_t free_at;    /* not to be chosen before */
-    bool has_died;     /* while chosen; it may have been valid since */
+    unsigned n_better; /* measurements in a row in which it beat the chosen pair */
+    unsigned n_deaths; /* how often it has recently failed while it was chosen */
+    unsigned n_worse;  /* how often the relay was recently better */
+    nsec_t free_at;    /* it is not chosen before this time */
+    bool has_died;     /* it has failed while it was chosen; it may be valid again */
 };
 
-/** One of our sockets and one endpoint of the peer. What has no owner named is path_pair.c's. */
+/** One of our sockets and one endpoint of the peer. path_pair.c writes what names no other file. */
 struct path_pair {
-    uint32_t id; /* of this edge's; never 0, never again */
+    uint32_t id; /* unique in this edge; never 0, never used again */
     uint32_t socket;
     struct candidate remote;
     struct path_pair_contact contact;
     struct path_pair_record record;
-    nsec_t tried_at;        /* last ping; 0: never */
-    nsec_t valid_at;        /* last pong; 0: never, or it has died since */
-    nsec_t rtt;             /* the least of the first pongs, then smoothed; valid after one */
-    nsec_t last_rtt;        /* of the last pong by itself */
+    nsec_t tried_at;        /* when the last ping was sent; 0: never */
+    nsec_t valid_at;        /* when the last pong came; 0: never, or the pair has failed since */
+    nsec_t rtt;             /* least of the first pongs, then smoothed; set after the first pong */
+    nsec_t last_rtt;        /* round trip time of the last pong alone */
     unsigned n_samples;     /* pongs since it was last silent */
     unsigned n_round_pongs; /* in this round */
     bool is_answered;       /* the last ping that was sent got its pong */
@@ -57,24 +58,24 @@ struct path_pair {
     uint64_t n_pongs;
 };
 
-/** path__pair_find() - lends; NULL: there is none. */
+/** path__pair_find() - lends the pair of a socket and an endpoint; NULL: there is none. */
 struct path_pair *path__pair_find(
     const struct path *pp, uint32_t socket, const struct endpoint *remote);
 
-/** path__pair_of() - that of an id; lends. NULL: there is none any more, or @id is 0. */
+/** path__pair_of() - lends the pair of an id; NULL: it is gone, or @id is 0. */
 struct path_pair *path__pair_of(const struct path *pp, uint32_t id);
 
-/** path__pair_add() - find or make; NULL: no memory, or 48 pairs that all matter more. */
+/** path__pair_add() - find or make a pair; NULL: no memory, or no room besides better pairs. */
 struct path_pair *path__pair_add(
     struct path *pp, enum candidate_kind kind, const struct endpoint *remote, uint32_t socket);
 
 /** path__pairs_take_side() - a pair for each candidate; those of old ones go, unless they work. */
 void path__pairs_take_side(struct path *pp);
 
-/** path__pairs_drop_silent() - those where the peer was heard, but never answers. */
+/** path__pairs_drop_silent() - drop pairs where frames of the peer came but it never answers. */
 void path__pairs_drop_silent(struct path *pp);
 
-/** path__pairs_drop_socket() - all pairs of a socket that was closed. */
+/** path__pairs_drop_socket() - drop all pairs of a socket that was closed. */
 void path__pairs_drop_socket(struct path *pp, uint32_t socket);
 
 /** path__pairs_begin_round() - count pongs anew; @anew: measure all round trips anew, too. */
@@ -83,11 +84,11 @@ void path__pairs_begin_round(struct path *pp, bool anew);
 /** path__pair_on_ping() - a ping was sent; @transaction is its own. */
 void path__pair_on_ping(struct path_pair *pair, uint64_t transaction, nsec_t now);
 
-/** path__pair_on_death() - nothing that was measured of it holds any more. */
+/** path__pair_on_death() - the path has failed: its measurements are not valid any more. */
 void path__pair_on_death(struct path_pair *pair);
 
 /**
- * path__pair_on_pong() - it came in at @at; false when it answers no ping that is outstanding
+ * path__pair_on_pong() - a pong came in at @at; false when it answers no ping that we wait for
  *
  * A pong whose clock is not that of the ping answers nothing: the round trip is reckoned by our own
  * clock only.
@@ -95,7 +96,7 @@ void path__pair_on_death(struct path_pair *pair);
 bool path__pair_on_pong(
     struct path_pair *pair, const struct path_frame *pong, nsec_t at, nsec_t now);
 
-/** path__pair_is_valid() - it answered of late. */
+/** path__pair_is_valid() - has the peer recently answered by this pair? */
 bool path__pair_is_valid(const struct path_pair *pair, nsec_t now);
 
 /** path__pair_loss() - share of its last pings that were lost, in thousandths; 0: none is known. */
@@ -107,5 +108,5 @@ enum path_kind path__pair_kind(const struct path_pair *pair);
 /** path__pair_beats() - @a is better than @b by more than chance. */
 bool path__pair_beats(const struct path_pair *a, const struct path_pair *b);
 
-/** path__pair_verdict() - what became of it, for people. */
+/** path__pair_verdict() - the state of the pair, for people to read. */
 enum path_verdict path__pair_verdict(const struct path *pp, const struct path_pair *pair);

@@ -1,15 +1,15 @@
 /*
- * paths.h - all edges of one node: who is asked what and when, within a budget.
+ * paths.h - finds paths for all edges of one node, within a budget of frames.
  *
- * Events go in (a frame, candidates, data that was seen, the clock), actions
- * come out: after every call take them with paths_next() until it is false, and
- * call paths_tick() when paths_due() has come. Nothing here does I/O; the
- * simulation in test/sim/path runs this very code.
+ * Events go in (a frame, candidates, traffic counters, the clock) and actions
+ * come out. After every call take the actions with paths_next() until it returns
+ * false, and call paths_tick() when paths_due() has come. Nothing here does I/O;
+ * the simulation in test/sim/path runs this same code.
  *
- * One heap holds a deadline for each edge; an edge that has nothing to do costs
- * nothing. Frames that we begin are limited by one token bucket and answers by
- * another, so that neither a thousand peers at once nor a stranger makes this node
- * send without limit.
+ * One heap holds a deadline for each edge, so an edge that has nothing to do costs
+ * nothing. One token bucket limits the frames that we send unasked, and another one
+ * limits answers, so that neither a thousand peers at once nor a stranger can make
+ * this node send without limit.
  *
  * Threads: one at a time, the owner's.
  */
@@ -25,44 +25,44 @@
 
 struct paths;
 
-/** What a node is and may spend. Zero in a limit means the default. */
+/** Who a node is, and its limits. Zero in a limit means the default. */
 struct paths_options {
     struct x25519_secret secret; /* copied; wiped with the paths */
-    char name[NAME_MAX_LEN + 1]; /* this node's, for the words */
+    char name[NAME_MAX_LEN + 1]; /* this node's, for the text of events */
     struct rng rng;              /* pins its context */
-    unsigned frames_per_second;  /* that we begin: pings, nominations; 400 */
-    unsigned answers_per_second; /* 1000 */
-    unsigned guess_sockets;      /* of one guess, 256; PATHS_NO_SOCKETS: none may be opened */
+    unsigned frames_per_second;  /* sent unasked: pings, nominations; default 400 */
+    unsigned answers_per_second; /* default 1000 */
+    unsigned guess_sockets;      /* for guessing ports; default 256; PATHS_NO_SOCKETS: none */
 };
 
 #define PATHS_NO_SOCKETS UINT32_MAX
 
-/** What it has cost and what was refused, since the start. */
+/** What was sent, done and refused since the start. */
 struct paths_counters {
     uint64_t frames_sent;     /* of any kind */
-    uint64_t frames_received; /* that opened */
-    uint64_t guesses;         /* of those sent: guesses at ports */
+    uint64_t frames_received; /* that were authentic */
+    uint64_t guesses;         /* of @frames_sent, those that guess a port */
     uint64_t sockets_opened;
     uint64_t rounds;         /* begun */
     uint64_t switches;       /* USE actions after an edge's first */
     uint64_t over_budget;    /* frames that had to wait or were not sent */
-    uint64_t refused_tag;    /* frames of nobody we know */
-    uint64_t refused_seal;   /* that did not open */
-    uint64_t refused_replay; /* that were old */
+    uint64_t refused_tag;    /* frames whose tag is no peer's */
+    uint64_t refused_seal;   /* frames that failed authentication */
+    uint64_t refused_replay; /* frames that were old or repeated */
 };
 
-/** paths_new() - without peers; gives it. 0, -EINVAL for a bad secret, or -ENOMEM. */
+/** paths_new() - gives one without peers. 0, -EINVAL for a bad secret, or -ENOMEM. */
 int paths_new(struct paths **ret, const struct paths_options *opt, nsec_t now);
 
 /** paths_free() - wipe and release; NULL is fine. Returns NULL. Opens sockets are the caller's. */
 struct paths *paths_free(struct paths *p);
 
 /**
- * paths_set_clock() - a clock that peers roughly share
- * @offset:	what to add to `now` for it
+ * paths_set_clock() - set the clock that peers roughly share
+ * @offset:	what is added to `now` to get the time of that clock
  *
- * Wall clocks that are right to a second or two will do, and so will the hub's. Both ends
- * of a relayed edge try again at moments which they compute from it.
+ * A wall clock that is right to a second or two is good enough, and so is the hub's clock.
+ * Both ends of a relayed edge compute from it when to try again, so that they do so together.
  */
 void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now);
 
@@ -70,7 +70,7 @@ void paths_set_clock(struct paths *p, nsec_t offset, nsec_t now);
 void paths_set_self(struct paths *p, const struct path_side *self, nsec_t now);
 
 /**
- * paths_put_peer() - an edge, or a change of its name or policy
+ * paths_put_peer() - add an edge, or change its name or policy
  *
  * A new edge is on the relay at once: USE is the first action.
  *
@@ -109,26 +109,30 @@ void paths_on_network_change(struct paths *p, nsec_t now);
 /** paths_on_relay() - the hub can be used as a relay, or not. At first it can. */
 void paths_on_relay(struct paths *p, bool usable, nsec_t now);
 
-/** paths_leave_sockets() - the caller ends: paths that go through a socket are left for the relay.
+/**
+ * paths_leave_sockets() - the caller is about to end
+ *
+ * Edges whose paths go through a socket that was opened for guessing change to the relay.
  */
 void paths_leave_sockets(struct paths *p, nsec_t now);
 
 /**
- * paths_on_relayed() - a session with a peer has come about through that relay
+ * paths_on_relayed() - a session with a peer was established through that relay
  *
- * The other end began it there, and so moved the edge; nothing happens when it was there already.
+ * The other end has begun it there and so moved the edge to that relay. Nothing happens when the
+ * edge is there already.
  */
 void paths_on_relayed(struct paths *p, const struct x25519_public *key,
     const struct x25519_public *relay, nsec_t now);
 
-/** paths_on_socket() - an OPEN of @socket was done, or could not be done. */
+/** paths_on_socket() - the action OPEN of @socket has succeeded, or failed. */
 void paths_on_socket(struct paths *p, uint32_t socket, bool opened, nsec_t now);
 
 /**
  * paths_probe() - ask whether a frame of @size bytes of UDP payload gets through
- * @ret_probe:	the FITS action that answers carries it
+ * @ret_probe:	number of the probe; the action FITS has it when the answer comes
  *
- * On the chosen direct path. When no answer comes, none is told.
+ * The probe takes the chosen direct path. When no answer comes there is no action.
  *
  * Return: false when the edge has no direct path, or @size is out of bounds.
  */

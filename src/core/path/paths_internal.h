@@ -1,8 +1,8 @@
 /*
- * paths_internal.h - what all edges of one node share: its keys and addresses, the queue of its
- * actions, and the budgets of what it may send and open unasked.
+ * paths_internal.h - what all edges of one node share: its keys and candidates, the queue of its
+ * actions, and the budgets for what it may send and open.
  *
- * paths.c makes and keeps it, paths_queue.c holds its queue and its budgets.
+ * paths.c makes and keeps it; paths_queue.c writes its queue and its budgets.
  */
 #pragma once
 
@@ -15,9 +15,9 @@
 struct path;
 
 /*
- * Mappings that guessing may make in this node's own NAT, and the time in which that is allowed
- * once more. NATs keep an unanswered mapping for two to five minutes (RFC 4787 section 4.3), and
- * have room for some thousands.
+ * Number of mappings that guessing may make in this node's own NAT, and the time after which as
+ * many may be made again. NATs keep an unanswered mapping for two to five minutes (RFC 4787
+ * section 4.3), and have room for some thousands.
  */
 #define PATHS_MAPPINGS_MAX  1024
 #define PATHS_MAPPINGS_TIME (120 * NSEC_PER_SEC)
@@ -32,9 +32,9 @@ struct paths_bucket {
 /** Something in the queue. */
 struct paths_item {
     struct path_action action;
-    struct path *path;       /* NULL: of no edge, or it is gone */
-    struct path_frame frame; /* SEND: sealed when it is taken */
-    char *text;              /* owns; EVENT */
+    struct path *path;       /* pins; NULL: the action is of no edge, or the edge is gone */
+    struct path_frame frame; /* SEND: it is sealed when the action is taken */
+    char *text;              /* owns; EVENT: its text */
 };
 
 /** What the caller is to do. Written by paths_queue.c. */
@@ -47,48 +47,49 @@ struct paths_queue {
     uint8_t frame[PATH_FRAME_MAX];
 };
 
-/** What the node may send and open unasked. Written by paths_queue.c. */
+/** What the node may send, and which mappings it may make. Written by paths_queue.c. */
 struct paths_budget {
-    struct paths_bucket begin;    /* frames that we begin */
-    struct paths_bucket answer;   /* frames that answer others */
-    struct paths_bucket mappings; /* that guessing makes in our NAT */
+    struct paths_bucket begin;    /* frames that we send unasked */
+    struct paths_bucket answer;   /* frames that answer others' frames */
+    struct paths_bucket mappings; /* mappings that guessing makes in our NAT */
 };
 
 /** Guessing ports: one edge of a node at a time. Written by path_port_guess.c. */
 struct paths_guessing {
-    struct path *edge;    /* whose turn it is; NULL: nobody's */
-    unsigned sockets_max; /* may be open at once; 0: none */
-    unsigned n_sockets;   /* are */
+    struct path *edge;    /* pins; the edge whose turn it is; NULL: no edge's */
+    unsigned sockets_max; /* most sockets that may be open at once; 0: none */
+    unsigned n_sockets;   /* sockets that are open */
     uint32_t last_socket; /* number of the newest */
 };
 
-/** When FRESH was asked for last; 0: never. Written by path_checks.c. */
+/** When the action FRESH was last asked for, for each reason; 0: never. Written by path_checks.c.
+ */
 struct paths_asking {
     nsec_t guess_at; /* because the peer is about to guess our port */
     nsec_t death_at; /* because a path had died */
 };
 
-/** All edges of a node. What has no owner named is written by paths.c. */
+/** All edges of a node. Fields that name no other writer are written by paths.c. */
 struct paths {
     struct x25519_secret secret;
     struct x25519_public public;
     char name[NAME_MAX_LEN + 1];
     struct rng rng;
-    uint64_t session;    /* this run */
+    uint64_t session;    /* number of this run */
     nsec_t clock_offset; /* to be added to `now` for the clock that peers share */
     bool relay_is_usable;
     struct path_side self;
     nsec_t changed_at;      /* when this machine's network changed last; 0: never */
-    nsec_t self_changed_at; /* our candidates last did; 0: never */
+    nsec_t self_changed_at; /* when our candidates changed last; 0: never */
     struct htab by_key;
     struct htab by_tag;
-    struct heap timers; /* one deadline an edge */
+    struct heap timers; /* one deadline for each edge */
 
     struct paths_queue queue;
     struct paths_budget budget;
     struct paths_guessing guessing;
     struct paths_asking asking;
-    struct paths_counters counters; /* each by who knows of it */
+    struct paths_counters counters; /* each is written where its event happens */
 };
 
 /** paths__add() - put an action of an edge (@pp NULL: of none) into the queue; the caller fills it
@@ -98,18 +99,17 @@ struct paths_item *paths__add(struct paths *p, struct path *pp, enum path_action
 /** paths__forget() - the edge goes: its actions but CLOSE leave the queue. */
 void paths__forget(struct paths *p, const struct path *pp);
 
-/** paths__reserve() - @n frames that we begin: the time from which they may be sent. */
+/** paths__reserve() - take @n unasked frames from the budget; returns when they may be sent. */
 nsec_t paths__reserve(struct paths *p, unsigned n, nsec_t now);
 
-/** paths__may_map() - may guessing make @n more mappings in our NAT? Then they are taken as made.
- */
+/** paths__may_map() - may guessing make @n more mappings in our NAT? If so they count as made. */
 bool paths__may_map(struct paths *p, unsigned n, nsec_t now);
 
-/** paths__unmap() - @n of them were not made after all. */
+/** paths__unmap() - @n mappings that count as made were not made. */
 void paths__unmap(struct paths *p, unsigned n);
 
-/** paths__may_answer() - may one more answer be sent? Then it is accounted for. */
+/** paths__may_answer() - may one more answer be sent? If so it counts as sent. */
 bool paths__may_answer(struct paths *p, nsec_t now);
 
-/** paths__queue_deinit() - what is still in it is lost. */
+/** paths__queue_deinit() - release the queue; actions that are still in it are lost. */
 void paths__queue_deinit(struct paths *p);

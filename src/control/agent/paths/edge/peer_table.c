@@ -41,7 +41,7 @@ static enum path_policy policy_of(const struct snapshot *s, const struct node *n
     const struct mesh_edge *edge = snapshot_find_edge(s, s->self, node->meta.name);
     const struct edge_pin *pin = mesh_edge_pin(edge, node->meta.name);
 
-    /* Where packets go is not ours to find; or they go nowhere. */
+    /* With a pinned endpoint there is no path to find. */
     if (pin && !endpoint_is_none(&pin->endpoint))
         return PATH_POLICY_OFF;
     switch (edge ? edge->path : EDGE_PATH_AUTO) {
@@ -55,7 +55,7 @@ static enum path_policy policy_of(const struct snapshot *s, const struct node *n
     case EDGE_PATH_N:
         break;
     }
-    /* A relay is one of the hubs: it has to be reached itself. */
+    /* In the hub topology a relay takes the place of a hub, so it is reached directly itself. */
     if (s->network.topology == TOPOLOGY_HUB && !node->relay && !snapshot_self(s)->relay)
         return PATH_POLICY_RELAY;
     return s->network.topology == TOPOLOGY_MESH ? PATH_POLICY_DIRECT : PATH_POLICY_AUTO;
@@ -102,7 +102,8 @@ void peer_table_retry(struct peer_entry *peer)
 
 /* ---- a new table ---------------------------------------------------------------------------- */
 
-/* What the old table has of @node. One of the same name with another key is another node. */
+/* Finds the entry of @node in the old table. An entry with the same name but another key belongs to
+ * another node. */
 static const struct peer_entry *find_before(const struct peer_table *t, const struct node *node)
 {
     const struct peer_entry *before = peer_table_find(t, node->meta.name);

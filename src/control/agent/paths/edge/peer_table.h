@@ -1,14 +1,14 @@
 /*
  * peer_table.h - the peers that find paths, as the network's snapshot has them.
  *
- * Theory of operation. A peer is a node that is no hub, that reports candidates and
- * whose edge with us is not off. peer_table_take() makes the table anew from each
- * snapshot: what is kept of a peer stays with it as long as its name and key do, and
- * each entry then says what is new of it. Those that went are in a list of their
- * own until the next snapshot, so that the owner can let go of what belongs to them.
+ * Theory of operation. A peer is another node that is no hub, that reports candidates and
+ * whose edge with us is not off. peer_table_take() makes a new table from each snapshot.
+ * An entry keeps its state as long as the peer has the same name and key, and its @news
+ * says what the last snapshot has changed. Peers that are gone are in a list of their own
+ * until the next snapshot, so that the owner can release what their entries own.
  *
- * The table writes the upper part of an entry. What is below it is kept here for the
- * owner, and written by the part that each field names.
+ * The table writes the fields of an entry down to @news. The fields below are only kept
+ * here for the owner; each names the part that writes it.
  *
  * Threads: the owner's.
  */
@@ -25,27 +25,27 @@
 struct pmtu_driver;
 struct snapshot;
 
-/** What the engine counts for a peer. */
+/** The engine's counters for a peer, as read last. */
 struct peer_traffic {
-    uint64_t rx_bytes; /* as counted last */
-    uint64_t tx_bytes;
+    uint64_t rx_bytes; /* received from it */
+    uint64_t tx_bytes; /* sent to it */
 };
 
-/** What the last snapshot has brought. */
+/** What the last snapshot has changed for a peer. */
 struct peer_news {
-    bool is_put;       /* it is new, or its policy or its being a relay has changed */
-    bool is_side;      /* it has reported something new of itself */
-    bool is_restarted; /* as a relay: what it has seen of handshakes is forgotten */
-    bool is_relaying;  /* it has begun or ended being a relay */
+    bool is_put;       /* it is new, or its policy or whether it is a relay has changed */
+    bool is_side;      /* it has reported something new about itself */
+    bool is_restarted; /* it is a relay and was restarted, so it has forgotten all handshakes */
+    bool is_relaying;  /* it has become a relay, or is none any more */
 };
 
 struct peer_entry {
     char node[NAME_MAX_LEN + 1];
     struct x25519_public key;
-    enum path_policy policy; /* PATH_POLICY_N: not put yet */
-    bool is_relay;           /* it relays for others, and may */
-    uint64_t relay_run;      /* of it, as it reported last */
-    uint64_t generation;     /* of what it reported last */
+    enum path_policy policy; /* PATH_POLICY_N: the entry is new, or is to be retried */
+    bool is_relay;           /* it relays for others, and the hub admits it as a relay */
+    uint64_t relay_run;      /* the run of its relay, as reported last; 0: it runs none */
+    uint64_t generation;     /* of its last report */
     struct peer_news news;
 
     struct edge_handshake handshake; /* edge_handshake.c */
@@ -59,7 +59,7 @@ struct peer_entry {
 struct peer_table {
     struct peer_entry *items; /* owns; sorted by node */
     size_t n;
-    struct peer_entry *gone; /* owns; in the order of their names */
+    struct peer_entry *gone; /* owns; sorted by node; gone since the last snapshot */
     size_t n_gone;
 };
 
@@ -72,20 +72,20 @@ struct peer_table {
 void peer_table_deinit(struct peer_table *t);
 
 /**
- * peer_table_take() - the network has changed
+ * peer_table_take() - make the table anew from a new snapshot
  *
- * Pointers into the table become invalid. What entries in @t->gone own is the caller's to release,
+ * Pointers into the table become invalid. The caller releases what the entries in @t->gone own,
  * before the next call.
  *
  * Return: 0 or -ENOMEM, and then nothing has changed.
  */
 int peer_table_take(struct peer_table *t, const struct snapshot *s);
 
-/** peer_table_retry() - what was new of that peer could not be used: it is new once more. */
+/** peer_table_retry() - the news of that peer could not be used: report them again next time. */
 void peer_table_retry(struct peer_entry *peer);
 
-/** peer_table_find() - lends; NULL: there is none of that name. */
+/** peer_table_find() - lends the entry of a node, by name; NULL: there is none. */
 struct peer_entry *peer_table_find(const struct peer_table *t, const char *node);
 
-/** peer_table_find_key() - the same by key; walks the table. */
+/** peer_table_find_key() - the same by key; a linear search. */
 struct peer_entry *peer_table_find_key(const struct peer_table *t, const struct x25519_public *key);

@@ -19,7 +19,7 @@ struct pmtu_driver *pmtu_driver_free(struct pmtu_driver *pd)
     return NULL;
 }
 
-/* Of IP and UDP. */
+/* Bytes of the IP and UDP headers. */
 static uint16_t headers(const struct endpoint *remote)
 {
     return UDP_HEADER + (ip_addr_is_v4(&remote->addr) ? IP_V4_HEADER_MIN : IP_V6_HEADER);
@@ -30,7 +30,7 @@ static uint16_t clamp(unsigned v, uint16_t least, uint16_t most)
     return (uint16_t)(v < least ? least : v > most ? most : v);
 }
 
-/* From what the network says up to what the machine's own links carry. */
+/* Assumed is the size that gives the network's MTU; the most is what the machine's links carry. */
 static struct pmtu_bounds bounds_of(
     const struct pmtu_driver_limits *limits, const struct endpoint *remote)
 {

@@ -1,10 +1,11 @@
 /*
- * pmtu_driver.h - what one peer's direct path carries: path/pmtu.h, in inner bytes.
+ * pmtu_driver.h - finds the MTU of one peer's direct path with path/pmtu.h.
  *
- * Theory of operation. pmtu.h speaks of whole IP packets and knows nothing of how
- * its probes travel. Here they become sizes of path frames, each remembered with
- * the number that paths_probe() gives it until its answer comes, and the result
- * becomes the MTU of inner packets, which render puts into routes and engine.
+ * Theory of operation. pmtu.h works with sizes of whole IP packets and does not know
+ * how its probes are sent. This part turns each size into the size of a path frame,
+ * and remembers each probe with the number that paths_probe() gave it, for when the
+ * answer comes. It turns the result into the MTU of inner packets, which render uses
+ * for routes and the engine.
  *
  * Pure: facts and times in; probes, an MTU and a deadline out.
  */
@@ -17,10 +18,10 @@
 #include "base/clock.h"
 #include "path/pmtu.h"
 
-/** Probes whose answers may still come: more than two rounds of a search. */
+/** Number of latest probes that are remembered. It is more than two rounds of a search. */
 #define PMTU_DRIVER_PROBES 32
 
-/** A probe on its way. */
+/** A probe that was sent. */
 struct pmtu_driver_probe {
     uint64_t id; /* as paths_probe() gave it */
     struct pmtu_probe probe;
@@ -28,24 +29,24 @@ struct pmtu_driver_probe {
 
 struct pmtu_driver {
     struct pmtu pmtu;
-    struct endpoint remote; /* whose path it is; none: there is no direct one */
-    uint16_t mtu;           /* of inner packets; 0: not measured, or there is no path */
-    uint16_t said;          /* the last that pmtu_driver_settled() told */
-    unsigned next_probe;    /* place in @probes, whose probe is the oldest */
+    struct endpoint remote; /* other end of the direct path; none: there is no direct path */
+    uint16_t mtu;           /* of inner packets, bytes; 0: not measured, or there is no path */
+    uint16_t said;          /* what pmtu_driver_settled() returned last, other than 0 */
+    unsigned next_probe;    /* index in @probes that is used next; its probe is the oldest */
     struct pmtu_driver_probe probes[PMTU_DRIVER_PROBES];
 };
 
 /** What limits the packets of this machine. */
 struct pmtu_driver_limits {
-    uint16_t network_mtu; /* of inner packets, before anything is measured */
-    uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
+    uint16_t network_mtu; /* assumed MTU of inner packets before anything is measured */
+    uint16_t link_mtu;    /* largest inner packet that a link of this machine carries; 0: unknown */
 };
 
-/** What is to be done. */
+/** What the caller has to do. */
 enum pmtu_driver_wish {
     PMTU_DRIVER_NONE,
-    PMTU_DRIVER_PROBE, /* send one, and call pmtu_driver_sent() */
-    PMTU_DRIVER_USE,   /* @mtu has changed */
+    PMTU_DRIVER_PROBE, /* send a probe, then call pmtu_driver_on_sent() */
+    PMTU_DRIVER_USE,   /* the driver's @mtu has changed: use it */
 };
 
 /** pmtu_driver_new() - for a peer that has its first direct path. NULL: no memory. */
@@ -54,7 +55,10 @@ struct pmtu_driver *pmtu_driver_new(void);
 /** pmtu_driver_free() - NULL is fine. Always NULL. */
 struct pmtu_driver *pmtu_driver_free(struct pmtu_driver *pd);
 
-/** pmtu_driver_on_path() - packets go to @remote directly. Return: it is another path than before.
+/**
+ * pmtu_driver_on_path() - packets go to @remote directly
+ *
+ * Return: true when this is another path than before.
  */
 bool pmtu_driver_on_path(struct pmtu_driver *pd, const struct endpoint *remote,
     const struct pmtu_driver_limits *limits, nsec_t now);
@@ -65,23 +69,23 @@ void pmtu_driver_on_path_lost(struct pmtu_driver *pd);
 /** pmtu_driver_on_data() - data was @sent to the peer, or @heard from it, since the last call. */
 void pmtu_driver_on_data(struct pmtu_driver *pd, bool sent, bool heard, nsec_t now);
 
-/** pmtu_driver_on_fits() - the peer has got the probe of that number. False: it is forgotten. */
+/** pmtu_driver_on_fits() - the peer received that probe. False: the probe is not known any more. */
 bool pmtu_driver_on_fits(struct pmtu_driver *pd, uint64_t id, nsec_t now);
 
 /**
- * pmtu_driver_next() - what is to be done
- * @ret:	for PROBE: the probe
- * @ret_payload: for PROBE: bytes of UDP payload that make it so large
+ * pmtu_driver_next() - what has to be done next
+ * @ret:	set for PROBE: the probe
+ * @ret_payload: set for PROBE: bytes of UDP payload that give the probe its size
  *
- * Call after every event and when pmtu_driver_due() has come, until it is NONE.
+ * Call it after every event and when pmtu_driver_due() has come, until it returns NONE.
  */
 enum pmtu_driver_wish pmtu_driver_next(
     struct pmtu_driver *pd, struct pmtu_probe *ret, uint16_t *ret_payload, nsec_t now);
 
-/** pmtu_driver_on_sent() - the probe went out, under that number. */
+/** pmtu_driver_on_sent() - the probe was sent; @id is its number. */
 void pmtu_driver_on_sent(struct pmtu_driver *pd, const struct pmtu_probe *probe, uint64_t id);
 
-/** pmtu_driver_settled() - bytes of IP packet that the path was found to carry; 0: no news. */
+/** pmtu_driver_settled() - the path's MTU, bytes of IP packet, when newly found; 0: no news. */
 uint16_t pmtu_driver_settled(struct pmtu_driver *pd);
 
 /** pmtu_driver_due() - when pmtu_driver_next() has something; NSEC_NEVER: not without an event. */

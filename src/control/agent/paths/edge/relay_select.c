@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-/* Relays that are kept ready beside the hub, though nothing goes through them. */
+/* At least so many relays besides the hub are kept ready, if there are as many. */
 #define STANDBYS 2
 
-/* A relay's RTT is told anew when it has changed by a quarter, and at least by so much. */
+/* A relay's RTT is reported anew when it has changed by more than a quarter and more than this. */
 #define RTT_NEWS (3 * NSEC_PER_MSEC)
 
 /* ---- which are kept ready ------------------------------------------------------------------- */
 
-/* The nearest that is not kept yet; NULL: none is left. */
+/* The nearest direct relay that is no standby yet; NULL: none is left. */
 static struct relay_fact *nearest(struct relay_fact *relays, size_t n)
 {
     struct relay_fact *best = NULL;

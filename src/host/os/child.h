@@ -16,7 +16,7 @@ struct child_end {
     bool was_told; /* somebody had told it to end, by a signal */
 };
 
-/** What is done beside it while it runs, by the same thread. */
+/** A function that the waiting thread calls while the command runs. */
 struct child_watch {
     unsigned (*fn)(void *ctx); /* returns in how many ms it is to be called again; 0: never */
     void *ctx;

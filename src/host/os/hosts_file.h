@@ -13,11 +13,11 @@ struct err;
 
 #define HOSTS_FILE_DEFAULT "/etc/hosts"
 
-/** Longest that is read or written, bytes. */
+/** Longest file that is read or written, bytes. */
 #define HOSTS_FILE_MAX (16u << 20)
 
 /**
- * hosts_file_put() - have exactly @block in it
+ * hosts_file_put() - make the owner's part of the file exactly @block
  * @path:	made if it does not exist, unless there is nothing to put
  * @owner:	of the block, see mesh/names/hosts.h
  * @block:	NULL: the owner leaves

@@ -1,5 +1,5 @@
 /*
- * log.h - what a daemon says, one line each.
+ * log.h - a daemon's log: one line for each message.
  *
  * Libraries return, programs log, once, at the edge. A line is
  *
@@ -26,8 +26,9 @@ enum log_level {
     LOG_LEVEL_N,
 };
 
-/** log_set_clock() - begin each line with the time, where no journal keeps it. @wall: since 1970,
- * ns.
+/**
+ * log_set_clock() - begin each line with the time, where no journal keeps it
+ * @wall:	returns nanoseconds since 1970
  */
 void log_set_clock(nsec_t (*wall)(void));
 

@@ -16,7 +16,7 @@ struct err;
 /** It ended with another status than 0, or by a signal. */
 #define PROCESS_E_FAILED 1
 
-/** Where a linked program has its end. */
+/** The descriptor by which a linked program talks with its starter. */
 #define PROCESS_LINK_FD 3
 
 /** process_self_path() - where this program lies now, after an upgrade too. Returns @buf. */
@@ -68,11 +68,11 @@ int process_link(const char *const argv[], int fd, pid_t *ret, struct err *e);
 bool process_take_link(void);
 
 /**
- * process_wait_end() - of any process, ours or not
+ * process_wait_end() - wait until a process has ended; it need not be our child
  *
  * Return: 0, also when there is none; -ETIMEDOUT; or another negative errno.
  */
 int process_wait_end(pid_t pid, unsigned timeout_ms);
 
-/** process_has_ended() - one of ours; once true the pid means nothing any more. */
+/** process_has_ended() - has our child ended? After true the pid must not be used again. */
 bool process_has_ended(pid_t pid);

@@ -6,7 +6,7 @@
 /** The kernel has no Landlock. */
 #define SANDBOX_E_NO_LANDLOCK 1
 
-/** sandbox__files() - 0; SANDBOX_E_NO_LANDLOCK: the kernel has none; or negative with words. */
+/** sandbox__files() - narrow the files. 0; SANDBOX_E_NO_LANDLOCK; or negative errno with words. */
 int sandbox__files(const struct sandbox_path *paths, size_t n_paths, struct err *e);
 
 /** sandbox__user() - user, group and capabilities. 0 or negative errno with words. */

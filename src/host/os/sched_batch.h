@@ -10,10 +10,11 @@
  * later, and the answer is back earlier.
  *
  * Where a program computes on every processor, though, such a thread waits out that
- * program's slice, some milliseconds. So the policy is watched: the kernel tells how
- * long the thread had to wait for a processor, and when that is long it is an ordinary
- * thread again, for longer after each trial that failed. And it is one while its turns
- * come more often than once a millisecond: more would pile up than queues hold.
+ * program's slice, some milliseconds. So the effect is measured: the kernel
+ * reports how long the thread had to wait for a processor. When that is long the thread
+ * becomes an ordinary one again, for a longer time after each trial that fails. It also is
+ * an ordinary one while its turns come more often than once a millisecond, because queues
+ * would then overflow while it waits.
  *
  * Threads: all of it but @n_begun belongs to the thread itself.
  */
@@ -28,7 +29,7 @@
 struct sched_batch {
     int fd;                   /* owns: the thread's schedstat; -1: not readable here, so never on */
     bool is_on;               /* the thread's policy is SCHED_BATCH */
-    bool is_rare;             /* turns were, at the last look */
+    bool is_rare;             /* turns were rare at the last look */
     unsigned turn;            /* since the last look at pace and wait */
     nsec_t looked;            /* when that was */
     uint64_t waited, n_runs;  /* as last read: nanoseconds runnable but not running; times run */
@@ -45,6 +46,6 @@ void sched_batch_end(struct sched_batch *b);
 
 /**
  * sched_batch_turn() - once in each turn of the thread's loop
- * @may:	it has little to do, and waits for others more than they for it
+ * @may:	the thread has little to do, and waits for others more than they wait for it
  */
 void sched_batch_turn(struct sched_batch *b, bool may, nsec_t now);

@@ -20,7 +20,7 @@ struct name_query {
 enum name_found {
     NAME_FOUND_NOBODY,   /* no such name */
     NAME_FOUND_SILENT,   /* the resolver, or its servers, do not answer */
-    NAME_FOUND_SOMEBODY, /* it leads elsewhere */
+    NAME_FOUND_SOMEBODY, /* it resolves to an address that is not ours */
 };
 
 /**

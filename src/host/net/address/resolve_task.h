@@ -2,9 +2,9 @@
  * resolve_task.h - look names up without waiting for the resolver.
  *
  * Theory of operation. The C library's resolver blocks, for half a minute and more where name
- * servers are silent. So a thread asks it, which belongs to nobody: who gives the task up does not
- * wait for it either, and the last of the two releases what they share. The owner looks now and
- * then whether it is done.
+ * servers do not answer. So a detached thread asks it. An owner who frees the task does not wait
+ * for that thread, and the last of the two releases what they share. The owner asks from time to
+ * time whether the task is done.
  *
  * Threads: all calls are the owner's; what is shared is guarded by a lock that is held for moments.
  */
@@ -48,5 +48,5 @@ int resolve_task_start(struct resolve_task **ret, const char (*texts)[HOST_PORT_
  */
 unsigned resolve_task_take(struct resolve_task *t, struct resolve_answer *ret);
 
-/** resolve_task_free() - done or not. NULL is fine. Always NULL. */
+/** resolve_task_free() - may be called before the task is done; NULL is fine. Returns NULL. */
 struct resolve_task *resolve_task_free(struct resolve_task *t);

@@ -9,7 +9,7 @@
 
 #include "base/addr.h"
 
-/** Room for either family, without the cast games of sockaddr_storage. */
+/** Room for either family, without the casts that sockaddr_storage needs. */
 union sockaddr_inet {
     struct sockaddr any;
     struct sockaddr_in v4;

@@ -1,12 +1,12 @@
 /*
  * port_mapping.h - asking the router for a UDP port: NAT-PMP, else UPnP IGD.
  *
- * What a home's or an office's router may grant, so that others can reach this
- * machine without having been spoken to. Calls block, at most about as long as
- * PORT_MAPPING_TIMEOUT says: they belong in a thread of their own. IPv4 only.
+ * A router at home or in an office may forward a port, so that others can reach
+ * this machine before it has sent them anything. Calls block for at most about
+ * PORT_MAPPING_TIMEOUT, so they belong in a thread of their own. IPv4 only.
  *
- * The router is not authenticated by anything but being the router; what it
- * says is an address to try, and no more.
+ * The router is not authenticated. So the address that it reports is only used
+ * as one more address to try.
  *
  * Spec: RFC 6886 (NAT-PMP); UPnP WANIPConnection:1.
  */
@@ -31,10 +31,10 @@ struct port_mapping {
     enum port_mapping_kind kind;
     uint16_t internal_port;   /* ours, host order */
     struct endpoint external; /* where others reach it */
-    nsec_t lifetime;          /* to be renewed before; NSEC_NEVER: until it is removed */
+    nsec_t lifetime;          /* time until it ends unless renewed; NSEC_NEVER: it stays */
 };
 
-/** No router here grants ports, or it does not want to. */
+/** There is no router that maps ports, or it has refused. */
 #define PORT_MAPPING_E_REFUSED 1
 
 #define PORT_MAPPING_TIMEOUT (6 * NSEC_PER_SEC)
@@ -43,13 +43,13 @@ struct port_mapping {
 const char *port_mapping_kind_name(enum port_mapping_kind kind);
 
 /**
- * port_mapping_ask() - for @internal_port, or once more for what was granted before
- * @before:	what there is, to be renewed by the same protocol; NULL: nothing
+ * port_mapping_ask() - ask for a mapping of @internal_port, or renew one
+ * @before:	the mapping to be renewed, by the same protocol; NULL: there is none
  *
  * Return: 0; PORT_MAPPING_E_REFUSED with words.
  */
 int port_mapping_ask(struct port_mapping *ret, uint16_t internal_port,
     const struct port_mapping *before, struct err *e);
 
-/** port_mapping_remove() - give it back; a router that does not answer forgets it by itself. */
+/** port_mapping_remove() - ask the router to end the mapping; no answer is needed. */
 void port_mapping_remove(const struct port_mapping *pm);

@@ -1,9 +1,8 @@
 /*
  * genl_wg.h - the kernel's own WireGuard, through generic netlink.
  *
- * A configuration may be larger than a message: it is sent and read in
- * several, of which each alone leaves the interface in a state that is a step
- * on the way.
+ * A configuration may be larger than one message, so it is sent and read in
+ * several. Each message that is sent changes a part of the interface.
  *
  * Spec: linux/wireguard.h.
  */
@@ -20,7 +19,7 @@ struct x25519_secret;
 /** The kernel has no WireGuard, or its module is not loaded yet. */
 #define GENL_WG_E_UNSUPPORTED 1
 
-/** A way to ask it. */
+/** A connection to the kernel's WireGuard. */
 struct genl_wg {
     struct netlink nl;
     uint16_t family; /* the number that the kernel gave to "wireguard" */
@@ -38,7 +37,7 @@ int genl_wg_open(struct genl_wg *ret);
 void genl_wg_close(struct genl_wg *g);
 
 /**
- * genl_wg_get() - what the interface is now
+ * genl_wg_get() - read the interface's configuration
  * @ret:	untouched on failure, else sorted, to be released with wg_config_deinit()
  *
  * Return: 0 or negative errno: -ENODEV when there is no such interface,
@@ -47,10 +46,10 @@ void genl_wg_close(struct genl_wg *g);
 int genl_wg_get(struct genl_wg *g, unsigned ifindex, struct wg_config *ret);
 
 /**
- * genl_wg_apply() - change it
- * @secret:	the interface's private key, for when @d says that it has to be set
+ * genl_wg_apply() - change the interface's configuration
+ * @secret:	the interface's private key; used when @d says that it has to be set
  *
- * Return: 0 or negative errno; a part may then have been applied.
+ * Return: 0 or negative errno; after a failure a part of @d may have been applied.
  */
 int genl_wg_apply(
     struct genl_wg *g, unsigned ifindex, const struct diff *d, const struct x25519_secret *secret);
@@ -60,7 +59,7 @@ typedef int (*genl_wg_message_fn)(struct nlmsghdr *nlh, void *ctx);
 
 /**
  * genl_wg_encode() - the requests that apply a change, one after the other
- * @fn:		takes each while it lasts; none has more than NETLINK_MESSAGE_MAX bytes
+ * @fn:		called for each; borrows it; none has more than NETLINK_MESSAGE_MAX bytes
  *
  * Return: 0, -ENOMEM, or what @fn returned.
  */

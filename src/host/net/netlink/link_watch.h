@@ -1,9 +1,10 @@
 /*
  * link_watch.h - what happens to one network interface: up, down, MTU, gone.
  *
- * Follows the interface into other network namespaces from where it stands: the
- * socket hears of all namespaces that have a number in ours. One opened over
- * there would keep that namespace, and so the interface, alive.
+ * The interface is also watched after it was moved to another network namespace.
+ * The socket stays in our namespace and hears of all namespaces that have a number
+ * in ours. A socket in the other namespace would keep that namespace, and so the
+ * interface, alive.
  */
 #pragma once
 
@@ -22,7 +23,7 @@ struct link_state {
 
 struct link_watch {
     int fd;                  /* owns: netlink socket, readable when there is news; -1 closed */
-    bool hears_all;          /* of other namespaces, too; needs CAP_NET_BROADCAST */
+    bool hears_all;          /* it hears of other namespaces, too; needs CAP_NET_BROADCAST */
     char adopts[16];         /* taken when nothing is watched: see link_watch_adopt(); "": none */
     struct link_state state; /* updated by link_watch_read() */
 };
@@ -47,7 +48,7 @@ void link_watch_close(struct link_watch *w);
  */
 int link_watch_find(struct link_watch *w, const char *name, int netns_fd);
 
-/** link_watch_adopt() - whenever none is there, take an interface that comes here as @name. */
+/** link_watch_adopt() - when no interface is watched, watch one that appears here as @name. */
 void link_watch_adopt(struct link_watch *w, const char *name);
 
 /** link_watch_read() - take the news without waiting. True if @w->state changed. */

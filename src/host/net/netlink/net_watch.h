@@ -1,8 +1,8 @@
 /*
  * net_watch.h - has anything changed in this machine's network?
  *
- * Links, addresses, routes and routing rules, of any interface. What changed is not told: who
- * wants to know looks again (rtnl.h).
+ * Watches links, addresses, routes and routing rules of all interfaces. It does not say what has
+ * changed; the caller reads the state again with rtnl.h.
  */
 #pragma once
 

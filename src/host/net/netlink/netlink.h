@@ -1,9 +1,9 @@
 /*
  * netlink.h - one request to the kernel, and its answers.
  *
- * A socket of one netlink family that is used by one thread, one request at a
- * time. The kernel answers at once; a deadline is there all the same, so that
- * no fault can hang a daemon.
+ * A socket of one netlink family is used by one thread, for one request at a
+ * time. The kernel answers at once; there is a deadline nevertheless, so that
+ * no fault can make a daemon hang.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ typedef int (*netlink_fn)(const struct nlmsghdr *nlh, void *ctx);
 /**
  * netlink_request() - send, and wait until it is done
  * @request:	one message; its sequence number is set here. With NLM_F_ACK or NLM_F_DUMP.
- * @fn:		called for each message that is not about the request's fate; NULL: there are none
+ * @fn:		called for each message but those that say how the request ended; NULL: no call
  *
  * Return: 0; what the kernel said, as negative errno; -EINTR when a dump changed
  * underneath and has to be repeated; -ETIMEDOUT; or what @fn returned.

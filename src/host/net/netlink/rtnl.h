@@ -1,9 +1,9 @@
 /*
  * rtnl.h - links, addresses and routes of this network namespace.
  *
- * Only what a node needs for its own interface, and to find out whether a
- * network's addresses are taken already. All calls ask the kernel and wait for
- * its answer; adding what is there and removing what is not are no errors.
+ * It has only what a node needs for its own interface, and to find out whether a
+ * network's addresses are in use already. All calls ask the kernel and wait for its
+ * answer. Adding what exists and removing what does not are no errors, except for links.
  */
 #pragma once
 
@@ -52,16 +52,17 @@ int rtnl_set_segments(struct netlink *nl, unsigned ifindex, unsigned n_segments)
 /**
  * rtnl_loosen_source_check() - take packets whose answers would leave by another interface
  *
- * The reverse-path filter of RFC 3704, loose instead of strict, where it is on. By netlink, which a
- * service may use whose /proc/sys is read-only. 0 or negative errno.
+ * Sets the reverse-path filter (RFC 3704) from strict to loose where it is on. It is set by
+ * netlink, because /proc/sys may be read-only for a service. 0 or negative errno.
  */
 int rtnl_loosen_source_check(struct netlink *nl, unsigned ifindex);
 
 /**
- * rtnl_largest_mtu() - of the links that lead out of this machine
+ * rtnl_largest_mtu() - the largest MTU of the links that lead out of this machine
  * @own:	an interface that does not count
+ * @ret:	the MTU, bytes; 0 when there is no such link
  *
- * Links that are down, the loopback and tunnels do not count either. 0 when there is none.
+ * Links that are down, the loopback and tunnels do not count either. 0 or negative errno.
  */
 int rtnl_largest_mtu(struct netlink *nl, unsigned own, unsigned *ret);
 
@@ -77,14 +78,14 @@ int rtnl_add_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix 
 int rtnl_remove_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst);
 
 /**
- * rtnl_add_route_behind() - a route that gives way to any of the same block with a lower metric
+ * rtnl_add_route_behind() - a route that is used after any of the same block with a lower metric
  *
  * Sockets that are bound to the interface use it all the same. Return: 0 or negative errno.
  */
 int rtnl_add_route_behind(
     struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst, uint32_t metric);
 
-/** Marks the routes that rtnl_set_peer_route() makes, so that they are told from others'. */
+/** Protocol number of the routes that rtnl_set_peer_route() makes, to recognise them by. */
 #define RTNL_PEER_ROUTES 87
 
 /** What a route says of the packets that take it; 0: nothing. */
@@ -93,7 +94,7 @@ struct rtnl_metrics {
     uint32_t advmss; /* the MSS that this end's TCP announces */
 };
 
-/** rtnl_set_block_route() - @dst through the interface; replaces what has the same place. */
+/** rtnl_set_block_route() - @dst through the interface; replaces a route to the same @dst. */
 int rtnl_set_block_route(struct netlink *nl, unsigned ifindex, const struct ip_prefix *dst,
     const struct rtnl_metrics *metrics);
 
@@ -118,7 +119,7 @@ int rtnl_remove_table_route(
 /** A routing rule of ours: everything without a mark looks into a table before the main one. */
 struct rtnl_rule {
     uint32_t table;
-    uint32_t mark;     /* what has it does not */
+    uint32_t mark;     /* packets with this mark skip the rule */
     uint32_t priority; /* less than that of the main table's rule, 32766 */
 };
 
@@ -151,13 +152,13 @@ struct rtnl_entry {
 /** rtnl_entry_fn - takes one; negative errno ends the walk. */
 typedef int (*rtnl_entry_fn)(const struct rtnl_entry *entry, void *ctx);
 
-/** rtnl_each_address() - of one interface, or of all for 0. 0 or negative errno. */
+/** rtnl_each_address() - of one interface; @ifindex 0: of all. 0 or negative errno. */
 int rtnl_each_address(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
 
-/** rtnl_each_route() - main table, both families; of one interface, or of all for 0. */
+/** rtnl_each_route() - main table, both families; of one interface; @ifindex 0: of all. */
 int rtnl_each_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
 
-/** rtnl_each_table_route() - the same of all tables, the kernel's own one for itself too. */
+/** rtnl_each_table_route() - the same for all tables, with the kernel's table "local". */
 int rtnl_each_table_route(struct netlink *nl, unsigned ifindex, rtnl_entry_fn fn, void *ctx);
 
 /**

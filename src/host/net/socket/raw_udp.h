@@ -41,7 +41,7 @@ int raw_udp_open(struct raw_udp *ret, uint16_t port);
 /** raw_udp_close() - idempotent, safe on RAW_UDP_NULL. */
 void raw_udp_close(struct raw_udp *ru);
 
-/** What is known of a datagram. */
+/** The addresses and IP header fields of a datagram. */
 struct raw_udp_packet {
     struct endpoint remote; /* the other end */
     struct ip_addr local;   /* our address on it; when sending, none: the kernel chooses */

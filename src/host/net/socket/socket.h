@@ -1,5 +1,5 @@
 /*
- * socket.h - of any socket: room for what waits in it, and waiting until it is ready.
+ * socket.h - for any socket: the size of its buffers, and waiting until it is ready.
  */
 #pragma once
 

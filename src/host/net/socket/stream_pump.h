@@ -34,7 +34,7 @@ struct err;
 /** What came is not a frame. */
 #define STREAM_PUMP_E_GARBAGE 3
 
-/** The stream of bytes. None of them blocks; -EAGAIN when they would. */
+/** The stream of bytes. Neither function blocks; -EAGAIN when it would have to. */
 struct stream_bytes {
     ssize_t (*read)(void *ctx, void *buf, size_t cap); /* 0: ended; else bytes or -errno */
     /* Bytes or -errno. After -EAGAIN it is called with the same bytes again. */
@@ -45,7 +45,7 @@ struct stream_bytes {
 struct stream_pump {
     int udp_fd;        /* owns; connected, never blocks */
     bool echoes;       /* answers each beat with one: the hub's end */
-    bool owes_beat;    /* one is to be written */
+    bool owes_beat;    /* a beat is to be written */
     bool gso;          /* send runs; cleared when the kernel refuses */
     uint8_t *out;      /* owns; what the stream has not taken; NULL: nothing */
     size_t out_len;    /* bytes in it */
@@ -86,7 +86,7 @@ void stream_pump_restart(struct stream_pump *p);
 /** stream_pump_beat() - have an empty frame written by the next call of stream_pump_outward(). */
 void stream_pump_beat(struct stream_pump *p);
 
-/** stream_pump_is_full() - the stream is waited for, and no datagram is read meanwhile. */
+/** stream_pump_is_full() - does it wait for the stream? Meanwhile no datagram is read. */
 bool stream_pump_is_full(const struct stream_pump *p);
 
 /**

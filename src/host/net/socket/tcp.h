@@ -34,5 +34,5 @@ struct tcp_traffic {
     nsec_t silent_for; /* since the other end's last segment, acknowledgements as well; to a ms */
 };
 
-/** tcp_traffic_read() - of the connection @fd; false and @ret untouched when it is none. */
+/** tcp_traffic_read() - false, and @ret untouched, when @fd is no TCP connection. */
 bool tcp_traffic_read(int fd, struct tcp_traffic *ret);

@@ -130,8 +130,6 @@ struct udp_inbox {
 int udp_inbox_init(struct udp_inbox *in);
 
 /** udp_inbox_deinit() - free what it owns. Idempotent. */
-
-/** udp_inbox_deinit() - release. Idempotent. */
 void udp_inbox_deinit(struct udp_inbox *in);
 
 /**
@@ -148,7 +146,7 @@ unsigned udp_receive(struct udp_inbox *in, int fd);
  * @buf:	@cap bytes; a longer run is cut
  * @ret:	set when there was something: its bytes, in @buf, and the size of its datagrams
  *
- * For who has thousands of sockets, and no room to keep for each (stream_pump.h).
+ * For callers with thousands of sockets, which cannot keep an inbox for each (stream_pump.h).
  *
  * Return: false: nothing has arrived, or the error of an earlier send.
  */
@@ -186,8 +184,6 @@ struct udp_outbox {
 int udp_outbox_init(struct udp_outbox *out, bool gso, bool wait);
 
 /** udp_outbox_deinit() - free what it owns; what was not flushed is not sent. Idempotent. */
-
-/** udp_outbox_deinit() - release what waits unsent, too. Idempotent. */
 void udp_outbox_deinit(struct udp_outbox *out);
 
 /**

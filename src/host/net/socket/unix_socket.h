@@ -5,10 +5,10 @@
 
 #include <sys/types.h>
 
-/** Longest path, bytes: what the kernel has room for, less what the name has until it listens. */
+/** Longest path, bytes: the kernel's limit, less the suffix that is used until it listens. */
 #define UNIX_SOCKET_PATH_MAX 103
 
-/** The socket for the group is called like the other one, with this behind it. */
+/** The path of the group's socket is that of the other one with this suffix. */
 #define UNIX_SOCKET_USERS_SUFFIX ".users"
 
 /** Room for either; the kernel's limit is lower. */

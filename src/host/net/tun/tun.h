@@ -25,14 +25,14 @@ struct offloads;
 #define TUN_QUEUES_MAX  256 /* as the kernel has it */
 #define TUN_READERS_MAX 32
 
-/** Queues of each reader, at most: as many flows can wait without one being behind another. */
+/** Most queues of each reader. So many flows can wait without one being behind another. */
 #define TUN_QUEUES_EACH 64
 
 struct tun {
-    int fd[TUN_QUEUES_MAX]; /* owns; one a queue; flows are spread over them */
+    int fd[TUN_QUEUES_MAX]; /* owns; one for each queue; flows are spread over them */
     unsigned n;             /* queues */
-    unsigned each;          /* of them belong to one reader: the first to the first, and so on */
-    bool was_there;         /* tun_open() has attached to an interface that was there */
+    unsigned each;          /* queues of one reader; the first ones are the first reader's */
+    bool was_there;         /* tun_open() has attached to an interface that existed */
     char name[IFNAMSIZ];    /* as the kernel has it */
     unsigned ifindex;       /* in the namespace where it was opened */
 };
@@ -42,7 +42,7 @@ struct tun {
         .n = 0, .each = 1                                                                          \
     }
 
-/** tun_readers() - how many there are queues for. */
+/** tun_readers() - the number of readers. */
 static inline unsigned tun_readers(const struct tun *t)
 {
     return t->n / t->each;

@@ -1,10 +1,10 @@
 /*
  * tun_steer.h - which queue of a TUN interface a packet waits in.
  *
- * Left to itself the kernel moves a flow to the queue through which its latest
- * answer was written, so all flows of one reader meet in one queue, and one
- * that moves may be overtaken by itself. Steered, a flow has one queue for
- * good, told by its addresses, protocol and ports.
+ * By default the kernel moves a flow to the queue through which its latest answer
+ * was written. So all flows of one reader come to wait in one queue, and packets of a
+ * flow that moves may be reordered. With steering a flow always has the same queue,
+ * which depends on its addresses, protocol and ports.
  */
 #pragma once
 

@@ -17,7 +17,7 @@ struct kind {
     /* @where: what follows the scheme; @now: see store_open(). */
     int (*open)(struct store **ret, const char *where, nsec_t now, struct err *e);
     bool has_path; /* something must follow the scheme; else nothing may */
-    /* Says that instead. 0, or -EINVAL with words. NULL: whatever follows is fine. */
+    /* Checks what follows the scheme, in more detail. 0, or -EINVAL with words. NULL: no check. */
     int (*check)(const char *where, struct err *e);
 };
 

@@ -2,7 +2,7 @@
  * store_open.h - which back end a URL names.
  *
  * A new back end is one row of the table in store_open.c; docs/HACKING.md, "A new store", says what
- * else it is.
+ * else it needs.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct store;
 int store_open_check(const char *url, struct err *e);
 
 /**
- * store_open() - by URL: "sqlite:PATH", "memory:", "etcd://..." or "etcds://..."; waits for the
- * disk, or for etcd
+ * store_open() - open the store of a URL: "sqlite:PATH", "memory:", "etcd://...", "etcds://..." or
+ * "kubernetes:..."; waits for the disk or for the server
  * @ret:	gives it; store_free()
  * @now:	monotonic time, from which the leases found inside count
  *

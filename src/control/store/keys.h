@@ -1,17 +1,17 @@
 /*
  * keys.h - an index of structs by their key, in byte order.
  *
- * A sorted array of pointers: lookups are a binary search, an insertion moves
- * the pointers behind it. That is plenty for what it holds (leases, and the
- * items of the test store), cannot be flooded with chosen keys, and walks in
- * the order that store_list() promises.
+ * It is a sorted array of pointers: a lookup is a binary search, and an
+ * insertion moves the pointers behind it. That is fast enough for what it holds
+ * (leases, and the items of the test store). Chosen keys cannot make it slow,
+ * and its order is the one that store_list() promises.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** First member of what the index holds. */
+/** The first member of each struct that an index holds. */
 struct keyed {
     char *key; /* owned by the struct around it */
 };
@@ -36,8 +36,8 @@ size_t keys_lower(const struct keys *k, const char *key);
 /** keys_find() - the struct with that key, NULL if there is none. */
 struct keyed *keys_find(const struct keys *k, const char *key);
 
-/** keys_add() - @item, whose key is not in the index. 0 or -ENOMEM. */
+/** keys_add() - add @item, whose key must not be in the index yet. 0 or -ENOMEM. */
 int keys_add(struct keys *k, struct keyed *item);
 
-/** keys_remove() - take @item out, if it is in. */
+/** keys_remove() - take @item out of the index, if it is in it. */
 void keys_remove(struct keys *k, const struct keyed *item);

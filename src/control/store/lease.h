@@ -1,9 +1,9 @@
 /*
  * lease.h - which keys have a lease, and when it ends.
  *
- * The store keeps with each key how long its lease is; when it ends is known only here, in memory
- * and in monotonic time. A restart begins every lease anew, so a key may stay too long, and never
- * goes too early.
+ * The store keeps the length of the lease with each key. The time at which a lease ends is known
+ * only here, in memory and in monotonic time. A restart begins every lease anew, so a key may stay
+ * too long, but is never deleted too early.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 struct leases {
     struct keys by_key; /* owns struct lease */
-    struct heap by_end; /* of the same, by when they end */
+    struct heap by_end; /* pins the same structs, ordered by when they end */
 };
 
 #define LEASES_NULL                                                                                \
@@ -35,7 +35,7 @@ int leases_set(struct leases *l, const char *key, uint32_t ttl_seconds, nsec_t n
 /** leases_keep() - begin the lease of @key anew; false if it has none. */
 bool leases_keep(struct leases *l, const char *key, nsec_t now);
 
-/** leases_due() - when the next one ends, NSEC_NEVER if there is none. */
+/** leases_due() - when the next lease ends; NSEC_NEVER if there is none. */
 nsec_t leases_due(const struct leases *l);
 
 /**

@@ -96,7 +96,7 @@ static int list(struct memory *m, struct store_job *job)
     bool is_up = job->order == STORE_ASCENDING;
     int r = 0;
 
-    /* A store for tests: what is outside is stepped over. */
+    /* The walk also steps over items outside of the range, which is fine for a small store. */
     for (size_t i = 0; r == 0 && i < m->items.n; i++) {
         const struct keyed *k = m->items.items[is_up ? i : m->items.n - 1 - i];
         int side = job->from ? strcmp(k->key, job->from) : 0;

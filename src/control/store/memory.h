@@ -1,5 +1,6 @@
 /*
- * memory.h - a store that is gone with the process: for tests, and the model of what a store is.
+ * memory.h - a store that keeps everything in memory and loses it when the process ends. It is for
+ * tests, and it is the reference for what a store does.
  *
  * Each job is done at once, inside submit().
  */
@@ -18,25 +19,25 @@ struct store_job;
  * memory_open() - an empty store
  * @ret:	gives it; store_free()
  * @where:	must be ""
- * @now:	not looked at: nothing in it has a lease
+ * @now:	not used: a new store has no leases
  *
  * Return: 0 or negative errno with words.
  */
 int memory_open(struct store **ret, const char *where, nsec_t now, struct err *e);
 
 /*
- * For a back end that keeps what it knows in one, and for tests: without store.h, and so without
- * watches and leases.
+ * For a back end that keeps its items in a store of this kind, and for tests. These calls bypass
+ * store.h, and so they tell no watch and begin no lease.
  */
 
-/** memory_run() - do @job on a store of memory_open(), without handing it back. */
+/** memory_run() - do @job on a store of memory_open(), without store__finish(). */
 void memory_run(struct store *s, struct store_job *job);
 
 /** memory_revision() - of the last commit that changed something. */
 uint64_t memory_revision(const struct store *s);
 
-/** memory_restore() - put one item in as it is, into no log. 0 or -ENOMEM. */
+/** memory_restore() - add one item with its own revision, and do not log it. 0 or -ENOMEM. */
 int memory_restore(struct store *s, const struct store_item *item);
 
-/** memory_set_revision() - it is at @revision, and knows no change before. */
+/** memory_set_revision() - set the store's revision; its log begins behind it. */
 void memory_set_revision(struct store *s, uint64_t revision);

@@ -13,7 +13,7 @@
 #include "store/store_backend.h"
 #include "store/store_watch.h"
 
-/* Answers that one store_dispatch() gives, so that others on the loop have their turn. */
+/* Most answers that one store_dispatch() gives, so that other work on the loop is not held up. */
 #define DISPATCH_MAX 64
 
 /* ---- life ----------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@
  *              requests of one hub, do not overwrite each other's changes: the later one is told
  *              STORE_E_CONFLICT, reads again, and decides again.
  *   unknown    An answer can be lost although the change was made (STORE_E_UNKNOWN). If it was
- *              made, the watches are told of it all the same, sooner or later. SQLite always knows.
+ *              made, the watches are still told of it later. This cannot happen with SQLite.
  *   bounded    There is a bound on what waits for an answer (STORE_PENDING_MAX). Above it nothing
  *              is accepted: -EAGAIN, at once.
  *   watches    A watch is told of each change after its revision, in order, once. Changes that
@@ -63,7 +63,7 @@ struct store_watch;
 /** Most operations in one commit. */
 #define STORE_OPS_MAX 4096
 
-/** Changes that the log keeps for watches, about; the last commit is always whole. */
+/** About how many changes the log keeps for watches; it always holds the last commit completely. */
 #define STORE_LOG_MAX 8192
 
 /** Requests that may wait for their answer at once, and bytes of keys and values in them. */
@@ -81,12 +81,12 @@ struct store_watch;
 #define STORE_E_NO_FILES  4 /* the store is not kept in files */
 #define STORE_E_UNKNOWN   5 /* a commit's answer was lost: nobody knows whether it was done */
 
-/** A key's value and when it was written. Texts are borrowed, for the length of the callback. */
+/** A key, its value and the revision that wrote it. Texts are borrowed during the callback. */
 struct store_item {
     const char *key;
     const char *value;    /* zero-terminated; NULL in a change that deleted the key */
     size_t value_len;     /* without the zero */
-    uint64_t revision;    /* that wrote (or deleted) it */
+    uint64_t revision;    /* the revision that wrote (or deleted) it */
     uint32_t ttl_seconds; /* of its lease; 0: none */
 };
 
@@ -97,9 +97,9 @@ enum store_op_kind {
     STORE_OP_CHECK,  /* only compare */
 };
 
-/** Expectations beside a revision's number. */
+/** What an operation may expect instead of a revision. */
 #define STORE_EXPECT_ABSENT 0          /* the key must not exist */
-#define STORE_EXPECT_ANY    UINT64_MAX /* no matter */
+#define STORE_EXPECT_ANY    UINT64_MAX /* the key may exist or not, at any revision */
 
 struct store_op {
     enum store_op_kind kind;
@@ -110,12 +110,12 @@ struct store_op {
     bool is_untold;       /* watches are not told of it, and the log does not keep it */
 };
 
-/** What has become of a request. Everything is borrowed, for the length of the callback. */
+/** The answer to a request. Everything in it is borrowed during the callback. */
 struct store_answer {
-    int r;                          /* 0, STORE_E_*, or negative errno; see the request */
-    const struct err *e;            /* the words, when @r is not 0 */
-    uint64_t revision;              /* a commit's; else the one at which the answer was true */
-    size_t failed;                  /* STORE_E_CONFLICT: the operation that did not pass */
+    int r;               /* 0, STORE_E_*, or negative errno; see the request */
+    const struct err *e; /* the words, when @r is not 0 */
+    uint64_t revision;   /* of the commit; for a read, the revision at which it was true */
+    size_t failed;       /* STORE_E_CONFLICT: the operation that did not pass */
     const struct store_item *items; /* what was read */
     size_t n_items;
     bool has_more; /* of a list: there are items behind the last one */
@@ -125,15 +125,16 @@ struct store_answer {
 typedef void (*store_done_fn)(void *ctx, const struct store_answer *answer);
 
 /**
- * A key has changed. The same calls are allowed, closing this watch too. @item is NULL when the log
- * no longer holds what comes next: the watch will tell nothing more; close it and list again.
+ * A key has changed. The same calls are allowed as in store_done_fn, and the watch may be closed.
+ * @item is NULL when the log no longer holds the next change. Then the watch is told nothing more:
+ * close it and list again.
  */
 typedef void (*store_change_fn)(void *ctx, const struct store_item *item);
 
 /**
  * store_free() - close; watches must be closed before. NULL is fine. Always NULL.
  *
- * What was accepted is still done, which may wait for the disk; nobody is called.
+ * Accepted requests are still done, so this may wait for the disk; no callback is called.
  */
 struct store *store_free(struct store *s);
 
@@ -143,12 +144,12 @@ int store_fd(const struct store *s);
 /**
  * store_dispatch() - tell watches what has changed, and answer requests
  *
- * When much has come only some of it is told, and store_fd() stays readable. Not from inside a
- * callback.
+ * One call handles a limited number of answers; when there are more, store_fd() stays readable. Do
+ * not call it from inside a callback.
  */
 void store_dispatch(struct store *s);
 
-/** store_wait() - wait until nothing is pending, dispatching; also what callbacks ask for. */
+/** store_wait() - dispatch until nothing is pending, requests of callbacks included. */
 void store_wait(struct store *s);
 
 /** store_pending() - how many requests are not answered yet. */
@@ -170,8 +171,8 @@ enum store_order {
 
 /** A page of a list. */
 struct store_range {
-    const char *prefix; /* keys that start with it; "": all */
-    const char *from;   /* the key to go on behind; NULL: from the first (descending: the last) */
+    const char *prefix;     /* keys that start with it; "": all */
+    const char *from;       /* begin behind this key; NULL: with the first (descending: the last) */
     enum store_order order; /* of the keys' bytes */
     size_t limit;           /* items; 0, or more than STORE_PAGE_MAX: that many */
 };
@@ -201,7 +202,7 @@ int store_list(
 int store_commit(struct store *s, const struct store_op *ops, size_t n_ops, nsec_t now,
     store_done_fn done, void *ctx, struct err *e);
 
-/** store_keep() - begin the lease of @key anew. 0, or STORE_E_ABSENT (also: it has no lease). */
+/** store_keep() - begin the lease of @key anew. 0, or STORE_E_ABSENT if it has no lease. */
 int store_keep(struct store *s, const char *key, nsec_t now, struct err *e);
 
 /** store_due() - when the next lease ends; NSEC_NEVER if there is none. */
@@ -222,7 +223,7 @@ uint64_t store_revision(const struct store *s);
 
 /**
  * store_watch() - follow the keys that start with @prefix
- * @from:	first revision wanted: what a list was true at, plus one
+ * @from:	first revision wanted; after a list, the revision of its answer plus one
  * @fn:		called by store_dispatch(), for each change
  *
  * Return: 0 or negative errno with words.

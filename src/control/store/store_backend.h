@@ -2,13 +2,13 @@
  * store_backend.h - what a back end of the store is: a table of functions, and a struct store that
  * it embeds.
  *
- * How the files of this folder stand to each other, from the bottom up; none calls one below it in
+ * The files of this folder in layers, the lowest layer first. A file calls only files above it in
  * this list:
  *
  *     store.h          the interface: what callers ask, and what every store promises
  *     store_job.h      one request and its answer
- *     store_backend.h  this: requests go to a back end, answers come back
- *     memory.h         the back end that keeps nothing
+ *     store_backend.h  this file: requests go to a back end, answers come back
+ *     memory.h         the back end that keeps everything in memory only
  *     store_watch.h    who is told of changes
  *     store.c          the interface, upon all of these
  *
@@ -17,8 +17,9 @@
  * Theory of operation. store.c checks and copies what is asked for into a job, and hands it to
  * submit(). The back end does the job whenever and on whatever thread it likes, fills in the
  * answer, and hands the job back with store__finish(), in the order in which it was given the jobs.
- * store_dispatch() then tells the watches, keeps the leases and calls who asked. So a back end only
- * reads and writes: it never sees a key or a value out of bounds, calls nobody, and has no clock.
+ * store_dispatch() then tells the watches, updates the leases and calls whoever asked. So a back
+ * end only reads and writes: it never sees a key or a value out of bounds, calls no callback, and
+ * needs no clock.
  */
 #pragma once
 
@@ -30,15 +31,15 @@
 /** What a back end does. */
 struct store_ops {
     /*
-     * Close the store. All jobs are done before, however long that takes; those that are handed
-     * back meanwhile are freed by store__deinit().
+     * Close the store, after all jobs are done, however long that takes. Jobs that are handed back
+     * during this call are freed by store__deinit().
      */
     void (*free)(struct store *s);
 
     /* Take @job, do it now or later, and then store__finish() it. Never waits. */
     void (*submit)(struct store *s, struct store_job *job);
 
-    /* Called first in each store_dispatch(), on the owner's loop. NULL: there is nothing to do. */
+    /* Called at the beginning of each store_dispatch(), on the owner's loop. NULL: not needed. */
     void (*turn)(struct store *s);
 };
 
@@ -75,13 +76,14 @@ void store__deinit(struct store *s);
 void store__finish(struct store *s, struct store_job *job);
 
 /**
- * store__add_pending() - count a job of the back end's own, that it will store__finish()
+ * store__add_pending() - count a job that the back end made itself and will store__finish()
  *
- * So store_wait() waits for it. A back end that hands over others' changes from a thread of its own
- * does without, and sets @is_unasked.
+ * Then store_wait() waits for the job. A back end that hands over other hubs' changes from its own
+ * thread does not call this, and sets @is_unasked in the job.
  *
- * It tells of a change that nobody here has asked for, or whose answer was lost: a COMMIT with
- * @ops, @took_effect, @asked_at and @revision set, and no @done. On the owner's loop.
+ * Such a job tells of a change that nobody here has asked for, or whose answer was lost. It is a
+ * COMMIT with @ops, @took_effect, @asked_at and @revision set, and no @done. Call it on the owner's
+ * loop.
  */
 void store__add_pending(struct store *s, const struct store_job *job);
 

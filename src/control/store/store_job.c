@@ -91,7 +91,7 @@ int store_job_add(struct store_job *job, const struct store_item *item)
         return 1;
     }
     copy.key = strdup(item->key);
-    /* With zero bytes that may be in a damaged value, and one behind it. */
+    /* A damaged value may hold zero bytes, so copy by length, and add a zero behind it. */
     copy.value = item->value ? calloc(1, item->value_len + 1) : NULL;
     if (!copy.key || (item->value && !copy.value) || make_room(it) != 0) {
         free((char *)copy.key);

@@ -34,21 +34,21 @@ struct store_items {
 };
 
 struct store_job {
-    struct list link; /* in the queue of whoever has it */
+    struct list link; /* in the queue of whoever has the job */
     enum store_job_kind kind;
 
     /* The request; a back end reads it only. */
     struct store_op *ops;   /* COMMIT: owns the array, and each key and value */
     size_t n_ops;           /* COMMIT: at least 1 */
     char *key;              /* owns; see enum store_job_kind */
-    char *from;             /* LIST: owns; go on behind this key; NULL: from the first */
+    char *from;             /* LIST: owns; begin behind this key; NULL: with the first */
     enum store_order order; /* LIST */
     size_t limit;           /* LIST: most items; at least 1 */
     uint64_t first;         /* CHANGES: the first revision wanted */
     size_t bytes;           /* of keys and values in @ops */
 
     /* For store.c and store_watch.c alone. */
-    nsec_t asked_at;           /* COMMIT: from which its leases count */
+    nsec_t asked_at;           /* COMMIT: time from which its leases count */
     store_done_fn done;        /* NULL: nobody wants to know */
     void *ctx;                 /* pins: for @done */
     struct store_watch *watch; /* CHANGES: pins; NULL: it was closed */
@@ -77,8 +77,8 @@ int store_job_set_ops(struct store_job *job, const struct store_op *ops, size_t 
  * store_job_add() - add an item that was read to the answer
  * @item:	copied
  *
- * Return: 0; 1: a LIST has its page already, and the item is not in it (then has_more is set); or
- * -ENOMEM.
+ * Return: 0; 1 when the page of a LIST is full already, then @item is left out and has_more is set;
+ * or -ENOMEM.
  */
 int store_job_add(struct store_job *job, const struct store_item *item);
 

@@ -33,7 +33,7 @@ static void on_done(void *ctx, const struct store_answer *a)
     }
 }
 
-/* @r: of the call that asks. */
+/* Wait for the answer of a request. @r: what the call that made the request returned. */
 static int wait(struct store *s, struct waiting *w, int r)
 {
     if (r != 0)

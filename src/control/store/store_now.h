@@ -1,15 +1,15 @@
 /*
- * store_now.h - ask the store and wait for the answer: where a program starts or ends, and in
+ * store_now.h - ask the store and wait for the answer: for programs that start or end, and for
  * tests.
  *
- * Other requests that wait for an answer are answered meanwhile. Not to be called from inside a
- * callback, nor from a loop that serves others.
+ * While a call waits, the answers of other requests are dispatched too. Do not use it from inside a
+ * callback, or from a loop that serves others.
  */
 #pragma once
 
 #include "store/store.h"
 
-/** An item. A non-zero result ends the list, and is what the call returns. */
+/** Called for each item. A non-zero result ends the list, and the call returns it. */
 typedef int (*store_item_fn)(void *ctx, const struct store_item *item);
 
 /**
@@ -30,7 +30,7 @@ int store_now_list(struct store *s, const char *prefix, store_item_fn fn, void *
     uint64_t *ret_revision, struct err *e);
 
 /**
- * store_now_commit() - as store_commit(), with its answer
+ * store_now_commit() - as store_commit(), and wait for its answer
  * @ret_revision:	of the commit; NULL if not wanted
  * @ret_failed:		see struct store_answer; NULL if not wanted
  *

@@ -11,9 +11,9 @@ struct store_watch {
     char *prefix;               /* owns */
     store_change_fn fn;         /* told */
     void *ctx;                  /* pins: for fn */
-    struct store_job *catching; /* pins: reads what the watch missed; NULL: it is told what comes */
-    bool closed;                /* during store_dispatch(), which frees it at its end */
-    bool is_lost;               /* its owner was told so; it is told nothing more */
+    struct store_job *catching; /* pins: reads what the watch missed; NULL: it has missed nothing */
+    bool closed;  /* it was closed during store_dispatch(), which frees it at its end */
+    bool is_lost; /* its owner was told that changes are missing; it is told nothing more */
 };
 
 static void watch_free(struct store_watch *w)

@@ -3,8 +3,8 @@
  *
  * Theory of operation. A watch that begins with the next change is told as changes come. One that
  * begins in the past first has the back end read the changes that it missed (a CHANGES job). That
- * job waits in the same queue as the commits, so its answer ends exactly where the changes begin
- * that are told afterwards.
+ * job waits in the same queue as the commits. So the watch is told each change once: those before
+ * the answer by the job, and those after it as they come.
  *
  * Threads: the owner's loop only.
  */

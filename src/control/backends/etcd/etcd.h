@@ -15,11 +15,12 @@
  *              is the answer STORE_E_UNKNOWN, or -EIO where nothing can have been done.
  *   watches    Everything is told from one watch of etcd's, own changes as well: a commit is
  *              answered when the watch has shown it. So changes come in the order of etcd's
- *              revisions, whoever made them. The watch goes on at another member behind what came
- *              last. Where etcd has compacted that meanwhile, everything is read, and what is told
- *              is how each key that changed is now, not each step to it.
- *   leases     How long a key's lease is, is kept with its value. Each hub counts for itself, from
- *              when it saw the key written; store_keep() is known in one hub only.
+ *              revisions, whoever made them. When a member is lost, the watch continues at another
+ *              one, behind the last change that came. If etcd has compacted those revisions by
+ *              then, everything is read again. Then watches are told the present value of each key
+ *              that changed, and not each change.
+ *   leases     The length of a lease is kept with the key's value. Each hub measures the time
+ *              itself, from when it saw the key written; other hubs do not know of a store_keep().
  *   large      A commit that is too long for a transaction of etcd's is done in parts, and is seen
  *              whole or not at all (etcd_large.c).
  */

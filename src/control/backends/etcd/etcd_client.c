@@ -15,7 +15,7 @@
 /* Most time for a connection, and for one try of a request, ms. */
 #define CONNECT_MS 1000
 #define TRY_MS     2000
-/* What is left of a request's time may be nothing; a try has this much, ms. */
+/* Even when nothing is left of a request's time, one try has this much, ms. */
 #define TRY_MIN_MS 300
 
 /* Longest answer, bytes. */
@@ -83,7 +83,8 @@ static enum verdict judge_refusal(
         *r = -EACCES;
         return c->user[0] ? VERDICT_LOGIN : VERDICT_FINAL;
     case GRPC_INVALID:
-        /* A token of before users were changed; or none, which older servers call invalid. */
+        /* The token is older than the last change of users; or there was no token, for which older
+         * servers answer with this code. */
         *r = says(refusal, "authentication failed") ? -EACCES : -EINVAL;
         return c->user[0] &&
                        (says(refusal, "auth store is old") || says(refusal, "user name is empty"))
@@ -104,7 +105,7 @@ static enum verdict judge_refusal(
         *r = -EIO;
         return VERDICT_FINAL;
     default:
-        /* No leader, a time-out, a member that ends: who asks later is answered. */
+        /* There is no leader, a time-out, or a member that ends: a later try can succeed. */
         return VERDICT_AGAIN;
     }
 }
@@ -134,7 +135,7 @@ static enum verdict judge(const struct etcd_client *c, const struct remote_http_
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-/* One try. @is_lost: set where it may have been done without an answer. */
+/* One try. @is_lost: set when the request may have been done although no answer came. */
 static enum verdict try_once(struct etcd_client *c, const char *path, const char *body,
     unsigned timeout_ms, json_t **ret, bool *is_lost, int *r, struct err *e)
 {

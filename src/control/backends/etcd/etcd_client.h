@@ -1,9 +1,9 @@
 /*
- * etcd_client.h - asks etcd's gateway, and does not give up before it has to.
+ * etcd_client.h - sends requests to etcd's gateway, and repeats them until they are answered.
  *
  * A request is repeated, at another server where there is one, until it is answered or its time is
  * over. So each request has to be safe to repeat: what it writes, it writes only where a key is at
- * an expected revision. A token that etcd no longer takes is got anew on the way.
+ * an expected revision. When etcd no longer accepts the token, the client gets a new one.
  *
  * Threads: one at a time.
  */
@@ -21,9 +21,9 @@ struct err;
 
 /* Outcomes of a request. */
 #define ETCD_E_AWAY     1 /* no server has answered in time; nothing was done */
-#define ETCD_E_LOST     2 /* the same; but perhaps it was done */
+#define ETCD_E_LOST     2 /* no server has answered in time; perhaps it was done */
 #define ETCD_E_NO_LEASE 3 /* the lease that it names has ended */
-#define ETCD_E_TOO_BIG  4 /* the answer is longer than is read at once */
+#define ETCD_E_TOO_BIG  4 /* the answer is longer than the client accepts */
 
 struct etcd_client {
     struct remote_http *http; /* owns */

@@ -31,7 +31,7 @@ const struct etcd_kv *etcd_kvs_find(const struct etcd_kvs *kvs, const char *name
     return NULL;
 }
 
-/* ---- saying --------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 static void add_base64(struct str *s, const char *bytes, size_t len)
 {

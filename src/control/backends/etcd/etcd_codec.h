@@ -1,5 +1,5 @@
 /*
- * etcd_codec.h - what is said to etcd's gateway, and what it answers: JSON of the v3 API.
+ * etcd_codec.h - requests to etcd's gateway and its answers: JSON of the v3 API.
  *
  * The gateway is the JSON form of the gRPC API (etcd, api/etcdserverpb/rpc.proto): bytes are
  * base64, 64-bit numbers are texts, and what is zero or empty is left out. Everything here is pure;
@@ -8,7 +8,7 @@
  * What the store writes below its prefix:
  *
  *     about             which layout this is; the revision at which it was made is the store's 0
- *     d/SESSION.SEQ/NNNN  operations of a large commit, in parts (etcd_large.h)
+ *     d/SESSION.SEQ/NNNN  operations of a large commit, in parts (etcd_large.c)
  *     i                 the large commit that is being made; absent: none is
  *     k/KEY             a key of the store, and its value
  *     s/SESSION         how far a hub's session has come: the number of its last commit
@@ -68,7 +68,7 @@ void etcd_kvs_deinit(struct etcd_kvs *kvs);
 /** etcd_kvs_find() - by name; NULL: it is not among them. */
 const struct etcd_kv *etcd_kvs_find(const struct etcd_kvs *kvs, const char *name);
 
-/* ---- saying --------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 /** Each adds one JSON object to @s; @name lies below @prefix. */
 
@@ -96,8 +96,8 @@ struct etcd_span {
     const char *from; /* the first name, included */
     const char *end;  /* the first behind it */
     size_t limit;     /* most keys; 0: all */
-    bool is_down;     /* the last ones first */
-    bool is_bare;     /* without the values */
+    bool is_down;     /* in descending order */
+    bool is_bare;     /* names only, without the values */
     uint64_t at;      /* as of this revision of etcd's; 0: now */
 };
 
@@ -163,7 +163,7 @@ struct etcd_refusal {
     char text[200]; /* etcd's words, cut short */
 };
 
-/** etcd_refusal_decode() - of any body; what is none gives code 0 and the beginning of its text. */
+/** etcd_refusal_decode() - of any body; another text gives code 0 and the beginning of the text. */
 void etcd_refusal_decode(const char *body, size_t len, struct etcd_refusal *ret);
 
 /* ---- values --------------------------------------------------------------------------------- */

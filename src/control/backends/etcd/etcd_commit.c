@@ -81,7 +81,8 @@ static void add_changes(const struct making *m, struct str *s)
     }
 }
 
-/* When it fails: why? The session's key, the large commit, and the keys of a job that is alone. */
+/* What the transaction reads when a comparison fails, to find the reason: the session's key, the
+ * key of a large commit, and the keys of a job that is alone. */
 static void add_reasons(const struct making *m, struct str *s)
 {
     const struct store_job *job = first_job(m);
@@ -102,8 +103,8 @@ static void add_reasons(const struct making *m, struct str *s)
 
 /* ---- what is answered ----------------------------------------------------------------------- */
 
-/* Each key that was expected at a revision: is it, by what the store calls a revision? Then etcd's
- * is noted, and the next try expects that. Else the job has a conflict. */
+/* Check each key that was expected at a revision of the store. If it is at that revision, note
+ * etcd's own revision of the key, which the next try expects. Else the job has a conflict. */
 static int find_conflict(struct making *m, const json_t *answer)
 {
     struct store_job *job = first_job(m);
@@ -139,14 +140,14 @@ static int find_session(struct making *m, const struct etcd_kvs *kvs)
     struct etcd *q = m->q;
     uint64_t seq = 0;
 
-    /* Its lease has ended, so nothing of it can be done any more. */
+    /* The session's lease has ended, so none of its requests can take effect any more. */
     if (kvs->n == 0) {
         q->session = (struct etcd_session)ETCD_SESSION_NULL;
         return TRY_AGAIN;
     }
     q->session.mod = kvs->items[0].mod;
     (void)parse_u64(&seq, kvs->items[0].value, 0, INT64_MAX, "", NULL);
-    /* An earlier try was done after all, of this commit or of one that was given up. */
+    /* An earlier try has taken effect: of this commit, or of one that was given up. */
     return seq == q->current_seq ? 0 : TRY_AGAIN;
 }
 
@@ -222,7 +223,7 @@ static bool may_be_idle(const struct making *m)
     return m->is_alone;
 }
 
-/* If it changes nothing it writes nothing either: compare only. 0: so it is. */
+/* A commit that changes nothing writes nothing: send the comparisons only. 0: they hold. */
 static int try_idle(struct making *m)
 {
     struct store_job *job = first_job(m);
@@ -279,8 +280,8 @@ static int make(struct making *m)
     }
     if (r == 0 && !q->is_current_seen)
         r = etcd__wait_for(q, q->session.mod, m->until, &m->e);
-    /* It is done; but who watches cannot be told in time, so who asked has to be told later, too.
-     */
+    /* It is done, but the watches cannot be told in time. The answer must not come before that, so
+     * it is STORE_E_UNKNOWN. */
     if (r == ETCD_E_AWAY && q->session.mod > q->news.position)
         r = ETCD_E_LOST;
     q->current = NULL;
@@ -319,7 +320,7 @@ void etcd__commit(struct etcd *q, struct list *jobs)
 
     while ((job = first_job(&m))) {
         list_remove(&job->link);
-        /* Together they conflict: one of them does, and perhaps only one. */
+        /* At least one of the commits conflicts, so each is done alone. */
         if (r == TRY_CONFLICT)
             commit_alone(q, job);
         else

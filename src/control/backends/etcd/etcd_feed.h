@@ -1,15 +1,15 @@
 /*
- * etcd_feed.h - what changes below the prefix, revision by revision, in order, without a gap.
+ * etcd_feed.h - the changes below the prefix, revision by revision, in order, without a gap.
  *
  * Theory of operation. One watch of the names from "i" to "t": large commits, keys, sessions
- * (etcd_codec.h). Its lines become whole revisions in a queue. The watch is at the server that is
- * asked too (remote_http.h, the current one): where requests turn away from, the watch goes away
- * as well, and it begins again at the next server behind the last whole revision that came. What
- * comes twice then is dropped.
+ * (etcd_codec.h). Its lines become whole revisions in a queue. The watch uses the current server of
+ * remote_http.h, as the requests do. When requests change to the next server, the watch is closed,
+ * and begins there again behind the last whole revision that came. Changes that come twice are
+ * dropped.
  *
- * A member that is cut off from the others, or stands still, sends nothing; and so does one on
- * which nothing changes. Whoever owns the feed asks the server something now and then while the
- * feed is silent (etcd_feed_is_silent()); a server that does not answer is turned away from.
+ * A member that is cut off from the others or hangs sends nothing; but neither does a member on
+ * which nothing changes. So the owner of the feed sends the server a request now and then while the
+ * feed is silent (etcd_feed_is_silent()), and a server that does not answer is given up.
  *
  * Threads: one at a time.
  */
@@ -62,7 +62,7 @@ void etcd_feed_deinit(struct etcd_feed *f);
 /** etcd_feed_restart() - begin behind @last, whatever came; what is queued is dropped. */
 void etcd_feed_restart(struct etcd_feed *f, uint64_t last);
 
-/** etcd_feed_tend() - open the watch, or another one, where that is due. Never waits. */
+/** etcd_feed_tend() - open the watch, or open it again, when that is due. Never waits. */
 void etcd_feed_tend(struct etcd_feed *f, nsec_t now);
 
 /** etcd_feed_next() - lends the first revision of the queue; NULL: it is empty. */

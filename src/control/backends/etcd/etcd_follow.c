@@ -1,8 +1,8 @@
 /*
- * etcd_follow.c - what etcd has, and keeping up with it; see etcd_internal.h.
+ * etcd_follow.c - reads what etcd has, and follows its changes; see etcd_internal.h.
  *
  * Every read is a transaction that expects that no large commit is being made, so that nobody sees
- * half of one. It is linearizable: it sees what any hub was told is done.
+ * half of one. It is linearizable: it sees every commit that any hub was told is done.
  */
 #include "backends/etcd/etcd_internal.h"
 
@@ -13,13 +13,13 @@
 
 #include "os/clock.h"
 
-/* Keys in one answer of etcd; a quarter of it as long as the answer is too long. */
+/* Most keys in one answer of etcd; when an answer is too long, a quarter as many are asked for. */
 #define PAGE_KEYS 512
 
-/* After so much silence the server of the feed is asked something. */
+/* After so much silence of the feed, its server is sent a request. */
 #define PULSE_NS (2 * NSEC_PER_SEC)
 
-/* So long the feed may lack what a server has answered already. */
+/* How long the feed may lag behind the answers of the server. */
 #define LAG_NS (1 * NSEC_PER_SEC)
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -233,7 +233,7 @@ static void catch_up(struct etcd *q, nsec_t until)
 /* ---- keeping up -------------------------------------------------------------------------------
  */
 
-/* Ask the feed's server whether it is there, and as far as the others. */
+/* Ask the feed's server whether it answers, and whether it has the latest revision. */
 static void pulse(struct etcd *q, nsec_t now)
 {
     struct str body = STR_NULL;

@@ -1,7 +1,8 @@
 /*
  * etcd_intent.c - the steps of large commits, of whichever hub; see etcd_large.c.
  *
- * Whoever finds a large commit begun brings it to its end here, and so does the hub whose it is.
+ * The hub that makes a large commit brings it to its end here, and so does any hub that finds one
+ * unfinished.
  */
 #include "backends/etcd/etcd_internal.h"
 
@@ -111,7 +112,7 @@ int etcd__remove_head(struct etcd *q, uint64_t mod, nsec_t until, struct err *e)
     return etcd__step(q, &body, until, NULL, e);
 }
 
-/* Step 5, of one part. 0 too when somebody else has done it. */
+/* Step 5, for one part. Also 0 when another hub has done it. */
 static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64_t mod,
     uint64_t number, nsec_t until, struct err *e)
 {
@@ -151,7 +152,7 @@ static int apply_part(struct etcd *q, const struct etcd_large_head *head, uint64
     return r == ETCD_E_LOST_HEAD ? 0 : r;
 }
 
-/* Steps 5 and 6. Whoever else is at it does no harm. */
+/* Steps 5 and 6. Another hub may do the same steps at the same time. */
 int etcd__apply(
     struct etcd *q, const struct etcd_large_head *head, uint64_t mod, nsec_t until, struct err *e)
 {

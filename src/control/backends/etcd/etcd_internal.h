@@ -5,13 +5,13 @@
  *     etcd_ask.c      what every request to etcd and every answer to the owner has
  *     etcd_told.c     from the feed to the owner's loop
  *     etcd_intent.c   the steps of large commits, and bringing one that is begun to its end
- *     etcd_follow.c   what etcd has: all at the start, all after a gap; keeping up with the feed
+ *     etcd_follow.c   reads all keys at the start and after a gap, and follows the feed
  *     etcd_read.c     requests that read
  *     etcd_large.c    commits that are many transactions
  *     etcd_commit.c   commits that are one
- *     etcd.c          life, the thread, which job comes next
+ *     etcd.c          opening and closing, the thread, which job comes next
  *
- * None calls one below it in this list.
+ * A file calls only files above it in this list.
  */
 #pragma once
 
@@ -45,11 +45,11 @@ struct etcd {
     struct list *current; /* pins: the jobs of the commit that is being made; NULL: none is */
     uint64_t current_seq; /* its number in the session */
     bool is_current_seen; /* the feed has shown it, and its jobs were handed back */
-    nsec_t away_at;       /* a request has failed for want of an answer; 0: the last one did not */
-    nsec_t asked_at;      /* a request was answered by the server where the feed is */
-    struct err away;      /* in these words */
+    nsec_t away_at;       /* when a request got no answer; 0: the last one was answered */
+    nsec_t asked_at;      /* when the feed's server last answered a request */
+    struct err away;      /* the words of that failure */
 
-    _Atomic unsigned n_told; /* handed to the owner's loop unasked, and not taken yet */
+    _Atomic unsigned n_told; /* unasked commits handed to the owner's loop, and not taken yet */
     int wake_fd;             /* owns; wakes the thread */
     pthread_t thread;        /* joined by the store's free */
     bool has_thread;         /* it was started */
@@ -84,7 +84,7 @@ void etcd__tell(struct etcd *q, struct store_job *job);
 /** etcd__drain() - tell the owner's loop what the feed has brought. */
 void etcd__drain(struct etcd *q);
 
-/** etcd__wait() - let things happen for at most @ms, and then drain. @fd: as remote_http_wait(). */
+/** etcd__wait() - remote_http_wait() on @fd for at most @ms, and then etcd__drain(). */
 void etcd__wait(struct etcd *q, int fd, unsigned ms);
 
 /* ---- etcd_intent.c -------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ int etcd__apply(
  */
 int etcd__large_help(struct etcd *q, nsec_t until, struct err *e);
 
-/** etcd__large_clean() - remove what hubs that are gone have left of commits never made. */
+/** etcd__large_clean() - remove parts of unmade large commits that dead hubs have left. */
 void etcd__large_clean(struct etcd *q, nsec_t until);
 
 /* ---- etcd_follow.c -------------------------------------------------------------------------- */
@@ -148,8 +148,7 @@ int etcd__read_pages(struct etcd *q, struct etcd_span span, nsec_t until, uint64
 /** etcd__load() - at the start: what there is. 0 or negative errno with words. */
 int etcd__load(struct etcd *q, nsec_t now, nsec_t until, struct err *e);
 
-/** etcd__tend() - what has to be done now and then: keep the feed alive, and complete after a gap.
- */
+/** etcd__tend() - regular work: keep the feed alive, and read everything again after a gap. */
 void etcd__tend(struct etcd *q, nsec_t now);
 
 /**

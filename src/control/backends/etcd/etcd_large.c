@@ -39,7 +39,7 @@
 
 #include "os/clock.h"
 
-/* How long one's own may take. */
+/* How long a large commit of this hub may take. */
 #define LARGE_NS (30 * NSEC_PER_SEC)
 
 /* Keys whose revisions are read at once: a value may be 64 KiB. */
@@ -48,7 +48,7 @@
 /* An outcome of a step: a key is not as expected. */
 #define LARGE_CONFLICT 201
 
-/* One's own large commit. */
+/* A large commit of this hub. */
 struct large {
     struct etcd *q;              /* pins */
     struct store_job *job;       /* pins */
@@ -58,7 +58,7 @@ struct large {
     struct err e;
 };
 
-/* ---- one's own ------------------------------------------------------------------------------ */
+/* ---- steps ---------------------------------------------------------------------------------- */
 
 /* Step 1, of one part, whose text is @text. */
 static int write_part(struct large *l, const struct str *text)
@@ -101,7 +101,7 @@ static int write_parts(struct large *l)
     if (r == 0 && n > 0)
         r = write_part(l, &text);
     str_deinit(&text);
-    /* What only compares has one part without operations. */
+    /* A commit that only compares has one part without operations. */
     if (r == 0 && l->head.n_parts == 0)
         r = write_part(l, &text);
     return r;
@@ -150,7 +150,7 @@ static int write_head(struct large *l, uint64_t from)
     r = etcd__step(q, &body, l->until, &l->head_mod, &l->e);
     if (r != ETCD_E_LOST_HEAD)
         return r;
-    /* Or an earlier try, whose answer was lost, was done. */
+    /* Perhaps an earlier try, whose answer was lost, has taken effect. */
     r = etcd__read_head(q, l->until, &head, &mod, &l->e);
     if (r == 0 && mod != 0 && is_same(&head, &l->head))
         l->head_mod = mod;
@@ -259,7 +259,8 @@ static int try_large(struct large *l)
         r = is_gone(l, &is_done);
         return r != 0 || is_done ? r : ETCD_E_LOST_HEAD;
     }
-    /* From here on it will be done; if not by this hub, by the next one that looks. */
+    /* From here on the commit will be done, if not by this hub then by the next one that finds it.
+     */
     if (r == 0)
         r = etcd__apply(q, &l->head, l->head_mod, l->until, &l->e);
     return r == ETCD_E_AWAY ? ETCD_E_LOST : r;
@@ -291,7 +292,7 @@ static int do_large(struct large *l)
     l->head.writer.seq = q->current_seq = ++q->last_seq;
     (void)snprintf(l->head.writer.session, sizeof(l->head.writer.session), "%s", q->session.name);
     r = write_parts(l);
-    /* The session has ended meanwhile. */
+    /* The comparison that failed is that of the session: it has ended meanwhile. */
     if (r == ETCD_E_LOST_HEAD)
         return err_set(&l->e, -EAGAIN, "the hub was away from etcd for too long: try again");
     while (r == 0 || r == ETCD_E_LOST_HEAD) {
@@ -315,7 +316,7 @@ void etcd__large_commit(struct etcd *q, struct store_job *job)
     q->current = &jobs;
     q->is_current_seen = false;
     r = do_large(&l);
-    /* The feed shows it when "i" is gone; that has a revision that nobody was told. */
+    /* The feed shows the commit when "i" is removed, and the revision of that is not known here. */
     while (r == 0 && !q->is_current_seen && clock_now() < l.until)
         (void)etcd__wait_for(
             q, q->news.position + 1, nsec_min(l.until, clock_now() + NSEC_PER_SEC), &l.e);

@@ -1,15 +1,16 @@
 /*
- * etcd_news.h - what the feed says, as commits: who wrote them, and what they changed.
+ * etcd_news.h - turns the revisions of the feed into commits: who wrote them, what they changed.
  *
  * Theory of operation. A revision of the feed holds the changes of one transaction. Each commit of
  * a hub writes the key of its session too (etcd_session.h), so its own commits are known by that. A
- * large commit is many transactions (etcd_large.h): between "apply" in the key "i" and the removal
+ * large commit is many transactions (etcd_large.c): between "apply" in the key "i" and the removal
  * of that key nobody else writes, and everything in between is one commit, told at once at its end.
  * Its revision is that of "apply".
  *
- * Beside that the news keep two things that everything told passes through: which keys there are,
- * from which a deletion is known that fell into a gap of the feed; and the log of the last changes,
- * for watches that begin in the past. The log is in memory: it begins when the store is opened.
+ * The news also keep two things up to date with each commit. One is the set of keys that exist,
+ * from which a deletion is known that fell into a gap of the feed. The other is the log of the last
+ * changes, for watches that begin in the past. The log is in memory: it begins when the store is
+ * opened.
  *
  * Pure: no call to etcd, no clock.
  */

@@ -1,8 +1,8 @@
 /*
  * etcd_read.c - requests that read; see etcd_internal.h.
  *
- * What is read may be ahead of the feed. Then the answer waits until the feed is there, because
- * whoever asked must not see a revision that the watches were not told of.
+ * What is read may be newer than the feed. Then the answer waits until the feed has come to the
+ * same revision, because whoever asked must not see a revision that the watches were not told of.
  */
 #include "backends/etcd/etcd_internal.h"
 

@@ -1,15 +1,14 @@
 /*
- * etcd_session.h - who one hub is to etcd: a key that each of its commits writes.
+ * etcd_session.h - the session of one hub in etcd: a key that each of its commits writes.
  *
  * The key "s/NAME" holds the number of the session's last commit. Each commit expects the key at
  * the revision that the commit before it left, and writes its own number. So a commit whose answer
- * was lost can be sent again as often as needed: it is done once, and by what the key holds it is
- * known whether it was. And one that is still on its way somewhere, when later ones were done, can
- * never be done any more.
+ * was lost can be sent again as often as needed: it is done once, and the number in the key says
+ * whether it was done. A copy of a commit that arrives after a later commit was done fails.
  *
- * The key hangs on a lease of etcd's, which the hub keeps. When a hub dies its key goes ten minutes
- * later. After that nothing that the session sent can be done. A hub that was away for so long
- * begins another session.
+ * The key has a lease of etcd's, which the hub keeps. When a hub dies, etcd deletes the key ten
+ * minutes later. After that, no request of the session can take effect. A hub that was cut off for
+ * so long begins another session.
  *
  * Threads: one at a time.
  */
@@ -22,14 +21,14 @@
 #include "backends/etcd/etcd_news.h"
 #include "base/clock.h"
 
-/** The lease, s. It is kept three times in that time. */
+/** Length of the lease, s. The hub renews it each third of that time. */
 #define ETCD_SESSION_TTL_S 600
 
 struct etcd_session {
     char name[ETCD_SESSION_MAX + 1]; /* "": there is none yet */
     uint64_t lease;                  /* etcd's */
     uint64_t mod;                    /* etcd's revision of the key; 0: it is not written yet */
-    nsec_t keep_at;                  /* keep the lease then */
+    nsec_t keep_at;                  /* time at which the lease is to be renewed next */
 };
 
 #define ETCD_SESSION_NULL                                                                          \

@@ -69,7 +69,7 @@ static int set_token(struct kube_client *c, const char *token, struct err *e)
     return r == 0 ? 0 : err_set(e, r, "no memory for a token");
 }
 
-/* Who we are, when it was not said for long. */
+/* Read the token again when it was not read for TOKEN_NS. */
 static int authorize(struct kube_client *c, struct err *e)
 {
     const char *path = c->config.token_file;
@@ -151,7 +151,7 @@ static int ask_once(
     return r;
 }
 
-/* Until there is an answer. A 5xx may have been done, too. */
+/* Repeat a request until it is answered. One that was answered with 5xx may have been done. */
 static int ask(struct kube_client *c, const struct remote_http_request *rq, nsec_t until,
     json_t **ret, struct err *e)
 {

@@ -11,7 +11,7 @@
 #include "os/clock.h"
 #include "store/memory.h"
 
-/* An entry whose number this divides is followed by a state. */
+/* After each entry whose number is a multiple of this, a state is written. */
 #define STATE_EVERY 512
 
 /* Entries that are read before they are done; and those that one step of tidying removes. */
@@ -131,7 +131,7 @@ static bool has_effect(const struct store_job *job)
     return false;
 }
 
-/* Another's commit, or one of ours whose answer was lost. */
+/* Do a commit of another hub, or one of ours whose answer was lost. */
 static int do_others(struct kubernetes *q, const json_t *commit, struct err *e)
 {
     struct store_job *job = NULL;
@@ -285,7 +285,7 @@ int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
     q->is_loading = false;
     if (r == KUBE_E_EXISTS || r == KUBE_E_ABSENT)
         r = err_set(e, -EIO, "the records change faster than they can be read");
-    /* What a hub that ended has left. */
+    /* Also remove entries that a hub which ended has left. */
     q->trim_end = q->floor.first;
     q->trim_next = q->trim_end > 2 * STATE_EVERY ? q->trim_end - 2 * STATE_EVERY : 1;
     return r;
@@ -495,7 +495,8 @@ static int make_text(
     return 0;
 }
 
-/* The entry behind the last one was made by us: does it count? Then it is done. */
+/* We have made the entry behind the last one. Do it, unless it lies below the floor and so does not
+ * count. */
 static int count_entry(struct kubernetes *q, nsec_t until, struct err *e)
 {
     char name[KUBE_RECORD_NAME_MAX];
@@ -560,7 +561,7 @@ static int raise_floor(
     if (r != 0)
         return r;
     old = q->floor;
-    /* Who is a little behind still finds the entries since the state before. */
+    /* Keep the entries since the state before, for a hub that is a little behind. */
     raised.first = old.next;
     text = kube_floor_encode(&raised);
     if (old.next >= next)
@@ -592,7 +593,7 @@ static int save_state(struct kubernetes *q, nsec_t until, struct err *e)
     return r == 0 ? raise_floor(q, next, parts, until, e) : r;
 }
 
-/* An entry, its parts before it. */
+/* Remove an entry; its parts are removed first. */
 static int remove_entry(struct kubernetes *q, uint64_t seq, nsec_t until, struct err *e)
 {
     struct kube_record record = KUBE_RECORD_NULL;
@@ -649,7 +650,8 @@ int kube_log__append(struct kubernetes *q, struct list *jobs, nsec_t until, stru
     free(text);
     q->own = NULL;
     q->writer[0] = '\0';
-    /* Without one the journal is longer, and the next one is tried STATE_EVERY entries later. */
+    /* If the state cannot be written, the journal only stays longer, and the next state is tried
+     * STATE_EVERY entries later. */
     if (r == 0 && q->seq % STATE_EVERY == 0)
         (void)save_state(q, clock_now() + TIDY_NS, &saving);
     return r;

@@ -21,7 +21,7 @@
 /* While the server is away, one job in this time is tried; the others fail at once. */
 #define AWAY_NS (1 * NSEC_PER_SEC)
 
-/* The journal is read so often though no watch says that there is something new. */
+/* How often the journal is read although the watch shows nothing new. */
 #define LOOK_NS (10 * NSEC_PER_SEC)
 
 /* Longest sleep of the thread, and most bytes of commits that become one entry with others. */
@@ -63,7 +63,7 @@ static void tend_watch(struct kubernetes *q, nsec_t now)
         return;
     q->watch = remote_http_close(q->watch);
     q->is_watch_over = false;
-    /* Without a watch the journal is looked at each second. */
+    /* Without a watch the journal is read each second. */
     q->is_news |= now - q->looked_at >= AWAY_NS;
     if (q->away_at && now - q->away_at < AWAY_NS)
         return;
@@ -92,7 +92,7 @@ static void fail(struct kubernetes *q, struct store_job *job, int r, const struc
     store__finish(&q->base, job);
 }
 
-/* Until when a job may wait; an error where the server was found away a moment ago. */
+/* The time until which a job may wait; an error if the server did not answer a moment ago. */
 static int patience(struct kubernetes *q, nsec_t *ret_until, struct err *e)
 {
     nsec_t now = clock_now();
@@ -142,7 +142,7 @@ static void commit(struct kubernetes *q, struct list *jobs)
     }
 }
 
-/* After the server has said that there is nothing newer. */
+/* Do a job that reads, after the server has said that there is nothing newer. */
 static void read_job(struct kubernetes *q, struct store_job *job)
 {
     struct err e = ERR_NULL;
@@ -188,7 +188,7 @@ static void do_jobs(struct kubernetes *q, struct list *jobs)
         return;
     case STORE_JOB_CHANGES:
     case STORE_JOB_COMMIT:
-        /* What watches were told is what the mirror has been through. */
+        /* The mirror's log holds exactly the changes that watches were told of. */
         memory_run(q->mirror, job);
         store__finish(&q->base, job);
         return;

@@ -24,7 +24,7 @@ struct kubernetes {
     uint64_t n_batches;               /* entries that this run wanted to make */
     char writer[KUBE_WRITER_MAX];     /* of the entry that is being made; "": none */
     struct list *own;                 /* borrows: its jobs; NULL: none */
-    bool is_loading;                  /* nobody is told */
+    bool is_loading;                  /* while the store is loaded: changes are not told */
     uint64_t trim_next;               /* entries from here on, */
     uint64_t trim_end;                /* and before this one, are to be removed */
     struct kube_floor old_state;      /* whose @parts are to be removed, from the last on */
@@ -48,19 +48,19 @@ struct kubernetes {
  * @until: see kube_client.h.
  */
 
-/** kube_log__load() - take all in from the beginning; nobody is told. */
+/** kube_log__load() - read the whole journal from its floor on; nobody is told of it. */
 int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e);
 
-/** kube_log__follow() - do what entries there are behind ours, and tell. */
+/** kube_log__follow() - do the entries behind the last one that was done, and tell of them. */
 int kube_log__follow(struct kubernetes *q, nsec_t until, struct err *e);
 
 /**
  * kube_log__append() - make an entry of commits, and do it
  * @jobs:	those that were done are taken out and handed back
  *
- * KUBE_E_LOST: it may be done yet, and then is told as others' are.
+ * KUBE_E_LOST: the entry may still be made; then it is told like an entry of another hub.
  */
 int kube_log__append(struct kubernetes *q, struct list *jobs, nsec_t until, struct err *e);
 
-/** kube_log__tidy() - a step of keeping it short. True: there is more to do. */
+/** kube_log__tidy() - one step of removing old entries. True: there is more to remove. */
 bool kube_log__tidy(struct kubernetes *q);

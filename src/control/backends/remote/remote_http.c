@@ -112,7 +112,7 @@ static bool add_headers(
     struct exchange *x, const struct remote_http *h, const struct remote_http_request *rq)
 {
     char line[128];
-    /* "Expect:" spares a round trip before each longer body. */
+    /* An empty "Expect:" header saves a round trip before each longer body. */
     bool ok = add_header(x, "Expect:");
 
     (void)snprintf(line, sizeof(line), "Content-Type: %.100s",
@@ -170,7 +170,7 @@ static void set_fixed(struct exchange *x, const struct remote_http *h)
     curl_easy_setopt(x->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(x->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(x->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    /* Where the store is was said; a proxy of the environment is for other things. */
+    /* The store's URL names its servers, so a proxy of the environment is not used. */
     curl_easy_setopt(x->easy, CURLOPT_PROXY, "");
     curl_easy_setopt(x->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)h->connect_ms);
     curl_easy_setopt(x->easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -400,7 +400,8 @@ struct remote_http_stream *remote_http_close(struct remote_http_stream *s)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* Only what a scheme, a host, a port and a path are made of, so that a URL says what was meant. */
+/* Accept only characters of a scheme, a host, a port and a path, so that libcurl reads the URL as
+ * it was meant. */
 static int check_server(const char *url, struct err *e)
 {
     static const char allowed[] =
@@ -416,7 +417,8 @@ static int check_server(const char *url, struct err *e)
     return err_set(e, -EINVAL, "\"%.80s\" is not http://HOST:PORT or https://HOST:PORT", url);
 }
 
-/* A copy of a file's name, which has to be there: libcurl would say so at the first request. */
+/* Copy a file's name. The file has to exist: otherwise libcurl would only say so at the first
+ * request. */
 static int copy_file(char **ret, const char *path, struct err *e)
 {
     if (!path)

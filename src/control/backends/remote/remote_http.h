@@ -10,10 +10,10 @@
  * multi handle until the answer is whole, so a back end's steps are written one after the other.
  * The lines of open streams are given out meanwhile, by remote_http_call() and by
  * remote_http_wait(). There is one list of servers, and one of them is the current one: a request
- * goes to it, or to the next where no request can be sent to it. Once a request was sent and no
- * answer came, the server may have done it. So it is not repeated here: the caller is told
- * REMOTE_HTTP_E_LOST, knows whether its request may be done twice, and finds another server the
- * current one.
+ * goes to that server, or to the next one if it cannot be sent there. When a request was sent and
+ * no answer came, the server may have done it. So it is not repeated here. The caller is told
+ * REMOTE_HTTP_E_LOST and knows whether its request may be done twice, and the next server becomes
+ * the current one.
  *
  * libcurl sends a request once more by itself in one case: on a connection that had been used
  * before and that the server closed before it answered a byte. Requests therefore have to be safe
@@ -162,7 +162,8 @@ struct remote_http_stream *remote_http_close(struct remote_http_stream *s);
  * remote_http_wait() - give out lines of streams, until something has happened or time is over
  * @wake_fd:	a descriptor whose being readable ends the wait too; -1: none
  *
- * What has happened may be nothing that the caller waits for: it looks, and waits again.
+ * It may also return for something that the caller does not wait for, so the caller checks and
+ * waits again.
  */
 void remote_http_wait(struct remote_http *h, int wake_fd, unsigned timeout_ms);
 

@@ -5,9 +5,9 @@
  * Write-ahead log, synchronous=FULL: what was committed survives the process and the machine.
  *
  * Theory of operation. The thread does the jobs in the order in which they came. While it waits for
- * the disk others gather. Commits that have gathered go into one transaction, which is written and
- * synced once for all of them, and they are answered when that is done. So a hub with one writer
- * writes as fast as the disk syncs, and one with many writes many at each sync.
+ * the disk, more jobs are queued. Commits that wait together go into one transaction, which is
+ * written and synced once for all of them, and they are answered when that is done. So one writer
+ * gets one commit with each sync of the disk, and many writers get many commits with each.
  */
 #pragma once
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* By how many rows the log may exceed its bound before it is trimmed: so most commits trim nothing.
- */
+/* How many rows the log may have above its bound before it is trimmed, so that most commits need
+ * not trim it. */
 #define LOG_SLACK (STORE_LOG_MAX / 4)
 
 /* '~' sorts behind every character that a key may have. */
@@ -242,8 +242,8 @@ static int apply(struct sqlite_db *db, struct store_job *job)
     return 0;
 }
 
-/* The same; a commit that conflicts leaves nothing behind. Any other failure spoils the
- * transaction. @is_alone: no other commit is in it. */
+/* As apply(), but a commit that conflicts is undone. After any other failure the whole transaction
+ * has to be rolled back. @is_alone: no other commit is in it. */
 static int apply_or_undo(struct sqlite_db *db, struct store_job *job, bool is_alone)
 {
     int r = is_alone ? 0 : execute(db, query(db, SQLITE_DB_MARK), &job->e);

@@ -1,7 +1,7 @@
 /*
- * sqlite_db.h - does the jobs of the embedded store: what is read and written in its file.
+ * sqlite_db.h - does the jobs of the embedded store: it reads and writes the file.
  *
- * Each call waits for the disk, so sqlite.c makes them on a thread.
+ * Each call waits for the disk, so sqlite.c calls these functions on a thread of its own.
  *
  * Threads: one at a time.
  */
@@ -57,7 +57,7 @@ void sqlite_db_read(struct sqlite_db *db, struct store_job *job);
  * sqlite_db_commit() - fill in the answers of commits, written in one transaction
  * @jobs:	of struct store_job, in order; they stay in the list
  *
- * One that conflicts leaves the others as they are. When the transaction fails, each is tried
- * alone, so that one which is too large for the disk does not take the others with it.
+ * A commit that conflicts does not affect the others. When the transaction fails, each commit is
+ * tried alone, so that one which is too large for the disk does not make the others fail.
  */
 void sqlite_db_commit(struct sqlite_db *db, struct list *jobs);

@@ -184,7 +184,7 @@ static int create(const char *path, struct err *e)
 
     if (asprintf(&fresh, "%s.new", path) < 0)
         return err_set(e, -ENOMEM, "no memory for a path");
-    /* Left over when a hub ended in the middle of this; nothing of worth is in it. */
+    /* A hub that ended in the middle of this leaves such a file; it holds no data. */
     (void)unlink(fresh);
     fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -248,7 +248,7 @@ int sqlite_file_copy(struct sqlite_file *f, const char *path, struct err *e)
     sqlite3_stmt *st = NULL;
     int r = 0;
 
-    /* SQLite fills an empty file that is there, which so has its mode from the beginning. */
+    /* SQLite fills the existing empty file, so that the file has its mode from the beginning. */
     if (fd < 0)
         return err_set(e, -errno, "\"%s\" cannot be made: %s", path, strerror(errno));
     if (sqlite3_prepare_v2(f->db, "VACUUM INTO ?1", -1, &st, NULL) != SQLITE_OK)

@@ -1,15 +1,16 @@
 /*
- * sqlite_file.h - the file of the embedded store: made whole, locked, checked before it is used.
+ * sqlite_file.h - the file of the embedded store: created in one step, locked, checked when opened.
  *
  * It is locked for as long as it is open, so a second hub on the same state is refused. A file that
- * is not ours, damaged, or of a newer schema is named and left as it is; a new one is made beside
- * its final name and linked there when complete, so an empty file is damage too.
+ * is not ours, damaged, or of a newer schema is left as it is, and the error names it. A new file
+ * is made under another name and gets its final name when it is complete, so an empty file counts
+ * as damaged too.
  *
  *     item     every key with its value
  *     change   the log for watches; a NULL value is a deletion
  *     counter  the revision
  *
- * What is read and written in it is sqlite_db.c's.
+ * sqlite_db.c reads and writes the tables.
  */
 #pragma once
 

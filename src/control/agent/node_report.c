@@ -20,18 +20,18 @@
 #define EDGES_MIN (5 * NSEC_PER_SEC)
 #define SELF_MIN  (NSEC_PER_SEC / 5)
 
-/* Most edges of a report, so that it stays below the 64 KiB that the hub takes. To an older hub
- * they are said in fewer words. */
+/* Most edges in one report, so that it stays below the 64 KiB that the hub accepts. An edge takes
+ * fewer bytes in a report to an older hub. */
 #define EDGES_MAX     150
 #define EDGES_MAX_OLD 340
 
-/* Does the hub have what was said last? */
+/* Does the hub have what was reported last of an edge? */
 enum told_state { TOLD_NO, TOLD_ON_ITS_WAY, TOLD_YES };
 
 struct told_edge {
     char node[NAME_MAX_LEN + 1];
     enum told_state state;
-    bool is_gone;    /* what was said is that there is nothing to say */
+    bool is_gone;    /* what was reported is that the part is gone */
     bool is_refused; /* another key is pinned than the peer has */
     bool is_alarm;
     enum path_kind kind;
@@ -110,7 +110,7 @@ void node_report_on_sent(struct node_report *nr, nsec_t now)
 
 /* ---- edges ---------------------------------------------------------------------------------- */
 
-/* What there is to say of the edge to a peer. False: nothing. */
+/* Fill in what is to be reported of the edge to a peer. False: nothing. */
 static bool see_edge(
     struct told_edge *ret, const struct node_report_facts *facts, const struct reach_peer *path)
 {
@@ -119,7 +119,7 @@ static bool see_edge(
     struct told_edge t = {.kind = path->kind, .is_alarm = path->is_alarm};
 
     t.is_refused = strcmp(path->why, render_why_key) == 0;
-    /* An edge without a handshake is not worth a line, unless somebody should look at it. */
+    /* An edge without a handshake is not reported, unless a person should look at it. */
     if ((!ob || ob->handshake_at == 0) && !t.is_alarm && !t.is_refused)
         return false;
     (void)snprintf(t.node, sizeof(t.node), "%.*s", NAME_MAX_LEN, path->node);
@@ -164,7 +164,7 @@ struct making {
     const struct node_report_facts *facts;
     json_t *edges;
     size_t n_edges;
-    struct told_edge *next; /* in place of nr->told; there is room for all */
+    struct told_edge *next; /* replaces nr->told afterwards; it has room for all edges */
     size_t n_next;
     bool has_more;
 };
@@ -173,7 +173,8 @@ static bool has_room(struct making *m)
 {
     bool is_full = m->n_edges >= (m->nr->is_old_hub ? EDGES_MAX_OLD : EDGES_MAX);
 
-    /* An older hub forgets what a report leaves out: there is no use in another one. */
+    /* An older hub forgets what a report leaves out, so a second report would not add to the
+     * first. */
     m->has_more |= is_full && !m->nr->is_old_hub;
     return !is_full;
 }
@@ -187,7 +188,8 @@ static void say(struct making *m, struct told_edge *t)
     (void)json_object_set_new(m->edges, t->node, line);
 }
 
-/* There is something to say of that edge; @told: what was said last, NULL: nothing. */
+/* Add an edge of which there is something to report. @told: what was reported last; NULL: nothing.
+ */
 static void add_seen(struct making *m, const struct told_edge *seen, const struct told_edge *told)
 {
     struct told_edge *t = &m->next[m->n_next];
@@ -203,7 +205,7 @@ static void add_seen(struct making *m, const struct told_edge *seen, const struc
     }
 }
 
-/* There is nothing to say of it any more. */
+/* Report that the part of an edge is gone. */
 static void add_gone(struct making *m, const struct told_edge *told)
 {
     struct told_edge *t = &m->next[m->n_next++];
@@ -260,7 +262,7 @@ void node_report_on_result(struct node_report *nr, enum node_report_result resul
         nr->is_anew = !nr->ends;
         break;
     case NODE_REPORT_WHOLE:
-        /* The first one to it did not have all that it can take. */
+        /* The first report to an older hub held fewer edges than it can take. */
         nr->edges_changed |= !nr->is_old_hub;
         nr->is_old_hub = true;
         nr->has_more = false;
@@ -301,7 +303,7 @@ static json_t *encode_applied(const struct node_report_facts *facts)
     const char *fault = facts->fault && facts->fault[0] != '\0' ? facts->fault : NULL;
     char text[EDGE_ERROR_MAX + 1];
 
-    /* It may have bytes of anywhere in it, and the hub takes no control bytes. */
+    /* The text may hold any bytes, but the hub accepts no control bytes. */
     (void)snprintf(text, sizeof(text), "%s", fault ? fault : "");
     for (char *p = text; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -310,7 +312,7 @@ static json_t *encode_applied(const struct node_report_facts *facts)
         "{s:I, s:s*}", "revision", (json_int_t)facts->applied, "error", fault ? text : NULL);
 }
 
-/* What is said of the node, if the hub does not have it. */
+/* The node's own status, if the hub does not have it yet. */
 static json_t *encode_news(struct node_report *nr, const struct node_report_facts *facts)
 {
     json_t *node = encode_node(facts);

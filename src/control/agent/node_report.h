@@ -1,15 +1,15 @@
 /*
  * node_report.h - what this node reports to the hub, and when: PUT /v1/status.
  *
- * A report is due each minute; five seconds after the last one when the way to a peer has changed;
- * and a fifth of a second after the last one when this node may be reached elsewhere, because peers
- * wait for that, or when there is more to say than one report holds.
+ * A report is due each minute. It is due five seconds after the last one when the path to a peer
+ * has changed. It is due a fifth of a second after the last one when this node's own addresses have
+ * changed, because peers wait for that, or when one report could not hold everything.
  *
- * Theory of operation. A report says what is different from what the hub has. For each edge there
- * is a struct told_edge: what was said of it last, and whether the hub is known to have it. What is
- * in a report whose answer is lost is said again. The hub asks for all anew when it lacks a report
- * (docs/EDGES.md); an older hub takes each report for all that there is, and is told so much of it
- * as has room.
+ * Theory of operation. A report holds what differs from what the hub has. For each edge there is a
+ * struct told_edge: what was reported of it last, and whether the hub is known to have it. When the
+ * answer to a report is lost, its content is reported again. When the hub lacks a report, it asks
+ * the node to report everything anew (docs/EDGES.md). An older hub replaces all it has by each
+ * report, so it gets as much of everything as fits into one.
  *
  * Pure: facts and times in, JSON out.
  */
@@ -33,29 +33,29 @@ struct told_edge;
 /** What becomes of a report. */
 enum node_report_result {
     NODE_REPORT_TAKEN,
-    NODE_REPORT_WHOLE, /* by an older hub, to which each report is all that there is */
-    NODE_REPORT_AGAIN, /* the hub lacks one before this: all has to be said anew */
+    NODE_REPORT_WHOLE, /* taken by an older hub, which replaces all it had by each report */
+    NODE_REPORT_AGAIN, /* the hub lacks an earlier report: report everything anew */
     NODE_REPORT_LOST,  /* it is not known whether the hub has it */
 };
 
 struct node_report {
     nsec_t sent_at;     /* time of the last report; 0: none, or one is due at once */
-    bool edges_changed; /* since then, the way to a peer, or what could be applied */
-    bool self_changed;  /* since then, where this node may be reached */
-    bool has_more;      /* one report did not hold all */
+    bool edges_changed; /* since then: the path to a peer, or which edges can be applied */
+    bool self_changed;  /* since then: the addresses at which this node can be reached */
+    bool has_more;      /* the last report could not hold everything */
 
-    uint64_t run;           /* of this agent, another one each time; not 0 */
-    uint64_t number;        /* of the last report that the hub took */
-    bool begins;            /* the next report has to begin anew */
-    bool is_anew;           /* all is being said anew, and not all of it has been taken */
-    bool ends;              /* the report on its way has the last of it */
-    bool is_old_hub;        /* each report has to be all that there is */
+    uint64_t run;    /* a random number for this run of the agent; not 0 */
+    uint64_t number; /* of the last report that the hub took */
+    bool begins;     /* the next report has to begin anew */
+    bool is_anew;    /* everything is being reported anew, and the hub has not taken all of it */
+    bool ends;       /* the report being sent is the last of those */
+    bool is_old_hub; /* the hub is an older one: each report has to hold everything */
     struct told_edge *told; /* owns; sorted by node */
     size_t n_told;
-    json_t *node_told; /* owns a reference; what was said of the node; NULL: to be said */
+    json_t *node_told; /* owns a reference; what was reported of the node; NULL: to be reported */
 };
 
-/** What a report tells of. Borrowed. */
+/** The facts from which a report is made. Borrowed. */
 struct node_report_facts {
     const struct snapshot *snapshot;
     const struct observe *seen;       /* what the engine has seen of each peer */
@@ -70,25 +70,25 @@ struct node_report_facts {
     nsec_t now;                       /* monotonic */
 };
 
-/** node_report_init() - nothing was told. @run: another one than ever before; not 0. */
+/** node_report_init() - nothing was reported yet. @run: a random number, not 0. */
 void node_report_init(struct node_report *nr, uint64_t run);
 
 /** node_report_deinit() - idempotent. */
 void node_report_deinit(struct node_report *nr);
 
-/** node_report_on_hub() - the hub answers again, and may be another one: all is said anew. */
+/** node_report_on_hub() - the hub answers again and may be another one: report everything anew. */
 void node_report_on_hub(struct node_report *nr);
 
-/** node_report_on_self() - this node may be reached elsewhere. */
+/** node_report_on_self() - the addresses at which this node can be reached have changed. */
 void node_report_on_self(struct node_report *nr);
 
-/** node_report_on_edges() - the way to some peer has changed, or what could be applied. */
+/** node_report_on_edges() - the path to a peer has changed, or which edges can be applied. */
 void node_report_on_edges(struct node_report *nr);
 
 /** node_report_has_news() - is there something that is not reported yet? */
 bool node_report_has_news(const struct node_report *nr);
 
-/** node_report_within() - time after which it has to be asked again, ns; NSEC_NEVER: whenever. */
+/** node_report_within() - how soon to call node_report_is_due() again, ns; NSEC_NEVER: no limit. */
 nsec_t node_report_within(const struct node_report *nr);
 
 /** node_report_is_due() - is a report due at @now? */
@@ -97,7 +97,7 @@ bool node_report_is_due(const struct node_report *nr, nsec_t now);
 /**
  * node_report_encode() - the body of the next report
  *
- * What it says counts as on its way until node_report_on_result().
+ * Its content counts as being sent until node_report_on_result().
  *
  * Return: a new reference, NULL: no memory.
  */
@@ -106,7 +106,7 @@ json_t *node_report_encode(struct node_report *nr, const struct node_report_fact
 /** node_report_on_sent() - a report was sent at @now. */
 void node_report_on_sent(struct node_report *nr, nsec_t now);
 
-/** node_report_on_result() - what has become of the one on its way. */
+/** node_report_on_result() - the result of the report that was sent is known. */
 void node_report_on_result(struct node_report *nr, enum node_report_result result);
 
 /**

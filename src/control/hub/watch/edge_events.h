@@ -1,9 +1,10 @@
 /*
- * edge_events.h - what has happened to edges and to the agents that apply them, of late.
+ * edge_events.h - the latest events of edges and of the agents that apply them.
  *
- * A ring in memory: the last ones of all networks, oldest first, each with a number that only
- * grows. Events of one kind are counted for ever. They are for people; the state is in the edges
- * themselves, so that an event that was pushed out, or lost with the hub, loses nothing else.
+ * A ring buffer in memory holds the last events of all networks, oldest first. Each event has a
+ * number that only grows. The hub also counts the events of each kind since it started. Events are
+ * for people. The state itself is in the edges, so nothing else is lost when an event is pushed out
+ * of the ring or when the hub ends.
  *
  * Threads: the hub's loop only.
  */
@@ -21,7 +22,7 @@ enum edge_event_kind {
     EDGE_EVENT_FAILING,       /* an agent cannot apply an edge, or anything */
     EDGE_EVENT_APPLIED,       /* it can again */
     EDGE_EVENT_NEVER_APPLIED, /* an agent has applied nothing since its node joined */
-    EDGE_EVENT_SILENT,        /* an agent has stopped to report */
+    EDGE_EVENT_SILENT,        /* an agent has stopped reporting */
     EDGE_EVENT_HEARD,         /* it reports again */
     EDGE_EVENT_FELL,          /* a direct path was lost */
     EDGE_EVENT_DIRECT_AGAIN,
@@ -34,7 +35,7 @@ enum edge_event_kind {
 /** Longest words of an event, with the zero. */
 #define EDGE_EVENT_TEXT_MAX EDGE_WHY_MAX
 
-/** How many are kept. */
+/** How many events are kept, of all networks together. */
 #define EDGE_EVENTS_MAX 1024
 
 /** An event that has happened. All texts are borrowed. */
@@ -47,7 +48,7 @@ struct edge_event {
 };
 
 struct edge_event_kept {
-    uint64_t number; /* from 1 on; 0: none is here */
+    uint64_t number; /* of the event, from 1 on; 0: this slot is empty */
     int64_t at;
     enum edge_event_kind kind;
     char network[NAME_MAX_LEN + 1];
@@ -56,19 +57,19 @@ struct edge_event_kept {
 };
 
 struct edge_events {
-    struct edge_event_kept *kept; /* owns; EDGE_EVENTS_MAX; NULL: none yet */
-    uint64_t n;                   /* that have happened; the last one's number */
+    struct edge_event_kept *kept; /* owns; EDGE_EVENTS_MAX slots; NULL: no event yet */
+    uint64_t n;                   /* events so far; also the number of the last one */
     uint64_t counts[EDGE_EVENT_N];
 };
 
 /** edge_events_deinit() - forget all; idempotent. */
 void edge_events_deinit(struct edge_events *s);
 
-/** edge_events_add() - it has happened. Without memory it is counted only. */
+/** edge_events_add() - note that @ev has happened. Without memory it is only counted. */
 void edge_events_add(struct edge_events *s, const struct edge_event *ev);
 
 /** edge_event_kind_name() - "FellBack", "NeverApplied", ... as in JSON. */
 const char *edge_event_kind_name(enum edge_event_kind k);
 
-/** edge_events_encode() - those of a network, oldest first; a new reference, NULL: no memory. */
+/** edge_events_encode() - a network's events, oldest first; a new reference, NULL: no memory. */
 json_t *edge_events_encode(const struct edge_events *s, const char *network);

@@ -75,7 +75,7 @@ static bool has_agent(const struct model_node *node)
     return !node->pub.spec.hub && !node->pub.spec.stock;
 }
 
-/* Its agent was never heard, has applied nothing, or cannot. */
+/* True if the node's agent was never heard, has applied nothing, or cannot apply anything. */
 static bool is_unapplied(const struct model_node *node)
 {
     const struct report *rp = &node->heard.report;
@@ -115,7 +115,8 @@ int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bo
         r = add_parts(&p, node, &node->heard.report.edges);
         if (r == 0)
             r = add_parts(&p, node, &node->heard.probed);
-        /* Where nobody's agent runs they are all the same: the list has its limit. */
+        /* Where no agent runs, all implied pairs are in the same state, and the list has a limit;
+         * so it does not matter which of them are missing. */
         if (r == 0 && and_implied && is_unapplied(node) && p.n < 4 * EDGE_VIEW_LIST_MAX)
             r = add_implied(&p, net, node);
     }
@@ -167,7 +168,7 @@ static enum edge_state judge(
         spec_of(pair), pair->nodes[0]->net->pub.spec.topology == TOPOLOGY_HUB, ends, why);
 }
 
-/* What the agent says of all its edges goes into each. */
+/* The part of the agent's status that holds for all its edges; each edge shows it. */
 static json_t *encode_applied(const struct model_node *node)
 {
     const struct report *rp = &node->heard.report;

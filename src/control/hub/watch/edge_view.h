@@ -1,8 +1,8 @@
 /*
  * edge_view.h - a network's edges as the hub knows them: both ends' parts, and the state.
  *
- * What agents and probes say (reports.h) and what somebody asked for (the model's edges) come
- * together here, when somebody reads them. Nothing is kept.
+ * This joins what agents and probes report (reports.h) with the MeshEdge objects of the model. It
+ * does so each time somebody reads the edges, and keeps nothing.
  *
  * Threads: the hub's loop only.
  */
@@ -35,15 +35,15 @@ struct edge_pairs {
 void edge_pairs_deinit(struct edge_pairs *p);
 
 /**
- * edge_pairs_known() - those that somebody said or observed something about
- * @and_implied: also those of which an agent has applied nothing, or cannot: the network's topology
- *		implies them
+ * edge_pairs_known() - the pairs that a MeshEdge object or a report names
+ * @and_implied: also the pairs that the network's topology implies, where the agent of one node
+ *		has applied nothing yet or cannot apply anything
  *
  * Return: 0 or -ENOMEM.
  */
 int edge_pairs_known(struct edge_pairs *ret, const struct model_network *net, bool and_implied);
 
-/** edge_view_status() - the `status` of a MeshEdge: all parts and the hub's; NULL: nothing known.
+/** edge_view_status() - the `status` of a MeshEdge: all parts, the hub's too; NULL: none is known.
  */
 json_t *edge_view_status(const struct edge_pair *pair, int64_t wall_s);
 
@@ -56,7 +56,7 @@ json_t *edge_view_object(const struct edge_pair *pair, int64_t wall_s);
 /**
  * edge_view_list() - all of a network in rows: {"edges": [...], "counts": {...}, "leftOut": 0}
  *
- * Those in trouble come first, and the rest as far as there is room.
+ * Edges in trouble come first; the others follow as far as there is room.
  *
  * Return: a new reference, NULL: no memory.
  */

@@ -7,7 +7,7 @@
 #include "hub/watch/watch.h"
 #include "store/store.h"
 
-/* How often all nodes are looked at. */
+/* How often all nodes are checked. */
 #define LOOK_EACH (10 * NSEC_PER_SEC)
 
 /* A session whose handshake is younger than this is in use: WireGuard makes a new one each 120 s.
@@ -19,7 +19,7 @@ bool presence_has_session(const struct hub_facts *facts, nsec_t now)
     return facts->handshake_at > 0 && now - facts->handshake_at < HANDSHAKE_FRESH;
 }
 
-/* When the node was heard last, monotonic time; 0: not lately. */
+/* When the node was heard last, monotonic time; 0: not recently. */
 static nsec_t heard_at(const struct presence *p, const struct model_node *node, nsec_t now)
 {
     nsec_t at = node->seen_at > 0 && now - node->seen_at < 2 * LOOK_EACH ? node->seen_at : 0;

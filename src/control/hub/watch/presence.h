@@ -1,9 +1,9 @@
 /*
- * presence.h - which nodes are there now.
+ * presence.h - which nodes are present now.
  *
- * A node is there if its watch is open, if it has made a request of late, or if it has a WireGuard
- * session with the hub. Of a node without an agent nothing but its handshakes is known. A node that
- * is there is noted as seen, and the lease of an ephemeral one begins anew.
+ * A node is present if its watch is open, if it has made a request recently, or if it has a
+ * WireGuard session with the hub. The hub knows nothing but the handshakes of a node without an
+ * agent. A node that is present is noted as seen, and if it is ephemeral its lease begins anew.
  *
  * Threads: the hub's loop only.
  */
@@ -21,12 +21,13 @@ struct reports;
 
 struct presence {
     struct model *model;           /* pins */
-    struct reports *reports;       /* pins: note who was seen */
-    const struct hub_hooks *hooks; /* pins: know the handshakes */
+    struct reports *reports;       /* pins: notes which nodes were seen */
+    const struct hub_hooks *hooks; /* pins: gives the time of each node's handshake */
     nsec_t looked_at;              /* when all nodes were last looked at */
 };
 
-/** presence_tick() - each second; looks at all nodes every ten. @wall_s: seconds since 1970. */
+/** presence_tick() - call it each second; it checks all nodes every ten seconds. @wall_s: seconds
+ * since 1970. */
 void presence_tick(struct presence *p, nsec_t now, int64_t wall_s);
 
 /** presence_has_session() - has the node of @facts a WireGuard session with the hub? */

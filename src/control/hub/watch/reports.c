@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-/* How often agents are looked at that say nothing. */
+/* How often the hub looks for agents that have stopped reporting. */
 #define REPORTS_LOOK (10 * NSEC_PER_SEC)
 
 /* Most records in one commit. */
@@ -78,7 +78,7 @@ bool reports_owns(const struct model_node *node, const struct report *report, st
 
 /* ---- edges ---------------------------------------------------------------------------------- */
 
-/* Of the edge between @node and @peer. */
+/* Note an event of the edge between @node and @peer. */
 static void tell(struct reports *s, const struct model_node *node, const char *peer,
     enum edge_event_kind kind, int64_t at, const char *text)
 {
@@ -151,7 +151,7 @@ static void tell_probed(struct reports *s, const struct model_node *node, const 
     }
 }
 
-/* Is it another one but for what grows older by itself? */
+/* Do the two parts differ in more than the time of their handshake? */
 static bool is_news(const struct edge_said *a, const struct edge_said *b)
 {
     return a->path != b->path || a->is_alarm != b->is_alarm || a->fell_at != b->fell_at ||
@@ -159,7 +159,8 @@ static bool is_news(const struct edge_said *a, const struct edge_said *b)
            !x25519_public_equal(&a->key, &b->key);
 }
 
-/* Since when it is not direct any more is the hub's to know: an agent may be a new one. */
+/* The hub remembers since when an edge is not direct any more, because an agent that has just
+ * started does not know it. */
 static void note_fall(const struct edge_said *before, struct edge_said *now, int64_t at)
 {
     now->fell_at = 0;
@@ -240,7 +241,7 @@ static bool take_edges(
     return is_other;
 }
 
-/* What the agent's last pass has come to. */
+/* Take in the result of the agent's last pass. */
 static bool take_applied(
     struct reports *s, struct model_node *node, struct report *report, int64_t at)
 {
@@ -261,7 +262,7 @@ static bool take_applied(
     return is_other;
 }
 
-/* What others see of the node. */
+/* Do the reports differ in what other nodes see of the node? */
 static bool is_seen_otherwise(const struct report *a, const struct report *b)
 {
     return !is_same_text(a->candidates, b->candidates) || !is_same_text(a->paths, b->paths) ||
@@ -319,7 +320,7 @@ static void look_at(struct reports *s, struct model_node *node, int64_t wall_s)
         tell(s, node, NULL, EDGE_EVENT_HEARD, wall_s, "its agent is heard again");
     }
     node->was_silent = is_silent;
-    /* One that has just joined has a while to begin. */
+    /* A node that has just joined gets some time before this is an event. */
     if (is_unapplied && !node->was_unapplied &&
         wall_s - node->heard.last_seen_at >= EDGE_SILENT_AFTER &&
         wall_s - s->started_at >= EDGE_SILENT_AFTER) {
@@ -360,12 +361,13 @@ void reports_seen(struct reports *s, struct model_node *node, nsec_t now, int64_
 
     node->seen_at = now;
     node->heard.last_seen_at = wall_s;
-    /* Also when the clock was set back. */
+    /* Also write the record when the clock was set back. */
     if (wall_s - before >= REPORTS_SEEN_FLUSH_S || wall_s < before)
         mark_unsaved(s, node);
 }
 
-/* The nodes whose records are on their way, by name, because a node may be removed meanwhile. */
+/* A commit of records that is not answered yet. It holds the nodes' names and not pointers, because
+ * a node may be removed before the answer. */
 struct flush {
     struct reports *reports; /* pins */
     size_t n;

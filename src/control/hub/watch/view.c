@@ -82,7 +82,7 @@ bool view_can_see_object(const struct model_node *self, const struct object *o)
     return self->pub.spec.hub || !o->kind->can_see || o->kind->can_see(o, &self->pub.spec);
 }
 
-/* Is @other in @self's view? NULL for @self: in anybody's. */
+/* May @self see @other? With NULL for @self: may any node see it? */
 typedef bool (*sees_fn)(const struct model_node *self, const struct model_node *other);
 
 static bool sees_all(const struct model_node *self, const struct model_node *other)
@@ -218,7 +218,7 @@ bool view_snapshot(struct model_node *self, struct line **ret_head, struct line 
     return true;
 }
 
-/* Takes both; the newline at the end goes. */
+/* Join two lines, which are taken, into one text without the newline at the end. */
 static char *join_parts(struct line *head, struct line *tail)
 {
     struct str s = STR_NULL;

@@ -1,9 +1,10 @@
 /*
  * view.h - what one node may see of its network, as JSON text.
  *
- * The one place that decides it: for the watch, for the answer to an enrolment
- * and for `weft render` on the hub. Texts that are the same for everybody are
- * made once and kept with the network or the node until they change.
+ * Only this module decides what a node may see. The watch, the answer to an
+ * enrolment and `weft render` on the hub use it. Texts that are the same for
+ * all nodes are made once and kept with the network or the node until they
+ * change.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
 
 struct line;
 
-/** view_can_see() - is @other in @self's view? Itself, the hub, and whom it may talk to. */
+/** view_can_see() - may @self see @other? It sees itself, the hub, and each node it may talk to. */
 bool view_can_see(const struct model_node *self, const struct model_node *other);
 
 /**
@@ -40,17 +41,18 @@ char *view_snapshot_text(struct model_node *self);
 /**
  * view_introduction_text() - as view_snapshot_text(), with no nodes but @self and the hub
  *
- * What a new node needs to begin its watch. Of n nodes that join one after another, each with all
- * that were there before, the hub would send n * n / 2. A node that has edges gets all of it, since
- * a snapshot with an edge has both of its nodes.
+ * This is what a new node needs to begin its watch. If n nodes join one after another and each gets
+ * all nodes before it, the hub sends n * n / 2 nodes. A node that has edges gets the whole
+ * snapshot, because a snapshot with an edge must hold both nodes of that edge.
  */
 char *view_introduction_text(struct model_node *self);
 
 /**
- * view_lend_snapshot() - the same as a struct, without a copy of what the nodes are
- * @ret:	SNAPSHOT_NULL before; for view_return_snapshot(), and in this turn of the loop
+ * view_lend_snapshot() - the snapshot as a struct that borrows the nodes from the model
+ * @ret:	SNAPSHOT_NULL before the call; give it to view_return_snapshot() in the same turn of
+ *		the loop
  *
- * Nobody's status is in it, and of objects only nodes and edges: what render.h reads.
+ * It holds nodes and edges only, and no status: render.h reads no more than that.
  *
  * Return: false when there is no memory.
  */
@@ -60,8 +62,8 @@ bool view_lend_snapshot(const struct model_node *self, struct snapshot *ret);
 void view_return_snapshot(struct snapshot *s);
 
 /*
- * The lines of a watch, which events they are: an object as it is now; that an object is gone; that
- * the hub is there; that the node itself is removed. Each gives a line; NULL: no memory.
+ * The lines of a watch. Each line is one event: an object has changed, an object is gone, the hub
+ * is alive, or the node itself was removed. Each function gives a line; NULL: no memory.
  */
 
 /** view_put_network() - what the network is now. */
@@ -70,7 +72,7 @@ struct line *view_put_network(struct model_network *net);
 /** view_put_node() - what @node is now, as all others see it. */
 struct line *view_put_node(struct model_node *node);
 
-/** view_put_edge() - what was said about an edge. */
+/** view_put_edge() - the MeshEdge object of an edge. */
 struct line *view_put_edge(const struct model_network *net, const struct model_edge *edge);
 
 /** view_put_object() - an object of any other kind. */
@@ -79,8 +81,8 @@ struct line *view_put_object(const struct model *m, const struct object *o);
 /** view_delete() - the object of that kind and name is not to be seen any more. */
 struct line *view_delete(const struct model *m, const struct object_kind *kind, const char *name);
 
-/** view_heartbeat() - nothing has changed, and the hub is there. */
+/** view_heartbeat() - nothing has changed, and the hub is alive. */
 struct line *view_heartbeat(const struct model *m);
 
-/** view_removed() - the last event: the node itself is none any more. @reason: for people. */
+/** view_removed() - the last event: the node itself was removed. @reason: for people. */
 struct line *view_removed(const char *reason);

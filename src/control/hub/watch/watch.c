@@ -12,7 +12,7 @@ struct watch {
     struct model_node *node; /* pins; NULL once it has been told that it is removed */
     struct list of_net;      /* in the network's watches */
     struct list of_node;     /* in the node's watches, oldest first */
-    struct list waiting;     /* in the watcher's */
+    struct list waiting;     /* in the watcher's list of the same name */
     bool wants_snapshot;     /* it has to get a snapshot before anything else */
     bool is_sending;         /* its snapshot is on its way, and counts in n_sending */
     nsec_t began_at;         /* when the snapshot was begun */
@@ -274,7 +274,7 @@ void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path 
     struct line *l = exists ? view_put_edge(net, edge)
                             : view_delete(w->model, &mesh_edge_kind, edge->spec.meta.name);
 
-    /* Its nodes have to be known before it. */
+    /* A watch has to know both nodes before it is told of their edge. */
     watch_tell_news(w, now);
     /* One of the two nodes is gone, and now its edge is removed. */
     if (!a || !b) {

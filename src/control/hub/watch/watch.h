@@ -3,19 +3,22 @@
  *
  * Theory of operation. A watch begins with a snapshot; after it comes every
  * change that its node may see. A line is made once for a change and shared by
- * all watches. A watch whose queue is full is not waited for: its queue is
- * dropped, and it gets a fresh snapshot when it has taken what was half out.
- * Snapshots are large, so only so many are on their way at a time; the other
- * watches wait in a line, and one that takes too long over its snapshot is cut.
+ * all watches. The hub does not wait for a watch whose queue is full: it drops
+ * the queue, and sends a fresh snapshot once the line that was partly sent is
+ * out. Snapshots are large, so only WATCH_SNAPSHOTS_MAX are sent at a time; the
+ * other watches wait for their turn, and a watch that takes too long to read
+ * its snapshot is closed.
  *
- * A node says itself how often its status changes, and each change is for
- * everybody. So others are told of some at once and then of one each two seconds,
- * which is the last one; a snapshot always has it.
+ * A node decides itself how often its status changes, and each change goes to
+ * all other nodes. So there is a rate limit: a few changes are told at once, and
+ * after that only the latest one every two seconds. A snapshot always has the
+ * latest status.
  *
- * What is told of a node goes to all others, and one line to each of thousands of
- * watches is work for a while, but several lines at once are hardly more. So nodes
- * that change sooner after the last one wait as news, and are told together. What
- * is told of edges and objects comes after the news that was there before it.
+ * A change of a node goes to all watches. To send one line to thousands of
+ * watches takes time, but several lines together take hardly more. So a node
+ * that changes soon after the last one is put into the list @news, and all nodes
+ * in it are told together. Before a change of an edge or another object is told,
+ * the news that were waiting are told.
  *
  * Threads: the hub's loop only.
  */
@@ -25,31 +28,32 @@
 #include "base/clock.h"
 #include "hub/model/model.h"
 
-/** How often a quiet watch hears that the hub is there. */
+/** How often each watch is sent a heartbeat. */
 #define WATCH_HEARTBEAT (10 * NSEC_PER_SEC)
 
-/** Snapshots on their way at a time, and how long one may take. */
+/** How many snapshots are sent at a time, and how long one may take. */
 #define WATCH_SNAPSHOTS_MAX   32
 #define WATCH_SNAPSHOT_WITHIN (60 * NSEC_PER_SEC)
 
-/** How many changes of a node's status are told at once, and how often one more. */
+/** The rate limit for changes of one node's status: the burst, and the time for one more. */
 #define WATCH_STATUS_BURST 5
 #define WATCH_STATUS_EACH  (2 * NSEC_PER_SEC)
 
 /** Watches of one node at a time: the present one, and one before it that may be dead. */
 #define WATCH_BY_NODE_MAX 2
 
-/** Beyond a few watches, all are told of nodes no sooner than so long a watch after the last time:
- * about what a line costs the hub, its data plane included (make bench PARTS=scale). */
+/** With more than WATCH_FEW watches, changes of nodes are told no sooner than WATCH_LINE_TIME times
+ * the number of watches after the last time. That is about what a line to one watch costs the hub,
+ * its data plane included (make bench PARTS=scale). */
 #define WATCH_FEW       16
 #define WATCH_LINE_TIME (25 * NSEC_PER_USEC)
 
 /** All watches of a hub. */
 struct watcher {
     struct model *model; /* pins */
-    struct list waiting; /* of struct watch: those whose snapshot has to wait for others */
+    struct list waiting; /* of struct watch: they wait until fewer snapshots are being sent */
     struct list untold;  /* of struct model_node: whose last status has still to be told */
-    unsigned n_sending;  /* snapshots on their way */
+    unsigned n_sending;  /* snapshots that are being sent */
     unsigned n;          /* watches */
     uint64_t n_overrun;  /* queues dropped since the start */
     nsec_t heartbeat_at; /* when the last one was sent */
@@ -71,10 +75,11 @@ struct stream *watch_open(struct watcher *w, struct model_node *node);
 bool watch_is_open(const struct model_node *node);
 
 /*
- * watch_tell_KIND() - tell those who may see it that the object has changed; @now: the loop's time.
+ * watch_tell_KIND() - tell the nodes that may see an object that it has changed; @now: the loop's
+ * time.
  *
- * An edge may also be gone, and a change of its path may show its two nodes to each other, or hide
- * them: @before is the path as it was.
+ * An edge may also be gone. A change of its path may make its two nodes visible to each other, or
+ * hide them from each other.
  */
 
 /** watch_tell_network() - all of its nodes hear what the network is now; @now: the turn's time. */
@@ -87,10 +92,12 @@ void watch_tell_node(struct watcher *w, struct model_node *node, nsec_t now);
  * they saw each other. */
 void watch_tell_edge(struct watcher *w, struct model_edge *edge, enum edge_path before, nsec_t now);
 
-/** watch_tell_status() - @node has reported what others see; now, or when it is its turn. */
+/** watch_tell_status() - the status of @node that others see has changed; tell them now, or later
+ * if the rate limit says so. */
 void watch_tell_status(struct watcher *w, struct model_node *node, nsec_t now);
 
-/** watch_tell_node_removed() - the others hear of it, the node itself with @reason; its end. */
+/** watch_tell_node_removed() - tell the other nodes; tell @node the @reason, and end its watches.
+ */
 void watch_tell_node_removed(
     struct watcher *w, struct model_node *node, const char *reason, nsec_t now);
 
@@ -99,7 +106,8 @@ void watch_tell_node_removed(
  * @before:	as it was; NULL: it is new
  * @now:	as it is; NULL: it is gone
  *
- * Who may see it is told; who may not see it any more is told that it is gone.
+ * A node that may see the object is told what it is now. A node that may not see it any more is
+ * told that it is gone.
  */
 void watch_tell_object(struct watcher *w, struct model_network *net, const struct object *before,
     const struct object *now, nsec_t at);

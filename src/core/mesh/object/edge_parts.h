@@ -1,13 +1,14 @@
 /*
- * edge_parts.h - what one writer says of all its edges, by the other end's name; and what it says
- * anew.
+ * edge_parts.h - the parts of one writer for all its edges, by the other end's name; and how a
+ * report changes them.
  *
- * Theory of operation. A writer reports what has changed: for each peer a part, or that there is
- * nothing to say of it any more. A report belongs to a run of the writer and has a number in it.
- * One that is the next, or the last one again (its answer was lost), is taken in; any other leaves
- * a gap, and the writer is asked to begin anew. It then says all, in as many reports as that takes:
- * the first begins, the last ends, and what none of them named is forgotten at the end. Until then
- * what was there before stays.
+ * Theory of operation. A writer reports what has changed: for each peer either a new part, or null
+ * when the part is gone. A report belongs to a run of the writer and has a number in that run. A
+ * report is taken in if it is the next one, or the last one again because its answer was lost. With
+ * any other number a report is missing between, and the writer is asked to begin anew. It then
+ * reports all its parts, in as many reports as needed. The first of them is marked as the begin and
+ * the last one as the end. At the end, the parts of peers that none of them named are removed;
+ * until then they stay.
  *
  * Pure: no clock, no I/O.
  */
@@ -22,17 +23,17 @@
 
 struct err;
 
-/** Most edges that one writer's parts are kept of. */
+/** Most parts that are kept of one writer. */
 #define EDGE_PARTS_MAX 16384
 
-/** What one writer says of one edge. On the heap, with its name behind it. */
+/** The part of one writer for one edge. On the heap; the peer's name is its last member. */
 struct edge_part {
     union {
         struct edge_said said;     /* EDGE_OWNER_AGENT */
         struct edge_probed probed; /* EDGE_OWNER_PROBE */
     };
-    bool is_old;  /* kept: not named since the writer began anew */
-    bool is_gone; /* in a report: there is nothing to say of it any more */
+    bool is_old;  /* in what is kept: not reported since the writer began anew */
+    bool is_gone; /* in a report: the part is to be removed */
     char peer[];  /* the other end's name */
 };
 
@@ -51,7 +52,7 @@ struct edge_parts {
 /** edge_parts_deinit() - release all; idempotent. */
 void edge_parts_deinit(struct edge_parts *p);
 
-/** edge_parts_find() - lends; NULL: nothing is said of that peer. */
+/** edge_parts_find() - lends the part for @peer; NULL: there is none. */
 struct edge_part *edge_parts_find(const struct edge_parts *p, const char *peer);
 
 /**
@@ -62,13 +63,13 @@ struct edge_part *edge_parts_find(const struct edge_parts *p, const char *peer);
  */
 int edge_parts_put(struct edge_parts *p, struct edge_part *part);
 
-/** edge_parts_remove() - forget what is said of that peer, if anything is. */
+/** edge_parts_remove() - remove the part for @peer, if there is one. */
 void edge_parts_remove(struct edge_parts *p, const char *peer);
 
-/** edge_parts_begin() - the writer begins anew: what is kept is old. */
+/** edge_parts_begin() - the writer begins anew: mark all parts as old. */
 void edge_parts_begin(struct edge_parts *p);
 
-/** edge_parts_end() - the writer has said all: forget what is old. */
+/** edge_parts_end() - the writer has reported all its parts: remove those that are still old. */
 void edge_parts_end(struct edge_parts *p);
 
 /**
@@ -85,7 +86,7 @@ int edge_parts_decode(struct edge_parts *ret, const json_t *json, int64_t at, st
 json_t *edge_part_encode(const struct edge_part *part, enum edge_owner owner, int64_t at);
 
 /**
- * edge_parts_encode() - as many as have room in @max bytes of text, those in trouble first
+ * edge_parts_encode() - as many parts as fit into @max bytes of JSON text, those in trouble first
  *
  * Return: a new reference, NULL: no memory.
  */
@@ -93,7 +94,7 @@ json_t *edge_parts_encode(const struct edge_parts *p, size_t max, int64_t at);
 
 /* ---- which report follows which ------------------------------------------------------------- */
 
-/** Where a writer's reports have come to. */
+/** Which report of a writer was taken in last. */
 struct edge_sequence {
     uint64_t run;  /* of the writer, random; 0: none has been heard */
     uint64_t last; /* number of the last one that was taken in */

@@ -11,7 +11,7 @@
 #include "mesh/object/fields.h"
 #include "mesh/object/mesh_edge.h"
 
-/* Oldest handshake that is told of as one, s: a hundred years. */
+/* Oldest age of a handshake that is accepted: a hundred years, s. */
 #define AGE_MAX (100ull * 366 * 86400)
 
 #define RTT_US_MAX (60u * 1000 * 1000)
@@ -35,7 +35,7 @@ void edge_said_deinit(struct edge_said *s)
     *s = (struct edge_said)EDGE_SAID_NULL;
 }
 
-/* A word that this version does not know is as good as none. */
+/* A kind of path that this version does not know counts as not reported. */
 static void decode_path(struct fields *f, struct edge_said *s)
 {
     const char *word = fields_string(f, "path", FIELDS_OPTIONAL, 1, 31);
@@ -199,7 +199,7 @@ bool edge_state_is_trouble(enum edge_state s)
     return s > EDGE_STATE_OFF && s <= EDGE_STATE_NONE;
 }
 
-/* Whose pinned key is not the one that it has; 2: nobody's. */
+/* Index of the end whose key is not the one that @spec pins; 2: neither. */
 static unsigned find_wrong_pin(const struct mesh_edge *spec, const struct edge_end_facts *ends)
 {
     for (unsigned i = 0; spec && i < 2; i++)
@@ -208,7 +208,8 @@ static unsigned find_wrong_pin(const struct mesh_edge *spec, const struct edge_e
     return 2;
 }
 
-/* What one end says that counts for more than how packets go; EDGE_STATE_N: nothing. */
+/* The state that follows from one end alone and counts for more than the path of the packets.
+ * EDGE_STATE_N: there is none. */
 static enum edge_state judge_end(const struct edge_end_facts *end, enum edge_state asked, char *why)
 {
     const char *error = end->said && end->said->error ? end->said->error : end->error;
@@ -235,7 +236,7 @@ static enum edge_state judge_end(const struct edge_end_facts *end, enum edge_sta
     return EDGE_STATE_N;
 }
 
-/* It was direct at one end, and is not any more. */
+/* True if the direct path was lost at one end. */
 static bool judge_fall(const struct edge_end_facts *ends, char *why)
 {
     for (unsigned i = 0; i < 2; i++) {

@@ -8,7 +8,7 @@
  * The hub writes "hub": the state of the edge, which edge_judge() derives from both ends' parts and
  * from what is asked for.
  *
- * Pure: JSON, facts and times in; structs, JSON and words out.
+ * Pure: it takes JSON, facts and times, and gives structs, JSON and words; no I/O, no clock.
  */
 #pragma once
 
@@ -36,19 +36,20 @@ enum edge_owner {
 /** edge_owner_name() - "agent", "probe". */
 const char *edge_owner_name(enum edge_owner o);
 
-/** What an agent says of its edge to one peer. */
+/** The part of an agent: how it has applied its edge to one peer. */
 struct edge_said {
-    int64_t handshake_at;     /* s since 1970; 0: there was none */
-    int64_t fell_at;          /* s since 1970: its direct path was lost, and none came; 0: no */
-    char *error;              /* owns; why it does not apply this edge; NULL: it does */
-    struct endpoint endpoint; /* where it sends; none: not said */
-    struct x25519_public key; /* the peer's, as it is applied; none: not said */
-    uint8_t path;             /* enum path_kind; PATH_KIND_N: not said */
-    bool has_handshake;       /* @handshake_at is said */
+    int64_t handshake_at; /* time of the last handshake, s since 1970; 0: there was none */
+    int64_t fell_at;      /* when its direct path was lost, s since 1970; 0: it was not lost, or is
+                             direct again */
+    char *error;          /* owns; why the agent cannot apply this edge; NULL: it can */
+    struct endpoint endpoint; /* where the agent sends to; none: not reported */
+    struct x25519_public key; /* the peer's key as applied; none: not reported */
+    uint8_t path;             /* enum path_kind; PATH_KIND_N: not reported */
+    bool has_handshake;       /* @handshake_at was reported */
     bool is_alarm;            /* a direct path is wanted, and there is none */
 };
 
-/** Is somebody reached? */
+/** Does the other end answer a probe? */
 enum edge_reach {
     EDGE_REACH_UNKNOWN, /* not asked yet, or there is nobody to ask */
     EDGE_REACH_REACHED,
@@ -56,11 +57,11 @@ enum edge_reach {
     EDGE_REACH_N,
 };
 
-/** What a probe says of the way from its node to one peer. */
+/** The part of a probe: whether its node reaches one peer. */
 struct edge_probed {
     struct endpoint endpoint; /* the peer's underlay endpoint that answered, or was asked last */
-    uint32_t rtt_us;          /* through the tunnel; 0: not measured */
-    uint32_t underlay_rtt_us; /* the same to that endpoint */
+    uint32_t rtt_us;          /* round trip through the tunnel, us; 0: not measured */
+    uint32_t underlay_rtt_us; /* round trip to @endpoint, us; 0: not measured */
     uint8_t tunnel;           /* enum edge_reach: pings through the tunnel */
     uint8_t underlay;         /* enum edge_reach: UDP to the endpoint */
 };
@@ -74,12 +75,12 @@ struct edge_probed {
 void edge_said_deinit(struct edge_said *s);
 
 /**
- * edge_said_decode() - what one agent says of one edge
+ * edge_said_decode() - the part of one agent for one edge, from JSON
  * @ret:	untouched on failure, else for edge_said_deinit()
- * @at:		s since 1970: the time by which its ages count
- * @peer:	the other end, for the words
+ * @at:		s since 1970: the ages in @json count back from this time
+ * @peer:	name of the other end, for the words of an error
  *
- * What this version does not know is passed over: the node may be newer.
+ * Fields that this version does not know are ignored, because the node may be newer.
  *
  * Return: 0; -EINVAL with words; -ENOMEM.
  */
@@ -98,14 +99,14 @@ json_t *edge_probed_encode(const struct edge_probed *p);
 
 /* ---- what follows from the parts ------------------------------------------------------------ */
 
-/** How an edge is, as one word. The first that holds, in this order. */
+/** The state of an edge as one word. Where several states hold, it is the first in this order. */
 enum edge_state {
-    EDGE_STATE_OFF,       /* the two shall not talk */
-    EDGE_STATE_REFUSED,   /* a key is pinned that is not the node's */
+    EDGE_STATE_OFF,       /* the two nodes must not talk to each other */
+    EDGE_STATE_REFUSED,   /* the MeshEdge pins a key that is not the node's */
     EDGE_STATE_FAILING,   /* an agent cannot apply it */
     EDGE_STATE_UNAPPLIED, /* an agent has never applied it */
     EDGE_STATE_SILENT,    /* an agent has stopped to speak to the hub */
-    EDGE_STATE_FELL,      /* it was direct, and has fallen to a relay or to nothing */
+    EDGE_STATE_FELL,      /* its direct path was lost, and it uses a relay now or has no path */
     EDGE_STATE_UNREACHED, /* a probe gets no answer through the tunnel */
     EDGE_STATE_NONE,      /* an agent has no way to the other end */
     EDGE_STATE_STREAM,    /* through the hub in TLS */
@@ -119,23 +120,23 @@ enum edge_state {
 /** edge_state_name() - "off", "refused", ..., "never-applied", ... as in JSON. */
 const char *edge_state_name(enum edge_state s);
 
-/** edge_state_is_trouble() - is it one that somebody should look at? */
+/** edge_state_is_trouble() - should a person look at an edge in this state? */
 bool edge_state_is_trouble(enum edge_state s);
 
 /** All that is known of one end. Borrowed. */
 struct edge_end_facts {
     const char *node;                 /* its name */
-    const struct x25519_public *key;  /* it has now */
+    const struct x25519_public *key;  /* the key that the node has now */
     const struct edge_said *said;     /* its agent's part; NULL: none */
     const struct edge_probed *probed; /* its probe's part; NULL: none */
     const char *error;                /* why its last pass failed; NULL: it did not */
-    int64_t silent_for;               /* s since its agent was heard; -1: it never was */
+    int64_t silent_for;               /* time since its agent was heard, s; -1: it never was */
     bool has_agent;                   /* neither a hub nor a stock WireGuard */
-    bool tells_applied; /* its agent says which revision it has applied: it is not an older one */
-    uint64_t applied;   /* that revision; 0: none yet */
+    bool tells_applied;               /* its agent reports @applied; older agents do not */
+    uint64_t applied;                 /* the revision that its agent has applied; 0: none yet */
 };
 
-/** An agent that is not heard for so long is silent, s. It reports each minute. */
+/** An agent that was not heard for so many seconds is silent. It reports each minute. */
 #define EDGE_SILENT_AFTER 90
 
 /** Longest words of edge_judge(), with the zero. */
@@ -143,9 +144,9 @@ struct edge_end_facts {
 
 /**
  * edge_judge() - the state of an edge
- * @spec:	what somebody said about it; NULL: nothing
+ * @spec:	the MeshEdge object; NULL: there is none
  * @wants_relay: the network sends every pair through the hub
- * @ends:	in the order of their names
+ * @ends:	both ends, in the order of their names
  * @why:	filled with a clause for people; "" where there is nothing to explain
  */
 enum edge_state edge_judge(const struct mesh_edge *spec, bool wants_relay,

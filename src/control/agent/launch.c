@@ -33,7 +33,7 @@
 
 /* After the handshake, so long the hub may take to tell who the other nodes are. */
 #define HEARD_WAIT (3 * NSEC_PER_SEC)
-#define LOG_FILE          "agent.log"
+#define LOG_FILE   "agent.log"
 
 /* ---- starting ------------------------------------------------------------------------------- */
 

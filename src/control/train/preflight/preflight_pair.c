@@ -3,7 +3,6 @@
 
 #include "train/preflight/preflight_internal.h"
 
-#define HEADERS4     40   /* bytes of an IPv4 and a TCP header without options */
 #define MTU_MIN      1280 /* bytes; the least that IPv6 needs (RFC 8200, section 5) */
 #define LOSS_MIN     3    /* losing fewer pings than this counts as chance, whatever their share */
 #define RATE_TEXT    32

@@ -17,7 +17,7 @@ static const char *const kind_names[] = {
 };
 _Static_assert(sizeof(kind_names) / sizeof(*kind_names) == COMMAND_KIND_N, "a name for each kind");
 
-/* Names of programs, and of the modules by which `python -m` runs them. */
+/* The launchers, by the name of the program or of the module that `python -m` runs. */
 static const struct {
     const char *name;
     enum command_kind kind;
@@ -41,7 +41,7 @@ static const struct {
     {"mpiexec.hydra", COMMAND_KIND_MPI},
 };
 
-/* The options of torchrun that take no value; all others take one. */
+/* The options of torchrun that take no value. All its other options take one. */
 static const char *const torchrun_flags[] = {"standalone", "m", "module", "no_python", "run_path",
     "use_env", "h", "help", "virtual_local_rank", "signals_to_handle_all"};
 
@@ -66,7 +66,10 @@ static bool is_python(const char *name)
     return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
 }
 
-/* Gives @words after python's own options. @ret_module: set to the word after -m. */
+/*
+ * Skips python's own options. Returns the words after them, or after "-m MODULE". @ret_module:
+ * set to the word after -m; untouched without -m.
+ */
 static char *const *skip_python(char *const *words, const char **ret_module)
 {
     while (*words && (*words)[0] == '-' && (*words)[1] != '\0') {
@@ -84,9 +87,10 @@ static char *const *skip_python(char *const *words, const char **ret_module)
 
 /* ---- torchrun's options --------------------------------------------------------------------- */
 
-/* Is @word the option @name? Dashes and underscores count as the same. @ret_value: what stands
- * after
- * "=". */
+/*
+ * Is @word the option @name? @name has underscores, where @word may also have dashes. @ret_value:
+ * set to the text after "=", or to NULL when there is no "=".
+ */
 static bool is_option(const char *word, const char *name, const char **ret_value)
 {
     size_t dashes = strspn(word, "-");
@@ -113,7 +117,7 @@ static bool is_flag(const char *word)
     return false;
 }
 
-/* One option of torchrun, with the word after it. */
+/* Notes what one option of torchrun says. @next is the word after it, or NULL. */
 static void take_torchrun_option(struct command *c, const char *word, const char *next)
 {
     static const char *const meeting[] = {
@@ -151,7 +155,7 @@ static void read_torchrun(struct command *c, char *const *words)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* For commands whose options are not known here: the first word that looks like a script. */
+/* Finds the script of a command whose options are not known here: the first word in ".py". */
 static const char *find_script(char *const *words)
 {
     for (; *words; words++) {

@@ -1,9 +1,9 @@
 /*
- * command.h - what kind of command a person wants to run, read off its words.
+ * command.h - finds out from a command's words which launcher it uses and what its options say.
  *
- * Pure: nothing is looked up on disk. `weft run` decides by it which variables
- * the command needs, and what its own options say already, so that nothing the
- * person wrote is contradicted.
+ * Pure: nothing is looked up on disk. `weft run` uses this to decide which
+ * variables the command needs. It sets no variable for what the person's own
+ * options say already.
  */
 #pragma once
 
@@ -15,28 +15,28 @@ enum command_kind {
     COMMAND_KIND_ACCELERATE, /* accelerate launch */
     COMMAND_KIND_DEEPSPEED,  /* deepspeed */
     COMMAND_KIND_MPI,        /* mpirun and its other names */
-    COMMAND_KIND_N,
+    COMMAND_KIND_N,          /* the number of kinds */
 };
 
 /** What is known of a command. Texts are borrowed from the words that it was read from. */
 struct command {
     enum command_kind kind;
-    const char *program; /* the first word */
-    const char *script;  /* what is trained with, or its module's name; NULL: not found */
-    const char *nnodes;  /* its own --nnodes; NULL: none */
-    const char *backend; /* its own --rdzv_backend; NULL: none */
-    const char *rdzv_id; /* its own --rdzv_id; NULL: none */
-    bool says_meeting;   /* its own options tell where to meet, or that there is no need to */
-    bool says_local_addr;
-    bool says_rdzv_conf;
-    bool says_max_restarts;
-    bool says_streams; /* --redirects and --tee */
+    const char *program;    /* the first word */
+    const char *script;     /* the script, program or module that trains; NULL: not found */
+    const char *nnodes;     /* its own --nnodes; NULL: none */
+    const char *backend;    /* its own --rdzv_backend; NULL: none */
+    const char *rdzv_id;    /* its own --rdzv_id; NULL: none */
+    bool says_meeting;      /* its own options say where to meet, or that it runs alone */
+    bool says_local_addr;   /* it has --local_addr */
+    bool says_rdzv_conf;    /* it has --rdzv_conf */
+    bool says_max_restarts; /* it has --max_restarts */
+    bool says_streams;      /* it has --redirects or --tee */
 };
 
 /**
  * command_read() - find out what a command is, from its words alone
- * @ret:	set; borrows from @words
- * @words:	at least one; ends with NULL
+ * @ret:	always set; borrows from @words
+ * @words:	the command's words, at least one; the array ends with NULL
  */
 void command_read(struct command *ret, char *const words[]);
 
@@ -45,7 +45,8 @@ const char *command_kind_name(enum command_kind kind);
 
 /**
  * command_job_name() - the name of a job for which no name was given
- * @buf:	set to the script's stem, in the alphabet of names; "job" when there is none
+ * @buf:	set to the script's file name without ".py", in lower-case letters, digits and
+ *		dashes; set to "job" when there is no script
  *
  * The same command gives the same name on every node.
  *

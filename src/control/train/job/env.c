@@ -1,5 +1,4 @@
-/* env.c - see env.h: the table of rules, one a variable, and how a plan is made by going through
- * it. */
+/* env.c - see env.h. Holds the table of rules, one for each variable, and applies them. */
 #include "train/job/env.h"
 
 #include <stdarg.h>
@@ -16,37 +15,46 @@
 struct env_rule {
     const char *name;
     unsigned kinds;        /* bits of ENV_FOR() */
-    bool needs_command;    /* not for `weft env`, which does not know what will be run */
-    const char *otherwise; /* another variable by which a person says the same; NULL: none */
+    bool needs_command;    /* left out by `weft env`, which does not know the command */
+    const char *otherwise; /* if the person has set this one, @name is unneeded; NULL: none */
 
     /*
-     * The value on this node: true with @value, or false with @note, which says why it is not
-     * needed.
+     * Finds the value on this node. Returns true and sets @value, or returns false and sets
+     * @note, which says why the variable is not needed.
      */
     bool (*make)(const struct env_facts *f, char value[static ENV_VALUE_MAX],
         char note[static ENV_NOTE_MAX]);
 
-    /* Does the value that the person has set break the job? True with @note. NULL: none does. */
+    /*
+     * Does the value that the person has set break the job? If so, returns true and sets @note
+     * to what it breaks. NULL: no value does.
+     */
     bool (*hurts)(const struct env_facts *f, const char *theirs, char note[static ENV_NOTE_MAX]);
 
-    const char *value;  /* in words, for the documentation */
+    const char *value;  /* the value in words, for the documentation */
     const char *reason; /* see struct env_entry */
-    const char *source;
+    const char *source; /* likewise */
 };
 
 /*
- * What NCCL itself takes on AWS, where one TCP flow is as limited as a tunnel's. At most 16
- * threads, and threads times sockets at most 64.
+ * Helper threads of NCCL, and sockets of each thread. NCCL itself uses these numbers on AWS, where
+ * one TCP flow is limited as it is in a tunnel. NCCL allows at most 16 threads, and at most 64
+ * sockets in all.
  */
 #define NCCL_THREADS 2
 #define NCCL_SOCKETS 8
 
-/* The first torch whose torchrun takes --local-addr, and which runs on Python 3.11. */
+/*
+ * Versions as in struct env_facts. Torch 2.0 is the first whose torchrun takes --local-addr, and
+ * whose torchrun works with its default options on Python 3.11.
+ */
 #define TORCH_2_0   200
 #define PYTHON_3_11 311
 
-/* When a node is lost, the workers of the others start anew. torchrun counts that as a restart, and
- * allows none by default. */
+/*
+ * When a node is lost, the workers of the other nodes start anew. torchrun counts that as a
+ * restart, and allows none by default.
+ */
 #define ELASTIC_RESTARTS 100
 
 static bool say(char value[static ENV_VALUE_MAX], const char *fmt, ...)
@@ -97,7 +105,10 @@ static bool hurts_interface(const struct env_facts *f, const char *theirs, char 
     return true;
 }
 
-/* NCCL takes "weft0" as a prefix, which may match other interfaces, too; that is not reported. */
+/*
+ * A value without "=", such as "weft0", is a prefix for NCCL, and may match other interfaces, too.
+ * That is not reported.
+ */
 static bool hurts_exact_interface(const struct env_facts *f, const char *theirs, char *note)
 {
     return hurts_interface(f, theirs[0] == '=' ? theirs + 1 : theirs, note);
@@ -143,7 +154,10 @@ static bool make_sockets(const struct env_facts *f, char *value, char *note)
 
 static const char by_itself[] = "the command's own options say it";
 
-/* Where to meet: not set when the command knows it, or runs alone. */
+/*
+ * Does the command need the hub's meeting? If not, sets @note to why: the command or the
+ * environment says where to meet, or the job has one node.
+ */
 static bool has_meeting(const struct env_facts *f, char *note)
 {
     if (f->meeting)
@@ -223,8 +237,9 @@ static bool make_restarts(const struct env_facts *f, char *value, char *note)
 }
 
 /*
- * A map that names a worker of a number that hardly any node has, so that the default holds for all
- * others: nothing is redirected. The default itself, 0, is what fails.
+ * torchrun's own default, 0, is what fails. "9:1" is a map instead, and torchrun can read a map. It
+ * redirects the standard output of local rank 9 alone, which hardly any node has. For all other
+ * ranks nothing is redirected.
  */
 static bool make_streams(const struct env_facts *f, char *value, char *note)
 {
@@ -420,7 +435,7 @@ static bool concerns(const struct env_rule *rule, const struct env_facts *f)
     return (rule->kinds & (1u << f->command->kind)) != 0;
 }
 
-/* A variable that the person has set stays as it is, whatever it says. */
+/* Fills in the entry for a variable that the person has set. Its value is never changed. */
 static void judge_theirs(struct env_entry *entry, const struct env_rule *rule,
     const struct env_facts *f, const char *theirs)
 {

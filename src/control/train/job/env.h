@@ -1,11 +1,12 @@
 /*
  * env.h - which environment variables a training command needs, and why.
  *
- * One table, rules in env.c, is the only place that knows a variable:
- * whom it is for, its value on this node, when it is not needed, when a value
- * that the person has set will hurt, the reason and where that can be read.
- * `weft run` sets what the plan says, `weft env` prints it, docs/TRAINING.md is
- * checked against it. Pure: the facts and the person's environment are arguments.
+ * One table, `rules` in env.c, holds all that is known of each variable: the
+ * kinds of command that it is for, its value on this node, when it is not
+ * needed, which values that the person has set break the job, the reason, and
+ * the source of that reason. `weft run` sets what the plan says, `weft env`
+ * prints the plan, and docs/TRAINING.md is checked against the table. Pure: the
+ * facts and the person's environment are arguments.
  */
 #pragma once
 
@@ -17,76 +18,84 @@
 struct str;
 
 #define ENV_VALUE_MAX 512 /* bytes of a value, with its zero */
-#define ENV_NOTE_MAX  256
-#define ENV_ROOM      40 /* at least as many as there are rules */
+#define ENV_NOTE_MAX  256 /* bytes of a note, with its zero */
+#define ENV_ROOM      40  /* entries of a plan; at least as many as there are rules */
 
 /** Do the job's nodes share one fast fabric? */
 enum env_islands {
     ENV_ISLANDS_ONE,     /* every other node is in this node's island */
-    ENV_ISLANDS_SEVERAL, /* some are not, or this node is in none */
+    ENV_ISLANDS_SEVERAL, /* some other node is not, or this node is in no island */
 };
 
-/** Where a job meets. Empty texts: not known. */
+/** Where the processes of a job meet. A text is empty when it is not known. */
 struct env_meeting {
-    char id[128];      /* of the job's present run */
-    char epoch[32];    /* of the hub's present life */
+    char id[128];      /* rendezvous id of the job's present run */
+    char epoch[32];    /* the hub's random epoch; a hub that was started anew has another */
     char c10d[64];     /* HOST:PORT of a TCPStore */
     char etcd[64];     /* HOST:PORT of an etcd with the v2 keys API */
-    char backend[16];  /* "c10d" or "etcd-v2": which of them torchrun is to use */
-    char endpoint[64]; /* that one's */
+    char backend[16];  /* the backend that torchrun is to use, such as "c10d" or "etcd-v2" */
+    char endpoint[64]; /* HOST:PORT of that backend: c10d or etcd from above */
 };
 
-/** All that the rules may know. Texts are borrowed. */
+/** The facts that the rules decide by. Pointers are borrowed. */
 struct env_facts {
     const struct command *command;     /* NULL: any command, for `weft env` */
-    const char *interface;             /* of the overlay */
-    const char *address4;              /* of this node on it */
-    const char *nnodes;                /* "4", "2:4"; NULL: not said */
-    const struct env_meeting *meeting; /* NULL: the command meets without our help, or alone */
+    const char *interface;             /* name of the overlay's interface */
+    const char *address4;              /* this node's IPv4 address on the overlay */
+    const char *nnodes;                /* "4", or a range "2:4"; NULL: not given */
+    const struct env_meeting *meeting; /* NULL: the command needs no meeting from the hub */
     enum env_islands islands;
     bool has_infiniband; /* this machine has a verbs device */
     unsigned torch;      /* major * 100 + minor: 113 is 1.13; 0: not known */
-    unsigned python;     /* likewise: 311 is 3.11 */
+    unsigned python;     /* likewise: 311 is 3.11; 0: not known */
 };
 
-/** What becomes of a variable. */
+/** What the plan does with a variable. */
 enum env_verdict {
-    ENV_VERDICT_SET,      /* to be set */
-    ENV_VERDICT_KEPT,     /* the person has set it, and that is fine */
-    ENV_VERDICT_HURTS,    /* the person has set it, it stays, and the note says what it breaks */
-    ENV_VERDICT_UNNEEDED, /* the note says why not */
+    ENV_VERDICT_SET,      /* the variable is to be set to the entry's value */
+    ENV_VERDICT_KEPT,     /* the person has set it to a value that does no harm; it stays */
+    ENV_VERDICT_HURTS,    /* the person has set it; it stays, and the note says what it breaks */
+    ENV_VERDICT_UNNEEDED, /* it is not set, and the note says why */
 };
 
+/** The plan for one variable. Pointers are to constants. */
 struct env_entry {
     const char *name;
     enum env_verdict verdict;
-    char value[ENV_VALUE_MAX]; /* to set, or as the person has it; "" when unneeded */
-    char note[ENV_NOTE_MAX];   /* see the verdicts; else "" */
-    const char *reason;        /* one sentence */
-    const char *source;        /* where that is written */
+    char value[ENV_VALUE_MAX]; /* the value to set, or the person's own; "" when unneeded */
+    char note[ENV_NOTE_MAX];   /* for HURTS and UNNEEDED, as said there; else "" */
+    const char *reason;        /* why the variable matters, in a sentence or two */
+    const char *source;        /* the document or source file that says so */
 };
 
+/** One entry for each rule that concerns the command, in the order of the rules. */
 struct env_plan {
     struct env_entry entries[ENV_ROOM];
     size_t n;
 };
 
-/** What the person has in the environment; NULL when the variable is not set. */
+/** Looks up a variable in the person's environment. Returns NULL when it is not set. */
 typedef const char *(*env_lookup_fn)(void *ctx, const char *name);
 
-/** env_plan_make() - go through the rules. Never fails: what is not known is a reason not to set.
+/**
+ * env_plan_make() - make the plan by applying every rule that concerns the command
+ * @ret:	always set
+ * @facts:	borrowed for this call
+ * @lookup:	the person's environment; called with @ctx
+ *
+ * Never fails. A version of torch that is not known is treated as the newest.
  */
 void env_plan_make(
     struct env_plan *ret, const struct env_facts *facts, env_lookup_fn lookup, void *ctx);
 
-/** env_plan_find() - lends the entry of that name; NULL: there is none. */
+/** env_plan_find() - the entry with that name, borrowed from @plan; NULL: there is none. */
 const struct env_entry *env_plan_find(const struct env_plan *plan, const char *name);
 
-/** env_plan_count() - entries with that verdict. */
+/** env_plan_count() - how many entries have that verdict. */
 size_t env_plan_count(const struct env_plan *plan, enum env_verdict verdict);
 
-/** env_verdict_name() - "set", "kept", "hurts", "unneeded". */
+/** env_verdict_name() - the verdict as a word: "set", "kept", "hurts" or "unneeded". */
 const char *env_verdict_name(enum env_verdict v);
 
-/** env_format_table() - every rule as a table in Markdown, as docs/TRAINING.md has it. */
+/** env_format_table() - append the table of all rules in Markdown, as in docs/TRAINING.md. */
 void env_format_table(struct str *out);

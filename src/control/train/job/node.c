@@ -13,7 +13,7 @@
 
 #define ASK_TIMEOUT_MS 5000
 
-/* A field of the agent's answer; false when it is missing or too long. */
+/* Copies a text field of the agent's answer. False when it is missing, empty or too long. */
 static bool take_text(const json_t *obj, const char *field, char *buf, size_t cap)
 {
     const char *text = json_string_value(json_object_get(obj, field));
@@ -74,7 +74,7 @@ static bool has_entries(const char *dir)
     return found;
 }
 
-/* Reads the speed where NCCL reads it. */
+/* Reads the speed of the interface, in Mbit/s, from the file that NCCL reads. -1: not known. */
 static long read_speed(const char *interface)
 {
     char path[64];

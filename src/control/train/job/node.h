@@ -1,7 +1,7 @@
 /*
- * node.h - what a training command needs to know of the node that it starts on.
+ * node.h - finds out what a training command needs to know of the node that it starts on.
  *
- * Asked of the agent's own socket, and read from /sys.
+ * The agent says most of it on its socket; the rest is read from /sys.
  */
 #pragma once
 
@@ -14,23 +14,24 @@
 
 struct err;
 
+/** This node, as its agent and its kernel describe it. */
 struct train_node {
     char name[NAME_MAX_LEN + 1];
-    char network[NAME_MAX_LEN + 1];
-    char interface[IF_NAMESIZE];
-    char address4[IP_ADDR_TEXT_MAX];
-    struct endpoint hub; /* its API, on the overlay; port 0: there is no hub */
-    bool hub_heard;
+    char network[NAME_MAX_LEN + 1];  /* the network's name */
+    char interface[IF_NAMESIZE];     /* name of the overlay's interface */
+    char address4[IP_ADDR_TEXT_MAX]; /* IPv4, on the overlay */
+    struct endpoint hub;             /* the hub's API on the overlay; port 0: there is no hub */
+    bool hub_heard;                  /* the agent says that the hub is reachable */
     enum env_islands islands;
-    unsigned n_others;   /* nodes of other islands, and of none */
-    bool has_infiniband; /* a verbs device: InfiniBand, RoCE, EFA */
-    long speed_mbit;     /* as the kernel says of the interface; -1: it does not */
+    unsigned n_others;   /* nodes outside this node's island; all others when it is in none */
+    bool has_infiniband; /* the machine has a verbs device: InfiniBand, RoCE or EFA */
+    long speed_mbit;     /* the interface's speed in Mbit/s, from the kernel; -1: not known */
 };
 
 /**
  * train_node_read() - ask the agent of this machine for what a job has to know of the node
  * @ret:	untouched on failure
- * @socket_path: the agent's
+ * @socket_path:	the agent's socket
  *
  * Return: 0; LAUNCH_E_NO_AGENT with words; or negative errno with words.
  */

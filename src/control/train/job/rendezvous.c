@@ -14,7 +14,7 @@
 #include "net/socket/unix_socket.h"
 #include "os/clock.h"
 
-/* The agent's answer when the hub does not answer the agent. */
+/* HTTP status of the agent's answer when the hub does not answer the agent. */
 #define STATUS_HUB_AWAY 502
 
 #define ASK_TIMEOUT_MS  10000
@@ -22,7 +22,7 @@
 #define LOOK_TIMEOUT_MS 3000
 #define LOOK_PAUSE_MS   500
 
-/* A field that may be missing: then the text is empty. False when it is too long. */
+/* Copies a text field. The text is empty when the field is missing. False when it is too long. */
 static bool take_text(const json_t *obj, const char *field, char *buf, size_t cap)
 {
     const char *text = json_string_value(json_object_get(obj, field));
@@ -95,7 +95,7 @@ bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience
     do {
         _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
-        /* The hub answers, also when it has forgotten the job. */
+        /* Any status from the hub counts as an answer, also 404 when it has forgotten the job. */
         (void)ask(socket_path, job, "GET", LOOK_TIMEOUT_MS, &answer, NULL);
         if (answer.status != 0 && answer.status != STATUS_HUB_AWAY)
             return true;
@@ -108,6 +108,6 @@ void rendezvous_end(const char *socket_path, const char *job)
 {
     _cleanup_(client_answer_deinit) struct client_answer answer = CLIENT_ANSWER_NULL;
 
-    /* The hub refuses it while other nodes are connected, and takes it from the last one. */
+    /* The hub refuses this while other nodes are connected. It accepts it from the last one. */
     (void)ask(socket_path, job, "DELETE", END_TIMEOUT_MS, &answer, NULL);
 }

@@ -1,7 +1,8 @@
 /*
  * rendezvous.h - asks the hub where the nodes of a job meet (docs/API.md, "Jobs").
  *
- * Through the agent, which has the node's key: the hub takes nothing without a proof of it.
+ * Requests go through the agent's socket, because the hub accepts only requests that are signed
+ * with the node's key, which the agent has. All functions block. Times are in ms.
  */
 #pragma once
 
@@ -14,8 +15,8 @@ struct err;
 
 /**
  * rendezvous_ask() - ask the hub where the job meets, and under which id
- * @socket_path:	the agent's
- * @job:	a name, the same on all nodes of the job
+ * @socket_path:	the agent's socket
+ * @job:	the job's name, the same on all its nodes
  * @ret:	untouched on failure; `backend` and `endpoint` are left to the caller
  *
  * Return: 0; or non-zero with words.
@@ -23,23 +24,34 @@ struct err;
 int rendezvous_ask(
     const char *socket_path, const char *job, struct env_meeting *ret, struct err *e);
 
-/** rendezvous_has_epoch() - does the hub answer, and has it not been started anew since @epoch? */
+/**
+ * rendezvous_has_epoch() - is the hub still the one that answered with @epoch?
+ *
+ * Return: false when the hub was started anew, does not answer, or does not know the job.
+ */
 bool rendezvous_has_epoch(const char *socket_path, const char *job, const char *epoch);
 
 /**
- * rendezvous_members() - the names of the nodes that have come to that run of the job
+ * rendezvous_members() - the names of the nodes that have come to one run of the job
+ * @run:	the run's id, as in struct env_meeting
  *
- * Return: gives a reference to an array of names; NULL: not known.
+ * Return: a new reference to an array of names, which the caller releases; NULL when the hub does
+ * not say, or when another run of the job has begun.
  */
 json_t *rendezvous_members(const char *socket_path, const char *job, const char *run);
 
-/** rendezvous_wait() - wait until the hub answers, at most @patience_ms. Return: does it answer? */
+/**
+ * rendezvous_wait() - wait until the hub answers
+ * @patience_ms:	no new attempt begins after this time; the last one may take 3 s longer
+ *
+ * Return: true if the hub answers; false if the time is over.
+ */
 bool rendezvous_wait(const char *socket_path, const char *job, unsigned patience_ms);
 
 /**
  * rendezvous_end() - tell the hub that the job has ended on this node
  *
- * When this node was the last, whoever asks next begins a new run at once. Nothing depends on it:
- * without it the run ends when nobody was heard for a minute.
+ * If no other node is connected, this ends the run, and the next node that asks begins a new one.
+ * A failure does no harm: the run then ends when the hub has heard nobody for a minute.
  */
 void rendezvous_end(const char *socket_path, const char *job);

@@ -13,7 +13,7 @@ size_t rounds_pairs(size_t n)
 
 size_t rounds_get(size_t n, size_t round, struct rounds_pair *ret)
 {
-    /* Members on the circle; with an even @n one more is in its middle. */
+    /* Number of members on the circle. With an even @n the last member is in its middle. */
     size_t circle = rounds_count(n);
     size_t n_pairs = 0;
 
@@ -21,7 +21,7 @@ size_t rounds_get(size_t n, size_t round, struct rounds_pair *ret)
         size_t x = (round + i) % circle;
         size_t y = i == 0 ? circle : (round + circle - i) % circle;
 
-        /* With an odd @n the middle is empty, and the member opposite to it rests in this round. */
+        /* With an odd @n the middle is empty, and the member paired with it rests in this round. */
         if (x == y || y >= n)
             continue;
         ret[n_pairs++] =

@@ -16,12 +16,15 @@
 
 #define NODES_MAX 65536
 
-/* The first torch whose torchrun has --local-addr. */
+/* The first torch whose torchrun has --local-addr, as major * 100 + minor. */
 #define TORCH_WITH_LOCAL_ADDR 200
 
 /* ---- how many nodes ------------------------------------------------------------------------- */
 
-/* @ret_max: the second number of "2:4", or the only one. False when it is neither. */
+/*
+ * Reads "4" or a range "2:4". @ret_max: set to the second number, or to the only one. False when
+ * @text is neither.
+ */
 static bool parse_nnodes(const char *text, uint64_t *ret_min, uint64_t *ret_max)
 {
     char first[24];
@@ -60,7 +63,7 @@ int run_check(const struct run_wish *wish, struct err *e)
     return wish->nnodes ? check_nnodes(wish->nnodes, e) : 0;
 }
 
-/* The number of nodes that counts: the command's own option, or the environment's, or the wish. */
+/* Gives the number of nodes: from the command's own option, else the environment, else @wish. */
 static const char *decide_nnodes(const struct command *c, const char *wish)
 {
     const char *set = c->kind == COMMAND_KIND_TORCHRUN ? getenv("PET_NNODES") : NULL;
@@ -79,7 +82,10 @@ static bool is_set(const char *name)
     return value && value[0] != '\0';
 }
 
-/* Has the person decided where the job meets? Then nothing is set for that. */
+/*
+ * Does the command meet without the hub? It does where its options or the environment say where to
+ * meet. mpirun always does, because it connects its processes itself.
+ */
 static bool meets_by_itself(const struct command *c)
 {
     switch (c->kind) {
@@ -98,7 +104,7 @@ static bool meets_by_itself(const struct command *c)
     return true;
 }
 
-/* The backend that will be used, as the command or the environment names it. */
+/* Gives the backend: from the command's own option, else the environment, else @wish, else c10d. */
 static const char *decide_backend(const struct command *c, const char *wish)
 {
     const char *set = getenv("PET_RDZV_BACKEND");
@@ -158,7 +164,10 @@ static int find_meeting(
 
 /* ---- what rank 0 announces ----------------------------------------------------------------- */
 
-/* Torch before 2.0 announces the machine's host name. "" where the command needs no other name. */
+/*
+ * Sets run->host_name for a torchrun before torch 2.0, whose rank 0 announces the machine's host
+ * name. Leaves it empty for any other command, without root, or when the name would be too long.
+ */
 static void choose_host_name(struct run *run)
 {
     char name[2 * NAME_MAX_LEN + sizeof("..weft")];
@@ -209,7 +218,10 @@ static void make_plan(struct run *run, const struct run_wish *wish, const char *
 
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e)
 {
-    /* Without a command (`weft env`) any may follow, so torchrun's variables are wanted, too. */
+    /*
+     * Without a command (`weft env`) it is not known what will run. The job is treated as one of
+     * torchrun, so that the hub is asked where it meets.
+     */
     struct run run = {.socket_path = wish->socket_path, .command = {.kind = COMMAND_KIND_TORCHRUN}};
     const char *nnodes;
     int r = train_node_read(&run.node, wish->socket_path, e);
@@ -248,7 +260,7 @@ void run_summary(const struct run *run, struct str *out)
     str_add(out, "\n");
 }
 
-/* NCCL plans with the speed that the kernel reports for the interface. */
+/* Warns of a low speed of the interface, because NCCL plans with the speed that the kernel says. */
 static void advise_speed(const struct run *run, struct str *out)
 {
     if (run->node.speed_mbit >= 0 && run->node.speed_mbit < 1000)
@@ -258,8 +270,11 @@ static void advise_speed(const struct run *run, struct str *out)
             run->node.interface, run->node.speed_mbit, run->node.interface);
 }
 
-/* Other nodes can resolve a host name that is the node's name; another one only where nothing else
- * answers to it. */
+/*
+ * Warns when rank 0 would announce a host name that is not the node's name. Other nodes have the
+ * node's name in their hosts files. They have its machine's host name only where nothing else has
+ * that name.
+ */
 static void advise_host_name(const struct run *run, struct str *out)
 {
     char host[NAME_MAX_LEN + 2] = "";

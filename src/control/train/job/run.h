@@ -1,9 +1,10 @@
 /*
  * run.h - starts a training command with the environment that it needs.
  *
- * Gathers the facts (the words of the command, the torch on disk, the node, the
- * job's meeting at the hub), has env.h make the plan, applies it and becomes
- * the command. Everything before that takes a fraction of a second.
+ * Gathers the facts: the words of the command, the torch on disk, the node, and
+ * the job's meeting at the hub. Then env.h makes the plan, and the command runs
+ * with the plan's variables. Torch is not imported, so the command normally
+ * starts within a fraction of a second.
  */
 #pragma once
 
@@ -17,70 +18,79 @@
 struct err;
 struct str;
 
-/** What the person said. Texts are borrowed. */
+/** What the person asked for. Pointers are borrowed. */
 struct run_wish {
-    const char *socket_path; /* of the agent */
-    const char *job;         /* NULL: named after the script */
-    const char *nnodes;      /* NULL: as the command or the environment says */
-    const char *rendezvous;  /* "c10d", "etcd-v2" or "none"; NULL: c10d, unless the command says */
+    const char *socket_path; /* the agent's socket */
+    const char *job;         /* the job's name; NULL: it is named after the script */
+    const char *nnodes;      /* "4" or "2:4"; used where neither command nor environment says it */
+    const char *rendezvous;  /* likewise "c10d", "etcd-v2" or "none"; NULL: c10d */
     char *const *words;      /* the command, ends with NULL; NULL: none, for `weft env` */
 };
 
+/** A command that is ready to run. It owns no memory; it borrows from the wish. */
 struct run {
-    const char *socket_path; /* of the agent; borrowed from the wish */
+    const char *socket_path; /* the agent's socket */
     struct command command;
     struct torch_install torch;
     struct train_node node;
-    struct env_meeting meeting;        /* id "": the job needs none from us */
-    char job[64];                      /* "": it needs no name */
-    bool is_elastic;                   /* the number of nodes is a range */
-    unsigned min_nodes;                /* fewest that begin; 0: the job needs no meeting from us */
-    char host_name[HOST_NAME_MAX + 1]; /* that the command is to see as the machine's, see
+    struct env_meeting meeting; /* its id is "" when the job does not meet at the hub */
+    char job[64];               /* the job's name; "" when it does not meet at the hub */
+    bool is_elastic;            /* the number of nodes is a range */
+    unsigned min_nodes;         /* the job waits for so many; 0: it does not meet at the hub */
+    char host_name[HOST_NAME_MAX + 1]; /* the host name that the command is to see, see
                                           run_take_host_name(); "": the machine's own */
     struct env_plan plan;
 };
 
-/** run_check() - is what was said well formed? 0, or -EINVAL with words. */
+/** run_check() - are --nnodes and --rendezvous well formed? Return: 0, or -EINVAL with words. */
 int run_check(const struct run_wish *wish, struct err *e);
 
 /**
- * run_prepare() - find out all that the plan needs, and make it
+ * run_prepare() - gather the facts and make the plan
  * @ret:	untouched on failure; borrows from @wish
  *
- * Return: 0; or non-zero with words: no agent, no hub, a wish that makes no sense.
+ * Return: 0; or non-zero with words: the agent or the hub does not answer, or the number of
+ * nodes or the job's name is not valid.
  */
 int run_prepare(struct run *ret, const struct run_wish *wish, struct err *e);
 
 /**
- * run_take_host_name() - have this process, and the command after it, see run->host_name
+ * run_take_host_name() - make run->host_name the host name of this process and of the command
  *
- * Before torch 2.0 rank 0 announces the machine's host name, which other nodes
- * may not know, or know as something else. The node's qualified name leads to
- * it everywhere. The name changes for this process only, in a UTS namespace of
- * its own, for which it takes root; the machine keeps its name.
+ * Before torch 2.0 rank 0 announces the machine's host name. Other nodes may not
+ * know that name, or may resolve it to another address. The node's qualified
+ * name resolves to the node everywhere in the network. The name changes in a new
+ * UTS namespace of this process only, which needs root; the machine keeps its
+ * name. Nothing is done when run->host_name is "".
  *
- * Return: false when that may not be; then run->host_name is "".
+ * Return: false when the kernel refuses; then run->host_name is set to "".
  */
 bool run_take_host_name(struct run *run);
 
-/** run_summary() - append one line that says what will be started, and how it meets. */
+/** run_summary() - append one line that says what will be started and where the job meets. */
 void run_summary(const struct run *run, struct str *out);
 
-/** run_advise() - append what the environment cannot do for this command, a line each. */
+/** run_advise() - append a line for each problem that the plan's variables do not solve. */
 void run_advise(const struct run *run, struct str *out);
 
-/** run_exec(): the hub was lost under an elastic job, and is back: prepare and run again. */
+/**
+ * Returned by run_exec(): an elastic job has ended because the hub was lost, and the hub is back.
+ * The caller prepares and runs the command again.
+ */
 #define RUN_E_CUT_OFF 3
 
 /**
- * run_exec() - become the command, with the plan's variables
- * @ret_status:	set when the command has ended before us
+ * run_exec() - run the command with the plan's variables
+ * @words:	the command; ends with NULL
+ * @ret_status:	set to the command's exit status when it ran as a child and has ended
  *
- * A command that meets others through the hub is run as a child instead, so that
- * the hub can be told when it has ended; a run under the same name may then
- * begin at once. torchrun gives up when the hub is started anew; an elastic job
- * may go on from its checkpoint, so then this waits for the hub.
+ * A command that does not meet at the hub takes the place of this process. Any
+ * other runs as a child, so that the hub can be told when it has ended; a new run
+ * under the same name can then begin at once. torchrun gives up when the hub is
+ * started anew. An elastic job can go on from its checkpoint, so in that case
+ * this waits for the hub, for about ten minutes at most.
  *
- * Return: 0 with *@ret_status; RUN_E_CUT_OFF; or as child_become() and child_run().
+ * Return: 0 with *@ret_status set; RUN_E_CUT_OFF, likewise; -ENOMEM with words; or an error of
+ * child_become() or child_run().
  */
 int run_exec(const struct run *run, char *const words[], int *ret_status, struct err *e);

@@ -1,6 +1,8 @@
 /*
- * run_exec.c - run_exec() of run.h: from the plan to the command and to its end, and who is missing
- * while a job waits for its nodes: torchrun waits for ten minutes, and says nothing meanwhile.
+ * run_exec.c - run_exec() of run.h: runs the command with the plan's variables until its end.
+ *
+ * While a job waits for its nodes, this also says which are missing: torchrun waits for ten minutes
+ * and says nothing meanwhile.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -20,14 +22,14 @@
 _Static_assert(RUN_E_CUT_OFF != CHILD_E_NOT_FOUND && RUN_E_CUT_OFF != CHILD_E_NOT_EXECUTABLE,
     "run_exec() returns any of them");
 
-/* How long a lost hub is waited for. */
+/* How long run_exec() waits for a lost hub, in ms. */
 #define HUB_PATIENCE_MS (10 * 60 * 1000)
 
-/* Milliseconds from the start to the first look at who is missing, and between later ones. */
+/* Milliseconds from the start to the first report of who is missing, and between later reports. */
 #define WAIT_FIRST_MS  20000
 #define WAIT_AGAIN_MS  60000
 #define ASK_TIMEOUT_MS 3000
-#define NAMES_MAX      8 /* nodes that are named */
+#define NAMES_MAX      8 /* at most so many nodes are named in a list */
 
 /* ---- who is missing -------------------------------------------------------------------------- */
 
@@ -51,7 +53,7 @@ static void add_name(struct str *out, size_t *n, const char *name)
     (*n)++;
 }
 
-/* Lists the peers that have not come; this node itself has. Return: how many those are. */
+/* Appends the names of the peers that have not come. Return: the number of these peers. */
 static size_t list_missing(struct str *out, const json_t *status, const json_t *present)
 {
     const json_t *peer;
@@ -89,8 +91,11 @@ static void tell(const struct run *run, const json_t *present, const json_t *sta
     str_deinit(&missing);
 }
 
-/* A child_watch's fn: says on standard error who has not come. Gives the time until it is to be
- * called again, in ms; 0: no more. */
+/*
+ * The fn of a struct child_watch. Says on standard error which nodes have not come. Return: in how
+ * many ms it is to be called again; 0: never, because the job has enough nodes or the hub does not
+ * say.
+ */
 static unsigned report_missing(void *ctx)
 {
     const struct run *run = ctx;
@@ -108,10 +113,10 @@ static unsigned report_missing(void *ctx)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* This process's environment with the plan's variables. Owns the array and the added texts. */
+/* This process's environment and the plan's variables. Owns the array and the added texts. */
 struct environment {
-    char **entries;
-    char *added[ENV_ROOM];
+    char **entries;        /* "NAME=VALUE"; ends with NULL */
+    char *added[ENV_ROOM]; /* the entries that the plan added */
     size_t n_added;
 };
 
@@ -146,8 +151,10 @@ static int environment_init(struct environment *env, const struct env_plan *plan
     return 0;
 }
 
-/* Did the command end because the hub was lost? Then waits for the hub. Return: true if it was lost
- * and is back. */
+/*
+ * Did an elastic job end because the hub was lost? If so, waits for the hub. Return: true if it was
+ * lost and is back.
+ */
 static bool was_cut_off(const struct run *run)
 {
     if (!run->is_elastic || rendezvous_has_epoch(run->socket_path, run->job, run->meeting.epoch))

@@ -16,7 +16,7 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* From "3.11" and "1.13.0a0" to 311 and 113; 0 when the text is no version. */
+/* Gives major * 100 + minor: 311 for "3.11", 113 for "1.13.0a0". 0 when it is no version. */
 static unsigned parse_version(const char *text)
 {
     char *end;
@@ -53,7 +53,7 @@ bool torch_parse_metadata(const char *name, char ret_text[static TORCH_VERSION_M
 
 /* ---- the interpreter ------------------------------------------------------------------------ */
 
-/* The path at which execvp(3) would find @name. */
+/* Finds the path of the program that execvp(3) would run for @name. False: there is none. */
 static bool find_program(const char *name, char ret[static PATH_MAX])
 {
     const char *path = getenv("PATH");
@@ -73,7 +73,7 @@ static bool find_program(const char *name, char ret[static PATH_MAX])
     return false;
 }
 
-/* The first line of a file, when it begins with "#!". */
+/* Reads the first line of a file. False when it does not begin with "#!". */
 static bool read_shebang(const char *path, char ret[static FIRST_LINE_MAX])
 {
     _cleanup_(closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -93,7 +93,7 @@ static bool is_interpreter(const char *path)
     return strncmp(slash ? slash + 1 : path, "python", 6) == 0;
 }
 
-/* The interpreter itself, or the one that a script's first line names. */
+/* Finds the path of @program if it is Python, or of the Python that a script's first line names. */
 static bool find_interpreter(const char *program, char ret[static PATH_MAX])
 {
     char line[FIRST_LINE_MAX];
@@ -145,7 +145,7 @@ static bool look_in_list(struct torch_install *t, const char *list)
     return false;
 }
 
-/* Looks at the package folders of one prefix, also at Debian's. */
+/* Looks for torch in the package folders below one prefix, also in Debian's. */
 static bool look_below(struct torch_install *t, const char *prefix)
 {
     static const char *const places[] = {"lib/python%u.%u/site-packages",
@@ -165,7 +165,7 @@ static bool look_below(struct torch_install *t, const char *prefix)
     return false;
 }
 
-/* "/usr" for "/usr/bin/python3"; false for a path without two parts. */
+/* Gives "/usr" for "/usr/bin/python3". False when the path has fewer than two slashes. */
 static bool prefix_of(const char *python, char ret[static PATH_MAX])
 {
     char *slash;
@@ -180,7 +180,7 @@ static bool prefix_of(const char *python, char ret[static PATH_MAX])
     return true;
 }
 
-/* Is @prefix a virtual environment? @ret_open: set if it also uses the packages of its base. */
+/* Is @prefix a virtual environment? @ret_open: set to whether it also sees its base's packages. */
 static bool is_venv(const char *prefix, bool *ret_open)
 {
     char path[PATH_MAX];
@@ -197,7 +197,10 @@ static bool is_venv(const char *prefix, bool *ret_open)
     return found;
 }
 
-/* @python is the interpreter as it was found, @real the file that its links lead to. */
+/*
+ * Looks for torch where the interpreter does. @python is the path at which the interpreter was
+ * found, @real the file to which the symbolic links of that path lead.
+ */
 static bool find_package(struct torch_install *t, const char *python, const char *real)
 {
     const char *home = getenv("HOME");

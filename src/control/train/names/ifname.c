@@ -6,13 +6,16 @@
 
 /* ---- NCCL ---------------------------------------------------------------------------------- */
 
-/* Does the item of @len characters match? An empty item is a prefix of everything. */
+/* Does @name begin with @item, which has @len characters? If @exact, are they equal? */
 static bool matches(const char *item, size_t len, const char *name, bool exact)
 {
     return strncmp(name, item, len) == 0 && (!exact || name[len] == '\0');
 }
 
-/* Is @name in the comma-separated list? Of each item the part before ':' counts. */
+/*
+ * Does an item of the comma-separated list match @name? Only the part of an item before ':' is
+ * compared.
+ */
 static bool is_listed(const char *list, const char *name, bool exact)
 {
     for (const char *p = list; *p != '\0';) {
@@ -23,7 +26,7 @@ static bool is_listed(const char *list, const char *name, bool exact)
             return true;
         p += item + (p[item] == ',');
     }
-    /* A list of nothing but commas counts as not set. */
+    /* A list without any item matches every name. */
     return list[strspn(list, ",")] == '\0';
 }
 
@@ -42,7 +45,10 @@ static bool is_loopback6(const struct ip_addr *a)
     return memcmp(a->b, one, sizeof(one)) == 0;
 }
 
-/* All that the list takes, as "^docker,lo" or "=weft0" says. */
+/*
+ * Gives the interfaces that @list selects. @list is a value of NCCL_SOCKET_IFNAME such as
+ * "^docker,lo" or "=weft0". @family is "AF_INET" or "AF_INET6"; any other text stands for both.
+ */
 static struct ifname_choice take(const struct facts *f, const char *list, const char *family)
 {
     bool want4 = strcmp(family, "AF_INET6") != 0;
@@ -73,7 +79,7 @@ struct ifname_choice ifname_nccl(const struct facts *f, const char *list, const 
 
     if (!family)
         family = "";
-    /* A value of one character does not count as one. */
+    /* NCCL ignores a value of a single character. */
     if (list && strlen(list) > 1)
         return take(f, list, family);
     for (size_t i = 0; i < sizeof(by_default) / sizeof(*by_default) && c.n == 0; i++)
@@ -111,7 +117,10 @@ struct ifname_choice ifname_gloo(const struct facts *f, const char *list)
     const struct facts_interface *own;
 
     if (!list || list[0] == '\0') {
-        /* Debian's hosts file leads the own name to 127.0.1.1, which no interface has. */
+        /*
+         * On Debian the machine's own name often resolves to 127.0.1.1, which no interface has.
+         * Gloo then uses the loopback.
+         */
         own = find_address(f, &f->host_address);
         add(&c, own ? own->name : "lo");
         return c;
@@ -120,7 +129,7 @@ struct ifname_choice ifname_gloo(const struct facts *f, const char *list)
         size_t len = strcspn(p, ",");
 
         own = find_name(f, p, len);
-        /* If one name is no interface, Gloo fails. */
+        /* Gloo fails if any of the names is not an interface. */
         if (!own)
             return (struct ifname_choice){.n = 0};
         add(&c, own->name);

@@ -1,17 +1,20 @@
 /*
- * ifname.h - which interfaces would NCCL and Gloo take on a machine?
+ * ifname.h - says which interfaces NCCL and Gloo would use on a machine.
  *
- * By their own rules, as their documents and their sources have them (NCCL
- * 2.28, NCCL_SOCKET_IFNAME; PyTorch 2.9, GLOO_SOCKET_IFNAME), on the machine's
- * facts. Pure.
+ * The rules are those of their documents and sources (NCCL 2.28,
+ * NCCL_SOCKET_IFNAME; PyTorch 2.9, GLOO_SOCKET_IFNAME). They are applied to the
+ * facts of the machine. Pure.
  *
- * NCCL: a list of prefixes; "^" turns it into those to leave out, "=" into whole
- * names ("^=" is both); a part ":port" of an item is not part of the name.
- * Without a list, in this order: all that begin with "ib"; all but docker, lo
- * and virbr; docker; lo; virbr. Only running interfaces with an address of the
- * family count, each once, at most 16. Gloo: the first of a list of whole
- * names, or the interface that has the address of the machine's own name, or
- * the loopback.
+ * NCCL takes a list of prefixes. With "^" before it, the list says what to leave
+ * out. With "=" before it, the items are whole names instead of prefixes. "^="
+ * does both. A part ":port" of an item is not part of the name. Without a list
+ * NCCL uses the first of these that matches any interface: the prefix ib; all
+ * but the prefixes docker, lo and virbr; the prefix docker; lo; virbr. Only
+ * running interfaces with an address of the family count, each once, at most 16.
+ *
+ * Gloo takes a list of whole names and uses all of them. Without a list it uses
+ * the interface that has the address of the machine's own name, or else the
+ * loopback.
  */
 #pragma once
 
@@ -20,17 +23,17 @@
 
 #include "measure/facts.h"
 
-/** As many interfaces as NCCL looks at. */
+/** NCCL uses at most so many interfaces. */
 #define IFNAME_MAX 16
 
-/** What would be taken. */
+/** The interfaces that would be used. */
 struct ifname_choice {
     char names[IFNAME_MAX][IFNAMSIZ];
-    size_t n; /* 0: none, and the job fails */
+    size_t n; /* number of names; 0: there is no such interface, and the job fails */
 };
 
 /**
- * ifname_nccl() - which interfaces NCCL would take for its sockets
+ * ifname_nccl() - which interfaces NCCL would use for its sockets
  * @f:		facts of the machine
  * @list:	value of NCCL_SOCKET_IFNAME; "" or NULL: not set
  * @family:	value of NCCL_SOCKET_FAMILY; "" or NULL: not set
@@ -38,14 +41,14 @@ struct ifname_choice {
 struct ifname_choice ifname_nccl(const struct facts *f, const char *list, const char *family);
 
 /**
- * ifname_gloo() - which interface Gloo would take
+ * ifname_gloo() - which interfaces Gloo would use
  * @f:		facts of the machine
  * @list:	value of GLOO_SOCKET_IFNAME; "" or NULL: not set
  */
 struct ifname_choice ifname_gloo(const struct facts *f, const char *list);
 
-/** ifname_is_only() - is the choice this interface alone? */
+/** ifname_is_only() - is @name the only interface of the choice? */
 bool ifname_is_only(const struct ifname_choice *c, const char *name);
 
-/** ifname_format() - "eth0, weft0", or "none"; returns @buf. */
+/** ifname_format() - write the choice as "eth0, weft0", or "none". Return: @buf. */
 const char *ifname_format(const struct ifname_choice *c, char buf[static 128]);

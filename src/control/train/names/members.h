@@ -12,17 +12,18 @@
 
 struct err;
 
-/** A member of the network. */
+/** One member of the network. */
 struct member {
     char name[NAME_MAX_LEN + 1];
     struct ip_addr address; /* IPv4, on the overlay */
 };
 
+/** The members that take part, and the network that they share. */
 struct members {
-    struct member *items; /* owns; this node first, then as the agent orders them */
-    size_t n;
-    char network[NAME_MAX_LEN + 1];
-    char interface[IFNAMSIZ];
+    struct member *items; /* owns; this node first, then the order of the agent's status */
+    size_t n;             /* members in @items */
+    char network[NAME_MAX_LEN + 1]; /* the network's name */
+    char interface[IFNAMSIZ];       /* name of the overlay's interface on this node */
 };
 
 #define MEMBERS_NULL                                                                               \
@@ -30,19 +31,20 @@ struct members {
         0                                                                                          \
     }
 
-/** members_deinit() - idempotent, safe on MEMBERS_NULL. */
+/** members_deinit() - release what @m owns. Idempotent, and safe on MEMBERS_NULL. */
 void members_deinit(struct members *m);
 
 /**
- * members_decode() - read them from the agent's status
+ * members_decode() - read the members from the agent's status
  * @ret:	untouched on failure; otherwise to be released with members_deinit()
- * @status:	as the agent answers GET /v1/status
- * @only:	"a,b,c": these members and no others; NULL: all
- * @max:	the most that there may be
+ * @status:	the agent's answer to GET /v1/status; borrowed
+ * @only:	"a,b,c": only these members and this node; NULL: all members
+ * @max:	how many members are allowed, this node included
  *
- * The hub is left out: it runs no jobs.
+ * The hub is left out, because it runs no jobs.
  *
- * Return: 0; -EINVAL with words: a name that is no member, too many, or fewer than two; -ENOMEM.
+ * Return: 0; -ENOMEM; or -EINVAL with words: the status is not well formed, a name in @only is no
+ * member, or there are more than @max members or fewer than two.
  */
 int members_decode(
     struct members *ret, const json_t *status, const char *only, size_t max, struct err *e);

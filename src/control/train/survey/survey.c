@@ -194,10 +194,10 @@ void survey_ask_bulk(struct survey *s, const bool *asked, const struct order *or
     _cleanup_(freep) struct order *given = calloc(s->n_nodes + 1, sizeof(*given));
     uint32_t longest = 0;
 
+    memset(measured, 0, s->n_pairs * sizeof(*measured));
     for (size_t i = 0; i < s->n_pairs && given; i++) {
         const struct preflight_pair *p = &s->pairs[i];
 
-        measured[i] = false;
         if (!asked[i] || !both_present(s, p->a, p->b))
             continue;
         given[p->a] = orders[i];

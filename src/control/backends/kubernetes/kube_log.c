@@ -291,118 +291,7 @@ int kube_log__load(struct kubernetes *q, nsec_t until, struct err *e)
     return r;
 }
 
-/* ---- telling what is different --------------------------------------------------------------- */
-
-/* The page of @from's keys behind @after; NULL: no memory. */
-static struct store_job *read_page(struct store *from, const char *after)
-{
-    struct store_job *job = store_job_new(STORE_JOB_LIST);
-
-    if (!job)
-        return NULL;
-    job->key = strdup("");
-    job->from = after ? strdup(after) : NULL;
-    job->limit = STORE_PAGE_MAX;
-    if (!job->key || (after && !job->from))
-        return store_job_free(job);
-    memory_run(from, job);
-    return job->r == 0 ? job : store_job_free(job);
-}
-
-/* The revision of @key in @s; 0: it is not there. */
-static uint64_t revision_in(struct store *s, const char *key)
-{
-    struct store_job *job = store_job_new(STORE_JOB_GET);
-    uint64_t revision = 0;
-
-    if (job)
-        job->key = strdup(key);
-    if (job && job->key) {
-        memory_run(s, job);
-        if (job->r == 0)
-            revision = job->items.items[0].revision;
-    }
-    store_job_free(job);
-    return revision;
-}
-
-static int tell(struct kubernetes *q, const struct store_op *op, uint64_t revision)
-{
-    struct store_job *job = store_job_new(STORE_JOB_COMMIT);
-
-    if (!job || store_job_set_ops(job, op, 1) != 0) {
-        store_job_free(job);
-        return -ENOMEM;
-    }
-    job->took_effect[0] = true;
-    job->is_unasked = true;
-    job->asked_at = clock_now();
-    job->revision = revision;
-    store__finish(&q->base, job);
-    return 0;
-}
-
-/* Called with each key of a store; 0 goes on. */
-typedef int (*walk_fn)(void *ctx, const struct store_item *item);
-
-static int walk(struct store *s, walk_fn fn, void *ctx)
-{
-    char *after = NULL;
-    bool has_more = true;
-    int r = 0;
-
-    while (r == 0 && has_more) {
-        struct store_job *page = read_page(s, after);
-
-        free(after);
-        after = NULL;
-        if (!page)
-            return -ENOMEM;
-        for (size_t i = 0; r == 0 && i < page->items.n; i++)
-            r = fn(ctx, &page->items.items[i]);
-        has_more = page->has_more;
-        if (has_more)
-            after = strdup(page->items.items[page->items.n - 1].key);
-        store_job_free(page);
-    }
-    free(after);
-    return r;
-}
-
-/* Two states of the store, of which the first one's keys are walked through. */
-struct difference {
-    struct kubernetes *q;
-    struct store *other;
-    uint64_t revision; /* of the newer one */
-};
-
-static int tell_gone(void *ctx, const struct store_item *item)
-{
-    const struct difference *d = ctx;
-    struct store_op op = {.kind = STORE_OP_DELETE, .key = item->key};
-
-    return revision_in(d->other, item->key) ? 0 : tell(d->q, &op, d->revision);
-}
-
-static int tell_new(void *ctx, const struct store_item *item)
-{
-    const struct difference *d = ctx;
-    struct store_op op = {.kind = STORE_OP_PUT,
-        .key = item->key,
-        .value = item->value,
-        .ttl_seconds = item->ttl_seconds};
-
-    return revision_in(d->other, item->key) == item->revision ? 0 : tell(d->q, &op, item->revision);
-}
-
-static int tell_differences(struct kubernetes *q, struct store *before)
-{
-    struct difference d = {.q = q, .other = q->mirror, .revision = memory_revision(q->mirror)};
-    int r = walk(before, tell_gone, &d);
-
-    d.other = before;
-    return r == 0 ? walk(q->mirror, tell_new, &d) : r;
-}
+/* ---- after a long absence -------------------------------------------------------------------- */
 
 /* Too much was removed meanwhile: everything is loaded, and what is different is told. */
 static int begin_anew(struct kubernetes *q, nsec_t until, struct err *e)
@@ -419,7 +308,7 @@ static int begin_anew(struct kubernetes *q, nsec_t until, struct err *e)
         q->seq = seq;
         return r;
     }
-    r = tell_differences(q, before);
+    r = kube_mirror__tell_differences(q, before);
     store_free(before);
     return r == 0 ? 0 : err_set(e, r, "no memory for the store");
 }
@@ -539,7 +428,7 @@ static int add_item(void *ctx, const struct store_item *item)
 static char *state_text(struct kubernetes *q)
 {
     json_t *items = json_array();
-    int r = items ? walk(q->mirror, add_item, items) : -ENOMEM;
+    int r = items ? kube_mirror__walk(q->mirror, add_item, items) : -ENOMEM;
     json_t *json =
         json_pack("{s:I, s:o}", "revision", (json_int_t)memory_revision(q->mirror), "items", items);
     char *text = r == 0 && json ? json_dumps(json, JSON_COMPACT) : NULL;

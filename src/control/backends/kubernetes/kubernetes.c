@@ -288,35 +288,19 @@ static const struct store_ops kubernetes_ops = {
     .submit = kubernetes_submit,
 };
 
-/* The leases that were found inside count from @now. */
-static int begin_leases(struct kubernetes *q, nsec_t now)
+/* Leases that were found inside. */
+struct lease_start {
+    struct kubernetes *q; /* pins */
+    nsec_t now;           /* from which they count */
+};
+
+static int begin_lease(void *ctx, const struct store_item *item)
 {
-    struct store_job *page = NULL;
-    bool has_more = true;
-    int r = 0;
+    const struct lease_start *ls = ctx;
 
-    while (r == 0 && has_more) {
-        struct store_job *next = store_job_new(STORE_JOB_LIST);
-
-        if (!next)
-            return -ENOMEM;
-        next->key = strdup("");
-        next->from = page ? strdup(page->items.items[page->items.n - 1].key) : NULL;
-        next->limit = STORE_PAGE_MAX;
-        if (!next->key || (page && !next->from))
-            r = -ENOMEM;
-        else
-            memory_run(q->mirror, next);
-        store_job_free(page);
-        page = next;
-        for (size_t i = 0; r == 0 && i < page->items.n; i++)
-            if (page->items.items[i].ttl_seconds > 0)
-                r = leases_set(&q->base.leases, page->items.items[i].key,
-                    page->items.items[i].ttl_seconds, now);
-        has_more = page->has_more;
-    }
-    store_job_free(page);
-    return r;
+    if (item->ttl_seconds == 0)
+        return 0;
+    return leases_set(&ls->q->base.leases, item->key, item->ttl_seconds, ls->now);
 }
 
 static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err *e)
@@ -334,7 +318,8 @@ static int begin(struct kubernetes *q, const char *where, nsec_t now, struct err
     if (r > 0)
         r = err_set(e, -EIO, "the Kubernetes API at \"%s\" does not answer: %s",
             q->client.config.server, err_text(e));
-    if (r == 0 && begin_leases(q, now) != 0)
+    if (r == 0 &&
+        kube_mirror__walk(q->mirror, begin_lease, &(struct lease_start){.q = q, .now = now}) != 0)
         r = err_set(e, -ENOMEM, "no memory for a store");
     if (r != 0)
         return r;

@@ -43,6 +43,15 @@ struct kubernetes {
     bool is_ending;       /* no more jobs will come */
 };
 
+/** Called with each item of a store; anything but 0 ends the walk. */
+typedef int (*kube_item_fn)(void *ctx, const struct store_item *item);
+
+/** kube_mirror__walk() - all items of @s, a store in memory. 0; what @fn returned; or -ENOMEM. */
+int kube_mirror__walk(struct store *s, kube_item_fn fn, void *ctx);
+
+/** kube_mirror__tell_differences() - tell how q->mirror differs from @before. 0 or -ENOMEM. */
+int kube_mirror__tell_differences(struct kubernetes *q, struct store *before);
+
 /*
  * Return, of all below: 0; KUBE_E_AWAY, KUBE_E_LOST; negative errno; always with words.
  * @until: see kube_client.h.

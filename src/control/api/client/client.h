@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "api/content/tls_pin.h"
+#include "crypto/tls_pin.h"
 
 struct err;
 struct member_proof_signer;

@@ -145,7 +145,7 @@ static int decode_json(struct token *t, const json_t *json, struct err *e)
     fields_name(&f, "n", FIELDS_REQUIRED, t->network);
     read_ways(&f, "u", t, take_udp);
     read_ways(&f, "a", t, take_api);
-    pin = fields_string(&f, "t", FIELDS_REQUIRED, 1, 64);
+    pin = fields_string(&f, "t", FIELDS_REQUIRED, 1, TLS_PIN_TEXT_MAX);
     if (pin && !base64_decode(pin, t->pin.b, sizeof(t->pin.b)))
         fields_fail(&f, "the pin is not the base64 of 32 bytes");
     fields_public_key(&f, "k", FIELDS_REQUIRED, &t->hub_key);

@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-#include "api/content/tls_pin.h"
 #include "base/addr.h"
 #include "base/parse.h"
+#include "crypto/tls_pin.h"
 #include "crypto/x25519.h"
 
 struct err;

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "api/content/tls_pin.h"
+#include "crypto/tls_pin.h"
 
 struct err;
 

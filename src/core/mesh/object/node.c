@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "mesh/object/fields.h"
 #include "mesh/object/object.h"
 #include "mesh/object/object_frame.h"
@@ -116,6 +117,17 @@ static void hub_names_decode(struct node_hub *hub, struct fields *f)
     }
 }
 
+static void hub_tls_pin_decode(struct node_hub *hub, struct fields *f)
+{
+    const char *text = fields_string(f, "tlsPin", FIELDS_OPTIONAL, 1, TLS_PIN_TEXT_MAX);
+
+    if (!text)
+        return;
+    hub->has_tls_pin = base64_decode(text, hub->tls_pin.b, sizeof(hub->tls_pin.b));
+    if (!hub->has_tls_pin)
+        fields_fail(f, "a hub's tlsPin \"%s\" is not the base64 of 32 bytes", text);
+}
+
 /* Into @n->hub, which the caller releases also on failure. */
 static int hub_decode(
     struct node *n, const json_t *json, enum object_mode mode, const char *where, struct err *e)
@@ -131,6 +143,7 @@ static int hub_decode(
         return -ENOMEM;
     fields_u64(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &api_port);
     hub_names_decode(n->hub, &f);
+    hub_tls_pin_decode(n->hub, &f);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     n->hub->api_port = (uint16_t)api_port;
@@ -336,14 +349,17 @@ static json_t *hub_encode(const struct node_hub *hub)
 {
     json_t *endpoints = json_array();
     char text[ENDPOINT_TEXT_MAX];
+    char pin[BASE64_ROOM(sizeof(hub->tls_pin.b))];
 
+    base64_encode(hub->tls_pin.b, sizeof(hub->tls_pin.b), pin);
     for (unsigned i = 0; endpoints && i < hub->n_endpoints; i++)
         if (json_array_append_new(
                 endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
             endpoints = (json_decref(endpoints), NULL);
-    /* The field is left out where there is no name: earlier versions did not know it. */
-    return json_pack("{s:o, s:o*, s:i}", "endpoints", endpoints, "names",
-        hub->n_names > 0 ? hub_names_encode(hub) : NULL, "apiPort", (int)hub->api_port);
+    /* What is not known is left out. */
+    return json_pack("{s:o, s:o*, s:i, s:s*}", "endpoints", endpoints, "names",
+        hub->n_names > 0 ? hub_names_encode(hub) : NULL, "apiPort", (int)hub->api_port, "tlsPin",
+        hub->has_tls_pin ? pin : NULL);
 }
 
 json_t *node_encode(const struct node *n)

@@ -10,6 +10,7 @@
 #include "base/addr.h"
 #include "base/parse.h"
 #include "crypto/aead.h"
+#include "crypto/tls_pin.h"
 #include "crypto/x25519.h"
 #include "mesh/object/object_meta.h"
 
@@ -38,7 +39,9 @@ struct node_hub {
     char names[OBJECT_HUB_NAMES_MAX][HOST_PORT_MAX + 1]; /* "HOST:PORT" of it, which name servers
                                                             lead to its endpoints of the day */
     unsigned n_names;
-    uint16_t api_port; /* TCP, also on the overlay */
+    uint16_t api_port;      /* TCP, also on the overlay */
+    bool has_tls_pin;       /* an earlier version's hub does not say it */
+    struct tls_pin tls_pin; /* of the key with which its public API is served */
 };
 
 /** How fast a node seals and opens, in MB/s by cipher; a node that speaks WireGuard only says 0. */

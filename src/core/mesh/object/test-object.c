@@ -14,7 +14,8 @@
 #include "test/support/golden_object.h"
 #include "test/support/sample_mesh.h"
 
-#define KEY "\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\""
+#define TLS_PIN "\"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\""
+#define KEY     "\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\""
 
 #define NODE_WITH(name, spec)                                                                      \
     "{\"kind\": \"Node\", \"metadata\": {\"name\": \"" name "\", \"network\": \"default\"}, "      \
@@ -57,7 +58,8 @@ static void test_node(void **state)
                                "\"island\": \"rack-7\", \"ephemeral\": true, \"relay\": true, "
                                "\"routes\": [\"fd09::/64\", \"10.9.0.0/24\"], \"hub\": {"
                                "\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:7\"], "
-                               "\"names\": [\"hub.example.org:51820\"], \"apiPort\": 8443}"),
+                               "\"names\": [\"hub.example.org:51820\"], \"apiPort\": 8443, "
+                               "\"tlsPin\": " TLS_PIN "}"),
             OBJECT_STRICT, &e),
         0);
     assert_ptr_equal(o.kind, &node_kind);
@@ -76,6 +78,8 @@ static void test_node(void **state)
     assert_int_equal(o.node.hub->api_port, 8443);
     assert_int_equal(o.node.hub->n_names, 1);
     assert_string_equal(o.node.hub->names[0], "hub.example.org:51820");
+    assert_true(o.node.hub->has_tls_pin);
+    assert_int_equal(o.node.hub->tls_pin.b[31], 2);
     object_deinit(&o);
     object_deinit(&o);
 }
@@ -155,6 +159,9 @@ static const struct {
         "Node \"a\": \"names\" is not an array of 0 to 4 items"},
     {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"apiPort\": 0}"),
         "Node \"a\": \"apiPort\" is not a whole number from 1 to 65535"},
+    {NODE_WITH("a", ", \"hub\": {\"endpoints\": [\"1.2.3.4:5\"], \"apiPort\": 1, \"tlsPin\": "
+                    "\"AgIC\"}"),
+        "Node \"a\": a hub's tlsPin \"AgIC\" is not the base64 of 32 bytes"},
     {NODE_WITH("a", "}, \"status\": {\"aead\": 7"), "Node \"a\": \"aead\" is not an object"},
     {NODE_WITH("a", "}, \"status\": {\"aead\": {\"aes256gcm\": 1000001}"),
         "Node \"a\": \"aes256gcm\" is not a whole number from 0 to 1000000"},

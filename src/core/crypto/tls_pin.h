@@ -8,6 +8,9 @@
 
 #include <stdint.h>
 
+/** Longest text of a pin that is looked at; a true one has 44 characters. */
+#define TLS_PIN_TEXT_MAX 64
+
 /** SHA-256 of a server's SubjectPublicKeyInfo. */
 struct tls_pin {
     uint8_t b[32];

@@ -1,0 +1,95 @@
+/*
+ * metadata.h - what a cloud's metadata service says of the place where this machine runs.
+ *
+ * A cloud tells its machines their type and, as far as it does, how near they are to each other:
+ * AWS the placement group (network nodes come only from its API, which needs credentials), Google
+ * the physical host and its block, Azure the placement group of a scale set. The answers are
+ * texts from outside: each field is checked here, once.
+ *
+ * The decoders are pure. metadata_fetch() asks the link-local address and no other.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct tree;
+
+#define METADATA_FIELD_MAX  96   /* bytes of a field, with its zero */
+#define METADATA_ANSWER_MAX 2048 /* bytes of all answers, with the zero */
+
+enum metadata_cloud {
+    METADATA_CLOUD_NONE, /* none of those below */
+    METADATA_CLOUD_AWS,
+    METADATA_CLOUD_GCE,
+    METADATA_CLOUD_AZURE,
+    METADATA_CLOUD_N,
+};
+
+/** The place of a machine in its cloud. A text is empty when it is not known. */
+struct metadata_place {
+    char machine[METADATA_FIELD_MAX]; /* its type, such as "p5.48xlarge" */
+    char zone[METADATA_FIELD_MAX];    /* "use1-az4" (AWS: the id, not the name), "us-east4-a" */
+    char group[METADATA_FIELD_MAX];   /* placement group: AWS, Azure */
+    char block[METADATA_FIELD_MAX];   /* Google: "CLUSTER/BLOCK" of the physical host */
+    char host[METADATA_FIELD_MAX];    /* Google: "CLUSTER/BLOCK/HOST" */
+    bool asked_together; /* collocation was asked for: the machine is in a placement group */
+};
+
+/**
+ * The answers of a metadata service, as they came: lines "NAME VALUE", with the names of
+ * metadata_questions(). Owned by the caller.
+ */
+struct metadata_answers {
+    enum metadata_cloud cloud;
+    char text[METADATA_ANSWER_MAX];
+};
+
+/** What a metadata service is asked for: single values, so that nothing else of the machine, such
+ * as its start-up script, is ever read. */
+struct metadata_question {
+    const char *name; /* in the answers, and for people */
+    const char *path; /* of the request */
+    size_t offset;    /* of the field in struct metadata_place */
+};
+
+/** metadata_questions() - what @cloud is asked for. @ret_n: how many. */
+const struct metadata_question *metadata_questions(enum metadata_cloud cloud, size_t *ret_n);
+
+/** metadata_cloud_name() - "none", "aws", "gce" or "azure". */
+const char *metadata_cloud_name(enum metadata_cloud c);
+
+/** metadata_cloud_of() - which cloud the DMI texts of a machine are of; reads three files. */
+enum metadata_cloud metadata_cloud_of(const struct tree *t);
+
+/**
+ * metadata_decode() - check the answers and take them in
+ * @ret:	untouched on failure
+ *
+ * A field that the service does not know is no failure.
+ *
+ * Return: 0, or -EINVAL with words that name the field and what is allowed.
+ */
+int metadata_decode(
+    struct metadata_place *ret, const struct metadata_answers *answers, struct err *e);
+
+/**
+ * metadata_recorded() - the answers that were recorded below a tree's /metadata
+ *
+ * Return: false if none were.
+ */
+bool metadata_recorded(
+    struct metadata_answers *ret, const struct tree *t, enum metadata_cloud cloud);
+
+/**
+ * metadata_fetch() - ask the metadata service of @cloud
+ * @timeout_ms:	for all of it
+ *
+ * Asks 169.254.169.254 by HTTP, without a proxy, and follows no redirection. AWS is asked as
+ * IMDSv2, with a token for one minute. Blocks.
+ *
+ * Return: 0; or negative errno with words: nobody answers, or not with a success.
+ */
+int metadata_fetch(
+    struct metadata_answers *ret, enum metadata_cloud cloud, unsigned timeout_ms, struct err *e);

@@ -110,12 +110,15 @@ static void drop_bounding_set(void)
         (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 }
 
+/* A container's root may lack CAP_SETUID. It then stays the user 0, which without any capability
+ * and without calls that open files has no more rights than another. */
 static int become_nobody(struct err *e)
 {
     if (geteuid() != 0)
         return 0;
-    if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
-        setresuid(NOBODY, NOBODY, NOBODY) < 0)
+    if (setgroups(0, NULL) < 0 && errno == EPERM)
+        return 0;
+    if (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
         return fail("become another user", e);
     return 0;
 }
@@ -134,11 +137,12 @@ static int prepare_libraries(struct err *e)
 /*
  * Gives up what the process does not need, for good, before it reads the first byte from a member.
  * It ends with its parent, cannot be traced, leaves no core file, keeps no capability and cannot
- * gain one, and is bounded in memory and descriptors. As root it becomes the user "nobody".
+ * gain one, and is bounded in memory and descriptors. As root it becomes the user "nobody" if it
+ * may.
  */
 static int confine(struct err *e)
 {
-    struct sandbox sandbox = {.kind = SANDBOX_RENDEZVOUS, .uid = NOBODY, .gid = NOBODY};
+    struct sandbox sandbox = {.kind = SANDBOX_RENDEZVOUS};
     pid_t parent = getppid();
     int r = prepare_libraries(e);
 
@@ -154,6 +158,9 @@ static int confine(struct err *e)
     /* If the hub has ended before the call above, no signal comes. */
     if (getppid() != parent)
         return err_set(e, -ESRCH, "the hub of a rendezvous has ended");
+    /* It has become who it is to be. */
+    sandbox.uid = geteuid();
+    sandbox.gid = getegid();
     return sandbox_enter(&sandbox, NULL, e);
 }
 

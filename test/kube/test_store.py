@@ -123,7 +123,8 @@ FORBIDDEN = [("patch", "records.weft.dev"), ("deletecollection", "records.weft.d
 def test_a_hub_with_the_role_that_we_ship(cluster: Cluster, namespace: str, weft: Path,
                                           tmp_path: Path) -> None:
     """It starts, writes, and starts again upon what it wrote; and may do nothing else."""
-    cluster.must("apply", "-n", namespace, "-f", ROOT / "deploy/kubernetes/hub-role.yaml")
+    cluster.must("apply", "-n", namespace, "-f",
+                 ROOT / "deploy/kubernetes/overlays/several-hubs/hub-role.yaml")
     cluster.must("create", "-n", namespace, "rolebinding", "plain", "--role=weft-hub",
                  "--user=plain")
     for verb in ALLOWED:

@@ -11,62 +11,23 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import stat
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab import Lab, wait_for
-from lab.support import ROOT
 from lab.support.agents import HUB_AWAY
 from lab.support.container import WEFT_UID, Container, Image
 from lab.support.pinging import can_ping
 from lab.support.topologies import one_switch
 
+from .conftest import build
+
 pytestmark = pytest.mark.namespaces
 
 TOPOLOGY = one_switch("wan", "203.0.113", {"hub": 10, "n1": 11, "n2": 12})
 NET_ADMIN = 1 << 12
-# What apt says where Debian's mirrors are out of reach.
-NO_NETWORK = re.compile(r"Could not (resolve|connect)|Temporary failure resolving|"
-                        r"Network is unreachable|Connection (failed|timed out)")
-
-
-def build(weft: Path, file: Path) -> str | None:
-    """Makes the image; returns why it cannot be made here."""
-    if "san" in weft.parent.name:
-        return "an image of a sanitizer's build is none to ship"
-    missing = [tool for tool in ("crun", "mmdebstrap", "strip") if not shutil.which(tool)]
-    if missing:
-        return f"the image needs {', '.join(missing)}"
-    done = subprocess.run([ROOT / "tools/image", weft.parent, file], text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if NO_NETWORK.search(done.stderr):
-        return f"there is no image: {done.stderr.strip()}"
-    assert done.returncode == 0, done.stderr
-    print(f"FIGURE image {done.stdout.strip()}")
-    return None
-
-
-@pytest.fixture(scope="module")
-def made(weft: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("image") / "weft.tar"
-    reason = build(weft, file)
-    if reason:
-        pytest.skip(reason)
-    return file
-
-
-@pytest.fixture(scope="module")
-def image(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
-    folder = tmp_path_factory.mktemp("unpacked")
-    # A container that is not root passes through them.
-    for path in (folder, *list(folder.parents)[:2]):
-        path.chmod(0o755)
-    yield Image(made, folder)
-    shutil.rmtree(folder)
 
 
 def files(image: Image) -> list[Path]:

@@ -1,0 +1,223 @@
+"""What deploy/kubernetes asks of a cluster, and that a cluster takes it.
+
+The first tests need no cluster: nothing is privileged, each container has the capabilities that it
+is known to need and no other, each role the verbs that its program uses, and each policy selects
+pods. The last ones ask a real API server, and hold what is made of kustomize's files here against
+what kustomize makes of them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .cluster import TOOL, Cluster
+from .manifests import FOLDER, OVERLAYS, identity, pod_of, resolve
+
+CAPABILITIES = {"hub": ["NET_ADMIN"], "agent": ["NET_ADMIN"], "probe": ["NET_RAW"]}
+# Folders and devices of the host, by container; True: only to be read.
+HOST_PATHS = {"hub": {"/dev/net/tun": False},
+              "agent": {"/dev/net/tun": False, "/var/lib/weft": False, "/run/weft": False},
+              "probe": {"/var/lib/weft": True}}
+RECORDS = {"weft.dev": {"records": {"get", "list", "watch", "create", "update", "delete"}}}
+# Who may do what, by overlay and ServiceAccount. Who is not here may do nothing.
+RULES = {"several-hubs": {"weft-hub": RECORDS}}
+PORTS = {("UDP", 51820), ("TCP", 8443), ("UDP", 8443)}
+
+
+@pytest.fixture(params=OVERLAYS)
+def overlay(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def items(overlay: str) -> list[dict]:
+    return resolve(f"overlays/{overlay}")
+
+
+def of_kind(items: list[dict], kind: str) -> dict[str, dict]:
+    return {item["metadata"]["name"]: item for item in items if item["kind"] == kind}
+
+
+def pods(items: list[dict]) -> dict[str, dict]:
+    """The pods' specs by the name of their only container."""
+    found = {}
+    for item in items:
+        pod = pod_of(item)
+        if pod:
+            assert not pod.get("initContainers")
+            [container] = pod["containers"]
+            found[container["name"]] = item
+    return found
+
+
+def test_all_parts_are_there(items: list[dict]) -> None:
+    assert pods(items).keys() == CAPABILITIES.keys()
+    assert {identity(item) for item in items} >= {
+        ("Namespace", "weft"), ("Service", "weft-hub"), ("StatefulSet", "weft-hub"),
+        ("DaemonSet", "weft-agent"), ("DaemonSet", "weft-probe"), ("ConfigMap", "weft-hub")}
+    for item in items:
+        if item["kind"] != "Namespace":
+            assert item["metadata"]["namespace"] == "weft", identity(item)
+
+
+@pytest.mark.parametrize("name", CAPABILITIES)
+def test_no_container_has_more_than_it_needs(items: list[dict], name: str) -> None:
+    pod = pod_of(pods(items)[name])
+    security = pod["containers"][0]["securityContext"]
+    assert security == {
+        "runAsUser": 0, "runAsGroup": 0, "privileged": False, "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"], "add": CAPABILITIES[name]}}
+    assert pod["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert not pod.keys() & {"hostPID", "hostIPC", "shareProcessNamespace"}
+    mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
+    shared = {volume["hostPath"]["path"]: mounts[volume["name"]].get("readOnly", False)
+              for volume in pod["volumes"] if "hostPath" in volume}
+    assert shared == HOST_PATHS[name]
+
+
+@pytest.mark.parametrize("name", CAPABILITIES)
+def test_pods_are_on_the_hosts_network(items: list[dict], name: str) -> None:
+    """And find the cluster's names from there; and hosts with GPUs, which carry taints, too."""
+    pod = pod_of(pods(items)[name])
+    assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_selectors_select_their_pods(items: list[dict]) -> None:
+    for item in pods(items).values():
+        assert item["spec"]["selector"]["matchLabels"] == \
+            item["spec"]["template"]["metadata"]["labels"]
+    labels = pods(items)["hub"]["spec"]["template"]["metadata"]["labels"]
+    service = of_kind(items, "Service")["weft-hub"]["spec"]
+    assert service["selector"] == labels
+    container = pod_of(pods(items)["hub"])["containers"][0]
+    named = {port["name"]: (port["protocol"], port["containerPort"]) for port in container["ports"]}
+    assert set(named.values()) == PORTS
+    for port in service["ports"]:
+        assert named[port["targetPort"]] == (port["protocol"], port["port"])
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/v1/health", "port": "api",
+                                               "scheme": "HTTPS"}
+
+
+def test_policies(items: list[dict]) -> None:
+    """Nothing is open but what a policy opens, and each of them selects one kind of pods."""
+    policies = of_kind(items, "NetworkPolicy")
+    default = policies.pop("weft-default")["spec"]
+    assert default == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    chosen = {name: [container for container, item in pods(items).items()
+                     if item["spec"]["template"]["metadata"]["labels"] ==
+                     policy["spec"]["podSelector"]["matchLabels"]]
+              for name, policy in policies.items()}
+    assert chosen == {f"weft-{name}": [name] for name in CAPABILITIES}
+    for policy in policies.values():
+        assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    [rule] = policies["weft-hub"]["spec"]["ingress"]
+    assert {(port["protocol"], port["port"]) for port in rule["ports"]} == PORTS
+    assert rule.keys() == {"ports"}, "the hub's ports are open to everybody"
+    assert "ingress" not in policies["weft-probe"]["spec"]
+
+
+def test_roles(items: list[dict], overlay: str) -> None:
+    """Each account may do what is listed above, and has a token only where it may do something."""
+    roles = of_kind(items, "Role")
+    found: dict[str, dict] = {}
+    for binding in of_kind(items, "RoleBinding").values():
+        [subject] = binding["subjects"]
+        assert (subject["kind"], subject["namespace"]) == ("ServiceAccount", "weft")
+        assert subject["name"] not in found
+        rules: dict = {}
+        for rule in roles.pop(binding["roleRef"]["name"])["rules"]:
+            assert rule.keys() == {"apiGroups", "resources", "verbs"}
+            assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    rules.setdefault(group, {})[resource] = set(rule["verbs"])
+        found[subject["name"]] = rules
+    assert not roles, "a role that nobody has"
+    assert not of_kind(items, "ClusterRole")
+    assert found == RULES.get(overlay, {})
+    for item in pods(items).values():
+        pod = pod_of(item)
+        assert pod["automountServiceAccountToken"] is (pod["serviceAccountName"] in found)
+    for account in of_kind(items, "ServiceAccount").values():
+        assert account["automountServiceAccountToken"] is False
+
+
+def test_several_hubs() -> None:
+    """Each on a host of its own, and they do not all end at once."""
+    items = resolve("overlays/several-hubs")
+    hub = pods(items)["hub"]["spec"]
+    assert hub["replicas"] > 1
+    [term] = pod_of(pods(items)["hub"])["affinity"]["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["labelSelector"]["matchLabels"] == hub["selector"]["matchLabels"]
+    budget = of_kind(items, "PodDisruptionBudget")["weft-hub"]["spec"]
+    assert budget == {"maxUnavailable": 1,
+                      "selector": {"matchLabels": hub["selector"]["matchLabels"]}}
+
+
+# ---- with the real programs ----------------------------------------------------------------------
+
+def kustomize() -> list[str | Path]:
+    """Kustomize of `make kube`, or a kubectl of this machine that has a current one inside."""
+    where = subprocess.run([TOOL, "where"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    program = Path(where.strip()) / "bin/kustomize"
+    if program.exists():
+        return [program, "build"]
+    if shutil.which("kubectl"):
+        said = subprocess.run(["kubectl", "version", "--client"], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        if "Kustomize Version: v5" in said:
+            return ["kubectl", "kustomize"]
+    pytest.skip("there is no kustomize: \"KUBE_MODERN=1 make kube\" fetches it")
+
+
+def test_kustomize_makes_the_same(items: list[dict], overlay: str) -> None:
+    text = subprocess.run([*kustomize(), FOLDER / "overlays" / overlay], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    made = {identity(item): item for item in yaml.safe_load_all(text)}
+    assert made == {identity(item): item for item in items}
+
+
+def for_server(item: dict) -> dict:
+    """Kubernetes 1.20 has budgets, with the same fields, in an older version of their group."""
+    if item["kind"] == "PodDisruptionBudget":
+        return item | {"apiVersion": "policy/v1beta1"}
+    return item
+
+
+# Kinds of Kubernetes' own are served by the same server in both variants.
+@pytest.mark.parametrize("cluster", ["1.20"], indirect=True)
+def test_the_server_takes_it(cluster: Cluster, items: list[dict]) -> None:
+    """Every object, by a dry run on the server: all fields known, and all values allowed."""
+    cluster.kubectl("create", "namespace", "weft")
+    said = cluster.must("apply", "--dry-run=server", "--validate=true", "-f", "-", stdin={
+        "apiVersion": "v1", "kind": "List", "items": [for_server(item) for item in items]}).out
+    assert said.count("(server dry run)") == len(items)
+
+
+@pytest.mark.parametrize("cluster", ["1.20"], indirect=True)
+def test_accounts_on_the_server(cluster: Cluster, items: list[dict], overlay: str) -> None:
+    """What the accounts may do, by the server's own word."""
+    cluster.kubectl("create", "namespace", "weft")
+    mine = [item for item in items if item["kind"] in ("Role", "RoleBinding", "ServiceAccount")]
+    cluster.must("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": mine})
+    try:
+        for account in of_kind(items, "ServiceAccount"):
+            allowed = RULES.get(overlay, {}).get(account, {}).get("weft.dev", {})
+            said = cluster.must("auth", "can-i", "--list", "-n", "weft", "--no-headers", "--as",
+                                f"system:serviceaccount:weft:{account}").out
+            rows = [line.split(None, 1) for line in said.splitlines() if ".weft.dev" in line]
+            assert {name.removesuffix(".weft.dev"): set(rest[rest.rindex("["):].strip("[]").split())
+                    for name, rest in rows} == allowed
+            assert "*.*" not in said
+    finally:
+        cluster.must("delete", "-n", "weft", "role,rolebinding", "--all")

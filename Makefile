@@ -75,7 +75,8 @@ fuzz: ## fuzz one decoder or all of them; F=addr S=60 (seconds each)
 bench: ## the data plane beside wireguard-go in one run, relay, ciphers; tables and JSON
 	@$(INSTALL) build run test
 	@$(MAKE) --no-print-directory build
-	ninja -C $(BUILD) test/bench/bench-aead test/bench/bench-store test/bench/scale/bench-scale
+	ninja -C $(BUILD) test/bench/bench-aead test/bench/bench-store test/bench/scale/bench-scale \
+	    test/bench/reconcile/bench-reconcile
 	$(PYTHON) test/bench/run.py $(if $(PARTS),--parts $(PARTS)) $(if $(NODES),--nodes $(NODES))
 
 golden: ## rewrite test/golden from what the program says now; read the diff

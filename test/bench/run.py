@@ -19,6 +19,8 @@ absolute figures. The wireguard-go is that of $WIREGUARD_GO, or the installed on
                 $WEFT_BEFORE, that of another program
     scale       a hub with a fleet of --nodes machines that join, watch and report: joins, memory,
                 rest, and how soon the last of them is told of a change
+    reconcile   an agent's pass over 1,000 peers: the first, one without news, one with a change,
+                and what each of them writes
     neighbour   a member's requests alone, and beside a hostile member of another network, or of ten
 
 Tables go to standard output, and everything as JSON to --out. A part that fails says why, the
@@ -107,9 +109,14 @@ def part_scale(args) -> dict:
     return {"scale": {"weft": scale.measure(args.nodes, args.nodes // 50, 130, 200)}}
 
 
+def part_reconcile(args) -> dict:
+    return {"1,000 peers": _module(HERE / "reconcile/reconcile.py").measure(1000, args.rounds)}
+
+
 PARTS = {"pair": part_pair, "peers": part_peers, "handshakes": part_handshakes,
          "paths": part_paths, "relay": part_relay, "ciphers": part_ciphers,
-         "store": part_store, "scale": part_scale, "neighbour": part_neighbour}
+         "store": part_store, "scale": part_scale, "reconcile": part_reconcile,
+         "neighbour": part_neighbour}
 # What the tables of a part that has no wireguard-go are divided by.
 REFERENCES = {"paths": paths.REFERENCE, "hub": "wireguard-go hub", "forwarders": "plain",
               "store": "before" if os.environ.get("WEFT_BEFORE") else "alone",

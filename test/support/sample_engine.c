@@ -128,6 +128,7 @@ static int apply(
     if (se->is_gone)
         return err_set(e, ENGINE_E_GONE, "the engine is gone");
     se->n_applied++;
+    se->n_touched = d->n_peers;
     if (d->set_key)
         assert_true(x25519_derive_public(secret, &se->config.public));
     if (d->set_listen_port)

@@ -20,6 +20,7 @@ struct sample_engine {
     bool is_closed;          /* the test's owner has let go of it */
     struct wg_config config; /* owns; what it was told; the test may change it */
     unsigned n_applied;      /* changes that reached it */
+    size_t n_touched;        /* peers that the last of them was about */
     unsigned n_handshakes;   /* that it was asked for */
     unsigned n_open;         /* frames that are */
     unsigned n_opened;

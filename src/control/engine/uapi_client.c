@@ -195,64 +195,109 @@ static int take_allowed(struct decoder *dc, struct err *e)
     return wg_peer_allow(&dc->peer, &block);
 }
 
-/* The plain numbers of a peer. */
-static bool take_number(struct decoder *dc, bool *ret_good)
-{
-    struct wg_facts *facts = &dc->peer.facts;
-    const struct {
-        const char *key;
-        uint64_t max;
-    } numbers[] = {
-        {"persistent_keepalive_interval", 65535},
-        {"last_handshake_time_sec", INT64_MAX},
-        {"last_handshake_time_nsec", 999999999},
-        {"rx_bytes", UINT64_MAX},
-        {"tx_bytes", UINT64_MAX},
-        {"mtu", UINT16_MAX},
-    };
-    uint64_t v;
+/** A line about a peer. */
+enum peer_line {
+    PEER_LINE_ALLOWED_IP,
+    PEER_LINE_CIPHER,
+    PEER_LINE_ENDPOINT,
+    PEER_LINE_HANDSHAKE_NSEC,
+    PEER_LINE_HANDSHAKE_SEC,
+    PEER_LINE_KEEPALIVE,
+    PEER_LINE_MTU,
+    PEER_LINE_PIN,
+    PEER_LINE_PSK,
+    PEER_LINE_RELAYED,
+    PEER_LINE_RX_BYTES,
+    PEER_LINE_TX_BYTES,
+    PEER_LINE_N, /* any other */
+};
 
-    for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-        if (strcmp(dc->line, numbers[i].key) != 0)
-            continue;
-        *ret_good = value_number(dc, numbers[i].max, &v);
-        if (!*ret_good)
-            return true;
-        if (i == 0)
-            dc->peer.keepalive = (uint16_t)v;
-        else if (i == 1)
-            facts->handshake_sec = (int64_t)v;
-        else if (i == 2)
-            facts->handshake_nsec = (uint32_t)v;
-        else if (i == 3)
-            facts->rx_bytes = v;
-        else if (i == 4)
-            facts->tx_bytes = v;
-        else
-            dc->peer.mtu = (uint16_t)v;
-        return true;
+/* The name, its length, and the largest number that it may have; 0: it is no number. The length is
+ * compared first: an answer has a dozen lines for each of thousands of peers. */
+static const struct {
+    const char *name;
+    size_t len;
+    uint64_t max;
+} peer_lines[PEER_LINE_N] = {
+#define LINE(name, max)                                                                            \
+    {                                                                                              \
+        name, sizeof(name) - 1, max                                                                \
     }
-    return false;
+    [PEER_LINE_ALLOWED_IP] = LINE("allowed_ip", 0),
+    [PEER_LINE_CIPHER] = LINE("cipher", 0),
+    [PEER_LINE_ENDPOINT] = LINE("endpoint", 0),
+    [PEER_LINE_HANDSHAKE_NSEC] = LINE("last_handshake_time_nsec", 999999999),
+    [PEER_LINE_HANDSHAKE_SEC] = LINE("last_handshake_time_sec", INT64_MAX),
+    [PEER_LINE_KEEPALIVE] = LINE("persistent_keepalive_interval", UINT16_MAX),
+    [PEER_LINE_MTU] = LINE("mtu", UINT16_MAX),
+    [PEER_LINE_PIN] = LINE("pinned_endpoint", 0),
+    [PEER_LINE_PSK] = LINE("preshared_key", 0),
+    [PEER_LINE_RELAYED] = LINE("relayed", 0),
+    [PEER_LINE_RX_BYTES] = LINE("rx_bytes", UINT64_MAX),
+    [PEER_LINE_TX_BYTES] = LINE("tx_bytes", UINT64_MAX),
+#undef LINE
+};
+
+static enum peer_line which_line(const struct decoder *dc)
+{
+    size_t len = (size_t)(dc->value - dc->line) - 1;
+    unsigned i = 0;
+
+    while (i < PEER_LINE_N &&
+           (peer_lines[i].len != len || memcmp(peer_lines[i].name, dc->line, len) != 0))
+        i++;
+    return (enum peer_line)i;
 }
 
 static int take_peer_line(struct decoder *dc, struct err *e)
 {
+    enum peer_line which = which_line(dc);
+    uint64_t max = which < PEER_LINE_N ? peer_lines[which].max : 0;
+    struct wg_peer *p = &dc->peer;
     bool good = true;
+    uint64_t v = 0;
 
-    if (take_number(dc, &good))
-        return good ? 0 : bad_value(dc, e);
-    if (strcmp(dc->line, "allowed_ip") == 0)
+    if (max > 0 && !value_number(dc, max, &v))
+        return bad_value(dc, e);
+    switch (which) {
+    case PEER_LINE_ALLOWED_IP:
         return take_allowed(dc, e);
-    if (strcmp(dc->line, "preshared_key") == 0)
-        good = hex_decode(dc->value, dc->peer.psk.b, sizeof(dc->peer.psk.b));
-    else if (strcmp(dc->line, "endpoint") == 0)
-        good = endpoint_parse(&dc->peer.endpoint, dc->value, NULL) == 0;
-    else if (strcmp(dc->line, "cipher") == 0)
-        good = noise_choice_parse(&dc->peer.cipher, dc->value, NULL) == 0;
-    else if (strcmp(dc->line, "pinned_endpoint") == 0)
-        good = pin_parse(&dc->peer.pin, dc->value);
-    else if (strcmp(dc->line, "relayed") == 0)
-        dc->peer.is_relayed = strcmp(dc->value, "true") == 0;
+    case PEER_LINE_CIPHER:
+        good = noise_choice_parse(&p->cipher, dc->value, NULL) == 0;
+        break;
+    case PEER_LINE_ENDPOINT:
+        good = endpoint_parse(&p->endpoint, dc->value, NULL) == 0;
+        break;
+    case PEER_LINE_HANDSHAKE_NSEC:
+        p->facts.handshake_nsec = (uint32_t)v;
+        break;
+    case PEER_LINE_HANDSHAKE_SEC:
+        p->facts.handshake_sec = (int64_t)v;
+        break;
+    case PEER_LINE_KEEPALIVE:
+        p->keepalive = (uint16_t)v;
+        break;
+    case PEER_LINE_MTU:
+        p->mtu = (uint16_t)v;
+        break;
+    case PEER_LINE_PIN:
+        good = pin_parse(&p->pin, dc->value);
+        break;
+    case PEER_LINE_PSK:
+        good = hex_decode(dc->value, p->psk.b, sizeof(p->psk.b));
+        break;
+    case PEER_LINE_RELAYED:
+        p->is_relayed = strcmp(dc->value, "true") == 0;
+        break;
+    case PEER_LINE_RX_BYTES:
+        p->facts.rx_bytes = v;
+        break;
+    case PEER_LINE_TX_BYTES:
+        p->facts.tx_bytes = v;
+        break;
+    case PEER_LINE_N:
+        break;
+    }
     return good ? 0 : bad_value(dc, e);
 }
 

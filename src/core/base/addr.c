@@ -68,11 +68,34 @@ int ip_addr_parse(struct ip_addr *ret, const char *text, struct err *e)
     return err_set(e, -EINVAL, "\"%.60s\" is not an IPv4 or IPv6 address", text);
 }
 
+/* Writes @v in decimal and a zero; returns where the zero is. printf() would take longer than all
+ * else that formats an address, and an engine's answer has thousands of them. */
+static char *put_number(char *p, unsigned v)
+{
+    char digits[] = "4294967295";
+    char *first = digits + sizeof(digits) - 1;
+    size_t len;
+
+    do
+        *--first = (char)('0' + v % 10);
+    while (v /= 10);
+    len = strlen(first);
+    memcpy(p, first, len + 1);
+    return p + len;
+}
+
 const char *ip_addr_format(const struct ip_addr *a, char buf[static IP_ADDR_TEXT_MAX])
 {
-    if (ip_addr_is_v4(a))
-        return inet_ntop(AF_INET, a->b + 12, buf, IP_ADDR_TEXT_MAX);
-    return inet_ntop(AF_INET6, a->b, buf, IP_ADDR_TEXT_MAX);
+    char *p = buf;
+
+    if (!ip_addr_is_v4(a))
+        return inet_ntop(AF_INET6, a->b, buf, IP_ADDR_TEXT_MAX);
+    for (unsigned i = 12; i < 16; i++) {
+        if (i > 12)
+            *p++ = '.';
+        p = put_number(p, a->b[i]);
+    }
+    return buf;
 }
 
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
@@ -202,9 +225,12 @@ int ip_prefix_parse(struct ip_prefix *ret, const char *text, struct err *e)
 
 const char *ip_prefix_format(const struct ip_prefix *p, char buf[static IP_PREFIX_TEXT_MAX])
 {
-    char a[IP_ADDR_TEXT_MAX];
+    char *end;
 
-    (void)snprintf(buf, IP_PREFIX_TEXT_MAX, "%s/%u", ip_addr_format(&p->addr, a), p->len);
+    (void)ip_addr_format(&p->addr, buf);
+    end = buf + strlen(buf);
+    *end++ = '/';
+    (void)put_number(end, p->len);
     return buf;
 }
 

@@ -25,16 +25,17 @@ void hex_encode(const void *p, size_t len, char *out)
     out[2 * len] = '\0';
 }
 
-/* 0..15, or bit 8 set for a foreign character. */
+/* 0..15, or bit 8 set for a foreign character. Bits 8 and up of a difference are ones when it is
+ * below zero. */
 static unsigned hex_value(char ch)
 {
-    int c = (unsigned char)ch;
-    unsigned digit = in_range(c, '0', '9');
-    unsigned lower = in_range(c, 'a', 'f');
-    unsigned upper = in_range(c, 'A', 'F');
+    unsigned c = (unsigned char)ch;
+    unsigned digit = c ^ '0';
+    unsigned letter = (c & ~0x20u) - ('A' - 10);
+    unsigned is_digit = (digit - 10) >> 8;
+    unsigned is_letter = ((letter - 10) ^ (letter - 16)) >> 8;
 
-    return (digit & (unsigned)(c - '0')) | (lower & (unsigned)(c - 'a' + 10)) |
-           (upper & (unsigned)(c - 'A' + 10)) | (~(digit | lower | upper) & 0x100);
+    return (is_digit & digit) | (is_letter & letter & 15) | (~(is_digit | is_letter) & 0x100);
 }
 
 bool hex_decode(const char *text, void *out, size_t len)

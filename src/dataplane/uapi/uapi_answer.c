@@ -45,6 +45,17 @@ static bool make_room(struct uapi_text *t, size_t more)
     return true;
 }
 
+static void add_bytes(struct uapi_text *t, const char *bytes, size_t len)
+{
+    if (!make_room(t, len)) {
+        t->has_failed = true;
+        return;
+    }
+    memcpy(t->p + t->len, bytes, len);
+    t->len += len;
+    t->p[t->len] = '\0';
+}
+
 void uapi_text_add(struct uapi_text *t, const char *fmt, ...)
 {
     char line[UAPI_LINE_MAX];
@@ -58,14 +69,28 @@ void uapi_text_add(struct uapi_text *t, const char *fmt, ...)
     len = n < 0 ? 0 : (size_t)n;
     if (len >= sizeof(line))
         len = sizeof(line) - 1;
-    if (!make_room(t, len)) {
-        t->has_failed = true;
-    } else {
-        memcpy(t->p + t->len, line, len);
-        t->len += len;
-        t->p[t->len] = '\0';
-    }
+    add_bytes(t, line, len);
     secret_wipe(line, len);
+}
+
+/* @key: with its "=". An answer about many peers consists of such lines, and printf() would take
+ * most of the time that it needs. */
+static void add_line(struct uapi_text *t, const char *key, const char *value)
+{
+    add_bytes(t, key, strlen(key));
+    add_bytes(t, value, strlen(value));
+    add_bytes(t, "\n", 1);
+}
+
+static void add_number(struct uapi_text *t, const char *key, uint64_t value)
+{
+    char digits[] = "18446744073709551615";
+    char *p = digits + sizeof(digits) - 1;
+
+    do
+        *--p = (char)('0' + value % 10);
+    while (value /= 10);
+    add_line(t, key, p);
 }
 
 void uapi_text_deinit(struct uapi_text *t)
@@ -102,7 +127,7 @@ static void get_allowed_ips(struct device *d, struct peer *peer, struct uapi_tex
     uint32_t cursor = 0;
 
     while (allowedips_each(&d->allowed, &peer->allowed, &cursor, &prefix))
-        uapi_text_add(out, "allowed_ip=%s\n", ip_prefix_format(&prefix, text));
+        add_line(out, "allowed_ip=", ip_prefix_format(&prefix, text));
 }
 
 /* Lines that no WireGuard client knows, hence only for peers that have them. */
@@ -113,16 +138,16 @@ static void get_own_keys(struct peer *peer, struct uapi_text *out)
     char text[NOISE_CHOICE_TEXT_MAX];
 
     if (!noise_choice_is_null(choice))
-        uapi_text_add(out, "cipher=%s\n", noise_choice_format(choice, text));
+        add_line(out, "cipher=", noise_choice_format(choice, text));
     if (kp && kp->alg->cipher != AEAD_CIPHER_CHACHA20POLY1305)
-        uapi_text_add(out, "session_cipher=%s\n", kp->alg->name);
+        add_line(out, "session_cipher=", kp->alg->name);
     (void)keypair_unref(kp);
     if (atomic_load(&peer->mtu))
-        uapi_text_add(out, "mtu=%u\n", atomic_load(&peer->mtu));
+        add_number(out, "mtu=", atomic_load(&peer->mtu));
     if (peer_get_pin(peer) != PIN_NONE)
-        uapi_text_add(out, "pinned_endpoint=%s\n", pin_name(peer_get_pin(peer)));
+        add_line(out, "pinned_endpoint=", pin_name(peer_get_pin(peer)));
     if (peer->is_relayed)
-        uapi_text_add(out, "relayed=true\n");
+        add_line(out, "relayed=", "true");
 }
 
 static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
@@ -130,18 +155,18 @@ static void get_peer(struct device *d, struct peer *peer, struct uapi_text *out)
     struct endpoint ep = peer_get_path(peer).remote;
     char text[ENDPOINT_TEXT_MAX], hex[X25519_HEX_MAX];
 
-    uapi_text_add(out, "public_key=%s\n", x25519_public_format_hex(&peer->remote.public, hex));
+    add_line(out, "public_key=", x25519_public_format_hex(&peer->remote.public, hex));
     hex_encode(peer->remote.psk.b, sizeof(peer->remote.psk.b), hex);
-    uapi_text_add(out, "preshared_key=%s\nprotocol_version=1\n", hex);
+    add_line(out, "preshared_key=", hex);
     secret_wipe(hex, sizeof(hex));
+    add_line(out, "protocol_version=", "1");
     if (!endpoint_is_none(&ep))
-        uapi_text_add(out, "endpoint=%s\n", endpoint_format(&ep, text));
-    uapi_text_add(out, "last_handshake_time_sec=%lld\nlast_handshake_time_nsec=%lld\n",
-        (long long)(peer->handshake_wall / NSEC_PER_SEC),
-        (long long)(peer->handshake_wall % NSEC_PER_SEC));
-    uapi_text_add(out, "tx_bytes=%llu\nrx_bytes=%llu\npersistent_keepalive_interval=%u\n",
-        (unsigned long long)atomic_load(&peer->tx_bytes),
-        (unsigned long long)atomic_load(&peer->rx_bytes), peer->keepalive_s);
+        add_line(out, "endpoint=", endpoint_format(&ep, text));
+    add_number(out, "last_handshake_time_sec=", (uint64_t)(peer->handshake_wall / NSEC_PER_SEC));
+    add_number(out, "last_handshake_time_nsec=", (uint64_t)(peer->handshake_wall % NSEC_PER_SEC));
+    add_number(out, "tx_bytes=", atomic_load(&peer->tx_bytes));
+    add_number(out, "rx_bytes=", atomic_load(&peer->rx_bytes));
+    add_number(out, "persistent_keepalive_interval=", peer->keepalive_s);
     get_own_keys(peer, out);
     get_allowed_ips(d, peer, out);
 }

@@ -4,31 +4,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "mesh/config/wg_config.h"
 #include "wire/ip.h"
 
 #define TCP_HEADER 20
 
-/** A route that should be there. */
-struct peer_route {
-    struct ip_prefix to;
-    struct rtnl_metrics metrics;
-    bool found;
-};
-
-struct peer_routes {
-    struct peer_route *wanted; /* owns; sorted by @to */
-    size_t n;
-    struct ip_prefix *extra; /* owns; routes to be removed */
-    size_t n_extra;
-    size_t cap_extra;
-};
-
-static void peer_routes_deinit(struct peer_routes *pr)
+void peer_routes_deinit(struct peer_routes *pr)
 {
     free(pr->wanted);
     free(pr->extra);
+    *pr = (struct peer_routes)PEER_ROUTES_NULL;
 }
 
 struct rtnl_metrics peer_routes_metrics(const struct wg_config *c, uint16_t mtu, bool is_v4)
@@ -61,7 +46,7 @@ static void add_wanted(struct peer_routes *pr, const struct wg_config *c, const 
     }
 }
 
-static int collect_wanted(struct peer_routes *pr, const struct wg_config *c, bool lacks_v6)
+int peer_routes_plan(struct peer_routes *pr, const struct wg_config *c, bool lacks_v6)
 {
     size_t n = 0;
 
@@ -97,9 +82,8 @@ static int add_extra(struct peer_routes *pr, const struct ip_prefix *to)
     return 0;
 }
 
-static int take_entry(const struct rtnl_entry *entry, void *ctx)
+int peer_routes_take(struct peer_routes *pr, const struct rtnl_entry *entry)
 {
-    struct peer_routes *pr = ctx;
     struct peer_route key = {.to = entry->prefix};
     struct peer_route *wanted;
 
@@ -113,18 +97,14 @@ static int take_entry(const struct rtnl_entry *entry, void *ctx)
     return 0;
 }
 
-int peer_routes_reconcile(
-    struct netlink *nl, unsigned ifindex, const struct wg_config *want, bool lacks_v6)
+int peer_routes_apply(const struct peer_routes *pr, struct netlink *nl, unsigned ifindex)
 {
-    _cleanup_(peer_routes_deinit) struct peer_routes pr = {0};
-    int r = collect_wanted(&pr, want, lacks_v6);
+    int r = 0;
 
-    if (r == 0)
-        r = rtnl_each_route(nl, ifindex, take_entry, &pr);
-    for (size_t i = 0; r == 0 && i < pr.n; i++)
-        if (!pr.wanted[i].found)
-            r = rtnl_set_peer_route(nl, ifindex, &pr.wanted[i].to, &pr.wanted[i].metrics);
-    for (size_t i = 0; r == 0 && i < pr.n_extra; i++)
-        r = rtnl_remove_peer_route(nl, ifindex, &pr.extra[i]);
+    for (size_t i = 0; r == 0 && i < pr->n; i++)
+        if (!pr->wanted[i].found)
+            r = rtnl_set_peer_route(nl, ifindex, &pr->wanted[i].to, &pr->wanted[i].metrics);
+    for (size_t i = 0; r == 0 && i < pr->n_extra; i++)
+        r = rtnl_remove_peer_route(nl, ifindex, &pr->extra[i]);
     return r;
 }

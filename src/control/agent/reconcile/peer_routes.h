@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "net/netlink/rtnl.h"
@@ -15,17 +16,56 @@
 struct netlink;
 struct wg_config;
 
+/** A route that should be there. */
+struct peer_route {
+    struct ip_prefix to;
+    struct rtnl_metrics metrics;
+    bool found; /* the kernel has it, with these metrics */
+};
+
+/** The routes that should be there, and those of the kernel that should not. */
+struct peer_routes {
+    struct peer_route *wanted; /* owns; sorted by @to */
+    size_t n;
+    struct ip_prefix *extra; /* owns; routes to be removed */
+    size_t n_extra;
+    size_t cap_extra;
+};
+
+#define PEER_ROUTES_NULL                                                                           \
+    {                                                                                              \
+        0                                                                                          \
+    }
+
+/** peer_routes_deinit() - what is in the kernel stays. Idempotent, safe on PEER_ROUTES_NULL. */
+void peer_routes_deinit(struct peer_routes *pr);
+
 /**
- * peer_routes_reconcile() - add, change and remove routes until they are as they should be
+ * peer_routes_plan() - list the routes that should be there
+ * @pr:		PEER_ROUTES_NULL; to be released with peer_routes_deinit(), also after a failure
  * @want:	sorted; of it the peers' MTUs and the interface's are used
  * @lacks_v6:	this machine takes no IPv6 address, hence no such route
  *
- * Only routes with the mark RTNL_PEER_ROUTES are removed.
+ * Return: 0 or -ENOMEM.
+ */
+int peer_routes_plan(struct peer_routes *pr, const struct wg_config *want, bool lacks_v6);
+
+/**
+ * peer_routes_take() - take in a route of the interface, as the kernel has it
+ *
+ * To be called with each, before peer_routes_apply(). Routes without the mark RTNL_PEER_ROUTES were
+ * made by somebody else, and stay.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int peer_routes_take(struct peer_routes *pr, const struct rtnl_entry *entry);
+
+/**
+ * peer_routes_apply() - add, change and remove routes; nothing if all are as they should be
  *
  * Return: 0; or negative errno, and then some routes are not as they should be.
  */
-int peer_routes_reconcile(
-    struct netlink *nl, unsigned ifindex, const struct wg_config *want, bool lacks_v6);
+int peer_routes_apply(const struct peer_routes *pr, struct netlink *nl, unsigned ifindex);
 
 /**
  * peer_routes_metrics() - the metrics of a route whose packets have at most @mtu bytes

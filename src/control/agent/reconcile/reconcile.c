@@ -2,16 +2,20 @@
 #include "agent/reconcile/reconcile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/reconcile/mss_clamp.h"
 #include "agent/reconcile/peer_routes.h"
 #include "agent/reconcile/route_guard.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "mesh/config/diff.h"
 #include "net/netlink/rtnl.h"
+#include "os/fd_cleanup.h"
 #include "wire/ip.h"
 #include "wire/path.h"
 #include "wire/wg.h"
@@ -178,6 +182,22 @@ static bool means_no_v6(int r, const struct ip_prefix *a)
            (r == -EACCES || r == -EPERM || r == -EOPNOTSUPP || r == -EAFNOSUPPORT);
 }
 
+/* Is IPv6 switched off on the interface, or is this kernel without it? Then an address is not even
+ * tried: each pass would try it anew. Where /proc says nothing it is tried. */
+static bool refuses_v6(const char *interface)
+{
+    char path[96];
+    char value = '0';
+    _cleanup_(closep) int fd = -1;
+
+    (void)snprintf(
+        path, sizeof(path), "/proc/sys/net/ipv6/conf/%.*s/disable_ipv6", IFNAMSIZ - 1, interface);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return access("/proc/sys/net/ipv4", F_OK) == 0 && access("/proc/sys/net/ipv6", F_OK) != 0;
+    return read(fd, &value, 1) == 1 && value != '0';
+}
+
 static int reconcile_addresses(
     struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
 {
@@ -192,6 +212,10 @@ static int reconcile_addresses(
     for (unsigned i = 0; r == 0 && i < c.n_wanted; i++) {
         if (c.found[i])
             continue;
+        if (!ip_addr_is_v4(&c.wanted[i].addr) && refuses_v6(rc->interface)) {
+            rc->lacks_v6 = true;
+            continue;
+        }
         r = rtnl_add_bare_address(&rc->nl, rc->ifindex, &c.wanted[i]);
         if (means_no_v6(r, &c.wanted[i])) {
             rc->lacks_v6 = true;
@@ -203,11 +227,17 @@ static int reconcile_addresses(
     return r;
 }
 
-/** Which of the blocks has its route. */
-struct block_routes {
+/** The kernel's routes through the interface against those that should be there. */
+struct route_walk {
     const struct wg_config *want;
-    bool found[WG_CONFIG_ADDRESSES_MAX]; /* of its routes */
+    bool found[WG_CONFIG_ADDRESSES_MAX]; /* of the routes to its blocks */
+    struct peer_routes peers;            /* owns */
 };
+
+static void route_walk_deinit(struct route_walk *w)
+{
+    peer_routes_deinit(&w->peers);
+}
 
 static struct rtnl_metrics block_metrics(const struct wg_config *want, const struct ip_prefix *to)
 {
@@ -218,36 +248,40 @@ static struct rtnl_metrics block_metrics(const struct wg_config *want, const str
 
 static int compare_route(const struct rtnl_entry *entry, void *ctx)
 {
-    struct block_routes *br = ctx;
+    struct route_walk *w = ctx;
 
-    for (unsigned i = 0; i < br->want->n_routes; i++) {
-        const struct ip_prefix *to = &br->want->routes[i];
-        struct rtnl_metrics wanted = block_metrics(br->want, to);
+    for (unsigned i = 0; i < w->want->n_routes; i++) {
+        const struct ip_prefix *to = &w->want->routes[i];
+        struct rtnl_metrics wanted = block_metrics(w->want, to);
 
         if (ip_prefix_equal(&entry->prefix, to) && entry->metrics.mtu == wanted.mtu &&
             entry->metrics.advmss == wanted.advmss)
-            br->found[i] = true;
+            w->found[i] = true;
     }
-    return 0;
+    return peer_routes_take(&w->peers, entry);
 }
 
-/* Other routes through the interface were made by somebody else, and stay. */
+/* Other routes through the interface were made by somebody else, and stay. The kernel's routes are
+ * read once for both kinds of ours: for a thousand peers that is the larger part of a pass. */
 static int reconcile_routes(
     struct reconcile *rc, const struct wg_config *want, struct reconcile_result *res)
 {
-    struct block_routes br = {.want = want};
-    int r = rtnl_each_route(&rc->nl, rc->ifindex, compare_route, &br);
+    _cleanup_(route_walk_deinit) struct route_walk w = {.want = want};
+    int r = peer_routes_plan(&w.peers, want, rc->lacks_v6);
+
+    if (r == 0)
+        r = rtnl_each_route(&rc->nl, rc->ifindex, compare_route, &w);
 
     for (unsigned i = 0; r == 0 && i < want->n_routes; i++) {
         struct rtnl_metrics metrics = block_metrics(want, &want->routes[i]);
 
-        if (br.found[i] || (!ip_addr_is_v4(&want->routes[i].addr) && rc->lacks_v6))
+        if (w.found[i] || (!ip_addr_is_v4(&want->routes[i].addr) && rc->lacks_v6))
             continue;
         r = rtnl_set_block_route(&rc->nl, rc->ifindex, &want->routes[i], &metrics);
         res->n_changes++;
     }
     if (r == 0)
-        r = peer_routes_reconcile(&rc->nl, rc->ifindex, want, rc->lacks_v6);
+        r = peer_routes_apply(&w.peers, &rc->nl, rc->ifindex);
     if (r == 0)
         r = subnet_routes_apply(
             &rc->subnets, &rc->nl, rc->ifindex, rc->interface, want, rc->lacks_v6);

@@ -211,7 +211,13 @@ static int reconcile_rule(struct subnet_routes *sr, struct netlink *nl, bool v4,
 
     for (size_t i = 0; i < sr->n; i++)
         any = any || is_used(&sr->items[i], v4);
-    r = any ? rtnl_add_rule(nl, v4, &rule) : rtnl_remove_rule(nl, v4, &rule);
+    r = rtnl_find_rule(nl, v4, &rule);
+    if (any && r == RTNL_E_ABSENT)
+        r = rtnl_add_rule(nl, v4, &rule);
+    else if (!any && r == 0)
+        r = rtnl_remove_rule(nl, v4, &rule);
+    if (r == RTNL_E_ABSENT)
+        r = 0;
     if (r != -EOPNOTSUPP && r != -EAFNOSUPPORT)
         return r;
     give_up(sr, v4, "this kernel has no routing rules");

@@ -17,6 +17,7 @@
 #include "agent/reconcile/reconcile.h"
 #include "base/err.h"
 #include "net/netlink/rtnl.h"
+#include "test/support/netlink_writes.h"
 #include "test/support/netns.h"
 #include "test/support/sample_engine.h"
 #include "test/support/sample_mesh.h"
@@ -117,8 +118,64 @@ static void test_second_pass_touches_nothing(void **state)
     assert_true(x25519_public_equal(&w->engine.config.public, &snapshot_self(&w->snapshot)->key));
     assert_interface_is_whole(w);
     assert_int_equal(w->engine.n_applied, 1);
+    assert_true(netlink_writes_take() > 0);
     assert_int_equal(pass(w), 0);
     assert_int_equal(w->engine.n_applied, 1);
+    assert_int_equal(netlink_writes_take(), 0);
+    end_world(w);
+}
+
+/* A measured path gives its peer an MTU and so two routes; a subnet behind a node gives a rule. */
+static void test_pass_writes_what_differs_and_nothing_else(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    struct render_path paths[] = {{.node = "n3", .mtu = 1360}, {.node = "n4", .mtu = 1400}};
+    struct render_input in = {
+        .snapshot = &w->snapshot, .paths = paths, .n_paths = 2, .link_mtu = 1440};
+    struct reconcile_result result;
+    struct object router = sample_node(4);
+
+    assert_int_equal(endpoint_parse(&paths[0].endpoint, "198.51.100.3:51820", NULL), 0);
+    assert_int_equal(endpoint_parse(&paths[1].endpoint, "198.51.100.4:51820", NULL), 0);
+    router.node.routes = calloc(1, sizeof(*router.node.routes));
+    assert_non_null(router.node.routes);
+    router.node.routes->items[router.node.routes->n++] = netns_prefix("10.77.0.0/24");
+    sample_put(&w->snapshot, router);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)netlink_writes_take();
+        assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
+    }
+    assert_int_equal(netlink_writes_take(), 0);
+    assert_int_equal(w->engine.n_applied, 1);
+    /* Another endpoint: the engine is told of that peer, and the kernel of nothing. */
+    paths[0].endpoint.port++;
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
+    assert_int_equal(w->engine.n_applied, 2);
+    assert_int_equal(w->engine.n_touched, 1);
+    assert_int_equal(result.n_changes, 1);
+    assert_int_equal(netlink_writes_take(), 0);
+    /* Another MTU: that peer's two routes as well. */
+    paths[0].mtu = 1300;
+    assert_int_equal(reconcile_run(&w->rc, &in, &secret, &result, NULL), 0);
+    assert_int_equal(w->engine.n_applied, 3);
+    assert_int_equal(w->engine.n_touched, 1);
+    assert_int_equal(netlink_writes_take(), 2);
+    end_world(w);
+}
+
+/* What cannot be had is not tried in each pass. */
+static void test_machine_without_v6(void **state)
+{
+    struct world *w = make_world(state, ENGINE_KIND_USERSPACE);
+    FILE *f = fopen("/proc/sys/net/ipv6/conf/weft0/disable_ipv6", "we");
+
+    if (!f || fputs("1", f) < 0 || fclose(f) != 0)
+        skip();
+    (void)pass(w);
+    assert_true(w->rc.lacks_v6);
+    (void)netlink_writes_take();
+    assert_int_equal(pass(w), 0);
+    assert_int_equal(netlink_writes_take(), 0);
     end_world(w);
 }
 
@@ -313,6 +370,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_second_pass_touches_nothing, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(
+            test_pass_writes_what_differs_and_nothing_else, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_machine_without_v6, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_interface_that_was_changed_by_hand, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(

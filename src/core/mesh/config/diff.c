@@ -101,36 +101,57 @@ static int update_peer(struct diff *d, const struct wg_peer *have, const struct 
     return add_change(d, change, want);
 }
 
+/** A walk through the peers of a sorted configuration, beside those of another one. */
+struct walk {
+    const struct wg_config *config; /* NULL: it has no peers */
+    size_t next;
+};
+
+/* Lends the peer of that key; NULL: there is none. The keys of one walk come in ascending order. */
+static const struct wg_peer *walk_to(struct walk *w, const struct x25519_public *key)
+{
+    while (w->config && w->next < w->config->n_peers) {
+        const struct wg_peer *p = &w->config->peers[w->next];
+        int order = x25519_public_compare(&p->key, key);
+
+        if (order == 0)
+            return p;
+        if (order > 0)
+            break;
+        w->next++;
+    }
+    return NULL;
+}
+
 static int remove_unwanted(
     struct diff *d, const struct wg_config *have, const struct wg_config *want)
 {
-    for (size_t i = 0; i < have->n_peers; i++) {
-        int r = 0;
+    struct walk wanted = {.config = want};
+    int r = 0;
 
-        if (!wg_config_find(want, &have->peers[i].key))
+    for (size_t i = 0; r == 0 && i < have->n_peers; i++)
+        if (!walk_to(&wanted, &have->peers[i].key))
             r = remove_peer(d, &have->peers[i]);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return r;
 }
 
 static int add_and_update(struct diff *d, const struct wg_config *have,
     const struct wg_config *want, const struct wg_config *told)
 {
-    for (size_t i = 0; i < want->n_peers; i++) {
+    struct walk had = {.config = have};
+    struct walk was_told = {.config = told};
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < want->n_peers; i++) {
         const struct wg_peer *w = &want->peers[i];
-        const struct wg_peer *h = wg_config_find(have, &w->key);
-        int r;
+        const struct wg_peer *h = walk_to(&had, &w->key);
 
         if (h)
-            r = update_peer(d, h, w, told ? wg_config_find(told, &w->key) : NULL);
+            r = update_peer(d, h, w, walk_to(&was_told, &w->key));
         else
             r = add_peer(d, w);
-        if (r < 0)
-            return r;
     }
-    return 0;
+    return r;
 }
 
 int diff_make(struct diff *ret, const struct wg_config *have, const struct wg_config *want,

@@ -123,6 +123,9 @@ struct rtnl_rule {
     uint32_t priority; /* less than that of the main table's rule, 32766 */
 };
 
+/** rtnl_find_rule() - is it there? 0, RTNL_E_ABSENT, or negative errno as of rtnl_add_rule(). */
+int rtnl_find_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule);
+
 /**
  * rtnl_add_rule(), rtnl_remove_rule() - for one family
  *

@@ -28,6 +28,52 @@ static int change_rule(
     return netlink_request(nl, nlh, NULL, NULL);
 }
 
+struct search {
+    const struct rtnl_rule *rule;
+    bool found;
+};
+
+static uint32_t get_u32(const struct nlattr *attr)
+{
+    return attr && mnl_attr_get_payload_len(attr) == sizeof(uint32_t) ? mnl_attr_get_u32(attr) : 0;
+}
+
+static int compare_rule(const struct nlmsghdr *nlh, void *ctx)
+{
+    const struct fib_rule_hdr *frh = mnl_nlmsg_get_payload(nlh);
+    const struct nlattr *attrs[FRA_MAX + 1];
+    struct search *s = ctx;
+
+    if (nlh->nlmsg_type != RTM_NEWRULE || nlh->nlmsg_len < mnl_nlmsg_size(sizeof(*frh)))
+        return 0;
+    netlink_attributes(mnl_nlmsg_get_payload_offset(nlh, sizeof(*frh)),
+        mnl_nlmsg_get_payload_len(nlh) - NLMSG_ALIGN(sizeof(*frh)), attrs, FRA_MAX + 1);
+    if (frh->action == FR_ACT_TO_TBL && frh->flags & FIB_RULE_INVERT &&
+        get_u32(attrs[FRA_TABLE]) == s->rule->table &&
+        get_u32(attrs[FRA_PRIORITY]) == s->rule->priority &&
+        get_u32(attrs[FRA_FWMARK]) == s->rule->mark)
+        s->found = true;
+    return 0;
+}
+
+int rtnl_find_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule)
+{
+    _Alignas(struct nlmsghdr) char buf[64];
+    struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+    struct search s = {.rule = rule};
+    struct fib_rule_hdr *frh;
+    int r;
+
+    nlh->nlmsg_type = RTM_GETRULE;
+    nlh->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    frh = mnl_nlmsg_put_extra_header(nlh, sizeof(*frh));
+    frh->family = v4 ? AF_INET : AF_INET6;
+    r = netlink_request(nl, nlh, compare_rule, &s);
+    if (r < 0)
+        return r;
+    return s.found ? 0 : RTNL_E_ABSENT;
+}
+
 int rtnl_add_rule(struct netlink *nl, bool v4, const struct rtnl_rule *rule)
 {
     int r = change_rule(nl, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL, v4, rule);

@@ -130,9 +130,27 @@ const char *hosts_describe(const struct hosts_extra *x, char buf[static 128])
 
 /* ---- the block ------------------------------------------------------------------------------ */
 
-/* @extras: of this node only. */
+/* The hub that serves the rendezvous where there are several hubs; NULL: not said, or a node has
+ * the name. */
+static const struct node *find_rendezvous(const struct snapshot *s)
+{
+    const struct node *owner = NULL;
+
+    for (size_t i = 0; i < s->nodes.n; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+
+        if (strcmp(node->meta.name, HOSTS_RENDEZVOUS) == 0)
+            return NULL;
+        if (node->hub && node->hub->rendezvous_epoch != 0 &&
+            (!owner || node->hub->rendezvous_epoch > owner->hub->rendezvous_epoch))
+            owner = node;
+    }
+    return owner;
+}
+
+/* @extras: of this node only. @meets: it serves the rendezvous. */
 static void add_line(struct str *out, const struct ip_addr *addr, const struct node *node,
-    const char *network, const struct hosts_extra *extras, size_t n_extras)
+    const char *network, const struct hosts_extra *extras, size_t n_extras, bool meets)
 {
     char text[IP_ADDR_TEXT_MAX];
 
@@ -140,6 +158,8 @@ static void add_line(struct str *out, const struct ip_addr *addr, const struct n
     for (size_t i = 0; i < n_extras; i++)
         if (extras[i].verdict == HOSTS_KEPT)
             str_addf(out, " %s", extras[i].name);
+    if (meets)
+        str_addf(out, " " HOSTS_RENDEZVOUS ".%s." HOSTS_DOMAIN, network);
     str_add(out, "\n");
 }
 
@@ -147,6 +167,7 @@ void hosts_add_block(struct str *out, const struct snapshot *s, const struct hos
     size_t n_extras, bool with_v6)
 {
     const char *network = s->network.meta.name;
+    const struct node *rendezvous = find_rendezvous(s);
     size_t at = 0;
 
     for (size_t i = 0; i < s->nodes.n; i++) {
@@ -155,8 +176,10 @@ void hosts_add_block(struct str *out, const struct snapshot *s, const struct hos
 
         while (at < n_extras && extras[at].node == i)
             at++;
-        add_line(out, &node->address4, node, network, &extras[first], at - first);
+        add_line(
+            out, &node->address4, node, network, &extras[first], at - first, node == rendezvous);
         if (with_v6)
-            add_line(out, &node->address6, node, network, &extras[first], at - first);
+            add_line(out, &node->address6, node, network, &extras[first], at - first,
+                node == rendezvous);
     }
 }

@@ -39,6 +39,10 @@ struct str;
 /** The domain below which every node has a name: NODE.NETWORK.weft. */
 #define HOSTS_DOMAIN "weft"
 
+/** The name of whichever hub serves the rendezvous, where a network has several hubs:
+ * rendezvous.NETWORK.weft. */
+#define HOSTS_RENDEZVOUS "rendezvous"
+
 /** Networks with more nodes have qualified names only: each extra costs the resolver a question. */
 #define HOSTS_EXTRAS_MAX 2048
 

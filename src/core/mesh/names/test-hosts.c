@@ -75,6 +75,34 @@ static enum hosts_verdict verdict_on(
     return HOSTS_VERDICT_N;
 }
 
+/* Of several hubs the one that took over last is found under one name by all. */
+static void test_rendezvous(void **state)
+{
+    struct snapshot s = sample_snapshot(2, 2);
+    struct str out = STR_NULL;
+
+    for (unsigned n = 8; n <= 9; n++) {
+        struct object hub = sample_node(1);
+
+        hub.node.key = sample_key(n);
+        hub.node.address4.b[15] = (uint8_t)n;
+        hub.node.hub->rendezvous_epoch = 17 - n;
+        (void)snprintf(hub.node.meta.name, sizeof(hub.node.meta.name), "hub-%u", n);
+        sample_put(&s, hub);
+    }
+    hosts_add_block(&out, &s, NULL, 0, false);
+    assert_string_equal(str_text(&out),
+        "10.42.0.1\thub.default.weft\n"
+        "10.42.0.8\thub-8.default.weft rendezvous.default.weft\n"
+        "10.42.0.9\thub-9.default.weft\n10.42.0.2\tn2.default.weft\n");
+    str_deinit(&out);
+    put_node(&s, 10, "rendezvous", NULL);
+    hosts_add_block(&out, &s, NULL, 0, false);
+    assert_null(strstr(str_text(&out), "hub-8.default.weft rendezvous"));
+    str_deinit(&out);
+    snapshot_deinit(&s);
+}
+
 /* What members may not take from each other, nor from anybody else. */
 static void test_extras(void **state)
 {
@@ -163,6 +191,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_block),
         cmocka_unit_test(test_extras),
+        cmocka_unit_test(test_rendezvous),
         cmocka_unit_test(test_others_come_first),
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_damaged),

@@ -144,6 +144,7 @@ static int hub_decode(
     fields_u64(&f, "apiPort", FIELDS_REQUIRED, 1, 65535, &api_port);
     hub_names_decode(n->hub, &f);
     hub_tls_pin_decode(n->hub, &f);
+    fields_u64(&f, "rendezvousEpoch", FIELDS_OPTIONAL, 1, INT64_MAX, &n->hub->rendezvous_epoch);
     if (mode == OBJECT_STRICT)
         fields_refuse_unknown(&f);
     n->hub->api_port = (uint16_t)api_port;
@@ -357,9 +358,10 @@ static json_t *hub_encode(const struct node_hub *hub)
                 endpoints, json_string(endpoint_format(&hub->endpoints[i], text))) < 0)
             endpoints = (json_decref(endpoints), NULL);
     /* What is not known is left out. */
-    return json_pack("{s:o, s:o*, s:i, s:s*}", "endpoints", endpoints, "names",
+    return json_pack("{s:o, s:o*, s:i, s:s*, s:o*}", "endpoints", endpoints, "names",
         hub->n_names > 0 ? hub_names_encode(hub) : NULL, "apiPort", (int)hub->api_port, "tlsPin",
-        hub->has_tls_pin ? pin : NULL);
+        hub->has_tls_pin ? pin : NULL, "rendezvousEpoch",
+        hub->rendezvous_epoch ? json_integer((json_int_t)hub->rendezvous_epoch) : NULL);
 }
 
 json_t *node_encode(const struct node *n)

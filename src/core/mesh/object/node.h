@@ -39,9 +39,11 @@ struct node_hub {
     char names[OBJECT_HUB_NAMES_MAX][HOST_PORT_MAX + 1]; /* "HOST:PORT" of it, which name servers
                                                             lead to its endpoints of the day */
     unsigned n_names;
-    uint16_t api_port;      /* TCP, also on the overlay */
-    bool has_tls_pin;       /* an earlier version's hub does not say it */
-    struct tls_pin tls_pin; /* of the key with which its public API is served */
+    uint16_t api_port;         /* TCP, also on the overlay */
+    bool has_tls_pin;          /* an earlier version's hub does not say it */
+    struct tls_pin tls_pin;    /* of the key with which its public API is served */
+    uint64_t rendezvous_epoch; /* of the time that it last took over the network's rendezvous; the
+                                  hub with the greatest one serves it; 0: it never did */
 };
 
 /** How fast a node seals and opens, in MB/s by cipher; a node that speaks WireGuard only says 0. */

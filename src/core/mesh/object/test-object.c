@@ -59,7 +59,7 @@ static void test_node(void **state)
                                "\"routes\": [\"fd09::/64\", \"10.9.0.0/24\"], \"hub\": {"
                                "\"endpoints\": [\"203.0.113.10:51820\", \"[2001:db8::1]:7\"], "
                                "\"names\": [\"hub.example.org:51820\"], \"apiPort\": 8443, "
-                               "\"tlsPin\": " TLS_PIN "}"),
+                               "\"tlsPin\": " TLS_PIN ", \"rendezvousEpoch\": 7}"),
             OBJECT_STRICT, &e),
         0);
     assert_ptr_equal(o.kind, &node_kind);
@@ -80,6 +80,7 @@ static void test_node(void **state)
     assert_string_equal(o.node.hub->names[0], "hub.example.org:51820");
     assert_true(o.node.hub->has_tls_pin);
     assert_int_equal(o.node.hub->tls_pin.b[31], 2);
+    assert_int_equal(o.node.hub->rendezvous_epoch, 7);
     object_deinit(&o);
     object_deinit(&o);
 }

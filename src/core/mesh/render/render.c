@@ -22,6 +22,13 @@ const struct node *render_hub(const struct snapshot *s)
     return NULL;
 }
 
+const struct node *render_relay(const struct render_input *in)
+{
+    const struct node *named = in->relay ? snapshot_find_node(in->snapshot, in->relay) : NULL;
+
+    return named && named->hub ? named : render_hub(in->snapshot);
+}
+
 static struct ip_prefix whole_address(const struct ip_addr *a)
 {
     return (struct ip_prefix){.addr = *a, .len = ip_addr_is_v4(a) ? 32 : 128};
@@ -350,7 +357,7 @@ int render_config(struct wg_config *ret, const struct render_input *in, struct e
     _cleanup_(wg_config_deinit) struct wg_config c = WG_CONFIG_NULL;
     const struct snapshot *s = in->snapshot;
     const struct node *self = snapshot_self(s);
-    const struct node *relay = render_hub(s);
+    const struct node *relay = render_relay(in);
     int r;
 
     if (!self || !relay)

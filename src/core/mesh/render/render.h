@@ -11,8 +11,8 @@
  *     the network's, or as the node has measured it;
  *   - every other node, unless an edge says "off": its two addresses, the
  *     subnets that are reached through it, and as endpoint the path that was
- *     chosen for it. Without one that is the hub's endpoint, where packets are
- *     passed on unread; so a subnet needs nothing of the hub, either. An
+ *     chosen for it. Without one that is the endpoint of the hub that relays, where
+ *     packets are passed on unread; so a subnet needs nothing of the hub, either. An
  *     endpoint that the edge pins goes before all of these; a public key that
  *     it pins and the node does not have makes that node no peer at all.
  *
@@ -52,6 +52,8 @@ struct render_input {
     const struct snapshot *snapshot; /* borrowed; complete */
     const struct render_path *paths; /* borrowed; @n_paths, sorted by node in byte order */
     size_t n_paths;
+    const char *relay;    /* borrowed; name of the hub through which this node's packets go to peers
+                             without a better path; NULL, or no hub: render_hub() */
     uint16_t listen_port; /* of this node; 0: any */
     uint16_t link_mtu;    /* inner bytes that the machine's largest link carries; 0: not known */
     uint16_t keepalive;   /* s; as this node has measured it; 0: use what it has reported */
@@ -118,5 +120,8 @@ uint16_t render_mtu(const struct render_input *in, const struct node *peer);
  */
 uint16_t render_keepalive(const struct render_input *in);
 
-/** render_hub() - lends the hub that relays: the first by name; NULL if there is none. */
+/** render_hub() - lends the first hub by name; NULL if there is none. */
 const struct node *render_hub(const struct snapshot *s);
+
+/** render_relay() - lends the hub that relays for this node; NULL if there is no hub. */
+const struct node *render_relay(const struct render_input *in);

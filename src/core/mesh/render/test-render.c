@@ -306,6 +306,38 @@ static void test_wg_quick(void **state)
     snapshot_deinit(&s);
 }
 
+/* With several hubs each is a peer, and the named one relays. */
+static void test_hub_that_relays(void **state)
+{
+    struct snapshot s = sample_snapshot(3, 2);
+    struct object other = sample_node(1);
+    struct render_input in = {.snapshot = &s};
+    struct wg_config c = WG_CONFIG_NULL;
+
+    other.node.key = sample_key(9);
+    other.node.address4.b[15] = 9;
+    other.node.address6.b[15] = 9;
+    other.node.hub->endpoints[0].port = 9;
+    (void)snprintf(other.node.meta.name, sizeof(other.node.meta.name), "hub-b");
+    sample_put(&s, other);
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    check_endpoint(peer(&c, 3), HUB_ENDPOINT);
+    wg_config_deinit(&c);
+    in.relay = "hub-b";
+    assert_string_equal(render_relay(&in)->meta.name, "hub-b");
+    assert_int_equal(render_config(&c, &in, NULL), 0);
+    check_endpoint(peer(&c, 1), HUB_ENDPOINT);
+    check_endpoint(peer(&c, 3), "203.0.113.10:9");
+    check_endpoint(peer(&c, 9), "203.0.113.10:9");
+    wg_config_deinit(&c);
+    /* One that is no hub, or that is gone. */
+    in.relay = "n3";
+    assert_string_equal(render_relay(&in)->meta.name, "hub");
+    in.relay = "gone";
+    assert_string_equal(render_relay(&in)->meta.name, "hub");
+    snapshot_deinit(&s);
+}
+
 /* A hub that has a name is reached by it from a file, which lives long; an interface that runs is
  * told where the hub is today. */
 static void test_wg_quick_names(void **state)
@@ -542,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_hub_path),
+        cmocka_unit_test(test_hub_that_relays),
         cmocka_unit_test(test_keepalive),
         cmocka_unit_test(test_new_keepalive_is_all_that_changes),
         cmocka_unit_test(test_mtu),

@@ -97,7 +97,7 @@ static struct reach_peer judge(
     const struct render_input *in = facts->in;
     const struct render_path *found = render_find_path(in, node->meta.name);
     struct render_decision decision = render_decide(in->snapshot, node, found);
-    const struct node *hub = render_hub(in->snapshot);
+    const struct node *hub = render_relay(in);
     struct reach_peer peer = {.kind = PATH_KIND_NONE};
 
     (void)snprintf(peer.node, sizeof(peer.node), "%.*s", NAME_MAX_LEN, node->meta.name);

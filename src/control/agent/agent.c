@@ -119,9 +119,19 @@ static void on_snapshot_change(struct agent *a, bool is_status, nsec_t now)
     poll_plan_on_news(&a->poll);
 }
 
+/* Has that hub forgotten what it relayed, since it was started anew? What a hub said of its run
+ * before this agent's start is known where there is only one. */
+static bool is_hub_new(const struct agent *a, const struct agent_hub *hub, uint64_t before)
+{
+    uint64_t boot = hub->boot == 0 && a->hubs.n == 1 ? before : hub->boot;
+
+    return boot != 0 && boot != a->snapshot.boot;
+}
+
 static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e)
 {
-    struct agent *a = ctx;
+    struct agent_hub *hub = ctx;
+    struct agent *a = hub->owner;
     enum watch_event_kind kind = ev->kind;
     bool is_status;
     uint64_t boot;
@@ -143,8 +153,12 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
     r = watch_event_apply(&a->snapshot, ev, e);
     if (r < 0)
         return r;
-    if (kind == WATCH_EVENT_SNAPSHOT && boot != 0 && boot != a->snapshot.boot)
-        agent_core_on_hub_forgot(a, now);
+    hub_set_on_heard(&a->hubs, hub, now);
+    if (kind == WATCH_EVENT_SNAPSHOT) {
+        if (is_hub_new(a, hub, boot))
+            agent_core_on_hub_forgot(a, now);
+        hub->boot = a->snapshot.boot;
+    }
     if (kind != WATCH_EVENT_HEARTBEAT && kind != WATCH_EVENT_NONE)
         on_snapshot_change(a, is_status, now);
     /* Of a node that has just joined, somebody may wait for the names of the others. */
@@ -155,16 +169,18 @@ static int on_event(void *ctx, struct watch_event *ev, nsec_t now, struct err *e
 
 static void on_hub_change(void *ctx, bool heard, const char *why, nsec_t now)
 {
-    struct agent *a = ctx;
+    struct agent_hub *hub = ctx;
+    struct agent *a = hub->owner;
 
     if (a->is_ending)
         return;
     path_driver_set_hub(a->paths, heard, now);
     if (heard) {
         log_info("the hub answers");
-        node_report_on_hub(&a->report);
+        node_report_on_hub(&hub->report);
     } else {
         log_warning("the hub does not answer, known peers stay: %s", why);
+        hub_set_on_lost(&a->hubs, hub);
     }
     poll_plan_request(&a->poll, now);
 }
@@ -177,11 +193,14 @@ static void on_reported(void *ctx, enum hub_link_report_result result)
         [HUB_LINK_REPORT_AGAIN] = NODE_REPORT_AGAIN,
         [HUB_LINK_REPORT_LOST] = NODE_REPORT_LOST,
     };
-    struct agent *a = ctx;
+    struct agent_hub *hub = ctx;
+    struct agent *a = hub->owner;
+    nsec_t now = clock_now();
 
-    node_report_on_result(&a->report, became[result]);
-    if (node_report_within(&a->report) != NSEC_NEVER && !a->is_ending)
-        poll_plan_request(&a->poll, clock_now() + node_report_within(&a->report));
+    node_report_on_result(&hub->report, became[result]);
+    hub->report_lost_at = result == HUB_LINK_REPORT_LOST ? now : 0;
+    if (node_report_within(&hub->report) != NSEC_NEVER && !a->is_ending)
+        poll_plan_request(&a->poll, now + node_report_within(&hub->report));
 }
 
 static void on_routes(void *ctx)
@@ -196,7 +215,7 @@ static void on_self(void *ctx)
 {
     struct agent *a = ctx;
 
-    node_report_on_self(&a->report);
+    hub_set_on_self(&a->hubs);
     poll_plan_request(&a->poll, clock_now() + AGENT_CORE_SOON);
 }
 
@@ -290,7 +309,6 @@ static void init_handles(struct life *l)
         l->signals[i].data = l;
     }
     node_keepalive_init(&a->keepalive, &a->loop, a->config->state_dir, &listener);
-    node_report_init(&a->report, (uint64_t)clock_wall());
     node_names_init(&a->names, &names);
 }
 
@@ -334,17 +352,6 @@ static void measure_ciphers(struct node_speeds *speeds)
     }
 }
 
-/* The signer's proofs are for the hub at which this machine joined. */
-static int make_signer(struct agent *a, struct err *e)
-{
-    const struct node *hub = render_hub(&a->state.snapshot);
-
-    /* Without a hub there is nobody to ask. */
-    if (!hub || member_proof_signer_init(&a->signer, &a->state.secret, &hub->key))
-        return 0;
-    return err_set(e, -EINVAL, "the hub's key in node.json is one that nobody can have");
-}
-
 /* Does all that can fail, before anything of the machine is changed. */
 static int open_parts(struct life *l, struct err *e)
 {
@@ -361,15 +368,15 @@ static int open_parts(struct life *l, struct err *e)
     int r = reconcile_init(&a->reconcile, a->state.interface, a->state.engine, a->state.accepts, e);
 
     if (r == 0)
-        r = make_signer(a, e);
-    if (r == 0)
         r = path_driver_new(&a->paths, &a->loop, &opt, &paths, e);
-    if (r == 0)
-        r = hub_link_new(&a->hub, &a->loop, a->state.interface, &a->signer, &listener, e);
     if (r == 0) {
-        job_calls_init(&a->jobs, a->hub);
-        r = agent_api_open(&l->server, a, e);
+        hub_set_init(&a->hubs, &a->loop, &a->state, &listener);
+        job_calls_init(&a->jobs, NULL);
+        path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
+        r = agent_core_take_hubs(a, e);
     }
+    if (r == 0)
+        r = agent_api_open(&l->server, a, e);
     return r == 0 ? start_signals(l, e) : r;
 }
 
@@ -381,9 +388,7 @@ static int start(struct life *l, struct err *e)
 
     if (r < 0)
         return r;
-    hub_transport_io_init(&a->transport, &a->loop, &a->state);
     measure_ciphers(&a->speeds);
-    path_driver_set_snapshot(a->paths, &a->snapshot, clock_now());
     in = agent_core_render_input(a);
     reconcile_assume(&a->reconcile, &in);
     agent_core_poll(a);
@@ -420,9 +425,7 @@ static void stop(struct life *l)
     node_measure_stop(&a->measure);
     if (l->server)
         server_stop(l->server);
-    a->hub = hub_link_free(a->hub);
-    hub_transport_io_stop(&a->transport);
-    hub_health_deinit(&a->health);
+    hub_set_stop(&a->hubs);
     node_keepalive_stop(&a->keepalive);
     a->paths = path_driver_free(a->paths, a->end != AGENT_END_STOPPED);
     close_handles(l);
@@ -431,7 +434,6 @@ static void stop(struct life *l)
     reconcile_deinit(&a->reconcile);
     observe_deinit(&a->seen);
     reach_deinit(&a->reach);
-    node_report_deinit(&a->report);
     free(a->routes);
     node_names_deinit(&a->names);
     (void)uv_loop_close(&a->loop);
@@ -443,7 +445,6 @@ static void unload(struct life *l)
 
     snapshot_deinit(&a->snapshot);
     state_deinit(&a->state);
-    secret_wipe(&a->signer, sizeof(a->signer));
     closep(&l->lock_fd);
 }
 

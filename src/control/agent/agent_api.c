@@ -30,10 +30,10 @@ static struct status_input see(struct agent *a, struct render_input *render)
         .fault = a->pass.fault.text,
         .keepalive = &a->keepalive.probe.plan,
         .names_left_out = a->names.left_out,
-        .stream_why = hub_transport_why(&a->transport.transport),
-        .asymmetry = udp_asymmetry_of(&a->transport.transport.asymmetry),
-        .hub_heard = hub_link_is_heard(a->hub),
-        .hub_silent_for = hub_link_silent_for(a->hub, clock_now()),
+        .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
+        .asymmetry = udp_asymmetry_of(&a->hubs.home->transport.transport.asymmetry),
+        .hub_heard = hub_link_is_heard(a->hubs.home->link),
+        .hub_silent_for = hub_link_silent_for(a->hubs.home->link, clock_now()),
         .now = clock_now(),
         .wall = clock_wall(),
     };
@@ -108,7 +108,7 @@ static void post_leave(void *ctx, const struct request *rq, struct response *rs)
         response_refuse(rs, 409, "the agent is ending already");
         return;
     }
-    r = farewell_tell(&a->state, &api, &a->signer, &told);
+    r = farewell_tell(&a->state, &api, &a->hubs.home->signer, &told);
     if (agent_core_take_down(a, &names, &e) < 0 || state_remove(a->config->state_dir, &e) < 0) {
         response_fail(rs, &e);
         return;

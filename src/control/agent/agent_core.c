@@ -15,52 +15,37 @@
 
 struct endpoint agent_core_hub_api(const struct agent *a)
 {
-    const struct node *hub = render_hub(&a->snapshot);
+    const struct node *hub = snapshot_find_node(&a->snapshot, a->hubs.home->name);
 
-    if (!hub)
+    if (!hub || !hub->hub)
         return (struct endpoint){0};
     return (struct endpoint){.addr = hub->address4, .port = hub->hub->api_port};
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-/* Where WireGuard sends packets for the hub: to the endpoint that was chosen, or to this machine's
- * end of the stream. Return: false while no endpoint is known. */
-static bool find_hub_path(const struct agent *a, struct render_path *ret)
-{
-    struct endpoint stream = hub_transport_io_endpoint(&a->transport);
-
-    if (a->health.path.path.node[0] == '\0')
-        return false;
-    *ret = a->health.path.path;
-    if (!endpoint_is_none(&stream))
-        ret->endpoint = stream;
-    return true;
-}
-
-/* Puts the hub's path among those that were found, all in order of their nodes' names. */
+/* Puts the hubs' paths among those that were found, all in order of their nodes' names. */
 static size_t merge_paths(struct agent *a)
 {
-    struct render_path hub;
-    bool has_hub = find_hub_path(a, &hub);
+    struct render_path hubs[HOME_HUB_MAX];
+    size_t n_hubs = hub_set_paths(&a->hubs, hubs);
     size_t n = 0;
+    size_t k = 0;
     size_t n_found;
     const struct render_path *found = path_driver_routes(a->paths, &n_found);
-    struct render_path *all = realloc(a->routes, (n_found + 1) * sizeof(*all));
+    struct render_path *all = realloc(a->routes, (n_found + n_hubs + 1) * sizeof(*all));
 
     /* Without memory all peers are reached through the hub, and the hub at its first endpoint. */
     if (!all)
         return 0;
     a->routes = all;
     for (size_t i = 0; i < n_found; i++) {
-        if (has_hub && strcmp(hub.node, found[i].node) < 0) {
-            all[n++] = hub;
-            has_hub = false;
-        }
+        while (k < n_hubs && strcmp(hubs[k].node, found[i].node) < 0)
+            all[n++] = hubs[k++];
         all[n++] = found[i];
     }
-    if (has_hub)
-        all[n++] = hub;
+    while (k < n_hubs)
+        all[n++] = hubs[k++];
     return n;
 }
 
@@ -72,6 +57,7 @@ struct render_input agent_core_render_input(struct agent *a)
         .snapshot = &a->snapshot,
         .paths = a->routes,
         .n_paths = n,
+        .relay = a->hubs.home->name,
         .listen_port = a->state.listen_port ? a->state.listen_port : a->listen_port,
         .link_mtu = a->link_mtu,
         .keepalive = node_keepalive_interval(&a->keepalive),
@@ -79,6 +65,50 @@ struct render_input agent_core_render_input(struct agent *a)
         .relays = a->state.wants_relay && a->state.engine == ENGINE_KIND_USERSPACE &&
                   snapshot_self(&a->snapshot)->relay,
     };
+}
+
+/* ---- the hubs ------------------------------------------------------------------------------- */
+
+static bool has_route(void *ctx, const struct ip_addr *to)
+{
+    struct agent *a = ctx;
+    struct ip_addr source;
+
+    return rtnl_source_for(&a->reconcile.nl, to, &source) == 0;
+}
+
+static struct hub_set_facts see_hubs(struct agent *a, nsec_t now)
+{
+    return (struct hub_set_facts){.snapshot = &a->snapshot,
+        .seen = &a->seen,
+        .has_engine = a->reconcile.engine != NULL,
+        .listen_port = a->listen_port,
+        .has_route = has_route,
+        .has_route_ctx = a,
+        .now = now};
+}
+
+/* What goes through a hub goes through another one from now on. */
+static void use_home(struct agent *a, nsec_t now)
+{
+    const struct agent_hub *home = a->hubs.home;
+    const struct node *node = snapshot_find_node(&a->snapshot, home->name);
+
+    job_calls_set_hub(&a->jobs, home->link);
+    if (node && node->hub)
+        path_driver_use_hub(a->paths, node, now);
+    poll_plan_on_news(&a->poll);
+}
+
+int agent_core_take_hubs(struct agent *a, struct err *e)
+{
+    struct hub_set_facts facts = see_hubs(a, a->clock());
+    struct hub_set_wish wish = {.home_changed = false};
+    int r = hub_set_take(&a->hubs, &facts, &wish, e);
+
+    if (wish.home_changed)
+        use_home(a, facts.now);
+    return r;
 }
 
 /* ---- a pass --------------------------------------------------------------------------------- */
@@ -120,17 +150,18 @@ static void apply_rules(struct agent *a, nsec_t now)
     forward_rules_apply(&a->rules, a->state.interface, &facts, !a->state.keeps_sources, now);
 }
 
-/* Begins a handshake with the hub if one is wanted. The engine has the hub's endpoint by now. */
-static void greet_hub(struct agent *a, nsec_t now)
+/* Begins handshakes with hubs, where they are wanted. The engine has their endpoints by now. */
+static void greet_hubs(struct agent *a, nsec_t now)
 {
-    const struct node *hub = render_hub(&a->snapshot);
-    struct err e = ERR_NULL;
+    struct agent_hub *hub;
 
-    if (!hub || !hub_health_take_handshake(&a->health))
-        return;
-    if (reconcile_handshake(&a->reconcile, &hub->key, &e) != 0)
-        log_debug("no handshake with the hub: %s", err_text(&e));
-    hub_transport_io_speak(&a->transport, now);
+    while ((hub = hub_set_next_handshake(&a->hubs))) {
+        struct err e = ERR_NULL;
+
+        if (reconcile_handshake(&a->reconcile, &hub->key, &e) != 0)
+            log_debug("no handshake with the hub: %s", err_text(&e));
+        hub_transport_io_speak(&hub->transport, now);
+    }
 }
 
 static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
@@ -140,7 +171,7 @@ static void fail_pass(struct agent *a, const struct err *e, nsec_t now)
     log_limited(&a->pass_limit, now, LOG_LEVEL_WARNING,
         "%s is not as the hub wants it, trying again: %s", a->state.interface, err_text(e));
     if (a->pass.fault.text[0] == '\0')
-        node_report_on_edges(&a->report);
+        hub_set_on_edges(&a->hubs);
     pass_plan_on_failure(&a->pass, e, a->reconcile.engine != NULL, now);
 }
 
@@ -162,11 +193,13 @@ void agent_core_reconcile(struct agent *a)
 {
     struct reconcile_result result = {0};
     struct err e = ERR_NULL;
-    struct endpoint api = agent_core_hub_api(a);
     struct render_input in;
     nsec_t now;
     int r;
 
+    if (agent_core_take_hubs(a, &e) < 0)
+        log_limited(&a->pass_limit, a->clock(), LOG_LEVEL_WARNING, "not all hubs are used: %s",
+            err_text(&e));
     a->link_mtu = reconcile_see_links(&a->reconcile);
     path_driver_set_link_mtu(a->paths, a->link_mtu);
     in = agent_core_render_input(a);
@@ -178,125 +211,53 @@ void agent_core_reconcile(struct agent *a)
         return;
     }
     if (a->pass.fault.text[0] != '\0' || a->applied == 0)
-        node_report_on_edges(&a->report);
+        hub_set_on_edges(&a->hubs);
     a->applied = a->snapshot.revision;
     pass_plan_on_success(&a->pass, now);
     log_pass(a, &result);
     apply_rules(a, now);
-    if (!endpoint_is_none(&api))
-        hub_link_set_target(a->hub, &api, now);
+    hub_set_on_applied(&a->hubs, &a->snapshot, now);
     if (result.opened) {
-        hub_link_poke(a->hub, now);
+        hub_link_poke(a->hubs.home->link, now);
         poll_plan_request(&a->poll, now);
     }
-    greet_hub(a, now);
+    greet_hubs(a, now);
     path_driver_set_relay(a->paths, in.relays, result.opened, now);
     path_driver_on_applied(a->paths);
     begin_handshakes(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
 }
 
-/* ---- a poll: the hub ------------------------------------------------------------------------ */
+/* ---- a poll: the hubs ----------------------------------------------------------------------- */
 
-static bool has_route(void *ctx, const struct ip_addr *to)
+static void act_on_hubs(struct agent *a, const struct hub_set_wish *wish, nsec_t now)
 {
-    struct agent *a = ctx;
-    struct ip_addr source;
-
-    return rtnl_source_for(&a->reconcile.nl, to, &source) == 0;
-}
-
-static bool is_by_stream(const struct agent *a)
-{
-    struct endpoint stream = hub_transport_io_endpoint(&a->transport);
-
-    return !endpoint_is_none(&stream);
-}
-
-static void act_on_health(struct agent *a, const struct hub_health_wish *wish, nsec_t now)
-{
-    char text[ENDPOINT_TEXT_MAX];
-
-    switch (wish->link) {
-    case HUB_HEALTH_LINK_KEEP:
-        break;
-    case HUB_HEALTH_LINK_POKE:
-        hub_link_poke(a->hub, now);
-        break;
-    case HUB_HEALTH_LINK_RESTART:
-        hub_link_restart(a->hub, now);
-        break;
-    }
-    if (wish->moved_because)
-        log_info("%s, trying it at %s", wish->moved_because,
-            endpoint_format(&a->health.path.path.endpoint, text));
-    if (wish->reconcile)
+    if (wish->home_changed)
+        use_home(a, now);
+    if (wish->pass_soon)
         pass_plan_request(&a->pass, now);
+    if (wish->pass_at_once) {
+        agent_core_reconcile(a);
+        hub_set_on_moved(&a->hubs, now);
+    }
 }
 
-static void on_heard(void *ctx, const struct endpoint *from)
+static void poll_hubs(struct agent *a, nsec_t now)
 {
-    struct agent *a = ctx;
+    struct hub_set_facts facts = see_hubs(a, now);
+    struct hub_set_wish wish = {.home_changed = false};
 
-    if (!a->is_ending)
-        hub_transport_io_on_heard(&a->transport, from);
-}
-
-static void act_on_transport(struct agent *a, const struct hub_transport_io_news *news, nsec_t now)
-{
-    for (unsigned i = 0; i < news->n_answered; i++) {
-        struct hub_health_wish wish =
-            hub_health_on_answer(&a->health, &news->answered[i], is_by_stream(a), now);
-
-        act_on_health(a, &wish, now);
-    }
-    if (news->ask_heard && hub_link_ask_heard(a->hub, &news->request, on_heard, a))
-        hub_transport_io_on_asked(&a->transport, now);
-    if (!news->has_changed)
-        return;
-    /* The hub's endpoint is another one: the engine is told at once. */
-    agent_core_reconcile(a);
-    hub_transport_io_speak(&a->transport, now);
-    hub_link_poke(a->hub, now);
-}
-
-static void poll_hub(struct agent *a, const struct observation *ob, nsec_t now)
-{
-    struct hub_health_facts facts = {.now = now,
-        .has_engine = a->reconcile.engine != NULL,
-        .hub = render_hub(&a->snapshot),
-        .network = &a->snapshot.network,
-        .seen = ob,
-        .is_by_stream = is_by_stream(a),
-        .has_route = has_route,
-        .has_route_ctx = a};
-    struct hub_health_wish wish = hub_health_poll(&a->health, &facts);
-    struct hub_transport_io_view view = {
-        .hub = {.silent_since = a->health.silent_since, .ways = &a->health.ways},
-        .node = facts.hub,
-        .listen_port = a->listen_port};
-    struct hub_transport_io_news news;
-
-    act_on_health(a, &wish, now);
-    if (ob) {
-        view.hub.heard_at = ob->endpoint;
-        view.hub.rx_bytes = ob->facts.rx_bytes;
-    }
-    /* What arrives from the hub does not prove that the hub hears this node. */
-    if (view.hub.silent_since == 0 && facts.has_engine) {
-        view.hub.silent_since = hub_link_unheard(a->hub, now);
-        view.hub.is_doubt = view.hub.silent_since != 0;
-    }
-    news = hub_transport_io_poll(&a->transport, &view, now);
-    act_on_transport(a, &news, now);
+    hub_set_poll(&a->hubs, &facts, &wish);
+    act_on_hubs(a, &wish, now);
 }
 
 static void poll_keepalive(struct agent *a, const struct observation *ob, nsec_t now)
 {
-    const struct endpoint *hub = &a->health.path.path.endpoint;
+    const struct endpoint *hub = &a->hubs.home->health.path.path.endpoint;
     struct keepalive_view view = {.now = now, .wall = a->wall_clock()};
 
-    if (observation_has_session(ob, now) && !hub_transport_why(&a->transport.transport)) {
+    if (observation_has_session(ob, now) &&
+        !hub_transport_why(&a->hubs.home->transport.transport)) {
         view.hub = *hub;
         view.outside = path_driver_outside(a->paths, hub);
         view.is_natted = ip_addr_is_v4(&hub->addr) && path_driver_self(a->paths)->nat.is_natted;
@@ -328,9 +289,7 @@ void agent_core_on_hub_forgot(struct agent *a, nsec_t now)
 
 static const struct observation *find_hub_observation(const struct agent *a)
 {
-    const struct node *hub = render_hub(&a->snapshot);
-
-    return hub ? observe_find(&a->seen, &hub->key) : NULL;
+    return observe_find(&a->seen, &a->hubs.home->key);
 }
 
 /* Has somebody changed the engine by hand? Smaller changes are found by the next regular pass. */
@@ -410,8 +369,8 @@ static void judge_paths(struct agent *a, nsec_t now)
 {
     struct render_input in = agent_core_render_input(a);
     struct reach_facts facts = {.in = &in,
-        .hub_heard = hub_link_is_heard(a->hub),
-        .stream_why = hub_transport_why(&a->transport.transport),
+        .hub_heard = hub_link_is_heard(a->hubs.home->link),
+        .stream_why = hub_transport_why(&a->hubs.home->transport.transport),
         .now = now};
     struct reach before = {.n = a->reach.n, .n_alarms = a->reach.n_alarms};
     bool changed = false;
@@ -422,7 +381,18 @@ static void judge_paths(struct agent *a, nsec_t now)
     for (size_t i = 0; i < a->reach.n && !changed; i++)
         changed = a->reach.items[i].since == now;
     if (changed)
-        node_report_on_edges(&a->report);
+        hub_set_on_edges(&a->hubs);
+}
+
+static void report_to(struct agent *a, struct agent_hub *hub, const struct node_report_facts *facts)
+{
+    if (!node_report_is_due(&hub->report, facts->now) ||
+        !hub_set_takes_report(&a->hubs, hub, facts->now) || hub_link_is_reporting(hub->link))
+        return;
+    if (hub_link_report(hub->link, node_report_encode(&hub->report, facts)))
+        node_report_on_sent(&hub->report, facts->now);
+    else
+        node_report_on_result(&hub->report, NODE_REPORT_LOST);
 }
 
 static void report(struct agent *a, nsec_t now)
@@ -440,16 +410,10 @@ static void report(struct agent *a, nsec_t now)
         .fault = a->pass.fault.text,
         .now = now};
 
-    if (!node_report_is_due(&a->report, now) || !hub_link_is_heard(a->hub))
-        return;
     if (gethostname(host, sizeof(host) - 1) == 0 && node_report_hostname(host, a->snapshot.self))
         facts.hostname = host;
-    if (hub_link_is_reporting(a->hub))
-        return;
-    if (hub_link_report(a->hub, node_report_encode(&a->report, &facts)))
-        node_report_on_sent(&a->report, now);
-    else
-        node_report_on_result(&a->report, NODE_REPORT_LOST);
+    for (unsigned i = 0; i < a->hubs.n; i++)
+        report_to(a, a->hubs.items[i], &facts);
 }
 
 /* Packets that have gone through the interface so far; 0: there is no interface. */
@@ -469,22 +433,22 @@ void agent_core_poll(struct agent *a)
     poll_plan_begin(&a->poll, count_packets(a), now);
     observe_engine(a, now);
     ob = find_hub_observation(a);
-    poll_hub(a, ob, now);
+    poll_hubs(a, now);
     poll_keepalive(a, ob, now);
-    path_driver_set_blocked(a->paths, hub_transport_why(&a->transport.transport) != NULL, now);
+    path_driver_set_blocked(
+        a->paths, hub_transport_why(&a->hubs.home->transport.transport) != NULL, now);
     doubt_endpoints(a, now);
     judge_paths(a, now);
     node_measure_tell(&a->measure, &a->snapshot, &a->reach);
     report(a, now);
-    poll_plan_end(&a->poll, a->seen.n, node_report_within(&a->report), now);
+    poll_plan_end(&a->poll, a->seen.n, hub_set_report_within(&a->hubs, now), now);
 }
 
 /* Has nothing happened since the last poll, and is nothing waited for? */
 static bool can_skip_poll(struct agent *a, nsec_t now)
 {
-    if (poll_plan_is_stale(&a->poll, now) || node_report_has_news(&a->report) ||
-        !hub_link_is_heard(a->hub) || hub_link_unheard(a->hub, now) != 0 ||
-        !hub_transport_io_is_settled(&a->transport) || path_driver_awaits_handshake(a->paths))
+    if (poll_plan_is_stale(&a->poll, now) || hub_set_has_news(&a->hubs, now) ||
+        !hub_set_is_settled(&a->hubs, now) || path_driver_awaits_handshake(a->paths))
         return false;
     return poll_plan_is_idle(&a->poll, count_packets(a));
 }
@@ -503,7 +467,7 @@ nsec_t agent_core_due(const struct agent *a)
 {
     nsec_t due = nsec_min(a->pass.due_at, a->poll.due_at);
 
-    due = nsec_min(due, a->transport.due_at);
+    due = nsec_min(due, hub_set_due(&a->hubs));
     due = nsec_min(due, a->cache.due_at);
     return nsec_min(due, a->names.due_at);
 }
@@ -512,10 +476,12 @@ void agent_core_run(struct agent *a, nsec_t now)
 {
     if (now >= a->pass.due_at)
         agent_core_reconcile(a);
-    if (now >= a->transport.due_at) {
-        struct hub_transport_io_news news = hub_transport_io_run(&a->transport, now);
+    if (now >= hub_set_due(&a->hubs)) {
+        struct hub_set_facts facts = see_hubs(a, now);
+        struct hub_set_wish wish = {.home_changed = false};
 
-        act_on_transport(a, &news, now);
+        hub_set_run(&a->hubs, &facts, &wish);
+        act_on_hubs(a, &wish, now);
     }
     if (now >= a->poll.due_at)
         poll_if_changed(a, now);

@@ -17,14 +17,11 @@
 #include <uv.h>
 
 #include "agent/agent.h"
-#include "agent/hublink/hub_health.h"
-#include "agent/hublink/hub_link.h"
-#include "agent/hublink/hub_transport_io.h"
+#include "agent/hub_set.h"
 #include "agent/hublink/job_calls.h"
 #include "agent/node_keepalive.h"
 #include "agent/node_measure.h"
 #include "agent/node_names.h"
-#include "agent/node_report.h"
 #include "agent/paths/edge/path_driver.h"
 #include "agent/paths/edge/reach.h"
 #include "agent/peer_doubt.h"
@@ -37,7 +34,6 @@
 #include "agent/state/state.h"
 #include "mesh/snapshot/snapshot.h"
 #include "os/log.h"
-#include "wire/member_proof.h"
 
 /** Delay of what follows an event, so that a burst of events has one consequence. */
 #define AGENT_CORE_SOON (5 * NSEC_PER_MSEC)
@@ -45,10 +41,9 @@
 struct agent {
     const struct agent_config *config; /* borrowed from agent_run() */
     uv_loop_t loop;
-    struct state state;                /* who this node is; immutable after the start */
-    struct snapshot snapshot;          /* the network, as the hub described it last */
-    struct node_speeds speeds;         /* of this machine's ciphers; immutable after the start */
-    struct member_proof_signer signer; /* with this node's key, for the hub */
+    struct state state;        /* who this node is; immutable after the start */
+    struct snapshot snapshot;  /* the network, as the hub described it last */
+    struct node_speeds speeds; /* of this machine's ciphers; immutable after the start */
 
     /* The clocks; immutable. They are functions because a call to the engine or to the kernel may
      * take seconds, and because a test has its own. */
@@ -61,14 +56,11 @@ struct agent {
     struct poll_plan poll;
     struct reconcile reconcile;
     struct forward_rules rules;
-    struct hub_health health;
-    struct hub_transport_io transport;
-    struct hub_link *hub;      /* owns */
+    struct hub_set hubs;
     struct path_driver *paths; /* owns */
     struct observe seen;       /* the peers, as of the last poll */
     struct reach reach;        /* how each is reached, as of the last poll */
     struct peer_doubt doubt;
-    struct node_report report;
     struct node_keepalive keepalive;
     struct node_names names;
     struct node_measure measure;
@@ -95,12 +87,18 @@ struct agent {
 #define AGENT_NULL                                                                                 \
     {                                                                                              \
         .cache = {.due_at = NSEC_NEVER}, .pass = PASS_PLAN_NULL, .poll = POLL_PLAN_NULL,           \
-        .reconcile = RECONCILE_NULL, .transport = HUB_TRANSPORT_IO_NULL,                           \
-        .names = {.due_at = NSEC_NEVER},                                                           \
+        .reconcile = RECONCILE_NULL, .hubs = HUB_SET_NULL, .names = {.due_at = NSEC_NEVER},        \
     }
 
 /** agent_core_render_input() - snapshot and paths as they are now; borrowed until the next call. */
 struct render_input agent_core_render_input(struct agent *a);
+
+/**
+ * agent_core_take_hubs() - use the hubs of the snapshot; part of each pass, and of the start
+ *
+ * Return: 0 or negative errno with words.
+ */
+int agent_core_take_hubs(struct agent *a, struct err *e);
 
 /** agent_core_hub_api() - where the hub's API is on the overlay; port 0: there is no hub. */
 struct endpoint agent_core_hub_api(const struct agent *a);

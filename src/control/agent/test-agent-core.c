@@ -76,11 +76,10 @@ static void open_parts(struct agent *a)
                          SUBNETS_ACCEPT_PRIVATE, NULL),
         0);
     assert_int_equal(path_driver_new(&a->paths, &a->loop, &opt, &paths, NULL), 0);
-    assert_int_equal(
-        hub_link_new(&a->hub, &a->loop, a->state.interface, &a->signer, &hub, NULL), 0);
-    hub_transport_io_init(&a->transport, &a->loop, &a->state);
-    job_calls_init(&a->jobs, a->hub);
+    hub_set_init(&a->hubs, &a->loop, &a->state, &hub);
+    job_calls_init(&a->jobs, NULL);
     path_driver_set_snapshot(a->paths, &a->snapshot, now);
+    assert_int_equal(agent_core_take_hubs(a, NULL), 0);
 }
 
 static struct world *make_world(void **state)
@@ -116,9 +115,7 @@ static void end_world(struct world *w)
 {
     struct agent *a = &w->agent;
 
-    a->hub = hub_link_free(a->hub);
-    hub_transport_io_stop(&a->transport);
-    hub_health_deinit(&a->health);
+    hub_set_stop(&a->hubs);
     node_keepalive_stop(&a->keepalive);
     a->paths = path_driver_free(a->paths, false);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
@@ -252,6 +249,79 @@ static void test_an_engine_that_was_changed_by_hand_is_mended(void **state)
     end_world(w);
 }
 
+/* Number 9, the hub "hub-b". */
+static void put_second_hub(struct snapshot *s)
+{
+    struct object hub = sample_node(1);
+
+    hub.node.key = sample_key(9);
+    hub.node.address4.b[15] = 9;
+    hub.node.address6.b[15] = 9;
+    hub.node.hub->endpoints[0].port = 9999;
+    (void)snprintf(hub.node.meta.name, sizeof(hub.node.meta.name), "hub-b");
+    sample_put(s, hub);
+}
+
+/* All that goes through a hub goes through the other one; the sessions with both stay. */
+static void test_another_hub_takes_over(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    const struct agent_hub *before;
+    struct endpoint at_before;
+    struct endpoint relayed;
+
+    put_second_hub(&a->snapshot);
+    agent_core_poll(a);
+    agent_core_reconcile(a);
+    assert_int_equal(w->engine.config.n_peers, 4);
+    assert_int_equal(a->hubs.n, 2);
+    before = a->hubs.home;
+    at_before = sample_engine_find(&w->engine, &before->key)->endpoint;
+    relayed = peer(w, 3)->endpoint;
+    assert_true(endpoint_equal(&relayed, &at_before));
+    now += SEC;
+    hub_set_on_heard(&a->hubs, before, now);
+    agent_core_run(a, now);
+    assert_ptr_equal(a->hubs.home, before);
+    hub_set_on_lost(&a->hubs, before);
+    assert_true(agent_core_due(a) <= now);
+    agent_core_run(a, now);
+    assert_ptr_not_equal(a->hubs.home, before);
+    agent_core_run(a, now);
+    assert_int_equal(w->engine.config.n_peers, 4);
+    assert_true(endpoint_equal(
+        &peer(w, 3)->endpoint, &sample_engine_find(&w->engine, &a->hubs.home->key)->endpoint));
+    assert_false(endpoint_equal(&peer(w, 3)->endpoint, &relayed));
+    assert_true(
+        endpoint_equal(&sample_engine_find(&w->engine, &before->key)->endpoint, &at_before));
+    end_world(w);
+}
+
+/* The hub that serves this node is retired. */
+static void test_a_hub_is_retired(void **state)
+{
+    struct world *w = make_world(state);
+    struct agent *a = &w->agent;
+    char home[NAME_MAX_LEN + 1];
+
+    put_second_hub(&a->snapshot);
+    agent_core_poll(a);
+    agent_core_reconcile(a);
+    (void)snprintf(home, sizeof(home), "%s", a->hubs.home->name);
+    assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, home, NULL), 0);
+    agent_core_reconcile(a);
+    assert_int_equal(a->hubs.n, 1);
+    assert_string_not_equal(a->hubs.home->name, home);
+    assert_int_equal(w->engine.config.n_peers, 3);
+    /* Between two states a snapshot may have none. */
+    assert_int_equal(snapshot_delete(&a->snapshot, &node_kind, a->hubs.home->name, NULL), 0);
+    agent_core_reconcile(a);
+    agent_core_poll(a);
+    assert_int_equal(a->hubs.n, 1);
+    end_world(w);
+}
+
 static void test_the_end_is_begun_once(void **state)
 {
     struct world *w = make_world(state);
@@ -282,6 +352,8 @@ int main(void)
             test_a_peer_that_was_led_astray_comes_back, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(
             test_an_engine_that_was_changed_by_hand_is_mended, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_another_hub_takes_over, netns_enter, netns_leave),
+        cmocka_unit_test_setup_teardown(test_a_hub_is_retired, netns_enter, netns_leave),
         cmocka_unit_test_setup_teardown(test_the_end_is_begun_once, netns_enter, netns_leave),
     };
 

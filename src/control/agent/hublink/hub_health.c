@@ -51,7 +51,8 @@ static void judge_silence(struct hub_health *hh, const struct hub_health_facts *
         hh->silent_since = hh->no_session_since;
         return;
     }
-    is_unanswered = ob->unanswered_since != 0 && facts->now - ob->unanswered_since >= SILENCE;
+    is_unanswered = !facts->is_standby && ob->unanswered_since != 0 &&
+                    facts->now - ob->unanswered_since >= SILENCE;
     hh->no_session_since = 0;
     hh->silent_since = is_unanswered ? ob->unanswered_since : 0;
 }

@@ -31,7 +31,9 @@ struct hub_health_facts {
     const struct network *network;
     const struct observation *seen; /* what the engine has observed of it; NULL: nothing */
     bool is_by_stream;              /* packets to the hub go in TLS at present */
-    hub_path_fn has_route;          /* is there a route to that address? */
+    bool is_standby; /* another hub serves this node: keepalives, which nobody answers, are most of
+                        what is sent to this one */
+    hub_path_fn has_route; /* is there a route to that address? */
     void *has_route_ctx;
 };
 

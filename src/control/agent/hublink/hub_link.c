@@ -47,6 +47,7 @@ struct hub_link {
     nsec_t line_at;                  /* time of the last line; 0: none on this stream */
     nsec_t said_at;                  /* time of the last line on any stream; 0: none yet */
     bool heard;                      /* as last told to the listener */
+    bool is_standby;                 /* no stream is kept */
     bool has_learned;                /* this stream is the second try, see hub_ask.h */
     struct log_limit limit;          /* of what the hub's words can make us log */
 };
@@ -165,7 +166,7 @@ static void open_stream(struct hub_link *hl, nsec_t now)
     struct err e = ERR_NULL;
     int r;
 
-    if (hl->stream || hl->address[0] == '\0')
+    if (hl->stream || hl->is_standby || hl->address[0] == '\0')
         return;
     (void)uv_timer_stop(&hl->timer);
     hl->traffic = (struct tcp_traffic){.bytes = 0};
@@ -191,6 +192,23 @@ void hub_link_set_target(struct hub_link *hl, const struct endpoint *api, nsec_t
     hl->stream = client_cancel(hl->stream);
     hl->line_at = 0;
     open_stream(hl, now);
+}
+
+void hub_link_set_standby(struct hub_link *hl, bool is_standby, nsec_t now)
+{
+    if (is_standby == hl->is_standby)
+        return;
+    hl->is_standby = is_standby;
+    if (!is_standby) {
+        hl->quiet_since = hl->address[0] != '\0' ? now : 0;
+        hub_link_restart(hl, now);
+        return;
+    }
+    hl->stream = client_cancel(hl->stream);
+    hl->line_at = 0;
+    hl->quiet_since = 0;
+    hl->heard = false;
+    (void)uv_timer_stop(&hl->timer);
 }
 
 void hub_link_poke(struct hub_link *hl, nsec_t now)
@@ -255,7 +273,7 @@ bool hub_link_report(struct hub_link *hl, json_t *body)
     struct err e = ERR_NULL;
     int r = -1;
 
-    if (body && hl->heard && !hl->report)
+    if (body && (hl->heard || hl->is_standby) && hl->address[0] != '\0' && !hl->report)
         r = hub_ask_start(hl->client, &call, on_reported, hl, &hl->report, &e);
     json_decref(body);
     return r == 0;

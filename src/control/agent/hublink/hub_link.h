@@ -3,7 +3,8 @@
  *
  * One stream of events (docs/API.md, "Members' API") that is opened again
  * whenever it ends, later and later while the hub is away, at moments that many
- * agents do not choose alike; and the node's reports to the hub.
+ * agents do not choose alike; and the node's reports to the hub. To a hub that
+ * does not serve this node there is no stream, only reports.
  *
  * Time is an argument. What comes from the loop (a line, an answer, a timer) reads the clock once,
  * and hands that time to the listener.
@@ -75,6 +76,13 @@ struct hub_link *hub_link_free(struct hub_link *hl);
 
 /** hub_link_set_target() - where the hub's API is on the overlay; starts, or moves, the stream. */
 void hub_link_set_target(struct hub_link *hl, const struct endpoint *api, nsec_t now);
+
+/**
+ * hub_link_set_standby() - keep no stream, or one again
+ *
+ * A new link keeps one. The listener is not told of a stream that is left for this reason.
+ */
+void hub_link_set_standby(struct hub_link *hl, bool is_standby, nsec_t now);
 
 /**
  * hub_link_poke() - there is reason to believe that the hub can be reached just now

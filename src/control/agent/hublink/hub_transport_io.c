@@ -25,10 +25,11 @@ static void on_answer(void *ctx, const struct endpoint *to, nsec_t rtt)
     io->due_at = 0;
 }
 
-void hub_transport_io_init(
-    struct hub_transport_io *io, struct uv_loop_s *loop, const struct state *state)
+void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
+    const struct state *state, const struct state_ways *ways)
 {
-    *io = (struct hub_transport_io){.state = state, .due_at = NSEC_NEVER, .is_running = true};
+    *io = (struct hub_transport_io){
+        .state = state, .ways = ways, .due_at = NSEC_NEVER, .is_running = true};
     udp_probe_init(&io->probe, loop, on_answer, io);
 }
 
@@ -47,7 +48,7 @@ void hub_transport_io_stop(struct hub_transport_io *io)
 static void open_stream(struct hub_transport_io *io, nsec_t now)
 {
     const struct node *self = snapshot_self(&io->state->snapshot);
-    struct hub_stream_config config = {.ways = &io->state->ways,
+    struct hub_stream_config config = {.ways = io->ways,
         .api = &io->api,
         .network = self->meta.network,
         .secret = &io->state->secret,
@@ -57,7 +58,7 @@ static void open_stream(struct hub_transport_io *io, nsec_t now)
 
     if (io->listen_port == 0)
         return;
-    if (io->state->ways.n_api == 0) {
+    if (io->ways->n_api == 0) {
         log_limited(&io->limit, now, LOG_LEVEL_WARNING,
             "UDP to the hub fails, and this node does not know the hub's TLS key: it joined with "
             "an older version; weft leave and weft join with a new token mend that");
@@ -157,7 +158,7 @@ struct hub_transport_io_news hub_transport_io_poll(
 {
     if (!view->node || !io->is_running)
         return (struct hub_transport_io_news){.n_answered = 0};
-    hub_ways_list_api(&io->api, &io->state->ways, view->node->hub);
+    hub_ways_list_api(&io->api, io->ways, view->node->hub);
     if (io->stream)
         hub_stream_set_api(io->stream, &io->api);
     io->hub_address = view->node->address4;

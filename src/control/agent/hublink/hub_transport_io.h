@@ -34,7 +34,8 @@ struct hub_transport_io_news {
 
 struct hub_transport_io {
     struct hub_transport transport;
-    const struct state *state; /* pins */
+    const struct state *state;     /* pins */
+    const struct state_ways *ways; /* pins; of this hub's public API */
     struct udp_probe probe;
     bool is_running;                 /* between init and stop */
     struct hub_stream *stream;       /* owns; NULL: none */
@@ -56,10 +57,11 @@ struct hub_transport_io {
 
 /**
  * hub_transport_io_init() - by UDP, at first
- * @state:	pinned: who this node is, and how the hub's public API is reached
+ * @state:	pinned: who this node is
+ * @ways:	pinned: how this hub's public API is reached; may be filled in later
  */
-void hub_transport_io_init(
-    struct hub_transport_io *io, struct uv_loop_s *loop, const struct state *state);
+void hub_transport_io_init(struct hub_transport_io *io, struct uv_loop_s *loop,
+    const struct state *state, const struct state_ways *ways);
 
 /**
  * hub_transport_io_stop() - its handles close in the loop's next turns

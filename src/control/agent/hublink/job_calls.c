@@ -88,6 +88,19 @@ void job_calls_init(struct job_calls *jc, struct hub_link *hub)
     list_init(&jc->calls);
 }
 
+void job_calls_set_hub(struct job_calls *jc, struct hub_link *hub)
+{
+    struct job_call *call;
+
+    if (jc->hub == hub)
+        return;
+    jc->hub = hub;
+    list_foreach(call, &jc->calls, link)
+        call->ask = hub_ask_cancel(call->ask);
+    if (!jc->is_ending)
+        send_more(jc);
+}
+
 void job_calls_end(struct job_calls *jc)
 {
     jc->is_ending = true;

@@ -26,6 +26,9 @@ struct job_calls {
 /** job_calls_init() - @hub: pinned. */
 void job_calls_init(struct job_calls *jc, struct hub_link *hub);
 
+/** job_calls_set_hub() - another hub serves this node: calls without an answer go there. Pinned. */
+void job_calls_set_hub(struct job_calls *jc, struct hub_link *hub);
+
 /** job_calls_end() - send none of the calls that wait. The server's end frees all of them. */
 void job_calls_end(struct job_calls *jc);
 

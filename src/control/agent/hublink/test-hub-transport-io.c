@@ -65,7 +65,7 @@ static int enter(void **state)
     w.view = (struct hub_transport_io_view){
         .hub = {.ways = &w.ways}, .node = &w.hub.node, .listen_port = 51820};
     assert_int_equal(uv_loop_init(&w.loop), 0);
-    hub_transport_io_init(&w.io, &w.loop, &w.state);
+    hub_transport_io_init(&w.io, &w.loop, &w.state, &w.state.ways);
     *state = &w;
     return 0;
 }

@@ -404,8 +404,23 @@ void edges_observe(struct edges *e, const struct peer_seen *seen, size_t n, nsec
         if (of_peer)
             observe_peer(e, peer, of_peer, now);
     }
+    for (unsigned i = 0; i < e->n_other_hubs; i++) {
+        const struct peer_seen *hub = find_seen(seen, n, &e->other_hubs[i].key);
+
+        e->other_hubs[i].at = hub ? hub->endpoint : (struct endpoint){.port = 0};
+    }
     count_relayed(e, find_seen(seen, n, &e->hub), now);
     e->relays_changed = true;
+}
+
+bool edges_is_hub_at(const struct edges *e, const struct endpoint *at)
+{
+    if (endpoint_equal(&e->hub_liveness.hub, at))
+        return true;
+    for (unsigned i = 0; i < e->n_other_hubs; i++)
+        if (!endpoint_is_none(at) && endpoint_equal(&e->other_hubs[i].at, at))
+            return true;
+    return false;
 }
 
 /* ---- the snapshot --------------------------------------------------------------------------- */
@@ -460,9 +475,52 @@ static bool make_room(struct edges *e, size_t n)
     return facts && routes;
 }
 
+static void take_hub(struct edges *e, const struct node *hub)
+{
+    e->hub = hub ? hub->key : (struct x25519_public){{0}};
+    (void)snprintf(
+        e->hub_name, sizeof(e->hub_name), "%.*s", NAME_MAX_LEN, hub ? hub->meta.name : "");
+}
+
+static void take_other_hubs(struct edges *e, const struct snapshot *s)
+{
+    e->n_other_hubs = 0;
+    for (size_t i = 0; i < s->nodes.n && e->n_other_hubs < EDGES_OTHER_HUBS_MAX; i++) {
+        const struct node *node = &s->nodes.items[i]->node;
+
+        if (node->hub && !x25519_public_equal(&node->key, &e->hub))
+            e->other_hubs[e->n_other_hubs++] = (struct edges_hub){.key = node->key};
+    }
+}
+
+/* The hub that relays, as the snapshot has it now. */
+static const struct node *find_hub(const struct edges *e, const struct snapshot *s)
+{
+    const struct node *chosen = e->is_hub_chosen ? snapshot_find_node(s, e->hub_name) : NULL;
+
+    return chosen && chosen->hub ? chosen : render_hub(s);
+}
+
+void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now)
+{
+    bool is_other = !x25519_public_equal(&e->hub, &hub->key);
+    unsigned i = 0;
+
+    e->is_hub_chosen = true;
+    if (!is_other)
+        return;
+    while (i < e->n_other_hubs && !x25519_public_equal(&e->other_hubs[i].key, &hub->key))
+        i++;
+    if (i < e->n_other_hubs)
+        e->other_hubs[i] = (struct edges_hub){.key = e->hub, .at = e->hub_liveness.hub};
+    take_hub(e, hub);
+    /* What was seen of the former one says nothing of this one. */
+    e->hub_liveness = (struct hub_liveness){.n_bytes = e->hub_liveness.n_bytes};
+    edges_on_hub_forgot(e, now);
+}
+
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
 {
-    const struct node *hub = render_hub(s);
     size_t n = s->nodes.n > e->peers.n ? s->nodes.n : e->peers.n;
 
     if (!make_room(e, n) || peer_table_take(&e->peers, s) < 0)
@@ -474,9 +532,8 @@ void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now)
         tell_news(e, peer, snapshot_find_node(s, peer->node)->side, now);
     }
     e->limits.network_mtu = s->network.mtu;
-    e->hub = hub ? hub->key : (struct x25519_public){{0}};
-    (void)snprintf(
-        e->hub_name, sizeof(e->hub_name), "%.*s", NAME_MAX_LEN, hub ? hub->meta.name : "");
+    take_hub(e, find_hub(e, s));
+    take_other_hubs(e, s);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */

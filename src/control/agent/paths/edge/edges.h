@@ -23,10 +23,20 @@
 #include "agent/paths/edge/pmtu_driver.h"
 #include "agent/paths/edge/relay_select.h"
 
+struct node;
 struct paths;
 struct peer_seen;
 struct render_path;
 struct snapshot;
+
+/** Most hubs beside the one that relays that are known by their endpoints. */
+#define EDGES_OTHER_HUBS_MAX 15
+
+/** A hub that is not the one that relays for this node. */
+struct edges_hub {
+    struct x25519_public key;
+    struct endpoint at; /* where the engine has it; none: not known */
+};
 
 struct edges {
     struct paths *paths; /* pins */
@@ -36,6 +46,9 @@ struct edges {
     struct hub_liveness hub_liveness;
     struct x25519_public hub; /* key of the hub that relays; none: not known */
     char hub_name[NAME_MAX_LEN + 1];
+    bool is_hub_chosen; /* edges_set_hub() has named it */
+    struct edges_hub other_hubs[EDGES_OTHER_HUBS_MAX];
+    unsigned n_other_hubs;
     struct pmtu_driver_limits limits;
     bool has_news;         /* routes have changed, or a handshake is due: see edges_take_news() */
     bool relays_changed;   /* a relay was found or lost: relays have to be chosen anew */
@@ -55,6 +68,16 @@ bool edges_take_news(struct edges *e);
 
 /** edges_set_snapshot() - the network has changed. Without memory nothing changes here. */
 void edges_set_snapshot(struct edges *e, const struct snapshot *s, nsec_t now);
+
+/**
+ * edges_set_hub() - the hub that relays for this node; until the first call it is render_hub()
+ *
+ * When it is another one than before, each edge that goes through it needs a handshake there.
+ */
+void edges_set_hub(struct edges *e, const struct node *hub, nsec_t now);
+
+/** edges_is_hub_at() - is @at the endpoint of any hub? */
+bool edges_is_hub_at(const struct edges *e, const struct endpoint *at);
 
 /** edges_set_link_mtu() - inner bytes that the machine's largest link carries; 0: not known. */
 void edges_set_link_mtu(struct edges *e, uint16_t mtu);

@@ -241,6 +241,13 @@ void path_driver_on_hub_forgot(struct path_driver *d, nsec_t now)
     run(d, now);
 }
 
+void path_driver_use_hub(struct path_driver *d, const struct node *hub, nsec_t now)
+{
+    edges_set_hub(&d->edges, hub, now);
+    update_self(d, now);
+    run(d, now);
+}
+
 void path_driver_on_applied(struct path_driver *d)
 {
     edges_on_applied(&d->edges);
@@ -283,7 +290,7 @@ bool path_driver_is_relay_at(
     const struct peer_entry *peer = peer_table_find(&d->edges.peers, node);
 
     return (!peer || peer->route.kind != EDGE_ROUTE_DIRECT) &&
-           (edges_relay_at(&d->edges, at) || endpoint_equal(&d->edges.hub_liveness.hub, at));
+           (edges_relay_at(&d->edges, at) || edges_is_hub_at(&d->edges, at));
 }
 
 void path_driver_set_hub(struct path_driver *d, bool heard, nsec_t now)

@@ -35,6 +35,7 @@
 
 struct engine;
 struct err;
+struct node;
 struct path_driver;
 struct peer_seen;
 struct reach;
@@ -104,6 +105,9 @@ void path_driver_set_relay(struct path_driver *d, bool relays, bool is_new, nsec
  * handshake.
  */
 void path_driver_on_hub_forgot(struct path_driver *d, nsec_t now);
+
+/** path_driver_use_hub() - the hub that relays for this node from now on. */
+void path_driver_use_hub(struct path_driver *d, const struct node *hub, nsec_t now);
 
 /** path_driver_observe() - what the engine shows of its peers: @n, sorted by key, hubs too. */
 void path_driver_observe(struct path_driver *d, const struct peer_seen *seen, size_t n, nsec_t now);

@@ -231,6 +231,35 @@ static void test_a_hub_that_has_forgotten(void **state)
     assert_true(edges_hasten_handshakes(&w->e, T0 + 2 * SEC));
 }
 
+/* Another hub relays from now on: what goes through it shakes hands there, and nothing else. */
+static void test_another_hub_relays(void **state)
+{
+    struct world *w = *state;
+    struct object other = sample_node(1);
+    struct endpoint at = endpoint("203.0.113.99:51820");
+
+    other.node.key = sample_key(9);
+    (void)snprintf(other.node.meta.name, sizeof(other.node.meta.name), "hub-b");
+    other.node.address4.b[15] = 9;
+    sample_put(&w->snapshot, other);
+    edges_set_snapshot(&w->e, &w->snapshot, T0);
+    assert_string_equal(w->e.hub_name, "hub");
+    go_direct(w, 4, "198.51.100.4:51820", T0);
+    see(w, seen(4, "198.51.100.4:51820", T0 + MS, 1), T0 + SEC);
+    see(w, seen(3, "203.0.113.10:51820", T0 + MS, 1), T0 + SEC);
+    see(w, seen(9, "203.0.113.99:51820", T0 + MS, 1), T0 + SEC);
+    assert_true(edges_is_hub_at(&w->e, &at));
+    (void)edges_take_news(&w->e);
+    edges_set_hub(&w->e, snapshot_find_node(&w->snapshot, "hub"), T0 + 2 * SEC);
+    assert_false(edges_take_news(&w->e));
+    edges_set_hub(&w->e, snapshot_find_node(&w->snapshot, "hub-b"), T0 + 2 * SEC);
+    assert_true(edges_take_news(&w->e));
+    assert_true(is_handshake_due(w, "n3", T0 + 2 * SEC));
+    assert_false(is_handshake_due(w, "n4", T0 + 2 * SEC));
+    edges_set_snapshot(&w->e, &w->snapshot, T0 + 3 * SEC);
+    assert_string_equal(w->e.hub_name, "hub-b");
+}
+
 /* The path that an edge has been given last; NONE: it was given none. */
 static struct path_action last_use(struct world *w, unsigned n)
 {
@@ -290,6 +319,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_what_goes_through_a_relay_follows_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_relay_that_has_forgotten, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_another_hub_relays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hub_that_has_forgotten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_other_end_leads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_peer_that_goes, set_up, tear_down),

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "net/tun/offload.h"
 #include "net/tun/tun.h"
+#include "net/tun/tun_steer.h"
 
 /* By the old call, so that it is the kernel that says it. */
 static unsigned speed_of(const struct tun *t)
@@ -173,6 +174,63 @@ static void test_a_flow_keeps_its_queue(void **state)
     tun_close(&t);
 }
 
+/* The queue that packets of DSCP @dscp wait in, or -1 when none came. */
+static int queue_of_dscp(const struct tun *t, int fd, uint8_t dscp)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    int tos = dscp << 2;
+    uint8_t frame[2048];
+    int queue = -1;
+
+    to.sin_addr.s_addr = htonl(0x0a070002);
+    assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)), 0);
+    assert_int_equal(sendto(fd, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), 1);
+    for (unsigned q = 0; q < t->n; q++) {
+        while (read(t->fd[q], frame, sizeof(frame)) > 0) {
+            if (frame[TUN_HEADER] == 0x45 && frame[TUN_HEADER + 1] >> 2 == dscp)
+                queue = (int)q;
+        }
+    }
+    return queue;
+}
+
+static void test_a_class_has_its_queues(void **state)
+{
+    static const struct {
+        uint8_t dscp;
+        int class;
+    } cases[] = {{48, 0}, {46, 0}, {40, 0}, {34, 1}, {26, 1}, {16, 1}, {0, 2}, {2, 2}, {1, 3},
+        {8, 3}, {10, 3}, {63, 0}};
+    struct offloads offloads = {0};
+    struct err e = ERR_NULL;
+    struct tun t = TUN_NULL;
+    int fd;
+
+    if (unshare(CLONE_NEWNET) < 0 || access("/dev/net/tun", W_OK) < 0)
+        skip();
+    if (tun_open(&t, "weft%d", 3, &offloads, &e) != 0)
+        fail_msg("%s", err_text(&e));
+    if (t.each == 1) {
+        assert_int_equal(tun_set_classes(&t, true), -EOPNOTSUPP);
+        tun_close(&t);
+        skip();
+    }
+    assert_int_equal(t.each % TUN_STEER_N_CLASSES, 0);
+    bring_up(&t);
+    assert_int_equal(tun_set_classes(&t, true), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        for (unsigned flow = 0; flow < 4;
+             flow++) { /* A port of its own, hence a hash of its own. */
+            fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+            assert_int_equal(
+                queue_of_dscp(&t, fd, cases[i].dscp) % TUN_STEER_N_CLASSES, cases[i].class);
+            (void)close(fd);
+        }
+    }
+    assert_int_equal(tun_set_classes(&t, false), 0);
+    tun_close(&t);
+}
+
 static void test_another_process_is_refused(void **state)
 {
     struct offloads offloads = {0};
@@ -238,6 +296,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_speed),
         cmocka_unit_test(test_a_flow_keeps_its_queue),
+        cmocka_unit_test(test_a_class_has_its_queues),
         cmocka_unit_test(test_another_process_is_refused),
         cmocka_unit_test(test_persistent),
         cmocka_unit_test(test_stays_as_long_as_it_is_to),

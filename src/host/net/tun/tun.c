@@ -99,7 +99,10 @@ static unsigned queues_each(unsigned n_readers)
 {
     unsigned part = TUN_QUEUES_MAX / n_readers;
 
-    return part < TUN_QUEUES_EACH ? part : TUN_QUEUES_EACH;
+    if (part > TUN_QUEUES_EACH)
+        part = TUN_QUEUES_EACH;
+    /* So that each reader has queues of every class, and as many of each. */
+    return part / TUN_STEER_N_CLASSES * TUN_STEER_N_CLASSES;
 }
 
 static int open_queues(struct tun *t, unsigned n_readers)
@@ -112,7 +115,7 @@ static int open_queues(struct tun *t, unsigned n_readers)
     }
     if (fd >= 0 && !has_flag(fd, IFF_MULTI_QUEUE))
         n_readers = 1;
-    else if (fd >= 0 && tun_steer(fd) == 0)
+    else if (fd >= 0 && tun_steer(fd, TUN_STEER_FLOWS) == 0)
         t->each = queues_each(n_readers);
     while (fd >= 0) {
         t->fd[t->n++] = fd;
@@ -195,6 +198,13 @@ int tun_set_mtu(const struct tun *t, unsigned mtu)
 int tun_set_queue_len(const struct tun *t, unsigned n_frames)
 {
     return set_by_name(t, SIOCSIFTXQLEN, (int)n_frames);
+}
+
+int tun_set_classes(const struct tun *t, bool by_class)
+{
+    if (t->n == 0 || t->each % TUN_STEER_N_CLASSES != 0)
+        return -EOPNOTSUPP;
+    return tun_steer(t->fd[0], by_class ? TUN_STEER_CLASSES : TUN_STEER_FLOWS);
 }
 
 /* The kernel's link settings, with room for the three masks of modes that follow them. */

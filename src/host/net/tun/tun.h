@@ -90,6 +90,17 @@ int tun_set_speed(const struct tun *t, unsigned mbit);
 /** tun_set_queue_len() - frames that may wait in each queue. 0 or negative errno. */
 int tun_set_queue_len(const struct tun *t, unsigned n_frames);
 
+/**
+ * tun_set_classes() - does a packet's queue depend on its class, too?
+ *
+ * Then the queues of one reader are of class 0 to 3 in turn: see tun_steer.h. Flows may be
+ * reordered once when it changes.
+ *
+ * Return: 0; -EOPNOTSUPP: a reader has one queue only; or another negative errno. After a failure
+ * it is as before.
+ */
+int tun_set_classes(const struct tun *t, bool by_class);
+
 /** tun_name() - the name that it has now, in whatever namespace. 0 or negative errno. */
 int tun_name(const struct tun *t, char ret[static IFNAMSIZ]);
 

@@ -1,0 +1,164 @@
+/* class_sched.c - see class_sched.h. */
+#include "packet/class_sched.h"
+
+#include <stdbool.h>
+
+/* Of what is sent, a lower class that waits gets one part of so many. */
+#define LOWER_SHARE 16
+
+/* Least bytes of a turn: a full packet. */
+#define GRANT_MIN 1536
+
+/* A queue may owe one frame of 64 KiB, and what went before it. */
+#define CREDIT_MIN (-2 * 65536)
+
+/* Queues of one class: every CLASS_SCHED_N-th bit. */
+#define CLASS_BITS UINT64_C(0x1111111111111111)
+
+_Static_assert(CLASS_SCHED_N == 4, "CLASS_BITS");
+
+static uint64_t bit(unsigned queue)
+{
+    return UINT64_C(1) << queue;
+}
+
+void class_sched_init(struct class_sched *s)
+{
+    *s = (struct class_sched){.until = NSEC_NEVER};
+    for (unsigned i = 0; i < CLASS_SCHED_MAX; i++)
+        s->credit[i] = CLASS_SCHED_QUANTUM;
+}
+
+void class_sched_on_ready(struct class_sched *s, uint64_t mask)
+{
+    s->fresh |= mask & ~s->ready;
+    s->ready |= mask;
+}
+
+void class_sched_on_empty(struct class_sched *s, unsigned queue)
+{
+    s->ready &= ~bit(queue);
+    s->fresh &= ~bit(queue);
+}
+
+/* Takes back those whose peers may be sent to by now. */
+static void take_back(struct class_sched *s, nsec_t now)
+{
+    nsec_t until = NSEC_NEVER;
+
+    if (s->until > now)
+        return;
+    for (uint64_t left = s->aside; left; left &= left - 1) {
+        unsigned queue = (unsigned)__builtin_ctzll(left);
+
+        if (s->due[queue] <= now)
+            s->aside &= ~bit(queue);
+        else
+            until = nsec_min(until, s->due[queue]);
+    }
+    s->until = until;
+}
+
+/* The class whose turn it is, of those with a queue in @mask, which is not empty. */
+static unsigned choose_class(const struct class_sched *s, uint64_t mask)
+{
+    unsigned first = CLASS_SCHED_N;
+
+    for (unsigned class = 0; class < CLASS_SCHED_N; class ++) {
+        if (!(mask & CLASS_BITS << class))
+            continue;
+        if (s->owed[class] >= CLASS_SCHED_QUANTUM)
+            return class;
+        if (first == CLASS_SCHED_N)
+            first = class;
+    }
+    return first;
+}
+
+/* A turn's bytes for @queue: its peer's part, shared by the queues of @mask that are for that peer.
+ */
+static int32_t grant(const struct class_sched *s, unsigned queue, uint64_t mask)
+{
+    int32_t n = 0;
+
+    for (uint64_t left = mask; left; left &= left - 1)
+        n += s->peer[__builtin_ctzll(left)] == s->peer[queue];
+    return CLASS_SCHED_QUANTUM / n > GRANT_MIN ? CLASS_SCHED_QUANTUM / n : GRANT_MIN;
+}
+
+/* Queues of the class that have nothing to send begin with a whole part when they have. */
+static void forgive_idle(struct class_sched *s, unsigned class)
+{
+    for (uint64_t left = ~s->ready & CLASS_BITS << class; left; left &= left - 1)
+        s->credit[__builtin_ctzll(left)] = CLASS_SCHED_QUANTUM;
+}
+
+/* The next queue of @mask, all of one class, by turn; each turn that passes adds to a credit. */
+static unsigned by_turn(struct class_sched *s, unsigned class, uint64_t mask)
+{
+    for (;;) {
+        uint64_t behind = mask & ~UINT64_C(0) << s->at[class];
+        unsigned queue = (unsigned)__builtin_ctzll(behind ? behind : mask);
+
+        if (!behind)
+            forgive_idle(s, class);
+        s->at[class] = (uint8_t)queue;
+        if (s->credit[queue] > 0)
+            return queue;
+        s->credit[queue] += grant(s, queue, mask);
+        s->at[class] = (uint8_t)((queue + 1) % CLASS_SCHED_MAX);
+    }
+}
+
+int class_sched_next(struct class_sched *s, nsec_t now)
+{
+    uint64_t mask, fresh;
+    unsigned class;
+
+    take_back(s, now);
+    mask = s->ready & ~s->aside;
+    if (!mask)
+        return -1;
+    class = choose_class(s, mask);
+    mask &= CLASS_BITS << class;
+    for (fresh = s->fresh & mask; fresh; fresh &= fresh - 1) {
+        unsigned queue = (unsigned)__builtin_ctzll(fresh);
+
+        if (s->credit[queue] > 0)
+            return (int)queue;
+        s->fresh &= ~bit(queue);
+    }
+    return (int)by_turn(s, class, mask);
+}
+
+/* What @class has sent: those below it that wait are owed their share, and what it was owed is
+ * paid. */
+static void settle(struct class_sched *s, unsigned class, uint32_t n_bytes)
+{
+    uint64_t waiting = s->ready & ~s->aside;
+
+    s->owed[class] -= s->owed[class] < n_bytes ? s->owed[class] : n_bytes;
+    for (unsigned lower = class + 1; lower < CLASS_SCHED_N; lower++) {
+        if (waiting & CLASS_BITS << lower)
+            s->owed[lower] += n_bytes / LOWER_SHARE;
+        else
+            s->owed[lower] = 0;
+    }
+}
+
+void class_sched_on_sent(struct class_sched *s, unsigned queue, uint32_t n_bytes, const void *peer)
+{
+    s->peer[queue] = peer;
+    s->credit[queue] -= (int32_t)n_bytes;
+    if (s->credit[queue] < CREDIT_MIN)
+        s->credit[queue] = CREDIT_MIN;
+    settle(s, queue % CLASS_SCHED_N, n_bytes);
+}
+
+void class_sched_set_aside(struct class_sched *s, unsigned queue, const void *peer, nsec_t due)
+{
+    s->peer[queue] = peer;
+    s->due[queue] = due;
+    s->aside |= bit(queue);
+    s->until = nsec_min(s->until, due);
+}

@@ -1,0 +1,81 @@
+/*
+ * class_sched.h - which of a tx worker's queues is read next while the interface has a rate.
+ *
+ * Without a rate what waits is sent as fast as it is read, and queue_sched.h's turns are enough.
+ * With one there is always a choice, and this makes it:
+ *
+ *   - between classes: a higher one goes first. So that none is kept out for good, a lower one that
+ *     has something gets a sixteenth of what is sent above it.
+ *   - between queues of a class, which are its flows: turns by bytes (deficit round robin,
+ * Shreedhar and Varghese 1995). Flows to one peer share that peer's part, so a peer with many flows
+ * gets no more than one with a single flow (as CAKE does by host, Hoeiland-Joergensen et al. 2018).
+ *   - a queue that was empty and has not had its part goes before the others once (RFC 8290 section
+ *     4.2), so a short message waits for no bulk flow.
+ *
+ * A queue whose peer has a rate of its own may be set aside until that peer may be sent to.
+ *
+ * The class of a queue is its number modulo the number of classes: see net/tun/tun_steer.h.
+ *
+ * No I/O; what is ready, and what was found empty, is told. Threads: one.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/** A bit for each queue. */
+#define CLASS_SCHED_MAX 64
+
+/** The classes, first to last; net/tun/tun_steer.h has which packets are in which. */
+enum class_sched_class {
+    CLASS_SCHED_CONTROL,
+    CLASS_SCHED_PRIORITY,
+    CLASS_SCHED_NORMAL,
+    CLASS_SCHED_BULK,
+    CLASS_SCHED_N,
+};
+
+/** Bytes that a queue may send in its turn. */
+#define CLASS_SCHED_QUANTUM 16384
+
+struct class_sched {
+    uint64_t ready;            /* queues that may have frames */
+    uint64_t fresh;            /* of them, those that were empty until now */
+    uint64_t aside;            /* of them, those that wait for their peer's rate */
+    nsec_t until;              /* the first of @aside may be read again; NSEC_NEVER: none waits */
+    uint8_t at[CLASS_SCHED_N]; /* where the turn of each class is, in the queues of it */
+    uint64_t owed[CLASS_SCHED_N];      /* bytes that a class may send before those above it */
+    int32_t credit[CLASS_SCHED_MAX];   /* bytes that each queue may still send in this turn */
+    nsec_t due[CLASS_SCHED_MAX];       /* of those in @aside */
+    const void *peer[CLASS_SCHED_MAX]; /* whom the latest frame of each queue was for; compared
+                                          only, so it may be gone */
+};
+
+/** class_sched_init() - nothing is ready. */
+void class_sched_init(struct class_sched *s);
+
+/** class_sched_on_ready() - the queues in @mask have frames, whatever was known of them. */
+void class_sched_on_ready(struct class_sched *s, uint64_t mask);
+
+/** class_sched_on_empty() - @queue was read until it had no more. */
+void class_sched_on_empty(struct class_sched *s, unsigned queue);
+
+/**
+ * class_sched_next() - the queue to read a frame of now
+ *
+ * Return: its number; -1: none has frames that may be sent at @now (see @until).
+ */
+int class_sched_next(struct class_sched *s, nsec_t now);
+
+/** class_sched_on_sent() - a frame of @queue, of @n_bytes, was sent to @peer. */
+void class_sched_on_sent(struct class_sched *s, unsigned queue, uint32_t n_bytes, const void *peer);
+
+/** class_sched_set_aside() - the next frame of @queue is for @peer, who may be sent to at @due. */
+void class_sched_set_aside(struct class_sched *s, unsigned queue, const void *peer, nsec_t due);
+
+/** class_sched_class() - of a queue. */
+static inline enum class_sched_class class_sched_class(unsigned queue)
+{
+    return (enum class_sched_class)(queue % CLASS_SCHED_N);
+}
